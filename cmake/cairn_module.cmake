@@ -1,0 +1,58 @@
+# cairn_module(NAME <folder> DEPS <modules...> [LIBS <outside libraries...>] [PRIVATE_LIBS <...>] [ISA <folder> <flags>]...)
+#
+# One folder of src/ is one static library `cairn_<NAME>`: every *.cpp in it except *_test.cpp and *_bench.cpp. The unit
+# tests beside the code become one program `<NAME>_test`, registered with ctest, and benchmarks `<NAME>_bench`. DEPS is
+# the whole list of modules whose headers the folder may include; scripts/tidy.py fails the build's tests when a file
+# includes anything else.
+function(cairn_module)
+  cmake_parse_arguments(M "" "NAME" "DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
+  set(target cairn_${M_NAME})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  set(tests ${sources})
+  set(benches ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
+
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${target} ${scope} "${CMAKE_SOURCE_DIR}/src")
+  list(TRANSFORM M_DEPS PREPEND cairn_ OUTPUT_VARIABLE deps)
+  target_link_libraries(${target} ${scope} ${deps} ${M_LIBS})
+  if(M_PRIVATE_LIBS AND sources)
+    target_link_libraries(${target} PRIVATE ${M_PRIVATE_LIBS})
+  endif()
+
+  if(CAIRN_TESTS AND tests)
+    cairn_test(NAME ${M_NAME}_test SOURCES ${tests} LIBS ${target} ${M_PRIVATE_LIBS})
+  endif()
+  if(CAIRN_TESTS AND benches)
+    add_executable(${M_NAME}_bench ${benches})
+    target_link_libraries(${M_NAME}_bench PRIVATE ${target} ${M_PRIVATE_LIBS} benchmark::benchmark_main)
+  endif()
+endfunction()
+
+# cairn_test(NAME <program> SOURCES <files...> LIBS <libraries...>): a GoogleTest program run by ctest. Tests find
+# reference data through the macro CAIRN_FIXTURES, their own source folder through CAIRN_SOURCE_DIR.
+function(cairn_test)
+  cmake_parse_arguments(T "" "NAME" "SOURCES;LIBS" ${ARGN})
+  add_executable(${T_NAME} ${T_SOURCES})
+  target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${T_NAME} PRIVATE CAIRN_FIXTURES="${CAIRN_FIXTURES}"
+                             CAIRN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${T_NAME} COMMAND ${T_NAME})
+  set_tests_properties(${T_NAME} PROPERTIES TIMEOUT 900)
+endfunction()
+
+# cairn_fuzz(NAME <program> SOURCES <files...> LIBS <libraries...>): a libFuzzer target (preset `fuzz`).
+function(cairn_fuzz)
+  cmake_parse_arguments(F "" "NAME" "SOURCES;LIBS" ${ARGN})
+  add_executable(${F_NAME} ${F_SOURCES})
+  target_link_libraries(${F_NAME} PRIVATE ${F_LIBS})
+  target_link_options(${F_NAME} PRIVATE -fsanitize=fuzzer)
+endfunction()

@@ -1,0 +1,34 @@
+# Compiler flags, sanitizers, ccache and mold. Included once, before any target.
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+# "Dev" is for sanitizers: optimised enough to run real models, with whole stack traces.
+set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -fno-omit-frame-pointer")
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
+
+# -ffp-contract=off: whether a*b+c is fused must not depend on how a loop was inlined, or the same request could give
+# other bytes in another batch. Kernels ask for fused multiply-adds by name.
+add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Werror
+                    -ffp-contract=off)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 reports these inside its own headers and inside coroutine frames at -O3 and under sanitizers.
+  add_compile_options(-Wno-maybe-uninitialized -Wno-dangling-pointer -Wno-stringop-overflow -Wno-array-bounds
+                      -Wno-free-nonheap-object -Wno-restrict -Wno-mismatched-new-delete)
+endif()
+
+if(CAIRN_SANITIZE)
+  add_compile_options(-fsanitize=${CAIRN_SANITIZE} -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${CAIRN_SANITIZE})
+endif()
+if(CAIRN_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+find_program(CAIRN_CCACHE ccache)
+if(CAIRN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CAIRN_CCACHE}")
+endif()
+find_program(CAIRN_MOLD mold)
+if(CAIRN_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()

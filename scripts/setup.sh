@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Installs what building, testing and checking Cairn needs on Debian 12. Safe to run again: what is there is left alone.
+# usage: scripts/setup.sh [--build-only]     (--build-only: just what compiling and running the program needs)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+build=(g++ cmake ninja-build ccache mold git ca-certificates curl
+       libboost1.81-dev libssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
+       libpcre2-dev libutf8proc-dev libxxhash-dev)
+check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
+       clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3 python3-numpy python3-jinja2 procps)
+
+want=("${build[@]}")
+if [ "${1:-}" != "--build-only" ]; then
+  want+=("${check[@]}")
+  # Any Node.js from version 18 on will do; one that is already there is kept.
+  command -v node >/dev/null || want+=(nodejs)
+  command -v npm >/dev/null || want+=(npm)
+fi
+
+missing=()
+for package in "${want[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+sudo=()
+if [ "$(id -u)" != 0 ]; then
+  command -v sudo >/dev/null || { echo "setup.sh: run as root, or install sudo; missing packages: ${missing[*]}" >&2; exit 1; }
+  sudo=(sudo)
+fi
+echo "setup.sh: installing ${missing[*]}"
+"${sudo[@]}" apt-get update -qq
+DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

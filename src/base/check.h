@@ -1,0 +1,20 @@
+/// Checks for programmer errors. No byte of input may be able to reach a failing one; fuzzers hold us to it.
+#pragma once
+
+#include <string_view>
+
+namespace cairn {
+/// Prints the condition with its place and aborts.
+[[noreturn]] void check_failed(const char* condition, const char* file, int line);
+}  // namespace cairn
+
+/// Always on.
+#define CAIRN_CHECK(condition) \
+  (__builtin_expect(static_cast<bool>(condition), 1) ? void() : ::cairn::check_failed(#condition, __FILE__, __LINE__))
+
+/// Off in release builds: for conditions inside hot loops.
+#ifdef NDEBUG
+#define CAIRN_DCHECK(condition) void(sizeof(static_cast<bool>(condition)))
+#else
+#define CAIRN_DCHECK(condition) CAIRN_CHECK(condition)
+#endif

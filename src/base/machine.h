@@ -1,0 +1,21 @@
+/// What this process may use of the machine it runs on.
+#pragma once
+
+#include <cstdint>
+
+namespace cairn {
+
+/// Instruction sets that both the processor and the operating system support.
+struct CpuFeatures {
+  bool avx2_fma_f16c = false;
+  bool avx512_vnni = false;  ///< AVX-512 F, BW, DQ, VL and VNNI together
+};
+const CpuFeatures& cpu_features();
+
+/// Physical cores in this process's affinity mask, limited by the cgroup's CPU quota; at least 1.
+int usable_cores();
+
+/// Bytes that could be allocated now without swapping: the smaller of MemAvailable and what the cgroup has left.
+int64_t available_memory_bytes();
+
+}  // namespace cairn

@@ -1,0 +1,47 @@
+/// A fixed team of threads that runs one loop at a time: fork-join for the operations of a model step.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "base/function_ref.h"
+
+namespace cairn {
+
+/// The calling thread is a member of the team, so ThreadPool(1) starts no thread. Chunks are claimed, not assigned: when
+/// another process takes a core, the rest of the team does the work. What a chunk computes must therefore not depend on
+/// who runs it. Waiting spins for a moment and then sleeps. Nothing here allocates after construction.
+class ThreadPool {
+ public:
+  /// `threads` >= 1, the caller included.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  /// Calls body(begin, end, member) over [0, count) in chunks of `grain` (the last may be shorter) and returns when all
+  /// are done. `member` is 0 .. threads() - 1 and never runs two chunks at once. Not reentrant; one caller at a time.
+  void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t begin, int64_t end, int member)> body);
+
+ private:
+  struct Loop {
+    int64_t count = 0;
+    int64_t grain = 1;
+    const FunctionRef<void(int64_t, int64_t, int)>* body = nullptr;
+  };
+  void worker(int member);
+  void run_chunks(int member);
+
+  Loop loop_;
+  alignas(64) std::atomic<int64_t> next_{0};       // first index nobody claimed
+  alignas(64) std::atomic<uint32_t> started_{0};   // counts loops; a change wakes the workers
+  alignas(64) std::atomic<uint32_t> finished_{0};  // workers done with the current loop
+  std::atomic<bool> stopping_{false};
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace cairn

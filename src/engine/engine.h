@@ -1,0 +1,110 @@
+/// The scheduler of one loaded model: many requests, one batch, one thread: admit -> plan -> step -> sample -> emit.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "model/runner.h"
+#include "sampling/sampler.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+
+inline constexpr size_t kStopStringsMax = 16;
+inline constexpr size_t kStopBytesMax = 1'024;
+
+struct EngineOptions {
+  int32_t kv_pages = 0;            ///< pages of every KV group
+  int32_t queue_max = 256;         ///< requests waiting; more are refused with kQueueFull
+  int32_t running_max = 64;        ///< sequences in the batch
+  int32_t chunk_rows_max = 256;    ///< prompt rows of one step
+};
+
+struct GenerateRequest {
+  std::vector<TokenId> prompt;     ///< at least one token
+  SamplingParams sampling;
+  int32_t max_tokens = -1;         ///< -1: to the end of the context
+  std::vector<std::string> stop;   ///< text that ends the answer and is not part of it
+  bool ignore_eos = false;
+  bool text_at_start = false;      ///< the answer begins a text (see Detokenizer)
+  bool render_special = false;     ///< special tokens show as text
+};
+
+enum class FinishReason { kStop, kLength, kCancelled, kError };
+
+/// A token of the answer and the text that became certain with it. A stop string's text never appears.
+struct TokenEvent {
+  TokenId token = kNoToken;
+  std::string text;               ///< valid UTF-8; may be empty, may hold text of tokens before
+  float logprob = 0;
+  std::vector<TokenLogprob> top;
+};
+
+struct Usage {
+  int32_t prompt_tokens = 0;
+  int32_t completion_tokens = 0;
+  int32_t cached_tokens = 0;
+};
+
+struct Finish {
+  FinishReason reason = FinishReason::kStop;
+  std::string text;   ///< what was held back until the end
+  std::string stop;   ///< the stop string that matched, if one did
+  Usage usage;
+  Error error;        ///< for kError
+};
+
+/// What happened since the last drain.
+struct Events {
+  std::vector<TokenEvent> tokens;
+  bool finished = false;
+  Finish finish;      ///< if finished
+};
+
+/// The client's end of a request. Destroying it cancels. Thread-safe.
+class GenerateStream {
+ public:
+  virtual ~GenerateStream() = default;
+  /// Takes all events so far; never blocks.
+  virtual Events drain() = 0;
+  /// As drain, but waits up to `timeout` for the first event.
+  virtual Events wait(std::chrono::milliseconds timeout) = 0;
+  /// Called on the engine's thread, at most once a step, after events were added; must only wake somebody. Set it once,
+  /// before the first drain; called at once if events are there already.
+  virtual void on_events(std::function<void()> notify) = 0;
+  /// The request's memory is free within one step. Finish follows with kCancelled.
+  virtual void cancel() = 0;
+};
+
+struct EngineStats {
+  int32_t active_requests = 0;
+  int32_t waiting_requests = 0;
+  int64_t total_requests = 0;
+  int64_t tokens_generated = 0;
+  int32_t pages_total = 0;
+  int32_t pages_free = 0;
+};
+
+/// Owns its thread. Destroying it finishes every request with kCancelled and joins.
+class Engine {
+ public:
+  /// `runner`, `backend` and `tokenizer` outlive the engine. Errors: kOutOfMemory (KV pages).
+  static Result<std::unique_ptr<Engine>> create(Runner& runner, Backend& backend, const Tokenizer& tokenizer,
+                                                const EngineOptions& options);
+  virtual ~Engine() = default;
+
+  /// Thread-safe; does not wait. Errors: kInvalidArgument (empty prompt, token out of range, sampling),
+  /// kContextLengthExceeded (prompt tokens and context tokens in the message), kQueueFull, kUnavailable (stopping).
+  virtual Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) = 0;
+  virtual EngineStats stats() const = 0;
+  virtual int32_t context_tokens() const = 0;
+};
+
+}  // namespace cairn

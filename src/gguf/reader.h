@@ -1,0 +1,121 @@
+/// GGUF model files: metadata and tensors, checked whole before anything is used.
+///
+/// Source: the GGUF specification (ggml docs/gguf.md), versions 2 and 3, little-endian; split files named
+/// NAME-00001-of-00003.gguf with split.no, split.count and split.tensors.count.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/tensor_type.h"
+
+namespace cairn::gguf {
+
+/// Limits that a hostile file meets before it can cost memory. Published files stay far below.
+inline constexpr uint64_t kMetadataMax = 65'536;
+inline constexpr uint64_t kTensorsMax = 1'048'576;
+inline constexpr uint64_t kStringBytesMax = 64ull << 20;
+inline constexpr uint64_t kArrayElementsMax = 1ull << 26;
+inline constexpr int kArrayDepthMax = 4;
+inline constexpr int kDimensionsMax = 4;
+inline constexpr uint32_t kSplitsMax = 1'024;
+
+enum class ValueType : uint32_t {
+  kU8 = 0, kI8 = 1, kU16 = 2, kI16 = 3, kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9,
+  kU64 = 10, kI64 = 11, kF64 = 12,
+};
+std::string_view value_type_name(ValueType type);
+
+struct Value;
+/// Elements of one type: numbers stay as the file's bytes (little-endian, unaligned); strings and arrays are unpacked.
+struct Array {
+  ValueType type = ValueType::kU8;
+  uint64_t size = 0;
+  std::span<const std::byte> numbers;      ///< for number and bool types
+  std::vector<std::string_view> strings;   ///< for kString; each valid UTF-8 or not, as the file has it
+  std::vector<Value> arrays;               ///< for kArray
+};
+
+/// A metadata value; strings and numbers point into the mapping.
+struct Value {
+  ValueType type = ValueType::kU8;
+  std::variant<uint64_t, int64_t, double, bool, std::string_view, Array> data;
+};
+
+/// Keys and values of a file (of its first part, if split). Typed readers convert between number types when the value
+/// fits. Each Error names the key, what is there and what was expected.
+class Metadata {
+ public:
+  const Value* find(std::string_view key) const;
+  bool contains(std::string_view key) const { return find(key) != nullptr; }
+  const std::map<std::string_view, Value>& values() const { return values_; }
+
+  /// Required values: kCorruptFile if the key is missing or of another type.
+  Result<std::string_view> string(std::string_view key) const;
+  Result<int64_t> integer(std::string_view key) const;
+  Result<double> number(std::string_view key) const;
+  Result<bool> boolean(std::string_view key) const;
+  Result<std::span<const std::string_view>> strings(std::string_view key) const;
+  Result<std::vector<int64_t>> integers(std::string_view key) const;
+  Result<std::vector<float>> floats(std::string_view key) const;
+  Result<std::vector<bool>> booleans(std::string_view key) const;
+
+  /// Optional values: `missing` if there is no such key, an Error if it is there with another type.
+  Result<std::string_view> string_or(std::string_view key, std::string_view missing) const;
+  Result<int64_t> integer_or(std::string_view key, int64_t missing) const;
+  Result<double> number_or(std::string_view key, double missing) const;
+  Result<bool> boolean_or(std::string_view key, bool missing) const;
+
+ private:
+  friend class Reader;
+  std::map<std::string_view, Value> values_;
+};
+
+/// A tensor's place. shape[0] is the row length (elements that follow each other), as in the file.
+struct Tensor {
+  std::string_view name;
+  TensorType type = TensorType::kF32;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+
+  int64_t elements() const;
+};
+
+/// An open model file or set of split files. Move-only; everything it returns points into its mappings. Thread-safe once
+/// open.
+class Reader {
+ public:
+  /// `path` is the file, or any part of a split set (the others are found beside it). Errors: kNotFound, kIo, kCorruptFile
+  /// (with the offset), kUnsupported (version, big-endian, tensor type: what is supported is listed), kTooLarge (limits).
+  static Result<Reader> open(const std::filesystem::path& path);
+  /// For tests and fuzzing: bytes in memory that outlive the reader; not split.
+  static Result<Reader> from_bytes(std::span<const std::byte> bytes);
+
+  uint32_t version() const { return version_; }
+  const Metadata& metadata() const { return metadata_; }
+  /// In file order.
+  std::span<const Tensor> tensors() const { return tensors_; }
+  /// nullptr if there is none of that name.
+  const Tensor* find_tensor(std::string_view name) const;
+  /// Bytes of all parts.
+  int64_t file_bytes() const;
+
+ private:
+  uint32_t version_ = 0;
+  std::vector<MappedFile> files_;
+  Metadata metadata_;
+  std::vector<Tensor> tensors_;
+  std::map<std::string_view, size_t> tensor_index_;
+};
+
+}  // namespace cairn::gguf

@@ -1,0 +1,49 @@
+/// Writes GGUF version 3 files: metadata and tensor directory first, then tensors one after another as they are made.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/tensor_type.h"
+#include "gguf/reader.h"
+
+namespace cairn::gguf {
+
+/// Into a temporary file beside `path`, synced and renamed by finish(), removed if that is never reached: a reader sees
+/// the whole file or none.
+class Writer {
+ public:
+  static Result<Writer> create(const std::filesystem::path& path, uint32_t alignment = 32);
+  Writer(Writer&&) noexcept;
+  Writer& operator=(Writer&&) noexcept;
+  ~Writer();
+
+  /// Metadata, in order; a key set again replaces the value. Only before the first tensor's bytes.
+  void set(std::string_view key, std::string_view value);
+  void set_integer(std::string_view key, ValueType type, int64_t value);
+  void set_number(std::string_view key, ValueType type, double value);
+  void set_boolean(std::string_view key, bool value);
+  /// Any value of another file, arrays included.
+  void set(std::string_view key, const Value& value);
+
+  /// Declares a tensor. All are declared before the first byte of any is written.
+  void declare(std::string_view name, TensorType type, std::span<const int64_t> shape);
+  /// The next bytes of the tensors in order of declaration; a tensor's bytes may come in parts.
+  Result<void> write(std::span<const std::byte> bytes);
+  /// Checks that every declared byte was written, syncs and renames.
+  Result<void> finish();
+
+ private:
+  struct State;
+  explicit Writer(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cairn::gguf

@@ -1,0 +1,190 @@
+/// A device and the operations that model/ needs of it. The CPU one is kernels/cpu/cpu_backend.cpp.
+///
+/// All activations are float32 and row-major, [rows, columns], in memory of the backend (`allocate`). A row's result
+/// never depends on the other rows of a call nor on the number of threads: reductions have a fixed order (design 1.1).
+/// Arguments are checked by the caller (model/ at load); a backend only CAIRN_DCHECKs. Operations of one backend are
+/// called from one thread at a time, run in call order, and allocate nothing, except where said.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "base/tensor_type.h"
+
+namespace cairn {
+
+/// Memory of a backend; freed when destroyed. Aligned to 64 bytes, zeroed.
+class Buffer {
+ public:
+  using Free = void (*)(void* data, size_t bytes);
+  Buffer() = default;
+  Buffer(void* data, size_t bytes, Free free) : data_(data), bytes_(bytes), free_(free) {}
+  Buffer(Buffer&& other) noexcept;
+  Buffer& operator=(Buffer&& other) noexcept;
+  ~Buffer();
+
+  void* data() const { return data_; }
+  float* floats() const { return static_cast<float*>(data_); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+  Free free_ = nullptr;
+};
+
+/// A weight matrix as a file has it: [experts, rows, cols], rows of blocks of `type`, `experts` 1 for plain ones. y = W x
+/// maps cols to rows. The bytes outlive the backend's use of them.
+struct HostMatrix {
+  TensorType type = TensorType::kF32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t experts = 1;
+  const std::byte* data = nullptr;
+};
+
+/// A weight matrix made ready by `Backend::load`; what `data` points to is the backend's own business.
+struct Weight {
+  TensorType type = TensorType::kF32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t experts = 1;
+  const void* data = nullptr;
+};
+
+/// One product of a `matmul`: out [rows of x, weight->rows] = x W^T + bias.
+struct Projection {
+  const Weight* weight = nullptr;
+  const float* bias = nullptr;  ///< [weight->rows], or null
+  float* out = nullptr;
+};
+
+enum class Activation { kSilu, kGeluTanh, kGeluErf, kRelu, kReluSquared };
+enum class RopeStyle {
+  kAdjacent,  ///< pairs (0,1), (2,3), ... ("normal", llama)
+  kHalves,    ///< pairs (0,d/2), (1,d/2+1), ... ("neox")
+};
+enum class KvType { kF32, kF16 };
+inline int64_t kv_element_bytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
+
+/// Tokens per KV page.
+inline constexpr int32_t kPageTokens = 32;
+
+/// Where one layer's keys and values are. A page of the layer is K [kv_heads][kPageTokens][key_dim], then
+/// V [kv_heads][kPageTokens][value_dim], at base + page * page_stride + layer_offset.
+struct KvView {
+  std::byte* base = nullptr;
+  int64_t page_stride = 0;   ///< bytes from a page to the next
+  int64_t layer_offset = 0;  ///< bytes from a page's start to this layer's part
+  KvType type = KvType::kF32;
+  int32_t kv_heads = 0;
+  int32_t key_dim = 0;
+  int32_t value_dim = 0;
+};
+
+/// Rows [row_begin, row_begin + rows) of a batch belong to one sequence, at positions position_begin, +1, ...; pages[i]
+/// holds positions [i * kPageTokens, (i+1) * kPageTokens).
+struct AttentionSlice {
+  int32_t row_begin = 0;
+  int32_t rows = 0;
+  int32_t position_begin = 0;
+  std::span<const PageId> pages;
+};
+
+struct AttentionParams {
+  int32_t heads = 0;  ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
+  float scale = 1;    ///< multiplies q.k
+  float soft_cap = 0;  ///< > 0: score = cap * tanh(score / cap)
+  int32_t window = 0;  ///< > 0: position p sees positions > p - window only
+  const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null
+};
+
+struct RouteParams {
+  int32_t experts = 0;
+  int32_t used = 0;
+  bool renormalise = false;  ///< weights of the chosen sum to 1
+  float scale = 1;           ///< multiplies the weights at the end
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  /// For logs: "cpu avx2, 2 threads".
+  virtual std::string description() const = 0;
+
+  // -- At load. These may allocate.
+  virtual Result<Buffer> allocate(int64_t bytes) = 0;
+  /// Whether matrix products work on this type.
+  virtual bool supports(TensorType type) const = 0;
+  /// The weight refers to `matrix.data` or to a copy. Errors: kUnsupported (type), kOutOfMemory.
+  virtual Result<Weight> load(const HostMatrix& matrix) = 0;
+  /// Scratch for calls of at most `rows` rows and sequences of at most `context_tokens` positions.
+  virtual Result<void> reserve(int32_t rows, int32_t context_tokens, int64_t cols_max, int32_t heads_max) = 0;
+
+  // -- Matrices.
+  /// out[i] = table row ids[i] * scale; out [ids.size(), table.cols].
+  virtual void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) = 0;
+  /// All projections of one input x [rows, cols], which is quantised once.
+  virtual void matmul(std::span<const Projection> projections, const float* x, int32_t rows) = 0;
+  /// For each row r and choice j: out[r, j, :] = W[ids[r, j]] input (+ bias row ids[r, j] when given, [experts, rows]).
+  /// The input is x[r, :], or x[r, j, :] with `input_per_choice`. ids [rows, used].
+  virtual void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows,
+                              const int32_t* ids, int32_t used, bool input_per_choice) = 0;
+  /// Softmax over logits [rows, experts], the `used` largest (ties: lower index first) in descending order, into ids and
+  /// weights [rows, used].
+  virtual void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) = 0;
+  /// out[r, :] = sum over j, in order, of weights[r, j] * y[r, j, :].
+  virtual void combine_experts(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
+                               float* out) = 0;
+
+  // -- Rows. `out` may be the input.
+  /// out = x / sqrt(mean(x^2) + epsilon) * weight, over rows of `cols`. weight [cols], or null for 1.
+  virtual void rms_norm(const float* x, const float* weight, float epsilon, int64_t rows, int64_t cols, float* out) = 0;
+  /// act(gate) * up, n elements.
+  virtual void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) = 0;
+  /// x += scale * y, n elements.
+  virtual void add(float* x, const float* y, int64_t n, float scale) = 0;
+  /// x[r, :] *= factors[r]; factors in host memory.
+  virtual void scale_rows(float* x, std::span<const float> factors, int64_t cols) = 0;
+  /// x[r, :] *= sigmoid(gates[r]); gates [rows] in backend memory.
+  virtual void sigmoid_scale_rows(float* x, const float* gates, int64_t rows, int64_t cols) = 0;
+  /// x *= scale, then cap * tanh(x / cap) if cap > 0; n elements.
+  virtual void scale_and_cap(float* x, int64_t n, float scale, float cap) = 0;
+  /// out[i, :] = x[rows[i], :]; row numbers in host memory.
+  virtual void gather_rows(const float* x, std::span<const int32_t> rows, int64_t cols, float* out) = 0;
+
+  // -- Positions and attention.
+  /// table [positions, dims]: for pair i of position p, table[p, 2i] = magnitude * cos(p * frequencies[i]) and
+  /// table[p, 2i+1] = magnitude * sin(...), angles in double. frequencies [dims / 2], both in host memory.
+  virtual void rope_table(std::span<const int32_t> positions, std::span<const double> frequencies, float magnitude,
+                          float* table) = 0;
+  /// Rotates the first `dims` elements of every head of x [rows, heads, head_dim] in place, by table [rows, dims].
+  virtual void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+                    int32_t head_dim) = 0;
+  /// Writes k [rows, kv_heads * key_dim] and v [rows, kv_heads * value_dim] of every slice's rows to their pages.
+  virtual void store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) = 0;
+  /// Causal attention of q [rows, heads * key_dim] over what the pages hold up to each row's own position;
+  /// out [rows, heads * value_dim].
+  virtual void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
+                         const float* q, float* out) = 0;
+
+  /// Copies `bytes` to host memory, after everything before it has finished.
+  virtual void read(const void* from, int64_t bytes, void* to) = 0;
+  /// Copies into backend memory. For weights of one dimension at load.
+  virtual void write(const void* from, int64_t bytes, void* to) = 0;
+};
+
+struct CpuOptions {
+  int threads = 0;       ///< 0: one per usable core
+  std::string isa;       ///< "" (best), "generic", "avx2", "avx512"; CAIRN_ISA in the environment if empty
+};
+/// Errors: kInvalidArgument (unknown ISA, or one this machine lacks; the message lists what it has).
+Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);
+
+}  // namespace cairn

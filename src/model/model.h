@@ -1,0 +1,33 @@
+/// From a GGUF file to a Runner: which architectures there are, and loading one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/runner.h"
+
+namespace cairn {
+
+struct ModelOptions {
+  /// Positions per sequence; 0: what the file says the model was trained for.
+  int32_t context_tokens = 0;
+  KvType kv_type = KvType::kF32;
+  int32_t rows_max = 512;        ///< rows of one step
+  int32_t logit_rows_max = 64;   ///< rows of logits of one step
+};
+
+/// Names of general.architecture that load, sorted.
+std::vector<std::string_view> supported_architectures();
+
+/// `file` and `backend` outlive the runner. Errors: kUnsupported (architecture or tensor type: the message lists what
+/// there is), kCorruptFile (a tensor missing or of the wrong shape, a hyper-parameter out of range: named),
+/// kInvalidArgument (context), kOutOfMemory (how much is needed and how much there is).
+Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
+
+}  // namespace cairn

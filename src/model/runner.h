@@ -1,0 +1,61 @@
+/// One step of a loaded model over a ragged batch: the only thing the engine knows of a model.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "cache/kv_layout.h"
+#include "cache/page_pool.h"
+
+namespace cairn {
+
+enum class LogitsWanted {
+  kNone,  ///< more of this prompt follows
+  kLast,  ///< of the slice's last row
+  kAll,   ///< of every row
+};
+
+/// Rows [row_begin, row_begin + rows) belong to one sequence at positions position_begin, +1, ... Its pages reach past the
+/// last of them. Slices follow each other without gaps.
+struct BatchSlice {
+  SequenceId sequence{};
+  int32_t row_begin = 0;
+  int32_t rows = 0;
+  int32_t position_begin = 0;
+  const PageTable* pages = nullptr;
+  LogitsWanted logits = LogitsWanted::kLast;
+};
+
+struct Batch {
+  std::span<const TokenId> tokens;  ///< all rows of all slices, flat
+  std::span<const BatchSlice> slices;
+  const PagePool* pool = nullptr;  ///< whose pages the slices' tables name
+};
+
+/// Logits [rows wanted, vocabulary], in order of the slices; valid until the next step.
+struct LogitsView {
+  std::span<const float> values;
+  int64_t vocabulary = 0;
+
+  int64_t rows() const { return vocabulary == 0 ? 0 : static_cast<int64_t>(values.size()) / vocabulary; }
+  std::span<const float> row(int64_t i) const { return values.subspan(i * vocabulary, vocabulary); }
+};
+
+/// A loaded model, a pipeline over several machines, or the fake of the scheduler's tests. Thread: one at a time.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  /// Runs every row through the model, writing its keys and values into the slices' pages. A row's logits do not depend
+  /// on how rows are grouped into batches. At most rows_max() rows and logit_rows_max() rows of logits.
+  virtual Result<LogitsView> step(const Batch& batch) = 0;
+  virtual const KvLayout& kv_layout() const = 0;
+  virtual int64_t vocabulary() const = 0;
+  /// Positions that a sequence may have.
+  virtual int32_t context_tokens() const = 0;
+  virtual int32_t rows_max() const = 0;
+  virtual int32_t logit_rows_max() const = 0;
+};
+
+}  // namespace cairn

@@ -1,0 +1,81 @@
+/// HTTP/1.1 over TCP: bytes in, bytes out. Knows connections, framing, limits and time-outs; nothing of what they mean.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace cairn::net {
+
+struct HttpLimits {
+  size_t header_bytes_max = 64 << 10;             ///< over: 431
+  size_t body_bytes_max = 32 << 20;               ///< over: 413
+  size_t connections_max = 16'384;                ///< over: 503 and close
+  size_t unsent_bytes_max = 4 << 20;              ///< of one response; over: the client is too slow and is dropped
+  std::chrono::seconds read_timeout{60};          ///< to send a request once begun
+  std::chrono::seconds idle_timeout{300};         ///< between requests of a connection
+  std::chrono::seconds write_timeout{120};        ///< without one byte taken by the client
+  std::chrono::milliseconds comment_interval{4'000};  ///< an event stream that is silent so long gets a comment
+};
+
+struct HttpRequest {
+  std::string method;   ///< "POST"
+  std::string path;     ///< percent-decoded, without the query
+  std::string query;    ///< after '?', as sent
+  std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
+  std::string body;
+  std::string remote;   ///< "127.0.0.1:54321"
+
+  /// First header of that lower-case name, or "".
+  std::string_view header(std::string_view name) const;
+};
+
+/// One answer. Thread-safe: any call may come from any thread, none blocks. Calls after the end or after the client has
+/// gone do nothing. Dropping the last reference without an answer sends 500.
+class HttpResponse {
+ public:
+  virtual ~HttpResponse() = default;
+  /// The whole answer at once.
+  virtual void send(int status, std::string_view content_type, std::string body,
+                    std::vector<std::pair<std::string, std::string>> headers = {}) = 0;
+  /// Begins `text/event-stream`: status 200 and headers go out at once; comments keep it alive while silent.
+  virtual void begin_events(std::vector<std::pair<std::string, std::string>> headers = {}) = 0;
+  /// Appends bytes, a whole number of events. May be sent together with what follows.
+  virtual void write(std::string_view bytes) = 0;
+  /// Ends the stream; the connection may be used again.
+  virtual void end() = 0;
+  /// Called once, on the server's thread, if the client goes away before the end (or at once if it already has).
+  virtual void on_close(std::function<void()> callback) = 0;
+  virtual bool closed() const = 0;
+};
+
+/// Called on the server's thread for each whole request; must not block. Requests of a connection come one at a time, in
+/// order, each after the answer before it ended.
+using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<HttpResponse> response)>;
+/// Writes the body of an error that net/ itself must answer (400, 408, 413, 431, 503).
+using HttpErrorBody = std::function<std::string(int status, std::string_view message)>;
+
+class HttpServer {
+ public:
+  /// Binds and listens; port 0 picks one. Errors: kInvalidArgument (address), kIo (in use, no permission), with both.
+  static Result<std::unique_ptr<HttpServer>> listen(const std::string& host, uint16_t port, const HttpLimits& limits,
+                                                    HttpHandler handler, HttpErrorBody error_body);
+  virtual ~HttpServer() = default;
+  virtual uint16_t port() const = 0;
+  /// Serves on the calling thread until stop().
+  virtual void run() = 0;
+  /// Thread-safe and async-signal-unsafe. Stops accepting, lets answers in progress end for up to `grace`, then returns
+  /// from run().
+  virtual void stop(std::chrono::milliseconds grace) = 0;
+  virtual size_t connections() const = 0;
+};
+
+}  // namespace cairn::net

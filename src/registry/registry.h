@@ -1,0 +1,65 @@
+/// Which models exist here and which are loaded.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "prompt/chat_template.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+
+struct LoadOptions {
+  std::string name;              ///< id that clients use; empty: the file's name without ".gguf"
+  int32_t context_tokens = 0;    ///< 0: trained context, bounded by the memory plan
+  KvType kv_type = KvType::kF32;
+  int64_t kv_bytes = 0;          ///< KV budget; 0: enough for `sequences` whole contexts, bounded by memory
+  int32_t sequences = 4;         ///< see kv_bytes
+  int32_t queue_max = 256;
+  int32_t threads = 0;           ///< 0: one per usable core
+  std::string isa;
+  std::string chat_template;     ///< replaces the file's; empty: the file's
+};
+
+/// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
+struct LoadedModel {
+  std::string name;
+  std::string architecture;
+  std::string quantisation;      ///< "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes
+  int64_t parameters = 0;
+  int64_t file_bytes = 0;
+  int64_t created_unix_s = 0;
+  gguf::Reader file;
+  std::unique_ptr<Tokenizer> tokenizer;
+  ChatTemplate chat_template;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Runner> runner;
+  std::unique_ptr<Engine> engine;
+};
+
+/// Opens, plans memory (logged: weights, KV, scratch, what is left), loads and starts the engine. Errors: those of the
+/// parts; kOutOfMemory says how much is needed and how much there is.
+Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options);
+
+/// Models that clients may name. Thread-safe.
+class Registry {
+ public:
+  void add(std::unique_ptr<LoadedModel> model);
+  /// An empty name, or any name while exactly one model is here and `any` is set, gives the first. Error: kNotFound,
+  /// listing the names there are.
+  Result<LoadedModel*> find(std::string_view name) const;
+  std::vector<LoadedModel*> list() const;
+
+ private:
+  std::vector<std::unique_ptr<LoadedModel>> models_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,82 @@
+/// Logits -> token: the chain of one request.
+///
+/// Order (docs/sampling.md): logit bias, repetition / frequency / presence penalties, [grammar mask], top-k, typical-p,
+/// top-p, min-p, temperature, draw. temperature 0 takes the largest logit after bias and penalties (ties: lower id).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+
+namespace cairn {
+
+inline constexpr int32_t kTopLogprobsMax = 20;
+inline constexpr size_t kLogitBiasMax = 1'024;
+inline constexpr int32_t kPenaltyLastMax = 65'536;
+
+struct SamplingParams {
+  float temperature = 1.0f;         ///< 0 .. 2; 0 is greedy
+  int32_t top_k = 0;                ///< 0: all
+  float top_p = 1.0f;               ///< (0, 1]
+  float min_p = 0.0f;               ///< [0, 1)
+  float typical_p = 1.0f;           ///< (0, 1]
+  float repetition_penalty = 1.0f;  ///< (0, 10]; > 1 discourages tokens among the last penalty_last
+  float frequency_penalty = 0.0f;   ///< -2 .. 2, per occurrence among the last penalty_last
+  float presence_penalty = 0.0f;    ///< -2 .. 2, once
+  int32_t penalty_last = 64;        ///< tokens of prompt and answer that penalties look at; -1: all (to kPenaltyLastMax)
+  std::vector<std::pair<TokenId, float>> logit_bias;  ///< -100 .. 100 each
+  uint64_t seed = 0;
+  bool logprobs = false;     ///< report the chosen token's log-probability
+  int32_t top_logprobs = 0;  ///< and those of the n most likely, 0 .. kTopLogprobsMax
+
+  /// kInvalidArgument naming the field and its range (logit_bias ids are checked against the vocabulary).
+  Result<void> validate(int32_t vocabulary) const;
+};
+
+struct TokenLogprob {
+  TokenId token = kNoToken;
+  float logprob = 0;  ///< natural log of the model's own probability: softmax of the raw logits
+};
+
+struct Sampled {
+  TokenId token = kNoToken;
+  float logprob = 0;              ///< if asked for
+  std::vector<TokenLogprob> top;  ///< most likely first, if asked for
+};
+
+/// State of one request. The draw for the i-th token of a request depends on (seed, i) and its logits alone, so neither
+/// the batch nor a restart after preemption changes it. Thread: one at a time.
+class Sampler {
+ public:
+  /// `params` are valid. `prompt`: what penalties see before the first token.
+  Sampler(const SamplingParams& params, int32_t vocabulary, std::span<const TokenId> prompt);
+
+  /// logits [vocabulary], not changed. Works in scratch of its own. NaN logits count as -infinity.
+  Sampled sample(std::span<const float> logits);
+
+  /// Candidates and probabilities that sample() would draw from next, most likely first. For tests and inspection.
+  std::vector<std::pair<TokenId, float>> distribution(std::span<const float> logits);
+
+ private:
+  struct Candidate {
+    TokenId token;
+    float logit;
+    float probability;
+  };
+  void fill_candidates(std::span<const float> logits);
+  void truncate();
+
+  SamplingParams params_;
+  int32_t vocabulary_;
+  std::vector<TokenId> recent_;         // ring of the last penalty_last tokens
+  size_t recent_next_ = 0;
+  std::vector<int32_t> counts_;         // per token, how often in recent_; empty without penalties
+  std::vector<Candidate> candidates_;
+  uint64_t drawn_ = 0;                  // tokens sampled so far
+};
+
+}  // namespace cairn

@@ -1,0 +1,65 @@
+/// Text <-> token ids, as the model's file says.
+///
+/// Kinds (tokenizer.ggml.model): "gpt2" and "gemma4" byte-pair encoding, "llama" SentencePiece BPE with byte fallback,
+/// "t5" SentencePiece unigram, "bert" WordPiece.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "gguf/reader.h"
+
+namespace cairn {
+
+struct EncodeOptions {
+  bool add_special = false;    ///< add BOS / EOS / SEP as the file says
+  bool parse_special = false;  ///< "<|im_start|>" in the text becomes the special token rather than plain text
+};
+
+/// Special tokens of a vocabulary; kNoToken where there is none.
+struct SpecialTokens {
+  TokenId bos = kNoToken;
+  TokenId eos = kNoToken;
+  TokenId eot = kNoToken;  ///< end of turn
+  TokenId unknown = kNoToken;
+  TokenId separator = kNoToken;
+  TokenId padding = kNoToken;
+  bool add_bos = false;
+  bool add_eos = false;
+};
+
+/// Immutable once loaded; thread-safe.
+class Tokenizer {
+ public:
+  /// Errors: kUnsupported (model or pre-tokenizer: what there is is listed), kCorruptFile (named key).
+  static Result<std::unique_ptr<Tokenizer>> load(const gguf::Metadata& metadata);
+  virtual ~Tokenizer() = default;
+
+  /// Errors: kInvalidArgument, for byte-pair vocabularies only, where the text has a byte sequence that no character can
+  /// have (such as f4 90 80 80). Time O(n log n) in the text.
+  virtual Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const = 0;
+
+  /// The bytes a token stands for in running text, not always whole characters. A special token gives its text if
+  /// `render_special`, else nothing. An id out of range gives nothing.
+  virtual std::string_view piece(TokenId id, bool render_special) const = 0;
+
+  /// All pieces joined, with the kind's own rules at the start (SentencePiece drops the space it put there).
+  virtual std::string decode(std::span<const TokenId> ids, bool render_special) const = 0;
+
+  virtual int32_t size() const = 0;
+  virtual const SpecialTokens& special() const = 0;
+  /// End of generation: EOS, end of turn and the like.
+  virtual bool ends_generation(TokenId id) const = 0;
+  /// Control or user-defined token.
+  virtual bool is_special(TokenId id) const = 0;
+  /// Text of the entry as the file has it ("Ġthe"), for inspection and templates' bos_token.
+  virtual std::string_view entry(TokenId id) const = 0;
+};
+
+}  // namespace cairn
