@@ -1,1 +1,215 @@
-import sys; sys.exit(0)
+#!/usr/bin/env python3
+"""House rules that a compiler does not check. Run as the test `tidy`; prints one line per finding.
+
+usage: scripts/tidy.py [--build FOLDER] [--no-headers] [--clang-tidy]
+  --build FOLDER  where stub files for the header check go (default build/tidy)
+  --no-headers    leave out compiling each header alone (the slow part)
+  --clang-tidy    also run clang-tidy-19 over every source file, with FOLDER's compile_commands.json (minutes)
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+# design: edges only go down. A module may name in DEPS only modules of a lower layer.
+LAYERS = {
+    "base": 0, "gguf": 1, "quant": 1, "net": 1, "kernels": 2, "tokenizer": 2, "prompt": 2, "cache": 3, "sampling": 3,
+    "model": 4, "engine": 5, "registry": 6, "api": 7,
+}
+HEADER_LINES_MAX = 200
+SOURCE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 80
+TEST_FUNCTION_LINES_MAX = 160
+TABLE_MARK = "// tidy: table"  # on the first lines of a file that is one big table of a format
+ISA_FOLDERS = ("avx2", "avx512", "neon")
+ISA_INCLUDES = re.compile(r'^(immintrin\.h|arm_neon\.h|cstddef|cstdint|cstring|quant/blocks\.h|kernels/cpu/.*\.h)$')
+BANNED = [
+    (re.compile(r"-ffast-math|-march=native"), "breaks the same-bytes promise or the portable build"),
+    (re.compile(r"/(?:work|root|home/\w+)/"), "a machine's path"),
+    (re.compile(r"\b(?:TODO|FIXME|XXX)\b"), "finish it or leave it out"),
+]
+
+
+def sources(*folders, suffixes=(".h", ".cpp", ".cu", ".cuh")):
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in suffixes and "node_modules" not in path.parts:
+                yield path
+
+
+def module_deps():
+    deps = {}
+    for module in LAYERS:
+        text = (ROOT / "src" / module / "CMakeLists.txt").read_text()
+        match = re.search(r"cairn_module\(NAME\s+(\w+)([^)]*)\)", text)
+        if not match or match[1] != module:
+            sys.exit(f"tidy: src/{module}/CMakeLists.txt has no cairn_module(NAME {module} ...)")
+        words = match[2].split()
+        named, inside = set(), False
+        for word in words:
+            if word.isupper() and word in ("DEPS", "LIBS", "PRIVATE_LIBS"):
+                inside = word == "DEPS"
+            elif inside:
+                named.add(word)
+        deps[module] = named
+    return deps
+
+
+def check_edges(report):
+    deps = module_deps()
+    for module, named in deps.items():
+        for other in named:
+            if other not in LAYERS:
+                report(ROOT / "src" / module / "CMakeLists.txt", 1, f"unknown module {other} in DEPS")
+            elif LAYERS[other] >= LAYERS[module]:
+                report(ROOT / "src" / module / "CMakeLists.txt", 1, f"{module} may not depend on {other}: edges only go down")
+    for path in sources("src"):
+        module = path.relative_to(ROOT / "src").parts[0]
+        if module not in LAYERS:
+            report(path, 1, f"src/{module} is not a module of the design")
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.match(r'\s*#include "([^"]+)"', line)
+            if not match:
+                continue
+            other = match[1].split("/")[0]
+            if other not in LAYERS:
+                report(path, number, f'include "{match[1]}" is not of the form "module/file.h"')
+            elif other != module and other not in deps[module]:
+                report(path, number, f"{module} does not name {other} in its DEPS")
+
+
+def check_isa_files(report):
+    for path in sources("src/kernels/cpu"):
+        if path.parent.name not in ISA_FOLDERS:
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.match(r'\s*#include ["<]([^">]+)[">]', line)
+            if match and not ISA_INCLUDES.match(match[1]):
+                report(path, number, f"an ISA file may not include {match[1]}: its inline functions would carry the ISA's code")
+
+
+def check_sizes(report):
+    for path in sources("src", "apps", "tests", "fuzz", "bench"):
+        lines = path.read_text().splitlines()
+        if any(TABLE_MARK in line for line in lines[:10]):
+            continue
+        test = path.stem.endswith("_test") or "tests" in path.parts
+        limit = HEADER_LINES_MAX if path.suffix == ".h" else SOURCE_LINES_MAX
+        if len(lines) > limit:
+            report(path, len(lines), f"{len(lines)} lines, over {limit}: split it")
+        begin = None
+        # With clang-format's Google style, what starts in column 0 and ends with "{" closes with "}" in column 0.
+        for number, line in enumerate(lines, 1):
+            if begin is None and re.match(r"[A-Za-z_].*\{$", line) and not re.match(r"(namespace|extern|struct|class|enum|union)\b", line):
+                begin = number
+            elif begin is None and re.match(r"\s{4,}.*\) (const |noexcept |override )*\{$", line) and re.match(r"[A-Za-z_]", lines[number - 2] or " "):
+                begin = number - 1  # a declaration folded over two lines
+            elif begin is not None and re.match(r"\}", line):
+                length = number - begin + 1
+                most = TEST_FUNCTION_LINES_MAX if test else FUNCTION_LINES_MAX
+                if length > most and not lines[begin - 1].rstrip().endswith("= {"):
+                    report(path, begin, f"function of {length} lines, over {most}")
+                begin = None
+
+
+def check_banned(report):
+    tracked = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True,
+                             check=True).stdout.decode().split("\0")
+    for name in tracked:
+        path = ROOT / name
+        if not name or path == pathlib.Path(__file__).resolve() or path.suffix not in (
+                ".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".txt", ".cmake", ".md", ".js", ".mjs", ".json", ".yml") or not path.is_file():
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            for pattern, why in BANNED:
+                if pattern.search(line):
+                    report(path, number, f"{pattern.search(line)[0]}: {why}")
+
+
+def check_format(report):
+    tool = shutil.which("clang-format-19")
+    if not tool:
+        sys.exit("tidy: clang-format-19 is missing; scripts/setup.sh installs it")
+    files = [str(p) for p in sources("src", "apps", "tests", "fuzz", "bench")]
+    done = subprocess.run([tool, "--dry-run", "--Werror", *files], capture_output=True, text=True)
+    for match in re.finditer(r"^(\S+?):(\d+):\d+: error", done.stderr, re.M):
+        report(pathlib.Path(match[1]), int(match[2]), "not as clang-format-19 writes it (clang-format-19 -i FILE)")
+
+
+def check_headers(report, build):
+    """Every header compiles alone, so that including it never needs another one first."""
+    folder = pathlib.Path(build) / "tidy-headers"
+    folder.mkdir(parents=True, exist_ok=True)
+    compiler = ([shutil.which("ccache")] if shutil.which("ccache") else []) + [os.environ.get("CXX", "g++")]
+
+    def compile_alone(header):
+        name = header.relative_to(ROOT).as_posix()
+        stub = folder / (name.replace("/", "__") + ".cpp")
+        text = f'#include "{name.removeprefix("src/")}"\n' if name.startswith("src/") else f'#include "{ROOT}/{name}"\n'
+        if not stub.exists() or stub.read_text() != text:
+            stub.write_text(text)
+        flags = ["-std=c++23", "-O0", "-I", str(ROOT / "src"), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
+        for isa, more in {"avx2": ["-mavx2", "-mfma", "-mf16c"], "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl",
+                                                                          "-mavx512vnni", "-mfma", "-mf16c"]}.items():
+            if header.parent.name == isa:
+                flags += more
+        done = subprocess.run([*compiler, *flags, "-c", str(stub), "-o", str(stub.with_suffix(".o"))], capture_output=True, text=True)
+        return header, done
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for header, done in pool.map(compile_alone, sources("src", "apps", suffixes=(".h",))):
+            if done.returncode != 0:
+                first = next((l for l in done.stderr.splitlines() if "error" in l), done.stderr[:200])
+                report(header, 1, f"does not compile alone: {first}")
+
+
+def check_clang_tidy(report, build):
+    files = [str(p) for p in sources("src", "apps", suffixes=(".cpp",)) if not p.stem.endswith(("_test", "_bench"))]
+
+    def run(file):
+        return subprocess.run(["clang-tidy-19", "-p", str(build), "--quiet", file], capture_output=True, text=True)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        seen = set()
+        for done in pool.map(run, files):
+            for match in re.finditer(r"^(\S+?):(\d+):\d+: (?:error|warning): (.*)$", done.stdout, re.M):
+                if match[0] not in seen:
+                    seen.add(match[0])
+                    report(pathlib.Path(match[1]), int(match[2]), match[3])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default=str(ROOT / "build" / "tidy"))
+    parser.add_argument("--no-headers", action="store_true")
+    parser.add_argument("--clang-tidy", action="store_true")
+    options = parser.parse_args()
+    findings = []
+
+    def report(path, line, text):
+        path = pathlib.Path(path)
+        name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+        findings.append(f"{name}:{line}: {text}")
+
+    check_edges(report)
+    check_isa_files(report)
+    check_sizes(report)
+    check_banned(report)
+    check_format(report)
+    if not options.no_headers:
+        check_headers(report, options.build)
+    if options.clang_tidy:
+        check_clang_tidy(report, options.build)
+    print("\n".join(findings) if findings else "tidy: clean")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

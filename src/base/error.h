@@ -69,8 +69,8 @@ std::unexpected<Error> fail_at(std::string at, Code code, fmt::format_string<Arg
   declaration = std::move(temporary).value()
 
 /// CAIRN_TRY_VOID(expr): return expr's Error, if it has one, from the enclosing function.
-#define CAIRN_TRY_VOID(expression)                                                           \
-  do {                                                                                       \
-    if (auto cairn_result = (expression); !cairn_result.has_value())                         \
-      return std::unexpected(std::move(cairn_result).error());                               \
+#define CAIRN_TRY_VOID(expression)                                   \
+  do {                                                               \
+    if (auto cairn_result = (expression); !cairn_result.has_value()) \
+      return std::unexpected(std::move(cairn_result).error());       \
   } while (false)

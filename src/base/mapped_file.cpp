@@ -27,8 +27,9 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     if (errno == ENOENT || errno == ENOTDIR) return fail(Code::kNotFound, "no such file: {}", path.string());
     return fail(Code::kIo, "cannot open {}: {}", path.string(), std::strerror(errno));
   }
-  struct stat status {};
-  if (::fstat(file.value, &status) != 0) return fail(Code::kIo, "cannot stat {}: {}", path.string(), std::strerror(errno));
+  struct stat status{};
+  if (::fstat(file.value, &status) != 0)
+    return fail(Code::kIo, "cannot stat {}: {}", path.string(), std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return fail(Code::kIo, "{} is not a regular file", path.string());
   if (status.st_size == 0) return MappedFile({});
   const auto size = static_cast<size_t>(status.st_size);

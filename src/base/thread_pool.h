@@ -10,9 +10,10 @@
 
 namespace cairn {
 
-/// The calling thread is a member of the team, so ThreadPool(1) starts no thread. Chunks are claimed, not assigned: when
-/// another process takes a core, the rest of the team does the work. What a chunk computes must therefore not depend on
-/// who runs it. Waiting spins for a moment and then sleeps. Nothing here allocates after construction.
+/// The calling thread is a member of the team, so ThreadPool(1) starts no thread. Chunks are claimed, not assigned, and
+/// a loop waits for claimed chunks only: when another process takes a core, the rest of the team does the work and
+/// nobody waits for a member that has no core. What a chunk computes must therefore not depend on who runs it. Waiting
+/// spins for a moment and then sleeps. Nothing here allocates after construction.
 class ThreadPool {
  public:
   /// `threads` >= 1, the caller included.
@@ -24,23 +25,30 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls body(begin, end, member) over [0, count) in chunks of `grain` (the last may be shorter) and returns when all
-  /// are done. `member` is 0 .. threads() - 1 and never runs two chunks at once. Not reentrant; one caller at a time.
+  /// are done. `member` is 0 .. threads() - 1 and never runs two chunks at once. At most 2^31 chunks. Not reentrant; one
+  /// caller at a time.
   void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t begin, int64_t end, int member)> body);
 
  private:
   struct Loop {
     int64_t count = 0;
     int64_t grain = 1;
+    uint32_t chunks = 0;
     const FunctionRef<void(int64_t, int64_t, int)>* body = nullptr;
+  };
+  // A counter that one side changes and the other waits for.
+  struct alignas(64) Signal {
+    std::atomic<uint32_t> value{0};
+    std::atomic<uint32_t> sleepers{0};
+    void wait_while(uint32_t old);
+    void wake();
   };
   void worker(int member);
   void run_chunks(int member);
 
-  Loop loop_;
-  alignas(64) std::atomic<int64_t> next_{0};       // first index nobody claimed
-  alignas(64) std::atomic<uint32_t> started_{0};   // counts loops; a change wakes the workers
-  alignas(64) std::atomic<uint32_t> finished_{0};  // workers done with the current loop
-  std::atomic<bool> stopping_{false};
+  Loop loop_;          // read only by who holds a claimed chunk of it
+  Signal unclaimed_;   // chunks of the loop that nobody claimed yet, or kStop
+  Signal unfinished_;  // chunks of the loop that are not done
   std::vector<std::thread> workers_;
 };
 

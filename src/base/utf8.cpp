@@ -6,7 +6,7 @@ namespace cairn {
 namespace {
 
 struct Lead {
-  int length;              // bytes in the sequence, 0 if this byte cannot begin one
+  int length;               // bytes in the sequence, 0 if this byte cannot begin one
   unsigned char low, high;  // allowed range of the second byte (Unicode 15, table 3-7)
 };
 
@@ -60,9 +60,12 @@ Utf8Char utf8_decode(std::string_view text, size_t offset) {
   if (match.wanted == 0 || match.matched < match.wanted) return {0xFFFD, 1, false};
   const auto byte = [&](int i) { return static_cast<unsigned char>(text[offset + i]); };
   switch (match.wanted) {
-    case 1: return {byte(0), 1, true};
-    case 2: return {char32_t(byte(0) & 0x1F) << 6 | char32_t(byte(1) & 0x3F), 2, true};
-    case 3: return {char32_t(byte(0) & 0x0F) << 12 | char32_t(byte(1) & 0x3F) << 6 | char32_t(byte(2) & 0x3F), 3, true};
+    case 1:
+      return {byte(0), 1, true};
+    case 2:
+      return {char32_t(byte(0) & 0x1F) << 6 | char32_t(byte(1) & 0x3F), 2, true};
+    case 3:
+      return {char32_t(byte(0) & 0x0F) << 12 | char32_t(byte(1) & 0x3F) << 6 | char32_t(byte(2) & 0x3F), 3, true};
     default:
       return {char32_t(byte(0) & 0x07) << 18 | char32_t(byte(1) & 0x3F) << 12 | char32_t(byte(2) & 0x3F) << 6 |
                   char32_t(byte(3) & 0x3F),

@@ -7,10 +7,10 @@ namespace {
 
 TEST(Utf8, ValidatesPerTheStandardsTable) {
   EXPECT_TRUE(utf8_valid("a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80"));
-  EXPECT_EQ(utf8_valid_prefix("ab\xC0\x80"), 2u);          // overlong
-  EXPECT_EQ(utf8_valid_prefix("ab\xED\xA0\x80"), 2u);      // surrogate
-  EXPECT_EQ(utf8_valid_prefix("\xF4\x90\x80\x80"), 0u);    // above U+10FFFF
-  EXPECT_EQ(utf8_valid_prefix("ok\xE2\x82"), 2u);          // cut short
+  EXPECT_EQ(utf8_valid_prefix("ab\xC0\x80"), 2u);        // overlong
+  EXPECT_EQ(utf8_valid_prefix("ab\xED\xA0\x80"), 2u);    // surrogate
+  EXPECT_EQ(utf8_valid_prefix("\xF4\x90\x80\x80"), 0u);  // above U+10FFFF
+  EXPECT_EQ(utf8_valid_prefix("ok\xE2\x82"), 2u);        // cut short
 }
 
 TEST(Utf8, EveryCharacterSurvivesARoundTrip) {

@@ -29,8 +29,8 @@ struct HttpReply {
 
 /// Sends and waits for the answer. With `on_data`, the body of a 200 answer is handed over as it comes; returning false
 /// from it closes the connection and ends the call. Blocks; errors: kUnavailable (refused, no such host), kIo.
-Result<HttpReply> http_request(const HttpUrl& url, std::string_view method, std::string_view path, std::string_view body,
-                               const std::vector<std::pair<std::string, std::string>>& headers,
+Result<HttpReply> http_request(const HttpUrl& url, std::string_view method, std::string_view path,
+                               std::string_view body, const std::vector<std::pair<std::string, std::string>>& headers,
                                const std::function<bool(std::string_view)>& on_data = {},
                                std::chrono::seconds timeout = std::chrono::seconds(600));
 

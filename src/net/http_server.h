@@ -16,30 +16,31 @@
 namespace cairn::net {
 
 struct HttpLimits {
-  size_t header_bytes_max = 64 << 10;             ///< over: 431
-  size_t body_bytes_max = 32 << 20;               ///< over: 413
-  size_t connections_max = 16'384;                ///< over: 503 and close
-  size_t unsent_bytes_max = 4 << 20;              ///< of one response; over: the client is too slow and is dropped
-  std::chrono::seconds read_timeout{60};          ///< to send a request once begun
-  std::chrono::seconds idle_timeout{300};         ///< between requests of a connection
-  std::chrono::seconds write_timeout{120};        ///< without one byte taken by the client
+  size_t header_bytes_max = 64 << 10;                 ///< over: 431
+  size_t body_bytes_max = 32 << 20;                   ///< over: 413
+  size_t connections_max = 16'384;                    ///< over: 503 and close
+  size_t unsent_bytes_max = 4 << 20;                  ///< of one response; over: the client is too slow and is dropped
+  std::chrono::seconds read_timeout{60};              ///< to send a request once begun
+  std::chrono::seconds idle_timeout{300};             ///< between requests of a connection
+  std::chrono::seconds write_timeout{120};            ///< without one byte taken by the client
   std::chrono::milliseconds comment_interval{4'000};  ///< an event stream that is silent so long gets a comment
 };
 
 struct HttpRequest {
-  std::string method;   ///< "POST"
-  std::string path;     ///< percent-decoded, without the query
-  std::string query;    ///< after '?', as sent
+  std::string method;                                        ///< "POST"
+  std::string path;                                          ///< percent-decoded, without the query
+  std::string query;                                         ///< after '?', as sent
   std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
   std::string body;
-  std::string remote;   ///< "127.0.0.1:54321"
+  std::string remote;  ///< "127.0.0.1:54321"
 
   /// First header of that lower-case name, or "".
   std::string_view header(std::string_view name) const;
 };
 
 /// One answer. Thread-safe: any call may come from any thread, none blocks. Calls after the end or after the client has
-/// gone do nothing. Dropping the last reference without an answer sends 500.
+/// gone do nothing. Dropping the last reference without an answer sends 500. All are dropped before the server is
+/// destroyed.
 class HttpResponse {
  public:
   virtual ~HttpResponse() = default;
@@ -57,8 +58,8 @@ class HttpResponse {
   virtual bool closed() const = 0;
 };
 
-/// Called on the server's thread for each whole request; must not block. Requests of a connection come one at a time, in
-/// order, each after the answer before it ended.
+/// Called on the server's thread for each whole request; must not block. Requests of a connection come one at a time,
+/// in order, each after the answer before it ended.
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<HttpResponse> response)>;
 /// Writes the body of an error that net/ itself must answer (400, 408, 413, 431, 503).
 using HttpErrorBody = std::function<std::string(int status, std::string_view message)>;

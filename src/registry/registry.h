@@ -18,22 +18,22 @@
 namespace cairn {
 
 struct LoadOptions {
-  std::string name;              ///< id that clients use; empty: the file's name without ".gguf"
-  int32_t context_tokens = 0;    ///< 0: trained context, bounded by the memory plan
+  std::string name;            ///< id that clients use; empty: the file's name without ".gguf"
+  int32_t context_tokens = 0;  ///< 0: trained context, bounded by the memory plan
   KvType kv_type = KvType::kF32;
-  int64_t kv_bytes = 0;          ///< KV budget; 0: enough for `sequences` whole contexts, bounded by memory
-  int32_t sequences = 4;         ///< see kv_bytes
+  int64_t kv_bytes = 0;   ///< KV budget; 0: enough for `sequences` whole contexts, bounded by memory
+  int32_t sequences = 4;  ///< see kv_bytes
   int32_t queue_max = 256;
-  int32_t threads = 0;           ///< 0: one per usable core
+  int32_t threads = 0;  ///< 0: one per usable core
   std::string isa;
-  std::string chat_template;     ///< replaces the file's; empty: the file's
+  std::string chat_template;  ///< replaces the file's; empty: the file's
 };
 
 /// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
 struct LoadedModel {
   std::string name;
   std::string architecture;
-  std::string quantisation;      ///< "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes
+  std::string quantisation;  ///< "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes
   int64_t parameters = 0;
   int64_t file_bytes = 0;
   int64_t created_unix_s = 0;

@@ -1,0 +1,27 @@
+/// The program's subcommands: one file each, flags and printing only. Each add_X declares its flags on `app` (the
+/// program) and a callback that runs it and sets `exit_code`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "base/error.h"
+
+namespace cairn {
+
+/// 0 done, 1 the command failed, 2 the command line was wrong.
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+
+void add_serve(CLI::App& app, int& exit_code);
+void add_chat(CLI::App& app, int& exit_code);
+void add_generate(CLI::App& app, int& exit_code);
+void add_inspect(CLI::App& app, int& exit_code);
+void add_quantize(CLI::App& app, int& exit_code);
+void add_logits(CLI::App& app, int& exit_code);
+void add_tokenize(CLI::App& app, int& exit_code);
+void add_render(CLI::App& app, int& exit_code);
+
+/// Prints "cairn: <text>" on standard error, in one line, and returns kExitFailed.
+int report(const Error& error);
+
+}  // namespace cairn

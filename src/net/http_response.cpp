@@ -1,0 +1,130 @@
+#include "net/http_response.h"
+
+#include <boost/asio/post.hpp>
+
+namespace cairn::net {
+
+ResponseState::ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max)
+    : executor_(executor), wake_(executor), overflow_signal_(executor), unsent_bytes_max_(unsent_bytes_max) {}
+
+// The connection's coroutine and this posted handler run on the same thread, and the coroutine looks for work right
+// before it waits, so a wake-up cannot fall between the two.
+void ResponseState::signal() {
+  boost::asio::post(executor_, [self = shared_from_this()] {
+    self->wake_.cancel();
+    if (self->overflowed()) self->overflow_signal_.cancel();
+  });
+}
+
+void ResponseState::send(WholeAnswer answer) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || answered_) return;
+    answered_ = true;
+    work_.whole = std::move(answer);
+    work_.ended = true;
+  }
+  signal();
+}
+
+void ResponseState::begin_events(HeaderList headers) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || answered_) return;
+    answered_ = streaming_ = true;
+    work_.stream_headers = std::move(headers);
+  }
+  signal();
+}
+
+void ResponseState::write(std::string_view bytes) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || !streaming_ || work_.ended || overflowed_ || bytes.empty()) return;
+    unsent_bytes_ += bytes.size();
+    if (unsent_bytes_ > unsent_bytes_max_) {
+      overflowed_ = true;
+    } else {
+      work_.bytes += bytes;
+    }
+  }
+  signal();
+}
+
+void ResponseState::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || !streaming_ || work_.ended) return;
+    work_.ended = true;
+  }
+  signal();
+}
+
+void ResponseState::on_close(std::function<void()> callback) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!closed_) {
+      on_close_ = std::move(callback);
+      return;
+    }
+  }
+  callback();
+}
+
+bool ResponseState::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+bool ResponseState::overflowed() const {
+  const std::lock_guard lock(mutex_);
+  return overflowed_;
+}
+
+ResponseWork ResponseState::take() {
+  const std::lock_guard lock(mutex_);
+  ResponseWork taken = std::move(work_);
+  work_ = {};
+  work_.ended = taken.ended;
+  return taken;
+}
+
+void ResponseState::sent(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  unsent_bytes_ -= bytes;
+}
+
+bool ResponseState::has_work() const {
+  const std::lock_guard lock(mutex_);
+  return work_.whole || work_.stream_headers || !work_.bytes.empty() || work_.ended;
+}
+
+void ResponseState::close() {
+  std::function<void()> callback;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    closed_ = true;
+    callback = std::exchange(on_close_, {});
+  }
+  if (callback) callback();
+}
+
+ResponseHandle::ResponseHandle(std::shared_ptr<ResponseState> state, std::string dropped_body)
+    : state_(std::move(state)), dropped_body_(std::move(dropped_body)) {}
+
+ResponseHandle::~ResponseHandle() {
+  state_->send({500, "application/json", std::move(dropped_body_), {}});
+  state_->end();
+}
+
+void ResponseHandle::send(int status, std::string_view content_type, std::string body, HeaderList headers) {
+  state_->send({status, std::string(content_type), std::move(body), std::move(headers)});
+}
+void ResponseHandle::begin_events(HeaderList headers) { state_->begin_events(std::move(headers)); }
+void ResponseHandle::write(std::string_view bytes) { state_->write(bytes); }
+void ResponseHandle::end() { state_->end(); }
+void ResponseHandle::on_close(std::function<void()> callback) { state_->on_close(std::move(callback)); }
+bool ResponseHandle::closed() const { return state_->closed(); }
+
+}  // namespace cairn::net

@@ -1,0 +1,99 @@
+/// The state between a handler's threads and a connection's coroutine: what is to be sent, and who waits for it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "net/http_server.h"
+
+namespace cairn::net {
+
+using HeaderList = std::vector<std::pair<std::string, std::string>>;
+
+/// A whole answer.
+struct WholeAnswer {
+  int status = 200;
+  std::string content_type;
+  std::string body;
+  HeaderList headers;
+};
+
+/// What the connection finds when it looks: at most one of whole / stream beginning, plus stream bytes.
+struct ResponseWork {
+  std::optional<WholeAnswer> whole;
+  std::optional<HeaderList> stream_headers;  // the stream begins now
+  std::string bytes;                         // of the stream
+  bool ended = false;                        // nothing follows `bytes`
+};
+
+/// Shared by the handler (any thread) and the connection (the server's thread).
+class ResponseState final : public std::enable_shared_from_this<ResponseState> {
+ public:
+  ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max);
+
+  // From any thread, for HttpResponse.
+  void send(WholeAnswer answer);
+  void begin_events(HeaderList headers);
+  void write(std::string_view bytes);
+  void end();
+  void on_close(std::function<void()> callback);
+  bool closed() const;
+
+  // From the server's thread.
+  /// Takes what there is to do; bytes stay counted as unsent until `sent`.
+  ResponseWork take();
+  void sent(size_t bytes);
+  /// True if take() would find something.
+  bool has_work() const;
+  /// Fires (cancelled) when there may be work. The connection sets its expiry and waits on it.
+  boost::asio::steady_timer& wake() { return wake_; }
+  /// More than unsent_bytes_max piled up: the client is too slow. `overflow_signal` fires (cancelled) when that
+  /// happens.
+  bool overflowed() const;
+  boost::asio::steady_timer& overflow_signal() { return overflow_signal_; }
+  /// The client is gone: runs the callback, once.
+  void close();
+
+ private:
+  void signal();
+
+  boost::asio::any_io_executor executor_;
+  boost::asio::steady_timer wake_;
+  boost::asio::steady_timer overflow_signal_;
+  const size_t unsent_bytes_max_;
+  mutable std::mutex mutex_;
+  ResponseWork work_;
+  size_t unsent_bytes_ = 0;
+  bool answered_ = false;  // send or begin_events was called
+  bool streaming_ = false;
+  bool overflowed_ = false;
+  bool closed_ = false;
+  std::function<void()> on_close_;
+};
+
+/// What a handler holds. Dropping the last one without an answer sends 500.
+class ResponseHandle final : public HttpResponse {
+ public:
+  explicit ResponseHandle(std::shared_ptr<ResponseState> state, std::string dropped_body);
+  ~ResponseHandle() override;
+  void send(int status, std::string_view content_type, std::string body, HeaderList headers) override;
+  void begin_events(HeaderList headers) override;
+  void write(std::string_view bytes) override;
+  void end() override;
+  void on_close(std::function<void()> callback) override;
+  bool closed() const override;
+
+ private:
+  std::shared_ptr<ResponseState> state_;
+  std::string dropped_body_;
+};
+
+}  // namespace cairn::net
