@@ -55,6 +55,17 @@ std::pair<int, std::string> describe(error_code error, const HttpLimits& limits)
   return {kClientGone, {}};
 }
 
+class CloseAtEnd {
+ public:
+  explicit CloseAtEnd(ResponseState& response) : response_(response) {}
+  CloseAtEnd(const CloseAtEnd&) = delete;
+  CloseAtEnd& operator=(const CloseAtEnd&) = delete;
+  ~CloseAtEnd() { response_.close(); }
+
+ private:
+  ResponseState& response_;
+};
+
 // g++ 12 miscompiles temporaries inside some co_await expressions: below, what a call needs has a name first.
 
 int hex_digit(char c) {
@@ -214,10 +225,11 @@ asio::awaitable<bool> HttpConnection::exchange(HttpRequest request) {
     handle->send(500, "application/json", service_.error_body(500, "internal error"), {});
   }
   handle.reset();
+  // Whether the answer was complete, the client left or the server stops: nothing more can be sent, and whoever listens
+  // lets go of the request.
+  const CloseAtEnd close_at_end(*response);
   auto outcome = co_await (respond(*response) || watch_for_close(*response) || watch_for_overflow(*response));
-  const bool done = outcome.index() == 0 && std::get<0>(outcome);
-  response->close();  // nothing more can be sent; a no-op for who listens if the answer was complete
-  co_return done;
+  co_return outcome.index() == 0 && std::get<0>(outcome);
 }
 
 /// Ends when the client closes its side. Reads ahead meanwhile, for that is how closing shows.

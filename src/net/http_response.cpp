@@ -76,6 +76,8 @@ bool ResponseState::closed() const {
   return closed_;
 }
 
+void ResponseState::post(std::function<void()> work) { boost::asio::post(executor_, std::move(work)); }
+
 bool ResponseState::overflowed() const {
   const std::lock_guard lock(mutex_);
   return overflowed_;
@@ -126,5 +128,6 @@ void ResponseHandle::write(std::string_view bytes) { state_->write(bytes); }
 void ResponseHandle::end() { state_->end(); }
 void ResponseHandle::on_close(std::function<void()> callback) { state_->on_close(std::move(callback)); }
 bool ResponseHandle::closed() const { return state_->closed(); }
+void ResponseHandle::post(std::function<void()> work) { state_->post(std::move(work)); }
 
 }  // namespace cairn::net

@@ -46,6 +46,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   void end();
   void on_close(std::function<void()> callback);
   bool closed() const;
+  void post(std::function<void()> work);
 
   // From the server's thread.
   /// Takes what there is to do; bytes stay counted as unsent until `sent`.
@@ -90,6 +91,7 @@ class ResponseHandle final : public HttpResponse {
   void end() override;
   void on_close(std::function<void()> callback) override;
   bool closed() const override;
+  void post(std::function<void()> work) override;
 
  private:
   std::shared_ptr<ResponseState> state_;

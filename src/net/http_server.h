@@ -53,9 +53,12 @@ class HttpResponse {
   virtual void write(std::string_view bytes) = 0;
   /// Ends the stream; the connection may be used again.
   virtual void end() = 0;
-  /// Called once, on the server's thread, if the client goes away before the end (or at once if it already has).
+  /// Called once, on the server's thread, when the exchange is over: the answer is out, or the client has gone away, or
+  /// the server stops. At once if it already is.
   virtual void on_close(std::function<void()> callback) = 0;
   virtual bool closed() const = 0;
+  /// Runs `work` on the server's thread, soon; not at all once the server has stopped.
+  virtual void post(std::function<void()> work) = 0;
 };
 
 /// Called on the server's thread for each whole request; must not block. Requests of a connection come one at a time,

@@ -49,14 +49,16 @@ struct LoadedModel {
 /// parts; kOutOfMemory says how much is needed and how much there is.
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options);
 
-/// Models that clients may name. Thread-safe.
+/// Models that clients may name. Filled before serving, then read from any thread.
 class Registry {
  public:
-  void add(std::unique_ptr<LoadedModel> model);
-  /// An empty name, or any name while exactly one model is here and `any` is set, gives the first. Error: kNotFound,
-  /// listing the names there are.
+  /// Error: kInvalidArgument, a model of that name is here already.
+  Result<void> add(std::unique_ptr<LoadedModel> model);
+  /// An empty name gives the first model. Error: kNotFound, listing the names there are.
   Result<LoadedModel*> find(std::string_view name) const;
   std::vector<LoadedModel*> list() const;
+  /// Stops every engine and unloads. Nobody may use a model any more.
+  void clear() { models_.clear(); }
 
  private:
   std::vector<std::unique_ptr<LoadedModel>> models_;

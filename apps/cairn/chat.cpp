@@ -1,0 +1,224 @@
+// cairn chat: a conversation in the terminal, with a model of its own or a server's.
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "api/prompt_tokens.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "commands.h"
+#include "load_flags.h"
+#include "net/http_client.h"
+
+namespace cairn {
+namespace {
+
+using namespace std::chrono_literals;
+using nlohmann::ordered_json;
+
+struct ChatFlags {
+  LoadFlags load;
+  SamplingFlags sampling;
+  std::string url;
+  std::string system;
+  int32_t max_tokens = -1;
+};
+
+std::atomic<bool> interrupted = false;
+
+void show(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+/// Answers the conversation, showing text as it comes; returns the whole answer. Ends early once `interrupted`.
+using Answer = std::function<Result<std::string>(const ordered_json& messages)>;
+
+Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& flags, const ordered_json& messages) {
+  ChatInput input;
+  input.messages = messages;
+  GenerateRequest request;
+  CAIRN_TRY(request.prompt, api::chat_prompt_tokens(model, input));
+  request.stop = api::chat_stops(model);
+  request.sampling = flags.sampling.finish();
+  request.max_tokens = flags.max_tokens;
+  request.text_at_start = true;
+  CAIRN_TRY(const auto stream, model.engine->submit(std::move(request)));
+  std::string text;
+  const auto take = [&](const std::string& part) {
+    show(part);
+    text += part;
+  };
+  while (true) {
+    const Events events = stream->wait(50ms);
+    for (const auto& token : events.tokens) take(token.text);
+    if (events.finished) {
+      take(events.finish.text);
+      if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
+      return text;
+    }
+    if (interrupted.load()) return text;  // the stream cancels as it goes
+  }
+}
+
+/// What an error body says, or the body itself.
+std::string error_text(const std::string& body) {
+  const auto value = ordered_json::parse(body, nullptr, false);
+  if (value.is_object() && value.contains("error") && value["error"].is_object() &&
+      value["error"].contains("message") && value["error"]["message"].is_string()) {
+    return value["error"]["message"];
+  }
+  return body.substr(0, 300);
+}
+
+ordered_json remote_request(const ChatFlags& flags, const ordered_json& messages) {
+  const SamplingParams sampling = flags.sampling.finish();
+  ordered_json body = {{"messages", messages},
+                       {"stream", true},
+                       {"temperature", sampling.temperature},
+                       {"top_p", sampling.top_p},
+                       {"seed", sampling.seed >> 1}};
+  if (sampling.top_k > 0) body["top_k"] = sampling.top_k;
+  if (sampling.min_p > 0) body["min_p"] = sampling.min_p;
+  if (sampling.repetition_penalty != 1) body["repeat_penalty"] = sampling.repetition_penalty;
+  if (flags.max_tokens > 0) body["max_tokens"] = flags.max_tokens;
+  return body;
+}
+
+Result<std::string> answer_remotely(const net::HttpUrl& url, const ChatFlags& flags, const ordered_json& messages) {
+  const std::string body = remote_request(flags, messages).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  std::string text, failure;
+  net::EventSplitter splitter;
+  const auto on_data = [&](std::string_view bytes) {
+    for (const auto& data : splitter.push(bytes)) {
+      const auto value = ordered_json::parse(data, nullptr, false);
+      if (!value.is_object()) continue;  // "[DONE]"
+      if (value.contains("error")) failure = error_text(data);
+      const auto choices = value.find("choices");
+      if (choices == value.end() || !choices->is_array() || choices->empty()) continue;
+      const auto& delta = choices->front().value("delta", ordered_json::object());
+      if (const auto content = delta.find("content"); content != delta.end() && content->is_string()) {
+        show(content->get_ref<const std::string&>());
+        text += content->get_ref<const std::string&>();
+      }
+    }
+    return !interrupted.load();
+  };
+  CAIRN_TRY(const auto reply, net::http_request(url, "POST", "/v1/chat/completions", body,
+                                                {{"Content-Type", "application/json"}}, on_data));
+  if (reply.status != 200)
+    return fail(Code::kUnavailable, "the server answered {}: {}", reply.status, error_text(reply.body));
+  if (!failure.empty()) return fail(Code::kUnavailable, "the server stopped: {}", failure);
+  return text;
+}
+
+constexpr std::string_view kHelp =
+    "/clear  forget the conversation     /system TEXT  set the system message\n"
+    "/help   this list                   /exit or Ctrl-D  leave\n"
+    "Ctrl-C stops an answer.\n";
+
+ordered_json opening(const std::string& system) {
+  ordered_json messages = ordered_json::array();
+  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
+  return messages;
+}
+
+/// One line of input; false at the end.
+bool read_line(std::string& line, bool terminal) {
+  if (terminal) show("\n> ");
+  while (true) {
+    interrupted = false;
+    if (std::getline(std::cin, line)) return true;
+    if (!interrupted.load()) return false;
+    // Ctrl-C while typing drops the line and asks again.
+    std::cin.clear();
+    clearerr(stdin);
+    show("\n> ");
+  }
+}
+
+void converse(const ChatFlags& flags, const Answer& answer, int& exit_code) {
+  const bool terminal = ::isatty(STDIN_FILENO) != 0;
+  std::string system = flags.system;
+  ordered_json messages = opening(system);
+  for (std::string line; read_line(line, terminal);) {
+    if (line.empty()) continue;
+    if (line == "/exit" || line == "/quit") return;
+    if (line == "/help") {
+      show(kHelp);
+      continue;
+    }
+    if (line == "/clear" || line.starts_with("/system ")) {
+      if (line != "/clear") system = line.substr(std::string_view("/system ").size());
+      messages = opening(system);
+      continue;
+    }
+    messages.push_back({{"role", "user"}, {"content", utf8_replace_invalid(line)}});
+    interrupted = false;
+    auto text = answer(messages);
+    show("\n");
+    if (!text) {
+      exit_code = report(text.error());
+      messages.erase(messages.size() - 1);  // so that the next line is not answered twice
+      continue;
+    }
+    exit_code = 0;
+    messages.push_back({{"role", "assistant"}, {"content", std::move(*text)}});
+  }
+  if (terminal) show("\n");
+}
+
+void catch_interrupts() {
+  struct sigaction action{};
+  action.sa_handler = [](int) { interrupted = true; };
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = 0;  // no SA_RESTART: reading a line ends too
+  sigaction(SIGINT, &action, nullptr);
+}
+
+Result<void> chat(const ChatFlags& flags, int& exit_code) {
+  if (flags.url.empty() == flags.load.model.empty()) {
+    return fail(Code::kInvalidArgument,
+                "give either a MODEL file or --url of a server, e.g. cairn chat --url http://127.0.0.1:8080");
+  }
+  if (!flags.url.empty()) {
+    CAIRN_TRY(const auto url, net::parse_http_url(flags.url));
+    catch_interrupts();
+    converse(flags, [&](const ordered_json& messages) { return answer_remotely(url, flags, messages); }, exit_code);
+    return {};
+  }
+  LoadFlags load = flags.load;
+  load.options.sequences = 1;
+  CAIRN_TRY(const auto model, load.load());
+  catch_interrupts();
+  if (::isatty(STDIN_FILENO) != 0) show("Type a message; /help lists commands.\n");
+  converse(flags, [&](const ordered_json& messages) { return answer_locally(*model, flags, messages); }, exit_code);
+  return {};
+}
+
+}  // namespace
+
+void add_chat(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("chat", "Talk to a model in the terminal");
+  auto flags = std::make_shared<ChatFlags>();
+  flags->load.add_to(*command, false);
+  command->add_option("--url", flags->url, "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080");
+  command->add_option("--system", flags->system, "System message");
+  command
+      ->add_option("-n,--max-tokens", flags->max_tokens, "Tokens of one answer at most; -1: to the end of the context")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->capture_default_str();
+  flags->sampling.add_to(*command);
+  command->callback([flags, &exit_code] {
+    if (const auto done = chat(*flags, exit_code); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,93 @@
+// cairn generate: continues a text.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include "api/prompt_tokens.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "commands.h"
+#include "load_flags.h"
+
+namespace cairn {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct GenerateFlags {
+  LoadFlags load;
+  SamplingFlags sampling;
+  std::string prompt;
+  int32_t max_tokens = 128;
+  std::vector<std::string> stop;
+  bool ignore_eos = false;
+  bool quiet = false;
+};
+
+using Seconds = std::chrono::duration<double>;
+
+void print_timings(const Usage& usage, Seconds to_first, Seconds rest) {
+  const auto rate = [](int32_t tokens, Seconds time) { return time.count() > 0 ? tokens / time.count() : 0; };
+  std::fprintf(stderr, "prompt: %d tokens, %.2f s (%.1f tokens/s); answer: %d tokens, %.2f s (%.1f tokens/s)\n",
+               usage.prompt_tokens, to_first.count(), rate(usage.prompt_tokens, to_first), usage.completion_tokens,
+               rest.count(), rate(usage.completion_tokens - 1, rest));
+}
+
+Result<void> generate(GenerateFlags& flags) {
+  if (flags.quiet) set_log_level(LogLevel::kWarning);
+  if (flags.prompt == "-") flags.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
+  if (const size_t valid = utf8_valid_prefix(flags.prompt); valid != flags.prompt.size()) {
+    return fail(Code::kInvalidArgument, "the prompt is not valid UTF-8 at byte {}", valid);
+  }
+  flags.load.options.sequences = 1;
+  CAIRN_TRY(const auto model, flags.load.load());
+  GenerateRequest request;
+  CAIRN_TRY(request.prompt, api::completion_prompt_tokens(*model, flags.prompt));
+  request.sampling = flags.sampling.finish();
+  request.max_tokens = flags.max_tokens;
+  request.stop = flags.stop;
+  request.ignore_eos = flags.ignore_eos;
+  const auto begin = std::chrono::steady_clock::now();
+  CAIRN_TRY(const auto stream, model->engine->submit(std::move(request)));
+  auto first = begin;
+  while (true) {
+    Events events = stream->wait(1000ms);
+    if (first == begin && !events.tokens.empty()) first = std::chrono::steady_clock::now();
+    for (const auto& token : events.tokens) std::fwrite(token.text.data(), 1, token.text.size(), stdout);
+    if (events.finished) {
+      std::fwrite(events.finish.text.data(), 1, events.finish.text.size(), stdout);
+      std::fputc('\n', stdout);
+      std::fflush(stdout);
+      if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
+      if (!flags.quiet) print_timings(events.finish.usage, first - begin, std::chrono::steady_clock::now() - first);
+      return {};
+    }
+    if (std::fflush(stdout) != 0) return fail(Code::kIo, "cannot write to standard output");
+  }
+}
+
+}  // namespace
+
+void add_generate(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("generate", "Continue a text (plain completion, no chat template)");
+  auto flags = std::make_shared<GenerateFlags>();
+  flags->load.add_to(*command, true);
+  command->add_option("-p,--prompt", flags->prompt, "Text to continue; - reads standard input")->required();
+  command->add_option("-n,--max-tokens", flags->max_tokens, "Tokens to write at most; -1: to the end of the context")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->capture_default_str();
+  command->add_option("--stop", flags->stop, "Text that ends the answer (may be given several times)")->take_all();
+  command->add_flag("--ignore-eos", flags->ignore_eos, "Go on after the model ends its text");
+  command->add_flag("-q,--quiet", flags->quiet, "Only the text: no log, no timings");
+  flags->sampling.add_to(*command);
+  command->callback([flags, &exit_code] {
+    if (const auto done = generate(*flags); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,97 @@
+#include "load_flags.h"
+
+#include <fstream>
+#include <random>
+#include <sstream>
+
+#include "base/log.h"
+
+namespace cairn {
+
+void LoadFlags::add_to(CLI::App& command, bool model_required) {
+  auto* path = command.add_option("MODEL", model, "GGUF file (any part of a split one)");
+  if (model_required) path->required();
+  command
+      .add_option("--ctx", options.context_tokens,
+                  "Tokens per conversation (default: what the model was trained for, if memory allows)")
+      ->check(CLI::Range(1, 1 << 24));
+  command.add_option("--kv-type", kv_type, "Precision of cached keys and values")
+      ->check(CLI::IsMember({"f32", "f16"}))
+      ->capture_default_str();
+  command
+      .add_option("--kv-bytes", options.kv_bytes,
+                  "Memory for cached keys and values, e.g. 4GiB (default: --parallel whole contexts)")
+      ->transform(CLI::AsSizeValue(false));
+  command.add_option("--parallel", options.sequences, "Whole contexts that the default --kv-bytes holds")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command.add_option("-t,--threads", options.threads, "Threads (default: one per core this process may use)")
+      ->check(CLI::Range(1, 1024));
+  command.add_option("--isa", options.isa, "Instruction set: generic, avx2, avx512 (default: the best one here)");
+  command.add_option("--chat-template", chat_template_file, "Jinja file that replaces the model's chat template")
+      ->check(CLI::ExistingFile);
+  add_log_flag(command);
+}
+
+Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
+  LoadOptions wanted = options;
+  wanted.kv_type = kv_type == "f16" ? KvType::kF16 : KvType::kF32;
+  if (!chat_template_file.empty()) {
+    std::ifstream file(chat_template_file, std::ios::binary);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (!file) return fail(Code::kIo, "cannot read {}", chat_template_file);
+    wanted.chat_template = text.str();
+  }
+  return load_model_file(model, wanted);
+}
+
+void SamplingFlags::add_to(CLI::App& command) {
+  command.add_option("--temp,--temperature", params.temperature, "0 always takes the likeliest token")
+      ->check(CLI::Range(0.0, 2.0))
+      ->capture_default_str();
+  command.add_option("--top-k", params.top_k, "Only the k likeliest tokens; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command.add_option("--top-p", params.top_p, "Only the likeliest tokens that make up this probability")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_option("--min-p", params.min_p, "Only tokens at least this likely relative to the likeliest")
+      ->check(CLI::Range(0.0, 1.0))
+      ->capture_default_str();
+  command.add_option("--repeat-penalty", params.repetition_penalty, "Over 1 discourages repetition")
+      ->check(CLI::Range(0.01, 10.0))
+      ->capture_default_str();
+  command.add_option_function<uint64_t>(
+      "--seed",
+      [this](const uint64_t& seed) {
+        params.seed = seed;
+        has_seed = true;
+      },
+      "Same seed, same answer (default: another one each time)");
+}
+
+SamplingParams SamplingFlags::finish() const {
+  SamplingParams finished = params;
+  if (!has_seed) {
+    std::random_device random;
+    finished.seed = static_cast<uint64_t>(random()) << 32 | random();
+  }
+  return finished;
+}
+
+void add_log_flag(CLI::App& command) {
+  command
+      .add_option_function<std::string>(
+          "--log-level",
+          [](const std::string& level) {
+            set_log_level(level == "debug"     ? LogLevel::kDebug
+                          : level == "info"    ? LogLevel::kInfo
+                          : level == "warning" ? LogLevel::kWarning
+                                               : LogLevel::kError);
+          },
+          "What is written to standard error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+}
+
+}  // namespace cairn

@@ -1,0 +1,36 @@
+/// Flags of every subcommand that runs a model, and of those that sample from it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "registry/registry.h"
+#include "sampling/sampler.h"
+
+namespace cairn {
+
+struct LoadFlags {
+  std::string model;  ///< path
+  std::string chat_template_file;
+  std::string kv_type = "f32";
+  LoadOptions options;
+
+  void add_to(CLI::App& command, bool model_required);
+  Result<std::unique_ptr<LoadedModel>> load() const;
+};
+
+struct SamplingFlags {
+  SamplingParams params;
+  bool has_seed = false;
+
+  void add_to(CLI::App& command);
+  /// Draws a seed if none was given.
+  SamplingParams finish() const;
+};
+
+/// --log-level, for commands that log.
+void add_log_flag(CLI::App& command);
+
+}  // namespace cairn

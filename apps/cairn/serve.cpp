@@ -1,0 +1,96 @@
+// cairn serve: a model behind HTTP.
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "api/errors.h"
+#include "api/routes.h"
+#include "base/log.h"
+#include "commands.h"
+#include "load_flags.h"
+#include "net/http_server.h"
+
+namespace cairn {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct ServeFlags {
+  LoadFlags load;
+  std::string host = "127.0.0.1";
+  uint16_t port = 8080;
+};
+
+/// Answers in progress get this long to end after the first Ctrl-C; the second one ends the program at once.
+constexpr auto kStopGrace = 10s;
+
+/// Waits for SIGINT or SIGTERM (blocked in every thread) and stops the server.
+void watch_signals(net::HttpServer& server) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log_info("stopping: answers in progress have {} s to end; press Ctrl-C again to stop at once",
+           std::chrono::seconds(kStopGrace).count());
+  server.stop(kStopGrace);
+  sigwait(&signals, &signal);
+  ::_exit(130);
+}
+
+void block_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+Result<void> serve(const ServeFlags& flags) {
+  // Listening first: a port that is taken is known before a large model was read.
+  Registry registry;
+  CAIRN_TRY(auto server,
+            net::HttpServer::listen(flags.host, flags.port, {}, api::make_handler(registry), api::openai_error_body));
+  block_signals();
+  CAIRN_TRY(auto model, flags.load.load());
+  const std::string name = model->name;
+  CAIRN_TRY_VOID(registry.add(std::move(model)));
+  const std::string url = fmt::format(
+      "http://{}:{}", flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", server->port());
+  log_info("serving {} on {}", name, url);
+  log_info(
+      "try: curl {}/v1/chat/completions -H 'Content-Type: application/json' -d "
+      "'{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"stream\":true}}'",
+      url);
+  log_info("or:  cairn chat --url {}", url);
+  std::thread(watch_signals, std::ref(*server)).detach();
+  server->run();
+  // Engines first: their threads wake connections, which must still be there.
+  registry.clear();
+  return {};
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("serve", "Serve a model over HTTP (OpenAI-compatible)");
+  auto flags = std::make_shared<ServeFlags>();
+  command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")->capture_default_str();
+  command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
+  command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)");
+  command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  flags->load.add_to(*command, true);
+  command->callback([flags, &exit_code] {
+    if (const auto done = serve(*flags); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn

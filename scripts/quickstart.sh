@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# From a fresh Debian 12 to a served model: installs packages, builds the release, serves.
+# usage: scripts/quickstart.sh MODEL.gguf [flags of `cairn serve`, e.g. --port 9000]
+set -euo pipefail
+here=$(cd "$(dirname "$0")/.." && pwd)
+model=${1:-}
+if [ -z "$model" ]; then
+  echo "usage: scripts/quickstart.sh MODEL.gguf [flags of cairn serve]" >&2
+  echo "MODEL.gguf is any GGUF file of a supported architecture (build/release/cairn inspect MODEL.gguf tells)." >&2
+  exit 2
+fi
+[ -f "$model" ] || { echo "quickstart.sh: no such file: $model" >&2; exit 2; }
+model=$(realpath "$model")
+shift
+
+cd "$here"
+scripts/setup.sh --build-only
+if ! cmake --preset release -DCAIRN_TESTS=OFF >build-release.log 2>&1 || ! cmake --build build/release --target cairn >>build-release.log 2>&1; then
+  tail -n 30 build-release.log >&2
+  echo "quickstart.sh: the build failed; the whole log is build-release.log" >&2
+  exit 1
+fi
+rm -f build-release.log
+echo "Built $here/build/release/cairn. Serving $model; Ctrl-C stops."
+exec build/release/cairn serve "$model" "$@"

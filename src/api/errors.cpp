@@ -1,0 +1,70 @@
+#include "api/errors.h"
+
+#include <nlohmann/json.hpp>
+
+namespace cairn::api {
+
+using nlohmann::ordered_json;
+
+WireError wire_error(Code code) {
+  switch (code) {
+    case Code::kInvalidArgument:
+      return {400, "invalid_request_error", "invalid_value"};
+    case Code::kNotFound:
+      return {404, "invalid_request_error", "not_found"};
+    case Code::kUnsupported:
+      return {400, "invalid_request_error", "unsupported"};
+    case Code::kTooLarge:
+      return {400, "invalid_request_error", "too_large"};
+    case Code::kContextLengthExceeded:
+      return {400, "invalid_request_error", "context_length_exceeded"};
+    case Code::kQueueFull:
+      return {429, "rate_limit_error", "queue_full"};
+    case Code::kUnavailable:
+      return {503, "server_error", "unavailable"};
+    case Code::kOutOfMemory:
+      return {503, "server_error", "out_of_memory"};
+    case Code::kCancelled:
+      return {499, "server_error", "cancelled"};
+    case Code::kCorruptFile:
+    case Code::kIo:
+    case Code::kInternal:
+      break;
+  }
+  return {500, "server_error", "internal_error"};
+}
+
+ordered_json openai_error(const Error& error) {
+  const WireError wire = wire_error(error.code);
+  return {{"error",
+           {{"message", error.message},
+            {"type", wire.type},
+            {"param", error.at.empty() ? ordered_json(nullptr) : ordered_json(error.at)},
+            {"code", wire.code}}}};
+}
+
+std::string openai_error_body(int status, std::string_view message) {
+  const bool ours = status >= 500;
+  return dump({{"error",
+                {{"message", message},
+                 {"type", ours ? "server_error" : "invalid_request_error"},
+                 {"param", nullptr},
+                 {"code", nullptr}}}});
+}
+
+void send_error(net::HttpResponse& response, const Error& error) {
+  std::vector<std::pair<std::string, std::string>> headers;
+  const int status = wire_error(error.code).status;
+  if (status == 429 || status == 503) headers.emplace_back("Retry-After", "1");
+  response.send(status, "application/json", dump(openai_error(error)), std::move(headers));
+}
+
+void send_json(net::HttpResponse& response, const ordered_json& value) {
+  response.send(200, "application/json", dump(value));
+}
+
+std::string dump(const ordered_json& value) {
+  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+}  // namespace cairn::api

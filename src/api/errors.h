@@ -1,0 +1,30 @@
+/// Errors on the wire: the one table from Code to HTTP status and error type.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "net/http_server.h"
+
+namespace cairn::api {
+
+struct WireError {
+  int status;
+  std::string_view type;  ///< OpenAI's `type`
+  std::string_view code;  ///< OpenAI's `code`
+};
+WireError wire_error(Code code);
+
+/// {"error": {"message", "type", "param", "code"}}, as OpenAI's clients expect; param is Error::at or null.
+nlohmann::ordered_json openai_error(const Error& error);
+/// The same for what net/ answers by itself.
+std::string openai_error_body(int status, std::string_view message);
+
+void send_error(net::HttpResponse& response, const Error& error);
+void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);
+/// Text for the wire: ill-formed UTF-8 in strings becomes U+FFFD, nothing is escaped that need not be.
+std::string dump(const nlohmann::ordered_json& value);
+
+}  // namespace cairn::api

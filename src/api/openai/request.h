@@ -1,0 +1,47 @@
+/// OpenAI's request bodies for chat completions and completions -> what the engine and the templates take.
+///
+/// Source: OpenAI API reference, "Chat Completions" and "Completions"; fields beyond it are those that llama.cpp and
+/// vLLM share. docs/api.md lists every field.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "api/fields.h"
+#include "base/error.h"
+#include "engine/engine.h"
+#include "prompt/chat_template.h"
+
+namespace cairn::api::openai {
+
+inline constexpr size_t kMessagesMax = 16'384;
+
+/// What both endpoints take besides the prompt.
+struct CommonFields {
+  std::string model;
+  int choices = 1;  ///< n
+  bool stream = false;
+  bool include_usage = false;
+  GenerateRequest generate;  ///< everything but the prompt
+};
+
+struct ChatRequest {
+  CommonFields common;
+  ChatInput input;
+};
+
+using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;
+struct CompletionRequest {
+  CommonFields common;
+  std::vector<CompletionPrompt> prompts;
+};
+
+Result<ChatRequest> parse_chat(const nlohmann::ordered_json& body);
+Result<CompletionRequest> parse_completion(const nlohmann::ordered_json& body);
+
+/// messages, tools, chat_template_kwargs, add_generation_prompt: shared with /apply-template.
+ChatInput read_chat_input(Fields& fields);
+
+}  // namespace cairn::api::openai

@@ -1,0 +1,25 @@
+/// Prompts as the model wants them: text or a conversation -> token ids, beginning token included once.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "prompt/chat_template.h"
+#include "registry/registry.h"
+
+namespace cairn::api {
+
+/// The conversation as the model's template writes it, now. Errors: the template's.
+Result<std::string> render_chat(const LoadedModel& model, const ChatInput& input);
+/// Tokens of a conversation. Templates mostly write the beginning token themselves; it is never there twice.
+Result<std::vector<TokenId>> chat_prompt_tokens(const LoadedModel& model, const ChatInput& input);
+/// Text that ends an answer in a conversation: for a model without a template of its own, the fallback's end of turn,
+/// which its vocabulary may not have as a token.
+std::vector<std::string> chat_stops(const LoadedModel& model);
+/// Tokens of text to be continued: begins as the file says, and never ends with an end token.
+Result<std::vector<TokenId>> completion_prompt_tokens(const LoadedModel& model, std::string_view text);
+
+}  // namespace cairn::api

@@ -1,0 +1,149 @@
+#include "registry/registry.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/utf8.h"
+#include "registry/memory_plan.h"
+
+namespace cairn {
+namespace {
+
+// general.file_type as the field numbers it (ggml docs/gguf.md, "general.file_type").
+struct FileType {
+  int64_t id;
+  std::string_view name;
+};
+constexpr FileType kFileTypes[] = {
+    {0, "F32"},     {1, "F16"},     {2, "Q4_0"},     {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},
+    {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"},  {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"},
+    {17, "Q5_K_M"}, {18, "Q6_K"},   {19, "IQ2_XXS"}, {20, "IQ2_XS"}, {21, "Q2_K_S"}, {22, "IQ3_XS"}, {23, "IQ3_XXS"},
+    {24, "IQ1_S"},  {25, "IQ4_NL"}, {26, "IQ3_S"},   {27, "IQ3_M"},  {28, "IQ2_S"},  {29, "IQ2_M"},  {30, "IQ4_XS"},
+    {31, "IQ1_M"},  {32, "BF16"},   {36, "TQ1_0"},   {37, "TQ2_0"},  {38, "MXFP4"},
+};
+
+std::string quantisation_of(const gguf::Reader& file) {
+  if (const auto id = file.metadata().integer("general.file_type")) {
+    for (const FileType& type : kFileTypes) {
+      if (type.id == *id) return std::string(type.name);
+    }
+  }
+  std::map<TensorType, size_t> bytes;
+  for (const auto& tensor : file.tensors()) bytes[tensor.type] += tensor.bytes.size();
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+  return most == bytes.end() ? std::string("none") : std::string(tensor_type_name(most->first));
+}
+
+std::string default_name(const std::filesystem::path& path) {
+  std::string name = path.stem().string();
+  // NAME-00001-of-00003.gguf is called NAME.
+  constexpr size_t kSplitSuffix = std::string_view("-00001-of-00003").size();
+  if (name.size() > kSplitSuffix && name.compare(name.size() - 9, 4, "-of-") == 0)
+    name.resize(name.size() - kSplitSuffix);
+  return utf8_replace_invalid(name);
+}
+
+int64_t modified_unix_s(const std::filesystem::path& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_mtime) : 0;
+}
+
+Result<ChatTemplate> make_template(const gguf::Reader& file, const Tokenizer& tokenizer, const LoadOptions& options) {
+  CAIRN_TRY(const std::string_view in_file, file.metadata().string_or("tokenizer.chat_template", ""));
+  const std::string_view source = options.chat_template.empty() ? in_file : std::string_view(options.chat_template);
+  const auto text_of = [&](TokenId id) { return id == kNoToken ? std::string() : std::string(tokenizer.entry(id)); };
+  CAIRN_TRY(ChatTemplate made,
+            ChatTemplate::create(source, text_of(tokenizer.special().bos), text_of(tokenizer.special().eos)));
+  if (made.is_fallback()) {
+    log_warning(
+        "the file has no chat template: chats are written in ChatML, which this model may not know; give one with "
+        "--chat-template FILE");
+  }
+  return made;
+}
+
+Result<MemoryPlan> plan_for(const gguf::Reader& file, const LoadOptions& options) {
+  ModelOptions model_options;
+  model_options.context_tokens = options.context_tokens;
+  model_options.kv_type = options.kv_type;
+  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, model_options));
+  return plan_memory(model, {options.context_tokens, options.kv_bytes, options.sequences}, available_memory_bytes());
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options) {
+  CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
+  CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
+  CAIRN_TRY(const MemoryPlan plan, plan_for(file, options));
+  CAIRN_TRY(auto tokenizer, Tokenizer::load(file.metadata()));
+  CAIRN_TRY(ChatTemplate chat_template, make_template(file, *tokenizer, options));
+  CAIRN_TRY(auto backend, make_cpu_backend({options.threads, options.isa}));
+
+  auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
+      .name = options.name.empty() ? default_name(path) : options.name,
+      .architecture = std::string(architecture),
+      .quantisation = quantisation_of(file),
+      .parameters = 0,
+      .file_bytes = file.file_bytes(),
+      .created_unix_s = modified_unix_s(path),
+      .file = std::move(file),
+      .tokenizer = std::move(tokenizer),
+      .chat_template = std::move(chat_template),
+      .backend = std::move(backend),
+      .runner = nullptr,
+      .engine = nullptr,
+  });
+  for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();
+  log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
+           static_cast<double>(model->parameters) * 1e-9, model->backend->description());
+  log_info("memory: {}", plan.text());
+
+  ModelOptions model_options;
+  model_options.context_tokens = plan.context_tokens;
+  model_options.kv_type = options.kv_type;
+  CAIRN_TRY(model->runner, load_model(model->file, *model->backend, model_options));
+  if (model->tokenizer->size() > model->runner->vocabulary()) {
+    return fail(Code::kCorruptFile, "the tokenizer has {} tokens, but the model only {} outputs",
+                model->tokenizer->size(), model->runner->vocabulary());
+  }
+  EngineOptions engine_options;
+  engine_options.kv_pages = plan.kv_pages;
+  engine_options.queue_max = options.queue_max;
+  CAIRN_TRY(model->engine, Engine::create(*model->runner, *model->backend, *model->tokenizer, engine_options));
+  log_info("context: {} tokens per conversation", model->engine->context_tokens());
+  return model;
+}
+
+Result<void> Registry::add(std::unique_ptr<LoadedModel> model) {
+  for (const auto& other : models_) {
+    if (other->name == model->name)
+      return fail(Code::kInvalidArgument, "two models are named {}; give one another name", model->name);
+  }
+  models_.push_back(std::move(model));
+  return {};
+}
+
+Result<LoadedModel*> Registry::find(std::string_view name) const {
+  if (name.empty() && !models_.empty()) return models_.front().get();
+  std::string names;
+  for (const auto& model : models_) {
+    if (model->name == name) return model.get();
+    names += (names.empty() ? "" : ", ") + model->name;
+  }
+  constexpr size_t kNameShownMax = 100;
+  return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", name.substr(0, kNameShownMax),
+                 names);
+}
+
+std::vector<LoadedModel*> Registry::list() const {
+  std::vector<LoadedModel*> list;
+  for (const auto& model : models_) list.push_back(model.get());
+  return list;
+}
+
+}  // namespace cairn

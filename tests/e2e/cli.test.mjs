@@ -1,0 +1,126 @@
+// The program's own subcommands, as a person would use them.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { cairn, fixtures, serve, story, tiny } from './server.mjs';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-cli-'));
+process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+
+function fails(args, pattern, options) {
+  const run = cairn(args, options);
+  assert.notEqual(run.status, 0, `${args.join(' ')} should fail`);
+  assert.equal(run.signal, null);
+  assert.match(run.stderr, pattern);
+  return run;
+}
+
+test('generate tells a story, and curl gets the same text', async () => {
+  const flags = ['-p', 'Once upon a time', '-n', '60', '--temp', '0', '-q'];
+  for (const model of [story, path.join(fixtures, 'trained', 'stories260K-f32.gguf')]) {
+    const run = cairn(['generate', model, ...flags]);
+    assert.equal(run.status, 0, run.stderr);
+    assert.match(run.stdout, /\b(was|there|little|day)\b/);
+    const server = await serve(model);
+    const body = JSON.stringify({ prompt: 'Once upon a time', max_tokens: 60, temperature: 0 });
+    const reply = execFileSync('curl', ['-s', server.url + '/v1/completions', '-H', 'Content-Type: application/json', '-d', body]);
+    await server.stop();
+    assert.equal(JSON.parse(reply).choices[0].text + '\n', run.stdout);
+  }
+});
+
+test('logits are the same bytes for any chunk size and number of threads', () => {
+  const run = (...more) => {
+    const done = cairn(['logits', tiny, '--tokens', Array.from({ length: 40 }, (_, i) => (i * 37) % 300).join(','), ...more]);
+    assert.equal(done.status, 0, done.stderr);
+    return done.stdout;
+  };
+  const whole = run();
+  const { positions, logits } = JSON.parse(whole);
+  assert.equal(positions.length, logits.length);
+  assert.equal(logits[0].length, 316);
+  for (const more of [['--chunk', '7'], ['--chunk', '1'], ['--threads', '1'], ['--threads', '2']]) assert.equal(run(...more), whole, more.join(' '));
+});
+
+test('inspect prints metadata, tensors and a memory plan', () => {
+  const run = cairn(['inspect', tiny]);
+  assert.equal(run.status, 0, run.stderr);
+  for (const word of ['llama', 'token_embd.weight', 'llama.block_count']) assert.ok(run.stdout.includes(word), word);
+  const json = JSON.parse(cairn(['inspect', tiny, '--json']).stdout);
+  assert.ok(JSON.stringify(json).includes('blk.0.attn_q.weight'));
+});
+
+test('quantize writes a smaller model that still runs', () => {
+  const out = path.join(folder, 'out.gguf');
+  const source = path.join(fixtures, 'models', 'quant-llama-f16.gguf');
+  for (const type of ['Q8_0', 'Q4_0', 'Q4_K_M', 'Q6_K', 'BF16']) {
+    const run = cairn(['quantize', source, out, type]);
+    assert.equal(run.status, 0, run.stderr);
+    assert.ok(fs.statSync(out).size <= fs.statSync(source).size);
+    assert.equal(cairn(['generate', out, '-p', 'a', '-n', '4', '-q']).status, 0);
+  }
+  fails(['quantize', source, out, 'Q9_9'], /Q9_9.*Q4_K_M/s);
+  fails(['quantize', source, source, 'Q8_0'], /same|itself|differ/);
+});
+
+test('tokenize and render speak JSON lines and survive bad ones', () => {
+  const lines = '{"text":"hello"}\nnot json\n{"text":"a b","add_special":true}\n';
+  const ids = cairn(['tokenize', story, '--jsonl'], { input: lines }).stdout.trim().split('\n').map(JSON.parse);
+  assert.equal(ids.length, 3);
+  assert.ok(Array.isArray(ids[0].ids) && ids[1].error && Array.isArray(ids[2].ids));
+  const conversations = '{"messages":[{"role":"user","content":"Hi"}],"add_generation_prompt":true}\nnope\n';
+  const rendered = cairn(['render', tiny, '--jsonl'], { input: conversations }).stdout.trim().split('\n').map(JSON.parse);
+  assert.match(rendered[0].rendered, /<\|im_start\|>user\nHi<\|im_end\|>/);
+  assert.ok(rendered[1].error);
+});
+
+test('chat holds a conversation with a file and with a server', async () => {
+  const input = 'Hello there\n/help\n/clear\nAgain\n/exit\n';
+  const local = cairn(['chat', story, '-n', '12', '--temp', '0'], { input });
+  assert.equal(local.status, 0, local.stderr);
+  assert.match(local.stdout, /\/clear/);
+  const server = await serve(story);
+  const remote = cairn(['chat', '--url', server.url, '-n', '12', '--temp', '0'], { input });
+  await server.stop();
+  assert.equal(remote.status, 0, remote.stderr);
+  assert.equal(remote.stdout, local.stdout);
+  assert.match(cairn(['chat', '--url', server.url], { input }).stderr, /cannot connect/);
+});
+
+test('files that cannot be used are refused in one line that says why', () => {
+  const bytes = fs.readFileSync(tiny);
+  const write = (name, content) => {
+    const file = path.join(folder, name);
+    fs.writeFileSync(file, content);
+    return file;
+  };
+  const one = (args, pattern) => assert.equal(fails(args, pattern).stderr.trim().split('\n').length, 1);
+  one(['inspect', path.join(folder, 'none.gguf')], /no such file/);
+  one(['inspect', folder], /not a regular file/);
+  one(['inspect', write('empty.gguf', '')], /GGUF/);
+  one(['inspect', write('text.gguf', 'hello world, this is no model')], /GGUF/);
+  one(['inspect', write('cut.gguf', bytes.subarray(0, bytes.length - 1000))], /cut short|truncated|ends/);
+  one(['generate', write('cut2.gguf', bytes.subarray(0, 5000)), '-p', 'x'], /cut short|truncated|ends/);
+  const other = Buffer.from(bytes.toString('latin1').replace(/llama(?=[\s\S]{1,40}general)/, 'lloma'), 'latin1');
+  if (!other.equals(bytes)) fails(['generate', write('arch.gguf', other), '-p', 'x'], /lloma.*llama/s);
+  fails(['generate', path.join(fixtures, 'models', 'mamba2.gguf'), '-p', 'x'], /mamba2.*llama/s);
+  fails(['generate', tiny, '-p', 'x', '--ctx', '9999999'], /context/);
+  fails(['generate', tiny, '-p', 'x', '--isa', 'sse9'], /sse9.*generic/s);
+  fails(['serve', tiny, '--host', 'no such host'], /no such host/);
+  fails(['generate', tiny], /prompt/);
+  fails(['frobnicate'], /subcommand|frobnicate/);
+  fails(['generate', tiny, '-p', Buffer.from([0x61, 0xff])], /UTF-8/);
+});
+
+test('a model too big for memory says how much is needed', () => {
+  fails(['generate', tiny, '-p', 'x', '--kv-bytes', '900TiB'], /not enough memory.*needed.*available/);
+});
+
+test('help names every subcommand', () => {
+  const run = cairn(['--help']);
+  assert.equal(run.status, 0);
+  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'logits', 'tokenize', 'render']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
+});

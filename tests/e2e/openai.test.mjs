@@ -1,0 +1,149 @@
+// The real `openai` client from npm against the real server.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import OpenAI from 'openai';
+import { serve, story } from './server.mjs';
+
+let server, client;
+const name = 'tinystories-656k-f32';
+before(async () => {
+  server = await serve(story, ['--queue-max', '64']);
+  client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
+});
+after(async () => {
+  const end = await server.stop();
+  assert.equal(end.code, 0, end.log);
+});
+
+const messages = [{ role: 'user', content: 'Tell me a story.' }];
+
+test('models are listed with their context and quantisation', async () => {
+  const models = await client.models.list();
+  assert.deepEqual(models.data.map((m) => m.id), [name]);
+  assert.equal(models.data[0].context_length, 512);
+  assert.equal(models.data[0].quantization, 'F32');
+  assert.equal((await client.models.retrieve(name)).id, name);
+  await assert.rejects(client.models.retrieve('other'), OpenAI.NotFoundError);
+});
+
+test('a chat completion has text, usage and a finish reason', async () => {
+  const answer = await client.chat.completions.create({ model: name, messages, max_tokens: 16, temperature: 0 });
+  assert.equal(answer.object, 'chat.completion');
+  assert.equal(answer.choices[0].message.role, 'assistant');
+  assert.ok(answer.choices[0].message.content.length > 0);
+  assert.equal(answer.choices[0].finish_reason, 'length');
+  assert.equal(answer.usage.completion_tokens, 16);
+  assert.equal(answer.usage.total_tokens, answer.usage.prompt_tokens + 16);
+});
+
+test('a stream gives the same text as the whole answer, then usage', async () => {
+  const whole = await client.chat.completions.create({ model: name, messages, max_tokens: 40, temperature: 0 });
+  const stream = await client.chat.completions.create({
+    model: name, messages, max_completion_tokens: 40, temperature: 0, stream: true, stream_options: { include_usage: true },
+  });
+  let text = '', role, finish, usage, chunks = 0;
+  for await (const chunk of stream) {
+    if (chunk.usage) usage = chunk.usage;
+    const choice = chunk.choices[0];
+    if (!choice) continue;
+    ++chunks;
+    role ??= choice.delta.role;
+    text += choice.delta.content ?? '';
+    finish ??= choice.finish_reason ?? undefined;
+  }
+  assert.equal(text, whole.choices[0].message.content);
+  assert.equal(role, 'assistant');
+  assert.equal(finish, 'length');
+  assert.ok(chunks > 10);
+  assert.deepEqual(usage, whole.usage);
+});
+
+test('the same seed gives the same bytes, alone and among others; n gives different choices', async () => {
+  const ask = (seed) => client.completions.create({ model: name, prompt: 'Once upon a time', max_tokens: 40, seed, temperature: 1 });
+  const alone = (await ask(7)).choices[0].text;
+  const many = await Promise.all(Array.from({ length: 16 }, (_, i) => ask(i)));
+  assert.equal(many[7].choices[0].text, alone);
+  assert.ok(new Set(many.map((m) => m.choices[0].text)).size > 10);
+  const choices = (await client.completions.create({ model: name, prompt: 'Once upon a time', max_tokens: 20, seed: 7, n: 3 })).choices;
+  assert.deepEqual(choices.map((c) => c.index), [0, 1, 2]);
+  assert.equal(new Set(choices.map((c) => c.text)).size, 3);
+});
+
+test('completions take text, several texts and token ids', async () => {
+  const one = await client.completions.create({ model: name, prompt: 'Once upon a time', max_tokens: 12, temperature: 0 });
+  const { tokens } = await (await server.post('/tokenize', { content: 'Once upon a time', add_special: true })).json();
+  const ids = await client.completions.create({ model: name, prompt: tokens, max_tokens: 12, temperature: 0 });
+  assert.equal(ids.choices[0].text, one.choices[0].text);
+  const two = await client.completions.create({ model: name, prompt: ['Once upon a time', 'The dog'], max_tokens: 12, temperature: 0 });
+  assert.equal(two.choices.length, 2);
+  assert.equal(two.choices[0].text, one.choices[0].text);
+  assert.notEqual(two.choices[1].text, one.choices[0].text);
+});
+
+test('a stop string ends the answer before it, also where it spans tokens', async () => {
+  const free = (await client.completions.create({ model: name, prompt: 'Once upon a time', max_tokens: 60, temperature: 0 })).choices[0].text;
+  for (let length = 3; length < 12; length += 2) {
+    const at = 20 + length;
+    const stop = free.slice(at, at + length);
+    const cut = free.slice(0, free.indexOf(stop));
+    const stopped = await client.completions.create({ model: name, prompt: 'Once upon a time', max_tokens: 60, temperature: 0, stop: [stop, 'never this'] });
+    assert.equal(stopped.choices[0].text, cut);
+    assert.equal(stopped.choices[0].finish_reason, 'stop');
+    let streamed = '';
+    for await (const chunk of await client.completions.create({ model: name, prompt: 'Once upon a time', max_tokens: 60, temperature: 0, stop, stream: true })) {
+      streamed += chunk.choices[0]?.text ?? '';
+    }
+    assert.equal(streamed, cut);
+  }
+});
+
+test('log-probabilities name the chosen token and the likeliest ones', async () => {
+  const answer = await client.chat.completions.create({ model: name, messages, max_tokens: 5, temperature: 0, logprobs: true, top_logprobs: 3 });
+  const { content } = answer.choices[0].logprobs;
+  assert.equal(content.length, 5);
+  for (const entry of content) {
+    assert.equal(entry.top_logprobs.length, 3);
+    assert.equal(entry.top_logprobs[0].token, entry.token);  // temperature 0 takes the likeliest
+    assert.ok(entry.logprob <= 0 && entry.logprob === entry.top_logprobs[0].logprob);
+    assert.equal(Buffer.from(entry.bytes).toString('utf8'), entry.token);
+  }
+  const completion = await client.completions.create({ model: name, prompt: 'Once', max_tokens: 4, logprobs: 2, temperature: 0 });
+  assert.equal(completion.choices[0].logprobs.tokens.length, 4);
+  assert.equal(Object.keys(completion.choices[0].logprobs.top_logprobs[0]).length, 2);
+});
+
+test('an aborted stream stops the work', async () => {
+  const controller = new AbortController();
+  const stream = await client.chat.completions.create({ model: name, messages, max_tokens: 400, ignore_eos: true, stream: true }, { signal: controller.signal });
+  let chunks = 0;
+  try {
+    for await (const _ of stream) if (++chunks === 5) controller.abort();
+  } catch (error) {
+    assert.ok(error instanceof OpenAI.APIUserAbortError, error);
+  }
+  assert.ok(chunks >= 5 && chunks < 400);
+  const answer = await client.chat.completions.create({ model: name, messages, max_tokens: 4 });
+  assert.equal(answer.usage.completion_tokens, 4);
+});
+
+test('errors arrive as the client\'s own classes, with what is wrong', async () => {
+  const ask = (more) => client.chat.completions.create({ model: name, messages, max_tokens: 4, ...more });
+  const rejects = (promise, kind, pattern, param) =>
+    assert.rejects(promise, (error) => {
+      assert.ok(error instanceof kind, `${error.constructor.name}: ${error.message}`);
+      assert.match(error.message, pattern);
+      if (param) assert.equal(error.param, param);
+      return true;
+    });
+  await rejects(ask({ model: 'gpt-9' }), OpenAI.NotFoundError, /tinystories-656k-f32/, 'model');
+  await rejects(ask({ temperature: 9 }), OpenAI.BadRequestError, /temperature must be from 0 to 2/, 'temperature');
+  await rejects(ask({ messages: [] }), OpenAI.BadRequestError, /messages/, 'messages');
+  await rejects(ask({ messages: [{ role: 'robot', content: 'x' }] }), OpenAI.BadRequestError, /robot/, 'messages[0].role');
+  await rejects(ask({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }), OpenAI.BadRequestError, /image_url/, 'messages[0].content[0].type');
+  await rejects(ask({ tools: [{ type: 'function', function: { name: 'f' } }] }), OpenAI.BadRequestError, /tools is not supported/, 'tools');
+  await rejects(ask({ frobnicate: 1 }), OpenAI.BadRequestError, /frobnicate/, 'frobnicate');
+  await rejects(ask({ messages: [{ role: 'user', content: 'word '.repeat(2000) }] }), OpenAI.BadRequestError, /\d{4,} tokens.*512/);
+  await rejects(client.completions.create({ model: name, prompt: 'x', suffix: 'y' }), OpenAI.BadRequestError, /suffix/, 'suffix');
+  await rejects(client.completions.create({ model: name, prompt: 'x', echo: true }), OpenAI.BadRequestError, /echo/, 'echo');
+  await rejects(client.completions.create({ model: name, prompt: [1, 99999999] }), OpenAI.BadRequestError, /99999999/);
+});

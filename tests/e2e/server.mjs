@@ -1,0 +1,51 @@
+// Starts the real program for a test and stops it afterwards.
+import { spawn, spawnSync } from 'node:child_process';
+import path from 'node:path';
+import process from 'node:process';
+
+export const program = process.env.CAIRN_PROGRAM;
+export const fixtures = process.env.CAIRN_FIXTURES;
+export const story = path.join(fixtures, 'trained', 'tinystories-656k-f32.gguf');
+export const tiny = path.join(fixtures, 'models', 'llama.gguf');
+
+// Runs `cairn` to its end. Returns {status, stdout, stderr}; stdout as bytes with {encoding: null}.
+export function cairn(args, options = {}) {
+  return spawnSync(program, args, { encoding: 'utf8', timeout: 120_000, maxBuffer: 1 << 28, ...options });
+}
+
+export async function serve(model, flags = []) {
+  const child = spawn(program, ['serve', model, '--port', '0', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
+  let log = '';
+  const url = await new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no address within 60 s: ${log}`)), 60_000);
+    child.stderr.on('data', (bytes) => {
+      log += bytes;
+      const found = log.match(/serving \S+ on (http:\S+)/);
+      if (found) {
+        clearTimeout(timer);
+        resolve(found[1]);
+      }
+    });
+    child.on('exit', (code) => reject(new Error(`cairn serve ended with ${code}: ${log}`)));
+  });
+  const exited = new Promise((resolve) => child.on('exit', (code, signal) => resolve({ code, signal })));
+  return {
+    url,
+    port: Number(new URL(url).port),
+    log: () => log,
+    alive: () => child.exitCode === null && child.signalCode === null,
+    // Ends as a user would, and says how the program ended and what it wrote.
+    stop: async () => {
+      child.kill('SIGTERM');
+      const end = await exited;
+      return { ...end, log };
+    },
+    post: (route, body, init = {}) =>
+      fetch(url + route, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
+        ...init,
+      }),
+  };
+}
