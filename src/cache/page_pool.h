@@ -1,6 +1,9 @@
 /// KV memory in pages, shared by reference count, from one budget fixed at start.
 ///
-/// Thread: the engine's. Nothing allocates after creation.
+/// A page id names one page in every group's memory at once, so the lists of a table are equal, and references count
+/// tables: one per table and id, whatever the number of groups.
+///
+/// Thread: the engine's. Nothing allocates after creation but the tables themselves.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +17,8 @@
 
 namespace cairn {
 
-/// Pages of one sequence, one list per group of the layout: pages[g][i] holds positions [i * kPageTokens, ...).
+/// Pages of one sequence, one list per group of the layout: groups[g][i] holds positions [i * kPageTokens, ...). An
+/// empty table has no lists or empty ones.
 struct PageTable {
   std::vector<std::vector<PageId>> groups;
 };
@@ -33,8 +37,12 @@ class PagePool {
   bool extend(PageTable& table, int32_t tokens);
   /// Drops the table's references and empties it.
   void release(PageTable& table);
-  /// Adds a reference to a page, for sharing.
+  /// Adds a reference to a page in use, for sharing: whoever calls this puts the id into every group's list of another
+  /// table, or keeps it and gives it back with drop().
   void share(PageId page);
+  /// Takes one reference away; the page is free when none is left.
+  void drop(PageId page);
+  int32_t references(PageId page) const { return references_[index(page)]; }
 
   /// Memory of a layer of a group, for the backend.
   KvView view(int32_t group, int32_t layer) const;
@@ -42,7 +50,7 @@ class PagePool {
  private:
   KvLayout layout_;
   int32_t pages_total_ = 0;
-  std::vector<Buffer> memory_;       // one per group
+  std::vector<Buffer> memory_;  // one per group
   std::vector<PageId> free_;
   std::vector<int32_t> references_;  // per page
 };

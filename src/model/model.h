@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "cache/kv_layout.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/runner.h"
@@ -18,16 +19,28 @@ struct ModelOptions {
   /// Positions per sequence; 0: what the file says the model was trained for.
   int32_t context_tokens = 0;
   KvType kv_type = KvType::kF32;
-  int32_t rows_max = 512;        ///< rows of one step
-  int32_t logit_rows_max = 64;   ///< rows of logits of one step
+  int32_t rows_max = 512;       ///< rows of one step
+  int32_t logit_rows_max = 64;  ///< rows of logits of one step
 };
 
 /// Names of general.architecture that load, sorted.
 std::vector<std::string_view> supported_architectures();
 
+/// What a model will take of the machine's memory, known before anything is loaded.
+struct ModelMemoryPlan {
+  int64_t weight_bytes = 0;    ///< tensors; mapped from the file as long as the backend uses them as they are
+  int64_t scratch_bytes = 0;   ///< activations of one step, allocated by load_model
+  KvLayout kv_layout;          ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
+  int32_t context_tokens = 0;  ///< positions per sequence, as load_model would have them
+};
+
+/// Errors: as load_model's, but for those of tensors.
+Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const ModelOptions& options);
+
 /// `file` and `backend` outlive the runner. Errors: kUnsupported (architecture or tensor type: the message lists what
 /// there is), kCorruptFile (a tensor missing or of the wrong shape, a hyper-parameter out of range: named),
-/// kInvalidArgument (context), kOutOfMemory (how much is needed and how much there is).
+/// kInvalidArgument (a context beyond the trained one), kOutOfMemory (weights, scratch and a first page of KV do not
+/// fit: how much is needed and how much there is).
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
 
 }  // namespace cairn

@@ -17,8 +17,8 @@ enum class LogitsWanted {
   kAll,   ///< of every row
 };
 
-/// Rows [row_begin, row_begin + rows) belong to one sequence at positions position_begin, +1, ... Its pages reach past the
-/// last of them. Slices follow each other without gaps.
+/// Rows [row_begin, row_begin + rows) belong to one sequence at positions position_begin, +1, ... Its pages reach past
+/// the last of them. Slices follow each other without gaps.
 struct BatchSlice {
   SequenceId sequence{};
   int32_t row_begin = 0;

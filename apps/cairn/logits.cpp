@@ -1,0 +1,114 @@
+// `cairn logits`: what the model says after each of some token ids, for comparing with other programs.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cache/page_pool.h"
+#include "commands.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+
+namespace cairn {
+
+namespace {
+
+struct LogitsFlags {
+  std::string model;
+  std::vector<int32_t> tokens;
+  int32_t chunk = 128;
+  int32_t threads = 0;
+  int32_t context = 0;
+  std::string kv_type = "f32";
+  bool last = false;
+};
+
+void print_row(std::span<const float> row) {
+  std::fputc('[', stdout);
+  for (size_t i = 0; i < row.size(); ++i) std::printf("%s%.9g", i == 0 ? "" : ",", static_cast<double>(row[i]));
+  std::fputc(']', stdout);
+}
+
+Result<void> check_tokens(const std::vector<int32_t>& tokens, const Runner& runner) {
+  for (const int32_t token : tokens) {
+    if (token < 0 || token >= runner.vocabulary()) {
+      return fail(Code::kInvalidArgument, "token {} is not in the vocabulary of 0 .. {}", token,
+                  runner.vocabulary() - 1);
+    }
+  }
+  if (static_cast<int64_t>(tokens.size()) > runner.context_tokens()) {
+    return fail(Code::kContextLengthExceeded, "{} tokens, but the context holds {}", tokens.size(),
+                runner.context_tokens());
+  }
+  return {};
+}
+
+/// Runs all tokens, a chunk a step, and prints rows as they come.
+Result<void> print_logits(const LogitsFlags& flags, Runner& runner, PagePool& pool) {
+  const int32_t count = static_cast<int32_t>(flags.tokens.size());
+  PageTable pages;
+  if (!pool.extend(pages, count)) return fail(Code::kInternal, "the page pool is smaller than the prompt");
+  std::vector<TokenId> tokens;
+  for (const int32_t token : flags.tokens) tokens.push_back(TokenId{token});
+
+  std::printf("{\"positions\":[");
+  for (int32_t i = flags.last ? count - 1 : 0; i < count; ++i) std::printf("%d%s", i, i + 1 < count ? "," : "");
+  std::printf("],\"logits\":[");
+  for (int32_t begin = 0; begin < count; begin += flags.chunk) {
+    BatchSlice slice;
+    slice.rows = std::min(flags.chunk, count - begin);
+    slice.position_begin = begin;
+    slice.pages = &pages;
+    const bool is_last = begin + slice.rows == count;
+    slice.logits = !flags.last ? LogitsWanted::kAll : is_last ? LogitsWanted::kLast : LogitsWanted::kNone;
+    CAIRN_TRY(const LogitsView view,
+              runner.step({std::span(tokens).subspan(begin, slice.rows), std::span(&slice, 1), &pool}));
+    for (int64_t row = 0; row < view.rows(); ++row) {
+      if (begin + row > 0 && !flags.last) std::fputc(',', stdout);
+      print_row(view.row(row));
+    }
+  }
+  std::printf("]}\n");
+  return {};
+}
+
+Result<void> run_logits(const LogitsFlags& flags) {
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
+  CAIRN_TRY(const std::unique_ptr<Backend> backend, make_cpu_backend({.threads = flags.threads, .isa = ""}));
+  ModelOptions options;
+  options.context_tokens = flags.context;
+  options.kv_type = flags.kv_type == "f16" ? KvType::kF16 : KvType::kF32;
+  options.rows_max = flags.chunk;
+  options.logit_rows_max = flags.chunk;
+  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, *backend, options));
+  CAIRN_TRY_VOID(check_tokens(flags.tokens, *runner));
+  const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kPageTokens - 1) / kPageTokens;
+  CAIRN_TRY(PagePool pool, PagePool::create(*backend, runner->kv_layout(), pages));
+  return print_logits(flags, *runner, pool);
+}
+
+}  // namespace
+
+void add_logits(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<LogitsFlags>();
+  CLI::App* command = app.add_subcommand("logits", "Print the model's logits after each of some token ids, as JSON");
+  command->add_option("model", flags->model, "GGUF file")->required();
+  command->add_option("--tokens", flags->tokens, "token ids: 1,2,3")->required()->delimiter(',');
+  command->add_option("--chunk", flags->chunk, "rows of one step; the result does not depend on it")
+      ->check(CLI::Range(1, 4'096))
+      ->capture_default_str();
+  command->add_option("--threads", flags->threads, "0: one per usable core")->check(CLI::Range(0, 1'024));
+  command->add_option("--ctx", flags->context, "context length in tokens; 0: the trained one")
+      ->check(CLI::Range(0, 1 << 24));
+  command->add_option("--kv-type", flags->kv_type, "type of keys and values in memory")
+      ->check(CLI::IsMember({"f32", "f16"}))
+      ->capture_default_str();
+  command->add_flag("--last", flags->last, "only those after the last token");
+  command->callback([flags, &exit_code] {
+    if (const auto done = run_logits(*flags); !done.has_value()) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,254 @@
+#include "model/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+
+namespace cairn {
+
+Decoder::Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options)
+    : description_(std::move(description)),
+      weights_(std::move(weights)),
+      backend_(backend),
+      rows_max_(options.rows_max),
+      logit_rows_max_(options.logit_rows_max) {
+  kv_layout_ = kv_layout_of(description_, options.kv_type, kv_places_);
+}
+
+Result<std::unique_ptr<Runner>> Decoder::create(DecoderDescription description, DecoderWeights weights,
+                                                Backend& backend, const ModelOptions& options) {
+  std::unique_ptr<Decoder> decoder(new Decoder(std::move(description), std::move(weights), backend, options));
+  const DecoderDescription& model = decoder->description_;
+  const int32_t rows = options.rows_max;
+  CAIRN_TRY(decoder->scratch_, Scratch::create(backend, model, rows, options.logit_rows_max));
+  // The widest input of a product; those of experts are counted per choice.
+  const int64_t inner =
+      model.experts ? std::max(model.experts->width, model.experts->shared_width) : model.feed_forward;
+  const int64_t cols = std::max({model.embedding, inner, int64_t{model.heads} * model.value_dim});
+  const int32_t inputs_per_row = model.experts ? model.experts->used : 1;
+  CAIRN_TRY_VOID(backend.reserve(rows * inputs_per_row, model.context_tokens, cols, model.heads));
+  decoder->positions_.reserve(rows);
+  decoder->temperatures_.reserve(rows);
+  decoder->slices_.resize(decoder->kv_layout_.groups.size());
+  for (auto& slices : decoder->slices_) slices.reserve(rows);
+  decoder->logit_rows_.reserve(options.logit_rows_max);
+  decoder->logits_.resize(options.logit_rows_max * model.vocabulary);
+  return decoder;
+}
+
+Result<LogitsView> Decoder::step(const Batch& batch) {
+  plan(batch);
+  hidden_ = scratch_[ScratchPart::kHidden];
+  backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, hidden_);
+  compute_ropes();
+  for (size_t layer = 0; layer < weights_.layers.size(); ++layer) {
+    attention(layer, *batch.pool);
+    if (layer + 1 == weights_.layers.size()) keep_logit_rows();
+    feed_forward(layer);
+  }
+  return logits();
+}
+
+void Decoder::plan(const Batch& batch) {
+  CAIRN_CHECK(batch.pool != nullptr && batch.pool->layout().groups.size() == kv_layout_.groups.size());
+  CAIRN_CHECK(!batch.tokens.empty() && batch.tokens.size() <= static_cast<size_t>(rows_max_));
+  for (const TokenId token : batch.tokens) CAIRN_CHECK(index(token) >= 0 && index(token) < description_.vocabulary);
+  rows_ = 0;
+  positions_.clear();
+  temperatures_.clear();
+  logit_rows_.clear();
+  for (auto& slices : slices_) slices.clear();
+  for (const BatchSlice& slice : batch.slices) plan_slice(batch, slice);
+  CAIRN_CHECK(rows_ == static_cast<int32_t>(batch.tokens.size()));
+  CAIRN_CHECK(logit_rows_.size() <= static_cast<size_t>(logit_rows_max_));
+}
+
+void Decoder::plan_slice(const Batch& batch, const BatchSlice& slice) {
+  CAIRN_CHECK(slice.row_begin == rows_ && slice.rows > 0);
+  CAIRN_CHECK(slice.rows <= static_cast<int64_t>(batch.tokens.size()) - rows_);
+  CAIRN_CHECK(slice.position_begin >= 0 && slice.position_begin <= description_.context_tokens - slice.rows);
+  CAIRN_CHECK(slice.pages != nullptr && slice.pages->groups.size() == slices_.size());
+  const int32_t end = slice.position_begin + slice.rows;
+  for (size_t group = 0; group < slices_.size(); ++group) {
+    const std::vector<PageId>& pages = slice.pages->groups[group];
+    CAIRN_CHECK(static_cast<int64_t>(pages.size()) * kPageTokens >= end);
+    slices_[group].push_back({slice.row_begin, slice.rows, slice.position_begin, pages});
+  }
+  for (int32_t position = slice.position_begin; position < end; ++position) {
+    positions_.push_back(position);
+    if (description_.temperature_scale == 0) continue;
+    const int32_t stretches = position / description_.temperature_length;
+    temperatures_.push_back(1 + description_.temperature_scale * std::log(1 + static_cast<float>(stretches)));
+  }
+  rows_ += slice.rows;
+  if (slice.logits == LogitsWanted::kNone) return;
+  const int32_t first = slice.logits == LogitsWanted::kLast ? rows_ - 1 : slice.row_begin;
+  CAIRN_CHECK(rows_ - first <= logit_rows_max_ - static_cast<int64_t>(logit_rows_.size()));
+  for (int32_t row = first; row < rows_; ++row) logit_rows_.push_back(row);
+}
+
+const float* Decoder::rope_table(int32_t rope) const {
+  const float* table = scratch_[ScratchPart::kRope];
+  for (int32_t before = 0; before < rope; ++before) table += int64_t{rows_} * description_.ropes[before].dims;
+  return table;
+}
+
+void Decoder::compute_ropes() {
+  float* table = scratch_[ScratchPart::kRope];
+  for (const RopeDescription& rope : description_.ropes) {
+    backend_.rope_table(positions_, rope.frequencies, rope.magnitude, table);
+    table += int64_t{rows_} * rope.dims;
+  }
+}
+
+void Decoder::attention(size_t layer, const PagePool& pool) {
+  const LayerWeights& weights = weights_.layers[layer];
+  const float* x = hidden_;
+  if (description_.pre_norms) {
+    float* normed = scratch_[ScratchPart::kNormed];
+    backend_.rms_norm(x, weights.attention_norm.floats(), description_.norm_epsilon, rows_, description_.embedding,
+                      normed);
+    x = normed;
+  }
+  query_key_value(layer, x);
+  const KvPlace place = kv_places_[layer];
+  const KvView kv = pool.view(place.group, place.layer);
+  const std::span<const AttentionSlice> slices = slices_[place.group];
+  backend_.store_kv(kv, slices, scratch_[ScratchPart::kKey], scratch_[ScratchPart::kValue]);
+  AttentionParams params;
+  params.heads = description_.heads;
+  params.scale = description_.attention_scale;
+  params.soft_cap = description_.attention_cap;
+  params.window = description_.layers[layer].window;
+  float* attended = scratch_[ScratchPart::kAttended];
+  backend_.attention(params, kv, slices, scratch_[ScratchPart::kQuery], attended);
+  const Projection output[] = {weights.attention_output.to(scratch_[ScratchPart::kBlock])};
+  backend_.matmul(output, attended, rows_);
+  add_block(weights.attention_post_norm);
+}
+
+void Decoder::query_key_value(size_t layer, const float* x) {
+  const LayerWeights& weights = weights_.layers[layer];
+  float* query = scratch_[ScratchPart::kQuery];
+  float* key = scratch_[ScratchPart::kKey];
+  const Projection projections[] = {weights.query.to(query), weights.key.to(key),
+                                    weights.value.to(scratch_[ScratchPart::kValue])};
+  backend_.matmul(projections, x, rows_);
+
+  const int32_t heads = description_.heads;
+  const int32_t kv_heads = description_.kv_heads;
+  const int32_t dim = description_.key_dim;
+  if (description_.qk_norm != QkNorm::kNone) {
+    // A norm over all heads is one over longer rows.
+    const bool all = description_.qk_norm == QkNorm::kAllHeads;
+    const float epsilon = description_.norm_epsilon;
+    const int64_t rows = rows_;
+    backend_.rms_norm(query, weights.query_norm.floats(), epsilon, all ? rows : rows * heads,
+                      all ? int64_t{dim} * heads : dim, query);
+    backend_.rms_norm(key, weights.key_norm.floats(), epsilon, all ? rows : rows * kv_heads,
+                      all ? int64_t{dim} * kv_heads : dim, key);
+  }
+  const int32_t rope = description_.layers[layer].rope;
+  if (rope != kNoRope) {
+    const RopeDescription& how = description_.ropes[rope];
+    const float* table = rope_table(rope);
+    backend_.rope(how.style, table, how.dims, query, rows_, heads, dim);
+    backend_.rope(how.style, table, how.dims, key, rows_, kv_heads, dim);
+  }
+  if (!temperatures_.empty()) backend_.scale_rows(query, temperatures_, int64_t{heads} * dim);
+}
+
+void Decoder::feed_forward(size_t layer) {
+  if (rows_ == 0) return;
+  const LayerWeights& weights = weights_.layers[layer];
+  const float* x = hidden_;
+  if (description_.pre_norms) {
+    float* normed = scratch_[ScratchPart::kNormed];
+    backend_.rms_norm(x, weights.feed_forward_norm.floats(), description_.norm_epsilon, rows_, description_.embedding,
+                      normed);
+    x = normed;
+  }
+  float* block = scratch_[ScratchPart::kBlock];
+  if (description_.experts) {
+    routed(weights, x, block);
+  } else {
+    dense(weights.dense, description_.feed_forward, x, block);
+  }
+  add_block(weights.feed_forward_post_norm);
+}
+
+void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out) {
+  float* gate = scratch_[ScratchPart::kGate];
+  float* up = scratch_[ScratchPart::kUp];
+  const Projection in[] = {weights.gate.to(gate), weights.up.to(up)};
+  backend_.matmul(in, x, rows_);
+  backend_.gate(description_.activation, gate, up, rows_ * inner, gate);
+  const Projection down[] = {weights.down.to(out)};
+  backend_.matmul(down, gate, rows_);
+}
+
+void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
+  const ExpertsDescription& experts = *description_.experts;
+  float* router = scratch_[ScratchPart::kRouter];
+  int32_t* ids = scratch_.expert_ids();
+  float* shares = scratch_[ScratchPart::kExpertWeights];
+  const Projection route[] = {weights.router.to(router)};
+  backend_.matmul(route, x, rows_);
+  backend_.route({experts.experts, experts.used, experts.renormalise, 1}, router, rows_, ids, shares);
+
+  float* gate = scratch_[ScratchPart::kGate];
+  float* up = scratch_[ScratchPart::kUp];
+  float* chosen = scratch_[ScratchPart::kExpertOut];
+  const Projection in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
+  backend_.matmul_experts(in, x, rows_, ids, experts.used, false);
+  backend_.gate(description_.activation, gate, up, int64_t{rows_} * experts.used * experts.width, gate);
+  const Projection down[] = {weights.routed.down.to(chosen)};
+  backend_.matmul_experts(down, gate, rows_, ids, experts.used, true);
+  backend_.combine_experts(chosen, shares, rows_, experts.used, description_.embedding, out);
+
+  if (experts.shared_width == 0) return;
+  float* shared = scratch_[ScratchPart::kShared];
+  dense(weights.shared, experts.shared_width, x, shared);
+  if (experts.shared_gated) {
+    float* gates = scratch_[ScratchPart::kSharedGate];
+    const Projection shared_gate[] = {weights.shared_gate.to(gates)};
+    backend_.matmul(shared_gate, x, rows_);
+    backend_.sigmoid_scale_rows(shared, gates, rows_, description_.embedding);
+  }
+  backend_.add(out, shared, rows_ * description_.embedding, 1);
+}
+
+void Decoder::add_block(const Buffer& post_norm) {
+  float* block = scratch_[ScratchPart::kBlock];
+  if (description_.post_norms) {
+    backend_.rms_norm(block, post_norm.floats(), description_.norm_epsilon, rows_, description_.embedding, block);
+  }
+  backend_.add(hidden_, block, rows_ * description_.embedding, description_.residual_scale);
+}
+
+void Decoder::keep_logit_rows() {
+  float* last = scratch_[ScratchPart::kLast];
+  rows_ = static_cast<int32_t>(logit_rows_.size());
+  if (rows_ > 0) backend_.gather_rows(hidden_, logit_rows_, description_.embedding, last);
+  hidden_ = last;
+}
+
+LogitsView Decoder::logits() {
+  const int64_t values = rows_ * description_.vocabulary;
+  if (rows_ > 0) {
+    float* out = scratch_[ScratchPart::kLogits];
+    backend_.rms_norm(hidden_, weights_.output_norm.floats(), description_.norm_epsilon, rows_, description_.embedding,
+                      hidden_);
+    const Projection output[] = {weights_.output.to(out)};
+    backend_.matmul(output, hidden_, rows_);
+    if (description_.logit_scale != 1 || description_.logit_cap > 0) {
+      backend_.scale_and_cap(out, values, description_.logit_scale, description_.logit_cap);
+    }
+    backend_.read(out, values * static_cast<int64_t>(sizeof(float)), logits_.data());
+  }
+  return {std::span(logits_).first(values), description_.vocabulary};
+}
+
+}  // namespace cairn

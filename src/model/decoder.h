@@ -1,0 +1,69 @@
+/// One forward pass of a decoder over a ragged batch: whatever a DecoderDescription says, by operations of a Backend.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "model/description.h"
+#include "model/model.h"
+#include "model/runner.h"
+#include "model/scratch.h"
+#include "model/weights/decoder_weights.h"
+
+namespace cairn {
+
+class Decoder final : public Runner {
+ public:
+  /// Allocates all that steps need. Errors: kOutOfMemory.
+  static Result<std::unique_ptr<Runner>> create(DecoderDescription description, DecoderWeights weights,
+                                                Backend& backend, const ModelOptions& options);
+
+  Result<LogitsView> step(const Batch& batch) override;
+  const KvLayout& kv_layout() const override { return kv_layout_; }
+  int64_t vocabulary() const override { return description_.vocabulary; }
+  int32_t context_tokens() const override { return description_.context_tokens; }
+  int32_t rows_max() const override { return rows_max_; }
+  int32_t logit_rows_max() const override { return logit_rows_max_; }
+
+ private:
+  Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options);
+
+  /// Checks the batch against the limits and fills positions_, slices_, logit_rows_ and temperatures_.
+  void plan(const Batch& batch);
+  void plan_slice(const Batch& batch, const BatchSlice& slice);
+  void compute_ropes();
+  void attention(size_t layer, const PagePool& pool);
+  void query_key_value(size_t layer, const float* x);
+  void feed_forward(size_t layer);
+  void dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out);
+  void routed(const LayerWeights& weights, const float* x, float* out);
+  /// hidden += residual_scale * norm(block).
+  void add_block(const Buffer& post_norm);
+  /// After the last attention only rows that logits are wanted of go on: rows_ and hidden_ become theirs.
+  void keep_logit_rows();
+  LogitsView logits();
+  const float* rope_table(int32_t rope) const;
+
+  const DecoderDescription description_;
+  const DecoderWeights weights_;
+  Backend& backend_;
+  const int32_t rows_max_;
+  const int32_t logit_rows_max_;
+  std::vector<KvPlace> kv_places_;  // per layer
+  KvLayout kv_layout_;
+  Scratch scratch_;
+
+  // Of the step in progress; reserved once.
+  int32_t rows_ = 0;
+  float* hidden_ = nullptr;                          // [rows_, embedding], the residual stream
+  std::vector<int32_t> positions_;                   // per row
+  std::vector<float> temperatures_;                  // per row, if the model has them
+  std::vector<std::vector<AttentionSlice>> slices_;  // per KV group
+  std::vector<int32_t> logit_rows_;                  // row numbers
+  std::vector<float> logits_;                        // in host memory
+};
+
+}  // namespace cairn

@@ -1,0 +1,150 @@
+#include "model/description.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "model/arch/table.h"
+#include "model/model.h"
+
+namespace cairn {
+
+namespace {
+
+Result<const Architecture*> find_architecture(const gguf::Reader& file) {
+  CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
+  std::string known;
+  for (const Architecture& each : architectures()) {
+    if (each.name == name) return &each;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
+  }
+  return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}", name, known);
+}
+
+/// Rows of the token table, which must agree with what else the file says of the vocabulary.
+Result<int64_t> read_vocabulary(const Keys& keys) {
+  const gguf::Tensor* table = keys.file().find_tensor("token_embd.weight");
+  if (table == nullptr || table->shape.size() != 2) {
+    return fail_at("tensor token_embd.weight", Code::kCorruptFile,
+                   "token_embd.weight is {}, but a model needs a matrix [vocabulary, embedding]",
+                   table == nullptr ? "missing" : "not a matrix");
+  }
+  const int64_t rows = table->shape[1];
+  if (rows < 1 || rows > kVocabularyMax) {
+    return fail_at("tensor token_embd.weight", Code::kCorruptFile,
+                   "token_embd.weight has {} rows, but a vocabulary has 1 .. {}", rows, kVocabularyMax);
+  }
+  int64_t tokens = rows;
+  std::string from = keys.full("vocab_size");
+  if (keys.file().metadata().contains("tokenizer.ggml.tokens")) {
+    from = "tokenizer.ggml.tokens";
+    CAIRN_TRY(const auto list, keys.file().metadata().strings(from));
+    tokens = static_cast<int64_t>(list.size());
+  } else {
+    CAIRN_TRY(tokens, keys.integer_or("vocab_size", rows, 1, kVocabularyMax));
+  }
+  if (tokens != rows) {
+    return fail_at("tensor token_embd.weight", Code::kCorruptFile,
+                   "token_embd.weight has {} rows, but {} has {} tokens", rows, from, tokens);
+  }
+  return rows;
+}
+
+Result<void> read_heads(const Keys& keys, DecoderDescription& description) {
+  CAIRN_TRY(description.heads, keys.integer("attention.head_count", 1, kHeadsMax));
+  CAIRN_TRY(description.kv_heads, keys.integer_or("attention.head_count_kv", description.heads, 1, description.heads));
+  if (description.heads % description.kv_heads != 0) {
+    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}",
+                keys.full("attention.head_count_kv"), description.kv_heads, description.heads,
+                keys.full("attention.head_count"));
+  }
+  if (!keys.contains("attention.key_length") && description.embedding % description.heads != 0) {
+    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} of {}", keys.full("attention.head_count"),
+                description.heads, description.embedding, keys.full("embedding_length"));
+  }
+  const int64_t head_dim = description.embedding / description.heads;
+  if (head_dim > kHeadDimMax && !keys.contains("attention.key_length")) {
+    return fail(Code::kCorruptFile, "heads of {} elements ({} / {}); {} is the most", head_dim,
+                keys.full("embedding_length"), keys.full("attention.head_count"), kHeadDimMax);
+  }
+  CAIRN_TRY(description.key_dim, keys.integer_or("attention.key_length", head_dim, 1, kHeadDimMax));
+  CAIRN_TRY(description.value_dim, keys.integer_or("attention.value_length", description.key_dim, 1, kHeadDimMax));
+  description.attention_scale = 1 / std::sqrt(static_cast<float>(description.key_dim));
+  return {};
+}
+
+Result<void> read_context(const Keys& keys, int32_t context_tokens, DecoderDescription& description) {
+  CAIRN_TRY(description.context_trained, keys.integer("context_length", 1, kContextMax));
+  description.context_tokens = context_tokens == 0 ? description.context_trained : context_tokens;
+  if (description.context_tokens < 1 || description.context_tokens > description.context_trained) {
+    return fail(Code::kInvalidArgument, "a context of {} tokens was asked for, but the model was trained for 1 .. {}",
+                description.context_tokens, description.context_trained);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string_view> supported_architectures() {
+  std::vector<std::string_view> names;
+  for (const Architecture& each : architectures()) names.push_back(each.name);
+  return names;
+}
+
+Result<DecoderDescription> describe_decoder(const gguf::Reader& file, int32_t context_tokens) {
+  CAIRN_TRY(const Architecture* architecture, find_architecture(file));
+  const Keys keys(file, architecture->name);
+  DecoderDescription description;
+  CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
+  description.layers.resize(layers);
+  CAIRN_TRY(description.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
+  CAIRN_TRY(description.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+  CAIRN_TRY(description.norm_epsilon, keys.number("attention.layer_norm_rms_epsilon"));
+  if (description.norm_epsilon < 0) {
+    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative",
+                keys.full("attention.layer_norm_rms_epsilon"), description.norm_epsilon);
+  }
+  CAIRN_TRY_VOID(read_heads(keys, description));
+  CAIRN_TRY_VOID(read_context(keys, context_tokens, description));
+  CAIRN_TRY(description.vocabulary, read_vocabulary(keys));
+  CAIRN_TRY_VOID(architecture->describe(keys, description));
+  return description;
+}
+
+Result<void> describe_windows(const Keys& keys, int64_t window, int64_t period, int32_t window_rope,
+                              DecoderDescription& description) {
+  CAIRN_TRY(const std::vector<bool> windows, keys.window_pattern(description.layers.size(), period));
+  for (size_t i = 0; i < windows.size(); ++i) {
+    if (windows[i]) description.layers[i] = {static_cast<int32_t>(window), window_rope};
+  }
+  return {};
+}
+
+Result<void> describe_experts(const Keys& keys, bool required, DecoderDescription& description) {
+  CAIRN_TRY(const int64_t count, keys.integer_or("expert_count", 0, required ? 1 : 0, kExpertsMax));
+  if (count == 0 && !required) return {};
+  ExpertsDescription experts;
+  CAIRN_TRY(experts.experts, keys.integer("expert_count", 1, kExpertsMax));
+  CAIRN_TRY(experts.used, keys.integer("expert_used_count", 1, std::min(count, kExpertsUsedMax)));
+  CAIRN_TRY(experts.width, keys.integer_or("expert_feed_forward_length", description.feed_forward, 1, kFeedForwardMax));
+  CAIRN_TRY(experts.shared_width, keys.integer_or("expert_shared_feed_forward_length", 0, 0, kFeedForwardMax));
+  description.experts = experts;
+  return {};
+}
+
+KvLayout kv_layout_of(const DecoderDescription& description, KvType type, std::vector<KvPlace>& places) {
+  KvLayout layout;
+  layout.type = type;
+  places.clear();
+  for (const LayerDescription& layer : description.layers) {
+    const KvKind kind = layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
+    size_t group = 0;
+    while (group < layout.groups.size() && layout.groups[group].kind != kind) ++group;
+    if (group == layout.groups.size()) layout.groups.push_back({kind, layer.window, {}});
+    places.push_back({static_cast<int32_t>(group), static_cast<int32_t>(layout.groups[group].layers.size())});
+    layout.groups[group].layers.push_back({description.kv_heads, description.key_dim, description.value_dim});
+  }
+  return layout;
+}
+
+}  // namespace cairn

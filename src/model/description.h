@@ -1,0 +1,104 @@
+/// A decoder model in numbers and choices, before any weight is touched: read from metadata by describe_decoder(), with
+/// what is peculiar to an architecture filled in by arch/<name>.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/kv_layout.h"
+#include "kernels/backend.h"
+#include "model/hyper_params.h"
+
+namespace cairn {
+
+/// RMS norm of queries and keys before they are rotated.
+enum class QkNorm {
+  kNone,
+  kPerHead,   ///< each head by itself; weight [head_dim]
+  kAllHeads,  ///< the whole row; weight [heads * head_dim]
+};
+
+/// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
+struct RopeDescription {
+  RopeStyle style = RopeStyle::kAdjacent;
+  int32_t dims = 0;                 ///< first elements of a head that turn; even
+  std::vector<double> frequencies;  ///< [dims / 2], radians per position
+  float magnitude = 1;
+};
+
+/// Feed-forward of routed experts, the same in every layer.
+struct ExpertsDescription {
+  int32_t experts = 0;
+  int32_t used = 0;
+  int64_t width = 0;
+  bool renormalise = false;
+  int64_t shared_width = 0;   ///< of an expert that every row passes; 0: none
+  bool shared_gated = false;  ///< whose output is scaled by a sigmoid
+};
+
+inline constexpr int32_t kNoRope = -1;
+
+struct LayerDescription {
+  int32_t window = 0;  ///< > 0: position p sees positions > p - window only
+  int32_t rope = 0;    ///< index into DecoderDescription::ropes, or kNoRope
+};
+
+struct DecoderDescription {
+  int64_t vocabulary = 0;
+  int64_t embedding = 0;
+  int64_t feed_forward = 0;
+  int32_t heads = 0;
+  int32_t kv_heads = 0;  ///< divides heads
+  int32_t key_dim = 0;
+  int32_t value_dim = 0;
+  int32_t context_trained = 0;
+  int32_t context_tokens = 0;  ///< of this run, at most the trained one
+  float norm_epsilon = 0;
+
+  float embedding_scale = 1;
+  float residual_scale = 1;  ///< of what attention and feed-forward add
+  float logit_scale = 1;
+  float logit_cap = 0;  ///< > 0: logits are cap * tanh(logit / cap)
+  float attention_scale = 1;
+  float attention_cap = 0;  ///< the same for attention scores
+  /// Queries at position p are multiplied by 1 + temperature_scale * ln(1 + floor(p / temperature_length)); 0: they are
+  /// not.
+  float temperature_scale = 0;
+  int32_t temperature_length = 1;
+
+  Activation activation = Activation::kSilu;
+  QkNorm qk_norm = QkNorm::kNone;
+  bool pre_norms = true;             ///< before attention and feed-forward
+  bool post_norms = false;           ///< after them, before the residual
+  bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
+  bool output_is_embedding = false;  ///< even if the file had an output matrix
+
+  std::optional<ExpertsDescription> experts;
+  std::vector<RopeDescription> ropes;
+  std::vector<LayerDescription> layers;
+};
+
+/// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
+Result<DecoderDescription> describe_decoder(const gguf::Reader& file, int32_t context_tokens);
+
+/// Windows of `window` positions where the pattern says so (Keys::window_pattern), rotated by rope `window_rope`.
+Result<void> describe_windows(const Keys& keys, int64_t window, int64_t period, int32_t window_rope,
+                              DecoderDescription& description);
+
+/// Experts by expert_count, expert_used_count and the width keys; none if expert_count is 0 or missing and they are not
+/// `required`. The caller sets what is not in the metadata.
+Result<void> describe_experts(const Keys& keys, bool required, DecoderDescription& description);
+
+/// Where a layer's keys and values are in the layout.
+struct KvPlace {
+  int32_t group = 0;
+  int32_t layer = 0;
+};
+
+/// One group for layers that see everything, one for those with a window; `places` gets one entry per layer.
+KvLayout kv_layout_of(const DecoderDescription& description, KvType type, std::vector<KvPlace>& places);
+
+}  // namespace cairn

@@ -1,0 +1,291 @@
+// Files that are well-formed GGUF and still no model: made by changing bytes of a good one.
+#include "model/model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <limits>
+
+namespace cairn {
+namespace {
+
+class EditedFile {
+ public:
+  explicit EditedFile(std::string_view fixture) {
+    std::ifstream stream(std::filesystem::path(CAIRN_FIXTURES) / "models" / fixture, std::ios::binary);
+    const std::string text{std::istreambuf_iterator<char>(stream), {}};
+    bytes_.resize(text.size());
+    std::memcpy(bytes_.data(), text.data(), text.size());
+  }
+
+  /// The metadata value of a key, which must be of the size of T.
+  template <class T>
+  EditedFile& set(std::string_view key, T value) {
+    std::memcpy(after(key) + sizeof(uint32_t), &value, sizeof(value));
+    return *this;
+  }
+  /// A string value, or a name, by one of the same length.
+  EditedFile& replace(std::string_view text, std::string_view with) {
+    EXPECT_EQ(text.size(), with.size());
+    std::memcpy(after(text) - text.size(), with.data(), with.size());
+    return *this;
+  }
+  EditedFile& swap_dimensions(std::string_view tensor) {
+    std::byte* shape = after(tensor) + sizeof(uint32_t);
+    std::swap_ranges(shape, shape + sizeof(uint64_t), shape + sizeof(uint64_t));
+    return *this;
+  }
+  /// Dimensions stay, so the type must be of the same size as the one before.
+  EditedFile& set_type(std::string_view tensor, TensorType type) {
+    std::byte* place = after(tensor);
+    uint32_t dimensions = 0;
+    std::memcpy(&dimensions, place, sizeof(dimensions));
+    std::memcpy(place + sizeof(uint32_t) + dimensions * sizeof(uint64_t), &type, sizeof(type));
+    return *this;
+  }
+  /// The first float of a tensor.
+  EditedFile& set_first(std::string_view tensor, float value) {
+    const auto reader = gguf::Reader::from_bytes(bytes_);
+    EXPECT_TRUE(reader.has_value());
+    const size_t offset = reader->find_tensor(tensor)->bytes.data() - bytes_.data();
+    std::memcpy(bytes_.data() + offset, &value, sizeof(value));
+    return *this;
+  }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  /// What follows a length-prefixed string.
+  std::byte* after(std::string_view text) {
+    std::string pattern(sizeof(uint64_t), '\0');
+    const uint64_t length = text.size();
+    std::memcpy(pattern.data(), &length, sizeof(length));
+    pattern += text;
+    const auto* begin = reinterpret_cast<const std::byte*>(pattern.data());
+    const auto at = std::search(bytes_.begin(), bytes_.end(), begin, begin + pattern.size());
+    EXPECT_NE(at, bytes_.end()) << text;
+    return &*at + pattern.size();
+  }
+
+  std::vector<std::byte> bytes_;
+};
+
+class ModelTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { backend_ = make_cpu_backend({.threads = 1, .isa = ""}).value().release(); }
+  static void TearDownTestSuite() { delete backend_; }
+
+  /// Loads and drops the model; what is left is the error.
+  static Error load(const EditedFile& file, const ModelOptions& options = {}) {
+    const auto reader = gguf::Reader::from_bytes(file.bytes());
+    EXPECT_TRUE(reader.has_value()) << reader.error().text();
+    if (!reader.has_value()) return {};
+    const auto runner = load_model(*reader, *backend_, options);
+    return runner.has_value() ? Error{Code::kInternal, "it loaded", {}} : runner.error();
+  }
+  static void expect_error(const EditedFile& file, Code code, std::initializer_list<std::string_view> parts,
+                           const ModelOptions& options = {}) {
+    const Error error = load(file, options);
+    EXPECT_EQ(error.code, code) << error.text();
+    for (const std::string_view part : parts) {
+      EXPECT_NE(error.text().find(part), std::string::npos) << "no \"" << part << "\" in: " << error.text();
+    }
+  }
+
+  static Backend* backend_;
+};
+Backend* ModelTest::backend_ = nullptr;
+
+TEST_F(ModelTest, ArchitecturesAreSortedAndTheGoodFileLoads) {
+  const auto names = supported_architectures();
+  EXPECT_TRUE(std::ranges::is_sorted(names));
+  EXPECT_NE(std::ranges::find(names, "llama"), names.end());
+  EXPECT_EQ(load(EditedFile("llama.gguf")).message, "it loaded");
+}
+
+TEST_F(ModelTest, UnknownArchitectureListsTheKnown) {
+  expect_error(EditedFile("llama.gguf").replace("llama", "lhama"), Code::kUnsupported, {"lhama", "llama", "qwen3moe"});
+}
+
+TEST_F(ModelTest, NumbersOutOfRangeNameTheirKey) {
+  const auto expect_u32 = [](const char* key, uint32_t value, const char* said) {
+    const std::string name = std::string("llama.") + key;
+    expect_error(EditedFile("llama.gguf").set(name, value), Code::kCorruptFile, {name, said});
+  };
+  expect_u32("attention.head_count", 0, "is 0");
+  expect_u32("attention.head_count", 0xffffffff, "4294967295");
+  expect_u32("attention.head_count_kv", 0, "is 0");
+  expect_u32("attention.head_count_kv", 3, "does not divide");
+  expect_u32("attention.head_count_kv", 5, "must be in 1 .. 4");
+  expect_u32("attention.key_length", 0, "is 0");
+  expect_u32("attention.value_length", 1 << 30, "1073741824");
+  expect_u32("block_count", 0, "is 0");
+  expect_u32("block_count", 0xffffffff, "4294967295");
+  expect_u32("embedding_length", 0, "is 0");
+  expect_u32("embedding_length", 0x7fffffff, "2147483647");
+  expect_u32("feed_forward_length", 0, "is 0");
+  expect_u32("context_length", 0, "is 0");
+  expect_u32("rope.dimension_count", 0, "is 0");
+  expect_u32("rope.dimension_count", 34, "must be in 2 .. 32");
+  expect_u32("rope.dimension_count", 31, "pairs");
+}
+
+TEST_F(ModelTest, NumbersThatAreNoneNameTheirKey) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const char* epsilon = "llama.attention.layer_norm_rms_epsilon";
+  expect_error(EditedFile("llama.gguf").set(epsilon, nan), Code::kCorruptFile, {epsilon});
+  expect_error(EditedFile("llama.gguf").set(epsilon, -1.0f), Code::kCorruptFile, {epsilon, "negative"});
+  expect_error(EditedFile("llama.gguf").set("llama.rope.freq_base", infinity), Code::kCorruptFile, {"freq_base"});
+  expect_error(EditedFile("llama.gguf").set("llama.rope.freq_base", 0.0f), Code::kCorruptFile, {"freq_base"});
+  expect_error(EditedFile("llama-rope-yarn.gguf").set("llama.rope.freq_base", 1.0f), Code::kCorruptFile, {"freq_base"});
+  expect_error(EditedFile("llama-rope-linear.gguf").set("llama.rope.scaling.factor", -2.0f), Code::kCorruptFile,
+               {"rope.scaling.factor"});
+  expect_error(EditedFile("granite.gguf").set("granite.logit_scale", 0.0f), Code::kCorruptFile, {"logit_scale"});
+}
+
+TEST_F(ModelTest, MissingKeysAndWrongTypesNameTheKey) {
+  expect_error(EditedFile("llama.gguf").replace("llama.block_count", "llama.block_c0unt"), Code::kCorruptFile,
+               {"llama.block_count"});
+  expect_error(EditedFile("llama.gguf").replace("general.architecture", "general.architectur3"), Code::kCorruptFile,
+               {"general.architecture"});
+  expect_error(EditedFile("llama-rope-yarn.gguf").replace("yarn", "warp"), Code::kUnsupported,
+               {"llama.rope.scaling.type", "warp", "longrope"});
+}
+
+TEST_F(ModelTest, ExpertsOutOfRange) {
+  EditedFile none("qwen3moe.gguf");
+  expect_error(none.set("qwen3moe.expert_count", 0u), Code::kCorruptFile, {"qwen3moe.expert_count"});
+  EditedFile more("qwen3moe.gguf");
+  expect_error(more.set("qwen3moe.expert_used_count", 9u), Code::kCorruptFile,
+               {"qwen3moe.expert_used_count", "1 .. 8"});
+  EditedFile width("qwen3moe.gguf");
+  expect_error(width.set("qwen3moe.expert_feed_forward_length", 64u), Code::kCorruptFile,
+               {"blk.0.ffn_gate_exps.weight", "[64, 32, 8]", "[64, 64, 8]"});
+}
+
+TEST_F(ModelTest, TensorsMissingOrOfTheWrongShapeAreNamed) {
+  expect_error(EditedFile("llama.gguf").replace("blk.1.attn_k.weight", "blk.1.attn_k.w3ight"), Code::kCorruptFile,
+               {"blk.1.attn_k.weight", "missing", "[64, 64]"});
+  expect_error(EditedFile("llama.gguf").swap_dimensions("blk.1.ffn_down.weight"), Code::kCorruptFile,
+               {"blk.1.ffn_down.weight", "[64, 96]", "[96, 64]"});
+  expect_error(EditedFile("llama.gguf").replace("output_norm.weight", "output_n0rm.weight"), Code::kCorruptFile,
+               {"output_norm.weight"});
+  expect_error(EditedFile("llama.gguf").replace("token_embd.weight", "token_embb.weight"), Code::kCorruptFile,
+               {"token_embd.weight", "missing"});
+  expect_error(EditedFile("llama.gguf").set("llama.feed_forward_length", 97u), Code::kCorruptFile,
+               {"blk.0.ffn_gate.weight", "[64, 97]"});
+  expect_error(EditedFile("phi3.gguf").set("phi3.attention.head_count_kv", 4u), Code::kCorruptFile,
+               {"blk.0.attn_qkv.weight", "[64, 192]"});
+  expect_error(EditedFile("llama.gguf").set("llama.block_count", 3u), Code::kCorruptFile, {"blk.2."});
+}
+
+TEST_F(ModelTest, TensorTypesWithoutAProductAreUnsupported) {
+  expect_error(EditedFile("llama.gguf").set_type("blk.0.attn_q.weight", TensorType::kI32), Code::kUnsupported,
+               {"blk.0.attn_q.weight", "I32", "Q4_K"});
+  expect_error(EditedFile("llama.gguf").set_type("blk.0.attn_norm.weight", TensorType::kI32), Code::kUnsupported,
+               {"blk.0.attn_norm.weight", "I32"});
+}
+
+TEST_F(ModelTest, VocabularyMustAgree) {
+  expect_error(EditedFile("llama.gguf").swap_dimensions("token_embd.weight"), Code::kCorruptFile,
+               {"token_embd.weight", "64 rows", "tokenizer.ggml.tokens", "316"});
+  EditedFile without_list("llama.gguf");
+  without_list.replace("tokenizer.ggml.tokens", "tokenizer.ggml.t0kens").set("llama.vocab_size", 317u);
+  expect_error(without_list, Code::kCorruptFile, {"llama.vocab_size", "317"});
+}
+
+TEST_F(ModelTest, RopeFactorsMustBeAboveZeroAndOnePerPair) {
+  expect_error(EditedFile("llama-tied-llama3rope.gguf").set_first("rope_freqs.weight", 0), Code::kCorruptFile,
+               {"rope_freqs.weight"});
+  expect_error(EditedFile("phi3-longrope.gguf").set("phi3.rope.dimension_count", 14u), Code::kCorruptFile,
+               {"rope_factors_long.weight", "6", "7"});
+}
+
+TEST_F(ModelTest, ContextBeyondTheTrainedOneIsRefusedWithBothCounts) {
+  const EditedFile file("llama.gguf");
+  expect_error(file, Code::kInvalidArgument, {"2049", "2048"}, {.context_tokens = 2'049});
+  expect_error(file, Code::kInvalidArgument, {"-1"}, {.context_tokens = -1});
+  EXPECT_EQ(load(file, {.context_tokens = 2'048}).message, "it loaded");
+}
+
+TEST_F(ModelTest, WhatDoesNotFitIsOutOfMemoryWithBothCounts) {
+  const EditedFile file("llama.gguf");
+  expect_error(file, Code::kOutOfMemory, {"MiB are available", "scratch"}, {.rows_max = 1'000'000'000});
+}
+
+// Weights that are no numbers must give logits that are none, not a crash: routing among them included.
+TEST_F(ModelTest, NanWeightsGiveNanLogits) {
+  EditedFile file("qwen2moe.gguf");
+  file.set_first("blk.0.attn_norm.weight", std::numeric_limits<float>::quiet_NaN());
+  const auto reader = gguf::Reader::from_bytes(file.bytes());
+  ASSERT_TRUE(reader.has_value());
+  const auto runner = load_model(*reader, *backend_, {.context_tokens = 64});
+  ASSERT_TRUE(runner.has_value());
+  auto pool = PagePool::create(*backend_, (*runner)->kv_layout(), 2);
+  ASSERT_TRUE(pool.has_value());
+  PageTable pages;
+  ASSERT_TRUE(pool->extend(pages, 5));
+  const std::vector<TokenId> tokens(5, TokenId{7});
+  const BatchSlice slice{SequenceId{}, 0, 5, 0, &pages, LogitsWanted::kLast};
+  const auto logits = (*runner)->step({tokens, std::span(&slice, 1), &*pool});
+  ASSERT_TRUE(logits.has_value());
+  ASSERT_EQ(logits->rows(), 1);
+  EXPECT_TRUE(std::isnan(logits->row(0)[0]));
+}
+
+TEST_F(ModelTest, BatchesBeyondTheLimitsAreProgrammerErrors) {
+  const EditedFile file("llama.gguf");
+  const auto reader = gguf::Reader::from_bytes(file.bytes());
+  const auto runner = load_model(*reader, *backend_, {.context_tokens = 40, .rows_max = 4, .logit_rows_max = 2});
+  ASSERT_TRUE(runner.has_value());
+  auto pool = PagePool::create(*backend_, (*runner)->kv_layout(), 2);
+  ASSERT_TRUE(pool.has_value());
+  PageTable pages;
+  ASSERT_TRUE(pool->extend(pages, 32));
+  const auto step = [&](std::vector<TokenId> tokens, BatchSlice slice) {
+    slice.pages = &pages;
+    return (*runner)->step({tokens, std::span(&slice, 1), &*pool})->rows();
+  };
+  const TokenId token{1};
+  EXPECT_EQ(step({token}, {.rows = 1, .position_begin = 31}), 1);
+  EXPECT_EQ(step({token}, {.rows = 1, .logits = LogitsWanted::kNone}), 0);
+  EXPECT_DEATH(step({TokenId{316}}, {.rows = 1}), "vocabulary");
+  EXPECT_DEATH(step({kNoToken}, {.rows = 1}), "vocabulary");
+  EXPECT_DEATH(step({token}, {.rows = 1, .position_begin = 32}), "kPageTokens");
+  EXPECT_DEATH(step({token}, {.rows = 1, .position_begin = 40}), "context_tokens");
+  EXPECT_DEATH(step({token}, {.rows = 2}), "slice.rows");
+  EXPECT_DEATH(step({token, token}, {.row_begin = 1, .rows = 1}), "row_begin");
+  EXPECT_DEATH(step({token, token}, {.rows = 1}), "rows_");
+  EXPECT_DEATH(step(std::vector(5, token), {.rows = 5}), "rows_max_");
+  EXPECT_DEATH(step(std::vector(3, token), {.rows = 3, .logits = LogitsWanted::kAll}), "logit_rows_max_");
+}
+
+TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
+  const EditedFile file("gemma2.gguf");
+  const auto reader = gguf::Reader::from_bytes(file.bytes());
+  ASSERT_TRUE(reader.has_value());
+  const auto plan = model_memory_plan(*reader, {.context_tokens = 100, .kv_type = KvType::kF16, .rows_max = 8});
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->context_tokens, 100);
+  // 4 layers, 2 heads of 32 + 32, 2 bytes.
+  EXPECT_EQ(plan->kv_layout.token_bytes(), 4 * 2 * 64 * 2);
+  ASSERT_EQ(plan->kv_layout.groups.size(), 2u);
+  EXPECT_EQ(plan->kv_layout.groups[0].kind, KvKind::kWindow);
+  EXPECT_EQ(plan->kv_layout.groups[0].window, 16);
+  EXPECT_EQ(plan->kv_layout.groups[1].kind, KvKind::kFull);
+  EXPECT_GT(plan->weight_bytes, 700'000);
+  EXPECT_LT(plan->weight_bytes, static_cast<int64_t>(file.bytes().size()));
+  const auto more_rows = model_memory_plan(*reader, {.context_tokens = 100, .rows_max = 16});
+  ASSERT_TRUE(more_rows.has_value());
+  EXPECT_GT(more_rows->scratch_bytes, plan->scratch_bytes);
+}
+
+}  // namespace
+}  // namespace cairn

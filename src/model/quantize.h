@@ -1,0 +1,76 @@
+/// Writing a model file again with smaller (or wider) weights.
+///
+/// A mix says which type each tensor gets, as the field's files of that name do: most matrices the type in its name,
+/// the output matrix and the most sensitive layers a wider one. Norms, biases, routers and other small tensors stay as
+/// they are.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/tensor_type.h"
+#include "gguf/reader.h"
+
+namespace cairn {
+
+enum class QuantizeMix { kF32, kF16, kBF16, kQ8_0, kQ6_K, kQ4_K_M, kQ4_K_S, kQ4_0 };
+
+struct QuantizeMixInfo {
+  QuantizeMix mix;
+  std::string_view name;
+  std::string_view summary;  ///< one line for people
+  uint32_t file_type;        ///< general.file_type
+};
+
+/// Every mix, widest first.
+std::span<const QuantizeMixInfo> quantize_mixes();
+const QuantizeMixInfo& quantize_mix_info(QuantizeMix mix);
+/// By name, case ignored; "Q4_K" is Q4_K_M.
+std::optional<QuantizeMix> quantize_mix_named(std::string_view name);
+
+/// The type of every tensor of `file` (in its order) under the mix. Tensors that cannot be decoded (integers) and small
+/// ones keep theirs; rows that the wanted type's block does not divide become Q8_0, or F16 where 32 does not either.
+std::vector<TensorType> choose_types(const gguf::Reader& file, QuantizeMix mix);
+
+struct QuantizeProgress {
+  std::string_view tensor;
+  TensorType from;
+  TensorType to;
+  int64_t tensor_index;  ///< from 0
+  int64_t tensors;
+  int64_t bytes_done;  ///< of the input's tensors
+  int64_t bytes_total;
+};
+
+struct QuantizeOptions {
+  QuantizeMix mix = QuantizeMix::kQ4_K_M;
+  int threads = 0;  ///< 0: one per usable core
+  /// Called on the caller's thread after each part of a tensor that was written; may be empty.
+  std::function<void(const QuantizeProgress&)> progress = {};
+};
+
+struct QuantizeReport {
+  int64_t tensors = 0;
+  int64_t elements = 0;
+  int64_t bytes_in = 0;  ///< of tensors, as bytes_out
+  int64_t bytes_out = 0;
+  int64_t fallbacks = 0;  ///< tensors whose rows did not fit the mix's type
+  double bits_per_weight() const;
+};
+
+inline constexpr int kQuantizeThreadsMax = 512;
+
+/// Reads `in` (any part of a split model stands for the whole) and writes one file `out`, which appears under its name
+/// when it is whole. The same input and mix give the same bytes, whatever the threads. Memory: some tens of MiB.
+/// Errors: those of gguf::Reader and Writer; kInvalidArgument for an `out` that is (a part of) the input; kCorruptFile
+/// with tensor and element for an infinity or NaN; kUnsupported likewise for a number that the type cannot hold.
+Result<QuantizeReport> quantize_file(const std::filesystem::path& in, const std::filesystem::path& out,
+                                     const QuantizeOptions& options);
+
+}  // namespace cairn

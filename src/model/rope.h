@@ -1,0 +1,46 @@
+/// Rotary positions: from metadata and factor tensors to one frequency per pair and one magnitude.
+///
+/// Sources of the formulas: RoPE (Su et al. 2021); position interpolation ("linear"); YaRN (Peng et al. 2023, sections
+/// 3.2 to 3.4): high frequencies stay, low ones are divided by the factor, a ramp lies between, and rotated vectors
+/// grow by 1 + 0.1 ln(factor); LongRoPE (Ding et al. 2024): a divisor per pair, one set for short contexts and one for
+/// long.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "model/description.h"
+#include "model/hyper_params.h"
+
+namespace cairn {
+
+enum class RopeScaling { kNone, kLinear, kYarn, kLongRope };
+
+struct RopeParams {
+  double base = 10'000;
+  int32_t dims = 0;
+  RopeScaling scaling = RopeScaling::kNone;
+  double factor = 1;            ///< of linear and yarn: how many times longer than trained
+  double original_context = 0;  ///< positions before stretching
+  double extrapolation = 1;     ///< yarn: weight of the unscaled high frequencies
+  double beta_fast = 32;        ///< yarn: rotations over the original context above which a pair stays as it is
+  double beta_slow = 1;         ///< yarn: below which it is interpolated
+  double log_multiplier = 0;    ///< yarn: magnitude is divided by 1 + 0.1 * this * ln(factor), if not 0
+  double attention_factor = 1;  ///< multiplies the magnitude
+};
+
+/// Radians per position of each pair: [dims / 2]. `factors` [dims / 2] divide the unscaled ones; empty: none.
+std::vector<double> rope_frequencies(const RopeParams& params, std::span<const float> factors);
+/// What cosines and sines are multiplied by.
+double rope_magnitude(const RopeParams& params);
+
+/// The file's main rope: rope.dimension_count, rope.freq_base, rope.scaling.*, and tensors rope_freqs.weight,
+/// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by context_tokens of the description.
+Result<RopeDescription> read_rope(const Keys& keys, RopeStyle style, const DecoderDescription& description);
+/// The same without any scaling: base by rope.freq_base_swa, else `base`, else rope.freq_base if `base` is 0.
+Result<RopeDescription> read_window_rope(const Keys& keys, RopeStyle style, double base,
+                                         const DecoderDescription& description);
+
+}  // namespace cairn

@@ -1,0 +1,61 @@
+#include "model/scratch.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace cairn {
+
+Scratch::Sizes Scratch::sizes(const DecoderDescription& description, int64_t rows, int64_t logit_rows) {
+  Sizes elements{};
+  const auto set = [&elements](ScratchPart part, int64_t count) { elements[static_cast<size_t>(part)] = count; };
+  const int64_t width = description.embedding;
+  set(ScratchPart::kHidden, rows * width);
+  set(ScratchPart::kNormed, rows * width);
+  set(ScratchPart::kQuery, rows * description.heads * description.key_dim);
+  set(ScratchPart::kKey, rows * description.kv_heads * description.key_dim);
+  set(ScratchPart::kValue, rows * description.kv_heads * description.value_dim);
+  set(ScratchPart::kAttended, rows * description.heads * description.value_dim);
+  set(ScratchPart::kBlock, rows * width);
+  int64_t inner = description.feed_forward;
+  if (description.experts) {
+    const ExpertsDescription& experts = *description.experts;
+    inner = std::max(experts.used * experts.width, experts.shared_width);
+    set(ScratchPart::kRouter, rows * experts.experts);
+    set(ScratchPart::kExpertIds, rows * experts.used);
+    set(ScratchPart::kExpertWeights, rows * experts.used);
+    set(ScratchPart::kExpertOut, rows * experts.used * width);
+    if (experts.shared_width > 0) set(ScratchPart::kShared, rows * width);
+    if (experts.shared_gated) set(ScratchPart::kSharedGate, rows);
+  }
+  set(ScratchPart::kGate, rows * inner);
+  set(ScratchPart::kUp, rows * inner);
+  int64_t rope_dims = 0;
+  for (const RopeDescription& rope : description.ropes) rope_dims += rope.dims;
+  set(ScratchPart::kRope, rows * rope_dims);
+  set(ScratchPart::kLast, logit_rows * width);
+  set(ScratchPart::kLogits, logit_rows * description.vocabulary);
+
+  constexpr int64_t kAlignment = 64;
+  Sizes bytes{};
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = (elements[i] * int64_t{sizeof(float)} + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  return bytes;
+}
+
+int64_t Scratch::bytes(const DecoderDescription& description, int32_t rows, int32_t logit_rows) {
+  const Sizes all = sizes(description, rows, logit_rows);
+  return std::accumulate(all.begin(), all.end(), int64_t{0});
+}
+
+Result<Scratch> Scratch::create(Backend& backend, const DecoderDescription& description, int32_t rows,
+                                int32_t logit_rows) {
+  Scratch scratch;
+  CAIRN_TRY(scratch.memory_, backend.allocate(bytes(description, rows, logit_rows)));
+  const Sizes all = sizes(description, rows, logit_rows);
+  std::exclusive_scan(all.begin(), all.end(), scratch.offsets_.begin(), int64_t{0});
+  return scratch;
+}
+
+}  // namespace cairn

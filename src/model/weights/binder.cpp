@@ -1,0 +1,114 @@
+#include "model/weights/binder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/log.h"
+#include "quant/codec.h"
+
+namespace cairn {
+
+namespace {
+
+/// "[64, 128]", as tools print shapes: row length first.
+std::string shape_text(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+/// Trailing ones say nothing: a matrix of one row may be stored as a vector.
+std::span<const int64_t> without_trailing_ones(std::span<const int64_t> shape) {
+  while (shape.size() > 1 && shape.back() == 1) shape = shape.first(shape.size() - 1);
+  return shape;
+}
+
+}  // namespace
+
+Result<const gguf::Tensor*> Binder::find(const std::string& name, std::span<const int64_t> shape) {
+  const gguf::Tensor* tensor = file_.find_tensor(name);
+  const std::span<const int64_t> expected = without_trailing_ones(shape);
+  if (tensor == nullptr) {
+    return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} of shape {} is missing", name,
+                   shape_text(expected));
+  }
+  if (!std::ranges::equal(without_trailing_ones(tensor->shape), expected)) {
+    return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} has shape {}, but the metadata asks for {}", name,
+                   shape_text(tensor->shape), shape_text(expected));
+  }
+  used_.insert(tensor);
+  return tensor;
+}
+
+Result<Linear> Binder::linear(std::string_view name, int64_t rows, int64_t cols) {
+  return matrix(name, 1, rows, cols, {0, rows});
+}
+
+Result<Linear> Binder::linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range) {
+  return matrix(name, 1, rows, cols, range);
+}
+
+Result<Linear> Binder::experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
+  return matrix(name, experts, rows, cols, {0, rows});
+}
+
+Result<Linear> Binder::matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range) {
+  const std::string weight_name = fmt::format("{}.weight", name);
+  const int64_t shape[] = {cols, rows, experts};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, shape));
+  if (!backend_.supports(tensor->type)) {
+    std::string known;
+    for (const TensorTypeInfo& info : tensor_types()) {
+      if (backend_.supports(info.type)) known += fmt::format("{}{}", known.empty() ? "" : ", ", info.name);
+    }
+    return fail_at("tensor " + weight_name, Code::kUnsupported,
+                   "tensor {} is of type {}, for which there is no matrix product here; there is for {}", weight_name,
+                   tensor_type_name(tensor->type), known);
+  }
+  HostMatrix host{tensor->type, range.rows, cols, experts, tensor->bytes.data()};
+  host.data += range.begin * row_bytes(tensor->type, cols);
+  Linear linear;
+  CAIRN_TRY(linear.weight, backend_.load(host));
+
+  const std::string bias_name = fmt::format("{}.bias", name);
+  if (!has(bias_name)) return linear;
+  const int64_t bias_shape[] = {rows, experts};
+  CAIRN_TRY(const gguf::Tensor* bias, find(bias_name, bias_shape));
+  CAIRN_TRY(linear.bias, floats(*bias, {range.begin, range.rows * experts}));
+  return linear;
+}
+
+Result<Buffer> Binder::vector(std::string_view tensor_name, int64_t size) {
+  const int64_t shape[] = {size};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
+  return floats(*tensor, {0, size});
+}
+
+Result<Buffer> Binder::floats(const gguf::Tensor& tensor, RowRange range) {
+  if (!can_decode(tensor.type)) {
+    return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
+                   "tensor {} is of type {}, but it should be F32", tensor.name, tensor_type_name(tensor.type));
+  }
+  std::vector<float> values(tensor.elements());
+  decode_row(tensor.type, tensor.bytes, values);
+  const int64_t bytes = range.rows * static_cast<int64_t>(sizeof(float));
+  CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
+  backend_.write(values.data() + range.begin, bytes, buffer.data());
+  return buffer;
+}
+
+void Binder::mark_used(std::string_view name) {
+  if (const gguf::Tensor* tensor = file_.find_tensor(name)) used_.insert(tensor);
+}
+
+void Binder::warn_of_unused() const {
+  std::string names;
+  size_t unused = 0;
+  constexpr size_t kNamedMax = 4;
+  for (const gguf::Tensor& tensor : file_.tensors()) {
+    if (used_.contains(&tensor)) continue;
+    if (++unused <= kNamedMax) names += fmt::format("{}{}", names.empty() ? "" : ", ", tensor.name);
+  }
+  if (unused == 0) return;
+  log_warning("{} tensors of the file are not used: {}{}", unused, names, unused > kNamedMax ? ", ..." : "");
+}
+
+}  // namespace cairn

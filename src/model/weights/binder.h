@@ -1,0 +1,61 @@
+/// From tensor names to weights a backend can use: each is found, checked for shape and type, and loaded.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+
+namespace cairn {
+
+/// y = W x + b. With experts, weight [experts, rows, cols] and bias [experts, rows].
+struct Linear {
+  Weight weight;
+  Buffer bias;  ///< empty if there is none
+
+  Projection to(float* out) const { return {&weight, bias.floats(), out}; }
+};
+
+/// Rows of a matrix that holds several: q, k and v, or gate and up.
+struct RowRange {
+  int64_t begin = 0;
+  int64_t rows = 0;
+};
+
+/// Errors of all operations: kCorruptFile (missing, wrong shape: both named), kUnsupported (type), the backend's own.
+class Binder {
+ public:
+  /// Both outlive what is bound.
+  Binder(const gguf::Reader& file, Backend& backend) : file_(file), backend_(backend) {}
+
+  bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
+  /// `name`.weight [rows, cols], and `name`.bias [rows] if there is one.
+  Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols);
+  /// Some rows of `name`.weight [rows, cols] and of its bias.
+  Result<Linear> linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range);
+  /// `name`.weight [experts, rows, cols], and `name`.bias [experts, rows] if there is one.
+  Result<Linear> experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
+  /// A tensor of one dimension, as float32.
+  Result<Buffer> vector(std::string_view tensor, int64_t size);
+
+  /// For tensors that others read.
+  void mark_used(std::string_view tensor);
+  /// Logs the tensors that nothing asked for: a file that has some may mean more than we compute.
+  void warn_of_unused() const;
+
+ private:
+  Result<const gguf::Tensor*> find(const std::string& name, std::span<const int64_t> shape);
+  Result<Linear> matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
+  Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range);
+
+  const gguf::Reader& file_;
+  Backend& backend_;
+  std::set<const gguf::Tensor*> used_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,126 @@
+#include "model/weights/decoder_weights.h"
+
+#include <string>
+
+namespace cairn {
+
+namespace {
+
+/// Loads the tensors of one layer, "blk.N.".
+class LayerLoader {
+ public:
+  LayerLoader(Binder& binder, const DecoderDescription& description, size_t layer)
+      : binder_(binder), description_(description), prefix_(fmt::format("blk.{}.", layer)) {}
+
+  Result<LayerWeights> load() {
+    LayerWeights weights;
+    CAIRN_TRY_VOID(load_norms(weights));
+    CAIRN_TRY_VOID(load_query_key_value(weights));
+    const int64_t attended = int64_t{description_.heads} * description_.value_dim;
+    CAIRN_TRY(weights.attention_output, binder_.linear(prefix_ + "attn_output", description_.embedding, attended));
+    if (description_.experts) {
+      CAIRN_TRY_VOID(load_experts(*description_.experts, weights));
+    } else {
+      CAIRN_TRY_VOID(load_dense(weights));
+    }
+    return weights;
+  }
+
+ private:
+  Result<void> load_norms(LayerWeights& weights) {
+    const int64_t width = description_.embedding;
+    if (description_.pre_norms) {
+      CAIRN_TRY(weights.attention_norm, binder_.vector(prefix_ + "attn_norm.weight", width));
+      CAIRN_TRY(weights.feed_forward_norm, binder_.vector(prefix_ + "ffn_norm.weight", width));
+    }
+    if (description_.post_norms) {
+      CAIRN_TRY(weights.attention_post_norm, binder_.vector(prefix_ + "post_attention_norm.weight", width));
+      CAIRN_TRY(weights.feed_forward_post_norm, binder_.vector(prefix_ + "post_ffw_norm.weight", width));
+    }
+    if (description_.qk_norm != QkNorm::kNone) {
+      const bool all = description_.qk_norm == QkNorm::kAllHeads;
+      const int64_t head = description_.key_dim;
+      CAIRN_TRY(weights.query_norm,
+                binder_.vector(prefix_ + "attn_q_norm.weight", all ? head * description_.heads : head));
+      CAIRN_TRY(weights.key_norm,
+                binder_.vector(prefix_ + "attn_k_norm.weight", all ? head * description_.kv_heads : head));
+    }
+    return {};
+  }
+
+  Result<void> load_query_key_value(LayerWeights& weights) {
+    const int64_t width = description_.embedding;
+    const int64_t query = int64_t{description_.heads} * description_.key_dim;
+    const int64_t key = int64_t{description_.kv_heads} * description_.key_dim;
+    const int64_t value = int64_t{description_.kv_heads} * description_.value_dim;
+    const std::string fused = prefix_ + "attn_qkv";
+    if (binder_.has(fused + ".weight")) {
+      const int64_t rows = query + key + value;
+      CAIRN_TRY(weights.query, binder_.linear_rows(fused, rows, width, {0, query}));
+      CAIRN_TRY(weights.key, binder_.linear_rows(fused, rows, width, {query, key}));
+      CAIRN_TRY(weights.value, binder_.linear_rows(fused, rows, width, {query + key, value}));
+      return {};
+    }
+    CAIRN_TRY(weights.query, binder_.linear(prefix_ + "attn_q", query, width));
+    CAIRN_TRY(weights.key, binder_.linear(prefix_ + "attn_k", key, width));
+    CAIRN_TRY(weights.value, binder_.linear(prefix_ + "attn_v", value, width));
+    return {};
+  }
+
+  Result<void> load_dense(LayerWeights& weights) {
+    const int64_t width = description_.embedding;
+    const int64_t inner = description_.feed_forward;
+    if (description_.fused_gate_up) {
+      CAIRN_TRY(weights.dense.gate, binder_.linear_rows(prefix_ + "ffn_up", 2 * inner, width, {0, inner}));
+      CAIRN_TRY(weights.dense.up, binder_.linear_rows(prefix_ + "ffn_up", 2 * inner, width, {inner, inner}));
+    } else {
+      CAIRN_TRY(weights.dense.gate, binder_.linear(prefix_ + "ffn_gate", inner, width));
+      CAIRN_TRY(weights.dense.up, binder_.linear(prefix_ + "ffn_up", inner, width));
+    }
+    CAIRN_TRY(weights.dense.down, binder_.linear(prefix_ + "ffn_down", width, inner));
+    return {};
+  }
+
+  Result<void> load_experts(const ExpertsDescription& experts, LayerWeights& weights) {
+    const int64_t width = description_.embedding;
+    CAIRN_TRY(weights.router, binder_.linear(prefix_ + "ffn_gate_inp", experts.experts, width));
+    FeedForwardWeights& routed = weights.routed;
+    CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.experts, experts.width, width));
+    CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.experts, experts.width, width));
+    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts.experts, width, experts.width));
+    if (experts.shared_width == 0) return {};
+    FeedForwardWeights& shared = weights.shared;
+    CAIRN_TRY(shared.gate, binder_.linear(prefix_ + "ffn_gate_shexp", experts.shared_width, width));
+    CAIRN_TRY(shared.up, binder_.linear(prefix_ + "ffn_up_shexp", experts.shared_width, width));
+    CAIRN_TRY(shared.down, binder_.linear(prefix_ + "ffn_down_shexp", width, experts.shared_width));
+    if (experts.shared_gated) {
+      CAIRN_TRY(weights.shared_gate, binder_.linear(prefix_ + "ffn_gate_inp_shexp", 1, width));
+    }
+    return {};
+  }
+
+  Binder& binder_;
+  const DecoderDescription& description_;
+  const std::string prefix_;
+};
+
+}  // namespace
+
+Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescription& description) {
+  DecoderWeights weights;
+  CAIRN_TRY(Linear embedding, binder.linear("token_embd", description.vocabulary, description.embedding));
+  weights.embedding = embedding.weight;
+  for (size_t layer = 0; layer < description.layers.size(); ++layer) {
+    CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, description, layer).load());
+    weights.layers.push_back(std::move(loaded));
+  }
+  CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", description.embedding));
+  if (!description.output_is_embedding && binder.has("output.weight")) {
+    CAIRN_TRY(weights.output, binder.linear("output", description.vocabulary, description.embedding));
+  } else {
+    weights.output.weight = weights.embedding;
+  }
+  return weights;
+}
+
+}  // namespace cairn

@@ -1,0 +1,48 @@
+/// All weights of a decoder, by the tensor names that GGUF files give them.
+#pragma once
+
+#include <vector>
+
+#include "base/error.h"
+#include "model/description.h"
+#include "model/weights/binder.h"
+
+namespace cairn {
+
+/// down(act(gate x) * up x).
+struct FeedForwardWeights {
+  Linear gate;
+  Linear up;
+  Linear down;
+};
+
+/// Norms that the description leaves out are empty, and so is one of `dense` and `routed` with what belongs to it.
+struct LayerWeights {
+  Buffer attention_norm;
+  Linear query;
+  Linear key;
+  Linear value;
+  Buffer query_norm;
+  Buffer key_norm;
+  Linear attention_output;
+  Buffer attention_post_norm;
+
+  Buffer feed_forward_norm;
+  FeedForwardWeights dense;
+  Linear router;
+  FeedForwardWeights routed;
+  FeedForwardWeights shared;
+  Linear shared_gate;
+  Buffer feed_forward_post_norm;
+};
+
+struct DecoderWeights {
+  Weight embedding;
+  std::vector<LayerWeights> layers;
+  Buffer output_norm;
+  Linear output;  ///< refers to the embedding where they are one
+};
+
+Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescription& description);
+
+}  // namespace cairn

@@ -1,0 +1,430 @@
+// Every architecture's fixture against logits of another implementation (fixtures/README.md), and the promise that a
+// request's bytes depend neither on how its rows are cut into steps, nor on its neighbours, nor on threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cache/page_pool.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+
+namespace cairn {
+namespace {
+
+constexpr int32_t kRowsMax = 256;
+constexpr int32_t kPoolPages = 128;
+
+std::filesystem::path fixture(const std::string& name) { return std::filesystem::path(CAIRN_FIXTURES) / name; }
+
+/// Prompts with logits at some positions and the greedy continuation.
+struct Prompt {
+  std::vector<TokenId> tokens;
+  std::vector<int32_t> positions;
+  std::vector<std::vector<float>> logits;
+  std::vector<TokenId> greedy;
+  std::vector<float> margins;
+};
+
+struct Reference {
+  int32_t context = 0;
+  std::vector<Prompt> runs;
+};
+
+std::vector<TokenId> token_ids(const nlohmann::json& list) {
+  std::vector<TokenId> ids;
+  for (const int32_t id : list.get<std::vector<int32_t>>()) ids.push_back(TokenId{id});
+  return ids;
+}
+
+Reference read_reference(const std::string& name) {
+  std::ifstream stream(fixture(name));
+  EXPECT_TRUE(stream.good()) << name;
+  const auto json = nlohmann::json::parse(stream);
+  Reference reference;
+  reference.context = json.at("n_ctx");
+  for (const auto& run : json.at("runs")) {
+    reference.runs.push_back({token_ids(run.at("tokens")), run.at("positions"), run.at("logits"),
+                              token_ids(run.at("greedy")), run.at("greedy_margin")});
+  }
+  return reference;
+}
+
+/// Instruction sets that this machine has.
+std::vector<std::string> isas() {
+  std::vector<std::string> names;
+  for (const char* name : {"generic", "avx2", "avx512"}) {
+    if (make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
+  }
+  return names;
+}
+
+class Model {
+ public:
+  Model(const std::string& file, int32_t context, const std::string& isa, int threads, KvType kv_type = KvType::kF32) {
+    auto reader = gguf::Reader::open(fixture(file));
+    if (!reader.has_value()) throw std::runtime_error(reader.error().text());
+    file_ = std::make_unique<gguf::Reader>(std::move(reader).value());
+    auto backend = make_cpu_backend({.threads = threads, .isa = isa});
+    if (!backend.has_value()) throw std::runtime_error(backend.error().text());
+    backend_ = std::move(backend).value();
+    auto runner =
+        load_model(*file_, *backend_,
+                   {.context_tokens = context, .kv_type = kv_type, .rows_max = kRowsMax, .logit_rows_max = kRowsMax});
+    if (!runner.has_value()) throw std::runtime_error(runner.error().text());
+    runner_ = std::move(runner).value();
+    pool_ = std::make_unique<PagePool>(PagePool::create(*backend_, runner_->kv_layout(), kPoolPages).value());
+  }
+
+  Runner& runner() { return *runner_; }
+  PagePool& pool() { return *pool_; }
+  const gguf::Reader& file() const { return *file_; }
+
+ private:
+  std::unique_ptr<gguf::Reader> file_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<PagePool> pool_;
+};
+
+/// A sequence in progress: what it has pages for and how far it is.
+class Sequence {
+ public:
+  explicit Sequence(Model& model) : model_(model) {}
+  ~Sequence() { model_.pool().release(pages_); }
+  Sequence(const Sequence&) = delete;
+
+  int32_t position() const { return position_; }
+  BatchSlice slice(int32_t row_begin, int32_t rows, LogitsWanted logits) {
+    EXPECT_TRUE(model_.pool().extend(pages_, position_ + rows));
+    BatchSlice slice{SequenceId{}, row_begin, rows, position_, &pages_, logits};
+    position_ += rows;
+    return slice;
+  }
+  /// One step of this sequence alone.
+  std::vector<float> step(std::span<const TokenId> tokens, LogitsWanted logits) {
+    const BatchSlice one = slice(0, static_cast<int32_t>(tokens.size()), logits);
+    const auto view = model_.runner().step({tokens, std::span(&one, 1), &model_.pool()});
+    EXPECT_TRUE(view.has_value());
+    return {view->values.begin(), view->values.end()};
+  }
+
+ private:
+  Model& model_;
+  PageTable pages_;
+  int32_t position_ = 0;
+};
+
+TokenId largest(std::span<const float> logits) {
+  return TokenId{static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin())};
+}
+
+double squared_error(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+  return sum;
+}
+
+double squared(std::span<const float> a) {
+  double sum = 0;
+  for (const float value : a) sum += double{value} * value;
+  return sum;
+}
+
+/// Logits of all rows of a prompt that runs alone, `chunk` rows a step.
+std::vector<float> logits_of(Model& model, std::span<const TokenId> tokens, size_t chunk) {
+  Sequence sequence(model);
+  std::vector<float> all;
+  for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
+    const auto rows = sequence.step(tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), LogitsWanted::kAll);
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return all;
+}
+
+/// Of all positions that the reference has logits of.
+double worst_nmse(Model& model, const Prompt& run) {
+  const int64_t vocabulary = model.runner().vocabulary();
+  const std::vector<float> logits = logits_of(model, run.tokens, kRowsMax);
+  double worst = 0;
+  for (size_t i = 0; i < run.positions.size(); ++i) {
+    const auto row = std::span(logits).subspan(run.positions[i] * vocabulary, vocabulary);
+    worst = std::max(worst, squared_error(row, run.logits[i]) / squared(run.logits[i]));
+  }
+  return worst;
+}
+
+struct Fixture {
+  const char* name;
+  const char* reference = nullptr;  ///< if not the model's own
+};
+
+void PrintTo(const Fixture& f, std::ostream* out) { *out << (f.reference == nullptr ? f.name : f.reference); }
+
+const Fixture kFixtures[] = {
+    {"llama"},           {"llama-tied-llama3rope"},
+    {"llama-bias"},      {"llama-rope-linear"},
+    {"llama-rope-yarn"}, {"llama-moe"},
+    {"mistral3"},        {"qwen2"},
+    {"qwen2moe"},        {"qwen3"},
+    {"qwen3moe"},        {"gemma"},
+    {"gemma2"},          {"gemma2-tightcap"},
+    {"gemma3"},          {"phi3"},
+    {"phi3-longrope"},   {"phi3-longrope", "phi3-longrope.short"},
+    {"smollm3"},         {"olmo2"},
+    {"olmo2-swa"},       {"granite"},
+    {"granitemoe"},
+};
+
+/// GoogleTest's names are letters, digits and underscores.
+std::string test_name(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+
+class GoldenTest : public testing::TestWithParam<Fixture> {
+ protected:
+  std::string file() const { return fmt::format("models/{}.gguf", GetParam().name); }
+  Reference reference() const {
+    const char* name = GetParam().reference == nullptr ? GetParam().name : GetParam().reference;
+    return read_reference(fmt::format("models/{}.ref.json", name));
+  }
+  /// The peer's GELU is a table of halves.
+  double nmse_max() const { return std::string_view(GetParam().name).starts_with("gemma") ? 1e-5 : 1e-8; }
+};
+
+TEST_P(GoldenTest, LogitsAndGreedyContinuationAreThePeers) {
+  const Reference reference = this->reference();
+  for (const std::string& isa : isas()) {
+    Model model(file(), reference.context, isa, 2);
+    ASSERT_EQ(model.runner().context_tokens(), reference.context);
+    double worst = 0;
+    for (const Prompt& run : reference.runs) {
+      worst = std::max(worst, worst_nmse(model, run));
+      Sequence sequence(model);
+      std::vector<float> last = sequence.step(run.tokens, LogitsWanted::kLast);
+      std::vector<TokenId> greedy;
+      for (size_t i = 0; i < run.greedy.size(); ++i) {
+        greedy.push_back(largest(last));
+        last = sequence.step(std::span(&greedy.back(), 1), LogitsWanted::kLast);
+      }
+      EXPECT_EQ(greedy, run.greedy) << isa;
+    }
+    std::printf("%-24s %-8s worst NMSE %.1e\n", GetParam().name, isa.c_str(), worst);
+    EXPECT_LE(worst, nmse_max()) << isa;
+    EXPECT_EQ(model.pool().pages_free(), kPoolPages);
+  }
+}
+
+/// `tokens` in pieces of changing size beside eight other sequences that are at all phases: long prompts, short ones,
+/// single decoded tokens.
+std::vector<float> logits_among_others(Model& model, std::span<const TokenId> tokens) {
+  constexpr uint32_t kSeed = 11;
+  std::mt19937 random(kSeed);
+  const auto token = [&] { return TokenId{static_cast<int32_t>(random() % model.runner().vocabulary())}; };
+  std::vector<std::unique_ptr<Sequence>> others;
+  for (int i = 0; i < 8; ++i) others.push_back(std::make_unique<Sequence>(model));
+  Sequence sequence(model);
+  std::vector<float> all;
+  while (sequence.position() < static_cast<int32_t>(tokens.size())) {
+    std::vector<TokenId> rows;
+    std::vector<BatchSlice> slices;
+    const size_t place = random() % others.size();
+    for (size_t i = 0; i < others.size(); ++i) {
+      if (i == place) {
+        const int32_t left = static_cast<int32_t>(tokens.size()) - sequence.position();
+        const int32_t count = std::min<int32_t>(left, 1 + random() % 13);
+        rows.insert(rows.end(), tokens.begin() + sequence.position(), tokens.begin() + sequence.position() + count);
+        slices.push_back(sequence.slice(static_cast<int32_t>(rows.size()) - count, count, LogitsWanted::kAll));
+      }
+      const int32_t count = others[i]->position() > 0 && random() % 3 != 0 ? 1 : 1 + random() % 21;
+      const LogitsWanted wanted = random() % 2 == 0 ? LogitsWanted::kLast : LogitsWanted::kNone;
+      slices.push_back(others[i]->slice(static_cast<int32_t>(rows.size()), count, wanted));
+      for (int32_t row = 0; row < count; ++row) rows.push_back(token());
+    }
+    const auto view = model.runner().step({rows, slices, &model.pool()});
+    EXPECT_TRUE(view.has_value());
+    int64_t row = 0;
+    for (const BatchSlice& slice : slices) {
+      const int64_t count = slice.logits == LogitsWanted::kAll ? slice.rows : slice.logits == LogitsWanted::kLast;
+      const auto values = view->values.subspan(row * view->vocabulary, count * view->vocabulary);
+      if (slice.logits == LogitsWanted::kAll) all.insert(all.end(), values.begin(), values.end());
+      row += count;
+    }
+    EXPECT_EQ(row, view->rows());
+  }
+  return all;
+}
+
+void expect_same_bytes(std::span<const float> a, std::span<const float> b, std::string_view what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0) << what;
+}
+
+TEST_P(GoldenTest, SameBytesHoweverTheRequestRuns) {
+  const Reference reference = this->reference();
+  const std::span<const TokenId> tokens = reference.runs.front().tokens;
+  for (const std::string& isa : isas()) {
+    SCOPED_TRACE(isa);
+    Model model(file(), reference.context, isa, 1);
+    const std::vector<float> whole = logits_of(model, tokens, kRowsMax);
+    expect_same_bytes(whole, logits_of(model, tokens, 7), "chunks of 7");
+    expect_same_bytes(whole, logits_of(model, tokens, 1), "token by token");
+    expect_same_bytes(whole, logits_among_others(model, tokens), "among 8 others");
+    Model threads(file(), reference.context, isa, 2);
+    expect_same_bytes(whole, logits_of(threads, tokens, kRowsMax), "2 threads");
+    expect_same_bytes(whole, logits_among_others(threads, tokens), "2 threads, among 8 others");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, GoldenTest, testing::ValuesIn(kFixtures), [](const auto& p) {
+  return test_name(p.param.reference == nullptr ? p.param.name : p.param.reference);
+});
+
+TEST(GoldenF16Test, KeysAndValuesInHalvesStayNear) {
+  for (const char* name : {"llama", "gemma3"}) {
+    const Reference reference = read_reference(fmt::format("models/{}.ref.json", name));
+    for (const std::string& isa : isas()) {
+      Model model(fmt::format("models/{}.gguf", name), reference.context, isa, 2, KvType::kF16);
+      for (const Prompt& run : reference.runs) {
+        const double nmse = worst_nmse(model, run);
+        EXPECT_LE(nmse, 1e-5) << name << " " << isa;
+        EXPECT_GE(nmse, 1e-9) << name << " " << isa << ": are these halves?";
+      }
+    }
+  }
+}
+
+struct QuantFixture {
+  const char* name;
+  /// Our activations are int8 with one scale for 32 columns for some types, and so are the peer's, in blocks of another
+  /// size: which of two roundings lies nearer to the exact result is chance within this factor.
+  double noise = 1;
+};
+
+void PrintTo(const QuantFixture& f, std::ostream* out) { *out << f.name; }
+
+const QuantFixture kQuantFixtures[] = {
+    {"quant-llama-f16"},        {"quant-llama-bf16"},         {"quant-llama-q4_0", 1.25},
+    {"quant-llama-q8_0", 1.25}, {"quant-llama-q4_k_m", 1.25}, {"quant-llama-q6_k", 1.25},
+    {"quant-llama-q2_k"},       {"quant-llama-iq4_xs"},       {"quant-qwen3moe-q4_k_m", 1.25},
+};
+
+class QuantGoldenTest : public testing::TestWithParam<QuantFixture> {
+ protected:
+  std::string file(std::string_view suffix) const { return fmt::format("models/{}{}", GetParam().name, suffix); }
+};
+
+/// Error of logits at all stored positions against the exact ones, relative to their power.
+double total_nmse(const Reference& exact, const std::vector<std::vector<float>>& rows) {
+  double error = 0;
+  double power = 0;
+  size_t next = 0;
+  for (const Prompt& run : exact.runs) {
+    for (const auto& row : run.logits) {
+      error += squared_error(rows.at(next++), row);
+      power += squared(row);
+    }
+  }
+  return error / power;
+}
+
+TEST_P(QuantGoldenTest, AsNearToExactArithmeticAsThePeer) {
+  const Reference exact = read_reference(file(".exact.json"));
+  const Reference peer = read_reference(file(".ref.json"));
+  std::vector<std::vector<float>> peer_rows;
+  for (size_t r = 0; r < exact.runs.size(); ++r) {
+    ASSERT_EQ(peer.runs[r].tokens, exact.runs[r].tokens);
+    ASSERT_EQ(peer.runs[r].positions, exact.runs[r].positions);
+    peer_rows.insert(peer_rows.end(), peer.runs[r].logits.begin(), peer.runs[r].logits.end());
+  }
+  const double peer_nmse = total_nmse(exact, peer_rows);
+  for (const std::string& isa : isas()) {
+    Model model(file(".gguf"), exact.context, isa, 2);
+    const int64_t vocabulary = model.runner().vocabulary();
+    std::vector<std::vector<float>> rows;
+    for (const Prompt& run : exact.runs) {
+      const std::vector<float> logits = logits_of(model, run.tokens, kRowsMax);
+      for (const int32_t position : run.positions) {
+        const auto row = std::span(logits).subspan(position * vocabulary, vocabulary);
+        rows.emplace_back(row.begin(), row.end());
+      }
+    }
+    const double nmse = total_nmse(exact, rows);
+    std::printf("%-24s %-8s NMSE to exact: ours %.2e, the peer's %.2e\n", GetParam().name, isa.c_str(), nmse,
+                peer_nmse);
+    EXPECT_LE(nmse, peer_nmse * GetParam().noise) << isa;
+
+    // The exact continuation, fed token by token: ours must agree wherever the exact margin is far above the error.
+    for (const Prompt& run : exact.runs) {
+      Sequence sequence(model);
+      std::vector<float> last = sequence.step(run.tokens, LogitsWanted::kLast);
+      size_t compared = 0;
+      for (size_t i = 0; i < run.greedy.size(); ++i) {
+        const double rms = std::sqrt(squared(last) / static_cast<double>(vocabulary));
+        if (run.margins[i] > 8 * rms * std::sqrt(nmse)) {
+          EXPECT_EQ(largest(last), run.greedy[i]) << isa << " step " << i;
+          ++compared;
+        }
+        last = sequence.step(std::span(&run.greedy[i], 1), LogitsWanted::kLast);
+      }
+      EXPECT_GT(compared, 0u);
+    }
+  }
+}
+
+TEST_P(QuantGoldenTest, SameBytesHoweverTheRequestRuns) {
+  const Reference reference = read_reference(file(".ref.json"));
+  const std::span<const TokenId> tokens = reference.runs.front().tokens;
+  for (const std::string& isa : isas()) {
+    SCOPED_TRACE(isa);
+    Model model(file(".gguf"), reference.context, isa, 2);
+    const std::vector<float> whole = logits_of(model, tokens, kRowsMax);
+    expect_same_bytes(whole, logits_of(model, tokens, 7), "chunks of 7");
+    expect_same_bytes(whole, logits_of(model, tokens, 1), "token by token");
+    expect_same_bytes(whole, logits_among_others(model, tokens), "among 8 others");
+    Model one(file(".gguf"), reference.context, isa, 1);
+    expect_same_bytes(whole, logits_of(one, tokens, kRowsMax), "1 thread");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, QuantGoldenTest, testing::ValuesIn(kQuantFixtures),
+                         [](const auto& p) { return test_name(p.param.name); });
+
+class TrainedTest : public testing::TestWithParam<const char*> {};
+
+// Models that were really trained go on with a story from the token that begins texts.
+TEST_P(TrainedTest, TellsAStory) {
+  Model model(fmt::format("trained/{}.gguf", GetParam()), 0, "", 2);
+  const auto pieces = model.file().metadata().strings("tokenizer.ggml.tokens");
+  ASSERT_TRUE(pieces.has_value());
+  const auto bos = model.file().metadata().integer_or("tokenizer.ggml.bos_token_id", 1);
+  ASSERT_TRUE(bos.has_value());
+  Sequence sequence(model);
+  TokenId token{static_cast<int32_t>(*bos)};
+  std::string text;
+  for (int i = 0; i < 60; ++i) {
+    token = largest(sequence.step(std::span(&token, 1), LogitsWanted::kLast));
+    text += (*pieces)[index(token)];
+  }
+  std::printf("%s: %s\n", GetParam(), text.c_str());
+  EXPECT_NE(text.find("Once"), std::string::npos);
+  EXPECT_NE(text.find("▁time"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, TrainedTest, testing::Values("stories260K-f32", "tinystories-656k-f32"),
+                         [](const auto& p) { return test_name(p.param); });
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,109 @@
+// Design 1.6: a step of a loaded model takes no memory from the heap. Every operator new of this program is counted.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <vector>
+
+#include "cache/page_pool.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+
+namespace {
+std::atomic<int64_t> allocations{0};
+constexpr size_t kAlignment = alignof(std::max_align_t);
+
+void* counted(size_t bytes, size_t alignment) {
+  ++allocations;
+  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (memory == nullptr) std::abort();
+  return memory;
+}
+}  // namespace
+
+// All forms: sanitizers bring their own for those that are left out, and mixed pairs are errors to them.
+void* operator new(size_t bytes) { return counted(bytes, kAlignment); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes, kAlignment); }
+void* operator new(size_t bytes, std::align_val_t alignment) { return counted(bytes, static_cast<size_t>(alignment)); }
+void* operator new(size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return counted(bytes, static_cast<size_t>(alignment));
+}
+void* operator new[](size_t bytes) { return counted(bytes, kAlignment); }
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes, kAlignment); }
+void* operator new[](size_t bytes, std::align_val_t alignment) {
+  return counted(bytes, static_cast<size_t>(alignment));
+}
+void* operator new[](size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return counted(bytes, static_cast<size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept { std::free(memory); }
+
+namespace cairn {
+namespace {
+
+struct Sequence {
+  PageTable pages;
+  int32_t position = 0;
+};
+
+/// Two steps' worth of rows over three sequences: a prompt's chunk and two decoded tokens, then three decoded tokens.
+void run_steps(Runner& runner, const PagePool& pool, std::vector<Sequence>& sequences,
+               const std::vector<TokenId>& tokens) {
+  for (const int32_t first_rows : {20, 1}) {
+    std::array<BatchSlice, 3> slices;
+    int32_t rows = 0;
+    for (size_t i = 0; i < slices.size(); ++i) {
+      const int32_t count = i == 0 ? first_rows : 1;
+      slices[i] = {SequenceId{}, rows, count, sequences[i].position, &sequences[i].pages, LogitsWanted::kLast};
+      sequences[i].position += count;
+      rows += count;
+    }
+    const auto logits = runner.step({std::span(tokens).first(rows), slices, &pool});
+    ASSERT_TRUE(logits.has_value());
+  }
+}
+
+class NoAllocationTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(NoAllocationTest, StepsTakeNothingFromTheHeap) {
+  const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / GetParam());
+  ASSERT_TRUE(file.has_value());
+  for (const int threads : {1, 2}) {
+    const auto backend = make_cpu_backend({.threads = threads, .isa = ""});
+    ASSERT_TRUE(backend.has_value());
+    const auto runner = load_model(*file, **backend, {.context_tokens = 512, .rows_max = 32, .logit_rows_max = 4});
+    ASSERT_TRUE(runner.has_value());
+    auto pool = PagePool::create(**backend, (*runner)->kv_layout(), 48);
+    ASSERT_TRUE(pool.has_value());
+    std::vector<Sequence> sequences(3);
+    for (Sequence& sequence : sequences) ASSERT_TRUE(pool->extend(sequence.pages, 512));
+    const std::vector<TokenId> tokens(32, TokenId{5});
+    run_steps(**runner, *pool, sequences, tokens);  // what grows, grows here
+    const int64_t before = allocations;
+    for (int i = 0; i < 20; ++i) run_steps(**runner, *pool, sequences, tokens);
+    EXPECT_EQ(allocations, before) << threads << " threads";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Fixtures, NoAllocationTest,
+                         testing::Values("llama.gguf", "qwen2moe.gguf", "gemma3.gguf", "mistral3.gguf",
+                                         "quant-llama-q4_k_m.gguf"));
+
+}  // namespace
+}  // namespace cairn
