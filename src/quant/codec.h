@@ -18,6 +18,10 @@ bool can_encode(TensorType type);
 /// out.size()) bytes. Bit-exact with the format's definition: products and sums in float32 in the order it gives.
 void decode_row(TensorType type, std::span<const std::byte> blocks, std::span<float> out);
 
+/// The largest magnitude that encode_row keeps: larger elements become infinite in F16 and BF16 and are cut to it in
+/// the block types. For a type that can be encoded.
+float encodable_max(TensorType type);
+
 /// Encodes in.size() elements (a multiple of the block) into `blocks`. Infinite and NaN elements must have been refused
 /// before.
 void encode_row(TensorType type, std::span<const float> in, std::span<std::byte> blocks);

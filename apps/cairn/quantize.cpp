@@ -1,0 +1,114 @@
+// `cairn quantize`: writes a model file again with other weight types.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "commands.h"
+#include "model/quantize.h"
+
+namespace cairn {
+namespace {
+
+struct QuantizeFlags {
+  std::string in;
+  std::string out;
+  std::string type;
+  int threads = 0;
+};
+
+std::string type_list() {
+  std::string list = "Types:\n";
+  for (const QuantizeMixInfo& mix : quantize_mixes()) list += fmt::format("  {:<8} {}\n", mix.name, mix.summary);
+  list += "  Q4_K     the same as Q4_K_M";
+  return list;
+}
+
+std::string names() {
+  std::string list;
+  for (const QuantizeMixInfo& mix : quantize_mixes()) list += fmt::format("{}{}", list.empty() ? "" : ", ", mix.name);
+  return list;
+}
+
+// CLI11's convention: an empty text for a good value.
+std::string check_type(const std::string& name) {
+  if (quantize_mix_named(name).has_value()) return {};
+  return fmt::format("'{}' cannot be written; choose one of {}", name, names());
+}
+
+std::string size_text(int64_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  if (bytes >= int64_t{1} << 30) return fmt::format("{:.2f} GiB", number / (1 << 30));
+  if (bytes >= int64_t{1} << 20) return fmt::format("{:.1f} MiB", number / (1 << 20));
+  return fmt::format("{:.1f} KiB", number / (1 << 10));
+}
+
+// One line on a terminal, written over at each call; nothing into a file or pipe.
+class ProgressLine {
+ public:
+  ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
+  ~ProgressLine() {
+    if (shown_) std::fputs("\r\x1b[K", stderr);
+  }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const QuantizeProgress& progress) {
+    if (!terminal_ || progress.bytes_total == 0) return;
+    shown_ = true;
+    const std::string line =
+        fmt::format("\r\x1b[K{:3}%  {}/{}  {}  {} -> {}", 100 * progress.bytes_done / progress.bytes_total,
+                    progress.tensor_index + 1, progress.tensors, progress.tensor, tensor_type_name(progress.from),
+                    tensor_type_name(progress.to));
+    std::fputs(line.c_str(), stderr);
+    std::fflush(stderr);
+  }
+
+ private:
+  bool terminal_;
+  bool shown_ = false;
+};
+
+Result<void> run_quantize(const QuantizeFlags& flags) {
+  const auto mix = quantize_mix_named(flags.type);
+  if (!mix.has_value()) return fail(Code::kInvalidArgument, "{}", check_type(flags.type));
+  const auto start = std::chrono::steady_clock::now();
+  QuantizeReport done;
+  {
+    ProgressLine line;
+    CAIRN_TRY(done, quantize_file(flags.in, flags.out,
+                                  {.mix = *mix, .threads = flags.threads, .progress = [&](const QuantizeProgress& now) {
+                                     line.show(now);
+                                   }}));
+  }
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  fmt::print("{}: {} -> {}, {:.2f} bits per weight, {} tensors in {:.1f} s\n", flags.out, size_text(done.bytes_in),
+             size_text(done.bytes_out), done.bits_per_weight(), done.tensors, seconds);
+  if (done.fallbacks > 0) {
+    fmt::print("{} tensors have rows that blocks of this type do not divide; they became Q8_0 or 16-bit floats\n",
+               done.fallbacks);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<QuantizeFlags>();
+  CLI::App* command = app.add_subcommand("quantize", "Write a model file with smaller weights");
+  command->add_option("input", flags->in, "GGUF file, or any part of a split one")->required();
+  command->add_option("output", flags->out, "the new file; it appears when it is whole")->required();
+  command->add_option("type", flags->type, "see below")
+      ->required()
+      ->check(CLI::Validator([](std::string& name) { return check_type(name); }, ""));
+  command->add_option("--threads", flags->threads, "default: one per core")->check(CLI::Range(1, kQuantizeThreadsMax));
+  command->footer(type_list());
+  command->callback([flags, &exit_code] {
+    if (const auto done = run_quantize(*flags); !done.has_value()) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn
