@@ -197,6 +197,7 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
   LoadFlags load = flags.load;
   load.options.sequences = 1;
   CAIRN_TRY(const auto model, load.load());
+  warn_without_template(*model);
   catch_interrupts();
   if (::isatty(STDIN_FILENO) != 0) show("Type a message; /help lists commands.\n");
   converse(flags, [&](const ordered_json& messages) { return answer_locally(*model, flags, messages); }, exit_code);

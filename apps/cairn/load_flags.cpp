@@ -80,6 +80,14 @@ SamplingParams SamplingFlags::finish() const {
   return finished;
 }
 
+void warn_without_template(const LoadedModel& model) {
+  if (!model.chat_template.is_fallback()) return;
+  log_warning(
+      "{} has no chat template: conversations are written in ChatML, which it may not know; give it one with "
+      "--chat-template FILE",
+      model.name);
+}
+
 void add_log_flag(CLI::App& command) {
   command
       .add_option_function<std::string>(

@@ -30,6 +30,9 @@ struct SamplingFlags {
   SamplingParams finish() const;
 };
 
+/// Says so when conversations with the model will be written in a template that is not its own.
+void warn_without_template(const LoadedModel& model);
+
 /// --log-level, for commands that log.
 void add_log_flag(CLI::App& command);
 

@@ -59,6 +59,7 @@ Result<void> serve(const ServeFlags& flags) {
             net::HttpServer::listen(flags.host, flags.port, {}, api::make_handler(registry), api::openai_error_body));
   block_signals();
   CAIRN_TRY(auto model, flags.load.load());
+  warn_without_template(*model);
   const std::string name = model->name;
   CAIRN_TRY_VOID(registry.add(std::move(model)));
   const std::string url = fmt::format(

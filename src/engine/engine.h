@@ -1,4 +1,8 @@
 /// The scheduler of one loaded model: many requests, one batch, one thread: admit -> plan -> step -> sample -> emit.
+///
+/// A request waits until the pool has room for its worst case (prompt and max_tokens), so that one that runs is never
+/// short of memory. First come, first served. Its tokens depend on nothing but itself: logits do not depend on the
+/// batch (see Runner), and the i-th draw only on the seed and i.
 #pragma once
 
 #include <atomic>
@@ -21,88 +25,104 @@ inline constexpr size_t kStopStringsMax = 16;
 inline constexpr size_t kStopBytesMax = 1'024;
 
 struct EngineOptions {
-  int32_t kv_pages = 0;            ///< pages of every KV group
-  int32_t queue_max = 256;         ///< requests waiting; more are refused with kQueueFull
-  int32_t running_max = 64;        ///< sequences in the batch
-  int32_t chunk_rows_max = 256;    ///< prompt rows of one step
+  int32_t kv_pages = 0;          ///< pages of every KV group
+  int32_t queue_max = 256;       ///< requests waiting; more are refused with kQueueFull
+  int32_t running_max = 64;      ///< sequences in the batch; at most the runner's rows_max and logit_rows_max are used
+  int32_t chunk_rows_max = 256;  ///< prompt rows of one step
 };
 
 struct GenerateRequest {
-  std::vector<TokenId> prompt;     ///< at least one token
+  std::vector<TokenId> prompt;  ///< at least one token
   SamplingParams sampling;
-  int32_t max_tokens = -1;         ///< -1: to the end of the context
-  std::vector<std::string> stop;   ///< text that ends the answer and is not part of it
-  bool ignore_eos = false;
-  bool text_at_start = false;      ///< the answer begins a text (see Detokenizer)
-  bool render_special = false;     ///< special tokens show as text
+  /// At least 1; the end of the context comes first if that is nearer. -1: to the end of the context, or of the pool.
+  int32_t max_tokens = -1;
+  std::vector<std::string> stop;  ///< text that ends the answer and is not part of it
+  bool ignore_eos = false;        ///< tokens that end generation are tokens like others
+  bool text_at_start = false;     ///< the answer begins a text (see Detokenizer)
+  bool render_special = false;    ///< special tokens show as text
 };
 
-enum class FinishReason { kStop, kLength, kCancelled, kError };
+enum class FinishReason {
+  kStop,    ///< a token that ends generation, or a stop string
+  kLength,  ///< max_tokens or the end of the context
+  kCancelled,
+  kError,
+};
 
-/// A token of the answer and the text that became certain with it. A stop string's text never appears.
+/// A token of the answer and the text that became certain with it. A stop string's text never appears. A token that
+/// ended generation has no event.
 struct TokenEvent {
   TokenId token = kNoToken;
-  std::string text;               ///< valid UTF-8; may be empty, may hold text of tokens before
+  std::string text;  ///< valid UTF-8; may be empty, may hold text of tokens before
   float logprob = 0;
   std::vector<TokenLogprob> top;
 };
 
 struct Usage {
   int32_t prompt_tokens = 0;
-  int32_t completion_tokens = 0;
+  int32_t completion_tokens = 0;  ///< sampled tokens, with the one that ended generation
   int32_t cached_tokens = 0;
 };
 
 struct Finish {
   FinishReason reason = FinishReason::kStop;
-  std::string text;   ///< what was held back until the end
-  std::string stop;   ///< the stop string that matched, if one did
+  std::string text;  ///< what was held back until the end; nothing for kCancelled and kError
+  std::string stop;  ///< the stop string that matched, if one did
   Usage usage;
-  Error error;        ///< for kError
+  Error error;  ///< for kError
 };
 
-/// What happened since the last drain.
+/// What happened since the last drain. The finish comes once, with or after the last token.
 struct Events {
   std::vector<TokenEvent> tokens;
   bool finished = false;
-  Finish finish;      ///< if finished
+  Finish finish;  ///< if finished
 };
 
-/// The client's end of a request. Destroying it cancels. Thread-safe.
+/// The client's end of a request. Destroying it cancels. May outlive the engine. Thread-safe.
 class GenerateStream {
  public:
   virtual ~GenerateStream() = default;
   /// Takes all events so far; never blocks.
   virtual Events drain() = 0;
-  /// As drain, but waits up to `timeout` for the first event.
+  /// As drain, but waits up to `timeout` for the first event. After the finish was taken it does not wait.
   virtual Events wait(std::chrono::milliseconds timeout) = 0;
-  /// Called on the engine's thread, at most once a step, after events were added; must only wake somebody. Set it once,
-  /// before the first drain; called at once if events are there already.
+  /// Called on the engine's thread, at most once a step, after events were added; must only wake somebody (it may
+  /// drain, but not destroy the stream, nor throw). Set it once, before the first drain; called at once, on this
+  /// thread, if events are there already. Never called after the stream is destroyed.
   virtual void on_events(std::function<void()> notify) = 0;
-  /// The request's memory is free within one step. Finish follows with kCancelled.
+  /// The request's memory is free within one step. Finish follows with kCancelled, unless it came to its end before.
   virtual void cancel() = 0;
 };
 
+/// When a stream's finish can be seen, its request is not counted as active and its pages are free.
 struct EngineStats {
   int32_t active_requests = 0;
   int32_t waiting_requests = 0;
-  int64_t total_requests = 0;
-  int64_t tokens_generated = 0;
+  int64_t total_requests = 0;    ///< accepted since the start
+  int64_t tokens_generated = 0;  ///< sampled since the start
+  int64_t prompt_tokens = 0;     ///< computed since the start
+  int64_t steps = 0;             ///< of the model since the start
   int32_t pages_total = 0;
   int32_t pages_free = 0;
 };
 
-/// Owns its thread. Destroying it finishes every request with kCancelled and joins.
+/// Owns its thread. Destroying it stops it.
 class Engine {
  public:
-  /// `runner`, `backend` and `tokenizer` outlive the engine. Errors: kOutOfMemory (KV pages).
+  /// `runner`, `backend` and `tokenizer` outlive the engine. Errors: kInvalidArgument (an option below 1),
+  /// kOutOfMemory (KV pages).
   static Result<std::unique_ptr<Engine>> create(Runner& runner, Backend& backend, const Tokenizer& tokenizer,
                                                 const EngineOptions& options);
   virtual ~Engine() = default;
 
-  /// Thread-safe; does not wait. Errors: kInvalidArgument (empty prompt, token out of range, sampling),
-  /// kContextLengthExceeded (prompt tokens and context tokens in the message), kQueueFull, kUnavailable (stopping).
+  /// Thread-safe; does not wait. Errors: kInvalidArgument (empty prompt, token out of range, sampling, max_tokens,
+  /// stop; `at` names the field), kContextLengthExceeded (prompt tokens and context tokens in the message; one token of
+  /// the answer must fit), kTooLarge (needs more KV pages than there are), kQueueFull, kUnavailable (stopping).
   virtual Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) = 0;
+  /// Refuses new requests, finishes all with kCancelled and joins the thread. Thread-safe, may be called again.
+  virtual void stop() = 0;
+  /// Thread-safe, does not wait for the engine's thread.
   virtual EngineStats stats() const = 0;
   virtual int32_t context_tokens() const = 0;
 };

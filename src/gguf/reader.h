@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -29,10 +30,27 @@ inline constexpr uint64_t kArrayElementsMax = 1ull << 26;
 inline constexpr int kArrayDepthMax = 4;
 inline constexpr int kDimensionsMax = 4;
 inline constexpr uint32_t kSplitsMax = 1'024;
+inline constexpr uint64_t kNameBytesMax = 65'535;  ///< a key's or a tensor's name
+
+/// Where a file has no general.alignment.
+inline constexpr uint32_t kAlignmentDefault = 32;
+/// A power of two, and enough for every element type to be loaded in place.
+inline constexpr uint32_t kAlignmentMin = 8;
 
 enum class ValueType : uint32_t {
-  kU8 = 0, kI8 = 1, kU16 = 2, kI16 = 3, kU32 = 4, kI32 = 5, kF32 = 6, kBool = 7, kString = 8, kArray = 9,
-  kU64 = 10, kI64 = 11, kF64 = 12,
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12,
 };
 std::string_view value_type_name(ValueType type);
 
@@ -41,9 +59,9 @@ struct Value;
 struct Array {
   ValueType type = ValueType::kU8;
   uint64_t size = 0;
-  std::span<const std::byte> numbers;      ///< for number and bool types
-  std::vector<std::string_view> strings;   ///< for kString; each valid UTF-8 or not, as the file has it
-  std::vector<Value> arrays;               ///< for kArray
+  std::span<const std::byte> numbers;     ///< for number and bool types
+  std::vector<std::string_view> strings;  ///< for kString; each valid UTF-8 or not, as the file has it
+  std::vector<Value> arrays;              ///< for kArray
 };
 
 /// A metadata value; strings and numbers point into the mapping.
@@ -56,6 +74,9 @@ struct Value {
 /// fits. Each Error names the key, what is there and what was expected.
 class Metadata {
  public:
+  Metadata() = default;
+  explicit Metadata(std::map<std::string_view, Value> values) : values_(std::move(values)) {}
+
   const Value* find(std::string_view key) const;
   bool contains(std::string_view key) const { return find(key) != nullptr; }
   const std::map<std::string_view, Value>& values() const { return values_; }
@@ -77,11 +98,11 @@ class Metadata {
   Result<bool> boolean_or(std::string_view key, bool missing) const;
 
  private:
-  friend class Reader;
   std::map<std::string_view, Value> values_;
 };
 
-/// A tensor's place. shape[0] is the row length (elements that follow each other), as in the file.
+/// A tensor's place. shape[0] is the row length (elements that follow each other), as in the file; a scalar's shape is
+/// {1}, so that there is always a row.
 struct Tensor {
   std::string_view name;
   TensorType type = TensorType::kF32;
@@ -91,16 +112,18 @@ struct Tensor {
   int64_t elements() const;
 };
 
-/// An open model file or set of split files. Move-only; everything it returns points into its mappings. Thread-safe once
-/// open.
+/// An open model file or set of split files. Move-only; everything it returns points into its mappings. Thread-safe
+/// once open.
 class Reader {
  public:
-  /// `path` is the file, or any part of a split set (the others are found beside it). Errors: kNotFound, kIo, kCorruptFile
-  /// (with the offset), kUnsupported (version, big-endian, tensor type: what is supported is listed), kTooLarge (limits).
+  /// `path` is the file, or any part of a split set (the others are found beside it). Errors: kNotFound, kIo,
+  /// kCorruptFile (with the offset), kUnsupported (version, big-endian, tensor type: what is supported is listed),
+  /// kTooLarge (limits).
   static Result<Reader> open(const std::filesystem::path& path);
   /// For tests and fuzzing: bytes in memory that outlive the reader; not split.
   static Result<Reader> from_bytes(std::span<const std::byte> bytes);
 
+  /// 2 or 3 (of the first part, if split).
   uint32_t version() const { return version_; }
   const Metadata& metadata() const { return metadata_; }
   /// In file order.
@@ -108,10 +131,11 @@ class Reader {
   /// nullptr if there is none of that name.
   const Tensor* find_tensor(std::string_view name) const;
   /// Bytes of all parts.
-  int64_t file_bytes() const;
+  int64_t file_bytes() const { return file_bytes_; }
 
  private:
   uint32_t version_ = 0;
+  int64_t file_bytes_ = 0;
   std::vector<MappedFile> files_;
   Metadata metadata_;
   std::vector<Tensor> tensors_;

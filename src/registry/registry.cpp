@@ -58,11 +58,6 @@ Result<ChatTemplate> make_template(const gguf::Reader& file, const Tokenizer& to
   const auto text_of = [&](TokenId id) { return id == kNoToken ? std::string() : std::string(tokenizer.entry(id)); };
   CAIRN_TRY(ChatTemplate made,
             ChatTemplate::create(source, text_of(tokenizer.special().bos), text_of(tokenizer.special().eos)));
-  if (made.is_fallback()) {
-    log_warning(
-        "the file has no chat template: chats are written in ChatML, which this model may not know; give one with "
-        "--chat-template FILE");
-  }
   return made;
 }
 

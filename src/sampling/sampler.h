@@ -1,16 +1,19 @@
 /// Logits -> token: the chain of one request.
 ///
 /// Order (docs/sampling.md): logit bias, repetition / frequency / presence penalties, [grammar mask], top-k, typical-p,
-/// top-p, min-p, temperature, draw. temperature 0 takes the largest logit after bias and penalties (ties: lower id).
+/// top-p, min-p, temperature, draw. Each filter sees the probabilities, at temperature 1, of what the filters before it
+/// left. temperature 0 takes the largest logit after bias and penalties (ties: lower id).
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "sampling/candidates.h"
 
 namespace cairn {
 
@@ -27,8 +30,8 @@ struct SamplingParams {
   float repetition_penalty = 1.0f;  ///< (0, 10]; > 1 discourages tokens among the last penalty_last
   float frequency_penalty = 0.0f;   ///< -2 .. 2, per occurrence among the last penalty_last
   float presence_penalty = 0.0f;    ///< -2 .. 2, once
-  int32_t penalty_last = 64;        ///< tokens of prompt and answer that penalties look at; -1: all (to kPenaltyLastMax)
-  std::vector<std::pair<TokenId, float>> logit_bias;  ///< -100 .. 100 each
+  int32_t penalty_last = 64;  ///< tokens of prompt and answer that penalties look at; -1: all (to kPenaltyLastMax)
+  std::vector<std::pair<TokenId, float>> logit_bias;  ///< -100 .. 100 each; those of one token add up
   uint64_t seed = 0;
   bool logprobs = false;     ///< report the chosen token's log-probability
   int32_t top_logprobs = 0;  ///< and those of the n most likely, 0 .. kTopLogprobsMax
@@ -43,40 +46,48 @@ struct TokenLogprob {
 };
 
 struct Sampled {
-  TokenId token = kNoToken;
+  TokenId token = kNoToken;       ///< kNoToken: no logit is above -infinity, the model has failed
   float logprob = 0;              ///< if asked for
-  std::vector<TokenLogprob> top;  ///< most likely first, if asked for
+  std::vector<TokenLogprob> top;  ///< most likely first, if asked for; fewer if fewer have a probability above 0
 };
 
 /// State of one request. The draw for the i-th token of a request depends on (seed, i) and its logits alone, so neither
 /// the batch nor a restart after preemption changes it. Thread: one at a time.
 class Sampler {
  public:
-  /// `params` are valid. `prompt`: what penalties see before the first token.
-  Sampler(const SamplingParams& params, int32_t vocabulary, std::span<const TokenId> prompt);
+  /// `params` are valid. `prompt`: what penalties see before the first token. `scratch`: memory that many samplers used
+  /// by one thread share, which outlives this; null: of its own. Nothing but reported log-probabilities allocates
+  /// later.
+  Sampler(const SamplingParams& params, int32_t vocabulary, std::span<const TokenId> prompt,
+          SamplerScratch* scratch = nullptr);
 
-  /// logits [vocabulary], not changed. Works in scratch of its own. NaN logits count as -infinity.
+  /// logits [vocabulary], not changed. NaN logits count as -infinity; if any are +infinity, only those are in play, all
+  /// alike.
   Sampled sample(std::span<const float> logits);
 
   /// Candidates and probabilities that sample() would draw from next, most likely first. For tests and inspection.
   std::vector<std::pair<TokenId, float>> distribution(std::span<const float> logits);
 
  private:
-  struct Candidate {
-    TokenId token;
-    float logit;
-    float probability;
-  };
-  void fill_candidates(std::span<const float> logits);
-  void truncate();
+  std::span<const float> prepare(std::span<const float> logits);
+  void penalise(std::span<float> logits);
+  bool truncate(std::span<const float> logits);
+  void select_nucleus(std::span<const float> logits);
+  double weigh_candidates();
+  TokenId draw(std::span<const float> logits);
+  void report(std::span<const float> logits, Sampled& sampled);
+  void remember(TokenId token);
 
   SamplingParams params_;
   int32_t vocabulary_;
-  std::vector<TokenId> recent_;         // ring of the last penalty_last tokens
+  std::vector<TokenId> recent_;  // ring of the last penalty_last tokens
+  size_t recent_max_ = 0;        // 0: no penalties
   size_t recent_next_ = 0;
-  std::vector<int32_t> counts_;         // per token, how often in recent_; empty without penalties
-  std::vector<Candidate> candidates_;
-  uint64_t drawn_ = 0;                  // tokens sampled so far
+  std::vector<int32_t> counts_;  // per token, how often in recent_; empty without penalties
+  uint64_t drawn_ = 0;           // tokens sampled so far
+  std::unique_ptr<SamplerScratch> own_scratch_;
+  SamplerScratch* scratch_;
+  float largest_ = 0;  // logit in play, of the call at hand
 };
 
 }  // namespace cairn

@@ -41,15 +41,16 @@ class Tokenizer {
   static Result<std::unique_ptr<Tokenizer>> load(const gguf::Metadata& metadata);
   virtual ~Tokenizer() = default;
 
-  /// Errors: kInvalidArgument, for byte-pair vocabularies only, where the text has a byte sequence that no character can
-  /// have (such as f4 90 80 80). Time O(n log n) in the text.
+  /// Errors: kInvalidArgument, for byte-pair vocabularies only, where the text has a byte sequence that no character
+  /// can have (such as f4 90 80 80); kTooLarge over 256 MiB. Time O(n log n) in the text.
   virtual Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const = 0;
 
-  /// The bytes a token stands for in running text, not always whole characters. A special token gives its text if
-  /// `render_special`, else nothing. An id out of range gives nothing.
+  /// The bytes a token stands for in running text, not always whole characters. A control or unknown token gives its
+  /// text if `render_special`, else nothing; a user-defined one is part of the text and always gives it. An id out of
+  /// range gives nothing.
   virtual std::string_view piece(TokenId id, bool render_special) const = 0;
 
-  /// All pieces joined, with the kind's own rules at the start (SentencePiece drops the space it put there).
+  /// All pieces joined, with the vocabulary's own rules for a whole text: see drops_first_space() and tidies_spaces().
   virtual std::string decode(std::span<const TokenId> ids, bool render_special) const = 0;
 
   virtual int32_t size() const = 0;
@@ -60,6 +61,11 @@ class Tokenizer {
   virtual bool is_special(TokenId id) const = 0;
   /// Text of the entry as the file has it ("Ġthe"), for inspection and templates' bos_token.
   virtual std::string_view entry(TokenId id) const = 0;
+
+  /// decode() drops a space at the start: SentencePiece put it there.
+  virtual bool drops_first_space() const { return false; }
+  /// decode() drops spaces before punctuation and contractions (tidy_spaces.h), as the vocabulary's own decoder does.
+  virtual bool tidies_spaces() const { return false; }
 };
 
 }  // namespace cairn

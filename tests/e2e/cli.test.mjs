@@ -63,7 +63,7 @@ test('quantize writes a smaller model that still runs', () => {
     assert.equal(cairn(['generate', out, '-p', 'a', '-n', '4', '-q']).status, 0);
   }
   fails(['quantize', source, out, 'Q9_9'], /Q9_9.*Q4_K_M/s);
-  fails(['quantize', source, source, 'Q8_0'], /same|itself|differ/);
+  fails(['quantize', source, source, 'Q8_0'], /would replace the input/);
 });
 
 test('tokenize and render speak JSON lines and survive bad ones', () => {
@@ -100,7 +100,7 @@ test('files that cannot be used are refused in one line that says why', () => {
   const one = (args, pattern) => assert.equal(fails(args, pattern).stderr.trim().split('\n').length, 1);
   one(['inspect', path.join(folder, 'none.gguf')], /no such file/);
   one(['inspect', folder], /not a regular file/);
-  one(['inspect', write('empty.gguf', '')], /GGUF/);
+  one(['inspect', write('empty.gguf', '')], /the file is empty/);
   one(['inspect', write('text.gguf', 'hello world, this is no model')], /GGUF/);
   one(['inspect', write('cut.gguf', bytes.subarray(0, bytes.length - 1000))], /cut short|truncated|ends/);
   one(['generate', write('cut2.gguf', bytes.subarray(0, 5000)), '-p', 'x'], /cut short|truncated|ends/);

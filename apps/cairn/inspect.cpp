@@ -1,0 +1,350 @@
+// `cairn inspect`: what a model file holds and how much memory running it takes, without loading it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+#include "base/tensor_type.h"
+#include "commands.h"
+#include "gguf/number_type.h"
+#include "gguf/printable.h"
+#include "gguf/reader.h"
+#include "memory_plan.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kTextBytesShown = 80;
+constexpr uint64_t kElementsShown = 8;
+constexpr size_t kKeyWidthMax = 48;
+
+struct InspectFlags {
+  std::string model;
+  bool full = false;
+  bool json = false;
+};
+
+// ---- Numbers for people ----
+
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto place = static_cast<ptrdiff_t>(digits.size()) - 3; place > 0; place -= 3) {
+    digits.insert(static_cast<size_t>(place), ",");
+  }
+  return digits;
+}
+
+std::string scaled(double value, double step, const std::array<std::string_view, 5>& units) {
+  size_t unit = 0;
+  while (value >= step && unit + 1 < units.size()) {
+    value /= step;
+    ++unit;
+  }
+  if (unit == 0) return fmt::format("{:.0f}{}", value, units[0]);
+  return fmt::format("{:.{}f}{}", value, value < 10 ? 2 : value < 100 ? 1 : 0, units[unit]);
+}
+
+std::string human_bytes(int64_t bytes) {
+  return scaled(static_cast<double>(bytes), 1024, {" B", " KiB", " MiB", " GiB", " TiB"});
+}
+
+std::string human_count(int64_t count) {
+  return scaled(static_cast<double>(count), 1000, {"", " thousand", " million", " billion", " trillion"});
+}
+
+std::string shape_text(const gguf::Tensor& tensor) {
+  std::string text;
+  for (const int64_t size : tensor.shape) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text;
+}
+
+// ---- What is in the file ----
+
+struct TypeTotal {
+  int64_t tensors = 0;
+  int64_t elements = 0;
+  int64_t bytes = 0;
+};
+
+struct Summary {
+  std::string architecture;
+  std::string name;
+  int64_t parameters = 0;
+  std::map<TensorType, TypeTotal> types;
+  MemoryPlan memory;
+};
+
+Summary summarise(const gguf::Reader& file) {
+  Summary summary;
+  summary.architecture = file.metadata().string("general.architecture").value_or("");
+  summary.name = file.metadata().string("general.name").value_or("");
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    TypeTotal& total = summary.types[tensor.type];
+    ++total.tensors;
+    total.elements += tensor.elements();
+    total.bytes += static_cast<int64_t>(tensor.bytes.size());
+    summary.parameters += tensor.elements();
+  }
+  summary.memory = plan_memory(file);
+  return summary;
+}
+
+// ---- Metadata values ----
+
+// A 32-bit float as its shortest decimal, not as the double next to it.
+double shortest(float number) { return std::strtod(fmt::format("{}", number).c_str(), nullptr); }
+
+ordered_json value_json(const gguf::Value& value, bool full);
+
+ordered_json array_json(const gguf::Array& array, bool full) {
+  ordered_json out = ordered_json::array();
+  const uint64_t shown = full ? array.size : std::min(array.size, kElementsShown);
+  for (uint64_t i = 0; i < shown; ++i) {
+    if (array.type == gguf::ValueType::kString) {
+      out.push_back(array.strings[i]);
+    } else if (array.type == gguf::ValueType::kArray) {
+      out.push_back(value_json(array.arrays[i], full)["value"]);
+    } else if (array.type == gguf::ValueType::kBool) {
+      out.push_back(array.numbers[i] != std::byte{0});
+    } else {
+      gguf::visit_number_type(array.type, [&]<class T>() {
+        const T number = gguf::load<T>(array.numbers.data() + i * sizeof(T));
+        if constexpr (std::is_same_v<T, float>) {
+          out.push_back(shortest(number));
+        } else {
+          out.push_back(number);
+        }
+      });
+    }
+  }
+  return out;
+}
+
+// {"type", "value"}, for arrays also "of" and "length", of which "value" may hold only the first elements.
+ordered_json value_json(const gguf::Value& value, bool full) {
+  ordered_json out;
+  out["type"] = gguf::value_type_name(value.type);
+  if (const auto* array = std::get_if<gguf::Array>(&value.data)) {
+    out["of"] = gguf::value_type_name(array->type);
+    out["length"] = array->size;
+    out["value"] = array_json(*array, full);
+  } else if (const auto* number = std::get_if<double>(&value.data)) {
+    out["value"] = value.type == gguf::ValueType::kF32 ? shortest(static_cast<float>(*number)) : *number;
+  } else if (const auto* text = std::get_if<std::string_view>(&value.data)) {
+    out["value"] = *text;
+  } else if (const auto* flag = std::get_if<bool>(&value.data)) {
+    out["value"] = *flag;
+  } else if (const auto* whole = std::get_if<uint64_t>(&value.data)) {
+    out["value"] = *whole;
+  } else {
+    out["value"] = std::get<int64_t>(value.data);
+  }
+  return out;
+}
+
+// The same for people: one line.
+std::string value_text(const gguf::Value& value, bool full) {
+  const size_t bytes_max = full ? std::numeric_limits<size_t>::max() : kTextBytesShown;
+  if (const auto* text = std::get_if<std::string_view>(&value.data)) return gguf::printable(*text, bytes_max);
+  const auto* array = std::get_if<gguf::Array>(&value.data);
+  if (array == nullptr) return value_json(value, full)["value"].dump();
+  std::string out = "[";
+  for (const ordered_json& element : array_json(*array, full)) {
+    if (out.size() > 1) out += ", ";
+    const auto* text = element.get_ptr<const std::string*>();
+    out += text == nullptr ? element.dump(-1, ' ', false, ordered_json::error_handler_t::replace)
+                           : fmt::format("\"{}\"", gguf::printable(*text, bytes_max));
+  }
+  if (!full && array->size > kElementsShown)
+    out += fmt::format(", ... {} in all", grouped(static_cast<int64_t>(array->size)));
+  return out + "]";
+}
+
+// ---- The two forms of the report ----
+
+// How the value's type is called in the list: "u32", "[string]".
+std::string type_text(const gguf::Value& value) {
+  const auto* array = std::get_if<gguf::Array>(&value.data);
+  return array == nullptr ? std::string(gguf::value_type_name(value.type))
+                          : fmt::format("[{}]", gguf::value_type_name(array->type));
+}
+
+// The type that most bytes are of.
+std::string main_type(const Summary& summary) {
+  if (summary.types.empty()) return "no weights in the file";
+  const auto most = std::ranges::max_element(summary.types, {}, [](const auto& item) { return item.second.bytes; });
+  return fmt::format("{}{}", summary.types.size() == 1 ? "" : "mostly ", tensor_type_name(most->first));
+}
+
+using Out = std::back_insert_iterator<std::string>;
+
+void print_head(Out out, const gguf::Reader& file, const Summary& summary) {
+  const auto known = [](const std::string& text) { return text.empty() ? "(not said)" : gguf::printable(text); };
+  fmt::format_to(out, "Model\n");
+  fmt::format_to(out, "  architecture  {}\n", known(summary.architecture));
+  fmt::format_to(out, "  name          {}\n", known(summary.name));
+  fmt::format_to(out, "  parameters    {} ({})\n", human_count(summary.parameters), grouped(summary.parameters));
+  fmt::format_to(out, "  weights       {}\n", main_type(summary));
+  fmt::format_to(out, "  file          {} ({} bytes), GGUF version {}\n", human_bytes(file.file_bytes()),
+                 grouped(file.file_bytes()), file.version());
+}
+
+void print_metadata(Out out, const gguf::Reader& file, bool full) {
+  const auto& values = file.metadata().values();
+  fmt::format_to(out, "\nMetadata: {} keys{}\n", values.size(), full ? "" : " (long values cut, --full shows all)");
+  size_t width = 0;
+  for (const auto& [key, value] : values) width = std::max(width, std::min<size_t>(key.size(), kKeyWidthMax));
+  for (const auto& [key, value] : values) {
+    fmt::format_to(out, "  {:<{}}  {:<8}  {}\n", gguf::printable(key), width, type_text(value),
+                   value_text(value, full));
+  }
+}
+
+void print_tensors(Out out, const gguf::Reader& file, const Summary& summary) {
+  if (file.tensors().empty()) {
+    fmt::format_to(out, "\nTensors: none, this file holds metadata only\n");
+    return;
+  }
+  fmt::format_to(out, "\nTensors: {} (row length first)\n", file.tensors().size());
+  size_t width = 0;
+  size_t shape_width = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    width = std::max(width, std::min<size_t>(tensor.name.size(), kKeyWidthMax));
+    shape_width = std::max(shape_width, shape_text(tensor).size());
+  }
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    fmt::format_to(out, "  {:<{}}  {:<7}  {:<{}}  {:>10}\n", gguf::printable(tensor.name), width,
+                   tensor_type_name(tensor.type), shape_text(tensor), shape_width,
+                   human_bytes(static_cast<int64_t>(tensor.bytes.size())));
+  }
+  fmt::format_to(out, "\nBytes by type\n");
+  for (const auto& [type, total] : summary.types) {
+    const double share = 100.0 * static_cast<double>(total.bytes) / static_cast<double>(summary.memory.weight_bytes);
+    const double bits = 8.0 * static_cast<double>(total.bytes) / static_cast<double>(total.elements);
+    fmt::format_to(out, "  {:<7}  {:>10}  {:5.1f} %  {:>5.2f} bits per weight, {} tensor{}\n", tensor_type_name(type),
+                   human_bytes(total.bytes), share, bits, total.tensors, total.tensors == 1 ? "" : "s");
+  }
+}
+
+void print_memory(Out out, const MemoryPlan& plan) {
+  fmt::format_to(out, "\nMemory to run it\n");
+  fmt::format_to(out, "  weights                   {}\n", human_bytes(plan.weight_bytes));
+  if (!plan.kv) {
+    fmt::format_to(out, "  keys and values           not known: {}\n", plan.why_no_kv);
+    return;
+  }
+  if (plan.kv->elements_per_token == 0) fmt::format_to(out, "  keys and values           none\n");
+  const auto line = [&](std::string_view what, int64_t tokens) {
+    const auto f32 = plan.kv_bytes(tokens, 4);
+    const auto f16 = plan.kv_bytes(tokens, 2);
+    if (f32 && f16 && *f16 > 0)
+      fmt::format_to(out, "  {:<24}  {} as f32, {} as f16\n", what, human_bytes(*f32), human_bytes(*f16));
+  };
+  line("keys and values, a token", 1);
+  if (plan.context_tokens > 0) {
+    line(fmt::format("whole context, {}", grouped(plan.context_tokens)), plan.context_tokens);
+  }
+  for (const std::string& note : plan.kv->notes) fmt::format_to(out, "  ({})\n", note);
+}
+
+ordered_json memory_json(const MemoryPlan& plan) {
+  ordered_json out;
+  out["weight_bytes"] = plan.weight_bytes;
+  out["context_tokens"] = plan.context_tokens > 0 ? ordered_json(plan.context_tokens) : ordered_json(nullptr);
+  if (!plan.kv) {
+    out["kv"] = nullptr;
+    out["why_no_kv"] = plan.why_no_kv;
+    return out;
+  }
+  const auto bytes = [&](int64_t tokens, int64_t element_bytes) {
+    const auto count = tokens > 0 ? plan.kv_bytes(tokens, element_bytes) : std::nullopt;
+    return count ? ordered_json(*count) : ordered_json(nullptr);
+  };
+  ordered_json& kv = out["kv"];
+  kv["layers"] = plan.kv->layers;
+  kv["bytes_per_token"] = {{"f32", bytes(1, 4)}, {"f16", bytes(1, 2)}};
+  kv["bytes_of_context"] = {{"f32", bytes(plan.context_tokens, 4)}, {"f16", bytes(plan.context_tokens, 2)}};
+  kv["notes"] = plan.kv->notes;
+  return out;
+}
+
+std::string report_json(const gguf::Reader& file, const Summary& summary, bool full) {
+  ordered_json out;
+  out["architecture"] = summary.architecture;
+  out["name"] = summary.name;
+  out["parameters"] = summary.parameters;
+  out["file_bytes"] = file.file_bytes();
+  out["version"] = file.version();
+  ordered_json& metadata = out["metadata"] = ordered_json::object();
+  for (const auto& [key, value] : file.metadata().values()) metadata[std::string(key)] = value_json(value, full);
+  ordered_json& tensors = out["tensors"] = ordered_json::array();
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    tensors.push_back({{"name", tensor.name},
+                       {"type", tensor_type_name(tensor.type)},
+                       {"shape", tensor.shape},
+                       {"bytes", tensor.bytes.size()}});
+  }
+  ordered_json& types = out["bytes_by_type"] = ordered_json::object();
+  for (const auto& [type, total] : summary.types) {
+    types[std::string(tensor_type_name(type))] = {{"tensors", total.tensors}, {"bytes", total.bytes}};
+  }
+  out["memory"] = memory_json(summary.memory);
+  return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string report_text(const gguf::Reader& file, const Summary& summary, bool full) {
+  std::string text;
+  const Out out(text);
+  print_head(out, file, summary);
+  print_metadata(out, file, full);
+  print_tensors(out, file, summary);
+  print_memory(out, summary.memory);
+  return text;
+}
+
+// A reader that has seen enough (`| head`) is no failure.
+Result<void> print(const std::string& text) {
+  try {
+    fmt::print(stdout, "{}", text);
+  } catch (const std::system_error& error) {
+    if (error.code().value() != EPIPE) return fail(Code::kIo, "cannot print: {}", error.what());
+  }
+  return {};
+}
+
+Result<void> run_inspect(const InspectFlags& flags) {
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
+  const Summary summary = summarise(file);
+  return print(flags.json ? report_json(file, summary, flags.full) : report_text(file, summary, flags.full));
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<InspectFlags>();
+  CLI::App* command =
+      app.add_subcommand("inspect", "Show what a model file holds and how much memory running it takes");
+  command->add_option("model", flags->model, "GGUF file, or any part of a split one")->required();
+  command->add_flag("--full", flags->full, "whole arrays and texts instead of their beginnings");
+  command->add_flag("--json", flags->json, "one JSON object, for programs");
+  command->callback([flags, &exit_code] {
+    if (const auto done = run_inspect(*flags); !done.has_value()) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn

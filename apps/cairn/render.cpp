@@ -1,0 +1,133 @@
+// `cairn render`: conversations -> the text a model would be given, one JSON line for each line of input.
+#include <ctime>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "commands.h"
+#include "gguf/reader.h"
+#include "prompt/chat_template.h"
+#include "prompt/jinja.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// A longer line is answered with an error instead of being parsed.
+constexpr size_t kLineBytesMax = 64u << 20;
+
+struct RenderFlags {
+  std::string model;
+  std::string template_file;
+  std::optional<int64_t> now;
+  bool jsonl = false;
+};
+
+/// One line's variables -> text.
+using Renderer = std::function<Result<std::string>(ordered_json variables, std::time_t now)>;
+
+/// The text of the token that `key` names by its id; empty if the file names none.
+Result<std::string> token_text(const gguf::Metadata& metadata, std::string_view key) {
+  if (!metadata.contains(key) || !metadata.contains("tokenizer.ggml.tokens")) return std::string();
+  CAIRN_TRY(const int64_t id, metadata.integer(key));
+  CAIRN_TRY(const auto tokens, metadata.strings("tokenizer.ggml.tokens"));
+  if (id < 0 || id >= static_cast<int64_t>(tokens.size()))
+    return fail(Code::kCorruptFile, "{} is {}, but there are {} tokens", key, id, tokens.size());
+  return std::string(tokens[static_cast<size_t>(id)]);
+}
+
+/// As the server renders: the model's template and tokens, messages brought into the form the template takes.
+Result<Renderer> model_renderer(const std::string& path) {
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
+  const gguf::Metadata& metadata = file.metadata();
+  CAIRN_TRY(const std::string_view source, metadata.string_or("tokenizer.chat_template", ""));
+  CAIRN_TRY(std::string bos, token_text(metadata, "tokenizer.ggml.bos_token_id"));
+  CAIRN_TRY(std::string eos, token_text(metadata, "tokenizer.ggml.eos_token_id"));
+  CAIRN_TRY(ChatTemplate created, ChatTemplate::create(source, std::move(bos), std::move(eos)));
+  if (created.is_fallback()) std::cerr << "cairn: the model has no chat template; rendering ChatML\n";
+  const auto chat_template = std::make_shared<const ChatTemplate>(std::move(created));
+  return [chat_template](ordered_json variables, std::time_t now) -> Result<std::string> {
+    ChatInput input;
+    const auto take = [&](const char* name, ordered_json& place) {
+      const auto found = variables.find(name);
+      if (found == variables.end()) return;
+      place = std::move(*found);
+      variables.erase(found);
+    };
+    if (!variables.contains("messages")) return fail(Code::kInvalidArgument, "the line has no \"messages\"");
+    take("messages", input.messages);
+    take("tools", input.tools);
+    ordered_json add_generation_prompt = true;
+    take("add_generation_prompt", add_generation_prompt);
+    if (!add_generation_prompt.is_boolean())
+      return fail(Code::kInvalidArgument, "add_generation_prompt must be true or false");
+    input.add_generation_prompt = add_generation_prompt.get<bool>();
+    input.variables = std::move(variables);
+    return chat_template->render(input, now);
+  };
+}
+
+/// The template alone; it gets each line's variables as they are.
+Result<Renderer> template_renderer(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return fail(Code::kNotFound, "cannot open the template {}", path);
+  std::ostringstream source;
+  source << file.rdbuf();
+  CAIRN_TRY(JinjaTemplate parsed, JinjaTemplate::parse(source.str()));
+  const auto jinja = std::make_shared<const JinjaTemplate>(std::move(parsed));
+  return [jinja](const ordered_json& variables, std::time_t now) { return jinja->render(variables, now); };
+}
+
+Result<std::string> render_line(const Renderer& renderer, const std::string& line, std::time_t now) {
+  if (line.size() > kLineBytesMax)
+    return fail(Code::kTooLarge, "the line has {} bytes; the limit is {}", line.size(), kLineBytesMax);
+  ordered_json variables = ordered_json::parse(line, nullptr, false);
+  if (variables.is_discarded()) return fail(Code::kInvalidArgument, "the line is not JSON");
+  if (!variables.is_object()) return fail(Code::kInvalidArgument, "the line is not a JSON object");
+  return renderer(std::move(variables), now);
+}
+
+Result<void> run_render(const RenderFlags& flags) {
+  CAIRN_TRY(const Renderer renderer,
+            flags.template_file.empty() ? model_renderer(flags.model) : template_renderer(flags.template_file));
+  for (std::string line; std::getline(std::cin, line);) {
+    if (line.empty()) continue;
+    const std::time_t now = flags.now.has_value() ? static_cast<std::time_t>(*flags.now) : std::time(nullptr);
+    const Result<std::string> rendered = render_line(renderer, line, now);
+    const ordered_json answer = rendered.has_value() ? ordered_json{{"rendered", *rendered}}
+                                                     : ordered_json{{"error", rendered.error().text()}};
+    std::cout << answer.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n' << std::flush;
+    if (!std::cout) return fail(Code::kIo, "cannot write to standard output");
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_render(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<RenderFlags>();
+  CLI::App* command = app.add_subcommand(
+      "render",
+      "Renders conversations with a chat template. Each line of standard input is a JSON object with \"messages\" and\n"
+      "whatever else the template is to see; each gives a line {\"rendered\": text} or {\"error\": text}.");
+  auto* source = command->add_option_group("source", "What renders");
+  source->add_option("model", flags->model, "GGUF file whose template and special tokens are used");
+  source->add_option("--template", flags->template_file,
+                     "Jinja file instead of a model; it gets the line's variables as they are");
+  source->require_option(1);
+  command->add_flag("--jsonl", flags->jsonl, "One conversation a line (the only form there is)");
+  command->add_option("--now", flags->now, "Unix time in seconds that the template's clock shows (default: now)");
+  command->callback([flags, &exit_code] {
+    if (const Result<void> done = run_render(*flags); !done.has_value()) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,163 @@
+// `cairn tokenize`: text to token ids, for people and, line by line, for programs.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/utf8.h"
+#include "commands.h"
+#include "gguf/printable.h"
+#include "gguf/reader.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct TokenizeFlags {
+  std::string model;
+  std::optional<std::string> prompt;
+  bool jsonl = false;
+  bool detok = false;
+  bool no_special = false;
+  bool plain = false;
+};
+
+Result<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& model) {
+  CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(model));
+  return Tokenizer::load(reader.metadata());
+}
+
+// ---- One JSON line ----
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+Result<std::string> from_hex(std::string_view hex) {
+  std::string out;
+  for (size_t i = 0; i < hex.size(); i += 2) {
+    const int high = hex_digit(hex[i]);
+    const int low = i + 1 < hex.size() ? hex_digit(hex[i + 1]) : -1;
+    if (high < 0 || low < 0) return fail_at("hex", Code::kInvalidArgument, "byte {} is not two hex digits", i / 2);
+    out += static_cast<char>(high * 16 + low);
+  }
+  return out;
+}
+
+std::string to_hex(std::string_view bytes) {
+  std::string out;
+  for (const char c : bytes) out += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return out;
+}
+
+Result<bool> flag_of(const ordered_json& line, const char* name) {
+  const auto found = line.find(name);
+  if (found == line.end()) return false;
+  if (!found->is_boolean()) return fail_at(name, Code::kInvalidArgument, "expected true or false");
+  return found->get<bool>();
+}
+
+Result<std::string> text_of(const ordered_json& line) {
+  for (const char* name : {"text", "hex"}) {
+    const auto found = line.find(name);
+    if (found == line.end()) continue;
+    if (!found->is_string()) return fail_at(name, Code::kInvalidArgument, "expected a string");
+    const std::string text = found->get<std::string>();
+    return name == std::string_view("hex") ? from_hex(text) : text;
+  }
+  return fail(Code::kInvalidArgument, "expected \"text\", or \"hex\" for bytes that are not UTF-8");
+}
+
+Result<ordered_json> answer(const Tokenizer& tokenizer, const std::string& input, bool detok) {
+  const ordered_json line = ordered_json::parse(input, nullptr, /*allow_exceptions=*/false);
+  if (!line.is_object()) return fail(Code::kInvalidArgument, "the line is not a JSON object");
+  EncodeOptions options;
+  CAIRN_TRY(options.add_special, flag_of(line, "add_special"));
+  CAIRN_TRY(options.parse_special, flag_of(line, "parse_special"));
+  CAIRN_TRY(const std::string text, text_of(line));
+  CAIRN_TRY(const std::vector<TokenId> ids, tokenizer.encode(text, options));
+  ordered_json out;
+  out["ids"] = ordered_json::array();
+  for (const TokenId id : ids) out["ids"].push_back(index(id));
+  if (detok) {
+    const std::string decoded = tokenizer.decode(ids, /*render_special=*/true);
+    if (utf8_valid(decoded)) {
+      out["detok"] = decoded;
+    } else {
+      out["detok_hex"] = to_hex(decoded);
+    }
+  }
+  return out;
+}
+
+Result<void> write_line(const std::string& line) {
+  std::cout << line << '\n' << std::flush;
+  if (!std::cout) return fail(Code::kIo, "standard output does not take more");
+  return {};
+}
+
+Result<void> answer_lines(const Tokenizer& tokenizer, bool detok) {
+  for (std::string line; std::getline(std::cin, line);) {
+    Result<ordered_json> out = answer(tokenizer, line, detok);
+    if (!out) out = ordered_json{{"error", out.error().text()}};
+    CAIRN_TRY_VOID(write_line(out->dump(-1, ' ', false, ordered_json::error_handler_t::replace)));
+  }
+  return {};
+}
+
+// ---- One text ----
+
+Result<void> show_tokens(const Tokenizer& tokenizer, const TokenizeFlags& flags) {
+  const std::string text =
+      flags.prompt ? *flags.prompt
+                   : std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  const EncodeOptions options{.add_special = !flags.no_special, .parse_special = !flags.plain};
+  CAIRN_TRY(const std::vector<TokenId> ids, tokenizer.encode(text, options));
+  std::string lines;
+  for (const TokenId id : ids) {
+    const std::string_view piece = tokenizer.piece(id, /*render_special=*/true);
+    lines += fmt::format("{:>7}  '{}'\n", index(id), gguf::printable(piece, piece.size()));
+  }
+  if (!lines.empty()) lines.pop_back();
+  return lines.empty() ? Result<void>{} : write_line(lines);
+}
+
+int tokenize(const TokenizeFlags& flags) {
+  const auto tokenizer = load_tokenizer(flags.model);
+  if (!tokenizer) return report(tokenizer.error());
+  const Result<void> done = flags.jsonl ? answer_lines(**tokenizer, flags.detok) : show_tokens(**tokenizer, flags);
+  return done ? 0 : report(done.error());
+}
+
+}  // namespace
+
+void add_tokenize(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("tokenize", "Show the tokens of a text");
+  const auto flags = std::make_shared<TokenizeFlags>();
+  command->add_option("model", flags->model, "GGUF file; a vocabulary is enough")->required();
+  auto* prompt = command->add_option("-p,--prompt", flags->prompt, "the text; without it, standard input");
+  auto* no_special = command->add_flag("--no-special", flags->no_special,
+                                       "without the tokens that the model begins and ends texts with");
+  auto* plain = command->add_flag("--plain", flags->plain, "names of special tokens in the text are plain text");
+  auto* jsonl = command->add_flag("--jsonl", flags->jsonl,
+                                  "for programs: each line of standard input is {\"text\" or \"hex\", \"add_special\", "
+                                  "\"parse_special\"}, each line of output {\"ids\"} or {\"error\"}");
+  jsonl->excludes(prompt)->excludes(no_special)->excludes(plain);
+  command->add_flag("--detok", flags->detok, "with --jsonl: also the text of the ids, \"detok\" or \"detok_hex\"")
+      ->needs(jsonl);
+  command->callback([flags, &exit_code] { exit_code = tokenize(*flags); });
+}
+
+}  // namespace cairn

@@ -1,0 +1,378 @@
+// How requests are refused, cancelled and failed, and that nothing is left behind.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "engine/engine_lab.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class EngineEnds : public EngineTest {
+ protected:
+  // The model must not end these by itself.
+  static GenerateRequest exactly(size_t prompt_tokens, int32_t max_tokens, uint64_t seed = 0) {
+    GenerateRequest request = request_of(prompt_of(prompt_tokens, seed), max_tokens);
+    request.ignore_eos = true;
+    return request;
+  }
+  static GenerateRequest endless(size_t prompt_tokens, uint64_t seed = 0) {
+    GenerateRequest request = request_of(prompt_of(prompt_tokens, seed), -1, 1.0f, seed);
+    request.ignore_eos = true;
+    return request;
+  }
+};
+
+TEST_F(EngineEnds, BadRequestsAreRefusedWithTheFieldAndTheReason) {
+  make_runner({.context_tokens = 100});
+  start({.kv_pages = 3, .queue_max = 4, .running_max = 4, .chunk_rows_max = 8});
+  struct Case {
+    std::function<void(GenerateRequest&)> set;
+    Code code;
+    const char* at;
+    std::vector<const char*> words;
+  };
+  const std::vector<Case> cases = {
+      {[](GenerateRequest& r) { r.prompt.clear(); }, Code::kInvalidArgument, "prompt", {"no tokens"}},
+      {[](GenerateRequest& r) { r.prompt[2] = TokenId{320}; },
+       Code::kInvalidArgument,
+       "prompt[2]",
+       {"320", "0 to 319"}},
+      {[](GenerateRequest& r) { r.prompt[0] = kNoToken; }, Code::kInvalidArgument, "prompt[0]", {"-1"}},
+      {[](GenerateRequest& r) { r.sampling.top_p = 2; }, Code::kInvalidArgument, "top_p", {"top_p is 2"}},
+      {[](GenerateRequest& r) { r.max_tokens = 0; },
+       Code::kInvalidArgument,
+       "max_tokens",
+       {"max_tokens is 0", "at least 1"}},
+      {[](GenerateRequest& r) { r.max_tokens = -2; }, Code::kInvalidArgument, "max_tokens", {"-2"}},
+      {[](GenerateRequest& r) { r.stop.assign(17, "x"); }, Code::kInvalidArgument, "stop", {"17", "16"}},
+      {[](GenerateRequest& r) { r.stop = {"x", ""}; }, Code::kInvalidArgument, "stop[1]", {"empty"}},
+      {[](GenerateRequest& r) { r.stop = {std::string(1'025, 'x')}; },
+       Code::kInvalidArgument,
+       "stop[0]",
+       {"1025", "1024"}},
+      {[](GenerateRequest& r) { r.stop = {"\xFF"}; }, Code::kInvalidArgument, "stop[0]", {"UTF-8"}},
+      {[](GenerateRequest& r) { r.prompt.resize(100); },
+       Code::kContextLengthExceeded,
+       "prompt",
+       {"100 tokens", "context has 100"}},
+      {[](GenerateRequest& r) { r.prompt.resize(700); },
+       Code::kContextLengthExceeded,
+       "prompt",
+       {"700 tokens", "context has 100"}},
+      {[](GenerateRequest& r) { r.max_tokens = 95; },
+       Code::kTooLarge,
+       "",
+       {"need 4 KV pages", "pool has 3", "max_tokens", "--kv-bytes"}},
+      {[](GenerateRequest& r) { r.prompt.resize(98); }, Code::kTooLarge, "", {"4 KV pages", "shorten the prompt"}},
+  };
+  for (const Case& one : cases) {
+    GenerateRequest request = request_of(prompt_of(5), -1);
+    one.set(request);
+    const Error error = refused(request);
+    EXPECT_EQ(error.code, one.code) << error.text();
+    EXPECT_EQ(error.at, one.at) << error.text();
+    for (const char* word : one.words) {
+      EXPECT_NE(error.message.find(word), std::string::npos) << word << " is not in: " << error.text();
+    }
+  }
+  EXPECT_EQ(engine_->stats().total_requests, 0);
+
+  // At the limits: 17 stops of one byte are too many, 16 of 1024 are not; 97 tokens fill the pool.
+  GenerateRequest request = request_of(prompt_of(5), 92);
+  request.ignore_eos = true;
+  request.stop.assign(16, std::string(1'024, 'x'));
+  EXPECT_EQ(ask(request).tokens.size(), 92u);
+  // Left open, the answer ends where the pool does.
+  request.max_tokens = -1;
+  EXPECT_EQ(ask(request).tokens.size(), 92u);
+  expect_idle();
+}
+
+TEST_F(EngineEnds, OptionsBelowOneAreRefused) {
+  const EngineOptions good{.kv_pages = 4, .queue_max = 1, .running_max = 1, .chunk_rows_max = 1};
+  for (int32_t EngineOptions::* field : {&EngineOptions::kv_pages, &EngineOptions::queue_max,
+                                         &EngineOptions::running_max, &EngineOptions::chunk_rows_max}) {
+    EngineOptions options = good;
+    options.*field = 0;
+    const auto engine = Engine::create(*runner_, *backend_, *tokenizer_, options);
+    ASSERT_FALSE(engine.has_value());
+    EXPECT_EQ(engine.error().code, Code::kInvalidArgument);
+  }
+  start(good);
+  EXPECT_EQ(ask(request_of(prompt_of(40), 8)).finish.usage.prompt_tokens, 40);
+}
+
+TEST_F(EngineEnds, AFullQueueRefusesUntilThereIsRoom) {
+  runner_->hold();
+  start({.kv_pages = 64, .queue_max = 3, .running_max = 1, .chunk_rows_max = 8});
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  streams.push_back(submit(exactly(5, 3)));
+  runner_->wait_until_held();
+  for (int i = 0; i < 3; ++i) streams.push_back(submit(exactly(5, 3)));
+  EXPECT_EQ(engine_->stats().active_requests, 1);
+  EXPECT_EQ(engine_->stats().waiting_requests, 3);
+  const Error error = refused(exactly(5, 3));
+  EXPECT_EQ(error.code, Code::kQueueFull);
+  EXPECT_NE(error.message.find("3 requests"), std::string::npos);
+  EXPECT_EQ(engine_->stats().total_requests, 4);
+
+  streams.pop_back();  // one that waits goes: its place is free after the next step
+  runner_->allow(1);
+  runner_->wait_until_held();
+  EXPECT_EQ(engine_->stats().waiting_requests, 2);
+  streams.push_back(submit(exactly(5, 3)));
+  runner_->release();
+  for (const auto& stream : streams) EXPECT_EQ(collect(*stream).finish.reason, FinishReason::kLength);
+  expect_idle();
+}
+
+TEST_F(EngineEnds, RequestsWaitForPagesInOrder) {
+  runner_->hold();
+  start({.kv_pages = 5, .queue_max = 8, .running_max = 8, .chunk_rows_max = 64});
+  // The last token of an answer needs no place: 32 + 32 positions are two pages, 32 + 65 four, 32 one.
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  for (const int32_t max_tokens : {33, 33, 66, 1}) streams.push_back(submit(exactly(32, max_tokens)));
+  runner_->wait_until_held();
+  runner_->allow(1);  // the step at hand may have been planned before all were in
+  runner_->wait_until_held();
+  EXPECT_EQ(engine_->stats().active_requests, 2);
+  EXPECT_EQ(engine_->stats().waiting_requests, 2);  // the last would fit, but is not let past the third
+  runner_->release();
+  for (const auto& stream : streams) collect(*stream);
+  for (const auto& step : runner_->steps()) {
+    for (const auto& slice : step) {
+      if (slice.sequence >= 2) {
+        EXPECT_GE(step.front().sequence, 2);
+      }
+    }
+  }
+  expect_idle();
+}
+
+// A request brought to a phase with the engine held in the midst of a step.
+enum class Phase { kWaiting, kPrefill, kDecode };
+
+TEST_F(EngineEnds, CancelledOrAbandonedIsGoneWithinOneStepInEveryPhase) {
+  for (const Phase phase : {Phase::kWaiting, Phase::kPrefill, Phase::kDecode}) {
+    for (const bool abandon : {false, true}) {
+      SCOPED_TRACE(static_cast<int>(phase) * 2 + abandon);
+      make_runner({});
+      runner_->hold();
+      start({.kv_pages = 16, .queue_max = 8, .running_max = phase == Phase::kWaiting ? 1 : 4, .chunk_rows_max = 20});
+      const auto other = submit(endless(3));
+      runner_->wait_until_held();
+      auto stream = submit(endless(90, 1));
+      // The 90 tokens take five steps with 20 rows; in the one after, decoding begins.
+      runner_->allow(phase == Phase::kDecode ? 9 : 3);
+      while (runner_->steps().size() < (phase == Phase::kDecode ? 9u : 3u))
+        std::this_thread::sleep_for(milliseconds(1));
+      runner_->wait_until_held();
+      const EngineStats before = engine_->stats();
+      EXPECT_EQ(before.active_requests, phase == Phase::kWaiting ? 1 : 2);
+      EXPECT_EQ(before.waiting_requests, phase == Phase::kWaiting ? 1 : 0);
+      EXPECT_EQ(before.pages_free, phase == Phase::kWaiting ? 15 : phase == Phase::kPrefill ? 13 : 12);
+
+      abandon ? stream.reset() : stream->cancel();
+      runner_->allow(1);
+      while (engine_->stats().steps == before.steps) std::this_thread::sleep_for(milliseconds(1));
+      runner_->wait_until_held();
+      const EngineStats after = engine_->stats();
+      EXPECT_EQ(after.steps, before.steps + 1);
+      EXPECT_EQ(after.active_requests, 1);
+      EXPECT_EQ(after.waiting_requests, 0);
+      EXPECT_EQ(after.pages_free, 15);
+      if (!abandon) {
+        const Answer answer = collect(*stream);
+        EXPECT_EQ(answer.finish.reason, FinishReason::kCancelled);
+        EXPECT_EQ(answer.finish.usage.prompt_tokens, 90);
+        EXPECT_EQ(answer.tokens.empty(), phase != Phase::kDecode);
+      }
+      runner_->release();
+      other->cancel();
+      collect(*other);
+      expect_idle();
+      engine_.reset();
+    }
+  }
+}
+
+TEST_F(EngineEnds, CancelAfterTheEndChangesNothing) {
+  start();
+  const auto stream = submit(exactly(3, 2));
+  const Answer answer = collect(*stream);
+  stream->cancel();
+  EXPECT_EQ(answer.finish.reason, FinishReason::kLength);
+  const Events after = stream->wait(seconds(20));  // does not wait
+  EXPECT_FALSE(after.finished);
+  EXPECT_TRUE(after.tokens.empty());
+}
+
+TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
+  for (const bool thrown : {false, true}) {
+    make_runner({});
+    runner_->hold();
+    start({.kv_pages = 32, .queue_max = 8, .running_max = 2, .chunk_rows_max = 20});
+    std::vector<std::unique_ptr<GenerateStream>> streams;
+    for (uint64_t i = 0; i < 3; ++i) streams.push_back(submit(exactly(5, 4, i)));
+    runner_->wait_until_held();
+    runner_->allow(2);
+    while (runner_->steps().size() < 2) std::this_thread::sleep_for(milliseconds(1));
+    runner_->wait_until_held();
+    thrown ? runner_->throw_next()
+           : runner_->fail_next({Code::kIo, "the machine with layers 8 to 15 went away", "peer"});
+    runner_->release();
+    for (int i = 0; i < 2; ++i) {
+      const Answer answer = collect(*streams[static_cast<size_t>(i)]);
+      EXPECT_EQ(answer.finish.reason, FinishReason::kError);
+      EXPECT_EQ(answer.finish.error.code, thrown ? Code::kOutOfMemory : Code::kIo);
+      EXPECT_EQ(answer.finish.error.message, thrown ? "out of memory" : "the machine with layers 8 to 15 went away");
+      EXPECT_EQ(answer.tokens.size(), static_cast<size_t>(answer.finish.usage.completion_tokens));
+    }
+    // The one that waited was not in the batch.
+    EXPECT_EQ(collect(*streams[2]).finish.reason, FinishReason::kLength);
+    EXPECT_EQ(ask(exactly(5, 4)).finish.reason, FinishReason::kLength);
+    expect_idle();
+    engine_.reset();
+  }
+}
+
+TEST_F(EngineEnds, StoppingFinishesEverythingAndRefusesMore) {
+  runner_->hold();
+  start({.kv_pages = 32, .queue_max = 8, .running_max = 2, .chunk_rows_max = 20});
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  for (uint64_t i = 0; i < 5; ++i) streams.push_back(submit(endless(30, i)));
+  runner_->wait_until_held();
+  std::thread stopper([&] { engine_->stop(); });
+  // While it stops, the engine still answers.
+  Error error;
+  while (error.code != Code::kUnavailable) {
+    auto late = engine_->submit(request_of(prompt_of(5), 1));
+    if (!late.has_value()) error = late.error();
+  }
+  runner_->release();
+  stopper.join();
+  engine_->stop();
+  EXPECT_EQ(refused(request_of(prompt_of(5), 1)).code, Code::kUnavailable);
+  expect_idle();
+  for (const auto& stream : streams) EXPECT_EQ(collect(*stream).finish.reason, FinishReason::kCancelled);
+}
+
+TEST_F(EngineEnds, StreamsOutliveTheEngine) {
+  start({.kv_pages = 32, .queue_max = 64, .running_max = 2, .chunk_rows_max = 20});
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  for (uint64_t i = 0; i < 10; ++i) streams.push_back(submit(endless(30, i)));
+  Answer first;
+  collect_tokens(*streams[0], 1, first);
+  engine_.reset();
+  for (const auto& stream : streams) {
+    Events events = stream->wait(milliseconds(0));
+    EXPECT_TRUE(events.finished);
+    EXPECT_EQ(events.finish.usage.prompt_tokens, 30);
+    stream->cancel();
+  }
+}
+
+TEST_F(EngineEnds, NotifyIsCalledOncePerStepAndNeverAfterTheStreamIsGone) {
+  start();
+  std::atomic<int> calls = 0;
+  const GenerateRequest request = exactly(3, 5);
+  runner_->hold();
+  auto counted = submit(request);
+  runner_->wait_until_held();
+  counted->on_events([&] { ++calls; });
+  runner_->release();
+  const Answer answer = collect(*counted);
+  // One per token; the finish comes with the last. The last call may come after the events could be taken.
+  const int tokens = static_cast<int>(answer.tokens.size());
+  for (int i = 0; i < 2'000 && calls < tokens; ++i) std::this_thread::sleep_for(milliseconds(5));
+  wait_until_idle();
+  counted.reset();  // returns only when no call is running
+  EXPECT_EQ(calls, tokens);
+
+  // Events that are there already: called at once, on this thread.
+  const auto early = submit(request);
+  wait_until_idle();
+  std::thread::id caller;
+  early->on_events([&] { caller = std::this_thread::get_id(); });
+  EXPECT_EQ(caller, std::this_thread::get_id());
+  collect(*early);
+
+  auto abandoned = submit(endless(3));
+  std::atomic<int> late = 0;
+  abandoned->on_events([&] { ++late; });
+  while (late < 3) std::this_thread::sleep_for(milliseconds(1));
+  abandoned.reset();
+  const int at_end = late;
+  wait_until_idle();
+  EXPECT_EQ(late, at_end);
+}
+
+TEST_F(EngineEnds, WaitReturnsEmptyWhenNothingComes) {
+  runner_->hold();
+  start();
+  const auto stream = submit(exactly(3, 1));
+  const Events events = stream->wait(milliseconds(20));
+  EXPECT_FALSE(events.finished);
+  EXPECT_TRUE(events.tokens.empty());
+  EXPECT_TRUE(stream->drain().tokens.empty());
+  runner_->release();
+  EXPECT_EQ(collect(*stream).tokens.size(), 1u);
+}
+
+TEST_F(EngineEnds, StatsCountWhatWasDone) {
+  start();
+  GenerateRequest request = request_of(prompt_of(50), 7);
+  request.ignore_eos = true;
+  ask(request);
+  ask(request);
+  const EngineStats stats = engine_->stats();
+  EXPECT_EQ(stats.total_requests, 2);
+  EXPECT_EQ(stats.tokens_generated, 14);
+  EXPECT_EQ(stats.prompt_tokens, 100);
+  EXPECT_EQ(stats.steps, 2 * (3 + 6));  // 24 + 24 + 2 rows of prompt, then one row for each token but the first
+  EXPECT_EQ(stats.pages_total, 64);
+  EXPECT_EQ(engine_->context_tokens(), 256);
+}
+
+TEST_F(EngineEnds, RandomRequestsAndCancelsFromManyThreadsLeaveNothingBehind) {
+  start({.kv_pages = 24, .queue_max = 16, .running_max = 6, .chunk_rows_max = 24});
+  std::atomic<int> answered = 0, refusals = 0;
+  const auto client = [&](unsigned seed) {
+    std::mt19937 random(seed);
+    for (int i = 0; i < 50; ++i) {
+      GenerateRequest request =
+          request_of(prompt_of(1 + random() % 150, random()), static_cast<int32_t>(1 + random() % 60),
+                     static_cast<float>(random() % 2), random());
+      if (random() % 2) request.stop = {"a", "\n"};
+      auto stream = engine_->submit(request);
+      if (!stream.has_value()) {
+        EXPECT_EQ(stream.error().code, Code::kQueueFull);
+        ++refusals;
+        continue;
+      }
+      const auto what = random() % 4;
+      Answer answer;
+      if (what < 2) answer.add((*stream)->wait(milliseconds(random() % 3)));
+      if (what == 0) continue;  // the stream is destroyed
+      if (what < 3) (*stream)->cancel();
+      collect(**stream, answer);
+      EXPECT_NE(answer.finish.reason, FinishReason::kError) << answer.finish.error.text();
+      ++answered;
+    }
+  };
+  std::vector<std::thread> clients;
+  for (unsigned seed = 0; seed < 4; ++seed) clients.emplace_back(client, seed);
+  for (std::thread& thread : clients) thread.join();
+  wait_until_idle();
+  EXPECT_GT(answered, 60);
+  EXPECT_EQ(engine_->stats().total_requests + refusals, 200);
+}
+
+}  // namespace
+}  // namespace cairn

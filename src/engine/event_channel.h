@@ -1,0 +1,50 @@
+/// The way back from the engine's thread to one client: events gather here until the client takes them.
+///
+/// Nothing here bounds how many: a request's max_tokens does.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+
+#include "engine/engine.h"
+
+namespace cairn {
+
+/// Shared by the engine and the stream. Thread-safe.
+class EventChannel {
+ public:
+  // -- The engine's side.
+  /// Adds a step's events, with one wake-up. What follows a finish is dropped. Always delivers a finish: if there is no
+  /// memory for the tokens, the request is cancelled and finished with kError instead.
+  void publish(Events&& step) noexcept;
+  /// Whether the client has asked to stop, or has gone.
+  bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+  // -- The client's side: see GenerateStream.
+  Events drain();
+  Events wait(std::chrono::milliseconds timeout);
+  void on_events(std::function<void()> notify);
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  /// Cancels; events from now on are dropped. The function given to on_events is not running any more when this
+  /// returns.
+  void abandon();
+
+ private:
+  bool has_events() const { return pending_.finished || !pending_.tokens.empty(); }
+  Events take();
+
+  std::atomic<bool> cancelled_ = false;
+  std::mutex mutex_;  // guards the next four
+  std::condition_variable ready_;
+  Events pending_;
+  bool abandoned_ = false;
+  bool finish_taken_ = false;
+
+  std::mutex notify_mutex_;  // guards notify_ and its calls; taken before mutex_
+  std::function<void()> notify_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,178 @@
+/// For the engine's tests: a model whose logits are a hash of everything before them, read back from the KV pages. So
+/// pages that are lost, mixed up or shared by mistake change the answer.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "model/runner.h"
+#include "sampling/random.h"
+
+namespace cairn {
+
+struct FakeRunnerOptions {
+  int32_t vocabulary = 320;  ///< more than the tokenizer's 316, as padded models have
+  int32_t context_tokens = 256;
+  int32_t rows_max = 64;
+  int32_t logit_rows_max = 16;
+};
+
+/// Thread: step() is the engine's, all else is the test's.
+class FakeRunner final : public Runner {
+ public:
+  /// Writes the logits that follow a history of tokens.
+  using Model = std::function<void(std::span<const TokenId> history, std::span<float> logits)>;
+  struct Slice {
+    int64_t sequence;
+    int32_t rows, position_begin;
+    bool logits;
+  };
+
+  explicit FakeRunner(FakeRunnerOptions options = {}) : options_(options), model_(hash_model) {
+    layout_.groups.push_back({KvKind::kFull, 0, {KvLayer{1, 1, 1}}});
+    layout_.groups.push_back(layout_.groups.front());  // two groups, of which the second is not looked at
+    history_.reserve(static_cast<size_t>(options.context_tokens));
+    logits_.resize(static_cast<size_t>(options.vocabulary) * static_cast<size_t>(options.logit_rows_max));
+  }
+
+  /// Logits between 0 and 6, different after every history.
+  static void hash_model(std::span<const TokenId> history, std::span<float> logits) {
+    uint64_t hash = history.size();
+    for (const TokenId token : history) hash = mix_bits(hash + static_cast<uint64_t>(index(token)) + 1);
+    for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(6 * uniform(hash, i));
+  }
+
+  // -- Before the engine starts.
+  void set_model(Model model) { model_ = std::move(model); }
+  void set_on_step(std::function<void()> on_step) { on_step_ = std::move(on_step); }
+
+  // -- At any time.
+  /// Steps wait from now on; `allow` lets so many pass.
+  void hold() { set_allowed(0); }
+  void allow(int64_t steps) {
+    const std::lock_guard lock(mutex_);
+    allowed_ += steps;
+    waiting_ = false;
+    changed_.notify_all();
+  }
+  void release() { set_allowed(-1); }
+  /// Waits until a step stands at the gate; then nothing in the engine moves.
+  void wait_until_held() {
+    std::unique_lock lock(mutex_);
+    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [this] { return waiting_; }));
+  }
+  void fail_next(Error error) {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::move(error);
+  }
+  void throw_next() {
+    const std::lock_guard lock(mutex_);
+    throw_ = true;
+  }
+  std::vector<std::vector<Slice>> steps() const {
+    const std::lock_guard lock(mutex_);
+    return steps_;
+  }
+
+  Result<LogitsView> step(const Batch& batch) override {
+    if (auto failure = enter(batch)) return std::unexpected(std::move(*failure));
+    if (on_step_) on_step_();
+    const KvView kv = batch.pool->view(0, 0);
+    size_t row = 0;
+    int32_t rows = 0;
+    for (const BatchSlice& slice : batch.slices) {
+      EXPECT_EQ(slice.row_begin, rows);
+      rows += slice.rows;
+      for (int32_t i = 0; i < slice.rows; ++i) {
+        write(kv, slice, slice.position_begin + i, batch.tokens[static_cast<size_t>(slice.row_begin + i)]);
+      }
+      if (slice.logits == LogitsWanted::kNone) continue;
+      const size_t vocabulary = static_cast<size_t>(options_.vocabulary);
+      const std::span<float> out = std::span(logits_).subspan(row++ * vocabulary, vocabulary);
+      model_(read(kv, slice), out);
+    }
+    EXPECT_EQ(static_cast<size_t>(rows), batch.tokens.size());
+    EXPECT_LE(rows, options_.rows_max);
+    EXPECT_LE(row, static_cast<size_t>(options_.logit_rows_max));
+    const size_t values = row * static_cast<size_t>(options_.vocabulary);
+    return LogitsView{std::span<const float>(logits_).first(values), options_.vocabulary};
+  }
+  const KvLayout& kv_layout() const override { return layout_; }
+  int64_t vocabulary() const override { return options_.vocabulary; }
+  int32_t context_tokens() const override { return options_.context_tokens; }
+  int32_t rows_max() const override { return options_.rows_max; }
+  int32_t logit_rows_max() const override { return options_.logit_rows_max; }
+
+ private:
+  void set_allowed(int64_t steps) {
+    const std::lock_guard lock(mutex_);
+    allowed_ = steps;
+    waiting_ &= steps == 0;
+    changed_.notify_all();
+  }
+
+  std::optional<Error> enter(const Batch& batch) {
+    std::unique_lock lock(mutex_);
+    waiting_ = allowed_ == 0;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return allowed_ != 0; });
+    if (allowed_ > 0) --allowed_;
+    std::vector<Slice>& record = steps_.emplace_back();
+    for (const BatchSlice& slice : batch.slices) {
+      record.push_back({index(slice.sequence), slice.rows, slice.position_begin, slice.logits != LogitsWanted::kNone});
+    }
+    if (std::exchange(throw_, false)) throw std::bad_alloc();
+    return std::exchange(failure_, std::nullopt);
+  }
+
+  // Key and value of a position: the token and whose it is.
+  static std::byte* place(const KvView& kv, const BatchSlice& slice, int32_t position) {
+    const PageId page = slice.pages->groups.at(0).at(static_cast<size_t>(position / kPageTokens));
+    return kv.base + index(page) * kv.page_stride + kv.layer_offset + position % kPageTokens * int64_t{4};
+  }
+  static void write(const KvView& kv, const BatchSlice& slice, int32_t position, TokenId token) {
+    const auto owner = static_cast<int32_t>(index(slice.sequence));
+    std::byte* key = place(kv, slice, position);
+    std::memcpy(key, &token, 4);
+    std::memcpy(key + int64_t{kPageTokens} * 4, &owner, 4);
+  }
+  std::span<const TokenId> read(const KvView& kv, const BatchSlice& slice) {
+    history_.clear();
+    for (int32_t position = 0; position < slice.position_begin + slice.rows; ++position) {
+      const std::byte* key = place(kv, slice, position);
+      std::memcpy(&history_.emplace_back(), key, 4);
+      int32_t owner = 0;
+      std::memcpy(&owner, key + int64_t{kPageTokens} * 4, 4);
+      EXPECT_EQ(owner, static_cast<int32_t>(index(slice.sequence))) << "position " << position;
+    }
+    return history_;
+  }
+
+  const FakeRunnerOptions options_;
+  Model model_;
+  std::function<void()> on_step_;
+  KvLayout layout_;
+  std::vector<float> logits_;
+  std::vector<TokenId> history_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t allowed_ = -1;  // steps that may pass; -1: all
+  bool waiting_ = false;
+  std::optional<Error> failure_;
+  bool throw_ = false;
+  std::vector<std::vector<Slice>> steps_;
+};
+
+}  // namespace cairn

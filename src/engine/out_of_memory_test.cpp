@@ -1,0 +1,91 @@
+// Every allocation of the engine's thread fails once: the engine lives, every request comes to an end, no page is lost.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "engine/engine_lab.h"
+
+namespace {
+
+// Allocations that this thread may still make; below 0 there is no limit.
+thread_local int64_t allocations_left = -1;
+
+void* allocate(std::size_t bytes) {
+  if (allocations_left == 0) {
+    allocations_left = -1;
+    throw std::bad_alloc();
+  }
+  if (allocations_left > 0) --allocations_left;
+  void* memory = std::malloc(bytes == 0 ? 1 : bytes);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+// Replaced for this test program: there is no other way to make one thread's allocation fail.
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes == 0 ? 1 : bytes); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace cairn {
+namespace {
+
+class EngineOutOfMemory : public EngineTest {};
+
+TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineLivesAndNothingIsLost) {
+  int failed = 0;
+  bool failing = true;
+  int64_t nth = 0;
+  // On until an allocation is asked for that this many steps do not make.
+  for (; failing && nth < 1'000; ++nth) {
+    make_runner({});
+    std::vector<std::unique_ptr<GenerateStream>> streams;
+    int step = 0;
+    std::atomic<bool> spent = false;
+    runner_->set_on_step([&] {
+      ++step;
+      if (step == 2) allocations_left = nth;
+      if (step == 4) streams[3]->cancel();  // while it waits
+      if (step == 12) spent = allocations_left < 0;
+      if (step == 12) allocations_left = -1;
+    });
+    runner_->hold();
+    start({.kv_pages = 32, .queue_max = 16, .running_max = 3, .chunk_rows_max = 24});
+    for (uint64_t i = 0; i < 5; ++i) {
+      GenerateRequest request = request_of(prompt_of(10 + 10 * i, i), i == 4 ? 60 : 6, 1.0f, i);
+      request.ignore_eos = true;
+      request.render_special = true;
+      request.sampling.top_logprobs = 3;
+      request.sampling.logprobs = true;
+      request.sampling.repetition_penalty = 1.1f;
+      request.stop = {"a stop string that is longer than what fits into a short string"};
+      streams.push_back(submit(request));
+    }
+    runner_->release();
+    int errors = 0;
+    for (const auto& stream : streams) {
+      const Answer answer = collect(*stream);
+      if (answer.finish.reason != FinishReason::kError) continue;
+      ++errors;
+      EXPECT_EQ(answer.finish.error.code, Code::kOutOfMemory);
+    }
+    ASSERT_LE(errors, 3) << "allocation " << nth;
+    expect_idle();
+    EXPECT_EQ(ask(request_of(prompt_of(5), 1)).tokens.size(), 1u);
+    engine_.reset();
+    failing = spent;
+    failed += errors > 0;
+  }
+  EXPECT_FALSE(failing) << "more allocations than expected";
+  EXPECT_GT(failed, 20);
+  EXPECT_GT(nth, 40);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,39 @@
+/// Finds stop strings in text that comes in parts, and holds text back only as long as it could still become one.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cairn {
+
+/// The text let through and the stop string found do not depend on how the text is cut into parts. The first stop
+/// string to be complete wins; of two complete at the same character, the longer.
+class StopMatcher {
+ public:
+  /// Each not empty and at most kStopBytesMax bytes.
+  explicit StopMatcher(std::span<const std::string> stops);
+
+  /// Appends to `out` what is now known not to belong to a stop string. Gives the index of the stop string that is
+  /// complete, or -1; after one, the rest of the text is dropped and nothing may be pushed.
+  int32_t push(std::string_view text, std::string& out);
+  /// At the end of the text: what was held back, which may be the beginning of a stop string.
+  std::string take_held();
+
+ private:
+  struct Pattern {
+    std::string text;
+    // fallback[n]: length of the longest proper prefix of text that is also a suffix of its first n bytes (Knuth,
+    // Morris and Pratt), so that each byte costs constant time on average.
+    std::vector<uint16_t> fallback;
+    size_t matched = 0;  // bytes of text that the end of what was pushed agrees with
+  };
+  static void advance(Pattern& pattern, char byte);
+
+  std::vector<Pattern> patterns_;
+  std::string held_;  // as long as the longest `matched`
+};
+
+}  // namespace cairn

@@ -1,0 +1,38 @@
+/// One GGUF file's bytes as metadata and tensors; what reader.h puts together from one or more of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/tensor_type.h"
+#include "gguf/parse_value.h"
+#include "gguf/reader.h"
+
+namespace cairn::gguf {
+
+/// Everything points into the bytes.
+struct Part {
+  uint32_t version = 0;
+  Metadata metadata;
+  std::vector<Tensor> tensors;
+};
+
+/// Checks everything of the file before it is used. Errors as Reader::open, each with the byte offset and the key or
+/// tensor it is about.
+Result<Part> parse_part(std::span<const std::byte> bytes);
+
+/// Which strings of a key must be UTF-8.
+Strings strings_of(std::string_view key);
+
+/// Bytes of a tensor with any numbers as its shape (not empty): kInvalidArgument if a dimension is below 1, a row is
+/// not whole blocks or the product cannot be counted.
+Result<uint64_t> tensor_bytes(std::span<const int64_t> shape, const TensorTypeInfo& type);
+
+/// nullptr if the alignment can be used, or what is wrong with it.
+const char* alignment_problem(int64_t alignment);
+
+}  // namespace cairn::gguf

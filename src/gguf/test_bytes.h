@@ -1,0 +1,82 @@
+/// For tests and fuzzing: GGUF files put together byte by byte, right or wrong, and a walk over all that a reader
+/// gives.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gguf/reader.h"
+
+namespace cairn::gguf {
+
+/// Appends what a file has, unchecked. Numbers are little-endian.
+class TestBytes {
+ public:
+  template <class T>
+  TestBytes& number(T value) {
+    text_.append(reinterpret_cast<const char*>(&value), sizeof(T));
+    return *this;
+  }
+  TestBytes& raw(std::string_view text) {
+    text_.append(text);
+    return *this;
+  }
+  TestBytes& string(std::string_view text) { return number<uint64_t>(text.size()).raw(text); }
+
+  TestBytes& header(uint64_t tensors, uint64_t metadata, uint32_t version = 3) {
+    return raw("GGUF").number(version).number(tensors).number(metadata);
+  }
+  /// A key and the type of the value that follows.
+  TestBytes& key(std::string_view name, ValueType type) { return string(name).number(static_cast<uint32_t>(type)); }
+  /// An array's element type and length, elements follow.
+  TestBytes& array(ValueType type, uint64_t size) { return number(static_cast<uint32_t>(type)).number(size); }
+  TestBytes& tensor(std::string_view name, std::initializer_list<uint64_t> shape, uint32_t type, uint64_t offset) {
+    string(name).number(static_cast<uint32_t>(shape.size()));
+    for (const uint64_t size : shape) number(size);
+    return number(type).number(offset);
+  }
+  TestBytes& pad(size_t alignment = 32) {
+    text_.resize((text_.size() + alignment - 1) / alignment * alignment);
+    return *this;
+  }
+  TestBytes& zeros(size_t count) {
+    text_.append(count, '\0');
+    return *this;
+  }
+
+  /// A copy of its own size, so that a sanitizer sees one byte too far.
+  std::vector<std::byte> bytes() const { return copy(text_); }
+  static std::vector<std::byte> copy(std::string_view text) {
+    const auto* begin = reinterpret_cast<const std::byte*>(text.data());
+    return {begin, begin + text.size()};
+  }
+
+ private:
+  std::string text_;
+};
+
+/// An empty folder of the running test, in the temporary folder.
+inline std::filesystem::path test_folder() {
+  const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+  const auto folder = std::filesystem::path(testing::TempDir()) /
+                      (std::string("cairn_gguf_") + info->test_suite_name() + "_" + info->name());
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  return folder;
+}
+
+inline std::vector<std::byte> read_all(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  return TestBytes::copy(text);
+}
+
+}  // namespace cairn::gguf

@@ -1,0 +1,43 @@
+/// The pieces of attention of the CPU dispatch table: what attention_op.cpp puts together page by page.
+///
+/// All take a group of queries that read the same keys and values, so that a page is read once for all of them. What
+/// one query gets does not depend on the others of its group.
+#pragma once
+
+#include <cstdint>
+
+namespace cairn::cpu {
+
+/// As cairn::kPageTokens.
+inline constexpr int32_t kAttentionPage = 32;
+
+struct AttentionKernels {
+  /// A page's keys [kAttentionPage, key_dim] -> [key_dim, kAttentionPage] in float32.
+  void (*transpose_keys)(const float* keys, int32_t key_dim, float* transposed);
+  void (*transpose_half_keys)(const uint16_t* keys, int32_t key_dim, float* transposed);
+  /// scores[i * stride + t] = queries[i] . key t, for i < n and all t of a page.
+  void (*scores)(const float* transposed_keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores,
+                 int64_t stride);
+  /// Over scores [lo, hi), lo < hi: each times scale, then cap * tanh(score / cap) if cap > 0; then its exponential
+  /// relative to the largest, which goes to *largest, and their sum to *sum. `scores` has room up to the next multiple
+  /// of kAttentionPage; what of a page is outside [lo, hi) is read but counts for nothing.
+  void (*exponentials)(float* scores, int32_t lo, int32_t hi, float scale, float cap, float* largest, float* sum);
+  /// sums[i * sum_stride + d] += sum over t in [lo, hi), in order, of weights[i * weight_stride + t] * values[t, d], for
+  /// i < n; values [kAttentionPage, value_dim].
+  void (*add_values)(const float* values, int32_t value_dim, const float* weights, int64_t weight_stride, int32_t lo,
+                     int32_t hi, int32_t n, float* sums, int64_t sum_stride);
+  /// Joins to a softmax-weighted sum (largest, sum, values [value_dim]) another one over other positions. An empty one
+  /// has largest -infinity and zeros.
+  void (*merge)(float* largest, float* sum, float* values, float other_largest, float other_sum,
+                const float* other_values, int32_t value_dim);
+  /// out = values / (sum + exp(sink - largest)); a sink of -infinity is none.
+  void (*finish)(float largest, float sum, const float* values, float sink, int32_t value_dim, float* out);
+};
+
+extern const AttentionKernels kGenericAttention;
+#if defined(__x86_64__)
+extern const AttentionKernels kAvx2Attention;
+extern const AttentionKernels kAvx512Attention;
+#endif
+
+}  // namespace cairn::cpu

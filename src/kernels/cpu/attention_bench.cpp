@@ -1,0 +1,61 @@
+// Attention and norms of the best instruction set of the machine, or of CAIRN_ISA.
+//   kernels_bench --benchmark_filter='Attention|RmsNorm'
+#include <benchmark/benchmark.h>
+
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace cairn {
+namespace {
+
+// Arguments: rows, context (the rows are its last ones), query heads per KV head, head dimension, binary16 or not, threads.
+void Attention(benchmark::State& state) {
+  const auto rows = static_cast<int32_t>(state.range(0)), context = static_cast<int32_t>(state.range(1));
+  const auto group = static_cast<int32_t>(state.range(2)), head_dim = static_cast<int32_t>(state.range(3));
+  const auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(5)), .isa = ""}).value();
+  KvView kv{.type = state.range(4) != 0 ? KvType::kF16 : KvType::kF32,
+            .kv_heads = 4,
+            .key_dim = head_dim,
+            .value_dim = head_dim};
+  kv.page_stride = int64_t{2} * kPageTokens * kv.kv_heads * head_dim * kv_element_bytes(kv.type);
+  std::vector<PageId> pages;
+  for (int32_t page = 0; page * kPageTokens < context; ++page) pages.push_back(PageId{page});
+  const Buffer memory = backend->allocate(kv.page_stride * static_cast<int64_t>(pages.size())).value();
+  kv.base = static_cast<std::byte*>(memory.data());
+  const AttentionParams params{.heads = kv.kv_heads * group, .scale = 0.1f};
+  const AttentionSlice slice{0, rows, context - rows, pages};
+  std::vector<float> q(static_cast<size_t>(rows * params.heads * head_dim), 0.5f), out(q.size());
+  for (auto _ : state) backend->attention(params, kv, {&slice, 1}, q.data(), out.data());
+  const double seen = rows * (context - rows / 2.0);  // (query, position) pairs of a head
+  state.counters["GMAC/s"] =
+      benchmark::Counter(seen * params.heads * head_dim * 2 / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["KV GB/s"] = benchmark::Counter(static_cast<double>(memory.bytes()) / 1e9,
+                                                 benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(Attention)
+    ->ArgNames({"rows", "context", "group", "dim", "f16", "threads"})
+    ->ArgsProduct({{1, 256}, {4096}, {1, 4, 8}, {64, 128}, {0, 1}, {1, 2}})
+    ->UseRealTime();
+
+void RmsNorm(benchmark::State& state) {
+  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const int64_t cols = state.range(0);
+  std::vector<float> x(static_cast<size_t>(cols), 0.5f), weight = x, out = x;
+  for (auto _ : state) backend->rms_norm(x.data(), weight.data(), 1e-5f, 1, cols, out.data());
+  state.counters["elements/s"] =
+      benchmark::Counter(static_cast<double>(cols), benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(RmsNorm)->Arg(2048)->Arg(4096);
+
+void Gate(benchmark::State& state) {
+  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  std::vector<float> x(8192, 0.5f), out = x;
+  const auto activation = static_cast<Activation>(state.range(0));
+  for (auto _ : state) backend->gate(activation, x.data(), x.data(), 8192, out.data());
+  state.counters["elements/s"] = benchmark::Counter(8192, benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(Gate)->ArgName("activation")->DenseRange(0, 4);
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,201 @@
+/// The pieces of attention, written once over an ISA's `Vector`; <isa>/attention.cpp makes its table of them.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/vector_math.h"
+#include "quant/blocks.h"
+
+namespace cairn::cpu {
+namespace {
+
+template <class V>
+struct AttentionOps {
+  using F = typename V::F;
+  using I = typename V::I;
+  using Math = VectorMath<V>;
+  static constexpr int32_t kLanes = V::kLanes;
+  // Eight accumulators keep two multiply-adds of latency four per cycle going, and leave registers for the operands.
+  static constexpr int kAccumulators = 8;
+  static constexpr int kPageVectors = kAttentionPage / kLanes;
+  static_assert(kAccumulators % kPageVectors == 0);
+
+  template <class T>
+  static void transpose_keys(const T* keys, int32_t key_dim, float* transposed) {
+    int32_t d = 0;
+    for (; d + V::kTile <= key_dim; d += V::kTile) {
+      for (int32_t t = 0; t < kAttentionPage; t += V::kTile) {
+        V::transpose(keys + int64_t{t} * key_dim + d, key_dim, transposed + int64_t{d} * kAttentionPage + t,
+                     kAttentionPage);
+      }
+    }
+    // Heads are multiples of 4, not always of the tile.
+    for (; d < key_dim; ++d) {
+      for (int32_t t = 0; t < kAttentionPage; ++t) {
+        transposed[int64_t{d} * kAttentionPage + t] = to_float(keys[int64_t{t} * key_dim + d]);
+      }
+    }
+  }
+  static float to_float(float value) { return value; }
+  static float to_float(uint16_t half) { return half_to_float(half); }
+
+  template <int kQueries>
+  static void scores_of(const float* keys, int32_t key_dim, const float* const* queries, float* scores,
+                        int64_t stride) {
+    F sums[kQueries][kPageVectors];
+    for (auto& row : sums) {
+      for (F& sum : row) sum = V::set(0);
+    }
+    for (int32_t d = 0; d < key_dim; ++d) {
+      F key[kPageVectors];
+      for (int v = 0; v < kPageVectors; ++v) key[v] = V::load(keys + int64_t{d} * kAttentionPage + v * kLanes);
+      for (int i = 0; i < kQueries; ++i) {
+        const F q = V::set(queries[i][d]);
+        for (int v = 0; v < kPageVectors; ++v) sums[i][v] = V::fma(q, key[v], sums[i][v]);
+      }
+    }
+    for (int i = 0; i < kQueries; ++i) {
+      for (int v = 0; v < kPageVectors; ++v) V::store(scores + i * stride + v * kLanes, sums[i][v]);
+    }
+  }
+
+  static void scores(const float* keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores,
+                     int64_t stride) {
+    constexpr int kQueries = kAccumulators / kPageVectors;
+    int32_t i = 0;
+    for (; i + kQueries <= n; i += kQueries) scores_of<kQueries>(keys, key_dim, queries + i, scores + i * stride, stride);
+    for (; i < n; ++i) scores_of<1>(keys, key_dim, queries + i, scores + i * stride, stride);
+  }
+
+  static void exponentials(float* scores, int32_t lo, int32_t hi, float scale, float cap, float* largest, float* sum) {
+    // Whole vectors from the one that holds `lo`, so that a position's lane does not depend on the range.
+    const int32_t begin = lo / kLanes * kLanes;
+    const I numbers = V::lane_numbers();
+    auto inside = [&](int32_t at) { return (numbers >= lo - at) & (numbers < hi - at); };
+    const F nothing = V::set(-__builtin_inff());
+    F most = nothing;
+    for (int32_t t = begin; t < hi; t += kLanes) {
+      F score = V::load(scores + t) * scale;
+      if (cap > 0) score = Math::tanh(score / cap) * cap;
+      score = Math::select(inside(t), score, nothing);
+      V::store(scores + t, score);
+      most = Math::larger(score, most);
+    }
+    *largest = Math::largest_lane(most);
+    F total = V::set(0);
+    for (int32_t t = begin; t < hi; t += kLanes) {
+      const F e = Math::select(inside(t), Math::exp(V::load(scores + t) - *largest), V::set(0));
+      V::store(scores + t, e);
+      total = total + e;
+    }
+    *sum = static_cast<float>(Math::sum_of_lanes(total));
+  }
+
+  template <int kQueries, int kVectors>
+  static void add_block(const float* values, int32_t value_dim, const float* weights, int64_t weight_stride, int32_t lo,
+                        int32_t hi, float* sums, int64_t sum_stride) {
+    F acc[kQueries][kVectors];
+    for (int i = 0; i < kQueries; ++i) {
+      for (int v = 0; v < kVectors; ++v) acc[i][v] = V::load(sums + i * sum_stride + v * kLanes);
+    }
+    for (int32_t t = lo; t < hi; ++t) {
+      const float* row = values + int64_t{t} * value_dim;
+      F value[kVectors];
+      for (int v = 0; v < kVectors; ++v) value[v] = V::load(row + v * kLanes);
+      for (int i = 0; i < kQueries; ++i) {
+        const F weight = V::set(weights[i * weight_stride + t]);
+        for (int v = 0; v < kVectors; ++v) acc[i][v] = V::fma(weight, value[v], acc[i][v]);
+      }
+    }
+    for (int i = 0; i < kQueries; ++i) {
+      for (int v = 0; v < kVectors; ++v) V::store(sums + i * sum_stride + v * kLanes, acc[i][v]);
+    }
+  }
+
+  // The last value_dim % kLanes elements of one query.
+  static void add_rest(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi, int32_t n,
+                       float* sums) {
+    F acc = V::load_some(sums, n);
+    for (int32_t t = lo; t < hi; ++t) {
+      acc = V::fma(V::set(weights[t]), V::load_some(values + int64_t{t} * value_dim, n), acc);
+    }
+    V::store_some(sums, acc, n);
+  }
+
+  template <int kQueries>
+  static void add_values_of(const float* values, int32_t value_dim, const float* weights, int64_t weight_stride,
+                            int32_t lo, int32_t hi, float* sums, int64_t sum_stride) {
+    constexpr int kVectors = kAccumulators / kQueries;
+    int32_t d = 0;
+    for (; d + kVectors * kLanes <= value_dim; d += kVectors * kLanes) {
+      add_block<kQueries, kVectors>(values + d, value_dim, weights, weight_stride, lo, hi, sums + d, sum_stride);
+    }
+    for (; d + kLanes <= value_dim; d += kLanes) {
+      add_block<kQueries, 1>(values + d, value_dim, weights, weight_stride, lo, hi, sums + d, sum_stride);
+    }
+    if (d == value_dim) return;
+    for (int i = 0; i < kQueries; ++i) {
+      add_rest(values + d, value_dim, weights + i * weight_stride, lo, hi, value_dim - d, sums + i * sum_stride + d);
+    }
+  }
+
+  static void add_values(const float* values, int32_t value_dim, const float* weights, int64_t weight_stride,
+                         int32_t lo, int32_t hi, int32_t n, float* sums, int64_t sum_stride) {
+    int32_t i = 0;
+    auto advance = [&]<int kQueries>() {
+      for (; i + kQueries <= n; i += kQueries) {
+        add_values_of<kQueries>(values, value_dim, weights + i * weight_stride, weight_stride, lo, hi,
+                                sums + i * sum_stride, sum_stride);
+      }
+    };
+    advance.template operator()<4>();
+    advance.template operator()<2>();
+    advance.template operator()<1>();
+  }
+
+  // out = a * x + b * y, [n].
+  static void blend(F a, const float* x, F b, const float* y, int32_t n, float* out) {
+    int32_t i = 0;
+    for (; i + kLanes <= n; i += kLanes) V::store(out + i, V::fma(a, V::load(x + i), b * V::load(y + i)));
+    if (i < n) V::store_some(out + i, V::fma(a, V::load_some(x + i, n - i), b * V::load_some(y + i, n - i)), n - i);
+  }
+
+  static void merge(float* largest, float* sum, float* values, float other_largest, float other_sum,
+                    const float* other_values, int32_t value_dim) {
+    const float most = other_largest > *largest ? other_largest : *largest;
+    const F here = Math::exp(V::set(*largest - most));
+    const F there = Math::exp(V::set(other_largest - most));
+    blend(here, values, there, other_values, value_dim, values);
+    *sum = here[0] * *sum + there[0] * other_sum;
+    *largest = most;
+  }
+
+  static void finish(float largest, float sum, const float* values, float sink, int32_t value_dim, float* out) {
+    // Relative to the larger of both, as one of the two exponentials could be infinite otherwise.
+    const float most = sink > largest ? sink : largest;
+    const F here = Math::exp(V::set(largest - most));
+    const F there = Math::exp(V::set(sink - most));
+    const F factor = here / (here * sum + there);
+    int32_t i = 0;
+    for (; i + kLanes <= value_dim; i += kLanes) V::store(out + i, V::load(values + i) * factor);
+    if (i < value_dim) V::store_some(out + i, V::load_some(values + i, value_dim - i) * factor, value_dim - i);
+  }
+};
+
+template <class V>
+constexpr AttentionKernels make_attention_kernels() {
+  using Ops = AttentionOps<V>;
+  return {
+      .transpose_keys = Ops::template transpose_keys<float>,
+      .transpose_half_keys = Ops::template transpose_keys<uint16_t>,
+      .scores = Ops::scores,
+      .exponentials = Ops::exponentials,
+      .add_values = Ops::add_values,
+      .merge = Ops::merge,
+      .finish = Ops::finish,
+  };
+}
+
+}  // namespace
+}  // namespace cairn::cpu

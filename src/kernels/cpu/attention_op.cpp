@@ -1,0 +1,278 @@
+#include "kernels/cpu/attention_op.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "base/check.h"
+
+namespace cairn::cpu {
+namespace {
+
+static_assert(kAttentionPage == kPageTokens && kSegmentTokens % kPageTokens == 0);
+constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
+
+// Memory for pieces in flight, per thread: enough for 4 blocks of head dimension 128 with 4 segments each.
+constexpr int64_t kSplitFloatsPerThread = 64 * 1024;
+// Multiply-adds per nanosecond of one thread, for the size of chunks only.
+constexpr double kProductsPerNs = 15;
+constexpr float kNoSink = -std::numeric_limits<float>::infinity();
+
+const std::byte* page_of(const KvView& kv, PageId page) {
+  return kv.base + index(page) * kv.page_stride + kv.layer_offset;
+}
+const std::byte* keys_of(const KvView& kv, PageId page, int32_t kv_head) {
+  return page_of(kv, page) + int64_t{kv_head} * kPageTokens * kv.key_dim * kv_element_bytes(kv.type);
+}
+const std::byte* values_of(const KvView& kv, PageId page, int32_t kv_head) {
+  return page_of(kv, page) +
+         kPageTokens * kv_element_bytes(kv.type) *
+             (int64_t{kv.kv_heads} * kv.key_dim + int64_t{kv_head} * kv.value_dim);
+}
+
+}  // namespace
+
+int64_t AttentionOp::working_floats(const KvView& kv) {
+  return int64_t{kPageTokens} * std::max(kv.key_dim, kv.value_dim) + kBlockQueries * kSegmentTokens +
+         2 * sums_floats(kv);
+}
+
+AttentionOp::Sums AttentionOp::sums_at(float* memory) {
+  return {memory, memory + kBlockQueries, memory + int64_t{2} * kBlockQueries};
+}
+
+AttentionOp::Working AttentionOp::working_at(float* memory, const KvView& kv) {
+  Working working;
+  working.page = memory;
+  working.scores = memory + int64_t{kPageTokens} * std::max(kv.key_dim, kv.value_dim);
+  working.segment = sums_at(working.scores + kBlockQueries * kSegmentTokens);
+  working.total = sums_at(working.segment.largest + sums_floats(kv));
+  return working;
+}
+
+Result<void> AttentionOp::reserve(int32_t rows, int64_t cols_max, int32_t heads_max) {
+  // No head is longer than a row of all heads.
+  const auto head_dim = static_cast<int32_t>(std::min<int64_t>(cols_max, kHeadDimReserved));
+  const int64_t floats = working_floats(KvView{.key_dim = head_dim, .value_dim = head_dim});
+  CAIRN_TRY_VOID(working_.reserve(team_.threads() * floats * static_cast<int64_t>(sizeof(float))));
+  CAIRN_TRY_VOID(split_.reserve(team_.threads() * kSplitFloatsPerThread * static_cast<int64_t>(sizeof(float))));
+  // At most one block per query, plus one for the odd rest of each slice and KV head.
+  blocks_.reserve(static_cast<size_t>(rows) * static_cast<size_t>(heads_max));
+  return {};
+}
+
+void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
+                            const float* q, float* out) {
+  CAIRN_DCHECK(params.heads % kv.kv_heads == 0);
+  const Call call{params, kv, q, out, params.heads / kv.kv_heads};
+  list_blocks(call, slices);
+  if (blocks_.empty()) return;
+  // Few blocks, as in the decode steps of few streams: their segments go to different threads.
+  const auto blocks = static_cast<int64_t>(blocks_.size());
+  int32_t segments = 0;
+  for (const Block& block : blocks_) segments = std::max(segments, block.segment_end - block.segment_begin);
+  if (team_.threads() > 1 && segments > 1 && blocks < team_.threads() * int64_t{4}) {
+    const int64_t at_once = team_.threads() * kSplitFloatsPerThread / (blocks * sums_floats(kv)) - 1;
+    if (at_once > 1) return attend_split(call, static_cast<int32_t>(std::min<int64_t>(at_once, segments)));
+  }
+  attend_whole(call);
+}
+
+void AttentionOp::list_blocks(const Call& call, std::span<const AttentionSlice> slices) {
+  blocks_.clear();
+  const int32_t window = call.params.window;
+  for (const AttentionSlice& slice : slices) {
+    const int32_t queries = slice.rows * call.group;
+    for (int32_t kv_head = 0; kv_head < call.kv.kv_heads; ++kv_head) {
+      for (int32_t begin = 0; begin < queries; begin += kBlockQueries) {
+        Block block{.slice = &slice, .kv_head = kv_head, .begin = begin};
+        block.count = std::min(kBlockQueries, queries - begin);
+        const int32_t first = slice.position_begin + begin / call.group;
+        const int32_t last = slice.position_begin + (begin + block.count - 1) / call.group;
+        block.segment_begin = window > 0 ? std::max(0, first - window + 1) / kSegmentTokens : 0;
+        block.segment_end = last / kSegmentTokens + 1;
+        blocks_.push_back(block);
+      }
+    }
+  }
+}
+
+double AttentionOp::segment_ns(const Call& call) const {
+  double queries = 0;
+  for (const Block& block : blocks_) queries += block.count;
+  const double mean = queries / static_cast<double>(blocks_.size());
+  return mean * kSegmentTokens * (call.kv.key_dim + call.kv.value_dim) / kProductsPerNs;
+}
+
+// Each block by one thread, from its first segment to its last.
+void AttentionOp::attend_whole(const Call& call) {
+  const int64_t stride = working_floats(call.kv);
+  auto* memory = working_.get_array<float>(team_.threads() * stride);
+  double segments = 0;
+  for (const Block& block : blocks_) segments += block.segment_end - block.segment_begin;
+  const auto blocks = static_cast<int64_t>(blocks_.size());
+  const double block_ns = segment_ns(call) * segments / static_cast<double>(blocks);
+  team_.run(blocks, team_.chunk_least(block_ns), [&](int64_t begin, int64_t end, int member) {
+    const Working working = working_at(memory + member * stride, call.kv);
+    for (int64_t b = begin; b < end; ++b) {
+      const Block& block = blocks_[b];
+      clear(block, working.total);
+      for (int32_t segment = block.segment_begin; segment < block.segment_end; ++segment) {
+        attend_segment(call, block, segment, working, working.segment);
+        merge(call.kv, block, working.segment, working.total);
+      }
+      finish(call, block, working.total);
+    }
+  });
+}
+
+// Every block's next `at_once` segments by whoever is free, then their merging in order, until all are done.
+void AttentionOp::attend_split(const Call& call, int32_t at_once) {
+  const int64_t stride = working_floats(call.kv);
+  auto* memory = working_.get_array<float>(team_.threads() * stride);
+  const auto blocks = static_cast<int64_t>(blocks_.size());
+  const int64_t sums = sums_floats(call.kv);
+  auto* totals = split_.get_array<float>(blocks * sums * (at_once + 1));
+  float* pieces = totals + blocks * sums;
+  int32_t segments = 0;
+  for (int64_t b = 0; b < blocks; ++b) {
+    clear(blocks_[b], sums_at(totals + b * sums));
+    segments = std::max(segments, blocks_[b].segment_end - blocks_[b].segment_begin);
+  }
+  const double piece_ns = segment_ns(call);
+  for (int32_t wave = 0; wave < segments; wave += at_once) {
+    team_.run(blocks * at_once, team_.chunk_least(piece_ns), [&](int64_t begin, int64_t end, int member) {
+      const Working working = working_at(memory + member * stride, call.kv);
+      for (int64_t i = begin; i < end; ++i) {
+        const Block& block = blocks_[i / at_once];
+        const auto segment = static_cast<int32_t>(block.segment_begin + wave + i % at_once);
+        if (segment < block.segment_end) attend_segment(call, block, segment, working, sums_at(pieces + i * sums));
+      }
+    });
+    for (int64_t i = 0; i < blocks * at_once; ++i) {
+      const Block& block = blocks_[i / at_once];
+      if (block.segment_begin + wave + i % at_once >= block.segment_end) continue;
+      merge(call.kv, block, sums_at(pieces + i * sums), sums_at(totals + i / at_once * sums));
+    }
+  }
+  for (int64_t b = 0; b < blocks; ++b) finish(call, blocks_[b], sums_at(totals + b * sums));
+}
+
+AttentionOp::Range AttentionOp::range_of(const Call& call, const Block& block, int32_t query, int32_t segment) {
+  const int32_t position = block.slice->position_begin + (block.begin + query) / call.group;
+  const int32_t first = call.params.window > 0 ? std::max(0, position - call.params.window + 1) : 0;
+  const int32_t begin = segment * kSegmentTokens;
+  return {std::max(first - begin, 0), std::min(position + 1 - begin, kSegmentTokens)};
+}
+
+// Positions ascend with the queries, and so do both ends of their ranges: the queries that see something of a page
+// stand side by side.
+AttentionOp::Range AttentionOp::queries_of_page(std::span<const Range> ranges, int32_t page) {
+  const auto sees = [page](const Range& range) {
+    return range.lo < range.hi && range.lo < (page + 1) * kPageTokens && range.hi > page * kPageTokens;
+  };
+  const auto first = std::ranges::find_if(ranges, sees);
+  const auto last = std::find_if_not(first, ranges.end(), sees);
+  return {static_cast<int32_t>(first - ranges.begin()), static_cast<int32_t>(last - ranges.begin())};
+}
+
+void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t segment, const Working& working,
+                                 const Sums& sums) const {
+  std::array<Range, kBlockQueries> all;
+  const std::span<Range> ranges(all.data(), static_cast<size_t>(block.count));
+  for (int32_t i = 0; i < block.count; ++i) ranges[i] = range_of(call, block, i, segment);
+  score_pages(call, block, segment, ranges, working);
+  clear(block, sums);
+  std::fill_n(sums.values, int64_t{block.count} * call.kv.value_dim, 0.0f);
+  for (int32_t i = 0; i < block.count; ++i) {
+    const Range range = ranges[i];
+    if (range.lo >= range.hi) continue;
+    kernels_.exponentials(working.scores + int64_t{i} * kSegmentTokens, range.lo, range.hi, call.params.scale,
+                          call.params.soft_cap, &sums.largest[i], &sums.sum[i]);
+  }
+  add_pages(call, block, segment, ranges, working, sums);
+}
+
+void AttentionOp::score_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,
+                              const Working& working) const {
+  const KvView& kv = call.kv;
+  std::array<const float*, kBlockQueries> queries;
+  for (int32_t i = 0; i < block.count; ++i) {
+    const int64_t row = block.slice->row_begin + (block.begin + i) / call.group;
+    const int64_t head = int64_t{block.kv_head} * call.group + (block.begin + i) % call.group;
+    queries[i] = call.q + (row * call.params.heads + head) * kv.key_dim;
+  }
+  for (int32_t page = 0; page < kSegmentPages; ++page) {
+    const Range seen = queries_of_page(ranges, page);
+    if (seen.lo >= seen.hi) continue;
+    const std::byte* keys = keys_of(kv, block.slice->pages[segment * kSegmentPages + page], block.kv_head);
+    if (kv.type == KvType::kF32) {
+      kernels_.transpose_keys(reinterpret_cast<const float*>(keys), kv.key_dim, working.page);
+    } else {
+      kernels_.transpose_half_keys(reinterpret_cast<const uint16_t*>(keys), kv.key_dim, working.page);
+    }
+    kernels_.scores(working.page, kv.key_dim, &queries[seen.lo], seen.hi - seen.lo,
+                    working.scores + int64_t{seen.lo} * kSegmentTokens + page * kPageTokens, kSegmentTokens);
+  }
+}
+
+void AttentionOp::add_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,
+                            const Working& working, const Sums& sums) const {
+  const KvView& kv = call.kv;
+  for (int32_t page = 0; page < kSegmentPages; ++page) {
+    const Range seen = queries_of_page(ranges, page);
+    if (seen.lo >= seen.hi) continue;
+    const std::byte* bytes = values_of(kv, block.slice->pages[segment * kSegmentPages + page], block.kv_head);
+    const auto* values = reinterpret_cast<const float*>(bytes);
+    if (kv.type == KvType::kF16) {
+      rows_.from_half(reinterpret_cast<const uint16_t*>(bytes), int64_t{kPageTokens} * kv.value_dim, working.page);
+      values = working.page;
+    }
+    const auto part = [&](int32_t i) {
+      const int32_t begin = page * kPageTokens;
+      return Range{std::max(ranges[i].lo - begin, 0), std::min(ranges[i].hi - begin, kPageTokens)};
+    };
+    // Queries that see the same part of the page go together. No token outside of it is read: it may hold anything.
+    for (int32_t i = seen.lo, end = i; i < seen.hi; i = end) {
+      const Range same = part(i);
+      while (end < seen.hi && part(end).lo == same.lo && part(end).hi == same.hi) ++end;
+      kernels_.add_values(values, kv.value_dim, working.scores + int64_t{i} * kSegmentTokens + page * kPageTokens,
+                          kSegmentTokens, same.lo, same.hi, end - i, sums.values + int64_t{i} * kv.value_dim,
+                          kv.value_dim);
+    }
+  }
+}
+
+void AttentionOp::clear(const Block& block, const Sums& sums) {
+  std::fill_n(sums.largest, block.count, -std::numeric_limits<float>::infinity());
+  std::fill_n(sums.sum, block.count, 0.0f);
+}
+
+void AttentionOp::merge(const KvView& kv, const Block& block, const Sums& piece, const Sums& total) const {
+  for (int32_t i = 0; i < block.count; ++i) {
+    // A query that sees anything of a segment has at least one exponential of 1.
+    if (piece.sum[i] == 0) continue;
+    float* values = total.values + int64_t{i} * kv.value_dim;
+    const float* more = piece.values + int64_t{i} * kv.value_dim;
+    if (total.sum[i] == 0) {
+      total.largest[i] = piece.largest[i];
+      total.sum[i] = piece.sum[i];
+      std::copy_n(more, kv.value_dim, values);
+    } else {
+      kernels_.merge(&total.largest[i], &total.sum[i], values, piece.largest[i], piece.sum[i], more, kv.value_dim);
+    }
+  }
+}
+
+void AttentionOp::finish(const Call& call, const Block& block, const Sums& total) const {
+  const int32_t value_dim = call.kv.value_dim;
+  for (int32_t i = 0; i < block.count; ++i) {
+    const int64_t row = block.slice->row_begin + (block.begin + i) / call.group;
+    const int64_t head = int64_t{block.kv_head} * call.group + (block.begin + i) % call.group;
+    const float sink = call.params.sinks == nullptr ? kNoSink : call.params.sinks[head];
+    kernels_.finish(total.largest[i], total.sum[i], total.values + int64_t{i} * value_dim, sink, value_dim,
+                    call.out + (row * call.params.heads + head) * value_dim);
+  }
+}
+
+}  // namespace cairn::cpu

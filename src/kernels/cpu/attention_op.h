@@ -1,0 +1,96 @@
+/// Attention of the CPU backend: cuts the queries into blocks and long contexts into segments for the threads.
+///
+/// A query's result is put together segment by segment (kSegmentTokens positions, counted from position 0) in order, so
+/// it depends on the query and its position alone: not on the slice, chunk, block or thread that it was part of.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/memory.h"
+#include "kernels/cpu/team.h"
+
+namespace cairn::cpu {
+
+/// Positions whose scores are held at once: 16 pages.
+inline constexpr int32_t kSegmentTokens = 512;
+/// Longest head that memory is reserved for; longer ones work, and allocate at the first call.
+inline constexpr int32_t kHeadDimReserved = 1024;
+
+class AttentionOp {
+ public:
+  AttentionOp(const Isa& isa, Team& team) : kernels_(*isa.attention), rows_(*isa.rows), team_(team) {}
+
+  /// As Backend's.
+  Result<void> reserve(int32_t rows, int64_t cols_max, int32_t heads_max);
+  void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
+                 const float* q, float* out);
+
+ private:
+  struct Call {
+    const AttentionParams& params;
+    const KvView& kv;
+    const float* q;
+    float* out;
+    int32_t group;  // query heads of a KV head
+  };
+  // Queries begin .. begin + count - 1 of a slice and KV head, numbered row by row: query i is row i / group.
+  struct Block {
+    const AttentionSlice* slice = nullptr;
+    int32_t kv_head = 0;
+    int32_t begin = 0;
+    int32_t count = 0;
+    int32_t segment_begin = 0;  // segments that some query of the block sees
+    int32_t segment_end = 0;
+  };
+  static constexpr int32_t kBlockQueries = 32;
+  // Softmax-weighted sums of a block's queries, over one segment or several.
+  struct Sums {
+    float* largest = nullptr;  // [kBlockQueries]
+    float* sum = nullptr;      // [kBlockQueries]
+    float* values = nullptr;   // [kBlockQueries, value_dim]
+  };
+  // Positions [lo, hi) of a segment, counted from its begin; empty if lo >= hi.
+  struct Range {
+    int32_t lo = 0;
+    int32_t hi = 0;
+  };
+  struct Working {
+    float* page = nullptr;    // [max(key_dim, value_dim), kPageTokens]
+    float* scores = nullptr;  // [kBlockQueries, kSegmentTokens]
+    Sums segment;
+    Sums total;
+  };
+
+  static int64_t sums_floats(const KvView& kv) { return kBlockQueries * (int64_t{kv.value_dim} + 2); }
+  static int64_t working_floats(const KvView& kv);
+  static Sums sums_at(float* memory);
+  static Working working_at(float* memory, const KvView& kv);
+
+  void list_blocks(const Call& call, std::span<const AttentionSlice> slices);
+  double segment_ns(const Call& call) const;
+  static Range range_of(const Call& call, const Block& block, int32_t query, int32_t segment);
+  static Range queries_of_page(std::span<const Range> ranges, int32_t page);
+  static void clear(const Block& block, const Sums& sums);
+  void attend_segment(const Call& call, const Block& block, int32_t segment, const Working& working, const Sums& sums) const;
+  void score_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,
+                   const Working& working) const;
+  void add_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,
+                 const Working& working, const Sums& sums) const;
+  void merge(const KvView& kv, const Block& block, const Sums& piece, const Sums& total) const;
+  void finish(const Call& call, const Block& block, const Sums& total) const;
+  void attend_whole(const Call& call);
+  void attend_split(const Call& call, int32_t at_once);
+
+  const AttentionKernels& kernels_;
+  const RowKernels& rows_;
+  Team& team_;
+  Scratch working_;  // one Working per thread
+  Scratch split_;    // attend_split: Sums of every block, and of the pieces in flight
+  std::vector<Block> blocks_;
+};
+
+}  // namespace cairn::cpu

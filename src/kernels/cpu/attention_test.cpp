@@ -1,0 +1,291 @@
+#include "kernels/cpu/attention_op.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/test_support.h"
+#include "quant/float_formats.h"
+
+namespace cairn::cpu {
+namespace {
+
+struct Shape {
+  int32_t kv_heads = 2;
+  int32_t group = 3;
+  int32_t key_dim = 64;
+  int32_t value_dim = 64;
+  KvType type = KvType::kF32;
+  float scale = 0.125f;
+  float soft_cap = 0;
+  int32_t window = 0;
+  bool sinks = false;
+};
+
+// One sequence: its queries, keys and values for every position, and pages in random order among others' rubbish.
+class Sequence {
+ public:
+  Sequence(Backend& backend, const Shape& shape, int32_t tokens, Random& random)
+      : backend_(backend), shape_(shape), tokens_(tokens) {
+    const int32_t heads = shape.kv_heads * shape.group;
+    q = random.normals(int64_t{tokens} * heads * shape.key_dim);
+    k = random.normals(int64_t{tokens} * shape.kv_heads * shape.key_dim);
+    v = random.normals(int64_t{tokens} * shape.kv_heads * shape.value_dim);
+    for (int32_t i = 0; i < heads; ++i) sinks_.push_back(random.normal(2));
+    const int32_t used = (tokens + kPageTokens - 1) / kPageTokens;
+    std::vector<int32_t> order(static_cast<size_t>(used) + 3);
+    std::iota(order.begin(), order.end(), 0);
+    for (size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.integer(0, static_cast<int32_t>(i))]);
+    for (int32_t i = 0; i < used; ++i) pages.push_back(PageId{order[i]});
+    view.type = shape.type;
+    view.kv_heads = shape.kv_heads;
+    view.key_dim = shape.key_dim;
+    view.value_dim = shape.value_dim;
+    const int64_t layer = int64_t{kPageTokens} * shape.kv_heads * (shape.key_dim + shape.value_dim) *
+                          kv_element_bytes(shape.type);
+    view.layer_offset = 128;
+    view.page_stride = layer + 192;
+    memory_ = backend.allocate(view.page_stride * static_cast<int64_t>(order.size())).value();
+    // What is not written yet is NaN in both types: whoever reads it shows.
+    std::fill_n(static_cast<uint8_t*>(memory_.data()), memory_.bytes(), uint8_t{0xff});
+    view.base = static_cast<std::byte*>(memory_.data());
+    if (shape.type == KvType::kF16) {
+      for (auto* values : {&k, &v}) {
+        for (float& value : *values) value = half_to_float(float_to_half(value));
+      }
+    }
+  }
+
+  AttentionParams params() const {
+    return {.heads = shape_.kv_heads * shape_.group,
+            .scale = shape_.scale,
+            .soft_cap = shape_.soft_cap,
+            .window = shape_.window,
+            .sinks = shape_.sinks ? sinks_.data() : nullptr};
+  }
+
+  // Rows [begin, end) as one slice: stored, then attended to.
+  std::vector<float> attend(int32_t begin, int32_t end) {
+    const AttentionSlice slice{0, end - begin, begin, pages};
+    std::vector<float> out(static_cast<size_t>(end - begin) * out_cols());
+    backend_.store_kv(view, {&slice, 1}, k.data() + int64_t{begin} * shape_.kv_heads * shape_.key_dim,
+                      v.data() + int64_t{begin} * shape_.kv_heads * shape_.value_dim);
+    backend_.attention(params(), view, {&slice, 1}, q.data() + int64_t{begin} * q_cols(), out.data());
+    return out;
+  }
+
+  // In double, for one row.
+  std::vector<double> truth(int32_t position) const {
+    std::vector<double> out;
+    for (int32_t head = 0; head < shape_.kv_heads * shape_.group; ++head) {
+      const int32_t kv_head = head / shape_.group;
+      const float* query = q.data() + (int64_t{position} * shape_.kv_heads * shape_.group + head) * shape_.key_dim;
+      const int32_t first = shape_.window > 0 ? std::max(0, position - shape_.window + 1) : 0;
+      std::vector<double> scores;
+      for (int32_t t = first; t <= position; ++t) {
+        const float* key = k.data() + (int64_t{t} * shape_.kv_heads + kv_head) * shape_.key_dim;
+        double score = 0;
+        for (int32_t d = 0; d < shape_.key_dim; ++d) score += double{query[d]} * key[d];
+        score *= shape_.scale;
+        if (shape_.soft_cap > 0) score = shape_.soft_cap * std::tanh(score / shape_.soft_cap);
+        scores.push_back(score);
+      }
+      const double largest = *std::ranges::max_element(scores);
+      double sum = shape_.sinks ? std::exp(sinks_[head] - largest) : 0;
+      for (double& score : scores) sum += score = std::exp(score - largest);
+      for (int32_t d = 0; d < shape_.value_dim; ++d) {
+        double value = 0;
+        for (int32_t t = first; t <= position; ++t)
+          value += scores[t - first] * v[(int64_t{t} * shape_.kv_heads + kv_head) * shape_.value_dim + d];
+        out.push_back(value / sum);
+      }
+    }
+    return out;
+  }
+
+  int64_t q_cols() const { return int64_t{shape_.kv_heads} * shape_.group * shape_.key_dim; }
+  int64_t out_cols() const { return int64_t{shape_.kv_heads} * shape_.group * shape_.value_dim; }
+
+  std::vector<float> q, k, v;
+  std::vector<PageId> pages;
+  KvView view;
+
+ private:
+  Backend& backend_;
+  Shape shape_;
+  int32_t tokens_;
+  std::vector<float> sinks_;
+  Buffer memory_;
+};
+
+class Attention : public ::testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Isas, Attention, ::testing::ValuesIn(isas_under_test()), isa_test_name);
+
+// `dims`: how many of the head dimensions to choose from.
+Shape random_shape(Random& random, int32_t dims = 10) {
+  constexpr int32_t kDims[] = {8, 16, 20, 24, 32, 40, 64, 80, 96, 128};
+  Shape shape;
+  shape.kv_heads = random.integer(1, 3);
+  shape.group = random.integer(1, 9);
+  shape.key_dim = kDims[random.integer(0, dims - 1)];
+  shape.value_dim = kDims[random.integer(0, dims - 1)];
+  shape.type = random.integer(0, 1) == 0 ? KvType::kF32 : KvType::kF16;
+  shape.scale = 1 / std::sqrt(static_cast<float>(shape.key_dim));
+  shape.soft_cap = random.integer(0, 2) == 0 ? 2.0f : 0;
+  shape.window = random.integer(0, 2) == 0 ? random.integer(1, 700) : 0;
+  shape.sinks = random.integer(0, 2) == 0;
+  return shape;
+}
+
+TEST_P(Attention, AgreesWithDoublePrecision) {
+  for (uint32_t seed = 0; seed < 24; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.trace());
+    const auto backend = make_backend(GetParam(), 1);
+    const Shape shape = random_shape(random);
+    const int32_t tokens = random.integer(1, seed % 4 == 0 ? 1200 : 150);
+    Sequence sequence(*backend, shape, tokens, random);
+    const std::vector<float> out = sequence.attend(0, tokens);
+    double error = 0, power = 0;
+    for (int32_t row = 0; row < tokens; row += 1 + tokens / 20) {
+      const std::vector<double> truth = sequence.truth(row);
+      for (int64_t c = 0; c < sequence.out_cols(); ++c) {
+        const double difference = out[row * sequence.out_cols() + c] - truth[c];
+        ASSERT_LT(std::abs(difference), 1e-5) << "row " << row << " column " << c;
+        error += difference * difference;
+        power += truth[c] * truth[c];
+      }
+    }
+    EXPECT_LT(error, 1e-12 * power);
+  }
+}
+
+TEST_P(Attention, ARowDoesNotDependOnChunksOrThreads) {
+  for (uint32_t seed = 100; seed < 106; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.trace());
+    const Shape shape = random_shape(random, 5);
+    const int32_t tokens = seed % 3 == 0 ? 1040 : 150;
+    const auto first = make_backend(GetParam(), 1);
+    Sequence sequence(*first, shape, tokens, random);
+    const std::vector<float> whole = sequence.attend(0, tokens);
+    for (const int threads : {1, 2, 3}) {
+      const auto backend = make_backend(GetParam(), threads);
+      Random same(seed);
+      random_shape(same, 5);
+      Sequence again(*backend, shape, tokens, same);
+      std::vector<float> pieces;
+      // From long chunks down to single rows, as prefill and decode have them.
+      for (int32_t begin = 0; begin < tokens;) {
+        const int32_t end = std::min(tokens, begin + (begin > tokens - 20 ? 1 : random.integer(1, 300)));
+        const std::vector<float> part = again.attend(begin, end);
+        pieces.insert(pieces.end(), part.begin(), part.end());
+        begin = end;
+      }
+      EXPECT_TRUE(same_bits(whole, pieces)) << threads << " threads";
+    }
+  }
+}
+
+TEST_P(Attention, ARowDoesNotDependOnOtherSequences) {
+  Random random(7);
+  SCOPED_TRACE(random.trace());
+  for (const int threads : {1, 2, 3}) {
+    const auto backend = make_backend(GetParam(), threads);
+    const Shape shape{.kv_heads = 2, .group = 2, .key_dim = 20, .value_dim = 24, .window = 550};
+    constexpr int32_t kTokens[] = {1040, 40, 600, 1};
+    // Four sequences in one memory: pages of all in turn.
+    std::vector<Sequence> sequences;
+    std::vector<std::vector<float>> alone;
+    for (const int32_t tokens : kTokens) {
+      sequences.emplace_back(*backend, shape, tokens, random);
+      alone.push_back(sequences.back().attend(0, tokens));
+    }
+    KvView together = sequences[0].view;
+    int64_t pages = 0;
+    for (const auto& sequence : sequences) pages += static_cast<int64_t>(sequence.pages.size());
+    const Buffer memory = backend->allocate(pages * together.page_stride).value();
+    together.base = static_cast<std::byte*>(memory.data());
+    std::vector<std::vector<PageId>> tables(4);
+    int32_t next = 0;
+    for (size_t at = 0; next < pages; ++at) {
+      const size_t s = at % 4;
+      if (tables[s].size() < sequences[s].pages.size()) tables[s].push_back(PageId{next++});
+    }
+    std::vector<AttentionSlice> slices;
+    std::vector<float> q, k, v;
+    int32_t row = 0;
+    for (const size_t s : {2, 0, 3, 1}) {
+      slices.push_back({row, kTokens[s], 0, tables[s]});
+      row += kTokens[s];
+      q.insert(q.end(), sequences[s].q.begin(), sequences[s].q.end());
+      k.insert(k.end(), sequences[s].k.begin(), sequences[s].k.end());
+      v.insert(v.end(), sequences[s].v.begin(), sequences[s].v.end());
+    }
+    const int64_t cols = sequences[0].out_cols();
+    std::vector<float> out(static_cast<size_t>(row * cols));
+    backend->store_kv(together, slices, k.data(), v.data());
+    backend->attention(sequences[0].params(), together, slices, q.data(), out.data());
+    for (size_t i = 0; i < 4; ++i) {
+      const size_t s = std::vector<size_t>{2, 0, 3, 1}[i];
+      const std::span<const float> part(out.data() + slices[i].row_begin * cols, alone[s].size());
+      EXPECT_TRUE(same_bits(alone[s], part)) << "sequence " << s << ", " << threads << " threads";
+    }
+  }
+}
+
+TEST_P(Attention, LongContextOfOneRowIsSplitWithoutChangingIt) {
+  Random random(8);
+  SCOPED_TRACE(random.trace());
+  const Shape shape{.kv_heads = 1, .group = 2, .key_dim = 16, .value_dim = 16, .sinks = true};
+  constexpr int32_t kTokens = 9000;
+  std::vector<std::vector<float>> results;
+  for (const int threads : {1, 2, 4}) {
+    const auto backend = make_backend(GetParam(), threads);
+    Random same(8);
+    Sequence sequence(*backend, shape, kTokens, same);
+    const AttentionSlice all{0, kTokens, 0, sequence.pages};
+    backend->store_kv(sequence.view, {&all, 1}, sequence.k.data(), sequence.v.data());
+    results.push_back(sequence.attend(kTokens - 1, kTokens));
+    const std::vector<double> truth = sequence.truth(kTokens - 1);
+    for (size_t c = 0; c < truth.size(); ++c) EXPECT_NEAR(results.back()[c], truth[c], 1e-6);
+  }
+  EXPECT_TRUE(same_bits(results[0], results[1]));
+  EXPECT_TRUE(same_bits(results[0], results[2]));
+}
+
+TEST_P(Attention, PagesBehindTheWindowAreNotTouched) {
+  Random random(9);
+  SCOPED_TRACE(random.trace());
+  const auto backend = make_backend(GetParam(), 2);
+  const Shape shape{.window = 40};
+  Sequence sequence(*backend, shape, 1000, random);
+  const std::vector<float> before = sequence.attend(0, 1000);
+  // Rows 990 .. 999 see positions from 951 on: page 29 is the first one needed. The others are given back.
+  for (size_t i = 0; i < 29; ++i) sequence.pages[i] = PageId{1 << 30};
+  const std::vector<float> after = sequence.attend(990, 1000);
+  EXPECT_TRUE(same_bits(after, std::span(before).subspan(990 * static_cast<size_t>(sequence.out_cols()))));
+}
+
+TEST_P(Attention, SinksAloneCanTakeTheWholeWeight) {
+  Random random(10);
+  const auto backend = make_backend(GetParam(), 1);
+  Sequence sequence(*backend, {.kv_heads = 1, .group = 1, .key_dim = 8, .value_dim = 8}, 1, random);
+  const AttentionSlice slice{0, 1, 0, sequence.pages};
+  sequence.attend(0, 1);
+  std::vector<float> out(8);
+  for (const float sink : {200.0f, -200.0f}) {
+    AttentionParams params = sequence.params();
+    params.sinks = &sink;
+    backend->attention(params, sequence.view, {&slice, 1}, sequence.q.data(), out.data());
+    for (size_t d = 0; d < 8; ++d) EXPECT_EQ(out[d], sink > 0 ? sequence.v[d] * 0.0f : sequence.v[d]);
+  }
+}
+
+}  // namespace
+}  // namespace cairn::cpu

@@ -1,0 +1,45 @@
+/// Eight float lanes of AVX2 with FMA and F16C.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/avx2/transpose.h"
+#include "kernels/cpu/intrinsics.h"
+
+namespace cairn::cpu {
+namespace {
+
+struct Vector {
+  static constexpr int kLanes = 8;
+  typedef float F __attribute__((vector_size(32)));
+  typedef int32_t I __attribute__((vector_size(32)));
+
+  static F set(float value) { return _mm256_set1_ps(value); }
+  static I lane_numbers() { return I{0, 1, 2, 3, 4, 5, 6, 7}; }
+  static F load(const float* from) { return _mm256_loadu_ps(from); }
+  static void store(float* to, F value) { _mm256_storeu_ps(to, value); }
+  // The first n < kLanes elements; the other lanes are 0.
+  static F load_some(const float* from, int64_t n) { return _mm256_maskload_ps(from, first(n)); }
+  static void store_some(float* to, F value, int64_t n) { _mm256_maskstore_ps(to, first(n), value); }
+  static F load(const uint16_t* half) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(half)));
+  }
+  static void store(uint16_t* half, F value) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(half), _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+
+  static constexpr int kTile = 8;
+  template <class T>
+  static void transpose(const T* in, int64_t in_stride, float* out, int64_t out_stride) {
+    transpose_8x8(in, in_stride, out, out_stride);
+  }
+
+ private:
+  static __m256i first(int64_t n) {
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+};
+
+}  // namespace
+}  // namespace cairn::cpu

@@ -1,0 +1,43 @@
+/// Sixteen float lanes of AVX-512.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/avx2/transpose.h"
+#include "kernels/cpu/intrinsics.h"
+
+namespace cairn::cpu {
+namespace {
+
+struct Vector {
+  static constexpr int kLanes = 16;
+  typedef float F __attribute__((vector_size(64)));
+  typedef int32_t I __attribute__((vector_size(64)));
+
+  static F set(float value) { return _mm512_set1_ps(value); }
+  static I lane_numbers() { return I{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}; }
+  static F load(const float* from) { return _mm512_loadu_ps(from); }
+  static void store(float* to, F value) { _mm512_storeu_ps(to, value); }
+  // The first n < kLanes elements; the other lanes are 0.
+  static F load_some(const float* from, int64_t n) { return _mm512_maskz_loadu_ps(first(n), from); }
+  static void store_some(float* to, F value, int64_t n) { _mm512_mask_storeu_ps(to, first(n), value); }
+  static F load(const uint16_t* half) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(half)));
+  }
+  static void store(uint16_t* half, F value) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(half), _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+  }
+  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+
+  static constexpr int kTile = 8;
+  template <class T>
+  static void transpose(const T* in, int64_t in_stride, float* out, int64_t out_stride) {
+    transpose_8x8(in, in_stride, out, out_stride);
+  }
+
+ private:
+  static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }
+};
+
+}  // namespace
+}  // namespace cairn::cpu

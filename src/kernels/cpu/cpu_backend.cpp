@@ -1,0 +1,257 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "kernels/cpu/attention_op.h"
+#include "kernels/cpu/memory.h"
+#include "kernels/cpu/products.h"
+#include "kernels/cpu/team.h"
+#include "quant/codec.h"
+
+namespace cairn {
+namespace cpu {
+namespace {
+
+constexpr int kThreadsMax = 1024;
+
+// Nanoseconds per element of one thread, roughly, by what bounds the operation: for the size of chunks only.
+constexpr double kCopyNs = 0.3;
+constexpr double kExponentialNs = 1.0;
+constexpr double kSineNs = 30;
+constexpr double kDecodeNs = 1.0;
+// Below the rank of any expert that can still be chosen.
+constexpr float kChosen = -2;
+// Elements that two threads write are apart by a cache line at least.
+constexpr int64_t kLineFloats = 16;
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(const Isa& isa, int threads)
+      : isa_(isa), rows_(*isa.rows), team_(threads), products_(isa_, team_), attention_(isa_, team_) {}
+
+  std::string description() const override {
+    return fmt::format("cpu {}, {} thread{}", isa_.name, team_.threads(), team_.threads() == 1 ? "" : "s");
+  }
+
+  Result<Buffer> allocate(int64_t bytes) override { return cpu::allocate(bytes); }
+  bool supports(TensorType type) const override { return has_matmul(type); }
+
+  Result<Weight> load(const HostMatrix& matrix) override {
+    if (!supports(matrix.type))
+      return fail(Code::kUnsupported, "no matrix product for tensors of type {}", tensor_type_name(matrix.type));
+    return Weight{matrix.type, matrix.rows, matrix.cols, matrix.experts, matrix.data};
+  }
+
+  Result<void> reserve(int32_t rows, int32_t /*context_tokens*/, int64_t cols_max, int32_t heads_max) override {
+    CAIRN_TRY_VOID(products_.reserve(rows, cols_max));
+    return attention_.reserve(rows, cols_max, heads_max);
+  }
+
+  void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
+    const auto bytes = static_cast<size_t>(row_bytes(table.type, table.cols));
+    const auto* data = static_cast<const std::byte*>(table.data);
+    for_rows(ids.size(), table.cols, kDecodeNs, [&](int64_t r) {
+      CAIRN_DCHECK(index(ids[r]) >= 0 && index(ids[r]) < table.rows);
+      float* to = out + r * table.cols;
+      decode_row(table.type, {data + static_cast<size_t>(index(ids[r])) * bytes, bytes},
+                 {to, static_cast<size_t>(table.cols)});
+      if (scale != 1) rows_.scale(to, table.cols, scale);
+    });
+  }
+
+  void matmul(std::span<const Projection> projections, const float* x, int32_t rows) override {
+    products_.matmul(projections, x, rows);
+  }
+
+  void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+                      int32_t used, bool input_per_choice) override {
+    products_.matmul_experts(projections, x, rows, ids, used, input_per_choice);
+  }
+
+  void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) override;
+
+  void combine_experts(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
+                       float* out) override {
+    for_rows(rows, cols * used, kCopyNs, [&](int64_t r) {
+      rows_.weighted_sum(y + r * used * cols, weights + r * used, used, cols, out + r * cols);
+    });
+  }
+
+  void rms_norm(const float* x, const float* weight, float epsilon, int64_t rows, int64_t cols, float* out) override {
+    for_rows(rows, cols, 2 * kCopyNs,
+             [&](int64_t r) { rows_.rms_norm(x + r * cols, weight, epsilon, cols, out + r * cols); });
+  }
+
+  void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) override {
+    const auto kernel = rows_.gate[static_cast<size_t>(activation)];
+    for_elements(n, kExponentialNs,
+                 [&](int64_t begin, int64_t end) { kernel(gate + begin, up + begin, end - begin, out + begin); });
+  }
+
+  void add(float* x, const float* y, int64_t n, float scale) override {
+    for_elements(n, kCopyNs, [&](int64_t begin, int64_t end) { rows_.add(x + begin, y + begin, end - begin, scale); });
+  }
+
+  void scale_rows(float* x, std::span<const float> factors, int64_t cols) override {
+    for_rows(factors.size(), cols, kCopyNs, [&](int64_t r) { rows_.scale(x + r * cols, cols, factors[r]); });
+  }
+
+  void sigmoid_scale_rows(float* x, const float* gates, int64_t rows, int64_t cols) override {
+    for_rows(rows, cols, kCopyNs, [&](int64_t r) { rows_.sigmoid_scale(x + r * cols, cols, gates[r]); });
+  }
+
+  void scale_and_cap(float* x, int64_t n, float scale, float cap) override {
+    for_elements(n, cap > 0 ? kExponentialNs : kCopyNs,
+                 [&](int64_t begin, int64_t end) { rows_.scale_and_cap(x + begin, end - begin, scale, cap); });
+  }
+
+  void gather_rows(const float* x, std::span<const int32_t> rows, int64_t cols, float* out) override {
+    for_rows(rows.size(), cols, kCopyNs, [&](int64_t r) { std::copy_n(x + rows[r] * cols, cols, out + r * cols); });
+  }
+
+  void rope_table(std::span<const int32_t> positions, std::span<const double> frequencies, float magnitude,
+                  float* table) override;
+
+  void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+            int32_t head_dim) override {
+    const auto kernel = style == RopeStyle::kAdjacent ? rows_.rope_adjacent : rows_.rope_halves;
+    const int64_t cols = int64_t{heads} * head_dim;
+    for_rows(rows, cols, 2 * kCopyNs, [&](int64_t r) { kernel(table + r * dims, dims, x + r * cols, heads, head_dim); });
+  }
+
+  void store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) override;
+
+  void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
+                 const float* q, float* out) override {
+    attention_.attention(params, kv, slices, q, out);
+  }
+
+  void read(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+  void write(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+
+ private:
+  template <class Body>
+  void for_rows(int64_t rows, int64_t cols, double element_ns, Body body) {
+    team_.run_items(rows, static_cast<double>(cols) * element_ns, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t r = begin; r < end; ++r) body(r);
+    });
+  }
+  template <class Body>
+  void for_elements(int64_t n, double element_ns, Body body) {
+    team_.run_items(n, element_ns, kLineFloats, [&](int64_t begin, int64_t end, int) { body(begin, end); });
+  }
+  void store_token(const KvView& kv, const AttentionSlice& slice, int32_t row, const float* k, const float* v) const;
+  void store_head(KvType type, const float* from, int32_t n, std::byte* to) const;
+
+  const Isa isa_;
+  const RowKernels& rows_;
+  Team team_;
+  Products products_;
+  AttentionOp attention_;
+  Scratch probabilities_;  // one row per thread
+};
+
+void CpuBackend::route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) {
+  const int64_t experts = params.experts;
+  auto* scratch = probabilities_.get_array<float>(team_.threads() * experts);
+  const double row_ns = static_cast<double>(experts) * (kExponentialNs + params.used);
+  team_.run_items(rows, row_ns, 1, [&](int64_t begin, int64_t end, int member) {
+    float* left = scratch + member * experts;  // probabilities of those not chosen yet; kChosen for the others
+    for (int64_t r = begin; r < end; ++r) {
+      rows_.softmax(logits + r * experts, experts, left);
+      float sum = 0;
+      for (int32_t j = 0; j < params.used; ++j) {
+        // NaN counts as less than any probability but more than chosen ones, so that whatever the logits are, `used`
+        // different experts come out.
+        const auto rank = [&](int64_t e) { return std::isnan(left[e]) ? -1.0f : left[e]; };
+        int64_t best = 0;
+        for (int64_t e = 1; e < experts; ++e) best = rank(e) > rank(best) ? e : best;
+        ids[r * params.used + j] = static_cast<int32_t>(best);
+        weights[r * params.used + j] = left[best];
+        sum += left[best];
+        left[best] = kChosen;
+      }
+      const float factor = params.renormalise ? params.scale / sum : params.scale;
+      for (int32_t j = 0; j < params.used; ++j) weights[r * params.used + j] *= factor;
+    }
+  });
+}
+
+void CpuBackend::rope_table(std::span<const int32_t> positions, std::span<const double> frequencies, float magnitude,
+                            float* table) {
+  const auto pairs = static_cast<int64_t>(frequencies.size());
+  for_rows(positions.size(), pairs, kSineNs, [&](int64_t r) {
+    float* to = table + r * 2 * pairs;
+    for (int64_t i = 0; i < pairs; ++i) {
+      const double angle = positions[r] * frequencies[i];
+      to[2 * i] = static_cast<float>(magnitude * std::cos(angle));
+      to[2 * i + 1] = static_cast<float>(magnitude * std::sin(angle));
+    }
+  });
+}
+
+void CpuBackend::store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) {
+  const int64_t cols = int64_t{kv.kv_heads} * (kv.key_dim + kv.value_dim);
+  for (const AttentionSlice& slice : slices) {
+    for_rows(slice.rows, cols, kCopyNs,
+             [&](int64_t row) { store_token(kv, slice, static_cast<int32_t>(row), k, v); });
+  }
+}
+
+void CpuBackend::store_token(const KvView& kv, const AttentionSlice& slice, int32_t row, const float* k,
+                             const float* v) const {
+  const int32_t position = slice.position_begin + row;
+  const int64_t from = slice.row_begin + row;
+  const int64_t element = kv_element_bytes(kv.type);
+  std::byte* keys = kv.base + index(slice.pages[position / kPageTokens]) * kv.page_stride + kv.layer_offset;
+  std::byte* values = keys + int64_t{kv.kv_heads} * kPageTokens * kv.key_dim * element;
+  for (int64_t head = 0; head < kv.kv_heads; ++head) {
+    const int64_t token = head * kPageTokens + position % kPageTokens;
+    store_head(kv.type, k + (from * kv.kv_heads + head) * kv.key_dim, kv.key_dim, keys + token * kv.key_dim * element);
+    store_head(kv.type, v + (from * kv.kv_heads + head) * kv.value_dim, kv.value_dim,
+               values + token * kv.value_dim * element);
+  }
+}
+
+void CpuBackend::store_head(KvType type, const float* from, int32_t n, std::byte* to) const {
+  if (type == KvType::kF16) {
+    rows_.to_half(from, n, reinterpret_cast<uint16_t*>(to));
+  } else {
+    std::copy_n(from, n, reinterpret_cast<float*>(to));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(const Isa& isa, int threads) {
+  return std::make_unique<CpuBackend>(isa, threads);
+}
+
+}  // namespace cpu
+
+Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options) {
+  if (options.threads < 0 || options.threads > cpu::kThreadsMax)
+    return fail(Code::kInvalidArgument, "{} threads: it must be 1 to {}, or 0 for one per core", options.threads,
+                cpu::kThreadsMax);
+  std::string name = options.isa;
+  if (name.empty()) {
+    // Read once at start, before other threads could change the environment.
+    const char* wanted = std::getenv("CAIRN_ISA");
+    if (wanted != nullptr) name = wanted;
+  }
+  CAIRN_TRY(const cpu::Isa isa, cpu::choose_isa(name));
+  const int threads = options.threads > 0 ? options.threads : usable_cores();
+  auto backend = cpu::make_backend(isa, std::min(threads, cpu::kThreadsMax));
+  log_info("kernels: {}", backend->description());
+  return backend;
+}
+
+}  // namespace cairn

@@ -1,0 +1,339 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/tensor_type.h"
+#include "kernels/cpu/test_support.h"
+#include "quant/codec.h"
+
+namespace cairn::cpu {
+namespace {
+
+// A weight and what it decodes to.
+struct TestWeight {
+  TestWeight(TensorType type, int64_t rows, int64_t cols, int64_t experts, Random& random)
+      : decoded(static_cast<size_t>(rows * cols * experts)),
+        bytes(static_cast<size_t>(row_bytes(type, cols) * rows * experts)) {
+    const std::vector<float> values = random.normals(rows * cols * experts);
+    const auto bytes_per_row = static_cast<size_t>(row_bytes(type, cols));
+    for (size_t r = 0; r < static_cast<size_t>(rows * experts); ++r) {
+      const std::span<std::byte> row(bytes.data() + r * bytes_per_row, bytes_per_row);
+      encode_row(type, std::span(values).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols)), row);
+      decode_row(type, row, std::span(decoded).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols)));
+    }
+    weight = {type, rows, cols, experts, bytes.data()};
+  }
+  Weight expert(int64_t e) const {
+    Weight one = weight;
+    one.experts = 1;
+    one.data = bytes.data() + e * weight.rows * row_bytes(weight.type, weight.cols);
+    return one;
+  }
+
+  std::vector<float> decoded;
+  std::vector<std::byte> bytes;
+  Weight weight;
+};
+
+constexpr TensorType kTypes[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ8_0,
+                                 TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K};
+
+class CpuBackend : public ::testing::TestWithParam<Isa> {
+ protected:
+  std::unique_ptr<Backend> backend(int threads) const { return make_backend(GetParam(), threads); }
+};
+INSTANTIATE_TEST_SUITE_P(Isas, CpuBackend, ::testing::ValuesIn(isas_under_test()), isa_test_name);
+
+TEST_P(CpuBackend, ProductsOfMixedTypesAgreeWithDoublePrecision) {
+  Random random(1);
+  SCOPED_TRACE(random.trace());
+  const auto cpu = backend(2);
+  constexpr int64_t kCols = 512;
+  constexpr int32_t kTokens = 67;
+  const std::vector<float> x = random.normals(kTokens * kCols);
+  const std::vector<float> bias = random.normals(100);
+  std::vector<TestWeight> weights;
+  std::vector<std::vector<float>> outs;
+  int64_t rows = 37;
+  for (const TensorType type : kTypes) {
+    weights.emplace_back(type, rows, kCols, 1, random);
+    outs.emplace_back(static_cast<size_t>(kTokens * rows));
+    rows += 9;
+  }
+  std::vector<Projection> projections;
+  for (size_t i = 0; i < weights.size(); ++i)
+    projections.push_back({&weights[i].weight, i % 2 == 0 ? bias.data() : nullptr, outs[i].data()});
+  cpu->matmul(projections, x.data(), kTokens);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    SCOPED_TRACE(tensor_type_name(kTypes[i]));
+    const int64_t n = weights[i].weight.rows;
+    double error = 0, power = 0;
+    for (int64_t t = 0; t < kTokens; ++t) {
+      for (int64_t r = 0; r < n; ++r) {
+        double truth = i % 2 == 0 ? bias[r] : 0;
+        for (int64_t c = 0; c < kCols; ++c) truth += double{weights[i].decoded[r * kCols + c]} * x[t * kCols + c];
+        const double difference = outs[i][t * n + r] - truth;
+        error += difference * difference;
+        power += truth * truth;
+      }
+    }
+    // Activations of 8 bits: an error of a 127th of the block's largest, evenly spread, in each of them.
+    EXPECT_LT(error / power, uses_int8(kTypes[i]) ? 1e-4 : 1e-12);
+  }
+}
+
+TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
+  Random random(2);
+  SCOPED_TRACE(random.trace());
+  constexpr int64_t kRows = 200, kCols = 768;
+  constexpr int32_t kTokens = 70;
+  const std::vector<float> x = random.normals(kTokens * kCols);
+  for (const TensorType type : kTypes) {
+    SCOPED_TRACE(tensor_type_name(type));
+    const TestWeight weight(type, kRows, kCols, 1, random);
+    const TestWeight other(TensorType::kF16, 30, kCols, 1, random);
+    std::vector<float> rows_alone(kTokens * kRows);
+    const auto single = backend(1);
+    for (int32_t t = 0; t < kTokens; ++t) {
+      const Projection projection{&weight.weight, nullptr, rows_alone.data() + t * kRows};
+      single->matmul({&projection, 1}, x.data() + t * kCols, 1);
+    }
+    for (const int threads : {1, 2, 3}) {
+      const auto cpu = backend(threads);
+      std::vector<float> out(kTokens * kRows), unused(kTokens * 30);
+      const Projection projections[] = {{&other.weight, nullptr, unused.data()}, {&weight.weight, nullptr, out.data()}};
+      cpu->matmul(projections, x.data(), kTokens);
+      EXPECT_TRUE(same_bits(out, rows_alone)) << threads << " threads";
+      // Other counts fall into other tiles.
+      for (const int32_t tokens : {2, 3, 5, 8, 65}) {
+        std::fill(out.begin(), out.end(), 0.0f);
+        cpu->matmul({projections + 1, 1}, x.data(), tokens);
+        EXPECT_TRUE(same_bits(std::span(out).first(tokens * kRows), std::span(rows_alone).first(tokens * kRows)))
+            << tokens << " tokens";
+      }
+    }
+  }
+}
+
+TEST_P(CpuBackend, ExpertsAreTheProductsOfTheirChoices) {
+  Random random(3);
+  SCOPED_TRACE(random.trace());
+  constexpr int64_t kExperts = 7, kRows = 48, kCols = 256;
+  constexpr int32_t kTokens = 90, kUsed = 3;
+  for (const TensorType type : {TensorType::kF32, TensorType::kQ4_K}) {
+    const TestWeight gate(type, kRows, kCols, kExperts, random), up(TensorType::kQ8_0, kRows, kCols, kExperts, random);
+    const std::vector<float> bias = random.normals(kExperts * kRows);
+    std::vector<int32_t> ids;
+    for (int32_t t = 0; t < kTokens; ++t) {
+      // One expert (5) that everybody chooses, others by chance, one (6) that nobody does.
+      const int32_t a = random.integer(0, 4);
+      ids.insert(ids.end(), {a, 5, (a + random.integer(1, 4)) % 5});
+    }
+    for (const bool per_choice : {false, true}) {
+      const std::vector<float> x = random.normals(kTokens * kCols * (per_choice ? kUsed : 1));
+      for (const int threads : {1, 2}) {
+        const auto cpu = backend(threads);
+        std::vector<float> gate_out(kTokens * kUsed * kRows), up_out = gate_out, alone(kRows);
+        const Projection both[] = {{&gate.weight, bias.data(), gate_out.data()}, {&up.weight, nullptr, up_out.data()}};
+        cpu->matmul_experts(both, x.data(), kTokens, ids.data(), kUsed, per_choice);
+        for (int32_t pair = 0; pair < kTokens * kUsed; ++pair) {
+          const float* input = x.data() + (per_choice ? pair : pair / kUsed) * kCols;
+          const Weight chosen_gate = gate.expert(ids[pair]), chosen_up = up.expert(ids[pair]);
+          Projection one{&chosen_gate, bias.data() + ids[pair] * kRows, alone.data()};
+          cpu->matmul({&one, 1}, input, 1);
+          ASSERT_TRUE(same_bits(alone, std::span(gate_out).subspan(pair * kRows, kRows))) << pair;
+          one = {&chosen_up, nullptr, alone.data()};
+          cpu->matmul({&one, 1}, input, 1);
+          ASSERT_TRUE(same_bits(alone, std::span(up_out).subspan(pair * kRows, kRows))) << pair;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CpuBackend, RouteChoosesTheLargestInOrder) {
+  Random random(4);
+  SCOPED_TRACE(random.trace());
+  constexpr int32_t kRows = 300, kExperts = 61, kUsed = 6;
+  std::vector<float> logits = random.normals(kRows * kExperts, 3);
+  for (size_t i = 0; i < logits.size(); i += 5) logits[i] = 1.5f;  // many ties
+  for (const bool renormalise : {false, true}) {
+    std::vector<int32_t> ids(kRows * kUsed);
+    std::vector<float> weights(kRows * kUsed);
+    backend(2)->route({kExperts, kUsed, renormalise, 2.5f}, logits.data(), kRows, ids.data(), weights.data());
+    for (int32_t r = 0; r < kRows; ++r) {
+      const float* row = logits.data() + r * kExperts;
+      std::vector<int32_t> order(kExperts);
+      for (int32_t e = 0; e < kExperts; ++e) order[e] = e;
+      std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return row[a] > row[b]; });
+      double all = 0, chosen = 0;
+      for (int32_t j = 0; j < kExperts; ++j) (j < kUsed ? chosen : all) += std::exp(double{row[order[j]]});
+      for (int32_t j = 0; j < kUsed; ++j) {
+        ASSERT_EQ(ids[r * kUsed + j], order[j]) << "row " << r << " choice " << j;
+        const double truth = 2.5 * std::exp(double{row[order[j]]}) / (renormalise ? chosen : all + chosen);
+        ASSERT_NEAR(weights[r * kUsed + j], truth, 2e-6 * truth);
+      }
+    }
+  }
+}
+
+TEST_P(CpuBackend, RouteNamesDifferentExpertsEvenWithoutNumbers) {
+  const std::vector<float> logits(8, std::numeric_limits<float>::quiet_NaN());
+  std::vector<int32_t> ids(8);
+  std::vector<float> weights(8);
+  backend(1)->route({8, 8, false, 1}, logits.data(), 1, ids.data(), weights.data());
+  EXPECT_EQ(ids, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
+}
+
+TEST_P(CpuBackend, CombineExpertsSumsInOrder) {
+  Random random(5);
+  const std::vector<float> y = random.normals(3 * 2 * 33), weights = random.normals(3 * 2);
+  std::vector<float> out(3 * 33);
+  backend(2)->combine_experts(y.data(), weights.data(), 3, 2, 33, out.data());
+  for (int r = 0; r < 3; ++r) {
+    for (int c = 0; c < 33; ++c)
+      EXPECT_NEAR(out[r * 33 + c],
+                  double{weights[r * 2]} * y[r * 66 + c] + double{weights[r * 2 + 1]} * y[r * 66 + 33 + c], 1e-6);
+  }
+}
+
+TEST_P(CpuBackend, EmbedDecodesTheRowsNamed) {
+  Random random(6);
+  const auto cpu = backend(2);
+  for (const TensorType type : kTypes) {
+    const TestWeight table(type, 20, 512, 1, random);
+    const std::vector<TokenId> ids = {TokenId{19}, TokenId{0}, TokenId{7}, TokenId{7}};
+    std::vector<float> out(ids.size() * 512);
+    for (const float scale : {1.0f, 0.75f}) {
+      cpu->embed(table.weight, ids, scale, out.data());
+      for (size_t i = 0; i < ids.size(); ++i) {
+        for (size_t c = 0; c < 512; ++c)
+          ASSERT_EQ(out[i * 512 + c], table.decoded[static_cast<size_t>(index(ids[i])) * 512 + c] * scale);
+      }
+    }
+  }
+}
+
+// Large enough that several threads take part.
+TEST_P(CpuBackend, RowOperationsDoNotDependOnThreads) {
+  constexpr int64_t kRows = 300, kCols = 515, kCount = kRows * kCols;
+  std::vector<std::vector<float>> results;
+  for (const int threads : {1, 2, 3}) {
+    const auto cpu = backend(threads);
+    Random random(7);
+    std::vector<float> x = random.normals(kCount);
+    const std::vector<float> y = random.normals(kCount), weight = random.normals(kCols), gates = random.normals(kRows);
+    std::vector<float> all;
+    const auto keep = [&] { all.insert(all.end(), x.begin(), x.end()); };
+    cpu->rms_norm(x.data(), weight.data(), 1e-6f, kRows, kCols, x.data()), keep();
+    cpu->gate(Activation::kGeluErf, x.data(), y.data(), kCount, x.data()), keep();
+    cpu->add(x.data(), y.data(), kCount, 0.5f), keep();
+    cpu->scale_rows(x.data(), gates, kCols), keep();
+    cpu->sigmoid_scale_rows(x.data(), gates.data(), kRows, kCols), keep();
+    cpu->scale_and_cap(x.data(), kCount, 1.5f, 3), keep();
+    results.push_back(all);
+  }
+  EXPECT_TRUE(same_bits(results[0], results[1]));
+  EXPECT_TRUE(same_bits(results[0], results[2]));
+}
+
+TEST_P(CpuBackend, RowsAreScaledAndGatheredByTheirNumber) {
+  Random random(8);
+  const auto cpu = backend(2);
+  const std::vector<float> x = random.normals(5 * 19);
+  std::vector<float> scaled = x, gated = x, gathered(3 * 19);
+  const std::vector<float> factors = {1, -2, 0.5f, 4, 0};
+  cpu->scale_rows(scaled.data(), factors, 19);
+  cpu->sigmoid_scale_rows(gated.data(), factors.data(), 5, 19);
+  const std::vector<int32_t> rows = {4, 0, 4};
+  cpu->gather_rows(x.data(), rows, 19, gathered.data());
+  for (int r = 0; r < 5; ++r) {
+    for (int c = 0; c < 19; ++c) {
+      EXPECT_EQ(scaled[r * 19 + c], x[r * 19 + c] * factors[r]);
+      EXPECT_NEAR(gated[r * 19 + c], x[r * 19 + c] / (1 + std::exp(-factors[r])), 5e-7);
+      if (r < 3) {
+        EXPECT_EQ(gathered[r * 19 + c], x[rows[r] * 19 + c]);
+      }
+    }
+  }
+}
+
+TEST_P(CpuBackend, RopeTableHoldsItsAnglesInDouble) {
+  const std::vector<int32_t> positions = {0, 1, 131071, 17};
+  std::vector<double> frequencies;
+  for (int i = 0; i < 32; ++i) frequencies.push_back(std::pow(10000.0, -i / 32.0));
+  std::vector<float> table(positions.size() * 64);
+  const auto cpu = backend(2);
+  cpu->rope_table(positions, frequencies, 1.25f, table.data());
+  for (size_t p = 0; p < positions.size(); ++p) {
+    for (size_t i = 0; i < 32; ++i) {
+      EXPECT_FLOAT_EQ(table[p * 64 + 2 * i], static_cast<float>(1.25 * std::cos(positions[p] * frequencies[i])));
+      EXPECT_FLOAT_EQ(table[p * 64 + 2 * i + 1], static_cast<float>(1.25 * std::sin(positions[p] * frequencies[i])));
+    }
+  }
+  // Two heads of 70 of which 64 turn, in each of four rows.
+  Random random(9);
+  const std::vector<float> x = random.normals(4 * 2 * 70);
+  std::vector<float> turned = x;
+  cpu->rope(RopeStyle::kHalves, table.data(), 64, turned.data(), 4, 2, 70);
+  for (size_t head = 0; head < 8; ++head) {
+    const float c = table[head / 2 * 64 + 10], s = table[head / 2 * 64 + 11];
+    EXPECT_NEAR(turned[head * 70 + 5], x[head * 70 + 5] * c - x[head * 70 + 37] * s, 1e-5);
+    EXPECT_EQ(turned[head * 70 + 64], x[head * 70 + 64]);
+  }
+}
+
+TEST_P(CpuBackend, MemoryIsZeroedAndAligned) {
+  const auto cpu = backend(1);
+  for (const int64_t bytes : {0, 1, 100, 4 << 20}) {
+    const Buffer buffer = cpu->allocate(bytes).value();
+    ASSERT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 64, 0u);
+    const auto* data = static_cast<const char*>(buffer.data());
+    EXPECT_EQ(std::count(data, data + bytes, 0), bytes);
+  }
+  const auto failed = cpu->allocate(int64_t{1} << 60);
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(failed.error().code, Code::kOutOfMemory);
+  const Buffer buffer = cpu->allocate(12).value();
+  const int32_t values[3] = {1, 2, 3};
+  int32_t back[3] = {};
+  cpu->write(values, 12, buffer.data());
+  cpu->read(buffer.data(), 12, back);
+  EXPECT_TRUE(std::ranges::equal(values, back));
+}
+
+TEST(MakeCpuBackend, RefusesWhatCannotBeAndSaysWhatCan) {
+  const auto unknown = make_cpu_backend({.threads = 1, .isa = "avx9"});
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().code, Code::kInvalidArgument);
+  EXPECT_NE(unknown.error().message.find("generic"), std::string::npos) << unknown.error().message;
+  EXPECT_FALSE(make_cpu_backend({.threads = -1, .isa = ""}).has_value());
+  EXPECT_FALSE(make_cpu_backend({.threads = 1 << 20, .isa = ""}).has_value());
+  ASSERT_EQ(::setenv("CAIRN_ISA", "mmx", 1), 0);
+  EXPECT_FALSE(make_cpu_backend({}).has_value());
+  EXPECT_TRUE(make_cpu_backend({.threads = 1, .isa = "generic"}).has_value()) << "the option goes first";
+  ASSERT_EQ(::setenv("CAIRN_ISA", "generic", 1), 0);
+  EXPECT_EQ(make_cpu_backend({.threads = 2, .isa = ""}).value()->description(), "cpu generic, 2 threads");
+  ASSERT_EQ(::unsetenv("CAIRN_ISA"), 0);
+}
+
+TEST(MakeCpuBackend, LoadTakesWhatItCanMultiply) {
+  const auto cpu = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const std::byte bytes[64] = {};
+  EXPECT_TRUE(cpu->supports(TensorType::kQ4_K));
+  EXPECT_FALSE(cpu->supports(TensorType::kI32));
+  const auto refused = cpu->load({TensorType::kI32, 1, 16, 1, bytes});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kUnsupported);
+  EXPECT_EQ(cpu->load({TensorType::kF32, 1, 16, 1, bytes}).value().data, bytes) << "weights stay where they are";
+}
+
+}  // namespace
+}  // namespace cairn::cpu

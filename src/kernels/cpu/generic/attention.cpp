@@ -1,0 +1,8 @@
+#include "kernels/cpu/attention_body.h"
+#include "kernels/cpu/generic/vector.h"
+
+namespace cairn::cpu {
+
+constinit const AttentionKernels kGenericAttention = make_attention_kernels<Vector>();
+
+}  // namespace cairn::cpu

@@ -1,0 +1,52 @@
+/// Four float lanes in the compiler's own vectors: works on any processor.
+#pragma once
+
+#include <cstdint>
+
+#include "quant/blocks.h"
+
+namespace cairn::cpu {
+namespace {
+
+struct Vector {
+  static constexpr int kLanes = 4;
+  typedef float F __attribute__((vector_size(16)));
+  typedef int32_t I __attribute__((vector_size(16)));
+
+  static F set(float value) { return F{value, value, value, value}; }
+  static I lane_numbers() { return I{0, 1, 2, 3}; }
+  static F load(const float* from) {
+    F value;
+    __builtin_memcpy(&value, from, sizeof value);
+    return value;
+  }
+  static void store(float* to, F value) { __builtin_memcpy(to, &value, sizeof value); }
+  // The first n < kLanes elements; the other lanes are 0.
+  static F load_some(const float* from, int64_t n) {
+    F value = {};
+    for (int64_t i = 0; i < n; ++i) value[i] = from[i];
+    return value;
+  }
+  static void store_some(float* to, F value, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) to[i] = value[i];
+  }
+  static F load(const uint16_t* half) {
+    return F{half_to_float(half[0]), half_to_float(half[1]), half_to_float(half[2]), half_to_float(half[3])};
+  }
+  static void store(uint16_t* half, F value) {
+    for (int i = 0; i < kLanes; ++i) half[i] = float_to_half(value[i]);
+  }
+  static F fma(F a, F b, F c) { return a * b + c; }
+
+  // in [kTile rows, kTile columns] -> out [columns, rows]; strides in elements.
+  static constexpr int kTile = 4;
+  template <class T>
+  static void transpose(const T* in, int64_t in_stride, float* out, int64_t out_stride) {
+    F rows[kTile];
+    for (int r = 0; r < kTile; ++r) rows[r] = load(in + r * in_stride);
+    for (int c = 0; c < kTile; ++c) store(out + c * out_stride, F{rows[0][c], rows[1][c], rows[2][c], rows[3][c]});
+  }
+};
+
+}  // namespace
+}  // namespace cairn::cpu

@@ -1,0 +1,47 @@
+/// How a row of int8 activations lies in memory. Per block of 32 columns: 32 values, their scale, and sums of the values
+/// that take the offsets of unsigned weights out of a product again: sum((q - 8) y) = sum(q y) - 8 sum(y).
+///
+/// Kernels keep partial sums in int16 lanes, two to four columns: the even lane has columns 4k and 4k+1, the odd one 4k+2
+/// and 4k+3. So the offsets come per lane, ready to be what a lane's sum starts from.
+///
+/// ISA files include this header under their own flags, hence `static inline` (see quant/blocks.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cairn::cpu {
+
+/// The arrays of one row, each with one entry per block.
+struct Int8Row {
+  int8_t* values;         ///< [cols], in [-127, 127]
+  float* scales;          ///< column c is values[c] * scales[c / 32]
+  float* scaled_sums;     ///< scales[b] * sums[b]
+  int32_t* sums;          ///< of the block's values
+  int16_t* offsets8;      ///< [blocks][2]: -8 times the sum of the even lane's columns, of the odd lane's
+  int16_t* offsets32;     ///< [blocks][2][2]: -32 times the same, per half of 16 columns
+};
+
+static inline Int8Row int8_row(std::byte* row, int64_t cols) {
+  const int64_t blocks = cols / 32;
+  std::byte* arrays = row + cols;
+  return {reinterpret_cast<int8_t*>(row),
+          reinterpret_cast<float*>(arrays),
+          reinterpret_cast<float*>(arrays + 4 * blocks),
+          reinterpret_cast<int32_t*>(arrays + 8 * blocks),
+          reinterpret_cast<int16_t*>(arrays + 12 * blocks),
+          reinterpret_cast<int16_t*>(arrays + 16 * blocks)};
+}
+
+/// For reading: kernels get rows as pointers to const bytes.
+static inline Int8Row int8_row(const std::byte* row, int64_t cols) {
+  return int8_row(const_cast<std::byte*>(row), cols);
+}
+
+/// Bytes of values and arrays, unrounded.
+static inline constexpr int64_t int8_row_bytes_used(int64_t cols) { return cols + 24 * (cols / 32); }
+
+/// A block whose absolute maximum is below this is all zeros: 127 / maximum would overflow.
+static constexpr float kInt8MaximumMin = 1e-30f;
+
+}  // namespace cairn::cpu

@@ -1,0 +1,54 @@
+/// The compiler's x86 intrinsics; or, with CAIRN_EMULATE_AVX512, AVX-512 ones that SIMDe spells out for the machine at
+/// hand, so that cpu/avx512/ is tested where no processor has it (see emulated/CMakeLists.txt).
+#pragma once
+
+#if defined(__x86_64__)
+#ifdef CAIRN_EMULATE_AVX512
+
+#define SIMDE_ENABLE_NATIVE_ALIASES
+#include <simde/x86/avx512.h>
+#include <simde/x86/f16c.h>
+
+// What SIMDe lacks. The names are macros because the compiler's own functions of these names are there too.
+namespace cairn::cpu {
+namespace {
+struct MissingAvx512 {
+  static simde__m512 maskz_loadu_ps(simde__mmask16 mask, const void* from) {
+    float lanes[16] = {};
+    for (int i = 0; i < 16; ++i) {
+      if ((mask >> i & 1) != 0) __builtin_memcpy(lanes + i, static_cast<const char*>(from) + i * sizeof(float), 4);
+    }
+    return simde_mm512_loadu_ps(lanes);
+  }
+  static void mask_storeu_ps(void* to, simde__mmask16 mask, simde__m512 value) {
+    float lanes[16];
+    simde_mm512_storeu_ps(lanes, value);
+    for (int i = 0; i < 16; ++i) {
+      if ((mask >> i & 1) != 0) __builtin_memcpy(static_cast<char*>(to) + i * sizeof(float), lanes + i, 4);
+    }
+  }
+  static simde__m512 cvtph_ps(simde__m256i half) {
+    float lanes[16];
+    simde_mm256_storeu_ps(lanes, _mm256_cvtph_ps(simde_mm256_extracti128_si256(half, 0)));
+    simde_mm256_storeu_ps(lanes + 8, _mm256_cvtph_ps(simde_mm256_extracti128_si256(half, 1)));
+    return simde_mm512_loadu_ps(lanes);
+  }
+  static simde__m256i cvtps_ph(simde__m512 value, int /*to nearest*/) {
+    float lanes[16];
+    simde_mm512_storeu_ps(lanes, value);
+    const simde__m128i low = _mm256_cvtps_ph(simde_mm256_loadu_ps(lanes), _MM_FROUND_TO_NEAREST_INT);
+    const simde__m128i high = _mm256_cvtps_ph(simde_mm256_loadu_ps(lanes + 8), _MM_FROUND_TO_NEAREST_INT);
+    return simde_mm256_set_m128i(high, low);
+  }
+};
+}  // namespace
+}  // namespace cairn::cpu
+#define _mm512_maskz_loadu_ps ::cairn::cpu::MissingAvx512::maskz_loadu_ps
+#define _mm512_mask_storeu_ps ::cairn::cpu::MissingAvx512::mask_storeu_ps
+#define _mm512_cvtph_ps ::cairn::cpu::MissingAvx512::cvtph_ps
+#define _mm512_cvtps_ph ::cairn::cpu::MissingAvx512::cvtps_ph
+
+#else
+#include <immintrin.h>
+#endif
+#endif

@@ -1,0 +1,52 @@
+#include "kernels/cpu/isa.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "base/machine.h"
+
+namespace cairn::cpu {
+namespace {
+
+constexpr Isa kGeneric{"generic", &kGenericMatmul, &kGenericRows, &kGenericAttention};
+#if defined(__x86_64__)
+constexpr std::array kIsas{
+    Isa{"avx512", &kAvx512Matmul, &kAvx512Rows, &kAvx512Attention},
+    Isa{"avx2", &kAvx2Matmul, &kAvx2Rows, &kAvx2Attention},
+    kGeneric,
+};
+#else
+constexpr std::array kIsas{kGeneric};
+#endif
+
+bool usable(std::string_view name) {
+  if (name == "avx512") return cpu_features().avx512_vnni;
+  if (name == "avx2") return cpu_features().avx2_fma_f16c;
+  return true;
+}
+
+}  // namespace
+
+std::span<const Isa> usable_isas() {
+  // A better one implies the ones after it, so what is usable is the table's end.
+  static const std::span<const Isa> found = [] {
+    const auto* first = std::ranges::find_if(kIsas, usable, &Isa::name);
+    return std::span<const Isa>(first, kIsas.end());
+  }();
+  return found;
+}
+
+Result<Isa> choose_isa(std::string_view name) {
+  const auto isas = usable_isas();
+  if (name.empty()) return isas.front();
+  const auto found = std::ranges::find(isas, name, &Isa::name);
+  if (found != isas.end()) return *found;
+  std::string have;
+  for (const Isa& isa : isas) have += fmt::format("{}{}", have.empty() ? "" : ", ", isa.name);
+  const bool known = std::ranges::find(kIsas, name, &Isa::name) != kIsas.end();
+  return fail(Code::kInvalidArgument, "{} \"{}\"; this machine can use: {}",
+              known ? "this processor lacks the instruction set" : "no such instruction set:", name, have);
+}
+
+}  // namespace cairn::cpu

@@ -1,0 +1,26 @@
+#include "kernels/cpu/matmul.h"
+
+#include <span>
+
+#include "kernels/cpu/int8_row.h"
+#include "quant/codec.h"
+
+namespace cairn::cpu {
+
+bool uses_int8(TensorType type) {
+  return type == TensorType::kQ8_0 || type == TensorType::kQ4_0 || type == TensorType::kQ4_K ||
+         type == TensorType::kQ6_K;
+}
+
+bool has_matmul(TensorType type) { return can_decode(type); }
+
+size_t int8_row_bytes(int64_t cols) { return static_cast<size_t>((int8_row_bytes_used(cols) + 63) / 64 * 64); }
+
+int64_t weight_row_bytes(TensorType type, int64_t cols) { return row_bytes(type, cols); }
+
+void decode_weights(TensorType type, const std::byte* blocks, int64_t cols, float* out) {
+  decode_row(type, std::span(blocks, static_cast<size_t>(row_bytes(type, cols))),
+             std::span(out, static_cast<size_t>(cols)));
+}
+
+}  // namespace cairn::cpu

@@ -1,0 +1,52 @@
+/// Matrix products over rows of weights as the file has them: the part of the CPU dispatch table that is worth the most.
+///
+/// Two kinds of products. Float: F32, F16, BF16 and every type without a kernel of its own, weights decoded to float32
+/// and multiplied by the float32 activations. Int8: Q8_0, Q4_0, Q4_K, Q6_K, against activations quantised per 32 columns
+/// (absmax / 127, round to nearest). In both, one (weight row, token) pair's arithmetic has a fixed order that depends on
+/// the column count alone, so neither the tile it falls in nor its neighbours change a bit of the result.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/tensor_type.h"
+
+namespace cairn::cpu {
+
+/// Columns that share one activation scale.
+inline constexpr int32_t kActivationBlock = 32;
+
+/// Whether the type's products take int8 activations.
+bool uses_int8(TensorType type);
+/// Whether there is any product for the type.
+bool has_matmul(TensorType type);
+
+/// Bytes of one int8 row of `cols` (a multiple of kActivationBlock) columns, a multiple of 64. The layout is in
+/// int8_row.h and the same for all instruction sets, as are the bytes that quantize_row writes.
+size_t int8_row_bytes(int64_t cols);
+
+struct MatmulKernels {
+  const char* isa;
+  /// x [cols] -> an int8 row at `out`, 64-byte aligned. A block with an infinite or NaN element becomes NaN as a whole,
+  /// so that products show it.
+  void (*quantize_row)(const float* x, int64_t cols, std::byte* out);
+  /// outputs[t][r] = row r of the weights times inputs[t], for r in [row_begin, row_end) and t in [0, tokens).
+  /// `weights` points to row 0. inputs[t] is an int8 row if uses_int8(type), else float [cols]. Reads no byte outside
+  /// these rows of `weights`. Any thread; allocates nothing.
+  void (*matmul_rows)(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
+                      const std::byte* const* inputs, int32_t tokens, float* const* outputs);
+};
+
+extern const MatmulKernels kGenericMatmul;
+#if defined(__x86_64__)
+extern const MatmulKernels kAvx2Matmul;
+extern const MatmulKernels kAvx512Matmul;
+#endif
+
+// -- For the kernels. Functions, not inline ones: files compiled for an instruction set call them (design 6).
+/// Bytes from one weight row to the next.
+int64_t weight_row_bytes(TensorType type, int64_t cols);
+/// quant's decode_row of `cols` elements, a multiple of the type's block.
+void decode_weights(TensorType type, const std::byte* blocks, int64_t cols, float* out);
+
+}  // namespace cairn::cpu

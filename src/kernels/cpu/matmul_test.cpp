@@ -1,0 +1,402 @@
+#include "kernels/cpu/matmul.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/machine.h"
+#include "kernels/cpu/int8_row.h"
+#include "quant/blocks.h"
+#include "quant/codec.h"
+
+namespace cairn::cpu {
+#if defined(__x86_64__)
+extern const MatmulKernels kEmulatedAvx512Matmul;
+#endif
+
+namespace {
+
+using Random = std::mt19937_64;
+
+struct Isa {
+  std::string name;
+  const MatmulKernels* kernels;
+};
+
+std::vector<Isa> isas() {
+  std::vector<Isa> list = {{"generic", &kGenericMatmul}};
+#if defined(__x86_64__)
+  if (cpu_features().avx2_fma_f16c) {
+    list.push_back({"avx2", &kAvx2Matmul});
+    list.push_back({"avx512_emulated", &kEmulatedAvx512Matmul});
+  }
+  if (cpu_features().avx512_vnni) list.push_back({"avx512", &kAvx512Matmul});
+#endif
+  return list;
+}
+
+std::vector<TensorType> types() {
+  std::vector<TensorType> list;
+  for (const auto& info : tensor_types()) {
+    if (has_matmul(info.type)) list.push_back(info.type);
+  }
+  return list;
+}
+
+int64_t random_between(Random& random, int64_t low, int64_t high) {
+  return std::uniform_int_distribution<int64_t>(low, high)(random);
+}
+
+// Prints into the failure, so that a failing run can be repeated: CAIRN_TEST_SEED=n kernels_test.
+uint64_t test_seed() {
+  const char* given = std::getenv("CAIRN_TEST_SEED");
+  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+}
+
+// 64-byte aligned rows of equal size.
+class Rows {
+ public:
+  Rows(int64_t rows, size_t row_bytes)
+      : row_bytes_(row_bytes), bytes_(static_cast<size_t>(rows) * row_bytes + 64), pointers_(static_cast<size_t>(rows)) {
+    std::byte* begin = bytes_.data() + (64 - reinterpret_cast<uintptr_t>(bytes_.data()) % 64) % 64;
+    for (size_t r = 0; r < pointers_.size(); ++r) pointers_[r] = begin + r * row_bytes_;
+  }
+  std::byte* row(size_t r) { return const_cast<std::byte*>(pointers_[r]); }
+  const std::byte* const* pointers() const { return pointers_.data(); }
+
+ private:
+  size_t row_bytes_;
+  std::vector<std::byte> bytes_;
+  std::vector<const std::byte*> pointers_;
+};
+
+// Any bytes, except those that decode to infinite, NaN or enormous values.
+std::vector<std::byte> random_weights(TensorType type, int64_t rows, int64_t cols, Random& random) {
+  const auto& info = tensor_type_info(type);
+  std::vector<std::byte> bytes(static_cast<size_t>(rows * row_bytes(type, cols)));
+  std::vector<float> decoded(static_cast<size_t>(info.block_elements));
+  const auto size = static_cast<size_t>(info.block_bytes);
+  for (size_t at = 0; at < bytes.size(); at += size) {
+    const auto block = std::span(bytes).subspan(at, size);
+    do {
+      for (auto& byte : block) byte = static_cast<std::byte>(random());
+      decode_row(type, block, decoded);
+    } while (!std::ranges::all_of(decoded, [](float v) { return std::abs(v) < 1e5f; }));
+  }
+  return bytes;
+}
+
+struct Problem {
+  TensorType type;
+  int64_t rows, cols;
+  int32_t tokens;
+  std::vector<std::byte> weights;
+  std::vector<float> x;  // [tokens, cols]
+
+  std::string description() const {
+    return std::string(tensor_type_name(type)) + " rows " + std::to_string(rows) + " cols " + std::to_string(cols) +
+           " tokens " + std::to_string(tokens);
+  }
+};
+
+Problem random_problem(TensorType type, int64_t rows, int64_t cols, int32_t tokens, Random& random) {
+  Problem p{type, rows, cols, tokens, random_weights(type, rows, cols, random), {}};
+  std::normal_distribution<float> normal;
+  for (int64_t i = 0; i < tokens * cols; ++i) p.x.push_back(normal(random));
+  return p;
+}
+
+Rows make_inputs(const Problem& p, const MatmulKernels& kernels) {
+  const size_t cols = static_cast<size_t>(p.cols);
+  Rows inputs(p.tokens, uses_int8(p.type) ? int8_row_bytes(p.cols) : (cols * 4 + 63) / 64 * 64);
+  for (size_t t = 0; t < static_cast<size_t>(p.tokens); ++t) {
+    const float* x = p.x.data() + t * cols;
+    if (uses_int8(p.type)) {
+      kernels.quantize_row(x, p.cols, inputs.row(t));
+    } else {
+      std::memcpy(inputs.row(t), x, cols * 4);
+    }
+  }
+  return inputs;
+}
+
+// [tokens, rows], NaN where nothing was written.
+std::vector<float> multiply(const Problem& p, const MatmulKernels& kernels, const Rows& inputs, int64_t row_begin,
+                            int64_t row_end) {
+  std::vector<float> out(static_cast<size_t>(p.tokens * p.rows), std::numeric_limits<float>::quiet_NaN());
+  std::vector<float*> outputs;
+  for (int32_t t = 0; t < p.tokens; ++t) outputs.push_back(out.data() + t * p.rows);
+  kernels.matmul_rows(p.type, p.weights.data(), p.cols, row_begin, row_end, inputs.pointers(), p.tokens,
+                      outputs.data());
+  return out;
+}
+
+struct Expected {
+  double value;
+  double magnitude;  // of the terms, which bounds what rounding may do
+};
+
+// The exact product of decoded weights with the activations that the kernel was given.
+std::vector<Expected> exact(const Problem& p, Rows& inputs) {
+  const auto cols = static_cast<size_t>(p.cols);
+  const auto stride = static_cast<size_t>(row_bytes(p.type, p.cols));
+  std::vector<Expected> out;
+  std::vector<float> w(cols);
+  for (size_t t = 0; t < static_cast<size_t>(p.tokens); ++t) {
+    std::vector<double> x(cols);
+    for (size_t c = 0; c < cols; ++c) {
+      const Int8Row row = int8_row(inputs.row(t), p.cols);
+      x[c] = uses_int8(p.type) ? double(row.values[c]) * row.scales[c / 32] : p.x[t * cols + c];
+    }
+    for (size_t r = 0; r < static_cast<size_t>(p.rows); ++r) {
+      decode_row(p.type, std::span(p.weights).subspan(r * stride, stride), w);
+      Expected e{0, 0};
+      for (size_t begin = 0; begin < cols; begin += 256) {
+        double largest = 0;
+        double sum = 0;
+        for (size_t c = begin; c < std::min(begin + 256, cols); ++c) {
+          e.value += w[c] * x[c];
+          largest = std::max<double>(largest, std::abs(w[c]));
+          sum += std::abs(x[c]);
+        }
+        e.magnitude += largest * sum;
+      }
+      out.push_back(e);
+    }
+  }
+  return out;
+}
+
+void expect_exact(const Problem& p, const MatmulKernels& kernels) {
+  Rows inputs = make_inputs(p, kernels);
+  const std::vector<float> out = multiply(p, kernels, inputs, 0, p.rows);
+  const std::vector<Expected> expected = exact(p, inputs);
+  const double epsilon = std::ldexp(8 + static_cast<double>(p.cols) / 32, -24);
+  for (size_t i = 0; i < out.size(); ++i) {
+    ASSERT_NEAR(out[i], expected[i].value, epsilon * expected[i].magnitude + 1e-30)
+        << p.description() << ": token " << i / static_cast<size_t>(p.rows) << " row "
+        << i % static_cast<size_t>(p.rows);
+  }
+}
+
+int64_t random_cols(TensorType type, Random& random) {
+  const int64_t block = tensor_type_info(type).block_elements;
+  if (block == 1) return random_between(random, 1, 3) == 1 ? random_between(random, 1000, 1100) : random_between(random, 1, 99);
+  return block * random_between(random, 1, std::max<int64_t>(2, 352 / block));
+}
+
+class MatmulTest : public ::testing::TestWithParam<Isa> {
+ protected:
+  MatmulTest() { RecordProperty("seed", std::to_string(seed_)); }
+  uint64_t seed_ = test_seed();
+  Random random_{seed_};
+  ::testing::ScopedTrace trace_{__FILE__, __LINE__, "CAIRN_TEST_SEED=" + std::to_string(seed_)};
+};
+
+TEST_P(MatmulTest, EqualsExactProductOnRandomShapes) {
+  for (const TensorType type : types()) {
+    for (int repeat = 0; repeat < 4; ++repeat) {
+      const int64_t rows = random_between(random_, 1, 70);
+      const auto tokens = static_cast<int32_t>(random_between(random_, 1, 19));
+      expect_exact(random_problem(type, rows, random_cols(type, random_), tokens, random_), *GetParam().kernels);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST_P(MatmulTest, EqualsExactProductOnAwkwardWidths) {
+  for (const TensorType type : types()) {
+    const int64_t block = tensor_type_info(type).block_elements;
+    for (const int64_t cols : {1, 7, 8, 15, 16, 31, 32, 33, 64, 96, 256, 288, 1024, 1056, 2304}) {
+      if (cols % block != 0) continue;
+      expect_exact(random_problem(type, 9, cols, 5, random_), *GetParam().kernels);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// The promise of the header: neither the tile nor the neighbours change a bit.
+TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
+  const MatmulKernels& kernels = *GetParam().kernels;
+  for (const TensorType type : types()) {
+    for (const bool wide : {false, true}) {
+      const int64_t rows = random_between(random_, 1, wide ? 20 : 70);
+      const auto tokens = static_cast<int32_t>(wide ? random_between(random_, 65, 70) : random_between(random_, 1, 19));
+      const int64_t block = tensor_type_info(type).block_elements;
+      const int64_t cols = wide ? (1024 / block + 1) * block : random_cols(type, random_);
+      const Problem p = random_problem(type, rows, cols, tokens, random_);
+      const Rows inputs = make_inputs(p, kernels);
+      const std::vector<float> together = multiply(p, kernels, inputs, 0, rows);
+      for (int32_t t = 0; t < tokens; ++t) {
+        for (int64_t r = 0; r < rows; ++r) {
+          std::vector<float> alone(static_cast<size_t>(rows));
+          float* output = alone.data();
+          kernels.matmul_rows(type, p.weights.data(), cols, r, r + 1, inputs.pointers() + t, 1, &output);
+          ASSERT_EQ(std::bit_cast<uint32_t>(alone[static_cast<size_t>(r)]),
+                    std::bit_cast<uint32_t>(together[static_cast<size_t>(t * rows + r)]))
+              << p.description() << ": token " << t << " row " << r;
+        }
+      }
+    }
+  }
+}
+
+// Every number of rows and of tokens up to beyond the largest tile.
+TEST_P(MatmulTest, EveryTileShapeGivesTheSameBits) {
+  const MatmulKernels& kernels = *GetParam().kernels;
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ8_0,
+                                TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K, TensorType::kQ5_0}) {
+    const Problem all = random_problem(type, 37, 256, 19, random_);
+    const Rows inputs = make_inputs(all, kernels);
+    const std::vector<float> whole = multiply(all, kernels, inputs, 0, all.rows);
+    for (int64_t rows = 1; rows <= all.rows; ++rows) {
+      Problem part = all;
+      part.tokens = static_cast<int32_t>(1 + rows % all.tokens);
+      const int64_t begin = random_between(random_, 0, all.rows - rows);
+      const std::vector<float> out = multiply(part, kernels, inputs, begin, begin + rows);
+      for (int32_t t = 0; t < part.tokens; ++t) {
+        for (int64_t r = 0; r < all.rows; ++r) {
+          const float value = out[static_cast<size_t>(t * all.rows + r)];
+          if (r < begin || r >= begin + rows) {
+            ASSERT_TRUE(std::isnan(value)) << part.description() << ": wrote outside its rows, at " << r;
+          } else {
+            ASSERT_EQ(std::bit_cast<uint32_t>(value),
+                      std::bit_cast<uint32_t>(whole[static_cast<size_t>(t * all.rows + r)]))
+                << part.description() << ": token " << t << " row " << r << " of " << begin << " + " << rows;
+          }
+        }
+      }
+    }
+  }
+}
+
+// -- Extremes: every weight at an end of its range, every activation at +-127.
+
+template <typename Block>
+void append(std::vector<std::byte>& out, const Block& block) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&block);
+  out.insert(out.end(), bytes, bytes + sizeof(Block));
+}
+
+// 256 columns: all weights lowest (0), highest (1), or alternating in runs of `mode` columns.
+std::vector<std::byte> extreme_row(TensorType type, int mode) {
+  const auto high = [mode](int column) { return mode < 2 ? mode == 1 : column / (mode - 1) % 2 == 1; };
+  std::vector<std::byte> out;
+  const uint16_t one = float_to_half(1.0f);
+  if (type == TensorType::kQ8_0) {
+    for (int b = 0; b < 8; ++b) {
+      BlockQ8_0 block{one, {}};
+      for (int i = 0; i < 32; ++i) block.qs[i] = high(i) ? 127 : -128;
+      append(out, block);
+    }
+  } else if (type == TensorType::kQ4_0) {
+    for (int b = 0; b < 8; ++b) {
+      BlockQ4_0 block{one, {}};
+      for (int i = 0; i < 16; ++i) block.qs[i] = static_cast<uint8_t>((high(i) ? 15 : 0) | (high(i + 16) ? 240 : 0));
+      append(out, block);
+    }
+  } else if (type == TensorType::kQ4_K) {
+    BlockQ4_K block{one, float_to_half(mode % 2 == 0 ? 1.0f : 0.0f), {}, {}};
+    std::ranges::fill(block.scales, uint8_t{255});
+    for (int i = 0; i < 128; ++i) block.qs[i] = static_cast<uint8_t>((high(i) ? 15 : 0) | (high(i) ? 240 : 0));
+    append(out, block);
+  } else {
+    BlockQ6_K block{{}, {}, {}, one};
+    std::ranges::fill(block.scales, static_cast<int8_t>(mode % 2 == 0 ? -128 : 127));
+    for (int i = 0; i < 128; ++i) block.ql[i] = high(i) ? 255 : 0;
+    for (int i = 0; i < 64; ++i) block.qh[i] = high(i) ? 255 : 0;
+    append(out, block);
+  }
+  return out;
+}
+
+TEST_P(MatmulTest, NothingSaturates) {
+  constexpr int kModes = 10;
+  for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K}) {
+    Problem p{type, kModes, 256, kModes, {}, {}};
+    for (int mode = 0; mode < kModes; ++mode) {
+      const auto row = extreme_row(type, mode);
+      p.weights.insert(p.weights.end(), row.begin(), row.end());
+      for (int c = 0; c < 256; ++c) {
+        p.x.push_back((mode < 2 ? mode == 1 : c / (mode - 1) % 2 == 1) ? 127.0f : -127.0f);
+      }
+    }
+    expect_exact(p, *GetParam().kernels);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// -- Activations.
+
+TEST_P(MatmulTest, QuantizedRowsHaveTheSameBytesEverywhere) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (int repeat = 0; repeat < 50; ++repeat) {
+    const int64_t cols = 32 * random_between(random_, 1, 40);
+    std::vector<float> x;
+    for (int64_t b = 0; b < cols / 32; ++b) {
+      const float scale = std::ldexp(1.0f, static_cast<int>(random_between(random_, -140, 127)));
+      const int64_t kind = random_between(random_, 0, 9);
+      for (int i = 0; i < 32; ++i) {
+        // Kind 1 has ties: halves of a step.
+        const auto steps = static_cast<float>(random_between(random_, -254, 254));
+        x.push_back(kind == 0 ? 0.0f : kind == 1 ? (i == 0 ? 127.0f : steps / 2) : scale * steps / 254);
+      }
+      if (kind == 2) x[x.size() - 5] = infinity;
+      if (kind == 3) x[x.size() - 17] = -std::numeric_limits<float>::quiet_NaN();
+      if (kind == 4) x[x.size() - 9] = -0.0f;
+    }
+    Rows rows(2, int8_row_bytes(cols));
+    std::memset(rows.row(0), 0xa5, int8_row_bytes(cols));
+    kGenericMatmul.quantize_row(x.data(), cols, rows.row(0));
+    GetParam().kernels->quantize_row(x.data(), cols, rows.row(1));
+    ASSERT_EQ(std::memcmp(rows.row(0), rows.row(1), int8_row_bytes(cols)), 0) << "cols " << cols;
+  }
+}
+
+TEST_P(MatmulTest, QuantizedRowIsWithinHalfAStepAndSumsAreRight) {
+  std::normal_distribution<float> normal;
+  std::vector<float> x(96);
+  for (auto& v : x) v = normal(random_);
+  Rows rows(1, int8_row_bytes(96));
+  GetParam().kernels->quantize_row(x.data(), 96, rows.row(0));
+  const Int8Row row = int8_row(rows.row(0), 96);
+  for (int b = 0; b < 3; ++b) {
+    int32_t lanes[2][2] = {};
+    for (int i = 0; i < 32; ++i) {
+      const int8_t value = row.values[32 * b + i];
+      EXPECT_LE(std::abs(value * row.scales[b] - x[static_cast<size_t>(32 * b + i)]), row.scales[b] * 0.5001f);
+      lanes[i / 16][i % 4 / 2] += value;
+    }
+    EXPECT_EQ(row.sums[b], lanes[0][0] + lanes[0][1] + lanes[1][0] + lanes[1][1]);
+    EXPECT_EQ(row.scaled_sums[b], row.scales[b] * static_cast<float>(row.sums[b]));
+    for (int lane = 0; lane < 2; ++lane) {
+      EXPECT_EQ(row.offsets8[2 * b + lane], -8 * (lanes[0][lane] + lanes[1][lane]));
+      for (int half = 0; half < 2; ++half) {
+        EXPECT_EQ(row.offsets32[4 * b + 2 * half + lane], -32 * lanes[half][lane]);
+      }
+    }
+  }
+}
+
+TEST_P(MatmulTest, NaNActivationShowsInItsOwnTokenOnly) {
+  for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K,
+                                TensorType::kF32, TensorType::kF16}) {
+    Problem p = random_problem(type, 19, 512, 6, random_);
+    p.x[2 * 512 + 300] = std::numeric_limits<float>::quiet_NaN();
+    const Rows inputs = make_inputs(p, *GetParam().kernels);
+    const std::vector<float> out = multiply(p, *GetParam().kernels, inputs, 0, p.rows);
+    for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(std::isnan(out[i]), i / 19 == 2) << p.description() << " at " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Isas, MatmulTest, ::testing::ValuesIn(isas()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace cairn::cpu

@@ -1,0 +1,136 @@
+#include "kernels/cpu/products.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/check.h"
+
+namespace cairn::cpu {
+namespace {
+
+// Inputs that go through a chunk of weights at once: a tile of int8 rows of 4096 columns takes 300 KB of the L2 cache.
+constexpr int32_t kTileTokens = 64;
+// Weights of a chunk that several tiles pass over: the rest of that cache.
+constexpr int64_t kChunkBytesMax = 128 * 1024;
+// Weight rows of a chunk are a multiple of this: outputs of two threads do not share a cache line.
+constexpr int64_t kRowMultiple = 16;
+// What one thread does per nanosecond, for the size of chunks only.
+constexpr double kWeightBytesPerNs = 12;
+constexpr double kInt8ProductsPerNs = 50;
+constexpr double kFloatProductsPerNs = 12;
+
+}  // namespace
+
+Result<void> Products::reserve(int32_t rows, int64_t cols_max) {
+  CAIRN_TRY_VOID(quantized_memory_.reserve(rows * static_cast<int64_t>(int8_row_bytes(cols_max))));
+  jobs_.reserve(64);
+  return {};
+}
+
+void Products::matmul(std::span<const Projection> projections, const float* x, int32_t rows) {
+  if (projections.empty() || rows == 0) return;
+  quantize(projections, x, rows);
+  jobs_.clear();
+  total_ns_ = 0;
+  for (const Projection& projection : projections) add_job(projection, 0, nullptr, rows);
+  run_jobs(x, 1);
+}
+
+void Products::matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+                              int32_t used, bool input_per_choice) {
+  if (projections.empty() || rows == 0) return;
+  const int64_t pairs = int64_t{rows} * used;
+  quantize(projections, x, input_per_choice ? pairs : rows);
+  // Pairs in order of expert: counted, then placed. first[e] ends as the end of expert e, which is the begin of e + 1.
+  const int64_t experts = projections[0].weight->experts;
+  auto* first = order_.get_array<int32_t>(experts + 1 + pairs);
+  int32_t* order = first + experts + 1;
+  std::fill_n(first, experts + 1, 0);
+  for (int64_t i = 0; i < pairs; ++i) {
+    CAIRN_DCHECK(ids[i] >= 0 && ids[i] < experts);
+    ++first[ids[i] + 1];
+  }
+  for (int64_t e = 0; e < experts; ++e) first[e + 1] += first[e];
+  for (int64_t i = 0; i < pairs; ++i) order[first[ids[i]]++] = static_cast<int32_t>(i);
+  jobs_.clear();
+  total_ns_ = 0;
+  for (int64_t e = 0, begin = 0; e < experts; begin = first[e++]) {
+    const auto tokens = static_cast<int32_t>(first[e] - begin);
+    if (tokens == 0) continue;
+    for (const Projection& projection : projections) add_job(projection, e, order + begin, tokens);
+  }
+  run_jobs(x, input_per_choice ? 1 : used);
+}
+
+void Products::quantize(std::span<const Projection> projections, const float* x, int64_t rows) {
+  const int64_t cols = projections[0].weight->cols;
+  const bool needed = std::ranges::any_of(projections, [](const Projection& p) { return uses_int8(p.weight->type); });
+  if (!needed) return;
+  const auto stride = static_cast<int64_t>(int8_row_bytes(cols));
+  auto* out = quantized_memory_.get_array<std::byte>(rows * stride);
+  team_.run_items(rows, static_cast<double>(cols) * 0.5, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) kernels_.quantize_row(x + r * cols, cols, out + r * stride);
+  });
+  quantized_ = out;
+}
+
+void Products::add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens) {
+  const Weight& weight = *projection.weight;
+  const int64_t bytes = weight_row_bytes(weight.type, weight.cols);
+  Job job{.projection = &projection,
+          .weights = static_cast<const std::byte*>(weight.data) + expert * weight.rows * bytes,
+          .bias = projection.bias == nullptr ? nullptr : projection.bias + expert * weight.rows,
+          .int8 = uses_int8(weight.type),
+          .outputs = outputs,
+          .tokens = tokens};
+  const double products = static_cast<double>(tokens) * static_cast<double>(weight.cols);
+  const double row_ns = std::max(static_cast<double>(bytes) / kWeightBytesPerNs,
+                                 products / (job.int8 ? kInt8ProductsPerNs : kFloatProductsPerNs));
+  total_ns_ += row_ns * static_cast<double>(weight.rows);
+  job.chunk_rows = team_.chunk_items(weight.rows, row_ns, kRowMultiple);
+  if (tokens > kTileTokens) {
+    const int64_t cached = std::max(kRowMultiple, kChunkBytesMax / bytes / kRowMultiple * kRowMultiple);
+    job.chunk_rows = std::min(job.chunk_rows, cached);
+  }
+  job.chunk_rows = std::min(job.chunk_rows, weight.rows);
+  if (!jobs_.empty()) job.chunk_begin = jobs_.back().chunk_end();
+  jobs_.push_back(job);
+}
+
+void Products::run_jobs(const float* x, int32_t outputs_per_input) {
+  const int64_t chunks = jobs_.back().chunk_end();
+  team_.run(chunks, Team::chunk_least(total_ns_ / static_cast<double>(chunks)), [&](int64_t begin, int64_t end, int) {
+    for (int64_t chunk = begin; chunk < end; ++chunk) {
+      const auto after = std::ranges::upper_bound(jobs_, chunk, {}, &Job::chunk_begin);
+      const Job& job = *(after - 1);
+      run_chunk(job, chunk - job.chunk_begin, x, outputs_per_input);
+    }
+  });
+}
+
+void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input) const {
+  const Weight& weight = *job.projection->weight;
+  const int64_t row_begin = chunk * job.chunk_rows;
+  const int64_t row_end = std::min(row_begin + job.chunk_rows, weight.rows);
+  const std::byte* input = job.int8 ? quantized_ : reinterpret_cast<const std::byte*>(x);
+  const int64_t stride = job.int8 ? static_cast<int64_t>(int8_row_bytes(weight.cols))
+                                  : weight.cols * static_cast<int64_t>(sizeof(float));
+  std::array<const std::byte*, kTileTokens> inputs;
+  std::array<float*, kTileTokens> outputs;
+  for (int32_t tile = 0; tile < job.tokens; tile += kTileTokens) {
+    const int32_t tokens = std::min(kTileTokens, job.tokens - tile);
+    for (int32_t t = 0; t < tokens; ++t) {
+      const int64_t output = job.outputs == nullptr ? tile + t : job.outputs[tile + t];
+      inputs[t] = input + output / outputs_per_input * stride;
+      outputs[t] = job.projection->out + output * weight.rows;
+    }
+    kernels_.matmul_rows(weight.type, job.weights, weight.cols, row_begin, row_end, inputs.data(), tokens,
+                         outputs.data());
+    if (job.bias == nullptr) continue;
+    for (int32_t t = 0; t < tokens; ++t) {
+      for (int64_t r = row_begin; r < row_end; ++r) outputs[t][r] += job.bias[r];
+    }
+  }
+}
+
+}  // namespace cairn::cpu

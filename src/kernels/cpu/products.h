@@ -1,0 +1,55 @@
+/// Matrix products of the CPU backend: quantises the inputs, cuts the weights into chunks of rows for the threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/memory.h"
+#include "kernels/cpu/team.h"
+
+namespace cairn::cpu {
+
+class Products {
+ public:
+  Products(const Isa& isa, Team& team) : kernels_(*isa.matmul), team_(team) {}
+
+  /// As Backend's.
+  Result<void> reserve(int32_t rows, int64_t cols_max);
+  void matmul(std::span<const Projection> projections, const float* x, int32_t rows);
+  void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+                      int32_t used, bool input_per_choice);
+
+ private:
+  // Output rows (those of one expert, or all) of one projection.
+  struct Job {
+    const Projection* projection = nullptr;
+    const std::byte* weights = nullptr;
+    const float* bias = nullptr;
+    bool int8 = false;
+    const int32_t* outputs = nullptr;  // row numbers of the output; null: 0, 1, ...
+    int32_t tokens = 0;                // how many
+    int64_t chunk_rows = 0;            // weight rows of a chunk
+    int64_t chunk_begin = 0;           // chunks of the jobs before
+
+    int64_t chunk_end() const { return chunk_begin + (projection->weight->rows + chunk_rows - 1) / chunk_rows; }
+  };
+
+  void quantize(std::span<const Projection> projections, const float* x, int64_t rows);
+  void add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens);
+  void run_jobs(const float* x, int32_t outputs_per_input);
+  void run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input) const;
+
+  const MatmulKernels& kernels_;
+  Team& team_;
+  Scratch quantized_memory_;
+  const std::byte* quantized_ = nullptr;  // the input of the product that runs
+  Scratch order_;                         // int32: outputs of matmul_experts, by expert
+  std::vector<Job> jobs_;
+  double total_ns_ = 0;  // of the jobs, roughly
+};
+
+}  // namespace cairn::cpu

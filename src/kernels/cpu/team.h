@@ -1,0 +1,50 @@
+/// The backend's threads, and how long a piece of work must be to be worth handing out.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "base/function_ref.h"
+#include "base/thread_pool.h"
+
+namespace cairn::cpu {
+
+class Team {
+ public:
+  explicit Team(int threads) : pool_(threads) {}
+
+  int threads() const { return pool_.threads(); }
+
+  /// How many items of `item_ns` nanoseconds each, roughly, make the smallest chunk that is worth handing out.
+  static int64_t chunk_least(double item_ns) {
+    return static_cast<int64_t>(std::ceil(kChunkNsMin / std::max(item_ns, 1e-3)));
+  }
+
+  /// How many of `items` make a good chunk. A multiple of `multiple`.
+  int64_t chunk_items(int64_t items, double item_ns, int64_t multiple) const {
+    const int64_t even = items / (threads() * kChunksPerThread) + 1;
+    const int64_t chunk = std::max(chunk_least(item_ns), even);
+    return (chunk + multiple - 1) / multiple * multiple;
+  }
+
+  /// body(begin, end, member) over [0, count), by whoever is free; `member` as in ThreadPool.
+  void run(int64_t count, int64_t chunk, FunctionRef<void(int64_t, int64_t, int)> body) {
+    pool_.parallel_for(count, chunk, body);
+  }
+
+  /// The same, in chunks that chunk_items finds.
+  void run_items(int64_t count, double item_ns, int64_t multiple, FunctionRef<void(int64_t, int64_t, int)> body) {
+    pool_.parallel_for(count, chunk_items(count, item_ns, multiple), body);
+  }
+
+ private:
+  // Handing a chunk out costs about 1 us with the team awake; what is shorter than this stays with the caller.
+  static constexpr double kChunkNsMin = 20e3;
+  // Several, so that members that started late or lost their core for a while do not hold up the rest.
+  static constexpr int64_t kChunksPerThread = 4;
+
+  ThreadPool pool_;
+};
+
+}  // namespace cairn::cpu

@@ -1,0 +1,64 @@
+/// For the tests of the CPU kernels: every instruction set that can run here, random numbers, comparisons.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/cpu/isa.h"
+
+namespace cairn::cpu {
+
+#if defined(__x86_64__)
+extern const MatmulKernels kEmulatedAvx512Matmul;
+extern const RowKernels kEmulatedAvx512Rows;
+extern const AttentionKernels kEmulatedAvx512Attention;
+#endif
+
+/// The machine's own, and AVX-512 in emulation where the compiler could build that (emulated/CMakeLists.txt).
+inline std::vector<Isa> isas_under_test() {
+  const auto usable = usable_isas();
+  std::vector<Isa> isas(usable.begin(), usable.end());
+#if defined(__x86_64__)
+  // The emulation itself is compiled for AVX2.
+  if (choose_isa("avx2").has_value())
+    isas.push_back({"avx512 emulated", &kEmulatedAvx512Matmul, &kEmulatedAvx512Rows, &kEmulatedAvx512Attention});
+#endif
+  return isas;
+}
+
+/// The last argument of INSTANTIATE_TEST_SUITE_P.
+inline std::string isa_test_name(const ::testing::TestParamInfo<Isa>& instance) {
+  std::string name(instance.param.name);
+  std::erase(name, ' ');
+  return name;
+}
+
+/// Seeded random numbers; put `trace()` in a SCOPED_TRACE.
+class Random {
+ public:
+  explicit Random(uint32_t seed) : seed_(seed), engine_(seed) {}
+  std::string trace() const { return "seed " + std::to_string(seed_); }
+  int32_t integer(int32_t least, int32_t most) { return std::uniform_int_distribution<int32_t>(least, most)(engine_); }
+  float normal(float sigma = 1) { return std::normal_distribution<float>(0, sigma)(engine_); }
+  std::vector<float> normals(int64_t n, float sigma = 1) {
+    std::vector<float> values(static_cast<size_t>(n));
+    for (float& value : values) value = normal(sigma);
+    return values;
+  }
+
+ private:
+  uint32_t seed_;
+  std::mt19937 engine_;
+};
+
+inline bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+}  // namespace cairn::cpu

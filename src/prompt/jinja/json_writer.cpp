@@ -1,0 +1,149 @@
+// Values as json.dumps prints them.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/utf8.h"
+#include "prompt/jinja/operators.h"
+#include "prompt/jinja/repr.h"
+
+namespace cairn::jinja {
+namespace {
+
+void append_utf16_escape(std::string& out, char32_t c) {
+  if (c >= 0x10000) {
+    c -= 0x10000;
+    out += fmt::format("\\u{:04x}\\u{:04x}", static_cast<uint32_t>(0xD800 + (c >> 10)),
+                       static_cast<uint32_t>(0xDC00 + (c & 0x3FF)));
+  } else {
+    out += fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+  }
+}
+
+Result<void> put_string(Buffer& out, std::string_view text, bool ensure_ascii) {
+  std::string piece = "\"";
+  for (size_t offset = 0; offset < text.size();) {
+    const Utf8Char c = utf8_decode(text, offset);
+    const auto length = static_cast<size_t>(c.length);
+    switch (c.value) {
+      case '"': piece += "\\\""; break;
+      case '\\': piece += "\\\\"; break;
+      case '\n': piece += "\\n"; break;
+      case '\r': piece += "\\r"; break;
+      case '\t': piece += "\\t"; break;
+      case '\b': piece += "\\b"; break;
+      case '\f': piece += "\\f"; break;
+      default:
+        if (c.value < 0x20 || (ensure_ascii && c.value >= 0x7F))
+          append_utf16_escape(piece, c.value);
+        else
+          piece += text.substr(offset, length);
+    }
+    offset += length;
+    if (piece.size() < 4096) continue;
+    CAIRN_TRY_VOID(out.put(piece));
+    piece.clear();
+  }
+  piece += '"';
+  return out.put(piece);
+}
+
+std::string float_json(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
+  return float_repr(value);
+}
+
+class Writer {
+ public:
+  Writer(Buffer& out, const JsonStyle& style) : out_(out), style_(style) {}
+
+  Result<void> put(const Value& value, int64_t level) {
+    CAIRN_TRY_VOID(out_.budget().step());
+    switch (value.kind()) {
+      case Kind::kNone: return out_.put("null");
+      case Kind::kBool: return out_.put(value.boolean() ? "true" : "false");
+      case Kind::kInt: return out_.put(fmt::format("{}", value.integral()));
+      case Kind::kFloat: return out_.put(float_json(value.floating()));
+      case Kind::kText: return put_string(out_, value.text(), style_.ensure_ascii);
+      case Kind::kList: return put_list(value.items(), level);
+      case Kind::kDict: return put_dict(value.dict(), level);
+      default: break;
+    }
+    return fail(Code::kInvalidArgument, "Object of type {} is not JSON serializable", type_name(value));
+  }
+
+ private:
+  Result<void> new_line(int64_t level) {
+    if (!style_.indented) return {};
+    CAIRN_TRY_VOID(out_.put("\n"));
+    return out_.put_repeated(style_.indent, level);
+  }
+
+  Result<void> put_list(const std::vector<Value>& items, int64_t level) {
+    if (items.empty()) return out_.put("[]");
+    CAIRN_TRY_VOID(out_.put("["));
+    for (size_t i = 0; i < items.size(); ++i) {
+      if (i > 0) CAIRN_TRY_VOID(out_.put(style_.item_separator));
+      CAIRN_TRY_VOID(new_line(level + 1));
+      CAIRN_TRY_VOID(put(items[i], level + 1));
+    }
+    CAIRN_TRY_VOID(new_line(level));
+    return out_.put("]");
+  }
+
+  Result<void> put_key(const Value& key) {
+    switch (key.kind()) {
+      case Kind::kText: return put_string(out_, key.text(), style_.ensure_ascii);
+      case Kind::kNone: return out_.put("\"null\"");
+      case Kind::kBool: return out_.put(key.boolean() ? "\"true\"" : "\"false\"");
+      case Kind::kInt: return out_.put(fmt::format("\"{}\"", key.integral()));
+      case Kind::kFloat: return out_.put(fmt::format("\"{}\"", float_json(key.floating())));
+      default:
+        return fail(Code::kInvalidArgument, "keys must be str, int, float, bool or None, not {}", type_name(key));
+    }
+  }
+
+  // The items' order in the output. Sorting fails on keys that have no common order.
+  Result<std::vector<size_t>> order(const Dict& dict) {
+    std::vector<size_t> places(dict.items().size());
+    std::iota(places.begin(), places.end(), size_t{0});
+    if (!style_.sort_keys) return places;
+    Result<void> sorted;
+    std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
+      if (!sorted.has_value()) return false;
+      const Result<bool> before = less(out_.budget(), dict.items()[a].first, dict.items()[b].first);
+      if (!before.has_value()) sorted = std::unexpected(before.error());
+      return before.has_value() && *before;
+    });
+    CAIRN_TRY_VOID(std::move(sorted));
+    return places;
+  }
+
+  Result<void> put_dict(const Dict& dict, int64_t level) {
+    if (dict.items().empty()) return out_.put("{}");
+    CAIRN_TRY_VOID(out_.put("{"));
+    CAIRN_TRY(const std::vector<size_t> places, order(dict));
+    for (size_t i = 0; i < places.size(); ++i) {
+      const auto& [key, value] = dict.items()[places[i]];
+      if (i > 0) CAIRN_TRY_VOID(out_.put(style_.item_separator));
+      CAIRN_TRY_VOID(new_line(level + 1));
+      CAIRN_TRY_VOID(put_key(key));
+      CAIRN_TRY_VOID(out_.put(style_.key_separator));
+      CAIRN_TRY_VOID(put(value, level + 1));
+    }
+    CAIRN_TRY_VOID(new_line(level));
+    return out_.put("}");
+  }
+
+  Buffer& out_;
+  const JsonStyle& style_;
+};
+
+}  // namespace
+
+Result<void> put_json(Buffer& out, const Value& value, const JsonStyle& style) {
+  return Writer(out, style).put(value, 0);
+}
+
+}  // namespace cairn::jinja

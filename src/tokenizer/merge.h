@@ -1,0 +1,109 @@
+/// Byte-pair merging: of all neighbouring pairs that may merge, the one of the best priority, leftmost first, until
+/// none is left. Shared by byte-pair vocabularies (priority: rank of the merge) and SentencePiece (priority: score of
+/// the token it makes).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace cairn {
+
+inline constexpr uint32_t kNoMerge = UINT32_MAX;
+
+/// What two neighbours become. A lower priority is better; kNoMerge: they stay apart.
+struct Merge {
+  uint32_t priority = kNoMerge;
+  uint32_t merged = 0;
+};
+
+/// A stretch of the word. Those that were merged into their left neighbour are no longer on the chain of `next`.
+struct Symbol {
+  uint32_t id = 0;
+  uint32_t begin = 0;
+  uint32_t length = 0;
+  int32_t previous = -1;
+  int32_t next = -1;  ///< -1: the last
+  Merge with_next;
+};
+
+/// What merging needs beside the word, kept between words so that it does not allocate for each.
+struct MergeScratch {
+  std::vector<Symbol> symbols;
+  std::vector<uint64_t> queue;  // priority << 32 | index of the left symbol, as a heap
+  uint64_t steps = 0;           ///< queue pops and scans so far: the work, for tests
+
+  void add(uint32_t id, uint32_t begin, uint32_t length) {
+    const auto index = static_cast<int32_t>(symbols.size());
+    if (index > 0) symbols.back().next = index;
+    symbols.push_back({id, begin, length, index - 1, -1, {}});
+  }
+};
+
+/// Below this many symbols looking for the best pair anew each time is faster than a queue.
+inline constexpr size_t kScanSymbolsMax = 24;
+
+/// `lookup(left, right)` -> Merge. Time O(n log n) and O(n) calls of `lookup` for n symbols.
+template <class Lookup>
+void merge_symbols(MergeScratch& scratch, Lookup&& lookup) {
+  std::vector<Symbol>& symbols = scratch.symbols;
+  if (symbols.size() < 2) return;
+  for (size_t i = 0; i + 1 < symbols.size(); ++i) symbols[i].with_next = lookup(symbols[i], symbols[i + 1]);
+
+  const auto absorb_next = [&](Symbol& left) {
+    Symbol& right = symbols[left.next];
+    left.id = left.with_next.merged;
+    left.length += right.length;
+    left.next = right.next;
+    right.with_next = {};
+    const auto self = static_cast<int32_t>(&left - symbols.data());
+    left.with_next = {};
+    if (left.next >= 0) {
+      symbols[left.next].previous = self;
+      left.with_next = lookup(left, symbols[left.next]);
+    }
+    if (left.previous >= 0) symbols[left.previous].with_next = lookup(symbols[left.previous], left);
+  };
+
+  if (symbols.size() <= kScanSymbolsMax) {
+    while (true) {
+      Symbol* best = &symbols[0];
+      for (int32_t i = 0; i >= 0; i = symbols[i].next) {
+        if (symbols[i].with_next.priority < best->with_next.priority) best = &symbols[i];
+        ++scratch.steps;
+      }
+      if (best->with_next.priority == kNoMerge) return;
+      absorb_next(*best);
+    }
+  }
+
+  // An entry whose pair changed since is recognised by its priority: equal priorities at the same place are the same
+  // turn, whichever entry brings it.
+  std::vector<uint64_t>& queue = scratch.queue;
+  const auto enqueue = [&](int32_t index) {
+    const uint32_t priority = symbols[index].with_next.priority;
+    if (priority == kNoMerge) return false;
+    queue.push_back(uint64_t{priority} << 32 | static_cast<uint32_t>(index));
+    return true;
+  };
+  queue.clear();
+  for (size_t i = 0; i + 1 < symbols.size(); ++i) enqueue(static_cast<int32_t>(i));
+  std::make_heap(queue.begin(), queue.end(), std::greater<>());
+  while (!queue.empty()) {
+    std::pop_heap(queue.begin(), queue.end(), std::greater<>());
+    const uint64_t entry = queue.back();
+    queue.pop_back();
+    ++scratch.steps;
+    Symbol& left = symbols[static_cast<uint32_t>(entry)];
+    if (left.with_next.priority != entry >> 32) continue;
+    absorb_next(left);
+    if (left.previous >= 0 && enqueue(left.previous)) std::push_heap(queue.begin(), queue.end(), std::greater<>());
+    if (enqueue(static_cast<int32_t>(static_cast<uint32_t>(entry)))) {
+      std::push_heap(queue.begin(), queue.end(), std::greater<>());
+    }
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,110 @@
+#include "tokenizer/special_split.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+
+namespace cairn {
+namespace {
+
+bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+struct Taken {
+  size_t begin = 0, end = 0;              // the token's text
+  size_t space_begin = 0, space_end = 0;  // with the white space it strips
+  TokenId token = kNoToken;
+};
+
+}  // namespace
+
+SpecialSplitter::SpecialSplitter(const Vocabulary& vocabulary)
+    : user_defined_(make_finder(vocabulary, true)), all_(make_finder(vocabulary, false)) {}
+
+SpecialSplitter::Finder SpecialSplitter::make_finder(const Vocabulary& vocabulary, bool user_defined_only) {
+  std::vector<Trie::Item> items;
+  for (int32_t i = 0; i < vocabulary.size(); ++i) {
+    const TokenId id{i};
+    const bool user_defined = vocabulary.type(id) == TokenType::kUserDefined;
+    if (user_defined || (!user_defined_only && vocabulary.hidden(id))) items.push_back({vocabulary.entry(id), i});
+  }
+  Finder finder{Trie(items), {}};
+  if (!items.empty()) finder.shorter.assign(static_cast<size_t>(vocabulary.size()), -1);
+  for (const Trie::Item& item : items) {
+    if (item.key.size() > Trie::kKeyBytesMax) continue;
+    Trie::Node node = Trie::kRoot;
+    for (size_t i = 0; i + 1 < item.key.size(); ++i) {
+      node = finder.trie.child(node, static_cast<unsigned char>(item.key[i]));
+      if (finder.trie.value(node) >= 0) finder.shorter[item.value] = finder.trie.value(node);
+    }
+  }
+  return finder;
+}
+
+std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::string_view text,
+                                             bool parse_special) const {
+  if (text.empty()) return {};
+  const Finder& finder = parse_special ? all_ : user_defined_;
+  if (finder.trie.empty()) return {{kNoToken, text}};
+
+  // Places by the length of the longest token that is still possible there, longest first.
+  struct Place {
+    size_t begin;
+    int32_t token;
+  };
+  std::map<size_t, std::vector<Place>, std::greater<>> places;
+  const auto length_of = [&](int32_t token) { return vocabulary.entry(TokenId{token}).size(); };
+  for (size_t begin = 0; begin < text.size(); ++begin) {
+    int32_t longest = -1;
+    Trie::Node node = Trie::kRoot;
+    for (size_t i = begin; i < text.size(); ++i) {
+      node = finder.trie.child(node, static_cast<unsigned char>(text[i]));
+      if (node == Trie::kNoNode) break;
+      if (finder.trie.value(node) >= 0) longest = finder.trie.value(node);
+    }
+    if (longest >= 0) places[length_of(longest)].push_back({begin, longest});
+  }
+  if (places.empty()) return {{kNoToken, text}};
+
+  std::vector<bool> covered(text.size());
+  std::vector<Taken> taken;
+  while (!places.empty()) {
+    auto [length, candidates] = std::move(*places.begin());
+    places.erase(places.begin());
+    std::sort(candidates.begin(), candidates.end(), [](Place a, Place b) { return a.begin < b.begin; });
+    for (const Place place : candidates) {
+      if (covered[place.begin]) continue;
+      const size_t end = place.begin + length;
+      if (std::find(covered.begin() + place.begin, covered.begin() + end, true) != covered.begin() + end) {
+        const int32_t shorter = finder.shorter[place.token];
+        if (shorter >= 0) places[length_of(shorter)].push_back({place.begin, shorter});
+        continue;
+      }
+      Taken take{place.begin, end, place.begin, end, TokenId{place.token}};
+      if (vocabulary.strips_left(take.token)) {
+        while (take.space_begin > 0 && !covered[take.space_begin - 1] && is_space(text[take.space_begin - 1])) {
+          --take.space_begin;
+        }
+      }
+      if (vocabulary.strips_right(take.token)) {
+        while (take.space_end < text.size() && !covered[take.space_end] && is_space(text[take.space_end])) {
+          ++take.space_end;
+        }
+      }
+      std::fill(covered.begin() + take.space_begin, covered.begin() + take.space_end, true);
+      taken.push_back(take);
+    }
+  }
+
+  std::sort(taken.begin(), taken.end(), [](const Taken& a, const Taken& b) { return a.begin < b.begin; });
+  std::vector<Fragment> out;
+  size_t done = 0;
+  for (const Taken& take : taken) {
+    if (take.space_begin > done) out.push_back({kNoToken, text.substr(done, take.space_begin - done)});
+    out.push_back({take.token, {}});
+    done = take.space_end;
+  }
+  if (done < text.size()) out.push_back({kNoToken, text.substr(done)});
+  return out;
+}
+
+}  // namespace cairn

@@ -1,0 +1,27 @@
+/// SentencePiece byte-pair encoding ("llama"): characters merge as long as a token of the joined text exists, the best
+/// score first; what is no token becomes bytes.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "tokenizer/vocabulary_tokenizer.h"
+
+namespace cairn {
+
+class SpmTokenizer final : public VocabularyTokenizer {
+ public:
+  /// `add_space_prefix`: a text begins with a space that is not written. Errors: kCorruptFile (no scores).
+  static Result<std::unique_ptr<Tokenizer>> make(Vocabulary vocabulary, SpecialTokens special, bool add_space_prefix);
+
+ private:
+  SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, bool add_space_prefix);
+  Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const override;
+
+  bool add_space_prefix_;
+  std::array<TokenId, 256> byte_token_{};
+};
+
+}  // namespace cairn

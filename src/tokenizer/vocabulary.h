@@ -1,0 +1,99 @@
+/// The entries of a model's vocabulary: text, type, score, the bytes each stands for, and its part in a conversation.
+/// Source: the tokenizer.ggml.* keys of the GGUF specification.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "gguf/reader.h"
+#include "tokenizer/string_pool.h"
+
+namespace cairn {
+
+inline constexpr size_t kVocabularyTokensMax = 1 << 24;
+
+/// Numbers as in tokenizer.ggml.token_type.
+enum class TokenType : uint8_t {
+  kUndefined = 0,
+  kNormal = 1,
+  kUnknown = 2,
+  kControl = 3,
+  kUserDefined = 4,
+  kUnused = 5,
+  kByte = 6,
+};
+
+/// How an entry's text becomes the bytes that it stands for.
+enum class PieceStyle {
+  kByteLevel,    ///< each character is a byte, see byte_level.h
+  kEscapedSpace  ///< "▁" is a space, "<0x0A>" of type kByte a byte
+};
+
+/// Movable. Set up by load() and set_*(), then only read: thread-safe.
+class Vocabulary {
+ public:
+  /// Errors: kCorruptFile (a key is missing, of another type, or arrays differ in length), kTooLarge.
+  static Result<Vocabulary> load(const gguf::Metadata& metadata);
+
+  int32_t size() const { return static_cast<int32_t>(text_of_.size()); }
+  bool contains(TokenId id) const { return index(id) >= 0 && index(id) < size(); }
+
+  // For ids that contains() accepts.
+  std::string_view entry(TokenId id) const { return texts_.view(text_of_[index(id)]); }
+  TokenType type(TokenId id) const { return types_[index(id)]; }
+  /// Log-probability or the like; 0 where the file has none. Never NaN, between -1e9 and 1e9.
+  float score(TokenId id) const { return scores_.empty() ? 0.0f : scores_[index(id)]; }
+  bool has_scores() const { return !scores_.empty(); }
+  /// The bytes that the entry stands for; needs set_pieces().
+  std::string_view piece(TokenId id) const {
+    const size_t i = index(id);
+    return std::string_view(pieces_).substr(piece_ends_[i], piece_ends_[i + 1] - piece_ends_[i]);
+  }
+  bool ends_generation(TokenId id) const { return marks_[index(id)] & kEndsGeneration; }
+  bool strips_left(TokenId id) const { return marks_[index(id)] & kStripsLeft; }
+  bool strips_right(TokenId id) const { return marks_[index(id)] & kStripsRight; }
+  /// Control or unknown: written out only on request.
+  bool hidden(TokenId id) const { return type(id) == TokenType::kControl || type(id) == TokenType::kUnknown; }
+
+  /// The entry with this text, the first of several; kNoToken if there is none. No text is empty.
+  TokenId find(std::string_view entry) const {
+    const uint32_t text = texts_.find(entry);
+    return text == StringPool::kNone ? kNoToken : first_with_text_[text];
+  }
+  size_t entry_bytes_max() const { return entry_bytes_max_; }
+
+  void set_type(TokenId id, TokenType type) { types_[index(id)] = type; }
+  void set_ends_generation(TokenId id, bool value) { set_mark(id, kEndsGeneration, value); }
+  /// White space before (after) the token in a text belongs to it.
+  void set_strips_left(TokenId id, bool value) { set_mark(id, kStripsLeft, value); }
+  void set_strips_right(TokenId id, bool value) { set_mark(id, kStripsRight, value); }
+  /// After all set_type().
+  void set_pieces(PieceStyle style);
+
+ private:
+  enum : uint8_t { kEndsGeneration = 1, kStripsLeft = 2, kStripsRight = 4 };
+  void set_mark(TokenId id, uint8_t mark, bool value) {
+    uint8_t& marks = marks_[index(id)];
+    marks = static_cast<uint8_t>(value ? marks | mark : marks & ~mark);
+  }
+
+  StringPool texts_;
+  std::vector<uint32_t> text_of_;         // per token: its text in texts_; two tokens may share one
+  std::vector<TokenId> first_with_text_;  // per text
+  std::vector<TokenType> types_;
+  std::vector<float> scores_;  // empty if the file has none
+  std::vector<uint8_t> marks_;
+  std::string pieces_;
+  std::vector<size_t> piece_ends_ = {0};
+  size_t entry_bytes_max_ = 0;
+};
+
+/// "<0x0A>" -> 10; -1 for any other text.
+int byte_of_entry(std::string_view entry);
+
+}  // namespace cairn

@@ -1,0 +1,76 @@
+#include "tokenizer/vocabulary_tokenizer.h"
+
+#include <utility>
+
+#include "tokenizer/tidy_spaces.h"
+
+namespace cairn {
+
+VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding)
+    : vocabulary_(std::move(vocabulary)),
+      special_(special),
+      drops_first_space_(decoding.drops_first_space),
+      tidies_spaces_(decoding.tidies_spaces),
+      splitter_(vocabulary_) {}
+
+Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, EncodeOptions options) const {
+  if (text.size() > kTextBytesMax) {
+    return fail(Code::kTooLarge, "a text of {} bytes is over the limit of {}", text.size(), kTextBytesMax);
+  }
+  std::vector<TokenId> out;
+  out.reserve(text.size() / 4 + 2);
+  if (options.add_special && special_.add_bos) out.push_back(special_.bos);
+  bool after_special = true;
+  for (const Fragment& fragment : splitter_.split(vocabulary_, text, options.parse_special)) {
+    after_special = after_special || fragment.token != kNoToken;
+    if (fragment.token != kNoToken) {
+      out.push_back(fragment.token);
+    } else {
+      CAIRN_TRY_VOID(encode_text(fragment.text, after_special, out));
+      after_special = false;
+    }
+  }
+  if (const TokenId closing = closing_token(); options.add_special && closing != kNoToken) out.push_back(closing);
+  return out;
+}
+
+std::string_view VocabularyTokenizer::piece(TokenId id, bool render_special) const {
+  if (!vocabulary_.contains(id) || (!render_special && vocabulary_.hidden(id))) return {};
+  return vocabulary_.piece(id);
+}
+
+std::string VocabularyTokenizer::decode(std::span<const TokenId> ids, bool render_special) const {
+  std::string out;
+  bool at_start = drops_first_space_;
+  for (const TokenId id : ids) {
+    std::string_view text = piece(id, render_special);
+    if (at_start && (!text.empty() || piece(id, true).empty())) {  // a hidden token does not count as the beginning
+      at_start = false;
+      if (text.starts_with(' ')) text.remove_prefix(1);
+    }
+    out.append(text);
+  }
+  return tidies_spaces_ ? tidy_spaces(out) : out;
+}
+
+bool VocabularyTokenizer::is_special(TokenId id) const {
+  if (!vocabulary_.contains(id)) return false;
+  const TokenType type = vocabulary_.type(id);
+  return type == TokenType::kControl || type == TokenType::kUserDefined;
+}
+
+std::string_view VocabularyTokenizer::entry(TokenId id) const {
+  return vocabulary_.contains(id) ? vocabulary_.entry(id) : std::string_view();
+}
+
+void append_escaped_spaces(std::string& out, std::string_view text) {
+  while (true) {
+    const size_t space = text.find(' ');
+    out.append(text.substr(0, space));
+    if (space == std::string_view::npos) return;
+    out.append("\xE2\x96\x81");
+    text.remove_prefix(space + 1);
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,56 @@
+/// What all kinds of tokenizers share: the vocabulary, special tokens in texts, decoding.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "tokenizer/special_split.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocabulary.h"
+
+namespace cairn {
+
+/// Bytes of text that encode() takes. Positions are 32 bits wide, and "▁" makes three bytes of a space.
+inline constexpr size_t kTextBytesMax = 256u << 20;
+
+class VocabularyTokenizer : public Tokenizer {
+ public:
+  Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const final;
+  std::string_view piece(TokenId id, bool render_special) const final;
+  std::string decode(std::span<const TokenId> ids, bool render_special) const final;
+  int32_t size() const final { return vocabulary_.size(); }
+  const SpecialTokens& special() const final { return special_; }
+  bool ends_generation(TokenId id) const final { return vocabulary_.contains(id) && vocabulary_.ends_generation(id); }
+  bool is_special(TokenId id) const final;
+  std::string_view entry(TokenId id) const final;
+  bool drops_first_space() const final { return drops_first_space_; }
+  bool tidies_spaces() const final { return tidies_spaces_; }
+
+ protected:
+  struct Decoding {
+    bool drops_first_space = false;
+    bool tidies_spaces = false;
+  };
+  VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding);
+
+  /// Appends the tokens of plain text, which is not empty. `after_special`: nothing or a special token is before it.
+  virtual Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const = 0;
+  /// What add_special puts at the end; kNoToken for nothing.
+  virtual TokenId closing_token() const { return special_.add_eos ? special_.eos : kNoToken; }
+
+  const Vocabulary& vocabulary() const { return vocabulary_; }
+
+ private:
+  Vocabulary vocabulary_;
+  SpecialTokens special_;
+  bool drops_first_space_;
+  bool tidies_spaces_;
+  SpecialSplitter splitter_;
+};
+
+/// `text` with every space written as "▁", appended to `out`.
+void append_escaped_spaces(std::string& out, std::string_view text);
+
+}  // namespace cairn
