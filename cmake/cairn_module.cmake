@@ -34,6 +34,7 @@ function(cairn_module)
   if(CAIRN_TESTS AND benches)
     add_executable(${M_NAME}_bench ${benches})
     target_link_libraries(${M_NAME}_bench PRIVATE ${target} ${M_PRIVATE_LIBS} benchmark::benchmark_main)
+    target_compile_definitions(${M_NAME}_bench PRIVATE CAIRN_FIXTURES="${CAIRN_FIXTURES}")
   endif()
 endfunction()
 

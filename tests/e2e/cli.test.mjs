@@ -112,7 +112,7 @@ test('files that cannot be used are refused in one line that says why', () => {
   fails(['serve', tiny, '--host', 'no such host'], /no such host/);
   fails(['generate', tiny], /prompt/);
   fails(['frobnicate'], /subcommand|frobnicate/);
-  fails(['generate', tiny, '-p', Buffer.from([0x61, 0xff])], /UTF-8/);
+  fails(['generate', tiny, '-p', '-'], /UTF-8/, { input: Buffer.from([0x61, 0xff]) });
 });
 
 test('a model too big for memory says how much is needed', () => {
