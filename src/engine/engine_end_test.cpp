@@ -219,6 +219,7 @@ TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
     runner_->hold();
     start({.kv_pages = 32, .queue_max = 8, .running_max = 2, .chunk_rows_max = 20});
     std::vector<std::unique_ptr<GenerateStream>> streams;
+    streams.reserve(3);
     for (uint64_t i = 0; i < 3; ++i) streams.push_back(submit(exactly(5, 4, i)));
     runner_->wait_until_held();
     runner_->allow(2);
@@ -246,6 +247,7 @@ TEST_F(EngineEnds, StoppingFinishesEverythingAndRefusesMore) {
   runner_->hold();
   start({.kv_pages = 32, .queue_max = 8, .running_max = 2, .chunk_rows_max = 20});
   std::vector<std::unique_ptr<GenerateStream>> streams;
+  streams.reserve(5);
   for (uint64_t i = 0; i < 5; ++i) streams.push_back(submit(endless(30, i)));
   runner_->wait_until_held();
   std::thread stopper([&] { engine_->stop(); });
@@ -266,6 +268,7 @@ TEST_F(EngineEnds, StoppingFinishesEverythingAndRefusesMore) {
 TEST_F(EngineEnds, StreamsOutliveTheEngine) {
   start({.kv_pages = 32, .queue_max = 64, .running_max = 2, .chunk_rows_max = 20});
   std::vector<std::unique_ptr<GenerateStream>> streams;
+  streams.reserve(10);
   for (uint64_t i = 0; i < 10; ++i) streams.push_back(submit(endless(30, i)));
   Answer first;
   collect_tokens(*streams[0], 1, first);
@@ -367,6 +370,7 @@ TEST_F(EngineEnds, RandomRequestsAndCancelsFromManyThreadsLeaveNothingBehind) {
     }
   };
   std::vector<std::thread> clients;
+  clients.reserve(4);
   for (unsigned seed = 0; seed < 4; ++seed) clients.emplace_back(client, seed);
   for (std::thread& thread : clients) thread.join();
   wait_until_idle();

@@ -64,9 +64,9 @@ class EngineTest : public testing::Test {
     ASSERT_TRUE(file.has_value()) << file.error().text();
     auto loaded = Tokenizer::load(file->metadata());
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
-    tokenizer_ = std::move(*loaded);
+    shared_tokenizer = std::move(*loaded);
   }
-  static void TearDownTestSuite() { tokenizer_.reset(); }
+  static void TearDownTestSuite() { shared_tokenizer.reset(); }
 
   void SetUp() override {
     auto backend = make_cpu_backend({.threads = 1, .isa = "generic"});
@@ -79,7 +79,7 @@ class EngineTest : public testing::Test {
     runner_ = std::make_unique<FakeRunner>(options);
   }
   void start(EngineOptions options = {.kv_pages = 64, .queue_max = 256, .running_max = 16, .chunk_rows_max = 24}) {
-    auto engine = Engine::create(*runner_, *backend_, *tokenizer_, options);
+    auto engine = Engine::create(*runner_, *backend_, *shared_tokenizer, options);
     ASSERT_TRUE(engine.has_value()) << engine.error().text();
     engine_ = std::move(*engine);
   }
@@ -98,12 +98,11 @@ class EngineTest : public testing::Test {
     return stream.has_value() ? Error{} : stream.error();
   }
 
-  static std::vector<TokenId> encode(const std::string& text) { return tokenizer_->encode(text, {}).value(); }
+  static std::vector<TokenId> encode(const std::string& text) { return shared_tokenizer->encode(text, {}).value(); }
   /// Token ids from a generator of their own.
   static std::vector<TokenId> prompt_of(size_t tokens, uint64_t seed = 0) {
-    std::vector<TokenId> prompt;
-    for (size_t i = 0; i < tokens; ++i)
-      prompt.push_back(TokenId{static_cast<int32_t>(mix_bits(seed * 1'000 + i) % 300)});
+    std::vector<TokenId> prompt(tokens);
+    for (size_t i = 0; i < tokens; ++i) prompt[i] = TokenId{static_cast<int32_t>(mix_bits(seed * 1'000 + i) % 300)};
     return prompt;
   }
   static GenerateRequest request_of(std::vector<TokenId> prompt, int32_t max_tokens, float temperature = 0,
@@ -116,7 +115,7 @@ class EngineTest : public testing::Test {
     return request;
   }
   /// A model that answers a prompt of `prompt_tokens` with these tokens and then `last` for ever.
-  static FakeRunner::Model script(size_t prompt_tokens, std::vector<TokenId> answer, TokenId last) {
+  static FakeRunner::Model script(size_t prompt_tokens, const std::vector<TokenId>& answer, TokenId last) {
     return [=](std::span<const TokenId> history, std::span<float> logits) {
       std::fill(logits.begin(), logits.end(), 0.0f);
       const size_t i = history.size() - prompt_tokens;
@@ -141,7 +140,7 @@ class EngineTest : public testing::Test {
     expect_idle();
   }
 
-  inline static std::unique_ptr<Tokenizer> tokenizer_;
+  inline static std::unique_ptr<Tokenizer> shared_tokenizer;
   FakeRunnerOptions runner_options_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<FakeRunner> runner_;

@@ -30,7 +30,7 @@ class EngineAnswers : public EngineTest {
       FakeRunner::hash_model(history, logits);
       const TokenId token = sampler.sample(logits).token;
       ++answer.finish.usage.completion_tokens;
-      if (!request.ignore_eos && index(token) < tokenizer_->size() && tokenizer_->ends_generation(token)) {
+      if (!request.ignore_eos && index(token) < shared_tokenizer->size() && shared_tokenizer->ends_generation(token)) {
         answer.finish.reason = FinishReason::kStop;
         break;
       }
@@ -45,7 +45,7 @@ class EngineAnswers : public EngineTest {
   // The answer's text, up to the stop string if there is one. What could still become a character is not text yet
   // unless this is the end.
   static bool cut_at_stop(Answer& answer, const GenerateRequest& request, bool at_end) {
-    std::string bytes = tokenizer_->decode(answer.tokens, request.render_special);
+    std::string bytes = shared_tokenizer->decode(answer.tokens, request.render_special);
     if (!at_end) bytes.resize(bytes.size() - utf8_incomplete_suffix(bytes));
     answer.text = utf8_replace_invalid(bytes);
     for (const std::string& stop : request.stop) {
@@ -102,6 +102,7 @@ TEST_F(EngineAnswers, ManyAtOnceAreTheSameBytesAsAlone) {
     start({.kv_pages = 96, .queue_max = 64, .running_max = 12, .chunk_rows_max = chunk});
     const std::vector<GenerateRequest> requests = mixed_requests();
     std::vector<std::unique_ptr<GenerateStream>> streams;
+    streams.reserve(requests.size());
     for (const GenerateRequest& request : requests) streams.push_back(submit(request));
     runner_->release();
     for (size_t i = 0; i < requests.size(); ++i) {
@@ -162,7 +163,7 @@ TEST_F(EngineAnswers, AStopStringIsFoundHoweverTheTextIsCutIntoTokens) {
 }
 
 TEST_F(EngineAnswers, TheEndTokenIsCountedButHasNoEventAndNoText) {
-  const TokenId eos = tokenizer_->special().eos;
+  const TokenId eos = shared_tokenizer->special().eos;
   ASSERT_NE(eos, kNoToken);
   runner_->set_model(script(3, encode("yes"), eos));
   start();
@@ -181,7 +182,7 @@ TEST_F(EngineAnswers, TheEndTokenIsCountedButHasNoEventAndNoText) {
   const Answer longer = ask(request);
   EXPECT_EQ(longer.tokens.size(), 50u);
   EXPECT_EQ(longer.tokens.back(), eos);
-  EXPECT_TRUE(longer.text.starts_with("yes" + std::string(tokenizer_->piece(eos, true))));
+  EXPECT_TRUE(longer.text.starts_with("yes" + std::string(shared_tokenizer->piece(eos, true))));
   EXPECT_EQ(longer.finish.reason, FinishReason::kLength);
   EXPECT_EQ(longer.finish.usage.completion_tokens, 50);
 }
@@ -189,7 +190,7 @@ TEST_F(EngineAnswers, TheEndTokenIsCountedButHasNoEventAndNoText) {
 TEST_F(EngineAnswers, HalfACharacterAtTheEndIsReplaced) {
   std::vector<TokenId> answer = encode("\xE2\x82\xAC");
   if (answer.size() > 2) answer.resize(2);
-  runner_->set_model(script(3, answer, tokenizer_->special().eos));
+  runner_->set_model(script(3, answer, shared_tokenizer->special().eos));
   start();
   const Answer got = ask(request_of(prompt_of(3), 50));
   EXPECT_EQ(got.text, "\xEF\xBF\xBD");

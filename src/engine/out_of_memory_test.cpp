@@ -8,6 +8,7 @@
 
 namespace {
 
+// NOLINTBEGIN(cppcoreguidelines-no-malloc): operator new itself
 // Allocations that this thread may still make; below 0 there is no limit.
 thread_local int64_t allocations_left = -1;
 
@@ -32,6 +33,7 @@ void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+// NOLINTEND(cppcoreguidelines-no-malloc)
 
 namespace cairn {
 namespace {

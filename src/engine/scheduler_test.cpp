@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <ostream>
 #include <random>
 #include <vector>
 
@@ -14,14 +15,15 @@ struct Row {
   bool logits;
   bool operator==(const Row&) const = default;
 };
-void PrintTo(const Row& row, std::ostream* out) {
-  *out << "{demand " << row.demand << ", rows " << row.rows << (row.logits ? ", logits}" : "}");
+std::ostream& operator<<(std::ostream& out, const Row& row) {
+  return out << "{demand " << row.demand << ", rows " << row.rows << (row.logits ? ", logits}" : "}");
 }
 
 std::vector<Row> plan(const std::vector<Demand>& demands, StepLimits limits) {
   std::vector<Share> shares;
   plan_step(demands, limits, shares);
   std::vector<Row> result;
+  result.reserve(shares.size());
   for (const Share& share : shares) result.push_back({share.demand, share.rows, share.logits});
   return result;
 }

@@ -21,6 +21,7 @@ using Distribution = std::vector<std::pair<int32_t, double>>;  // token, probabi
 
 std::vector<float> logits_of(const std::vector<double>& probabilities) {
   std::vector<float> logits;
+  logits.reserve(probabilities.size());
   for (const double p : probabilities) logits.push_back(static_cast<float>(std::log(p)));
   return logits;
 }
@@ -208,6 +209,7 @@ TEST(Sampler, PenaltiesSeeTheAnswerAndForgetWhatLeavesTheWindow) {
   params.penalty_last = 3;
   Sampler sampler(params, 4, tokens({3, 3}));
   std::vector<int32_t> answer;
+  answer.reserve(8);
   for (int i = 0; i < 8; ++i) answer.push_back(index(sampler.sample(logits).token));
   // Whoever was among the last three is out, so that each token comes back when it is the fourth last.
   EXPECT_EQ(answer, (std::vector<int32_t>{0, 1, 2, 3, 0, 1, 2, 3}));
@@ -347,6 +349,7 @@ Distribution slow_distribution(const SamplingParams& params, const std::vector<f
     double logit, p;
   };
   std::vector<Entry> entries;
+  entries.reserve(logits.size());
   for (size_t i = 0; i < logits.size(); ++i) entries.push_back({static_cast<int32_t>(i), logits[i], 0});
   const auto normalise = [&](double temperature) {
     const double largest = std::max_element(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {

@@ -1,6 +1,5 @@
 // Filters over lists and dicts as a whole.
 #include <algorithm>
-#include <numeric>
 
 #include "prompt/jinja/characters.h"
 #include "prompt/jinja/escape.h"
@@ -8,24 +7,10 @@
 #include "prompt/jinja/interpreter.h"
 #include "prompt/jinja/operators.h"
 #include "prompt/jinja/repr.h"
+#include "prompt/jinja/sort.h"
 
 namespace cairn::jinja {
 namespace {
-
-// The items' places in the order of their keys; equal ones keep their order, also in reverse.
-Result<std::vector<size_t>> sorted_places(Budget& budget, const std::vector<Value>& keys, bool reverse) {
-  std::vector<size_t> places(keys.size());
-  std::iota(places.begin(), places.end(), size_t{0});
-  Result<void> failure;
-  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
-    if (!failure.has_value()) return false;
-    const Result<bool> before = reverse ? less(budget, keys[b], keys[a]) : less(budget, keys[a], keys[b]);
-    if (!before.has_value()) failure = std::unexpected(before.error());
-    return before.has_value() && *before;
-  });
-  CAIRN_TRY_VOID(std::move(failure));
-  return places;
-}
 
 // The keys that a list is sorted or grouped by.
 Result<std::vector<Value>> keys_of(Budget& budget, const std::vector<Value>& items, const AttributePath& path,

@@ -1,11 +1,10 @@
 // Values as json.dumps prints them.
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "base/utf8.h"
-#include "prompt/jinja/operators.h"
 #include "prompt/jinja/repr.h"
+#include "prompt/jinja/sort.h"
 
 namespace cairn::jinja {
 namespace {
@@ -106,17 +105,11 @@ class Writer {
 
   // The items' order in the output. Sorting fails on keys that have no common order.
   Result<std::vector<size_t>> order(const Dict& dict) {
-    std::vector<size_t> places(dict.items().size());
+    std::vector<Value> keys;
+    for (const auto& [key, value] : dict.items()) keys.push_back(key);
+    if (style_.sort_keys) return sorted_places(out_.budget(), keys, false);
+    std::vector<size_t> places(keys.size());
     std::iota(places.begin(), places.end(), size_t{0});
-    if (!style_.sort_keys) return places;
-    Result<void> sorted;
-    std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
-      if (!sorted.has_value()) return false;
-      const Result<bool> before = less(out_.budget(), dict.items()[a].first, dict.items()[b].first);
-      if (!before.has_value()) sorted = std::unexpected(before.error());
-      return before.has_value() && *before;
-    });
-    CAIRN_TRY_VOID(std::move(sorted));
     return places;
   }
 

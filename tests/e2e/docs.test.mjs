@@ -1,0 +1,32 @@
+// Every curl command of the documents, run against a real server.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { serve, story } from './server.mjs';
+
+const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
+const documents = ['README.md', ...fs.readdirSync(path.join(root, 'docs')).map((name) => path.join('docs', name))].filter((name) => name.endsWith('.md'));
+
+let server;
+before(async () => { server = await serve(story); });
+after(() => server.stop());
+
+let commands = 0;
+for (const name of documents) {
+  const text = fs.readFileSync(path.join(root, name), 'utf8');
+  for (const [, block] of text.matchAll(/^```sh\n([\s\S]*?)^```/gm)) {
+    for (const command of block.replaceAll('\\\n', ' ').split('\n').filter((line) => line.startsWith('curl '))) {
+      ++commands;
+      test(`${name}: ${command.slice(0, 80)}`, () => {
+        const run = spawnSync('bash', ['-c', command.replaceAll('http://127.0.0.1:8080', server.url)], { encoding: 'utf8', timeout: 60_000 });
+        assert.equal(run.status, 0, run.stderr);
+        assert.doesNotMatch(run.stdout, /"error"/);
+        assert.ok(run.stdout.length > 0);
+      });
+    }
+  }
+}
+test('there are examples', () => assert.ok(commands >= 3));
