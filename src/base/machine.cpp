@@ -10,25 +10,21 @@
 #include <set>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "base/cgroup.h"
+
 namespace cairn {
 namespace {
 
-// First number of a one-line file such as /sys/fs/cgroup/memory.max; `missing` if there is none ("max").
+// The number of a one-line file such as topology/core_id; `missing` if there is none.
 int64_t read_number(const std::string& path, int64_t missing) {
   std::ifstream file(path);
   int64_t value = 0;
   return file >> value ? value : missing;
-}
-
-int cgroup_cpu_limit() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
-  if (!(file >> quota >> period) || period <= 0) return std::numeric_limits<int>::max();
-  return std::max(1, static_cast<int>(std::floor(quota / period + 0.001)));
 }
 
 }  // namespace
@@ -51,14 +47,19 @@ const CpuFeatures& cpu_features() {
 int usable_cores() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
-  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
+  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) {
+    // More processors than the mask has bits.
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  }
   std::set<std::pair<int64_t, int64_t>> cores;  // (package, core): hyper-threads of one core count once
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &mask)) continue;
     const std::string topology = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", cpu);
     cores.emplace(read_number(topology + "physical_package_id", 0), read_number(topology + "core_id", cpu));
   }
-  return std::max(1, std::min(static_cast<int>(cores.size()), cgroup_cpu_limit()));
+  // Half a core more is worth no thread: the team would wait for it.
+  const double quota = std::floor(read_cgroup_limits().cores + 0.001);
+  return static_cast<int>(std::clamp(quota, 1.0, std::max(1.0, static_cast<double>(cores.size()))));
 }
 
 int64_t available_memory_bytes() {
@@ -70,11 +71,7 @@ int64_t available_memory_bytes() {
     int64_t kib = 0;
     if (words >> name >> kib && name == "MemAvailable:") available = kib * 1024;
   }
-  const int64_t limit = read_number("/sys/fs/cgroup/memory.max", std::numeric_limits<int64_t>::max());
-  if (limit != std::numeric_limits<int64_t>::max()) {
-    available = std::min(available, std::max<int64_t>(0, limit - read_number("/sys/fs/cgroup/memory.current", 0)));
-  }
-  return available;
+  return std::min(available, read_cgroup_limits().memory_bytes_left);
 }
 
 }  // namespace cairn

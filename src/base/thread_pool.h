@@ -25,8 +25,8 @@ class ThreadPool {
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   /// Calls body(begin, end, member) over [0, count) in chunks of `grain` (the last may be shorter) and returns when all
-  /// are done. `member` is 0 .. threads() - 1 and never runs two chunks at once. At most 2^31 chunks. Not reentrant; one
-  /// caller at a time.
+  /// are done. `member` is 0 .. threads() - 1 and never runs two chunks at once. At most 2^31 chunks. Not reentrant;
+  /// one caller at a time.
   void parallel_for(int64_t count, int64_t grain, FunctionRef<void(int64_t begin, int64_t end, int member)> body);
 
  private:

@@ -73,8 +73,7 @@ void Loops(benchmark::State& state) {
   std::vector<double> times;
   for (auto _ : state) {
     const auto begin = std::chrono::steady_clock::now();
-    pool.parallel_for(state.range(1), 1,
-                      [&](int64_t, int64_t, int) { benchmark::DoNotOptimize(chain(links)); });
+    pool.parallel_for(state.range(1), 1, [&](int64_t, int64_t, int) { benchmark::DoNotOptimize(chain(links)); });
     // What a step does between two loops.
     benchmark::DoNotOptimize(chain(links_per_microsecond()));
     times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());

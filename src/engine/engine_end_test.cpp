@@ -100,7 +100,7 @@ TEST_F(EngineEnds, OptionsBelowOneAreRefused) {
                                          &EngineOptions::running_max, &EngineOptions::chunk_rows_max}) {
     EngineOptions options = good;
     options.*field = 0;
-    const auto engine = Engine::create(*runner_, *backend_, *tokenizer_, options);
+    const auto engine = Engine::create(*runner_, *backend_, *shared_tokenizer, options);
     ASSERT_FALSE(engine.has_value());
     EXPECT_EQ(engine.error().code, Code::kInvalidArgument);
   }

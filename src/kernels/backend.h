@@ -39,8 +39,8 @@ class Buffer {
   Free free_ = nullptr;
 };
 
-/// A weight matrix as a file has it: [experts, rows, cols], rows of blocks of `type`, `experts` 1 for plain ones. y = W x
-/// maps cols to rows. The bytes outlive the backend's use of them.
+/// A weight matrix as a file has it: [experts, rows, cols], rows of blocks of `type`, `experts` 1 for plain ones. y = W
+/// x maps cols to rows. The bytes outlive the backend's use of them.
 struct HostMatrix {
   TensorType type = TensorType::kF32;
   int64_t rows = 0;
@@ -98,8 +98,8 @@ struct AttentionSlice {
 };
 
 struct AttentionParams {
-  int32_t heads = 0;  ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
-  float scale = 1;    ///< multiplies q.k
+  int32_t heads = 0;   ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
+  float scale = 1;     ///< multiplies q.k
   float soft_cap = 0;  ///< > 0: score = cap * tanh(score / cap)
   int32_t window = 0;  ///< > 0: position p sees positions > p - window only
   const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null
@@ -134,10 +134,10 @@ class Backend {
   virtual void matmul(std::span<const Projection> projections, const float* x, int32_t rows) = 0;
   /// For each row r and choice j: out[r, j, :] = W[ids[r, j]] input (+ bias row ids[r, j] when given, [experts, rows]).
   /// The input is x[r, :], or x[r, j, :] with `input_per_choice`. ids [rows, used].
-  virtual void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows,
-                              const int32_t* ids, int32_t used, bool input_per_choice) = 0;
-  /// Softmax over logits [rows, experts], the `used` largest (ties: lower index first) in descending order, into ids and
-  /// weights [rows, used].
+  virtual void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+                              int32_t used, bool input_per_choice) = 0;
+  /// Softmax over logits [rows, experts], the `used` largest (ties: lower index first) in descending order, into ids
+  /// and weights [rows, used].
   virtual void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) = 0;
   /// out[r, :] = sum over j, in order, of weights[r, j] * y[r, j, :].
   virtual void combine_experts(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
@@ -181,8 +181,8 @@ class Backend {
 };
 
 struct CpuOptions {
-  int threads = 0;       ///< 0: one per usable core
-  std::string isa;       ///< "" (best), "generic", "avx2", "avx512"; CAIRN_ISA in the environment if empty
+  int threads = 0;  ///< 0: one per usable core
+  std::string isa;  ///< "" (best), "generic", "avx2", "avx512"; CAIRN_ISA in the environment if empty
 };
 /// Errors: kInvalidArgument (unknown ISA, or one this machine lacks; the message lists what it has).
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);

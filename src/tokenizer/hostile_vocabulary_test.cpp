@@ -175,8 +175,10 @@ TEST(HostileVocabulary, CharsmapUnitsThatPointAnywhere) {
     append_u32(bytes, 4 * 256);
     append_u32(bytes, 0);  // the root's children are at their own labels
     for (uint32_t i = 1; i < 256; ++i) {
-      const uint32_t target = random() % 300;
-      append_u32(bytes, round % 2 == 0 ? static_cast<uint32_t>(random()) : (target << 10 | (random() & 0x100) | i));
+      const uint32_t anything[] = {static_cast<uint32_t>(random()),                                       // nonsense
+                                   static_cast<uint32_t>(random() % 300 << 10 | (random() & 0x100) | i),  // a child
+                                   static_cast<uint32_t>(random() % 320)};                                // a value
+      append_u32(bytes, anything[random() % 3]);
     }
     bytes.append(300, 'r');
     if (round % 3 == 0) bytes += '\0';

@@ -22,8 +22,8 @@ struct AttentionKernels {
   /// relative to the largest, which goes to *largest, and their sum to *sum. `scores` has room up to the next multiple
   /// of kAttentionPage; what of a page is outside [lo, hi) is read but counts for nothing.
   void (*exponentials)(float* scores, int32_t lo, int32_t hi, float scale, float cap, float* largest, float* sum);
-  /// sums[i * sum_stride + d] += sum over t in [lo, hi), in order, of weights[i * weight_stride + t] * values[t, d], for
-  /// i < n; values [kAttentionPage, value_dim].
+  /// sums[i * sum_stride + d] += sum over t in [lo, hi), in order, of weights[i * weight_stride + t] * values[t, d],
+  /// for i < n; values [kAttentionPage, value_dim].
   void (*add_values)(const float* values, int32_t value_dim, const float* weights, int64_t weight_stride, int32_t lo,
                      int32_t hi, int32_t n, float* sums, int64_t sum_stride);
   /// Joins to a softmax-weighted sum (largest, sum, values [value_dim]) another one over other positions. An empty one

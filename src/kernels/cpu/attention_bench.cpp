@@ -9,7 +9,8 @@
 namespace cairn {
 namespace {
 
-// Arguments: rows, context (the rows are its last ones), query heads per KV head, head dimension, binary16 or not, threads.
+// Arguments: rows, context (the rows are its last ones), query heads per KV head, head dimension, binary16 or not,
+// threads.
 void Attention(benchmark::State& state) {
   const auto rows = static_cast<int32_t>(state.range(0)), context = static_cast<int32_t>(state.range(1));
   const auto group = static_cast<int32_t>(state.range(2)), head_dim = static_cast<int32_t>(state.range(3));
@@ -30,8 +31,8 @@ void Attention(benchmark::State& state) {
   const double seen = rows * (context - rows / 2.0);  // (query, position) pairs of a head
   state.counters["GMAC/s"] =
       benchmark::Counter(seen * params.heads * head_dim * 2 / 1e9, benchmark::Counter::kIsIterationInvariantRate);
-  state.counters["KV GB/s"] = benchmark::Counter(static_cast<double>(memory.bytes()) / 1e9,
-                                                 benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["KV GB/s"] =
+      benchmark::Counter(static_cast<double>(memory.bytes()) / 1e9, benchmark::Counter::kIsIterationInvariantRate);
 }
 BENCHMARK(Attention)
     ->ArgNames({"rows", "context", "group", "dim", "f16", "threads"})

@@ -64,7 +64,8 @@ struct AttentionOps {
                      int64_t stride) {
     constexpr int kQueries = kAccumulators / kPageVectors;
     int32_t i = 0;
-    for (; i + kQueries <= n; i += kQueries) scores_of<kQueries>(keys, key_dim, queries + i, scores + i * stride, stride);
+    for (; i + kQueries <= n; i += kQueries)
+      scores_of<kQueries>(keys, key_dim, queries + i, scores + i * stride, stride);
     for (; i < n; ++i) scores_of<1>(keys, key_dim, queries + i, scores + i * stride, stride);
   }
 

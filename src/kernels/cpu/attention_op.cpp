@@ -25,9 +25,8 @@ const std::byte* keys_of(const KvView& kv, PageId page, int32_t kv_head) {
   return page_of(kv, page) + int64_t{kv_head} * kPageTokens * kv.key_dim * kv_element_bytes(kv.type);
 }
 const std::byte* values_of(const KvView& kv, PageId page, int32_t kv_head) {
-  return page_of(kv, page) +
-         kPageTokens * kv_element_bytes(kv.type) *
-             (int64_t{kv.kv_heads} * kv.key_dim + int64_t{kv_head} * kv.value_dim);
+  return page_of(kv, page) + kPageTokens * kv_element_bytes(kv.type) *
+                                 (int64_t{kv.kv_heads} * kv.key_dim + int64_t{kv_head} * kv.value_dim);
 }
 
 }  // namespace

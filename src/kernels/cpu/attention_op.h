@@ -75,7 +75,8 @@ class AttentionOp {
   static Range range_of(const Call& call, const Block& block, int32_t query, int32_t segment);
   static Range queries_of_page(std::span<const Range> ranges, int32_t page);
   static void clear(const Block& block, const Sums& sums);
-  void attend_segment(const Call& call, const Block& block, int32_t segment, const Working& working, const Sums& sums) const;
+  void attend_segment(const Call& call, const Block& block, int32_t segment, const Working& working,
+                      const Sums& sums) const;
   void score_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,
                    const Working& working) const;
   void add_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,

@@ -40,14 +40,15 @@ class Sequence {
     const int32_t used = (tokens + kPageTokens - 1) / kPageTokens;
     std::vector<int32_t> order(static_cast<size_t>(used) + 3);
     std::iota(order.begin(), order.end(), 0);
-    for (size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.integer(0, static_cast<int32_t>(i))]);
+    for (size_t i = order.size() - 1; i > 0; --i)
+      std::swap(order[i], order[random.integer(0, static_cast<int32_t>(i))]);
     for (int32_t i = 0; i < used; ++i) pages.push_back(PageId{order[i]});
     view.type = shape.type;
     view.kv_heads = shape.kv_heads;
     view.key_dim = shape.key_dim;
     view.value_dim = shape.value_dim;
-    const int64_t layer = int64_t{kPageTokens} * shape.kv_heads * (shape.key_dim + shape.value_dim) *
-                          kv_element_bytes(shape.type);
+    const int64_t layer =
+        int64_t{kPageTokens} * shape.kv_heads * (shape.key_dim + shape.value_dim) * kv_element_bytes(shape.type);
     view.layer_offset = 128;
     view.page_stride = layer + 192;
     memory_ = backend.allocate(view.page_stride * static_cast<int64_t>(order.size())).value();

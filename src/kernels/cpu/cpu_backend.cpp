@@ -124,7 +124,8 @@ class CpuBackend final : public Backend {
             int32_t head_dim) override {
     const auto kernel = style == RopeStyle::kAdjacent ? rows_.rope_adjacent : rows_.rope_halves;
     const int64_t cols = int64_t{heads} * head_dim;
-    for_rows(rows, cols, 2 * kCopyNs, [&](int64_t r) { kernel(table + r * dims, dims, x + r * cols, heads, head_dim); });
+    for_rows(rows, cols, 2 * kCopyNs,
+             [&](int64_t r) { kernel(table + r * dims, dims, x + r * cols, heads, head_dim); });
   }
 
   void store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) override;
@@ -201,8 +202,7 @@ void CpuBackend::rope_table(std::span<const int32_t> positions, std::span<const 
 void CpuBackend::store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) {
   const int64_t cols = int64_t{kv.kv_heads} * (kv.key_dim + kv.value_dim);
   for (const AttentionSlice& slice : slices) {
-    for_rows(slice.rows, cols, kCopyNs,
-             [&](int64_t row) { store_token(kv, slice, static_cast<int32_t>(row), k, v); });
+    for_rows(slice.rows, cols, kCopyNs, [&](int64_t row) { store_token(kv, slice, static_cast<int32_t>(row), k, v); });
   }
 }
 

@@ -16,8 +16,7 @@ namespace cairn::cpu {
 struct Int8Row {
   int8_t* values;         ///< [cols], in [-127, 127]
   float* scales;          ///< column c is values[c] * scales[c / 32]
-  float* scaled_sums;     ///< scales[b] * sums[b]
-  int32_t* sums;          ///< of the block's values
+  float* scaled_sums;     ///< scales[b] times the sum of the block's values
   int16_t* offsets8;      ///< [blocks][2]: -8 times the sum of the even lane's columns, of the odd lane's
   int16_t* offsets32;     ///< [blocks][2][2]: -32 times the same, per half of 16 columns
 };
@@ -28,9 +27,8 @@ static inline Int8Row int8_row(std::byte* row, int64_t cols) {
   return {reinterpret_cast<int8_t*>(row),
           reinterpret_cast<float*>(arrays),
           reinterpret_cast<float*>(arrays + 4 * blocks),
-          reinterpret_cast<int32_t*>(arrays + 8 * blocks),
-          reinterpret_cast<int16_t*>(arrays + 12 * blocks),
-          reinterpret_cast<int16_t*>(arrays + 16 * blocks)};
+          reinterpret_cast<int16_t*>(arrays + 8 * blocks),
+          reinterpret_cast<int16_t*>(arrays + 12 * blocks)};
 }
 
 /// For reading: kernels get rows as pointers to const bytes.
@@ -39,7 +37,7 @@ static inline Int8Row int8_row(const std::byte* row, int64_t cols) {
 }
 
 /// Bytes of values and arrays, unrounded.
-static inline constexpr int64_t int8_row_bytes_used(int64_t cols) { return cols + 24 * (cols / 32); }
+static inline constexpr int64_t int8_row_bytes_used(int64_t cols) { return cols + 20 * (cols / 32); }
 
 /// A block whose absolute maximum is below this is all zeros: 127 / maximum would overflow.
 static constexpr float kInt8MaximumMin = 1e-30f;

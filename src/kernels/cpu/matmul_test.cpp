@@ -373,8 +373,8 @@ TEST_P(MatmulTest, QuantizedRowIsWithinHalfAStepAndSumsAreRight) {
       EXPECT_LE(std::abs(value * row.scales[b] - x[static_cast<size_t>(32 * b + i)]), row.scales[b] * 0.5001f);
       lanes[i / 16][i % 4 / 2] += value;
     }
-    EXPECT_EQ(row.sums[b], lanes[0][0] + lanes[0][1] + lanes[1][0] + lanes[1][1]);
-    EXPECT_EQ(row.scaled_sums[b], row.scales[b] * static_cast<float>(row.sums[b]));
+    const int32_t sum = lanes[0][0] + lanes[0][1] + lanes[1][0] + lanes[1][1];
+    EXPECT_EQ(row.scaled_sums[b], row.scales[b] * static_cast<float>(sum));
     for (int lane = 0; lane < 2; ++lane) {
       EXPECT_EQ(row.offsets8[2 * b + lane], -8 * (lanes[0][lane] + lanes[1][lane]));
       for (int half = 0; half < 2; ++half) {

@@ -113,8 +113,8 @@ void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t 
   const int64_t row_begin = chunk * job.chunk_rows;
   const int64_t row_end = std::min(row_begin + job.chunk_rows, weight.rows);
   const std::byte* input = job.int8 ? quantized_ : reinterpret_cast<const std::byte*>(x);
-  const int64_t stride = job.int8 ? static_cast<int64_t>(int8_row_bytes(weight.cols))
-                                  : weight.cols * static_cast<int64_t>(sizeof(float));
+  const int64_t stride =
+      job.int8 ? static_cast<int64_t>(int8_row_bytes(weight.cols)) : weight.cols * static_cast<int64_t>(sizeof(float));
   std::array<const std::byte*, kTileTokens> inputs;
   std::array<float*, kTileTokens> outputs;
   for (int32_t tile = 0; tile < job.tokens; tile += kTileTokens) {

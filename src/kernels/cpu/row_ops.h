@@ -1,8 +1,8 @@
 /// Operations on rows of float32 of the CPU dispatch table: everything but matrix products and attention.
 ///
 /// Called with one row or with a range of a longer one, on any thread; they allocate nothing. What an element becomes
-/// does not depend on where a range begins or ends, except in the operations over a whole row (rms_norm, softmax), whose
-/// order of additions depends on its length alone.
+/// does not depend on where a range begins or ends, except in the operations over a whole row (rms_norm, softmax),
+/// whose order of additions depends on its length alone.
 #pragma once
 
 #include <cstdint>

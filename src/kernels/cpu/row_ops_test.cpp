@@ -42,14 +42,18 @@ std::vector<float> all_kinds() {
 
 double exact(Activation activation, double x) {
   switch (activation) {
-    case Activation::kSilu: return x / (1 + std::exp(-x));
+    case Activation::kSilu:
+      return x / (1 + std::exp(-x));
     case Activation::kGeluTanh: {
       const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
       return x / (1 + std::exp(-2 * u));  // 0.5 x (1 + tanh(u)), without the cancellation
     }
-    case Activation::kGeluErf: return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
-    case Activation::kRelu: return std::max(x, 0.0);
-    case Activation::kReluSquared: return x > 0 ? x * x : 0;
+    case Activation::kGeluErf:
+      return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kReluSquared:
+      return x > 0 ? x * x : 0;
   }
   return 0;
 }
@@ -67,7 +71,8 @@ TEST_P(RowOps, ActivationsAreAccurateOverTheWholeRange) {
         EXPECT_EQ(out[i], kInfinity) << a << " of " << x[i];
       } else {
         // Relative to x: far to the left the activations are tiny, and what counts is that they are.
-        const double bound = 2e-7 * std::abs(double{x[i]}) + (activation == Activation::kReluSquared ? 2e-7 * truth : 0);
+        const double bound =
+            2e-7 * std::abs(double{x[i]}) + (activation == Activation::kReluSquared ? 2e-7 * truth : 0);
         EXPECT_NEAR(out[i], truth, bound + 1e-44) << a << " of " << x[i];
       }
     }
@@ -129,7 +134,8 @@ TEST_P(RowOps, RmsNorm) {
     for (int64_t i = 0; i < n; ++i)
       EXPECT_NEAR(out[i], x[i] * factor * weight[i], 4e-7 * std::abs(x[i] * factor * weight[i]) + 1e-12) << n;
     kernels().rms_norm(in_place.data(), nullptr, 1e-5f, n, in_place.data());
-    for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(in_place[i], x[i] * factor, 4e-7 * std::abs(x[i] * factor) + 1e-12) << n;
+    for (int64_t i = 0; i < n; ++i)
+      EXPECT_NEAR(in_place[i], x[i] * factor, 4e-7 * std::abs(x[i] * factor) + 1e-12) << n;
   }
 }
 

@@ -29,8 +29,7 @@ void quantize_block(const float* x, int64_t b, const Int8Row& row) {
     lanes[i / 16][i % 4 / 2] += value;
   }
   row.scales[b] = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : maximum / 127.0f;
-  row.sums[b] = lanes[0][0] + lanes[0][1] + lanes[1][0] + lanes[1][1];
-  row.scaled_sums[b] = row.scales[b] * static_cast<float>(row.sums[b]);
+  row.scaled_sums[b] = row.scales[b] * static_cast<float>(lanes[0][0] + lanes[0][1] + lanes[1][0] + lanes[1][1]);
   for (int lane = 0; lane < 2; ++lane) {
     row.offsets8[2 * b + lane] = static_cast<int16_t>(-8 * (lanes[0][lane] + lanes[1][lane]));
     for (int half = 0; half < 2; ++half) {
