@@ -14,6 +14,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports these inside its own headers and inside coroutine frames at -O3 and under sanitizers.
   add_compile_options(-Wno-maybe-uninitialized -Wno-dangling-pointer -Wno-stringop-overflow -Wno-array-bounds
                       -Wno-free-nonheap-object -Wno-restrict -Wno-mismatched-new-delete)
+else()
+  # clang sees deprecated parts inside libstdc++ 12's own algorithms.
+  add_compile_options(-Wno-deprecated-declarations)
 endif()
 
 if(CAIRN_SANITIZE)

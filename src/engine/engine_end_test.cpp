@@ -15,6 +15,8 @@ using std::chrono::seconds;
 
 class EngineEnds : public EngineTest {
  protected:
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+
   // The model must not end these by itself.
   static GenerateRequest exactly(size_t prompt_tokens, int32_t max_tokens, uint64_t seed = 0) {
     GenerateRequest request = request_of(prompt_of(prompt_tokens, seed), max_tokens);

@@ -59,8 +59,9 @@ inline void collect_tokens(GenerateStream& stream, size_t count, Answer& answer)
 
 class EngineTest : public testing::Test {
  protected:
-  static void SetUpTestSuite() {
-    auto file = gguf::Reader::open(std::string(CAIRN_FIXTURES) + "/models/llama.gguf");
+  /// For SetUpTestSuite, with CAIRN_FIXTURES.
+  static void load_tokenizer(const std::string& fixtures) {
+    auto file = gguf::Reader::open(fixtures + "/models/llama.gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
     auto loaded = Tokenizer::load(file->metadata());
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();

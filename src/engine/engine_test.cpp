@@ -17,6 +17,8 @@ namespace {
 
 class EngineAnswers : public EngineTest {
  protected:
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+
   // The answer by a plain loop: one sequence, one token at a time, stop strings sought in the whole text at the end.
   Answer reference(const GenerateRequest& request) {
     Answer answer;

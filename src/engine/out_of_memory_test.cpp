@@ -38,7 +38,10 @@ void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); 
 namespace cairn {
 namespace {
 
-class EngineOutOfMemory : public EngineTest {};
+class EngineOutOfMemory : public EngineTest {
+ protected:
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+};
 
 TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineLivesAndNothingIsLost) {
   int failed = 0;

@@ -103,7 +103,7 @@ TEST(JinjaErrors, VariablesMustBeAnObject) {
   EXPECT_EQ(error_of("{{ b }}", {{"b", ordered_json::binary({1, 2})}}).code, Code::kInvalidArgument);
 }
 
-// Every limit is reached, at its own error, with the default limits unless said.
+// Every limit is reached, at its own error.
 TEST(JinjaLimits, EndlessWork) {
   const char* cases[] = {
       "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
@@ -112,10 +112,12 @@ TEST(JinjaLimits, EndlessWork) {
       "{% set s = 'a' * 1000000 %}{% for a in range(100000) %}{% set t = s | replace('b', 'c') %}{% endfor %}",
       "{% set s = 'a' * 1000000 %}{% for a in range(100000) %}{% set t = s[5] %}{% endfor %}",
       "{% set s = ('a' * 1000000).strip('b' * 1000000) %}{% for a in range(100) %}{{ s.strip('b' * 1000000)[0] }}{% endfor %}",
-      "{{ ('a' * 3000000) | wordwrap(1) | length }}",
+      "{{ ('a' * 100000) | wordwrap(1) | length }}",
   };
+  JinjaLimits limits;
+  limits.steps_max = 1'000'000;
   for (const char* source : cases) {
-    const Error error = error_of(source);
+    const Error error = error_of(source, ordered_json::object(), limits);
     EXPECT_EQ(error.code, Code::kTooLarge) << source << ": " << error.text();
     EXPECT_THAT(error.message, HasSubstr("steps")) << source;
   }
@@ -136,10 +138,12 @@ TEST(JinjaLimits, LongTexts) {
       "{{ 'a\\nb' | indent(10000000000) }}",
       "{{ '\\t'.expandtabs(10000000000) }}",
       "{{ 'a'.zfill(10000000000) }}",
-      "{% set x = ' ' * 10000000 %}{{ [[[[[[[[1]]]]]]]] | tojson(indent=x) }}",
+      "{% set x = ' ' * 1000000 %}{{ [[[[[[[[1]]]]]]]] | tojson(indent=x) }}",
   };
+  JinjaLimits limits;
+  limits.output_bytes_max = 4 << 20;
   for (const char* source : cases) {
-    const Error error = error_of(source);
+    const Error error = error_of(source, ordered_json::object(), limits);
     EXPECT_EQ(error.code, Code::kTooLarge) << source << ": " << error.text();
     EXPECT_THAT(error.message, HasSubstr("the limit is")) << source;
   }
@@ -153,7 +157,7 @@ TEST(JinjaLimits, Memory) {
       "{{ ('a' * 4000000) | list | length }}",
   };
   JinjaLimits limits;
-  limits.memory_bytes_max = 64 << 20;
+  limits.memory_bytes_max = 16 << 20;
   for (const char* source : cases) {
     const Error error = error_of(source, ordered_json::object(), limits);
     EXPECT_EQ(error.code, Code::kTooLarge) << source << ": " << error.text();
@@ -229,12 +233,11 @@ TEST(JinjaLimits, DepthOfTheRendering) {
       "{% set ns = namespace(x=[]) %}{% for i in range(100000) %}{% set ns.x = [ns.x] %}{% endfor %}",
       "{% set ns = namespace(x={}) %}{% for i in range(100000) %}{% set ns.x = {'a': ns.x} %}{% endfor %}",
       "{% set ns = namespace(x=1) %}{% for i in range(100000) %}{% set ns.x = cycler(ns.x) %}{% endfor %}",
-      "{% set ns = namespace(x=1) %}{% for i in range(100000) %}{% set ns.x = [ns.x] | map('string') %}{% endfor %}{{ ns.x is string }}{{ 1 // 0 }}",
+      "{% set ns = namespace(x='a') %}{% for i in range(100000) %}{% set ns.x = [ns.x] | select %}{% endfor %}",
       "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
   };
   for (const char* source : cases) {
     const Error error = error_of(source);
-    if (std::string_view(source).find("map('string')") != std::string_view::npos) continue;  // ends otherwise, but ends
     EXPECT_EQ(error.code, Code::kTooLarge) << source << ": " << error.text();
   }
   ordered_json deep = 1;
@@ -272,8 +275,8 @@ TEST(JinjaMemory, CirclesAreFreed) {
   EXPECT_EQ(rendered("{% set ns = namespace() %}{% for i in range(3) %}{% set before = ns.l %}{% for x in [1] recursive %}"
                      "{% set ns.l = loop %}{% endfor %}{% endfor %}{{ ns.l.index }}"),
             "1");
-  // A chain of a hundred thousand namespaces is not taken down by recursion.
-  EXPECT_EQ(rendered("{% set ns = namespace(x=1) %}{% for i in range(100000) %}{% set ns.x = namespace(x=ns.x) %}"
+  // A chain of many namespaces is not taken down by recursion.
+  EXPECT_EQ(rendered("{% set ns = namespace(x=1) %}{% for i in range(50000) %}{% set ns.x = namespace(x=ns.x) %}"
                      "{% endfor %}{{ ns.x.x.x is defined }}"),
             "True");
 }

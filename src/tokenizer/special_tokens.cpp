@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
@@ -77,6 +78,7 @@ Result<TokenId> id_or(const gguf::Metadata& metadata, std::string_view key, Toke
   if (!vocabulary.contains(missing)) missing = kNoToken;
   if (!metadata.contains(key)) return missing;
   CAIRN_TRY(const int64_t id, metadata.integer(key));
+  if (id == -1 || id == UINT32_MAX) return missing;  // how some files write "none"
   if (id < 0 || id >= vocabulary.size()) {
     log_warning("{} is {}, which is no token of this vocabulary of {}; left out", key, id, vocabulary.size());
     return missing;

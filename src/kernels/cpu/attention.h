@@ -10,22 +10,24 @@ namespace cairn::cpu {
 
 /// As cairn::kPageTokens.
 inline constexpr int32_t kAttentionPage = 32;
+/// From one query's scores to the next one's: a segment (attention_op.h) and a cache line, so that the scores of many
+/// queries for one page do not all fall into the same set of the L1 cache.
+inline constexpr int32_t kScoreStride = 512 + 16;
 
 struct AttentionKernels {
   /// A page's keys [kAttentionPage, key_dim] -> [key_dim, kAttentionPage] in float32.
   void (*transpose_keys)(const float* keys, int32_t key_dim, float* transposed);
   void (*transpose_half_keys)(const uint16_t* keys, int32_t key_dim, float* transposed);
-  /// scores[i * stride + t] = queries[i] . key t, for i < n and all t of a page.
-  void (*scores)(const float* transposed_keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores,
-                 int64_t stride);
+  /// scores[i * kScoreStride + t] = queries[i] . key t, for i < n and all t of a page.
+  void (*scores)(const float* transposed_keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores);
   /// Over scores [lo, hi), lo < hi: each times scale, then cap * tanh(score / cap) if cap > 0; then its exponential
   /// relative to the largest, which goes to *largest, and their sum to *sum. `scores` has room up to the next multiple
   /// of kAttentionPage; what of a page is outside [lo, hi) is read but counts for nothing.
   void (*exponentials)(float* scores, int32_t lo, int32_t hi, float scale, float cap, float* largest, float* sum);
-  /// sums[i * sum_stride + d] += sum over t in [lo, hi), in order, of weights[i * weight_stride + t] * values[t, d],
+  /// sums[i * value_dim + d] += sum over t in [lo, hi), in order, of weights[i * kScoreStride + t] * values[t, d],
   /// for i < n; values [kAttentionPage, value_dim].
-  void (*add_values)(const float* values, int32_t value_dim, const float* weights, int64_t weight_stride, int32_t lo,
-                     int32_t hi, int32_t n, float* sums, int64_t sum_stride);
+  void (*add_values)(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi, int32_t n,
+                     float* sums);
   /// Joins to a softmax-weighted sum (largest, sum, values [value_dim]) another one over other positions. An empty one
   /// has largest -infinity and zeros.
   void (*merge)(float* largest, float* sum, float* values, float other_largest, float other_sum,

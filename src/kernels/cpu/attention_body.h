@@ -41,32 +41,29 @@ struct AttentionOps {
   static float to_float(uint16_t half) { return half_to_float(half); }
 
   template <int kQueries>
-  static void scores_of(const float* keys, int32_t key_dim, const float* const* queries, float* scores,
-                        int64_t stride) {
+  static void scores_of(const float* keys, int32_t key_dim, const float* const* queries, float* scores) {
     F sums[kQueries][kPageVectors];
     for (auto& row : sums) {
       for (F& sum : row) sum = V::set(0);
     }
     for (int32_t d = 0; d < key_dim; ++d) {
       F key[kPageVectors];
-      for (int v = 0; v < kPageVectors; ++v) key[v] = V::load(keys + int64_t{d} * kAttentionPage + v * kLanes);
+      for (int v = 0; v < kPageVectors; ++v) key[v] = V::keep(V::load(keys + int64_t{d} * kAttentionPage + v * kLanes));
       for (int i = 0; i < kQueries; ++i) {
         const F q = V::set(queries[i][d]);
         for (int v = 0; v < kPageVectors; ++v) sums[i][v] = V::fma(q, key[v], sums[i][v]);
       }
     }
     for (int i = 0; i < kQueries; ++i) {
-      for (int v = 0; v < kPageVectors; ++v) V::store(scores + i * stride + v * kLanes, sums[i][v]);
+      for (int v = 0; v < kPageVectors; ++v) V::store(scores + i * kScoreStride + v * kLanes, sums[i][v]);
     }
   }
 
-  static void scores(const float* keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores,
-                     int64_t stride) {
+  static void scores(const float* keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores) {
     constexpr int kQueries = kAccumulators / kPageVectors;
     int32_t i = 0;
-    for (; i + kQueries <= n; i += kQueries)
-      scores_of<kQueries>(keys, key_dim, queries + i, scores + i * stride, stride);
-    for (; i < n; ++i) scores_of<1>(keys, key_dim, queries + i, scores + i * stride, stride);
+    for (; i + kQueries <= n; i += kQueries) scores_of<kQueries>(keys, key_dim, queries + i, scores + i * kScoreStride);
+    for (; i < n; ++i) scores_of<1>(keys, key_dim, queries + i, scores + i * kScoreStride);
   }
 
   static void exponentials(float* scores, int32_t lo, int32_t hi, float scale, float cap, float* largest, float* sum) {
@@ -93,24 +90,25 @@ struct AttentionOps {
     *sum = static_cast<float>(Math::sum_of_lanes(total));
   }
 
+  // A function of its own, so that the compiler keeps its few pointers in registers.
   template <int kQueries, int kVectors>
-  static void add_block(const float* values, int32_t value_dim, const float* weights, int64_t weight_stride, int32_t lo,
-                        int32_t hi, float* sums, int64_t sum_stride) {
+  [[gnu::noinline]] static void add_block(const float* values, int32_t value_dim, const float* weights, int32_t lo,
+                                          int32_t hi, float* sums) {
     F acc[kQueries][kVectors];
     for (int i = 0; i < kQueries; ++i) {
-      for (int v = 0; v < kVectors; ++v) acc[i][v] = V::load(sums + i * sum_stride + v * kLanes);
+      for (int v = 0; v < kVectors; ++v) acc[i][v] = V::load(sums + i * value_dim + v * kLanes);
     }
     for (int32_t t = lo; t < hi; ++t) {
       const float* row = values + int64_t{t} * value_dim;
       F value[kVectors];
       for (int v = 0; v < kVectors; ++v) value[v] = V::load(row + v * kLanes);
       for (int i = 0; i < kQueries; ++i) {
-        const F weight = V::set(weights[i * weight_stride + t]);
+        const F weight = V::set(weights[i * kScoreStride + t]);
         for (int v = 0; v < kVectors; ++v) acc[i][v] = V::fma(weight, value[v], acc[i][v]);
       }
     }
     for (int i = 0; i < kQueries; ++i) {
-      for (int v = 0; v < kVectors; ++v) V::store(sums + i * sum_stride + v * kLanes, acc[i][v]);
+      for (int v = 0; v < kVectors; ++v) V::store(sums + i * value_dim + v * kLanes, acc[i][v]);
     }
   }
 
@@ -125,29 +123,28 @@ struct AttentionOps {
   }
 
   template <int kQueries>
-  static void add_values_of(const float* values, int32_t value_dim, const float* weights, int64_t weight_stride,
-                            int32_t lo, int32_t hi, float* sums, int64_t sum_stride) {
+  static void add_values_of(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi,
+                            float* sums) {
     constexpr int kVectors = kAccumulators / kQueries;
     int32_t d = 0;
     for (; d + kVectors * kLanes <= value_dim; d += kVectors * kLanes) {
-      add_block<kQueries, kVectors>(values + d, value_dim, weights, weight_stride, lo, hi, sums + d, sum_stride);
+      add_block<kQueries, kVectors>(values + d, value_dim, weights, lo, hi, sums + d);
     }
     for (; d + kLanes <= value_dim; d += kLanes) {
-      add_block<kQueries, 1>(values + d, value_dim, weights, weight_stride, lo, hi, sums + d, sum_stride);
+      add_block<kQueries, 1>(values + d, value_dim, weights, lo, hi, sums + d);
     }
     if (d == value_dim) return;
     for (int i = 0; i < kQueries; ++i) {
-      add_rest(values + d, value_dim, weights + i * weight_stride, lo, hi, value_dim - d, sums + i * sum_stride + d);
+      add_rest(values + d, value_dim, weights + i * kScoreStride, lo, hi, value_dim - d, sums + i * value_dim + d);
     }
   }
 
-  static void add_values(const float* values, int32_t value_dim, const float* weights, int64_t weight_stride,
-                         int32_t lo, int32_t hi, int32_t n, float* sums, int64_t sum_stride) {
+  static void add_values(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi,
+                         int32_t n, float* sums) {
     int32_t i = 0;
     auto advance = [&]<int kQueries>() {
       for (; i + kQueries <= n; i += kQueries) {
-        add_values_of<kQueries>(values, value_dim, weights + i * weight_stride, weight_stride, lo, hi,
-                                sums + i * sum_stride, sum_stride);
+        add_values_of<kQueries>(values, value_dim, weights + i * kScoreStride, lo, hi, sums + i * value_dim);
       }
     };
     advance.template operator()<4>();

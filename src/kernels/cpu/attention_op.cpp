@@ -9,7 +9,7 @@
 namespace cairn::cpu {
 namespace {
 
-static_assert(kAttentionPage == kPageTokens && kSegmentTokens % kPageTokens == 0);
+static_assert(kAttentionPage == kPageTokens && kScoreStride >= kSegmentTokens && kSegmentTokens % kPageTokens == 0);
 constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
 
 // Memory for pieces in flight, per thread: enough for 4 blocks of head dimension 128 with 4 segments each.
@@ -32,8 +32,7 @@ const std::byte* values_of(const KvView& kv, PageId page, int32_t kv_head) {
 }  // namespace
 
 int64_t AttentionOp::working_floats(const KvView& kv) {
-  return int64_t{kPageTokens} * std::max(kv.key_dim, kv.value_dim) + kBlockQueries * kSegmentTokens +
-         2 * sums_floats(kv);
+  return int64_t{kPageTokens} * std::max(kv.key_dim, kv.value_dim) + kBlockQueries * kScoreStride + 2 * sums_floats(kv);
 }
 
 AttentionOp::Sums AttentionOp::sums_at(float* memory) {
@@ -44,7 +43,7 @@ AttentionOp::Working AttentionOp::working_at(float* memory, const KvView& kv) {
   Working working;
   working.page = memory;
   working.scores = memory + int64_t{kPageTokens} * std::max(kv.key_dim, kv.value_dim);
-  working.segment = sums_at(working.scores + kBlockQueries * kSegmentTokens);
+  working.segment = sums_at(working.scores + kBlockQueries * kScoreStride);
   working.total = sums_at(working.segment.largest + sums_floats(kv));
   return working;
 }
@@ -186,7 +185,7 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
   for (int32_t i = 0; i < block.count; ++i) {
     const Range range = ranges[i];
     if (range.lo >= range.hi) continue;
-    kernels_.exponentials(working.scores + int64_t{i} * kSegmentTokens, range.lo, range.hi, call.params.scale,
+    kernels_.exponentials(working.scores + int64_t{i} * kScoreStride, range.lo, range.hi, call.params.scale,
                           call.params.soft_cap, &sums.largest[i], &sums.sum[i]);
   }
   add_pages(call, block, segment, ranges, working, sums);
@@ -211,7 +210,7 @@ void AttentionOp::score_pages(const Call& call, const Block& block, int32_t segm
       kernels_.transpose_half_keys(reinterpret_cast<const uint16_t*>(keys), kv.key_dim, working.page);
     }
     kernels_.scores(working.page, kv.key_dim, &queries[seen.lo], seen.hi - seen.lo,
-                    working.scores + int64_t{seen.lo} * kSegmentTokens + page * kPageTokens, kSegmentTokens);
+                    working.scores + int64_t{seen.lo} * kScoreStride + page * kPageTokens);
   }
 }
 
@@ -235,9 +234,8 @@ void AttentionOp::add_pages(const Call& call, const Block& block, int32_t segmen
     for (int32_t i = seen.lo, end = i; i < seen.hi; i = end) {
       const Range same = part(i);
       while (end < seen.hi && part(end).lo == same.lo && part(end).hi == same.hi) ++end;
-      kernels_.add_values(values, kv.value_dim, working.scores + int64_t{i} * kSegmentTokens + page * kPageTokens,
-                          kSegmentTokens, same.lo, same.hi, end - i, sums.values + int64_t{i} * kv.value_dim,
-                          kv.value_dim);
+      kernels_.add_values(values, kv.value_dim, working.scores + int64_t{i} * kScoreStride + page * kPageTokens,
+                          same.lo, same.hi, end - i, sums.values + int64_t{i} * kv.value_dim);
     }
   }
 }

@@ -60,7 +60,7 @@ class AttentionOp {
   };
   struct Working {
     float* page = nullptr;    // [max(key_dim, value_dim), kPageTokens]
-    float* scores = nullptr;  // [kBlockQueries, kSegmentTokens]
+    float* scores = nullptr;  // [kBlockQueries, kScoreStride]
     Sums segment;
     Sums total;
   };

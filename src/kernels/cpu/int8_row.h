@@ -1,8 +1,8 @@
-/// How a row of int8 activations lies in memory. Per block of 32 columns: 32 values, their scale, and sums of the values
-/// that take the offsets of unsigned weights out of a product again: sum((q - 8) y) = sum(q y) - 8 sum(y).
+/// How a row of int8 activations lies in memory. Per block of 32 columns: 32 values, their scale, and sums of the
+/// values that take the offsets of unsigned weights out of a product again: sum((q - 8) y) = sum(q y) - 8 sum(y).
 ///
-/// Kernels keep partial sums in int16 lanes, two to four columns: the even lane has columns 4k and 4k+1, the odd one 4k+2
-/// and 4k+3. So the offsets come per lane, ready to be what a lane's sum starts from.
+/// Kernels keep partial sums in int16 lanes, two to four columns: the even lane has columns 4k and 4k+1, the odd one
+/// 4k+2 and 4k+3. So the offsets come per lane, ready to be what a lane's sum starts from.
 ///
 /// ISA files include this header under their own flags, hence `static inline` (see quant/blocks.h).
 #pragma once
@@ -14,20 +14,18 @@ namespace cairn::cpu {
 
 /// The arrays of one row, each with one entry per block.
 struct Int8Row {
-  int8_t* values;         ///< [cols], in [-127, 127]
-  float* scales;          ///< column c is values[c] * scales[c / 32]
-  float* scaled_sums;     ///< scales[b] times the sum of the block's values
-  int16_t* offsets8;      ///< [blocks][2]: -8 times the sum of the even lane's columns, of the odd lane's
-  int16_t* offsets32;     ///< [blocks][2][2]: -32 times the same, per half of 16 columns
+  int8_t* values;      ///< [cols], in [-127, 127]
+  float* scales;       ///< column c is values[c] * scales[c / 32]
+  float* scaled_sums;  ///< scales[b] times the sum of the block's values
+  int16_t* offsets8;   ///< [blocks][2]: -8 times the sum of the even lane's columns, of the odd lane's
+  int16_t* offsets32;  ///< [blocks][2][2]: -32 times the same, per half of 16 columns
 };
 
 static inline Int8Row int8_row(std::byte* row, int64_t cols) {
   const int64_t blocks = cols / 32;
   std::byte* arrays = row + cols;
-  return {reinterpret_cast<int8_t*>(row),
-          reinterpret_cast<float*>(arrays),
-          reinterpret_cast<float*>(arrays + 4 * blocks),
-          reinterpret_cast<int16_t*>(arrays + 8 * blocks),
+  return {reinterpret_cast<int8_t*>(row), reinterpret_cast<float*>(arrays),
+          reinterpret_cast<float*>(arrays + 4 * blocks), reinterpret_cast<int16_t*>(arrays + 8 * blocks),
           reinterpret_cast<int16_t*>(arrays + 12 * blocks)};
 }
 

@@ -40,9 +40,37 @@ struct MissingAvx512 {
     const simde__m128i high = _mm256_cvtps_ph(simde_mm256_loadu_ps(lanes + 8), _MM_FROUND_TO_NEAREST_INT);
     return simde_mm256_set_m128i(high, low);
   }
+  static simde__m512i cvtepu16_epi32(simde__m256i words) {
+    return simde_mm512_inserti64x4(simde_mm512_castsi256_si512(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(words))),
+                                   _mm256_cvtepu16_epi32(_mm256_extracti128_si256(words, 1)), 1);
+  }
+  static simde__m256i cvtepi32_epi16(simde__m512i value) {
+    int32_t lanes[16];
+    int16_t words[16];
+    simde_mm512_storeu_si512(lanes, value);
+    for (int i = 0; i < 16; ++i) words[i] = static_cast<int16_t>(lanes[i]);
+    return simde_mm256_loadu_si256(reinterpret_cast<const simde__m256i*>(words));
+  }
+  static simde__m512i srai_epi32(simde__m512i value, int count) {
+    int32_t lanes[16];
+    simde_mm512_storeu_si512(lanes, value);
+    for (int32_t& lane : lanes) lane >>= count;
+    return simde_mm512_loadu_si512(lanes);
+  }
+  static simde__m512 cvtepi32_ps(simde__m512i value) {
+    int32_t lanes[16];
+    float floats[16];
+    simde_mm512_storeu_si512(lanes, value);
+    for (int i = 0; i < 16; ++i) floats[i] = static_cast<float>(lanes[i]);
+    return simde_mm512_loadu_ps(floats);
+  }
 };
 }  // namespace
 }  // namespace cairn::cpu
+#define _mm512_cvtepu16_epi32 ::cairn::cpu::MissingAvx512::cvtepu16_epi32
+#define _mm512_cvtepi32_epi16 ::cairn::cpu::MissingAvx512::cvtepi32_epi16
+#define _mm512_srai_epi32 ::cairn::cpu::MissingAvx512::srai_epi32
+#define _mm512_cvtepi32_ps ::cairn::cpu::MissingAvx512::cvtepi32_ps
 #define _mm512_maskz_loadu_ps ::cairn::cpu::MissingAvx512::maskz_loadu_ps
 #define _mm512_mask_storeu_ps ::cairn::cpu::MissingAvx512::mask_storeu_ps
 #define _mm512_cvtph_ps ::cairn::cpu::MissingAvx512::cvtph_ps

@@ -1,5 +1,6 @@
 // Matrix products per type and instruction set, one thread. Gemv: bytes of weights per second over a matrix larger than
-// the caches (compare with what the machine's DRAM gives). Gemm: multiply-adds per second ("items") of a prompt's batch.
+// the caches (compare with what the machine's DRAM gives). Gemm: multiply-adds per second ("items") of a prompt's
+// batch.
 #include <benchmark/benchmark.h>
 
 #include <cstring>

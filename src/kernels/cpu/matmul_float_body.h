@@ -1,8 +1,9 @@
-/// Products with float32 activations, written once over an ISA's vectors. A pair's sum runs in V::kLanes lanes, lane l over
-/// columns l, l + kLanes, ...; the lanes are added at the end in a fixed tree.
+/// Products with float32 activations, written once over an ISA's vectors. A pair's sum runs in V::kLanes lanes, lane l
+/// over columns l, l + kLanes, ...; the lanes are added at the end in a fixed tree.
 ///
-/// A few weight rows at a time meet all tokens of a group, V::kTokens at a time. F32 rows are read in place, and F16 and
-/// BF16 ones where few tokens make it not worth to convert a chunk of them first; the other types are decoded by quant.
+/// A few weight rows at a time meet all tokens of a group, V::kTokens at a time. F32 rows are read in place, and F16
+/// and BF16 ones where few tokens make it not worth to convert a chunk of them first; the other types are decoded by
+/// quant.
 ///
 /// V is the ISA's Vector with `load(const Bf16*)` and kTokens in addition.
 #pragma once

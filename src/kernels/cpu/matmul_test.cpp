@@ -63,7 +63,9 @@ uint64_t test_seed() {
 class Rows {
  public:
   Rows(int64_t rows, size_t row_bytes)
-      : row_bytes_(row_bytes), bytes_(static_cast<size_t>(rows) * row_bytes + 64), pointers_(static_cast<size_t>(rows)) {
+      : row_bytes_(row_bytes),
+        bytes_(static_cast<size_t>(rows) * row_bytes + 64),
+        pointers_(static_cast<size_t>(rows)) {
     std::byte* begin = bytes_.data() + (64 - reinterpret_cast<uintptr_t>(bytes_.data()) % 64) % 64;
     for (size_t r = 0; r < pointers_.size(); ++r) pointers_[r] = begin + r * row_bytes_;
   }
@@ -187,7 +189,8 @@ void expect_exact(const Problem& p, const MatmulKernels& kernels) {
 
 int64_t random_cols(TensorType type, Random& random) {
   const int64_t block = tensor_type_info(type).block_elements;
-  if (block == 1) return random_between(random, 1, 3) == 1 ? random_between(random, 1000, 1100) : random_between(random, 1, 99);
+  if (block == 1)
+    return random_between(random, 1, 3) == 1 ? random_between(random, 1000, 1100) : random_between(random, 1, 99);
   return block * random_between(random, 1, std::max<int64_t>(2, 352 / block));
 }
 
@@ -391,7 +394,8 @@ TEST_P(MatmulTest, NaNActivationShowsInItsOwnTokenOnly) {
     p.x[2 * 512 + 300] = std::numeric_limits<float>::quiet_NaN();
     const Rows inputs = make_inputs(p, *GetParam().kernels);
     const std::vector<float> out = multiply(p, *GetParam().kernels, inputs, 0, p.rows);
-    for (size_t i = 0; i < out.size(); ++i) ASSERT_EQ(std::isnan(out[i]), i / 19 == 2) << p.description() << " at " << i;
+    for (size_t i = 0; i < out.size(); ++i)
+      ASSERT_EQ(std::isnan(out[i]), i / 19 == 2) << p.description() << " at " << i;
   }
 }
 

@@ -59,9 +59,9 @@ inline void quantize_block(const float* x, int64_t b, const Int8Row& row) {
   for (int i = 0; i < 4; ++i) {
     q[i] = finite ? _mm256_cvtps_epi32(_mm256_mul_ps(in[i], inverse)) : _mm256_setzero_si256();
   }
-  const __m256i bytes = _mm256_permutevar8x32_epi32(
-      _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3])),
-      _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  const __m256i bytes =
+      _mm256_permutevar8x32_epi32(_mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3])),
+                                  _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.values + 32 * b), bytes);
   store_block_sums(bytes, !finite ? __builtin_nanf("") : zero ? 0.0f : maximum / 127.0f, b, row);
 }

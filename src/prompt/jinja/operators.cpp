@@ -10,6 +10,8 @@ namespace cairn::jinja {
 size_t find_text(std::string_view text, std::string_view needle, size_t from) {
   if (from > text.size()) return std::string_view::npos;
   if (needle.empty()) return from;
+  constexpr size_t kShort = 32;  // so short that comparing it everywhere costs no more than being clever
+  if (needle.size() <= kShort) return text.find(needle, from);
   const void* found = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
   return found == nullptr ? std::string_view::npos
                           : static_cast<size_t>(static_cast<const char*>(found) - text.data());

@@ -27,6 +27,12 @@ struct Vector {
   static void store(uint16_t* half, F value) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(half), _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
   }
+  // The value, in a register: or else the compiler loads it again wherever it is used, and loads are what a loop of
+  // multiply-adds runs out of.
+  static F keep(F value) {
+    asm("" : "+x"(value));
+    return value;
+  }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
 
   static constexpr int kTile = 8;

@@ -27,6 +27,14 @@ struct Vector {
   static void store(uint16_t* half, F value) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(half), _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
   }
+  // The value, in a register: or else the compiler loads it again wherever it is used, and loads are what a loop of
+  // multiply-adds runs out of.
+  static F keep(F value) {
+#ifndef CAIRN_EMULATE_AVX512
+    asm("" : "+v"(value));
+#endif
+    return value;
+  }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
 
   static constexpr int kTile = 8;

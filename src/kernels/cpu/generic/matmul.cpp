@@ -1,4 +1,5 @@
-// Matrix products in plain C++: for machines without a table of their own, and short enough to be read as the definition.
+// Matrix products in plain C++: for machines without a table of their own, and short enough to be read as the
+// definition.
 #include "kernels/cpu/matmul.h"
 
 #include <algorithm>
@@ -41,7 +42,8 @@ void quantize_block(const float* x, int64_t b, const Int8Row& row) {
 void quantize_row(const float* x, int64_t cols, std::byte* out) {
   const Int8Row row = int8_row(out, cols);
   for (int64_t b = 0; b < cols / 32; ++b) quantize_block(x + 32 * b, b, row);
-  std::memset(out + int8_row_bytes_used(cols), 0, int8_row_bytes(cols) - static_cast<size_t>(int8_row_bytes_used(cols)));
+  std::memset(out + int8_row_bytes_used(cols), 0,
+              int8_row_bytes(cols) - static_cast<size_t>(int8_row_bytes_used(cols)));
 }
 
 /// 32 columns of a weight row: column i is scale * factors[i / 16] * values[i] - min.
@@ -104,10 +106,14 @@ WeightBlock decode_q6_k(const std::byte* row, int64_t b) {
 
 WeightBlock decode_block(TensorType type, const std::byte* row, int64_t b) {
   switch (type) {
-    case TensorType::kQ8_0: return decode_q8_0(row, b);
-    case TensorType::kQ4_0: return decode_q4_0(row, b);
-    case TensorType::kQ4_K: return decode_q4_k(row, b);
-    default: return decode_q6_k(row, b);
+    case TensorType::kQ8_0:
+      return decode_q8_0(row, b);
+    case TensorType::kQ4_0:
+      return decode_q4_0(row, b);
+    case TensorType::kQ4_K:
+      return decode_q4_k(row, b);
+    default:
+      return decode_q6_k(row, b);
   }
 }
 

@@ -36,6 +36,7 @@ struct Vector {
   static void store(uint16_t* half, F value) {
     for (int i = 0; i < kLanes; ++i) half[i] = float_to_half(value[i]);
   }
+  static F keep(F value) { return value; }
   static F fma(F a, F b, F c) { return a * b + c; }
 
   // in [kTile rows, kTile columns] -> out [columns, rows]; strides in elements.

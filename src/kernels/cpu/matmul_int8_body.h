@@ -1,0 +1,194 @@
+/// Products with int8 activations, written once over an ISA's vectors.
+///
+/// V::kRows weight rows are one vector: a chunk of columns of them is transposed to [column / 4][row][4 columns], so
+/// that an activation vector is 4 columns broadcast, a lane belongs to one row and nothing is ever summed across lanes.
+/// Per block of 32 columns the exact integer sum of each pair is converted to float and added to the pair's one
+/// accumulator, in order of blocks; it travels through `outputs` from chunk to chunk.
+///
+/// V is the ISA's Int8Vector (<isa>/matmul.cpp): I and F, one register of integers and of floats; kRows; kTokens of a
+/// tile; small operations; and block_sums, the integer sums of one block for T tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/matmul_panel.h"
+
+namespace cairn::cpu {
+namespace {
+
+/// A multiple of the 8 blocks of a K format's super-block. For 8 rows 1024 columns are 8 KiB, the scales 1 to 3: with
+/// 4 tokens' activations (4 KiB) half of L1. AVX-512 takes twice that, with L1s of 48 KiB but for Zen 4's 32.
+inline constexpr int32_t kChunkBlocks = 32;
+
+/// Where a block's entries are in an int8 row, in bytes from its start: the same for all tokens.
+struct Places {
+  int64_t values;
+  int64_t scales;
+  int64_t scaled_sums;
+  int64_t offsets8;
+  int64_t offsets32;
+
+  void advance() {
+    values += 32;
+    scales += 4;
+    scaled_sums += 4;
+    offsets8 += 4;
+    offsets32 += 8;
+  }
+};
+
+inline Places places(int64_t cols, int64_t block) {
+  const Int8Row row = int8_row(static_cast<const std::byte*>(nullptr), cols);
+  const auto at = [](const void* pointer) { return reinterpret_cast<intptr_t>(pointer); };
+  return {at(row.values) + 32 * block, at(row.scales) + 4 * block, at(row.scaled_sums) + 4 * block,
+          at(row.offsets8) + 4 * block, at(row.offsets32) + 8 * block};
+}
+
+template <class V>
+struct Int8Products {
+  using I = typename V::I;
+  using F = typename V::F;
+  using Block = PanelBlock<V>;
+  static constexpr int kRows = V::kRows;
+
+  /// Asks for the part of the next rows that lies as far into them as kBlocks from `block` on lie into these: a
+  /// processor's own prefetchers do not follow many short streams. Reading beyond the matrix is only asked for.
+  template <Int8Type kType, int kBlocks>
+  static void prefetch_next(const std::byte* row, int64_t stride, int64_t block) {
+    constexpr int64_t kBlockBytes = kRows * weight_block_bytes(kType) / weight_block_step(kType);
+    const auto* begin = reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(row) +
+                                                      static_cast<uintptr_t>(kRows * stride + block * kBlockBytes));
+#pragma GCC unroll 64
+    for (int64_t line = 0; line < (kBlocks * kBlockBytes + 63) / 64; ++line) {
+      __builtin_prefetch(begin + 64 * line);
+    }
+  }
+
+  /// Continues the accumulators of T tokens over one block.
+  template <Int8Type kType, int T>
+  [[gnu::always_inline]] static void add_block(const Block& block, const std::byte* const* rows, const Places& at,
+                                               F* sums) {
+    I dots[T];
+    V::template block_sums<kType, T>(block, rows, at, dots);
+    const F scale = V::load_floats(block.scales);
+    for (int t = 0; t < T; ++t) {
+      const F both = V::multiply(scale, V::broadcast_float(rows[t] + at.scales));
+      sums[t] = V::multiply_add(V::to_float(dots[t]), both, sums[t]);
+    }
+    if constexpr (kType == Int8Type::kQ4_K) {
+      const F minimum = V::load_floats(block.minima);
+      for (int t = 0; t < T; ++t) {
+        sums[t] = V::multiply_subtract(minimum, V::broadcast_float(rows[t] + at.scaled_sums), sums[t]);
+      }
+    }
+  }
+
+  /// Continues the accumulators [T][kRows] over `blocks` blocks, the first one at `at` of the inputs. Not inlined: the
+  /// register allocator does best with one tile at a time.
+  template <Int8Type kType, int T>
+  [[gnu::noinline]] static void tile(const Block* panel, int32_t blocks, const std::byte* const* inputs, Places at,
+                                     float (*acc)[kRows]) {
+    const std::byte* rows[T];
+    F sums[T];
+    for (int t = 0; t < T; ++t) {
+      rows[t] = inputs[t];
+      sums[t] = V::load_floats(acc[t]);
+    }
+    for (int32_t b = 0; b < blocks; ++b) {
+      add_block<kType, T>(panel[b], rows, at, sums);
+      at.advance();
+    }
+    for (int t = 0; t < T; ++t) V::store(acc[t], sums[t]);
+  }
+
+  template <Int8Type kType, int T>
+  static void tile_of(int32_t count, const Block* panel, int32_t blocks, const std::byte* const* inputs,
+                      const Places& at, float (*acc)[kRows]) {
+    if constexpr (T > 1) {
+      if (count < T) return tile_of<kType, T - 1>(count, panel, blocks, inputs, at, acc);
+    }
+    tile<kType, T>(panel, blocks, inputs, at, acc);
+  }
+
+  /// kRows rows from `row` on, or as many as there are before `end`: beyond it the last one is computed again and
+  /// thrown away.
+  struct RowGroup {
+    RowGroup(const std::byte* weights, int64_t stride, int64_t row, int64_t end)
+        : count(end - row < kRows ? end - row : kRows), bytes(static_cast<size_t>(count) * sizeof(float)) {
+      for (int i = 0; i < kRows; ++i) rows[i] = weights + (row + (i < count ? i : count - 1)) * stride;
+    }
+    int64_t count;
+    size_t bytes;  // of their outputs
+    const std::byte* rows[kRows];
+  };
+
+  /// One token: blocks are used up as they are decoded, so that loading and computing overlap.
+  template <Int8Type kType>
+  static void multiply_one(const std::byte* weights, int64_t stride, int64_t cols, int64_t row_begin, int64_t row_end,
+                           const std::byte* input, float* output) {
+    constexpr int32_t kStep = weight_block_step(kType);
+    Block panel[kStep];
+    for (int64_t r = row_begin; r < row_end; r += kRows) {
+      const RowGroup group(weights, stride, r, row_end);
+      Places at = places(cols, 0);
+      F sum = V::zero();
+      for (int64_t begin = 0; begin < cols / 32; begin += kStep) {
+        PanelDecoder<V>::template decode<kType>(group.rows, begin, panel);
+        for (int32_t b = 0; b < kStep; ++b) {
+          prefetch_next<kType, 1>(group.rows[0], stride, begin + b);
+          add_block<kType, 1>(panel[b], &input, at, &sum);
+          at.advance();
+        }
+      }
+      alignas(64) float acc[kRows];
+      V::store(acc, sum);
+      std::memcpy(output + r, acc, group.bytes);
+    }
+  }
+
+  template <Int8Type kType>
+  static void multiply(const std::byte* weights, int64_t stride, int64_t cols, int64_t row_begin, int64_t row_end,
+                       const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
+    if (tokens == 1) return multiply_one<kType>(weights, stride, cols, row_begin, row_end, inputs[0], outputs[0]);
+    constexpr int32_t kStep = weight_block_step(kType);
+    Block panel[kChunkBlocks];
+    const int64_t blocks = cols / 32;
+    for (int64_t r = row_begin; r < row_end; r += kRows) {
+      const RowGroup group(weights, stride, r, row_end);
+      for (int64_t begin = 0; begin < blocks; begin += kChunkBlocks) {
+        const auto n = static_cast<int32_t>(blocks - begin < kChunkBlocks ? blocks - begin : kChunkBlocks);
+        for (int32_t b = 0; b < n; b += kStep) {
+          prefetch_next<kType, kStep>(group.rows[0], stride, begin + b);
+          PanelDecoder<V>::template decode<kType>(group.rows, begin + b, panel + b);
+        }
+        const Places at = places(cols, begin);
+        for (int32_t t = 0; t < tokens; t += V::kTokens) {
+          const int32_t count = tokens - t < V::kTokens ? tokens - t : V::kTokens;
+          alignas(64) float acc[V::kTokens][kRows] = {};
+          if (begin > 0) {
+            for (int32_t i = 0; i < count; ++i) std::memcpy(acc[i], outputs[t + i] + r, group.bytes);
+          }
+          tile_of<kType, V::kTokens>(count, panel, n, inputs + t, at, acc);
+          for (int32_t i = 0; i < count; ++i) std::memcpy(outputs[t + i] + r, acc[i], group.bytes);
+        }
+      }
+    }
+  }
+
+  /// matmul_rows of the types that use_int8.
+  static void matmul(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
+                     const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
+    const auto product = type == TensorType::kQ8_0   ? multiply<Int8Type::kQ8_0>
+                         : type == TensorType::kQ4_0 ? multiply<Int8Type::kQ4_0>
+                         : type == TensorType::kQ4_K ? multiply<Int8Type::kQ4_K>
+                                                     : multiply<Int8Type::kQ6_K>;
+    product(weights, weight_row_bytes(type, cols), cols, row_begin, row_end, inputs, tokens, outputs);
+  }
+};
+
+}  // namespace
+}  // namespace cairn::cpu
