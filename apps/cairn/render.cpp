@@ -102,8 +102,8 @@ Result<void> run_render(const RenderFlags& flags) {
     if (line.empty()) continue;
     const std::time_t now = flags.now.has_value() ? static_cast<std::time_t>(*flags.now) : std::time(nullptr);
     const Result<std::string> rendered = render_line(renderer, line, now);
-    const ordered_json answer = rendered.has_value() ? ordered_json{{"rendered", *rendered}}
-                                                     : ordered_json{{"error", rendered.error().text()}};
+    const ordered_json answer =
+        rendered.has_value() ? ordered_json{{"rendered", *rendered}} : ordered_json{{"error", rendered.error().text()}};
     std::cout << answer.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n' << std::flush;
     if (!std::cout) return fail(Code::kIo, "cannot write to standard output");
   }

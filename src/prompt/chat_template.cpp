@@ -46,7 +46,8 @@ Result<std::string> plain_text(const ordered_json& content, const std::string& a
   for (size_t i = 0; i < content.size(); ++i) {
     const ordered_json& part = content[i];
     const auto found = part.is_object() ? part.find("text") : part.end();
-    if (!part.is_object() || part.value("type", ordered_json("text")) != "text" || found == part.end() || !found->is_string())
+    if (!part.is_object() || part.value("type", ordered_json("text")) != "text" || found == part.end() ||
+        !found->is_string())
       return fail_at(at + "[" + std::to_string(i) + "]", Code::kInvalidArgument,
                      "this model's chat template takes text only; send parts of type 'text'");
     if (i > 0) text += '\n';
@@ -116,9 +117,12 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
 Result<std::string> ChatTemplate::render_plain(ordered_json messages, const ordered_json& tools,
                                                bool add_generation_prompt, const ordered_json& variables,
                                                std::time_t now, const JinjaLimits& limits) const {
-  ordered_json all = {{"messages", std::move(messages)}, {"tools", tools},
-                      {"documents", nullptr},            {"add_generation_prompt", add_generation_prompt},
-                      {"bos_token", bos_},               {"eos_token", eos_}};
+  ordered_json all = {{"messages", std::move(messages)},
+                      {"tools", tools},
+                      {"documents", nullptr},
+                      {"add_generation_prompt", add_generation_prompt},
+                      {"bos_token", bos_},
+                      {"eos_token", eos_}};
   if (variables.is_object())
     for (const auto& [name, value] : variables.items()) all[name] = value;
   return template_.render(all, now, limits);
@@ -144,7 +148,8 @@ ChatCapabilities ChatTemplate::probe() const {
   const ordered_json user = message_of("user", content(kUserWord));
   const ordered_json system = message_of("system", content(kSystemWord));
   // If not even the user's message alone can be rendered, the probes say nothing.
-  can.system_role = shows(render_probe({system, user}, none), kSystemWord) || !shows(render_probe({user}, none), kUserWord);
+  can.system_role =
+      shows(render_probe({system, user}, none), kSystemWord) || !shows(render_probe({user}, none), kUserWord);
 
   const ordered_json function = {{"name", kToolWord},
                                  {"description", "A tool."},
@@ -153,12 +158,14 @@ ChatCapabilities ChatTemplate::probe() const {
   can.tools = shows(render_probe({user}, tools), kToolWord) || shows(render_probe({system, user}, tools), kToolWord);
 
   ordered_json call = message_of("assistant", content(""));
-  call["tool_calls"] = ordered_json::array(
-      {ordered_json{{"id", "call00001"},
-                    {"type", "function"},
-                    {"function", {{"name", kToolWord}, {"arguments", {{kKeyWord, "value"}}}}}}});
-  const Result<std::string> with_object = render_probe({user, call}, tools);
-  can.object_arguments = shows(with_object, kKeyWord) && !shows(with_object, fmt::format("'{}'", kKeyWord));
+  call["tool_calls"] =
+      ordered_json::array({ordered_json{{"id", "call00001"},
+                                        {"type", "function"},
+                                        {"function", {{"name", kToolWord}, {"arguments", {{kKeyWord, "value"}}}}}}});
+  for (const ordered_json& given : {tools, none}) {
+    const Result<std::string> with_object = render_probe({user, call}, given);
+    can.object_arguments |= shows(with_object, kKeyWord) && !shows(with_object, fmt::format("'{}'", kKeyWord));
+  }
   return can;
 }
 

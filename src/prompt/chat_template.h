@@ -1,14 +1,14 @@
 /// A model's chat template: messages -> the text that the model was trained to continue.
 ///
-/// Templates differ in what they take, and OpenAI's message shape is none of theirs. What a template can do is found out
-/// once, by rendering a few tiny conversations with marker words in them and looking for the markers (ChatCapabilities).
-/// render() then brings each message into the form the template takes:
+/// Templates differ in what they take, and OpenAI's message shape is none of theirs. What a template can do is found
+/// out once, by rendering a few tiny conversations with marker words in them and looking for the markers
+/// (ChatCapabilities). render() then brings each message into the form the template takes:
 ///   - text parts of a content list are joined with line ends, if the template takes only strings;
 ///   - a string becomes one text part, if the template takes only lists;
 ///   - a system message goes in front of the first user message's text, if the template has no system role;
 ///   - tool-call arguments, a JSON string on the wire, become an object, if the template prints objects well.
-/// What remains impossible is an Error, never left out silently; tools for a template that shows none are the caller's to
-/// refuse or to put into the prompt (ChatCapabilities::tools).
+/// What remains impossible is an Error, never left out silently; tools for a template that shows none are the caller's
+/// to refuse or to put into the prompt (ChatCapabilities::tools).
 #pragma once
 
 #include <ctime>
@@ -26,7 +26,8 @@ struct ChatInput {
   nlohmann::ordered_json messages = nlohmann::ordered_json::array();
   nlohmann::ordered_json tools = nullptr;  ///< array or null
   bool add_generation_prompt = true;
-  nlohmann::ordered_json variables = nlohmann::ordered_json::object();  ///< more for the template (chat_template_kwargs)
+  nlohmann::ordered_json variables =
+      nlohmann::ordered_json::object();  ///< more for the template (chat_template_kwargs)
 };
 
 /// What a template was seen to show of the probe conversations.
@@ -41,7 +42,8 @@ struct ChatCapabilities {
 /// Immutable; thread-safe.
 class ChatTemplate {
  public:
-  /// `source` from tokenizer.chat_template; empty: ChatML, which `is_fallback` tells. bos and eos are the tokens' texts.
+  /// `source` from tokenizer.chat_template; empty: ChatML, which `is_fallback` tells. bos and eos are the tokens'
+  /// texts.
   static Result<ChatTemplate> create(std::string_view source, std::string bos, std::string eos);
 
   /// Errors: kInvalidArgument with the template's own words (raise_exception) or what failed in it, `at` the template's

@@ -22,12 +22,18 @@ Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json) {
   const jinja::DepthGuard deeper(budget);
   CAIRN_TRY_VOID(deeper.check());
   switch (json.type()) {
-    case ordered_json::value_t::null: return jinja::Value();
-    case ordered_json::value_t::boolean: return jinja::Value(json.get<bool>());
-    case ordered_json::value_t::number_integer: return jinja::Value(jinja::Int{json.get<int64_t>()});
-    case ordered_json::value_t::number_unsigned: return jinja::Value(jinja::Int{json.get<uint64_t>()});
-    case ordered_json::value_t::number_float: return jinja::Value(json.get<double>());
-    case ordered_json::value_t::string: return jinja::make_text(budget, json.get_ref<const std::string&>());
+    case ordered_json::value_t::null:
+      return jinja::Value();
+    case ordered_json::value_t::boolean:
+      return jinja::Value(json.get<bool>());
+    case ordered_json::value_t::number_integer:
+      return jinja::Value(jinja::Int{json.get<int64_t>()});
+    case ordered_json::value_t::number_unsigned:
+      return jinja::Value(jinja::Int{json.get<uint64_t>()});
+    case ordered_json::value_t::number_float:
+      return jinja::Value(json.get<double>());
+    case ordered_json::value_t::string:
+      return jinja::make_text(budget, json.get_ref<const std::string&>());
     case ordered_json::value_t::array: {
       std::vector<jinja::Value> items;
       items.reserve(json.size());
@@ -45,7 +51,8 @@ Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json) {
       }
       return dict.finish();
     }
-    default: return fail(Code::kInvalidArgument, "a template variable holds bytes, which JSON has no form of");
+    default:
+      return fail(Code::kInvalidArgument, "a template variable holds bytes, which JSON has no form of");
   }
 }
 

@@ -1,9 +1,9 @@
 /// Jinja templates as chat models ship them: parsed once, rendered many times, never trusted.
 ///
-/// Follows Jinja2 3.1 as model libraries run it: sandboxed with immutable lists and dicts, trim_blocks and lstrip_blocks,
-/// loop controls, a pass-through `generation` tag, `tojson` without escaping, autoescape off. Left out: what needs other
-/// templates (extends, include, import, block), `do`, `autoescape`, the filters `random` and `urlize`. Integers have 128
-/// bits; beyond them an operation is an error.
+/// Follows Jinja2 3.1 as model libraries run it: sandboxed with immutable lists and dicts, trim_blocks and
+/// lstrip_blocks, loop controls, a pass-through `generation` tag, `tojson` without escaping, autoescape off. Left out:
+/// what needs other templates (extends, include, import, block), `do`, `autoescape`, the filters `random` and `urlize`.
+/// Integers have 128 bits; beyond them an operation is an error.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +43,8 @@ class JinjaTemplate {
 
   /// `variables` is a JSON object, insertion order kept. `now` is what strftime_now sees (local time). Errors:
   /// kInvalidArgument with raise_exception's text or the failing operation, kTooLarge; `at` is the line.
-  Result<std::string> render(const nlohmann::ordered_json& variables, std::time_t now, const JinjaLimits& limits = {}) const;
+  Result<std::string> render(const nlohmann::ordered_json& variables, std::time_t now,
+                             const JinjaLimits& limits = {}) const;
 
   struct Program;
 

@@ -40,16 +40,17 @@ std::string difference(const std::string& got, const std::string& wanted) {
   size_t at = 0;
   while (at < got.size() && at < wanted.size() && got[at] == wanted[at]) ++at;
   const size_t from = at < 30 ? 0 : at - 30;
-  return "byte " + std::to_string(at) + "\n   got: " + ordered_json(got.substr(from, 120)).dump(-1, ' ', false, ordered_json::error_handler_t::replace) +
-         "\n  want: " + ordered_json(wanted.substr(from, 120)).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return "byte " + std::to_string(at) + "\n   got: " +
+         ordered_json(got.substr(from, 120)).dump(-1, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n  want: " +
+         ordered_json(wanted.substr(from, 120)).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 // Renders and compares; a case with "error" must fail.
 ::testing::AssertionResult check(const Result<JinjaTemplate>& parsed, const ordered_json& variables,
                                  const ordered_json& wanted) {
-  const Result<std::string> got = parsed.has_value()
-                                      ? parsed->render(variables, kNow)
-                                      : Result<std::string>(std::unexpected(parsed.error()));
+  const Result<std::string> got =
+      parsed.has_value() ? parsed->render(variables, kNow) : Result<std::string>(std::unexpected(parsed.error()));
   if (wanted.contains("error")) {
     if (!got.has_value()) return ::testing::AssertionSuccess();
     return ::testing::AssertionFailure() << "no error; Jinja2 has " << wanted["error"] << "\n   got: " << *got;

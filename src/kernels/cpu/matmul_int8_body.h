@@ -20,8 +20,8 @@
 namespace cairn::cpu {
 namespace {
 
-/// A multiple of the 8 blocks of a K format's super-block. For 8 rows 1024 columns are 8 KiB, the scales 1 to 3: with
-/// 4 tokens' activations (4 KiB) half of L1. AVX-512 takes twice that, with L1s of 48 KiB but for Zen 4's 32.
+/// Columns decoded at once, in blocks: a multiple of the 8 of a K format's super-block. A panel of 8 rows is 12 KiB,
+/// with 4 tokens' activations (4 KiB) half of an L1 of 32 KiB; the 16 rows of AVX-512 are 24 KiB.
 inline constexpr int32_t kChunkBlocks = 32;
 
 /// Where a block's entries are in an int8 row, in bytes from its start: the same for all tokens.
@@ -41,9 +41,9 @@ struct Places {
   }
 };
 
-inline Places places(int64_t cols, int64_t block) {
-  const Int8Row row = int8_row(static_cast<const std::byte*>(nullptr), cols);
-  const auto at = [](const void* pointer) { return reinterpret_cast<intptr_t>(pointer); };
+inline Places places(const std::byte* input, int64_t cols, int64_t block) {
+  const Int8Row row = int8_row(input, cols);
+  const auto at = [input](const void* pointer) { return static_cast<const std::byte*>(pointer) - input; };
   return {at(row.values) + 32 * block, at(row.scales) + 4 * block, at(row.scaled_sums) + 4 * block,
           at(row.offsets8) + 4 * block, at(row.offsets32) + 8 * block};
 }
@@ -134,7 +134,7 @@ struct Int8Products {
     Block panel[kStep];
     for (int64_t r = row_begin; r < row_end; r += kRows) {
       const RowGroup group(weights, stride, r, row_end);
-      Places at = places(cols, 0);
+      Places at = places(input, cols, 0);
       F sum = V::zero();
       for (int64_t begin = 0; begin < cols / 32; begin += kStep) {
         PanelDecoder<V>::template decode<kType>(group.rows, begin, panel);
@@ -165,7 +165,7 @@ struct Int8Products {
           prefetch_next<kType, kStep>(group.rows[0], stride, begin + b);
           PanelDecoder<V>::template decode<kType>(group.rows, begin + b, panel + b);
         }
-        const Places at = places(cols, begin);
+        const Places at = places(inputs[0], cols, begin);
         for (int32_t t = 0; t < tokens; t += V::kTokens) {
           const int32_t count = tokens - t < V::kTokens ? tokens - t : V::kTokens;
           alignas(64) float acc[V::kTokens][kRows] = {};

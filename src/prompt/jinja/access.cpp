@@ -21,16 +21,19 @@ std::string in_words(const Value& value) {
 }
 
 Value no_attribute(const Value& value, std::string_view name) {
-  return Value::undefined(
-      fmt::format("'{}' has no attribute '{}'", in_words(value), name.substr(0, kNamesInErrorMax)));
+  return Value::undefined(fmt::format("'{}' has no attribute '{}'", in_words(value), name.substr(0, kNamesInErrorMax)));
 }
 
 MethodFunction find_method(const Value& value, std::string_view name) {
   switch (value.kind()) {
-    case Kind::kText: return find_string_method(name);
-    case Kind::kList: return find_list_method(name, value.is_tuple());
-    case Kind::kDict: return find_dict_method(name);
-    default: return nullptr;
+    case Kind::kText:
+      return find_string_method(name);
+    case Kind::kList:
+      return find_list_method(name, value.is_tuple());
+    case Kind::kDict:
+      return find_dict_method(name);
+    default:
+      return nullptr;
   }
 }
 
@@ -73,8 +76,8 @@ Result<Value> loop_attribute(Budget& budget, const Value& value, const Loop& loo
     return index0 + 1 < loop.size() ? items[static_cast<size_t>(index0) + 1]
                                     : Value::undefined("there is no next item");
   if (name == "cycle" || name == "changed") {
-    CAIRN_TRY(auto method, make_object<Method>(budget, value.depth(), value, name,
-                                               name == "cycle" ? loop_cycle : loop_changed));
+    CAIRN_TRY(auto method,
+              make_object<Method>(budget, value.depth(), value, name, name == "cycle" ? loop_cycle : loop_changed));
     return Value(std::shared_ptr<Object>(std::move(method)));
   }
   return no_attribute(value, name);
@@ -115,8 +118,7 @@ Result<Value> method_or_undefined(Budget& budget, const Value& value, std::strin
     return Value(std::shared_ptr<Object>(std::move(method)));
   }
   if (is_forbidden_method(value, name))
-    return Value::undefined(
-        fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, type_name(value)));
+    return Value::undefined(fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, type_name(value)));
   if (value.is(Kind::kList) && value.list_ref()->kind == ListKind::kGroup) {
     if (name == "grouper") return value.items()[0];
     if (name == "list") return value.items()[1];
@@ -133,7 +135,8 @@ int64_t resolve_index(Int index, int64_t size) {
 Result<Value> no_element(Budget& budget, const Value& value, const Value& key) {
   Buffer words(budget);
   CAIRN_TRY_VOID(put_repr(words, key));
-  return Value::undefined(fmt::format("{} has no element {}", in_words(value), words.text().substr(0, kNamesInErrorMax)));
+  return Value::undefined(
+      fmt::format("{} has no element {}", in_words(value), words.text().substr(0, kNamesInErrorMax)));
 }
 
 struct SliceRange {
@@ -166,8 +169,7 @@ Result<SliceRange> slice_range(int64_t size, const Value& start, const Value& st
   return range;
 }
 
-Result<Value> slice_text(Budget& budget, const Value& value, const Value& start, const Value& stop,
-                         const Value& step) {
+Result<Value> slice_text(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step) {
   const std::string& text = value.text();
   CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(text.size())));
   const std::vector<uint32_t> offsets = char_offsets(text);
@@ -191,7 +193,8 @@ Result<Value> slice_text(Budget& budget, const Value& value, const Value& start,
 
 Result<Value> get_attribute(Budget& budget, const Value& value, std::string_view name) {
   switch (value.kind()) {
-    case Kind::kUndefined: return undefined_error(value);
+    case Kind::kUndefined:
+      return undefined_error(value);
     case Kind::kDict: {
       CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(name.size())));
       if (find_method(value, name) == nullptr && !is_forbidden_method(value, name))
@@ -199,15 +202,19 @@ Result<Value> get_attribute(Budget& budget, const Value& value, std::string_view
       return method_or_undefined(budget, value, name);
     }
     case Kind::kText:
-    case Kind::kList: return method_or_undefined(budget, value, name);
-    case Kind::kObject: return object_attribute(budget, value, name);
-    default: return no_attribute(value, name);
+    case Kind::kList:
+      return method_or_undefined(budget, value, name);
+    case Kind::kObject:
+      return object_attribute(budget, value, name);
+    default:
+      return no_attribute(value, name);
   }
 }
 
 Result<Value> get_item(Budget& budget, const Value& value, const Value& key) {
   switch (value.kind()) {
-    case Kind::kUndefined: return undefined_error(value);
+    case Kind::kUndefined:
+      return undefined_error(value);
     case Kind::kDict:
       CAIRN_TRY_VOID(budget.step(key.is(Kind::kText) ? static_cast<int64_t>(key.text().size()) / Budget::kBytesPerStep
                                                      : static_cast<int64_t>(value.dict().items().size()) / 8));
@@ -234,7 +241,8 @@ Result<Value> get_item(Budget& budget, const Value& value, const Value& key) {
         if (at >= 0) return range->at(at);
       }
       break;
-    default: break;
+    default:
+      break;
   }
   if (!key.is(Kind::kText)) return no_element(budget, value, key);
   if (value.is(Kind::kObject)) return object_attribute(budget, value, key.text());

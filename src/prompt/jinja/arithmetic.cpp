@@ -12,13 +12,20 @@ namespace {
 
 std::string_view symbol(ArithmeticOp op) {
   switch (op) {
-    case ArithmeticOp::kAdd: return "+";
-    case ArithmeticOp::kSubtract: return "-";
-    case ArithmeticOp::kMultiply: return "*";
-    case ArithmeticOp::kDivide: return "/";
-    case ArithmeticOp::kFloorDivide: return "//";
-    case ArithmeticOp::kModulo: return "%";
-    case ArithmeticOp::kPower: return "** or pow()";
+    case ArithmeticOp::kAdd:
+      return "+";
+    case ArithmeticOp::kSubtract:
+      return "-";
+    case ArithmeticOp::kMultiply:
+      return "*";
+    case ArithmeticOp::kDivide:
+      return "/";
+    case ArithmeticOp::kFloorDivide:
+      return "//";
+    case ArithmeticOp::kModulo:
+      return "%";
+    case ArithmeticOp::kPower:
+      return "** or pow()";
   }
   return "?";
 }
@@ -78,16 +85,20 @@ Result<Value> on_integers(ArithmeticOp op, Int a, Int b) {
       }
       return Value(op == ArithmeticOp::kModulo ? rest : quotient);
     }
-    case ArithmeticOp::kPower: return power(a, b);
+    case ArithmeticOp::kPower:
+      return power(a, b);
   }
   return overflow();
 }
 
 Result<Value> on_floats(ArithmeticOp op, double a, double b) {
   switch (op) {
-    case ArithmeticOp::kAdd: return Value(a + b);
-    case ArithmeticOp::kSubtract: return Value(a - b);
-    case ArithmeticOp::kMultiply: return Value(a * b);
+    case ArithmeticOp::kAdd:
+      return Value(a + b);
+    case ArithmeticOp::kSubtract:
+      return Value(a - b);
+    case ArithmeticOp::kMultiply:
+      return Value(a * b);
     case ArithmeticOp::kDivide:
       if (b == 0) return fail(Code::kInvalidArgument, "float division by zero");
       return Value(a / b);

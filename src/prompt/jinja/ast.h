@@ -21,8 +21,22 @@ using TestFunction = Result<bool> (*)(Interpreter&, const Value& input, const Ar
 using NameId = uint32_t;
 
 enum class ExprKind : uint8_t {
-  kConst, kName, kList, kDict, kUnary, kArithmetic, kLogic, kCompare, kConcat, kConditional, kAttribute, kItem, kSlice,
-  kCall, kFilter, kTest,
+  kConst,
+  kName,
+  kList,
+  kDict,
+  kUnary,
+  kArithmetic,
+  kLogic,
+  kCompare,
+  kConcat,
+  kConditional,
+  kAttribute,
+  kItem,
+  kSlice,
+  kCall,
+  kFilter,
+  kTest,
 };
 
 struct Expr {

@@ -11,7 +11,19 @@
 namespace cairn::jinja {
 
 enum class StatementKind : uint8_t {
-  kText, kOutput, kFor, kIf, kSet, kSetBlock, kMacro, kCallBlock, kFilterBlock, kWith, kScope, kBreak, kContinue,
+  kText,
+  kOutput,
+  kFor,
+  kIf,
+  kSet,
+  kSetBlock,
+  kMacro,
+  kCallBlock,
+  kFilterBlock,
+  kWith,
+  kScope,
+  kBreak,
+  kContinue,
 };
 
 struct Statement {

@@ -21,21 +21,33 @@ void each_char(std::string_view text, Visit visit) {
   }
 }
 
-// Upper-case forms of more than one character (Unicode SpecialCasing.txt, unconditional mappings that occur in practice).
+// Upper-case forms of more than one character (Unicode SpecialCasing.txt, unconditional mappings that occur in
+// practice).
 std::string_view special_upper(char32_t c) {
   switch (c) {
-    case 0xDF: return "SS";
-    case 0x149: return "\xCA\xBCN";
-    case 0x1F0: return "J\xCC\x8C";
-    case 0x587: return "\xD4\xB5\xD5\x92";
-    case 0xFB00: return "FF";
-    case 0xFB01: return "FI";
-    case 0xFB02: return "FL";
-    case 0xFB03: return "FFI";
-    case 0xFB04: return "FFL";
+    case 0xDF:
+      return "SS";
+    case 0x149:
+      return "\xCA\xBCN";
+    case 0x1F0:
+      return "J\xCC\x8C";
+    case 0x587:
+      return "\xD4\xB5\xD5\x92";
+    case 0xFB00:
+      return "FF";
+    case 0xFB01:
+      return "FI";
+    case 0xFB02:
+      return "FL";
+    case 0xFB03:
+      return "FFI";
+    case 0xFB04:
+      return "FFL";
     case 0xFB05:
-    case 0xFB06: return "ST";
-    default: return {};
+    case 0xFB06:
+      return "ST";
+    default:
+      return {};
   }
 }
 
@@ -92,9 +104,7 @@ bool is_alpha(char32_t c) {
          kind == UTF8PROC_CATEGORY_LM || kind == UTF8PROC_CATEGORY_LO;
 }
 
-bool is_decimal(char32_t c) {
-  return c < 0x80 ? c >= '0' && c <= '9' : category(c) == UTF8PROC_CATEGORY_ND;
-}
+bool is_decimal(char32_t c) { return c < 0x80 ? c >= '0' && c <= '9' : category(c) == UTF8PROC_CATEGORY_ND; }
 
 bool is_digit(char32_t c) {
   return is_decimal(c) || c == 0xB2 || c == 0xB3 || c == 0xB9 || c == 0x2070 || (c >= 0x2074 && c <= 0x2079) ||
@@ -121,8 +131,10 @@ bool is_printable(char32_t c) {
     case UTF8PROC_CATEGORY_CN:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS: return false;
-    default: return true;
+    case UTF8PROC_CATEGORY_ZS:
+      return false;
+    default:
+      return true;
   }
 }
 

@@ -72,8 +72,8 @@ constexpr Entry kFilters[] = {
 }  // namespace
 
 FilterFunction find_filter(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kFilters), std::end(kFilters),
-                                   [&](const Entry& entry) { return entry.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kFilters), std::end(kFilters), [&](const Entry& entry) { return entry.name == name; });
   return found == std::end(kFilters) ? nullptr : found->function;
 }
 

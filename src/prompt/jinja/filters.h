@@ -13,8 +13,8 @@ namespace filters {
 using Filter = Result<Value>(Interpreter&, const Value& input, const Args&);
 
 // filters_text.cpp
-Filter upper, lower, capitalize, title, trim, replace, center, indent, truncate, wordcount, wordwrap, format, string, safe,
-    escape, force_escape, striptags, urlencode, xmlattr, pprint, tojson;
+Filter upper, lower, capitalize, title, trim, replace, center, indent, truncate, wordcount, wordwrap, format, string,
+    safe, escape, force_escape, striptags, urlencode, xmlattr, pprint, tojson;
 
 // filters_number.cpp
 Filter abs, to_int, to_float, round, filesizeformat, sum, min, max;

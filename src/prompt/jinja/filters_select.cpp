@@ -140,8 +140,8 @@ Result<Value> map(Interpreter& interpreter, const Value& input, const Args& args
   mapped.reserve(list.items().size());
   for (const Value& item : list.items()) {
     CAIRN_TRY_VOID(budget.step());
-    CAIRN_TRY(Value value, filter != nullptr ? filter(interpreter, item, filter_args)
-                                             : path.follow(budget, item, missing));
+    CAIRN_TRY(Value value,
+              filter != nullptr ? filter(interpreter, item, filter_args) : path.follow(budget, item, missing));
     mapped.push_back(std::move(value));
   }
   return make_iterator(budget, std::move(mapped));

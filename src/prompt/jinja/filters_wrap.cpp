@@ -97,8 +97,7 @@ Result<void> put_quoted(Buffer& out, std::string_view text, bool for_query) {
 namespace filters {
 
 Result<Value> wordwrap(Interpreter& interpreter, const Value& input, const Args& args) {
-  CAIRN_TRY(const Bound bound,
-            bind("wordwrap", args, {"width", "break_long_words", "wrapstring", "break_on_hyphens"}));
+  CAIRN_TRY(const Bound bound, bind("wordwrap", args, {"width", "break_long_words", "wrapstring", "break_on_hyphens"}));
   if (input.is(Kind::kUndefined)) return undefined_error(input);
   if (!input.is(Kind::kText))
     return fail(Code::kInvalidArgument, "the filter 'wordwrap' wants a string, not {}", type_name(input));

@@ -19,11 +19,16 @@ constexpr int64_t kPrecisionMax = 1100;
 std::string integer_digits(Int value, char type) {
   const auto magnitude = value < 0 ? -static_cast<unsigned __int128>(value) : static_cast<unsigned __int128>(value);
   switch (type) {
-    case 'x': return fmt::format("{:x}", magnitude);
-    case 'X': return fmt::format("{:X}", magnitude);
-    case 'o': return fmt::format("{:o}", magnitude);
-    case 'b': return fmt::format("{:b}", magnitude);
-    default: return fmt::format("{}", magnitude);
+    case 'x':
+      return fmt::format("{:x}", magnitude);
+    case 'X':
+      return fmt::format("{:X}", magnitude);
+    case 'o':
+      return fmt::format("{:o}", magnitude);
+    case 'b':
+      return fmt::format("{:b}", magnitude);
+    default:
+      return fmt::format("{}", magnitude);
   }
 }
 
@@ -119,8 +124,8 @@ class Percent {
       pos_ = percent + 1;
       CAIRN_TRY_VOID(field());
     }
-    const bool used_up = is_tuple_ ? next_ == values_.items().size() : next_ > 0 || by_name_ || values_.is(Kind::kDict) ||
-                                                                           (values_.is(Kind::kList));
+    const bool used_up = is_tuple_ ? next_ == values_.items().size()
+                                   : next_ > 0 || by_name_ || values_.is(Kind::kDict) || (values_.is(Kind::kList));
     if (!used_up) return fail(Code::kInvalidArgument, "not all arguments converted during string formatting");
     return make_text(std::move(out_), markup);
   }
@@ -241,11 +246,11 @@ Result<void> Percent::convert(char type, const Value& value, FormatSpec spec) {
     case 'g':
     case 'G':
       if (value.is(Kind::kUndefined)) return undefined_error(value);
-      if (!value.is_number())
-        return fail(Code::kInvalidArgument, "must be real number, not {}", type_name(value));
+      if (!value.is_number()) return fail(Code::kInvalidArgument, "must be real number, not {}", type_name(value));
       spec.type = type;
       return put_number(out_, value, spec);
-    default: return fail(Code::kInvalidArgument, "unsupported format character '{}'", type);
+    default:
+      return fail(Code::kInvalidArgument, "unsupported format character '{}'", type);
   }
 }
 

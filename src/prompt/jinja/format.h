@@ -14,15 +14,15 @@ Result<Value> format_braces(Budget& budget, const Value& text, const Args& args)
 
 /// How a number or string is laid out.
 struct FormatSpec {
-  char type = '\0';       ///< d x X o b c e E f F g G % s r, or none
-  char sign = '-';        ///< '+', ' ' or '-'
+  char type = '\0';  ///< d x X o b c e E f F g G % s r, or none
+  char sign = '-';   ///< '+', ' ' or '-'
   bool alternate = false;
   bool zero = false;
-  char grouping = '\0';   ///< ',' or '_'
+  char grouping = '\0';  ///< ',' or '_'
   int64_t width = 0;
   int64_t precision = -1;
   std::string fill = " ";
-  char align = '\0';      ///< '<', '>', '^', '='
+  char align = '\0';  ///< '<', '>', '^', '='
 };
 
 /// An int, bool or float, per `spec` (its type may not be s, r or c).

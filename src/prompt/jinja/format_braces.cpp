@@ -81,7 +81,8 @@ Result<void> put_formatted(Buffer& out, const Value& value, std::string_view spe
   if (spec.type != '\0' && allowed.find(spec.type) == std::string_view::npos)
     return fail(Code::kInvalidArgument, "Unknown format code '{}' for object of type '{}'", spec.type,
                 type_name(value));
-  if (value.is_integral() && spec.precision >= 0 && std::string_view("eEfFgG%").find(spec.type) == std::string_view::npos)
+  if (value.is_integral() && spec.precision >= 0 &&
+      std::string_view("eEfFgG%").find(spec.type) == std::string_view::npos)
     return fail(Code::kInvalidArgument, "Precision not allowed in integer format specifier");
   if (spec.type == 'n') spec.type = value.is_integral() ? 'd' : 'g';
   return put_number(out, value, spec);

@@ -136,8 +136,8 @@ constexpr Entry kGlobals[] = {
 }  // namespace
 
 GlobalFunction find_global(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kGlobals), std::end(kGlobals),
-                                   [&](const Entry& entry) { return entry.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kGlobals), std::end(kGlobals), [&](const Entry& entry) { return entry.name == name; });
   return found == std::end(kGlobals) ? nullptr : found->function;
 }
 

@@ -99,8 +99,7 @@ Result<void> Interpreter::bind_macro(const MacroBody& macro, const Args& args, S
 // loop(items): the body of a recursive loop over other items, one level deeper.
 Result<Value> Interpreter::call_loop(const Loop& loop, const Args& args) {
   if (!loop.statement.recursive)
-    return fail(Code::kInvalidArgument,
-                "The loop must have the 'recursive' marker to be called recursively.");
+    return fail(Code::kInvalidArgument, "The loop must have the 'recursive' marker to be called recursively.");
   CAIRN_TRY(const Bound bound, bind("loop", args, {"iterable"}, 1));
   CAIRN_TRY(Value items, to_list(budget_, bound[0]));
   const Swap scope(scope_, ScopeRef(loop.scope));

@@ -19,16 +19,26 @@ Result<Value> Interpreter::eval(const Expr& expr) {
 
 Result<Value> Interpreter::eval_kind(const Expr& expr) {
   switch (expr.kind) {
-    case ExprKind::kConst: break;
-    case ExprKind::kName: return eval_name(static_cast<const NameExpr&>(expr));
-    case ExprKind::kList: return eval_list(static_cast<const ListExpr&>(expr));
-    case ExprKind::kDict: return eval_dict(static_cast<const DictExpr&>(expr));
-    case ExprKind::kUnary: return eval_unary(static_cast<const UnaryExpr&>(expr));
-    case ExprKind::kArithmetic: return eval_arithmetic(static_cast<const ArithmeticExpr&>(expr));
-    case ExprKind::kLogic: return eval_logic(static_cast<const LogicExpr&>(expr));
-    case ExprKind::kCompare: return eval_compare(static_cast<const CompareExpr&>(expr));
-    case ExprKind::kConcat: return eval_concat(static_cast<const ConcatExpr&>(expr));
-    case ExprKind::kConditional: return eval_conditional(static_cast<const ConditionalExpr&>(expr));
+    case ExprKind::kConst:
+      break;
+    case ExprKind::kName:
+      return eval_name(static_cast<const NameExpr&>(expr));
+    case ExprKind::kList:
+      return eval_list(static_cast<const ListExpr&>(expr));
+    case ExprKind::kDict:
+      return eval_dict(static_cast<const DictExpr&>(expr));
+    case ExprKind::kUnary:
+      return eval_unary(static_cast<const UnaryExpr&>(expr));
+    case ExprKind::kArithmetic:
+      return eval_arithmetic(static_cast<const ArithmeticExpr&>(expr));
+    case ExprKind::kLogic:
+      return eval_logic(static_cast<const LogicExpr&>(expr));
+    case ExprKind::kCompare:
+      return eval_compare(static_cast<const CompareExpr&>(expr));
+    case ExprKind::kConcat:
+      return eval_concat(static_cast<const ConcatExpr&>(expr));
+    case ExprKind::kConditional:
+      return eval_conditional(static_cast<const ConditionalExpr&>(expr));
     case ExprKind::kAttribute: {
       const auto& attribute = static_cast<const AttributeExpr&>(expr);
       CAIRN_TRY(const Value object, eval(*attribute.object));
@@ -40,10 +50,14 @@ Result<Value> Interpreter::eval_kind(const Expr& expr) {
       CAIRN_TRY(const Value key, eval(*item.key));
       return get_item(budget_, object, key);
     }
-    case ExprKind::kSlice: return eval_slice(static_cast<const SliceExpr&>(expr));
-    case ExprKind::kCall: return eval_call(static_cast<const CallExpr&>(expr), nullptr);
-    case ExprKind::kFilter: return eval_filter(static_cast<const FilterExpr&>(expr));
-    case ExprKind::kTest: return eval_test(static_cast<const TestExpr&>(expr));
+    case ExprKind::kSlice:
+      return eval_slice(static_cast<const SliceExpr&>(expr));
+    case ExprKind::kCall:
+      return eval_call(static_cast<const CallExpr&>(expr), nullptr);
+    case ExprKind::kFilter:
+      return eval_filter(static_cast<const FilterExpr&>(expr));
+    case ExprKind::kTest:
+      return eval_test(static_cast<const TestExpr&>(expr));
   }
   return Value();
 }
@@ -88,9 +102,12 @@ Result<Value> Interpreter::eval_dict(const DictExpr& expr) {
 Result<Value> Interpreter::eval_unary(const UnaryExpr& expr) {
   CAIRN_TRY(const Value operand, eval(*expr.operand));
   switch (expr.op) {
-    case UnaryOp::kNot: return Value(!truthy(operand));
-    case UnaryOp::kNegate: return negate(operand);
-    case UnaryOp::kPlus: return plus(operand);
+    case UnaryOp::kNot:
+      return Value(!truthy(operand));
+    case UnaryOp::kNegate:
+      return negate(operand);
+    case UnaryOp::kPlus:
+      return plus(operand);
   }
   return Value();
 }
@@ -137,8 +154,8 @@ Result<Value> Interpreter::eval_conditional(const ConditionalExpr& expr) {
   CAIRN_TRY(const Value test, eval(*expr.test));
   if (truthy(test)) return eval(*expr.yes);
   if (expr.no != nullptr) return eval(*expr.no);
-  return Value::undefined(
-      fmt::format("the inline if-expression on line {} evaluated to false and no else section was defined.", expr.line));
+  return Value::undefined(fmt::format(
+      "the inline if-expression on line {} evaluated to false and no else section was defined.", expr.line));
 }
 
 Result<Value> Interpreter::eval_slice(const SliceExpr& expr) {
@@ -167,7 +184,8 @@ Result<Args> Interpreter::eval_args(const CallArgs& args) {
   if (args.more_positional != nullptr) {
     CAIRN_TRY(const Value more, eval(*args.more_positional));
     CAIRN_TRY(const Value list, to_list(budget_, more));
-    if (list.items().size() > kSpreadMax) return fail(Code::kTooLarge, "a call with more than {} arguments", kSpreadMax);
+    if (list.items().size() > kSpreadMax)
+      return fail(Code::kTooLarge, "a call with more than {} arguments", kSpreadMax);
     values.positional.insert(values.positional.end(), list.items().begin(), list.items().end());
   }
   if (args.more_named != nullptr) {

@@ -47,19 +47,32 @@ Result<Interpreter::Flow> Interpreter::run_body(const Body& body) {
 
 Result<Interpreter::Flow> Interpreter::run_statement(const Statement& statement) {
   switch (statement.kind) {
-    case StatementKind::kText: break;
-    case StatementKind::kOutput: return run_output(static_cast<const OutputStatement&>(statement));
-    case StatementKind::kFor: return run_for(static_cast<const ForStatement&>(statement));
-    case StatementKind::kIf: return run_if(static_cast<const IfStatement&>(statement));
-    case StatementKind::kSet: return run_set(static_cast<const SetStatement&>(statement));
-    case StatementKind::kSetBlock: return run_set_block(static_cast<const SetBlockStatement&>(statement));
-    case StatementKind::kMacro: return run_macro(static_cast<const MacroStatement&>(statement));
-    case StatementKind::kCallBlock: return run_call_block(static_cast<const CallBlockStatement&>(statement));
-    case StatementKind::kFilterBlock: return run_filter_block(static_cast<const FilterBlockStatement&>(statement));
-    case StatementKind::kWith: return run_with(static_cast<const WithStatement&>(statement));
-    case StatementKind::kScope: return run_scoped(static_cast<const ScopeStatement&>(statement).body);
-    case StatementKind::kBreak: return Flow::kBreak;
-    case StatementKind::kContinue: return Flow::kContinue;
+    case StatementKind::kText:
+      break;
+    case StatementKind::kOutput:
+      return run_output(static_cast<const OutputStatement&>(statement));
+    case StatementKind::kFor:
+      return run_for(static_cast<const ForStatement&>(statement));
+    case StatementKind::kIf:
+      return run_if(static_cast<const IfStatement&>(statement));
+    case StatementKind::kSet:
+      return run_set(static_cast<const SetStatement&>(statement));
+    case StatementKind::kSetBlock:
+      return run_set_block(static_cast<const SetBlockStatement&>(statement));
+    case StatementKind::kMacro:
+      return run_macro(static_cast<const MacroStatement&>(statement));
+    case StatementKind::kCallBlock:
+      return run_call_block(static_cast<const CallBlockStatement&>(statement));
+    case StatementKind::kFilterBlock:
+      return run_filter_block(static_cast<const FilterBlockStatement&>(statement));
+    case StatementKind::kWith:
+      return run_with(static_cast<const WithStatement&>(statement));
+    case StatementKind::kScope:
+      return run_scoped(static_cast<const ScopeStatement&>(statement).body);
+    case StatementKind::kBreak:
+      return Flow::kBreak;
+    case StatementKind::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNext;
 }
@@ -102,8 +115,8 @@ Result<Value> Interpreter::filtered(const ForStatement& statement, const Value& 
 }
 
 Result<Interpreter::Flow> Interpreter::loop_over(const ForStatement& statement, Value items, int64_t depth0) {
-  // Only a body that asks `loop` how many there are needs the items filtered before it runs; otherwise, as in Jinja, the
-  // condition sees what earlier passes changed.
+  // Only a body that asks `loop` how many there are needs the items filtered before it runs; otherwise, as in Jinja,
+  // the condition sees what earlier passes changed.
   const bool filter_first = statement.test != nullptr && (statement.uses_loop || statement.recursive);
   if (filter_first) {
     CAIRN_TRY(items, filtered(statement, items));
@@ -138,18 +151,20 @@ Result<Interpreter::Flow> Interpreter::run_scoped(const Body& body) {
 
 Result<void> Interpreter::assign(const Target& target, Value value, Scope& scope) {
   switch (target.kind) {
-    case Target::Kind::kName: scope.set(target.id, std::move(value)); return {};
+    case Target::Kind::kName:
+      scope.set(target.id, std::move(value));
+      return {};
     case Target::Kind::kNamespaceAttribute: {
       const Value* found = nullptr;
       for (const Scope* in = scope_.get(); in != nullptr && found == nullptr; in = in->parent.get())
         found = in->find(target.id);
-      if (found == nullptr)
-        return fail(Code::kInvalidArgument, "'{}' is undefined", parsed_.names[target.id]);
+      if (found == nullptr) return fail(Code::kInvalidArgument, "'{}' is undefined", parsed_.names[target.id]);
       auto* space = found->object<Namespace>();
       if (space == nullptr) return fail(Code::kInvalidArgument, "cannot assign attribute on non-namespace object");
       return set_namespace_attribute(budget_, *space, target.attribute, std::move(value));
     }
-    case Target::Kind::kTuple: break;
+    case Target::Kind::kTuple:
+      break;
   }
   if (!is_iterable(value))
     return fail(Code::kInvalidArgument, "cannot unpack non-iterable {} object", type_name(value));

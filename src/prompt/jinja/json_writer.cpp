@@ -25,13 +25,27 @@ Result<void> put_string(Buffer& out, std::string_view text, bool ensure_ascii) {
     const Utf8Char c = utf8_decode(text, offset);
     const auto length = static_cast<size_t>(c.length);
     switch (c.value) {
-      case '"': piece += "\\\""; break;
-      case '\\': piece += "\\\\"; break;
-      case '\n': piece += "\\n"; break;
-      case '\r': piece += "\\r"; break;
-      case '\t': piece += "\\t"; break;
-      case '\b': piece += "\\b"; break;
-      case '\f': piece += "\\f"; break;
+      case '"':
+        piece += "\\\"";
+        break;
+      case '\\':
+        piece += "\\\\";
+        break;
+      case '\n':
+        piece += "\\n";
+        break;
+      case '\r':
+        piece += "\\r";
+        break;
+      case '\t':
+        piece += "\\t";
+        break;
+      case '\b':
+        piece += "\\b";
+        break;
+      case '\f':
+        piece += "\\f";
+        break;
       default:
         if (c.value < 0x20 || (ensure_ascii && c.value >= 0x7F))
           append_utf16_escape(piece, c.value);
@@ -60,14 +74,22 @@ class Writer {
   Result<void> put(const Value& value, int64_t level) {
     CAIRN_TRY_VOID(out_.budget().step());
     switch (value.kind()) {
-      case Kind::kNone: return out_.put("null");
-      case Kind::kBool: return out_.put(value.boolean() ? "true" : "false");
-      case Kind::kInt: return out_.put(fmt::format("{}", value.integral()));
-      case Kind::kFloat: return out_.put(float_json(value.floating()));
-      case Kind::kText: return put_string(out_, value.text(), style_.ensure_ascii);
-      case Kind::kList: return put_list(value.items(), level);
-      case Kind::kDict: return put_dict(value.dict(), level);
-      default: break;
+      case Kind::kNone:
+        return out_.put("null");
+      case Kind::kBool:
+        return out_.put(value.boolean() ? "true" : "false");
+      case Kind::kInt:
+        return out_.put(fmt::format("{}", value.integral()));
+      case Kind::kFloat:
+        return out_.put(float_json(value.floating()));
+      case Kind::kText:
+        return put_string(out_, value.text(), style_.ensure_ascii);
+      case Kind::kList:
+        return put_list(value.items(), level);
+      case Kind::kDict:
+        return put_dict(value.dict(), level);
+      default:
+        break;
     }
     return fail(Code::kInvalidArgument, "Object of type {} is not JSON serializable", type_name(value));
   }
@@ -93,11 +115,16 @@ class Writer {
 
   Result<void> put_key(const Value& key) {
     switch (key.kind()) {
-      case Kind::kText: return put_string(out_, key.text(), style_.ensure_ascii);
-      case Kind::kNone: return out_.put("\"null\"");
-      case Kind::kBool: return out_.put(key.boolean() ? "\"true\"" : "\"false\"");
-      case Kind::kInt: return out_.put(fmt::format("\"{}\"", key.integral()));
-      case Kind::kFloat: return out_.put(fmt::format("\"{}\"", float_json(key.floating())));
+      case Kind::kText:
+        return put_string(out_, key.text(), style_.ensure_ascii);
+      case Kind::kNone:
+        return out_.put("\"null\"");
+      case Kind::kBool:
+        return out_.put(key.boolean() ? "\"true\"" : "\"false\"");
+      case Kind::kInt:
+        return out_.put(fmt::format("\"{}\"", key.integral()));
+      case Kind::kFloat:
+        return out_.put(fmt::format("\"{}\"", float_json(key.floating())));
       default:
         return fail(Code::kInvalidArgument, "keys must be str, int, float, bool or None, not {}", type_name(key));
     }

@@ -51,7 +51,8 @@ Result<Value> dict_view(Interpreter& interpreter, const Value& self, const Args&
   return Value(std::shared_ptr<Object>(std::move(view)));
 }
 
-constexpr std::string_view kForbiddenList[] = {"append", "reverse", "insert", "sort", "extend", "remove", "pop", "clear"};
+constexpr std::string_view kForbiddenList[] = {"append", "reverse", "insert", "sort",
+                                               "extend", "remove",  "pop",    "clear"};
 constexpr std::string_view kForbiddenDict[] = {"clear", "pop", "popitem", "setdefault", "update", "fromkeys"};
 
 }  // namespace
@@ -73,7 +74,9 @@ MethodFunction find_dict_method(std::string_view name) {
 }
 
 bool is_forbidden_method(const Value& self, std::string_view name) {
-  const auto among = [&](const auto& names) { return std::find(std::begin(names), std::end(names), name) != std::end(names); };
+  const auto among = [&](const auto& names) {
+    return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  };
   if (self.is(Kind::kList)) return !self.is_tuple() && among(kForbiddenList);
   return self.is(Kind::kDict) && among(kForbiddenDict);
 }

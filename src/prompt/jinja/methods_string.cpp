@@ -132,7 +132,8 @@ Result<Value> has_affix(Interpreter& interpreter, const Value& self, const Args&
   Budget& budget = interpreter.budget();
   Value cut = self;
   if (bound.given(1) || bound.given(2)) {
-    CAIRN_TRY(cut, get_slice(budget, self, bound.has(1) ? bound[1] : Value(), bound.has(2) ? bound[2] : Value(), Value()));
+    CAIRN_TRY(cut,
+              get_slice(budget, self, bound.has(1) ? bound[1] : Value(), bound.has(2) ? bound[2] : Value(), Value()));
   }
   const std::string_view text = cut.text();
   const auto matches = [&](const Value& affix) -> Result<bool> {
@@ -171,8 +172,8 @@ Result<int64_t> position_of(Interpreter& interpreter, const Value& self, const A
   CAIRN_TRY(const std::string_view needle, bound.text(0, ""));
   Budget& budget = interpreter.budget();
   const std::string_view whole = self.text();
-  CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(whole.size()) *
-                             (kFromRight ? 1 + static_cast<int64_t>(needle.size()) / 8 : 1)));
+  CAIRN_TRY_VOID(
+      budget.work(static_cast<int64_t>(whole.size()) * (kFromRight ? 1 + static_cast<int64_t>(needle.size()) / 8 : 1)));
   const auto size = static_cast<int64_t>(char_count(whole));
   CAIRN_TRY(int64_t start, bound.given(1) ? bound.integer(1, 0) : Result<int64_t>(0));
   CAIRN_TRY(int64_t end, bound.given(2) ? bound.integer(2, size) : Result<int64_t>(size));
@@ -208,7 +209,8 @@ Result<Value> count(Interpreter& interpreter, const Value& self, const Args& arg
   CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(self.text().size())));
   Value cut = self;
   if (bound.given(1) || bound.given(2)) {
-    CAIRN_TRY(cut, get_slice(budget, self, bound.has(1) ? bound[1] : Value(), bound.has(2) ? bound[2] : Value(), Value()));
+    CAIRN_TRY(cut,
+              get_slice(budget, self, bound.has(1) ? bound[1] : Value(), bound.has(2) ? bound[2] : Value(), Value()));
   }
   return Value::integer(count_text(cut.text(), needle));
 }
@@ -357,8 +359,8 @@ constexpr Entry kMethods[] = {
 }  // namespace
 
 MethodFunction find_string_method(std::string_view name) {
-  const auto* found = std::find_if(std::begin(kMethods), std::end(kMethods),
-                                   [&](const Entry& entry) { return entry.name == name; });
+  const auto* found =
+      std::find_if(std::begin(kMethods), std::end(kMethods), [&](const Entry& entry) { return entry.name == name; });
   return found == std::end(kMethods) ? nullptr : found->function;
 }
 

@@ -1,8 +1,8 @@
 /// Values with identity: what a template calls, changes or walks once.
 ///
-/// Only namespaces, loops asked for changes, and scopes that an object holds can be part of a cycle; the interpreter keeps
-/// all of these until the end and then empties them (Interpreter::keep), so that nothing leaks and no long chain of them
-/// is destroyed by recursion.
+/// Only namespaces, loops asked for changes, and scopes that an object holds can be part of a cycle; the interpreter
+/// keeps all of these until the end and then empties them (Interpreter::keep), so that nothing leaks and no long chain
+/// of them is destroyed by recursion.
 #pragma once
 
 #include <memory>
@@ -53,7 +53,7 @@ struct Namespace : Object {
 };
 
 struct Range : Object {
-  static constexpr int64_t kLengthMax = 100'000;  // Jinja's sandbox has the same
+  static constexpr int64_t kLengthMax = 100'000;          // Jinja's sandbox has the same
   static constexpr int64_t kBoundMax = int64_t{1} << 40;  // of start, stop and step, so that slices cannot overflow
   Range(int64_t start_at, int64_t stop_at, int64_t step_by) : start(start_at), stop(stop_at), step(step_by) {}
   std::string_view type_name() const override { return "range"; }

@@ -13,8 +13,7 @@ size_t find_text(std::string_view text, std::string_view needle, size_t from) {
   constexpr size_t kShort = 32;  // so short that comparing it everywhere costs no more than being clever
   if (needle.size() <= kShort) return text.find(needle, from);
   const void* found = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
-  return found == nullptr ? std::string_view::npos
-                          : static_cast<size_t>(static_cast<const char*>(found) - text.data());
+  return found == nullptr ? std::string_view::npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
 }
 
 Result<bool> equals(Budget& budget, const Value& a, const Value& b) {
@@ -48,7 +47,8 @@ Result<bool> equals(Budget& budget, const Value& a, const Value& b) {
       }
       return true;
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -102,36 +102,43 @@ Result<bool> contains(Budget& budget, const Value& container, const Value& item)
         return fail(Code::kInvalidArgument, "'in <string>' requires string as left operand, not {}", type_name(item));
       CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(container.text().size())));
       return find_text(container.text(), item.text()) != std::string_view::npos;
-    case Kind::kList: return list_contains(budget, container.items(), item);
+    case Kind::kList:
+      return list_contains(budget, container.items(), item);
     case Kind::kDict:
       if (item.is(Kind::kDict) || (item.is(Kind::kList) && !item.is_tuple())) return unhashable(item);
       CAIRN_TRY_VOID(charge_lookup(budget, container.dict(), item));
       return container.dict().find(item) != nullptr;
-    case Kind::kUndefined: return false;
+    case Kind::kUndefined:
+      return false;
     case Kind::kObject: {
       if (!is_iterable(container)) break;
       CAIRN_TRY(const Value list, to_list(budget, container));
       return list_contains(budget, list.items(), item);
     }
-    default: break;
+    default:
+      break;
   }
   return fail(Code::kInvalidArgument, "argument of type '{}' is not iterable", type_name(container));
 }
 
 Result<bool> compare(Budget& budget, CompareOp op, const Value& a, const Value& b) {
   switch (op) {
-    case CompareOp::kEqual: return equals(budget, a, b);
+    case CompareOp::kEqual:
+      return equals(budget, a, b);
     case CompareOp::kNotEqual: {
       CAIRN_TRY(const bool same, equals(budget, a, b));
       return !same;
     }
-    case CompareOp::kIn: return contains(budget, b, a);
+    case CompareOp::kIn:
+      return contains(budget, b, a);
     case CompareOp::kNotIn: {
       CAIRN_TRY(const bool is_in, contains(budget, b, a));
       return !is_in;
     }
-    case CompareOp::kLess: return less(budget, a, b);
-    case CompareOp::kGreater: return less(budget, b, a);
+    case CompareOp::kLess:
+      return less(budget, a, b);
+    case CompareOp::kGreater:
+      return less(budget, b, a);
     case CompareOp::kLessEqual:
     case CompareOp::kGreaterEqual: {
       // Not the negation of the other order: nothing is ordered against NaN.
@@ -146,11 +153,16 @@ Result<bool> compare(Budget& budget, CompareOp op, const Value& a, const Value& 
 
 Result<int64_t> length(const Value& value) {
   switch (value.kind()) {
-    case Kind::kText: return static_cast<int64_t>(char_count(value.text()));
-    case Kind::kList: return static_cast<int64_t>(value.items().size());
-    case Kind::kDict: return static_cast<int64_t>(value.dict().items().size());
-    case Kind::kUndefined: return 0;
-    default: break;
+    case Kind::kText:
+      return static_cast<int64_t>(char_count(value.text()));
+    case Kind::kList:
+      return static_cast<int64_t>(value.items().size());
+    case Kind::kDict:
+      return static_cast<int64_t>(value.dict().items().size());
+    case Kind::kUndefined:
+      return 0;
+    default:
+      break;
   }
   if (const auto* range = value.object<Range>()) return range->size();
   if (const auto* view = value.object<DictView>()) return static_cast<int64_t>(view->dict.dict().items().size());
@@ -163,11 +175,12 @@ bool is_iterable(const Value& value) {
     case Kind::kText:
     case Kind::kList:
     case Kind::kDict:
-    case Kind::kUndefined: return true;
-    default: break;
+    case Kind::kUndefined:
+      return true;
+    default:
+      break;
   }
-  return value.object<Range>() != nullptr || value.object<DictView>() != nullptr ||
-         value.object<Iterator>() != nullptr;
+  return value.object<Range>() != nullptr || value.object<DictView>() != nullptr || value.object<Iterator>() != nullptr;
 }
 
 namespace {
@@ -200,11 +213,16 @@ Result<Value> dict_part(Budget& budget, const Dict& dict, DictView::Part part) {
 
 Result<Value> to_list(Budget& budget, const Value& value) {
   switch (value.kind()) {
-    case Kind::kText: return characters_of(budget, value.text());
-    case Kind::kList: return value;
-    case Kind::kDict: return dict_part(budget, value.dict(), DictView::Part::kKeys);
-    case Kind::kUndefined: return make_list(budget, {});
-    default: break;
+    case Kind::kText:
+      return characters_of(budget, value.text());
+    case Kind::kList:
+      return value;
+    case Kind::kDict:
+      return dict_part(budget, value.dict(), DictView::Part::kKeys);
+    case Kind::kUndefined:
+      return make_list(budget, {});
+    default:
+      break;
   }
   if (const auto* view = value.object<DictView>()) return dict_part(budget, view->dict.dict(), view->part);
   if (const auto* range = value.object<Range>()) {

@@ -55,14 +55,22 @@ std::unexpected<Error> Parser::error_at(int32_t line, std::string message) const
 
 std::string Parser::current_in_words() const {
   switch (token().kind) {
-    case TokenKind::kData: return "text";
-    case TokenKind::kBlockBegin: return "the begin of a block '{%'";
-    case TokenKind::kBlockEnd: return "the end of the block '%}'";
-    case TokenKind::kVariableBegin: return "'{{'";
-    case TokenKind::kVariableEnd: return "the end of the expression '}}'";
-    case TokenKind::kString: return "a string";
-    case TokenKind::kEnd: return "the end of the template";
-    default: return fmt::format("'{}'", token().text);
+    case TokenKind::kData:
+      return "text";
+    case TokenKind::kBlockBegin:
+      return "the begin of a block '{%'";
+    case TokenKind::kBlockEnd:
+      return "the end of the block '%}'";
+    case TokenKind::kVariableBegin:
+      return "'{{'";
+    case TokenKind::kVariableEnd:
+      return "the end of the expression '}}'";
+    case TokenKind::kString:
+      return "a string";
+    case TokenKind::kEnd:
+      return "the end of the template";
+    default:
+      return fmt::format("'{}'", token().text);
   }
 }
 

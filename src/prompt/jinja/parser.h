@@ -109,8 +109,8 @@ class Parser {
   std::vector<Token> tokens_;
   size_t next_ = 0;
   int32_t depth_ = 0;
-  int32_t loops_ = 0;      // loops around the statement, within its macro
-  bool lenient_ = false;   // inside if: an unknown filter is an error only when it is reached
+  int32_t loops_ = 0;              // loops around the statement, within its macro
+  bool lenient_ = false;           // inside if: an unknown filter is an error only when it is reached
   std::optional<Error> unknown_;   // the first unknown filter or test of the expression that is read
   std::vector<Special> specials_;  // one for each macro and loop body around
   std::unordered_map<std::string, NameId> name_ids_;

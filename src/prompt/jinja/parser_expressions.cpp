@@ -255,7 +255,8 @@ Result<ExprPtr> Parser::primary() {
       skip();
       return node;
     }
-    case TokenKind::kString: return string_literal();
+    case TokenKind::kString:
+      return string_literal();
     case TokenKind::kInteger:
     case TokenKind::kFloat: {
       auto node = std::make_unique<ConstExpr>(
@@ -263,7 +264,8 @@ Result<ExprPtr> Parser::primary() {
       skip();
       return node;
     }
-    default: break;
+    default:
+      break;
   }
   if (skip_operator("(")) {
     CAIRN_TRY(ExprPtr node, tuple(true, Until::kParenthesis));

@@ -59,7 +59,8 @@ Result<Body> Parser::body_until(std::initializer_list<std::string_view> ends, in
     CAIRN_TRY_VOID(check_unknown());
   }
   if (ends.size() == 0) return body;
-  return error_at(opened_at, fmt::format("this '{}' is not closed; the template ends without {}", opened, joined(ends)));
+  return error_at(opened_at,
+                  fmt::format("this '{}' is not closed; the template ends without {}", opened, joined(ends)));
 }
 
 // The rest of an opening tag, and the statements behind it.
@@ -84,8 +85,8 @@ Result<StatementPtr> Parser::statement() {
   if (name == "generation") return generation_statement();
   if (name == "break" || name == "continue") {
     if (loops_ == 0) return error(fmt::format("'{}' outside a loop", name));
-    auto node = std::make_unique<PlainStatement>(name == "break" ? StatementKind::kBreak : StatementKind::kContinue,
-                                                 line());
+    auto node =
+        std::make_unique<PlainStatement>(name == "break" ? StatementKind::kBreak : StatementKind::kContinue, line());
     skip();
     return node;
   }
@@ -167,7 +168,8 @@ Result<StatementPtr> Parser::set_statement() {
 
 // a | a, b | (a, b), c | namespace.attribute
 Result<Target> Parser::target(bool allow_namespace) {
-  if (allow_namespace && token().kind == TokenKind::kName && look().kind == TokenKind::kOperator && look().text == ".") {
+  if (allow_namespace && token().kind == TokenKind::kName && look().kind == TokenKind::kOperator &&
+      look().text == ".") {
     Target node;
     node.kind = Target::Kind::kNamespaceAttribute;
     node.id = name_id(token().text);

@@ -136,11 +136,16 @@ Result<void> put_repr(Buffer& out, const Value& value) {
   CAIRN_TRY_VOID(deeper.check());
   CAIRN_TRY_VOID(out.budget().step());
   switch (value.kind()) {
-    case Kind::kNone: return out.put("None");
-    case Kind::kUndefined: return out.put("Undefined");
-    case Kind::kBool: return out.put(value.boolean() ? "True" : "False");
-    case Kind::kInt: return out.put(fmt::format("{}", value.integral()));
-    case Kind::kFloat: return out.put(float_repr(value.floating()));
+    case Kind::kNone:
+      return out.put("None");
+    case Kind::kUndefined:
+      return out.put("Undefined");
+    case Kind::kBool:
+      return out.put(value.boolean() ? "True" : "False");
+    case Kind::kInt:
+      return out.put(fmt::format("{}", value.integral()));
+    case Kind::kFloat:
+      return out.put(float_repr(value.floating()));
     case Kind::kText:
       if (!value.is_markup()) return put_text_repr(out, value.text());
       CAIRN_TRY_VOID(out.put("Markup("));
@@ -152,8 +157,10 @@ Result<void> put_repr(Buffer& out, const Value& value) {
       if (value.is_tuple()) return out.put(value.items().size() == 1 ? ",)" : ")");
       return out.put("]");
     }
-    case Kind::kDict: return put_dict(out, value.dict());
-    case Kind::kObject: return put_object(out, value);
+    case Kind::kDict:
+      return put_dict(out, value.dict());
+    case Kind::kObject:
+      return put_object(out, value);
   }
   return {};
 }

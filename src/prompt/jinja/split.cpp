@@ -92,7 +92,8 @@ std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends)
 int64_t count_text(std::string_view text, std::string_view needle) {
   if (needle.empty()) return static_cast<int64_t>(char_count(text)) + 1;
   int64_t count = 0;
-  for (size_t at = find_text(text, needle); at != std::string_view::npos; at = find_text(text, needle, at + needle.size()))
+  for (size_t at = find_text(text, needle); at != std::string_view::npos;
+       at = find_text(text, needle, at + needle.size()))
     ++count;
   return count;
 }

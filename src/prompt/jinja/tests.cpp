@@ -35,8 +35,10 @@ bool is_sequence(const Value& value) {
     case Kind::kText:
     case Kind::kList:
     case Kind::kDict:
-    case Kind::kUndefined: return true;
-    default: return value.object<Range>() != nullptr;
+    case Kind::kUndefined:
+      return true;
+    default:
+      return value.object<Range>() != nullptr;
   }
 }
 

@@ -315,8 +315,8 @@ Result<void> Tokenizer::operator_token() {
   const char c = peek();
   if (kShort.find(c) == std::string_view::npos) {
     const Utf8Char bad = utf8_decode(source_, pos_);
-    return error("unexpected character '{}'",
-                 bad.well_formed ? rest().substr(0, static_cast<size_t>(bad.length)) : std::string_view("\xEF\xBF\xBD"));
+    return error("unexpected character '{}'", bad.well_formed ? rest().substr(0, static_cast<size_t>(bad.length))
+                                                              : std::string_view("\xEF\xBF\xBD"));
   }
   if (c == '(' || c == '[' || c == '{') {
     open_ += c == '(' ? ')' : c == '[' ? ']' : '}';

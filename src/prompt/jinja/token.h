@@ -12,17 +12,23 @@
 namespace cairn::jinja {
 
 enum class TokenKind : uint8_t {
-  kData,        ///< text between tags
-  kBlockBegin, kBlockEnd, kVariableBegin, kVariableEnd,
-  kName, kString, kInteger, kFloat,
-  kOperator,    ///< `text` is the operator
+  kData,  ///< text between tags
+  kBlockBegin,
+  kBlockEnd,
+  kVariableBegin,
+  kVariableEnd,
+  kName,
+  kString,
+  kInteger,
+  kFloat,
+  kOperator,  ///< `text` is the operator
   kEnd,
 };
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
   int32_t line = 1;
-  std::string text;    ///< data, name, operator, or the string's value
+  std::string text;  ///< data, name, operator, or the string's value
   Int integer = 0;
   double number = 0;
 };

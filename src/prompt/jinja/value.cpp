@@ -17,25 +17,37 @@ bool Value::is_tuple() const { return list_ref()->kind != ListKind::kList; }
 
 int32_t Value::depth() const {
   switch (kind()) {
-    case Kind::kList: return list_ref()->depth;
-    case Kind::kDict: return dict().depth();
-    case Kind::kObject: return object_ref()->depth;
-    default: return 0;
+    case Kind::kList:
+      return list_ref()->depth;
+    case Kind::kDict:
+      return dict().depth();
+    case Kind::kObject:
+      return object_ref()->depth;
+    default:
+      return 0;
   }
 }
 
 bool Value::is_same(const Value& other) const {
   if (kind() != other.kind()) return false;
   switch (kind()) {
-    case Kind::kNone: return true;
-    case Kind::kUndefined: return &undefined() == &other.undefined();
+    case Kind::kNone:
+      return true;
+    case Kind::kUndefined:
+      return &undefined() == &other.undefined();
     case Kind::kBool:
-    case Kind::kInt: return integral() == other.integral();
-    case Kind::kFloat: return floating() == other.floating();
-    case Kind::kText: return text_ref() == other.text_ref();
-    case Kind::kList: return list_ref() == other.list_ref();
-    case Kind::kDict: return &dict() == &other.dict();
-    case Kind::kObject: return object_ref() == other.object_ref();
+    case Kind::kInt:
+      return integral() == other.integral();
+    case Kind::kFloat:
+      return floating() == other.floating();
+    case Kind::kText:
+      return text_ref() == other.text_ref();
+    case Kind::kList:
+      return list_ref() == other.list_ref();
+    case Kind::kDict:
+      return &dict() == &other.dict();
+    case Kind::kObject:
+      return object_ref() == other.object_ref();
   }
   return false;
 }
@@ -163,15 +175,24 @@ Value literal_text(std::string bytes) {
 
 std::string_view type_name(const Value& value) {
   switch (value.kind()) {
-    case Kind::kNone: return "NoneType";
-    case Kind::kUndefined: return "Undefined";
-    case Kind::kBool: return "bool";
-    case Kind::kInt: return "int";
-    case Kind::kFloat: return "float";
-    case Kind::kText: return value.is_markup() ? "Markup" : "str";
-    case Kind::kList: return value.is_tuple() ? "tuple" : "list";
-    case Kind::kDict: return "dict";
-    case Kind::kObject: return value.object_ref()->type_name();
+    case Kind::kNone:
+      return "NoneType";
+    case Kind::kUndefined:
+      return "Undefined";
+    case Kind::kBool:
+      return "bool";
+    case Kind::kInt:
+      return "int";
+    case Kind::kFloat:
+      return "float";
+    case Kind::kText:
+      return value.is_markup() ? "Markup" : "str";
+    case Kind::kList:
+      return value.is_tuple() ? "tuple" : "list";
+    case Kind::kDict:
+      return "dict";
+    case Kind::kObject:
+      return value.object_ref()->type_name();
   }
   return "object";
 }
@@ -179,14 +200,22 @@ std::string_view type_name(const Value& value) {
 bool truthy(const Value& value) {
   switch (value.kind()) {
     case Kind::kNone:
-    case Kind::kUndefined: return false;
-    case Kind::kBool: return value.boolean();
-    case Kind::kInt: return value.integral() != 0;
-    case Kind::kFloat: return value.floating() != 0.0;
-    case Kind::kText: return !value.text().empty();
-    case Kind::kList: return !value.items().empty();
-    case Kind::kDict: return !value.dict().items().empty();
-    case Kind::kObject: return value.object_ref()->truthy();
+    case Kind::kUndefined:
+      return false;
+    case Kind::kBool:
+      return value.boolean();
+    case Kind::kInt:
+      return value.integral() != 0;
+    case Kind::kFloat:
+      return value.floating() != 0.0;
+    case Kind::kText:
+      return !value.text().empty();
+    case Kind::kList:
+      return !value.items().empty();
+    case Kind::kDict:
+      return !value.dict().items().empty();
+    case Kind::kObject:
+      return value.object_ref()->truthy();
   }
   return false;
 }
