@@ -21,7 +21,7 @@ void check_error(const Error& error) {
 }
 
 void check_common(const openai::CommonFields& common) {
-  require(common.choices >= 1 && common.generate.stop.size() <= kStopStringsMax);
+  require(common.choices >= 1 && common.generate.stop.size() <= openai::kStopsMax);
   require(common.generate.sampling.logit_bias.size() <= kLogitBiasMax);
   (void)common.generate.sampling.validate(1000);
 }

@@ -21,7 +21,8 @@
 
 namespace cairn {
 
-inline constexpr size_t kStopStringsMax = 16;
+/// More than a client may name (api/): a chat template's own end of turn joins them.
+inline constexpr size_t kStopStringsMax = 32;
 inline constexpr size_t kStopBytesMax = 1'024;
 
 struct EngineOptions {

@@ -97,6 +97,12 @@ test('a stop string ends the answer before it, also where it spans tokens', asyn
   }
 });
 
+test('sixteen stop strings are fine, also beside the fallback template\'s own; seventeen are not', async () => {
+  const ask = (count) => client.chat.completions.create({ model: name, messages, max_tokens: 2, stop: Array.from({ length: count }, (_, i) => `never ${i}`) });
+  assert.equal((await ask(16)).object, 'chat.completion');
+  await assert.rejects(ask(17), OpenAI.BadRequestError);
+});
+
 test('log-probabilities name the chosen token and the likeliest ones', async () => {
   const answer = await client.chat.completions.create({ model: name, messages, max_tokens: 5, temperature: 0, logprobs: true, top_logprobs: 3 });
   const { content } = answer.choices[0].logprobs;

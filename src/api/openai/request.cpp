@@ -26,9 +26,8 @@ void read_stop(Fields& fields, std::vector<std::string>& stop) {
     stop.push_back(string);
   };
   if (!value->is_array()) return add(*value);
-  if (value->size() > kStopStringsMax) {
-    return fields.fail_field("stop",
-                             fmt::format("may have at most {} strings, not {}", kStopStringsMax, value->size()));
+  if (value->size() > kStopsMax) {
+    return fields.fail_field("stop", fmt::format("may have at most {} strings, not {}", kStopsMax, value->size()));
   }
   for (const auto& text : *value) add(text);
 }

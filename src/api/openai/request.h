@@ -17,6 +17,7 @@
 namespace cairn::api::openai {
 
 inline constexpr size_t kMessagesMax = 16'384;
+inline constexpr size_t kStopsMax = 16;  ///< strings in `stop`
 
 /// What both endpoints take besides the prompt.
 struct CommonFields {
