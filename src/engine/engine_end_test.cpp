@@ -52,7 +52,10 @@ TEST_F(EngineEnds, BadRequestsAreRefusedWithTheFieldAndTheReason) {
        "max_tokens",
        {"max_tokens is 0", "at least 1"}},
       {[](GenerateRequest& r) { r.max_tokens = -2; }, Code::kInvalidArgument, "max_tokens", {"-2"}},
-      {[](GenerateRequest& r) { r.stop.assign(17, "x"); }, Code::kInvalidArgument, "stop", {"17", "16"}},
+      {[](GenerateRequest& r) { r.stop.assign(kStopStringsMax + 1, "x"); },
+       Code::kInvalidArgument,
+       "stop",
+       {"33", "32"}},
       {[](GenerateRequest& r) { r.stop = {"x", ""}; }, Code::kInvalidArgument, "stop[1]", {"empty"}},
       {[](GenerateRequest& r) { r.stop = {std::string(1'025, 'x')}; },
        Code::kInvalidArgument,
@@ -85,10 +88,10 @@ TEST_F(EngineEnds, BadRequestsAreRefusedWithTheFieldAndTheReason) {
   }
   EXPECT_EQ(engine_->stats().total_requests, 0);
 
-  // At the limits: 17 stops of one byte are too many, 16 of 1024 are not; 97 tokens fill the pool.
+  // At the limits: as many stops as there may be, of 1024 bytes each; 97 tokens fill the pool.
   GenerateRequest request = request_of(prompt_of(5), 92);
   request.ignore_eos = true;
-  request.stop.assign(16, std::string(1'024, 'x'));
+  request.stop.assign(kStopStringsMax, std::string(1'024, 'x'));
   EXPECT_EQ(ask(request).tokens.size(), 92u);
   // Left open, the answer ends where the pool does.
   request.max_tokens = -1;
