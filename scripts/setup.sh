@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-build=(g++ cmake ninja-build ccache mold git ca-certificates curl
+build=(g++ cmake ninja-build pkg-config ccache mold git ca-certificates curl
        libboost1.81-dev libssl-dev nlohmann-json3-dev libcli11-dev libspdlog-dev libfmt-dev
        libpcre2-dev libutf8proc-dev libxxhash-dev)
 check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
