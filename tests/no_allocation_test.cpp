@@ -89,7 +89,8 @@ TEST_P(NoAllocationTest, StepsTakeNothingFromTheHeap) {
     ASSERT_TRUE(backend.has_value());
     const auto runner = load_model(*file, **backend, {.context_tokens = 512, .rows_max = 32, .logit_rows_max = 4});
     ASSERT_TRUE(runner.has_value());
-    auto pool = PagePool::create(**backend, (*runner)->kv_layout(), 48);
+    const std::vector<int32_t> pages((*runner)->kv_layout().groups.size(), 48);
+    auto pool = PagePool::create(**backend, (*runner)->kv_layout(), pages);
     ASSERT_TRUE(pool.has_value());
     std::vector<Sequence> sequences(3);
     for (Sequence& sequence : sequences) ASSERT_TRUE(pool->extend(sequence.pages, 512));

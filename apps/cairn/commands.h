@@ -20,6 +20,7 @@ void add_quantize(CLI::App& app, int& exit_code);
 void add_logits(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 void add_render(CLI::App& app, int& exit_code);
+void add_bench(CLI::App& app, int& exit_code);
 
 /// Prints "cairn: <text>" on standard error, in one line, and returns kExitFailed.
 int report(const Error& error);

@@ -8,6 +8,11 @@
 
 namespace cairn {
 
+KvType kv_type_named(std::string_view name) {
+  if (name == "f32") return KvType::kF32;
+  return name == "q8_0" ? KvType::kQ8_0 : KvType::kF16;
+}
+
 void LoadFlags::add_to(CLI::App& command, bool model_required) {
   auto* path = command.add_option("MODEL", model, "GGUF file (any part of a split one)");
   if (model_required) path->required();
@@ -16,7 +21,7 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
                   "Tokens per conversation (default: what the model was trained for, if memory allows)")
       ->check(CLI::Range(1, 1 << 24));
   command.add_option("--kv-type", kv_type, "Precision of cached keys and values")
-      ->check(CLI::IsMember({"f32", "f16"}))
+      ->check(CLI::IsMember({"f32", "f16", "q8_0"}))
       ->capture_default_str();
   command
       .add_option("--kv-bytes", options.kv_bytes,
@@ -27,6 +32,15 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
       ->capture_default_str();
   command.add_option("-t,--threads", options.threads, "Threads (default: one per core this process may use)")
       ->check(CLI::Range(1, 1024));
+  command
+      .add_option(
+          "--speculate", options.speculation.tokens_max,
+          "Tokens guessed ahead per step, from repetition in the text or by --draft; the answer stays the same; "
+          "0: none")
+      ->check(CLI::Range(0, 16))
+      ->capture_default_str();
+  command.add_option("--draft", options.draft_model, "Small GGUF model of the same vocabulary that guesses ahead")
+      ->check(CLI::ExistingFile);
   command.add_option("--isa", options.isa, "Instruction set: generic, avx2, avx512 (default: the best one here)");
   command.add_option("--chat-template", chat_template_file, "Jinja file that replaces the model's chat template")
       ->check(CLI::ExistingFile);
@@ -35,7 +49,7 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
 
 Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
   LoadOptions wanted = options;
-  wanted.kv_type = kv_type == "f16" ? KvType::kF16 : KvType::kF32;
+  wanted.kv_type = kv_type_named(kv_type);
   if (!chat_template_file.empty()) {
     std::ifstream file(chat_template_file, std::ios::binary);
     std::ostringstream text;

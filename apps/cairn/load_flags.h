@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "registry/registry.h"
@@ -11,10 +12,13 @@
 
 namespace cairn {
 
+/// "f32", "f16" or "q8_0".
+KvType kv_type_named(std::string_view name);
+
 struct LoadFlags {
   std::string model;  ///< path
   std::string chat_template_file;
-  std::string kv_type = "f32";
+  std::string kv_type = "f16";
   LoadOptions options;
 
   void add_to(CLI::App& command, bool model_required);

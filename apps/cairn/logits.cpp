@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
+#include "load_flags.h"
 #include "model/model.h"
 
 namespace cairn {
@@ -79,13 +80,14 @@ Result<void> run_logits(const LogitsFlags& flags) {
   CAIRN_TRY(const std::unique_ptr<Backend> backend, make_cpu_backend({.threads = flags.threads, .isa = ""}));
   ModelOptions options;
   options.context_tokens = flags.context;
-  options.kv_type = flags.kv_type == "f16" ? KvType::kF16 : KvType::kF32;
+  options.kv_type = kv_type_named(flags.kv_type);
   options.rows_max = flags.chunk;
   options.logit_rows_max = flags.chunk;
   CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, *backend, options));
   CAIRN_TRY_VOID(check_tokens(flags.tokens, *runner));
   const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kPageTokens - 1) / kPageTokens;
-  CAIRN_TRY(PagePool pool, PagePool::create(*backend, runner->kv_layout(), pages));
+  const std::vector<int32_t> pages_of_each(runner->kv_layout().groups.size(), pages);
+  CAIRN_TRY(PagePool pool, PagePool::create(*backend, runner->kv_layout(), pages_of_each));
   return print_logits(flags, *runner, pool);
 }
 

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   cairn::add_logits(app, exit_code);
   cairn::add_tokenize(app, exit_code);
   cairn::add_render(app, exit_code);
+  cairn::add_bench(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

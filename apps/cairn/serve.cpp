@@ -88,6 +88,24 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  command->add_option("--parallel-max", flags->load.options.running_max, "Requests that run at once; others wait")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command
+      ->add_option("--step-ms", flags->load.options.step_ms,
+                   "What reading prompts may add to the time between two tokens of a running stream")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  command
+      ->add_option("--tenant-requests-max", flags->load.options.tenant_requests_max,
+                   "Requests that one API key may have waiting and running; 0: no limit")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  command
+      ->add_option("--kv-host-bytes", flags->load.options.kv_host_bytes,
+                   "Memory for cached keys and values that --kv-bytes has no room for, e.g. 8GiB (default: none)")
+      ->transform(CLI::AsSizeValue(false));
+  command->add_flag("!--no-prefix-cache", flags->load.options.prefix_cache, "Keep nothing of what was computed");
   flags->load.add_to(*command, true);
   command->callback([flags, &exit_code] {
     if (const auto done = serve(*flags); !done) exit_code = report(done.error());

@@ -16,9 +16,8 @@ void Generation::start(Engine& engine, std::vector<GenerateRequest> requests, st
     auto stream = engine.submit(std::move(request));
     // Streams submitted before are cancelled as `generation` goes.
     if (!stream) return send_error(*generation->response_, stream.error());
-    generation->streams_.push_back(std::move(*stream));
+    generation->choices_.push_back({std::move(*stream), {}, 0, false});
   }
-  generation->finished_.resize(generation->streams_.size());
   if (generation->writer_->streams()) {
     generation->response_->begin_events();
     generation->response_->write(generation->writer_->begin());
@@ -30,11 +29,11 @@ void Generation::listen() {
   // The exchange owns the generation: when it is over, for whatever reason, the streams go, and with them the requests.
   response_->on_close([self = shared_from_this()] {
     self->over_ = true;
-    self->streams_.clear();
+    self->choices_.clear();
     self->response_.reset();
   });
-  for (const auto& stream : streams_) {
-    stream->on_events([weak = weak_from_this(), response = response_] {
+  for (const auto& choice : choices_) {
+    choice.stream->on_events([weak = weak_from_this(), response = response_] {
       if (const auto self = weak.lock()) self->wake(*response);
     });
     if (over_) return;
@@ -48,34 +47,68 @@ void Generation::wake(net::HttpResponse& response) {
   });
 }
 
+bool Generation::forward(size_t index, size_t room, std::string& bytes) {
+  Choice& choice = choices_[index];
+  if (choice.finished) return true;
+  Events& events = choice.events;
+  if (choice.next == events.tokens.size() && !events.finished) {
+    events = choice.stream->drain();
+    choice.next = 0;
+  }
+  for (; choice.next < events.tokens.size(); ++choice.next) {
+    if (bytes.size() >= room) return false;
+    bytes += writer_->token(static_cast<int>(index), std::move(events.tokens[choice.next]));
+  }
+  if (!events.finished) return true;
+  if (bytes.size() >= room) return false;
+  choice.finished = true;
+  if (events.finish.reason == FinishReason::kError) {
+    error_ = std::move(events.finish.error);
+  } else if (events.finish.reason == FinishReason::kCancelled) {
+    error_ = Error{Code::kUnavailable, "the server is stopping", {}};
+  } else {
+    bytes += writer_->finish(static_cast<int>(index), std::move(events.finish));
+  }
+  events = {};
+  return true;
+}
+
 void Generation::pump() {
   pump_posted_.store(false, std::memory_order_release);
   if (over_) return;
+  const bool streams = writer_->streams();
+  const size_t unsent = response_->unsent_bytes();
+  const size_t room = !streams ? SIZE_MAX : kUnsentBytesMax - std::min(kUnsentBytesMax, unsent);
   std::string bytes;
-  for (size_t choice = 0; choice < streams_.size(); ++choice) {
-    if (finished_[choice]) continue;
-    Events events = streams_[choice]->drain();
-    for (auto& token : events.tokens) bytes += writer_->token(static_cast<int>(choice), std::move(token));
-    if (!events.finished) continue;
-    if (events.finish.reason == FinishReason::kError || events.finish.reason == FinishReason::kCancelled) {
-      const Error stopped{Code::kUnavailable, "the server is stopping", {}};
-      response_->write(bytes);
-      return fail(events.finish.reason == FinishReason::kError ? events.finish.error : stopped);
-    }
-    finished_[choice] = true;
-    bytes += writer_->finish(static_cast<int>(choice), std::move(events.finish));
+  bool all_written = true;
+  for (size_t i = 0; i < choices_.size() && all_written && !error_; ++i) {
+    const size_t index = (first_ + i) % choices_.size();
+    all_written = forward(index, room, bytes);
+    if (!all_written) first_ = index;
   }
-  const bool all = std::ranges::all_of(finished_, [](bool finished) { return finished; });
-  if (all) {
+  if (error_) {
+    if (streams) response_->write(bytes);
+    return fail(*error_);
+  }
+  const bool all_finished = all_written && std::ranges::all_of(choices_, &Choice::finished);
+  if (all_finished) {
     over_ = true;
     bytes += writer_->done();
   }
-  if (writer_->streams()) {
+  if (streams) {
     response_->write(bytes);
-    if (all) response_->end();
-  } else if (all) {
+    if (all_finished) response_->end();
+    if (!all_written) wait_for_client();
+  } else if (all_finished) {
     response_->send(200, "application/json", std::move(bytes));
   }
+}
+
+// Half the bound: a client that reads slowly is not woken for every few bytes.
+void Generation::wait_for_client() {
+  response_->on_drained(kUnsentBytesMax / 2, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->pump();
+  });
 }
 
 void Generation::fail(const Error& error) {
@@ -86,7 +119,7 @@ void Generation::fail(const Error& error) {
   } else {
     send_error(*response_, error);
   }
-  streams_.clear();  // cancels what still runs
+  choices_.clear();  // cancels what still runs
 }
 
 }  // namespace cairn::api

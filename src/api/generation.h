@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@
 namespace cairn::api {
 
 inline constexpr int kChoicesMax = 128;  ///< prompts x n of one request
+/// Bytes of a stream that may wait for a client to read them. With more, its tokens stay in the engine's event
+/// channels, which pause the requests when they are full; net/ drops a client that reads nothing for a while.
+inline constexpr size_t kUnsentBytesMax = 256 << 10;
 
 /// How a protocol writes an answer. Called on the server's thread. Each call returns bytes to send now; a writer that
 /// does not stream returns nothing until `done`.
@@ -30,7 +34,7 @@ class AnswerWriter {
 };
 
 /// Several engine requests that make one answer. Keeps itself alive until the exchange is over; when the client goes
-/// away, its requests are cancelled.
+/// away, its requests are cancelled; while it does not read, its tokens are not taken from the engine.
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
   /// Submits every request to the engine and begins to answer; an Error of any is answered at once and none runs.
@@ -44,12 +48,23 @@ class Generation : public std::enable_shared_from_this<Generation> {
   /// On the engine's thread: asks the server's thread to pump, once however many streams have events.
   void wake(net::HttpResponse& response);
   void pump();
+  /// Appends what choice `index` has to say until `bytes` has `room`; false if there was no room for all of it.
+  bool forward(size_t index, size_t room, std::string& bytes);
+  /// Pumps again when the client has read on.
+  void wait_for_client();
   void fail(const Error& error);
 
   std::unique_ptr<AnswerWriter> writer_;
   std::shared_ptr<net::HttpResponse> response_;
-  std::vector<std::unique_ptr<GenerateStream>> streams_;
-  std::vector<bool> finished_;
+  struct Choice {
+    std::unique_ptr<GenerateStream> stream;
+    Events events;    // taken from the stream; before `next` also written
+    size_t next = 0;  // of events.tokens
+    bool finished = false;
+  };
+  std::vector<Choice> choices_;
+  size_t first_ = 0;  // whose turn it is to be written first
+  std::optional<Error> error_;
   std::atomic<bool> pump_posted_{false};
   bool over_ = false;
 };

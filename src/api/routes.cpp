@@ -5,6 +5,7 @@
 
 #include "api/errors.h"
 #include "api/openai/chat.h"
+#include "api/stats.h"
 #include "api/tokens.h"
 
 namespace cairn::api {
@@ -28,6 +29,18 @@ constexpr Route kRoutes[] = {
     {"GET", "/health",
      [](const Registry&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
        send_json(*response, {{"status", "ok"}});
+     }},
+    {"GET", "/stats",
+     [](const Registry& registry, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+       handle_stats(registry, *response);
+     }},
+    {"GET", "/v1/metrics",
+     [](const Registry& registry, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+       handle_metrics(registry, *response);
+     }},
+    {"GET", "/debug/prefix",
+     [](const Registry& registry, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+       handle_prefix(registry, request, *response);
      }},
     {"POST", "/tokenize",
      [](const Registry& registry, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {

@@ -14,8 +14,9 @@ constexpr int32_t index(TokenId id) { return static_cast<int32_t>(id); }
 enum class SequenceId : int64_t {};
 constexpr int64_t index(SequenceId id) { return static_cast<int64_t>(id); }
 
-/// A page of KV memory, 0 .. pages in the pool - 1.
+/// A page of KV memory of one group, 0 .. the group's pages - 1; -1 means "none".
 enum class PageId : int32_t {};
+inline constexpr PageId kNoPage{-1};
 constexpr int32_t index(PageId id) { return static_cast<int32_t>(id); }
 
 }  // namespace cairn

@@ -3,22 +3,29 @@
 namespace cairn {
 
 namespace {
+
 constexpr int64_t kAlignment = 64;
-}
+
+constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+}  // namespace
 
 int64_t KvLayout::layer_bytes(const KvLayer& layer) const {
-  return (int64_t{layer.key_dim} + layer.value_dim) * layer.kv_heads * kPageTokens * kv_element_bytes(type);
+  return (kv_row_bytes(type, layer.key_dim) + kv_row_bytes(type, layer.value_dim)) * layer.kv_heads * kPageTokens;
 }
 
 int64_t KvLayout::page_bytes(const KvGroup& group) const {
+  if (group.kind == KvKind::kState) return aligned(group.state_bytes);
   int64_t bytes = 0;
   for (const KvLayer& layer : group.layers) bytes += layer_bytes(layer);
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  return aligned(bytes);
 }
 
 int64_t KvLayout::token_bytes() const {
   int64_t bytes = 0;
-  for (const KvGroup& group : groups) bytes += page_bytes(group);
+  for (const KvGroup& group : groups) {
+    if (group.kind != KvKind::kState) bytes += page_bytes(group);
+  }
   return bytes / kPageTokens;
 }
 

@@ -11,9 +11,11 @@ namespace cairn {
 enum class KvKind {
   kFull,    ///< every position stays
   kWindow,  ///< positions behind the window are never read again
+  kLatent,  ///< as kFull: one compressed row per token stands for keys and values of all heads (MLA)
+  kState,   ///< one slot per sequence that every row changes (recurrent layers): only as a whole, at one position
 };
 
-/// One layer's keys and values.
+/// One layer's keys and values. A latent layer has value_dim 0.
 struct KvLayer {
   int32_t kv_heads = 0;
   int32_t key_dim = 0;
@@ -24,19 +26,27 @@ struct KvGroup {
   KvKind kind = KvKind::kFull;
   int32_t window = 0;  ///< tokens, for kWindow
   std::vector<KvLayer> layers;
+  int64_t state_bytes = 0;  ///< of a slot, for kState, which has no layers
 };
 
-/// A page of a group holds kPageTokens positions of all its layers, one layer's part after the other.
+/// Groups that a layout may have.
+inline constexpr int32_t kKvGroupsMax = 32;
+
+/// A page of a group holds kPageTokens positions of all its layers, one layer's part after the other; of a kState group
+/// it is one slot.
 struct KvLayout {
   KvType type = KvType::kF32;
   std::vector<KvGroup> groups;
 
-  /// Bytes of one layer's part of a page: (key_dim + value_dim) * kv_heads * kPageTokens * element.
+  /// Bytes of one layer's part of a page: kPageTokens rows of keys and of values for every KV head.
   int64_t layer_bytes(const KvLayer& layer) const;
   /// Bytes of a page of the group, a multiple of 64.
   int64_t page_bytes(const KvGroup& group) const;
-  /// Bytes that one more position costs over all groups.
+  /// Bytes that one more position costs over all groups but kState.
   int64_t token_bytes() const;
 };
+
+/// Pages that hold `tokens` positions.
+constexpr int32_t pages_for(int64_t tokens) { return static_cast<int32_t>((tokens + kPageTokens - 1) / kPageTokens); }
 
 }  // namespace cairn

@@ -1,74 +1,141 @@
 #include "cache/page_pool.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace cairn {
 
-Result<PagePool> PagePool::create(Backend& backend, const KvLayout& layout, int32_t pages) {
-  CAIRN_CHECK(pages > 0 && !layout.groups.empty());
+Result<PagePool> PagePool::create(Backend& backend, const KvLayout& layout, std::span<const int32_t> pages) {
+  CAIRN_CHECK(!layout.groups.empty() && pages.size() == layout.groups.size());
   PagePool pool;
+  pool.backend_ = &backend;
   pool.layout_ = layout;
-  pool.pages_total_ = pages;
-  for (const KvGroup& group : layout.groups) {
-    const int64_t page_bytes = layout.page_bytes(group);
+  for (size_t g = 0; g < pages.size(); ++g) {
+    CAIRN_CHECK(pages[g] > 0);
+    const int64_t page_bytes = layout.page_bytes(layout.groups[g]);
     int64_t bytes = 0;
-    if (__builtin_mul_overflow(page_bytes, int64_t{pages}, &bytes)) {
-      return fail(Code::kOutOfMemory, "{} KV pages of {} bytes are more than any memory", pages, page_bytes);
+    if (__builtin_mul_overflow(page_bytes, int64_t{pages[g]}, &bytes)) {
+      return fail(Code::kOutOfMemory, "{} KV pages of {} bytes are more than any memory", pages[g], page_bytes);
     }
     auto memory = backend.allocate(bytes);
     if (!memory.has_value()) {
-      return fail(Code::kOutOfMemory, "no memory for {} KV pages of {} bytes ({} bytes): {}", pages, page_bytes, bytes,
-                  memory.error().text());
+      return fail(Code::kOutOfMemory, "no memory for {} KV pages of {} bytes ({} bytes): {}", pages[g], page_bytes,
+                  bytes, memory.error().text());
     }
+    pool.page_bytes_.push_back(page_bytes);
     pool.memory_.push_back(std::move(memory).value());
+    pool.references_.emplace_back(pages[g], 0);
+    pool.kept_.emplace_back(pages[g], false);
+    // Taken from the back, so that pages are used in order of their ids.
+    auto& free = pool.free_.emplace_back();
+    free.reserve(pages[g]);
+    for (int32_t page = pages[g] - 1; page >= 0; --page) free.push_back(PageId{page});
   }
-  pool.references_.assign(pages, 0);
-  pool.free_.reserve(pages);
-  // Taken from the back, so that pages are used in order of their ids.
-  for (int32_t page = pages - 1; page >= 0; --page) pool.free_.push_back(PageId{page});
+  pool.idle_.assign(pages.size(), 0);
   return pool;
 }
 
-bool PagePool::extend(PageTable& table, int32_t tokens) {
+int32_t PagePool::missing(const PageTable& table, int32_t group, int32_t tokens) const {
   CAIRN_CHECK(tokens >= 0);
+  const int32_t have = table.groups.empty() ? 0 : static_cast<int32_t>(table.groups[group].size());
+  const bool state = layout_.groups[group].kind == KvKind::kState;
+  const int32_t wanted = state ? std::min(tokens, 1) : pages_for(tokens);
+  return std::max(0, wanted - have);
+}
+
+bool PagePool::extend(PageTable& table, int32_t tokens) {
   table.groups.resize(layout_.groups.size());
-  const int64_t have = static_cast<int64_t>(table.groups[0].size());
-  const int64_t missing = (int64_t{tokens} + kPageTokens - 1) / kPageTokens - have;
-  if (missing <= 0) return true;
-  if (missing > pages_free()) return false;
-  for (int64_t i = 0; i < missing; ++i) {
-    const PageId page = free_.back();
-    free_.pop_back();
-    references_[index(page)] = 1;
-    for (auto& pages : table.groups) pages.push_back(page);
+  for (int32_t g = 0; g < groups(); ++g) {
+    if (missing(table, g, tokens) > pages_free(g)) return false;
+  }
+  for (int32_t g = 0; g < groups(); ++g) {
+    for (int32_t left = missing(table, g, tokens); left > 0; --left) {
+      table.groups[g].push_back(kNoPage);  // first: growing the list may fail
+      table.groups[g].back() = take(g);
+    }
   }
   return true;
 }
 
-void PagePool::release(PageTable& table) {
-  if (table.groups.empty()) return;
-  for (const PageId page : table.groups[0]) drop(page);
-  for (auto& pages : table.groups) {
-    CAIRN_CHECK(pages.size() == table.groups[0].size());
+void PagePool::release_behind(PageTable& table, int32_t position) {
+  for (int32_t g = 0; g < static_cast<int32_t>(table.groups.size()); ++g) {
+    const KvGroup& group = layout_.groups[g];
+    if (group.kind != KvKind::kWindow) continue;
+    auto& pages = table.groups[g];
+    const int32_t have = static_cast<int32_t>(pages.size());
+    // What is behind stays behind: the list begins with the pages given back before.
+    for (int32_t i = std::min(have, window_begin(group.window, position) / kPageTokens) - 1; i >= 0; --i) {
+      if (pages[i] == kNoPage) break;
+      drop(g, pages[i]);
+      pages[i] = kNoPage;
+    }
   }
-  for (auto& pages : table.groups) pages.clear();
 }
 
-void PagePool::share(PageId page) {
-  CAIRN_CHECK(references_.at(index(page)) > 0);
-  ++references_[index(page)];
+void PagePool::release(PageTable& table) {
+  for (int32_t g = 0; g < static_cast<int32_t>(table.groups.size()); ++g) {
+    for (const PageId page : table.groups[g]) {
+      if (page != kNoPage) drop(g, page);
+    }
+    table.groups[g].clear();
+  }
 }
 
-void PagePool::drop(PageId page) {
-  CAIRN_CHECK(references_.at(index(page)) > 0);
-  if (--references_[index(page)] == 0) free_.push_back(page);
+PageId PagePool::take(int32_t group) {
+  auto& free = free_.at(group);
+  if (free.empty()) return kNoPage;
+  const PageId page = free.back();
+  free.pop_back();
+  references_[group][index(page)] = 1;
+  return page;
+}
+
+void PagePool::share(int32_t group, PageId page) {
+  int32_t& references = references_.at(group).at(index(page));
+  CAIRN_CHECK(references > 0);
+  if (++references == 2 && kept_[group][index(page)]) --idle_[group];
+}
+
+void PagePool::drop(int32_t group, PageId page) {
+  int32_t& references = references_.at(group).at(index(page));
+  CAIRN_CHECK(references > 0);
+  --references;
+  if (references == 0) free_[group].push_back(page);
+  if (references == 1 && kept_[group][index(page)]) ++idle_[group];
+}
+
+void PagePool::keep(int32_t group, PageId page) {
+  CAIRN_CHECK(!kept_.at(group).at(index(page)));
+  share(group, page);
+  kept_[group][index(page)] = true;
+}
+
+void PagePool::forget(int32_t group, PageId page) {
+  CAIRN_CHECK(kept_.at(group).at(index(page)));
+  if (references_[group][index(page)] == 1) --idle_[group];
+  kept_[group][index(page)] = false;
+  drop(group, page);
+}
+
+void PagePool::copy(int32_t group, PageId from, PageId to) {
+  CAIRN_CHECK(from != to);
+  backend_->copy(memory(group, from), page_bytes_[group], memory(group, to));
+}
+
+void PagePool::read(int32_t group, PageId page, std::byte* to) const {
+  backend_->read(memory(group, page), page_bytes_[group], to);
+}
+
+void PagePool::write(int32_t group, const std::byte* from, PageId page) {
+  backend_->write(from, page_bytes_[group], memory(group, page));
 }
 
 KvView PagePool::view(int32_t group, int32_t layer) const {
   const KvGroup& kv_group = layout_.groups.at(group);
   KvView view;
   view.base = static_cast<std::byte*>(memory_[group].data());
-  view.page_stride = layout_.page_bytes(kv_group);
+  view.page_stride = page_bytes_[group];
   for (int32_t before = 0; before < layer; ++before) view.layer_offset += layout_.layer_bytes(kv_group.layers[before]);
   const KvLayer& kv = kv_group.layers.at(layer);
   view.type = layout_.type;
@@ -76,6 +143,16 @@ KvView PagePool::view(int32_t group, int32_t layer) const {
   view.key_dim = kv.key_dim;
   view.value_dim = kv.value_dim;
   return view;
+}
+
+std::byte* PagePool::slot(int32_t group, PageId page) const {
+  CAIRN_CHECK(layout_.groups.at(group).kind == KvKind::kState);
+  return memory(group, page);
+}
+
+std::byte* PagePool::memory(int32_t group, PageId page) const {
+  CAIRN_CHECK(index(page) >= 0 && index(page) < pages_total(group));
+  return static_cast<std::byte*>(memory_[group].data()) + page_bytes_[group] * index(page);
 }
 
 }  // namespace cairn

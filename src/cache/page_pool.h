@@ -1,13 +1,12 @@
 /// KV memory in pages, shared by reference count, from one budget fixed at start.
 ///
-/// A page id names one page in every group's memory at once, so the lists of a table are equal, and references count
-/// tables: one per table and id, whatever the number of groups.
+/// Every group of the layout has pages of its own. A fresh page holds whatever its last user left there: keys and
+/// values are written before they are read, and a state starts from nothing at position 0.
 ///
 /// Thread: the engine's. Nothing allocates after creation but the tables themselves.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,42 +16,76 @@
 
 namespace cairn {
 
-/// Pages of one sequence, one list per group of the layout: groups[g][i] holds positions [i * kPageTokens, ...). An
-/// empty table has no lists or empty ones.
+/// Pages of one sequence, one list per group of the layout: groups[g][i] holds positions [i * kPageTokens, ...), or is
+/// kNoPage where a window has left it behind. The list of a kState group is its slot alone. An empty table has no lists
+/// or empty ones.
 struct PageTable {
   std::vector<std::vector<PageId>> groups;
 };
 
 class PagePool {
  public:
-  /// `pages` of every group; the memory comes from the backend at once. Errors: kOutOfMemory with the bytes asked for.
-  static Result<PagePool> create(Backend& backend, const KvLayout& layout, int32_t pages);
+  /// pages[g] of every group; the memory comes from the backend at once, and `backend` outlives the pool. Errors:
+  /// kOutOfMemory with the bytes asked for.
+  static Result<PagePool> create(Backend& backend, const KvLayout& layout, std::span<const int32_t> pages);
 
   const KvLayout& layout() const { return layout_; }
-  int32_t pages_total() const { return pages_total_; }
-  int32_t pages_free() const { return static_cast<int32_t>(free_.size()); }
+  int32_t groups() const { return static_cast<int32_t>(layout_.groups.size()); }
+  int32_t pages_total(int32_t group) const { return static_cast<int32_t>(references_[group].size()); }
+  int32_t pages_free(int32_t group) const { return static_cast<int32_t>(free_[group].size()); }
 
-  /// Extends the table to hold positions [0, tokens), one reference per page. False, and nothing changed, when too few
-  /// pages are free.
+  /// Pages of the group that the table lacks to hold positions [0, tokens).
+  int32_t missing(const PageTable& table, int32_t group, int32_t tokens) const;
+  /// Extends the table to hold positions [0, tokens), one reference per page. False, and nothing changed, when a group
+  /// has too few free pages.
   bool extend(PageTable& table, int32_t tokens);
-  /// Drops the table's references and empties it.
+  /// Gives back the pages that no row at `position` or later reads: those wholly behind the windows of kWindow groups.
+  /// The time is that of the pages given back.
+  void release_behind(PageTable& table, int32_t position);
+  /// Drops all of the table's references and empties it.
   void release(PageTable& table);
-  /// Adds a reference to a page in use, for sharing: whoever calls this puts the id into every group's list of another
-  /// table, or keeps it and gives it back with drop().
-  void share(PageId page);
+
+  /// A free page of the group with one reference; none if there is none.
+  PageId take(int32_t group);
+  /// Adds a reference to a page in use.
+  void share(int32_t group, PageId page);
   /// Takes one reference away; the page is free when none is left.
-  void drop(PageId page);
-  int32_t references(PageId page) const { return references_[index(page)]; }
+  void drop(int32_t group, PageId page);
+  int32_t references(int32_t group, PageId page) const { return references_[group][index(page)]; }
+
+  /// Adds the reference of the prefix index, at most one per page; forget() takes it away.
+  void keep(int32_t group, PageId page);
+  void forget(int32_t group, PageId page);
+  /// Pages of the group that have no other reference than the prefix index's.
+  int32_t pages_idle(int32_t group) const { return idle_[group]; }
+
+  /// Copies all bytes of a page to another page of its group.
+  void copy(int32_t group, PageId from, PageId to);
+  /// Between a page and host memory of page_bytes() bytes.
+  void read(int32_t group, PageId page, std::byte* to) const;
+  void write(int32_t group, const std::byte* from, PageId page);
 
   /// Memory of a layer of a group, for the backend.
   KvView view(int32_t group, int32_t layer) const;
+  /// Memory of a slot of a kState group.
+  std::byte* slot(int32_t group, PageId page) const;
 
  private:
+  std::byte* memory(int32_t group, PageId page) const;
+
+  Backend* backend_ = nullptr;
   KvLayout layout_;
-  int32_t pages_total_ = 0;
-  std::vector<Buffer> memory_;  // one per group
-  std::vector<PageId> free_;
-  std::vector<int32_t> references_;  // per page
+  std::vector<int64_t> page_bytes_;  // per group, as all below
+  std::vector<Buffer> memory_;
+  std::vector<std::vector<PageId>> free_;
+  std::vector<std::vector<int32_t>> references_;  // [group][page]
+  std::vector<std::vector<bool>> kept_;           // [group][page]: one of the references is the prefix index's
+  std::vector<int32_t> idle_;
 };
+
+/// The first position that a row at `position` reads of a kWindow group.
+constexpr int32_t window_begin(int32_t window, int32_t position) {
+  return position < window ? 0 : position - window + 1;
+}
 
 }  // namespace cairn

@@ -1,8 +1,9 @@
-/// The scheduler of one loaded model: many requests, one batch, one thread: admit -> plan -> step -> sample -> emit.
+/// One loaded model at work: many requests, one batch, one thread: admit -> plan -> step -> sample -> emit.
 ///
-/// A request waits until the pool has room for its worst case (prompt and max_tokens), so that one that runs is never
-/// short of memory. First come, first served. Its tokens depend on nothing but itself: logits do not depend on the
-/// batch (see Runner), and the i-th draw only on the seed and i.
+/// Decode rows go first in every step; prompts fill what is left of the step's time (scheduler.h). What was computed is
+/// kept and found again (cache/prefix_index.h). When pages run out the cheapest sequence is put back and goes on later.
+/// A request's tokens depend on nothing but itself: logits do not depend on the batch (see Runner), and the i-th draw
+/// only on the seed and i.
 #pragma once
 
 #include <atomic>
@@ -11,10 +12,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "engine/drafter.h"
 #include "model/runner.h"
 #include "sampling/sampler.h"
 #include "tokenizer/tokenizer.h"
@@ -25,12 +28,28 @@ namespace cairn {
 inline constexpr size_t kStopStringsMax = 32;
 inline constexpr size_t kStopBytesMax = 1'024;
 
-struct EngineOptions {
-  int32_t kv_pages = 0;          ///< pages of every KV group
-  int32_t queue_max = 256;       ///< requests waiting; more are refused with kQueueFull
-  int32_t running_max = 64;      ///< sequences in the batch; at most the runner's rows_max and logit_rows_max are used
-  int32_t chunk_rows_max = 256;  ///< prompt rows of one step
+struct SpeculationOptions {
+  int32_t tokens_max = 0;  ///< proposed per sequence and step; 0: no speculation
+  int32_t ngram_max = 4;   ///< longest run of tokens that prompt lookup searches for
 };
+
+struct EngineOptions {
+  std::vector<int32_t> kv_pages;  ///< of every KV group
+  int32_t queue_max = 256;        ///< requests waiting; more are refused with kQueueFull
+  int32_t running_max = 64;       ///< sequences in the batch; at most the runner's rows_max and logit_rows_max are used
+  int32_t tenant_requests_max = 0;     ///< waiting and running, of one tenant; 0: no limit
+  std::chrono::milliseconds step{30};  ///< what prompts may add to a step while streams decode
+  int32_t chunk_rows_max = 256;        ///< prompt rows of one step, however fast they are
+  bool prefix_cache = true;
+  int64_t kv_host_bytes = 0;  ///< host memory for pages that the pool gives up; 0: none
+  SpeculationOptions speculation{};
+};
+
+enum class Priority {
+  kInteractive,  ///< somebody is waiting
+  kBatch,        ///< gets a share, and what interactive requests leave
+};
+inline constexpr int kPriorities = 2;
 
 struct GenerateRequest {
   std::vector<TokenId> prompt;  ///< at least one token
@@ -41,6 +60,14 @@ struct GenerateRequest {
   bool ignore_eos = false;        ///< tokens that end generation are tokens like others
   bool text_at_start = false;     ///< the answer begins a text (see Detokenizer)
   bool render_special = false;    ///< special tokens show as text
+
+  std::string id;      ///< for prefix_report and logs; may be empty
+  std::string tenant;  ///< whose limit (tenant_requests_max) it counts for
+  uint64_t salt = 0;   ///< only requests of the same salt share what is cached
+  Priority priority = Priority::kInteractive;
+  std::chrono::milliseconds target_ttft{0};  ///< to the first token, from submit; 0: by priority and length
+  std::chrono::milliseconds target_tbt{0};   ///< between tokens; 0: none
+  bool speculate = true;                     ///< if the engine does
 };
 
 enum class FinishReason {
@@ -62,7 +89,18 @@ struct TokenEvent {
 struct Usage {
   int32_t prompt_tokens = 0;
   int32_t completion_tokens = 0;  ///< sampled tokens, with the one that ended generation
-  int32_t cached_tokens = 0;
+  int32_t cached_tokens = 0;      ///< of the prompt, found in the prefix index
+};
+
+/// Where the time of a request went.
+struct Timings {
+  std::chrono::nanoseconds queue{0};    ///< submit to admission
+  std::chrono::nanoseconds prefill{0};  ///< admission to the first token
+  std::chrono::nanoseconds decode{0};   ///< first to last token
+  std::chrono::nanoseconds gap_max{0};  ///< longest time between two tokens
+  int32_t preemptions = 0;
+  int32_t drafted = 0;   ///< tokens proposed by speculation
+  int32_t accepted = 0;  ///< and right
 };
 
 struct Finish {
@@ -70,6 +108,7 @@ struct Finish {
   std::string text;  ///< what was held back until the end; nothing for kCancelled and kError
   std::string stop;  ///< the stop string that matched, if one did
   Usage usage;
+  Timings timings;
   Error error;  ///< for kError
 };
 
@@ -96,35 +135,60 @@ class GenerateStream {
   virtual void cancel() = 0;
 };
 
-/// When a stream's finish can be seen, its request is not counted as active and its pages are free.
+/// When a stream's finish can be seen, its request is not counted as active and its pages are free or cached.
 struct EngineStats {
   int32_t active_requests = 0;
   int32_t waiting_requests = 0;
-  int64_t total_requests = 0;    ///< accepted since the start
-  int64_t tokens_generated = 0;  ///< sampled since the start
-  int64_t prompt_tokens = 0;     ///< computed since the start
-  int64_t steps = 0;             ///< of the model since the start
+  int64_t total_requests = 0;      ///< accepted since the start, as are all counts below
+  int64_t cancelled_requests = 0;  ///< whose client went away or asked to stop
+  int64_t preemptions = 0;
+  int64_t tokens_generated = 0;  ///< sampled
+  int64_t prompt_tokens = 0;     ///< computed
+  int64_t cached_tokens = 0;     ///< of prompts, not computed
+  int64_t drafted_tokens = 0;
+  int64_t accepted_tokens = 0;
+  int64_t steps = 0;                      ///< of the model
+  std::chrono::nanoseconds step_time{0};  ///< sum over steps
+  // Pages of the group that is fullest: total = used by sequences + cached (evictable) + free.
   int32_t pages_total = 0;
+  int32_t pages_cached = 0;
   int32_t pages_free = 0;
 };
+
+/// How a request's prompt met the prefix index, for the last kPrefixReportsMax requests admitted.
+struct PrefixReport {
+  std::string id;
+  int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;
+  /// Position of the first token that differs from what was cached beside the match; -1: nothing was.
+  int32_t differs_at = -1;
+  TokenId cached = kNoToken;           ///< what the cache has there
+  std::vector<TokenId> prompt_around;  ///< up to kReportTokensAround before differs_at, it, and as many after
+};
+inline constexpr size_t kPrefixReportsMax = 256;
+inline constexpr int32_t kReportTokensAround = 8;
 
 /// Owns its thread. Destroying it stops it.
 class Engine {
  public:
-  /// `runner`, `backend` and `tokenizer` outlive the engine. Errors: kInvalidArgument (an option below 1),
-  /// kOutOfMemory (KV pages).
+  /// `runner`, `backend` and `tokenizer` outlive the engine. `drafter` null: prompt lookup, if options ask for
+  /// speculation. Errors: kInvalidArgument (an option out of its range), kOutOfMemory (KV pages).
   static Result<std::unique_ptr<Engine>> create(Runner& runner, Backend& backend, const Tokenizer& tokenizer,
-                                                const EngineOptions& options);
+                                                const EngineOptions& options,
+                                                std::unique_ptr<Drafter> drafter = nullptr);
   virtual ~Engine() = default;
 
   /// Thread-safe; does not wait. Errors: kInvalidArgument (empty prompt, token out of range, sampling, max_tokens,
-  /// stop; `at` names the field), kContextLengthExceeded (prompt tokens and context tokens in the message; one token of
-  /// the answer must fit), kTooLarge (needs more KV pages than there are), kQueueFull, kUnavailable (stopping).
+  /// stop, targets; `at` names the field), kContextLengthExceeded (prompt tokens and context tokens in the message; one
+  /// token of the answer must fit), kTooLarge (needs more KV pages than there are), kQueueFull (also a tenant's limit),
+  /// kUnavailable (stopping).
   virtual Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) = 0;
   /// Refuses new requests, finishes all with kCancelled and joins the thread. Thread-safe, may be called again.
   virtual void stop() = 0;
   /// Thread-safe, does not wait for the engine's thread.
   virtual EngineStats stats() const = 0;
+  /// Thread-safe. kNotFound: no such request among the last ones.
+  virtual Result<PrefixReport> prefix_report(std::string_view id) const = 0;
   virtual int32_t context_tokens() const = 0;
 };
 

@@ -7,55 +7,13 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
+#include "engine/answer.h"
 #include "engine/engine.h"
 #include "engine/fake_runner.h"
+#include "tokenizer/detokenizer.h"
 
 namespace cairn {
-
-/// Everything a stream gave.
-struct Answer {
-  std::vector<TokenId> tokens;
-  std::string text;  ///< with the finish's
-  std::vector<std::string> parts;
-  Finish finish;
-  bool finished = false;
-
-  void add(Events&& events) {
-    for (TokenEvent& event : events.tokens) {
-      tokens.push_back(event.token);
-      text += event.text;
-      parts.push_back(std::move(event.text));
-    }
-    EXPECT_FALSE(finished && (events.finished || !events.tokens.empty()));
-    if (!events.finished) return;
-    finished = true;
-    text += events.finish.text;
-    finish = std::move(events.finish);
-  }
-};
-
-/// To the end of the answer.
-inline void collect(GenerateStream& stream, Answer& answer) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!answer.finished && std::chrono::steady_clock::now() < deadline) {
-    answer.add(stream.wait(std::chrono::milliseconds(500)));
-  }
-  EXPECT_TRUE(answer.finished);
-}
-inline Answer collect(GenerateStream& stream) {
-  Answer answer;
-  collect(stream, answer);
-  return answer;
-}
-
-/// Takes what comes until `count` tokens are there.
-inline void collect_tokens(GenerateStream& stream, size_t count, Answer& answer) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (answer.tokens.size() < count && std::chrono::steady_clock::now() < deadline) {
-    answer.add(stream.wait(std::chrono::milliseconds(500)));
-  }
-  EXPECT_GE(answer.tokens.size(), count);
-}
 
 class EngineTest : public testing::Test {
  protected:
@@ -79,7 +37,8 @@ class EngineTest : public testing::Test {
     runner_options_ = options;
     runner_ = std::make_unique<FakeRunner>(options);
   }
-  void start(EngineOptions options = {.kv_pages = 64, .queue_max = 256, .running_max = 16, .chunk_rows_max = 24}) {
+  void start(EngineOptions options = {
+                 .kv_pages = {64, 64}, .queue_max = 256, .running_max = 16, .chunk_rows_max = 24}) {
     auto engine = Engine::create(*runner_, *backend_, *shared_tokenizer, options);
     ASSERT_TRUE(engine.has_value()) << engine.error().text();
     engine_ = std::move(*engine);
@@ -124,12 +83,64 @@ class EngineTest : public testing::Test {
     };
   }
 
-  /// Nothing is running and no page is in use. Finishes are seen only when that is so.
+  /// The answer by a plain loop: one sequence, one token at a time, stop strings sought in the whole text at the end.
+  Answer reference(const GenerateRequest& request) {
+    Answer answer;
+    std::vector<TokenId> history = request.prompt;
+    std::vector<float> logits(static_cast<size_t>(runner_options_.vocabulary));
+    Sampler sampler(request.sampling, runner_options_.vocabulary, request.prompt);
+    const size_t context = static_cast<size_t>(runner_options_.context_tokens);
+    const size_t room = request.max_tokens < 0 ? context : static_cast<size_t>(request.max_tokens);
+    answer.finish.reason = FinishReason::kLength;
+    while (history.size() < context && answer.tokens.size() < room) {
+      FakeRunner::hash_model(history, logits);
+      const TokenId token = sampler.sample(logits).token;
+      ++answer.finish.usage.completion_tokens;
+      if (!request.ignore_eos && index(token) < shared_tokenizer->size() && shared_tokenizer->ends_generation(token)) {
+        answer.finish.reason = FinishReason::kStop;
+        break;
+      }
+      history.push_back(token);
+      answer.tokens.push_back(token);
+      if (cut_at_stop(answer, request, false)) return answer;
+    }
+    cut_at_stop(answer, request, true);
+    return answer;
+  }
+
+  /// The answer's text, up to the stop string if there is one. What could still become a character is not text yet
+  /// unless this is the end.
+  static bool cut_at_stop(Answer& answer, const GenerateRequest& request, bool at_end) {
+    Detokenizer detokenizer(*shared_tokenizer, request.text_at_start, request.render_special);
+    answer.text.clear();
+    for (const TokenId token : answer.tokens) answer.text += detokenizer.push(token);
+    if (at_end) answer.text += detokenizer.flush();
+    for (const std::string& stop : request.stop) {
+      const size_t at = answer.text.find(stop);
+      if (at == std::string::npos) continue;
+      answer.text.resize(at);
+      answer.finish.reason = FinishReason::kStop;
+      answer.finish.stop = stop;
+      return true;
+    }
+    return false;
+  }
+
+  void expect_same(const Answer& actual, const Answer& expected, const std::string& what) {
+    EXPECT_EQ(actual.tokens, expected.tokens) << what;
+    EXPECT_EQ(actual.text, expected.text) << what;
+    EXPECT_EQ(actual.finish.reason, expected.finish.reason) << what;
+    EXPECT_EQ(actual.finish.stop, expected.finish.stop) << what;
+    EXPECT_EQ(actual.finish.usage.completion_tokens, expected.finish.usage.completion_tokens) << what;
+    for (const std::string& part : actual.parts) EXPECT_TRUE(utf8_valid(part)) << what;
+  }
+
+  /// Nothing is running and no page is in use but by the prefix index. Finishes are seen only when that is so.
   void expect_idle() {
     const EngineStats stats = engine_->stats();
     EXPECT_EQ(stats.active_requests, 0);
     EXPECT_EQ(stats.waiting_requests, 0);
-    EXPECT_EQ(stats.pages_free, stats.pages_total);
+    EXPECT_EQ(stats.pages_free + stats.pages_cached, stats.pages_total);
   }
   /// For cancelled requests whose stream is gone, so that no finish can be waited for.
   void wait_until_idle() {

@@ -13,6 +13,7 @@ void EventChannel::publish(Events&& step) noexcept {
     try {
       pending_.tokens.reserve(pending_.tokens.size() + step.tokens.size());
       std::move(step.tokens.begin(), step.tokens.end(), std::back_inserter(pending_.tokens));
+      stalled_ = pending_.tokens.size() >= kPendingTokensMax;
     } catch (const std::bad_alloc&) {
       cancel();
       step.finished = true;
@@ -32,6 +33,7 @@ void EventChannel::publish(Events&& step) noexcept {
 
 Events EventChannel::take() {
   finish_taken_ |= pending_.finished;
+  stalled_ = false;
   return std::exchange(pending_, {});
 }
 

@@ -1,6 +1,6 @@
 /// The way back from the engine's thread to one client: events gather here until the client takes them.
 ///
-/// Nothing here bounds how many: a request's max_tokens does.
+/// A client that does not take them stalls its request: the engine computes no more of it until it does.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,9 @@
 
 namespace cairn {
 
+/// Events of tokens that may wait for the client; a step adds a few at most.
+inline constexpr size_t kPendingTokensMax = 1'024;
+
 /// Shared by the engine and the stream. Thread-safe.
 class EventChannel {
  public:
@@ -22,6 +25,9 @@ class EventChannel {
   void publish(Events&& step) noexcept;
   /// Whether the client has asked to stop, or has gone.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+
+  /// Whether as many events wait as may.
+  bool stalled() const { return stalled_.load(std::memory_order_relaxed); }
 
   // -- The client's side: see GenerateStream.
   Events drain();
@@ -37,7 +43,8 @@ class EventChannel {
   Events take();
 
   std::atomic<bool> cancelled_ = false;
-  std::mutex mutex_;  // guards the next four
+  std::atomic<bool> stalled_ = false;  // written under mutex_
+  std::mutex mutex_;                   // guards the next four
   std::condition_variable ready_;
   Events pending_;
   bool abandoned_ = false;

@@ -1,5 +1,6 @@
-/// For the engine's tests: a model whose logits are a hash of everything before them, read back from the KV pages. So
-/// pages that are lost, mixed up or shared by mistake change the answer.
+/// For the engine's tests: a model whose logits are a hash of everything before them, read back from the KV pages.
+/// Every position also keeps a hash of all tokens up to it, so that pages that are lost, mixed up or shared by mistake
+/// show.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -94,13 +95,19 @@ class FakeRunner final : public Runner {
     for (const BatchSlice& slice : batch.slices) {
       EXPECT_EQ(slice.row_begin, rows);
       rows += slice.rows;
+      if (slice.logits != LogitsWanted::kNone) {
+        EXPECT_LE(row + static_cast<size_t>(slice.logits == LogitsWanted::kAll ? slice.rows : 1),
+                  static_cast<size_t>(options_.logit_rows_max));
+      }
       for (int32_t i = 0; i < slice.rows; ++i) {
         write(kv, slice, slice.position_begin + i, batch.tokens[static_cast<size_t>(slice.row_begin + i)]);
       }
       if (slice.logits == LogitsWanted::kNone) continue;
       const size_t vocabulary = static_cast<size_t>(options_.vocabulary);
-      const std::span<float> out = std::span(logits_).subspan(row++ * vocabulary, vocabulary);
-      model_(read(kv, slice), out);
+      for (int32_t i = slice.logits == LogitsWanted::kAll ? 0 : slice.rows - 1; i < slice.rows; ++i) {
+        const std::span<float> out = std::span(logits_).subspan(row++ * vocabulary, vocabulary);
+        model_(read(kv, slice, slice.position_begin + i + 1), out);
+      }
     }
     EXPECT_EQ(static_cast<size_t>(rows), batch.tokens.size());
     EXPECT_LE(rows, options_.rows_max);
@@ -136,25 +143,34 @@ class FakeRunner final : public Runner {
     return std::exchange(failure_, std::nullopt);
   }
 
-  // Key and value of a position: the token and whose it is.
+  // Key and value of a position: the token, and the hash of the history that ends with it.
   static std::byte* place(const KvView& kv, const BatchSlice& slice, int32_t position) {
     const PageId page = slice.pages->groups.at(0).at(static_cast<size_t>(position / kPageTokens));
+    EXPECT_NE(page, kNoPage);
     return kv.base + index(page) * kv.page_stride + kv.layer_offset + position % kPageTokens * int64_t{4};
   }
+  static uint32_t chain(uint32_t before, TokenId token) {
+    return static_cast<uint32_t>(mix_bits((uint64_t{before} << 32) + static_cast<uint64_t>(index(token)) + 1));
+  }
   static void write(const KvView& kv, const BatchSlice& slice, int32_t position, TokenId token) {
-    const auto owner = static_cast<int32_t>(index(slice.sequence));
+    uint32_t before = 0;
+    if (position > 0) std::memcpy(&before, place(kv, slice, position - 1) + int64_t{kPageTokens} * 4, 4);
+    const uint32_t hash = chain(before, token);
     std::byte* key = place(kv, slice, position);
     std::memcpy(key, &token, 4);
-    std::memcpy(key + int64_t{kPageTokens} * 4, &owner, 4);
+    std::memcpy(key + int64_t{kPageTokens} * 4, &hash, 4);
   }
-  std::span<const TokenId> read(const KvView& kv, const BatchSlice& slice) {
+  /// Tokens [0, end) of the slice's sequence.
+  std::span<const TokenId> read(const KvView& kv, const BatchSlice& slice, int32_t end) {
     history_.clear();
-    for (int32_t position = 0; position < slice.position_begin + slice.rows; ++position) {
+    uint32_t hash = 0;
+    for (int32_t position = 0; position < end; ++position) {
       const std::byte* key = place(kv, slice, position);
       std::memcpy(&history_.emplace_back(), key, 4);
-      int32_t owner = 0;
-      std::memcpy(&owner, key + int64_t{kPageTokens} * 4, 4);
-      EXPECT_EQ(owner, static_cast<int32_t>(index(slice.sequence))) << "position " << position;
+      hash = chain(hash, history_.back());
+      uint32_t stored = 0;
+      std::memcpy(&stored, key + int64_t{kPageTokens} * 4, 4);
+      EXPECT_EQ(stored, hash) << "position " << position;
     }
     return history_;
   }

@@ -61,7 +61,7 @@ TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineLivesAndNothingIsLost
       if (step == 12) allocations_left = -1;
     });
     runner_->hold();
-    start({.kv_pages = 32, .queue_max = 16, .running_max = 3, .chunk_rows_max = 24});
+    start({.kv_pages = {32, 32}, .queue_max = 16, .running_max = 3, .chunk_rows_max = 24});
     for (uint64_t i = 0; i < 5; ++i) {
       GenerateRequest request = request_of(prompt_of(10 + 10 * i, i), i == 4 ? 60 : 6, 1.0f, i);
       request.ignore_eos = true;

@@ -33,13 +33,36 @@ void RequestQueue::wait() {
   changed_.wait(lock, [this] { return stopped_ || !entries_.empty(); });
 }
 
-std::unique_ptr<Submission> RequestQueue::pop_if(FunctionRef<bool(const Submission&)> accept) {
-  const std::lock_guard lock(mutex_);
-  if (entries_.empty() || !accept(*entries_.front())) return nullptr;
-  std::unique_ptr<Submission> first = std::move(entries_.front());
-  entries_.pop_front();
-  --size_;
+void RequestQueue::wait_for(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  if (!stopped_) changed_.wait_for(lock, timeout);
+}
+
+std::deque<std::unique_ptr<Submission>>::iterator RequestQueue::first(Priority priority) {
+  auto first = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if ((*entry)->request.priority != priority) continue;
+    if (first == entries_.end() || (*entry)->deadline_ns < (*first)->deadline_ns) first = entry;
+  }
   return first;
+}
+
+std::optional<int64_t> RequestQueue::first_deadline(Priority priority) {
+  if (size() == 0) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto entry = first(priority);
+  if (entry == entries_.end()) return std::nullopt;
+  return (*entry)->deadline_ns;
+}
+
+std::unique_ptr<Submission> RequestQueue::pop(Priority priority) {
+  const std::lock_guard lock(mutex_);
+  const auto entry = first(priority);
+  if (entry == entries_.end()) return nullptr;
+  std::unique_ptr<Submission> popped = std::move(*entry);
+  entries_.erase(entry);
+  --size_;
+  return popped;
 }
 
 std::vector<std::unique_ptr<Submission>> RequestQueue::take(FunctionRef<bool(const Submission&)> select) {

@@ -1,43 +1,151 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 
 namespace cairn {
+namespace {
 
-void plan_step(std::span<const Demand> demands, const StepLimits& limits, std::vector<Share>& plan) {
-  plan.clear();
-  int32_t logits_left = limits.logit_rows_max;
-  int32_t prompts = 0;
+bool wants_prompt_rows(const Demand& demand) { return !demand.decode && !demand.waits; }
+
+// Order of the prompts of a class: earliest deadline first, then as they stand.
+struct Place {
+  int64_t deadline_ns = 0;
+  size_t index = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+// The first prompt of the class after `last`.
+std::optional<Place> next_prompt(std::span<const Demand> demands, int priority, std::optional<Place> last) {
+  std::optional<Place> next;
   for (size_t i = 0; i < demands.size(); ++i) {
-    if (!demands[i].decode) {
-      ++prompts;
-    } else if (logits_left > 0 && static_cast<int32_t>(plan.size()) < limits.rows_max) {
-      plan.push_back({static_cast<int32_t>(i), 1, true});
-      --logits_left;
+    if (!wants_prompt_rows(demands[i]) || static_cast<int>(demands[i].priority) != priority) continue;
+    const Place place{demands[i].deadline_ns, i};
+    if ((!last || *last < place) && (!next || place < *next)) next = place;
+  }
+  return next;
+}
+
+}  // namespace
+
+void Stride::set_wanting(const Classes& wanting) {
+  double smallest = std::numeric_limits<double>::infinity();  // of the classes that have wanted all along
+  for (int i = 0; i < kPriorities; ++i) {
+    if (wanting[i] && wanting_[i]) smallest = std::min(smallest, pass_[i]);
+  }
+  // Nobody has: whoever wanted last says how far things are.
+  if (std::isinf(smallest)) smallest = *std::ranges::max_element(pass_);
+  for (int i = 0; i < kPriorities; ++i) {
+    if (wanting[i] && !wanting_[i]) pass_[i] = std::max(pass_[i], smallest);
+  }
+  wanting_ = wanting;
+  const double base = *std::ranges::min_element(pass_);  // so that they do not grow for ever
+  for (double& pass : pass_) pass -= base;
+}
+
+int Stride::next(const Classes& candidates) const {
+  int best = -1;
+  for (int i = 0; i < kPriorities; ++i) {
+    if (candidates[i] && (best < 0 || pass_[i] < pass_[best])) best = i;
+  }
+  return best;
+}
+
+void Scheduler::plan(std::span<const Demand> demands, const CostModel& cost, std::vector<Share>& plan) {
+  plan.clear();
+  Step step{.rows_left = limits_.rows_max, .logits_left = limits_.logit_rows_max};
+  add_decodes(demands, step, plan);
+  add_drafts(demands, static_cast<int32_t>(std::ranges::count_if(demands, wants_prompt_rows)), step, plan);
+  add_prompts(demands, cost, step, plan);
+}
+
+Priority Scheduler::admit_next(const std::array<bool, kPriorities>& waiting) {
+  admissions_.set_wanting(waiting);
+  const int priority = admissions_.next(waiting);
+  admissions_.charge(priority, 1);
+  return static_cast<Priority>(priority);
+}
+
+void Scheduler::add_decodes(std::span<const Demand> demands, Step& step, std::vector<Share>& plan) const {
+  for (size_t i = 0; i < demands.size() && step.rows_left > 0 && step.logits_left > 0; ++i) {
+    if (!demands[i].decode || demands[i].waits) continue;
+    plan.push_back({static_cast<int32_t>(i), 1, true});
+    ++step.rows;
+    --step.rows_left;
+    --step.logits_left;
+    step.attended += demands[i].position;
+  }
+}
+
+// One more draft for each in turn.
+void Scheduler::add_drafts(std::span<const Demand> demands, int32_t prompts, Step& step, std::vector<Share>& plan) {
+  int32_t left = std::min(step.rows_left - (prompts > 0 ? kPromptRowsMin : 0), step.logits_left - prompts);
+  for (bool granted = true; granted;) {
+    granted = false;
+    for (Share& share : plan) {
+      const Demand& demand = demands[static_cast<size_t>(share.demand)];
+      if (left <= 0 || share.rows > demand.drafts) continue;
+      step.attended += demand.position + share.rows;
+      ++share.rows;
+      ++step.rows;
+      --step.rows_left;
+      --step.logits_left;
+      --left;
+      granted = true;
     }
   }
-  if (prompts == 0) return;
+}
 
-  const auto decodes = static_cast<ptrdiff_t>(plan.size());
-  int32_t chunk = std::min(limits.chunk_rows_max, limits.rows_max - static_cast<int32_t>(decodes));
-  const int32_t equal_part = std::max(1, chunk / prompts);
-  for (size_t i = 0; i < demands.size(); ++i) {
-    if (demands[i].decode) continue;
-    const int32_t rows = std::min({demands[i].rows, equal_part, chunk});
-    plan.push_back({static_cast<int32_t>(i), rows, false});
-    chunk -= rows;
+double Scheduler::budget_ns(std::span<const Demand> demands, const CostModel& cost, const Step& step,
+                            std::span<const Share> decodes) const {
+  if (decodes.empty()) return kIdleStepFactor * limits_.step_ns;
+  double budget = cost.step_ns(step.rows, step.attended) + limits_.step_ns;
+  for (const Share& share : decodes) {
+    const int64_t tbt_ns = demands[static_cast<size_t>(share.demand)].tbt_ns;
+    if (tbt_ns > 0) budget = std::min(budget, static_cast<double>(tbt_ns));
   }
-  for (auto share = plan.begin() + decodes; share != plan.end(); ++share) {
-    const int32_t wanted = demands[static_cast<size_t>(share->demand)].rows;
-    const int32_t more = std::min(wanted - share->rows, chunk);
-    share->rows += more;
-    chunk -= more;
-    if (share->rows < wanted) continue;
+  return budget;
+}
+
+void Scheduler::add_prompts(std::span<const Demand> demands, const CostModel& cost, Step& step,
+                            std::vector<Share>& plan) {
+  std::array<std::optional<Place>, kPriorities> next;
+  Stride::Classes wanting{};
+  for (int priority = 0; priority < kPriorities; ++priority) {
+    next[priority] = next_prompt(demands, priority, std::nullopt);
+    wanting[priority] = next[priority].has_value();
+  }
+  rows_.set_wanting(wanting);
+
+  const double budget = budget_ns(demands, cost, step, plan);
+  int32_t chunk_left = std::min(limits_.chunk_rows_max, step.rows_left);
+  while (chunk_left > 0 && std::ranges::find(wanting, true) != wanting.end()) {
+    const int priority = rows_.next(wanting);
+    const Place place = *next[priority];
+    const Demand& demand = demands[place.index];
+    const int32_t wanted = std::min(demand.rows, chunk_left);
+    int32_t rows = cost.rows_within(budget, step.rows, step.attended, demand.position, wanted);
+    rows = std::max(rows, std::min(kPromptRowsMin - step.prompt_rows, wanted));
+    const bool time_is_up = rows < wanted;
+    const bool logits = rows == demand.rows && step.logits_left > 0;
     // Without room for its logits the last row waits for another step.
-    share->logits = logits_left > 0;
-    share->logits ? --logits_left : --share->rows;
+    if (rows == demand.rows && !logits) --rows;
+    if (rows > 0) {
+      plan.push_back({static_cast<int32_t>(place.index), rows, logits});
+      rows_.charge(priority, rows);
+      step.rows += rows;
+      step.rows_left -= rows;
+      step.logits_left -= logits ? 1 : 0;
+      step.prompt_rows += rows;
+      step.attended += attended_by(demand.position, rows);
+      chunk_left -= rows;
+    }
+    if (time_is_up) break;
+    next[priority] = next_prompt(demands, priority, place);
+    wanting[priority] = next[priority].has_value();
   }
-  std::erase_if(plan, [](const Share& share) { return share.rows == 0; });
 }
 
 }  // namespace cairn

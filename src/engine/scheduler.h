@@ -1,34 +1,101 @@
-/// Who gets how many rows of a step. Pure: no clock, no model, no state.
+/// Who gets how many rows of a step, and who is admitted next. No clock, no model: a function of what it is told.
+///
+/// Decode rows first: every running stream gets its token. Prompts then fill the step up to a time, predicted by the
+/// cost model: between priorities by stride scheduling (Waldspurger 1995: a class's pass grows by what it got divided
+/// by its weight; the smallest pass goes next), within a priority by earliest deadline. So nothing starves: each class
+/// has its share, and a deadline that stands still comes first in the end.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "engine/cost_model.h"
+#include "engine/engine.h"
+
 namespace cairn {
 
-/// What one running sequence could use: the rows of its tokens that the model has not seen.
+/// What one running sequence could use.
 struct Demand {
-  int32_t rows = 0;     ///< at least 1
-  bool decode = false;  ///< one row whose token was sampled; otherwise what is left of the prompt
+  int32_t rows = 0;      ///< at least 1: tokens that the model has not seen
+  bool decode = false;   ///< one row whose token was sampled; otherwise what is left of the prompt
+  int32_t drafts = 0;    ///< for decode: rows of proposed tokens that may follow it, each with logits
+  int32_t position = 0;  ///< of the first row
+  Priority priority = Priority::kInteractive;
+  int64_t deadline_ns = 0;  ///< of its first token
+  int64_t tbt_ns = 0;       ///< wanted between tokens; 0: none
+  bool waits = false;       ///< gets nothing in this step
 };
 
 struct StepLimits {
   int32_t rows_max = 0;        ///< of the model's step
   int32_t logit_rows_max = 0;  ///< of the model's step
   int32_t chunk_rows_max = 0;  ///< of prompts
+  double step_ns = 0;          ///< what prompts may add to a step in which streams decode
 };
 
 struct Share {
   int32_t demand = 0;   ///< index of the demand
-  int32_t rows = 0;     ///< at least 1
-  bool logits = false;  ///< the last row of what it wants is among them
+  int32_t rows = 0;     ///< at least 1; for decode 1 + drafts that were granted
+  bool logits = false;  ///< decode: of all rows; prompt: of the last row, which is the last one it wants
 };
 
-/// Decode rows first, so that no stream waits for another's prompt. Then prompts, in order of demands (first come
-/// first): each gets at most its equal part of the chunk, so that a short prompt is not stuck behind a long one; what
-/// is left over goes to the first that can use it. With as many demands as rows_max and logit_rows_max at most, every
-/// decode demand is met, and every step serves somebody.
-void plan_step(std::span<const Demand> demands, const StepLimits& limits, std::vector<Share>& plan);
+/// Of prompt rows and of admissions, while both classes want some.
+inline constexpr std::array<int32_t, kPriorities> kPriorityWeights = {4, 1};
+/// A step in which nobody decodes may take so many times as long: only the arrival of others waits for its end.
+inline constexpr int32_t kIdleStepFactor = 8;
+/// Prompt rows that a step always has room for, or prompts would stand still beside slow decode steps.
+inline constexpr int32_t kPromptRowsMin = 4;
+
+/// Shares something between priority classes by their weights. A class that wanted nothing for a while comes back on
+/// equal terms: it has saved nothing up.
+class Stride {
+ public:
+  using Classes = std::array<bool, kPriorities>;
+  /// Which classes want something from now on.
+  void set_wanting(const Classes& wanting);
+  /// Of `candidates`, at least one, the class whose turn it is. Ties: the first.
+  int next(const Classes& candidates) const;
+  void charge(int priority, double amount) { pass_[priority] += amount / kPriorityWeights[priority]; }
+
+ private:
+  std::array<double, kPriorities> pass_{};
+  Classes wanting_{};
+};
+
+/// Allocates nothing but `plan`. Thread: the engine's.
+class Scheduler {
+ public:
+  explicit Scheduler(StepLimits limits) : limits_(limits) {}
+
+  /// With as many demands as rows_max and logit_rows_max at most, every decode demand is met, and every step serves
+  /// somebody, unless all wait. Drafts get rows only as logit rows and rows are left after every decode row and what
+  /// prompts must have: kPromptRowsMin rows, and a logit row each. Shares of decode demands come first.
+  void plan(std::span<const Demand> demands, const CostModel& cost, std::vector<Share>& plan);
+
+  /// Which class the next admission is for. At least one of `waiting` is true.
+  Priority admit_next(const std::array<bool, kPriorities>& waiting);
+
+ private:
+  // A step as it fills up.
+  struct Step {
+    int32_t rows = 0;
+    int32_t rows_left = 0;
+    int32_t logits_left = 0;
+    int32_t prompt_rows = 0;
+    int64_t attended = 0;
+  };
+
+  void add_decodes(std::span<const Demand> demands, Step& step, std::vector<Share>& plan) const;
+  static void add_drafts(std::span<const Demand> demands, int32_t prompts, Step& step, std::vector<Share>& plan);
+  double budget_ns(std::span<const Demand> demands, const CostModel& cost, const Step& step,
+                   std::span<const Share> decodes) const;
+  void add_prompts(std::span<const Demand> demands, const CostModel& cost, Step& step, std::vector<Share>& plan);
+
+  const StepLimits limits_;
+  Stride rows_;
+  Stride admissions_;
+};
 
 }  // namespace cairn

@@ -1,48 +1,108 @@
 #include "engine/sequence.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 
 namespace cairn {
 
+using std::chrono::nanoseconds;
+
 Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& tokenizer, int32_t vocabulary,
-                   size_t kv_groups, SamplerScratch& scratch)
+                   size_t kv_groups, int32_t drafts_max, SamplerScratch& scratch)
     : id_(id),
+      request_id_(std::move(submission.request.id)),
       channel_(submission.channel),
+      ticket_(std::move(submission.ticket)),
       tokenizer_(tokenizer),
       tokens_(std::move(submission.request.prompt)),
       prompt_tokens_(static_cast<int32_t>(tokens_.size())),
       tokens_max_(submission.tokens_max),
-      pages_max_(submission.pages_max),
       ignore_eos_(submission.request.ignore_eos),
+      speculates_(submission.request.speculate && drafts_max > 0),
+      priority_(submission.request.priority),
+      salt_(submission.request.salt),
+      arrival_ns_(submission.arrival_ns),
+      deadline_ns_(submission.deadline_ns),
+      tbt_ns_(nanoseconds(submission.request.target_tbt).count()),
       stops_(std::move(submission.request.stop)),
       sampler_(submission.request.sampling, vocabulary, tokens_, &scratch),
       detokenizer_(tokenizer, submission.request.text_at_start, submission.request.render_special),
       stop_matcher_(stops_) {
   tokens_.reserve(static_cast<size_t>(tokens_max_));
-  pages_.groups.resize(kv_groups);
-  for (std::vector<PageId>& group : pages_.groups) group.reserve(static_cast<size_t>(pages_max_));
+  memory_.table.groups.resize(kv_groups);
+  for (std::vector<PageId>& group : memory_.table.groups) group.reserve(static_cast<size_t>(pages_for(tokens_max_)));
+  memory_.cursor = PrefixIndex::root(salt_);
+  drafts_.reserve(static_cast<size_t>(drafts_max));
 }
 
-std::span<const TokenId> Sequence::next_tokens(int32_t rows) const {
-  return std::span(tokens_).subspan(static_cast<size_t>(computed_), static_cast<size_t>(rows));
+bool Sequence::before(const Sequence& other) const {
+  if (priority_ != other.priority_) return priority_ < other.priority_;
+  if (deadline_ns_ != other.deadline_ns_) return deadline_ns_ < other.deadline_ns_;
+  return index(id_) < index(other.id_);
 }
 
-Events Sequence::end(FinishReason reason, Error error) const {
-  Events events;
-  events.finished = true;
-  events.finish.reason = reason;
-  events.finish.usage = {prompt_tokens_, sampled_, 0};
-  events.finish.error = std::move(error);
-  return events;
+Demand Sequence::demand() const {
+  Demand demand;
+  demand.rows = rows_left();
+  demand.decode = decoding();
+  demand.drafts = static_cast<int32_t>(drafts_.size());
+  demand.position = memory_.computed;
+  demand.priority = priority_;
+  demand.deadline_ns = deadline_ns_;
+  demand.tbt_ns = tbt_ns_;
+  return demand;
+}
+
+void Sequence::admitted(int64_t now_ns) {
+  if (admitted_ns_ != 0) return;
+  admitted_ns_ = now_ns;
+  timings_.queue = nanoseconds(now_ns - arrival_ns_);
+}
+
+void Sequence::found_in_cache(int32_t tokens) {
+  // What a preempted sequence finds again was not saved to its client.
+  if (timings_.preemptions == 0 && sampled_ == 0) cached_tokens_ += tokens;
+}
+
+void Sequence::token_at(int64_t now_ns) {
+  if (last_token_ns_ == 0) {
+    timings_.prefill = nanoseconds(now_ns - admitted_ns_);
+  } else {
+    const nanoseconds gap(now_ns - last_token_ns_);
+    timings_.decode += gap;
+    timings_.gap_max = std::max(timings_.gap_max, gap);
+  }
+  last_token_ns_ = now_ns;
+}
+
+nanoseconds Sequence::stalled_for(int64_t now_ns) {
+  if (!channel_->stalled()) {
+    stalled_since_ns_ = -1;
+    return nanoseconds(0);
+  }
+  if (stalled_since_ns_ < 0) stalled_since_ns_ = now_ns;
+  return nanoseconds(now_ns - stalled_since_ns_);
+}
+
+void Sequence::drafted(int32_t proposed, int32_t accepted) {
+  timings_.drafted += proposed;
+  timings_.accepted += accepted;
+  draft_control_.observe(proposed, accepted);
+}
+
+Finish Sequence::finish(FinishReason reason) const {
+  Finish result;
+  result.reason = reason;
+  result.usage = {prompt_tokens_, sampled_, cached_tokens_};
+  result.timings = timings_;
+  return result;
 }
 
 // The end of the text: what detokenizer and stop matcher hold back comes out, unless it completes a stop string.
-Finish Sequence::finish(FinishReason reason) {
-  Finish result;
-  result.reason = reason;
-  result.usage = {prompt_tokens_, sampled_, 0};
+Finish Sequence::finish_with_rest(FinishReason reason) {
+  Finish result = finish(reason);
   const int32_t stop = stop_matcher_.push(detokenizer_.flush(), result.text);
   if (stop >= 0) {
     result.reason = FinishReason::kStop;
@@ -53,23 +113,38 @@ Finish Sequence::finish(FinishReason reason) {
   return result;
 }
 
-Events Sequence::sample(std::span<const float> logits) {
-  CAIRN_DCHECK(computed_ == static_cast<int32_t>(tokens_.size()));
+Events Sequence::end(FinishReason reason, Error error) const {
+  Events events;
+  events.finished = true;
+  events.finish = finish(reason);
+  events.finish.error = std::move(error);
+  return events;
+}
+
+void Sequence::publish(Events&& events) {
+  // Before the client can know of the end and send another request.
+  if (events.finished) ticket_ = TenantTicket();
+  channel_->publish(std::move(events));
+}
+
+bool Sequence::sample(std::span<const float> logits, Events& events) {
+  CAIRN_DCHECK(memory_.computed == static_cast<int32_t>(tokens_.size()));
   Sampled sampled = sampler_.sample(logits);
   if (sampled.token == kNoToken) {
-    return end(
-        FinishReason::kError,
-        Error{Code::kInternal,
-              fmt::format("the model gave no usable logits (all are NaN or -infinity) after token {}", computed_),
-              {}});
+    events.finished = true;
+    events.finish = finish(FinishReason::kError);
+    events.finish.error = Error{
+        Code::kInternal,
+        fmt::format("the model gave no usable logits (all are NaN or -infinity) after token {}", memory_.computed),
+        {}};
+    return true;
   }
   ++sampled_;
-  Events events;
   const bool known = index(sampled.token) < tokenizer_.size();  // models may pad their vocabulary
   if (!ignore_eos_ && known && tokenizer_.ends_generation(sampled.token)) {
     events.finished = true;
-    events.finish = finish(FinishReason::kStop);
-    return events;
+    events.finish = finish_with_rest(FinishReason::kStop);
+    return true;
   }
   tokens_.push_back(sampled.token);
   TokenEvent& event = events.tokens.emplace_back();
@@ -79,14 +154,13 @@ Events Sequence::sample(std::span<const float> logits) {
   const int32_t stop = stop_matcher_.push(detokenizer_.push(sampled.token), event.text);
   if (stop >= 0) {
     events.finished = true;
-    events.finish.reason = FinishReason::kStop;
+    events.finish = finish(FinishReason::kStop);
     events.finish.stop = stops_[static_cast<size_t>(stop)];
-    events.finish.usage = {prompt_tokens_, sampled_, 0};
   } else if (static_cast<int32_t>(tokens_.size()) >= tokens_max_) {
     events.finished = true;
-    events.finish = finish(FinishReason::kLength);
+    events.finish = finish_with_rest(FinishReason::kLength);
   }
-  return events;
+  return events.finished;
 }
 
 }  // namespace cairn

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "cache/page_pool.h"
+#include "cache/prefix_index.h"
+#include "engine/drafter.h"
 #include "engine/engine.h"
 #include "engine/request_queue.h"
 #include "engine/scheduler.h"
@@ -17,47 +19,94 @@
 
 namespace cairn {
 
+/// KV of one sequence: what the engine takes away from it on preemption and gives back later.
+struct SequenceMemory {
+  PageTable table;
+  PrefixCursor cursor;
+  int32_t computed = 0;  ///< tokens that the model has seen, which is the position of the next row
+};
+
 /// Thread: the engine's.
 class Sequence {
  public:
   /// Everything that decoding needs is allocated here. `scratch` and `tokenizer` outlive this.
   Sequence(SequenceId id, Submission&& submission, const Tokenizer& tokenizer, int32_t vocabulary, size_t kv_groups,
-           SamplerScratch& scratch);
+           int32_t drafts_max, SamplerScratch& scratch);
 
   SequenceId id() const { return id_; }
   const EventChannel& channel() const { return *channel_; }
-  int32_t pages_max() const { return pages_max_; }
-  PageTable& pages() { return pages_; }
+  Priority priority() const { return priority_; }
+  int64_t deadline_ns() const { return deadline_ns_; }
+  /// Whether `this` goes on rather than `other` when only one can.
+  bool before(const Sequence& other) const;
 
-  /// Tokens that the model has seen, which is the position of the next row.
-  int32_t computed() const { return computed_; }
-  Demand demand() const { return {static_cast<int32_t>(tokens_.size()) - computed_, computed_ >= prompt_tokens_}; }
-  /// The next `rows` tokens that it has not seen.
-  std::span<const TokenId> next_tokens(int32_t rows) const;
-  /// The model has seen `rows` more.
-  void advance(int32_t rows) { computed_ += rows; }
+  SequenceMemory& memory() { return memory_; }
+  const SequenceMemory& memory() const { return memory_; }
+  std::span<const TokenId> tokens() const { return tokens_; }
+  uint64_t salt() const { return salt_; }
+  /// Tokens of the prompt and of answers before a preemption that the model has not seen since.
+  int32_t rows_left() const { return static_cast<int32_t>(tokens_.size()) - memory_.computed; }
+  /// The only row left is a token that was sampled.
+  bool decoding() const { return sampled_ > 0 && rows_left() == 1; }
+  Demand demand() const;
 
-  /// The logits of the last token are here: samples the next one. All tokens have been seen.
-  Events sample(std::span<const float> logits);
+  // -- Speculation.
+  bool speculates() const { return speculates_; }
+  DraftControl& draft_control() { return draft_control_; }
+  /// Proposals for the next step; written by the drafter.
+  std::vector<TokenId>& drafts() { return drafts_; }
+  /// Tokens that could still follow the next one.
+  int32_t drafts_room() const { return tokens_max_ - static_cast<int32_t>(tokens_.size()) - 1; }
+
+  /// The logits of the last token are here, which has been seen: samples the next one and adds its events. True when
+  /// the answer has come to its end.
+  bool sample(std::span<const float> logits, Events& events);
   /// A finish that the sequence did not come to by itself. Text held back is dropped.
   Events end(FinishReason reason, Error error) const;
-  void publish(Events&& events) { channel_->publish(std::move(events)); }
+  void publish(Events&& events);
+
+  // -- What its client is told.
+  void admitted(int64_t now_ns);
+  void found_in_cache(int32_t tokens);
+  void preempted() { ++timings_.preemptions; }
+  void token_at(int64_t now_ns);
+  void drafted(int32_t proposed, int32_t accepted);
+  const std::string& request_id() const { return request_id_; }
+  int32_t prompt_tokens() const { return prompt_tokens_; }
+  int32_t cached_tokens() const { return cached_tokens_; }
+  bool was_admitted() const { return admitted_ns_ != 0; }
+  /// How long the client has taken no events though as many wait as may.
+  std::chrono::nanoseconds stalled_for(int64_t now_ns);
 
  private:
-  Finish finish(FinishReason reason);
+  Finish finish(FinishReason reason) const;
+  Finish finish_with_rest(FinishReason reason);
 
   SequenceId id_;
+  std::string request_id_;
   std::shared_ptr<EventChannel> channel_;
+  TenantTicket ticket_;
   const Tokenizer& tokenizer_;
   std::vector<TokenId> tokens_;  // prompt and answer
   int32_t prompt_tokens_;
   int32_t tokens_max_;
-  int32_t pages_max_;
-  int32_t computed_ = 0;
   int32_t sampled_ = 0;
+  int32_t cached_tokens_ = 0;
   bool ignore_eos_;
+  bool speculates_;
+  Priority priority_;
+  uint64_t salt_;
+  int64_t arrival_ns_;
+  int64_t deadline_ns_;
+  int64_t tbt_ns_;
+  int64_t admitted_ns_ = 0;
+  int64_t last_token_ns_ = 0;
+  int64_t stalled_since_ns_ = -1;  // -1: the client takes its events
+  Timings timings_;
+  SequenceMemory memory_;
+  std::vector<TokenId> drafts_;
+  DraftControl draft_control_;
   std::vector<std::string> stops_;
-  PageTable pages_;
   Sampler sampler_;
   Detokenizer detokenizer_;
   StopMatcher stop_matcher_;

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/tensor_type.h"
+#include "kernels/kv.h"  // IWYU pragma: export
 
 namespace cairn {
 
@@ -69,32 +70,6 @@ enum class Activation { kSilu, kGeluTanh, kGeluErf, kRelu, kReluSquared };
 enum class RopeStyle {
   kAdjacent,  ///< pairs (0,1), (2,3), ... ("normal", llama)
   kHalves,    ///< pairs (0,d/2), (1,d/2+1), ... ("neox")
-};
-enum class KvType { kF32, kF16 };
-inline int64_t kv_element_bytes(KvType type) { return type == KvType::kF32 ? 4 : 2; }
-
-/// Tokens per KV page.
-inline constexpr int32_t kPageTokens = 32;
-
-/// Where one layer's keys and values are. A page of the layer is K [kv_heads][kPageTokens][key_dim], then
-/// V [kv_heads][kPageTokens][value_dim], at base + page * page_stride + layer_offset.
-struct KvView {
-  std::byte* base = nullptr;
-  int64_t page_stride = 0;   ///< bytes from a page to the next
-  int64_t layer_offset = 0;  ///< bytes from a page's start to this layer's part
-  KvType type = KvType::kF32;
-  int32_t kv_heads = 0;
-  int32_t key_dim = 0;
-  int32_t value_dim = 0;
-};
-
-/// Rows [row_begin, row_begin + rows) of a batch belong to one sequence, at positions position_begin, +1, ...; pages[i]
-/// holds positions [i * kPageTokens, (i+1) * kPageTokens).
-struct AttentionSlice {
-  int32_t row_begin = 0;
-  int32_t rows = 0;
-  int32_t position_begin = 0;
-  std::span<const PageId> pages;
 };
 
 struct AttentionParams {
@@ -176,8 +151,10 @@ class Backend {
 
   /// Copies `bytes` to host memory, after everything before it has finished.
   virtual void read(const void* from, int64_t bytes, void* to) = 0;
-  /// Copies into backend memory. For weights of one dimension at load.
+  /// Copies from host into backend memory.
   virtual void write(const void* from, int64_t bytes, void* to) = 0;
+  /// Copies within backend memory; the two do not overlap.
+  virtual void copy(const void* from, int64_t bytes, void* to) = 0;
 };
 
 struct CpuOptions {

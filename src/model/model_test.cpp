@@ -76,6 +76,10 @@ class EditedFile {
   std::vector<std::byte> bytes_;
 };
 
+std::vector<int32_t> pages_of_each(const Runner& runner, int32_t pages) {
+  return std::vector<int32_t>(runner.kv_layout().groups.size(), pages);
+}
+
 class ModelTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { backend_ = make_cpu_backend({.threads = 1, .isa = ""}).value().release(); }
@@ -228,7 +232,7 @@ TEST_F(ModelTest, NanWeightsGiveNanLogits) {
   ASSERT_TRUE(reader.has_value());
   const auto runner = load_model(*reader, *backend_, {.context_tokens = 64});
   ASSERT_TRUE(runner.has_value());
-  auto pool = PagePool::create(*backend_, (*runner)->kv_layout(), 2);
+  auto pool = PagePool::create(*backend_, (*runner)->kv_layout(), pages_of_each(**runner, 2));
   ASSERT_TRUE(pool.has_value());
   PageTable pages;
   ASSERT_TRUE(pool->extend(pages, 5));
@@ -245,7 +249,7 @@ TEST_F(ModelTest, BatchesBeyondTheLimitsAreProgrammerErrors) {
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   const auto runner = load_model(*reader, *backend_, {.context_tokens = 40, .rows_max = 4, .logit_rows_max = 2});
   ASSERT_TRUE(runner.has_value());
-  auto pool = PagePool::create(*backend_, (*runner)->kv_layout(), 2);
+  auto pool = PagePool::create(*backend_, (*runner)->kv_layout(), pages_of_each(**runner, 2));
   ASSERT_TRUE(pool.has_value());
   PageTable pages;
   ASSERT_TRUE(pool->extend(pages, 32));

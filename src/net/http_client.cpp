@@ -149,7 +149,9 @@ Result<HttpReply> http_request(const HttpUrl& url, std::string_view method, std:
 }
 
 std::vector<std::string> EventSplitter::push(std::string_view bytes) {
-  pending_ += bytes;
+  for (const char c : bytes) {
+    if (c != '\r') pending_ += c;  // data of ours and of JSON never holds one
+  }
   std::vector<std::string> events;
   size_t begin = 0;
   for (size_t end; (end = pending_.find("\n\n", begin)) != std::string::npos; begin = end + 2) {

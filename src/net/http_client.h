@@ -34,7 +34,8 @@ Result<HttpReply> http_request(const HttpUrl& url, std::string_view method, std:
                                const std::function<bool(std::string_view)>& on_data = {},
                                std::chrono::seconds timeout = std::chrono::seconds(600));
 
-/// Splits a byte stream into server-sent events' data fields; comments and other fields are skipped.
+/// Splits a byte stream into server-sent events' data fields; comments and other fields are skipped. Lines end with LF
+/// or CR LF.
 class EventSplitter {
  public:
   /// The data of every event completed by these bytes.

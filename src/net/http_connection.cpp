@@ -14,6 +14,7 @@
 #include <exception>
 
 #include "base/log.h"
+#include "net/percent.h"
 
 namespace cairn::net {
 namespace {
@@ -29,6 +30,8 @@ constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 /// Pipelined requests are read ahead this far while an answer is in progress; then TCP holds the client back.
 constexpr size_t kReadAheadMax = 256 << 10;
 constexpr size_t kReadBytes = 16 << 10;
+/// What the system may hold for a client that does not read (it doubles this); left alone it grows to megabytes.
+constexpr int kSendBufferBytes = 128 << 10;
 /// After an error answer the rest of the request is read and dropped this long, so that the answer is not lost to a
 /// reset.
 constexpr std::chrono::milliseconds kDrainTime{1'000};
@@ -68,29 +71,6 @@ class CloseAtEnd {
 
 // g++ 12 miscompiles temporaries inside some co_await expressions: below, what a call needs has a name first.
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::optional<std::string> percent_decode(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      out += text[i];
-      continue;
-    }
-    const int high = i + 2 < text.size() ? hex_digit(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_digit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) return std::nullopt;
-    out += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return out;
-}
-
 std::string lower(std::string_view text) {
   std::string out(text);
   for (char& c : out) {
@@ -105,6 +85,7 @@ HttpConnection::HttpConnection(asio::ip::tcp::socket socket, const HttpService& 
     : socket_(std::move(socket)), service_(service) {
   error_code ignored;
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), ignored);
   const auto peer = socket_.remote_endpoint(ignored);
   if (!ignored) remote_ = fmt::format("{}:{}", peer.address().to_string(), peer.port());
 }

@@ -76,6 +76,27 @@ bool ResponseState::closed() const {
   return closed_;
 }
 
+size_t ResponseState::unsent_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return unsent_bytes_;
+}
+
+void ResponseState::on_drained(size_t bytes, std::function<void()> callback) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    on_drained_ = std::move(callback);
+    drained_bytes_ = bytes;
+    if (unsent_bytes_ > bytes) return;
+  }
+  post([self = shared_from_this()] { self->sent(0); });
+}
+
+std::function<void()> ResponseState::take_drained() {
+  if (closed_ || unsent_bytes_ > drained_bytes_) return {};
+  return std::exchange(on_drained_, {});
+}
+
 void ResponseState::post(std::function<void()> work) { boost::asio::post(executor_, std::move(work)); }
 
 bool ResponseState::overflowed() const {
@@ -92,8 +113,13 @@ ResponseWork ResponseState::take() {
 }
 
 void ResponseState::sent(size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  unsent_bytes_ -= bytes;
+  std::function<void()> drained;
+  {
+    const std::lock_guard lock(mutex_);
+    unsent_bytes_ -= bytes;
+    drained = take_drained();
+  }
+  if (drained) drained();
 }
 
 bool ResponseState::has_work() const {
@@ -102,12 +128,13 @@ bool ResponseState::has_work() const {
 }
 
 void ResponseState::close() {
-  std::function<void()> callback;
+  std::function<void()> callback, never;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return;
     closed_ = true;
     callback = std::exchange(on_close_, {});
+    never = std::exchange(on_drained_, {});
   }
   if (callback) callback();
 }
@@ -128,6 +155,10 @@ void ResponseHandle::write(std::string_view bytes) { state_->write(bytes); }
 void ResponseHandle::end() { state_->end(); }
 void ResponseHandle::on_close(std::function<void()> callback) { state_->on_close(std::move(callback)); }
 bool ResponseHandle::closed() const { return state_->closed(); }
+size_t ResponseHandle::unsent_bytes() const { return state_->unsent_bytes(); }
+void ResponseHandle::on_drained(size_t bytes, std::function<void()> callback) {
+  state_->on_drained(bytes, std::move(callback));
+}
 void ResponseHandle::post(std::function<void()> work) { state_->post(std::move(work)); }
 
 }  // namespace cairn::net

@@ -46,11 +46,14 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   void end();
   void on_close(std::function<void()> callback);
   bool closed() const;
+  size_t unsent_bytes() const;
+  void on_drained(size_t bytes, std::function<void()> callback);
   void post(std::function<void()> work);
 
   // From the server's thread.
   /// Takes what there is to do; bytes stay counted as unsent until `sent`.
   ResponseWork take();
+  /// May run the callback given to on_drained.
   void sent(size_t bytes);
   /// True if take() would find something.
   bool has_work() const;
@@ -65,6 +68,8 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
 
  private:
   void signal();
+  /// The callback given to on_drained, if its time has come; mutex_ is held.
+  std::function<void()> take_drained();
 
   boost::asio::any_io_executor executor_;
   boost::asio::steady_timer wake_;
@@ -78,6 +83,8 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   bool overflowed_ = false;
   bool closed_ = false;
   std::function<void()> on_close_;
+  std::function<void()> on_drained_;
+  size_t drained_bytes_ = 0;
 };
 
 /// What a handler holds. Dropping the last one without an answer sends 500.
@@ -91,6 +98,8 @@ class ResponseHandle final : public HttpResponse {
   void end() override;
   void on_close(std::function<void()> callback) override;
   bool closed() const override;
+  size_t unsent_bytes() const override;
+  void on_drained(size_t bytes, std::function<void()> callback) override;
   void post(std::function<void()> work) override;
 
  private:

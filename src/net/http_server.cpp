@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "net/http_connection.h"
+#include "net/percent.h"
 
 namespace cairn::net {
 namespace {
@@ -149,6 +150,20 @@ std::string_view HttpRequest::header(std::string_view name) const {
     if (key == name) return value;
   }
   return {};
+}
+
+std::optional<std::string> HttpRequest::query_value(std::string_view name) const {
+  std::string_view rest = query;
+  while (!rest.empty()) {
+    const size_t end = rest.find('&');
+    const std::string_view pair = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    const size_t equals = pair.find('=');
+    if (equals != std::string_view::npos && pair.substr(0, equals) == name) {
+      return percent_decode(pair.substr(equals + 1));
+    }
+  }
+  return std::nullopt;
 }
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& host, uint16_t port, const HttpLimits& limits,

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,7 +20,7 @@ struct HttpLimits {
   size_t header_bytes_max = 64 << 10;                 ///< over: 431
   size_t body_bytes_max = 32 << 20;                   ///< over: 413
   size_t connections_max = 16'384;                    ///< over: 503 and close
-  size_t unsent_bytes_max = 4 << 20;                  ///< of one response; over: the client is too slow and is dropped
+  size_t unsent_bytes_max = 4 << 20;                  ///< of one stream; over: the client is too slow and is dropped
   std::chrono::seconds read_timeout{60};              ///< to send a request once begun
   std::chrono::seconds idle_timeout{300};             ///< between requests of a connection
   std::chrono::seconds write_timeout{120};            ///< without one byte taken by the client
@@ -36,6 +37,8 @@ struct HttpRequest {
 
   /// First header of that lower-case name, or "".
   std::string_view header(std::string_view name) const;
+  /// Percent-decoded value of the first NAME=VALUE of the query; nullopt if there is none or it is ill-formed.
+  std::optional<std::string> query_value(std::string_view name) const;
 };
 
 /// One answer. Thread-safe: any call may come from any thread, none blocks. Calls after the end or after the client has
@@ -57,6 +60,12 @@ class HttpResponse {
   /// the server stops. At once if it already is.
   virtual void on_close(std::function<void()> callback) = 0;
   virtual bool closed() const = 0;
+  /// Bytes of the stream that the client's socket has not taken. What writes faster than the client reads should wait
+  /// for on_drained; over HttpLimits::unsent_bytes_max the client is dropped.
+  virtual size_t unsent_bytes() const = 0;
+  /// Calls `callback` once, on the server's thread, when `bytes` or fewer are unsent, soon if that is so now; never
+  /// once the exchange is over. Replaces a callback that still waits.
+  virtual void on_drained(size_t bytes, std::function<void()> callback) = 0;
   /// Runs `work` on the server's thread, soon; not at all once the server has stopped.
   virtual void post(std::function<void()> work) = 0;
 };

@@ -243,6 +243,61 @@ TEST_F(HttpServerTest, AStreamNobodyReadsIsBoundedAndDropped) {
   EXPECT_TRUE(closed);
 }
 
+TEST_F(HttpServerTest, AWriterThatWaitsForTheClientLosesNothing) {
+  constexpr size_t kBound = 64 << 10;
+  constexpr int kEvents = 2'000;
+  const std::string event = "data: " + std::string(2'000, 'x') + "\n\n";
+  HttpLimits limits;
+  limits.unsent_bytes_max = 2 * kBound;
+  std::atomic<size_t> unsent_most = 0, pauses = 0;
+  std::function<void(std::shared_ptr<HttpResponse>, int)> write_on;
+  write_on = [&](const std::shared_ptr<HttpResponse>& response, int next) {
+    for (; next < kEvents && response->unsent_bytes() < kBound; ++next) response->write(event);
+    unsent_most = std::max(unsent_most.load(), response->unsent_bytes());
+    if (next == kEvents) return response->end();
+    pauses.fetch_add(1);
+    response->on_drained(kBound / 2, [&, response, next] {
+      EXPECT_LE(response->unsent_bytes(), kBound / 2);
+      write_on(response, next);
+    });
+  };
+  start(limits, [&](const HttpRequest&, const std::shared_ptr<HttpResponse>& response) {
+    response->begin_events();
+    write_on(response, 0);
+  });
+  RawClient client(port());
+  client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  std::this_thread::sleep_for(100ms);
+  const size_t pauses_unread = pauses.load();
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(pauses.load(), pauses_unread);  // nothing more is written while nobody reads
+  const std::string got = client.read_until("\r\n0\r\n\r\n");
+  int events = 0;
+  for (size_t at = 0; (at = got.find("data: ", at)) != std::string::npos; ++at) ++events;
+  EXPECT_EQ(events, kEvents);
+  EXPECT_GT(pauses.load(), 1u);
+  EXPECT_LE(unsent_most.load(), kBound + event.size());
+}
+
+TEST_F(HttpServerTest, DrainedIsToldSoonIfNothingIsUnsentAndNeverAfterTheEnd) {
+  std::atomic<int> told = 0;
+  std::shared_ptr<HttpResponse> held;
+  start({}, [&](const HttpRequest&, const std::shared_ptr<HttpResponse>& response) {
+    EXPECT_EQ(response->unsent_bytes(), 0u);
+    held = response;
+    response->on_drained(0, [&] {
+      told.fetch_add(1);
+      held->send(200, "text/plain", "drained");
+    });
+  });
+  EXPECT_EQ(http_request(url(), "GET", "/", "", {})->body, "drained");
+  for (int i = 0; i < 200 && !held->closed(); ++i) std::this_thread::sleep_for(10ms);
+  held->on_drained(0, [&] { told.fetch_add(1); });
+  held.reset();
+  stop();
+  EXPECT_EQ(told.load(), 1);
+}
+
 TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
   HttpLimits limits;
   limits.connections_max = 2;
@@ -304,6 +359,21 @@ TEST(HttpClient, ParsesUrlsAndSaysWhatIsWrong) {
   for (const auto* bad : {"h:80", "http://", "http://h:99999", "http://h:x"})
     EXPECT_FALSE(parse_http_url(bad).has_value()) << bad;
   EXPECT_EQ(http_request({"127.0.0.1", 1, ""}, "GET", "/", "", {}).error().code, Code::kUnavailable);
+}
+
+TEST(HttpRequest, FindsValuesOfTheQuery) {
+  HttpRequest request;
+  request.query = "a=1&name=x%2Dy%20z&b&name=second&bad=%zz&empty=";
+  EXPECT_EQ(request.query_value("a"), "1");
+  EXPECT_EQ(request.query_value("name"), "x-y z");
+  EXPECT_EQ(request.query_value("empty"), "");
+  for (const auto* none : {"b", "c", "bad", ""}) EXPECT_EQ(request.query_value(none), std::nullopt) << none;
+}
+
+TEST(EventSplitter, LinesMayEndWithCarriageReturns) {
+  EventSplitter splitter;
+  EXPECT_THAT(splitter.push("data: a\r\n\r\ndata: b\r"), testing::ElementsAre("a"));
+  EXPECT_THAT(splitter.push("\n\r\n"), testing::ElementsAre("b"));
 }
 
 TEST(EventSplitter, AnySplitGivesTheSameEvents) {

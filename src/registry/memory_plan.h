@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "model/model.h"
@@ -13,16 +14,31 @@ namespace cairn {
 inline constexpr int64_t kReservedBytes = 256ll << 20;
 /// A context that memory makes shorter than this is refused rather than offered.
 inline constexpr int32_t kContextTokensMin = 512;
+/// Pages of a window group that a sequence holds besides its window and the chunk that it computes: both begin and end
+/// in the middle of a page.
+inline constexpr int32_t kWindowPagesExtra = 2;
+/// One page of a window group in so many of a full one is for windows that were left behind: earlier boundaries to
+/// resume at.
+inline constexpr int32_t kWindowPagesKept = 8;
+/// State slots for checkpoints, for each sequence that may run; and slots, of the two together, that are the least of
+/// use: one to run with, one to resume from.
+inline constexpr int32_t kCheckpointsPerSequence = 2;
+inline constexpr int32_t kStateSlotsMin = 2;
+/// State slots take one part in so many of the KV memory at most, unless that were less than kStateSlotsMin.
+inline constexpr int64_t kStateShare = 2;
 
 struct MemoryWishes {
-  int32_t context_tokens = 0;  ///< 0: what the model was trained for, or less if memory is short
-  int64_t kv_bytes = 0;        ///< 0: `sequences` whole contexts, or less if memory is short
-  int32_t sequences = 4;
+  int32_t context_tokens = 0;      ///< 0: what the model was trained for, or less if memory is short
+  int64_t kv_bytes = 0;            ///< 0: `sequences` whole contexts, or less if memory is short
+  int32_t sequences = 4;           ///< whole contexts, see kv_bytes
+  int32_t sequences_running = 64;  ///< in a batch at most, whatever their lengths
+  int32_t chunk_tokens = 256;      ///< that one sequence computes in a step at most
 };
 
 struct MemoryPlan {
-  int32_t context_tokens = 0;
-  int32_t kv_pages = 0;
+  int32_t context_tokens = 0;     ///< of one sequence, which fits in every group
+  std::vector<int32_t> kv_pages;  ///< of every KV group
+  int64_t kv_tokens = 0;          ///< positions of all sequences together
   int64_t weight_bytes = 0;
   int64_t scratch_bytes = 0;
   int64_t kv_bytes = 0;
@@ -32,7 +48,7 @@ struct MemoryPlan {
   std::string text() const;
 };
 
-/// Errors: kOutOfMemory with every part and what there is, kInvalidArgument (kv_bytes below one page).
+/// Errors: kOutOfMemory with every part and what there is, kInvalidArgument (kv_bytes below one page of every group).
 Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes);
 
 /// "1.5 GiB"

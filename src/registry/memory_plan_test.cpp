@@ -14,7 +14,7 @@ ModelMemoryPlan model_of(int32_t context_tokens) {
   model.weight_bytes = 1000 * kMib;
   model.scratch_bytes = 24 * kMib;
   model.kv_layout.type = KvType::kF32;
-  model.kv_layout.groups = {{KvKind::kFull, 0, {{8, 512, 512}}}};
+  model.kv_layout.groups = {{KvKind::kFull, 0, {{8, 512, 512}}, 0}};
   model.context_tokens = context_tokens;
   return model;
 }
@@ -24,14 +24,14 @@ TEST(MemoryPlan, GivesWholeContextsWhenThereIsRoom) {
   const auto plan = plan_memory(model_of(4096), {}, kFixed + 10'000 * kMib);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->context_tokens, 4096);
-  EXPECT_EQ(plan->kv_pages, 4 * 128);
+  EXPECT_EQ(plan->kv_pages, std::vector<int32_t>{4 * 128});
   EXPECT_EQ(plan->kv_bytes, 512 * kMib);
 }
 
 TEST(MemoryPlan, ShrinksWhatWasNotAskedFor) {
   const auto plan = plan_memory(model_of(131'072), {}, kFixed + 100 * kMib);
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(plan->kv_pages, 100);
+  EXPECT_EQ(plan->kv_pages, std::vector<int32_t>{100});
   EXPECT_EQ(plan->context_tokens, 3200);
 }
 
@@ -50,10 +50,69 @@ TEST(MemoryPlan, RefusesWhatWasAskedForAndDoesNotFitWithEveryFigure) {
 TEST(MemoryPlan, HonoursTheBudgetAsked) {
   const auto plan = plan_memory(model_of(4096), {.kv_bytes = 64 * kMib}, kFixed + 100 * kMib);
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(plan->kv_pages, 64);
+  EXPECT_EQ(plan->kv_pages, std::vector<int32_t>{64});
   EXPECT_EQ(plan->context_tokens, 2048);  // no conversation can be longer than all pages
   EXPECT_FALSE(plan_memory(model_of(4096), {.kv_bytes = 200 * kMib}, kFixed + 100 * kMib).has_value());
   EXPECT_EQ(plan_memory(model_of(4096), {.kv_bytes = 5}, kFixed).error().code, Code::kInvalidArgument);
+}
+
+TEST(MemoryPlan, SaysWhatWasPlanned) {
+  const auto plan = plan_memory(model_of(4096), {}, kFixed + 10'000 * kMib);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->text(),
+            "weights 1000.0 MiB, KV cache 512.0 MiB (16384 tokens), scratch 24.0 MiB; 11.0 GiB available");
+}
+
+KvGroup window_of(int32_t window) { return {KvKind::kWindow, window, {{8, 512, 512}}, 0}; }
+
+TEST(MemoryPlan, WindowGroupsGetWhatWindowsNeed) {
+  ModelMemoryPlan model = model_of(8192);
+  model.kv_layout.groups.push_back(window_of(1000));
+  const MemoryWishes wishes{.kv_bytes = 1200 * kMib, .sequences_running = 2, .chunk_tokens = 100};
+  const auto plan = plan_memory(model, wishes, kFixed + 10'000 * kMib);
+  ASSERT_TRUE(plan.has_value());
+  const int64_t full = plan->kv_pages[0], window = plan->kv_pages[1];
+  EXPECT_EQ(window, 2 * (32 + 4 + kWindowPagesExtra) + full / kWindowPagesKept);
+  EXPECT_EQ(plan->kv_bytes, (full + window) * kMib);
+  EXPECT_LE(plan->kv_bytes, 1200 * kMib);
+  EXPECT_GT(plan->kv_bytes, (1200 - 2) * kMib) << "the budget is used";
+  EXPECT_EQ(plan->context_tokens, 8192);
+
+  model.kv_layout.groups[1] = window_of(100'000);
+  const auto wide = plan_memory(model, wishes, kFixed + 10'000 * kMib);
+  ASSERT_TRUE(wide.has_value());
+  EXPECT_EQ(wide->kv_pages, (std::vector<int32_t>{600, 600})) << "never more than a full group has";
+}
+
+TEST(MemoryPlan, StateGroupsGetSlotsToRunAndToResume) {
+  ModelMemoryPlan model = model_of(4096);
+  model.kv_layout.groups.push_back({KvKind::kState, 0, {}, 2 * kMib});
+  const MemoryWishes wishes{.sequences_running = 5};
+  const auto plan = plan_memory(model, wishes, kFixed + 10'000 * kMib);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->kv_pages, (std::vector<int32_t>{512, 5 * (1 + kCheckpointsPerSequence)}));
+  EXPECT_EQ(plan->kv_bytes, (512 + 30) * kMib);
+  const auto tight = plan_memory(model, wishes, kFixed + 40 * kMib);
+  ASSERT_TRUE(tight.has_value());
+  EXPECT_EQ(tight->kv_pages, (std::vector<int32_t>{20, 10})) << "half of what there is for states";
+  const auto least = plan_memory(model, {.kv_bytes = 5 * kMib}, kFixed + 40 * kMib);
+  ASSERT_TRUE(least.has_value());
+  EXPECT_EQ(least->kv_pages, (std::vector<int32_t>{1, kStateSlotsMin}));
+  EXPECT_FALSE(plan_memory(model, {.kv_bytes = 5 * kMib - 1}, kFixed + 40 * kMib).has_value());
+
+  model.kv_layout.groups.erase(model.kv_layout.groups.begin());
+  const auto states_only = plan_memory(model, {.kv_bytes = 8 * kMib}, kFixed + 40 * kMib);
+  ASSERT_TRUE(states_only.has_value());
+  EXPECT_EQ(states_only->kv_pages, std::vector<int32_t>{4});
+  EXPECT_EQ(states_only->context_tokens, 4096) << "a state holds any number of tokens";
+}
+
+TEST(MemoryPlan, ALayerBeyondAnyMemoryIsRefused) {
+  ModelMemoryPlan model = model_of(4096);
+  model.kv_layout.groups[0].layers.assign(2'000, {1 << 20, 1 << 20, 1 << 20});
+  const auto plan = plan_memory(model, {}, kFixed + 100 * kMib);
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_EQ(plan.error().code, Code::kOutOfMemory);
 }
 
 }  // namespace

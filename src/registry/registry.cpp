@@ -13,6 +13,9 @@
 namespace cairn {
 namespace {
 
+// Guesses per step when a draft model is given and no number of them.
+constexpr int32_t kDraftTokens = 4;
+
 // general.file_type as the field numbers it (ggml docs/gguf.md, "general.file_type").
 struct FileType {
   int64_t id;
@@ -61,12 +64,18 @@ Result<ChatTemplate> make_template(const gguf::Reader& file, const Tokenizer& to
   return made;
 }
 
-Result<MemoryPlan> plan_for(const gguf::Reader& file, const LoadOptions& options) {
+// `taken_bytes` are spoken for already.
+Result<MemoryPlan> plan_for(const gguf::Reader& file, const LoadOptions& options, int64_t taken_bytes) {
   ModelOptions model_options;
   model_options.context_tokens = options.context_tokens;
   model_options.kv_type = options.kv_type;
   CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, model_options));
-  return plan_memory(model, {options.context_tokens, options.kv_bytes, options.sequences}, available_memory_bytes());
+  const MemoryWishes wishes{.context_tokens = options.context_tokens,
+                            .kv_bytes = options.kv_bytes,
+                            .sequences = options.sequences,
+                            .sequences_running = options.running_max,
+                            .chunk_tokens = EngineOptions{}.chunk_rows_max};
+  return plan_memory(model, wishes, available_memory_bytes() - taken_bytes);
 }
 
 }  // namespace
@@ -74,8 +83,15 @@ Result<MemoryPlan> plan_for(const gguf::Reader& file, const LoadOptions& options
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
-  CAIRN_TRY(const MemoryPlan plan, plan_for(file, options));
   CAIRN_TRY(auto tokenizer, Tokenizer::load(file.metadata()));
+  std::unique_ptr<DraftModel> draft;
+  int64_t draft_bytes = 0;
+  if (!options.draft_model.empty()) {
+    CAIRN_TRY(draft, open_draft(options.draft_model, *tokenizer,
+                                {.context_tokens = options.context_tokens, .sequences = options.sequences}));
+    draft_bytes = draft->plan.weight_bytes + draft->plan.scratch_bytes + draft->plan.kv_bytes;
+  }
+  CAIRN_TRY(const MemoryPlan plan, plan_for(file, options, draft_bytes));
   CAIRN_TRY(ChatTemplate chat_template, make_template(file, *tokenizer, options));
   CAIRN_TRY(auto backend, make_cpu_backend({options.threads, options.isa}));
 
@@ -91,6 +107,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .chat_template = std::move(chat_template),
       .backend = std::move(backend),
       .runner = nullptr,
+      .draft = std::move(draft),
       .engine = nullptr,
   });
   for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();
@@ -109,7 +126,21 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   EngineOptions engine_options;
   engine_options.kv_pages = plan.kv_pages;
   engine_options.queue_max = options.queue_max;
-  CAIRN_TRY(model->engine, Engine::create(*model->runner, *model->backend, *model->tokenizer, engine_options));
+  engine_options.running_max = options.running_max;
+  engine_options.step = std::chrono::milliseconds(options.step_ms);
+  engine_options.tenant_requests_max = options.tenant_requests_max;
+  engine_options.prefix_cache = options.prefix_cache;
+  engine_options.kv_host_bytes = options.kv_host_bytes;
+  engine_options.speculation = options.speculation;
+  std::unique_ptr<Drafter> drafter;
+  if (model->draft != nullptr) {
+    log_info("draft model {}: {}", options.draft_model, model->draft->plan.text());
+    const auto vocabulary = static_cast<int32_t>(model->runner->vocabulary());
+    CAIRN_TRY(drafter, load_draft(*model->draft, *model->backend, vocabulary));
+    if (engine_options.speculation.tokens_max == 0) engine_options.speculation.tokens_max = kDraftTokens;
+  }
+  CAIRN_TRY(model->engine,
+            Engine::create(*model->runner, *model->backend, *model->tokenizer, engine_options, std::move(drafter)));
   log_info("context: {} tokens per conversation", model->engine->context_tokens());
   return model;
 }

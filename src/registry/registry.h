@@ -13,6 +13,7 @@
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "prompt/chat_template.h"
+#include "registry/draft.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {
@@ -20,11 +21,18 @@ namespace cairn {
 struct LoadOptions {
   std::string name;            ///< id that clients use; empty: the file's name without ".gguf"
   int32_t context_tokens = 0;  ///< 0: trained context, bounded by the memory plan
-  KvType kv_type = KvType::kF32;
+  KvType kv_type = KvType::kF16;
   int64_t kv_bytes = 0;   ///< KV budget; 0: enough for `sequences` whole contexts, bounded by memory
   int32_t sequences = 4;  ///< see kv_bytes
   int32_t queue_max = 256;
-  int32_t threads = 0;  ///< 0: one per usable core
+  int32_t running_max = 64;         ///< sequences at once
+  int32_t step_ms = 30;             ///< see EngineOptions::step
+  int32_t tenant_requests_max = 0;  ///< see EngineOptions
+  bool prefix_cache = true;
+  int64_t kv_host_bytes = 0;  ///< see EngineOptions
+  SpeculationOptions speculation{};
+  std::string draft_model;  ///< file of a smaller model for speculation; empty: prompt lookup
+  int32_t threads = 0;      ///< 0: one per usable core
   std::string isa;
   std::string chat_template;  ///< replaces the file's; empty: the file's
 };
@@ -42,6 +50,7 @@ struct LoadedModel {
   ChatTemplate chat_template;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Runner> runner;
+  std::unique_ptr<DraftModel> draft;  ///< null: none
   std::unique_ptr<Engine> engine;
 };
 

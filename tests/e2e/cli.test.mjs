@@ -122,5 +122,5 @@ test('a model too big for memory says how much is needed', () => {
 test('help names every subcommand', () => {
   const run = cairn(['--help']);
   assert.equal(run.status, 0);
-  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'logits', 'tokenize', 'render']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
+  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'logits', 'tokenize', 'render', 'bench']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
 });

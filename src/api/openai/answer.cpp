@@ -1,7 +1,7 @@
 #include "api/openai/answer.h"
 
+#include <algorithm>
 #include <chrono>
-#include <random>
 
 #include "api/errors.h"
 #include "base/utf8.h"
@@ -10,11 +10,6 @@ namespace cairn::api::openai {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string random_id(std::string_view prefix) {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  return fmt::format("{}{:016x}{:016x}", prefix, random(), random());
-}
 
 std::string_view finish_name(FinishReason reason) { return reason == FinishReason::kLength ? "length" : "stop"; }
 
@@ -35,22 +30,46 @@ ordered_json chat_logprob(const Tokenizer& tokenizer, TokenId id, float logprob)
   return {{"token", token_text(tokenizer, id)}, {"logprob", logprob}, {"bytes", token_bytes(tokenizer, id)}};
 }
 
+double milliseconds(std::chrono::nanoseconds time) { return std::chrono::duration<double, std::milli>(time).count(); }
+
+double per_second(int32_t count, std::chrono::nanoseconds time) {
+  return time.count() > 0 ? count / std::chrono::duration<double>(time).count() : 0.0;
+}
+
+// llama.cpp's names where it has one. The first token belongs to the prompt's time, so that one fewer is counted.
+ordered_json timings_json(const Finish& finish) {
+  const Timings& timings = finish.timings;
+  const Usage& usage = finish.usage;
+  const int32_t prompt = usage.prompt_tokens - usage.cached_tokens;
+  return {{"queue_ms", milliseconds(timings.queue)},
+          {"cache_n", usage.cached_tokens},
+          {"prompt_n", prompt},
+          {"prompt_ms", milliseconds(timings.prefill)},
+          {"prompt_per_second", per_second(prompt, timings.prefill)},
+          {"predicted_n", usage.completion_tokens},
+          {"predicted_ms", milliseconds(timings.decode)},
+          {"predicted_per_second", per_second(std::max(0, usage.completion_tokens - 1), timings.decode)},
+          {"gap_ms_max", milliseconds(timings.gap_max)},
+          {"preemptions", timings.preemptions},
+          {"draft_n", timings.drafted},
+          {"draft_n_accepted", timings.accepted}};
+}
+
 }  // namespace
 
 OpenAiAnswer::OpenAiAnswer(AnswerOptions options, const Tokenizer& tokenizer)
     : options_(std::move(options)),
       tokenizer_(tokenizer),
-      id_(random_id(options_.kind == AnswerKind::kChat ? "chatcmpl-" : "cmpl-")),
       created_(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
                    .count()),
       choices_(options_.choices) {}
 
 ordered_json OpenAiAnswer::envelope(std::string_view object) const {
-  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", options_.model}};
+  return {{"id", options_.id}, {"object", object}, {"created", created_}, {"model", options_.model}};
 }
 
-std::string OpenAiAnswer::chunk(int choice, ordered_json delta, ordered_json logprobs,
-                                ordered_json finish_reason) const {
+std::string OpenAiAnswer::chunk(int choice, ordered_json delta, ordered_json logprobs, ordered_json finish_reason,
+                                const ordered_json& timings) const {
   const bool chat = options_.kind == AnswerKind::kChat;
   ordered_json value = envelope(chat ? "chat.completion.chunk" : "text_completion");
   ordered_json item = {{"index", choice}};
@@ -59,6 +78,7 @@ std::string OpenAiAnswer::chunk(int choice, ordered_json delta, ordered_json log
   item["finish_reason"] = std::move(finish_reason);
   value["choices"] = ordered_json::array({std::move(item)});
   if (options_.include_usage) value["usage"] = nullptr;
+  if (!timings.is_null()) value["timings"] = timings;
   return event_text(value);
 }
 
@@ -118,6 +138,7 @@ std::string OpenAiAnswer::finish(int index, Finish&& finish) {
   }
   usage_.completion_tokens += finish.usage.completion_tokens;
   choice.finish_reason = finish_name(finish.reason);
+  if (index == 0) timings_ = timings_json(finish);
   if (!options_.stream) {
     choice.text += finish.text;
     return {};
@@ -127,7 +148,9 @@ std::string OpenAiAnswer::finish(int index, Finish&& finish) {
   if (!finish.text.empty()) {
     bytes += chunk(index, chat ? ordered_json{{"content", finish.text}} : ordered_json(finish.text), nullptr, nullptr);
   }
-  return bytes + chunk(index, chat ? ordered_json::object() : ordered_json(""), nullptr, choice.finish_reason);
+  const bool has_timings = index == 0 && !options_.include_usage;  // else they stand beside the usage
+  return bytes + chunk(index, chat ? ordered_json::object() : ordered_json(""), nullptr, choice.finish_reason,
+                       has_timings ? timings_ : ordered_json(nullptr));
 }
 
 ordered_json OpenAiAnswer::usage() const {
@@ -145,6 +168,7 @@ std::string OpenAiAnswer::done() {
       ordered_json value = envelope(chat ? "chat.completion.chunk" : "text_completion");
       value["choices"] = ordered_json::array();
       value["usage"] = usage();
+      value["timings"] = timings_;
       bytes = event_text(value);
     }
     return bytes + "data: [DONE]\n\n";
@@ -164,6 +188,7 @@ std::string OpenAiAnswer::done() {
     value["choices"].push_back(std::move(item));
   }
   value["usage"] = usage();
+  value["timings"] = timings_;
   return dump(value);
 }
 

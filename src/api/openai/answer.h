@@ -14,6 +14,7 @@ enum class AnswerKind { kChat, kCompletion };
 
 struct AnswerOptions {
   AnswerKind kind = AnswerKind::kChat;
+  std::string id;  ///< of the answer
   std::string model;
   int choices = 1;  ///< of the whole answer: prompts x n
   int choices_per_prompt = 1;
@@ -43,16 +44,16 @@ class OpenAiAnswer final : public AnswerWriter {
   };
   nlohmann::ordered_json envelope(std::string_view object) const;
   std::string chunk(int choice, nlohmann::ordered_json delta, nlohmann::ordered_json logprobs,
-                    nlohmann::ordered_json finish_reason) const;
+                    nlohmann::ordered_json finish_reason, const nlohmann::ordered_json& timings = nullptr) const;
   void add_logprobs(Choice& choice, const TokenEvent& event) const;
   nlohmann::ordered_json usage() const;
 
   AnswerOptions options_;
   const Tokenizer& tokenizer_;
-  std::string id_;
   int64_t created_;
   std::vector<Choice> choices_;
   Usage usage_;
+  nlohmann::ordered_json timings_;  // of the first choice, once it has finished
 };
 
 }  // namespace cairn::api::openai

@@ -3,26 +3,37 @@
 #include <chrono>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "api/errors.h"
 #include "api/generation.h"
 #include "api/openai/answer.h"
 #include "api/openai/request.h"
 #include "api/prompt_tokens.h"
+#include "api/tenant.h"
+#include "base/hash.h"
 
 namespace cairn::api::openai {
 namespace {
 
 using nlohmann::ordered_json;
 
-/// prompts x n requests; the i-th choice of a prompt draws from a seed of its own.
-std::vector<GenerateRequest> spread(const CommonFields& common, std::vector<std::vector<TokenId>> prompts) {
+std::string random_id(std::string_view prefix) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return fmt::format("{}{:016x}{:016x}", prefix, random(), random());
+}
+
+/// prompts x n requests; the i-th choice of a prompt draws from a seed of its own. The first has the answer's id, the
+/// others ID-1, ID-2, ...
+std::vector<GenerateRequest> spread(const CommonFields& common, std::string_view id,
+                                    std::vector<std::vector<TokenId>> prompts) {
   std::vector<GenerateRequest> requests;
   requests.reserve(prompts.size() * common.choices);
   for (auto& prompt : prompts) {
     for (int i = 0; i < common.choices; ++i) {
       GenerateRequest request = common.generate;
       request.prompt = prompt;
+      request.id = requests.empty() ? std::string(id) : fmt::format("{}-{}", id, requests.size());
       request.sampling.seed += static_cast<uint64_t>(i);
       requests.push_back(std::move(request));
     }
@@ -34,14 +45,22 @@ void answer(const LoadedModel& model, AnswerKind kind, const CommonFields& commo
             std::vector<std::vector<TokenId>> prompts, std::shared_ptr<net::HttpResponse> response) {
   AnswerOptions options;
   options.kind = kind;
+  options.id = random_id(kind == AnswerKind::kChat ? "chatcmpl-" : "cmpl-");
   options.model = model.name;
   options.choices = static_cast<int>(prompts.size()) * common.choices;
   options.choices_per_prompt = common.choices;
   options.stream = common.stream;
   options.include_usage = common.include_usage;
   options.logprobs = common.generate.sampling.logprobs;
+  auto requests = spread(common, options.id, std::move(prompts));
   auto writer = std::make_unique<OpenAiAnswer>(std::move(options), *model.tokenizer);
-  Generation::start(*model.engine, spread(common, std::move(prompts)), std::move(writer), std::move(response));
+  Generation::start(*model.engine, std::move(requests), std::move(writer), std::move(response));
+}
+
+// Who has another key does not learn from the time an answer takes what others have asked.
+void set_tenant(const net::HttpRequest& http, GenerateRequest& generate) {
+  generate.tenant = tenant_of(http);
+  if (!generate.tenant.empty()) generate.salt = hash64(generate.tenant, generate.salt) | 1;
 }
 
 Result<void> run_chat(const Registry& registry, const net::HttpRequest& http,
@@ -50,6 +69,7 @@ Result<void> run_chat(const Registry& registry, const net::HttpRequest& http,
   CAIRN_TRY(ChatRequest request, parse_chat(body));
   CAIRN_TRY(LoadedModel * model, registry.find(request.common.model));
   CAIRN_TRY(auto prompt, chat_prompt_tokens(*model, request.input));
+  set_tenant(http, request.common.generate);
   for (auto& stop : chat_stops(*model)) request.common.generate.stop.push_back(std::move(stop));
   answer(*model, AnswerKind::kChat, request.common, {std::move(prompt)}, response);
   return {};
@@ -60,6 +80,7 @@ Result<void> run_completion(const Registry& registry, const net::HttpRequest& ht
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(CompletionRequest request, parse_completion(body));
   CAIRN_TRY(LoadedModel * model, registry.find(request.common.model));
+  set_tenant(http, request.common.generate);
   std::vector<std::vector<TokenId>> prompts;
   for (auto& prompt : request.prompts) {
     if (auto* tokens = std::get_if<std::vector<TokenId>>(&prompt)) {

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cmath>
 #include <limits>
 #include <random>
 
+#include "api/errors.h"
 #include "api/generation.h"
+#include "base/hash.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -88,6 +92,59 @@ void read_sampling(Fields& fields, SamplingParams& sampling) {
   }
 }
 
+Priority read_priority(Fields& fields) {
+  const ordered_json* value = fields.get("priority");
+  if (value == nullptr || *value == "interactive") return Priority::kInteractive;
+  if (*value == "batch") return Priority::kBatch;
+  const std::string shown =
+      value->is_string() || value->is_number() ? dump(*value).substr(0, 40) : std::string(json_kind(*value));
+  fields.fail_field("priority", fmt::format("must be \"interactive\" or \"batch\", not {}", shown));
+  return Priority::kInteractive;
+}
+
+// OpenAI's metadata has strings for values, so that "250" is as good as 250.
+std::chrono::milliseconds read_target(Fields& fields, const ordered_json& metadata, std::string_view name) {
+  const auto value = metadata.find(name);
+  if (value == metadata.end() || value->is_null()) return {};
+  double ms = 0;
+  bool valid = value->is_number();
+  if (valid) {
+    ms = value->get<double>();
+  } else if (value->is_string()) {
+    const auto& text = value->get_ref<const std::string&>();
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
+    valid = error == std::errc() && end == text.data() + text.size();
+  }
+  if (!valid || !(ms >= 1 && ms <= static_cast<double>(kTargetMsMax))) {
+    const bool shows = value->is_string() || value->is_number();
+    fields.fail_field(fmt::format("metadata.{}", name),
+                      fmt::format("must be milliseconds from 1 to {}, not {}", kTargetMsMax,
+                                  shows ? dump(*value).substr(0, 40) : std::string(json_kind(*value))));
+    return {};
+  }
+  return std::chrono::milliseconds(std::llround(ms));
+}
+
+// Who waits how long, and who may share what is cached: what the scheduler and the cache need to know.
+void read_service(Fields& fields, GenerateRequest& generate) {
+  generate.priority = read_priority(fields);
+  if (const ordered_json* metadata = fields.get("metadata")) {
+    if (metadata->is_object()) {
+      generate.target_ttft = read_target(fields, *metadata, "target_ttft_ms");
+      generate.target_tbt = read_target(fields, *metadata, "target_tbt_ms");
+    } else {
+      fields.fail_field("metadata", fmt::format("must be an object, not {}", json_kind(*metadata)));
+    }
+  }
+  if (fields.get("cache_salt") != nullptr) {
+    const std::string salt = fields.string("cache_salt", "");
+    if (salt.empty() || salt.size() > kCacheSaltBytesMax) {
+      fields.fail_field("cache_salt", fmt::format("must have 1 to {} bytes", kCacheSaltBytesMax));
+    }
+    generate.salt = hash64(salt) | 1;  // 0 is for requests without one
+  }
+}
+
 void read_common(Fields& fields, CommonFields& common) {
   common.model = fields.string("model", "");
   common.choices = static_cast<int>(fields.integer("n", 1, 1, kChoicesMax));
@@ -106,9 +163,9 @@ void read_common(Fields& fields, CommonFields& common) {
   read_stop(fields, common.generate.stop);
   read_sampling(fields, common.generate.sampling);
   common.generate.ignore_eos = fields.boolean("ignore_eos", false);
+  read_service(fields, common.generate);
   // Hints that change nothing about the answer here.
-  fields.accept(
-      {"user", "metadata", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
+  fields.accept({"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
 }
 
 void check_message(Fields& fields, const ordered_json& message, const std::string& path) {

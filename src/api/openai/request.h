@@ -18,6 +18,8 @@ namespace cairn::api::openai {
 
 inline constexpr size_t kMessagesMax = 16'384;
 inline constexpr size_t kStopsMax = 16;  ///< strings in `stop`
+inline constexpr size_t kCacheSaltBytesMax = 256;
+inline constexpr int64_t kTargetMsMax = 3'600'000;  ///< of metadata.target_ttft_ms and target_tbt_ms: an hour
 
 /// What both endpoints take besides the prompt.
 struct CommonFields {
@@ -25,7 +27,7 @@ struct CommonFields {
   int choices = 1;  ///< n
   bool stream = false;
   bool include_usage = false;
-  GenerateRequest generate;  ///< everything but the prompt
+  GenerateRequest generate;  ///< everything but the prompt, the id and the tenant
 };
 
 struct ChatRequest {

@@ -4,6 +4,7 @@
 /// one query gets does not depend on the others of its group.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace cairn::cpu {
@@ -15,11 +16,14 @@ inline constexpr int32_t kAttentionPage = 32;
 inline constexpr int32_t kScoreStride = 512 + 16;
 
 struct AttentionKernels {
-  /// A page's keys [kAttentionPage, key_dim] -> [key_dim, kAttentionPage] in float32.
-  void (*transpose_keys)(const float* keys, int32_t key_dim, float* transposed);
-  void (*transpose_half_keys)(const uint16_t* keys, int32_t key_dim, float* transposed);
-  /// scores[i * kScoreStride + t] = queries[i] . key t, for i < n and all t of a page.
-  void (*scores)(const float* transposed_keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores);
+  /// A head's keys or values in a page (kv_page.h) to float32 in the same order: keys [key_dim, kAttentionPage], values
+  /// [kAttentionPage, value_dim]. On the way as many bytes from `next` on are asked for from memory; they are what
+  /// will be decoded next, and must be an address of the same memory.
+  void (*decode_half)(const std::byte* page, int32_t dim, const std::byte* next, float* out);
+  void (*decode_q8_0_keys)(const std::byte* page, int32_t key_dim, const std::byte* next, float* out);
+  void (*decode_q8_0_values)(const std::byte* page, int32_t value_dim, const std::byte* next, float* out);
+  /// scores[i * kScoreStride + t] = queries[i] . key t, for i < n and all t of a page; keys [key_dim, kAttentionPage].
+  void (*scores)(const float* keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores);
   /// Over scores [lo, hi), lo < hi: each times scale, then cap * tanh(score / cap) if cap > 0; then its exponential
   /// relative to the largest, which goes to *largest, and their sum to *sum. `scores` has room up to the next multiple
   /// of kAttentionPage; what of a page is outside [lo, hi) is read but counts for nothing.

@@ -19,7 +19,7 @@ void Attention(benchmark::State& state) {
             .kv_heads = 4,
             .key_dim = head_dim,
             .value_dim = head_dim};
-  kv.page_stride = int64_t{2} * kPageTokens * kv.kv_heads * head_dim * kv_element_bytes(kv.type);
+  kv.page_stride = int64_t{2} * kPageTokens * kv.kv_heads * kv_row_bytes(kv.type, head_dim);
   std::vector<PageId> pages;
   for (int32_t page = 0; page * kPageTokens < context; ++page) pages.push_back(PageId{page});
   const Buffer memory = backend->allocate(kv.page_stride * static_cast<int64_t>(pages.size())).value();

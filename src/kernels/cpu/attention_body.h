@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/attention_decode_body.h"
 #include "kernels/cpu/vector_math.h"
-#include "quant/blocks.h"
 
 namespace cairn::cpu {
 namespace {
@@ -20,25 +20,6 @@ struct AttentionOps {
   static constexpr int kAccumulators = 8;
   static constexpr int kPageVectors = kAttentionPage / kLanes;
   static_assert(kAccumulators % kPageVectors == 0);
-
-  template <class T>
-  static void transpose_keys(const T* keys, int32_t key_dim, float* transposed) {
-    int32_t d = 0;
-    for (; d + V::kTile <= key_dim; d += V::kTile) {
-      for (int32_t t = 0; t < kAttentionPage; t += V::kTile) {
-        V::transpose(keys + int64_t{t} * key_dim + d, key_dim, transposed + int64_t{d} * kAttentionPage + t,
-                     kAttentionPage);
-      }
-    }
-    // Heads are multiples of 4, not always of the tile.
-    for (; d < key_dim; ++d) {
-      for (int32_t t = 0; t < kAttentionPage; ++t) {
-        transposed[int64_t{d} * kAttentionPage + t] = to_float(keys[int64_t{t} * key_dim + d]);
-      }
-    }
-  }
-  static float to_float(float value) { return value; }
-  static float to_float(uint16_t half) { return half_to_float(half); }
 
   template <int kQueries>
   static void scores_of(const float* keys, int32_t key_dim, const float* const* queries, float* scores) {
@@ -184,9 +165,11 @@ struct AttentionOps {
 template <class V>
 constexpr AttentionKernels make_attention_kernels() {
   using Ops = AttentionOps<V>;
+  using Decoder = PageDecoder<V>;
   return {
-      .transpose_keys = Ops::template transpose_keys<float>,
-      .transpose_half_keys = Ops::template transpose_keys<uint16_t>,
+      .decode_half = Decoder::decode_half,
+      .decode_q8_0_keys = Decoder::decode_q8_0_keys,
+      .decode_q8_0_values = Decoder::decode_q8_0_values,
       .scores = Ops::scores,
       .exponentials = Ops::exponentials,
       .add_values = Ops::add_values,

@@ -5,11 +5,13 @@
 #include <limits>
 
 #include "base/check.h"
+#include "kernels/cpu/kv_page.h"
 
 namespace cairn::cpu {
 namespace {
 
 static_assert(kAttentionPage == kPageTokens && kScoreStride >= kSegmentTokens && kSegmentTokens % kPageTokens == 0);
+static_assert(kKvPieceBytes == int64_t{kKvBlock + 2} * kAttentionPage);
 constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
 
 // Memory for pieces in flight, per thread: enough for 4 blocks of head dimension 128 with 4 segments each.
@@ -17,17 +19,6 @@ constexpr int64_t kSplitFloatsPerThread = 64 * 1024;
 // Multiply-adds per nanosecond of one thread, for the size of chunks only.
 constexpr double kProductsPerNs = 15;
 constexpr float kNoSink = -std::numeric_limits<float>::infinity();
-
-const std::byte* page_of(const KvView& kv, PageId page) {
-  return kv.base + index(page) * kv.page_stride + kv.layer_offset;
-}
-const std::byte* keys_of(const KvView& kv, PageId page, int32_t kv_head) {
-  return page_of(kv, page) + int64_t{kv_head} * kPageTokens * kv.key_dim * kv_element_bytes(kv.type);
-}
-const std::byte* values_of(const KvView& kv, PageId page, int32_t kv_head) {
-  return page_of(kv, page) + kPageTokens * kv_element_bytes(kv.type) *
-                                 (int64_t{kv.kv_heads} * kv.key_dim + int64_t{kv_head} * kv.value_dim);
-}
 
 }  // namespace
 
@@ -179,7 +170,15 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
   std::array<Range, kBlockQueries> all;
   const std::span<Range> ranges(all.data(), static_cast<size_t>(block.count));
   for (int32_t i = 0; i < block.count; ++i) ranges[i] = range_of(call, block, i, segment);
-  score_pages(call, block, segment, ranges, working);
+  // Only these pages are looked at: the list may have none (kNoPage) for what is behind the window.
+  std::array<SeenPage, kSegmentPages> pages;
+  size_t seen = 0;
+  for (int32_t page = 0; page < kSegmentPages; ++page) {
+    const Range queries = queries_of_page(ranges, page);
+    if (queries.lo >= queries.hi) continue;
+    pages[seen++] = {block.slice->pages[segment * kSegmentPages + page], page * kPageTokens, queries};
+  }
+  score_pages(call, block, {pages.data(), seen}, working);
   clear(block, sums);
   std::fill_n(sums.values, int64_t{block.count} * call.kv.value_dim, 0.0f);
   for (int32_t i = 0; i < block.count; ++i) {
@@ -188,10 +187,10 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
     kernels_.exponentials(working.scores + int64_t{i} * kScoreStride, range.lo, range.hi, call.params.scale,
                           call.params.soft_cap, &sums.largest[i], &sums.sum[i]);
   }
-  add_pages(call, block, segment, ranges, working, sums);
+  add_pages(call, block, {pages.data(), seen}, ranges, working, sums);
 }
 
-void AttentionOp::score_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,
+void AttentionOp::score_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,
                               const Working& working) const {
   const KvView& kv = call.kv;
   std::array<const float*, kBlockQueries> queries;
@@ -200,42 +199,48 @@ void AttentionOp::score_pages(const Call& call, const Block& block, int32_t segm
     const int64_t head = int64_t{block.kv_head} * call.group + (block.begin + i) % call.group;
     queries[i] = call.q + (row * call.params.heads + head) * kv.key_dim;
   }
-  for (int32_t page = 0; page < kSegmentPages; ++page) {
-    const Range seen = queries_of_page(ranges, page);
-    if (seen.lo >= seen.hi) continue;
-    const std::byte* keys = keys_of(kv, block.slice->pages[segment * kSegmentPages + page], block.kv_head);
-    if (kv.type == KvType::kF32) {
-      kernels_.transpose_keys(reinterpret_cast<const float*>(keys), kv.key_dim, working.page);
-    } else {
-      kernels_.transpose_half_keys(reinterpret_cast<const uint16_t*>(keys), kv.key_dim, working.page);
+  for (size_t p = 0; p < pages.size(); ++p) {
+    const std::byte* bytes = page_keys(kv, pages[p].page, block.kv_head);
+    // After the last keys come the first values.
+    const std::byte* next = p + 1 < pages.size() ? page_keys(kv, pages[p + 1].page, block.kv_head)
+                                                 : page_values(kv, pages[0].page, block.kv_head);
+    const auto* keys = reinterpret_cast<const float*>(bytes);
+    if (kv.type != KvType::kF32) {
+      const auto decode = kv.type == KvType::kF16 ? kernels_.decode_half : kernels_.decode_q8_0_keys;
+      decode(bytes, kv.key_dim, next, working.page);
+      keys = working.page;
     }
-    kernels_.scores(working.page, kv.key_dim, &queries[seen.lo], seen.hi - seen.lo,
-                    working.scores + int64_t{seen.lo} * kScoreStride + page * kPageTokens);
+    const Range seen = pages[p].queries;
+    kernels_.scores(keys, kv.key_dim, &queries[seen.lo], seen.hi - seen.lo,
+                    working.scores + int64_t{seen.lo} * kScoreStride + pages[p].begin);
   }
 }
 
-void AttentionOp::add_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,
-                            const Working& working, const Sums& sums) const {
+void AttentionOp::add_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,
+                            std::span<const Range> ranges, const Working& working, const Sums& sums) const {
   const KvView& kv = call.kv;
-  for (int32_t page = 0; page < kSegmentPages; ++page) {
-    const Range seen = queries_of_page(ranges, page);
-    if (seen.lo >= seen.hi) continue;
-    const std::byte* bytes = values_of(kv, block.slice->pages[segment * kSegmentPages + page], block.kv_head);
+  for (size_t p = 0; p < pages.size(); ++p) {
+    const std::byte* bytes = page_values(kv, pages[p].page, block.kv_head);
+    // After the last values come, most often, the next head's keys.
+    const std::byte* next = p + 1 < pages.size() ? page_values(kv, pages[p + 1].page, block.kv_head)
+                                                 : page_keys(kv, pages[0].page, block.kv_head + 1);
     const auto* values = reinterpret_cast<const float*>(bytes);
-    if (kv.type == KvType::kF16) {
-      rows_.from_half(reinterpret_cast<const uint16_t*>(bytes), int64_t{kPageTokens} * kv.value_dim, working.page);
+    if (kv.type != KvType::kF32) {
+      const auto decode = kv.type == KvType::kF16 ? kernels_.decode_half : kernels_.decode_q8_0_values;
+      decode(bytes, kv.value_dim, next, working.page);
       values = working.page;
     }
+    const int32_t begin = pages[p].begin;
     const auto part = [&](int32_t i) {
-      const int32_t begin = page * kPageTokens;
       return Range{std::max(ranges[i].lo - begin, 0), std::min(ranges[i].hi - begin, kPageTokens)};
     };
     // Queries that see the same part of the page go together. No token outside of it is read: it may hold anything.
+    const Range seen = pages[p].queries;
     for (int32_t i = seen.lo, end = i; i < seen.hi; i = end) {
       const Range same = part(i);
       while (end < seen.hi && part(end).lo == same.lo && part(end).hi == same.hi) ++end;
-      kernels_.add_values(values, kv.value_dim, working.scores + int64_t{i} * kScoreStride + page * kPageTokens,
-                          same.lo, same.hi, end - i, sums.values + int64_t{i} * kv.value_dim);
+      kernels_.add_values(values, kv.value_dim, working.scores + int64_t{i} * kScoreStride + begin, same.lo, same.hi,
+                          end - i, sums.values + int64_t{i} * kv.value_dim);
     }
   }
 }

@@ -22,7 +22,7 @@ inline constexpr int32_t kHeadDimReserved = 1024;
 
 class AttentionOp {
  public:
-  AttentionOp(const Isa& isa, Team& team) : kernels_(*isa.attention), rows_(*isa.rows), team_(team) {}
+  AttentionOp(const Isa& isa, Team& team) : kernels_(*isa.attention), team_(team) {}
 
   /// As Backend's.
   Result<void> reserve(int32_t rows, int64_t cols_max, int32_t heads_max);
@@ -58,6 +58,12 @@ class AttentionOp {
     int32_t lo = 0;
     int32_t hi = 0;
   };
+  // A page that some queries of a block see, and its first position, counted from the segment's begin.
+  struct SeenPage {
+    PageId page{};
+    int32_t begin = 0;
+    Range queries;
+  };
   struct Working {
     float* page = nullptr;    // [max(key_dim, value_dim), kPageTokens]
     float* scores = nullptr;  // [kBlockQueries, kScoreStride]
@@ -77,9 +83,8 @@ class AttentionOp {
   static void clear(const Block& block, const Sums& sums);
   void attend_segment(const Call& call, const Block& block, int32_t segment, const Working& working,
                       const Sums& sums) const;
-  void score_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,
-                   const Working& working) const;
-  void add_pages(const Call& call, const Block& block, int32_t segment, std::span<const Range> ranges,
+  void score_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, const Working& working) const;
+  void add_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, std::span<const Range> ranges,
                  const Working& working, const Sums& sums) const;
   void merge(const KvView& kv, const Block& block, const Sums& piece, const Sums& total) const;
   void finish(const Call& call, const Block& block, const Sums& total) const;
@@ -87,7 +92,6 @@ class AttentionOp {
   void attend_split(const Call& call, int32_t at_once);
 
   const AttentionKernels& kernels_;
-  const RowKernels& rows_;
   Team& team_;
   Scratch working_;  // one Working per thread
   Scratch split_;    // attend_split: Sums of every block, and of the pieces in flight

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "kernels/cpu/attention_op.h"
+#include "kernels/cpu/kv_store.h"
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/team.h"
@@ -27,6 +28,7 @@ constexpr double kCopyNs = 0.3;
 constexpr double kExponentialNs = 1.0;
 constexpr double kSineNs = 30;
 constexpr double kDecodeNs = 1.0;
+constexpr double kStoreNs = 2.0;  // the cache lines of a token's keys are far apart
 // Below the rank of any expert that can still be chosen.
 constexpr float kChosen = -2;
 // Elements that two threads write are apart by a cache line at least.
@@ -137,6 +139,7 @@ class CpuBackend final : public Backend {
 
   void read(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
   void write(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+  void copy(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
 
  private:
   template <class Body>
@@ -149,8 +152,6 @@ class CpuBackend final : public Backend {
   void for_elements(int64_t n, double element_ns, Body body) {
     team_.run_items(n, element_ns, kLineFloats, [&](int64_t begin, int64_t end, int) { body(begin, end); });
   }
-  void store_token(const KvView& kv, const AttentionSlice& slice, int32_t row, const float* k, const float* v) const;
-  void store_head(KvType type, const float* from, int32_t n, std::byte* to) const;
 
   const Isa isa_;
   const RowKernels& rows_;
@@ -200,33 +201,20 @@ void CpuBackend::rope_table(std::span<const int32_t> positions, std::span<const 
 }
 
 void CpuBackend::store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) {
-  const int64_t cols = int64_t{kv.kv_heads} * (kv.key_dim + kv.value_dim);
-  for (const AttentionSlice& slice : slices) {
-    for_rows(slice.rows, cols, kCopyNs, [&](int64_t row) { store_token(kv, slice, static_cast<int32_t>(row), k, v); });
-  }
-}
-
-void CpuBackend::store_token(const KvView& kv, const AttentionSlice& slice, int32_t row, const float* k,
-                             const float* v) const {
-  const int32_t position = slice.position_begin + row;
-  const int64_t from = slice.row_begin + row;
-  const int64_t element = kv_element_bytes(kv.type);
-  std::byte* keys = kv.base + index(slice.pages[position / kPageTokens]) * kv.page_stride + kv.layer_offset;
-  std::byte* values = keys + int64_t{kv.kv_heads} * kPageTokens * kv.key_dim * element;
-  for (int64_t head = 0; head < kv.kv_heads; ++head) {
-    const int64_t token = head * kPageTokens + position % kPageTokens;
-    store_head(kv.type, k + (from * kv.kv_heads + head) * kv.key_dim, kv.key_dim, keys + token * kv.key_dim * element);
-    store_head(kv.type, v + (from * kv.kv_heads + head) * kv.value_dim, kv.value_dim,
-               values + token * kv.value_dim * element);
-  }
-}
-
-void CpuBackend::store_head(KvType type, const float* from, int32_t n, std::byte* to) const {
-  if (type == KvType::kF16) {
-    rows_.to_half(from, n, reinterpret_cast<uint16_t*>(to));
-  } else {
-    std::copy_n(from, n, reinterpret_cast<float*>(to));
-  }
+  // Rows are counted through all slices: in decode steps each has one.
+  int64_t rows = 0;
+  for (const AttentionSlice& slice : slices) rows += slice.rows;
+  const double row_ns = kStoreNs * kv.kv_heads * (kv.key_dim + kv.value_dim);
+  team_.run_items(rows, row_ns, 1, [&](int64_t begin, int64_t end, int) {
+    int64_t first = 0;
+    for (const AttentionSlice& slice : slices) {
+      const int64_t last = std::min<int64_t>(end - first, slice.rows);
+      for (int64_t row = std::max<int64_t>(begin - first, 0); row < last; ++row) {
+        store_kv_row(rows_, kv, slice, static_cast<int32_t>(row), k, v);
+      }
+      first += slice.rows;
+    }
+  });
 }
 
 }  // namespace

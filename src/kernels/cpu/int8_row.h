@@ -37,6 +37,35 @@ static inline Int8Row int8_row(const std::byte* row, int64_t cols) {
 /// Bytes of values and arrays, unrounded.
 static inline constexpr int64_t int8_row_bytes_used(int64_t cols) { return cols + 20 * (cols / 32); }
 
+// Unnamed: a member function is inline and would be shared between ISA files.
+namespace {
+
+/// Where a block's entries are in an int8 row, in bytes from its start: the same for all tokens.
+struct Places {
+  int64_t values;
+  int64_t scales;
+  int64_t scaled_sums;
+  int64_t offsets8;
+  int64_t offsets32;
+
+  void advance() {
+    values += 32;
+    scales += 4;
+    scaled_sums += 4;
+    offsets8 += 4;
+    offsets32 += 8;
+  }
+};
+
+inline Places places(const std::byte* input, int64_t cols, int64_t block) {
+  const Int8Row row = int8_row(input, cols);
+  const auto at = [input](const void* pointer) { return static_cast<const std::byte*>(pointer) - input; };
+  return {at(row.values) + 32 * block, at(row.scales) + 4 * block, at(row.scaled_sums) + 4 * block,
+          at(row.offsets8) + 4 * block, at(row.offsets32) + 8 * block};
+}
+
+}  // namespace
+
 /// A block whose absolute maximum is below this is all zeros: 127 / maximum would overflow.
 static constexpr float kInt8MaximumMin = 1e-30f;
 

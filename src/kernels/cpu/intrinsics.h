@@ -44,6 +44,10 @@ struct MissingAvx512 {
     return simde_mm512_inserti64x4(simde_mm512_castsi256_si512(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(words))),
                                    _mm256_cvtepu16_epi32(_mm256_extracti128_si256(words, 1)), 1);
   }
+  static simde__m512i cvtepi8_epi32(simde__m128i bytes) {
+    return simde_mm512_inserti64x4(simde_mm512_castsi256_si512(_mm256_cvtepi8_epi32(bytes)),
+                                   _mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)), 1);
+  }
   static simde__m256i cvtepi32_epi16(simde__m512i value) {
     int32_t lanes[16];
     int16_t words[16];
@@ -68,6 +72,7 @@ struct MissingAvx512 {
 }  // namespace
 }  // namespace cairn::cpu
 #define _mm512_cvtepu16_epi32 ::cairn::cpu::MissingAvx512::cvtepu16_epi32
+#define _mm512_cvtepi8_epi32 ::cairn::cpu::MissingAvx512::cvtepi8_epi32
 #define _mm512_cvtepi32_epi16 ::cairn::cpu::MissingAvx512::cvtepi32_epi16
 #define _mm512_srai_epi32 ::cairn::cpu::MissingAvx512::srai_epi32
 #define _mm512_cvtepi32_ps ::cairn::cpu::MissingAvx512::cvtepi32_ps

@@ -3,7 +3,7 @@
 /// V::kRows weight rows are one vector: a chunk of columns of them is transposed to [column / 4][row][4 columns], so
 /// that an activation vector is 4 columns broadcast, a lane belongs to one row and nothing is ever summed across lanes.
 /// Per block of 32 columns the exact integer sum of each pair is converted to float and added to the pair's one
-/// accumulator, in order of blocks; it travels through `outputs` from chunk to chunk.
+/// accumulator, in order of blocks.
 ///
 /// V is the ISA's Int8Vector (<isa>/matmul.cpp): I and F, one register of integers and of floats; kRows; kTokens of a
 /// tile; small operations; and block_sums, the integer sums of one block for T tokens.
@@ -20,33 +20,11 @@
 namespace cairn::cpu {
 namespace {
 
-/// Columns decoded at once, in blocks: a multiple of the 8 of a K format's super-block. A panel of 8 rows is 12 KiB,
-/// with 4 tokens' activations (4 KiB) half of an L1 of 32 KiB; the 16 rows of AVX-512 are 24 KiB.
-inline constexpr int32_t kChunkBlocks = 32;
-
-/// Where a block's entries are in an int8 row, in bytes from its start: the same for all tokens.
-struct Places {
-  int64_t values;
-  int64_t scales;
-  int64_t scaled_sums;
-  int64_t offsets8;
-  int64_t offsets32;
-
-  void advance() {
-    values += 32;
-    scales += 4;
-    scaled_sums += 4;
-    offsets8 += 4;
-    offsets32 += 8;
-  }
-};
-
-inline Places places(const std::byte* input, int64_t cols, int64_t block) {
-  const Int8Row row = int8_row(input, cols);
-  const auto at = [input](const void* pointer) { return static_cast<const std::byte*>(pointer) - input; };
-  return {at(row.values) + 32 * block, at(row.scales) + 4 * block, at(row.scaled_sums) + 4 * block,
-          at(row.offsets8) + 4 * block, at(row.offsets32) + 8 * block};
-}
+/// Columns decoded at once, in blocks: a multiple of the 8 of a K format's super-block. Few, so that weights come from
+/// memory in small portions with all tokens' arithmetic between them, and most of the L1 cache is the activations'.
+inline constexpr int32_t kChunkBlocks = 16;
+/// Tokens that share a decoded panel.
+inline constexpr int32_t kGroupTokens = 64;
 
 template <class V>
 struct Int8Products {
@@ -150,31 +128,42 @@ struct Int8Products {
     }
   }
 
+  /// One group of rows for 2 to kGroupTokens tokens: every chunk of the rows is decoded once for all of them.
   template <Int8Type kType>
-  static void multiply(const std::byte* weights, int64_t stride, int64_t cols, int64_t row_begin, int64_t row_end,
-                       const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
-    if (tokens == 1) return multiply_one<kType>(weights, stride, cols, row_begin, row_end, inputs[0], outputs[0]);
+  static void multiply_group(const RowGroup& group, int64_t stride, int64_t cols, const std::byte* const* inputs,
+                             int32_t tokens, float (*acc)[kRows]) {
     constexpr int32_t kStep = weight_block_step(kType);
     Block panel[kChunkBlocks];
     const int64_t blocks = cols / 32;
-    for (int64_t r = row_begin; r < row_end; r += kRows) {
-      const RowGroup group(weights, stride, r, row_end);
-      for (int64_t begin = 0; begin < blocks; begin += kChunkBlocks) {
-        const auto n = static_cast<int32_t>(blocks - begin < kChunkBlocks ? blocks - begin : kChunkBlocks);
-        for (int32_t b = 0; b < n; b += kStep) {
-          prefetch_next<kType, kStep>(group.rows[0], stride, begin + b);
-          PanelDecoder<V>::template decode<kType>(group.rows, begin + b, panel + b);
-        }
-        const Places at = places(inputs[0], cols, begin);
-        for (int32_t t = 0; t < tokens; t += V::kTokens) {
-          const int32_t count = tokens - t < V::kTokens ? tokens - t : V::kTokens;
-          alignas(64) float acc[V::kTokens][kRows] = {};
-          if (begin > 0) {
-            for (int32_t i = 0; i < count; ++i) std::memcpy(acc[i], outputs[t + i] + r, group.bytes);
-          }
-          tile_of<kType, V::kTokens>(count, panel, n, inputs + t, at, acc);
-          for (int32_t i = 0; i < count; ++i) std::memcpy(outputs[t + i] + r, acc[i], group.bytes);
-        }
+    for (int64_t begin = 0; begin < blocks; begin += kChunkBlocks) {
+      const auto n = static_cast<int32_t>(blocks - begin < kChunkBlocks ? blocks - begin : kChunkBlocks);
+      for (int32_t b = 0; b < n; b += kStep) {
+        prefetch_next<kType, kStep>(group.rows[0], stride, begin + b);
+        PanelDecoder<V>::template decode<kType>(group.rows, begin + b, panel + b);
+      }
+      const Places at = places(inputs[0], cols, begin);
+      for (int32_t t = 0; t < tokens; t += V::kTokens) {
+        const int32_t count = tokens - t < V::kTokens ? tokens - t : V::kTokens;
+        tile_of<kType, V::kTokens>(count, panel, n, inputs + t, at, acc + t);
+      }
+    }
+  }
+
+  template <Int8Type kType>
+  static void multiply(const std::byte* weights, int64_t stride, int64_t cols, int64_t row_begin, int64_t row_end,
+                       const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
+    for (int32_t begin = 0; begin < tokens; begin += kGroupTokens) {
+      const int32_t count = tokens - begin < kGroupTokens ? tokens - begin : kGroupTokens;
+      if (count == 1) {
+        multiply_one<kType>(weights, stride, cols, row_begin, row_end, inputs[begin], outputs[begin]);
+        continue;
+      }
+      for (int64_t r = row_begin; r < row_end; r += kRows) {
+        const RowGroup group(weights, stride, r, row_end);
+        alignas(64) float acc[kGroupTokens][kRows];
+        std::memset(acc, 0, static_cast<size_t>(count) * sizeof(acc[0]));
+        multiply_group<kType>(group, stride, cols, inputs + begin, count, acc);
+        for (int32_t t = 0; t < count; ++t) std::memcpy(outputs[begin + t] + r, acc[t], group.bytes);
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/kv_rounding_body.h"
 #include "kernels/cpu/row_ops.h"
 #include "kernels/cpu/vector_math.h"
 
@@ -129,35 +130,13 @@ struct RowOps {
       }
     }
   }
-
-  static void to_half(const float* x, int64_t n, uint16_t* out) {
-    constexpr float kLargest = 65504.0f;
-    auto saturate = [](F value) {
-      value = value > kLargest ? V::set(kLargest) : value;
-      return value < -kLargest ? V::set(-kLargest) : value;
-    };
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) V::store(out + i, saturate(V::load(x + i)));
-    if (i == n) return;
-    uint16_t last[V::kLanes];
-    V::store(last, saturate(V::load_some(x + i, n - i)));
-    for (int64_t k = 0; i + k < n; ++k) out[i + k] = last[k];
-  }
-
-  static void from_half(const uint16_t* x, int64_t n, float* out) {
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) V::store(out + i, V::load(x + i));
-    if (i == n) return;
-    uint16_t last[V::kLanes] = {};
-    for (int64_t k = 0; i + k < n; ++k) last[k] = x[i + k];
-    V::store_some(out + i, V::load(last), n - i);
-  }
 };
 
 template <class V>
 constexpr RowKernels make_row_kernels() {
   using Ops = RowOps<V>;
   using Math = VectorMath<V>;
+  using Rounding = KvRounding<V>;
   return {
       .rms_norm = Ops::rms_norm,
       .gate = {Ops::template gate<Math::silu>, Ops::template gate<Math::gelu_tanh>, Ops::template gate<Math::gelu_erf>,
@@ -170,8 +149,8 @@ constexpr RowKernels make_row_kernels() {
       .softmax = Ops::softmax,
       .rope_adjacent = Ops::rope_adjacent,
       .rope_halves = Ops::rope_halves,
-      .to_half = Ops::to_half,
-      .from_half = Ops::from_half,
+      .to_half = Rounding::to_half,
+      .to_q8_0 = Rounding::to_q8_0,
   };
 }
 

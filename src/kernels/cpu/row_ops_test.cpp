@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -224,22 +225,11 @@ TEST_P(RowOps, RopeRotatesPairsAndLeavesTheRest) {
 }
 
 TEST_P(RowOps, HalvesRoundAsTheFormatSaysAndSaturate) {
-  // Every binary16 number there and back, at every alignment of the tail.
-  std::vector<uint16_t> halves(65536);
-  for (size_t i = 0; i < halves.size(); ++i) halves[i] = static_cast<uint16_t>(i);
-  std::vector<float> wide(halves.size());
-  kernels().from_half(halves.data(), 65535, wide.data());
-  kernels().from_half(halves.data() + 65535, 1, wide.data() + 65535);
-  for (size_t i = 0; i < halves.size(); ++i) {
-    const float truth = half_to_float(halves[i]);
-    if (std::isnan(truth)) {
-      EXPECT_TRUE(std::isnan(wide[i]));
-    } else {
-      EXPECT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(truth)) << i;
-    }
-  }
   std::vector<float> x = all_kinds();
-  for (size_t i = 0; i + 1 < 0x7c00; ++i) x.push_back((half_to_float(halves[i]) + half_to_float(halves[i + 1])) / 2);
+  for (uint16_t half = 0; half + 1 < 0x7c00; ++half) {
+    const auto above = static_cast<uint16_t>(half + 1);
+    x.push_back((half_to_float(half) + half_to_float(above)) / 2);
+  }
   std::vector<uint16_t> out(x.size());
   kernels().to_half(x.data(), static_cast<int64_t>(x.size()), out.data());
   for (size_t i = 0; i < x.size(); ++i) {
@@ -248,6 +238,49 @@ TEST_P(RowOps, HalvesRoundAsTheFormatSaysAndSaturate) {
   const float nan = NAN;
   kernels().to_half(&nan, 1, out.data());
   EXPECT_TRUE(std::isnan(half_to_float(out[0])));
+}
+
+TEST_P(RowOps, Q8_0IsWithinHalfAStep) {
+  for (uint32_t seed = 0; seed < 400; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.trace());
+    const int32_t n = random.integer(1, 32);
+    // From where the scale is a subnormal half to where it is the largest one.
+    const float sigma = std::exp2(static_cast<float>(random.integer(-18, 21)));
+    const std::vector<float> x = random.normals(n, sigma);
+    std::vector<int8_t> values(static_cast<size_t>(n) + 1, 99);
+    const float scale = half_to_float(kernels().to_q8_0(x.data(), n, values.data()));
+    EXPECT_EQ(values.back(), 99) << "wrote too far";
+    float largest = 0;
+    for (const float value : x) largest = std::max(largest, std::abs(value));
+    EXPECT_NEAR(scale, std::min(largest / 127, 65504.0f), largest / 127 * 0x1p-11f + 0x1p-25f);
+    for (int32_t i = 0; i < n; ++i) {
+      EXPECT_GE(values[i], -127);
+      const float limited = std::min(std::max(x[i], -127 * scale), 127 * scale);
+      EXPECT_NEAR(values[i] * scale, limited, scale * 0.50001f) << i;
+      // The limits themselves cost no more than the rounding of the scale.
+      if (largest < 127 * 65504.0f) {
+        EXPECT_NEAR(limited, x[i], largest * 0x1p-11f + 127 * 0x1p-25f);
+      }
+    }
+  }
+}
+
+TEST_P(RowOps, Q8_0OfWhatIsNotANumber) {
+  std::vector<int8_t> values(32);
+  std::vector<float> x(32, 1.0f);
+  x[5] = NAN;
+  EXPECT_TRUE(std::isnan(half_to_float(kernels().to_q8_0(x.data(), 32, values.data()))));
+  x[5] = -kInfinity;
+  EXPECT_EQ(half_to_float(kernels().to_q8_0(x.data(), 32, values.data())), 65504.0f);
+  EXPECT_EQ(values[5], -127);
+  EXPECT_EQ(values[6], 0);
+  std::ranges::fill(x, 0.0f);
+  EXPECT_EQ(kernels().to_q8_0(x.data(), 32, values.data()), 0);
+  EXPECT_EQ(values, std::vector<int8_t>(32, 0));
+  std::ranges::fill(x, 1e-12f);
+  EXPECT_EQ(kernels().to_q8_0(x.data(), 32, values.data()), 0);
+  EXPECT_EQ(values, std::vector<int8_t>(32, 0));
 }
 
 }  // namespace

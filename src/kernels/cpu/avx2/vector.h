@@ -3,7 +3,6 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/avx2/transpose.h"
 #include "kernels/cpu/intrinsics.h"
 
 namespace cairn::cpu {
@@ -24,6 +23,9 @@ struct Vector {
   static F load(const uint16_t* half) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(half)));
   }
+  static F load(const int8_t* from) {
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
+  }
   static void store(uint16_t* half, F value) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(half), _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
   }
@@ -34,12 +36,6 @@ struct Vector {
     return value;
   }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
-
-  static constexpr int kTile = 8;
-  template <class T>
-  static void transpose(const T* in, int64_t in_stride, float* out, int64_t out_stride) {
-    transpose_8x8(in, in_stride, out, out_stride);
-  }
 
  private:
   static __m256i first(int64_t n) {

@@ -33,20 +33,15 @@ struct Vector {
   static F load(const uint16_t* half) {
     return F{half_to_float(half[0]), half_to_float(half[1]), half_to_float(half[2]), half_to_float(half[3])};
   }
+  static F load(const int8_t* from) {
+    return F{static_cast<float>(from[0]), static_cast<float>(from[1]), static_cast<float>(from[2]),
+             static_cast<float>(from[3])};
+  }
   static void store(uint16_t* half, F value) {
     for (int i = 0; i < kLanes; ++i) half[i] = float_to_half(value[i]);
   }
   static F keep(F value) { return value; }
   static F fma(F a, F b, F c) { return a * b + c; }
-
-  // in [kTile rows, kTile columns] -> out [columns, rows]; strides in elements.
-  static constexpr int kTile = 4;
-  template <class T>
-  static void transpose(const T* in, int64_t in_stride, float* out, int64_t out_stride) {
-    F rows[kTile];
-    for (int r = 0; r < kTile; ++r) rows[r] = load(in + r * in_stride);
-    for (int c = 0; c < kTile; ++c) store(out + c * out_stride, F{rows[0][c], rows[1][c], rows[2][c], rows[3][c]});
-  }
 };
 
 }  // namespace

@@ -1,0 +1,218 @@
+#include "api/generation.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "net/http_client.h"
+
+namespace cairn::api {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr size_t kBatch = 100;  // tokens of a drain
+
+/// What the test and the streams of its engine share.
+struct Script {
+  int tokens = 0;  // of every stream
+  std::string text = "x";
+  FinishReason reason = FinishReason::kLength;
+  std::atomic<int> drained = 0;  // tokens, of all streams
+  std::atomic<int> alive = 0;    // streams
+};
+
+/// Always has events until its script ends, as an engine much faster than the client would.
+class FakeStream final : public GenerateStream {
+ public:
+  explicit FakeStream(Script& script) : script_(script) { script_.alive.fetch_add(1); }
+  ~FakeStream() override {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+    script_.alive.fetch_sub(1);
+  }
+  Events drain() override {
+    Events events;
+    for (size_t i = 0; i < kBatch && sent_ < script_.tokens; ++i, ++sent_) {
+      TokenEvent event;
+      event.text = script_.text;
+      events.tokens.push_back(std::move(event));
+    }
+    script_.drained.fetch_add(static_cast<int>(events.tokens.size()));
+    events.finished = sent_ == script_.tokens;
+    events.finish.reason = script_.reason;
+    events.finish.error = {Code::kInternal, "scripted", {}};
+    return events;
+  }
+  Events wait(std::chrono::milliseconds) override { return drain(); }
+  void on_events(std::function<void()> notify) override {
+    thread_ = std::thread([this, notify = std::move(notify)] {
+      while (!stop_) {
+        notify();
+        std::this_thread::sleep_for(1ms);
+      }
+    });
+  }
+  void cancel() override {}
+
+ private:
+  Script& script_;
+  int sent_ = 0;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+};
+
+class FakeEngine final : public Engine {
+ public:
+  explicit FakeEngine(Script& script) : script_(script) {}
+  Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest) override {
+    return std::make_unique<FakeStream>(script_);
+  }
+  void stop() override {}
+  EngineStats stats() const override { return {}; }
+  Result<PrefixReport> prefix_report(std::string_view) const override { return fail(Code::kNotFound, "none"); }
+  int32_t context_tokens() const override { return 1; }
+
+ private:
+  Script& script_;
+};
+
+/// "data: CHOICE TEXT".
+class PlainWriter final : public AnswerWriter {
+ public:
+  explicit PlainWriter(bool streams) : streams_(streams) {}
+  bool streams() const override { return streams_; }
+  std::string begin() override { return "data: begin\n\n"; }
+  std::string token(int choice, TokenEvent&& event) override {
+    return fmt::format("data: {} {}\n\n", choice, event.text);
+  }
+  std::string finish(int choice, Finish&&) override { return fmt::format("data: {} end\n\n", choice); }
+  std::string done() override { return "data: done\n\n"; }
+  std::string failure(const Error& error) override { return fmt::format("data: {}\n\n", error.message); }
+
+ private:
+  bool streams_;
+};
+
+class GenerationTest : public testing::Test {
+ protected:
+  GenerationTest() {
+    auto listening = net::HttpServer::listen(
+        "127.0.0.1", 0, {},
+        [this](const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+          std::vector<GenerateRequest> requests(request.path == "/three" ? 3 : 1);
+          auto writer = std::make_unique<PlainWriter>(request.path != "/whole");
+          Generation::start(engine_, std::move(requests), std::move(writer), std::move(response));
+        },
+        [](int, std::string_view message) { return std::string(message); });
+    server_ = std::move(*listening);
+    thread_ = std::thread([this] { server_->run(); });
+  }
+  ~GenerationTest() override {
+    server_->stop(0ms);
+    thread_.join();
+  }
+
+  std::vector<std::string> ask(const std::string& path) {
+    net::EventSplitter splitter;
+    std::vector<std::string> events;
+    const auto reply =
+        net::http_request({"127.0.0.1", server_->port(), ""}, "GET", path, "", {}, [&](std::string_view bytes) {
+          for (auto& event : splitter.push(bytes)) events.push_back(std::move(event));
+          return true;
+        });
+    EXPECT_TRUE(reply.has_value()) << reply.error().text();
+    return events;
+  }
+  int connect_and_ask(const std::string& path) {
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server_->port());
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(::connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    const std::string text = "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    EXPECT_EQ(::send(socket, text.data(), text.size(), MSG_NOSIGNAL), static_cast<ssize_t>(text.size()));
+    return socket;
+  }
+  void expect_no_streams() {
+    for (int i = 0; i < 500 && script_.alive != 0; ++i) std::this_thread::sleep_for(10ms);
+    EXPECT_EQ(script_.alive, 0);
+  }
+
+  Script script_;
+  FakeEngine engine_{script_};
+  std::unique_ptr<net::HttpServer> server_;
+  std::thread thread_;
+};
+
+TEST_F(GenerationTest, WritesEveryChoiceInItsOrder) {
+  script_.tokens = 250;
+  const auto events = ask("/three");
+  ASSERT_EQ(events.size(), 1u + 3 * 251 + 1);
+  EXPECT_EQ(events.front(), "begin");
+  EXPECT_EQ(events.back(), "done");
+  for (int choice = 0; choice < 3; ++choice) {
+    const auto said = [&](std::string_view what) {
+      return std::ranges::count(events, fmt::format("{} {}", choice, what));
+    };
+    EXPECT_EQ(said("x"), 250);
+    EXPECT_EQ(said("end"), 1);
+  }
+  expect_no_streams();
+}
+
+TEST_F(GenerationTest, AClientThatDoesNotReadLeavesTokensWithTheEngineAndLosesNone) {
+  script_.tokens = 6'000;
+  script_.text = std::string(2'000, '~');
+  const int socket = connect_and_ask("/three");
+  int before = -1;
+  for (int i = 0; i < 100 && before != script_.drained; ++i) {
+    before = script_.drained;
+    std::this_thread::sleep_for(100ms);
+  }
+  // What is unsent, what the two sockets hold, and a drain of each choice that is not written yet.
+  constexpr size_t kSocketsMax = 8 << 20;
+  EXPECT_LE(static_cast<size_t>(before), (kUnsentBytesMax + kSocketsMax) / script_.text.size() + 3 * kBatch);
+  EXPECT_LT(before, 3 * script_.tokens);
+  EXPECT_EQ(script_.alive, 3);
+  size_t letters = 0;
+  std::string part(1 << 16, '\0');
+  for (ssize_t count; (count = ::recv(socket, part.data(), part.size(), 0)) > 0;) {
+    letters += std::count(part.begin(), part.begin() + count, '~');
+  }
+  ::close(socket);
+  EXPECT_EQ(letters, 3u * script_.tokens * script_.text.size());
+  EXPECT_EQ(script_.drained, 3 * script_.tokens);
+  expect_no_streams();
+}
+
+TEST_F(GenerationTest, AClientThatLeavesWhileItDoesNotReadEndsItsStreams) {
+  script_.tokens = 6'000;
+  script_.text = std::string(2'000, '~');
+  const int socket = connect_and_ask("/three");
+  while (script_.drained == 0) std::this_thread::sleep_for(1ms);
+  ::close(socket);
+  expect_no_streams();
+}
+
+TEST_F(GenerationTest, AFailureEndsAStreamInWordsAndAWholeAnswerWithAStatus) {
+  script_.tokens = 10;
+  script_.reason = FinishReason::kError;
+  const auto events = ask("/stream");
+  ASSERT_EQ(events.size(), 12u);
+  EXPECT_EQ(events.back(), "scripted");
+  const auto reply = net::http_request({"127.0.0.1", server_->port(), ""}, "GET", "/whole", "", {});
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status, 500);
+  EXPECT_THAT(reply->body, testing::HasSubstr("scripted"));
+  expect_no_streams();
+}
+
+}  // namespace
+}  // namespace cairn::api

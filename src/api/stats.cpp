@@ -1,0 +1,130 @@
+#include "api/stats.h"
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "api/errors.h"
+#include "base/utf8.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+void add(EngineStats& sum, const EngineStats& more) {
+  sum.active_requests += more.active_requests;
+  sum.waiting_requests += more.waiting_requests;
+  sum.total_requests += more.total_requests;
+  sum.cancelled_requests += more.cancelled_requests;
+  sum.preemptions += more.preemptions;
+  sum.tokens_generated += more.tokens_generated;
+  sum.prompt_tokens += more.prompt_tokens;
+  sum.cached_tokens += more.cached_tokens;
+  sum.drafted_tokens += more.drafted_tokens;
+  sum.accepted_tokens += more.accepted_tokens;
+  sum.steps += more.steps;
+  sum.step_time += more.step_time;
+  sum.pages_total += more.pages_total;
+  sum.pages_cached += more.pages_cached;
+  sum.pages_free += more.pages_free;
+}
+
+ordered_json stats_json(const EngineStats& stats) {
+  const int32_t filled = stats.pages_total - stats.pages_free;
+  const double seconds = std::chrono::duration<double>(stats.step_time).count();
+  return {{"active_requests", stats.active_requests},
+          {"waiting_requests", stats.waiting_requests},
+          {"total_requests", stats.total_requests},
+          {"cancelled_requests", stats.cancelled_requests},
+          {"preemptions", stats.preemptions},
+          {"tokens_generated", stats.tokens_generated},
+          {"prompt_tokens_computed", stats.prompt_tokens},
+          {"prompt_tokens_cached", stats.cached_tokens},
+          {"draft_tokens", stats.drafted_tokens},
+          {"draft_tokens_accepted", stats.accepted_tokens},
+          {"steps", stats.steps},
+          {"step_seconds", seconds},
+          {"cache_usage", stats.pages_total > 0 ? static_cast<double>(filled) / stats.pages_total : 0.0},
+          {"pages_total", stats.pages_total},
+          {"pages_used", filled - stats.pages_cached},
+          {"pages_cached", stats.pages_cached},
+          {"pages_free", stats.pages_free}};
+}
+
+ordered_json token_json(const Tokenizer& tokenizer, TokenId token) {
+  return {{"id", index(token)}, {"text", utf8_replace_invalid(tokenizer.piece(token, true))}};
+}
+
+std::string text_of(const Tokenizer& tokenizer, std::span<const TokenId> tokens) {
+  std::string text;
+  for (const TokenId token : tokens) text += tokenizer.piece(token, true);
+  return utf8_replace_invalid(text);
+}
+
+ordered_json prefix_json(const LoadedModel& model, const PrefixReport& report) {
+  ordered_json value = {{"request", report.id},
+                        {"model", model.name},
+                        {"prompt_tokens", report.prompt_tokens},
+                        {"cached_tokens", report.cached_tokens},
+                        {"differs_at", nullptr}};
+  const auto at = static_cast<size_t>(std::clamp(report.differs_at, 0, kReportTokensAround));
+  if (report.differs_at < 0 || report.cached == kNoToken || at >= report.prompt_around.size()) {
+    value["message"] = fmt::format("{} of {} prompt tokens were cached; nothing else was cached after them",
+                                   report.cached_tokens, report.prompt_tokens);
+    return value;
+  }
+  const Tokenizer& tokenizer = *model.tokenizer;
+  const std::span<const TokenId> around(report.prompt_around);
+  const ordered_json token = token_json(tokenizer, around[at]);
+  const ordered_json cached = token_json(tokenizer, report.cached);
+  value["differs_at"] = report.differs_at;
+  value["prompt"] = {{"before", text_of(tokenizer, around.first(at))},
+                     {"token", token},
+                     {"after", text_of(tokenizer, around.subspan(at + 1))}};
+  value["cached"] = {{"token", cached}};
+  value["message"] =
+      fmt::format("{} of {} prompt tokens were cached; token {} is {} where the cache has {}", report.cached_tokens,
+                  report.prompt_tokens, report.differs_at, dump(token["text"]), dump(cached["text"]));
+  return value;
+}
+
+}  // namespace
+
+void handle_stats(const Registry& registry, net::HttpResponse& response) {
+  EngineStats sum;
+  for (const LoadedModel* model : registry.list()) add(sum, model->engine->stats());
+  send_json(response, stats_json(sum));
+}
+
+void handle_metrics(const Registry& registry, net::HttpResponse& response) {
+  ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
+  for (const LoadedModel* model : registry.list()) {
+    ordered_json item = {{"model", model->name}};
+    item.update(stats_json(model->engine->stats()));
+    list["data"].push_back(std::move(item));
+  }
+  send_json(response, list);
+}
+
+void handle_prefix(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response) {
+  const auto id = request.query_value("request");
+  if (!id || id->empty()) {
+    return send_error(response,
+                      {Code::kInvalidArgument,
+                       "say which request: /debug/prefix?request=ID, where ID is the `id` of an answer", "request"});
+  }
+  for (const LoadedModel* model : registry.list()) {
+    if (const auto report = model->engine->prefix_report(*id)) return send_json(response, prefix_json(*model, *report));
+  }
+  constexpr size_t kIdShownMax = 100;
+  send_error(response,
+             {Code::kNotFound,
+              fmt::format("no request \"{}\" among the last {} that began to run; the id is that of an answer, "
+                          "with -1, -2, ... for its further choices",
+                          id->substr(0, kIdShownMax), kPrefixReportsMax),
+              "request"});
+}
+
+}  // namespace cairn::api

@@ -1,0 +1,16 @@
+/// What the server tells about itself: GET /stats, GET /v1/metrics and GET /debug/prefix?request=ID.
+#pragma once
+
+#include "net/http_server.h"
+#include "registry/registry.h"
+
+namespace cairn::api {
+
+/// Sums over all models: {"active_requests", "waiting_requests", "total_requests", "cache_usage", ...}.
+void handle_stats(const Registry& registry, net::HttpResponse& response);
+/// The same for every model: {"object": "list", "data": [{"model", ...}]}.
+void handle_metrics(const Registry& registry, net::HttpResponse& response);
+/// Why the prompt of request ID was, or was not, found in the prefix cache. 404 for requests not among the last ones.
+void handle_prefix(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response);
+
+}  // namespace cairn::api

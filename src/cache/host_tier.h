@@ -1,0 +1,50 @@
+/// Host memory behind the page pool: what is evicted from there may wait here to be wanted again.
+///
+/// Slots of one page of each group, from one allocation. Who has which slot is the business of node_pages.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/page_pool.h"
+
+namespace cairn {
+
+inline constexpr int32_t kNoSlot = -1;
+
+/// Thread: the engine's. Nothing allocates after creation.
+class HostTier {
+ public:
+  /// Without slots.
+  HostTier() = default;
+  /// As many slots as `bytes` hold; 0 bytes: none. Errors: kInvalidArgument (less than one slot, or negative),
+  /// kOutOfMemory.
+  static Result<HostTier> create(const PagePool& pool, int64_t bytes);
+
+  int32_t slots_total() const { return slots_total_; }
+  int32_t slots_free() const { return static_cast<int32_t>(free_.size()); }
+  /// A slot, or kNoSlot if all are taken.
+  int32_t take();
+  void give_back(int32_t slot);
+
+  /// Copies a page of the pool into its place in the slot, and back.
+  void put(int32_t slot, const PagePool& pool, int32_t group, PageId page);
+  void get(int32_t slot, PagePool& pool, int32_t group, PageId page) const;
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const;
+  };
+  std::byte* place(int32_t slot, int32_t group) const { return memory_.get() + slot_bytes_ * slot + offsets_[group]; }
+
+  std::unique_ptr<std::byte[], Free> memory_;
+  int64_t slot_bytes_ = 0;
+  std::vector<int64_t> offsets_;  // per group, of its page in a slot
+  int32_t slots_total_ = 0;
+  std::vector<int32_t> free_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,47 @@
+/// A backend for tests and benchmarks of this module: memory with a limit, and copies. It computes nothing.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "kernels/backend.h"
+
+namespace cairn {
+
+class MemoryBackend final : public Backend {
+ public:
+  int64_t bytes_max = int64_t{1} << 40;
+
+  Result<Buffer> allocate(int64_t bytes) override {
+    if (bytes > bytes_max) return fail(Code::kOutOfMemory, "over the limit of the test");
+    return Buffer(std::calloc(1, bytes), bytes, [](void* data, size_t) { std::free(data); });
+  }
+  void read(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, bytes); }
+  void write(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, bytes); }
+  void copy(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, bytes); }
+
+  std::string description() const override { return "memory"; }
+  bool supports(TensorType) const override { return false; }
+  Result<Weight> load(const HostMatrix&) override { return fail(Code::kUnsupported, "memory only"); }
+  Result<void> reserve(int32_t, int32_t, int64_t, int32_t) override { return {}; }
+  void embed(const Weight&, std::span<const TokenId>, float, float*) override {}
+  void matmul(std::span<const Projection>, const float*, int32_t) override {}
+  void matmul_experts(std::span<const Projection>, const float*, int32_t, const int32_t*, int32_t, bool) override {}
+  void route(const RouteParams&, const float*, int32_t, int32_t*, float*) override {}
+  void combine_experts(const float*, const float*, int32_t, int32_t, int64_t, float*) override {}
+  void rms_norm(const float*, const float*, float, int64_t, int64_t, float*) override {}
+  void gate(Activation, const float*, const float*, int64_t, float*) override {}
+  void add(float*, const float*, int64_t, float) override {}
+  void scale_rows(float*, std::span<const float>, int64_t) override {}
+  void sigmoid_scale_rows(float*, const float*, int64_t, int64_t) override {}
+  void scale_and_cap(float*, int64_t, float, float) override {}
+  void gather_rows(const float*, std::span<const int32_t>, int64_t, float*) override {}
+  void rope_table(std::span<const int32_t>, std::span<const double>, float, float*) override {}
+  void rope(RopeStyle, const float*, int32_t, float*, int64_t, int32_t, int32_t) override {}
+  void store_kv(const KvView&, std::span<const AttentionSlice>, const float*, const float*) override {}
+  void attention(const AttentionParams&, const KvView&, std::span<const AttentionSlice>, const float*,
+                 float*) override {}
+};
+
+}  // namespace cairn

@@ -1,0 +1,243 @@
+#include "cache/prefix_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "cache/prefix_index_impl.h"
+
+namespace cairn {
+namespace {
+
+/// Nodes of a layout none of whose groups has a page for every node.
+constexpr int32_t kNodesWithoutPagesMax = 1 << 16;
+/// Salts that can have something cached at the same time, beside those that have evicted others'.
+constexpr int32_t kSaltsMax = 1 << 10;
+
+/// Every node that is not on host holds a page of each kFull and kLatent group.
+int32_t nodes_max(const PagePool& pool, const HostTier& host) {
+  int32_t nodes = 0;
+  for (int32_t g = 0; g < pool.groups(); ++g) {
+    const KvKind kind = pool.layout().groups[g].kind;
+    if (kind == KvKind::kFull || kind == KvKind::kLatent) nodes = std::max(nodes, pool.pages_total(g));
+  }
+  nodes = nodes == 0 ? kNodesWithoutPagesMax : nodes + host.slots_total();
+  return nodes + std::min(nodes, kSaltsMax);
+}
+
+/// Of 64 bits and one to one (Steele, Lea, Flood 2014: splitmix64), so that no two salts have the same root.
+constexpr uint64_t mix(uint64_t salt) {
+  salt += 0x9e3779b97f4a7c15;
+  salt = (salt ^ (salt >> 30)) * 0xbf58476d1ce4e5b9;
+  salt = (salt ^ (salt >> 27)) * 0x94d049bb133111eb;
+  return salt ^ (salt >> 31);
+}
+
+bool begins_with(std::span<const TokenId> tokens, std::span<const TokenId> beginning) {
+  return tokens.size() >= beginning.size() && std::ranges::equal(tokens.first(beginning.size()), beginning);
+}
+
+}  // namespace
+
+PrefixIndex::Impl::Impl(PagePool& pool, HostTier host)
+    : pool_(pool),
+      tree_(nodes_max(pool, host)),
+      pages_(pool, tree_, std::move(host)),
+      window_from_(pool.groups(), 0),
+      fresh_(pool.groups(), kNoPage) {
+  for (int32_t g = 0; g < pool.groups(); ++g) has_state_ = has_state_ || !is_paged(g);
+  if (pages_.host().slots_total() > 0) path_.reserve(tree_.nodes_max());
+}
+
+void PrefixIndex::Impl::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
+                                PageTable& table) {
+  CAIRN_CHECK(cursor.tokens <= computed && static_cast<size_t>(computed) <= tokens.size());
+  while (computed - cursor.tokens >= kPageTokens) {
+    if (!add_page(cursor, tokens, table)) return;
+  }
+  if (has_state_ && cursor.tokens == computed && cursor.node != kNoNode) checkpoint(cursor.node, table);
+}
+
+void PrefixIndex::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
+                              PageTable& table) {
+  table.groups.resize(pool_.groups());
+  // Its own slots become the checkpoint at the end: no copy.
+  while (computed - cursor.tokens >= kPageTokens && add_page(cursor, tokens, table)) continue;
+  int32_t end = cursor.node;
+  if (computed > cursor.tokens) {
+    end = computed - cursor.tokens < kPageTokens ? keep_end(cursor, tokens.first(computed), table) : kNoNode;
+  }
+  if (end != kNoNode) {
+    for (int32_t g = 0; g < pool_.groups(); ++g) {
+      if (is_paged(g) || table.groups[g].empty()) continue;
+      if (!pages_.has(end, g)) pages_.give(end, g, table.groups[g][0]);
+      pages_.use(end, g);
+    }
+    // The next turn may leave this one's last page in its middle, so the window is kept for where the page begins.
+    use_windows(end, cursor.tokens);
+    for (int32_t node = end; !tree_.is_root(node); node = tree_.parent(node)) pages_.refresh(node);
+  }
+  uint64_t root_key = cursor.key;
+  if (cursor.node != kNoNode) {
+    int32_t root = cursor.node;
+    while (!tree_.is_root(root)) root = tree_.parent(root);
+    root_key = tree_.key(root);
+  }
+  pages_.unpin(cursor.node);
+  pool_.release(table);
+  cursor = {.key = root_key};
+}
+
+/// A node for the whole page at the cursor, which moves behind it; false if no node can be had.
+bool PrefixIndex::Impl::add_page(PrefixCursor& cursor, std::span<const TokenId> tokens, PageTable& table) {
+  if (!pages_.make_node_room(2)) return false;
+  int32_t parent = cursor.node != kNoNode ? cursor.node : tree_.root(cursor.key);
+  if (parent == kNoNode) parent = tree_.add_root(cursor.key);
+  const uint64_t key = chain(cursor.key, tokens, cursor.tokens);
+  const auto page = tokens.subspan(cursor.tokens, kPageTokens);
+  int32_t node = tree_.find(parent, key, page);
+  if (node == kNoNode) {
+    node = tree_.add(parent, key, page);
+    pages_.admit(node);
+    give_pages(node, table);
+    remove_covered(node);
+  } else {
+    merge(node, table);
+  }
+  pages_.pin(node);
+  pages_.unpin(cursor.node);
+  cursor = {node, key, cursor.tokens + kPageTokens};
+  return true;
+}
+
+/// A node for the tokens after the cursor's last whole page: a new leaf, or one that is there and covers them. kNoNode
+/// if there is neither.
+int32_t PrefixIndex::Impl::keep_end(const PrefixCursor& cursor, std::span<const TokenId> tokens, PageTable& table) {
+  if (!pages_.make_node_room(2)) return kNoNode;
+  int32_t parent = cursor.node != kNoNode ? cursor.node : tree_.root(cursor.key);
+  if (parent == kNoNode) parent = tree_.add_root(cursor.key);
+  const auto rest = tokens.subspan(cursor.tokens);
+  int32_t child = tree_.first_child(parent);
+  for (int32_t seen = 0; child != kNoNode && seen < kSiblingsScannedMax; ++seen, child = tree_.next_sibling(child)) {
+    const bool same = std::ranges::equal(tree_.tokens(child), rest);
+    if (same) merge(child, table);
+    if (same || (!has_state_ && begins_with(tree_.tokens(child), rest) && holds_all(child, table))) return child;
+  }
+  const int32_t leaf = tree_.add_leaf(parent, rest);
+  pages_.admit(leaf);
+  give_pages(leaf, table);
+  remove_covered(leaf);
+  return leaf;
+}
+
+/// The same page was computed twice: the table takes the node's pages, and the node what it lacks.
+void PrefixIndex::Impl::merge(int32_t node, PageTable& table) {
+  for (int32_t g = 0; g < pool_.groups(); ++g) {
+    if (!is_paged(g)) continue;
+    PageId& ours = table.groups[g].at(tree_.begin(node) / kPageTokens);
+    if (ours == kNoPage) continue;
+    if (!pages_.has(node, g)) pages_.give(node, g, ours);
+    const PageId theirs = pages_.page(node, g);
+    if (ours == theirs) continue;
+    pool_.share(g, theirs);
+    pool_.drop(g, ours);
+    ours = theirs;
+  }
+}
+
+void PrefixIndex::Impl::give_pages(int32_t node, const PageTable& table) {
+  for (int32_t g = 0; g < pool_.groups(); ++g) {
+    if (!is_paged(g)) continue;
+    const PageId page = table.groups[g].at(tree_.begin(node) / kPageTokens);
+    if (page != kNoPage) pages_.give(node, g, page);
+  }
+}
+
+/// Whether the node has a page wherever the table has one for it.
+bool PrefixIndex::Impl::holds_all(int32_t node, const PageTable& table) const {
+  for (int32_t g = 0; g < pool_.groups(); ++g) {
+    if (!is_paged(g)) continue;
+    const PageId page = table.groups[g].at(tree_.begin(node) / kPageTokens);
+    if (page != kNoPage && !pages_.has(node, g)) return false;
+  }
+  return true;
+}
+
+/// Whether whoever can resume within `leaf` can as well within `node`, its sibling.
+bool PrefixIndex::Impl::covers(int32_t node, int32_t leaf) const {
+  for (int32_t g = 0; g < pool_.groups(); ++g) {
+    if (has(leaf, g, Where::kAnywhere) && (!is_paged(g) || !pages_.has(node, g))) return false;
+  }
+  return begins_with(tree_.tokens(node), tree_.tokens(leaf));
+}
+
+void PrefixIndex::Impl::remove_covered(int32_t node) {
+  int32_t child = tree_.first_child(tree_.parent(node));
+  for (int32_t seen = 0; child != kNoNode && seen < kSiblingsScannedMax; ++seen) {
+    const int32_t next = tree_.next_sibling(child);
+    if (child != node && !tree_.is_whole(child) && covers(node, child)) pages_.remove(child);
+    child = next;
+  }
+}
+
+/// Copies the table's state slots to the node, if the last such copies on the path are far enough back.
+void PrefixIndex::Impl::checkpoint(int32_t node, const PageTable& table) {
+  const auto has_states = [&](int32_t at) {
+    for (int32_t g = 0; g < pool_.groups(); ++g) {
+      if (!is_paged(g) && !pages_.has(at, g)) return false;
+    }
+    return true;
+  };
+  for (int32_t at = node; tree_.end(node) - tree_.end(at) < kCheckpointTokens; at = tree_.parent(at)) {
+    if (tree_.is_root(at) || has_states(at)) return;
+  }
+  for (int32_t g = 0; g < pool_.groups(); ++g) {
+    if (is_paged(g) || pages_.has(node, g)) continue;
+    const PageId slot = table.groups[g].empty() ? kNoPage : pages_.take(g);
+    if (slot == kNoPage) return;
+    pool_.copy(g, table.groups[g][0], slot);
+    pages_.give(node, g, slot);
+    pool_.drop(g, slot);
+  }
+}
+
+PrefixIndex::PrefixIndex(PagePool& pool) : impl_(std::make_unique<Impl>(pool, HostTier())) {}
+PrefixIndex::PrefixIndex(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PrefixIndex::PrefixIndex(PrefixIndex&& other) noexcept = default;
+PrefixIndex& PrefixIndex::operator=(PrefixIndex&& other) noexcept = default;
+PrefixIndex::~PrefixIndex() = default;
+
+Result<PrefixIndex> PrefixIndex::create(PagePool& pool, int64_t host_bytes) {
+  CAIRN_TRY(HostTier host, HostTier::create(pool, host_bytes));
+  return PrefixIndex(std::make_unique<Impl>(pool, std::move(host)));
+}
+
+PrefixCursor PrefixIndex::root(uint64_t salt) { return {.key = mix(salt)}; }
+
+PrefixHit PrefixIndex::resume(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max,
+                              PageTable& table) {
+  return impl_->resume(cursor, tokens, tokens_max, table);
+}
+void PrefixIndex::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table) {
+  impl_->advance(cursor, tokens, computed, table);
+}
+void PrefixIndex::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table) {
+  impl_->leave(cursor, tokens, computed, table);
+}
+uint64_t PrefixIndex::next_key(const PrefixCursor& cursor, std::span<const TokenId> tokens) const {
+  const bool whole = static_cast<int64_t>(tokens.size()) - cursor.tokens >= kPageTokens;
+  return whole ? Impl::chain(cursor.key, tokens, cursor.tokens) : 0;
+}
+bool PrefixIndex::make_room(int32_t group, int32_t pages) { return impl_->pages().make_room(group, pages); }
+int32_t PrefixIndex::pages_evictable(int32_t group) const { return impl_->pool().pages_idle(group); }
+void PrefixIndex::set_cost(RebuildCost cost) { impl_->pages().set_cost(cost); }
+void PrefixIndex::clear() { impl_->pages().clear(); }
+int32_t PrefixIndex::nodes() const {
+  return impl_->tree().nodes_max() - impl_->tree().nodes_free() - impl_->tree().roots();
+}
+int64_t PrefixIndex::evicted() const { return impl_->pages().evicted(); }
+int64_t PrefixIndex::pages_restored() const { return impl_->pages().restored(); }
+int32_t PrefixIndex::host_slots_total() const { return impl_->pages().host().slots_total(); }
+int32_t PrefixIndex::host_slots_free() const { return impl_->pages().host().slots_free(); }
+
+}  // namespace cairn

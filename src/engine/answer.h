@@ -1,0 +1,60 @@
+/// For tests: everything that a stream gives, put together.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace cairn {
+
+/// Everything a stream gave.
+struct Answer {
+  std::vector<TokenId> tokens;
+  std::string text;  ///< with the finish's
+  std::vector<std::string> parts;
+  Finish finish;
+  bool finished = false;
+
+  void add(Events&& events) {
+    for (TokenEvent& event : events.tokens) {
+      tokens.push_back(event.token);
+      text += event.text;
+      parts.push_back(std::move(event.text));
+    }
+    EXPECT_FALSE(finished && (events.finished || !events.tokens.empty()));
+    if (!events.finished) return;
+    finished = true;
+    text += events.finish.text;
+    finish = std::move(events.finish);
+  }
+};
+
+/// To the end of the answer.
+inline void collect(GenerateStream& stream, Answer& answer) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!answer.finished && std::chrono::steady_clock::now() < deadline) {
+    answer.add(stream.wait(std::chrono::milliseconds(500)));
+  }
+  EXPECT_TRUE(answer.finished);
+}
+inline Answer collect(GenerateStream& stream) {
+  Answer answer;
+  collect(stream, answer);
+  return answer;
+}
+
+/// Takes what comes until `count` tokens are there.
+inline void collect_tokens(GenerateStream& stream, size_t count, Answer& answer) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (answer.tokens.size() < count && std::chrono::steady_clock::now() < deadline) {
+    answer.add(stream.wait(std::chrono::milliseconds(500)));
+  }
+  EXPECT_GE(answer.tokens.size(), count);
+}
+
+}  // namespace cairn

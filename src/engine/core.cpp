@@ -1,0 +1,297 @@
+#include "engine/core.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/check.h"
+
+namespace cairn {
+namespace {
+
+// Weight of a step's measurement in what a proposed token is thought to cost.
+constexpr double kDraftCostGain = 0.2;
+
+bool holds_state(const KvLayout& layout) {
+  return std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; });
+}
+
+StepLimits limits_of(const Runner& runner, const EngineOptions& options) {
+  return {runner.rows_max(), runner.logit_rows_max(), options.chunk_rows_max,
+          static_cast<double>(std::chrono::nanoseconds(options.step).count())};
+}
+
+}  // namespace
+
+Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, PagePool&& pool,
+           std::unique_ptr<Drafter> drafter, const Clock& clock)
+    : runner_(runner),
+      tokenizer_(tokenizer),
+      clock_(clock),
+      pool_(std::move(pool)),
+      index_(pool_),
+      prefix_cache_(options.prefix_cache),
+      has_state_(holds_state(pool_.layout())),
+      // So every sequence can have a row of each step, and its logits.
+      running_max_(std::min({options.running_max, runner.rows_max(), runner.logit_rows_max()})),
+      vocabulary_(static_cast<int32_t>(runner.vocabulary())),
+      // Rejected rows cannot be taken back out of a recurrent state.
+      drafts_max_(drafter == nullptr || has_state_ ? 0 : options.speculation.tokens_max),
+      limits_(limits_of(runner, options)),
+      request_limits_{vocabulary_, runner.context_tokens(), pool_tokens_of(pool_)},
+      tenants_(options.tenant_requests_max),
+      queue_(options.queue_max),
+      scheduler_(limits_),
+      drafter_(std::move(drafter)) {
+  const auto sequences = static_cast<size_t>(running_max_);
+  running_.reserve(sequences);
+  scratch_.reserve(vocabulary_);
+  demands_.reserve(sequences);
+  plan_.reserve(sequences);
+  page_keys_.reserve(sequences);
+  draft_requests_.reserve(sequences);
+  batch_tokens_.reserve(static_cast<size_t>(limits_.rows_max));
+  batch_slices_.reserve(sequences);
+  reports_.reserve(kPrefixReportsMax);
+  count_pages();
+}
+
+Result<void> Core::use_host_tier(int64_t bytes) {
+  CAIRN_TRY(index_, PrefixIndex::create(pool_, bytes));
+  return {};
+}
+
+EngineStats Core::stats() const {
+  EngineStats stats;
+  // Waiting first: a request that is admitted in between is seen twice rather than not at all.
+  stats.waiting_requests = queue_.size();
+  stats.waiting_requests += counters_.ready;
+  stats.active_requests = counters_.active;
+  stats.total_requests = counters_.total_requests;
+  stats.cancelled_requests = counters_.cancelled_requests;
+  stats.preemptions = counters_.preemptions;
+  stats.tokens_generated = counters_.tokens_generated;
+  stats.prompt_tokens = counters_.prompt_tokens;
+  stats.cached_tokens = counters_.cached_tokens;
+  stats.drafted_tokens = counters_.drafted_tokens;
+  stats.accepted_tokens = counters_.accepted_tokens;
+  stats.steps = counters_.steps;
+  stats.step_time = std::chrono::nanoseconds(counters_.step_ns);
+  stats.pages_total = counters_.pages_total;
+  stats.pages_cached = counters_.pages_cached;
+  stats.pages_free = counters_.pages_free;
+  return stats;
+}
+
+Core::Turn Core::turn() {
+  at_stake_ = AtStake::kNothing;
+  Turn turn = Turn::kWorked;
+  try {
+    ready_.reserve(ready_.size() + running_.size() + 1);  // so that putting back cannot fail
+    const int64_t begin_ns = clock_.now().count();
+    drop_cancelled();
+    drop_stalled(begin_ns);
+    admit();
+    ready_.reserve(ready_.size() + running_.size() + 1);
+    propose();
+    plan();
+    if (batch_tokens_.empty()) {
+      turn = running_.empty() && ready_.empty() ? Turn::kIdle : Turn::kStalled;
+    } else {
+      at_stake_ = AtStake::kBatch;
+      const Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_});
+      ++counters_.steps;
+      if (logits.has_value()) {
+        emit(*logits, clock_.now().count());
+        keep_pages();
+        learn_cost(clock_.now().count() - begin_ns);
+      } else {
+        fail_at_stake(logits.error());
+      }
+    }
+  } catch (const std::bad_alloc&) {
+    fail_at_stake(Error{Code::kOutOfMemory, "out of memory", {}});
+  }
+  std::erase(running_, nullptr);
+  count_pages();
+  return turn;
+}
+
+void Core::learn_cost(int64_t step_ns) {
+  counters_.step_ns += step_ns;
+  cost_.observe(static_cast<int32_t>(batch_tokens_.size()), batch_attended_, static_cast<double>(step_ns));
+  prompt_row_ns_ = cost_.row_ns();
+  if (counters_.steps % kCostUpdateSteps == 0) index_.set_cost({cost_.row_ns(), cost_.attended_ns()});
+}
+
+// Asks for guesses where they are likely to pay: see DraftControl.
+void Core::propose() {
+  for (const auto& sequence : running_) sequence->drafts().clear();
+  if (drafts_max_ == 0) return;
+  int32_t decoding = 0;
+  int64_t attended = 0;
+  for (const auto& sequence : running_) {
+    if (!sequence->decoding()) continue;
+    ++decoding;
+    attended += sequence->memory().computed;
+  }
+  const double without = cost_.step_ns(decoding, attended);
+  if (decoding == 0 || without <= 0) return;
+  draft_requests_.clear();
+  for (const auto& sequence : running_) {
+    if (!sequence->decoding() || !sequence->speculates() || sequence->channel().stalled()) continue;
+    const double with = cost_.step_ns(decoding + 1, attended + sequence->memory().computed);
+    const double row_cost = (with - without + draft_token_ns_) / without;
+    const int32_t wanted =
+        std::min(sequence->draft_control().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
+    if (wanted > 0) {
+      draft_requests_.push_back({sequence->id(), sequence->tokens(), wanted, &sequence->drafts()});
+    }
+  }
+  if (draft_requests_.empty()) return;
+  const int64_t begin_ns = clock_.now().count();
+  drafter_->propose(draft_requests_);
+  const auto drafted_ns = static_cast<double>(clock_.now().count() - begin_ns);
+  size_t proposed = 0;
+  for (const DraftRequest& request : draft_requests_) proposed += request.proposed->size();
+  if (proposed > 0) {
+    draft_token_ns_ += kDraftCostGain * (drafted_ns / static_cast<double>(proposed) - draft_token_ns_);
+  }
+  for (const DraftRequest& request : draft_requests_) {
+    // A draft model may know more tokens.
+    const auto unknown = std::ranges::find_if(*request.proposed, [&](TokenId id) { return index(id) >= vocabulary_; });
+    request.proposed->erase(unknown, request.proposed->end());
+  }
+}
+
+// Shares out the step and lays the batch out, with pages for every row.
+void Core::plan() {
+  catch_up();
+  demands_.clear();
+  for (const auto& sequence : running_) {
+    demands_.push_back(sequence->demand());
+    demands_.back().waits = sequence->channel().stalled();
+  }
+  wait_for_same_pages();
+  scheduler_.plan(demands_, cost_, plan_);
+  reserve_pages();
+  std::erase_if(plan_, [this](const Share& share) { return running_[static_cast<size_t>(share.demand)] == nullptr; });
+  lay_out();
+}
+
+void Core::lay_out() {
+  batch_tokens_.clear();
+  batch_slices_.clear();
+  batch_attended_ = 0;
+  for (const Share& share : plan_) {
+    Sequence& sequence = *running_[static_cast<size_t>(share.demand)];
+    const SequenceMemory& memory = sequence.memory();
+    const bool decode = demands_[static_cast<size_t>(share.demand)].decode;
+    BatchSlice& slice = batch_slices_.emplace_back();
+    slice.sequence = sequence.id();
+    slice.row_begin = static_cast<int32_t>(batch_tokens_.size());
+    slice.rows = share.rows;
+    slice.position_begin = memory.computed;
+    slice.pages = &memory.table;
+    slice.logits = decode ? LogitsWanted::kAll : share.logits ? LogitsWanted::kLast : LogitsWanted::kNone;
+    const int32_t known = decode ? 1 : share.rows;
+    const auto tokens = sequence.tokens().subspan(static_cast<size_t>(memory.computed), static_cast<size_t>(known));
+    batch_tokens_.insert(batch_tokens_.end(), tokens.begin(), tokens.end());
+    const auto drafts = std::span(sequence.drafts()).first(static_cast<size_t>(share.rows - known));
+    batch_tokens_.insert(batch_tokens_.end(), drafts.begin(), drafts.end());
+    batch_attended_ += int64_t{share.rows} * memory.computed + int64_t{share.rows} * (share.rows - 1) / 2;
+  }
+}
+
+// A sequence moves on only here and only once its events are whole. If memory runs out at one sequence, those after it
+// are where they were, and the next step computes their rows again, to the same values.
+void Core::emit(const LogitsView& logits, int64_t now_ns) {
+  at_stake_ = AtStake::kSequence;
+  int64_t row = 0;
+  for (const Share& share : plan_) {
+    at_stake_sequence_ = static_cast<size_t>(share.demand);
+    std::unique_ptr<Sequence>& sequence = running_[at_stake_sequence_];
+    if (!demands_[at_stake_sequence_].decode) {
+      counters_.prompt_tokens += share.rows;
+      sequence->memory().computed += share.rows;
+      if (!share.logits) continue;
+    }
+    sequence->token_at(now_ns);
+    Events events;
+    emit_one(*sequence, share, logits, row, events);
+    row += demands_[at_stake_sequence_].decode ? share.rows : 1;
+    if (events.finished) {
+      retire(sequence, std::move(events));
+    } else {
+      sequence->publish(std::move(events));
+    }
+  }
+  at_stake_ = AtStake::kNothing;
+}
+
+// Samples after the last row that is known to be right; a proposal that is sampled makes the next row right as well.
+void Core::emit_one(Sequence& sequence, const Share& share, const LogitsView& logits, int64_t row, Events& events) {
+  SequenceMemory& memory = sequence.memory();
+  const bool decode = demands_[static_cast<size_t>(share.demand)].decode;
+  const int32_t proposed = decode ? share.rows - 1 : 0;
+  if (decode) ++memory.computed;
+  ++counters_.tokens_generated;
+  bool finished = sequence.sample(logits.row(row), events);
+  int32_t accepted = 0;
+  while (!finished && accepted < proposed &&
+         sequence.tokens().back() == sequence.drafts()[static_cast<size_t>(accepted)]) {
+    ++accepted;
+    ++memory.computed;
+    ++counters_.tokens_generated;
+    finished = sequence.sample(logits.row(row + accepted), events);
+  }
+  if (proposed == 0) return;
+  sequence.drafted(proposed, accepted);
+  if (finished) {  // the finish was written before this step's proposals were counted
+    events.finish.timings.drafted += proposed;
+    events.finish.timings.accepted += accepted;
+  }
+  counters_.drafted_tokens += proposed;
+  counters_.accepted_tokens += accepted;
+}
+
+void Core::retire(std::unique_ptr<Sequence>& sequence, Events&& events) {
+  leave(*sequence);
+  if (drafter_ != nullptr) drafter_->forget(sequence->id());
+  count_pages();
+  --counters_.active;
+  const std::unique_ptr<Sequence> gone = std::move(sequence);
+  gone->publish(std::move(events));
+}
+
+void Core::fail_at_stake(const Error& error) {
+  switch (at_stake_) {
+    case AtStake::kNothing:
+      break;
+    case AtStake::kAdmission: {
+      --counters_.ready;
+      Events events;
+      events.finished = true;
+      events.finish.reason = FinishReason::kError;
+      events.finish.error = error;
+      admitting_->publish(std::move(events));
+      admitting_.reset();
+      break;
+    }
+    case AtStake::kBatch:
+      for (const Share& share : plan_) {
+        std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
+        if (sequence == nullptr) continue;
+        drop_states(sequence->memory());  // the step may have moved them on
+        retire(sequence, sequence->end(FinishReason::kError, error));
+      }
+      break;
+    case AtStake::kSequence: {
+      std::unique_ptr<Sequence>& sequence = running_[at_stake_sequence_];
+      retire(sequence, sequence->end(FinishReason::kError, error));
+      break;
+    }
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,176 @@
+/// The engine without its thread: everything that happens in one turn, and the state it happens to.
+///
+/// A turn: drop what was cancelled, admit while memory lasts, propose drafts, share out the step (Scheduler), give
+/// every row its page (preempting the cheapest sequence when there is none), run the step, sample, emit, and tell the
+/// prefix index what is new.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "cache/page_pool.h"
+#include "cache/prefix_index.h"
+#include "engine/admission.h"
+#include "engine/cost_model.h"
+#include "engine/drafter.h"
+#include "engine/engine.h"
+#include "engine/request_queue.h"
+#include "engine/scheduler.h"
+#include "engine/sequence.h"
+#include "engine/tenants.h"
+
+namespace cairn {
+
+/// A sequence whose client takes nothing for so long gives its pages back.
+inline constexpr std::chrono::seconds kStallMax{10};
+/// The index learns what tokens cost every so many steps.
+inline constexpr int64_t kCostUpdateSteps = 64;
+
+class Core {
+ public:
+  enum class Turn {
+    kIdle,     ///< there is nothing to do until a request comes
+    kStalled,  ///< nothing can go on until a client takes its events
+    kWorked,
+  };
+
+  /// All referred to outlive the core. `drafter` null: no speculation.
+  Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, PagePool&& pool,
+       std::unique_ptr<Drafter> drafter, const Clock& clock);
+
+  /// Pages that are given up are kept in `bytes` of host memory. Before the first turn. Error: kOutOfMemory.
+  Result<void> use_host_tier(int64_t bytes);
+
+  // -- From any thread.
+  /// Events go to `channel`. Errors: see Engine::submit.
+  Result<void> submit(GenerateRequest&& request, std::shared_ptr<EventChannel> channel);
+  RequestQueue& queue() { return queue_; }
+  const PagePool& pool() const { return pool_; }
+  int32_t context_tokens() const { return request_limits_.context_tokens; }
+  EngineStats stats() const;
+  Result<PrefixReport> prefix_report(std::string_view id) const;
+
+  // -- From the engine's thread.
+  Turn turn();
+  /// Finishes everything with kCancelled.
+  void end_all();
+  // For audits between turns: every page in use is in the table of a running sequence or in the index.
+  std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
+  std::span<const std::unique_ptr<Sequence>> ready() const { return ready_; }
+  PrefixIndex& prefix_index() { return index_; }
+
+ private:
+  // core_admission.cpp
+  int64_t first_token_deadline(const GenerateRequest& request, int64_t arrival_ns) const;
+  void drop_cancelled();
+  void drop_stalled(int64_t now_ns);
+  void admit();
+  bool admit_one(Priority priority);
+  bool wants(Priority priority);
+  std::unique_ptr<Sequence> take_candidate(Priority priority);
+  int32_t pages_to_come(const Sequence& sequence, int32_t group) const;
+  bool place(Sequence& sequence);
+  bool preempt_batch();
+  void report_prefix(const Sequence& sequence, const PrefixHit& hit) noexcept;
+
+  // core_pages.cpp
+  void catch_up();
+  void wait_for_same_pages();
+  bool reserve(Sequence& sequence, int32_t tokens);
+  void reserve_pages();
+  std::unique_ptr<Sequence>* victim_for(const Sequence& sequence);
+  void preempt(std::unique_ptr<Sequence>& sequence);
+  void keep_pages();
+  void drop_states(SequenceMemory& memory);
+  void leave(Sequence& sequence);
+  void count_pages();
+
+  // core.cpp
+  void learn_cost(int64_t step_ns);
+  void propose();
+  void plan();
+  void lay_out();
+  void emit(const LogitsView& logits, int64_t now_ns);
+  void emit_one(Sequence& sequence, const Share& share, const LogitsView& logits, int64_t row, Events& events);
+  void retire(std::unique_ptr<Sequence>& sequence, Events&& events);
+  void fail_at_stake(const Error& error);
+
+  // What an exception or a failed step takes with it.
+  enum class AtStake {
+    kNothing,
+    kAdmission,  // the request of admitting_
+    kBatch,      // all sequences of plan_
+    kSequence,   // running_[at_stake_sequence_]
+  };
+
+  Runner& runner_;
+  const Tokenizer& tokenizer_;
+  const Clock& clock_;
+  PagePool pool_;
+  PrefixIndex index_;
+  const bool prefix_cache_;
+  const bool has_state_;  // some layers are recurrent
+  const int32_t running_max_;
+  const int32_t vocabulary_;
+  const int32_t drafts_max_;
+  const StepLimits limits_;
+  const AdmissionLimits request_limits_;
+  Tenants tenants_;
+  RequestQueue queue_;
+  Scheduler scheduler_;
+  CostModel cost_;
+  std::unique_ptr<Drafter> drafter_;
+
+  std::vector<std::unique_ptr<Sequence>> running_;  // in order of admission; null once gone within a turn
+  std::vector<std::unique_ptr<Sequence>> ready_;    // preempted, or taken from the queue and not yet placed
+  std::optional<Priority> next_class_;              // whose turn admission is
+  int32_t bypassed_ = 0;                            // admissions of the other class since then
+  int64_t next_id_ = 0;
+  SamplerScratch scratch_;
+  std::vector<Demand> demands_;
+  std::vector<Share> plan_;
+  std::vector<uint64_t> page_keys_;  // of the next whole page of each running prompt; 0: none
+  std::vector<DraftRequest> draft_requests_;
+  double draft_token_ns_ = 0;  // time that the drafter takes per token
+  std::vector<TokenId> batch_tokens_;
+  std::vector<BatchSlice> batch_slices_;
+  int64_t batch_attended_ = 0;
+  std::shared_ptr<EventChannel> admitting_;  // whose request has left the queue and is no sequence yet
+  AtStake at_stake_ = AtStake::kNothing;
+  size_t at_stake_sequence_ = 0;
+
+  // Written by the engine's thread only.
+  struct Counters {
+    std::atomic<int32_t> active = 0;
+    std::atomic<int32_t> ready = 0;
+    std::atomic<int64_t> total_requests = 0;
+    std::atomic<int64_t> cancelled_requests = 0;
+    std::atomic<int64_t> preemptions = 0;
+    std::atomic<int64_t> tokens_generated = 0;
+    std::atomic<int64_t> prompt_tokens = 0;
+    std::atomic<int64_t> cached_tokens = 0;
+    std::atomic<int64_t> drafted_tokens = 0;
+    std::atomic<int64_t> accepted_tokens = 0;
+    std::atomic<int64_t> steps = 0;
+    std::atomic<int64_t> step_ns = 0;
+    std::atomic<int32_t> pages_total = 0;
+    std::atomic<int32_t> pages_cached = 0;
+    std::atomic<int32_t> pages_free = 0;
+  };
+  Counters counters_;
+  std::atomic<double> prompt_row_ns_ = 0;  // what a row of a prompt takes, as far as is known
+
+  mutable std::mutex reports_mutex_;  // guards the next two
+  std::vector<PrefixReport> reports_;
+  size_t next_report_ = 0;
+};
+
+}  // namespace cairn

@@ -1,0 +1,140 @@
+// Pages for every row of a step: found in the index, taken from the pool, or taken from another sequence.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/core.h"
+
+namespace cairn {
+
+// A prompt in progress may go on where another sequence has got to meanwhile.
+void Core::catch_up() {
+  if (!prefix_cache_ || has_state_) return;  // a recurrent state cannot change under a sequence
+  for (const std::unique_ptr<Sequence>& sequence : running_) {
+    SequenceMemory& memory = sequence->memory();
+    if (sequence->rows_left() <= 1 || memory.computed != memory.cursor.tokens) continue;
+    const auto tokens = static_cast<int32_t>(sequence->tokens().size());
+    const PrefixHit hit = index_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
+    if (hit.tokens <= memory.computed) continue;
+    counters_.cached_tokens += hit.tokens - memory.computed;
+    sequence->found_in_cache(hit.tokens - memory.computed);
+    memory.computed = hit.tokens;
+  }
+}
+
+// Of several prompts about to compute the same page only the first does; the others find it in the index then.
+void Core::wait_for_same_pages() {
+  if (!prefix_cache_ || has_state_) return;
+  page_keys_.clear();
+  for (size_t i = 0; i < running_.size(); ++i) {
+    const Sequence& sequence = *running_[i];
+    const bool prompt = sequence.rows_left() > 1 && !demands_[i].waits;
+    page_keys_.push_back(prompt ? index_.next_key(sequence.memory().cursor, sequence.tokens()) : 0);
+  }
+  for (size_t i = 0; i < running_.size(); ++i) {
+    if (page_keys_[i] == 0) continue;
+    for (size_t j = 0; j < running_.size() && !demands_[i].waits; ++j) {
+      demands_[i].waits = j != i && page_keys_[j] == page_keys_[i] && running_[j]->before(*running_[i]);
+    }
+  }
+}
+
+// False, and nothing changed but what was evicted, when there is no memory for it.
+bool Core::reserve(Sequence& sequence, int32_t tokens) {
+  PageTable& table = sequence.memory().table;
+  for (int32_t group = 0; group < pool_.groups(); ++group) {
+    const int32_t missing = pool_.missing(table, group, tokens);
+    if (missing > pool_.pages_free(group) && !index_.make_room(group, missing)) return false;
+  }
+  CAIRN_CHECK(pool_.extend(table, tokens));
+  return true;
+}
+
+void Core::reserve_pages() {
+  for (Share& share : plan_) {
+    std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
+    if (sequence == nullptr) continue;
+    const int32_t computed = sequence->memory().computed;
+    if (share.rows > 1 && demands_[static_cast<size_t>(share.demand)].decode &&
+        !reserve(*sequence, computed + share.rows)) {
+      share.rows = 1;  // nobody is put back for a guess
+    }
+    while (sequence != nullptr && !reserve(*sequence, computed + share.rows)) preempt(*victim_for(*sequence));
+  }
+}
+
+// The one that is cheapest to compute again among those that come after `sequence`, of the lowest class there is; the
+// sequence itself if it is the last. So the first of all is never put back, and everything comes to its end.
+std::unique_ptr<Sequence>* Core::victim_for(const Sequence& sequence) {
+  std::unique_ptr<Sequence>* victim = nullptr;
+  for (std::unique_ptr<Sequence>& other : running_) {
+    if (other == nullptr || other->before(sequence)) continue;
+    if (other.get() == &sequence && victim != nullptr) continue;
+    const bool itself = victim != nullptr && victim->get() == &sequence;
+    const bool lower = victim != nullptr && other->priority() > (*victim)->priority();
+    const bool cheaper = victim != nullptr && other->priority() == (*victim)->priority() &&
+                         other->memory().computed < (*victim)->memory().computed;
+    if (victim == nullptr || itself || lower || cheaper) victim = &other;
+  }
+  CAIRN_CHECK(victim != nullptr);
+  return victim;
+}
+
+// Its whole pages stay in the index as long as nobody needs them more.
+void Core::preempt(std::unique_ptr<Sequence>& sequence) {
+  leave(*sequence);
+  sequence->preempted();
+  ++counters_.preemptions;
+  --counters_.active;
+  ++counters_.ready;
+  ready_.push_back(std::move(sequence));  // has room: see turn()
+}
+
+void Core::keep_pages() {
+  for (const Share& share : plan_) {
+    const std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
+    if (sequence == nullptr) continue;
+    SequenceMemory& memory = sequence->memory();
+    if (prefix_cache_) index_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
+    pool_.release_behind(memory.table, memory.computed);
+  }
+}
+
+// States that are not those after memory.computed tokens: nobody can go on from them.
+void Core::drop_states(SequenceMemory& memory) {
+  for (int32_t group = 0; group < pool_.groups(); ++group) {
+    if (pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState) continue;
+    std::vector<PageId>& slots = memory.table.groups[static_cast<size_t>(group)];
+    for (const PageId slot : slots) pool_.drop(group, slot);
+    slots.clear();
+  }
+}
+
+void Core::leave(Sequence& sequence) {
+  SequenceMemory& memory = sequence.memory();
+  if (prefix_cache_) {
+    index_.leave(memory.cursor, sequence.tokens(), memory.computed, memory.table);
+  } else {
+    pool_.release(memory.table);
+  }
+  memory.cursor = PrefixIndex::root(sequence.salt());
+  memory.computed = 0;
+}
+
+// The gauges show the group that sequences use most of.
+void Core::count_pages() {
+  double fullest = -1;
+  for (int32_t group = 0; group < pool_.groups(); ++group) {
+    const int32_t total = pool_.pages_total(group);
+    const int32_t free = pool_.pages_free(group);
+    const int32_t cached = index_.pages_evictable(group);
+    const double used = static_cast<double>(total - free - cached) / total;
+    if (used <= fullest) continue;
+    fullest = used;
+    counters_.pages_total = total;
+    counters_.pages_free = free;
+    counters_.pages_cached = cached;
+  }
+}
+
+}  // namespace cairn

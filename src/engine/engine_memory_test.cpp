@@ -1,0 +1,212 @@
+// What the engine keeps and finds again, and what it does when memory runs out: never another answer.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "engine/engine_lab.h"
+#include "engine/event_channel.h"
+
+namespace cairn {
+namespace {
+
+class EngineMemory : public EngineTest {
+ protected:
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+};
+
+TEST_F(EngineMemory, EachTurnOfAConversationComputesItsNewTokensOnly) {
+  make_runner({.context_tokens = 8'192, .rows_max = 256});
+  start({.kv_pages = {256, 256}, .queue_max = 8, .running_max = 4, .chunk_rows_max = 256});
+  std::vector<TokenId> history = prompt_of(400, 1);
+  for (uint64_t turn = 0; turn < 30; ++turn) {
+    GenerateRequest request = request_of(history, 40, 0.8f, turn);
+    request.ignore_eos = true;
+    const int64_t before = engine_->stats().prompt_tokens;
+    const Answer answer = ask(request);
+    const auto computed = static_cast<int32_t>(engine_->stats().prompt_tokens - before);
+    const Usage& usage = answer.finish.usage;
+    EXPECT_EQ(usage.cached_tokens + computed, usage.prompt_tokens);
+    if (turn > 0) {
+      // Everything but the last sampled token, which was never computed, and the tool result that is new.
+      EXPECT_EQ(computed, 1 + 50) << "turn " << turn;
+    }
+    history.insert(history.end(), answer.tokens.begin(), answer.tokens.end());
+    const std::vector<TokenId> tool_result = prompt_of(50, 100 + turn);
+    history.insert(history.end(), tool_result.begin(), tool_result.end());
+  }
+  expect_idle();
+}
+
+TEST_F(EngineMemory, APromptSentByManyAtOnceIsComputedOnce) {
+  make_runner({.context_tokens = 1'024, .rows_max = 128});
+  runner_->hold();
+  start({.kv_pages = {256, 256}, .queue_max = 32, .running_max = 16, .chunk_rows_max = 128});
+  std::vector<GenerateRequest> requests;
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  for (uint64_t i = 0; i < 8; ++i) {
+    std::vector<TokenId> prompt = prompt_of(640);
+    const std::vector<TokenId> question = prompt_of(20, i + 1);
+    prompt.insert(prompt.end(), question.begin(), question.end());
+    requests.push_back(request_of(std::move(prompt), 10, 0.5f, i));
+    streams.push_back(submit(requests.back()));
+  }
+  runner_->release();
+  for (size_t i = 0; i < streams.size(); ++i) {
+    expect_same(collect(*streams[i]), reference(requests[i]), "request " + std::to_string(i));
+  }
+  EXPECT_EQ(engine_->stats().prompt_tokens, 640 + 8 * 20);
+  EXPECT_EQ(engine_->stats().cached_tokens, 7 * 640);
+}
+
+TEST_F(EngineMemory, SaltsKeepTenantsApart) {
+  start();
+  GenerateRequest request = request_of(prompt_of(100), 3);
+  EXPECT_EQ(ask(request).finish.usage.cached_tokens, 0);
+  EXPECT_EQ(ask(request).finish.usage.cached_tokens, 99);
+  request.salt = 7;
+  EXPECT_EQ(ask(request).finish.usage.cached_tokens, 0);
+  EXPECT_EQ(ask(request).finish.usage.cached_tokens, 99);
+}
+
+TEST_F(EngineMemory, WithoutAPrefixCacheNothingIsKept) {
+  start({.kv_pages = {16, 16}, .queue_max = 8, .running_max = 4, .chunk_rows_max = 24, .prefix_cache = false});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(ask(request_of(prompt_of(100), 3)).finish.usage.cached_tokens, 0);
+    EXPECT_EQ(engine_->stats().pages_free, 16);
+  }
+}
+
+TEST_F(EngineMemory, PreemptedSequencesAnswerTheSame) {
+  for (const bool prefix_cache : {true, false}) {
+    make_runner({});
+    runner_->hold();
+    // Eight pages hold one sequence of 256; twelve sequences of up to 200 tokens share them.
+    start({.kv_pages = {8, 8}, .queue_max = 32, .running_max = 12, .chunk_rows_max = 40, .prefix_cache = prefix_cache});
+    std::vector<GenerateRequest> requests;
+    std::vector<std::unique_ptr<GenerateStream>> streams;
+    for (uint64_t i = 0; i < 12; ++i) {
+      GenerateRequest request = request_of(prompt_of(5 + i * 3, i), 120, 0.9f, i);
+      request.ignore_eos = true;
+      request.sampling.repetition_penalty = 1.2f;
+      request.priority = i % 3 == 0 ? Priority::kBatch : Priority::kInteractive;
+      requests.push_back(std::move(request));
+      streams.push_back(submit(requests.back()));
+    }
+    runner_->release();
+    int32_t preemptions = 0;
+    for (size_t i = 0; i < streams.size(); ++i) {
+      const Answer answer = collect(*streams[i]);
+      expect_same(answer, reference(requests[i]), "request " + std::to_string(i));
+      preemptions += answer.finish.timings.preemptions;
+    }
+    EXPECT_GT(preemptions, 3);
+    EXPECT_EQ(engine_->stats().preemptions, preemptions);
+    expect_idle();
+  }
+}
+
+TEST_F(EngineMemory, AClientThatTakesNothingStallsItselfAlone) {
+  make_runner({.context_tokens = 4'096});
+  start({.kv_pages = {256, 256}, .queue_max = 8, .running_max = 4, .chunk_rows_max = 64});
+  GenerateRequest endless = request_of(prompt_of(4), 3'000, 1.0f);
+  endless.ignore_eos = true;
+  const auto stalled = submit(endless);
+  while (engine_->stats().tokens_generated < static_cast<int64_t>(kPendingTokensMax)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  const GenerateRequest other = request_of(prompt_of(30), 20);
+  const int64_t before = engine_->stats().tokens_generated;
+  const Answer answer = ask(other);
+  expect_same(answer, reference(other), "beside a stalled one");
+  EXPECT_LE(engine_->stats().tokens_generated - before, answer.finish.usage.completion_tokens + 1);
+  const Answer late = collect(*stalled);
+  EXPECT_EQ(late.tokens, reference(endless).tokens);
+}
+
+TEST_F(EngineMemory, ATenantsLimitIsItsOwn) {
+  runner_->hold();
+  start({.kv_pages = {64, 64}, .queue_max = 16, .running_max = 2, .tenant_requests_max = 3, .chunk_rows_max = 24});
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  GenerateRequest request = request_of(prompt_of(10), 3);
+  request.tenant = "a";
+  for (int i = 0; i < 3; ++i) streams.push_back(submit(request));
+  const Error refused_one = refused(request);
+  EXPECT_EQ(refused_one.code, Code::kQueueFull);
+  EXPECT_NE(refused_one.message.find("3 requests"), std::string::npos);
+  request.tenant = "b";
+  streams.push_back(submit(request));
+  runner_->release();
+  for (const auto& stream : streams) collect(*stream);
+  request.tenant = "a";
+  EXPECT_EQ(ask(request).tokens.size(), 3u);
+}
+
+TEST_F(EngineMemory, AMissSaysWhereThePromptLeftTheCache) {
+  start();
+  GenerateRequest request = request_of(prompt_of(100), 2);
+  request.id = "first";
+  ask(request);
+  auto report = engine_->prefix_report("first");
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->differs_at, -1);
+  EXPECT_EQ(report->cached_tokens, 0);
+  const TokenId cached = request.prompt[70];
+  request.prompt[70] = TokenId{299};
+  ASSERT_NE(cached, request.prompt[70]);
+  request.id = "second";
+  EXPECT_EQ(ask(request).finish.usage.cached_tokens, 70);
+  report = engine_->prefix_report("second");
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->cached_tokens, 70);
+  EXPECT_EQ(report->differs_at, 70);
+  EXPECT_EQ(report->cached, cached);
+  ASSERT_EQ(report->prompt_around.size(), 2u * kReportTokensAround + 1);
+  EXPECT_EQ(report->prompt_around[kReportTokensAround], TokenId{299});
+  EXPECT_EQ(engine_->prefix_report("third").error().code, Code::kNotFound);
+}
+
+// Design 1.1: whatever else happens, a request's answer is what the plain loop gives.
+TEST_F(EngineMemory, RandomLoadNeverChangesAnAnswer) {
+  for (uint32_t seed = 1; seed <= 25; ++seed) {
+    std::mt19937 random(seed);
+    const auto pick = [&](int32_t low, int32_t high) { return std::uniform_int_distribution(low, high)(random); };
+    make_runner({.rows_max = pick(8, 64), .logit_rows_max = pick(4, 24)});
+    const int32_t pages = pick(8, 40);
+    EngineOptions options;
+    options.kv_pages = {pages, pages};
+    options.queue_max = 64;
+    options.running_max = pick(1, 16);
+    options.chunk_rows_max = pick(1, 64);
+    options.prefix_cache = pick(0, 3) != 0;
+    options.speculation = {pick(0, 5), pick(2, 5)};
+    runner_->hold();
+    start(options);
+    std::vector<GenerateRequest> requests;
+    std::vector<std::unique_ptr<GenerateStream>> streams;
+    for (int i = 0; i < 24; ++i) {
+      // Few beginnings, so that prefixes are shared; repetition, so that drafts are right now and then.
+      std::vector<TokenId> prompt = prompt_of(static_cast<size_t>(pick(1, 100)), static_cast<uint64_t>(pick(0, 2)));
+      if (pick(0, 1) == 0) prompt.insert(prompt.end(), prompt.begin(), prompt.end());
+      GenerateRequest request = request_of(std::move(prompt), pick(1, 50), pick(0, 1) == 0 ? 0.0f : 0.8f, pick(0, 9));
+      request.ignore_eos = pick(0, 1) == 0;
+      request.priority = pick(0, 2) == 0 ? Priority::kBatch : Priority::kInteractive;
+      request.target_tbt = std::chrono::milliseconds(pick(0, 1) * pick(1, 100));
+      if (pick(0, 2) == 0) request.sampling.repetition_penalty = 1.3f;
+      requests.push_back(std::move(request));
+      streams.push_back(submit(requests.back()));
+      if (i == 8) runner_->release();
+      if (pick(0, 7) == 0) streams[static_cast<size_t>(pick(0, i))]->cancel();
+    }
+    for (size_t i = 0; i < streams.size(); ++i) {
+      const Answer answer = collect(*streams[i]);
+      if (answer.finish.reason == FinishReason::kCancelled) continue;
+      expect_same(answer, reference(requests[i]), fmt::format("request {} of seed {}", i, seed));
+    }
+    expect_idle();
+  }
+}
+
+}  // namespace
+}  // namespace cairn

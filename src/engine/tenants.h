@@ -1,0 +1,52 @@
+/// How many requests each tenant has waiting and running, and the limit on that.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "base/error.h"
+
+namespace cairn {
+
+class Tenants;
+
+/// Counts for its tenant until destroyed. May outlive the Tenants it came from.
+class TenantTicket {
+ public:
+  TenantTicket() = default;
+  TenantTicket(TenantTicket&&) noexcept = default;
+  TenantTicket& operator=(TenantTicket&& other) noexcept;
+  ~TenantTicket() { give_back(); }
+
+ private:
+  friend class Tenants;
+  struct Counts {
+    std::mutex mutex;
+    std::unordered_map<std::string, int32_t> requests;
+  };
+  TenantTicket(std::shared_ptr<Counts> counts, std::string tenant)
+      : counts_(std::move(counts)), tenant_(std::move(tenant)) {}
+  void give_back() noexcept;
+
+  std::shared_ptr<Counts> counts_;  // null: counts for nobody
+  std::string tenant_;
+};
+
+/// Thread-safe.
+class Tenants {
+ public:
+  /// `requests_max` 0: no limit, nothing is counted.
+  explicit Tenants(int32_t requests_max) : requests_max_(requests_max) {}
+
+  /// Error: kQueueFull, the tenant has as many requests as it may.
+  Result<TenantTicket> admit(const std::string& tenant);
+
+ private:
+  const int32_t requests_max_;
+  std::shared_ptr<TenantTicket::Counts> counts_ = std::make_shared<TenantTicket::Counts>();
+};
+
+}  // namespace cairn

@@ -1,0 +1,30 @@
+/// How the CPU backend orders a KV page: as attention reads it.
+///
+/// Keys of a head lie [key_dim][kPageTokens], one dimension of all tokens side by side, so that scores need no
+/// transposing; values lie [kPageTokens][value_dim]. For kQ8_0 both are cut into pieces of kKvBlock dimensions: a
+/// piece's int8 in that order ([kKvBlock][kPageTokens] or [kPageTokens][kKvBlock]), then kPageTokens binary16 scales.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/check.h"
+#include "kernels/kv.h"
+
+namespace cairn::cpu {
+
+/// Bytes of a piece, and where in it the scales begin.
+inline constexpr int64_t kKvPieceBytes = kKvBlockBytes * kPageTokens;
+inline constexpr int64_t kKvPieceScales = int64_t{kKvBlock} * kPageTokens;
+
+/// The keys of a head in a page.
+inline std::byte* page_keys(const KvView& kv, PageId page, int32_t kv_head) {
+  CAIRN_DCHECK(index(page) >= 0);
+  return kv.base + index(page) * kv.page_stride + kv.layer_offset +
+         kv_head * kPageTokens * kv_row_bytes(kv.type, kv.key_dim);
+}
+inline std::byte* page_values(const KvView& kv, PageId page, int32_t kv_head) {
+  return page_keys(kv, page, kv.kv_heads) + kv_head * kPageTokens * kv_row_bytes(kv.type, kv.value_dim);
+}
+
+}  // namespace cairn::cpu

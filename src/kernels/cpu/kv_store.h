@@ -1,0 +1,16 @@
+/// Writes keys and values to their pages.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/row_ops.h"
+#include "kernels/kv.h"
+
+namespace cairn::cpu {
+
+/// Row `row` of the slice: k [all rows, kv_heads * key_dim], v [all rows, kv_heads * value_dim]. Different rows may be
+/// stored by different threads at once.
+void store_kv_row(const RowKernels& kernels, const KvView& kv, const AttentionSlice& slice, int32_t row, const float* k,
+                  const float* v);
+
+}  // namespace cairn::cpu

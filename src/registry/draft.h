@@ -1,0 +1,32 @@
+/// The smaller model that guesses ahead for another one (speculative decoding).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+
+#include "base/error.h"
+#include "engine/drafter.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/runner.h"
+#include "registry/memory_plan.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+
+/// Immutable once loaded; members are destroyed in reverse order.
+struct DraftModel {
+  gguf::Reader file;
+  MemoryPlan plan;
+  std::unique_ptr<Runner> runner;
+};
+
+/// Opens the file and plans its memory. Errors: those of the parts; kInvalidArgument if its tokens are not those of
+/// `tokenizer`, which it is to guess.
+Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path, const Tokenizer& tokenizer,
+                                               const MemoryWishes& wishes);
+/// Loads its weights; `draft` and `backend` outlive what is made. `vocabulary` is that of the model it guesses for.
+Result<std::unique_ptr<Drafter>> load_draft(DraftModel& draft, Backend& backend, int32_t vocabulary);
+
+}  // namespace cairn

@@ -1,0 +1,108 @@
+// `cairn bench serve` against our own server: what it prints, writes and counts agrees with what the server saw.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { program, serve, story } from './server.mjs';
+
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-bench-'));
+process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+
+let server;
+before(async () => { server = await serve(story); });
+after(() => server.stop());
+
+// Not spawnSync: the server's log must be read meanwhile.
+function bench(flags, url = server.url) {
+  const csv = path.join(folder, 'out.csv');
+  const child = spawn(program, ['bench', 'serve', '--url', url, '--csv', csv, ...flags]);
+  let stdout = '', stderr = '';
+  child.stdout.on('data', (bytes) => { stdout += bytes; });
+  child.stderr.on('data', (bytes) => { stderr += bytes; });
+  return new Promise((resolve) => child.on('close', (code) => {
+    const [head, ...lines] = fs.existsSync(csv) ? fs.readFileSync(csv, 'utf8').trim().split('\n') : [''];
+    const names = head.split(',');
+    // Errors come last and are the only text with commas.
+    const rows = lines.map((line) => Object.fromEntries(names.map((name, i) => [name, name === 'error' ? line.split(',').slice(i).join() : line.split(',')[i]])));
+    resolve({ code, stdout, stderr, rows });
+  }));
+}
+const sum = (rows, name) => rows.reduce((total, row) => total + Number(row[name]), 0);
+const stats = async () => (await fetch(`${server.url}/stats`)).json();
+
+test('a closed loop: lines, table and the server\'s own counts agree', async () => {
+  const before = await stats();
+  const { code, stdout, stderr, rows } = await bench(['--clients', '4', '--requests', '12', '--max-tokens', '10']);
+  const after = await stats();
+  assert.equal(code, 0, stderr);
+  assert.equal(rows.length, 12);
+  assert.deepEqual(rows.map((row) => Number(row.index)), Array.from({ length: 12 }, (_, i) => i));
+  for (const row of rows) {
+    assert.equal(row.status, '200');
+    assert.equal(row.error, '""');
+    assert.ok(Number(row.first_ms) > 0 && Number(row.first_ms) <= Number(row.total_ms));
+    assert.ok(Number(row.completion_tokens) <= 10);
+  }
+  assert.match(stdout, /12 requests in \S+ s: 12 answered, 0 failed/);
+  assert.ok(stdout.includes(`${sum(rows, 'completion_tokens')} tokens answered`), stdout);
+  assert.ok(stdout.includes(`${sum(rows, 'prompt_tokens')} prompt tokens, ${sum(rows, 'cached_tokens')} of them cached`), stdout);
+  assert.match(stdout, /between tokens +\d/);
+  assert.equal(after.total_requests - before.total_requests, 12);
+  assert.equal(after.tokens_generated - before.tokens_generated, sum(rows, 'completion_tokens'));
+});
+
+test('an open loop sends at the seed\'s times, and the same prompts as any loop', async () => {
+  const flags = ['--requests', '20', '--max-tokens', '4', '--seed', '7', '--mix', 'chat,shared', '--words', '30'];
+  const open = await bench(['--rate', '40', ...flags]);
+  assert.equal(open.code, 0, open.stderr);
+  assert.equal(open.rows.length, 20);
+  const starts = open.rows.map((row) => Number(row.start_s));
+  assert.deepEqual(starts, starts.toSorted((a, b) => a - b));
+  assert.ok(starts[19] > 0.1 && starts[19] < 3, `${starts[19]} s for 20 requests at 40/s`);
+  assert.match(open.stdout, /\nchat only\n[\s\S]*\nshared only\n/);
+  const closed = await bench(['--clients', '2', ...flags]);
+  const prompts = ({ rows }) => rows.map((row) => `${row.mix} ${row.prompt_tokens}`);
+  assert.deepEqual(prompts(closed), prompts(open));
+  assert.ok(sum(closed.rows, 'cached_tokens') > 0);
+});
+
+test('an agent\'s next turn finds its history in the cache', async () => {
+  const { code, rows, stderr } = await bench(['--mix', 'agent', '--clients', '1', '--requests', '5', '--turns', '5', '--words', '12', '--max-tokens', '12']);
+  assert.equal(code, 0, stderr);
+  for (let turn = 1; turn < 5; ++turn) {
+    const [before, now] = [rows[turn - 1], rows[turn]].map((row) => ({ prompt: Number(row.prompt_tokens), cached: Number(row.cached_tokens) }));
+    assert.ok(now.prompt > before.prompt);
+    assert.ok(now.cached >= before.prompt * 0.9, `turn ${turn}: ${now.cached} cached of ${before.prompt} before`);
+  }
+});
+
+test('failures are counted by status and shown', async () => {
+  const small = await serve(story, ['--queue-max', '1', '--parallel-max', '1']);
+  const { code, stdout, rows } = await bench(['--endpoint', 'completions', '--clients', '16', '--requests', '40', '--extra', '{"ignore_eos": true}'], small.url);
+  await small.stop();
+  assert.equal(code, 0);
+  assert.equal(rows.length, 40);
+  const refused = rows.filter((row) => row.status === '429');
+  assert.ok(refused.length > 0);
+  assert.ok(stdout.includes(`${refused.length} x status 429, first: `), stdout);
+  assert.ok(stdout.includes(`${40 - refused.length} answered, ${refused.length} failed`), stdout);
+  for (const row of refused) assert.ok(row.error.length > 2);
+  for (const row of rows.filter(({ status }) => status === '200')) assert.equal(row.completion_tokens, '48');
+});
+
+test('what cannot be measured is said in one line', async () => {
+  for (const [flags, url, pattern] of [
+    [[], 'http://127.0.0.1:1', /cannot connect/],
+    [['--mix', 'novel'], server.url, /"novel" is not one of chat, agent, long, shared/],
+    [['--extra', '[]'], server.url, /--extra/],
+    [['--requests', '3', '--extra', '{"temperature": 9}'], server.url, /no request was answered/],
+  ]) {
+    const run = await bench(flags, url);
+    assert.notEqual(run.code, 0, flags.join(' '));
+    assert.match(run.stderr, pattern);
+    assert.equal(run.stderr.trim().split('\n').length, 1, run.stderr);
+  }
+  assert.match((await bench(['--rate', '5', '--clients', '2'])).stderr, /--clients excludes --rate/);
+});

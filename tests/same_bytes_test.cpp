@@ -1,0 +1,127 @@
+// Design 1.1 on a real model: the same request and seed give the same bytes alone, among others, after a prefix hit,
+// after preemption, with and without speculation, whatever the chunks and threads. One seed drives all of these.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/answer.h"
+#include "engine/engine.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+namespace {
+
+constexpr uint32_t kSeed = 20'261'121;
+constexpr int kRounds = 6;
+constexpr int kRequests = 17;
+
+/// A model and an engine over it, destroyed in the right order.
+struct Served {
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Runner> runner;
+  std::unique_ptr<Engine> engine;
+};
+
+class SameBytes : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto file = gguf::Reader::open(std::string(CAIRN_FIXTURES) + "/trained/tinystories-656k-f32.gguf");
+    ASSERT_TRUE(file.has_value()) << file.error().text();
+    file_ = std::make_unique<gguf::Reader>(std::move(*file));
+    auto tokenizer = Tokenizer::load(file_->metadata());
+    ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
+    tokenizer_ = std::move(*tokenizer);
+  }
+
+  Served serve(int threads, KvType kv_type, EngineOptions options, int32_t pages) {
+    Served served;
+    served.backend = make_cpu_backend({.threads = threads, .isa = ""}).value();
+    served.runner = load_model(*file_, *served.backend, {.kv_type = kv_type, .rows_max = 128}).value();
+    options.kv_pages.assign(served.runner->kv_layout().groups.size(), pages);
+    auto engine = Engine::create(*served.runner, *served.backend, *tokenizer_, options);
+    EXPECT_TRUE(engine.has_value()) << engine.error().text();
+    served.engine = std::move(*engine);
+    return served;
+  }
+
+  std::vector<GenerateRequest> requests(std::mt19937& random) const {
+    const std::string story =
+        "Once upon a time there was a little dog. The dog liked to run in the park. One day the dog saw a red ball. "
+        "The dog ran to the ball. The ball was big. The dog was happy. ";
+    std::vector<GenerateRequest> requests;
+    for (int i = 0; i < kRequests; ++i) {
+      const size_t cut = random() % story.size();
+      GenerateRequest request;
+      request.prompt = tokenizer_->encode(story.substr(0, cut) + (random() % 2 == 0 ? story : ""), {}).value();
+      request.max_tokens = static_cast<int32_t>(10 + random() % 60);
+      request.sampling.temperature = i % 2 == 0 ? 0.0f : 0.9f;
+      request.sampling.repetition_penalty = i % 5 == 0 ? 1.1f : 1.0f;
+      request.sampling.seed = random();
+      request.ignore_eos = i % 3 == 0;
+      requests.push_back(std::move(request));
+    }
+    return requests;
+  }
+
+  std::unique_ptr<gguf::Reader> file_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+TEST_F(SameBytes, WhateverElseHappens) {
+  std::mt19937 random(kSeed);
+  int64_t cached = 0, preempted = 0, accepted = 0;
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kQ8_0}) {
+    const std::vector<GenerateRequest> asked = requests(random);
+    std::vector<std::string> alone;
+    EngineOptions plain_options;
+    plain_options.running_max = 1;
+    plain_options.prefix_cache = false;
+    {
+      const Served plain = serve(1, kv_type, plain_options, 64);
+      for (const GenerateRequest& request : asked) {
+        auto stream = plain.engine->submit(request);
+        ASSERT_TRUE(stream.has_value()) << stream.error().text();
+        alone.push_back(collect(**stream).text);
+      }
+    }
+    for (int round = 0; round < kRounds; ++round) {
+      EngineOptions options;
+      options.running_max = static_cast<int32_t>(1 + random() % 17);
+      options.chunk_rows_max = static_cast<int32_t>(1 + random() % 128);
+      options.speculation.tokens_max = static_cast<int32_t>(random() % 5);
+      const auto threads = static_cast<int>(1 + random() % 2);
+      const auto pages = static_cast<int32_t>(16 + random() % 32);
+      const Served served = serve(threads, kv_type, options, pages);
+      SCOPED_TRACE(fmt::format("round {}: {} at once, chunks of {}, {} drafts, {} threads, {} pages", round,
+                               options.running_max, options.chunk_rows_max, options.speculation.tokens_max, threads,
+                               pages));
+      std::vector<std::unique_ptr<GenerateStream>> streams;
+      for (GenerateRequest request : asked) {
+        request.priority = random() % 3 == 0 ? Priority::kBatch : Priority::kInteractive;
+        auto stream = served.engine->submit(std::move(request));
+        ASSERT_TRUE(stream.has_value()) << stream.error().text();
+        streams.push_back(std::move(*stream));
+      }
+      for (size_t i = 0; i < streams.size(); ++i) {
+        const Answer answer = collect(*streams[i]);
+        EXPECT_EQ(answer.text, alone[i]) << "request " << i;
+        cached += answer.finish.usage.cached_tokens;
+        preempted += answer.finish.timings.preemptions;
+        accepted += answer.finish.timings.accepted;
+      }
+    }
+  }
+  // Each of the ways that could have changed the bytes was gone.
+  EXPECT_GT(cached, 0);
+  EXPECT_GT(preempted, 0);
+  EXPECT_GT(accepted, 0);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,257 @@
+// What must hold after every turn of a simulation, and at its end.
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "sim/simulation.h"
+
+namespace cairn::sim {
+
+using std::chrono::nanoseconds;
+
+void Simulation::check_turn(Core::Turn turn) {
+  const auto running = core_->running();
+  const auto ready = core_->ready();
+  switch (turn) {
+    case Core::Turn::kIdle:
+      if (!running.empty() || !ready.empty() || core_->queue().size() > 0) {
+        wrong("idle with {} running, {} put back, {} in the queue", running.size(), ready.size(),
+              core_->queue().size());
+      }
+      break;
+    case Core::Turn::kStalled:
+      // If somebody listens, something can be computed: the first of all always has memory.
+      for (const auto& sequence : running) {
+        if (!sequence->channel().stalled()) wrong("nothing is computed though a client listens");
+      }
+      if (running.empty()) {
+        for (const auto& sequence : ready) {
+          if (!sequence->channel().stalled()) wrong("nothing runs though a client waits");
+        }
+      }
+      break;
+    case Core::Turn::kWorked:
+      if (step_.ns <= 0) wrong("a turn without a step");
+      break;
+  }
+}
+
+void Simulation::check_pages() {
+  for (const auto& sequence : core_->ready()) {
+    for (const auto& pages : sequence->memory().table.groups) {
+      if (!pages.empty()) wrong("a sequence that was put back has pages");
+    }
+    if (sequence->memory().computed != 0) wrong("a sequence that was put back has computed rows");
+  }
+  std::vector<uint64_t> salts;
+  for (int32_t group = 0; group < core_->pool().groups(); ++group) check_group(group, salts);
+  const EngineStats stats = core_->stats();
+  int32_t used_most = -1;
+  for (int32_t group = 0; group < core_->pool().groups(); ++group) {
+    if (core_->pool().pages_total(group) != stats.pages_total) continue;
+    const int32_t free = core_->pool().pages_free(group);
+    const int32_t cached = core_->prefix_index().pages_evictable(group);
+    if (stats.pages_free == free && stats.pages_cached == cached) used_most = group;
+  }
+  if (used_most < 0) wrong("the gauges show pages that no group has");
+}
+
+// Every page is free, used by running sequences, or the index's alone; and as often referenced as it is used.
+void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
+  const PagePool& pool = core_->pool();
+  const bool state = pool.layout().groups[static_cast<size_t>(group)].kind == KvKind::kState;
+  held_.assign(static_cast<size_t>(pool.pages_total(group)), 0);
+  salts.assign(held_.size(), std::numeric_limits<uint64_t>::max());
+  for (const auto& sequence : core_->running()) {
+    const SequenceMemory& memory = sequence->memory();
+    if (memory.table.groups.empty()) continue;
+    const std::vector<PageId>& pages = memory.table.groups.at(static_cast<size_t>(group));
+    const auto size = static_cast<int32_t>(pages.size());
+    const int32_t size_min = state ? std::min(memory.computed, 1) : pages_for(memory.computed);
+    const int32_t tokens = static_cast<int32_t>(sequence->tokens().size()) + options_.engine.speculation.tokens_max;
+    const int32_t size_max = state ? 1 : pages_for(tokens);
+    if (size < size_min || size > size_max) {
+      wrong("group {}: {} pages, but {} tokens were computed of {}", group, size, memory.computed,
+            sequence->tokens().size());
+    }
+    for (const PageId page : pages) {
+      if (page == kNoPage) continue;
+      const auto at = static_cast<size_t>(index(page));
+      ++held_[at];
+      if (salts[at] != std::numeric_limits<uint64_t>::max() && salts[at] != sequence->salt()) {
+        wrong("group {}: page {} is shared by two tenants", group, at);
+      }
+      salts[at] = sequence->salt();
+    }
+  }
+  int32_t free = 0, cached = 0;
+  for (size_t page = 0; page < held_.size(); ++page) {
+    const int32_t references = pool.references(group, PageId{static_cast<int32_t>(page)});
+    const int32_t of_index = references - held_[page];
+    if (of_index < 0 || of_index > 1 || (of_index == 1 && !options_.engine.prefix_cache)) {
+      wrong("group {}, page {}: {} references, {} by running sequences", group, page, references, held_[page]);
+    }
+    free += references == 0 ? 1 : 0;
+    cached += held_[page] == 0 && of_index == 1 ? 1 : 0;
+  }
+  if (free != pool.pages_free(group)) wrong("group {}: {} pages free, {} said", group, free, pool.pages_free(group));
+  const int32_t evictable = core_->prefix_index().pages_evictable(group);
+  if (cached != evictable) wrong("group {}: {} pages cached, {} said", group, cached, evictable);
+}
+
+void Simulation::check_counts() {
+  const auto running = core_->running();
+  const EngineStats stats = core_->stats();
+  const auto active = static_cast<int32_t>(running.size());
+  const auto waiting = static_cast<int32_t>(core_->ready().size()) + core_->queue().size();
+  if (active > running_max_) wrong("{} sequences run, {} may", active, running_max_);
+  const auto batch = std::ranges::count(running, Priority::kBatch, [](const auto& s) { return s->priority(); });
+  if (batch > std::max(1, running_max_ * 3 / 4)) wrong("{} of {} sequences are batch", batch, running_max_);
+  if (stats.active_requests != active) wrong("{} active, {} said", active, stats.active_requests);
+  if (stats.waiting_requests != waiting) wrong("{} waiting, {} said", waiting, stats.waiting_requests);
+  if (stats.total_requests != accepted_) wrong("{} accepted, {} said", accepted_, stats.total_requests);
+  if (core_->queue().size() > options_.engine.queue_max) wrong("the queue is longer than it may be");
+  // Whoever has not got a finish is somewhere. Those whose client has left cannot be told.
+  if (!someone_left_ && active + waiting > static_cast<int32_t>(present_.size())) wrong("a finished request goes on");
+}
+
+// The request of a client that has gone leaves nothing behind after the next turn.
+void Simulation::check_cancelled() {
+  const auto check = [this](const Sequence& sequence) {
+    const Visitor& visitor = visitor_of(sequence);
+    if (visitor.gone_by_turn >= 0 && visitor.gone_by_turn <= turns_) {
+      wrong("request {} was cancelled and is still there", &visitor - visitors_.data());
+    }
+  };
+  for (const auto& sequence : core_->running()) check(*sequence);
+  for (const auto& sequence : core_->ready()) check(*sequence);
+  for (const size_t i : present_) {
+    if (visitors_[i].gone_by_turn >= 0 && visitors_[i].gone_by_turn <= turns_) {
+      wrong("request {} was cancelled and has no finish", i);
+    }
+  }
+}
+
+// An interactive request is put back, when its step is planned, only for one that comes before it and after all of
+// batch.
+void Simulation::check_victims() {
+  for (const auto& victim : core_->ready()) {
+    if (victim->priority() != Priority::kInteractive || victim->channel().stalled()) continue;
+    if (std::ranges::find(ran_, victim->id()) == ran_.end()) continue;
+    bool first = true;
+    for (const auto& sequence : core_->running()) {
+      if (sequence == nullptr) continue;
+      first = first && !sequence->before(*victim);
+      if (sequence->priority() == Priority::kBatch) wrong("an interactive request is put back and a batch one is not");
+    }
+    if (first) wrong("the first of all is put back");
+  }
+}
+
+// A client that takes nothing keeps its pages for kStallMax.
+void Simulation::note_stalled() {
+  for (const size_t i : present_) {
+    Visitor& visitor = visitors_[i];
+    if (!visitor.channel->stalled()) visitor.stalled_since = nanoseconds(-1);
+    if (visitor.channel->stalled() && visitor.stalled_since < nanoseconds(0)) visitor.stalled_since = clock_.now();
+  }
+}
+
+void Simulation::check_stalled(nanoseconds begin) {
+  for (const auto& sequence : core_->running()) {
+    const Visitor& visitor = visitor_of(*sequence);
+    if (visitor.stalled_since >= nanoseconds(0) && begin - visitor.stalled_since > kStallMax) {
+      wrong("request {} keeps its pages though its client takes nothing", &visitor - visitors_.data());
+    }
+  }
+}
+
+void Simulation::check_finish(size_t i) {
+  const Visitor& visitor = visitors_[i];
+  const Answer& expected = visitor.expected;
+  const Answer& answer = visitor.answer;
+  const Finish& finish = answer.finish;
+  const bool prefix = answer.tokens.size() <= expected.tokens.size() &&
+                      std::equal(answer.tokens.begin(), answer.tokens.end(), expected.tokens.begin());
+  if (!prefix || !expected.text.starts_with(answer.text)) {
+    wrong("request {} answered {} tokens \"{}\" where the plain loop gives {} \"{}\"", i, answer.tokens.size(),
+          answer.text, expected.tokens.size(), expected.text);
+  }
+  const Usage& usage = finish.usage;
+  const auto prompt = static_cast<int32_t>(visitor.plan.request.prompt.size());
+  if (usage.prompt_tokens != prompt && finish.reason != FinishReason::kError) {
+    wrong("request {}: usage has {} prompt tokens of {}", i, usage.prompt_tokens, prompt);
+  }
+  if (usage.cached_tokens >= prompt || (usage.cached_tokens > 0 && !options_.engine.prefix_cache)) {
+    wrong("request {}: {} of {} prompt tokens were cached", i, usage.cached_tokens, prompt);
+  }
+  switch (finish.reason) {
+    case FinishReason::kCancelled:
+      ++cancelled_;
+      if (visitor.gone_by_turn < 0 && !stopped_) wrong("request {} was cancelled by nobody", i);
+      return;
+    case FinishReason::kError:
+      if (failures_ == 0) wrong("request {} failed: {}", i, finish.error.text());
+      return;
+    case FinishReason::kStop:
+    case FinishReason::kLength:
+      break;
+  }
+  if (answer.tokens != expected.tokens || answer.text != expected.text || finish.reason != expected.finish.reason ||
+      finish.stop != expected.finish.stop || usage.completion_tokens != expected.finish.usage.completion_tokens) {
+    wrong("request {} answered \"{}\" ({}) where the plain loop gives \"{}\" ({})", i, answer.text,
+          static_cast<int>(finish.reason), expected.text, static_cast<int>(expected.finish.reason));
+  }
+  const Timings& timings = finish.timings;
+  if (timings.gap_max > timings.decode || timings.accepted > timings.drafted) wrong("request {}: odd timings", i);
+  const nanoseconds sum = timings.queue + timings.prefill + timings.decode;
+  const nanoseconds all = clock_.now() - visitor.arrived;
+  const Client& client = visitor.plan.client;
+  const bool at_once = client.takes_every == 1 && client.silence == nanoseconds(0) && !stopped_;
+  if (sum > all || (at_once && sum != all))
+    wrong("request {} took {} ns, its timings say {}", i, all.count(), sum.count());
+}
+
+void Simulation::check_end() {
+  const EngineStats stats = core_->stats();
+  if (stats.active_requests != 0 || stats.waiting_requests != 0) wrong("something is left");
+  if (!someone_left_) {
+    Usage usage;
+    Timings timings;
+    bool whole = true;  // every prompt was computed once, as far as it was not cached
+    for (const Visitor& visitor : visitors_) {
+      if (visitor.refused) continue;
+      const Finish& finish = visitor.answer.finish;
+      usage.prompt_tokens += finish.usage.prompt_tokens;
+      usage.completion_tokens += finish.usage.completion_tokens;
+      usage.cached_tokens += finish.usage.cached_tokens;
+      timings.preemptions += finish.timings.preemptions;
+      timings.drafted += finish.timings.drafted;
+      timings.accepted += finish.timings.accepted;
+      whole = whole && finish.reason != FinishReason::kCancelled && finish.reason != FinishReason::kError;
+    }
+    if (!stopped_ && stats.cancelled_requests != cancelled_) {
+      wrong("{} finishes say cancelled, {} are counted", cancelled_, stats.cancelled_requests);
+    }
+    if (failures_ == 0 &&
+        (stats.tokens_generated != usage.completion_tokens || stats.preemptions != timings.preemptions ||
+         stats.drafted_tokens != timings.drafted || stats.accepted_tokens != timings.accepted)) {
+      wrong("the counts of {} tokens, {} preemptions, {} of {} drafts are not those of the requests: {}, {}, {} of {}",
+            stats.tokens_generated, stats.preemptions, stats.accepted_tokens, stats.drafted_tokens,
+            usage.completion_tokens, timings.preemptions, timings.accepted, timings.drafted);
+    }
+    if (whole && failures_ == 0 && stats.preemptions == 0 &&
+        (stats.cached_tokens != usage.cached_tokens ||
+         stats.prompt_tokens + usage.cached_tokens != usage.prompt_tokens)) {
+      wrong("{} tokens of prompts were computed, {} found in the cache, of {}", stats.prompt_tokens,
+            stats.cached_tokens, usage.prompt_tokens);
+    }
+  }
+  core_->prefix_index().clear();
+  for (int32_t group = 0; group < core_->pool().groups(); ++group) {
+    const int32_t lost = core_->pool().pages_total(group) - core_->pool().pages_free(group);
+    if (lost != 0) wrong("group {}: {} pages are never free again", group, lost);
+  }
+}
+
+}  // namespace cairn::sim

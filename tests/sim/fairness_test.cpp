@@ -1,0 +1,160 @@
+// Shares of the classes, and that nobody waits for ever.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "sim/lab.h"
+#include "sim/traces.h"
+
+namespace cairn::sim {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr double kShare = 4;  // of interactive requests for one of batch requests
+/// Interactive admissions for one batch admission, and the one under way.
+constexpr int64_t kStrideMax = 4 + 1;
+/// A class that waits for memory is passed by so many of the other; then those must wait as well.
+constexpr int64_t kBypassMax = 16;
+
+constexpr auto kInteractive = static_cast<size_t>(Priority::kInteractive);
+constexpr auto kBatch = static_cast<size_t>(Priority::kBatch);
+
+class SimFairness : public SimTest {
+ protected:
+  static SimulationOptions options_of(int32_t pages) {
+    SimulationOptions options;
+    options.model.layout.groups = {full_group()};
+    options.model.context_tokens = 1'024;
+    options.model.cost = {.flat_ns = 5e6, .flat_rows = 4, .row_ns = 2e5, .attended_ns = 100, .noise = 0.05};
+    options.engine.kv_pages = {pages};
+    options.engine.running_max = 10;
+    options.engine.chunk_rows_max = 64;
+    options.engine.queue_max = 64;
+    options.engine.prefix_cache = false;
+    return options;
+  }
+
+  /// Keeps `waiting` requests of the class waiting.
+  void keep_waiting(Simulation& simulation, Priority priority, int64_t waiting, int32_t prompt, int32_t answer,
+                    milliseconds target) {
+    int64_t& submitted = submitted_[static_cast<size_t>(priority)];
+    while (submitted - simulation.admissions()[static_cast<size_t>(priority)] < waiting) {
+      Planned one;
+      one.request = request_of(random_prompt(prompt, ++seed_), answer, priority);
+      one.request.target_ttft = target;
+      ASSERT_TRUE(simulation.submit(std::move(one)));
+      ++submitted;
+    }
+  }
+  /// A request that is watched. Its place in visitors().
+  size_t submit_one(Simulation& simulation, Priority priority, int32_t prompt, int32_t answer, milliseconds target) {
+    Planned one;
+    one.request = request_of(random_prompt(prompt, ++seed_), answer, priority);
+    one.request.target_ttft = target;
+    EXPECT_TRUE(simulation.submit(std::move(one)));
+    ++submitted_[static_cast<size_t>(priority)];
+    return simulation.visitors().size() - 1;
+  }
+
+  std::array<int64_t, kPriorities> submitted_{};
+  uint64_t seed_ = 0;
+};
+
+TEST_F(SimFairness, AdmissionsAndPromptRowsAreFourToOne) {
+  Simulation simulation(tokenizer(), options_of(400));
+  while (simulation.turns() < 1'500) {
+    keep_waiting(simulation, Priority::kInteractive, 6, 40, 2, milliseconds(0));
+    keep_waiting(simulation, Priority::kBatch, 6, 40, 2, milliseconds(0));
+    simulation.turn();
+    ASSERT_EQ(simulation.problem(), "");
+  }
+  const auto admissions = simulation.admissions();
+  const auto rows = simulation.prompt_rows();
+  EXPECT_GT(admissions[kBatch], 100);
+  EXPECT_NEAR(static_cast<double>(admissions[kInteractive]) / static_cast<double>(admissions[kBatch]), kShare, 0.2);
+  EXPECT_NEAR(static_cast<double>(rows[kInteractive]) / static_cast<double>(rows[kBatch]), kShare, 0.2);
+}
+
+// However long its prompts are, a class has its share of the rows as long as it has prompts; it has them if it has its
+// share of the admissions.
+TEST_F(SimFairness, LongPromptsDoNotGiveAClassMore) {
+  for (const auto& [interactive, batch] : {std::pair(40, 400), std::pair(200, 60)}) {
+    SCOPED_TRACE(testing::Message() << interactive << " and " << batch << " tokens");
+    submitted_ = {};
+    Simulation simulation(tokenizer(), options_of(400));
+    while (simulation.turns() < 1'500) {
+      keep_waiting(simulation, Priority::kInteractive, 6, interactive, 1, milliseconds(0));
+      keep_waiting(simulation, Priority::kBatch, 6, batch, 1, milliseconds(0));
+      simulation.turn();
+      ASSERT_EQ(simulation.problem(), "");
+    }
+    const auto counts = batch > interactive ? simulation.prompt_rows() : simulation.admissions();
+    EXPECT_NEAR(static_cast<double>(counts[kInteractive]) / static_cast<double>(counts[kBatch]), kShare, 0.4);
+  }
+}
+
+// A request of one class, while requests of the other with earlier deadlines never cease to come. Until its own
+// deadline an interactive one may take its place; after that its turn comes after kStrideMax others, kBypassMax more
+// may pass it if it waits for memory, and if others grow it may be put back and wait once more.
+TEST_F(SimFairness, NobodyStarvesBesideAnotherClass) {
+  constexpr milliseconds kTarget(2'000);
+  for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
+    const auto other = priority == Priority::kBatch ? Priority::kInteractive : Priority::kBatch;
+    for (const int32_t pages : {400, 40, 14}) {
+      const bool memory = pages == 400;
+      SCOPED_TRACE(testing::Message() << "class " << static_cast<int>(priority) << ", " << pages << " pages");
+      submitted_ = {};
+      Simulation simulation(tokenizer(), options_of(pages));
+      for (int round = 0; round < 40; ++round) {
+        const auto deadline = simulation.clock().now() + kTarget;
+        const size_t watched = submit_one(simulation, priority, 300, 20, kTarget);
+        int64_t passed = 0;  // by requests of the other class, after the deadline
+        while (simulation.visitors()[watched].ended_turn < 0) {
+          const int64_t before = simulation.admissions()[static_cast<size_t>(other)];
+          const bool late = simulation.clock().now() > deadline;
+          keep_waiting(simulation, other, 6, 60, 30, milliseconds(1));
+          simulation.turn();
+          ASSERT_EQ(simulation.problem(), "");
+          if (late) passed += simulation.admissions()[static_cast<size_t>(other)] - before;
+          ASSERT_LE(passed, memory ? kStrideMax : 2 * (kStrideMax + kBypassMax));
+          ASSERT_LE(simulation.clock().now(), deadline + 5 * kTarget);
+        }
+        const Visitor& visitor = simulation.visitors()[watched];
+        if (memory) {
+          ASSERT_LE(visitor.others[static_cast<size_t>(other)], kStrideMax);
+        }
+      }
+    }
+  }
+}
+
+// A deadline that stands still comes first in the end, however near those of newcomers of the same class are.
+TEST_F(SimFairness, NobodyStarvesWithinAClass) {
+  constexpr int64_t kWaiting = 12;  // more than one turn admits
+  for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
+    submitted_ = {};
+    Simulation simulation(tokenizer(), options_of(400));
+    for (int round = 0; round < 20; ++round) {
+      const milliseconds target(2'000);
+      const size_t watched = submit_one(simulation, priority, 60, 5, target);
+      const auto deadline = simulation.clock().now() + target;
+      int64_t admitted_by_deadline = -1;
+      while (simulation.visitors()[watched].admitted_turn < 0) {
+        if (simulation.clock().now() < deadline) {
+          admitted_by_deadline = simulation.admissions()[static_cast<size_t>(priority)];
+        }
+        keep_waiting(simulation, priority, kWaiting, 60, 5, milliseconds(1));
+        simulation.turn();
+        ASSERT_EQ(simulation.problem(), "");
+        // Whoever was in the queue by then may come first; and the turn may have admitted as many as run.
+        const int64_t since = simulation.admissions()[static_cast<size_t>(priority)] - admitted_by_deadline;
+        ASSERT_LE(since, kWaiting + 10);
+      }
+      EXPECT_GE(simulation.clock().now(), deadline);  // those with earlier ones came first
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn::sim

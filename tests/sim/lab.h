@@ -1,0 +1,29 @@
+/// What the simulation's tests share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "gguf/reader.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn::sim {
+
+class SimTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    auto file = gguf::Reader::open(std::string(CAIRN_FIXTURES) + "/models/llama.gguf");
+    ASSERT_TRUE(file.has_value()) << file.error().text();
+    auto loaded = Tokenizer::load(file->metadata());
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
+    shared_tokenizer = std::move(*loaded);
+  }
+  static void TearDownTestSuite() { shared_tokenizer.reset(); }
+  static const Tokenizer& tokenizer() { return *shared_tokenizer; }
+
+  inline static std::unique_ptr<Tokenizer> shared_tokenizer;
+};
+
+}  // namespace cairn::sim

@@ -1,0 +1,121 @@
+/// A model for the simulation: it computes next to nothing, takes virtual time, and finds out when a page, window or
+/// state that it reads is not the one it wrote.
+///
+/// Every position of every group keeps the chained hash of all tokens up to it. Logits are a function of that hash, so
+/// that a wrong history gives another answer even where no check looks.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/answer.h"
+#include "engine/engine.h"
+#include "model/runner.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn::sim {
+
+/// Token ids are below; all stand for single bytes or are special, so that the tokenizer need not be large.
+inline constexpr int32_t kVocabulary = 64;
+
+class VirtualClock final : public Clock {
+ public:
+  std::chrono::nanoseconds now() const override { return now_; }
+  void advance(std::chrono::nanoseconds by) { now_ += by; }
+  void advance_to(std::chrono::nanoseconds time) { now_ = std::max(now_, time); }
+
+ private:
+  std::chrono::nanoseconds now_ = std::chrono::hours(1);
+};
+
+/// What a step takes.
+struct StepCost {
+  double flat_ns = 10e6;  ///< of a step of up to flat_rows rows
+  int32_t flat_rows = 4;
+  double row_ns = 1e6;  ///< of each row more
+  double attended_ns = 100;
+  double noise = 0.05;      ///< as a share, to either side
+  int32_t slow_one_in = 0;  ///< steps at which a neighbour begins to take its part of the machine; 0: none
+  int32_t slow_steps = 20;  ///< how long it stays
+  double slow_factor = 2;
+
+  /// Without noise and neighbours.
+  double quiet_ns(int32_t rows, int64_t attended) const;
+};
+
+struct ModelOptions {
+  KvLayout layout;
+  int32_t context_tokens = 256;
+  int32_t rows_max = 64;
+  int32_t logit_rows_max = 16;
+  StepCost cost{};
+  uint64_t seed = 0;  ///< of the noise
+};
+
+/// KV of one position, or a recurrent state.
+struct Cell {
+  uint64_t hash = 0;
+  int32_t token = 0;
+  int32_t position = 0;
+};
+inline KvGroup full_group() { return {KvKind::kFull, 0, {{1, 4, 0}}, 0}; }
+inline KvGroup latent_group() { return {KvKind::kLatent, 0, {{1, 4, 0}}, 0}; }
+/// `window` at least 2: a row reads the one before it.
+inline KvGroup window_group(int32_t window) { return {KvKind::kWindow, window, {{1, 4, 0}}, 0}; }
+inline KvGroup state_group() { return {KvKind::kState, 0, {}, sizeof(Cell)}; }
+
+/// The answer by a plain loop without engine, batch or pages, up to `tokens_max` tokens of prompt and answer. At most
+/// one stop string.
+Answer plain_answer(const Tokenizer& tokenizer, const GenerateRequest& request, int32_t tokens_max);
+
+class Model final : public Runner {
+ public:
+  Model(const ModelOptions& options, VirtualClock& clock);
+
+  /// Called in the middle of every step.
+  void on_step(std::function<void(const Batch&)> hook) { hook_ = std::move(hook); }
+  /// The next step comes to nothing, after it has written where it was to write.
+  enum class Failure { kNone, kError, kNoMemory };
+  void fail_next(Failure failure) { failure_ = failure; }
+  /// What was found wrong first; empty if nothing was.
+  const std::string& problem() const { return problem_; }
+  /// Steps, with the last one, that a neighbour has been there for; 0: there is none.
+  int32_t slow_for() const { return slow_left_ > 0 ? options_.cost.slow_steps - slow_left_ + 1 : 0; }
+
+  Result<LogitsView> step(const Batch& batch) override;
+  const KvLayout& kv_layout() const override { return options_.layout; }
+  int64_t vocabulary() const override { return kVocabulary; }
+  int32_t context_tokens() const override { return options_.context_tokens; }
+  int32_t rows_max() const override { return options_.rows_max; }
+  int32_t logit_rows_max() const override { return options_.logit_rows_max; }
+
+ private:
+  double step_ns(const Batch& batch);
+  uint64_t read_history(const Batch& batch, const BatchSlice& slice);
+  uint64_t read_group(const Batch& batch, const BatchSlice& slice, int32_t group);
+  void write(const Batch& batch, const BatchSlice& slice, int32_t position, const Cell& cell);
+  std::byte* place(const Batch& batch, const BatchSlice& slice, int32_t group, int32_t position);
+  template <typename... Args>
+  void wrong(const BatchSlice& slice, fmt::format_string<Args...> format, Args&&... args) {
+    if (!problem_.empty()) return;
+    problem_ =
+        fmt::format("sequence {}, {} rows at position {}: ", index(slice.sequence), slice.rows, slice.position_begin);
+    problem_ += fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  const ModelOptions options_;
+  VirtualClock& clock_;
+  std::function<void(const Batch&)> hook_;
+  Failure failure_ = Failure::kNone;
+  std::string problem_;
+  std::vector<float> logits_;
+  uint64_t steps_ = 0;
+  int32_t slow_left_ = 0;
+};
+
+}  // namespace cairn::sim

@@ -1,0 +1,58 @@
+// Random traces by the thousand. CAIRN_SIM_SEED=n replays one of them, with CAIRN_SIM_TRACES=m so many from there.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "sim/lab.h"
+#include "sim/traces.h"
+
+namespace cairn::sim {
+namespace {
+
+constexpr uint64_t kTraces = 1'600;
+
+uint64_t number(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+using SimRandom = SimTest;
+
+TEST_F(SimRandom, WhateverComesEverythingHoldsAfterEveryTurn) {
+  const bool replay = std::getenv("CAIRN_SIM_SEED") != nullptr;
+  const uint64_t first = number("CAIRN_SIM_SEED", 1);
+  const uint64_t traces = number("CAIRN_SIM_TRACES", replay ? 1 : kTraces);
+  std::array<int32_t, 6> cancelled{};
+  int64_t preemptions = 0, cached = 0, accepted = 0, refused = 0;
+  for (uint64_t seed = first; seed < first + traces; ++seed) {
+    Trace trace = random_trace(tokenizer(), seed);
+    Simulation simulation(tokenizer(), trace.options);
+    simulation.plan(std::move(trace.planned));
+    simulation.run();
+    ASSERT_EQ(simulation.problem(), "") << "seed " << seed;
+    const EngineStats stats = simulation.core().stats();
+    preemptions += stats.preemptions;
+    cached += stats.cached_tokens;
+    accepted += stats.accepted_tokens;
+    refused += simulation.refusals();
+    for (size_t i = 0; i < cancelled.size(); ++i) {
+      cancelled[i] += simulation.phases_cancelled_in(static_cast<Phase>(i));
+    }
+  }
+  if (replay) return;
+  fmt::print("{} preemptions, {} tokens cached, {} drafts accepted, {} refused\n", preemptions, cached, accepted,
+             refused);
+  // All of it did happen.
+  EXPECT_GT(preemptions, 1'000);
+  EXPECT_GT(cached, 100'000);
+  EXPECT_GT(accepted, 1'000);
+  EXPECT_GT(refused, 100);
+  for (const Phase phase : {Phase::kQueue, Phase::kPrefill, Phase::kDecode, Phase::kSpeculation, Phase::kPreempted}) {
+    EXPECT_GT(cancelled[static_cast<size_t>(phase)], 20) << "phase " << static_cast<int>(phase);
+  }
+}
+
+}  // namespace
+}  // namespace cairn::sim

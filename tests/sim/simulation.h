@@ -1,0 +1,170 @@
+/// The engine's core without its thread, in virtual time: requests arrive, clients listen, fall silent, ask to stop or
+/// leave, and after every turn everything that must hold is looked at.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/memory_backend.h"
+#include "engine/answer.h"
+#include "engine/core.h"
+#include "sim/model.h"
+
+namespace cairn::sim {
+
+/// Where a request can be between two turns, and in a step.
+enum class Phase { kQueue, kPrefill, kDecode, kSpeculation, kPreempted, kNone };
+
+/// How a client behaves.
+struct Client {
+  Phase cancels_in = Phase::kNone;
+  int32_t cancels_at = 1;               ///< the n-th time that the request is seen in that phase
+  int64_t cancels_after_turn = -1;      ///< whatever the phase; -1: not
+  bool within_step = false;             ///< it asks while a step runs, not between turns
+  bool leaves = false;                  ///< it does not ask, it is gone
+  int32_t takes_every = 1;              ///< turns
+  std::chrono::nanoseconds silence{0};  ///< takes nothing for so long, from submit
+};
+
+struct Planned {
+  GenerateRequest request;
+  std::chrono::nanoseconds arrival{0};  ///< from the start of the simulation
+  Client client;
+};
+
+struct SimulationOptions {
+  EngineOptions engine;
+  ModelOptions model;
+  double failing_steps = 0;       ///< as a share
+  int64_t stops_after_turn = -1;  ///< the engine is stopped then; -1: not
+  uint64_t seed = 0;              ///< of the failures
+};
+
+/// A request on its way.
+struct Visitor {
+  Planned plan;
+  Answer expected;  ///< of the plain loop
+  std::shared_ptr<EventChannel> channel;
+  Answer answer;  ///< as far as the client has taken it
+  std::chrono::nanoseconds arrived{0};
+  bool refused = false;
+  bool gone = false;          ///< the client left
+  int64_t gone_by_turn = -1;  ///< after which a cancelled request has left nothing behind; -1: not cancelled
+  int32_t seen_in_phase = 0;
+  std::array<int64_t, kPriorities> others{};   ///< admissions of each class between its arrival and its own
+  std::chrono::nanoseconds stalled_since{-1};  ///< as turns begin; -1: it is not stalled
+  int64_t admitted_turn = -1;
+  int64_t ended_turn = -1;
+};
+
+/// A step, for whoever wants to know how long streams had to wait for it.
+struct StepLog {
+  int32_t decode_rows = 0;  ///< with drafts
+  int32_t prompt_rows = 0;
+  double decode_ns = 0;  ///< what it would have taken without prompts, noise and neighbours
+  double ns = 0;
+  int32_t slow_for = 0;  ///< steps that a neighbour has been there for; 0: there is none
+};
+
+class Simulation {
+ public:
+  /// `tokenizer` outlives it.
+  Simulation(const Tokenizer& tokenizer, const SimulationOptions& options);
+
+  /// Requests that arrive when their time has come, in order of time.
+  void plan(std::vector<Planned> planned);
+  /// A request that arrives now; false if it is refused. It is the last of visitors().
+  bool submit(Planned planned);
+  /// One turn, then looks at everything.
+  void turn();
+  /// Until all requests have come to their end and another one after them, then looks at what is left.
+  void run();
+  /// Until all submitted requests have come to their end.
+  void settle();
+  /// What went wrong first; empty if nothing did.
+  const std::string& problem() const { return problem_; }
+
+  const std::vector<Visitor>& visitors() const { return visitors_; }
+  Core& core() { return *core_; }
+  VirtualClock& clock() { return clock_; }
+  const StepLog& last_step() const { return step_; }
+  int64_t turns() const { return turns_; }
+  const std::array<int64_t, kPriorities>& admissions() const { return admissions_; }
+  const std::array<int64_t, kPriorities>& prompt_rows() const { return prompt_rows_; }
+  int32_t phases_cancelled_in(Phase phase) const { return cancelled_in_[static_cast<size_t>(phase)]; }
+  int64_t refusals() const { return refusals_; }
+  /// Of prompt and answer that the request may have.
+  int32_t tokens_max(const GenerateRequest& request) const;
+
+ private:
+  template <typename... Args>
+  void wrong(fmt::format_string<Args...> format, Args&&... args) {
+    if (problem_.empty())
+      problem_ = fmt::format("turn {}: ", turns_) + fmt::format(format, std::forward<Args>(args)...);
+  }
+
+  // What happens.
+  void arrive();
+  void in_step(const Batch& batch);
+  void see(Visitor& visitor, Phase phase, bool within_step);
+  void cancel(Visitor& visitor, Phase phase, bool within_step);
+  void see_phases();
+  void mark_admitted(const Sequence& sequence);
+  void take_events();
+  void wait(Core::Turn turn);
+  void stop();
+  bool done() const;
+  Visitor& visitor_of(const Sequence& sequence) { return visitors_[by_channel_.at(&sequence.channel())]; }
+
+  // What must hold.
+  void check_turn(Core::Turn turn);
+  void check_pages();
+  void check_group(int32_t group, std::vector<uint64_t>& salts);
+  void check_counts();
+  void check_cancelled();
+  void note_stalled();
+  void check_stalled(std::chrono::nanoseconds begin);
+  void check_victims();
+  void check_finish(size_t i);
+  void check_end();
+
+  const Tokenizer& tokenizer_;
+  const SimulationOptions options_;
+  int32_t running_max_;
+  VirtualClock clock_;
+  std::chrono::nanoseconds start_;
+  MemoryBackend backend_;
+  Model model_;
+  std::unique_ptr<Core> core_;
+  std::mt19937_64 random_;
+  std::vector<Planned> planned_;
+  size_t arrived_ = 0;  // of planned_
+  std::vector<Visitor> visitors_;
+  std::vector<size_t> present_;  // visitors that have not taken their finish
+  std::unordered_map<const EventChannel*, size_t> by_channel_;
+  std::string problem_;
+  int64_t turns_ = 0;
+  int64_t idle_turns_ = 0;  // in a row
+  bool stopped_ = false;
+  bool in_step_ = false;
+  StepLog step_;
+  std::vector<SequenceId> ran_;  // when the turn began
+  std::vector<int32_t> held_;    // scratch: references of running sequences to each page
+
+  int64_t accepted_ = 0;
+  int64_t refusals_ = 0;
+  int64_t failures_ = 0;
+  int64_t cancelled_ = 0;  // finishes
+  bool someone_left_ = false;
+  std::array<int64_t, kPriorities> admissions_{};
+  std::array<int64_t, kPriorities> prompt_rows_{};
+  std::array<int32_t, 6> cancelled_in_{};
+};
+
+}  // namespace cairn::sim

@@ -1,0 +1,22 @@
+/// Random traces: an engine and who comes to it, from a seed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/simulation.h"
+
+namespace cairn::sim {
+
+struct Trace {
+  SimulationOptions options;
+  std::vector<Planned> planned;
+};
+
+Trace random_trace(const Tokenizer& tokenizer, uint64_t seed);
+
+/// Tokens drawn from a seed, none of them special.
+std::vector<TokenId> random_prompt(int32_t tokens, uint64_t seed);
+GenerateRequest request_of(std::vector<TokenId> prompt, int32_t max_tokens, Priority priority = Priority::kInteractive);
+
+}  // namespace cairn::sim
