@@ -94,7 +94,7 @@ Core::Turn Core::turn() {
     admit();
     ready_.reserve(ready_.size() + running_.size() + 1);
     propose();
-    plan();
+    plan(begin_ns);
     if (batch_tokens_.empty()) {
       turn = running_.empty() && ready_.empty() ? Turn::kIdle : Turn::kStalled;
     } else {
@@ -165,11 +165,12 @@ void Core::propose() {
 }
 
 // Shares out the step and lays the batch out, with pages for every row.
-void Core::plan() {
+void Core::plan(int64_t now_ns) {
   catch_up();
   demands_.clear();
   for (const auto& sequence : running_) {
     demands_.push_back(sequence->demand());
+    demands_.back().late = sequence->late(now_ns);
     demands_.back().waits = sequence->channel().stalled();
   }
   wait_for_same_pages();

@@ -96,7 +96,7 @@ class Core {
   // core.cpp
   void learn_cost(int64_t step_ns);
   void propose();
-  void plan();
+  void plan(int64_t now_ns);
   void lay_out();
   void emit(const LogitsView& logits, int64_t now_ns);
   void emit_one(Sequence& sequence, const Share& share, const LogitsView& logits, int64_t row, Events& events);

@@ -101,7 +101,8 @@ void Scheduler::add_drafts(std::span<const Demand> demands, int32_t prompts, Ste
 double Scheduler::budget_ns(std::span<const Demand> demands, const CostModel& cost, const Step& step,
                             std::span<const Share> decodes) const {
   if (decodes.empty()) return kIdleStepFactor * limits_.step_ns;
-  double budget = cost.step_ns(step.rows, step.attended) + limits_.step_ns;
+  const bool late = std::ranges::any_of(demands, [](const Demand& d) { return d.late && wants_prompt_rows(d); });
+  double budget = cost.step_ns(step.rows, step.attended) + (late ? kLateStepFactor : 1) * limits_.step_ns;
   for (const Share& share : decodes) {
     const int64_t tbt_ns = demands[static_cast<size_t>(share.demand)].tbt_ns;
     if (tbt_ns > 0) budget = std::min(budget, static_cast<double>(tbt_ns));

@@ -115,6 +115,10 @@ TEST(Scheduler, PromptsFillTheTime) {
   EXPECT_NEAR(busy[1].rows, 30, 4);
   const Plan quiet = plan_within(10, {prompt(1'000)});
   EXPECT_NEAR(quiet.at(0).rows, 10 * kIdleStepFactor - 20, 8);
+  // More when a short prompt is late.
+  Demand late = prompt(kLateRowsMax);
+  late.late = true;
+  EXPECT_NEAR(plan_within(30, {decode(), late}).at(1).rows, 30 * kLateStepFactor, 12);
   // A wish between tokens.
   Demand quick = decode();
   quick.tbt_ns = static_cast<int64_t>(31 * kMs);
