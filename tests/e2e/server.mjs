@@ -33,6 +33,7 @@ export async function serve(model, flags = []) {
     url,
     port: Number(new URL(url).port),
     log: () => log,
+    pid: child.pid,
     alive: () => child.exitCode === null && child.signalCode === null,
     // Ends as a user would, and says how the program ended and what it wrote.
     stop: async () => {
