@@ -51,7 +51,7 @@ inline constexpr int32_t kIdleStepFactor = 16;
 inline constexpr double kLateStepFactor = 4;
 inline constexpr int32_t kLateRowsMax = 512;
 /// Prompt rows that a step always has room for, or prompts would stand still beside slow decode steps.
-inline constexpr int32_t kPromptRowsMin = 4;
+inline constexpr int32_t kPromptRowsMin = 2;
 
 /// Shares something between priority classes by their weights. A class that wanted nothing for a while comes back on
 /// equal terms: it has saved nothing up.

@@ -106,7 +106,7 @@ TEST(Scheduler, DraftsTakeWhatIsLeft) {
   EXPECT_EQ(plan({decode(5), decode(5)}, {6, 64, 256}), (Plan{{0, 3, true}, {1, 3, true}}));
   // Prompts keep rows, and logits for the last.
   EXPECT_EQ(plan({decode(20), prompt(1)}, {512, 4, 256}), (Plan{{0, 3, true}, {1, 1, true}}));
-  EXPECT_EQ(plan({decode(20), prompt(9)}, {8, 64, 256}), (Plan{{0, 4, true}, {1, 4, false}}));
+  EXPECT_EQ(plan({decode(20), prompt(9)}, {8, 64, 256}), (Plan{{0, 6, true}, {1, 2, false}}));
 }
 
 TEST(Scheduler, PromptsFillTheTime) {
@@ -125,7 +125,7 @@ TEST(Scheduler, PromptsFillTheTime) {
   EXPECT_NEAR(plan_within(30, {decode(), quick, prompt(1'000)}).at(2).rows, 9, 3);
   quick.tbt_ns = 1;
   EXPECT_EQ(plan_within(30, {decode(), quick, prompt(1'000)}).at(2).rows, kPromptRowsMin);
-  EXPECT_EQ(plan_within(30, {decode(), quick, prompt(3), prompt(9)}).at(3).rows, kPromptRowsMin - 3);
+  EXPECT_EQ(plan_within(30, {decode(), quick, prompt(1), prompt(9)}).at(3).rows, kPromptRowsMin - 1);
 }
 
 TEST(Scheduler, FarPositionsGetFewerRows) {
