@@ -237,7 +237,6 @@ int32_t PrefixIndex::nodes() const {
 }
 int64_t PrefixIndex::evicted() const { return impl_->pages().evicted(); }
 int64_t PrefixIndex::pages_restored() const { return impl_->pages().restored(); }
-int32_t PrefixIndex::host_slots_total() const { return impl_->pages().host().slots_total(); }
 int32_t PrefixIndex::host_slots_free() const { return impl_->pages().host().slots_free(); }
 
 }  // namespace cairn

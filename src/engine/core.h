@@ -71,6 +71,7 @@ class Core {
   // core_admission.cpp
   int64_t first_token_deadline(const GenerateRequest& request, int64_t arrival_ns) const;
   void drop_cancelled();
+  void dismiss(std::unique_ptr<Sequence> sequence, FinishReason reason, Error error);
   void drop_stalled(int64_t now_ns);
   void admit();
   bool admit_one(Priority priority);

@@ -58,9 +58,7 @@ void Core::drop_cancelled() {
   for (std::unique_ptr<Sequence>& sequence : ready_) {
     if (!sequence->channel().cancelled()) continue;
     ++counters_.cancelled_requests;
-    --counters_.ready;
-    sequence->publish(sequence->end(FinishReason::kCancelled, {}));
-    sequence.reset();
+    dismiss(std::move(sequence), FinishReason::kCancelled, {});
   }
   std::erase(ready_, nullptr);
   for (const auto& submission : queue_.take([](const Submission& s) { return s.channel->cancelled(); })) {
@@ -68,6 +66,13 @@ void Core::drop_cancelled() {
     submission->ticket = TenantTicket();
     submission->channel->publish(cancelled_before_start(*submission));
   }
+}
+
+// The end of a sequence that holds no pages.
+void Core::dismiss(std::unique_ptr<Sequence> sequence, FinishReason reason, Error error) {
+  if (drafter_ != nullptr) drafter_->forget(sequence->id());
+  --counters_.ready;
+  sequence->publish(sequence->end(reason, std::move(error)));
 }
 
 void Core::drop_stalled(int64_t now_ns) {
@@ -142,8 +147,7 @@ bool Core::admit_one(Priority priority) {
     if (running_.empty()) {
       // The limits checked at submit leave room for any sequence alone.
       log_error("a request does not fit into the empty cache");
-      --counters_.ready;
-      candidate->publish(candidate->end(FinishReason::kError, Error{Code::kTooLarge, "the request does not fit", {}}));
+      dismiss(std::move(candidate), FinishReason::kError, Error{Code::kTooLarge, "the request does not fit", {}});
       return true;
     }
     ready_.push_back(std::move(candidate));
@@ -246,10 +250,7 @@ Result<PrefixReport> Core::prefix_report(std::string_view id) const {
 void Core::end_all() {
   for (std::unique_ptr<Sequence>& sequence : running_) retire(sequence, sequence->end(FinishReason::kCancelled, {}));
   running_.clear();
-  for (std::unique_ptr<Sequence>& sequence : ready_) {
-    --counters_.ready;
-    sequence->publish(sequence->end(FinishReason::kCancelled, {}));
-  }
+  for (std::unique_ptr<Sequence>& sequence : ready_) dismiss(std::move(sequence), FinishReason::kCancelled, {});
   ready_.clear();
   for (const auto& submission : queue_.take([](const Submission&) { return true; })) {
     submission->channel->publish(cancelled_before_start(*submission));

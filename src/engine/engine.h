@@ -143,8 +143,8 @@ struct EngineStats {
   int64_t cancelled_requests = 0;  ///< whose client went away or asked to stop
   int64_t preemptions = 0;
   int64_t tokens_generated = 0;  ///< sampled
-  int64_t prompt_tokens = 0;     ///< computed
-  int64_t cached_tokens = 0;     ///< of prompts, not computed
+  int64_t prompt_tokens = 0;     ///< computed; what a preempted request computes again counts again
+  int64_t cached_tokens = 0;     ///< found and not computed, after a preemption as well
   int64_t drafted_tokens = 0;
   int64_t accepted_tokens = 0;
   int64_t steps = 0;                      ///< of the model

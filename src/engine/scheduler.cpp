@@ -98,14 +98,16 @@ void Scheduler::add_drafts(std::span<const Demand> demands, int32_t prompts, Ste
   }
 }
 
-double Scheduler::budget_ns(std::span<const Demand> demands, const CostModel& cost, const Step& step,
-                            std::span<const Share> decodes) const {
-  if (decodes.empty()) return kIdleStepFactor * limits_.step_ns;
-  const bool late = std::ranges::any_of(demands, [](const Demand& d) { return d.late && wants_prompt_rows(d); });
-  double budget = cost.step_ns(step.rows, step.attended) + (late ? kLateStepFactor : 1) * limits_.step_ns;
+Scheduler::Budget Scheduler::budget_of(std::span<const Demand> demands, const CostModel& cost, const Step& step,
+                                       std::span<const Share> decodes) const {
+  if (decodes.empty()) return {kIdleStepFactor * limits_.step_ns, kIdleStepFactor * limits_.step_ns};
+  const double decode_ns = cost.step_ns(step.rows, step.attended);
+  Budget budget{decode_ns + limits_.step_ns, decode_ns + kLateStepFactor * limits_.step_ns};
   for (const Share& share : decodes) {
     const int64_t tbt_ns = demands[static_cast<size_t>(share.demand)].tbt_ns;
-    if (tbt_ns > 0) budget = std::min(budget, static_cast<double>(tbt_ns));
+    if (tbt_ns <= 0) continue;
+    budget.step_ns = std::min(budget.step_ns, static_cast<double>(tbt_ns));
+    budget.late_step_ns = std::min(budget.late_step_ns, static_cast<double>(tbt_ns));
   }
   return budget;
 }
@@ -120,14 +122,16 @@ void Scheduler::add_prompts(std::span<const Demand> demands, const CostModel& co
   }
   rows_.set_wanting(wanting);
 
-  const double budget = budget_ns(demands, cost, step, plan);
+  const Budget budget = budget_of(demands, cost, step, plan);
+  bool in_time_full = false;  // no row more for those that are not late
   int32_t chunk_left = std::min(limits_.chunk_rows_max, step.rows_left);
   while (chunk_left > 0 && std::ranges::find(wanting, true) != wanting.end()) {
     const int priority = rows_.next(wanting);
     const Place place = *next[priority];
     const Demand& demand = demands[place.index];
-    const int32_t wanted = std::min(demand.rows, chunk_left);
-    int32_t rows = cost.rows_within(budget, step.rows, step.attended, demand.position, wanted);
+    const int32_t wanted = demand.late || !in_time_full ? std::min(demand.rows, chunk_left) : 0;
+    int32_t rows = cost.rows_within(demand.late ? budget.late_step_ns : budget.step_ns, step.rows, step.attended,
+                                    demand.position, wanted);
     rows = std::max(rows, std::min(kPromptRowsMin - step.prompt_rows, wanted));
     const bool time_is_up = rows < wanted;
     const bool logits = rows == demand.rows && step.logits_left > 0;
@@ -143,7 +147,8 @@ void Scheduler::add_prompts(std::span<const Demand> demands, const CostModel& co
       step.attended += attended_by(demand.position, rows);
       chunk_left -= rows;
     }
-    if (time_is_up) break;
+    if (time_is_up && demand.late) break;
+    in_time_full = in_time_full || time_is_up;
     next[priority] = next_prompt(demands, priority, place);
     wanting[priority] = next[priority].has_value();
   }

@@ -92,9 +92,15 @@ class Scheduler {
     int64_t attended = 0;
   };
 
+  // How long the step may take, for prompts that are in time and for those that are late.
+  struct Budget {
+    double step_ns = 0;
+    double late_step_ns = 0;
+  };
+
   void add_decodes(std::span<const Demand> demands, Step& step, std::vector<Share>& plan) const;
   static void add_drafts(std::span<const Demand> demands, int32_t prompts, Step& step, std::vector<Share>& plan);
-  double budget_ns(std::span<const Demand> demands, const CostModel& cost, const Step& step,
+  Budget budget_of(std::span<const Demand> demands, const CostModel& cost, const Step& step,
                    std::span<const Share> decodes) const;
   void add_prompts(std::span<const Demand> demands, const CostModel& cost, Step& step, std::vector<Share>& plan);
 

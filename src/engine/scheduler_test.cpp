@@ -119,6 +119,14 @@ TEST(Scheduler, PromptsFillTheTime) {
   Demand late = prompt(kLateRowsMax);
   late.late = true;
   EXPECT_NEAR(plan_within(30, {decode(), late}).at(1).rows, 30 * kLateStepFactor, 12);
+  // The time that a late one gets is not for a long one beside it, whichever comes first.
+  Demand first = prompt(1'000);
+  first.deadline_ns = late.deadline_ns - 1;
+  const Plan both = plan_within(30, {decode(), first, late});
+  EXPECT_NEAR(both.at(1).rows, 30, 4);
+  EXPECT_NEAR(both.at(2).rows, 30 * (kLateStepFactor - 1), 12);
+  first.deadline_ns = late.deadline_ns + 1;
+  EXPECT_EQ(plan_within(30, {decode(), first, late}).size(), 2u);
   // A wish between tokens.
   Demand quick = decode();
   quick.tbt_ns = static_cast<int64_t>(31 * kMs);

@@ -91,7 +91,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
                                 {.context_tokens = options.context_tokens, .sequences = options.sequences}));
     draft_bytes = draft->plan.weight_bytes + draft->plan.scratch_bytes + draft->plan.kv_bytes;
   }
-  CAIRN_TRY(const MemoryPlan plan, plan_for(file, options, draft_bytes));
+  CAIRN_TRY(const MemoryPlan plan, plan_for(file, options, draft_bytes + options.kv_host_bytes));
   CAIRN_TRY(ChatTemplate chat_template, make_template(file, *tokenizer, options));
   CAIRN_TRY(auto backend, make_cpu_backend({options.threads, options.isa}));
 
@@ -114,6 +114,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
            static_cast<double>(model->parameters) * 1e-9, model->backend->description());
   log_info("memory: {}", plan.text());
+  if (options.kv_host_bytes > 0) log_info("memory: {} for what the KV cache gives up", bytes_text(options.kv_host_bytes));
 
   ModelOptions model_options;
   model_options.context_tokens = plan.context_tokens;
