@@ -26,6 +26,7 @@ void add(EngineStats& sum, const EngineStats& more) {
   sum.accepted_tokens += more.accepted_tokens;
   sum.steps += more.steps;
   sum.step_time += more.step_time;
+  sum.pages_restored += more.pages_restored;
   sum.pages_total += more.pages_total;
   sum.pages_cached += more.pages_cached;
   sum.pages_free += more.pages_free;
@@ -50,7 +51,8 @@ ordered_json stats_json(const EngineStats& stats) {
           {"pages_total", stats.pages_total},
           {"pages_used", filled - stats.pages_cached},
           {"pages_cached", stats.pages_cached},
-          {"pages_free", stats.pages_free}};
+          {"pages_free", stats.pages_free},
+          {"pages_restored", stats.pages_restored}};
 }
 
 ordered_json token_json(const Tokenizer& tokenizer, TokenId token) {

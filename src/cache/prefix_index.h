@@ -90,8 +90,8 @@ class PrefixIndex {
   void clear();
 
   int32_t nodes() const;
-  int64_t evicted() const;           ///< nodes evicted since the start, to the host or for good
-  int64_t pages_restored() const;    ///< from the host since the start
+  int64_t evicted() const;         ///< nodes evicted since the start, to the host or for good
+  int64_t pages_restored() const;  ///< from the host since the start
   int32_t host_slots_free() const;
 
  private:

@@ -11,6 +11,9 @@ namespace {
 
 // Weight of a step's measurement in what a proposed token is thought to cost.
 constexpr double kDraftCostGain = 0.2;
+// Part of that cost that is forgotten in a step without proposals: what was slow once, because it read prompts or
+// somebody else needed the machine, is measured again some time.
+constexpr double kDraftCostForgotten = 1.0 / 256;
 
 bool holds_state(const KvLayout& layout) {
   return std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; });
@@ -77,6 +80,7 @@ EngineStats Core::stats() const {
   stats.accepted_tokens = counters_.accepted_tokens;
   stats.steps = counters_.steps;
   stats.step_time = std::chrono::nanoseconds(counters_.step_ns);
+  stats.pages_restored = counters_.pages_restored;
   stats.pages_total = counters_.pages_total;
   stats.pages_cached = counters_.pages_cached;
   stats.pages_free = counters_.pages_free;
@@ -119,7 +123,9 @@ Core::Turn Core::turn() {
 
 void Core::learn_cost(int64_t step_ns) {
   counters_.step_ns += step_ns;
-  cost_.observe(static_cast<int32_t>(batch_tokens_.size()), batch_attended_, static_cast<double>(step_ns));
+  // Guesses have a cost of their own: with it, rows would seem to be as dear as the guesses in them.
+  cost_.observe(static_cast<int32_t>(batch_tokens_.size()), batch_attended_,
+                static_cast<double>(step_ns - drafting_ns_));
   prompt_row_ns_ = cost_.row_ns();
   if (counters_.steps % kCostUpdateSteps == 0) index_.set_cost({cost_.row_ns(), cost_.attended_ns()});
 }
@@ -127,6 +133,7 @@ void Core::learn_cost(int64_t step_ns) {
 // Asks for guesses where they are likely to pay: see DraftControl.
 void Core::propose() {
   for (const auto& sequence : running_) sequence->drafts().clear();
+  drafting_ns_ = 0;
   if (drafts_max_ == 0) return;
   int32_t decoding = 0;
   int64_t attended = 0;
@@ -148,14 +155,18 @@ void Core::propose() {
       draft_requests_.push_back({sequence->id(), sequence->tokens(), wanted, &sequence->drafts()});
     }
   }
-  if (draft_requests_.empty()) return;
+  if (draft_requests_.empty()) {
+    draft_token_ns_ *= 1 - kDraftCostForgotten;
+    return;
+  }
   const int64_t begin_ns = clock_.now().count();
   drafter_->propose(draft_requests_);
-  const auto drafted_ns = static_cast<double>(clock_.now().count() - begin_ns);
+  drafting_ns_ = clock_.now().count() - begin_ns;
   size_t proposed = 0;
   for (const DraftRequest& request : draft_requests_) proposed += request.proposed->size();
   if (proposed > 0) {
-    draft_token_ns_ += kDraftCostGain * (drafted_ns / static_cast<double>(proposed) - draft_token_ns_);
+    draft_token_ns_ +=
+        kDraftCostGain * (static_cast<double>(drafting_ns_) / static_cast<double>(proposed) - draft_token_ns_);
   }
   for (const DraftRequest& request : draft_requests_) {
     // A draft model may know more tokens.

@@ -141,6 +141,7 @@ class Core {
   std::vector<uint64_t> page_keys_;  // of the next whole page of each running prompt; 0: none
   std::vector<DraftRequest> draft_requests_;
   double draft_token_ns_ = 0;  // time that the drafter takes per token
+  int64_t drafting_ns_ = 0;    // time that it took in this turn
   std::vector<TokenId> batch_tokens_;
   std::vector<BatchSlice> batch_slices_;
   int64_t batch_attended_ = 0;
@@ -162,6 +163,7 @@ class Core {
     std::atomic<int64_t> accepted_tokens = 0;
     std::atomic<int64_t> steps = 0;
     std::atomic<int64_t> step_ns = 0;
+    std::atomic<int64_t> pages_restored = 0;
     std::atomic<int32_t> pages_total = 0;
     std::atomic<int32_t> pages_cached = 0;
     std::atomic<int32_t> pages_free = 0;

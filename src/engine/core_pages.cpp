@@ -123,6 +123,7 @@ void Core::leave(Sequence& sequence) {
 
 // The gauges show the group that sequences use most of.
 void Core::count_pages() {
+  counters_.pages_restored = index_.pages_restored();
   double fullest = -1;
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const int32_t total = pool_.pages_total(group);

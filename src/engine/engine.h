@@ -149,6 +149,7 @@ struct EngineStats {
   int64_t accepted_tokens = 0;
   int64_t steps = 0;                      ///< of the model
   std::chrono::nanoseconds step_time{0};  ///< sum over steps
+  int64_t pages_restored = 0;             ///< came back from the host's memory (kv_host_bytes)
   // Pages of the group that is fullest: total = used by sequences + cached (evictable) + free.
   int32_t pages_total = 0;
   int32_t pages_cached = 0;

@@ -11,6 +11,9 @@
 namespace cairn {
 namespace {
 
+/// Of the fake model's two groups.
+constexpr int64_t kHostSlotBytes = 2 * 8 * kPageTokens;
+
 class EngineMemory : public EngineTest {
  protected:
   static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
@@ -58,6 +61,66 @@ TEST_F(EngineMemory, APromptSentByManyAtOnceIsComputedOnce) {
   }
   EXPECT_EQ(engine_->stats().prompt_tokens, 640 + 8 * 20);
   EXPECT_EQ(engine_->stats().cached_tokens, 7 * 640);
+}
+
+// A conversation, then others that need its memory, then its next turn.
+struct NextTurn {
+  int32_t cached_tokens = 0;
+  int64_t restored = 0;  // pages, from the host
+};
+
+class EngineHostTier : public EngineMemory {
+ protected:
+  static constexpr int32_t kPromptTokens = 200, kAnswerTokens = 40, kQuestionTokens = 20;
+  static constexpr int32_t kContextTokens = 512;
+
+  NextTurn talk(int32_t pages, int64_t host_bytes) {
+    make_runner({.context_tokens = kContextTokens, .rows_max = 128});
+    start({.kv_pages = {pages, pages},
+           .queue_max = 16,
+           .running_max = 4,
+           .chunk_rows_max = 128,
+           .kv_host_bytes = host_bytes});
+    GenerateRequest request = request_of(prompt_of(kPromptTokens, 1), kAnswerTokens, 0.8f, 5);
+    request.ignore_eos = true;
+    const Answer first = ask(request);
+    expect_same(first, reference(request), "first turn");
+    for (uint64_t other = 0; other < 4; ++other) {
+      const GenerateRequest long_one = request_of(prompt_of(400, 100 + other), 10, 0.8f, other);
+      expect_same(ask(long_one), reference(long_one), "other " + std::to_string(other));
+    }
+    const std::vector<TokenId> question = prompt_of(kQuestionTokens, 2);
+    request.prompt.insert(request.prompt.end(), first.tokens.begin(), first.tokens.end());
+    request.prompt.insert(request.prompt.end(), question.begin(), question.end());
+    const int64_t restored_before = engine_->stats().pages_restored;
+    const Answer second = ask(request);
+    expect_same(second, reference(request), "second turn");
+    expect_idle();
+    return {second.finish.usage.cached_tokens, engine_->stats().pages_restored - restored_before};
+  }
+};
+
+TEST_F(EngineHostTier, ANextTurnFindsWhatOthersEvicted) {
+  // The last token that was sampled has not been computed.
+  constexpr int32_t kHistory = kPromptTokens + kAnswerTokens - 1;
+  const NextTurn roomy = talk(256, 0);
+  EXPECT_EQ(roomy.cached_tokens, kHistory);
+  EXPECT_EQ(roomy.restored, 0);
+  // Sixteen pages hold one context: any of the others needs nearly all of it.
+  const NextTurn without = talk(kContextTokens / kPageTokens, 0);
+  EXPECT_EQ(without.cached_tokens, 0);
+  EXPECT_EQ(without.restored, 0);
+  const NextTurn with = talk(kContextTokens / kPageTokens, 1 << 20);
+  EXPECT_EQ(with.cached_tokens, kHistory);
+  EXPECT_EQ(with.restored, 2 * ((kHistory + kPageTokens - 1) / kPageTokens)) << "of two groups";
+}
+
+TEST_F(EngineHostTier, TooLittleHostMemoryIsRefusedWithTheFlag) {
+  EngineOptions options{.kv_pages = {16, 16}, .kv_host_bytes = 100};
+  const auto refused = Engine::create(*runner_, *backend_, *shared_tokenizer, options);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+  EXPECT_NE(refused.error().message.find("--kv-host-bytes"), std::string::npos);
 }
 
 TEST_F(EngineMemory, SaltsKeepTenantsApart) {
@@ -180,6 +243,7 @@ TEST_F(EngineMemory, RandomLoadNeverChangesAnAnswer) {
     options.running_max = pick(1, 16);
     options.chunk_rows_max = pick(1, 64);
     options.prefix_cache = pick(0, 3) != 0;
+    options.kv_host_bytes = pick(0, 1) * pick(1, 40) * kHostSlotBytes;
     options.speculation = {pick(0, 5), pick(2, 5)};
     runner_->hold();
     start(options);

@@ -114,7 +114,8 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
            static_cast<double>(model->parameters) * 1e-9, model->backend->description());
   log_info("memory: {}", plan.text());
-  if (options.kv_host_bytes > 0) log_info("memory: {} for what the KV cache gives up", bytes_text(options.kv_host_bytes));
+  if (options.kv_host_bytes > 0)
+    log_info("memory: {} for what the KV cache gives up", bytes_text(options.kv_host_bytes));
 
   ModelOptions model_options;
   model_options.context_tokens = plan.context_tokens;

@@ -104,6 +104,44 @@ test('the same prompt again is found in the cache, and gives the same bytes', as
   assert.equal(again.usage.prompt_tokens_details.cached_tokens, cached_tokens);
 });
 
+test('--no-prefix-cache keeps nothing, and gives the same bytes', async (t) => {
+  const body = { prompt: `${long}One day`, max_tokens: 30 };
+  const kept = await ask(body);
+  const forgetful = await serve(story, ['--no-prefix-cache']);
+  t.after(() => forgetful.stop());
+  for (let i = 0; i < 3; ++i) {
+    const reply = await (await forgetful.post(completions, { ...once, ...body })).json();
+    assert.equal(reply.usage.prompt_tokens_details.cached_tokens, 0);
+    assert.equal(reply.timings.prompt_n, reply.usage.prompt_tokens);
+    assert.equal(reply.choices[0].text, kept.choices[0].text);
+    const stats = await idle(forgetful);
+    assert.equal(stats.pages_cached, 0);
+    assert.equal(stats.prompt_tokens_cached, 0);
+  }
+});
+
+test('--kv-host-bytes brings back what --kv-bytes had no room for', async (t) => {
+  const prompts = Array.from({ length: 4 }, (_, i) => `Story ${i}. ${long.repeat(2)}`);
+  const turns = async (flags) => {
+    const tight = await serve(story, ['--kv-bytes', '256KiB', ...flags]);  // one context
+    t.after(() => tight.stop());
+    const answers = [];
+    for (const prompt of [...prompts, ...prompts]) answers.push(await (await tight.post(completions, { ...once, prompt })).json());
+    const stats = await idle(tight);
+    const again = answers.slice(prompts.length);
+    const cached = again.map(({ usage }) => usage.prompt_tokens_details.cached_tokens);
+    return { stats, cached, tokens: again.map(({ usage }) => usage.prompt_tokens), texts: answers.map(({ choices }) => choices[0].text) };
+  };
+  const without = await turns([]);
+  const withHost = await turns(['--kv-host-bytes', '4MiB']);
+  assert.deepEqual(withHost.texts, without.texts);
+  assert.equal(without.stats.pages_restored, 0);
+  assert.ok(withHost.stats.pages_restored > 0);
+  // All but the last token, whose logits are wanted.
+  assert.deepEqual(withHost.cached, withHost.tokens.map((tokens) => tokens - 1));
+  assert.ok(Math.min(...without.cached) < 32, without.cached.join());
+});
+
 test('a miss says where the first differing token is, and what both have there', async () => {
   const beginning = `A story to remember. ${long}`;
   const [cached, wanted] = ['dog ran home to eat his food', 'cat ran home to eat his food'].map((end) => beginning + end);

@@ -252,6 +252,8 @@ void Simulation::check_end() {
     const int32_t lost = core_->pool().pages_total(group) - core_->pool().pages_free(group);
     if (lost != 0) wrong("group {}: {} pages are never free again", group, lost);
   }
+  const int64_t slots = options_.engine.kv_host_bytes / host_slot_bytes(options_.model.layout);
+  if (core_->prefix_index().host_slots_free() != slots) wrong("pages of the second tier are never free again");
 }
 
 }  // namespace cairn::sim

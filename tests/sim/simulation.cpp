@@ -24,6 +24,12 @@ PagePool make_pool(Backend& backend, const SimulationOptions& options) {
 
 }  // namespace
 
+int64_t host_slot_bytes(const KvLayout& layout) {
+  int64_t bytes = 0;
+  for (const KvGroup& group : layout.groups) bytes += layout.page_bytes(group);
+  return bytes;
+}
+
 Simulation::Simulation(const Tokenizer& tokenizer, const SimulationOptions& options)
     : tokenizer_(tokenizer),
       options_(options),
@@ -35,6 +41,9 @@ Simulation::Simulation(const Tokenizer& tokenizer, const SimulationOptions& opti
   core_ =
       std::make_unique<Core>(model_, tokenizer_, options_.engine, make_pool(backend_, options_),
                              speculation.tokens_max > 0 ? make_prompt_lookup(speculation.ngram_max) : nullptr, clock_);
+  if (options_.engine.kv_host_bytes > 0 && !core_->use_host_tier(options_.engine.kv_host_bytes).has_value()) {
+    wrong("no memory for the second tier");
+  }
   model_.on_step([this](const Batch& batch) { in_step(batch); });
 }
 

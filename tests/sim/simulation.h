@@ -72,6 +72,9 @@ struct StepLog {
   int32_t slow_for = 0;  ///< steps that a neighbour has been there for; 0: there is none
 };
 
+/// Of host memory, for a page of every group.
+int64_t host_slot_bytes(const KvLayout& layout);
+
 class Simulation {
  public:
   /// `tokenizer` outlives it.

@@ -19,15 +19,29 @@ constexpr int32_t kNoticed = 6;
 /// While neighbours come and go the model is off by so much.
 constexpr double kInFlux = 1.25;
 
+/// Here the whole time is used, so what the model is off by at worst shows; the other bound has as much to spare.
+constexpr double kOff = 1.15;
+
+/// What comes beside streams.
+struct Prompts {
+  int32_t tokens_min = 200;
+  int32_t tokens_max = 2'200;
+  std::chrono::milliseconds target = std::chrono::hours(1);  // in time: what is late and short may add more
+  uint64_t turns_between = 40;                               // on average
+  int32_t together = 1;
+};
+
 class SimStepTime : public SimTest {
  protected:
   struct Result {
     double worst = 0;          // step / (decode + 2 x step_ms), without noise and neighbours
     double worst_noticed = 0;  // of steps beside a neighbour that has been there for a while
     double filled = 0;         // of --step-ms, on average, while prompts wait
+    double most_added = 0;     // to the time of the decode rows, in --step-ms
+    double worst_late = 0;     // step / (decode + kLateStepFactor x step_ms)
   };
 
-  Result run(const StepCost& cost, uint64_t seed) {
+  Result run(const StepCost& cost, uint64_t seed, const Prompts& prompts = {}) {
     std::mt19937_64 random(seed);
     SimulationOptions options;
     options.model = {.layout = {KvType::kF32, {full_group()}},
@@ -41,13 +55,18 @@ class SimStepTime : public SimTest {
     options.engine.chunk_rows_max = 256;
     options.engine.prefix_cache = false;
     Simulation simulation(tokenizer(), options);
-    for (int i = 0; i < 4; ++i) submit(simulation, 20 + 100 * i, 250, random());
+    for (int i = 0; i < 4; ++i) submit(simulation, 20 + 100 * i, 250, random(), std::chrono::hours(1));
     Result result;
     double filled = 0;
     int64_t filled_steps = 0;
     while (simulation.turns() < 260) {
-      if (simulation.turns() >= kWarmTurns && random() % 40 == 0)
-        submit(simulation, static_cast<int32_t>(200 + random() % 2'000), 10, random());
+      if (simulation.turns() >= kWarmTurns && random() % prompts.turns_between == 0) {
+        for (int32_t i = 0; i < prompts.together; ++i) {
+          const auto more =
+              static_cast<int32_t>(random() % static_cast<uint64_t>(prompts.tokens_max - prompts.tokens_min));
+          submit(simulation, prompts.tokens_min + more, 10, random(), prompts.target);
+        }
+      }
       simulation.turn();
       EXPECT_EQ(simulation.problem(), "");
       if (!simulation.problem().empty()) return result;
@@ -56,6 +75,9 @@ class SimStepTime : public SimTest {
       const double noise = 1 + cost.noise;
       const double slow = step.slow_for > 0 ? cost.slow_factor : 1;
       result.worst = std::max(result.worst, step.ns / noise / slow / (step.decode_ns + 2 * kStepNs));
+      result.most_added = std::max(result.most_added, (step.ns / noise / slow - step.decode_ns) / kStepNs);
+      result.worst_late =
+          std::max(result.worst_late, step.ns / noise / slow / (step.decode_ns + kLateStepFactor * kStepNs));
       if (step.slow_for > kNoticed) {
         result.worst_noticed = std::max(result.worst_noticed, step.ns / noise / (slow * step.decode_ns + 2 * kStepNs));
       }
@@ -70,10 +92,11 @@ class SimStepTime : public SimTest {
   }
 
  private:
-  static void submit(Simulation& simulation, int32_t prompt, int32_t answer, uint64_t seed) {
+  static void submit(Simulation& simulation, int32_t prompt, int32_t answer, uint64_t seed,
+                     std::chrono::milliseconds target) {
     Planned one;
     one.request = request_of(random_prompt(prompt, seed), answer);
-    one.request.target_ttft = std::chrono::hours(1);  // short prompts that are late may add more
+    one.request.target_ttft = target;
     EXPECT_TRUE(simulation.submit(std::move(one)));
   }
 };
@@ -103,6 +126,45 @@ TEST_F(SimStepTime, ALongPromptAddsNoMoreThanItMay) {
   }
   // Nor much less, or prompts would stand still. A model that never saw a step without prompts thinks it cheaper.
   EXPECT_GE(filled / kSeeds, 0.6);
+}
+
+/// A machine on which `chunk_rows_max` rows take longer than four times --step-ms.
+StepCost slow_machine(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto between = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
+  StepCost cost;
+  cost.flat_rows = static_cast<int32_t>(between(2, 12));
+  cost.row_ns = between(1e6, 4e6);
+  cost.flat_ns = cost.row_ns * cost.flat_rows * between(1, 2);
+  cost.attended_ns = between(10, 500);
+  cost.noise = between(0, 0.1);
+  return cost;
+}
+
+// More clients than can be served in time: their first tokens get more of each step, within bounds.
+TEST_F(SimStepTime, ShortPromptsThatAreLateMayAddFourTimesAsMuch) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    Prompts prompts{
+        .tokens_min = 40, .tokens_max = kLateRowsMax, .target = std::chrono::milliseconds(1), .together = 4};
+    const Result late = run(slow_machine(seed), seed, prompts);
+    EXPECT_GT(late.most_added, 2.5) << "which is more than those in time may add";
+    EXPECT_LE(late.worst_late, kOff);
+    prompts.target = std::chrono::hours(1);
+    EXPECT_LE(run(slow_machine(seed), seed, prompts).worst, 1);
+  }
+}
+
+TEST_F(SimStepTime, ALongPromptThatIsLateAddsNoMore) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    const Prompts prompts{.tokens_min = kLateRowsMax + 1,
+                          .tokens_max = 2'200,
+                          .target = std::chrono::milliseconds(1),
+                          .turns_between = 20};
+    const Result late = run(slow_machine(seed), seed, prompts);
+    EXPECT_LE(late.worst, 1);
+  }
 }
 
 }  // namespace

@@ -112,6 +112,9 @@ void Generator::make_options() {
   engine.prefix_cache = !one_in(4);
   if (one_in(2)) engine.speculation = {pick(1, 6), pick(2, 5)};
   make_layout();
+  // Behind half of the caches a second tier, from a draw of its own.
+  const auto slots = static_cast<int64_t>(mix_bits(seed_) % 80);
+  if (engine.prefix_cache && slots <= 40) engine.kv_host_bytes = slots * host_slot_bytes(model.layout);
   if (one_in(10)) options.failing_steps = log_uniform(0.002, 0.1);
   if (one_in(25)) options.stops_after_turn = pick(1, 100);
 }

@@ -1,0 +1,80 @@
+// What the scripts of bench/ share: where the program is, medians, random text, one `cairn bench serve` and its figures.
+import { execFile, spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const program = process.env.CAIRN_PROGRAM ?? path.join(path.dirname(fileURLToPath(import.meta.url)), '../build/release/cairn');
+
+// Nearest rank, as `cairn bench serve` counts it: the smallest value that at least `percent` % do not exceed.
+export function percentile(list, percent) {
+  const sorted = list.toSorted((a, b) => a - b);
+  return sorted[Math.max(Math.ceil((percent / 100) * sorted.length), 1) - 1];
+}
+export function median(list) {
+  const sorted = list.toSorted((a, b) => a - b);
+  return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.floor(sorted.length / 2)]) / 2;
+}
+
+// Words that are one token in most vocabularies of English; others each time, so that no cache has a text made of them.
+const words = ('time year people way day thing world life hand part child eye place work week case point home water room ' +
+  'area money story fact month study book word side kind head house page night line end city name team').split(' ');
+export const randomWords = (count) => Array.from({ length: count }, () => words[Math.floor(Math.random() * words.length)]).join(' ');
+
+export const load = () => os.loadavg()[0].toFixed(2);
+
+// Starts `cairn serve` on a free port. Returns {url, stop}.
+export async function startCairn(model, flags = []) {
+  const child = spawn(program, ['serve', model, '--port', '0', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
+  const exited = new Promise((resolve) => child.on('close', resolve));
+  let log = '';
+  const url = await new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => reject(new Error(`cairn serve ended with ${code}: ${log}`)));
+    child.stderr.on('data', (bytes) => {
+      log += bytes;
+      const found = log.match(/serving \S+ on (http:\S+)/);
+      if (found) resolve(found[1]);
+    });
+  });
+  return { url, stop: () => { child.kill('SIGTERM'); return exited; } };
+}
+
+// Runs a command to its end and returns what it printed; the caller's event loop goes on.
+export function run(command, args) {
+  return new Promise((resolve, reject) => {
+    execFile(command, args, { encoding: 'utf8', maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
+      if (error) reject(new Error(`${command} ${args.join(' ')}: ${stderr || error.message}`));
+      else resolve({ stdout, stderr });
+    });
+  });
+}
+
+// One `cairn bench serve`. Times in ms: {tokensPerSecond, first: {mean, worst}, gap: {p50, p99, worst}, promptTokens: [...]}.
+export async function benchServe(url, flags) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-bench-'));
+  const csv = path.join(folder, 'out.csv');
+  try {
+    const { stdout } = await run(program, ['bench', 'serve', '--url', url, '--csv', csv, ...flags]);
+    const [, failed] = stdout.match(/(\d+) failed/);
+    if (failed !== '0') throw new Error(`requests failed:\n${stdout}`);
+    const row = (name) => {
+      const found = stdout.match(new RegExp(`  ${name} +(\\S+) +(\\S+) +(\\S+) +(\\S+) +(\\S+)\n`));
+      if (!found) throw new Error(`no figures for "${name}":\n${stdout}`);
+      const [mean, p50, p95, p99, worst] = found.slice(1).map(Number);
+      return { mean, p50, p95, p99, worst };
+    };
+    const [head, ...lines] = fs.readFileSync(csv, 'utf8').trim().split('\n');
+    const column = head.split(',').indexOf('prompt_tokens');
+    return {
+      tokensPerSecond: Number(stdout.match(/(\S+) tokens\/s/)[1]),
+      cachedPercent: Number(stdout.match(/cached \((\S+) %\)/)[1]),
+      first: row('to first token'),
+      gap: row('between tokens'),
+      promptTokens: lines.map((line) => Number(line.split(',')[column])),
+    };
+  } finally {
+    fs.rmSync(folder, { recursive: true });
+  }
+}

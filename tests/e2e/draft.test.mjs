@@ -1,0 +1,84 @@
+// --draft with real files: a smaller model guesses ahead, and no answer changes. A model that guesses for itself is
+// always right when nothing is drawn, though it saves no time.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { cairn, fixtures, serve, story } from './server.mjs';
+
+let plain, drafting;
+before(async () => { [plain, drafting] = [await serve(story), await serve(story, ['--draft', story])]; });
+after(async () => {
+  for (const server of [plain, drafting]) {
+    const end = await server.stop();
+    assert.equal(end.code, 0, end.log);
+  }
+});
+
+const words = 'Once upon a time there was a little dog who lived in a big house near the sea. ';
+const tokens = 100;
+const ask = async (server, more) => {
+  const reply = await server.post('/v1/completions', { max_tokens: tokens, ignore_eos: true, ...more });
+  assert.equal(reply.status, 200, await reply.clone().text());
+  const { choices, timings, usage } = await reply.json();
+  return { text: choices[0].text, timings, usage };
+};
+
+// Where a row more costs nearly a step more, as for one small model on a slow machine, guesses do not pay and none are
+// made; among others a row costs little. What pays is found out by trying now and then, so one round may go without.
+async function askUntilAccepted(more) {
+  const sum = { drafted: 0, accepted: 0 };
+  for (let round = 0; round < 20 && sum.accepted === 0; ++round) {
+    const requests = Array.from({ length: 8 }, (_, i) => ({ ...more, seed: i, prompt: `Story ${8 * round + i}. ${words}` }));
+    const expected = await Promise.all(requests.map((request) => ask(plain, request)));
+    const answers = await Promise.all(requests.map((request) => ask(drafting, request)));
+    assert.deepEqual(answers.map(({ text }) => text), expected.map(({ text }) => text));
+    for (const { timings, usage } of answers) {
+      assert.equal(usage.completion_tokens, tokens);
+      sum.drafted += timings.draft_n;
+      sum.accepted += timings.draft_n_accepted;
+    }
+    for (const { timings } of expected) assert.deepEqual([timings.draft_n, timings.draft_n_accepted], [0, 0]);
+  }
+  return sum;
+}
+
+const counted = async () => {
+  const stats = await (await fetch(`${drafting.url}/stats`)).json();
+  return { drafted: stats.draft_tokens, accepted: stats.draft_tokens_accepted };
+};
+
+test('greedy: the same texts, and every guess is right', async () => {
+  const { drafted, accepted } = await askUntilAccepted({ temperature: 0 });
+  assert.ok(accepted > 0, `${accepted} of ${drafted}`);
+  assert.equal(accepted, drafted);
+  assert.deepEqual(await counted(), { drafted, accepted });
+  assert.match(drafting.log(), /draft model .*tinystories-656k-f32\.gguf/);
+});
+
+test('drawn with a seed: the same texts', async () => {
+  const before = await counted();
+  const { drafted, accepted } = await askUntilAccepted({ temperature: 1 });
+  assert.ok(accepted > 0, `${accepted} of ${drafted}`);
+  assert.deepEqual(await counted(), { drafted: before.drafted + drafted, accepted: before.accepted + accepted });
+});
+
+test('alone: the same text', async () => {
+  for (const temperature of [0, 1]) {
+    const request = { prompt: words.repeat(6), temperature, seed: 7 };
+    assert.equal((await ask(drafting, request)).text, (await ask(plain, request)).text);
+  }
+});
+
+test('a draft model of another vocabulary, or none, is refused with what is wrong', () => {
+  const other = path.join(fixtures, 'trained', 'stories260K-f32.gguf');
+  const refused = (draft, status, pattern) => {
+    for (const command of [['serve', story, '--port', '0'], ['generate', story, '-p', 'x', '-n', '1']]) {
+      const run = cairn([...command, '--draft', draft]);
+      assert.equal(run.status, status, run.stderr);
+      assert.match(run.stderr, pattern);
+      assert.doesNotMatch(run.stderr, /serving/);
+    }
+  };
+  refused(other, 1, /stories260K-f32\.gguf cannot guess for this model: token 1 is "<s>" there and "<\|start_story\|>" here; both must have the same vocabulary/);
+  refused(path.join(fixtures, 'nothing.gguf'), 2, /--draft: File does not exist.*nothing\.gguf/);
+});
