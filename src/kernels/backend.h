@@ -57,6 +57,7 @@ struct Weight {
   int64_t cols = 0;
   int64_t experts = 1;
   const void* data = nullptr;
+  std::shared_ptr<Buffer> memory;  ///< what `data` points to, if the backend made a copy; copies share it
 };
 
 /// One product of a `matmul`: out [rows of x, weight->rows] = x W^T + bias.
@@ -97,7 +98,8 @@ class Backend {
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
   /// Whether matrix products work on this type.
   virtual bool supports(TensorType type) const = 0;
-  /// The weight refers to `matrix.data` or to a copy. Errors: kUnsupported (type), kOutOfMemory.
+  /// The weight refers to `matrix.data` or has a copy (`memory`), after which the file's bytes are not read again.
+  /// Errors: kUnsupported (type), kOutOfMemory.
   virtual Result<Weight> load(const HostMatrix& matrix) = 0;
   /// Scratch for calls of at most `rows` rows and sequences of at most `context_tokens` positions.
   virtual Result<void> reserve(int32_t rows, int32_t context_tokens, int64_t cols_max, int32_t heads_max) = 0;

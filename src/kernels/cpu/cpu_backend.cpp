@@ -13,6 +13,7 @@
 #include "kernels/cpu/attention_op.h"
 #include "kernels/cpu/kv_store.h"
 #include "kernels/cpu/memory.h"
+#include "kernels/cpu/panel.h"
 #include "kernels/cpu/products.h"
 #include "kernels/cpu/team.h"
 #include "quant/codec.h"
@@ -28,6 +29,7 @@ constexpr double kCopyNs = 0.3;
 constexpr double kExponentialNs = 1.0;
 constexpr double kSineNs = 30;
 constexpr double kDecodeNs = 1.0;
+constexpr double kPackNs = 0.5;   // per byte
 constexpr double kStoreNs = 2.0;  // the cache lines of a token's keys are far apart
 // Below the rank of any expert that can still be chosen.
 constexpr float kChosen = -2;
@@ -49,7 +51,24 @@ class CpuBackend final : public Backend {
   Result<Weight> load(const HostMatrix& matrix) override {
     if (!supports(matrix.type))
       return fail(Code::kUnsupported, "no matrix product for tensors of type {}", tensor_type_name(matrix.type));
-    return Weight{matrix.type, matrix.rows, matrix.cols, matrix.experts, matrix.data};
+    Weight weight{matrix.type, matrix.rows, matrix.cols, matrix.experts, matrix.data, {}};
+    if (!uses_int8(matrix.type)) return weight;
+    const int64_t panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
+    const int64_t expert_bytes = expert_stride(weight);
+    CAIRN_TRY(Buffer memory, allocate(matrix.experts * expert_bytes));
+    weight.memory = std::make_shared<Buffer>(std::move(memory));
+    weight.data = weight.memory->data();
+    auto* to = static_cast<std::byte*>(weight.memory->data());
+    const int64_t from_bytes = matrix.rows * row_bytes(matrix.type, matrix.cols);
+    const double panel_ns = static_cast<double>(expert_bytes / panels) * kPackNs;
+    team_.run_items(matrix.experts * panels, panel_ns, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t expert = i / panels, panel = i % panels;
+        pack_panels(matrix.type, matrix.data + expert * from_bytes, matrix.rows, matrix.cols, panel, panel + 1,
+                    to + expert * expert_bytes);
+      }
+    });
+    return weight;
   }
 
   Result<void> reserve(int32_t rows, int32_t /*context_tokens*/, int64_t cols_max, int32_t heads_max) override {
@@ -58,13 +77,10 @@ class CpuBackend final : public Backend {
   }
 
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
-    const auto bytes = static_cast<size_t>(row_bytes(table.type, table.cols));
-    const auto* data = static_cast<const std::byte*>(table.data);
     for_rows(ids.size(), table.cols, kDecodeNs, [&](int64_t r) {
       CAIRN_DCHECK(index(ids[r]) >= 0 && index(ids[r]) < table.rows);
       float* to = out + r * table.cols;
-      decode_row(table.type, {data + static_cast<size_t>(index(ids[r])) * bytes, bytes},
-                 {to, static_cast<size_t>(table.cols)});
+      decode_weight_row(table, index(ids[r]), to);
       if (scale != 1) rows_.scale(to, table.cols, scale);
     });
   }

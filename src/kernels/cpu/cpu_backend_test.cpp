@@ -28,13 +28,16 @@ struct TestWeight {
       encode_row(type, std::span(values).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols)), row);
       decode_row(type, row, std::span(decoded).subspan(r * static_cast<size_t>(cols), static_cast<size_t>(cols)));
     }
-    weight = {type, rows, cols, experts, bytes.data()};
+    weight = load({type, rows, cols, experts, bytes.data()});
   }
   Weight expert(int64_t e) const {
-    Weight one = weight;
-    one.experts = 1;
-    one.data = bytes.data() + e * weight.rows * row_bytes(weight.type, weight.cols);
-    return one;
+    return load({weight.type, weight.rows, weight.cols, 1,
+                 bytes.data() + e * weight.rows * row_bytes(weight.type, weight.cols)});
+  }
+  // What a weight becomes does not depend on the instruction set.
+  static Weight load(const HostMatrix& matrix) {
+    static const auto any = make_cpu_backend({.threads = 2, .isa = "generic"}).value();
+    return any->load(matrix).value();
   }
 
   std::vector<float> decoded;

@@ -14,7 +14,10 @@ bool uses_int8(TensorType type) {
 
 bool has_matmul(TensorType type) { return can_decode(type); }
 
-size_t int8_row_bytes(int64_t cols) { return static_cast<size_t>((int8_row_bytes_used(cols) + 63) / 64 * 64); }
+size_t int8_row_bytes(int64_t cols) {
+  // An odd number of cache lines: rows that are used together do not fall into the same sets.
+  return static_cast<size_t>(((int8_row_bytes_used(cols) + 63) / 64 | 1) * 64);
+}
 
 int64_t weight_row_bytes(TensorType type, int64_t cols) { return row_bytes(type, cols); }
 

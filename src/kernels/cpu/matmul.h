@@ -32,8 +32,9 @@ struct MatmulKernels {
   /// so that products show it.
   void (*quantize_row)(const float* x, int64_t cols, std::byte* out);
   /// outputs[t][r] = row r of the weights times inputs[t], for r in [row_begin, row_end) and t in [0, tokens).
-  /// `weights` points to row 0. inputs[t] is an int8 row if uses_int8(type), else float [cols]. Reads no byte outside
-  /// these rows of `weights`. Any thread; allocates nothing.
+  /// If uses_int8(type), `weights` are all rows' panels (panel.h), row_begin is a multiple of kPanelRows and inputs[t]
+  /// is an int8 row; else `weights` points to the file's row 0 and inputs[t] is float [cols]. Reads no byte outside
+  /// these rows or their panels. Any thread; allocates nothing.
   void (*matmul_rows)(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                       const std::byte* const* inputs, int32_t tokens, float* const* outputs);
 };

@@ -3,6 +3,7 @@
 // batch.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <string>
@@ -10,6 +11,8 @@
 
 #include "base/machine.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/memory.h"
+#include "kernels/cpu/panel.h"
 #include "quant/codec.h"
 
 namespace cairn::cpu {
@@ -47,8 +50,16 @@ std::vector<std::byte> make_weights(TensorType type, int64_t rows, int64_t cols)
 
 void run(benchmark::State& state, const MatmulKernels* kernels, TensorType type, int64_t rows, int64_t cols,
          int32_t tokens) {
-  const std::vector<std::byte> weights = make_weights(type, rows, cols);
-  const size_t stride = std::max(static_cast<size_t>(cols) * 4, int8_row_bytes(cols));
+  std::vector<std::byte> file = make_weights(type, rows, cols);
+  const auto file_bytes = static_cast<int64_t>(file.size());
+  const Buffer weights = allocate(file_bytes + kPanelRows * row_bytes(type, cols) + 64).value();
+  auto* weight_data = static_cast<std::byte*>(weights.data());
+  if (uses_int8(type)) {
+    pack_panels(type, file.data(), rows, cols, 0, (rows + kPanelRows - 1) / kPanelRows, weight_data);
+  } else {
+    std::ranges::copy(file, weight_data);
+  }
+  const size_t stride = uses_int8(type) ? int8_row_bytes(cols) : static_cast<size_t>(cols) * 4;
   std::vector<std::byte> memory(stride * static_cast<size_t>(tokens) + 64);
   std::byte* base = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
   std::mt19937 random(2);
@@ -69,11 +80,11 @@ void run(benchmark::State& state, const MatmulKernels* kernels, TensorType type,
     outputs.push_back(out.data() + t * rows);
   }
   for (auto _ : state) {
-    kernels->matmul_rows(type, weights.data(), cols, 0, rows, inputs.data(), tokens, outputs.data());
+    kernels->matmul_rows(type, weight_data, cols, 0, rows, inputs.data(), tokens, outputs.data());
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }
-  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(weights.size()));
+  state.SetBytesProcessed(state.iterations() * file_bytes);
   state.SetItemsProcessed(state.iterations() * rows * cols * tokens);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/machine.h"
 #include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/panel.h"
 #include "quant/blocks.h"
 #include "quant/codec.h"
 
@@ -98,8 +99,8 @@ struct Problem {
   TensorType type;
   int64_t rows, cols;
   int32_t tokens;
-  std::vector<std::byte> weights;
-  std::vector<float> x;  // [tokens, cols]
+  std::vector<std::byte> weights;  // as a file has them
+  std::vector<float> x;            // [tokens, cols]
 
   std::string description() const {
     return std::string(tensor_type_name(type)) + " rows " + std::to_string(rows) + " cols " + std::to_string(cols) +
@@ -128,13 +129,31 @@ Rows make_inputs(const Problem& p, const MatmulKernels& kernels) {
   return inputs;
 }
 
+// What kernels read: panels, or the file's rows.
+class Prepared {
+ public:
+  explicit Prepared(const Problem& p)
+      : panels_(uses_int8(p.type) ? (p.rows + kPanelRows - 1) / kPanelRows : 1,
+                uses_int8(p.type) ? static_cast<size_t>(panel_format(p.type).panel_bytes(p.cols)) : p.weights.size()) {
+    if (uses_int8(p.type)) {
+      pack_panels(p.type, p.weights.data(), p.rows, p.cols, 0, (p.rows + kPanelRows - 1) / kPanelRows, panels_.row(0));
+    } else {
+      std::ranges::copy(p.weights, panels_.row(0));
+    }
+  }
+  const std::byte* data() const { return *panels_.pointers(); }
+
+ private:
+  Rows panels_;
+};
+
 // [tokens, rows], NaN where nothing was written.
 std::vector<float> multiply(const Problem& p, const MatmulKernels& kernels, const Rows& inputs, int64_t row_begin,
                             int64_t row_end) {
   std::vector<float> out(static_cast<size_t>(p.tokens * p.rows), std::numeric_limits<float>::quiet_NaN());
   std::vector<float*> outputs;
   for (int32_t t = 0; t < p.tokens; ++t) outputs.push_back(out.data() + t * p.rows);
-  kernels.matmul_rows(p.type, p.weights.data(), p.cols, row_begin, row_end, inputs.pointers(), p.tokens,
+  kernels.matmul_rows(p.type, Prepared(p).data(), p.cols, row_begin, row_end, inputs.pointers(), p.tokens,
                       outputs.data());
   return out;
 }
@@ -235,12 +254,17 @@ TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
       const int64_t cols = wide ? (1024 / block + 1) * block : random_cols(type, random_);
       const Problem p = random_problem(type, rows, cols, tokens, random_);
       const Rows inputs = make_inputs(p, kernels);
+      const Prepared weights(p);
       const std::vector<float> together = multiply(p, kernels, inputs, 0, rows);
+      const int64_t step = uses_int8(type) ? kPanelRows : 1;
       for (int32_t t = 0; t < tokens; ++t) {
+        std::vector<float> alone(static_cast<size_t>(rows));
         for (int64_t r = 0; r < rows; ++r) {
-          std::vector<float> alone(static_cast<size_t>(rows));
           float* output = alone.data();
-          kernels.matmul_rows(type, p.weights.data(), cols, r, r + 1, inputs.pointers() + t, 1, &output);
+          if (r % step == 0) {
+            kernels.matmul_rows(type, weights.data(), cols, r, std::min(r + step, rows), inputs.pointers() + t, 1,
+                                &output);
+          }
           ASSERT_EQ(std::bit_cast<uint32_t>(alone[static_cast<size_t>(r)]),
                     std::bit_cast<uint32_t>(together[static_cast<size_t>(t * rows + r)]))
               << p.description() << ": token " << t << " row " << r;
@@ -261,7 +285,8 @@ TEST_P(MatmulTest, EveryTileShapeGivesTheSameBits) {
     for (int64_t rows = 1; rows <= all.rows; ++rows) {
       Problem part = all;
       part.tokens = static_cast<int32_t>(1 + rows % all.tokens);
-      const int64_t begin = random_between(random_, 0, all.rows - rows);
+      int64_t begin = random_between(random_, 0, all.rows - rows);
+      if (uses_int8(type)) begin -= begin % kPanelRows;
       const std::vector<float> out = multiply(part, kernels, inputs, begin, begin + rows);
       for (int32_t t = 0; t < part.tokens; ++t) {
         for (int64_t r = 0; r < all.rows; ++r) {
@@ -396,6 +421,23 @@ TEST_P(MatmulTest, NaNActivationShowsInItsOwnTokenOnly) {
     const std::vector<float> out = multiply(p, *GetParam().kernels, inputs, 0, p.rows);
     for (size_t i = 0; i < out.size(); ++i)
       ASSERT_EQ(std::isnan(out[i]), i / 19 == 2) << p.description() << " at " << i;
+  }
+}
+
+TEST(Panel, GivesBackEveryBlock) {
+  Random random(1);
+  for (const TensorType type : types()) {
+    if (!uses_int8(type)) continue;
+    const PanelFormat format = panel_format(type);
+    const Problem p = random_problem(type, 35, 5 * format.block_cols, 0, random);
+    const Prepared panels(p);
+    const auto size = static_cast<size_t>(format.block_bytes);
+    std::vector<std::byte> block(size);
+    for (int64_t i = 0; i < 35 * 5; ++i) {
+      unpack_block(type, panels.data(), p.cols, i / 5, i % 5, block.data());
+      ASSERT_TRUE(std::ranges::equal(block, std::span(p.weights).subspan(static_cast<size_t>(i) * size, size)))
+          << p.description() << " block " << i;
+    }
   }
 }
 

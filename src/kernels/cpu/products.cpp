@@ -4,6 +4,8 @@
 #include <array>
 
 #include "base/check.h"
+#include "kernels/cpu/panel.h"
+#include "quant/codec.h"
 
 namespace cairn::cpu {
 namespace {
@@ -20,6 +22,25 @@ constexpr double kInt8ProductsPerNs = 50;
 constexpr double kFloatProductsPerNs = 12;
 
 }  // namespace
+
+int64_t expert_stride(const Weight& weight) {
+  if (!uses_int8(weight.type)) return weight.rows * row_bytes(weight.type, weight.cols);
+  return (weight.rows + kPanelRows - 1) / kPanelRows * panel_format(weight.type).panel_bytes(weight.cols);
+}
+
+void decode_weight_row(const Weight& weight, int64_t row, float* out) {
+  const auto* data = static_cast<const std::byte*>(weight.data);
+  if (!uses_int8(weight.type)) {
+    const int64_t bytes = row_bytes(weight.type, weight.cols);
+    return decode_weights(weight.type, data + row * bytes, weight.cols, out);
+  }
+  const PanelFormat format = panel_format(weight.type);
+  std::array<std::byte, kPanelBlockBytesMax> block;
+  for (int64_t b = 0; b < weight.cols / format.block_cols; ++b) {
+    unpack_block(weight.type, data, weight.cols, row, b, block.data());
+    decode_weights(weight.type, block.data(), format.block_cols, out + b * format.block_cols);
+  }
+}
 
 Result<void> Products::reserve(int32_t rows, int64_t cols_max) {
   CAIRN_TRY_VOID(quantized_memory_.reserve(rows * static_cast<int64_t>(int8_row_bytes(cols_max))));
@@ -76,9 +97,9 @@ void Products::quantize(std::span<const Projection> projections, const float* x,
 
 void Products::add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens) {
   const Weight& weight = *projection.weight;
-  const int64_t bytes = weight_row_bytes(weight.type, weight.cols);
+  const int64_t bytes = row_bytes(weight.type, weight.cols);
   Job job{.projection = &projection,
-          .weights = static_cast<const std::byte*>(weight.data) + expert * weight.rows * bytes,
+          .weights = static_cast<const std::byte*>(weight.data) + expert * expert_stride(weight),
           .bias = projection.bias == nullptr ? nullptr : projection.bias + expert * weight.rows,
           .int8 = uses_int8(weight.type),
           .outputs = outputs,

@@ -13,6 +13,11 @@
 
 namespace cairn::cpu {
 
+/// Bytes from one expert's weights to the next one's.
+int64_t expert_stride(const Weight& weight);
+/// Row `row` of a matrix (of expert 0), [weight.cols].
+void decode_weight_row(const Weight& weight, int64_t row, float* out);
+
 class Products {
  public:
   Products(const Isa& isa, Team& team) : kernels_(*isa.matmul), team_(team) {}

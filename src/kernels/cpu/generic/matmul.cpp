@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/panel.h"
 #include "quant/blocks.h"
 
 namespace cairn::cpu {
@@ -54,21 +55,29 @@ struct WeightBlock {
   float min;
 };
 
+/// A weight row among panels.
+struct WeightRow {
+  TensorType type;
+  const std::byte* panels;
+  int64_t cols;
+  int64_t row;
+};
+
 template <typename Block>
-Block block_at(const std::byte* row, int64_t index) {
+Block block_at(const WeightRow& row, int64_t index) {
   Block block;
-  std::memcpy(&block, row + index * static_cast<int64_t>(sizeof(Block)), sizeof(Block));
+  unpack_block(row.type, row.panels, row.cols, row.row, index, reinterpret_cast<std::byte*>(&block));
   return block;
 }
 
-WeightBlock decode_q8_0(const std::byte* row, int64_t b) {
+WeightBlock decode_q8_0(const WeightRow& row, int64_t b) {
   const auto block = block_at<BlockQ8_0>(row, b);
   WeightBlock out{{}, {1, 1}, half_to_float(block.d), 0.0f};
   for (int i = 0; i < 32; ++i) out.values[i] = block.qs[i];
   return out;
 }
 
-WeightBlock decode_q4_0(const std::byte* row, int64_t b) {
+WeightBlock decode_q4_0(const WeightRow& row, int64_t b) {
   const auto block = block_at<BlockQ4_0>(row, b);
   WeightBlock out{{}, {1, 1}, half_to_float(block.d), 0.0f};
   for (int i = 0; i < 16; ++i) {
@@ -78,7 +87,7 @@ WeightBlock decode_q4_0(const std::byte* row, int64_t b) {
   return out;
 }
 
-WeightBlock decode_q4_k(const std::byte* row, int64_t b) {
+WeightBlock decode_q4_k(const WeightRow& row, int64_t b) {
   const auto block = block_at<BlockQ4_K>(row, b / 8);
   const int group = static_cast<int>(b % 8);
   const ScaleMin sm = k4_scale_min(block.scales, group);
@@ -90,7 +99,7 @@ WeightBlock decode_q4_k(const std::byte* row, int64_t b) {
   return out;
 }
 
-WeightBlock decode_q6_k(const std::byte* row, int64_t b) {
+WeightBlock decode_q6_k(const WeightRow& row, int64_t b) {
   const auto block = block_at<BlockQ6_K>(row, b / 8);
   const int part = static_cast<int>(b % 8) / 4;  // of 128 columns
   const int s = static_cast<int>(b % 4);         // 32 of them
@@ -104,8 +113,8 @@ WeightBlock decode_q6_k(const std::byte* row, int64_t b) {
   return out;
 }
 
-WeightBlock decode_block(TensorType type, const std::byte* row, int64_t b) {
-  switch (type) {
+WeightBlock decode_block(const WeightRow& row, int64_t b) {
+  switch (row.type) {
     case TensorType::kQ8_0:
       return decode_q8_0(row, b);
     case TensorType::kQ4_0:
@@ -129,11 +138,10 @@ float block_product(const WeightBlock& w, const Int8Row& y, int64_t b) {
 
 void matmul_int8(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                  const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
-  const int64_t stride = weight_row_bytes(type, cols);
   for (int64_t r = row_begin; r < row_end; ++r) {
     for (int32_t t = 0; t < tokens; ++t) outputs[t][r] = 0.0f;
     for (int64_t b = 0; b < cols / 32; ++b) {
-      const WeightBlock w = decode_block(type, weights + r * stride, b);
+      const WeightBlock w = decode_block({type, weights, cols, r}, b);
       for (int32_t t = 0; t < tokens; ++t) outputs[t][r] += block_product(w, int8_row(inputs[t], cols), b);
     }
   }
