@@ -175,13 +175,29 @@ void Core::propose() {
   }
 }
 
+// How long the short prompts here take if they get no more than the ordinary share of every step.
+int64_t Core::ordinary_short_prompts_ns() const {
+  int64_t rows = 0, attended = 0;
+  int32_t decoding = 0;
+  for (const auto& sequence : running_) {
+    if (sequence->short_prompt()) rows += sequence->rows_left();
+    if (!sequence->decoding()) continue;
+    ++decoding;
+    attended += sequence->memory().computed;
+  }
+  if (decoding == 0) return 0;
+  const double share = limits_.step_ns / (limits_.step_ns + cost_.step_ns(decoding, attended));
+  return static_cast<int64_t>(static_cast<double>(rows) * cost_.row_ns() / share);
+}
+
 // Shares out the step and lays the batch out, with pages for every row.
 void Core::plan(int64_t now_ns) {
   catch_up();
+  const int64_t short_prompts_ns = ordinary_short_prompts_ns();
   demands_.clear();
   for (const auto& sequence : running_) {
     demands_.push_back(sequence->demand());
-    demands_.back().late = sequence->late(now_ns);
+    demands_.back().late = sequence->short_prompt() && sequence->deadline_ns() < now_ns + short_prompts_ns;
     demands_.back().waits = sequence->channel().stalled();
   }
   wait_for_same_pages();

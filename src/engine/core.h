@@ -96,6 +96,7 @@ class Core {
 
   // core.cpp
   void learn_cost(int64_t step_ns);
+  int64_t ordinary_short_prompts_ns() const;
   void propose();
   void plan(int64_t now_ns);
   void lay_out();

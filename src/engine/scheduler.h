@@ -25,7 +25,7 @@ struct Demand {
   Priority priority = Priority::kInteractive;
   int64_t deadline_ns = 0;  ///< of its first token
   int64_t tbt_ns = 0;       ///< wanted between tokens; 0: none
-  bool late = false;        ///< a short prompt whose deadline has passed: at most kLateRowsMax rows in all
+  bool late = false;        ///< a short prompt (kLateRowsMax) that misses its deadline in the ordinary course
   bool waits = false;       ///< gets nothing in this step
 };
 
@@ -46,9 +46,9 @@ struct Share {
 inline constexpr std::array<int32_t, kPriorities> kPriorityWeights = {4, 1};
 /// A step in which nobody decodes may take so many times as long: only the arrival of others waits for its end.
 inline constexpr int32_t kIdleStepFactor = 16;
-/// When short prompts are late there are more clients than the machine can serve in time: they may then add so many
+/// When short prompts would be late there are more clients than the machine can serve in time: they may then add so many
 /// times step_ns to a step, or first tokens would wait for ever smaller batches. A long prompt never may.
-inline constexpr double kLateStepFactor = 4;
+inline constexpr double kLateStepFactor = 8;
 inline constexpr int32_t kLateRowsMax = 512;
 /// Prompt rows that a step always has room for, or prompts would stand still beside slow decode steps.
 inline constexpr int32_t kPromptRowsMin = 2;

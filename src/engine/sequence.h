@@ -49,10 +49,8 @@ class Sequence {
   /// The only row left is a token that was sampled.
   bool decoding() const { return sampled_ > 0 && rows_left() == 1; }
   Demand demand() const;
-  /// Whether its first token should have been there and its prompt was not long: see kLateRowsMax.
-  bool late(int64_t now_ns) const {
-    return sampled_ == 0 && deadline_ns_ < now_ns && prompt_tokens_ - cached_tokens_ <= kLateRowsMax;
-  }
+  /// Waits for its first token, and not with a long prompt: see kLateRowsMax.
+  bool short_prompt() const { return sampled_ == 0 && prompt_tokens_ - cached_tokens_ <= kLateRowsMax; }
 
   // -- Speculation.
   bool speculates() const { return speculates_; }

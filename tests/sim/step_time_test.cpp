@@ -29,6 +29,7 @@ struct Prompts {
   std::chrono::milliseconds target = std::chrono::hours(1);  // in time: what is late and short may add more
   uint64_t turns_between = 40;                               // on average
   int32_t together = 1;
+  int64_t turns = 260;
 };
 
 class SimStepTime : public SimTest {
@@ -59,7 +60,7 @@ class SimStepTime : public SimTest {
     Result result;
     double filled = 0;
     int64_t filled_steps = 0;
-    while (simulation.turns() < 260) {
+    while (simulation.turns() < prompts.turns) {
       if (simulation.turns() >= kWarmTurns && random() % prompts.turns_between == 0) {
         for (int32_t i = 0; i < prompts.together; ++i) {
           const auto more =
@@ -128,7 +129,7 @@ TEST_F(SimStepTime, ALongPromptAddsNoMoreThanItMay) {
   EXPECT_GE(filled / kSeeds, 0.6);
 }
 
-/// A machine on which `chunk_rows_max` rows take longer than four times --step-ms.
+/// A machine on which `chunk_rows_max` rows take longer than kLateStepFactor times --step-ms.
 StepCost slow_machine(uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto between = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
@@ -141,8 +142,23 @@ StepCost slow_machine(uint64_t seed) {
   return cost;
 }
 
+// A deadline that could not be met in the ordinary course counts as missed from the start.
+TEST_F(SimStepTime, ShortPromptsThatWouldBeLateMayAddMore) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    // The deadlines are later than the end of the trace, and sooner than the prompts can be read.
+    Prompts prompts{.tokens_min = 400, .tokens_max = kLateRowsMax, .target = std::chrono::milliseconds(3500)};
+    prompts.turns_between = 1;
+    prompts.together = 8;
+    prompts.turns = kWarmTurns + 8;
+    EXPECT_GE(run(slow_machine(seed), seed, prompts).most_added, 2.5);
+    prompts.target = std::chrono::hours(1);
+    EXPECT_LE(run(slow_machine(seed), seed, prompts).worst, 1);
+  }
+}
+
 // More clients than can be served in time: their first tokens get more of each step, within bounds.
-TEST_F(SimStepTime, ShortPromptsThatAreLateMayAddFourTimesAsMuch) {
+TEST_F(SimStepTime, ShortPromptsThatAreLateMayAddMore) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prompts prompts{

@@ -15,7 +15,7 @@ bool uses_int8(TensorType type) {
 bool has_matmul(TensorType type) { return can_decode(type); }
 
 size_t int8_row_bytes(int64_t cols) {
-  // An odd number of cache lines: rows that are used together do not fall into the same sets.
+  // An odd number of cache lines: rows that are used together do not fall into the same sets of the L1 cache.
   return static_cast<size_t>(((int8_row_bytes_used(cols) + 63) / 64 | 1) * 64);
 }
 
