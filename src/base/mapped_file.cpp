@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -36,6 +37,18 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.value, 0);
   if (address == MAP_FAILED) return fail(Code::kIo, "cannot map {}: {}", path.string(), std::strerror(errno));
   return MappedFile({static_cast<const std::byte*>(address), size});
+}
+
+bool MappedFile::release(std::span<const std::byte> part) const {
+  // A part of another allocation may lie anywhere: addresses are compared as numbers.
+  const auto address = [](const std::byte* at) { return reinterpret_cast<uintptr_t>(at); };
+  const uintptr_t begin = address(part.data()), end = begin + part.size();
+  if (part.empty() || begin < address(bytes_.data()) || end > address(bytes_.data()) + bytes_.size()) return false;
+  // Pages that it shares with its neighbours stay.
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
+  if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  return true;
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}

@@ -21,6 +21,9 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  /// Gives the memory of `part` back, if it lies in this file; whoever looks at it again reads it again. True if it
+  /// does.
+  bool release(std::span<const std::byte> part) const;
 
  private:
   explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <fstream>
+#include <string>
+#include <vector>
 
 namespace cairn {
 namespace {
@@ -26,6 +30,33 @@ TEST(MappedFile, MapsTheBytesAndNamesWhatIsWrong) {
   const auto directory = MappedFile::open(folder);
   EXPECT_EQ(directory.error().code, Code::kIo);
   EXPECT_NE(directory.error().message.find("not a regular file"), std::string::npos);
+}
+
+TEST(MappedFile, GivesMemoryBackAndReadsAgain) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "mapped_file_release";
+  constexpr size_t kBytes = size_t{8} << 20;
+  std::ofstream(path) << std::string(kBytes, 'x');
+  const auto file = MappedFile::open(path);
+  ASSERT_TRUE(file.has_value());
+  const auto all_x = [&] {
+    return std::ranges::all_of(file->bytes(), [](std::byte b) { return b == std::byte{'x'}; });
+  };
+  const auto pages_here = [&] {
+    std::ifstream statm("/proc/self/statm");
+    int64_t total = 0, resident = 0;
+    statm >> total >> resident;
+    return resident;
+  };
+  EXPECT_TRUE(all_x());
+  const int64_t before = pages_here();
+  EXPECT_TRUE(file->release(file->bytes().subspan(100, kBytes - 200)));
+  EXPECT_LT(pages_here(), before - static_cast<int64_t>(kBytes) / 4096 / 2);
+  EXPECT_TRUE(all_x());
+  // Not this file's memory: nothing happens to it.
+  std::vector<std::byte> other(1 << 20, std::byte{7});
+  EXPECT_FALSE(file->release(other));
+  EXPECT_FALSE(file->release({}));
+  EXPECT_TRUE(std::ranges::all_of(other, [](std::byte b) { return b == std::byte{7}; }));
 }
 
 }  // namespace

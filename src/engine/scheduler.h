@@ -46,8 +46,8 @@ struct Share {
 inline constexpr std::array<int32_t, kPriorities> kPriorityWeights = {4, 1};
 /// A step in which nobody decodes may take so many times as long: only the arrival of others waits for its end.
 inline constexpr int32_t kIdleStepFactor = 16;
-/// When short prompts would be late there are more clients than the machine can serve in time: they may then add so many
-/// times step_ns to a step, or first tokens would wait for ever smaller batches. A long prompt never may.
+/// When short prompts would be late there are more clients than the machine can serve in time: they may then add so
+/// many times step_ns to a step, or first tokens would wait for ever smaller batches. A long prompt never may.
 inline constexpr double kLateStepFactor = 8;
 inline constexpr int32_t kLateRowsMax = 512;
 /// Prompt rows that a step always has room for, or prompts would stand still beside slow decode steps.

@@ -142,4 +142,10 @@ const Tensor* Reader::find_tensor(std::string_view name) const {
   return found == tensor_index_.end() ? nullptr : &tensors_[found->second];
 }
 
+void Reader::release(const Tensor& tensor) const {
+  for (const MappedFile& file : files_) {
+    if (file.release(tensor.bytes)) return;
+  }
+}
+
 }  // namespace cairn::gguf

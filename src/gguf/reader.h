@@ -130,6 +130,8 @@ class Reader {
   std::span<const Tensor> tensors() const { return tensors_; }
   /// nullptr if there is none of that name.
   const Tensor* find_tensor(std::string_view name) const;
+  /// For who has made a copy of a tensor: gives the memory of its bytes back. They stay readable.
+  void release(const Tensor& tensor) const;
   /// Bytes of all parts.
   int64_t file_bytes() const { return file_bytes_; }
 

@@ -38,6 +38,7 @@ struct Int8Products {
   template <Int8Type kType, int T, int R, class Source>
   [[gnu::always_inline]] static void add_block(const Source& source, int v, const std::byte* const* rows,
                                                const Places& at, Sums* sums) {
+    constexpr Int8Traits kTraits = int8_traits(kType);
     I dots[T][R];
     V::template block_sums<kType, T, R>(source, v, rows, at, dots);
     F scales[R];
@@ -47,8 +48,14 @@ struct Int8Products {
       for (int r = 0; r < R; ++r) {
         float* place = sums[t] + (v + r) * V::kLanes;
         F sum = V::multiply_add(V::to_float(dots[t][r]), V::multiply(scales[r], scale), V::load_floats(place));
-        if constexpr (kType == Int8Type::kQ4_K) {
+        if constexpr (kTraits.minima) {
           sum = V::multiply_subtract(source.minimum(v + r), V::broadcast_float(rows[t] + at.scaled_sums), sum);
+        }
+        if constexpr (kTraits.minimum_pairs) {
+          const I minima =
+              V::add(V::pair_products(V::broadcast4(rows[t] + at.offsets32), source.minimum_pair(0, v + r)),
+                     V::pair_products(V::broadcast4(rows[t] + at.offsets32 + 4), source.minimum_pair(1, v + r)));
+          sum = V::multiply_subtract(V::to_float(minima), V::multiply(source.minimum(v + r), scale), sum);
         }
         V::store(place, sum);
       }
@@ -100,12 +107,13 @@ struct Int8Products {
     UnpackedBlock<V, kType> few[kUnpackedBlocks];
     for (int64_t done = 0; done < count; done += kUnpackedBlocks) {
       const int64_t n = count - done < kUnpackedBlocks ? count - done : kUnpackedBlocks;
+      const UnpackedBlocks<V, kType> unpacked(few, blocks);
       for (int64_t b = 0; b < n; ++b) {
         blocks.prefetch();
         few[b].fill(blocks);
         blocks.next();
       }
-      tiles<kType>(tokens, UnpackedBlocks<V, kType>(few), n, inputs, places(inputs[0], cols, begin + done), sums);
+      tiles<kType>(tokens, unpacked, n, inputs, places(inputs[0], cols, begin + done), sums);
     }
   }
 
@@ -113,11 +121,11 @@ struct Int8Products {
   template <Int8Type kType>
   static void multiply_panel(const std::byte* panel, int64_t cols, const std::byte* const* inputs, int32_t tokens,
                              Sums* sums) {
-    constexpr PanelFormat kFormat = panel_format_of(kType);
+    constexpr PanelFormat kFormat = int8_traits(kType).format;
     PanelScales<V, kType> scales;
     for (int64_t begin = 0; begin < cols / 32; begin += kChunkBlocks) {
       const int64_t count = cols / 32 - begin < kChunkBlocks ? cols / 32 - begin : kChunkBlocks;
-      if constexpr (scales.kK) scales.unpack(panel + begin / 8 * kFormat.head_bytes, count);
+      if constexpr (scales.kUnpacked) scales.unpack(panel + begin / 8 * kFormat.head_bytes(), count);
       const PanelBlocks<V, kType> blocks(panel, cols, begin, scales);
       if constexpr (V::unpacks(kType)) {
         if (tokens > V::kTokens) {
@@ -132,7 +140,7 @@ struct Int8Products {
   template <Int8Type kType>
   static void multiply(const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                        const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
-    const int64_t stride = panel_format_of(kType).panel_bytes(cols);
+    const int64_t stride = int8_traits(kType).format.panel_bytes(cols);
     for (int32_t begin = 0; begin < tokens; begin += kGroupTokens) {
       const int32_t count = tokens - begin < kGroupTokens ? tokens - begin : kGroupTokens;
       for (int64_t r = row_begin; r < row_end; r += kRows) {
@@ -150,11 +158,43 @@ struct Int8Products {
   /// matmul_rows of the types that use_int8.
   static void matmul(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                      const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
-    const auto product = type == TensorType::kQ8_0   ? multiply<Int8Type::kQ8_0>
-                         : type == TensorType::kQ4_0 ? multiply<Int8Type::kQ4_0>
-                         : type == TensorType::kQ4_K ? multiply<Int8Type::kQ4_K>
-                                                     : multiply<Int8Type::kQ6_K>;
-    product(weights, cols, row_begin, row_end, inputs, tokens, outputs);
+    product_of(type)(weights, cols, row_begin, row_end, inputs, tokens, outputs);
+  }
+
+ private:
+  using Product = void (*)(const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
+                           const std::byte* const* inputs, int32_t tokens, float* const* outputs);
+  static Product product_of(TensorType type) {
+    switch (type) {
+      case TensorType::kQ4_0:
+        return multiply<Int8Type::kQ4_0>;
+      case TensorType::kQ4_1:
+        return multiply<Int8Type::kQ4_1>;
+      case TensorType::kQ5_0:
+        return multiply<Int8Type::kQ5_0>;
+      case TensorType::kQ5_1:
+        return multiply<Int8Type::kQ5_1>;
+      case TensorType::kQ8_0:
+        return multiply<Int8Type::kQ8_0>;
+      case TensorType::kQ2_K:
+        return multiply<Int8Type::kQ2_K>;
+      case TensorType::kQ3_K:
+        return multiply<Int8Type::kQ3_K>;
+      case TensorType::kQ4_K:
+        return multiply<Int8Type::kQ4_K>;
+      case TensorType::kQ5_K:
+        return multiply<Int8Type::kQ5_K>;
+      case TensorType::kQ6_K:
+        return multiply<Int8Type::kQ6_K>;
+      case TensorType::kIQ4_NL:
+        return multiply<Int8Type::kIQ4_NL>;
+      case TensorType::kIQ4_XS:
+        return multiply<Int8Type::kIQ4_XS>;
+      case TensorType::kMXFP4:
+        return multiply<Int8Type::kMXFP4>;
+      default:
+        __builtin_unreachable();  // uses_int8 says no
+    }
   }
 };
 

@@ -67,6 +67,7 @@ Result<Linear> Binder::matrix(std::string_view name, int64_t experts, int64_t ro
   host.data += range.begin * row_bytes(tensor->type, cols);
   Linear linear;
   CAIRN_TRY(linear.weight, backend_.load(host));
+  if (linear.weight.memory != nullptr) file_.release(*tensor);
 
   const std::string bias_name = fmt::format("{}.bias", name);
   if (!has(bias_name)) return linear;
