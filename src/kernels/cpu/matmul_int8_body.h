@@ -1,11 +1,11 @@
 /// Products with int8 activations, written once over an ISA's vectors.
 ///
-/// Weights are panels (panel.h): an activation vector is 4 columns broadcast, a lane belongs to one row and nothing is
-/// ever summed across lanes. Per block of 32 columns the exact integer sum of each pair is converted to float and added
-/// to the pair's one accumulator, in order of blocks.
+/// Weights are panels (panel.h): an activation vector is 4 columns broadcast, a lane belongs to one row. Per block of
+/// 32 columns the exact integer sum of each pair is converted to float and added to the pair's one accumulator, in
+/// order of blocks.
 ///
-/// V is the ISA's Int8Vector (<isa>/matmul.cpp): I and F, one register of integers and of floats, of kLanes rows;
-/// kTokens of a tile; small operations; and block_sums, the integer sums of one block for T tokens and R vectors.
+/// V is the ISA's Int8Vector (<isa>/matmul.cpp): I and F, registers of kLanes rows; kTokens of a tile; small
+/// operations; and block_sums, the integer sums of one block for T tokens and R vectors.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +19,7 @@
 namespace cairn::cpu {
 namespace {
 
-/// Blocks unpacked at once, a multiple of 8: they, the activations of the tokens that meet them and their sums share
-/// the L1 cache.
+/// Blocks unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
 inline constexpr int32_t kUnpackedBlocks = 16;
 /// Tokens that share an unpacked chunk.
 inline constexpr int32_t kGroupTokens = 64;
