@@ -61,8 +61,7 @@ struct Int8Products {
     }
   }
 
-  /// Continues the sums of T tokens over `count` blocks of the source, the first one at `at` of the inputs. Not
-  /// inlined: the register allocator does best with one tile at a time.
+  /// Continues the sums of T tokens over `count` blocks, the first at `at` of the inputs. Not inlined, for registers.
   template <Int8Type kType, int T, class Source>
   [[gnu::noinline]] static void tile(Source source, int64_t count, const std::byte* const* inputs, Places at,
                                      Sums* sums) {
