@@ -1,10 +1,10 @@
 /// Matrix products over rows of weights as the file has them: the part of the CPU dispatch table that is worth the
 /// most.
 ///
-/// Two kinds of products. Float: F32, F16, BF16 and the types without panels, weights decoded to float32 and multiplied
-/// by the float32 activations. Int8: types with panels (panel.h), against activations quantised per 32 columns (absmax
-/// / 127, round to nearest). In both, one (weight row, token) pair's arithmetic has a fixed order that depends on the
-/// column count alone, so neither the tile it falls in nor its neighbours change a bit of the result.
+/// Two kinds of products. Float: F32, F16, BF16 and every type without a kernel of its own, weights decoded to float32
+/// and multiplied by the float32 activations. Int8: Q8_0, Q4_0, Q4_K, Q6_K, against activations quantised per 32
+/// columns (absmax / 127, round to nearest). In both, one (weight row, token) pair's arithmetic has a fixed order that
+/// depends on the column count alone, so neither the tile it falls in nor its neighbours change a bit of the result.
 #pragma once
 
 #include <cstddef>

@@ -108,9 +108,7 @@ const bool kRegistered = [] {
     const std::string name = isa->isa;
     benchmark::RegisterBenchmark(("Quantize/" + name).c_str(), quantize, isa);
     for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K, TensorType::kQ8_0,
-                                  TensorType::kF16, TensorType::kBF16, TensorType::kF32, TensorType::kQ4_1,
-                                  TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ2_K, TensorType::kQ3_K,
-                                  TensorType::kQ5_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS, TensorType::kMXFP4}) {
+                                  TensorType::kF16, TensorType::kBF16, TensorType::kF32, TensorType::kQ5_K}) {
       const std::string suffix = std::string(tensor_type_name(type)) + "/" + name;
       const int64_t rows = kGemvBytes / row_bytes(type, 2048);
       benchmark::RegisterBenchmark(("Gemv/" + suffix).c_str(), run, isa, type, rows, 2048, 1);

@@ -1,11 +1,11 @@
 /// Products with int8 activations, written once over an ISA's vectors.
 ///
-/// Weights are panels (panel.h): an activation vector is 4 columns broadcast, a lane belongs to one row. Per block of
-/// 32 columns the exact integer sum of each pair is converted to float and added to the pair's one accumulator, in
-/// order of blocks.
+/// Weights are panels (panel.h): an activation vector is 4 columns broadcast, a lane belongs to one row and nothing is
+/// ever summed across lanes. Per block of 32 columns the exact integer sum of each pair is converted to float and added
+/// to the pair's one accumulator, in order of blocks.
 ///
-/// V is the ISA's Int8Vector (<isa>/matmul.cpp): I and F, registers of kLanes rows; kTokens of a tile; small
-/// operations; and block_sums, the integer sums of one block for T tokens and R vectors.
+/// V is the ISA's Int8Vector (<isa>/matmul.cpp): I and F, one register of integers and of floats, of kLanes rows;
+/// kTokens of a tile; small operations; and block_sums, the integer sums of one block for T tokens and R vectors.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@
 namespace cairn::cpu {
 namespace {
 
-/// Blocks unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
+/// Blocks unpacked at once, a multiple of 8: they, the activations of the tokens that meet them and their sums share
+/// the L1 cache.
 inline constexpr int32_t kUnpackedBlocks = 16;
 /// Tokens that share an unpacked chunk.
 inline constexpr int32_t kGroupTokens = 64;
@@ -37,7 +38,6 @@ struct Int8Products {
   template <Int8Type kType, int T, int R, class Source>
   [[gnu::always_inline]] static void add_block(const Source& source, int v, const std::byte* const* rows,
                                                const Places& at, Sums* sums) {
-    constexpr Int8Traits kTraits = int8_traits(kType);
     I dots[T][R];
     V::template block_sums<kType, T, R>(source, v, rows, at, dots);
     F scales[R];
@@ -47,21 +47,16 @@ struct Int8Products {
       for (int r = 0; r < R; ++r) {
         float* place = sums[t] + (v + r) * V::kLanes;
         F sum = V::multiply_add(V::to_float(dots[t][r]), V::multiply(scales[r], scale), V::load_floats(place));
-        if constexpr (kTraits.minima) {
+        if constexpr (kType == Int8Type::kQ4_K) {
           sum = V::multiply_subtract(source.minimum(v + r), V::broadcast_float(rows[t] + at.scaled_sums), sum);
-        }
-        if constexpr (kTraits.minimum_pairs) {
-          const I minima =
-              V::add(V::pair_products(V::broadcast4(rows[t] + at.offsets32), source.minimum_pair(0, v + r)),
-                     V::pair_products(V::broadcast4(rows[t] + at.offsets32 + 4), source.minimum_pair(1, v + r)));
-          sum = V::multiply_subtract(V::to_float(minima), V::multiply(source.minimum(v + r), scale), sum);
         }
         V::store(place, sum);
       }
     }
   }
 
-  /// Continues the sums of T tokens over `count` blocks, the first at `at` of the inputs. Not inlined, for registers.
+  /// Continues the sums of T tokens over `count` blocks of the source, the first one at `at` of the inputs. Not
+  /// inlined: the register allocator does best with one tile at a time.
   template <Int8Type kType, int T, class Source>
   [[gnu::noinline]] static void tile(Source source, int64_t count, const std::byte* const* inputs, Places at,
                                      Sums* sums) {
@@ -105,13 +100,12 @@ struct Int8Products {
     UnpackedBlock<V, kType> few[kUnpackedBlocks];
     for (int64_t done = 0; done < count; done += kUnpackedBlocks) {
       const int64_t n = count - done < kUnpackedBlocks ? count - done : kUnpackedBlocks;
-      const UnpackedBlocks<V, kType> unpacked(few, blocks);
       for (int64_t b = 0; b < n; ++b) {
         blocks.prefetch();
         few[b].fill(blocks);
         blocks.next();
       }
-      tiles<kType>(tokens, unpacked, n, inputs, places(inputs[0], cols, begin + done), sums);
+      tiles<kType>(tokens, UnpackedBlocks<V, kType>(few), n, inputs, places(inputs[0], cols, begin + done), sums);
     }
   }
 
@@ -119,11 +113,11 @@ struct Int8Products {
   template <Int8Type kType>
   static void multiply_panel(const std::byte* panel, int64_t cols, const std::byte* const* inputs, int32_t tokens,
                              Sums* sums) {
-    constexpr PanelFormat kFormat = int8_traits(kType).format;
+    constexpr PanelFormat kFormat = panel_format_of(kType);
     PanelScales<V, kType> scales;
     for (int64_t begin = 0; begin < cols / 32; begin += kChunkBlocks) {
       const int64_t count = cols / 32 - begin < kChunkBlocks ? cols / 32 - begin : kChunkBlocks;
-      if constexpr (scales.kUnpacked) scales.unpack(panel + begin / 8 * kFormat.head_bytes(), count);
+      if constexpr (scales.kK) scales.unpack(panel + begin / 8 * kFormat.head_bytes, count);
       const PanelBlocks<V, kType> blocks(panel, cols, begin, scales);
       if constexpr (V::unpacks(kType)) {
         if (tokens > V::kTokens) {
@@ -138,7 +132,7 @@ struct Int8Products {
   template <Int8Type kType>
   static void multiply(const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                        const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
-    const int64_t stride = int8_traits(kType).format.panel_bytes(cols);
+    const int64_t stride = panel_format_of(kType).panel_bytes(cols);
     for (int32_t begin = 0; begin < tokens; begin += kGroupTokens) {
       const int32_t count = tokens - begin < kGroupTokens ? tokens - begin : kGroupTokens;
       for (int64_t r = row_begin; r < row_end; r += kRows) {
@@ -156,43 +150,11 @@ struct Int8Products {
   /// matmul_rows of the types that use_int8.
   static void matmul(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                      const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
-    product_of(type)(weights, cols, row_begin, row_end, inputs, tokens, outputs);
-  }
-
- private:
-  using Product = void (*)(const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
-                           const std::byte* const* inputs, int32_t tokens, float* const* outputs);
-  static Product product_of(TensorType type) {
-    switch (type) {
-      case TensorType::kQ4_0:
-        return multiply<Int8Type::kQ4_0>;
-      case TensorType::kQ4_1:
-        return multiply<Int8Type::kQ4_1>;
-      case TensorType::kQ5_0:
-        return multiply<Int8Type::kQ5_0>;
-      case TensorType::kQ5_1:
-        return multiply<Int8Type::kQ5_1>;
-      case TensorType::kQ8_0:
-        return multiply<Int8Type::kQ8_0>;
-      case TensorType::kQ2_K:
-        return multiply<Int8Type::kQ2_K>;
-      case TensorType::kQ3_K:
-        return multiply<Int8Type::kQ3_K>;
-      case TensorType::kQ4_K:
-        return multiply<Int8Type::kQ4_K>;
-      case TensorType::kQ5_K:
-        return multiply<Int8Type::kQ5_K>;
-      case TensorType::kQ6_K:
-        return multiply<Int8Type::kQ6_K>;
-      case TensorType::kIQ4_NL:
-        return multiply<Int8Type::kIQ4_NL>;
-      case TensorType::kIQ4_XS:
-        return multiply<Int8Type::kIQ4_XS>;
-      case TensorType::kMXFP4:
-        return multiply<Int8Type::kMXFP4>;
-      default:
-        __builtin_unreachable();  // uses_int8 says no
-    }
+    const auto product = type == TensorType::kQ8_0   ? multiply<Int8Type::kQ8_0>
+                         : type == TensorType::kQ4_0 ? multiply<Int8Type::kQ4_0>
+                         : type == TensorType::kQ4_K ? multiply<Int8Type::kQ4_K>
+                                                     : multiply<Int8Type::kQ6_K>;
+    product(weights, cols, row_begin, row_end, inputs, tokens, outputs);
   }
 };
 

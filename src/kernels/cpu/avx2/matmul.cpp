@@ -19,21 +19,18 @@ struct FloatVector : Vector {
   }
 };
 
-// Without VNNI: unsigned times signed bytes, pairs added to int16 with saturation (vpmaddubsw), which cannot happen:
-// codes are below 64, or 16 where bytes of eight bits are cut in two, so a pair reaches 63 * 127 * 2 = 16002. The sums
-// of pairs may wrap on the way; Int8Traits says of how many columns the sum of (code - offset) y fits at the end.
+// Without VNNI: unsigned times signed bytes, pairs added to int16 with saturation (vpmaddubsw), which each block_sums
+// below shows never to happen.
 struct Int8Vector {
   using I = __m256i;
   using F = __m256;
   static constexpr int kLanes = 8;
   static constexpr int kTokens = 4;
-  static constexpr bool kEightBits = false;
-  // 8 integer sums and what the products pass through are what the 16 registers hold: types that need two sums of a
-  // block take one vector at a time.
-  static constexpr int vectors_at_once(Int8Type type) { return int8_traits(type).whole_fits() ? 2 : 1; }
-  /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
-  static constexpr bool unpacks(Int8Type type) {
-    return !int8_traits(type).whole_fits() || int8_traits(type).bits == 5;
+  // 8 integer sums and what the products pass through are what the 16 registers hold. Q8_0 and Q6_K have two sums.
+  /// Whether many tokens want the type's blocks unpacked first (UnpackedBlocks).
+  static constexpr bool unpacks(Int8Type type) { return type == Int8Type::kQ8_0 || type == Int8Type::kQ6_K; }
+  static constexpr int vectors_at_once(Int8Type type) {
+    return type == Int8Type::kQ8_0 || type == Int8Type::kQ6_K ? 1 : 2;
   }
 
   static I load(const void* from) { return _mm256_load_si256(static_cast<const __m256i*>(from)); }
@@ -41,23 +38,19 @@ struct Int8Vector {
   static F load_halves(const std::byte* from) {
     return _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(from)));
   }
-  /// The upper halves of floats.
-  static F load_uppers(const std::byte* from) {
-    const I wide = _mm256_cvtepu16_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(from)));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
-  }
   static void store(void* to, I value) { _mm256_store_si256(static_cast<__m256i*>(to), value); }
   static void store(float* to, F value) { _mm256_store_ps(to, value); }
 
   static I masked(I v, int8_t mask) { return _mm256_and_si256(v, _mm256_set1_epi8(mask)); }
   static I either(I a, I b) { return _mm256_or_si256(a, b); }
-  /// Within 16 bits, to the left or, if negative, to the right: mask what comes from the neighbour.
-  [[gnu::always_inline]] static I shift(I v, int bits) {
-    return bits >= 0 ? _mm256_slli_epi16(v, bits) : _mm256_srli_epi16(v, -bits);
-  }
+  /// Within 16 bits: mask what comes from the neighbour.
   template <int kBits>
   static I shift_right(I v) {
     return _mm256_srli_epi16(v, kBits);
+  }
+  template <int kBits>
+  static I shift_left(I v) {
+    return _mm256_slli_epi16(v, kBits);
   }
   template <int kBits>
   static I shift_dwords_right(I v) {
@@ -68,40 +61,26 @@ struct Int8Vector {
     const I packed = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xffff)), _mm256_setzero_si256());
     return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0xd8)));
   }
-  /// A byte's low four bits (plane 0) or its high ones.
+  /// Q8_0's bytes (128 more than the values) are 16 times plane 1 plus plane 0: four bits do not saturate.
+  static constexpr int kQ8Planes = 2;
   template <int kPlane>
-  static I eight_bits(I v) {
+  static I q8_plane(I v) {
     return masked(kPlane == 0 ? v : _mm256_srli_epi16(v, 4), 15);
   }
-  template <Int8Type kType, int kPlane>
-  static I code(I nibbles) {
-    constexpr Int8Traits kTraits = int8_traits(kType);
-    static constexpr ByteTable kTable =
-        kTraits.offset == 128 ? code_table(kTraits, 4 * kPlane, 15) : code_table(kTraits, 0, 255);
-    const __m128i table = _mm_load_si128(reinterpret_cast<const __m128i*>(kTable.bytes));
-    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), nibbles);
-  }
-  /// Byte `i` of the dwords, without and with its sign.
+  /// Byte `i` of the dwords.
   static I byte(I dwords, int i) {
     const I order = _mm256_setr_epi32(0x80808000, 0x80808004, 0x80808008, 0x8080800c, 0x80808000, 0x80808004,
                                       0x80808008, 0x8080800c);
     return _mm256_shuffle_epi8(dwords, _mm256_add_epi8(order, _mm256_set1_epi32(i)));
   }
-  static I signed_byte(I dwords, int i) {
-    return _mm256_srai_epi32(_mm256_sll_epi32(dwords, _mm_cvtsi32_si128(24 - 8 * i)), 24);
-  }
-  /// The same as both int16 lanes: ready for vpmaddwd.
+  /// The same with its sign, as both int16 lanes: ready for vpmaddwd.
   static I factor(I dwords, int i) {
     const I high_bytes =
         _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00, 0, 0x04000400, 0x08000800, 0x0c000c00);
     const I order = _mm256_add_epi8(high_bytes, _mm256_set1_epi8(static_cast<char>(i)));
     return _mm256_srai_epi16(_mm256_shuffle_epi8(dwords, order), 8);
   }
-  static I pair(I dwords, int i) { return factor(dwords, i); }
-  static I pair_products(I lanes, I pairs) { return _mm256_madd_epi16(lanes, pairs); }
-  static I add(I a, I b) { return _mm256_add_epi32(a, b); }
 
-  static F set(float value) { return _mm256_set1_ps(value); }
   static F multiply(F a, F b) { return _mm256_mul_ps(a, b); }
   static F multiply_add(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
   static F multiply_subtract(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
@@ -140,56 +119,42 @@ struct Int8Vector {
   template <Int8Type kType, int T, int R, class Source>
   [[gnu::always_inline]] static void block_sums(const Source& source, int v, const std::byte* const* rows,
                                                 const Places& at, I (*dots)[R]) {
-    constexpr Int8Traits kTraits = int8_traits(kType);
-    if constexpr (kTraits.whole_fits()) {
-      whole_sums<kTraits.offset, T, R>(source, v, rows, at, dots);
-    } else if constexpr (kTraits.half_fits()) {
-      half_sums<kTraits.offset, kTraits.factors, T, R>(source, v, rows, at, dots);
-    } else {
-      static_assert(kTraits.offset == 128);
+    if constexpr (kType == Int8Type::kQ8_0) {
       eight_bit_sums<T, R>(source, v, rows, at, dots);
+    } else if constexpr (kType == Int8Type::kQ6_K) {
+      six_bit_sums<T, R>(source, v, rows, at, dots);
+    } else {
+      // Below 16: the 16 columns of a lane reach 15 * 127 * 16 = 30480, so the block needs no int32. Q4_0's sum is of
+      // (q - 8) y; what wraps on the way there wraps back.
+      for (int t = 0; t < T; ++t) {
+        for (int r = 0; r < R; ++r) {
+          dots[t][r] = kType == Int8Type::kQ4_0 ? broadcast4(rows[t] + at.offsets8) : _mm256_setzero_si256();
+        }
+      }
+      add_products<0, 0, 8, T, R>(source, v, rows, at.values, dots);
+      for (int t = 0; t < T; ++t) {
+        for (int r = 0; r < R; ++r) dots[t][r] = _mm256_madd_epi16(dots[t][r], _mm256_set1_epi16(1));
+      }
     }
   }
 
-  template <int kOffset, int T, int R, class Source>
-  [[gnu::always_inline]] static void whole_sums(const Source& source, int v, const std::byte* const* rows,
-                                                const Places& at, I (*dots)[R]) {
-    static_assert(kOffset == 0 || kOffset == 8 || kOffset == 16);
-    for (int t = 0; t < T; ++t) {
-      I offset = kOffset == 0 ? _mm256_setzero_si256() : broadcast4(rows[t] + at.offsets8);
-      if constexpr (kOffset == 16) offset = _mm256_slli_epi16(offset, 1);
-      for (int r = 0; r < R; ++r) dots[t][r] = offset;
-    }
-    add_products<0, 0, 8, T, R>(source, v, rows, at.values, dots);
-    for (int t = 0; t < T; ++t) {
-      for (int r = 0; r < R; ++r) dots[t][r] = _mm256_madd_epi16(dots[t][r], _mm256_set1_epi16(1));
-    }
-  }
-
-  /// Where the sums of 16 columns start.
-  template <int kOffset>
-  static I half_offset(const std::byte* offsets32) {
-    static_assert(kOffset == 0 || kOffset == 4 || kOffset == 32);
-    if constexpr (kOffset == 0) return _mm256_setzero_si256();
-    return kOffset == 32 ? broadcast4(offsets32) : _mm256_srai_epi16(broadcast4(offsets32), 3);
-  }
-
-  template <int kOffset, bool kFactors, int T, int R, class Source>
-  [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
-                                               const Places& at, I (*dots)[R]) {
+  /// Below 64: a pair of products reaches 16002, and the sum of (q - 32) y over the 8 columns of a lane in 16 at most
+  /// 32 * 127 * 8 = 32512. It too may wrap on the way.
+  template <int T, int R, class Source>
+  [[gnu::always_inline]] static void six_bit_sums(const Source& source, int v, const std::byte* const* rows,
+                                                  const Places& at, I (*dots)[R]) {
     I sums[T][R];
     const auto scaled = [&](int half, int t, int r) {
-      if constexpr (kFactors) return _mm256_madd_epi16(sums[t][r], source.factor(half, v + r));
-      return _mm256_madd_epi16(sums[t][r], _mm256_set1_epi16(1));
+      return _mm256_madd_epi16(sums[t][r], source.factor(half, v + r));
     };
     for (int t = 0; t < T; ++t) {
-      for (int r = 0; r < R; ++r) sums[t][r] = half_offset<kOffset>(rows[t] + at.offsets32);
+      for (int r = 0; r < R; ++r) sums[t][r] = broadcast4(rows[t] + at.offsets32);
     }
     add_products<0, 0, 4, T, R>(source, v, rows, at.values, sums);
     for (int t = 0; t < T; ++t) {
       for (int r = 0; r < R; ++r) {
         dots[t][r] = scaled(0, t, r);
-        sums[t][r] = half_offset<kOffset>(rows[t] + at.offsets32 + 4);
+        sums[t][r] = broadcast4(rows[t] + at.offsets32 + 4);
       }
     }
     add_products<0, 4, 8, T, R>(source, v, rows, at.values, sums);
@@ -198,7 +163,7 @@ struct Int8Vector {
     }
   }
 
-  /// Codes are 16 times plane 1 plus plane 0: 16 * sum((high - 8) y) + sum(low y).
+  /// 16 * sum((high - 8) y) + sum(low y), each as above.
   template <int T, int R, class Source>
   [[gnu::always_inline]] static void eight_bit_sums(const Source& source, int v, const std::byte* const* rows,
                                                     const Places& at, I (*dots)[R]) {
@@ -210,8 +175,7 @@ struct Int8Vector {
       }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      const int k = i / 2 + i % 2 * 4;
+    for (int k = 0; k < 8; ++k) {
       for (int r = 0; r < R; ++r) {
         const I low_weights = source.template group<0>(k, v + r), high_weights = source.template group<1>(k, v + r);
         for (int t = 0; t < T; ++t) {

@@ -24,16 +24,10 @@ struct Int8Vector {
   using I = __m512i;
   using F = __m512;
   static constexpr int kLanes = 16;
-  // 8 integer sums leave the scheduler half of the registers; 12 were slower on Zen 4, 16 spill. Every size up to it is
-  // compiled, which emulation makes ten times as long.
-#ifdef CAIRN_EMULATE_AVX512
-  static constexpr int kTokens = 2;
-#else
+  // 8 integer sums leave the scheduler half of the registers; 12 were slower on Zen 4, 16 spill.
   static constexpr int kTokens = 8;
-#endif
-  static constexpr bool kEightBits = true;
-  /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
-  static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
+  /// Whether many tokens want the type's blocks unpacked first (UnpackedBlocks).
+  static constexpr bool unpacks(Int8Type type) { return type == Int8Type::kQ6_K; }
   static constexpr int vectors_at_once(Int8Type /*type*/) { return 1; }
 
   static I load(const void* from) { return _mm512_loadu_si512(from); }
@@ -41,24 +35,19 @@ struct Int8Vector {
   static F load_halves(const std::byte* from) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
-  /// The upper halves of floats.
-  static F load_uppers(const std::byte* from) {
-    const I wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
-  }
   static void store(void* to, I value) { _mm512_storeu_si512(to, value); }
   static void store(float* to, F value) { _mm512_storeu_ps(to, value); }
 
   static I masked(I v, int8_t mask) { return _mm512_and_si512(v, _mm512_set1_epi8(mask)); }
   static I either(I a, I b) { return _mm512_or_si512(a, b); }
-  /// Within 16 bits, to the left or, if negative, to the right: mask what comes from the neighbour.
-  static I shift(I v, int bits) {
-    const __m128i count = _mm_cvtsi32_si128(bits >= 0 ? bits : -bits);
-    return bits >= 0 ? _mm512_sll_epi16(v, count) : _mm512_srl_epi16(v, count);
-  }
+  /// Within 16 bits: mask what comes from the neighbour.
   template <int kBits>
   static I shift_right(I v) {
     return _mm512_srli_epi16(v, kBits);
+  }
+  template <int kBits>
+  static I shift_left(I v) {
+    return _mm512_slli_epi16(v, kBits);
   }
   template <int kBits>
   static I shift_dwords_right(I v) {
@@ -66,30 +55,21 @@ struct Int8Vector {
   }
   /// The halves in the low 16 bits of the dwords.
   static F low_halves(I v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
+  /// Q8_0's bytes are 128 more than the values.
+  static constexpr int kQ8Planes = 1;
   template <int kPlane>
-  static I eight_bits(I v) {
+  static I q8_plane(I v) {
     return v;
   }
-  template <Int8Type kType, int kPlane>
-  static I code(I nibbles) {
-    static constexpr ByteTable kTable = code_table(int8_traits(kType), 0, 255);
-    const __m128i table = _mm_load_si128(reinterpret_cast<const __m128i*>(kTable.bytes));
-    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), nibbles);
-  }
-  /// Byte `i` of the dwords, without and with its sign.
+  /// Byte `i` of the dwords.
   static I byte(I dwords, int i) {
     return _mm512_and_si512(_mm512_srl_epi32(dwords, _mm_cvtsi32_si128(8 * i)), _mm512_set1_epi32(255));
   }
-  static I signed_byte(I dwords, int i) {
+  /// The same with its sign.
+  static I factor(I dwords, int i) {
     return _mm512_srai_epi32(_mm512_sll_epi32(dwords, _mm_cvtsi32_si128(24 - 8 * i)), 24);
   }
-  static I factor(I dwords, int i) { return signed_byte(dwords, i); }
-  /// As both int16 lanes: ready for vpmaddwd.
-  static I pair(I dwords, int i) { return _mm512_or_si512(byte(dwords, i), _mm512_slli_epi32(byte(dwords, i), 16)); }
-  static I pair_products(I lanes, I pairs) { return _mm512_dpwssd_epi32(_mm512_setzero_si512(), lanes, pairs); }
-  static I add(I a, I b) { return _mm512_add_epi32(a, b); }
 
-  static F set(float value) { return _mm512_set1_ps(value); }
   static F multiply(F a, F b) { return _mm512_mul_ps(a, b); }
   static F multiply_add(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   static F multiply_subtract(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
@@ -114,41 +94,34 @@ struct Int8Vector {
     }
   }
 
-  /// -kOffset times the sum of the columns: of all, from offsets8, or of 16, from offsets32 (int8_row.h).
-  template <int kOffset>
-  static I whole_offset(const std::byte* offsets8) {
-    if constexpr (kOffset == 0) return _mm512_setzero_si512();
-    return pair_products(broadcast4(offsets8), _mm512_set1_epi16(kOffset / 8));
-  }
-  template <int kOffset>
-  static I half_offset(const std::byte* offsets32) {
-    if constexpr (kOffset == 0) return _mm512_setzero_si512();
-    const I of_32 = pair_products(broadcast4(offsets32), _mm512_set1_epi16(1));
-    return kOffset == 32 ? of_32 : _mm512_srai_epi32(of_32, 3);
+  /// `times` the sum of an offset's two lanes (int8_row.h), where a dword's sum starts.
+  static I offset(const std::byte* lanes, int16_t times) {
+    return _mm512_dpwssd_epi32(_mm512_setzero_si512(), broadcast4(lanes), _mm512_set1_epi16(times));
   }
 
   template <Int8Type kType, int T, int R, class Source>
   [[gnu::always_inline]] static void block_sums(const Source& source, int v, const std::byte* const* rows,
                                                 const Places& at, I (*dots)[R]) {
     static_assert(R == 1);
-    constexpr Int8Traits kTraits = int8_traits(kType);
-    if constexpr (kTraits.factors) {
-      static_assert(kTraits.offset == 0 || kTraits.offset == 4 || kTraits.offset == 32);
-      // |sum of (code - offset) y over 16 columns| * 128 is below 2^23.
+    if constexpr (kType == Int8Type::kQ6_K) {
+      // |sum of (q - 32) y over 16 columns| * 128 is below 2^23.
       I sums[T][1];
-      for (int t = 0; t < T; ++t) sums[t][0] = half_offset<kTraits.offset>(rows[t] + at.offsets32);
+      for (int t = 0; t < T; ++t) sums[t][0] = offset(rows[t] + at.offsets32, 1);
       add_products<0, 4, T>(source, v, rows, at.values, sums);
       for (int t = 0; t < T; ++t) {
         dots[t][0] = _mm512_mullo_epi32(sums[t][0], source.factor(0, v));
-        sums[t][0] = half_offset<kTraits.offset>(rows[t] + at.offsets32 + 4);
+        sums[t][0] = offset(rows[t] + at.offsets32 + 4, 1);
       }
       add_products<4, 8, T>(source, v, rows, at.values, sums);
       for (int t = 0; t < T; ++t) {
         dots[t][0] = _mm512_add_epi32(dots[t][0], _mm512_mullo_epi32(sums[t][0], source.factor(1, v)));
       }
     } else {
-      static_assert(kTraits.offset % 8 == 0);
-      for (int t = 0; t < T; ++t) dots[t][0] = whole_offset<kTraits.offset>(rows[t] + at.offsets8);
+      for (int t = 0; t < T; ++t) {
+        dots[t][0] = kType == Int8Type::kQ4_0   ? offset(rows[t] + at.offsets8, 1)
+                     : kType == Int8Type::kQ8_0 ? offset(rows[t] + at.offsets8, 16)
+                                                : _mm512_setzero_si512();
+      }
       add_products<0, 8, T>(source, v, rows, at.values, dots);
     }
   }
