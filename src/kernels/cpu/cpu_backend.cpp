@@ -60,7 +60,7 @@ class CpuBackend final : public Backend {
     weight.data = weight.memory->data();
     auto* to = static_cast<std::byte*>(weight.memory->data());
     const int64_t from_bytes = matrix.rows * row_bytes(matrix.type, matrix.cols);
-    const double panel_ns = static_cast<double>(expert_bytes / panels) * kPackNs;
+    const double panel_ns = static_cast<double>(panel_format(matrix.type).panel_bytes(matrix.cols)) * kPackNs;
     team_.run_items(matrix.experts * panels, panel_ns, 1, [&](int64_t begin, int64_t end, int) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t expert = i / panels, panel = i % panels;

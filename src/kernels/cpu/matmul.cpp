@@ -3,14 +3,12 @@
 #include <span>
 
 #include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/panel.h"
 #include "quant/codec.h"
 
 namespace cairn::cpu {
 
-bool uses_int8(TensorType type) {
-  return type == TensorType::kQ8_0 || type == TensorType::kQ4_0 || type == TensorType::kQ4_K ||
-         type == TensorType::kQ6_K;
-}
+bool uses_int8(TensorType type) { return has_panels(type); }
 
 bool has_matmul(TensorType type) { return can_decode(type); }
 

@@ -95,7 +95,7 @@ class PanelBlocks {
 
   void next() {
     body_ += kFormat.body_bytes();
-    half_ += kPanelRows * 2;
+    half_ += kPanelHalf;
     ++scales_, ++minima_, ++factors_;
   }
 

@@ -21,7 +21,8 @@
 namespace cairn::cpu {
 
 inline constexpr int64_t kPanelRows = 16;
-/// Bytes of a dword of all rows.
+/// Bytes of a half and of a dword of all rows.
+static constexpr int64_t kPanelHalf = kPanelRows * 2;
 static constexpr int64_t kPanelDword = kPanelRows * 4;
 
 struct PanelFormat {
@@ -36,15 +37,17 @@ struct PanelFormat {
   constexpr int64_t panel_bytes(int64_t cols) const { return body_begin(cols) + cols / 32 * body_bytes(); }
 };
 
-static constexpr PanelFormat kPanelQ8_0{34, 32, kPanelRows * 2, 8};
-static constexpr PanelFormat kPanelQ4_0{18, 32, kPanelRows * 2, 4};
+static constexpr PanelFormat kPanelQ8_0{34, 32, kPanelHalf, 8};
+static constexpr PanelFormat kPanelQ4_0{18, 32, kPanelHalf, 4};
 static constexpr PanelFormat kPanelQ4_K{144, 256, 4 * kPanelDword, 4};
-static constexpr PanelFormat kPanelQ6_K{210, 256, 4 * kPanelDword + kPanelRows * 2, 6};
+static constexpr PanelFormat kPanelQ6_K{210, 256, 4 * kPanelDword + kPanelHalf, 6};
 /// The largest block_bytes.
 static constexpr int32_t kPanelBlockBytesMax = 210;
 
 // -- Functions, not inline ones: files compiled for an instruction set call them (design 6).
-/// Of the types that use_int8 (matmul.h).
+/// Whether the type has panels.
+bool has_panels(TensorType type);
+/// Of a type that has.
 PanelFormat panel_format(TensorType type);
 /// Panels [begin, end) of a matrix: `rows` file rows at `from`, all panels at `to`.
 void pack_panels(TensorType type, const std::byte* from, int64_t rows, int64_t cols, int64_t begin, int64_t end,

@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "kernels/cpu/panel.h"
-#include "quant/codec.h"
 
 namespace cairn::cpu {
 namespace {
