@@ -101,11 +101,13 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "Requests that one API key may have waiting and running; 0: no limit")
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str();
+  auto* no_cache =
+      command->add_flag("!--no-prefix-cache", flags->load.options.prefix_cache, "Keep nothing of what was computed");
   command
       ->add_option("--kv-host-bytes", flags->load.options.kv_host_bytes,
                    "Memory for cached keys and values that --kv-bytes has no room for, e.g. 8GiB (default: none)")
-      ->transform(CLI::AsSizeValue(false));
-  command->add_flag("!--no-prefix-cache", flags->load.options.prefix_cache, "Keep nothing of what was computed");
+      ->transform(CLI::AsSizeValue(false))
+      ->excludes(no_cache);
   flags->load.add_to(*command, true);
   command->callback([flags, &exit_code] {
     if (const auto done = serve(*flags); !done) exit_code = report(done.error());

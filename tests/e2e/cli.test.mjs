@@ -110,6 +110,7 @@ test('files that cannot be used are refused in one line that says why', () => {
   fails(['generate', tiny, '-p', 'x', '--ctx', '9999999'], /context/);
   fails(['generate', tiny, '-p', 'x', '--isa', 'sse9'], /sse9.*generic/s);
   fails(['serve', tiny, '--host', 'no such host'], /no such host/);
+  fails(['serve', tiny, '--kv-host-bytes', '1GiB', '--no-prefix-cache'], /--no-prefix-cache excludes --kv-host-bytes/);
   fails(['generate', tiny], /prompt/);
   fails(['frobnicate'], /subcommand|frobnicate/);
   fails(['generate', tiny, '-p', '-'], /UTF-8/, { input: Buffer.from([0x61, 0xff]) });
