@@ -48,6 +48,8 @@ struct HostMatrix {
   int64_t cols = 0;
   int64_t experts = 1;
   const std::byte* data = nullptr;
+  /// No copy larger than the file's bytes, for want of memory: products may be slow.
+  bool in_place = false;
 };
 
 /// A weight matrix made ready by `Backend::load`; what `data` points to is the backend's own business.
@@ -58,6 +60,7 @@ struct Weight {
   int64_t experts = 1;
   const void* data = nullptr;
   std::shared_ptr<Buffer> memory;  ///< what `data` points to, if the backend made a copy; copies share it
+  bool panels = false;             ///< `data` are panels (kernels/cpu/panel.h), not the file's rows
 };
 
 /// One product of a `matmul`: out [rows of x, weight->rows] = x W^T + bias.
@@ -98,6 +101,8 @@ class Backend {
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
   /// Whether matrix products work on this type.
   virtual bool supports(TensorType type) const = 0;
+  /// Bytes of memory that `load` will take, counting `matrix.data` where it is used in place.
+  virtual int64_t load_bytes(const HostMatrix& matrix) const = 0;
   /// The weight refers to `matrix.data` or has a copy (`memory`), after which the file's bytes are not read again.
   /// Errors: kUnsupported (type), kOutOfMemory.
   virtual Result<Weight> load(const HostMatrix& matrix) = 0;

@@ -1,8 +1,10 @@
 #include "model/model.h"
 
+#include <iterator>
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "model/decoder.h"
 #include "model/description.h"
@@ -14,9 +16,35 @@ namespace cairn {
 
 namespace {
 
-ModelMemoryPlan plan_of(const gguf::Reader& file, const DecoderDescription& description, const ModelOptions& options) {
+// Of the memory there is, the most that weights take when a copy of them is larger than the file.
+constexpr double kLargerCopiesShare = 0.75;
+
+int64_t weight_bytes(const gguf::Reader& file, const Backend& backend, bool in_place) {
+  int64_t bytes = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    HostMatrix matrix{.type = tensor.type, .in_place = in_place};
+    int64_t* const dimensions[] = {&matrix.cols, &matrix.rows, &matrix.experts};
+    const size_t count = tensor.shape.size();
+    if (count < 2 || count > std::size(dimensions) || !backend.supports(tensor.type)) {
+      bytes += static_cast<int64_t>(tensor.bytes.size());
+      continue;
+    }
+    for (size_t i = 0; i < count; ++i) *dimensions[i] = tensor.shape[i];
+    bytes += backend.load_bytes(matrix);
+  }
+  return bytes;
+}
+
+ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend, const DecoderDescription& description,
+                        const ModelOptions& options) {
   ModelMemoryPlan plan;
-  for (const gguf::Tensor& tensor : file.tensors()) plan.weight_bytes += static_cast<int64_t>(tensor.bytes.size());
+  plan.weight_bytes = weight_bytes(file, backend, false);
+  const int64_t least = weight_bytes(file, backend, true);
+  const double room = kLargerCopiesShare * static_cast<double>(available_memory_bytes());
+  if (plan.weight_bytes > least && (options.weights_in_place || static_cast<double>(plan.weight_bytes) > room)) {
+    plan.weights_in_place = true;
+    plan.weight_bytes = least;
+  }
   // Logits are kept a second time in host memory.
   plan.scratch_bytes = Scratch::bytes(description, options.rows_max, options.logit_rows_max) +
                        options.logit_rows_max * description.vocabulary * static_cast<int64_t>(sizeof(float));
@@ -39,16 +67,22 @@ Result<void> check_memory(const ModelMemoryPlan& plan) {
 
 }  // namespace
 
-Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const ModelOptions& options) {
+Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const Backend& backend,
+                                          const ModelOptions& options) {
   CAIRN_TRY(const DecoderDescription description, describe_decoder(file, options.context_tokens));
-  return plan_of(file, description, options);
+  return plan_of(file, backend, description, options);
 }
 
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
   CAIRN_CHECK(options.rows_max > 0 && options.logit_rows_max > 0);
   CAIRN_TRY(DecoderDescription description, describe_decoder(file, options.context_tokens));
-  CAIRN_TRY_VOID(check_memory(plan_of(file, description, options)));
-  Binder binder(file, backend);
+  const ModelMemoryPlan plan = plan_of(file, backend, description, options);
+  CAIRN_TRY_VOID(check_memory(plan));
+  if (plan.weights_in_place) {
+    log_warning(
+        "memory: no room to unpack weights of two and three bits for speed: they are used as the file has them");
+  }
+  Binder binder(file, backend, plan.weights_in_place);
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);

@@ -21,6 +21,8 @@ struct ModelOptions {
   KvType kv_type = KvType::kF32;
   int32_t rows_max = 512;       ///< rows of one step
   int32_t logit_rows_max = 64;  ///< rows of logits of one step
+  /// No copy of weights that is larger than the file's (HostMatrix::in_place).
+  bool weights_in_place = false;
 };
 
 /// Names of general.architecture that load, sorted.
@@ -28,14 +30,16 @@ std::vector<std::string_view> supported_architectures();
 
 /// What a model will take of the machine's memory, known before anything is loaded.
 struct ModelMemoryPlan {
-  int64_t weight_bytes = 0;    ///< tensors; mapped from the file as long as the backend uses them as they are
-  int64_t scratch_bytes = 0;   ///< activations of one step, allocated by load_model
-  KvLayout kv_layout;          ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
-  int32_t context_tokens = 0;  ///< positions per sequence, as load_model would have them
+  int64_t weight_bytes = 0;       ///< tensors, as the backend has them: mapped from the file or copied
+  bool weights_in_place = false;  ///< asked for, or because larger copies would take most of the memory there is
+  int64_t scratch_bytes = 0;      ///< activations of one step, allocated by load_model
+  KvLayout kv_layout;             ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
+  int32_t context_tokens = 0;     ///< positions per sequence, as load_model would have them
 };
 
 /// Errors: as load_model's, but for those of tensors.
-Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const ModelOptions& options);
+Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const Backend& backend,
+                                          const ModelOptions& options);
 
 /// `file` and `backend` outlive the runner. Errors: kUnsupported (architecture or tensor type: the message lists what
 /// there is), kCorruptFile (a tensor missing or of the wrong shape, a hyper-parameter out of range: named),

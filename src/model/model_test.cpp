@@ -275,7 +275,8 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   const EditedFile file("gemma2.gguf");
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   ASSERT_TRUE(reader.has_value());
-  const auto plan = model_memory_plan(*reader, {.context_tokens = 100, .kv_type = KvType::kF16, .rows_max = 8});
+  const auto plan =
+      model_memory_plan(*reader, *backend_, {.context_tokens = 100, .kv_type = KvType::kF16, .rows_max = 8});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->context_tokens, 100);
   // 4 layers, 2 heads of 32 + 32, 2 bytes.
@@ -286,7 +287,7 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   EXPECT_EQ(plan->kv_layout.groups[1].kind, KvKind::kFull);
   EXPECT_GT(plan->weight_bytes, 700'000);
   EXPECT_LT(plan->weight_bytes, static_cast<int64_t>(file.bytes().size()));
-  const auto more_rows = model_memory_plan(*reader, {.context_tokens = 100, .rows_max = 16});
+  const auto more_rows = model_memory_plan(*reader, *backend_, {.context_tokens = 100, .rows_max = 16});
   ASSERT_TRUE(more_rows.has_value());
   EXPECT_GT(more_rows->scratch_bytes, plan->scratch_bytes);
 }

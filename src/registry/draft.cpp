@@ -26,11 +26,11 @@ Result<void> check_same_tokens(const Tokenizer& draft, const Tokenizer& tokenize
 }  // namespace
 
 Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path, const Tokenizer& tokenizer,
-                                               const MemoryWishes& wishes) {
+                                               const Backend& backend, const MemoryWishes& wishes) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const auto own_tokenizer, Tokenizer::load(file.metadata()));
   CAIRN_TRY_VOID(check_same_tokens(*own_tokenizer, tokenizer, path.string()));
-  CAIRN_TRY(const ModelMemoryPlan needs, model_memory_plan(file, {.kv_type = kDraftKvType}));
+  CAIRN_TRY(const ModelMemoryPlan needs, model_memory_plan(file, backend, {.kv_type = kDraftKvType}));
   CAIRN_TRY(MemoryPlan plan, plan_memory(needs, wishes, available_memory_bytes()));
   return std::unique_ptr<DraftModel>(new DraftModel{std::move(file), std::move(plan), nullptr});
 }
@@ -39,6 +39,7 @@ Result<std::unique_ptr<Drafter>> load_draft(DraftModel& draft, Backend& backend,
   ModelOptions options;
   options.context_tokens = draft.plan.context_tokens;
   options.kv_type = kDraftKvType;
+  options.weights_in_place = draft.plan.weights_in_place;
   CAIRN_TRY(draft.runner, load_model(draft.file, backend, options));
   return make_draft_model(*draft.runner, backend, {.kv_pages = draft.plan.kv_pages, .vocabulary = vocabulary});
 }

@@ -25,7 +25,7 @@ struct DraftModel {
 /// Opens the file and plans its memory. Errors: those of the parts; kInvalidArgument if its tokens are not those of
 /// `tokenizer`, which it is to guess.
 Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path, const Tokenizer& tokenizer,
-                                               const MemoryWishes& wishes);
+                                               const Backend& backend, const MemoryWishes& wishes);
 /// Loads its weights; `draft` and `backend` outlive what is made. `vocabulary` is that of the model it guesses for.
 Result<std::unique_ptr<Drafter>> load_draft(DraftModel& draft, Backend& backend, int32_t vocabulary);
 

@@ -111,6 +111,7 @@ Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes&
   }
   MemoryPlan plan;
   plan.weight_bytes = model.weight_bytes;
+  plan.weights_in_place = model.weights_in_place;
   plan.scratch_bytes = model.scratch_bytes;
   plan.available_bytes = available_bytes;
   plan.kv_pages = division.kv_pages;

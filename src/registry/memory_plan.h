@@ -40,6 +40,7 @@ struct MemoryPlan {
   std::vector<int32_t> kv_pages;  ///< of every KV group
   int64_t kv_tokens = 0;          ///< positions of all sequences together
   int64_t weight_bytes = 0;
+  bool weights_in_place = false;  ///< ModelOptions'
   int64_t scratch_bytes = 0;
   int64_t kv_bytes = 0;
   int64_t available_bytes = 0;

@@ -65,11 +65,12 @@ Result<ChatTemplate> make_template(const gguf::Reader& file, const Tokenizer& to
 }
 
 // `taken_bytes` are spoken for already.
-Result<MemoryPlan> plan_for(const gguf::Reader& file, const LoadOptions& options, int64_t taken_bytes) {
+Result<MemoryPlan> plan_for(const gguf::Reader& file, const Backend& backend, const LoadOptions& options,
+                            int64_t taken_bytes) {
   ModelOptions model_options;
   model_options.context_tokens = options.context_tokens;
   model_options.kv_type = options.kv_type;
-  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, model_options));
+  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, model_options));
   const MemoryWishes wishes{.context_tokens = options.context_tokens,
                             .kv_bytes = options.kv_bytes,
                             .sequences = options.sequences,
@@ -84,16 +85,16 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
   CAIRN_TRY(auto tokenizer, Tokenizer::load(file.metadata()));
+  CAIRN_TRY(auto backend, make_cpu_backend({options.threads, options.isa}));
   std::unique_ptr<DraftModel> draft;
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty()) {
-    CAIRN_TRY(draft, open_draft(options.draft_model, *tokenizer,
+    CAIRN_TRY(draft, open_draft(options.draft_model, *tokenizer, *backend,
                                 {.context_tokens = options.context_tokens, .sequences = options.sequences}));
     draft_bytes = draft->plan.weight_bytes + draft->plan.scratch_bytes + draft->plan.kv_bytes;
   }
-  CAIRN_TRY(const MemoryPlan plan, plan_for(file, options, draft_bytes + options.kv_host_bytes));
+  CAIRN_TRY(const MemoryPlan plan, plan_for(file, *backend, options, draft_bytes + options.kv_host_bytes));
   CAIRN_TRY(ChatTemplate chat_template, make_template(file, *tokenizer, options));
-  CAIRN_TRY(auto backend, make_cpu_backend({options.threads, options.isa}));
 
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
       .name = options.name.empty() ? default_name(path) : options.name,
@@ -120,6 +121,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   ModelOptions model_options;
   model_options.context_tokens = plan.context_tokens;
   model_options.kv_type = options.kv_type;
+  model_options.weights_in_place = plan.weights_in_place;
   CAIRN_TRY(model->runner, load_model(model->file, *model->backend, model_options));
   if (model->tokenizer->size() > model->runner->vocabulary()) {
     return fail(Code::kCorruptFile, "the tokenizer has {} tokens, but the model only {} outputs",

@@ -39,6 +39,41 @@ BENCHMARK(Attention)
     ->ArgsProduct({{1, 256}, {4096}, {1, 4, 8}, {64, 128}, {0, 1}, {1, 2}})
     ->UseRealTime();
 
+// What a step of several streams is made of, beside DecodeProducts (matmul_bench.cpp). Arguments: streams of one row
+// each, their context, KV type, threads. The shape of a 1B Llama. "ns/row" is time per row of the batch.
+void DecodeAttention(benchmark::State& state) {
+  const auto streams = static_cast<int32_t>(state.range(0)), context = static_cast<int32_t>(state.range(1));
+  const auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(3)), .isa = ""}).value();
+  constexpr int32_t kHeadDim = 64, kLayers = 16;
+  KvView kv{.type = static_cast<KvType>(state.range(2)), .kv_heads = 8, .key_dim = kHeadDim, .value_dim = kHeadDim};
+  const int64_t layer = int64_t{2} * kPageTokens * kv.kv_heads * kv_row_bytes(kv.type, kHeadDim);
+  kv.page_stride = layer * kLayers;
+  const int32_t pages_each = (context + kPageTokens - 1) / kPageTokens;
+  const Buffer memory = backend->allocate(kv.page_stride * pages_each * streams).value();
+  kv.base = static_cast<std::byte*>(memory.data());
+  std::vector<std::vector<PageId>> pages(static_cast<size_t>(streams));
+  std::vector<AttentionSlice> slices;
+  for (int32_t s = 0; s < streams; ++s) {
+    for (int32_t i = 0; i < pages_each; ++i) pages[s].push_back(PageId{i * streams + s});
+    slices.push_back({s, 1, context - 1, pages[s]});
+  }
+  const AttentionParams params{.heads = 32, .scale = 0.125f};
+  std::vector<float> q(static_cast<size_t>(streams) * 32 * kHeadDim, 0.5f), out(q.size());
+  int64_t step = 0;
+  for (auto _ : state) {
+    kv.layer_offset = step++ % kLayers * layer;
+    backend->attention(params, kv, slices, q.data(), out.data());
+  }
+  state.counters["ns/row"] =
+      benchmark::Counter(streams / 1e9, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["KV GB/s"] = benchmark::Counter(static_cast<double>(layer) * pages_each * streams / 1e9,
+                                                 benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(DecodeAttention)
+    ->ArgNames({"streams", "context", "type", "threads"})
+    ->ArgsProduct({{1, 16}, {60, 600, 4000}, {0, 1, 2}, {1, 2}})
+    ->UseRealTime();
+
 void RmsNorm(benchmark::State& state) {
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   const int64_t cols = state.range(0);

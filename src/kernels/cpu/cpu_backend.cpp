@@ -48,11 +48,15 @@ class CpuBackend final : public Backend {
   Result<Buffer> allocate(int64_t bytes) override { return cpu::allocate(bytes); }
   bool supports(TensorType type) const override { return has_matmul(type); }
 
+  int64_t load_bytes(const HostMatrix& matrix) const override {
+    return matrix.experts * expert_stride(described(matrix));
+  }
+
   Result<Weight> load(const HostMatrix& matrix) override {
     if (!supports(matrix.type))
       return fail(Code::kUnsupported, "no matrix product for tensors of type {}", tensor_type_name(matrix.type));
-    Weight weight{matrix.type, matrix.rows, matrix.cols, matrix.experts, matrix.data, {}};
-    if (!uses_int8(matrix.type)) return weight;
+    Weight weight = described(matrix);
+    if (!weight.panels) return weight;
     const int64_t panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
     const int64_t expert_bytes = expert_stride(weight);
     CAIRN_TRY(Buffer memory, allocate(matrix.experts * expert_bytes));
@@ -158,6 +162,19 @@ class CpuBackend final : public Backend {
   void copy(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
 
  private:
+  // The weight without its copy.
+  static Weight described(const HostMatrix& matrix) {
+    Weight weight{.type = matrix.type,
+                  .rows = matrix.rows,
+                  .cols = matrix.cols,
+                  .experts = matrix.experts,
+                  .data = matrix.data,
+                  .memory = {},
+                  .panels = has_panels(matrix.type)};
+    if (weight.panels && matrix.in_place) weight.panels = !panels_grow(matrix.type);
+    return weight;
+  }
+
   template <class Body>
   void for_rows(int64_t rows, int64_t cols, double element_ns, Body body) {
     team_.run_items(rows, static_cast<double>(cols) * element_ns, 1, [&](int64_t begin, int64_t end, int) {

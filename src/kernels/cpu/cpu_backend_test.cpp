@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "base/tensor_type.h"
+#include "kernels/cpu/panel.h"
 #include "kernels/cpu/test_support.h"
 #include "quant/codec.h"
 
@@ -88,7 +90,7 @@ TEST_P(CpuBackend, ProductsOfMixedTypesAgreeWithDoublePrecision) {
       }
     }
     // Activations of 8 bits: an error of a 127th of the block's largest, evenly spread, in each of them.
-    EXPECT_LT(error / power, uses_int8(kTypes[i]) ? 1e-4 : 1e-12);
+    EXPECT_LT(error / power, has_panels(kTypes[i]) ? 1e-4 : 1e-12);
   }
 }
 
@@ -123,6 +125,48 @@ TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
       }
     }
   }
+}
+
+// IQ3_S panels are a third larger than the file's rows: where there is no room for them, products read the rows.
+TEST_P(CpuBackend, WeightsInPlaceTakeNoMemoryAndGiveTheExactProduct) {
+  Random random(5);
+  SCOPED_TRACE(random.trace());
+  constexpr int64_t kRows = 33, kCols = 512;
+  const auto cpu = backend(2);
+  std::vector<std::byte> bytes(static_cast<size_t>(kRows * row_bytes(TensorType::kIQ3_S, kCols)));
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.integer(0, 255));
+  const auto block_bytes = static_cast<size_t>(tensor_type_info(TensorType::kIQ3_S).block_bytes);
+  const uint16_t one = 0x3c00;
+  for (size_t at = 0; at < bytes.size(); at += block_bytes) std::memcpy(bytes.data() + at, &one, sizeof(one));
+  std::vector<float> decoded(kRows * kCols);
+  decode_row(TensorType::kIQ3_S, bytes, decoded);
+  const std::vector<float> x = random.normals(kCols);
+  for (const bool in_place : {false, true}) {
+    const HostMatrix matrix{TensorType::kIQ3_S, kRows, kCols, 1, bytes.data(), in_place};
+    const Weight weight = cpu->load(matrix).value();
+    EXPECT_EQ(weight.memory == nullptr, in_place);
+    const auto file_bytes = static_cast<int64_t>(bytes.size());
+    if (in_place) {
+      EXPECT_EQ(cpu->load_bytes(matrix), file_bytes);
+    } else {
+      EXPECT_EQ(cpu->load_bytes(matrix), static_cast<int64_t>(weight.memory->bytes()));
+      EXPECT_GT(cpu->load_bytes(matrix), file_bytes);
+    }
+    std::vector<float> out(kRows);
+    const Projection projection{&weight, nullptr, out.data()};
+    cpu->matmul({&projection, 1}, x.data(), 1);
+    double error = 0, power = 0;
+    for (int64_t r = 0; r < kRows; ++r) {
+      double truth = 0;
+      for (int64_t c = 0; c < kCols; ++c) truth += double{decoded[r * kCols + c]} * x[c];
+      error += (out[r] - truth) * (out[r] - truth);
+      power += truth * truth;
+    }
+    EXPECT_LT(error / power, in_place ? 1e-12 : 1e-4);
+  }
+  // Panels of other types are no larger than the file's rows, which are given back: nothing is gained in place.
+  const std::vector<std::byte> rows(static_cast<size_t>(kRows * row_bytes(TensorType::kQ4_0, kCols)));
+  EXPECT_NE(cpu->load({TensorType::kQ4_0, kRows, kCols, 1, rows.data(), true})->memory, nullptr);
 }
 
 TEST_P(CpuBackend, ExpertsAreTheProductsOfTheirChoices) {

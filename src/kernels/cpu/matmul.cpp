@@ -3,12 +3,9 @@
 #include <span>
 
 #include "kernels/cpu/int8_row.h"
-#include "kernels/cpu/panel.h"
 #include "quant/codec.h"
 
 namespace cairn::cpu {
-
-bool uses_int8(TensorType type) { return has_panels(type); }
 
 bool has_matmul(TensorType type) { return can_decode(type); }
 

@@ -1,10 +1,9 @@
-/// Matrix products over rows of weights as the file has them: the part of the CPU dispatch table that is worth the
-/// most.
+/// Matrix products: the part of the CPU dispatch table that is worth the most.
 ///
-/// Two kinds of products. Float: F32, F16, BF16 and every type without a kernel of its own, weights decoded to float32
-/// and multiplied by the float32 activations. Int8: Q8_0, Q4_0, Q4_K, Q6_K, against activations quantised per 32
-/// columns (absmax / 127, round to nearest). In both, one (weight row, token) pair's arithmetic has a fixed order that
-/// depends on the column count alone, so neither the tile it falls in nor its neighbours change a bit of the result.
+/// Two kinds. Float: rows as the file has them, of any type, decoded to float32 and multiplied by the float32
+/// activations. Int8: panels (panel.h) against activations quantised per 32 columns (absmax / 127, round to nearest).
+/// In both, one (weight row, token) pair's arithmetic has a fixed order that depends on the column count alone, so
+/// neither the tile it falls in nor its neighbours change a bit of the result.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +16,6 @@ namespace cairn::cpu {
 /// Columns that share one activation scale.
 inline constexpr int32_t kActivationBlock = 32;
 
-/// Whether the type's products take int8 activations.
-bool uses_int8(TensorType type);
 /// Whether there is any product for the type.
 bool has_matmul(TensorType type);
 
@@ -26,23 +23,35 @@ bool has_matmul(TensorType type);
 /// int8_row.h and the same for all instruction sets, as are the bytes that quantize_row writes.
 size_t int8_row_bytes(int64_t cols);
 
+using MatmulFunction = void (*)(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin,
+                                int64_t row_end, const std::byte* const* inputs, int32_t tokens, float* const* outputs);
+
 struct MatmulKernels {
   const char* isa;
   /// x [cols] -> an int8 row at `out`, 64-byte aligned. A block with an infinite or NaN element becomes NaN as a whole,
   /// so that products show it.
   void (*quantize_row)(const float* x, int64_t cols, std::byte* out);
   /// outputs[t][r] = row r of the weights times inputs[t], for r in [row_begin, row_end) and t in [0, tokens).
-  /// If uses_int8(type), `weights` are all rows' panels (panel.h), row_begin is a multiple of kPanelRows and inputs[t]
-  /// is an int8 row; else `weights` points to the file's row 0 and inputs[t] is float [cols]. Reads no byte outside
-  /// these rows or their panels. Any thread; allocates nothing.
-  void (*matmul_rows)(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
-                      const std::byte* const* inputs, int32_t tokens, float* const* outputs);
+  /// `weights` points to the file's row 0 and inputs[t] is float [cols]. Reads no byte outside these rows. Any thread;
+  /// allocates nothing.
+  MatmulFunction matmul_rows;
+  /// The same for a type that has_panels: `weights` are all rows' panels, row_begin is a multiple of kPanelRows and
+  /// inputs[t] is an int8 row.
+  MatmulFunction matmul_panels;
 };
 
 extern const MatmulKernels kGenericMatmul;
 #if defined(__x86_64__)
 extern const MatmulKernels kAvx2Matmul;
 extern const MatmulKernels kAvx512Matmul;
+#endif
+
+// -- Within an instruction set: matmul_panels of the types with heads of 32 columns (nullptr for others), and of 256.
+#if defined(__x86_64__)
+MatmulFunction avx2_product_of_32(TensorType type);
+MatmulFunction avx2_product_of_256(TensorType type);
+MatmulFunction avx512_product_of_32(TensorType type);
+MatmulFunction avx512_product_of_256(TensorType type);
 #endif
 
 // -- For the kernels. Functions, not inline ones: files compiled for an instruction set call them (design 6).

@@ -1,6 +1,11 @@
-// Matrix products per type and instruction set, one thread. Gemv: bytes of weights per second over a matrix larger than
-// the caches (compare with what the machine's DRAM gives). Gemm: multiply-adds per second ("items") of a prompt's
-// batch.
+// Matrix products per type and instruction set, through the backend.
+//   Gemv            one row of activations, weights that come from DRAM: what decoding is made of (compare GB/s of
+//                   weights, as they lie in memory, with Roof/read)
+//   Gemm1 to 128    so many rows, weights of 2048 x 2048 that stay in the cache as far as they fit: what prompts are
+//                   made of (compare GMAC/s with Roof/int8 or, where the label says so, Roof/float32)
+//   DecodeProducts  shapes of a 1B Llama, weights from DRAM: a step of several streams. "ns/row" is time per row
+// Weights are the backend's, in huge pages; a server's float types are read from the mapped file instead.
+//   kernels_bench --benchmark_filter='Gemv/.*/avx2'
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -9,83 +14,96 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "base/machine.h"
+#include "kernels/backend.h"
+#include "kernels/cpu/bench_support.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/panel.h"
 #include "quant/codec.h"
 
 namespace cairn::cpu {
 namespace {
 
-std::vector<const MatmulKernels*> isas() {
-  std::vector<const MatmulKernels*> list = {&kGenericMatmul};
-#if defined(__x86_64__)
-  if (cpu_features().avx2_fma_f16c) list.push_back(&kAvx2Matmul);
-  if (cpu_features().avx512_vnni) list.push_back(&kAvx512Matmul);
-#endif
-  return list;
-}
+struct Shape {
+  TensorType type;
+  int64_t rows;
+  int64_t cols;
+  int64_t copies;  // matrices that take turns, so that none is in the cache when it is used
+
+  bool operator==(const Shape&) const = default;
+};
 
 // Rows of normal numbers, a few of them repeated; zeros where there is no encoder.
-std::vector<std::byte> make_weights(TensorType type, int64_t rows, int64_t cols) {
+void fill(TensorType type, int64_t rows, int64_t cols, std::byte* to) {
   const auto stride = static_cast<size_t>(row_bytes(type, cols));
-  std::vector<std::byte> bytes(static_cast<size_t>(rows) * stride);
-  if (!can_encode(type)) return bytes;
+  const auto count = static_cast<size_t>(rows);
+  if (!can_encode(type)) {
+    std::memset(to, 0, count * stride);  // also takes the pages from the system
+    return;
+  }
+  constexpr size_t kDifferent = 16;
   std::mt19937 random(1);
   std::normal_distribution<float> normal;
   std::vector<float> row(static_cast<size_t>(cols));
-  constexpr size_t kDifferent = 16;
-  for (size_t r = 0; r < static_cast<size_t>(rows); ++r) {
-    const auto to = std::span(bytes).subspan(r * stride, stride);
+  for (size_t r = 0; r < count; ++r) {
     if (r >= kDifferent) {
-      std::memcpy(to.data(), bytes.data() + r % kDifferent * stride, stride);
+      std::memcpy(to + r * stride, to + r % kDifferent * stride, stride);
       continue;
     }
     for (auto& v : row) v = normal(random);
-    encode_row(type, row, to);
+    encode_row(type, row, {to + r * stride, stride});
   }
-  return bytes;
 }
 
-void run(benchmark::State& state, const MatmulKernels* kernels, TensorType type, int64_t rows, int64_t cols,
-         int32_t tokens) {
-  std::vector<std::byte> file = make_weights(type, rows, cols);
-  const auto file_bytes = static_cast<int64_t>(file.size());
-  const Buffer weights = allocate(file_bytes + kPanelRows * row_bytes(type, cols) + 64).value();
-  auto* weight_data = static_cast<std::byte*>(weights.data());
-  if (uses_int8(type)) {
-    pack_panels(type, file.data(), rows, cols, 0, (rows + kPanelRows - 1) / kPanelRows, weight_data);
-  } else {
-    std::ranges::copy(file, weight_data);
+// Those of the last benchmark are kept: the next one often wants the same, and the library calls each several times.
+const std::vector<Weight>& weights_of(const Shape& shape) {
+  static Shape last{};
+  static Buffer file;
+  static std::vector<Weight> weights;
+  if (last == shape) return weights;
+  weights.clear();
+  file = {};
+  const int64_t bytes = shape.rows * row_bytes(shape.type, shape.cols);
+  file = allocate(bytes * shape.copies).value();
+  const auto backend = make_cpu_backend({.threads = usable_cores(), .isa = ""}).value();
+  auto* data = static_cast<std::byte*>(file.data());
+  fill(shape.type, shape.rows * shape.copies, shape.cols, data);
+  for (int64_t copy = 0; copy < shape.copies; ++copy) {
+    weights.push_back(backend->load({shape.type, shape.rows, shape.cols, 1, data + copy * bytes}).value());
   }
-  const size_t stride = uses_int8(type) ? int8_row_bytes(cols) : static_cast<size_t>(cols) * 4;
-  std::vector<std::byte> memory(stride * static_cast<size_t>(tokens) + 64);
-  std::byte* base = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
+  if (weights[0].memory != nullptr) file = {};  // the backend has copies
+  last = shape;
+  return weights;
+}
+
+void run(benchmark::State& state, const std::string& isa, const Shape& shape, int32_t tokens, int threads) {
+  const std::vector<Weight>& weights = weights_of(shape);
+  const auto backend = make_cpu_backend({.threads = threads, .isa = isa}).value();
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
-  std::vector<float> x(static_cast<size_t>(cols));
-  std::vector<float> out(static_cast<size_t>(rows * tokens));
-  std::vector<const std::byte*> inputs;
-  std::vector<float*> outputs;
-  for (int32_t t = 0; t < tokens; ++t) {
-    std::byte* input = base + static_cast<size_t>(t) * stride;
-    for (auto& v : x) v = normal(random);
-    if (uses_int8(type)) {
-      kernels->quantize_row(x.data(), cols, input);
-    } else {
-      std::memcpy(input, x.data(), x.size() * sizeof(float));
-    }
-    inputs.push_back(input);
-    outputs.push_back(out.data() + t * rows);
-  }
+  std::vector<float> x(static_cast<size_t>(tokens * shape.cols));
+  for (float& value : x) value = normal(random);
+  std::vector<float> out(static_cast<size_t>(tokens * shape.rows));
+  size_t next = 0;
   for (auto _ : state) {
-    kernels->matmul_rows(type, weight_data, cols, 0, rows, inputs.data(), tokens, outputs.data());
-    benchmark::DoNotOptimize(out.data());
+    const Projection projection{&weights[next++ % weights.size()], nullptr, out.data()};
+    backend->matmul({&projection, 1}, x.data(), tokens);
     benchmark::ClobberMemory();
   }
-  state.SetBytesProcessed(state.iterations() * file_bytes);
-  state.SetItemsProcessed(state.iterations() * rows * cols * tokens);
+  const auto per_second = [&](double amount) {
+    return benchmark::Counter(amount / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+  };
+  const auto weight_count = static_cast<double>(shape.rows * shape.cols);
+  // What is read: the backend's own copy, which may be larger than the file's rows, is for int8 products.
+  const bool copied = weights[0].memory != nullptr;
+  const auto file_bytes = static_cast<double>(shape.rows * row_bytes(shape.type, shape.cols));
+  state.counters["GB/s"] = per_second(copied ? static_cast<double>(weights[0].memory->bytes()) : file_bytes);
+  state.counters["GMAC/s"] = per_second(weight_count * tokens);
+  state.counters["ns/row"] =
+      benchmark::Counter(tokens / 1e9, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.SetLabel(copied ? "int8" : "float32");
 }
 
 void quantize(benchmark::State& state, const MatmulKernels* kernels) {
@@ -100,24 +118,55 @@ void quantize(benchmark::State& state, const MatmulKernels* kernels) {
   state.SetItemsProcessed(state.iterations() * kCols);
 }
 
-// Larger than a server's share of L3.
-constexpr int64_t kGemvBytes = int64_t{96} << 20;
-
-const bool kRegistered = [] {
-  for (const MatmulKernels* isa : isas()) {
-    const std::string name = isa->isa;
-    benchmark::RegisterBenchmark(("Quantize/" + name).c_str(), quantize, isa);
-    for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K, TensorType::kQ8_0,
-                                  TensorType::kF16, TensorType::kBF16, TensorType::kF32, TensorType::kQ5_K}) {
-      const std::string suffix = std::string(tensor_type_name(type)) + "/" + name;
-      const int64_t rows = kGemvBytes / row_bytes(type, 2048);
-      benchmark::RegisterBenchmark(("Gemv/" + suffix).c_str(), run, isa, type, rows, 2048, 1);
-      for (const int32_t tokens : {1, 4, 16, 128}) {
-        benchmark::RegisterBenchmark(("Gemm" + std::to_string(tokens) + "/" + suffix).c_str(), run, isa, type, 2048,
-                                     2048, tokens);
-      }
+// Every type that the backend multiplies, at `threads`.
+void register_types(const std::string& isa) {
+  constexpr int64_t kCols = 2048;
+  const auto add = [&](const std::string& name, const Shape& shape, int32_t tokens) {
+    auto* bench = benchmark::RegisterBenchmark(
+        (name + "/" + std::string(tensor_type_name(shape.type)) + "/" + isa).c_str(),
+        [=](benchmark::State& state) { run(state, isa, shape, tokens, static_cast<int>(state.range(0))); });
+    bench->ArgName("threads")->UseRealTime();
+    for (const int64_t threads : bench_threads()) bench->Arg(threads);
+  };
+  for (const TensorTypeInfo& info : tensor_types()) {
+    if (!has_matmul(info.type)) continue;
+    add("Gemv", {info.type, cold_bytes() / row_bytes(info.type, kCols) / 16 * 16, kCols, 1}, 1);
+    for (const int32_t tokens : {1, 4, 16, 128}) {
+      add("Gemm" + std::to_string(tokens), {info.type, kCols, kCols, 1}, tokens);
     }
   }
+}
+
+void register_decode_products() {
+  using enum TensorType;
+  for (Shape shape : {Shape{kQ4_0, 2048, 2048, 0},
+                      {kQ4_0, 2048, 8192, 0},
+                      {kQ4_0, 8192, 2048, 0},
+                      {kQ4_K, 2048, 2048, 0},
+                      {kQ4_K, 2048, 8192, 0},
+                      {kQ4_K, 8192, 2048, 0},
+                      {kQ6_K, 32064, 2048, 0}}) {
+    shape.copies = cold_bytes() / (shape.rows * row_bytes(shape.type, shape.cols)) + 1;
+    const std::string name = "DecodeProducts/" + std::string(tensor_type_name(shape.type)) + "/" +
+                             std::to_string(shape.rows) + "x" + std::to_string(shape.cols);
+    benchmark::RegisterBenchmark(name.c_str(),
+                                 [=](benchmark::State& state) {
+                                   run(state, "", shape, static_cast<int32_t>(state.range(0)),
+                                       static_cast<int>(state.range(1)));
+                                 })
+        ->ArgNames({"rows", "threads"})
+        ->ArgsProduct({{1, 2, 4, 8, 16, 32}, bench_threads()})
+        ->UseRealTime();
+  }
+}
+
+const bool kRegistered = [] {
+  set_log_level(LogLevel::kWarning);  // not a line for every backend
+  for (const Isa& isa : usable_isas()) {
+    benchmark::RegisterBenchmark(("Quantize/" + std::string(isa.name)).c_str(), quantize, isa.matmul);
+    register_types(std::string(isa.name));
+  }
+  register_decode_products();
   return true;
 }();
 

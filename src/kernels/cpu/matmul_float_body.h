@@ -175,7 +175,7 @@ struct FloatProducts {
     }
   }
 
-  /// matmul_rows of the types that do not use_int8.
+  /// matmul_rows (matmul.h).
   static void matmul(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                      const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
     const auto product = tokens == 1 ? multiply<kRowsOfOneToken> : multiply<kRows>;

@@ -117,10 +117,10 @@ Problem random_problem(TensorType type, int64_t rows, int64_t cols, int32_t toke
 
 Rows make_inputs(const Problem& p, const MatmulKernels& kernels) {
   const size_t cols = static_cast<size_t>(p.cols);
-  Rows inputs(p.tokens, uses_int8(p.type) ? int8_row_bytes(p.cols) : (cols * 4 + 63) / 64 * 64);
+  Rows inputs(p.tokens, has_panels(p.type) ? int8_row_bytes(p.cols) : (cols * 4 + 63) / 64 * 64);
   for (size_t t = 0; t < static_cast<size_t>(p.tokens); ++t) {
     const float* x = p.x.data() + t * cols;
-    if (uses_int8(p.type)) {
+    if (has_panels(p.type)) {
       kernels.quantize_row(x, p.cols, inputs.row(t));
     } else {
       std::memcpy(inputs.row(t), x, cols * 4);
@@ -133,9 +133,9 @@ Rows make_inputs(const Problem& p, const MatmulKernels& kernels) {
 class Prepared {
  public:
   explicit Prepared(const Problem& p)
-      : panels_(uses_int8(p.type) ? (p.rows + kPanelRows - 1) / kPanelRows : 1,
-                uses_int8(p.type) ? static_cast<size_t>(panel_format(p.type).panel_bytes(p.cols)) : p.weights.size()) {
-    if (uses_int8(p.type)) {
+      : panels_(has_panels(p.type) ? (p.rows + kPanelRows - 1) / kPanelRows : 1,
+                has_panels(p.type) ? static_cast<size_t>(panel_format(p.type).panel_bytes(p.cols)) : p.weights.size()) {
+    if (has_panels(p.type)) {
       pack_panels(p.type, p.weights.data(), p.rows, p.cols, 0, (p.rows + kPanelRows - 1) / kPanelRows, panels_.row(0));
     } else {
       std::ranges::copy(p.weights, panels_.row(0));
@@ -147,14 +147,18 @@ class Prepared {
   Rows panels_;
 };
 
+MatmulFunction product_of(TensorType type, const MatmulKernels& kernels) {
+  return has_panels(type) ? kernels.matmul_panels : kernels.matmul_rows;
+}
+
 // [tokens, rows], NaN where nothing was written.
 std::vector<float> multiply(const Problem& p, const MatmulKernels& kernels, const Rows& inputs, int64_t row_begin,
                             int64_t row_end) {
   std::vector<float> out(static_cast<size_t>(p.tokens * p.rows), std::numeric_limits<float>::quiet_NaN());
   std::vector<float*> outputs;
   for (int32_t t = 0; t < p.tokens; ++t) outputs.push_back(out.data() + t * p.rows);
-  kernels.matmul_rows(p.type, Prepared(p).data(), p.cols, row_begin, row_end, inputs.pointers(), p.tokens,
-                      outputs.data());
+  product_of(p.type, kernels)(p.type, Prepared(p).data(), p.cols, row_begin, row_end, inputs.pointers(), p.tokens,
+                              outputs.data());
   return out;
 }
 
@@ -173,7 +177,7 @@ std::vector<Expected> exact(const Problem& p, Rows& inputs) {
     std::vector<double> x(cols);
     for (size_t c = 0; c < cols; ++c) {
       const Int8Row row = int8_row(inputs.row(t), p.cols);
-      x[c] = uses_int8(p.type) ? double(row.values[c]) * row.scales[c / 32] : p.x[t * cols + c];
+      x[c] = has_panels(p.type) ? double(row.values[c]) * row.scales[c / 32] : p.x[t * cols + c];
     }
     for (size_t r = 0; r < static_cast<size_t>(p.rows); ++r) {
       decode_row(p.type, std::span(p.weights).subspan(r * stride, stride), w);
@@ -256,14 +260,14 @@ TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
       const Rows inputs = make_inputs(p, kernels);
       const Prepared weights(p);
       const std::vector<float> together = multiply(p, kernels, inputs, 0, rows);
-      const int64_t step = uses_int8(type) ? kPanelRows : 1;
+      const int64_t step = has_panels(type) ? kPanelRows : 1;
       for (int32_t t = 0; t < tokens; ++t) {
         std::vector<float> alone(static_cast<size_t>(rows));
         for (int64_t r = 0; r < rows; ++r) {
           float* output = alone.data();
           if (r % step == 0) {
-            kernels.matmul_rows(type, weights.data(), cols, r, std::min(r + step, rows), inputs.pointers() + t, 1,
-                                &output);
+            product_of(type, kernels)(type, weights.data(), cols, r, std::min(r + step, rows), inputs.pointers() + t, 1,
+                                      &output);
           }
           ASSERT_EQ(std::bit_cast<uint32_t>(alone[static_cast<size_t>(r)]),
                     std::bit_cast<uint32_t>(together[static_cast<size_t>(t * rows + r)]))
@@ -277,8 +281,9 @@ TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
 // Every number of rows and of tokens up to beyond the largest tile.
 TEST_P(MatmulTest, EveryTileShapeGivesTheSameBits) {
   const MatmulKernels& kernels = *GetParam().kernels;
-  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ8_0,
-                                TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K, TensorType::kQ5_0}) {
+  for (const TensorType type : types()) {
+    if (!has_panels(type) && type != TensorType::kF32 && type != TensorType::kF16 && type != TensorType::kBF16)
+      continue;
     const Problem all = random_problem(type, 37, 256, 19, random_);
     const Rows inputs = make_inputs(all, kernels);
     const std::vector<float> whole = multiply(all, kernels, inputs, 0, all.rows);
@@ -286,7 +291,7 @@ TEST_P(MatmulTest, EveryTileShapeGivesTheSameBits) {
       Problem part = all;
       part.tokens = static_cast<int32_t>(1 + rows % all.tokens);
       int64_t begin = random_between(random_, 0, all.rows - rows);
-      if (uses_int8(type)) begin -= begin % kPanelRows;
+      if (has_panels(type)) begin -= begin % kPanelRows;
       const std::vector<float> out = multiply(part, kernels, inputs, begin, begin + rows);
       for (int32_t t = 0; t < part.tokens; ++t) {
         for (int64_t r = 0; r < all.rows; ++r) {
@@ -360,6 +365,37 @@ TEST_P(MatmulTest, NothingSaturates) {
   }
 }
 
+// The same for types whose bytes are anything: all of a block's are one pattern, but for its halves, which are 1.
+TEST_P(MatmulTest, NothingSaturatesWhateverTheBytes) {
+  struct Layout {
+    TensorType type;
+    std::vector<size_t> halves;
+  };
+  const std::vector<Layout> layouts = {
+      {TensorType::kQ4_1, {0, 2}},   {TensorType::kQ5_0, {0}},    {TensorType::kQ5_1, {0, 2}},
+      {TensorType::kQ2_K, {80, 82}}, {TensorType::kQ3_K, {108}},  {TensorType::kQ5_K, {0, 2}},
+      {TensorType::kIQ4_NL, {0}},    {TensorType::kIQ4_XS, {0}},  {TensorType::kMXFP4, {}},
+      {TensorType::kIQ1_S, {0}},     {TensorType::kIQ2_XXS, {0}}, {TensorType::kIQ2_XS, {0}},
+      {TensorType::kIQ2_S, {0}},     {TensorType::kIQ3_XXS, {0}}, {TensorType::kIQ3_S, {0}},
+      {TensorType::kTQ1_0, {52}},    {TensorType::kTQ2_0, {64}}};
+  const uint8_t patterns[] = {0x00, 0xff, 0x0f, 0xf0, 0x55, 0xaa, 0x33, 0xcc, 0x77, 0x88};
+  const uint16_t one = float_to_half(1.0f);
+  for (const auto& [type, halves] : layouts) {
+    const PanelFormat format = panel_format(type);
+    Problem p{type, std::ssize(patterns), 256, std::ssize(patterns), {}, {}};
+    for (const uint8_t pattern : patterns) {
+      std::vector<std::byte> block(static_cast<size_t>(row_bytes(type, format.block_cols)),
+                                   static_cast<std::byte>(pattern));
+      for (const size_t at : halves) std::memcpy(block.data() + at, &one, sizeof(one));
+      if (type == TensorType::kMXFP4) block[0] = std::byte{128};
+      for (int b = 0; b < 256 / format.block_cols; ++b) p.weights.insert(p.weights.end(), block.begin(), block.end());
+      for (int c = 0; c < 256; ++c) p.x.push_back((pattern >> c % 8 & 1) != 0 ? 127.0f : -127.0f);
+    }
+    expect_exact(p, *GetParam().kernels);
+    if (HasFatalFailure()) return;
+  }
+}
+
 // -- Activations.
 
 TEST_P(MatmulTest, QuantizedRowsHaveTheSameBytesEverywhere) {
@@ -424,19 +460,23 @@ TEST_P(MatmulTest, NaNActivationShowsInItsOwnTokenOnly) {
   }
 }
 
-TEST(Panel, GivesBackEveryBlock) {
+TEST(Panel, KeepsTheValueOfEveryWeight) {
   Random random(1);
   for (const TensorType type : types()) {
-    if (!uses_int8(type)) continue;
-    const PanelFormat format = panel_format(type);
-    const Problem p = random_problem(type, 35, 5 * format.block_cols, 0, random);
+    if (!has_panels(type)) continue;
+    const int64_t block_cols = panel_format(type).block_cols;
+    const Problem p = random_problem(type, 35, 5 * block_cols, 0, random);
     const Prepared panels(p);
-    const auto size = static_cast<size_t>(format.block_bytes);
-    std::vector<std::byte> block(size);
+    std::vector<float> expected(p.weights.size() / static_cast<size_t>(row_bytes(type, block_cols)) *
+                                static_cast<size_t>(block_cols));
+    decode_row(type, p.weights, expected);
+    std::vector<float> weights(static_cast<size_t>(block_cols));
     for (int64_t i = 0; i < 35 * 5; ++i) {
-      unpack_block(type, panels.data(), p.cols, i / 5, i % 5, block.data());
-      ASSERT_TRUE(std::ranges::equal(block, std::span(p.weights).subspan(static_cast<size_t>(i) * size, size)))
-          << p.description() << " block " << i;
+      decode_panel_block(type, panels.data(), p.cols, i / 5, i % 5, weights.data());
+      for (int64_t c = 0; c < block_cols; ++c) {
+        ASSERT_EQ(weights[static_cast<size_t>(c)], expected[static_cast<size_t>(i * block_cols + c)])
+            << p.description() << " block " << i << " column " << c;
+      }
     }
   }
 }

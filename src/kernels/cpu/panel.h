@@ -1,16 +1,23 @@
-/// Weights as the int8 products read them, made from the file's rows once at load (Backend::load). The same bits in
-/// another order: kPanelRows rows side by side, so that a vector register is one dword of each row, memory is read from
-/// front to back and nothing is ever summed across lanes. All instruction sets share the layout.
+/// Weights as the int8 products read them, made from the file's rows once at load (Backend::load): kPanelRows rows side
+/// by side, so that a vector register is one dword of each row, memory is read from front to back and nothing is ever
+/// summed across lanes. All instruction sets share the layout. Every weight keeps its exact value.
 ///
 /// A matrix is its panels in order, the last one filled up with rows of zeros. A panel is
-///  * heads, one per block of the type, in order: what scales it. Each part is [row]: the file's half d (Q4_0, Q8_0);
-///    its 4 dwords of d, dmin and packed scales (Q4_K); its 4 dwords of scales and then the half d (Q6_K);
-///  * from a multiple of 64 bytes on bodies, one per 32 columns, in order: [dword][row]. "Group k" are columns 4k to
-///    4k+3, one a byte. Four bits: dword k < 4 has group k in the low nibbles and group k + 4 in the high ones. Six
-///    bits: the low four as before; then dword 4 + j has the high two of group 4j + i in bits 2i, 2i+1. Eight bits:
-///    dword k has group k, with 128 added to Q8_0's values.
+///  * heads, one per block of the type, in order: what scales it, its halves and then its dwords, each [row];
+///  * from a multiple of 64 bytes on bodies, one per 32 columns, in order: dwords, each [row].
 ///
-/// ISA files include this header under their own flags, hence `static inline` (see quant/blocks.h).
+/// Heads: the file's halves d (Q4_0, Q5_0, Q8_0, IQ4_NL), d and m (Q4_1, Q5_1); for MXFP4 the scale as the upper half
+/// of a float. Q4_K, Q5_K: the file's dwords of d, dmin and packed scales. Q2_K: the file's 4 dwords of scales, then
+/// the one of d and dmin. Q3_K, Q6_K, IQ4_XS: the half d and the signed scales, a byte each. Types whose values come
+/// from a grid or are packed in base 3 become codes ("Codes" below): the half d and a factor of a byte for each 16
+/// columns.
+///
+/// Bodies: "group k" are columns 4k to 4k+3, one a byte. Dwords of four bits: dword k < 4 has group k in the low
+/// nibbles and group k + 4 in the high ones. Of two bits: dword j has group 4j + i in bits 2i, 2i+1. Of one bit: group
+/// k in bit k. A weight's low bits come first: Q5 is four and one, Q6 four and two, Q3 two and one. Eight bits: dword k
+/// has group k, with 128 added to Q8_0's values.
+///
+/// ISA files include this header under their own flags, hence `static` (see quant/blocks.h).
 #pragma once
 
 #include <cstddef>
@@ -26,33 +33,55 @@ static constexpr int64_t kPanelHalf = kPanelRows * 2;
 static constexpr int64_t kPanelDword = kPanelRows * 4;
 
 struct PanelFormat {
-  int32_t block_bytes;  ///< of one row's block in the file
-  int32_t block_cols;   ///< its columns
-  int32_t head_bytes;   ///< of all rows
-  int32_t body_dwords;  ///< of each row, per 32 columns
+  int32_t block_cols;  ///< columns that share a head
+  int32_t head_halves;
+  int32_t head_dwords;
+  int32_t body_dwords;  ///< per 32 columns
 
+  constexpr int64_t head_bytes() const { return head_halves * kPanelHalf + head_dwords * kPanelDword; }
   constexpr int64_t body_bytes() const { return body_dwords * kPanelDword; }
   /// Where the bodies begin in a panel of `cols` columns.
-  constexpr int64_t body_begin(int64_t cols) const { return (cols / block_cols * head_bytes + 63) / 64 * 64; }
+  constexpr int64_t body_begin(int64_t cols) const { return (cols / block_cols * head_bytes() + 63) / 64 * 64; }
   constexpr int64_t panel_bytes(int64_t cols) const { return body_begin(cols) + cols / 32 * body_bytes(); }
 };
 
-static constexpr PanelFormat kPanelQ8_0{34, 32, kPanelHalf, 8};
-static constexpr PanelFormat kPanelQ4_0{18, 32, kPanelHalf, 4};
-static constexpr PanelFormat kPanelQ4_K{144, 256, 4 * kPanelDword, 4};
-static constexpr PanelFormat kPanelQ6_K{210, 256, 4 * kPanelDword + kPanelHalf, 6};
-/// The largest block_bytes.
-static constexpr int32_t kPanelBlockBytesMax = 210;
+static constexpr PanelFormat kPanelQ4_0{32, 1, 0, 4};
+static constexpr PanelFormat kPanelQ4_1{32, 2, 0, 4};
+static constexpr PanelFormat kPanelQ5_0{32, 1, 0, 5};
+static constexpr PanelFormat kPanelQ5_1{32, 2, 0, 5};
+static constexpr PanelFormat kPanelQ8_0{32, 1, 0, 8};
+static constexpr PanelFormat kPanelQ2_K{256, 0, 5, 2};
+static constexpr PanelFormat kPanelQ3_K{256, 1, 4, 3};
+static constexpr PanelFormat kPanelQ4_K{256, 0, 4, 4};
+static constexpr PanelFormat kPanelQ5_K{256, 0, 4, 5};
+static constexpr PanelFormat kPanelQ6_K{256, 1, 4, 6};
+static constexpr PanelFormat kPanelIQ4_NL{32, 1, 0, 4};
+static constexpr PanelFormat kPanelIQ4_XS{256, 1, 2, 4};
+static constexpr PanelFormat kPanelMXFP4{32, 1, 0, 4};
+static constexpr PanelFormat kPanelCodes{256, 1, 4, 4};
+/// The largest block_cols.
+static constexpr int32_t kPanelBlockColsMax = 256;
+
+/// What the nibbles of a type stand for: weight = scale * values[nibble]. For types of kPanelCodes the scale is the
+/// half d times the factor times `multiplier`; for the others values are the format's own and the multiplier is 1.
+struct Codebook {
+  int8_t values[16];
+  float multiplier;
+};
 
 // -- Functions, not inline ones: files compiled for an instruction set call them (design 6).
 /// Whether the type has panels.
 bool has_panels(TensorType type);
 /// Of a type that has.
 PanelFormat panel_format(TensorType type);
+/// Whether they take much more memory than the file's rows.
+bool panels_grow(TensorType type);
+/// Of a type that has one: IQ4_NL, IQ4_XS, MXFP4, and those of kPanelCodes.
+const Codebook& codebook_of(TensorType type);
 /// Panels [begin, end) of a matrix: `rows` file rows at `from`, all panels at `to`.
 void pack_panels(TensorType type, const std::byte* from, int64_t rows, int64_t cols, int64_t begin, int64_t end,
                  std::byte* to);
-/// The file's block number `block` of row `row`, format.block_bytes bytes.
-void unpack_block(TensorType type, const std::byte* panels, int64_t cols, int64_t row, int64_t block, std::byte* out);
+/// The weights of head number `block` of row `row`, panel_format(type).block_cols of them.
+void decode_panel_block(TensorType type, const std::byte* panels, int64_t cols, int64_t row, int64_t block, float* out);
 
 }  // namespace cairn::cpu

@@ -23,21 +23,19 @@ constexpr double kFloatProductsPerNs = 12;
 }  // namespace
 
 int64_t expert_stride(const Weight& weight) {
-  if (!uses_int8(weight.type)) return weight.rows * row_bytes(weight.type, weight.cols);
+  if (!weight.panels) return weight.rows * row_bytes(weight.type, weight.cols);
   return (weight.rows + kPanelRows - 1) / kPanelRows * panel_format(weight.type).panel_bytes(weight.cols);
 }
 
 void decode_weight_row(const Weight& weight, int64_t row, float* out) {
   const auto* data = static_cast<const std::byte*>(weight.data);
-  if (!uses_int8(weight.type)) {
+  if (!weight.panels) {
     const int64_t bytes = row_bytes(weight.type, weight.cols);
     return decode_weights(weight.type, data + row * bytes, weight.cols, out);
   }
-  const PanelFormat format = panel_format(weight.type);
-  std::array<std::byte, kPanelBlockBytesMax> block;
-  for (int64_t b = 0; b < weight.cols / format.block_cols; ++b) {
-    unpack_block(weight.type, data, weight.cols, row, b, block.data());
-    decode_weights(weight.type, block.data(), format.block_cols, out + b * format.block_cols);
+  const int64_t block_cols = panel_format(weight.type).block_cols;
+  for (int64_t b = 0; b < weight.cols / block_cols; ++b) {
+    decode_panel_block(weight.type, data, weight.cols, row, b, out + b * block_cols);
   }
 }
 
@@ -84,7 +82,7 @@ void Products::matmul_experts(std::span<const Projection> projections, const flo
 
 void Products::quantize(std::span<const Projection> projections, const float* x, int64_t rows) {
   const int64_t cols = projections[0].weight->cols;
-  const bool needed = std::ranges::any_of(projections, [](const Projection& p) { return uses_int8(p.weight->type); });
+  const bool needed = std::ranges::any_of(projections, [](const Projection& p) { return p.weight->panels; });
   if (!needed) return;
   const auto stride = static_cast<int64_t>(int8_row_bytes(cols));
   auto* out = quantized_memory_.get_array<std::byte>(rows * stride);
@@ -96,16 +94,15 @@ void Products::quantize(std::span<const Projection> projections, const float* x,
 
 void Products::add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens) {
   const Weight& weight = *projection.weight;
-  const int64_t bytes = row_bytes(weight.type, weight.cols);
+  const int64_t bytes = expert_stride(weight) / weight.rows;
   Job job{.projection = &projection,
           .weights = static_cast<const std::byte*>(weight.data) + expert * expert_stride(weight),
           .bias = projection.bias == nullptr ? nullptr : projection.bias + expert * weight.rows,
-          .int8 = uses_int8(weight.type),
           .outputs = outputs,
           .tokens = tokens};
   const double products = static_cast<double>(tokens) * static_cast<double>(weight.cols);
   const double row_ns = std::max(static_cast<double>(bytes) / kWeightBytesPerNs,
-                                 products / (job.int8 ? kInt8ProductsPerNs : kFloatProductsPerNs));
+                                 products / (weight.panels ? kInt8ProductsPerNs : kFloatProductsPerNs));
   total_ns_ += row_ns * static_cast<double>(weight.rows);
   job.chunk_rows = team_.chunk_items(weight.rows, row_ns, kRowMultiple);
   if (tokens > kTileTokens) {
@@ -132,9 +129,10 @@ void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t 
   const Weight& weight = *job.projection->weight;
   const int64_t row_begin = chunk * job.chunk_rows;
   const int64_t row_end = std::min(row_begin + job.chunk_rows, weight.rows);
-  const std::byte* input = job.int8 ? quantized_ : reinterpret_cast<const std::byte*>(x);
-  const int64_t stride =
-      job.int8 ? static_cast<int64_t>(int8_row_bytes(weight.cols)) : weight.cols * static_cast<int64_t>(sizeof(float));
+  const std::byte* input = weight.panels ? quantized_ : reinterpret_cast<const std::byte*>(x);
+  const MatmulFunction product = weight.panels ? kernels_.matmul_panels : kernels_.matmul_rows;
+  const int64_t stride = weight.panels ? static_cast<int64_t>(int8_row_bytes(weight.cols))
+                                       : weight.cols * static_cast<int64_t>(sizeof(float));
   std::array<const std::byte*, kTileTokens> inputs;
   std::array<float*, kTileTokens> outputs;
   for (int32_t tile = 0; tile < job.tokens; tile += kTileTokens) {
@@ -144,8 +142,7 @@ void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t 
       inputs[t] = input + output / outputs_per_input * stride;
       outputs[t] = job.projection->out + output * weight.rows;
     }
-    kernels_.matmul_rows(weight.type, job.weights, weight.cols, row_begin, row_end, inputs.data(), tokens,
-                         outputs.data());
+    product(weight.type, job.weights, weight.cols, row_begin, row_end, inputs.data(), tokens, outputs.data());
     if (job.bias == nullptr) continue;
     for (int32_t t = 0; t < tokens; ++t) {
       for (int64_t r = row_begin; r < row_end; ++r) outputs[t][r] += job.bias[r];

@@ -34,7 +34,6 @@ class Products {
     const Projection* projection = nullptr;
     const std::byte* weights = nullptr;
     const float* bias = nullptr;
-    bool int8 = false;
     const int32_t* outputs = nullptr;  // row numbers of the output; null: 0, 1, ...
     int32_t tokens = 0;                // how many
     int64_t chunk_rows = 0;            // weight rows of a chunk

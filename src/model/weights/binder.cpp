@@ -63,7 +63,7 @@ Result<Linear> Binder::matrix(std::string_view name, int64_t experts, int64_t ro
                    "tensor {} is of type {}, for which there is no matrix product here; there is for {}", weight_name,
                    tensor_type_name(tensor->type), known);
   }
-  HostMatrix host{tensor->type, range.rows, cols, experts, tensor->bytes.data()};
+  HostMatrix host{tensor->type, range.rows, cols, experts, tensor->bytes.data(), in_place_};
   host.data += range.begin * row_bytes(tensor->type, cols);
   Linear linear;
   CAIRN_TRY(linear.weight, backend_.load(host));

@@ -30,8 +30,9 @@ struct RowRange {
 /// Errors of all operations: kCorruptFile (missing, wrong shape: both named), kUnsupported (type), the backend's own.
 class Binder {
  public:
-  /// Both outlive what is bound.
-  Binder(const gguf::Reader& file, Backend& backend) : file_(file), backend_(backend) {}
+  /// Both outlive what is bound. `in_place` is HostMatrix's.
+  Binder(const gguf::Reader& file, Backend& backend, bool in_place)
+      : file_(file), backend_(backend), in_place_(in_place) {}
 
   bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
   /// `name`.weight [rows, cols], and `name`.bias [rows] if there is one.
@@ -55,6 +56,7 @@ class Binder {
 
   const gguf::Reader& file_;
   Backend& backend_;
+  const bool in_place_;
   std::set<const gguf::Tensor*> used_;
 };
 

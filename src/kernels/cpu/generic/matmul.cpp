@@ -10,7 +10,6 @@
 
 #include "kernels/cpu/int8_row.h"
 #include "kernels/cpu/panel.h"
-#include "quant/blocks.h"
 
 namespace cairn::cpu {
 namespace {
@@ -47,102 +46,23 @@ void quantize_row(const float* x, int64_t cols, std::byte* out) {
               int8_row_bytes(cols) - static_cast<size_t>(int8_row_bytes_used(cols)));
 }
 
-/// 32 columns of a weight row: column i is scale * factors[i / 16] * values[i] - min.
-struct WeightBlock {
-  int32_t values[32];
-  int32_t factors[2];
-  float scale;
-  float min;
-};
-
-/// A weight row among panels.
-struct WeightRow {
-  TensorType type;
-  const std::byte* panels;
-  int64_t cols;
-  int64_t row;
-};
-
-template <typename Block>
-Block block_at(const WeightRow& row, int64_t index) {
-  Block block;
-  unpack_block(row.type, row.panels, row.cols, row.row, index, reinterpret_cast<std::byte*>(&block));
-  return block;
-}
-
-WeightBlock decode_q8_0(const WeightRow& row, int64_t b) {
-  const auto block = block_at<BlockQ8_0>(row, b);
-  WeightBlock out{{}, {1, 1}, half_to_float(block.d), 0.0f};
-  for (int i = 0; i < 32; ++i) out.values[i] = block.qs[i];
-  return out;
-}
-
-WeightBlock decode_q4_0(const WeightRow& row, int64_t b) {
-  const auto block = block_at<BlockQ4_0>(row, b);
-  WeightBlock out{{}, {1, 1}, half_to_float(block.d), 0.0f};
-  for (int i = 0; i < 16; ++i) {
-    out.values[i] = (block.qs[i] & 15) - 8;
-    out.values[i + 16] = (block.qs[i] >> 4) - 8;
-  }
-  return out;
-}
-
-WeightBlock decode_q4_k(const WeightRow& row, int64_t b) {
-  const auto block = block_at<BlockQ4_K>(row, b / 8);
-  const int group = static_cast<int>(b % 8);
-  const ScaleMin sm = k4_scale_min(block.scales, group);
-  WeightBlock out{{}, {1, 1}, half_to_float(block.d) * sm.scale, half_to_float(block.dmin) * sm.min};
-  for (int i = 0; i < 32; ++i) {
-    const uint8_t pair = block.qs[group / 2 * 32 + i];
-    out.values[i] = group % 2 == 0 ? pair & 15 : pair >> 4;
-  }
-  return out;
-}
-
-WeightBlock decode_q6_k(const WeightRow& row, int64_t b) {
-  const auto block = block_at<BlockQ6_K>(row, b / 8);
-  const int part = static_cast<int>(b % 8) / 4;  // of 128 columns
-  const int s = static_cast<int>(b % 4);         // 32 of them
-  WeightBlock out{{}, {}, half_to_float(block.d), 0.0f};
-  for (int i = 0; i < 2; ++i) out.factors[i] = block.scales[8 * part + 2 * s + i];
-  for (int i = 0; i < 32; ++i) {
-    const uint8_t low = block.ql[64 * part + 32 * (s % 2) + i];
-    const int high = block.qh[32 * part + i] >> (2 * s) & 3;
-    out.values[i] = ((s < 2 ? low & 15 : low >> 4) | high << 4) - 32;
-  }
-  return out;
-}
-
-WeightBlock decode_block(const WeightRow& row, int64_t b) {
-  switch (row.type) {
-    case TensorType::kQ8_0:
-      return decode_q8_0(row, b);
-    case TensorType::kQ4_0:
-      return decode_q4_0(row, b);
-    case TensorType::kQ4_K:
-      return decode_q4_k(row, b);
-    default:
-      return decode_q6_k(row, b);
-  }
-}
-
-float block_product(const WeightBlock& w, const Int8Row& y, int64_t b) {
-  int32_t dot = 0;
-  for (int half = 0; half < 2; ++half) {
-    int32_t sum = 0;
-    for (int i = 16 * half; i < 16 * half + 16; ++i) sum += w.values[i] * y.values[32 * b + i];
-    dot += w.factors[half] * sum;
-  }
-  return w.scale * y.scales[b] * static_cast<float>(dot) - w.min * y.scaled_sums[b];
-}
-
-void matmul_int8(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
-                 const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
+void matmul_panels(TensorType type, const std::byte* panels, int64_t cols, int64_t row_begin, int64_t row_end,
+                   const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
+  const int64_t block_cols = panel_format(type).block_cols;
+  float w[kPanelBlockColsMax];
   for (int64_t r = row_begin; r < row_end; ++r) {
     for (int32_t t = 0; t < tokens; ++t) outputs[t][r] = 0.0f;
-    for (int64_t b = 0; b < cols / 32; ++b) {
-      const WeightBlock w = decode_block({type, weights, cols, r}, b);
-      for (int32_t t = 0; t < tokens; ++t) outputs[t][r] += block_product(w, int8_row(inputs[t], cols), b);
+    for (int64_t at = 0; at < cols; at += block_cols) {
+      decode_panel_block(type, panels, cols, r, at / block_cols, w);
+      for (int32_t t = 0; t < tokens; ++t) {
+        const Int8Row y = int8_row(inputs[t], cols);
+        for (int64_t b = 0; b < block_cols / 32; ++b) {
+          // A float times seven bits, 32 of them: nothing is lost in double.
+          double dot = 0;
+          for (int64_t i = 32 * b; i < 32 * b + 32; ++i) dot += static_cast<double>(w[i]) * y.values[at + i];
+          outputs[t][r] += static_cast<float>(dot * y.scales[at / 32 + b]);
+        }
+      }
     }
   }
 }
@@ -170,8 +90,8 @@ void matmul_float_group(TensorType type, const std::byte* row, int64_t cols, con
   }
 }
 
-void matmul_float(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
-                  const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
+void matmul_rows(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
+                 const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
   const int64_t stride = weight_row_bytes(type, cols);
   for (int64_t r = row_begin; r < row_end; ++r) {
     for (int32_t group = 0; group < tokens; group += kGroupTokens) {
@@ -183,14 +103,8 @@ void matmul_float(TensorType type, const std::byte* weights, int64_t cols, int64
   }
 }
 
-void matmul_rows(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
-                 const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
-  const auto product = uses_int8(type) ? matmul_int8 : matmul_float;
-  product(type, weights, cols, row_begin, row_end, inputs, tokens, outputs);
-}
-
 }  // namespace
 
-const MatmulKernels kGenericMatmul = {"generic", quantize_row, matmul_rows};
+const MatmulKernels kGenericMatmul = {"generic", quantize_row, matmul_rows, matmul_panels};
 
 }  // namespace cairn::cpu

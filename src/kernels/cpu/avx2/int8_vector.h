@@ -1,0 +1,188 @@
+/// Sums of the int8 products for AVX2 (see matmul_int8_body.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/avx2/int8_operations.h"
+#include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/int8_type.h"
+
+namespace cairn::cpu {
+namespace {
+
+// Without VNNI: unsigned times signed bytes, pairs added to int16 with saturation (vpmaddubsw), which cannot happen:
+// codes are below 64, or 16 where there are two planes of them, so a pair reaches 63 * 127 * 2 = 16002. The sums of
+// pairs may wrap on the way; Int8Shape says of how many columns the sum of (code - offset) y fits at the end.
+struct Int8Vector : Int8Operations {
+  static constexpr int kTokens = 4;
+  static constexpr bool kInt16Sums = true;
+  // 8 integer sums and what the products pass through are what the 16 registers hold: types that need two sums of a
+  // block take one vector at a time.
+  static constexpr int vectors_at_once(Int8Shape shape) { return shape.whole_fits() ? 2 : 1; }
+  /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
+  static constexpr bool unpacks(Int8Type type) {
+    return !int8_traits(type).shape.whole_fits() || int8_traits(type).bits == 5;
+  }
+
+  /// Fixes the order of additions: regrouped by the compiler, the sums of a block need more registers than there are.
+  static void keep_order(I& sum) { asm("" : "+x"(sum)); }
+
+  /// sums[t][r] += group<kPlane>(k, v + r) * y[t] in int16, for k in [kBegin, kEnd). Groups four apart take turns: they
+  /// are often nibbles of the same bytes.
+  template <int kPlane, int kBegin, int kEnd, int T, int R, class Source>
+  [[gnu::always_inline]] static void add_products(const Source& source, int v, const std::byte* const* rows,
+                                                  int64_t values, I (*sums)[R]) {
+    constexpr int kCount = kEnd - kBegin;
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      const int k = kBegin + (kCount == 8 ? i / 2 + i % 2 * 4 : i);
+      I weights[R];
+      for (int r = 0; r < R; ++r) weights[r] = source.template group<kPlane>(k, v + r);
+      for (int t = 0; t < T; ++t) {
+        const I y = broadcast4(rows[t] + values + 4 * k);
+        for (int r = 0; r < R; ++r) {
+          sums[t][r] = _mm256_add_epi16(sums[t][r], _mm256_maddubs_epi16(weights[r], y));
+          keep_order(sums[t][r]);
+        }
+      }
+    }
+  }
+
+  template <int T, int R, class Source>
+  [[gnu::always_inline]] static void block_sums(const Source& source, int v, const std::byte* const* rows,
+                                                const Places& at, I (*dots)[R]) {
+    constexpr Int8Shape kShape = Source::kShape;
+    if constexpr (kShape.whole_fits()) {
+      whole_sums<kShape.offset, T, R>(source, v, rows, at, dots);
+    } else if constexpr (kShape.half_fits()) {
+      half_sums<kShape.offset, kShape.factors, T, R>(source, v, rows, at, dots);
+    } else if constexpr (kShape.factors) {
+      half_plane_sums<kShape.offset, T, R>(source, v, rows, at, dots);
+    } else {
+      plane_sums<kShape.offset, T, R>(source, v, rows, at, dots);
+    }
+  }
+
+  template <int kOffset, int T, int R, class Source>
+  [[gnu::always_inline]] static void whole_sums(const Source& source, int v, const std::byte* const* rows,
+                                                const Places& at, I (*dots)[R]) {
+    static_assert(kOffset == 0 || kOffset == 8 || kOffset == 16);
+    for (int t = 0; t < T; ++t) {
+      I offset = kOffset == 0 ? _mm256_setzero_si256() : broadcast4(rows[t] + at.offsets8);
+      if constexpr (kOffset == 16) offset = _mm256_slli_epi16(offset, 1);
+      for (int r = 0; r < R; ++r) dots[t][r] = offset;
+    }
+    add_products<0, 0, 8, T, R>(source, v, rows, at.values, dots);
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) dots[t][r] = _mm256_madd_epi16(dots[t][r], _mm256_set1_epi16(1));
+    }
+  }
+
+  /// Where the sums of 16 columns start.
+  template <int kOffset>
+  static I half_offset(const std::byte* offsets32) {
+    static_assert(kOffset == 0 || kOffset == 4 || kOffset == 32);
+    if constexpr (kOffset == 0) return _mm256_setzero_si256();
+    return kOffset == 32 ? broadcast4(offsets32) : _mm256_srai_epi16(broadcast4(offsets32), 3);
+  }
+
+  template <int kOffset, bool kFactors, int T, int R, class Source>
+  [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
+                                               const Places& at, I (*dots)[R]) {
+    I sums[T][R];
+    const auto scaled = [&](int half, int t, int r) {
+      if constexpr (kFactors) return _mm256_madd_epi16(sums[t][r], source.factor(half, v + r));
+      return _mm256_madd_epi16(sums[t][r], _mm256_set1_epi16(1));
+    };
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) sums[t][r] = half_offset<kOffset>(rows[t] + at.offsets32);
+    }
+    add_products<0, 0, 4, T, R>(source, v, rows, at.values, sums);
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) {
+        dots[t][r] = scaled(0, t, r);
+        sums[t][r] = half_offset<kOffset>(rows[t] + at.offsets32 + 4);
+      }
+    }
+    add_products<0, 4, 8, T, R>(source, v, rows, at.values, sums);
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) dots[t][r] = _mm256_add_epi32(dots[t][r], scaled(1, t, r));
+    }
+  }
+
+  /// low += group<0>(k, v + r) * y[t] and high += group<1>(k, v + r) * y[t], for k in [kBegin, kEnd).
+  template <int kBegin, int kEnd, int T, int R, class Source>
+  [[gnu::always_inline]] static void add_plane_products(const Source& source, int v, const std::byte* const* rows,
+                                                        int64_t values, I (*low)[R], I (*high)[R]) {
+    constexpr int kCount = kEnd - kBegin;
+#pragma GCC unroll 8
+    for (int i = 0; i < kCount; ++i) {
+      const int k = kBegin + (kCount == 8 ? i / 2 + i % 2 * 4 : i);
+      for (int r = 0; r < R; ++r) {
+        const I low_weights = source.template group<0>(k, v + r), high_weights = source.template group<1>(k, v + r);
+        for (int t = 0; t < T; ++t) {
+          const I y = broadcast4(rows[t] + values + 4 * k);
+          low[t][r] = _mm256_add_epi16(low[t][r], _mm256_maddubs_epi16(low_weights, y));
+          keep_order(low[t][r]);
+          high[t][r] = _mm256_add_epi16(high[t][r], _mm256_maddubs_epi16(high_weights, y));
+          keep_order(high[t][r]);
+        }
+      }
+    }
+  }
+
+  /// Codes are 16 times plane 1 plus plane 0: 16 * sum((high - offset / 16) y) + sum(low y).
+  template <int kOffset, int T, int R, class Source>
+  [[gnu::always_inline]] static void plane_sums(const Source& source, int v, const std::byte* const* rows,
+                                                const Places& at, I (*dots)[R]) {
+    static_assert(kOffset == 16 * 8);
+    I high[T][R];
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) {
+        high[t][r] = broadcast4(rows[t] + at.offsets8);
+        dots[t][r] = _mm256_setzero_si256();
+      }
+    }
+    add_plane_products<0, 8, T, R>(source, v, rows, at.values, dots, high);
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) {
+        dots[t][r] = _mm256_add_epi32(_mm256_madd_epi16(dots[t][r], _mm256_set1_epi16(1)),
+                                      _mm256_madd_epi16(high[t][r], _mm256_set1_epi16(16)));
+      }
+    }
+  }
+
+  /// The same per 16 columns, times their factors.
+  template <int kOffset, int T, int R, class Source>
+  [[gnu::always_inline]] static void half_plane_sums(const Source& source, int v, const std::byte* const* rows,
+                                                     const Places& at, I (*dots)[R]) {
+    I low[T][R], high[T][R];
+    const auto start = [&](int half) {
+      for (int t = 0; t < T; ++t) {
+        for (int r = 0; r < R; ++r) {
+          low[t][r] = _mm256_setzero_si256();
+          high[t][r] = half_offset<kOffset / 16>(rows[t] + at.offsets32 + 4 * half);
+        }
+      }
+    };
+    const auto scaled = [&](int half, int t, int r) {
+      const I factor = source.factor(half, v + r);
+      return _mm256_add_epi32(_mm256_madd_epi16(low[t][r], factor),
+                              _mm256_madd_epi16(high[t][r], _mm256_slli_epi16(factor, 4)));
+    };
+    start(0);
+    add_plane_products<0, 4, T, R>(source, v, rows, at.values, low, high);
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) dots[t][r] = scaled(0, t, r);
+    }
+    start(1);
+    add_plane_products<4, 8, T, R>(source, v, rows, at.values, low, high);
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) dots[t][r] = _mm256_add_epi32(dots[t][r], scaled(1, t, r));
+    }
+  }
+};
+
+}  // namespace
+}  // namespace cairn::cpu

@@ -1,0 +1,32 @@
+/// What the benchmarks of this folder share.
+#pragma once
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "base/machine.h"
+
+namespace cairn::cpu {
+
+/// Bytes that come from DRAM each time they are read from front to back: several times all caches of the last level, of
+/// which a part survives a pass.
+inline int64_t cold_bytes() {
+  const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
+  int64_t largest = 0;
+  for (const auto& cache : cpu.caches) {
+    const int count = std::max(1, cpu.num_cpus / std::max(1, cache.num_sharing));
+    largest = std::max(largest, int64_t{cache.size} * count);
+  }
+  return std::clamp(3 * largest, int64_t{96} << 20, int64_t{1} << 30);
+}
+
+/// One thread, and as many as there are cores.
+inline std::vector<int64_t> bench_threads() {
+  if (usable_cores() == 1) return {1};
+  return {1, usable_cores()};
+}
+
+}  // namespace cairn::cpu

@@ -1,0 +1,144 @@
+// What the machine can do at most: bytes read from DRAM and multiply-adds in registers, both per second. Kernels are
+// set against them (bench/kernels/run.mjs).
+//   kernels_bench --benchmark_filter=Roof
+#include <benchmark/benchmark.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "kernels/cpu/bench_support.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/memory.h"
+#include "kernels/cpu/team.h"
+
+namespace cairn::cpu {
+namespace {
+
+constexpr int64_t kReadBytesMin = int64_t{256} << 20;
+// What a thread takes at a time: some 40 us of either work.
+constexpr int64_t kReadChunk = int64_t{1} << 20;
+constexpr int64_t kPeakRounds = 20'000;
+
+// Registers of the baseline: two such loads a cycle are far more than DRAM gives. Several streams at once got a tenth
+// more of it than one on Zen 3.
+using Vector = uint64_t __attribute__((vector_size(16), may_alias));
+constexpr int kStreams = 4;
+constexpr int kLineVectors = 64 / sizeof(Vector);
+
+uint64_t sum_of_chunk(const std::byte* data) {
+  Vector sums[kStreams][2] = {};
+  constexpr int64_t kStreamVectors = kReadChunk / kStreams / static_cast<int64_t>(sizeof(Vector));
+  const auto* from = reinterpret_cast<const Vector*>(data);
+  for (int64_t i = 0; i < kStreamVectors; i += kLineVectors) {
+    for (int s = 0; s < kStreams; ++s) {
+      for (int j = 0; j < kLineVectors; ++j) sums[s][j % 2] += from[s * kStreamVectors + i + j];
+    }
+  }
+  uint64_t sum = 0;
+  for (const auto& stream : sums) sum += stream[0][0] + stream[0][1] + stream[1][0] + stream[1][1];
+  return sum;
+}
+
+void read(benchmark::State& state) {
+  Team team(static_cast<int>(state.range(0)));
+  const int64_t bytes = std::max(kReadBytesMin, 2 * cold_bytes()) / kReadChunk * kReadChunk;
+  const Buffer memory = allocate(bytes).value();
+  auto* data = static_cast<std::byte*>(memory.data());
+  std::memset(data, 1, memory.bytes());  // pages that were never written are all the same one
+  for (auto _ : state) {
+    team.run(bytes / kReadChunk, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) benchmark::DoNotOptimize(sum_of_chunk(data + i * kReadChunk));
+    });
+  }
+  state.counters["GB/s"] =
+      benchmark::Counter(static_cast<double>(bytes) / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+}
+
+// One loop over registers. Its sums do not wait for each other: latency does not count, only how many instructions are
+// begun. They are written out, so that the compiler neither drops nor moves any.
+struct Peak {
+  const char* isa;
+  const char* arithmetic;
+  void (*run)(int64_t rounds);
+  int64_t macs;  // of a round
+};
+
+#if defined(__x86_64__)
+// Sums of two products as 16 bits, then into a sum of 16 bits.
+[[gnu::target("avx2")]] void int8_avx2(int64_t rounds) {
+  const __m256i weights = _mm256_set1_epi8(11), x = _mm256_set1_epi8(3);
+  __m256i sums[8] = {};
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (__m256i& sum : sums) {
+      __m256i products;
+      asm volatile("vpmaddubsw %2, %1, %0" : "=x"(products) : "x"(weights), "x"(x));
+      asm volatile("vpaddw %1, %0, %0" : "+x"(sum) : "x"(products));
+    }
+  }
+}
+
+[[gnu::target("avx2,fma")]] void float_avx2(int64_t rounds) {
+  const __m256 weights = _mm256_set1_ps(1e-3f);
+  __m256 sums[12] = {};
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (__m256& sum : sums) asm volatile("vfmadd231ps %1, %1, %0" : "+x"(sum) : "x"(weights));
+  }
+}
+
+[[gnu::target("avx512f,avx512vnni")]] void int8_avx512(int64_t rounds) {
+  const __m512i weights = _mm512_set1_epi32(0x0b0b0b0b), x = _mm512_set1_epi32(0x03030303);
+  __m512i sums[16] = {};
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (__m512i& sum : sums) asm volatile("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(weights), "v"(x));
+  }
+}
+
+[[gnu::target("avx512f")]] void float_avx512(int64_t rounds) {
+  const __m512 weights = _mm512_set1_ps(1e-3f);
+  __m512 sums[16] = {};
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (__m512& sum : sums) asm volatile("vfmadd231ps %1, %1, %0" : "+v"(sum) : "v"(weights));
+  }
+}
+
+constexpr Peak kPeaks[] = {{"avx2", "int8", int8_avx2, 8 * 32},
+                           {"avx2", "float32", float_avx2, 12 * 8},
+                           {"avx512", "int8", int8_avx512, 16 * 64},
+                           {"avx512", "float32", float_avx512, 16 * 16}};
+#endif
+
+void multiply(benchmark::State& state, const Peak& peak) {
+  Team team(static_cast<int>(state.range(0)));
+  const int64_t chunks = 8 * state.range(0);
+  for (auto _ : state) {
+    team.run(chunks, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) peak.run(kPeakRounds);
+    });
+  }
+  state.counters["GMAC/s"] = benchmark::Counter(static_cast<double>(chunks * kPeakRounds * peak.macs) / 1e9,
+                                                benchmark::Counter::kIsIterationInvariantRate);
+}
+
+const bool kRegistered = [] {
+  const auto add = [](const std::string& name, auto... arguments) {
+    auto* bench = benchmark::RegisterBenchmark(("Roof/" + name).c_str(), arguments...)->ArgName("threads");
+    for (const int64_t threads : bench_threads()) bench->Arg(threads);
+    bench->UseRealTime();
+  };
+  add("read", read);
+#if defined(__x86_64__)
+  for (const Isa& isa : usable_isas()) {
+    for (const Peak& one : kPeaks) {
+      if (isa.name == one.isa) add(std::string(one.arithmetic) + "/" + one.isa, multiply, one);
+    }
+  }
+#endif
+  return true;
+}();
+
+}  // namespace
+}  // namespace cairn::cpu
