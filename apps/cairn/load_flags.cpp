@@ -41,7 +41,10 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
       ->capture_default_str();
   command.add_option("--draft", options.draft_model, "Small GGUF model of the same vocabulary that guesses ahead")
       ->check(CLI::ExistingFile);
-  command.add_option("--isa", options.isa, "Instruction set: generic, avx2, avx512 (default: the best one here)");
+  command.add_option("--isa", options.isa, "Instruction set: generic, avx2, avx512, neon (default: the best one here)");
+  command.add_flag(
+      "--pack-cache", options.pack_cache,
+      "Keep the weights as the kernels read them in MODEL.packed, as large as the model: later starts map it");
   command.add_option("--chat-template", chat_template_file, "Jinja file that replaces the model's chat template")
       ->check(CLI::ExistingFile);
   add_log_flag(command);

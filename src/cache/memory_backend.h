@@ -23,6 +23,7 @@ class MemoryBackend final : public Backend {
 
   std::string description() const override { return "memory"; }
   bool supports(TensorType) const override { return false; }
+  std::string copy_format() const override { return ""; }
   int64_t load_bytes(const HostMatrix&) const override { return 0; }
   Result<Weight> load(const HostMatrix&) override { return fail(Code::kUnsupported, "memory only"); }
   Result<void> reserve(int32_t, int32_t, int64_t, int32_t) override { return {}; }

@@ -50,6 +50,9 @@ struct HostMatrix {
   const std::byte* data = nullptr;
   /// No copy larger than the file's bytes, for want of memory: products may be slow.
   bool in_place = false;
+  /// The copy (`Weight::memory`) that an earlier `load` of this matrix made by the same `copy_format`, or empty. Used
+  /// as it is, so it outlives the weight; ignored if it has not the right size or is not aligned to 64 bytes.
+  std::span<const std::byte> copy;
 };
 
 /// A weight matrix made ready by `Backend::load`; what `data` points to is the backend's own business.
@@ -101,6 +104,8 @@ class Backend {
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
   /// Whether matrix products work on this type.
   virtual bool supports(TensorType type) const = 0;
+  /// What copies that `load` makes look like: changes whenever they do.
+  virtual std::string copy_format() const = 0;
   /// Bytes of memory that `load` will take, counting `matrix.data` where it is used in place.
   virtual int64_t load_bytes(const HostMatrix& matrix) const = 0;
   /// The weight refers to `matrix.data` or has a copy (`memory`), after which the file's bytes are not read again.
@@ -166,7 +171,7 @@ class Backend {
 
 struct CpuOptions {
   int threads = 0;  ///< 0: one per usable core
-  std::string isa;  ///< "" (best), "generic", "avx2", "avx512"; CAIRN_ISA in the environment if empty
+  std::string isa;  ///< "" (best), "generic", "avx2", "avx512", "neon"; CAIRN_ISA in the environment if empty
 };
 /// Errors: kInvalidArgument (unknown ISA, or one this machine lacks; the message lists what it has).
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);

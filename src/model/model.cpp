@@ -22,7 +22,9 @@ constexpr double kLargerCopiesShare = 0.75;
 int64_t weight_bytes(const gguf::Reader& file, const Backend& backend, bool in_place) {
   int64_t bytes = 0;
   for (const gguf::Tensor& tensor : file.tensors()) {
-    HostMatrix matrix{.type = tensor.type, .in_place = in_place};
+    HostMatrix matrix;
+    matrix.type = tensor.type;
+    matrix.in_place = in_place;
     int64_t* const dimensions[] = {&matrix.cols, &matrix.rows, &matrix.experts};
     const size_t count = tensor.shape.size();
     if (count < 2 || count > std::size(dimensions) || !backend.supports(tensor.type)) {
@@ -82,12 +84,15 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
     log_warning(
         "memory: no room to unpack weights of two and three bits for speed: they are used as the file has them");
   }
-  Binder binder(file, backend, plan.weights_in_place);
+  Binder binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
   }
   binder.warn_of_unused();
+  if (options.pack_cache != nullptr) {
+    if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
+  }
   return Decoder::create(std::move(description), std::move(weights), backend, options);
 }
 

@@ -12,6 +12,7 @@
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/runner.h"
+#include "model/weights/pack_cache.h"
 
 namespace cairn {
 
@@ -23,6 +24,8 @@ struct ModelOptions {
   int32_t logit_rows_max = 64;  ///< rows of logits of one step
   /// No copy of weights that is larger than the file's (HostMatrix::in_place).
   bool weights_in_place = false;
+  /// Copies of weights are looked for there, and saved there; outlives the runner. null: none.
+  PackCache* pack_cache = nullptr;
 };
 
 /// Names of general.architecture that load, sorted.

@@ -107,6 +107,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .tokenizer = std::move(tokenizer),
       .chat_template = std::move(chat_template),
       .backend = std::move(backend),
+      .pack_cache = nullptr,
       .runner = nullptr,
       .draft = std::move(draft),
       .engine = nullptr,
@@ -122,6 +123,10 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   model_options.context_tokens = plan.context_tokens;
   model_options.kv_type = options.kv_type;
   model_options.weights_in_place = plan.weights_in_place;
+  if (options.pack_cache) {
+    model->pack_cache = std::make_unique<PackCache>(path, model->file, model->backend->copy_format());
+    model_options.pack_cache = model->pack_cache.get();
+  }
   CAIRN_TRY(model->runner, load_model(model->file, *model->backend, model_options));
   if (model->tokenizer->size() > model->runner->vocabulary()) {
     return fail(Code::kCorruptFile, "the tokenizer has {} tokens, but the model only {} outputs",

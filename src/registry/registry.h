@@ -34,6 +34,7 @@ struct LoadOptions {
   std::string draft_model;  ///< file of a smaller model for speculation; empty: prompt lookup
   int32_t threads = 0;      ///< 0: one per usable core
   std::string isa;
+  bool pack_cache = false;    ///< weights as the kernels read them are kept in a file beside the model
   std::string chat_template;  ///< replaces the file's; empty: the file's
 };
 
@@ -49,6 +50,7 @@ struct LoadedModel {
   std::unique_ptr<Tokenizer> tokenizer;
   ChatTemplate chat_template;
   std::unique_ptr<Backend> backend;
+  std::unique_ptr<PackCache> pack_cache;  ///< null: none
   std::unique_ptr<Runner> runner;
   std::unique_ptr<DraftModel> draft;  ///< null: none
   std::unique_ptr<Engine> engine;

@@ -66,6 +66,19 @@ test('quantize writes a smaller model that still runs', () => {
   fails(['quantize', source, source, 'Q8_0'], /would replace the input/);
 });
 
+test('--pack-cache keeps packed weights beside the model, and changes no answer', () => {
+  const model = path.join(folder, 'packed.gguf');
+  assert.equal(cairn(['quantize', story, model, 'Q8_0']).status, 0);
+  const tell = (flags) => cairn(['generate', model, '-p', 'Once upon a time', '-n', '20', '--temp', '0', '-q', ...flags]);
+  const without = tell([]);
+  assert.equal(without.status, 0, without.stderr);
+  const first = tell(['--pack-cache']);
+  const { mtimeMs } = fs.statSync(`${model}.packed`);
+  const second = tell(['--pack-cache']);
+  assert.deepEqual([first.stdout, second.stdout], [without.stdout, without.stdout]);
+  assert.equal(fs.statSync(`${model}.packed`).mtimeMs, mtimeMs);
+});
+
 test('tokenize and render speak JSON lines and survive bad ones', () => {
   const lines = '{"text":"hello"}\nnot json\n{"text":"a b","add_special":true}\n';
   const ids = cairn(['tokenize', story, '--jsonl'], { input: lines }).stdout.trim().split('\n').map(JSON.parse);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -48,6 +50,8 @@ class CpuBackend final : public Backend {
   Result<Buffer> allocate(int64_t bytes) override { return cpu::allocate(bytes); }
   bool supports(TensorType type) const override { return has_matmul(type); }
 
+  // The same for all instruction sets. Count it up when panel.h changes.
+  std::string copy_format() const override { return "panels 1"; }
   int64_t load_bytes(const HostMatrix& matrix) const override {
     return matrix.experts * expert_stride(described(matrix));
   }
@@ -57,6 +61,10 @@ class CpuBackend final : public Backend {
       return fail(Code::kUnsupported, "no matrix product for tensors of type {}", tensor_type_name(matrix.type));
     Weight weight = described(matrix);
     if (!weight.panels) return weight;
+    if (std::ssize(matrix.copy) == load_bytes(matrix) && reinterpret_cast<uintptr_t>(matrix.copy.data()) % 64 == 0) {
+      weight.data = matrix.copy.data();
+      return weight;
+    }
     const int64_t panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
     const int64_t expert_bytes = expert_stride(weight);
     CAIRN_TRY(Buffer memory, allocate(matrix.experts * expert_bytes));

@@ -63,11 +63,17 @@ Result<Linear> Binder::matrix(std::string_view name, int64_t experts, int64_t ro
                    "tensor {} is of type {}, for which there is no matrix product here; there is for {}", weight_name,
                    tensor_type_name(tensor->type), known);
   }
-  HostMatrix host{tensor->type, range.rows, cols, experts, tensor->bytes.data(), in_place_};
+  HostMatrix host{tensor->type, range.rows, cols, experts, tensor->bytes.data(), options_.in_place, {}};
   host.data += range.begin * row_bytes(tensor->type, cols);
+  // Parts of one tensor have names of their own.
+  const std::string copy_name = range.rows == rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
+  if (options_.pack_cache != nullptr) host.copy = options_.pack_cache->find(copy_name);
   Linear linear;
   CAIRN_TRY(linear.weight, backend_.load(host));
-  if (linear.weight.memory != nullptr) file_.release(*tensor);
+  if (linear.weight.memory != nullptr) {
+    file_.release(*tensor);
+    if (options_.pack_cache != nullptr) options_.pack_cache->add(copy_name, linear.weight.memory);
+  }
 
   const std::string bias_name = fmt::format("{}.bias", name);
   if (!has(bias_name)) return linear;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
+#include "model/weights/pack_cache.h"
 
 namespace cairn {
 
@@ -30,9 +31,13 @@ struct RowRange {
 /// Errors of all operations: kCorruptFile (missing, wrong shape: both named), kUnsupported (type), the backend's own.
 class Binder {
  public:
-  /// Both outlive what is bound. `in_place` is HostMatrix's.
-  Binder(const gguf::Reader& file, Backend& backend, bool in_place)
-      : file_(file), backend_(backend), in_place_(in_place) {}
+  struct Options {
+    bool in_place = false;            ///< HostMatrix's
+    PackCache* pack_cache = nullptr;  ///< ModelOptions'
+  };
+  /// All outlive what is bound.
+  Binder(const gguf::Reader& file, Backend& backend, const Options& options)
+      : file_(file), backend_(backend), options_(options) {}
 
   bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
   /// `name`.weight [rows, cols], and `name`.bias [rows] if there is one.
@@ -56,7 +61,7 @@ class Binder {
 
   const gguf::Reader& file_;
   Backend& backend_;
-  const bool in_place_;
+  const Options options_;
   std::set<const gguf::Tensor*> used_;
 };
 

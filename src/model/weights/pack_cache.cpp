@@ -1,0 +1,93 @@
+#include "model/weights/pack_cache.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/hash.h"
+#include "base/log.h"
+#include "gguf/writer.h"
+
+namespace cairn {
+namespace {
+
+constexpr uint32_t kAlignment = 64;
+// Of each tensor, so much goes into the model's identity: all of it would take as long as packing.
+constexpr size_t kIdentityBytesPerTensor = 1024;
+constexpr std::string_view kFormatKey = "cairn.packed.format", kIdentityKey = "cairn.packed.identity";
+
+std::string identity_of(const std::filesystem::path& path, const gguf::Reader& model) {
+  struct stat status{};
+  const int64_t modified_ns =
+      ::stat(path.c_str(), &status) == 0 ? status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec : 0;
+  uint64_t hash = hash64(fmt::format("{} {}", model.file_bytes(), modified_ns));
+  for (const gguf::Tensor& tensor : model.tensors()) {
+    hash =
+        hash64(fmt::format("{} {} {}", tensor.name, tensor_type_name(tensor.type), fmt::join(tensor.shape, " ")), hash);
+    hash = hash64(tensor.bytes.first(std::min(tensor.bytes.size(), kIdentityBytesPerTensor)), hash);
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+std::filesystem::path packed_path(std::filesystem::path model_path) {
+  model_path += ".packed";
+  return model_path;
+}
+
+}  // namespace
+
+PackCache::PackCache(const std::filesystem::path& model_path, const gguf::Reader& model, std::string_view format)
+    : path_(packed_path(model_path)), format_(format), identity_(identity_of(model_path, model)) {
+  std::error_code none;
+  if (!std::filesystem::exists(path_, none)) return;
+  auto file = gguf::Reader::open(path_);
+  if (!file) {
+    log_warning("pack cache: {}; it will be made again", file.error().text());
+    return;
+  }
+  const auto is = [&file](std::string_view key, std::string_view wanted) {
+    const auto value = file->metadata().string(key);
+    return value.has_value() && *value == wanted;
+  };
+  if (is(kFormatKey, format_) && is(kIdentityKey, identity_)) {
+    file_ = std::move(*file);
+  } else {
+    log_info("pack cache: {} was made from another file or by another version; it will be made again", path_.string());
+  }
+}
+
+std::span<const std::byte> PackCache::find(std::string_view name) const {
+  if (!file_) return {};
+  const gguf::Tensor* tensor = file_->find_tensor(name);
+  return tensor != nullptr && tensor->type == TensorType::kI8 ? tensor->bytes : std::span<const std::byte>{};
+}
+
+void PackCache::add(std::string name, std::shared_ptr<Buffer> copy) {
+  added_.push_back({std::move(name), std::move(copy)});
+}
+
+Result<void> PackCache::save() {
+  if (added_.empty()) return {};
+  CAIRN_TRY(gguf::Writer writer, gguf::Writer::create(path_, kAlignment));
+  writer.set("general.architecture", "cairn-packed");
+  writer.set(kFormatKey, format_);
+  writer.set(kIdentityKey, identity_);
+  int64_t bytes = 0;
+  // What an earlier run had and this one did not ask for is left out.
+  for (const Copy& copy : added_) {
+    const int64_t shape[] = {static_cast<int64_t>(copy.memory->bytes())};
+    writer.declare(copy.name, TensorType::kI8, shape);
+    bytes += shape[0];
+  }
+  for (const Copy& copy : added_) {
+    CAIRN_TRY_VOID(writer.write({static_cast<const std::byte*>(copy.memory->data()), copy.memory->bytes()}));
+  }
+  CAIRN_TRY_VOID(writer.finish());
+  added_.clear();
+  log_info("pack cache: {} MiB written to {}", bytes >> 20, path_.string());
+  return {};
+}
+
+}  // namespace cairn

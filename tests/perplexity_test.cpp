@@ -1,0 +1,138 @@
+// What int8 activations cost: perplexity of trained models with quantised weights, against the same weights widened to
+// F32 and multiplied in float32.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/page_pool.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "model/quantize.h"
+
+namespace cairn {
+namespace {
+
+constexpr int32_t kTokens = 128;  // of a text
+constexpr int32_t kTexts = 96;    // few would leave chance in the third digit
+constexpr int32_t kRows = 128;
+
+using Text = std::vector<TokenId>;
+
+struct Model {
+  explicit Model(const std::filesystem::path& path)
+      : file(gguf::Reader::open(path).value()),
+        backend(make_cpu_backend({.threads = 2, .isa = ""}).value()),
+        runner(
+            load_model(file, *backend, {.kv_type = KvType::kF32, .rows_max = kRows, .logit_rows_max = kRows}).value()),
+        pool(PagePool::create(*backend, runner->kv_layout(),
+                              std::vector<int32_t>(runner->kv_layout().groups.size(), kTokens / kPageTokens))
+                 .value()) {}
+
+  /// Log probabilities of every token after `tokens`, which continue the sequence that `pages` hold: one row each.
+  std::vector<std::vector<double>> step(std::span<const TokenId> tokens, int32_t position, PageTable& pages) {
+    const auto rows = static_cast<int32_t>(tokens.size());
+    EXPECT_TRUE(pool.extend(pages, position + rows));
+    const BatchSlice slice{SequenceId{}, 0, rows, position, &pages, LogitsWanted::kAll};
+    const auto logits = runner->step({tokens, std::span(&slice, 1), &pool}).value();
+    const auto vocabulary = static_cast<size_t>(runner->vocabulary());
+    std::vector<std::vector<double>> result;
+    for (size_t r = 0; r < tokens.size(); ++r) {
+      const auto row = logits.values.subspan(r * vocabulary, vocabulary);
+      const double largest = *std::ranges::max_element(row);
+      double total = 0;
+      for (const float value : row) total += std::exp(value - largest);
+      auto& out = result.emplace_back();
+      for (const float value : row) out.push_back(value - largest - std::log(total));
+    }
+    return result;
+  }
+
+  gguf::Reader file;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Runner> runner;
+  PagePool pool;
+};
+
+/// Texts that the model itself writes, drawn with its probabilities.
+std::vector<Text> written_by(Model& model) {
+  std::mt19937 random(1);
+  const TokenId first{static_cast<int32_t>(model.file.metadata().integer("tokenizer.ggml.bos_token_id").value_or(1))};
+  std::vector<Text> texts;
+  for (int32_t i = 0; i < kTexts; ++i) {
+    PageTable pages;
+    Text& text = texts.emplace_back(Text{first});
+    while (text.size() < kTokens) {
+      std::vector<double> shares = model.step(std::span(text).last(1), static_cast<int32_t>(text.size()) - 1, pages)[0];
+      for (double& share : shares) share = std::exp(share);
+      std::discrete_distribution<int32_t> token(shares.begin(), shares.end());
+      text.push_back(TokenId{token(random)});
+    }
+    model.pool.release(pages);
+  }
+  return texts;
+}
+
+double perplexity(const std::filesystem::path& path, std::span<const Text> texts) {
+  Model model(path);
+  double sum = 0;
+  for (const Text& text : texts) {
+    PageTable pages;
+    const auto rows = model.step(text, 0, pages);
+    model.pool.release(pages);
+    for (size_t i = 0; i + 1 < text.size(); ++i) sum -= rows[i][static_cast<size_t>(index(text[i + 1]))];
+  }
+  return std::exp(sum / (static_cast<double>(texts.size()) * (kTokens - 1)));
+}
+
+class Perplexity : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() / ("cairn_perplexity_" + GetParam());
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path requantize(const std::filesystem::path& in, QuantizeMix mix) const {
+    const auto out = folder_ / (in.stem().string() + std::string(quantize_mix_info(mix).name) + ".gguf");
+    const auto done = quantize_file(in, out, {.mix = mix});
+    EXPECT_TRUE(done.has_value()) << done.error().text();
+    return out;
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_P(Perplexity, IsThatOfFloatArithmeticOnTheSameWeights) {
+  const auto trained = std::filesystem::path(CAIRN_FIXTURES) / "trained" / (GetParam() + ".gguf");
+  Model writer(trained);
+  const std::vector<Text> texts = written_by(writer);
+  const double original = perplexity(trained, texts);
+  EXPECT_LT(original, 20);  // the model knows what it writes: a wrong logit would show
+  for (const QuantizeMix mix : {QuantizeMix::kQ8_0, QuantizeMix::kQ4_0}) {
+    const auto quantised = requantize(trained, mix);
+    const double with_int8 = perplexity(quantised, texts);
+    const double with_float = perplexity(requantize(quantised, QuantizeMix::kF32), texts);
+    std::printf("%s %s: perplexity %.4f, in float arithmetic %.4f (unquantised %.4f)\n", GetParam().c_str(),
+                std::string(quantize_mix_info(mix).name).c_str(), with_int8, with_float, original);
+    EXPECT_LT(std::abs(with_int8 / with_float - 1), 0.001);
+    EXPECT_NE(with_float, original);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Trained, Perplexity, testing::Values("stories260K-f32", "tinystories-656k-f32"),
+                         [](const auto& instance) {
+                           std::string name = instance.param;
+                           std::erase_if(name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; });
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace cairn
