@@ -96,7 +96,7 @@ class PanelBlocks {
 
  private:
   static constexpr PanelFormat kFormat = kTraits.format;
-  static constexpr uintptr_t kPrefetchBytes = 6144;
+  static constexpr uintptr_t kPrefetchBytes = 2048;
 
   I dword(int i, int v) const { return V::load(body_ + i * kPanelDword + 4 * v * V::kLanes); }
   I nibbles(int k, int v) const { return V::masked(k < 4 ? dword(k, v) : V::shift(dword(k - 4, v), -4), 15); }

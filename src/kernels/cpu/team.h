@@ -40,9 +40,9 @@ class Team {
 
  private:
   // Handing a chunk out costs about 1 us with the team awake; what is shorter than this stays with the caller.
-  static constexpr double kChunkNsMin = 20e3;
+  static constexpr double kChunkNsMin = 8e3;
   // Several, so that members that started late or lost their core for a while do not hold up the rest.
-  static constexpr int64_t kChunksPerThread = 4;
+  static constexpr int64_t kChunksPerThread = 16;
 
   ThreadPool pool_;
 };
