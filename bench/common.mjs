@@ -1,4 +1,5 @@
-// What the scripts of bench/ share: where the program is, medians, random text, one `cairn bench serve` and its figures.
+// What the scripts of bench/ share: where the program is, medians, random text, results files, one `cairn bench serve`
+// and its figures.
 import { execFile, spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
@@ -23,6 +24,49 @@ const words = ('time year people way day thing world life hand part child eye pl
 export const randomWords = (count) => Array.from({ length: count }, () => words[Math.floor(Math.random() * words.length)]).join(' ');
 
 export const load = () => os.loadavg()[0].toFixed(2);
+// What others take of all cores while nothing is measured, in percent: the load also counts what was measured before.
+async function othersPercent() {
+  const sum = () => os.cpus().reduce(([busy, all], { times: { user, nice, sys, idle, irq } }) => [busy + user + nice + sys + irq, all + user + nice + sys + irq + idle], [0, 0]);
+  const before = sum();
+  await new Promise((resolve) => { setTimeout(resolve, 500); });
+  const after = sum();
+  return Math.round((100 * (after[0] - before[0])) / (after[1] - before[1]));
+}
+// Waits until others take less than a tenth, some minutes at most. Returns what they take.
+export async function quiet() {
+  let others = await othersPercent();
+  for (let tries = 0; others >= 10 && tries < 600; ++tries) {
+    if (tries === 0) console.error(`  other processes take ${others} % of the cores: waiting for them`);
+    others = await othersPercent();
+  }
+  return others;
+}
+
+// What the machine is, for tables and for the name of bench/results/KIND-CPU-CORES-ISA.csv. Never what it is called.
+const cpu = os.cpus()[0].model.replace(/\((R|TM)\)/gi, '').replace(/ +/g, ' ').trim();
+export const machine = `${cpu}, ${os.availableParallelism()} cores`;
+export function resultsFile(kind, isa) {
+  const name = `${kind} ${cpu} ${os.availableParallelism()} cores ${isa}`.toLowerCase().replace(/[^a-z0-9]+/g, '-');
+  return path.join(path.dirname(fileURLToPath(import.meta.url)), 'results', `${name}.csv`);
+}
+
+// A results file as a list of objects. No value has a comma in it.
+export function readCsv(file) {
+  const [head, ...lines] = fs.readFileSync(file, 'utf8').trim().split('\n');
+  const columns = head.split(',');
+  return lines.map((line) => Object.fromEntries(line.split(',').map((value, i) => [columns[i], value])));
+}
+// Puts `rows` into the file. Those that it has already stay, but for those of the same `keys`, which are out of date.
+export function updateCsv(file, keys, rows) {
+  const key = (row) => keys.map((name) => String(row[name])).join();
+  const fresh = new Set(rows.map(key));
+  const kept = fs.existsSync(file) ? readCsv(file).filter((row) => !fresh.has(key(row))) : [];
+  const columns = Object.keys(rows[0]);
+  const line = (row) => columns.map((name) => String(row[name] ?? '').replaceAll(',', ' ')).join();
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, `${[columns.join(), ...[...kept, ...rows].map(line)].join('\n')}\n`);
+}
+export const today = () => new Date().toISOString().slice(0, 10);
 
 // Starts `cairn serve` on a free port. Returns {url, stop}.
 export async function startCairn(model, flags = []) {

@@ -21,7 +21,7 @@ namespace cairn {
 namespace {
 
 constexpr int32_t kTokens = 128;  // of a text
-constexpr int32_t kTexts = 96;    // few would leave chance in the third digit
+constexpr int32_t kTexts = 64;    // few would leave chance in the third digit
 constexpr int32_t kRows = 128;
 
 using Text = std::vector<TokenId>;
@@ -29,7 +29,7 @@ using Text = std::vector<TokenId>;
 struct Model {
   explicit Model(const std::filesystem::path& path)
       : file(gguf::Reader::open(path).value()),
-        backend(make_cpu_backend({.threads = 2, .isa = ""}).value()),
+        backend(make_cpu_backend({.threads = 1, .isa = ""}).value()),
         runner(
             load_model(file, *backend, {.kv_type = KvType::kF32, .rows_max = kRows, .logit_rows_max = kRows}).value()),
         pool(PagePool::create(*backend, runner->kv_layout(),

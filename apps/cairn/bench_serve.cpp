@@ -189,9 +189,10 @@ void add_bench_serve(CLI::App& app, int& exit_code) {
 }  // namespace
 
 void add_bench(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("bench", "Measure: bench serve puts load on a server");
+  auto* command = app.add_subcommand("bench", "Measure: a server under load, or a model alone");
   command->require_subcommand(1);
   add_bench_serve(*command, exit_code);
+  add_bench_model(*command, exit_code);
 }
 
 }  // namespace cairn

@@ -21,6 +21,8 @@ void add_logits(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 void add_render(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+/// A subcommand of `bench`.
+void add_bench_model(CLI::App& bench, int& exit_code);
 
 /// Prints "cairn: <text>" on standard error, in one line, and returns kExitFailed.
 int report(const Error& error);

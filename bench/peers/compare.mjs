@@ -1,39 +1,87 @@
-// Cairn and llama.cpp on the same files, taking turns in one run; medians, their ratio, and the load while measuring.
-// usage: (cd bench/peers && npm install) && node bench/peers/compare.mjs [--rounds 3] [--threads 2] MODEL.gguf...
+// Cairn and llama.cpp on the same files, taking turns in one run: reading a prompt, and decoding one and several sequences.
+// Prints each pair with the load, medians and the medians of the pairs' ratios; writes them to a CSV file in bench/results/.
+// Before each pair it waits, some minutes at most, for a quiet machine: where another process wants one of the cores,
+// llama.cpp falls to a fraction of its speed.
+// usage: (cd bench/peers && npm install) && node bench/peers/compare.mjs [--rounds 3] [--threads 1,2] [--sequences 8,16] [--deep] MODEL.gguf...
+//   --deep  instead a prompt that fills a context of 8,192 tokens, and decoding after it: minutes for each model and round
+import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { load, median, program, run } from '../common.mjs';
+import { load, machine, median, program, quiet, resultsFile, run, today, updateCsv } from '../common.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const { values, positionals } = parseArgs({
+const { values, positionals: models } = parseArgs({
   allowPositionals: true,
-  options: { rounds: { type: 'string', default: '3' }, threads: { type: 'string', default: '2' }, answer: { type: 'string', default: '32' } },
+  options: {
+    rounds: { type: 'string', default: '3' },
+    threads: { type: 'string', default: '2' },
+    sequences: { type: 'string', default: '8,16' },
+    prompt: { type: 'string', default: '512' },  // tokens
+    answer: { type: 'string', default: '32' },
+    deep: { type: 'boolean', default: false },
+  },
 });
-const promptWords = Array.from({ length: 250 }, (_, i) => `word${i % 97}`).join(' ');
+if (models.length === 0) throw new Error('which models? node bench/peers/compare.mjs MODEL.gguf...');
+const numbers = (list) => list.split(',').filter((text) => text !== '').map(Number);
 
-async function cairn(model) {
-  const { stderr } = await run(program, ['generate', model, '-p', promptWords, '-n', values.answer, '--temp', '0', '--ignore-eos', '--threads', values.threads, '--ctx', '2048']);
-  const found = stderr.match(/prompt: (\d+) tokens, \S+ s \((\S+) tokens\/s\); answer: \d+ tokens, \S+ s \((\S+) tokens\/s\)/);
-  return { promptTokens: Number(found[1]), prefill: Number(found[2]), decode: Number(found[3]) };
+// What is measured at once, and under which names.
+const deep = { prompt: 8160, answer: 16 };  // in a context of 8,192: many models have no longer one
+const cases = values.deep
+  ? [{ sequences: 1, ...deep, names: { prefill: 'prefill-8k', decode: 'decode-at-8k' } }]
+  : [
+      { sequences: 1, prompt: Number(values.prompt), answer: Number(values.answer), names: { prefill: 'prefill', decode: 'decode' } },
+      ...numbers(values.sequences).map((sequences) => ({ sequences, prompt: 64, answer: 16, names: { decode: `decode-${sequences}` } })),
+    ];
+
+async function cairn({ model, threads, sequences, prompt, answer }) {
+  const { stdout } = await run(program, ['bench', 'model', model, '--threads', String(threads), '--sequences', String(sequences), '--prompt', String(prompt), '--answer', String(answer)]);
+  const { prefill_tokens_per_s: prefill, decode_tokens_per_s: decode, backend } = JSON.parse(stdout);
+  return { prefill, decode, isa: backend.match(/cpu (\w+)/)[1] };
+}
+async function llamaCpp(plan) {
+  return JSON.parse((await run('node', [path.join(here, 'llama_cpp.mjs'), JSON.stringify(plan)])).stdout);
 }
 
-async function llamaCpp(model, promptTokens) {
-  const args = [path.join(here, 'llama_cpp.mjs'), model, String(promptTokens), values.answer, values.threads];
-  return JSON.parse((await run('node', args)).stdout);
+// Rows of the results file: a line per pair, and one of medians.
+function rowsOf(model, what, measure, threads, pairs) {
+  const row = (round, ours, theirs, ratio, noise) => ({
+    model, what, threads, round, cairn: ours.toFixed(2), llama_cpp: theirs.toFixed(2), ratio: ratio.toFixed(3), ...noise, date: today(),
+  });
+  const list = pairs.map(({ ours, theirs, noise }) => ({ ours: ours[measure], theirs: theirs[measure], ratio: ours[measure] / theirs[measure], noise }));
+  const typical = (name) => median(list.map((pair) => pair[name]));
+  return [
+    ...list.map(({ ours, theirs, ratio, noise }, i) => row(i + 1, ours, theirs, ratio, noise)),
+    row('median', typical('ours'), typical('theirs'), typical('ratio'), { load: '', others_percent: '' }),
+  ];
 }
 
-for (const model of positionals) {
-  const rounds = [];
-  for (let i = 0; i < Number(values.rounds); ++i) {
-    const ours = await cairn(model);
-    const theirs = await llamaCpp(model, ours.promptTokens);
-    rounds.push({ ours, theirs });
-    console.log(`  round ${i + 1}, load ${load()}: prefill ${ours.prefill.toFixed(1)} / ${theirs.prefill.toFixed(1)}, decode ${ours.decode.toFixed(1)} / ${theirs.decode.toFixed(1)}`);
+console.log(machine);
+const table = [];
+for (const file of models) {
+  const model = path.basename(file, '.gguf');
+  fs.accessSync(file);
+  for (const threads of numbers(values.threads)) {
+    for (const { names, ...plan } of cases) {
+      const pairs = [];
+      for (let round = 1; round <= Number(values.rounds); ++round) {
+        const others = await quiet();
+        const ours = await cairn({ model: file, threads, ...plan });
+        const theirs = await llamaCpp({ model: file, threads, ...plan });
+        const noise = { load: load(), others_percent: others };
+        pairs.push({ ours, theirs, noise });
+        const speeds = Object.entries(names).map(([measure, what]) => `${what} ${ours[measure].toFixed(1)} / ${theirs[measure].toFixed(1)}`);
+        console.log(`  ${model}, ${threads} threads, round ${round}, load ${noise.load}, others ${others} % before: ${speeds.join(', ')}`);
+      }
+      for (const [measure, what] of Object.entries(names)) {
+        const rows = rowsOf(model, what, measure, threads, pairs);
+        updateCsv(resultsFile('peers', pairs[0].ours.isa), ['model', 'what', 'threads'], rows);
+        table.push(rows.at(-1));
+      }
+    }
   }
-  for (const what of ['prefill', 'decode']) {
-    const of = (who) => median(rounds.map((round) => round[who][what])).toFixed(1);
-    const ratio = median(rounds.map((round) => round.ours[what] / round.theirs[what])).toFixed(2);
-    console.log(`${path.basename(model)} ${what}, ${values.threads} threads: Cairn ${of('ours')}, llama.cpp ${of('theirs')} tokens/s, ratio ${ratio}`);
-  }
+}
+console.log('\n| model | threads | what | Cairn, tokens/s | llama.cpp | ratio |\n|---|---|---|---|---|---|');
+for (const row of table) {
+  console.log(`| ${row.model} | ${row.threads} | ${row.what} | ${Number(row.cairn).toFixed(1)} | ${Number(row.llama_cpp).toFixed(1)} | ${Number(row.ratio).toFixed(2)} |`);
 }

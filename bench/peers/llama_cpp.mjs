@@ -1,24 +1,59 @@
-// One measurement of llama.cpp (through node-llama-cpp's CPU build): prints {"prefill", "decode"} in tokens/s.
-// usage: node llama_cpp.mjs MODEL PROMPT_TOKENS ANSWER_TOKENS THREADS
-import { getLlama } from 'node-llama-cpp';
+// One measurement of llama.cpp, as `cairn bench model` does it: prints {"prefill", "decode"} in tokens/s.
+// usage: node llama_cpp.mjs '{"model", "threads", "sequences", "prompt", "answer"}'
+import { openLlamaCpp } from './llama_cpp_open.mjs';
 
-const [, , modelPath, promptTokens, answerTokens, threads] = process.argv;
-const llama = await getLlama({ gpu: false, build: 'never', logLevel: 'error', maxThreads: Number(threads), progressLogs: false });
-const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
-const context = await model.createContext({ contextSize: 2048, batchSize: 512, threads: Number(threads) });
-const sequence = context.getSequence();
-const prompt = Array.from({ length: Number(promptTokens) }, (_, i) => ((i * 7919) % 20000) + 100);
+const { model, threads, sequences, prompt, answer } = JSON.parse(process.argv[2]);
+const batch = 512;
+const { native, samplers } = await openLlamaCpp({ model, threads, sequences, contextTokens: prompt + answer + 32, batch });
 
-await sequence.evaluateWithoutGeneratingNewTokens(prompt.slice(0, 32));  // reads the file into memory
-await sequence.clearHistory();
-const begin = performance.now();
-await sequence.evaluateWithoutGeneratingNewTokens(prompt);
-const prefilled = performance.now();
-let count = -1, first = 0;
-for await (const _ of sequence.evaluate([100], { temperature: 0, yieldEogToken: true })) {
-  if (++count === 0) first = performance.now();
-  if (count >= Number(answerTokens)) break;
+// Rows of several sequences, in the order of their numbers. Returns the token sampled after each one's last row, of
+// those that `sample` names.
+async function step(rows) {
+  native.initBatch(rows.reduce((sum, { tokens }) => sum + tokens.length, 0));
+  const wanted = rows.map(({ sequence, position, tokens, sample }) => {
+    const outputs = sample ? [tokens.length - 1] : [];
+    return native.addToBatch(sequence, position, Uint32Array.from(tokens), Uint32Array.from(outputs))[0];
+  });
+  await native.decodeBatch();
+  return Promise.all(rows.map(({ sequence, sample }, i) => (sample ? native.sampleToken(wanted[i], samplers[sequence]) : null)));
 }
-const seconds = (from, to) => (to - from) / 1000;
-console.log(JSON.stringify({ prefill: prompt.length / seconds(begin, prefilled), decode: count / seconds(first, performance.now()) }));
+
+// The prompts in whole batches, one sequence after the other. Returns the first token of each answer.
+async function prefill(count, length) {
+  const first = [];
+  let rows = [], left = batch;
+  const flush = async () => {
+    const tokens = await step(rows);
+    for (const [i, { sequence, sample }] of rows.entries()) if (sample) first[sequence] = tokens[i];
+    rows = [];
+    left = batch;
+  };
+  for (let sequence = 0; sequence < count; ++sequence) {
+    for (let position = 0; position < length;) {
+      const take = Math.min(left, length - position);
+      const tokens = Array.from({ length: take }, (_, i) => (((position + i) * 7919 + sequence * 104_729) % 20_000) + 100);
+      rows.push({ sequence, position, tokens, sample: position + take === length });
+      position += take;
+      left -= take;
+      if (left === 0) await flush();
+    }
+  }
+  if (rows.length > 0) await flush();
+  return first;
+}
+
+async function decode(last, position, count) {
+  for (let i = 0; i < count; ++i) {
+    last = await step(last.map((token, sequence) => ({ sequence, position: position + i, tokens: [token], sample: true })));
+  }
+}
+
+await decode(await prefill(1, 32), 32, 2);  // reads the file into memory
+native.disposeSequence(0);  // what it held
+const begin = performance.now();
+const first = await prefill(sequences, prompt);
+const prefilled = performance.now();
+await decode(first, prompt, answer);
+const rate = (tokens, from, to) => (sequences * tokens * 1000) / (to - from);
+console.log(JSON.stringify({ prefill: rate(prompt, begin, prefilled), decode: rate(answer, prefilled, performance.now()) }));
 process.exit(0);

@@ -4,21 +4,13 @@
 // The batching is done here, on node-llama-cpp's binding of llama.cpp, and as a server does it. The library's own does
 // the peer injustice: a sequence that ended waits until all others have, and rows are put in order of arrival, while
 // llama.cpp computes rows of several sequences at once only where the sequences' numbers follow each other.
-import { getLlama } from 'node-llama-cpp';
 import { percentile, randomWords } from '../common.mjs';
+import { openLlamaCpp } from './llama_cpp_open.mjs';
 
 const { model: modelPath, threads, batch, answer, phases } = JSON.parse(process.argv[2]);
 const sequencesMax = 16;
 const contextTokens = Math.max(2048, answer + Math.max(...phases.flatMap(({ promptTokens }) => promptTokens)));
-const llama = await getLlama({ gpu: false, build: 'never', logLevel: 'error', maxThreads: threads, progressLogs: false });
-const model = await llama.loadModel({ modelPath, gpuLayers: 0 });
-const context = await model.createContext({ sequences: sequencesMax, contextSize: contextTokens, batchSize: batch, threads });
-const native = context._ctx;
-const samplers = Array.from({ length: sequencesMax }, () => {
-  const sampler = new llama._bindings.AddonSampler(model._model);
-  sampler.applyConfig({ temperature: 0 });
-  return sampler;
-});
+const { model, native, samplers } = await openLlamaCpp({ model: modelPath, threads, sequences: sequencesMax, contextTokens, batch });
 
 // A word is a token at least.
 const prompt = (tokens) => model.tokenize(randomWords(tokens)).slice(0, tokens);

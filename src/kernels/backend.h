@@ -52,7 +52,7 @@ struct HostMatrix {
   bool in_place = false;
   /// The copy (`Weight::memory`) that an earlier `load` of this matrix made by the same `copy_format`, or empty. Used
   /// as it is, so it outlives the weight; ignored if it has not the right size or is not aligned to 64 bytes.
-  std::span<const std::byte> copy;
+  std::span<const std::byte> copy = {};
 };
 
 /// A weight matrix made ready by `Backend::load`; what `data` points to is the backend's own business.

@@ -1,11 +1,12 @@
-// `cairn bench serve` against our own server: what it prints, writes and counts agrees with what the server saw.
+// `cairn bench serve` against our own server: what it prints, writes and counts agrees with what the server saw; and
+// `cairn bench model`.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { program, serve, story } from './server.mjs';
+import { cairn, program, serve, story } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-bench-'));
 process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
@@ -105,4 +106,19 @@ test('what cannot be measured is said in one line', async () => {
     assert.equal(run.stderr.trim().split('\n').length, 1, run.stderr);
   }
   assert.match((await bench(['--rate', '5', '--clients', '2'])).stderr, /--clients excludes --rate/);
+});
+
+test('a model alone: its speeds are those of the tokens that were asked for', () => {
+  const begin = performance.now();
+  const run = cairn(['bench', 'model', story, '--sequences', '3', '--prompt', '100', '--answer', '100', '--threads', '1', '--ctx', '256']);
+  const seconds = (performance.now() - begin) / 1000;
+  assert.equal(run.status, 0, run.stderr);
+  const result = JSON.parse(run.stdout);
+  assert.match(result.backend, /^cpu \w+, 1 thread$/);
+  assert.deepEqual([result.sequences, result.prompt_tokens, result.answer_tokens], [3, 100, 100]);
+  const measured = (3 * 100) / result.prefill_tokens_per_s + (3 * 100) / result.decode_tokens_per_s;
+  assert.ok(measured > seconds / 20 && measured < seconds, `${measured} s measured of ${seconds}`);  // the rest is for loading
+  const short = cairn(['bench', 'model', story, '--prompt', '100', '--answer', '40', '--ctx', '120']);
+  assert.equal(short.status, 1);
+  assert.match(short.stderr, /context's end; give it more with --ctx/);
 });

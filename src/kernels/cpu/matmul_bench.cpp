@@ -71,7 +71,12 @@ const std::vector<Weight>& weights_of(const Shape& shape) {
   auto* data = static_cast<std::byte*>(file.data());
   fill(shape.type, shape.rows * shape.copies, shape.cols, data);
   for (int64_t copy = 0; copy < shape.copies; ++copy) {
-    weights.push_back(backend->load({shape.type, shape.rows, shape.cols, 1, data + copy * bytes}).value());
+    HostMatrix matrix;
+    matrix.type = shape.type;
+    matrix.rows = shape.rows;
+    matrix.cols = shape.cols;
+    matrix.data = data + copy * bytes;
+    weights.push_back(backend->load(matrix).value());
   }
   if (weights[0].memory != nullptr) file = {};  // the backend has copies
   last = shape;

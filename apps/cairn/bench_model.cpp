@@ -1,0 +1,123 @@
+// cairn bench model: how fast a model reads prompts and writes the answers of several sequences at once, without a
+// server. For comparing with other engines (bench/peers).
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "commands.h"
+#include "load_flags.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::steady_clock;
+using Streams = std::vector<std::unique_ptr<GenerateStream>>;
+
+struct ModelBenchFlags {
+  LoadFlags load;
+  int32_t sequences = 1;
+  int32_t prompt = 512;
+  int32_t answer = 32;
+};
+
+constexpr int32_t kWarmupTokens = 32;
+constexpr int32_t kContextMin = 2 * kWarmupTokens;
+// Of several sequences: what one decodes while the others' prompts are read.
+constexpr int32_t kContextExtra = 512;
+
+/// Prompts of random tokens, one for each sequence: none is found in the cache.
+Result<Streams> begin_sequences(LoadedModel& model, int32_t sequences, int32_t tokens, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(model.runner->vocabulary()) - 1);
+  Streams streams;
+  for (int32_t i = 0; i < sequences; ++i) {
+    GenerateRequest request;
+    for (int32_t t = 0; t < tokens; ++t) request.prompt.push_back(TokenId{token(random)});
+    request.sampling.temperature = 0;
+    request.ignore_eos = true;
+    CAIRN_TRY(auto stream, model.engine->submit(std::move(request)));
+    streams.push_back(std::move(stream));
+  }
+  return streams;
+}
+
+/// Returns when every stream has written `tokens` more.
+Result<void> wait_for_all(const Streams& streams, int32_t tokens) {
+  for (const auto& stream : streams) {
+    for (int32_t seen = 0; seen < tokens;) {
+      const Events events = stream->wait(std::chrono::seconds(1));
+      seen += static_cast<int32_t>(events.tokens.size());
+      if (seen >= tokens || !events.finished) continue;
+      if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
+      return fail(Code::kContextLengthExceeded, "a sequence came to the context's end; give it more with --ctx");
+    }
+  }
+  return {};
+}
+
+Result<void> bench_model(ModelBenchFlags& flags) {
+  LoadOptions& options = flags.load.options;
+  if (options.context_tokens == 0) {
+    const int32_t extra = flags.sequences > 1 ? kContextExtra : 1;
+    options.context_tokens = std::max(flags.prompt + flags.answer + extra, kContextMin);
+  }
+  options.sequences = options.running_max = options.queue_max = flags.sequences;
+  CAIRN_TRY(const auto model, flags.load.load());
+  {
+    // Reads weights that stay in the file into memory.
+    CAIRN_TRY(const Streams first, begin_sequences(*model, 1, kWarmupTokens, 1));
+    CAIRN_TRY_VOID(wait_for_all(first, 2));
+  }
+  while (model->engine->stats().active_requests > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+
+  const auto begin = steady_clock::now();
+  CAIRN_TRY(const Streams streams, begin_sequences(*model, flags.sequences, flags.prompt, 2));
+  CAIRN_TRY_VOID(wait_for_all(streams, 1));
+  // From here on every step has a row of every sequence.
+  const auto first = steady_clock::now();
+  for (const auto& stream : streams) stream->drain();
+  CAIRN_TRY_VOID(wait_for_all(streams, flags.answer));
+  const auto rate = [&](int32_t tokens, steady_clock::duration time) {
+    return flags.sequences * tokens / std::chrono::duration<double>(time).count();
+  };
+  const nlohmann::ordered_json result{
+      {"model", model->name},
+      {"quantisation", model->quantisation},
+      {"backend", model->backend->description()},
+      {"sequences", flags.sequences},
+      {"prompt_tokens", flags.prompt},
+      {"answer_tokens", flags.answer},
+      {"prefill_tokens_per_s", rate(flags.prompt, first - begin)},
+      {"decode_tokens_per_s", rate(flags.answer, steady_clock::now() - first)},
+  };
+  std::puts(result.dump().c_str());
+  return {};
+}
+
+}  // namespace
+
+void add_bench_model(CLI::App& bench, int& exit_code) {
+  auto* command = bench.add_subcommand("model", "Measure a model without a server; prints a line of JSON");
+  auto flags = std::make_shared<ModelBenchFlags>();
+  flags->load.add_to(*command, true);
+  command->add_option("--sequences", flags->sequences, "At once, each with a prompt of its own")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command->add_option("--prompt", flags->prompt, "Tokens of each prompt, random ones")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--answer", flags->answer, "Tokens of each sequence that are timed")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->callback([flags, &exit_code] {
+    if (const auto done = bench_model(*flags); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn
