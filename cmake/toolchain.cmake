@@ -36,6 +36,6 @@ if(CAIRN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${CAIRN_CCACHE}")
 endif()
 find_program(CAIRN_MOLD mold)
-if(CAIRN_MOLD)
+if(CAIRN_MOLD AND NOT CMAKE_CROSSCOMPILING)  # a cross compiler looks for linkers of its own only
   add_link_options(-fuse-ld=mold)
 endif()

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building, testing and checking Cairn needs on Debian 12. Safe to run again: what is there is left alone.
-# usage: scripts/setup.sh [--build-only]     (--build-only: just what compiling and running the program needs)
+# usage: scripts/setup.sh [--build-only | --cross]
+#   --build-only  just what compiling and running the program needs
+#   --cross       just what the preset `neon` needs: a cross compiler and an emulator for 64-bit ARM
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,9 +11,14 @@ build=(g++ cmake ninja-build pkg-config ccache mold git ca-certificates curl
        libpcre2-dev libutf8proc-dev libxxhash-dev)
 check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
        clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3 python3-numpy python3-jinja2 procps)
+# Of the libraries only the headers, and GoogleTest's sources.
+cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ninja-build ccache
+       libfmt-dev libspdlog-dev libutf8proc-dev libxxhash-dev)
 
 want=("${build[@]}")
-if [ "${1:-}" != "--build-only" ]; then
+if [ "${1:-}" = "--cross" ]; then
+  want=("${cross[@]}")
+elif [ "${1:-}" != "--build-only" ]; then
   want+=("${check[@]}")
   # Any Node.js from version 18 on will do; one that is already there is kept.
   command -v node >/dev/null || want+=(nodejs)

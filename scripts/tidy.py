@@ -10,6 +10,7 @@ import argparse
 import concurrent.futures
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -27,7 +28,11 @@ SOURCE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 80
 TEST_FUNCTION_LINES_MAX = 160
 TABLE_MARK = "// tidy: table"  # on the first lines of a file that is one big table of a format
-ISA_FOLDERS = ("avx2", "avx512", "neon")
+ISA_FLAGS = {  # and the machine
+    "avx2": ("x86_64", ["-mavx2", "-mfma", "-mf16c"]),
+    "avx512": ("x86_64", ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mfma", "-mf16c"]),
+    "neon": ("aarch64", ["-march=armv8.2-a+dotprod"]),
+}
 ISA_INCLUDES = re.compile(r'^(immintrin\.h|arm_neon\.h|cstddef|cstdint|cstring|quant/blocks\.h|kernels/cpu/.*\.h)$')
 BANNED = [
     (re.compile(r"-ffast-math|-march=native"), "breaks the same-bytes promise or the portable build"),
@@ -87,7 +92,7 @@ def check_edges(report):
 
 def check_isa_files(report):
     for path in sources("src/kernels/cpu"):
-        if path.parent.name not in ISA_FOLDERS:
+        if path.parent.name not in ISA_FLAGS:
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
             match = re.match(r'\s*#include ["<]([^">]+)[">]', line)
@@ -144,10 +149,14 @@ def check_format(report):
 
 
 def check_headers(report, build):
-    """Every header compiles alone, so that including it never needs another one first."""
+    """Every header compiles alone, so that including it never needs another one first. One for another machine is left
+    out where there is no cross compiler."""
     folder = pathlib.Path(build) / "tidy-headers"
     folder.mkdir(parents=True, exist_ok=True)
-    compiler = ([shutil.which("ccache")] if shutil.which("ccache") else []) + [os.environ.get("CXX", "g++")]
+    ccache = [shutil.which("ccache")] if shutil.which("ccache") else []
+
+    def compiler_for(machine):
+        return os.environ.get("CXX", "g++") if machine == platform.machine() else shutil.which(f"{machine}-linux-gnu-g++")
 
     def compile_alone(header):
         name = header.relative_to(ROOT).as_posix()
@@ -156,22 +165,24 @@ def check_headers(report, build):
         if not stub.exists() or stub.read_text() != text:
             stub.write_text(text)
         flags = ["-std=c++23", "-O0", "-I", str(ROOT / "src"), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
-        for isa, more in {"avx2": ["-mavx2", "-mfma", "-mf16c"], "avx512": ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl",
-                                                                          "-mavx512vnni", "-mfma", "-mf16c"]}.items():
-            if header.parent.name == isa:
-                flags += more
-        done = subprocess.run([*compiler, *flags, "-c", str(stub), "-o", str(stub.with_suffix(".o"))], capture_output=True, text=True)
+        machine, more = ISA_FLAGS.get(header.parent.name, (platform.machine(), []))
+        compiler = compiler_for(machine)
+        if not compiler:
+            return header, None
+        done = subprocess.run([*ccache, compiler, *flags, *more, "-c", str(stub), "-o", str(stub.with_suffix(".o"))], capture_output=True,
+                              text=True)
         return header, done
 
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for header, done in pool.map(compile_alone, sources("src", "apps", suffixes=(".h",))):
-            if done.returncode != 0:
+            if done and done.returncode != 0:
                 first = next((l for l in done.stderr.splitlines() if "error" in l), done.stderr[:200])
                 report(header, 1, f"does not compile alone: {first}")
 
 
 def check_clang_tidy(report, build):
-    files = [str(p) for p in sources("src", "apps", suffixes=(".cpp",)) if not p.stem.endswith(("_test", "_bench"))]
+    files = [str(p) for p in sources("src", "apps", suffixes=(".cpp",)) if not p.stem.endswith(("_test", "_bench"))
+             and ISA_FLAGS.get(p.parent.name, (platform.machine(),))[0] == platform.machine()]
 
     def run(file):
         return subprocess.run(["clang-tidy-19", "-p", str(build), "--quiet", file], capture_output=True, text=True)

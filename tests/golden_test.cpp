@@ -63,7 +63,7 @@ Reference read_reference(const std::string& name) {
 /// Instruction sets that this machine has.
 std::vector<std::string> isas() {
   std::vector<std::string> names;
-  for (const char* name : {"generic", "avx2", "avx512"}) {
+  for (const char* name : {"generic", "avx2", "avx512", "neon"}) {
     if (make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
   }
   return names;

@@ -1,6 +1,7 @@
 #include "base/machine.h"
 
 #include <sched.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,6 +39,8 @@ const CpuFeatures& cpu_features() {
     found.avx512_vnni = found.avx2_fma_f16c && __builtin_cpu_supports("avx512f") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+#elif defined(__aarch64__)
+    found.neon_dotprod = (::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
     return found;
   }();

@@ -44,6 +44,8 @@ extern const AttentionKernels kGenericAttention;
 #if defined(__x86_64__)
 extern const AttentionKernels kAvx2Attention;
 extern const AttentionKernels kAvx512Attention;
+#elif defined(__aarch64__)
+extern const AttentionKernels kNeonAttention;
 #endif
 
 }  // namespace cairn::cpu

@@ -371,6 +371,10 @@ TEST(MakeCpuBackend, RefusesWhatCannotBeAndSaysWhatCan) {
   ASSERT_EQ(::unsetenv("CAIRN_ISA"), 0);
 }
 
+#ifdef CAIRN_BEST_ISA
+TEST(ChooseIsa, TheEmulatorRunsTheBest) { EXPECT_EQ(choose_isa("").value().name, CAIRN_BEST_ISA); }
+#endif
+
 TEST(MakeCpuBackend, LoadTakesWhatItCanMultiply) {
   const auto cpu = make_cpu_backend({.threads = 1, .isa = ""}).value();
   const std::byte bytes[64] = {};

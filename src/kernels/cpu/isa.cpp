@@ -16,6 +16,8 @@ constexpr std::array kIsas{
     Isa{"avx2", &kAvx2Matmul, &kAvx2Rows, &kAvx2Attention},
     kGeneric,
 };
+#elif defined(__aarch64__)
+constexpr std::array kIsas{Isa{"neon", &kNeonMatmul, &kNeonRows, &kNeonAttention}, kGeneric};
 #else
 constexpr std::array kIsas{kGeneric};
 #endif
@@ -23,6 +25,7 @@ constexpr std::array kIsas{kGeneric};
 bool usable(std::string_view name) {
   if (name == "avx512") return cpu_features().avx512_vnni;
   if (name == "avx2") return cpu_features().avx2_fma_f16c;
+  if (name == "neon") return cpu_features().neon_dotprod;
   return true;
 }
 

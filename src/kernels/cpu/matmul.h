@@ -44,6 +44,8 @@ extern const MatmulKernels kGenericMatmul;
 #if defined(__x86_64__)
 extern const MatmulKernels kAvx2Matmul;
 extern const MatmulKernels kAvx512Matmul;
+#elif defined(__aarch64__)
+extern const MatmulKernels kNeonMatmul;
 #endif
 
 // -- Within an instruction set: matmul_panels of the types with heads of 32 columns (nullptr for others), and of 256.
@@ -52,6 +54,9 @@ MatmulFunction avx2_product_of_32(TensorType type);
 MatmulFunction avx2_product_of_256(TensorType type);
 MatmulFunction avx512_product_of_32(TensorType type);
 MatmulFunction avx512_product_of_256(TensorType type);
+#elif defined(__aarch64__)
+MatmulFunction neon_product_of_32(TensorType type);
+MatmulFunction neon_product_of_256(TensorType type);
 #endif
 
 // -- For the kernels. Functions, not inline ones: files compiled for an instruction set call them (design 6).

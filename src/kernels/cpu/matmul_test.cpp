@@ -38,6 +38,8 @@ std::vector<Isa> isas() {
     list.push_back({"avx512_emulated", &kEmulatedAvx512Matmul});
   }
   if (cpu_features().avx512_vnni) list.push_back({"avx512", &kAvx512Matmul});
+#elif defined(__aarch64__)
+  if (cpu_features().neon_dotprod) list.push_back({"neon", &kNeonMatmul});
 #endif
   return list;
 }

@@ -45,6 +45,8 @@ extern const RowKernels kGenericRows;
 #if defined(__x86_64__)
 extern const RowKernels kAvx2Rows;
 extern const RowKernels kAvx512Rows;
+#elif defined(__aarch64__)
+extern const RowKernels kNeonRows;
 #endif
 
 }  // namespace cairn::cpu

@@ -1,0 +1,8 @@
+#include "kernels/cpu/attention_body.h"
+#include "kernels/cpu/neon/vector.h"
+
+namespace cairn::cpu {
+
+constinit const AttentionKernels kNeonAttention = make_attention_kernels<Vector>();
+
+}  // namespace cairn::cpu
