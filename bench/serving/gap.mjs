@@ -1,5 +1,6 @@
 // A long prompt arrives while a stream decodes: how long does the stream stand still? Any OpenAI-compatible server.
 // usage: node bench/serving/gap.mjs --url http://127.0.0.1:8080 [--words 4500] [--step-ms 30] [--max-tokens 4000]
+import { existsSync, readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { load, percentile, randomWords } from '../common.mjs';
@@ -40,12 +41,16 @@ async function complete(fields, signal, onEvent) {
   }
 }
 
+// Milliseconds that a host has taken from this machine's processors so far (proc(5), "steal", in ticks of 10 ms).
+const stolenMs = () => existsSync('/proc/stat') ? 10 * Number(readFileSync('/proc/stat', 'utf8').split('\n', 1)[0].split(/ +/)[8]) : 0;
+
 const loadBefore = load();
 const times = [];  // of the stream's chunks
+const stolen = [];  // until each of them
 const abort = new AbortController();
 let ended = false;
 // With "logprobs" there is a chunk even for a token whose text is held back, half a character say.
-const stream = complete({ prompt: randomWords(8), max_tokens: Number(values['max-tokens']), ignore_eos: true, logprobs: 0 }, abort.signal, (_, now) => times.push(now))
+const stream = complete({ prompt: randomWords(8), max_tokens: Number(values['max-tokens']), ignore_eos: true, logprobs: 0 }, abort.signal, (_, now) => { times.push(now); stolen.push(stolenMs()); })
   .catch((error) => { if (!abort.signal.aborted) throw error; })
   .finally(() => { ended = true; });
 stream.catch(() => {});  // thrown where it is awaited, in the end
@@ -63,14 +68,20 @@ abort.abort();
 await stream;
 if (!outlasted) throw new Error('the stream ended before the long prompt was read: more --max-tokens, or fewer --words');
 
-// Gaps that overlap with the time from `from` to `to`.
-const gaps = (from, to) => times.slice(1).map((time, i) => [times[i], time]).filter(([before, after]) => after > from && before < to).map(([before, after]) => after - before);
-const alone = gaps(times[0], begin).slice(0, -1);  // the last one is the long prompt's already
-const during = gaps(begin, end);
+// Gaps that overlap with the time from `from` to `to`, and what the host stole in each: a step waits for its slowest thread.
+const gaps = (from, to) => times.slice(1).map((time, i) => ({ ms: time - times[i], stolen: stolen[i + 1] - stolen[i], from: times[i], to: time })).filter((gap) => gap.to > from && gap.from < to);
+const lengths = (list) => list.map((gap) => gap.ms);
+const aloneGaps = gaps(times[0], begin).slice(0, -1);  // the last one is the long prompt's already
+const duringGaps = gaps(begin, end);
+const alone = lengths(aloneGaps), during = lengths(duringGaps);
 const ms = (value) => value.toFixed(0);
 const bound = 2 * Number(values['step-ms']) + Math.max(...alone), worst = Math.max(...during);
 console.log(`${model}, load ${loadBefore} to ${load()}`);
 console.log(`alone: p50 ${ms(percentile(alone, 50))}, worst ${ms(Math.max(...alone))} ms, ${alone.length} gaps`);
 console.log(`while a prompt of ${usage.prompt_tokens} tokens (${usage.prompt_tokens_details?.cached_tokens ?? 0} cached) was read, ${((end - begin) / 1000).toFixed(1)} s: ` +
   `p50 ${ms(percentile(during, 50))}, p99 ${ms(percentile(during, 99))}, worst ${ms(worst)} ms, ${during.length} gaps`);
+const stolenShare = 100 * duringGaps.reduce((sum, gap) => sum + gap.stolen, 0) / during.reduce((sum, gap) => sum + gap, 0);
+const own = duringGaps.map((gap) => gap.ms - gap.stolen);
+console.log(`the host stole ${stolenShare.toFixed(0)} % of one processor; without that: worst ${ms(Math.max(...own))} ms; ` +
+  `gaps over the bound: ${during.filter((gap) => gap > bound).length}, without what was stolen ${own.filter((gap) => gap > bound).length}`);
 console.log(`2 x ${values['step-ms']} ms and the worst gap alone: ${ms(bound)} ms, ${worst <= bound ? 'kept' : 'exceeded'}`);
