@@ -16,35 +16,53 @@ struct AttentionOps {
   using I = typename V::I;
   using Math = VectorMath<V>;
   static constexpr int32_t kLanes = V::kLanes;
-  // Eight accumulators keep two multiply-adds of latency four per cycle going, and leave registers for the operands.
-  static constexpr int kAccumulators = 8;
+  // Two multiply-adds of latency four per cycle need eight sums at least; with twelve, hiccups do not stop them. Two
+  // vectors of keys or values and a broadcast number beside them fill 16 registers.
+  static constexpr int kSums = V::kRegisters == 16 ? 12 : 24;
+  static constexpr int kTileVectors = 2;
+  static constexpr int kTileQueries = kSums / kTileVectors;
   static constexpr int kPageVectors = kAttentionPage / kLanes;
-  static_assert(kAccumulators % kPageVectors == 0);
+  static_assert(kPageVectors % kTileVectors == 0);
 
-  template <int kQueries>
+  /// Calls tile<kQueries>(first query) until all n have had their turn.
+  template <class Tile>
+  static void in_tiles(int32_t n, const Tile& tile) {
+    int32_t i = 0;
+    const auto advance = [&]<int kQueries>() {
+      for (; i + kQueries <= n; i += kQueries) tile.template operator()<kQueries>(i);
+    };
+    advance.template operator()<kTileQueries>();
+    advance.template operator()<4>();
+    advance.template operator()<2>();
+    advance.template operator()<1>();
+  }
+
+  template <int kQueries, int kVectors>
   static void scores_of(const float* keys, int32_t key_dim, const float* const* queries, float* scores) {
-    F sums[kQueries][kPageVectors];
+    F sums[kQueries][kVectors];
     for (auto& row : sums) {
       for (F& sum : row) sum = V::set(0);
     }
     for (int32_t d = 0; d < key_dim; ++d) {
-      F key[kPageVectors];
-      for (int v = 0; v < kPageVectors; ++v) key[v] = V::keep(V::load(keys + int64_t{d} * kAttentionPage + v * kLanes));
+      F key[kVectors];
+      for (int v = 0; v < kVectors; ++v) key[v] = V::keep(V::load(keys + int64_t{d} * kAttentionPage + v * kLanes));
       for (int i = 0; i < kQueries; ++i) {
         const F q = V::set(queries[i][d]);
-        for (int v = 0; v < kPageVectors; ++v) sums[i][v] = V::fma(q, key[v], sums[i][v]);
+        for (int v = 0; v < kVectors; ++v) sums[i][v] = V::fma(q, key[v], sums[i][v]);
       }
     }
     for (int i = 0; i < kQueries; ++i) {
-      for (int v = 0; v < kPageVectors; ++v) V::store(scores + i * kScoreStride + v * kLanes, sums[i][v]);
+      for (int v = 0; v < kVectors; ++v) V::store(scores + i * kScoreStride + v * kLanes, sums[i][v]);
     }
   }
 
   static void scores(const float* keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores) {
-    constexpr int kQueries = kAccumulators / kPageVectors;
-    int32_t i = 0;
-    for (; i + kQueries <= n; i += kQueries) scores_of<kQueries>(keys, key_dim, queries + i, scores + i * kScoreStride);
-    for (; i < n; ++i) scores_of<1>(keys, key_dim, queries + i, scores + i * kScoreStride);
+    in_tiles(n, [&]<int kQueries>(int32_t i) {
+      constexpr int kVectors = kQueries > 2 || kPageVectors < 4 ? kTileVectors : 4;
+      for (int v = 0; v < kPageVectors; v += kVectors) {
+        scores_of<kQueries, kVectors>(keys + v * kLanes, key_dim, queries + i, scores + i * kScoreStride + v * kLanes);
+      }
+    });
   }
 
   static void exponentials(float* scores, int32_t lo, int32_t hi, float scale, float cap, float* largest, float* sum) {
@@ -57,14 +75,15 @@ struct AttentionOps {
     for (int32_t t = begin; t < hi; t += kLanes) {
       F score = V::load(scores + t) * scale;
       if (cap > 0) score = Math::tanh(score / cap) * cap;
-      score = Math::select(inside(t), score, nothing);
+      if (t < lo || t + kLanes > hi) score = Math::select(inside(t), score, nothing);
       V::store(scores + t, score);
       most = Math::larger(score, most);
     }
     *largest = Math::largest_lane(most);
     F total = V::set(0);
     for (int32_t t = begin; t < hi; t += kLanes) {
-      const F e = Math::select(inside(t), Math::exp(V::load(scores + t) - *largest), V::set(0));
+      F e = Math::exp_of_negative(V::load(scores + t) - *largest);
+      if (t < lo || t + kLanes > hi) e = Math::select(inside(t), e, V::set(0));
       V::store(scores + t, e);
       total = total + e;
     }
@@ -82,7 +101,7 @@ struct AttentionOps {
     for (int32_t t = lo; t < hi; ++t) {
       const float* row = values + int64_t{t} * value_dim;
       F value[kVectors];
-      for (int v = 0; v < kVectors; ++v) value[v] = V::load(row + v * kLanes);
+      for (int v = 0; v < kVectors; ++v) value[v] = V::keep(V::load(row + v * kLanes));
       for (int i = 0; i < kQueries; ++i) {
         const F weight = V::set(weights[i * kScoreStride + t]);
         for (int v = 0; v < kVectors; ++v) acc[i][v] = V::fma(weight, value[v], acc[i][v]);
@@ -106,7 +125,7 @@ struct AttentionOps {
   template <int kQueries>
   static void add_values_of(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi,
                             float* sums) {
-    constexpr int kVectors = kAccumulators / kQueries;
+    constexpr int kVectors = kQueries > 4 ? kTileVectors : 8 / kQueries;
     int32_t d = 0;
     for (; d + kVectors * kLanes <= value_dim; d += kVectors * kLanes) {
       add_block<kQueries, kVectors>(values + d, value_dim, weights, lo, hi, sums + d);
@@ -122,15 +141,9 @@ struct AttentionOps {
 
   static void add_values(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi,
                          int32_t n, float* sums) {
-    int32_t i = 0;
-    auto advance = [&]<int kQueries>() {
-      for (; i + kQueries <= n; i += kQueries) {
-        add_values_of<kQueries>(values, value_dim, weights + i * kScoreStride, lo, hi, sums + i * value_dim);
-      }
-    };
-    advance.template operator()<4>();
-    advance.template operator()<2>();
-    advance.template operator()<1>();
+    in_tiles(n, [&]<int kQueries>(int32_t i) {
+      add_values_of<kQueries>(values, value_dim, weights + i * kScoreStride, lo, hi, sums + i * value_dim);
+    });
   }
 
   // out = a * x + b * y, [n].

@@ -46,7 +46,7 @@ class AttentionOp {
     int32_t segment_begin = 0;  // segments that some query of the block sees
     int32_t segment_end = 0;
   };
-  static constexpr int32_t kBlockQueries = 32;
+  static constexpr int32_t kBlockQueries = 48;
   // Softmax-weighted sums of a block's queries, over one segment or several.
   struct Sums {
     float* largest = nullptr;  // [kBlockQueries]

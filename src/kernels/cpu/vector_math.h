@@ -52,6 +52,15 @@ struct VectorMath {
     return (e.q + 1.0f) * power_of_two(half) * power_of_two(e.n - half);
   }
 
+  // The same for x <= 0, within 2 units in the last place or 1e-37; NaN for NaN. Half as many operations.
+  static F exp_of_negative(F x) {
+    x = larger(V::set(-86.0f), x);  // a NaN as second argument stays
+    const F shifted = V::fma(x, V::set(1.44269504f), V::set(12582912.0f));
+    const Exponential e = exponential(x);
+    // n into the exponent of 1 + q, which is between 0.7 and 1.42: n is -124 at least.
+    return (F)((I)(e.q + 1.0f) + ((I)shifted << 23));
+  }
+
   // Within 3 units in the last place, also next to 0.
   static F tanh(F x) {
     // With m = e^(-2|x|) - 1: tanh |x| = -m / (2 + m). From 10 on that is 1.

@@ -10,6 +10,7 @@ namespace {
 
 struct Vector {
   static constexpr int kLanes = 16;
+  static constexpr int kRegisters = 32;
   typedef float F __attribute__((vector_size(64)));
   typedef int32_t I __attribute__((vector_size(64)));
 

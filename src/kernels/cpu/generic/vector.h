@@ -10,6 +10,7 @@ namespace {
 
 struct Vector {
   static constexpr int kLanes = 4;
+  static constexpr int kRegisters = 16;
   typedef float F __attribute__((vector_size(16)));
   typedef int32_t I __attribute__((vector_size(16)));
 

@@ -10,6 +10,7 @@ namespace {
 
 struct Vector {
   static constexpr int kLanes = 4;
+  static constexpr int kRegisters = 32;
   using F = float32x4_t;
   using I = int32x4_t;
 
