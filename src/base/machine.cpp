@@ -36,6 +36,7 @@ const CpuFeatures& cpu_features() {
 #if defined(__x86_64__)
     found.avx2_fma_f16c = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                           __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi2");
+    found.avx_vnni = found.avx2_fma_f16c && __builtin_cpu_supports("avxvnni");
     found.avx512_vnni = found.avx2_fma_f16c && __builtin_cpu_supports("avx512f") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");

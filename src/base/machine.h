@@ -8,6 +8,7 @@ namespace cairn {
 /// Instruction sets that both the processor and the operating system support.
 struct CpuFeatures {
   bool avx2_fma_f16c = false;
+  bool avx_vnni = false;      ///< those and the int8 dot products of AVX2 registers
   bool avx512_vnni = false;   ///< AVX-512 F, BW, DQ, VL and VNNI together
   bool neon_dotprod = false;  ///< NEON with the dot products of Armv8.2
 };

@@ -1,5 +1,5 @@
 /// The compiler's x86 intrinsics; or, with CAIRN_EMULATE_AVX512, AVX-512 ones that SIMDe spells out for the machine at
-/// hand, so that cpu/avx512/ is tested where no processor has it (see emulated/CMakeLists.txt).
+/// hand, so that cpu/avx512/ and cpu/avxvnni/ are tested where no processor has them (see emulated/CMakeLists.txt).
 #pragma once
 
 #if defined(__x86_64__)

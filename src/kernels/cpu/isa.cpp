@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
+#include <vector>
 
 #include "base/machine.h"
 
@@ -13,6 +15,7 @@ constexpr Isa kGeneric{"generic", &kGenericMatmul, &kGenericRows, &kGenericAtten
 #if defined(__x86_64__)
 constexpr std::array kIsas{
     Isa{"avx512", &kAvx512Matmul, &kAvx512Rows, &kAvx512Attention},
+    Isa{"avxvnni", &kAvxVnniMatmul, &kAvx2Rows, &kAvx2Attention},
     Isa{"avx2", &kAvx2Matmul, &kAvx2Rows, &kAvx2Attention},
     kGeneric,
 };
@@ -24,6 +27,7 @@ constexpr std::array kIsas{kGeneric};
 
 bool usable(std::string_view name) {
   if (name == "avx512") return cpu_features().avx512_vnni;
+  if (name == "avxvnni") return cpu_features().avx_vnni;
   if (name == "avx2") return cpu_features().avx2_fma_f16c;
   if (name == "neon") return cpu_features().neon_dotprod;
   return true;
@@ -32,10 +36,10 @@ bool usable(std::string_view name) {
 }  // namespace
 
 std::span<const Isa> usable_isas() {
-  // A better one implies the ones after it, so what is usable is the table's end.
-  static const std::span<const Isa> found = [] {
-    const auto* first = std::ranges::find_if(kIsas, usable, &Isa::name);
-    return std::span<const Isa>(first, kIsas.end());
+  static const std::vector<Isa> found = [] {
+    std::vector<Isa> isas;
+    std::ranges::copy_if(kIsas, std::back_inserter(isas), usable, &Isa::name);
+    return isas;
   }();
   return found;
 }

@@ -43,6 +43,7 @@ struct MatmulKernels {
 extern const MatmulKernels kGenericMatmul;
 #if defined(__x86_64__)
 extern const MatmulKernels kAvx2Matmul;
+extern const MatmulKernels kAvxVnniMatmul;
 extern const MatmulKernels kAvx512Matmul;
 #elif defined(__aarch64__)
 extern const MatmulKernels kNeonMatmul;
@@ -52,6 +53,8 @@ extern const MatmulKernels kNeonMatmul;
 #if defined(__x86_64__)
 MatmulFunction avx2_product_of_32(TensorType type);
 MatmulFunction avx2_product_of_256(TensorType type);
+MatmulFunction avxvnni_product_of_32(TensorType type);
+MatmulFunction avxvnni_product_of_256(TensorType type);
 MatmulFunction avx512_product_of_32(TensorType type);
 MatmulFunction avx512_product_of_256(TensorType type);
 #elif defined(__aarch64__)

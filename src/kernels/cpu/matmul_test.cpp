@@ -19,11 +19,28 @@
 namespace cairn::cpu {
 #if defined(__x86_64__)
 extern const MatmulKernels kEmulatedAvx512Matmul;
+MatmulFunction emulated_avxvnni_product_of_32(TensorType type);
+MatmulFunction emulated_avxvnni_product_of_256(TensorType type);
 #endif
 
 namespace {
 
 using Random = std::mt19937_64;
+
+#if defined(__x86_64__)
+// Only its int8 products are AVX-VNNI's own.
+const MatmulKernels& emulated_avxvnni() {
+  static const MatmulKernels kernels = {
+      "avxvnni_emulated", kAvx2Matmul.quantize_row, kAvx2Matmul.matmul_rows,
+      [](TensorType type, const std::byte* panels, int64_t cols, int64_t row_begin, int64_t row_end,
+         const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
+        MatmulFunction product = emulated_avxvnni_product_of_32(type);
+        if (product == nullptr) product = emulated_avxvnni_product_of_256(type);
+        product(type, panels, cols, row_begin, row_end, inputs, tokens, outputs);
+      }};
+  return kernels;
+}
+#endif
 
 struct Isa {
   std::string name;
@@ -36,7 +53,9 @@ std::vector<Isa> isas() {
   if (cpu_features().avx2_fma_f16c) {
     list.push_back({"avx2", &kAvx2Matmul});
     list.push_back({"avx512_emulated", &kEmulatedAvx512Matmul});
+    list.push_back({"avxvnni_emulated", &emulated_avxvnni()});
   }
+  if (cpu_features().avx_vnni) list.push_back({"avxvnni", &kAvxVnniMatmul});
   if (cpu_features().avx512_vnni) list.push_back({"avx512", &kAvx512Matmul});
 #elif defined(__aarch64__)
   if (cpu_features().neon_dotprod) list.push_back({"neon", &kNeonMatmul});

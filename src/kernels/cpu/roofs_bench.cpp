@@ -93,6 +93,14 @@ struct Peak {
   }
 }
 
+[[gnu::target("avx2,avxvnni")]] void int8_avxvnni(int64_t rounds) {
+  const __m256i weights = _mm256_set1_epi8(11), x = _mm256_set1_epi8(3);
+  __m256i sums[12] = {};
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (__m256i& sum : sums) asm volatile("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(weights), "x"(x));
+  }
+}
+
 [[gnu::target("avx512f,avx512vnni")]] void int8_avx512(int64_t rounds) {
   const __m512i weights = _mm512_set1_epi32(0x0b0b0b0b), x = _mm512_set1_epi32(0x03030303);
   __m512i sums[16] = {};
@@ -109,10 +117,9 @@ struct Peak {
   }
 }
 
-constexpr Peak kPeaks[] = {{"avx2", "int8", int8_avx2, 8 * 32},
-                           {"avx2", "float32", float_avx2, 12 * 8},
-                           {"avx512", "int8", int8_avx512, 16 * 64},
-                           {"avx512", "float32", float_avx512, 16 * 16}};
+constexpr Peak kPeaks[] = {{"avx2", "int8", int8_avx2, 8 * 32},        {"avx2", "float32", float_avx2, 12 * 8},
+                           {"avxvnni", "int8", int8_avxvnni, 12 * 32}, {"avxvnni", "float32", float_avx2, 12 * 8},
+                           {"avx512", "int8", int8_avx512, 16 * 64},   {"avx512", "float32", float_avx512, 16 * 16}};
 
 // Of the fastest turn: how well additions and multiplications share the ports changes by a third from one to the next.
 void multiply(benchmark::State& state, const Peak& peak) {

@@ -18,16 +18,21 @@ struct FloatVector : Vector {
   }
 };
 
+template <MatmulFunction (*kOf32)(TensorType), MatmulFunction (*kOf256)(TensorType)>
 void matmul_panels(TensorType type, const std::byte* panels, int64_t cols, int64_t row_begin, int64_t row_end,
                    const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
-  MatmulFunction product = avx2_product_of_32(type);
-  if (product == nullptr) product = avx2_product_of_256(type);
+  MatmulFunction product = kOf32(type);
+  if (product == nullptr) product = kOf256(type);
   product(type, panels, cols, row_begin, row_end, inputs, tokens, outputs);
 }
 
 }  // namespace
 
-constinit const MatmulKernels kAvx2Matmul = {"avx2", quantize_row, FloatProducts<FloatVector>::matmul, matmul_panels};
+constinit const MatmulKernels kAvx2Matmul = {"avx2", quantize_row, FloatProducts<FloatVector>::matmul,
+                                             matmul_panels<avx2_product_of_32, avx2_product_of_256>};
+// Only the int8 products differ (cpu/avxvnni/).
+constinit const MatmulKernels kAvxVnniMatmul = {"avxvnni", quantize_row, FloatProducts<FloatVector>::matmul,
+                                                matmul_panels<avxvnni_product_of_32, avxvnni_product_of_256>};
 
 }  // namespace cairn::cpu
 #endif

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/dot_sums.h"
 #include "kernels/cpu/int8_type.h"
 
 namespace cairn::cpu {
@@ -94,56 +94,15 @@ struct Int8Vector {
   }
   static F broadcast_float(const std::byte* from) { return _mm512_castsi512_ps(broadcast4(from)); }
 
-  /// sums[t] += group(k, v) * y[t], for k in [kBegin, kEnd).
-  template <int kBegin, int kEnd, int T, class Source>
-  [[gnu::always_inline]] static void add_products(const Source& source, int v, const std::byte* const* rows,
-                                                  int64_t values, I (*sums)[1]) {
-#pragma GCC unroll 8
-    for (int k = kBegin; k < kEnd; ++k) {
-      const I weights = source.template group<0>(k, v);
-      for (int t = 0; t < T; ++t) {
-        sums[t][0] = _mm512_dpbusd_epi32(sums[t][0], weights, broadcast4(rows[t] + values + 4 * k));
-      }
-    }
-  }
-
-  /// -kOffset times the sum of the columns: of all, from offsets8, or of 16, from offsets32 (int8_row.h).
-  template <int kOffset>
-  static I whole_offset(const std::byte* offsets8) {
-    if constexpr (kOffset == 0) return _mm512_setzero_si512();
-    return pair_products(broadcast4(offsets8), _mm512_set1_epi16(kOffset / 8));
-  }
-  template <int kOffset>
-  static I half_offset(const std::byte* offsets32) {
-    if constexpr (kOffset == 0) return _mm512_setzero_si512();
-    if constexpr (kOffset >= 32) return pair_products(broadcast4(offsets32), _mm512_set1_epi16(kOffset / 32));
-    return _mm512_srai_epi32(pair_products(broadcast4(offsets32), _mm512_set1_epi16(1)), 3);
-  }
+  static I dot(I sum, I weights, I y) { return _mm512_dpbusd_epi32(sum, weights, y); }
+  static I multiply_integers(I a, I b) { return _mm512_mullo_epi32(a, b); }
+  static I set_pairs(int16_t value) { return _mm512_set1_epi16(value); }
+  static I eighth(I v) { return _mm512_srai_epi32(v, 3); }
 
   template <int T, int R, class Source>
   [[gnu::always_inline]] static void block_sums(const Source& source, int v, const std::byte* const* rows,
                                                 const Places& at, I (*dots)[R]) {
-    static_assert(R == 1);
-    constexpr Int8Shape kShape = Source::kShape;
-    if constexpr (kShape.factors) {
-      static_assert(kShape.offset == 0 || kShape.offset == 4 || kShape.offset % 32 == 0);
-      // |sum of (code - offset) y over 16 columns| * 128 is below 2^23.
-      I sums[T][1];
-      for (int t = 0; t < T; ++t) sums[t][0] = half_offset<kShape.offset>(rows[t] + at.offsets32);
-      add_products<0, 4, T>(source, v, rows, at.values, sums);
-      for (int t = 0; t < T; ++t) {
-        dots[t][0] = _mm512_mullo_epi32(sums[t][0], source.factor(0, v));
-        sums[t][0] = half_offset<kShape.offset>(rows[t] + at.offsets32 + 4);
-      }
-      add_products<4, 8, T>(source, v, rows, at.values, sums);
-      for (int t = 0; t < T; ++t) {
-        dots[t][0] = _mm512_add_epi32(dots[t][0], _mm512_mullo_epi32(sums[t][0], source.factor(1, v)));
-      }
-    } else {
-      static_assert(kShape.offset % 8 == 0);
-      for (int t = 0; t < T; ++t) dots[t][0] = whole_offset<kShape.offset>(rows[t] + at.offsets8);
-      add_products<0, 8, T>(source, v, rows, at.values, dots);
-    }
+    DotSums<Int8Vector>::block_sums<T, R>(source, v, rows, at, dots);
   }
 };
 

@@ -1,0 +1,86 @@
+/// Integer sums of the int8 products where an instruction adds four products of unsigned weights and signed activations
+/// to int32 lanes (VNNI): the block_sums of an Int8Vector (matmul_int8_body.h), written once for two register widths.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/int8_type.h"
+
+namespace cairn::cpu {
+namespace {
+
+/// V has the small operations, and dot(sum, weights, y), multiply_integers, set_pairs and eighth.
+template <class V>
+struct DotSums {
+  using I = typename V::I;
+
+  /// sums[t][r] += group(k, v + r) * y[t], for k in [kBegin, kEnd).
+  template <int kBegin, int kEnd, int T, int R, class Source>
+  [[gnu::always_inline]] static void add_products(const Source& source, int v, const std::byte* const* rows,
+                                                  int64_t values, I (*sums)[R]) {
+#pragma GCC unroll 8
+    for (int k = kBegin; k < kEnd; ++k) {
+      I weights[R];
+      for (int r = 0; r < R; ++r) weights[r] = source.template group<0>(k, v + r);
+      for (int t = 0; t < T; ++t) {
+        const I y = V::broadcast4(rows[t] + values + 4 * k);
+        for (int r = 0; r < R; ++r) sums[t][r] = V::dot(sums[t][r], weights[r], y);
+      }
+    }
+  }
+
+  /// -kOffset times the sum of the columns: of all, from offsets8, or of 16, from offsets32 (int8_row.h).
+  template <int kOffset>
+  static I whole_offset(const std::byte* offsets8) {
+    static_assert(kOffset % 8 == 0);
+    if constexpr (kOffset == 0) return V::set_pairs(0);
+    return V::pair_products(V::broadcast4(offsets8), V::set_pairs(kOffset / 8));
+  }
+  template <int kOffset>
+  static I half_offset(const std::byte* offsets32) {
+    static_assert(kOffset == 0 || kOffset == 4 || kOffset % 32 == 0);
+    if constexpr (kOffset == 0) return V::set_pairs(0);
+    if constexpr (kOffset >= 32) return V::pair_products(V::broadcast4(offsets32), V::set_pairs(kOffset / 32));
+    return V::eighth(V::pair_products(V::broadcast4(offsets32), V::set_pairs(1)));
+  }
+
+  template <int T, int R, class Source>
+  [[gnu::always_inline]] static void block_sums(const Source& source, int v, const std::byte* const* rows,
+                                                const Places& at, I (*dots)[R]) {
+    constexpr Int8Shape kShape = Source::kShape;
+    if constexpr (kShape.factors) {
+      // |sum of (code - offset) y over 16 columns| * 128 is below 2^23.
+      I sums[T][R];
+      start_half<kShape.offset, T, R>(rows, at.offsets32, sums);
+      add_products<0, 4, T, R>(source, v, rows, at.values, sums);
+      for (int t = 0; t < T; ++t) {
+        for (int r = 0; r < R; ++r) dots[t][r] = V::multiply_integers(sums[t][r], source.factor(0, v + r));
+      }
+      start_half<kShape.offset, T, R>(rows, at.offsets32 + 4, sums);
+      add_products<4, 8, T, R>(source, v, rows, at.values, sums);
+      for (int t = 0; t < T; ++t) {
+        for (int r = 0; r < R; ++r) {
+          dots[t][r] = V::add(dots[t][r], V::multiply_integers(sums[t][r], source.factor(1, v + r)));
+        }
+      }
+    } else {
+      for (int t = 0; t < T; ++t) {
+        for (int r = 0; r < R; ++r) dots[t][r] = whole_offset<kShape.offset>(rows[t] + at.offsets8);
+      }
+      add_products<0, 8, T, R>(source, v, rows, at.values, dots);
+    }
+  }
+
+ private:
+  template <int kOffset, int T, int R>
+  [[gnu::always_inline]] static void start_half(const std::byte* const* rows, int64_t offsets32, I (*sums)[R]) {
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) sums[t][r] = half_offset<kOffset>(rows[t] + offsets32);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace cairn::cpu
