@@ -19,9 +19,10 @@ struct Int8Shape {
   enum Minima { kNone, kFloat, kInteger } minima;  ///< none; a float per 32 columns; integers per 16 times a float
 
   // In int16, a lane of which has 16 columns of a block (see int8_row.h): whether its sum of products with activations
-  // of up to 127 fits, or that of half of them.
+  // of up to 127 fits, or that of half or a quarter of them.
   constexpr bool whole_fits() const { return !factors && largest * 127 * 16 <= 32767; }
   constexpr bool half_fits() const { return largest * 127 * 8 <= 32767; }
+  constexpr bool quarter_fits() const { return largest * 127 * 4 <= 32767; }
 };
 
 /// Types of one kind share their code: kCodes are all those of kPanelCodes.

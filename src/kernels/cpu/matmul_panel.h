@@ -4,8 +4,8 @@
 /// they point to moves on with next().
 ///
 /// A block is 32 columns of kPanelRows rows, V::kLanes rows a vector. `group<plane>(k, v)` are the codes of columns 4k
-/// to 4k+3 of vector v's rows, unsigned bytes: in one plane, or, where int16 sums of V would not hold their products,
-/// their low and their high four bits in two.
+/// to 4k+3 of vector v's rows, unsigned bytes. Where int16 sums of V would not hold the products of 16 columns, they
+/// are in two planes, their low and their high four bits; or, if they have factors, without their offset, signed.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,9 @@ namespace cairn::cpu {
 namespace {
 
 template <class V, Int8Shape kShape>
-constexpr int kPlanes = V::kInt16Sums && !kShape.half_fits() ? 2 : 1;
+constexpr bool kSignedCodes = V::kInt16Sums && kShape.factors && !kShape.half_fits();
+template <class V, Int8Shape kShape>
+constexpr int kPlanes = V::kInt16Sums && !kShape.half_fits() && !kSignedCodes<V, kShape> ? 2 : 1;
 
 template <class V, Int8Type kType>
 class PanelBlocks {
@@ -40,8 +42,9 @@ class PanelBlocks {
         minimum_pairs_(scales.minimum_pairs) {
     if constexpr (kTraits.codebook) {
       constexpr bool kTwo = kPlanes<V, kShape> == 2;
-      codes_[0] = V::table(code_table(codebook, kShape.offset, 0, kTwo ? 15 : 255));
-      codes_[1] = kTwo ? V::table(code_table(codebook, kShape.offset, 4, 15)) : codes_[0];
+      constexpr int32_t kOffset = kSignedCodes<V, kShape> ? 0 : kShape.offset;
+      codes_[0] = V::table(code_table(codebook, kOffset, 0, kTwo ? 15 : 255));
+      codes_[1] = kTwo ? V::table(code_table(codebook, kOffset, 4, 15)) : codes_[0];
     }
   }
 

@@ -58,7 +58,7 @@ struct Int8Vector : Int8Operations {
     } else if constexpr (kShape.half_fits()) {
       half_sums<kShape.offset, kShape.factors, T, R>(source, v, rows, at, dots);
     } else if constexpr (kShape.factors) {
-      half_plane_sums<kShape.offset, T, R>(source, v, rows, at, dots);
+      quarter_sums<T, R>(source, v, rows, at, dots);
     } else {
       plane_sums<kShape.offset, T, R>(source, v, rows, at, dots);
     }
@@ -111,14 +111,13 @@ struct Int8Vector : Int8Operations {
     }
   }
 
-  /// low += group<0>(k, v + r) * y[t] and high += group<1>(k, v + r) * y[t], for k in [kBegin, kEnd).
-  template <int kBegin, int kEnd, int T, int R, class Source>
+  /// low += group<0>(k, v + r) * y[t] and high += group<1>(k, v + r) * y[t].
+  template <int T, int R, class Source>
   [[gnu::always_inline]] static void add_plane_products(const Source& source, int v, const std::byte* const* rows,
                                                         int64_t values, I (*low)[R], I (*high)[R]) {
-    constexpr int kCount = kEnd - kBegin;
 #pragma GCC unroll 8
-    for (int i = 0; i < kCount; ++i) {
-      const int k = kBegin + (kCount == 8 ? i / 2 + i % 2 * 4 : i);
+    for (int i = 0; i < 8; ++i) {
+      const int k = i / 2 + i % 2 * 4;
       for (int r = 0; r < R; ++r) {
         const I low_weights = source.template group<0>(k, v + r), high_weights = source.template group<1>(k, v + r);
         for (int t = 0; t < T; ++t) {
@@ -144,7 +143,7 @@ struct Int8Vector : Int8Operations {
         dots[t][r] = _mm256_setzero_si256();
       }
     }
-    add_plane_products<0, 8, T, R>(source, v, rows, at.values, dots, high);
+    add_plane_products<T, R>(source, v, rows, at.values, dots, high);
     for (int t = 0; t < T; ++t) {
       for (int r = 0; r < R; ++r) {
         dots[t][r] = _mm256_add_epi32(_mm256_madd_epi16(dots[t][r], _mm256_set1_epi16(1)),
@@ -153,33 +152,27 @@ struct Int8Vector : Int8Operations {
     }
   }
 
-  /// The same per 16 columns, times their factors.
-  template <int kOffset, int T, int R, class Source>
-  [[gnu::always_inline]] static void half_plane_sums(const Source& source, int v, const std::byte* const* rows,
-                                                     const Places& at, I (*dots)[R]) {
-    I low[T][R], high[T][R];
-    const auto start = [&](int half) {
+  /// Sums of 8 columns, times the factors. Signed codes: |code| times the activation with the code's sign.
+  template <int T, int R, class Source>
+  [[gnu::always_inline]] static void quarter_sums(const Source& source, int v, const std::byte* const* rows,
+                                                  const Places& at, I (*dots)[R]) {
+    static_assert(Source::kShape.quarter_fits() && R == 1);
+    for (int t = 0; t < T; ++t) dots[t][0] = _mm256_setzero_si256();
+#pragma GCC unroll 4
+    for (int k = 0; k < 8; k += 2) {
+      const I codes[2] = {source.template group<0>(k, v), source.template group<0>(k + 1, v)};
+      const I magnitudes[2] = {_mm256_abs_epi8(codes[0]), _mm256_abs_epi8(codes[1])};
+      const I factor = source.factor(k / 4, v);
       for (int t = 0; t < T; ++t) {
-        for (int r = 0; r < R; ++r) {
-          low[t][r] = _mm256_setzero_si256();
-          high[t][r] = half_offset<kOffset / 16>(rows[t] + at.offsets32 + 4 * half);
+        I products[2];
+        for (int i = 0; i < 2; ++i) {
+          const I y = _mm256_sign_epi8(broadcast4(rows[t] + at.values + 4 * (k + i)), codes[i]);
+          products[i] = _mm256_maddubs_epi16(magnitudes[i], y);
         }
+        const I sum = _mm256_add_epi16(products[0], products[1]);
+        dots[t][0] = _mm256_add_epi32(dots[t][0], _mm256_madd_epi16(sum, factor));
+        keep_order(dots[t][0]);
       }
-    };
-    const auto scaled = [&](int half, int t, int r) {
-      const I factor = source.factor(half, v + r);
-      return _mm256_add_epi32(_mm256_madd_epi16(low[t][r], factor),
-                              _mm256_madd_epi16(high[t][r], _mm256_slli_epi16(factor, 4)));
-    };
-    start(0);
-    add_plane_products<0, 4, T, R>(source, v, rows, at.values, low, high);
-    for (int t = 0; t < T; ++t) {
-      for (int r = 0; r < R; ++r) dots[t][r] = scaled(0, t, r);
-    }
-    start(1);
-    add_plane_products<4, 8, T, R>(source, v, rows, at.values, low, high);
-    for (int t = 0; t < T; ++t) {
-      for (int r = 0; r < R; ++r) dots[t][r] = _mm256_add_epi32(dots[t][r], scaled(1, t, r));
     }
   }
 };
