@@ -101,7 +101,7 @@ def write(fixtures: Path, folder: Path, kind: str, types: dict) -> None:
         offset += size + -size % ALIGNMENT
     pairs = metadata(fixtures, kind)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(listed), len(pairs)) + b"".join(pairs) + header
-    with open(folder / f"{kind}.gguf", "wb") as out:
+    with open(folder / f"type-{kind}.gguf", "wb") as out:
         out.write(head + bytes(-len(head) % ALIGNMENT))
         for (_, shape, of), size in zip(listed, sizes):
             if len(shape) == 1:
@@ -119,7 +119,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for kind in sys.argv[3:] or [name for name in types if name != "f32"]:
         write(fixtures, folder, kind, types)
-        print(folder / f"{kind}.gguf")
+        print(folder / f"type-{kind}.gguf")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,8 @@ const file = positionals[0] ?? path.join(here, found[0]);
 
 const medians = readCsv(file).filter(({ round }) => round === 'median');
 const threads = values.threads ?? String(Math.max(...medians.map((row) => Number(row.threads))));
-const rows = medians.filter((row) => row.threads === threads);
+// One of every tensor type is too many for a picture: docs/speed.md has them as a table.
+const rows = medians.filter((row) => row.threads === threads && !row.model.startsWith('type-'));
 const models = [...new Set(rows.map(({ model }) => model))].sort();
 const panels = [
   ['prefill', 'Reading a prompt'], ['decode', 'Decoding'], ['decode-8', 'Decoding 8 sequences'], ['decode-16', 'Decoding 16 sequences'],
