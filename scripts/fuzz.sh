@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds every fuzz target and runs each for some time, from seeds made of the reference data.
+# Builds every fuzz target and runs each for some time, from seeds in fuzz/seeds or made of the reference data.
 # usage: scripts/fuzz.sh [SECONDS each, default 60] [TARGET...]     Findings and corpora stay in build/fuzz/corpus.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,10 +13,11 @@ targets=("$@")
 cmake --build build/fuzz --target "${targets[@]}"
 
 fixtures=$(sed -n 's/^CAIRN_FIXTURES:PATH=//p' build/fuzz/CMakeCache.txt)
-seed() {  # the reference data that a target begins with
+seed() {  # what a target begins with
   case $1 in
     gguf_fuzz) find "$fixtures/models" -name '*.gguf' -size -420k | head -n 8 ;;
     jinja_fuzz) find "$fixtures/chat-templates" -name '*.jinja' ;;
+    output_parser_fuzz) find fuzz/seeds/output_parser -type f ;;
   esac
 }
 status=0

@@ -1,0 +1,47 @@
+/// How models mark their thinking off from their answer.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace cairn {
+
+enum class ReasoningFormat {
+  kNone,  ///< nothing is thinking
+  kThink,
+  kSeed,
+  kHy,
+  kMiniMaxM3,
+  kMistral,
+  kCohere,
+  kGemma,
+  kGranite,
+  kGranitePhrases,
+  kApertus,
+  kApriel,
+  kKimiK3,
+  kSolar,
+  kHarmony,
+};
+
+struct ReasoningStyle {
+  ReasoningFormat format = ReasoningFormat::kNone;
+  std::string_view name;
+  bool (*recognise)(std::string_view source);  ///< as ToolStyle::recognise
+  std::string_view open;
+  std::string_view close;
+  std::span<const std::string_view> answer_open{};   ///< may come before the answer, and is not part of it
+  std::span<const std::string_view> answer_close{};  ///< ... and after it
+};
+
+/// All but kNone and kHarmony. The last of them, kThink, recognises every template: many a model thinks in <think>
+/// whether its template knows of that or not.
+std::span<const ReasoningStyle> reasoning_styles();
+/// Null for kNone and kHarmony.
+const ReasoningStyle* find_style(ReasoningFormat format);
+
+/// Where a prompt ends, by its last marker; whitespace after it does not count.
+enum class PromptEnd { kElsewhere, kInThinking, kAfterThinking, kInAnswer };
+PromptEnd prompt_end(const ReasoningStyle& style, std::string_view prompt);
+
+}  // namespace cairn

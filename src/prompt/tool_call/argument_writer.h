@@ -1,0 +1,70 @@
+/// The arguments of a call as models write them -> JSON, byte by byte.
+///
+/// JSON passes as it is. Forgiven are what models are known to do: raw line ends and tabs in strings, escapes that JSON
+/// lacks, lone surrogates, trailing commas, keys without quotes, and Python's quotes and constants. What has been
+/// written can be closed at any time: commas, keys and numbers wait until what they need has come.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cairn::tool_call {
+
+enum class Dialect {
+  kJson,      ///< JSON, or a Python literal
+  kKeywords,  ///< what follows `name(` in Python: key=value, ... )
+  kGemma,     ///< {key:<|"|>text<|"|>,key:3}
+};
+
+class ArgumentWriter {
+ public:
+  enum class Result {
+    kMore,
+    kDone,        ///< the value is complete with this byte
+    kDoneBefore,  ///< ... was complete; the byte is not part of it
+    kBad,         ///< cannot become a value
+  };
+  explicit ArgumentWriter(Dialect dialect = Dialect::kJson);
+
+  /// Appends to `out` what has become certain. After any result but kMore only close() may be called.
+  Result push(char byte, std::string& out);
+  /// Appends what makes the bytes written so far one JSON value; `{}` if there are none.
+  void close(std::string& out);
+  bool started() const { return started_; }
+
+ private:
+  enum class State { kValue, kElementOrClose, kKeyOrClose, kKeyText, kKeyBare, kColon, kText, kBare, kAfter, kEnd };
+  Result push_value(char byte, std::string& out);
+  Result push_key(char byte, std::string& out);
+  Result push_after(char byte, std::string& out);
+  Result push_bare(char byte, std::string& out);
+  /// True when the text ends with this byte.
+  bool push_text(char byte, std::string& to);
+  bool push_gemma_text(char byte, std::string& to);
+  void push_escape(char byte, std::string& to);
+  bool open_quote(char byte);
+  void release(std::string& out);
+  Result close_frame(std::string& out);
+  Result value_ended();
+
+  Dialect dialect_;
+  State state_ = State::kValue;
+  bool started_ = false;
+  std::string open_;        // the closing bracket of every open one, as it comes in
+  std::string pending_;     // commas, spaces and keys that wait for a value
+  std::string bare_;        // a number or constant
+  char quote_ = 0;          // what ends the text
+  size_t quote_bytes_ = 0;  // of Gemma's quote that have been seen
+  bool in_quote_ = false;   // Gemma's opening quote is being read
+  std::string escape_;      // an escape sequence that is not complete
+  std::string high_;        // the first half of a surrogate pair
+};
+
+/// Appends `byte` as it must stand within a JSON string.
+void append_escaped(std::string& to, char byte);
+/// Appends `text` with its quotes.
+void append_quoted(std::string& to, std::string_view text);
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,33 @@
+/// What a request's tools say of their parameters, for formats that do not write a value's type.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+namespace cairn::tool_call {
+
+enum class ValueKind : uint8_t {
+  kString,
+  kStringOrNull,
+  kOther,    ///< a type that is not a string
+  kUnknown,  ///< JSON if it is JSON, else a string
+};
+
+class ToolSchemas {
+ public:
+  ToolSchemas() = default;
+  /// `tools` in OpenAI's shape; what does not fit it says nothing.
+  explicit ToolSchemas(const nlohmann::ordered_json& tools);
+
+  /// Whether there is a tool of this name, or no tools are known at all.
+  bool may_name(std::string_view function) const;
+  ValueKind kind(std::string_view function, std::string_view parameter) const;
+
+ private:
+  std::map<std::string, std::map<std::string, ValueKind, std::less<>>, std::less<>> functions_;
+};
+
+}  // namespace cairn::tool_call
