@@ -30,6 +30,7 @@ TEST_FUNCTION_LINES_MAX = 160
 TABLE_MARK = "// tidy: table"  # on the first lines of a file that is one big table of a format
 ISA_FLAGS = {  # and the machine
     "avx2": ("x86_64", ["-mavx2", "-mfma", "-mf16c"]),
+    "avxvnni": ("x86_64", ["-mavxvnni", "-mavx2", "-mfma", "-mf16c"]),
     "avx512": ("x86_64", ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mfma", "-mf16c"]),
     "neon": ("aarch64", ["-march=armv8.2-a+dotprod"]),
 }
