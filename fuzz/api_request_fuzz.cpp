@@ -1,10 +1,14 @@
-// Request bodies of the OpenAI endpoints: parsing never crashes, and what it accepts is within the limits.
+// Request bodies of the OpenAI endpoints and of reranking: parsing never crashes, and what it accepts is within the
+// limits.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "api/embedding_run.h"
 #include "api/errors.h"
+#include "api/openai/embeddings.h"
 #include "api/openai/request.h"
+#include "api/rerank.h"
 
 using namespace cairn;       // NOLINT: one small program
 using namespace cairn::api;  // NOLINT
@@ -20,10 +24,10 @@ void check_error(const Error& error) {
   require(!dump(openai_error(error)).empty());
 }
 
-void check_common(const openai::CommonFields& common) {
-  require(common.choices >= 1 && common.generate.stop.size() <= openai::kStopsMax);
-  require(common.generate.sampling.logit_bias.size() <= kLogitBiasMax);
-  (void)common.generate.sampling.validate(1000);
+void check_generate(int choices, const GenerateRequest& generate) {
+  require(choices >= 1 && generate.stop.size() <= openai::kStopsMax);
+  require(generate.sampling.logit_bias.size() <= kLogitBiasMax);
+  (void)generate.sampling.validate(1000);
 }
 
 }  // namespace
@@ -35,16 +39,28 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   if (const auto chat = openai::parse_chat(*body)) {
-    check_common(chat->common);
-    require(chat->input.messages.is_array() && !chat->input.messages.empty());
+    check_generate(chat->chat.choices, chat->chat.generate);
+    require(chat->chat.input.messages.is_array() && !chat->chat.input.messages.empty());
+    require(chat->chat.tool_name.empty() || chat->chat.input.tools.is_array());
   } else {
     check_error(chat.error());
   }
   if (const auto completion = openai::parse_completion(*body)) {
-    check_common(completion->common);
+    check_generate(completion->common.choices, completion->common.generate);
     require(!completion->prompts.empty());
   } else {
     check_error(completion.error());
+  }
+  if (const auto embeddings = openai::parse_embeddings(*body)) {
+    require(!embeddings->inputs.empty() && embeddings->inputs.size() <= kEmbedTextsMax);
+    require(embeddings->dimensions >= 0);
+  } else {
+    check_error(embeddings.error());
+  }
+  if (const auto rerank = parse_rerank(*body)) {
+    require(!rerank->query.empty() && !rerank->documents.empty() && rerank->documents.size() <= kEmbedTextsMax);
+  } else {
+    check_error(rerank.error());
   }
   return 0;
 }

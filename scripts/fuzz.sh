@@ -17,7 +17,11 @@ seed() {  # what a target begins with
   case $1 in
     gguf_fuzz) find "$fixtures/models" -name '*.gguf' -size -420k | head -n 8 ;;
     jinja_fuzz) find "$fixtures/chat-templates" -name '*.jinja' ;;
+    messages_request_fuzz) find fuzz/seeds/messages_request -type f ;;
+    ollama_request_fuzz) find fuzz/seeds/ollama_request -type f ;;
     output_parser_fuzz) find fuzz/seeds/output_parser -type f ;;
+    responses_request_fuzz) find fuzz/seeds/responses_request -type f ;;
+    frames_fuzz) find fuzz/seeds/frames -type f ;;
   esac
 }
 status=0

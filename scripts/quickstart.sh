@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # From a fresh Debian 12 to a served model: installs packages, builds the release, serves.
-# usage: scripts/quickstart.sh MODEL.gguf [flags of `cairn serve`, e.g. --port 9000]
+# usage: scripts/quickstart.sh [MODEL.gguf [flags of `cairn serve`, e.g. --port 9000]]
+# Without MODEL.gguf it serves the small demonstration model that comes along.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-model=${1:-}
-if [ -z "$model" ]; then
-  echo "usage: scripts/quickstart.sh MODEL.gguf [flags of cairn serve]" >&2
-  echo "MODEL.gguf is any GGUF file of a supported architecture (build/release/cairn inspect MODEL.gguf tells)." >&2
-  exit 2
-fi
+model=${1:-$here/models/guide/guide.gguf}
+case $model in
+  -h | --help)
+    sed -n 's/^# //p' "$0"
+    exit 0 ;;
+esac
 [ -f "$model" ] || { echo "quickstart.sh: no such file: $model" >&2; exit 2; }
 model=$(realpath "$model")
-shift
+[ $# -eq 0 ] || shift
 
 cd "$here"
 scripts/setup.sh --build-only

@@ -69,6 +69,7 @@ Result<void> bench_model(ModelBenchFlags& flags) {
   }
   options.sequences = options.running_max = options.queue_max = flags.sequences;
   CAIRN_TRY(const auto model, flags.load.load());
+  if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
   {
     // Reads weights that stay in the file into memory.
     CAIRN_TRY(const Streams first, begin_sequences(*model, 1, kWarmupTokens, 1));

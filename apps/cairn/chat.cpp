@@ -9,11 +9,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "api/chat/prompt.h"
 #include "api/prompt_tokens.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "commands.h"
+#include "guide.h"
 #include "load_flags.h"
 #include "net/http_client.h"
 
@@ -38,6 +42,35 @@ void show(std::string_view text) {
   std::fflush(stdout);
 }
 
+/// Shows thinking in another shade than the answer, on a terminal, and not at all elsewhere.
+class Shown {
+ public:
+  void thinking(std::string_view text) {
+    if (!terminal_ || text.empty()) return;
+    if (!std::exchange(in_thinking_, true)) show("\033[2m");
+    show(text);
+  }
+  void content(std::string_view text) {
+    if (text.empty()) return;
+    end_thinking();
+    show(text);
+    answer_ += text;
+  }
+  /// What has been said, without the thinking.
+  std::string finish() {
+    if (in_thinking_) show("\033[0m");
+    return std::move(answer_);
+  }
+
+ private:
+  void end_thinking() {
+    if (std::exchange(in_thinking_, false)) show("\033[0m\n\n");
+  }
+  bool terminal_ = ::isatty(STDOUT_FILENO) != 0;
+  bool in_thinking_ = false;
+  std::string answer_;
+};
+
 /// Answers the conversation, showing text as it comes; returns the whole answer. Ends early once `interrupted`.
 using Answer = std::function<Result<std::string>(const ordered_json& messages)>;
 
@@ -45,26 +78,33 @@ Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& fl
   ChatInput input;
   input.messages = messages;
   GenerateRequest request;
-  CAIRN_TRY(request.prompt, api::chat_prompt_tokens(model, input));
+  CAIRN_TRY(auto prompt, api::chat_prompt(model, input, nullptr, 0));
+  request.prompt = std::move(prompt.tokens);
   request.stop = api::chat_stops(model);
   request.sampling = flags.sampling.finish();
   request.max_tokens = flags.max_tokens;
   request.text_at_start = true;
+  request.render_special = true;
   CAIRN_TRY(const auto stream, model.engine->submit(std::move(request)));
-  std::string text;
-  const auto take = [&](const std::string& part) {
-    show(part);
-    text += part;
+  OutputParser parser({ToolFormat::kNone, model.output_format.reasoning}, nullptr, prompt.text);
+  Shown shown;
+  std::vector<Part> parts;
+  const auto take = [&] {
+    for (const Part& part : std::exchange(parts, {}))
+      part.kind == PartKind::kReasoning ? shown.thinking(part.text) : shown.content(part.text);
   };
   while (true) {
     const Events events = stream->wait(50ms);
-    for (const auto& token : events.tokens) take(token.text);
+    for (const auto& token : events.tokens) parser.feed(token.text, parts);
+    take();
     if (events.finished) {
-      take(events.finish.text);
+      parser.feed(events.finish.text, parts);
+      parser.finish(parts);
+      take();
       if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
-      return text;
+      return shown.finish();
     }
-    if (interrupted.load()) return text;  // the stream cancels as it goes
+    if (interrupted.load()) return shown.finish();  // the stream cancels as it goes
   }
 }
 
@@ -94,7 +134,8 @@ ordered_json remote_request(const ChatFlags& flags, const ordered_json& messages
 
 Result<std::string> answer_remotely(const net::HttpUrl& url, const ChatFlags& flags, const ordered_json& messages) {
   const std::string body = remote_request(flags, messages).dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-  std::string text, failure;
+  std::string failure;
+  Shown shown;
   net::EventSplitter splitter;
   const auto on_data = [&](std::string_view bytes) {
     for (const auto& data : splitter.push(bytes)) {
@@ -104,10 +145,10 @@ Result<std::string> answer_remotely(const net::HttpUrl& url, const ChatFlags& fl
       const auto choices = value.find("choices");
       if (choices == value.end() || !choices->is_array() || choices->empty()) continue;
       const auto& delta = choices->front().value("delta", ordered_json::object());
-      if (const auto content = delta.find("content"); content != delta.end() && content->is_string()) {
-        show(content->get_ref<const std::string&>());
-        text += content->get_ref<const std::string&>();
-      }
+      const auto thinking = delta.find("reasoning_content");
+      if (thinking != delta.end() && thinking->is_string()) shown.thinking(thinking->get_ref<const std::string&>());
+      const auto content = delta.find("content");
+      if (content != delta.end() && content->is_string()) shown.content(content->get_ref<const std::string&>());
     }
     return !interrupted.load();
   };
@@ -116,7 +157,7 @@ Result<std::string> answer_remotely(const net::HttpUrl& url, const ChatFlags& fl
   if (reply.status != 200)
     return fail(Code::kUnavailable, "the server answered {}: {}", reply.status, error_text(reply.body));
   if (!failure.empty()) return fail(Code::kUnavailable, "the server stopped: {}", failure);
-  return text;
+  return shown.finish();
 }
 
 constexpr std::string_view kHelp =
@@ -184,10 +225,8 @@ void catch_interrupts() {
 }
 
 Result<void> chat(const ChatFlags& flags, int& exit_code) {
-  if (flags.url.empty() == flags.load.model.empty()) {
-    return fail(Code::kInvalidArgument,
-                "give either a MODEL file or --url of a server, e.g. cairn chat --url http://127.0.0.1:8080");
-  }
+  if (!flags.url.empty() && !flags.load.model.empty())
+    return fail(Code::kInvalidArgument, "give either a MODEL file or --url of a server, not both");
   if (!flags.url.empty()) {
     CAIRN_TRY(const auto url, net::parse_http_url(flags.url));
     catch_interrupts();
@@ -196,10 +235,17 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
   }
   LoadFlags load = flags.load;
   load.options.sequences = 1;
+  if (load.model.empty()) {
+    CAIRN_TRY(load.model, guide_model());
+  }
   CAIRN_TRY(const auto model, load.load());
   warn_without_template(*model);
   catch_interrupts();
-  if (::isatty(STDIN_FILENO) != 0) show("Type a message; /help lists commands.\n");
+  if (::isatty(STDIN_FILENO) != 0) {
+    if (flags.load.model.empty())
+      show("This is Cairn's small demonstration model; for a real one: cairn chat MODEL.gguf\n");
+    show("Type a message; /help lists commands.\n");
+  }
   converse(flags, [&](const ordered_json& messages) { return answer_locally(*model, flags, messages); }, exit_code);
   return {};
 }
@@ -207,7 +253,9 @@ Result<void> chat(const ChatFlags& flags, int& exit_code) {
 }  // namespace
 
 void add_chat(CLI::App& app, int& exit_code) {
-  auto* command = app.add_subcommand("chat", "Talk to a model in the terminal");
+  auto* command = app.add_subcommand(
+      "chat",
+      "Talk to a model in the terminal: a file's, a server's, or without either the small one that comes along");
   auto flags = std::make_shared<ChatFlags>();
   flags->load.add_to(*command, false);
   command->add_option("--url", flags->url, "Talk to this server instead of a local file, e.g. http://127.0.0.1:8080");

@@ -14,6 +14,7 @@ inline constexpr int kExitUsage = 2;
 
 void add_serve(CLI::App& app, int& exit_code);
 void add_chat(CLI::App& app, int& exit_code);
+void add_frames(CLI::App& app, int& exit_code);
 void add_generate(CLI::App& app, int& exit_code);
 void add_inspect(CLI::App& app, int& exit_code);
 void add_quantize(CLI::App& app, int& exit_code);

@@ -98,7 +98,7 @@ SamplingParams SamplingFlags::finish() const {
 }
 
 void warn_without_template(const LoadedModel& model) {
-  if (!model.chat_template.is_fallback()) return;
+  if (!model.chat_template.is_fallback() || model.embedder != nullptr) return;
   log_warning(
       "{} has no chat template: conversations are written in ChatML, which it may not know; give it one with "
       "--chat-template FILE",

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "base/version.h"
 #include "commands.h"
 
 namespace cairn {
@@ -21,12 +22,13 @@ int main(int argc, char** argv) {
       "First steps:  cairn serve MODEL.gguf        then open a chat:  cairn chat --url http://127.0.0.1:8080\n"
       "              cairn chat MODEL.gguf         talks to the model without a server",
       "cairn"};
-  app.set_version_flag("--version", "cairn 0.1.0");
+  app.set_version_flag("--version", "cairn " + std::string(cairn::kVersion));
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   int exit_code = 0;
   cairn::add_serve(app, exit_code);
   cairn::add_chat(app, exit_code);
+  cairn::add_frames(app, exit_code);
   cairn::add_generate(app, exit_code);
   cairn::add_inspect(app, exit_code);
   cairn::add_quantize(app, exit_code);

@@ -1,4 +1,4 @@
-// cairn serve: a model behind HTTP.
+// cairn serve: a model behind HTTP and, if asked for, a Unix socket.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "api/errors.h"
+#include "api/frames/session.h"
 #include "api/routes.h"
 #include "base/log.h"
 #include "commands.h"
@@ -24,6 +25,8 @@ struct ServeFlags {
   LoadFlags load;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
+  std::string frames;  ///< path of a socket, or empty
+  std::string store;   ///< path of a file, or empty
 };
 
 /// Answers in progress get this long to end after the first Ctrl-C; the second one ends the program at once.
@@ -55,21 +58,35 @@ void block_signals() {
 Result<void> serve(const ServeFlags& flags) {
   // Listening first: a port that is taken is known before a large model was read.
   Registry registry;
+  api::Service service(registry);
   CAIRN_TRY(auto server,
-            net::HttpServer::listen(flags.host, flags.port, {}, api::make_handler(registry), api::openai_error_body));
+            net::HttpServer::listen(flags.host, flags.port, {}, api::make_handler(service), api::openai_error_body));
+  if (!flags.frames.empty()) {
+    CAIRN_TRY_VOID(server->listen_frames(flags.frames, {}, api::frames::make_handler(registry)));
+  }
   block_signals();
+  if (!flags.store.empty()) {
+    CAIRN_TRY(auto store, api::responses::ResponseStore::open(flags.store));
+    service.set_response_store(std::move(store));
+  }
   CAIRN_TRY(auto model, flags.load.load());
   warn_without_template(*model);
   const std::string name = model->name;
+  const bool encoder = model->embedder != nullptr;
   CAIRN_TRY_VOID(registry.add(std::move(model)));
   const std::string url = fmt::format(
       "http://{}:{}", flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", server->port());
   log_info("serving {} on {}", name, url);
-  log_info(
-      "try: curl {}/v1/chat/completions -H 'Content-Type: application/json' -d "
-      "'{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"stream\":true}}'",
-      url);
-  log_info("or:  cairn chat --url {}", url);
+  if (!flags.frames.empty()) log_info("and framed JSON at {0}; try: cairn frames {0} -m Hello", flags.frames);
+  if (encoder) {
+    log_info("try: curl {}/v1/embeddings -H 'Content-Type: application/json' -d '{{\"input\":\"Hello!\"}}'", url);
+  } else {
+    log_info(
+        "try: curl {}/v1/chat/completions -H 'Content-Type: application/json' -d "
+        "'{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"stream\":true}}'",
+        url);
+    log_info("or:  cairn chat --url {}", url);
+  }
   std::thread(watch_signals, std::ref(*server)).detach();
   server->run();
   // Engines first: their threads wake connections, which must still be there.
@@ -84,6 +101,12 @@ void add_serve(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ServeFlags>();
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")->capture_default_str();
   command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
+  command->add_option("--frames", flags->frames,
+                      "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
+                      "(default: none)");
+  command->add_option("--store", flags->store,
+                      "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET; made if "
+                      "it is not there (default: none, nothing is kept)");
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)");
   command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))

@@ -9,29 +9,29 @@ using nlohmann::ordered_json;
 WireError wire_error(Code code) {
   switch (code) {
     case Code::kInvalidArgument:
-      return {400, "invalid_request_error", "invalid_value"};
+      return {400, "invalid_request_error", "invalid_value", "invalid_request_error"};
     case Code::kNotFound:
-      return {404, "invalid_request_error", "not_found"};
+      return {404, "invalid_request_error", "not_found", "not_found_error"};
     case Code::kUnsupported:
-      return {400, "invalid_request_error", "unsupported"};
+      return {400, "invalid_request_error", "unsupported", "invalid_request_error"};
     case Code::kTooLarge:
-      return {400, "invalid_request_error", "too_large"};
+      return {400, "invalid_request_error", "too_large", "invalid_request_error"};
     case Code::kContextLengthExceeded:
-      return {400, "invalid_request_error", "context_length_exceeded"};
+      return {400, "invalid_request_error", "context_length_exceeded", "invalid_request_error"};
     case Code::kQueueFull:
-      return {429, "rate_limit_error", "queue_full"};
+      return {429, "rate_limit_error", "queue_full", "rate_limit_error"};
     case Code::kUnavailable:
-      return {503, "server_error", "unavailable"};
+      return {503, "server_error", "unavailable", "overloaded_error"};
     case Code::kOutOfMemory:
-      return {503, "server_error", "out_of_memory"};
+      return {503, "server_error", "out_of_memory", "overloaded_error"};
     case Code::kCancelled:
-      return {499, "server_error", "cancelled"};
+      return {499, "server_error", "cancelled", "api_error"};
     case Code::kCorruptFile:
     case Code::kIo:
     case Code::kInternal:
       break;
   }
-  return {500, "server_error", "internal_error"};
+  return {500, "server_error", "internal_error", "api_error"};
 }
 
 ordered_json openai_error(const Error& error) {
@@ -52,11 +52,24 @@ std::string openai_error_body(int status, std::string_view message) {
                  {"code", nullptr}}}});
 }
 
-void send_error(net::HttpResponse& response, const Error& error) {
+ordered_json error_body(const Error& error, ErrorShape shape) {
+  switch (shape) {
+    case ErrorShape::kAnthropic:
+      return {{"type", "error"},
+              {"error", {{"type", wire_error(error.code).anthropic_type}, {"message", error.message}}}};
+    case ErrorShape::kOllama:
+      return {{"error", error.message}};
+    case ErrorShape::kOpenAi:
+      break;
+  }
+  return openai_error(error);
+}
+
+void send_error(net::HttpResponse& response, const Error& error, ErrorShape shape) {
   std::vector<std::pair<std::string, std::string>> headers;
   const int status = wire_error(error.code).status;
   if (status == 429 || status == 503) headers.emplace_back("Retry-After", "1");
-  response.send(status, "application/json", dump(openai_error(error)), std::move(headers));
+  response.send(status, "application/json", dump(error_body(error, shape)), std::move(headers));
 }
 
 void send_json(net::HttpResponse& response, const ordered_json& value) {

@@ -12,8 +12,9 @@ namespace cairn::api {
 
 struct WireError {
   int status;
-  std::string_view type;  ///< OpenAI's `type`
-  std::string_view code;  ///< OpenAI's `code`
+  std::string_view type;            ///< OpenAI's `type`
+  std::string_view code;            ///< OpenAI's `code`
+  std::string_view anthropic_type;  ///< Anthropic's `type`
 };
 WireError wire_error(Code code);
 
@@ -22,7 +23,11 @@ nlohmann::ordered_json openai_error(const Error& error);
 /// The same for what net/ answers by itself.
 std::string openai_error_body(int status, std::string_view message);
 
-void send_error(net::HttpResponse& response, const Error& error);
+/// What an error's body looks like to the protocol's clients.
+enum class ErrorShape { kOpenAi, kAnthropic, kOllama };
+nlohmann::ordered_json error_body(const Error& error, ErrorShape shape);
+
+void send_error(net::HttpResponse& response, const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
 void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);
 /// Text for the wire: ill-formed UTF-8 in strings becomes U+FFFD, nothing is escaped that need not be.
 std::string dump(const nlohmann::ordered_json& value);

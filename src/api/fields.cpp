@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/field_uses.h"
 #include "base/utf8.h"
 
 namespace cairn::api {
@@ -77,6 +78,7 @@ Fields::Fields(const ordered_json& object, std::string path) : object_(object), 
 
 const ordered_json* Fields::get(std::string_view name) {
   known_.emplace(name);
+  FieldUses::note(path_of(name), FieldUse::kHonoured);
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
 }
@@ -137,10 +139,14 @@ std::string Fields::string(std::string_view name, std::string_view missing) {
 }
 
 void Fields::accept(std::initializer_list<std::string_view> names) {
-  for (const auto name : names) known_.emplace(name);
+  for (const auto name : names) {
+    known_.emplace(name);
+    FieldUses::note(path_of(name), FieldUse::kAccepted);
+  }
 }
 
 void Fields::refuse(std::string_view name, std::string_view why) {
+  FieldUses::note(path_of(name), FieldUse::kRefused);
   if (get(name) != nullptr && !error_) {
     error_ = Error{Code::kUnsupported, fmt::format("{} is not supported: {}", path_of(name), why), path_of(name)};
   }

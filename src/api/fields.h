@@ -39,6 +39,7 @@ class Fields {
   /// Refuses the field, if present, with what to do instead.
   void refuse(std::string_view name, std::string_view why);
   void fail_field(std::string_view name, std::string message);
+  bool failed() const { return error_.has_value(); }
   std::string path_of(std::string_view name) const { return path_ + std::string(name); }
 
   /// The first Error, or one for a field that nobody asked for.

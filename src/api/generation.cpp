@@ -15,13 +15,17 @@ void Generation::start(Engine& engine, std::vector<GenerateRequest> requests, st
   for (auto& request : requests) {
     auto stream = engine.submit(std::move(request));
     // Streams submitted before are cancelled as `generation` goes.
-    if (!stream) return send_error(*generation->response_, stream.error());
+    if (!stream) return send_error(*generation->response_, stream.error(), generation->writer_->error_shape());
     generation->choices_.push_back({std::move(*stream), {}, 0, false});
   }
   if (generation->writer_->streams()) {
-    generation->response_->begin_events();
-    generation->response_->write(generation->writer_->begin());
+    generation->response_->begin_events({}, generation->writer_->stream_form());
   }
+  generation->writer_->on_start([weak = generation->weak_from_this()] {
+    if (const auto self = weak.lock()) self->cancel();
+  });
+  const std::string beginning = generation->writer_->begin();
+  if (generation->writer_->streams()) generation->response_->write(beginning);
   generation->listen();
 }
 
@@ -38,6 +42,11 @@ void Generation::listen() {
     });
     if (over_) return;
   }
+}
+
+void Generation::cancel() {
+  cancelled_ = true;
+  for (const auto& choice : choices_) choice.stream->cancel();
 }
 
 void Generation::wake(net::HttpResponse& response) {
@@ -65,7 +74,8 @@ bool Generation::forward(size_t index, size_t room, std::string& bytes) {
   if (events.finish.reason == FinishReason::kError) {
     error_ = std::move(events.finish.error);
   } else if (events.finish.reason == FinishReason::kCancelled) {
-    error_ = Error{Code::kUnavailable, "the server is stopping", {}};
+    error_ = cancelled_ ? Error{Code::kCancelled, "the answer has been cancelled", {}}
+                        : Error{Code::kUnavailable, "the server is stopping", {}};
   } else {
     bytes += writer_->finish(static_cast<int>(index), std::move(events.finish));
   }
@@ -117,7 +127,7 @@ void Generation::fail(const Error& error) {
     response_->write(writer_->failure(error));
     response_->end();
   } else {
-    send_error(*response_, error);
+    send_error(*response_, error, writer_->error_shape());
   }
   choices_.clear();  // cancels what still runs
 }

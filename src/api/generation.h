@@ -2,11 +2,13 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "api/errors.h"
 #include "engine/engine.h"
 #include "net/http_server.h"
 
@@ -23,6 +25,11 @@ class AnswerWriter {
  public:
   virtual ~AnswerWriter() = default;
   virtual bool streams() const = 0;
+  virtual net::StreamForm stream_form() const { return {}; }
+  virtual ErrorShape error_shape() const { return ErrorShape::kOpenAi; }
+  /// `cancel` ends the answer early, if called on the server's thread: its requests are cancelled, and a stream's
+  /// `failure` then tells kCancelled, once. Called before begin.
+  virtual void on_start(std::function<void()> /*cancel*/) {}
   /// What goes out before any token, e.g. the role.
   virtual std::string begin() = 0;
   virtual std::string token(int choice, TokenEvent&& event) = 0;
@@ -45,6 +52,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
  private:
   void listen();
+  void cancel();
   /// On the engine's thread: asks the server's thread to pump, once however many streams have events.
   void wake(net::HttpResponse& response);
   void pump();
@@ -65,6 +73,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::vector<Choice> choices_;
   size_t first_ = 0;  // whose turn it is to be written first
   std::optional<Error> error_;
+  bool cancelled_ = false;  // by `cancel`
   std::atomic<bool> pump_posted_{false};
   bool over_ = false;
 };

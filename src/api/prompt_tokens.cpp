@@ -8,17 +8,6 @@ Result<std::string> render_chat(const LoadedModel& model, const ChatInput& input
   return model.chat_template.render(input, std::time(nullptr));
 }
 
-Result<std::vector<TokenId>> chat_prompt_tokens(const LoadedModel& model, const ChatInput& input) {
-  CAIRN_TRY(const std::string text, render_chat(model, input));
-  CAIRN_TRY(auto tokens, model.tokenizer->encode(text, {.add_special = false, .parse_special = true}));
-  const SpecialTokens& special = model.tokenizer->special();
-  const bool has_bos = !tokens.empty() && tokens.front() == special.bos;
-  if (special.add_bos && special.bos != kNoToken && !has_bos) tokens.insert(tokens.begin(), special.bos);
-  if (tokens.empty())
-    return fail_at("messages", Code::kInvalidArgument, "the chat template renders these messages to nothing");
-  return tokens;
-}
-
 std::vector<std::string> chat_stops(const LoadedModel& model) {
   if (!model.chat_template.is_fallback()) return {};
   return {"<|im_end|>"};

@@ -14,8 +14,6 @@ namespace cairn::api {
 
 /// The conversation as the model's template writes it, now. Errors: the template's.
 Result<std::string> render_chat(const LoadedModel& model, const ChatInput& input);
-/// Tokens of a conversation. Templates mostly write the beginning token themselves; it is never there twice.
-Result<std::vector<TokenId>> chat_prompt_tokens(const LoadedModel& model, const ChatInput& input);
 /// Text that ends an answer in a conversation: for a model without a template of its own, the fallback's end of turn,
 /// which its vocabulary may not have as a token.
 std::vector<std::string> chat_stops(const LoadedModel& model);

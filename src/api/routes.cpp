@@ -3,8 +3,16 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "api/anthropic/messages.h"
 #include "api/errors.h"
+#include "api/llama_cpp/endpoints.h"
+#include "api/ollama/chat.h"
+#include "api/ollama/embed.h"
+#include "api/ollama/models.h"
 #include "api/openai/chat.h"
+#include "api/openai/embeddings.h"
+#include "api/rerank.h"
+#include "api/responses/handlers.h"
 #include "api/stats.h"
 #include "api/tokens.h"
 
@@ -14,7 +22,7 @@ namespace {
 struct Route {
   std::string_view method;
   std::string_view path;
-  void (*handle)(const Registry&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse>);
+  void (*handle)(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse>);
 };
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
@@ -22,43 +30,78 @@ constexpr std::string_view kModelPrefix = "/v1/models/";
 constexpr Route kRoutes[] = {
     {"POST", "/v1/chat/completions", openai::handle_chat},
     {"POST", "/v1/completions", openai::handle_completion},
+    {"POST", "/v1/messages", anthropic::handle_messages},
+    {"POST", "/v1/messages/count_tokens", anthropic::handle_count_tokens},
+    {"POST", "/v1/embeddings", openai::handle_embeddings},
+    {"POST", "/embeddings", openai::handle_embeddings},
+    {"POST", "/v1/rerank", handle_rerank},
+    {"POST", "/rerank", handle_rerank},
+    {"POST", "/v1/responses", responses::handle_create},
     {"GET", "/v1/models",
-     [](const Registry& registry, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-       openai::handle_models(registry, "", *response);
+     [](Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+       openai::handle_models(service.registry(), "", *response);
+     }},
+    {"POST", "/api/chat", ollama::handle_chat},
+    {"POST", "/api/generate", ollama::handle_generate},
+    {"POST", "/api/embed", ollama::handle_embed},
+    {"POST", "/api/embeddings", ollama::handle_embeddings},
+    {"GET", "/api/tags", ollama::handle_tags},
+    {"GET", "/api/ps", ollama::handle_ps},
+    {"POST", "/api/show", ollama::handle_show},
+    {"GET", "/api/version", ollama::handle_version},
+    {"POST", "/api/pull", ollama::handle_management},
+    {"POST", "/api/push", ollama::handle_management},
+    {"POST", "/api/create", ollama::handle_management},
+    {"POST", "/api/copy", ollama::handle_management},
+    {"DELETE", "/api/delete", ollama::handle_management},
+    {"POST", "/completion", llama_cpp::handle_completion},
+    {"POST", "/infill", llama_cpp::handle_infill},
+    {"GET", "/props", llama_cpp::handle_props},
+    {"GET", "/slots", llama_cpp::handle_slots},
+    {"POST", "/completions", openai::handle_completion},
+    {"POST", "/chat/completions", openai::handle_chat},
+    {"GET", "/models",
+     [](Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+       openai::handle_models(service.registry(), "", *response);
      }},
     {"GET", "/health",
-     [](const Registry&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+     [](Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
        send_json(*response, {{"status", "ok"}});
      }},
     {"GET", "/stats",
-     [](const Registry& registry, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-       handle_stats(registry, *response);
+     [](Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+       handle_stats(service.registry(), *response);
      }},
     {"GET", "/v1/metrics",
-     [](const Registry& registry, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-       handle_metrics(registry, *response);
+     [](Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+       handle_metrics(service.registry(), *response);
      }},
     {"GET", "/debug/prefix",
-     [](const Registry& registry, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-       handle_prefix(registry, request, *response);
+     [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+       handle_prefix(service.registry(), request, *response);
      }},
     {"POST", "/tokenize",
-     [](const Registry& registry, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-       handle_tokenize(registry, request, *response);
+     [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+       handle_tokenize(service.registry(), request, *response);
      }},
     {"POST", "/detokenize",
-     [](const Registry& registry, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-       handle_detokenize(registry, request, *response);
+     [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+       handle_detokenize(service.registry(), request, *response);
      }},
     {"POST", "/apply-template",
-     [](const Registry& registry, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-       handle_apply_template(registry, request, *response);
+     [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+       handle_apply_template(service.registry(), request, *response);
      }},
 };
 
+// Ollama's clients take `error` for text.
+std::string error_body_at(std::string_view path, int status, const std::string& message) {
+  return path.starts_with("/api/") ? dump({{"error", message}}) : openai_error_body(status, message);
+}
+
 void refuse_method(std::string_view method, const net::HttpRequest& request, net::HttpResponse& response) {
   const std::string message = fmt::format("{} takes {}, not {}", request.path, method, request.method.substr(0, 20));
-  response.send(405, "application/json", openai_error_body(405, message), {{"Allow", std::string(method)}});
+  response.send(405, "application/json", error_body_at(request.path, 405, message), {{"Allow", std::string(method)}});
 }
 
 void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response) {
@@ -67,24 +110,28 @@ void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response
     known += fmt::format("{}{} {}", known.empty() ? "" : ", ", route.method, route.path);
   const std::string message =
       fmt::format("there is no {} {}; there is {}", request.method.substr(0, 20), request.path.substr(0, 200), known);
-  response.send(404, "application/json", openai_error_body(404, message));
+  response.send(404, "application/json", error_body_at(request.path, 404, message));
 }
 
 }  // namespace
 
-net::HttpHandler make_handler(const Registry& registry) {
-  return [&registry](net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
+net::HttpHandler make_handler(Service& service) {
+  return [&service](net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
     const bool get = request.method == "GET" || request.method == "HEAD";
     for (const Route& route : kRoutes) {
       if (route.path != request.path) continue;
       if (route.method == request.method || (route.method == "GET" && get)) {
-        return route.handle(registry, request, std::move(response));
+        return route.handle(service, request, std::move(response));
       }
       return refuse_method(route.method, request, *response);
     }
     if (request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size()) {
       if (!get) return refuse_method("GET", request, *response);
-      return openai::handle_models(registry, std::string_view(request.path).substr(kModelPrefix.size()), *response);
+      return openai::handle_models(service.registry(), std::string_view(request.path).substr(kModelPrefix.size()),
+                                   *response);
+    }
+    if (request.path.starts_with(responses::kResponsesPrefix)) {
+      return responses::handle_one(service, request, *response);
     }
     handle_unknown(request, *response);
   };

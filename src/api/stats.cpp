@@ -94,10 +94,14 @@ ordered_json prefix_json(const LoadedModel& model, const PrefixReport& report) {
 
 }  // namespace
 
-void handle_stats(const Registry& registry, net::HttpResponse& response) {
+ordered_json server_stats(const Registry& registry) {
   EngineStats sum;
   for (const LoadedModel* model : registry.list()) add(sum, model->engine->stats());
-  send_json(response, stats_json(sum));
+  return stats_json(sum);
+}
+
+void handle_stats(const Registry& registry, net::HttpResponse& response) {
+  send_json(response, server_stats(registry));
 }
 
 void handle_metrics(const Registry& registry, net::HttpResponse& response) {

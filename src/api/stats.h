@@ -1,12 +1,15 @@
 /// What the server tells about itself: GET /stats, GET /v1/metrics and GET /debug/prefix?request=ID.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "net/http_server.h"
 #include "registry/registry.h"
 
 namespace cairn::api {
 
 /// Sums over all models: {"active_requests", "waiting_requests", "total_requests", "cache_usage", ...}.
+nlohmann::ordered_json server_stats(const Registry& registry);
 void handle_stats(const Registry& registry, net::HttpResponse& response);
 /// The same for every model: {"object": "list", "data": [{"model", ...}]}.
 void handle_metrics(const Registry& registry, net::HttpResponse& response);

@@ -20,8 +20,11 @@ bool has_scheme(std::string_view value) {
 
 std::string tenant_of(const net::HttpRequest& request) {
   std::string_view token = request.header("authorization");
-  if (!has_scheme(token)) return {};
-  token.remove_prefix(kScheme.size());
+  if (has_scheme(token)) {
+    token.remove_prefix(kScheme.size());
+  } else {
+    token = request.header("x-api-key");  // Anthropic's clients
+  }
   while (token.starts_with(' ')) token.remove_prefix(1);
   while (token.ends_with(' ')) token.remove_suffix(1);
   return token.empty() ? std::string() : fmt::format("{:016x}", hash64(token));

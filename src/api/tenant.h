@@ -7,8 +7,8 @@
 
 namespace cairn::api {
 
-/// A hash, in hexadecimal, of the bearer token in the Authorization header; empty without one. The token itself is kept
-/// nowhere.
+/// A hash, in hexadecimal, of the bearer token in the Authorization header, or else of the X-Api-Key header; empty
+/// without either. The token itself is kept nowhere.
 std::string tenant_of(const net::HttpRequest& request);
 
 }  // namespace cairn::api

@@ -20,6 +20,14 @@ TEST(Tenant, IsAHashOfTheTokenAndNeverTheToken) {
   EXPECT_NE(tenant("Bearer sk-other"), one);
 }
 
+TEST(Tenant, MayComeAsAnthropicsClientsSendIt) {
+  net::HttpRequest request;
+  request.headers.emplace_back("x-api-key", " sk-secret ");
+  EXPECT_EQ(tenant_of(request), tenant("Bearer sk-secret"));
+  request.headers.emplace_back("authorization", "Bearer sk-other");
+  EXPECT_EQ(tenant_of(request), tenant("Bearer sk-other"));
+}
+
 TEST(Tenant, IsEmptyWithoutAToken) {
   EXPECT_EQ(tenant_of({}), "");
   for (const auto* none : {"", "Bearer", "Bearer ", "Bearer    ", "Basic dXNlcjpwYXNz"})

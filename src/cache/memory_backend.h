@@ -33,6 +33,7 @@ class MemoryBackend final : public Backend {
   void route(const RouteParams&, const float*, int32_t, int32_t*, float*) override {}
   void combine_experts(const float*, const float*, int32_t, int32_t, int64_t, float*) override {}
   void rms_norm(const float*, const float*, float, int64_t, int64_t, float*) override {}
+  void layer_norm(const float*, const float*, const float*, float, int64_t, int64_t, float*) override {}
   void gate(Activation, const float*, const float*, int64_t, float*) override {}
   void add(float*, const float*, int64_t, float) override {}
   void scale_rows(float*, std::span<const float>, int64_t) override {}

@@ -53,6 +53,26 @@ Result<void> check_prompt(const std::vector<TokenId>& prompt, int32_t vocabulary
   return {};
 }
 
+Result<void> check_embedding(const GenerateRequest& request, const AdmissionLimits& limits) {
+  const bool ranks = request.embed->pooling == Pooling::kRank;
+  if (limits.embedding.dimensions == 0 || request.embed->pooling == Pooling::kNone ||
+      (ranks && !limits.embedding.ranks)) {
+    return fail_at("model", Code::kUnsupported, "this model {}",
+                   ranks ? "has no head that ranks texts" : "gives no embeddings");
+  }
+  const auto tokens = static_cast<int64_t>(request.prompt.size());
+  if (tokens > limits.context_tokens) {
+    return fail_at("prompt", Code::kContextLengthExceeded, "the text has {} tokens, but the context has {}: shorten it",
+                   tokens, limits.context_tokens);
+  }
+  if (tokens > limits.pool_tokens) {
+    return fail_at("prompt", Code::kTooLarge,
+                   "the text has {} tokens, but the KV pool has room for {}: raise --kv-bytes", tokens,
+                   limits.pool_tokens);
+  }
+  return {};
+}
+
 }  // namespace
 
 int32_t pool_tokens_of(const PagePool& pool) {
@@ -75,6 +95,13 @@ int32_t pages_needed(const KvGroup& group, int64_t tokens, int32_t rows) {
 
 Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, const AdmissionLimits& limits) {
   CAIRN_TRY_VOID(check_prompt(request.prompt, limits.vocabulary));
+  if (request.embed) {
+    CAIRN_TRY_VOID(check_embedding(request, limits));
+    auto embedding = std::make_unique<Submission>();
+    embedding->tokens_max = static_cast<int32_t>(request.prompt.size());
+    embedding->request = std::move(request);
+    return embedding;
+  }
   CAIRN_TRY_VOID(request.sampling.validate(limits.vocabulary));
   CAIRN_TRY_VOID(check_stops(request.stop));
   CAIRN_TRY_VOID(check_targets(request));

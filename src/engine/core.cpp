@@ -41,7 +41,7 @@ Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& opti
       // Rejected rows cannot be taken back out of a recurrent state.
       drafts_max_(drafter == nullptr || has_state_ ? 0 : options.speculation.tokens_max),
       limits_(limits_of(runner, options)),
-      request_limits_{vocabulary_, runner.context_tokens(), pool_tokens_of(pool_)},
+      request_limits_{vocabulary_, runner.context_tokens(), runner.embedding(), pool_tokens_of(pool_)},
       tenants_(options.tenant_requests_max),
       queue_(options.queue_max),
       scheduler_(limits_),
@@ -221,7 +221,10 @@ void Core::lay_out() {
     slice.rows = share.rows;
     slice.position_begin = memory.computed;
     slice.pages = &memory.table;
-    slice.logits = decode ? LogitsWanted::kAll : share.logits ? LogitsWanted::kLast : LogitsWanted::kNone;
+    slice.logits = sequence.embeds() ? sequence.wants_hidden(share.logits)
+                   : decode          ? LogitsWanted::kAll
+                   : share.logits    ? LogitsWanted::kLast
+                                     : LogitsWanted::kNone;
     const int32_t known = decode ? 1 : share.rows;
     const auto tokens = sequence.tokens().subspan(static_cast<size_t>(memory.computed), static_cast<size_t>(known));
     batch_tokens_.insert(batch_tokens_.end(), tokens.begin(), tokens.end());
@@ -236,9 +239,14 @@ void Core::lay_out() {
 void Core::emit(const LogitsView& logits, int64_t now_ns) {
   at_stake_ = AtStake::kSequence;
   int64_t row = 0;
+  std::span<const float> hidden = logits.hidden;
   for (const Share& share : plan_) {
     at_stake_sequence_ = static_cast<size_t>(share.demand);
     std::unique_ptr<Sequence>& sequence = running_[at_stake_sequence_];
+    if (sequence->embeds()) {
+      emit_hidden(sequence, share, hidden, now_ns);
+      continue;
+    }
     if (!demands_[at_stake_sequence_].decode) {
       counters_.prompt_tokens += share.rows;
       sequence->memory().computed += share.rows;
@@ -255,6 +263,23 @@ void Core::emit(const LogitsView& logits, int64_t now_ns) {
     }
   }
   at_stake_ = AtStake::kNothing;
+}
+
+// Takes from the front of `hidden` what the sequence wanted.
+void Core::emit_hidden(std::unique_ptr<Sequence>& sequence, const Share& share, std::span<const float>& hidden,
+                       int64_t now_ns) {
+  counters_.prompt_tokens += share.rows;
+  const LogitsWanted wanted = sequence->wants_hidden(share.logits);
+  const size_t rows = wanted == LogitsWanted::kHiddenAll    ? static_cast<size_t>(share.rows)
+                      : wanted == LogitsWanted::kHiddenLast ? 1
+                                                            : 0;
+  const size_t values = rows * static_cast<size_t>(request_limits_.embedding.dimensions);
+  if (share.logits) sequence->token_at(now_ns);
+  Events events;
+  const bool whole = sequence->take_hidden(hidden.first(values), share.logits, runner_, events);
+  hidden = hidden.subspan(values);
+  sequence->memory().computed += share.rows;
+  if (whole) retire(sequence, std::move(events));
 }
 
 // Samples after the last row that is known to be right; a proposal that is sampled makes the next row right as well.

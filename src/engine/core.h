@@ -92,6 +92,8 @@ class Core {
   void keep_pages();
   void drop_states(SequenceMemory& memory);
   void leave(Sequence& sequence);
+  /// Whether the prefix index has a part in it: it has no hidden rows of what it has.
+  bool uses_index(const Sequence& sequence) const { return prefix_cache_ && !sequence.embeds(); }
   void count_pages();
 
   // core.cpp
@@ -101,6 +103,8 @@ class Core {
   void plan(int64_t now_ns);
   void lay_out();
   void emit(const LogitsView& logits, int64_t now_ns);
+  void emit_hidden(std::unique_ptr<Sequence>& sequence, const Share& share, std::span<const float>& hidden,
+                   int64_t now_ns);
   void emit_one(Sequence& sequence, const Share& share, const LogitsView& logits, int64_t row, Events& events);
   void retire(std::unique_ptr<Sequence>& sequence, Events&& events);
   void fail_at_stake(const Error& error);

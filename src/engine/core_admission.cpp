@@ -176,7 +176,7 @@ bool Core::place(Sequence& sequence) {
   SequenceMemory& memory = sequence.memory();
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
   PrefixHit hit;
-  if (prefix_cache_) hit = index_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
+  if (uses_index(sequence)) hit = index_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
   const auto headroom = static_cast<int32_t>(running_.size());  // the others grow by a page now and then
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const bool grows = pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState;

@@ -12,7 +12,7 @@ void Core::catch_up() {
   if (!prefix_cache_ || has_state_) return;  // a recurrent state cannot change under a sequence
   for (const std::unique_ptr<Sequence>& sequence : running_) {
     SequenceMemory& memory = sequence->memory();
-    if (sequence->rows_left() <= 1 || memory.computed != memory.cursor.tokens) continue;
+    if (sequence->embeds() || sequence->rows_left() <= 1 || memory.computed != memory.cursor.tokens) continue;
     const auto tokens = static_cast<int32_t>(sequence->tokens().size());
     const PrefixHit hit = index_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
     if (hit.tokens <= memory.computed) continue;
@@ -28,7 +28,7 @@ void Core::wait_for_same_pages() {
   page_keys_.clear();
   for (size_t i = 0; i < running_.size(); ++i) {
     const Sequence& sequence = *running_[i];
-    const bool prompt = sequence.rows_left() > 1 && !demands_[i].waits;
+    const bool prompt = sequence.rows_left() > 1 && !sequence.embeds() && !demands_[i].waits;
     page_keys_.push_back(prompt ? index_.next_key(sequence.memory().cursor, sequence.tokens()) : 0);
   }
   for (size_t i = 0; i < running_.size(); ++i) {
@@ -95,7 +95,7 @@ void Core::keep_pages() {
     const std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
     if (sequence == nullptr) continue;
     SequenceMemory& memory = sequence->memory();
-    if (prefix_cache_) index_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
+    if (uses_index(*sequence)) index_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
     pool_.release_behind(memory.table, memory.computed);
   }
 }
@@ -112,7 +112,7 @@ void Core::drop_states(SequenceMemory& memory) {
 
 void Core::leave(Sequence& sequence) {
   SequenceMemory& memory = sequence.memory();
-  if (prefix_cache_) {
+  if (uses_index(sequence)) {
     index_.leave(memory.cursor, sequence.tokens(), memory.computed, memory.table);
   } else {
     pool_.release(memory.table);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "engine/admission.h"
+#include "engine/channel_stream.h"
 #include "engine/core.h"
 #include "engine/event_channel.h"
 #include "engine/request_queue.h"
@@ -16,20 +17,6 @@ namespace {
 
 /// How often clients that do not take their events are looked at while nothing else can go on.
 constexpr std::chrono::milliseconds kStallPoll{10};
-
-class ChannelStream final : public GenerateStream {
- public:
-  explicit ChannelStream(std::shared_ptr<EventChannel> channel) : channel_(std::move(channel)) {}
-  ~ChannelStream() override { channel_->abandon(); }
-
-  Events drain() override { return channel_->drain(); }
-  Events wait(std::chrono::milliseconds timeout) override { return channel_->wait(timeout); }
-  void on_events(std::function<void()> notify) override { channel_->on_events(std::move(notify)); }
-  void cancel() override { channel_->cancel(); }
-
- private:
-  std::shared_ptr<EventChannel> channel_;
-};
 
 class ThreadEngine final : public Engine {
  public:

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,8 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "engine/drafter.h"
+#include "engine/engine_stats.h"  // IWYU pragma: export
+#include "model/embedder.h"
 #include "model/runner.h"
 #include "sampling/sampler.h"
 #include "tokenizer/tokenizer.h"
@@ -51,6 +54,14 @@ enum class Priority {
 };
 inline constexpr int kPriorities = 2;
 
+class Steering;
+
+/// What is wanted of a text that is not to be continued.
+struct EmbedWish {
+  Pooling pooling = Pooling::kLast;  ///< not kNone
+  int32_t second_begin = kNoSecond;  ///< EmbedText's
+};
+
 struct GenerateRequest {
   std::vector<TokenId> prompt;  ///< at least one token
   SamplingParams sampling;
@@ -68,11 +79,16 @@ struct GenerateRequest {
   std::chrono::milliseconds target_ttft{0};  ///< to the first token, from submit; 0: by priority and length
   std::chrono::milliseconds target_tbt{0};   ///< between tokens; 0: none
   bool speculate = true;                     ///< if the engine does
+  /// No answer but Finish::embedding; the prompt may fill the whole context. What belongs to the answer counts for
+  /// nothing, and the prefix index has no part in it.
+  std::optional<EmbedWish> embed;
+  std::shared_ptr<Steering> steering;  ///< of this request alone; null: the model decides everything
 };
 
 enum class FinishReason {
-  kStop,    ///< a token that ends generation, or a stop string
-  kLength,  ///< max_tokens or the end of the context
+  kStop,        ///< a token that ends generation, or a stop string
+  kLength,      ///< max_tokens or the end of the context
+  kRepetition,  ///< the answer went round in circles (Steering)
   kCancelled,
   kError,
 };
@@ -105,8 +121,9 @@ struct Timings {
 
 struct Finish {
   FinishReason reason = FinishReason::kStop;
-  std::string text;  ///< what was held back until the end; nothing for kCancelled and kError
-  std::string stop;  ///< the stop string that matched, if one did
+  std::string text;              ///< what was held back until the end; nothing for kCancelled and kError
+  std::string stop;              ///< the stop string that matched, if one did
+  std::vector<float> embedding;  ///< not normalised; for Pooling::kRank the judgement alone, as a logit
   Usage usage;
   Timings timings;
   Error error;  ///< for kError
@@ -134,40 +151,6 @@ class GenerateStream {
   /// The request's memory is free within one step. Finish follows with kCancelled, unless it came to its end before.
   virtual void cancel() = 0;
 };
-
-/// When a stream's finish can be seen, its request is not counted as active and its pages are free or cached.
-struct EngineStats {
-  int32_t active_requests = 0;
-  int32_t waiting_requests = 0;
-  int64_t total_requests = 0;      ///< accepted since the start, as are all counts below
-  int64_t cancelled_requests = 0;  ///< whose client went away or asked to stop
-  int64_t preemptions = 0;
-  int64_t tokens_generated = 0;  ///< sampled
-  int64_t prompt_tokens = 0;     ///< computed; what a preempted request computes again counts again
-  int64_t cached_tokens = 0;     ///< found and not computed, after a preemption as well
-  int64_t drafted_tokens = 0;
-  int64_t accepted_tokens = 0;
-  int64_t steps = 0;                      ///< of the model
-  std::chrono::nanoseconds step_time{0};  ///< sum over steps
-  int64_t pages_restored = 0;             ///< came back from the host's memory (kv_host_bytes)
-  // Pages of the group that is fullest: total = used by sequences + cached (evictable) + free.
-  int32_t pages_total = 0;
-  int32_t pages_cached = 0;
-  int32_t pages_free = 0;
-};
-
-/// How a request's prompt met the prefix index, for the last kPrefixReportsMax requests admitted.
-struct PrefixReport {
-  std::string id;
-  int32_t prompt_tokens = 0;
-  int32_t cached_tokens = 0;
-  /// Position of the first token that differs from what was cached beside the match; -1: nothing was.
-  int32_t differs_at = -1;
-  TokenId cached = kNoToken;           ///< what the cache has there
-  std::vector<TokenId> prompt_around;  ///< up to kReportTokensAround before differs_at, it, and as many after
-};
-inline constexpr size_t kPrefixReportsMax = 256;
-inline constexpr int32_t kReportTokensAround = 8;
 
 /// Owns its thread. Destroying it stops it.
 class Engine {

@@ -29,12 +29,15 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       stops_(std::move(submission.request.stop)),
       sampler_(submission.request.sampling, vocabulary, tokens_, &scratch),
       detokenizer_(tokenizer, submission.request.text_at_start, submission.request.render_special),
-      stop_matcher_(stops_) {
+      stop_matcher_(stops_),
+      embed_(submission.request.embed),
+      steering_(std::move(submission.request.steering)) {
   tokens_.reserve(static_cast<size_t>(tokens_max_));
   memory_.table.groups.resize(kv_groups);
   for (std::vector<PageId>& group : memory_.table.groups) group.reserve(static_cast<size_t>(pages_for(tokens_max_)));
   memory_.cursor = PrefixIndex::root(salt_);
   drafts_.reserve(static_cast<size_t>(drafts_max));
+  if (steering_ != nullptr) steering_->begin(steer_);
 }
 
 bool Sequence::before(const Sequence& other) const {
@@ -92,6 +95,25 @@ void Sequence::drafted(int32_t proposed, int32_t accepted) {
   draft_control_.observe(proposed, accepted);
 }
 
+LogitsWanted Sequence::wants_hidden(bool to_the_end) const {
+  if (embed_->pooling == Pooling::kMean || embed_->pooling == Pooling::kCls) return LogitsWanted::kHiddenAll;
+  return to_the_end ? LogitsWanted::kHiddenLast : LogitsWanted::kNone;
+}
+
+bool Sequence::take_hidden(std::span<const float> rows, bool to_the_end, const Runner& runner, Events& events) {
+  if (memory_.computed == 0) {  // also after a preemption
+    const Pooling pooling = embed_->pooling == Pooling::kRank ? Pooling::kLast : embed_->pooling;
+    pooled_.emplace(pooling, runner.embedding().dimensions);
+  }
+  pooled_->add(rows);
+  if (!to_the_end) return false;
+  events.finished = true;
+  events.finish = finish(FinishReason::kStop);
+  events.finish.embedding = pooled_->vector();
+  if (embed_->pooling == Pooling::kRank) events.finish.embedding = {runner.rank(events.finish.embedding)};
+  return true;
+}
+
 Finish Sequence::finish(FinishReason reason) const {
   Finish result;
   result.reason = reason;
@@ -127,9 +149,19 @@ void Sequence::publish(Events&& events) {
   channel_->publish(std::move(events));
 }
 
+Sampled Sequence::choose(std::span<const float> logits) {
+  if (forced_next_ == steer_.forced.size()) return sampler_.sample(logits, steer_.banned);
+  const TokenId token = steer_.forced[forced_next_++];
+  if (forced_next_ == steer_.forced.size()) {
+    steer_.forced.clear();
+    forced_next_ = 0;
+  }
+  return sampler_.force(token, logits);
+}
+
 bool Sequence::sample(std::span<const float> logits, Events& events) {
   CAIRN_DCHECK(memory_.computed == static_cast<int32_t>(tokens_.size()));
-  Sampled sampled = sampler_.sample(logits);
+  Sampled sampled = choose(logits);
   if (sampled.token == kNoToken) {
     events.finished = true;
     events.finish = finish(FinishReason::kError);
@@ -146,6 +178,11 @@ bool Sequence::sample(std::span<const float> logits, Events& events) {
     events.finish = finish_with_rest(FinishReason::kStop);
     return true;
   }
+  add_event(std::move(sampled), events);
+  return events.finished;
+}
+
+void Sequence::add_event(Sampled&& sampled, Events& events) {
   tokens_.push_back(sampled.token);
   TokenEvent& event = events.tokens.emplace_back();
   event.token = sampled.token;
@@ -156,11 +193,13 @@ bool Sequence::sample(std::span<const float> logits, Events& events) {
     events.finished = true;
     events.finish = finish(FinishReason::kStop);
     events.finish.stop = stops_[static_cast<size_t>(stop)];
-  } else if (static_cast<int32_t>(tokens_.size()) >= tokens_max_) {
-    events.finished = true;
-    events.finish = finish_with_rest(FinishReason::kLength);
+    return;
   }
-  return events.finished;
+  if (steering_ != nullptr) steering_->token(event.token, event.text, steer_);
+  const bool full = static_cast<int32_t>(tokens_.size()) >= tokens_max_;
+  if (!steer_.end && !full) return;
+  events.finished = true;
+  events.finish = finish_with_rest(steer_.end.value_or(FinishReason::kLength));
 }
 
 }  // namespace cairn

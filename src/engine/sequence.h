@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/request_queue.h"
 #include "engine/scheduler.h"
+#include "engine/steering.h"
 #include "engine/stop_matcher.h"
 #include "sampling/sampler.h"
 #include "tokenizer/detokenizer.h"
@@ -52,6 +54,14 @@ class Sequence {
   /// Waits for its first token, and not with a long prompt: see kLateRowsMax.
   bool short_prompt() const { return sampled_ == 0 && prompt_tokens_ - cached_tokens_ <= kLateRowsMax; }
 
+  // -- A text to embed, not to continue.
+  bool embeds() const { return embed_.has_value(); }
+  /// For rows up to the end of the text, or before it.
+  LogitsWanted wants_hidden(bool to_the_end) const;
+  /// Hidden rows of the next tokens, before they are counted as computed. True when the vector is whole: its finish is
+  /// in `events`.
+  bool take_hidden(std::span<const float> rows, bool to_the_end, const Runner& runner, Events& events);
+
   // -- Speculation.
   bool speculates() const { return speculates_; }
   DraftControl& draft_control() { return draft_control_; }
@@ -81,6 +91,8 @@ class Sequence {
   std::chrono::nanoseconds stalled_for(int64_t now_ns);
 
  private:
+  Sampled choose(std::span<const float> logits);
+  void add_event(Sampled&& sampled, Events& events);
   Finish finish(FinishReason reason) const;
   Finish finish_with_rest(FinishReason reason);
 
@@ -112,6 +124,11 @@ class Sequence {
   Sampler sampler_;
   Detokenizer detokenizer_;
   StopMatcher stop_matcher_;
+  std::optional<EmbedWish> embed_;
+  std::optional<RowPool> pooled_;  // if embed_
+  std::shared_ptr<Steering> steering_;
+  Steer steer_;
+  size_t forced_next_ = 0;  // of steer_.forced
 };
 
 }  // namespace cairn

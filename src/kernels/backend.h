@@ -85,6 +85,10 @@ struct AttentionParams {
   float soft_cap = 0;  ///< > 0: score = cap * tanh(score / cap)
   int32_t window = 0;  ///< > 0: position p sees positions > p - window only
   const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null
+  /// Without it every row sees the whole of its slice, which then begins at position 0 and has no window.
+  bool causal = true;
+  /// [heads] or null (ALiBi): a score loses slope * |distance of its two positions|, after `scale`. No soft cap then.
+  const float* slopes = nullptr;
 };
 
 struct RouteParams {
@@ -133,7 +137,11 @@ class Backend {
   // -- Rows. `out` may be the input.
   /// out = x / sqrt(mean(x^2) + epsilon) * weight, over rows of `cols`. weight [cols], or null for 1.
   virtual void rms_norm(const float* x, const float* weight, float epsilon, int64_t rows, int64_t cols, float* out) = 0;
-  /// act(gate) * up, n elements.
+  /// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, over rows of `cols`. weight and bias [cols];
+  /// bias may be null for 0.
+  virtual void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t rows,
+                          int64_t cols, float* out) = 0;
+  /// act(gate) * up, n elements; up may be null for 1.
   virtual void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) = 0;
   /// x += scale * y, n elements.
   virtual void add(float* x, const float* y, int64_t n, float scale) = 0;
@@ -156,7 +164,7 @@ class Backend {
                     int32_t head_dim) = 0;
   /// Writes k [rows, kv_heads * key_dim] and v [rows, kv_heads * value_dim] of every slice's rows to their pages.
   virtual void store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) = 0;
-  /// Causal attention of q [rows, heads * key_dim] over what the pages hold up to each row's own position;
+  /// Attention of q [rows, heads * key_dim] over what the pages hold, up to each row's own position if it is causal;
   /// out [rows, heads * value_dim].
   virtual void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                          const float* q, float* out) = 0;

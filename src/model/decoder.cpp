@@ -34,7 +34,10 @@ Result<std::unique_ptr<Runner>> Decoder::create(DecoderDescription description, 
   decoder->slices_.resize(decoder->kv_layout_.groups.size());
   for (auto& slices : decoder->slices_) slices.reserve(rows);
   decoder->logit_rows_.reserve(options.logit_rows_max);
+  decoder->hidden_rows_.reserve(rows);
+  decoder->hidden_values_.resize(rows * model.embedding);
   decoder->logits_.resize(options.logit_rows_max * model.vocabulary);
+  CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
 }
 
@@ -45,7 +48,7 @@ Result<LogitsView> Decoder::step(const Batch& batch) {
   compute_ropes();
   for (size_t layer = 0; layer < weights_.layers.size(); ++layer) {
     attention(layer, *batch.pool);
-    if (layer + 1 == weights_.layers.size()) keep_logit_rows();
+    if (layer + 1 == weights_.layers.size()) keep_wanted_rows();
     feed_forward(layer);
   }
   return logits();
@@ -59,6 +62,7 @@ void Decoder::plan(const Batch& batch) {
   positions_.clear();
   temperatures_.clear();
   logit_rows_.clear();
+  hidden_rows_.clear();
   for (auto& slices : slices_) slices.clear();
   for (const BatchSlice& slice : batch.slices) plan_slice(batch, slice);
   CAIRN_CHECK(rows_ == static_cast<int32_t>(batch.tokens.size()));
@@ -84,7 +88,12 @@ void Decoder::plan_slice(const Batch& batch, const BatchSlice& slice) {
   }
   rows_ += slice.rows;
   if (slice.logits == LogitsWanted::kNone) return;
-  const int32_t first = slice.logits == LogitsWanted::kLast ? rows_ - 1 : slice.row_begin;
+  const bool last = slice.logits == LogitsWanted::kLast || slice.logits == LogitsWanted::kHiddenLast;
+  const int32_t first = last ? rows_ - 1 : slice.row_begin;
+  if (slice.logits == LogitsWanted::kHiddenLast || slice.logits == LogitsWanted::kHiddenAll) {
+    for (int32_t row = first; row < rows_; ++row) hidden_rows_.push_back(row);
+    return;
+  }
   CAIRN_CHECK(rows_ - first <= logit_rows_max_ - static_cast<int64_t>(logit_rows_.size()));
   for (int32_t row = first; row < rows_; ++row) logit_rows_.push_back(row);
 }
@@ -228,27 +237,67 @@ void Decoder::add_block(const Buffer& post_norm) {
   backend_.add(hidden_, block, rows_ * description_.embedding, description_.residual_scale);
 }
 
-void Decoder::keep_logit_rows() {
+// Those of logits first.
+void Decoder::keep_wanted_rows() {
   float* last = scratch_[ScratchPart::kLast];
-  rows_ = static_cast<int32_t>(logit_rows_.size());
-  if (rows_ > 0) backend_.gather_rows(hidden_, logit_rows_, description_.embedding, last);
+  const int64_t width = description_.embedding;
+  const auto logit_rows = static_cast<int64_t>(logit_rows_.size());
+  if (logit_rows > 0) backend_.gather_rows(hidden_, logit_rows_, width, last);
+  if (!hidden_rows_.empty()) backend_.gather_rows(hidden_, hidden_rows_, width, last + logit_rows * width);
+  rows_ = static_cast<int32_t>(logit_rows_.size() + hidden_rows_.size());
   hidden_ = last;
 }
 
 LogitsView Decoder::logits() {
-  const int64_t values = rows_ * description_.vocabulary;
+  const auto logit_rows = static_cast<int32_t>(logit_rows_.size());
+  const int64_t width = description_.embedding;
+  const int64_t values = logit_rows * description_.vocabulary;
+  const int64_t hidden_values = static_cast<int64_t>(hidden_rows_.size()) * width;
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
   if (rows_ > 0) {
+    backend_.rms_norm(hidden_, weights_.output_norm.floats(), description_.norm_epsilon, rows_, width, hidden_);
+  }
+  if (logit_rows > 0) {
     float* out = scratch_[ScratchPart::kLogits];
-    backend_.rms_norm(hidden_, weights_.output_norm.floats(), description_.norm_epsilon, rows_, description_.embedding,
-                      hidden_);
     const Projection output[] = {weights_.output.to(out)};
-    backend_.matmul(output, hidden_, rows_);
+    backend_.matmul(output, hidden_, logit_rows);
     if (description_.logit_scale != 1 || description_.logit_cap > 0) {
       backend_.scale_and_cap(out, values, description_.logit_scale, description_.logit_cap);
     }
-    backend_.read(out, values * static_cast<int64_t>(sizeof(float)), logits_.data());
+    backend_.read(out, values * kBytes, logits_.data());
   }
-  return {std::span(logits_).first(values), description_.vocabulary};
+  if (hidden_values > 0) backend_.read(hidden_ + logit_rows * width, hidden_values * kBytes, hidden_values_.data());
+  return {std::span(logits_).first(values), description_.vocabulary, std::span(hidden_values_).first(hidden_values)};
+}
+
+EmbeddingAbility Decoder::embedding() const {
+  return {.dimensions = static_cast<int32_t>(description_.embedding),
+          .pooling = description_.pooling,
+          .ranks = !labels_.empty()};
+}
+
+Result<void> Decoder::read_labels() {
+  const int64_t rows = weights_.labels.weight.rows;
+  if (rows == 0) return {};
+  const int64_t bytes = rows * description_.embedding * static_cast<int64_t>(sizeof(float));
+  CAIRN_TRY(const Buffer buffer, backend_.allocate(bytes));
+  const TokenId ids[] = {TokenId{0}, TokenId{1}};
+  backend_.embed(weights_.labels.weight, std::span(ids).first(static_cast<size_t>(rows)), 1, buffer.floats());
+  labels_.resize(rows * description_.embedding);
+  backend_.read(buffer.data(), bytes, labels_.data());
+  return {};
+}
+
+// Of two outputs the first means yes: the logit of its share is their difference.
+float Decoder::rank(std::span<const float> hidden) const {
+  const auto width = static_cast<size_t>(description_.embedding);
+  CAIRN_CHECK(!labels_.empty() && hidden.size() == width);
+  double logit = 0;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const double product = double{labels_[i]} * hidden[i % width];
+    logit += i < width ? product : -product;
+  }
+  return static_cast<float>(logit);
 }
 
 }  // namespace cairn

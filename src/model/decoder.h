@@ -27,11 +27,13 @@ class Decoder final : public Runner {
   int32_t context_tokens() const override { return description_.context_tokens; }
   int32_t rows_max() const override { return rows_max_; }
   int32_t logit_rows_max() const override { return logit_rows_max_; }
+  EmbeddingAbility embedding() const override;
+  float rank(std::span<const float> hidden) const override;
 
  private:
   Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options);
 
-  /// Checks the batch against the limits and fills positions_, slices_, logit_rows_ and temperatures_.
+  /// Checks the batch against the limits and fills positions_, slices_, logit_rows_, hidden_rows_ and temperatures_.
   void plan(const Batch& batch);
   void plan_slice(const Batch& batch, const BatchSlice& slice);
   void compute_ropes();
@@ -42,8 +44,10 @@ class Decoder final : public Runner {
   void routed(const LayerWeights& weights, const float* x, float* out);
   /// hidden += residual_scale * norm(block).
   void add_block(const Buffer& post_norm);
-  /// After the last attention only rows that logits are wanted of go on: rows_ and hidden_ become theirs.
-  void keep_logit_rows();
+  /// Reads the head that ranks into host memory.
+  Result<void> read_labels();
+  /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
+  void keep_wanted_rows();
   LogitsView logits();
   const float* rope_table(int32_t rope) const;
 
@@ -55,6 +59,7 @@ class Decoder final : public Runner {
   std::vector<KvPlace> kv_places_;  // per layer
   KvLayout kv_layout_;
   Scratch scratch_;
+  std::vector<float> labels_;  // [0, 1 or 2, embedding]
 
   // Of the step in progress; reserved once.
   int32_t rows_ = 0;
@@ -63,7 +68,9 @@ class Decoder final : public Runner {
   std::vector<float> temperatures_;                  // per row, if the model has them
   std::vector<std::vector<AttentionSlice>> slices_;  // per KV group
   std::vector<int32_t> logit_rows_;                  // row numbers
+  std::vector<int32_t> hidden_rows_;                 // the same
   std::vector<float> logits_;                        // in host memory
+  std::vector<float> hidden_values_;                 // in host memory, [rows_max_, embedding]
 };
 
 }  // namespace cairn

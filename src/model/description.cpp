@@ -13,15 +13,61 @@ namespace {
 
 Result<const Architecture*> find_architecture(const gguf::Reader& file) {
   CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
+  for (const EncoderArchitecture& each : encoder_architectures()) {
+    if (each.name != name) continue;
+    return fail(Code::kUnsupported, "architecture \"{}\" is an encoder: it gives embeddings and writes no text", name);
+  }
   std::string known;
   for (const Architecture& each : architectures()) {
     if (each.name == name) return &each;
     known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
   }
-  return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}", name, known);
+  std::string encoders;
+  for (const EncoderArchitecture& each : encoder_architectures()) encoders += fmt::format(", {}", each.name);
+  return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}{}", name, known, encoders);
 }
 
-/// Rows of the token table, which must agree with what else the file says of the vocabulary.
+Result<void> read_heads(const Keys& keys, DecoderDescription& description) {
+  CAIRN_TRY(description.heads, keys.integer("attention.head_count", 1, kHeadsMax));
+  CAIRN_TRY(description.kv_heads, keys.integer_or("attention.head_count_kv", description.heads, 1, description.heads));
+  if (description.heads % description.kv_heads != 0) {
+    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}",
+                keys.full("attention.head_count_kv"), description.kv_heads, description.heads,
+                keys.full("attention.head_count"));
+  }
+  if (!keys.contains("attention.key_length") && description.embedding % description.heads != 0) {
+    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} of {}", keys.full("attention.head_count"),
+                description.heads, description.embedding, keys.full("embedding_length"));
+  }
+  const int64_t head_dim = description.embedding / description.heads;
+  if (head_dim > kHeadDimMax && !keys.contains("attention.key_length")) {
+    return fail(Code::kCorruptFile, "heads of {} elements ({} / {}); {} is the most", head_dim,
+                keys.full("embedding_length"), keys.full("attention.head_count"), kHeadDimMax);
+  }
+  CAIRN_TRY(description.key_dim, keys.integer_or("attention.key_length", head_dim, 1, kHeadDimMax));
+  CAIRN_TRY(description.value_dim, keys.integer_or("attention.value_length", description.key_dim, 1, kHeadDimMax));
+  description.attention_scale = 1 / std::sqrt(static_cast<float>(description.key_dim));
+  return {};
+}
+
+Result<void> read_context(const Keys& keys, int32_t context_tokens, DecoderDescription& description) {
+  CAIRN_TRY(description.context_trained, keys.integer("context_length", 1, kContextMax));
+  CAIRN_TRY(description.context_tokens, context_of_run(description.context_trained, context_tokens));
+  return {};
+}
+
+Result<void> read_pooling_and_head(const gguf::Reader& file, DecoderDescription& description) {
+  CAIRN_TRY(description.pooling, read_pooling(file, Pooling::kLast));
+  const gguf::Tensor* head = file.find_tensor("cls.output.weight");
+  if (head == nullptr) return {};
+  const int64_t rows = head->shape.size() < 2 ? 1 : head->shape[1];
+  // More are classes, of which none says how well texts go together.
+  if (rows <= 2 && file.find_tensor("cls.weight") == nullptr) description.labels = rows;
+  return {};
+}
+
+}  // namespace
+
 Result<int64_t> read_vocabulary(const Keys& keys) {
   const gguf::Tensor* table = keys.file().find_tensor("token_embd.weight");
   if (table == nullptr || table->shape.size() != 2) {
@@ -50,40 +96,14 @@ Result<int64_t> read_vocabulary(const Keys& keys) {
   return rows;
 }
 
-Result<void> read_heads(const Keys& keys, DecoderDescription& description) {
-  CAIRN_TRY(description.heads, keys.integer("attention.head_count", 1, kHeadsMax));
-  CAIRN_TRY(description.kv_heads, keys.integer_or("attention.head_count_kv", description.heads, 1, description.heads));
-  if (description.heads % description.kv_heads != 0) {
-    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}",
-                keys.full("attention.head_count_kv"), description.kv_heads, description.heads,
-                keys.full("attention.head_count"));
-  }
-  if (!keys.contains("attention.key_length") && description.embedding % description.heads != 0) {
-    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} of {}", keys.full("attention.head_count"),
-                description.heads, description.embedding, keys.full("embedding_length"));
-  }
-  const int64_t head_dim = description.embedding / description.heads;
-  if (head_dim > kHeadDimMax && !keys.contains("attention.key_length")) {
-    return fail(Code::kCorruptFile, "heads of {} elements ({} / {}); {} is the most", head_dim,
-                keys.full("embedding_length"), keys.full("attention.head_count"), kHeadDimMax);
-  }
-  CAIRN_TRY(description.key_dim, keys.integer_or("attention.key_length", head_dim, 1, kHeadDimMax));
-  CAIRN_TRY(description.value_dim, keys.integer_or("attention.value_length", description.key_dim, 1, kHeadDimMax));
-  description.attention_scale = 1 / std::sqrt(static_cast<float>(description.key_dim));
-  return {};
-}
-
-Result<void> read_context(const Keys& keys, int32_t context_tokens, DecoderDescription& description) {
-  CAIRN_TRY(description.context_trained, keys.integer("context_length", 1, kContextMax));
-  description.context_tokens = context_tokens == 0 ? description.context_trained : context_tokens;
-  if (description.context_tokens < 1 || description.context_tokens > description.context_trained) {
+Result<int32_t> context_of_run(int32_t trained, int32_t wanted) {
+  const int32_t tokens = wanted == 0 ? trained : wanted;
+  if (tokens < 1 || tokens > trained) {
     return fail(Code::kInvalidArgument, "a context of {} tokens was asked for, but the model was trained for 1 .. {}",
-                description.context_tokens, description.context_trained);
+                tokens, trained);
   }
-  return {};
+  return tokens;
 }
-
-}  // namespace
 
 std::vector<std::string_view> supported_architectures() {
   std::vector<std::string_view> names;
@@ -107,6 +127,7 @@ Result<DecoderDescription> describe_decoder(const gguf::Reader& file, int32_t co
   CAIRN_TRY_VOID(read_heads(keys, description));
   CAIRN_TRY_VOID(read_context(keys, context_tokens, description));
   CAIRN_TRY(description.vocabulary, read_vocabulary(keys));
+  CAIRN_TRY_VOID(read_pooling_and_head(file, description));
   CAIRN_TRY_VOID(architecture->describe(keys, description));
   return description;
 }

@@ -11,6 +11,7 @@
 #include "cache/kv_layout.h"
 #include "kernels/backend.h"
 #include "model/hyper_params.h"
+#include "model/pooling.h"
 
 namespace cairn {
 
@@ -76,6 +77,10 @@ struct DecoderDescription {
   bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
   bool output_is_embedding = false;  ///< even if the file had an output matrix
 
+  /// Of hidden rows, for embeddings: the last row has seen the whole text.
+  Pooling pooling = Pooling::kLast;
+  int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
+
   std::optional<ExpertsDescription> experts;
   std::vector<RopeDescription> ropes;
   std::vector<LayerDescription> layers;
@@ -83,6 +88,11 @@ struct DecoderDescription {
 
 /// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
 Result<DecoderDescription> describe_decoder(const gguf::Reader& file, int32_t context_tokens);
+
+/// Rows of the token table, which must agree with what else the file says of the vocabulary.
+Result<int64_t> read_vocabulary(const Keys& keys);
+/// Tokens that a sequence may have when `wanted` are (ModelOptions::context_tokens). Error: kInvalidArgument.
+Result<int32_t> context_of_run(int32_t trained, int32_t wanted);
 
 /// Windows of `window` positions where the pattern says so (Keys::window_pattern), rotated by rope `window_rope`.
 Result<void> describe_windows(const Keys& keys, int64_t window, int64_t period, int32_t window_rope,

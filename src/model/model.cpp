@@ -8,9 +8,12 @@
 #include "base/machine.h"
 #include "model/decoder.h"
 #include "model/description.h"
+#include "model/embedder.h"
+#include "model/encoder.h"
 #include "model/scratch.h"
 #include "model/weights/binder.h"
 #include "model/weights/decoder_weights.h"
+#include "model/weights/encoder_weights.h"
 
 namespace cairn {
 
@@ -37,9 +40,8 @@ int64_t weight_bytes(const gguf::Reader& file, const Backend& backend, bool in_p
   return bytes;
 }
 
-ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend, const DecoderDescription& description,
-                        const ModelOptions& options) {
-  ModelMemoryPlan plan;
+void plan_weights(const gguf::Reader& file, const Backend& backend, const ModelOptions& options,
+                  ModelMemoryPlan& plan) {
   plan.weight_bytes = weight_bytes(file, backend, false);
   const int64_t least = weight_bytes(file, backend, true);
   const double room = kLargerCopiesShare * static_cast<double>(available_memory_bytes());
@@ -47,11 +49,28 @@ ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend, const 
     plan.weights_in_place = true;
     plan.weight_bytes = least;
   }
-  // Logits are kept a second time in host memory.
+}
+
+ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend, const DecoderDescription& description,
+                        const ModelOptions& options) {
+  ModelMemoryPlan plan;
+  plan_weights(file, backend, options, plan);
+  // Logits and hidden rows are kept a second time in host memory.
+  const int64_t host_values =
+      options.logit_rows_max * description.vocabulary + options.rows_max * description.embedding;
   plan.scratch_bytes = Scratch::bytes(description, options.rows_max, options.logit_rows_max) +
-                       options.logit_rows_max * description.vocabulary * static_cast<int64_t>(sizeof(float));
+                       host_values * static_cast<int64_t>(sizeof(float));
   std::vector<KvPlace> places;
   plan.kv_layout = kv_layout_of(description, options.kv_type, places);
+  plan.context_tokens = description.context_tokens;
+  return plan;
+}
+
+ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend, const EncoderDescription& description,
+                        const ModelOptions& options) {
+  ModelMemoryPlan plan;
+  plan_weights(file, backend, options, plan);
+  plan.scratch_bytes = Encoder::bytes(description, options.rows_max);
   plan.context_tokens = description.context_tokens;
   return plan;
 }
@@ -67,10 +86,24 @@ Result<void> check_memory(const ModelMemoryPlan& plan) {
               needed / kMiB, plan.weight_bytes / kMiB, plan.scratch_bytes / kMiB, page / kMiB, available / kMiB);
 }
 
+void warn_of_weights_in_place(const ModelMemoryPlan& plan) {
+  if (!plan.weights_in_place) return;
+  log_warning("memory: no room to unpack weights of two and three bits for speed: they are used as the file has them");
+}
+
+void save_copies(const ModelOptions& options) {
+  if (options.pack_cache == nullptr) return;
+  if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
+}
+
 }  // namespace
 
 Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const Backend& backend,
                                           const ModelOptions& options) {
+  if (is_encoder(file)) {
+    CAIRN_TRY(const EncoderDescription description, describe_encoder(file, options.context_tokens));
+    return plan_of(file, backend, description, options);
+  }
   CAIRN_TRY(const DecoderDescription description, describe_decoder(file, options.context_tokens));
   return plan_of(file, backend, description, options);
 }
@@ -80,20 +113,29 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
   CAIRN_TRY(DecoderDescription description, describe_decoder(file, options.context_tokens));
   const ModelMemoryPlan plan = plan_of(file, backend, description, options);
   CAIRN_TRY_VOID(check_memory(plan));
-  if (plan.weights_in_place) {
-    log_warning(
-        "memory: no room to unpack weights of two and three bits for speed: they are used as the file has them");
-  }
+  warn_of_weights_in_place(plan);
   Binder binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
   }
   binder.warn_of_unused();
-  if (options.pack_cache != nullptr) {
-    if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
-  }
+  save_copies(options);
   return Decoder::create(std::move(description), std::move(weights), backend, options);
+}
+
+Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
+                                                const ModelOptions& options) {
+  CAIRN_CHECK(options.rows_max > 0);
+  CAIRN_TRY(EncoderDescription description, describe_encoder(file, options.context_tokens));
+  const ModelMemoryPlan plan = plan_of(file, backend, description, options);
+  CAIRN_TRY_VOID(check_memory(plan));
+  warn_of_weights_in_place(plan);
+  Binder binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
+  CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, description));
+  binder.warn_of_unused();
+  save_copies(options);
+  return Encoder::create(std::move(description), std::move(weights), backend, options.rows_max);
 }
 
 }  // namespace cairn

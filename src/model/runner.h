@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "cache/kv_layout.h"
 #include "cache/page_pool.h"
+#include "model/pooling.h"
 
 namespace cairn {
 
@@ -15,6 +16,9 @@ enum class LogitsWanted {
   kNone,  ///< more of this prompt follows
   kLast,  ///< of the slice's last row
   kAll,   ///< of every row
+  // Instead of logits: what they are computed from, the rows behind the last norm.
+  kHiddenLast,
+  kHiddenAll,
 };
 
 /// Rows [row_begin, row_begin + rows) belong to one sequence at positions position_begin, +1, ... Its pages reach past
@@ -38,6 +42,7 @@ struct Batch {
 struct LogitsView {
   std::span<const float> values;
   int64_t vocabulary = 0;
+  std::span<const float> hidden = {};  ///< [rows wanted, EmbeddingAbility::dimensions], of the slices that want those
 
   int64_t rows() const { return vocabulary == 0 ? 0 : static_cast<int64_t>(values.size()) / vocabulary; }
   std::span<const float> row(int64_t i) const { return values.subspan(i * vocabulary, vocabulary); }
@@ -56,6 +61,10 @@ class Runner {
   virtual int32_t context_tokens() const = 0;
   virtual int32_t rows_max() const = 0;
   virtual int32_t logit_rows_max() const = 0;
+  /// Without dimensions no slice may want hidden rows.
+  virtual EmbeddingAbility embedding() const { return {}; }
+  /// The judgement of the head that ranks on a last hidden row, as a logit. Only if embedding().ranks. Thread: any.
+  virtual float rank(std::span<const float> /*hidden*/) const { return 0; }
 };
 
 }  // namespace cairn

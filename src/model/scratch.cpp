@@ -33,7 +33,7 @@ Scratch::Sizes Scratch::sizes(const DecoderDescription& description, int64_t row
   int64_t rope_dims = 0;
   for (const RopeDescription& rope : description.ropes) rope_dims += rope.dims;
   set(ScratchPart::kRope, rows * rope_dims);
-  set(ScratchPart::kLast, logit_rows * width);
+  set(ScratchPart::kLast, std::max(rows, logit_rows) * width);
   set(ScratchPart::kLogits, logit_rows * description.vocabulary);
 
   constexpr int64_t kAlignment = 64;

@@ -29,7 +29,7 @@ enum class ScratchPart : size_t {
   kShared,         ///< [R, embedding]
   kSharedGate,     ///< [R]
   kRope,           ///< [ropes, R, dims of each]
-  kLast,           ///< [L, embedding], rows that logits are wanted of
+  kLast,           ///< [max(R, L), embedding], rows that logits are wanted of, or the rows themselves
   kLogits,         ///< [L, vocabulary]
   kParts,          ///< how many there are
 };

@@ -248,7 +248,8 @@ asio::awaitable<bool> HttpConnection::respond(ResponseState& response) {
     co_return written;
   }
   const HeaderList headers = work.stream_headers.value_or(HeaderList{});
-  if (!co_await begin_stream(headers)) co_return false;
+  const StreamForm form = work.stream_form;
+  if (!co_await begin_stream(headers, form)) co_return false;
   if (!work.bytes.empty() && !co_await write_chunk(work.bytes)) co_return false;
   response.sent(work.bytes.size());
   const auto comment_interval = service_.limits.comment_interval;
@@ -257,7 +258,8 @@ asio::awaitable<bool> HttpConnection::respond(ResponseState& response) {
       response.wake().expires_after(comment_interval);
       const auto [error] = co_await response.wake().async_wait(kTuple);
       if ((co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none) co_return false;
-      if (!error && !response.has_work() && !co_await write_chunk(": keep-alive\n\n")) co_return false;
+      const bool silent = !error && !response.has_work() && !form.keep_alive.empty();
+      if (silent && !co_await write_chunk(form.keep_alive)) co_return false;
       continue;
     }
     work = response.take();
@@ -284,10 +286,10 @@ asio::awaitable<bool> HttpConnection::respond_whole(const WholeAnswer& answer) {
   co_return co_await write_all(text);
 }
 
-asio::awaitable<bool> HttpConnection::begin_stream(const HeaderList& headers) {
+asio::awaitable<bool> HttpConnection::begin_stream(const HeaderList& headers, StreamForm form) {
   if (!chunked_) keep_alive_ = false;
   std::string text = head(200, headers);
-  text += "Content-Type: text/event-stream\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n";
+  text += fmt::format("Content-Type: {}\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n", form.content_type);
   text += chunked_ ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
   co_return co_await write_all(text);
 }

@@ -43,7 +43,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   Awaitable<void> watch_for_overflow(ResponseState& response);
   Awaitable<bool> respond(ResponseState& response);
   Awaitable<bool> respond_whole(const WholeAnswer& answer);
-  Awaitable<bool> begin_stream(const HeaderList& headers);
+  Awaitable<bool> begin_stream(const HeaderList& headers, StreamForm form);
   Awaitable<bool> write_chunk(std::string_view bytes);
   Awaitable<bool> write_all(std::string_view bytes);
   Awaitable<void> drain();

@@ -27,12 +27,13 @@ void ResponseState::send(WholeAnswer answer) {
   signal();
 }
 
-void ResponseState::begin_events(HeaderList headers) {
+void ResponseState::begin_events(HeaderList headers, StreamForm form) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_ || answered_) return;
     answered_ = streaming_ = true;
     work_.stream_headers = std::move(headers);
+    work_.stream_form = form;
   }
   signal();
 }
@@ -150,7 +151,9 @@ ResponseHandle::~ResponseHandle() {
 void ResponseHandle::send(int status, std::string_view content_type, std::string body, HeaderList headers) {
   state_->send({status, std::string(content_type), std::move(body), std::move(headers)});
 }
-void ResponseHandle::begin_events(HeaderList headers) { state_->begin_events(std::move(headers)); }
+void ResponseHandle::begin_events(HeaderList headers, StreamForm form) {
+  state_->begin_events(std::move(headers), form);
+}
 void ResponseHandle::write(std::string_view bytes) { state_->write(bytes); }
 void ResponseHandle::end() { state_->end(); }
 void ResponseHandle::on_close(std::function<void()> callback) { state_->on_close(std::move(callback)); }

@@ -30,8 +30,9 @@ struct WholeAnswer {
 struct ResponseWork {
   std::optional<WholeAnswer> whole;
   std::optional<HeaderList> stream_headers;  // the stream begins now
-  std::string bytes;                         // of the stream
-  bool ended = false;                        // nothing follows `bytes`
+  StreamForm stream_form;
+  std::string bytes;   // of the stream
+  bool ended = false;  // nothing follows `bytes`
 };
 
 /// Shared by the handler (any thread) and the connection (the server's thread).
@@ -41,7 +42,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
 
   // From any thread, for HttpResponse.
   void send(WholeAnswer answer);
-  void begin_events(HeaderList headers);
+  void begin_events(HeaderList headers, StreamForm form = {});
   void write(std::string_view bytes);
   void end();
   void on_close(std::function<void()> callback);
@@ -93,7 +94,7 @@ class ResponseHandle final : public HttpResponse {
   explicit ResponseHandle(std::shared_ptr<ResponseState> state, std::string dropped_body);
   ~ResponseHandle() override;
   void send(int status, std::string_view content_type, std::string body, HeaderList headers) override;
-  void begin_events(HeaderList headers) override;
+  void begin_events(HeaderList headers, StreamForm form) override;
   void write(std::string_view bytes) override;
   void end() override;
   void on_close(std::function<void()> callback) override;

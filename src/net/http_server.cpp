@@ -10,7 +10,9 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <unordered_map>
 
+#include "base/check.h"
 #include "base/log.h"
+#include "net/frame_listener.h"
 #include "net/http_connection.h"
 #include "net/percent.h"
 
@@ -55,6 +57,14 @@ class Server final : public HttpServer {
     return {};
   }
 
+  Result<void> listen_frames(const std::string& path, const FrameLimits& limits, FrameHandler handler) override {
+    CAIRN_CHECK(!frames_);
+    CAIRN_TRY(auto listener, UnixListener::listen(path));
+    frames_ = std::make_unique<FrameListener>(context_, std::move(listener), limits, std::move(handler),
+                                              [this] { stop_if_done(); });
+    return {};
+  }
+
   uint16_t port() const override {
     error_code ignored;
     return acceptor_.local_endpoint(ignored).port();
@@ -62,6 +72,7 @@ class Server final : public HttpServer {
 
   void run() override {
     asio::co_spawn(context_, accept_loop(), asio::detached);
+    if (frames_) frames_->run();
     context_.run();
   }
 
@@ -71,7 +82,8 @@ class Server final : public HttpServer {
       error_code ignored;
       acceptor_.close(ignored);
       for (auto& [id, connection] : connections_) connection->stop(false);
-      if (connections_.empty()) return context_.stop();
+      if (frames_) frames_->stop();
+      stop_if_done();
       deadline_.expires_after(grace);
       deadline_.async_wait([this](error_code) { context_.stop(); });
     });
@@ -109,8 +121,12 @@ class Server final : public HttpServer {
         connections_.erase(found);
       }
       open_.store(connections_.size(), std::memory_order_relaxed);
-      if (service_.stopping && connections_.empty()) context_.stop();
+      stop_if_done();
     });
+  }
+
+  void stop_if_done() {
+    if (service_.stopping && connections_.empty() && (!frames_ || frames_->connections() == 0)) context_.stop();
   }
 
   static void log_failure(const std::exception_ptr& exception) {
@@ -139,6 +155,7 @@ class Server final : public HttpServer {
   tcp::acceptor acceptor_;
   asio::steady_timer deadline_;
   std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections_;
+  std::unique_ptr<FrameListener> frames_;  // null: none
   uint64_t next_id_ = 0;
   std::atomic<size_t> open_{0};
 };

@@ -1,4 +1,5 @@
 /// HTTP/1.1 over TCP: bytes in, bytes out. Knows connections, framing, limits and time-outs; nothing of what they mean.
+/// Framed messages over a Unix socket (frame_server.h) are served beside it, on the same thread.
 #pragma once
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "net/frame_server.h"
 
 namespace cairn::net {
 
@@ -41,6 +43,12 @@ struct HttpRequest {
   std::optional<std::string> query_value(std::string_view name) const;
 };
 
+/// What a stream is, and what it says while it has nothing to say.
+struct StreamForm {
+  std::string_view content_type = "text/event-stream";  ///< this and keep_alive: literals
+  std::string_view keep_alive = ": keep-alive\n\n";     ///< empty: nothing
+};
+
 /// One answer. Thread-safe: any call may come from any thread, none blocks. Calls after the end or after the client has
 /// gone do nothing. Dropping the last reference without an answer sends 500. All are dropped before the server is
 /// destroyed.
@@ -50,8 +58,8 @@ class HttpResponse {
   /// The whole answer at once.
   virtual void send(int status, std::string_view content_type, std::string body,
                     std::vector<std::pair<std::string, std::string>> headers = {}) = 0;
-  /// Begins `text/event-stream`: status 200 and headers go out at once; comments keep it alive while silent.
-  virtual void begin_events(std::vector<std::pair<std::string, std::string>> headers = {}) = 0;
+  /// Begins a stream: status 200 and headers go out at once.
+  virtual void begin_events(std::vector<std::pair<std::string, std::string>> headers = {}, StreamForm form = {}) = 0;
   /// Appends bytes, a whole number of events. May be sent together with what follows.
   virtual void write(std::string_view bytes) = 0;
   /// Ends the stream; the connection may be used again.
@@ -82,6 +90,8 @@ class HttpServer {
   static Result<std::unique_ptr<HttpServer>> listen(const std::string& host, uint16_t port, const HttpLimits& limits,
                                                     HttpHandler handler, HttpErrorBody error_body);
   virtual ~HttpServer() = default;
+  /// Serves framed messages at a socket file too. Before run, once. Errors: UnixListener::listen's.
+  virtual Result<void> listen_frames(const std::string& path, const FrameLimits& limits, FrameHandler handler) = 0;
   virtual uint16_t port() const = 0;
   /// Serves on the calling thread until stop().
   virtual void run() = 0;

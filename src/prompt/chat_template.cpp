@@ -1,7 +1,11 @@
 #include "prompt/chat_template.h"
 
+#include <algorithm>
 #include <initializer_list>
 #include <utility>
+
+#include "prompt/generic_tools.h"
+#include "prompt/tool_call/format.h"
 
 namespace cairn {
 namespace {
@@ -111,6 +115,10 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   CAIRN_TRY(JinjaTemplate parsed, JinjaTemplate::parse(is_fallback ? kChatMl : source));
   ChatTemplate made(std::move(parsed), std::move(bos), std::move(eos), is_fallback);
   made.capabilities_ = made.probe();
+  made.capabilities_.effort = source.find("reasoning_effort") != std::string_view::npos;
+  const bool has_format =
+      std::ranges::any_of(tool_call::tool_styles(), [&](const auto* style) { return style->recognise(source); });
+  made.capabilities_.generic_tools = !made.capabilities_.tools && !has_format;
   return made;
 }
 
@@ -170,6 +178,7 @@ ChatCapabilities ChatTemplate::probe() const {
 }
 
 Result<std::string> ChatTemplate::render(const ChatInput& input, std::time_t now) const {
+  if (capabilities_.generic_tools && speaks_of_tools(input)) return render(with_generic_tools(input), now);
   ordered_json messages = input.messages;
   if (!messages.is_array()) return fail(Code::kInvalidArgument, "messages must be an array");
   if (!capabilities_.system_role) CAIRN_TRY_VOID(fold_system(messages));

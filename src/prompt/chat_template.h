@@ -7,8 +7,9 @@
 ///   - a string becomes one text part, if the template takes only lists;
 ///   - a system message goes in front of the first user message's text, if the template has no system role;
 ///   - tool-call arguments, a JSON string on the wire, become an object, if the template prints objects well.
-/// What remains impossible is an Error, never left out silently; tools for a template that shows none are the caller's
-/// to refuse or to put into the prompt (ChatCapabilities::tools).
+///   - tools, calls and results become text (generic_tools.h), if the template knows nothing of tools.
+/// What remains impossible is an Error, never left out silently; tools for a template that shows none and yet has calls
+/// of its own format are the caller's to refuse (ChatCapabilities::tools).
 #pragma once
 
 #include <ctime>
@@ -36,6 +37,8 @@ struct ChatCapabilities {
   bool list_content = false;      ///< ... is [{"type":"text","text":...}]
   bool system_role = true;        ///< a system message before the user's
   bool tools = false;             ///< the names of the given tools
+  bool generic_tools = false;     ///< it does not, and has no format of calls: render() makes text of them
+  bool effort = false;            ///< it makes something of the variable reasoning_effort
   bool object_arguments = false;  ///< tool-call arguments given as an object, printed other than as Python would
 };
 

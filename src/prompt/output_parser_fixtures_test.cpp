@@ -228,8 +228,10 @@ TEST(OutputParserFixtures, TurnsComeBack) {
     int checked = 0;
     for (const Turn& turn : {Turn{"", false, false}, Turn{kContent, false, false}, Turn{"", false, true},
                              Turn{kContent, false, true}, Turn{"", true, false}, Turn{kContent, true, true}})
-      // LFM's template does not escape quotes, so that its second call here cannot be told from others.
-      if (!is_unknown_format(name) && !(turn.two && format.tools == ToolFormat::kLfm))
+      // LFM's template does not escape quotes, so that its second call here cannot be told from others. What we write
+      // ourselves where a template has no calls is generic_tools_test's.
+      if (!is_unknown_format(name) && !chat->capabilities().generic_tools &&
+          !(turn.two && format.tools == ToolFormat::kLfm))
         check_turn(name, *chat, format, turn, checked);
     EXPECT_EQ(checked == 0, shows_no_calls(name) || is_unknown_format(name)) << name;
     std::printf("%-60s %-16s %d turns\n", name.c_str(), std::string(tool_call::find_style(format.tools)->name).c_str(),

@@ -76,6 +76,10 @@ std::string bytes_text(int64_t bytes) {
 }
 
 std::string MemoryPlan::text() const {
+  if (kv_pages.empty()) {
+    return fmt::format("weights {}, scratch {}; {} available", bytes_text(weight_bytes), bytes_text(scratch_bytes),
+                       bytes_text(available_bytes));
+  }
   return fmt::format("weights {}, KV cache {} ({} tokens), scratch {}; {} available", bytes_text(weight_bytes),
                      bytes_text(kv_bytes), kv_tokens, bytes_text(scratch_bytes), bytes_text(available_bytes));
 }

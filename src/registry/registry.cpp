@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/utf8.h"
+#include "engine/encoder_engine.h"
 #include "registry/memory_plan.h"
 
 namespace cairn {
@@ -55,9 +56,7 @@ int64_t modified_unix_s(const std::filesystem::path& path) {
   return ::stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_mtime) : 0;
 }
 
-Result<ChatTemplate> make_template(const gguf::Reader& file, const Tokenizer& tokenizer, const LoadOptions& options) {
-  CAIRN_TRY(const std::string_view in_file, file.metadata().string_or("tokenizer.chat_template", ""));
-  const std::string_view source = options.chat_template.empty() ? in_file : std::string_view(options.chat_template);
+Result<ChatTemplate> make_template(std::string_view source, const Tokenizer& tokenizer) {
   const auto text_of = [&](TokenId id) { return id == kNoToken ? std::string() : std::string(tokenizer.entry(id)); };
   CAIRN_TRY(ChatTemplate made,
             ChatTemplate::create(source, text_of(tokenizer.special().bos), text_of(tokenizer.special().eos)));
@@ -79,6 +78,59 @@ Result<MemoryPlan> plan_for(const gguf::Reader& file, const Backend& backend, co
   return plan_memory(model, wishes, available_memory_bytes() - taken_bytes);
 }
 
+Result<void> check_vocabulary(const LoadedModel& model, int64_t vocabulary) {
+  if (model.tokenizer->size() <= vocabulary) return {};
+  return fail(Code::kCorruptFile, "the tokenizer has {} tokens, but the model only {}", model.tokenizer->size(),
+              vocabulary);
+}
+
+void set_embedding(LoadedModel& model, const EmbeddingAbility& ability, Pooling usual) {
+  model.embedding = ability;
+  if (ability.pooling == Pooling::kNone) model.embedding.pooling = usual;
+}
+
+Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options, const LoadOptions& options) {
+  if (model.draft != nullptr) {
+    return fail_at("draft", Code::kInvalidArgument, "{} writes no text, for which a draft model could guess",
+                   model.name);
+  }
+  CAIRN_TRY(model.embedder, load_embedder(model.file, *model.backend, model_options));
+  CAIRN_TRY_VOID(check_vocabulary(model, model.embedder->vocabulary()));
+  set_embedding(model, model.embedder->ability(), Pooling::kMean);
+  CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, {.queue_max = options.queue_max,
+                                                                .tenant_requests_max = options.tenant_requests_max}));
+  log_info("an encoder: vectors of {} numbers for texts of up to {} tokens", model.embedding.dimensions,
+           model.engine->context_tokens());
+  return {};
+}
+
+Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options, const MemoryPlan& plan,
+                           const LoadOptions& options) {
+  CAIRN_TRY(model.runner, load_model(model.file, *model.backend, model_options));
+  set_embedding(model, model.runner->embedding(), Pooling::kLast);
+  CAIRN_TRY_VOID(check_vocabulary(model, model.runner->vocabulary()));
+  EngineOptions engine_options;
+  engine_options.kv_pages = plan.kv_pages;
+  engine_options.queue_max = options.queue_max;
+  engine_options.running_max = options.running_max;
+  engine_options.step = std::chrono::milliseconds(options.step_ms);
+  engine_options.tenant_requests_max = options.tenant_requests_max;
+  engine_options.prefix_cache = options.prefix_cache;
+  engine_options.kv_host_bytes = options.kv_host_bytes;
+  engine_options.speculation = options.speculation;
+  std::unique_ptr<Drafter> drafter;
+  if (model.draft != nullptr) {
+    log_info("draft model {}: {}", options.draft_model, model.draft->plan.text());
+    const auto vocabulary = static_cast<int32_t>(model.runner->vocabulary());
+    CAIRN_TRY(drafter, load_draft(*model.draft, *model.backend, vocabulary));
+    if (engine_options.speculation.tokens_max == 0) engine_options.speculation.tokens_max = kDraftTokens;
+  }
+  CAIRN_TRY(model.engine,
+            Engine::create(*model.runner, *model.backend, *model.tokenizer, engine_options, std::move(drafter)));
+  log_info("context: {} tokens per conversation", model.engine->context_tokens());
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options) {
@@ -94,21 +146,32 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
     draft_bytes = draft->plan.weight_bytes + draft->plan.scratch_bytes + draft->plan.kv_bytes;
   }
   CAIRN_TRY(const MemoryPlan plan, plan_for(file, *backend, options, draft_bytes + options.kv_host_bytes));
-  CAIRN_TRY(ChatTemplate chat_template, make_template(file, *tokenizer, options));
+  CAIRN_TRY(std::string_view template_source, file.metadata().string_or("tokenizer.chat_template", ""));
+  if (!options.chat_template.empty()) template_source = options.chat_template;
+  CAIRN_TRY(ChatTemplate chat_template, make_template(template_source, *tokenizer));
+  const OutputFormat output_format = detect_output_format(template_source);
 
+  ControlTexts control_texts(*tokenizer);
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
       .name = options.name.empty() ? default_name(path) : options.name,
+      .file_name = utf8_replace_invalid(path.filename().string()),
       .architecture = std::string(architecture),
       .quantisation = quantisation_of(file),
       .parameters = 0,
       .file_bytes = file.file_bytes(),
       .created_unix_s = modified_unix_s(path),
+      .sequences_max = options.running_max,
       .file = std::move(file),
       .tokenizer = std::move(tokenizer),
+      .control_texts = std::move(control_texts),
       .chat_template = std::move(chat_template),
+      .template_source = std::string(template_source),
+      .output_format = output_format,
       .backend = std::move(backend),
       .pack_cache = nullptr,
       .runner = nullptr,
+      .embedder = nullptr,
+      .embedding = {},
       .draft = std::move(draft),
       .engine = nullptr,
   });
@@ -127,30 +190,11 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
     model->pack_cache = std::make_unique<PackCache>(path, model->file, model->backend->copy_format());
     model_options.pack_cache = model->pack_cache.get();
   }
-  CAIRN_TRY(model->runner, load_model(model->file, *model->backend, model_options));
-  if (model->tokenizer->size() > model->runner->vocabulary()) {
-    return fail(Code::kCorruptFile, "the tokenizer has {} tokens, but the model only {} outputs",
-                model->tokenizer->size(), model->runner->vocabulary());
+  if (is_encoder(model->file)) {
+    CAIRN_TRY_VOID(start_encoder(*model, model_options, options));
+    return model;
   }
-  EngineOptions engine_options;
-  engine_options.kv_pages = plan.kv_pages;
-  engine_options.queue_max = options.queue_max;
-  engine_options.running_max = options.running_max;
-  engine_options.step = std::chrono::milliseconds(options.step_ms);
-  engine_options.tenant_requests_max = options.tenant_requests_max;
-  engine_options.prefix_cache = options.prefix_cache;
-  engine_options.kv_host_bytes = options.kv_host_bytes;
-  engine_options.speculation = options.speculation;
-  std::unique_ptr<Drafter> drafter;
-  if (model->draft != nullptr) {
-    log_info("draft model {}: {}", options.draft_model, model->draft->plan.text());
-    const auto vocabulary = static_cast<int32_t>(model->runner->vocabulary());
-    CAIRN_TRY(drafter, load_draft(*model->draft, *model->backend, vocabulary));
-    if (engine_options.speculation.tokens_max == 0) engine_options.speculation.tokens_max = kDraftTokens;
-  }
-  CAIRN_TRY(model->engine,
-            Engine::create(*model->runner, *model->backend, *model->tokenizer, engine_options, std::move(drafter)));
-  log_info("context: {} tokens per conversation", model->engine->context_tokens());
+  CAIRN_TRY_VOID(start_decoder(*model, model_options, plan, options));
   return model;
 }
 

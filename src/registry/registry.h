@@ -12,8 +12,11 @@
 #include "engine/engine.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
+#include "model/embedder.h"
 #include "prompt/chat_template.h"
+#include "prompt/output_parser.h"
 #include "registry/draft.h"
+#include "tokenizer/control_texts.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {
@@ -41,18 +44,25 @@ struct LoadOptions {
 /// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
 struct LoadedModel {
   std::string name;
+  std::string file_name;  ///< without its folder
   std::string architecture;
   std::string quantisation;  ///< "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes
   int64_t parameters = 0;
   int64_t file_bytes = 0;
   int64_t created_unix_s = 0;
+  int32_t sequences_max = 0;  ///< that run at once
   gguf::Reader file;
   std::unique_ptr<Tokenizer> tokenizer;
+  ControlTexts control_texts;
   ChatTemplate chat_template;
+  std::string template_source;  ///< of chat_template; empty: it has one of its own
+  OutputFormat output_format;   ///< how its chat answers are written
   std::unique_ptr<Backend> backend;
   std::unique_ptr<PackCache> pack_cache;  ///< null: none
-  std::unique_ptr<Runner> runner;
-  std::unique_ptr<DraftModel> draft;  ///< null: none
+  std::unique_ptr<Runner> runner;         ///< null: an encoder
+  std::unique_ptr<Embedder> embedder;     ///< null: no encoder
+  EmbeddingAbility embedding;             ///< of the engine; the pooling is the model's own, and not kNone
+  std::unique_ptr<DraftModel> draft;      ///< null: none
   std::unique_ptr<Engine> engine;
 };
 

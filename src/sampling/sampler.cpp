@@ -130,14 +130,15 @@ void Sampler::penalise(std::span<float> logits) {
 
 // Logits after bias and penalties, with largest_ and the scratch's block_max set for them. Nothing in play: largest_ is
 // -infinity; otherwise it is finite.
-std::span<const float> Sampler::prepare(std::span<const float> logits) {
+std::span<const float> Sampler::prepare(std::span<const float> logits, std::span<const TokenId> banned) {
   CAIRN_DCHECK(logits.size() == static_cast<size_t>(vocabulary_));
   std::vector<float>& changed = scratch_->logits;
   bool copied = false;
-  if (!params_.logit_bias.empty() || !recent_.empty()) {
+  if (!params_.logit_bias.empty() || !recent_.empty() || !banned.empty()) {
     changed.assign(logits.begin(), logits.end());
     for (const auto& [token, bias] : params_.logit_bias) changed[static_cast<size_t>(index(token))] += bias;
     penalise(changed);
+    for (const TokenId token : banned) changed[static_cast<size_t>(index(token))] = -kInfinity;
     copied = true;
   }
   // A grammar's mask belongs here: tokens it forbids become -infinity before anything is cut, so that filters choose
@@ -270,14 +271,18 @@ void Sampler::report(std::span<const float> logits, Sampled& sampled) {
   }
 }
 
-Sampled Sampler::sample(std::span<const float> logits) {
+Sampled Sampler::force(TokenId token, std::span<const float> logits) {
   Sampled sampled;
-  sampled.token = draw(prepare(logits));
-  if (sampled.token == kNoToken) return sampled;
+  sampled.token = token;
   if (params_.logprobs || params_.top_logprobs > 0) report(logits, sampled);
   remember(sampled.token);
   ++drawn_;
   return sampled;
+}
+
+Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> banned) {
+  const TokenId token = draw(prepare(logits, banned));
+  return token == kNoToken ? Sampled{} : force(token, logits);
 }
 
 std::vector<std::pair<TokenId, float>> Sampler::distribution(std::span<const float> logits) {

@@ -62,14 +62,16 @@ class Sampler {
           SamplerScratch* scratch = nullptr);
 
   /// logits [vocabulary], not changed. NaN logits count as -infinity; if any are +infinity, only those are in play, all
-  /// alike.
-  Sampled sample(std::span<const float> logits);
+  /// alike. `banned` tokens are not in play.
+  Sampled sample(std::span<const float> logits, std::span<const TokenId> banned = {});
+  /// As if `token` had been drawn: the draws after it are those that they would be.
+  Sampled force(TokenId token, std::span<const float> logits);
 
   /// Candidates and probabilities that sample() would draw from next, most likely first. For tests and inspection.
   std::vector<std::pair<TokenId, float>> distribution(std::span<const float> logits);
 
  private:
-  std::span<const float> prepare(std::span<const float> logits);
+  std::span<const float> prepare(std::span<const float> logits, std::span<const TokenId> banned = {});
   void penalise(std::span<float> logits);
   bool truncate(std::span<const float> logits);
   void select_nucleus(std::span<const float> logits);

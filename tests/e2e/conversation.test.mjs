@@ -1,30 +1,10 @@
 // Agents resend their whole history with every turn: what was computed for the turn before is found again.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
-import os from 'node:os';
-import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { serve, story } from './server.mjs';
-
-const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-conversation-'));
-process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
-
-// A copy of the model whose file says that it was trained for so many tokens. Far beyond the real number what it writes
-// is odd, but they are tokens.
-function trainedFor(tokens) {
-  const bytes = fs.readFileSync(story);
-  const key = 'llama.context_length';
-  const type = bytes.indexOf(key) + key.length;
-  assert.equal(bytes.readUInt32LE(type), 4);  // a u32
-  assert.equal(bytes.readUInt32LE(type + 4), 512);
-  bytes.writeUInt32LE(tokens, type + 4);
-  const copy = path.join(folder, 'long.gguf');
-  fs.writeFileSync(copy, bytes);
-  return copy;
-}
+import { serve, storyTrainedFor } from './server.mjs';
 
 let server;
-before(async () => { server = await serve(trainedFor(8192), ['--parallel', '1']); });
+before(async () => { server = await serve(storyTrainedFor(8192), ['--parallel', '1']); });
 after(async () => {
   const end = await server.stop();
   assert.equal(end.code, 0, end.log);
@@ -56,7 +36,9 @@ test(`a conversation of ${turns} turns with tool results computes what is new`, 
       computed += now.timings.prompt_n;
     }
     last = now;
-    messages.push(now.message, { role: 'tool', content: toolResult(turn) });
+    // As if the answer had called a tool: the call is text that the model has not seen.
+    const call = { id: `call_${turn}`, type: 'function', function: { name: 'look', arguments: '{}' } };
+    messages.push({ ...now.message, tool_calls: [call] }, { role: 'tool', tool_call_id: call.id, content: toolResult(turn) });
   }
   assert.ok(last.usage.prompt_tokens > 3_000, `${last.usage.prompt_tokens} tokens`);
   assert.ok(computed < last.usage.prompt_tokens, `${computed} tokens of prompts computed`);

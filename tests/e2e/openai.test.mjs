@@ -147,7 +147,13 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
   await rejects(ask({ messages: [] }), OpenAI.BadRequestError, /messages/, 'messages');
   await rejects(ask({ messages: [{ role: 'robot', content: 'x' }] }), OpenAI.BadRequestError, /robot/, 'messages[0].role');
   await rejects(ask({ messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'x' } }] }] }), OpenAI.BadRequestError, /image_url/, 'messages[0].content[0].type');
-  await rejects(ask({ tools: [{ type: 'function', function: { name: 'f' } }] }), OpenAI.BadRequestError, /tools is not supported/, 'tools');
+  await rejects(ask({ tools: [{ type: 'web_search' }] }), OpenAI.BadRequestError, /"function"/, 'tools[0].type');
+  await rejects(ask({ tool_choice: 'required' }), OpenAI.BadRequestError, /no tools/, 'tool_choice');
+  await rejects(ask({ functions: [{ name: 'f' }] }), OpenAI.BadRequestError, /use tools/, 'functions');
+  await rejects(ask({ response_format: { type: 'json_object' } }), OpenAI.BadRequestError, /response_format/, 'response_format');
+  await rejects(ask({ response_format: { type: 5 } }), OpenAI.BadRequestError, /response_format/, 'response_format');
+  await rejects(ask({ reasoning_effort: 'much' }), OpenAI.BadRequestError, /medium/, 'reasoning_effort');
+  await rejects(ask({ messages: [...messages, { role: 'tool', tool_call_id: 'x', content: '1' }] }), OpenAI.BadRequestError, /no call/, 'messages[1].tool_call_id');
   await rejects(ask({ frobnicate: 1 }), OpenAI.BadRequestError, /frobnicate/, 'frobnicate');
   await rejects(ask({ messages: [{ role: 'user', content: 'word '.repeat(2000) }] }), OpenAI.BadRequestError, /\d{4,} tokens.*512/);
   await rejects(client.completions.create({ model: name, prompt: 'x', suffix: 'y' }), OpenAI.BadRequestError, /suffix/, 'suffix');

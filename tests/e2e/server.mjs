@@ -1,5 +1,8 @@
 // Starts the real program for a test and stops it afterwards.
 import { spawn, spawnSync } from 'node:child_process';
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import process from 'node:process';
 
@@ -7,6 +10,22 @@ export const program = process.env.CAIRN_PROGRAM;
 export const fixtures = process.env.CAIRN_FIXTURES;
 export const story = path.join(fixtures, 'trained', 'tinystories-656k-f32.gguf');
 export const tiny = path.join(fixtures, 'models', 'llama.gguf');
+
+// A copy of the story model whose file says that it was trained for so many tokens. Far beyond the real number what it
+// writes is odd, but they are tokens.
+export function storyTrainedFor(tokens) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-story-'));
+  process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+  const bytes = fs.readFileSync(story);
+  const key = 'llama.context_length';
+  const type = bytes.indexOf(key) + key.length;
+  assert.equal(bytes.readUInt32LE(type), 4);  // a u32
+  assert.equal(bytes.readUInt32LE(type + 4), 512);
+  bytes.writeUInt32LE(tokens, type + 4);
+  const copy = path.join(folder, 'long.gguf');
+  fs.writeFileSync(copy, bytes);
+  return copy;
+}
 
 // Runs `cairn` to its end. Returns {status, stdout, stderr}; stdout as bytes with {encoding: null}.
 export function cairn(args, options = {}) {

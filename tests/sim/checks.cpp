@@ -195,6 +195,7 @@ void Simulation::check_finish(size_t i) {
       return;
     case FinishReason::kStop:
     case FinishReason::kLength:
+    case FinishReason::kRepetition:
       break;
   }
   if (answer.tokens != expected.tokens || answer.text != expected.text || finish.reason != expected.finish.reason ||

@@ -28,7 +28,7 @@ def tool_words(conversation: Conversation) -> set[str]:
 def collect(part: str, count: int) -> tuple[set[str], set[str]]:
     texts: set[str] = set()
     names: set[str] = set()
-    makers = [make for make, _ in mix.SHARES.values()]
+    makers = [make for make, *_ in mix.SHARES.values()]
     for index in range(count):
         rng = random.Random(f"separation:{part}:{index}")
         one = makers[index % len(makers)](rng, part)

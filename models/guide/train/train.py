@@ -141,7 +141,7 @@ class Training:
     def evaluate(self) -> dict[str, float]:
         """Share of held-out conversations of each skill whose answers greedy decoding gives token for token."""
         found: dict[str, float] = {}
-        for skill, (make, _) in mix.SHARES.items():
+        for skill, (make, *_) in mix.SHARES.items():
             rng = random.Random(f"evaluate:{skill}")
             examples = [mix.encode(self.tokenizer, make(rng, HELD), rng) for _ in range(self.chosen.evaluate_count)]
             exact = self.team.run([("exact", piece) for piece in mix.batches(examples, self.chosen.rows, rng)])

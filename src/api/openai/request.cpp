@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "api/chat/messages.h"
 #include "api/errors.h"
 #include "api/generation.h"
 #include "base/hash.h"
@@ -160,72 +161,17 @@ void read_common(Fields& fields, CommonFields& common) {
         fields.fail_field(done.error().at.substr(fields.path_of("").size()), "is not valid");
     }
   }
-  read_stop(fields, common.generate.stop);
-  read_sampling(fields, common.generate.sampling);
-  common.generate.ignore_eos = fields.boolean("ignore_eos", false);
-  read_service(fields, common.generate);
+  read_generate(fields, common.generate);
   // Hints that change nothing about the answer here.
   fields.accept({"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
-}
-
-void check_message(Fields& fields, const ordered_json& message, const std::string& path) {
-  if (!message.is_object())
-    return fields.fail_field(path, fmt::format("must be an object, not {}", json_kind(message)));
-  const auto role = message.find("role");
-  if (role == message.end() || !role->is_string())
-    return fields.fail_field(path + ".role", "is missing or not a string");
-  static constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
-  const auto& name = role->get_ref<const std::string&>();
-  if (std::ranges::find(kRoles, name) == std::end(kRoles)) {
-    return fields.fail_field(
-        path + ".role",
-        fmt::format("\"{}\" is not one of system, developer, user, assistant, tool", name.substr(0, 40)));
-  }
-  const auto content = message.find("content");
-  const bool has_calls = message.contains("tool_calls");
-  if (content == message.end() || content->is_null()) {
-    if (!has_calls) fields.fail_field(path + ".content", "is missing");
-    return;
-  }
-  if (content->is_string()) return;
-  if (!content->is_array()) {
-    return fields.fail_field(path + ".content",
-                             fmt::format("must be a string or an array of parts, not {}", json_kind(*content)));
-  }
-  for (size_t i = 0; i < content->size(); ++i) {
-    const auto& part = (*content)[i];
-    const std::string part_path = fmt::format("{}.content[{}]", path, i);
-    if (!part.is_object() || !part.contains("type") || !part["type"].is_string()) {
-      return fields.fail_field(part_path, "must be an object with a type");
-    }
-    if (part["type"] != "text") {
-      return fields.fail_field(part_path + ".type", fmt::format("\"{}\" is not supported: this model reads text only",
-                                                                part["type"].get<std::string>().substr(0, 40)));
-    }
-    if (!part.contains("text") || !part["text"].is_string())
-      return fields.fail_field(part_path + ".text", "must be a string");
-  }
 }
 
 }  // namespace
 
 ChatInput read_chat_input(Fields& fields) {
   ChatInput input;
-  const ordered_json* messages = fields.get("messages");
-  if (messages == nullptr) {
-    fields.fail_field("messages", "is missing");
-  } else if (!messages->is_array()) {
-    fields.fail_field("messages", fmt::format("must be an array, not {}", json_kind(*messages)));
-  } else if (messages->empty() || messages->size() > kMessagesMax) {
-    fields.fail_field("messages", fmt::format("must have 1 to {} messages, not {}", kMessagesMax, messages->size()));
-  } else {
-    for (size_t i = 0; i < messages->size(); ++i) check_message(fields, (*messages)[i], fmt::format("messages[{}]", i));
-    input.messages = *messages;
-    for (auto& message : input.messages) {
-      // Templates know "system"; "developer" is its newer name on the wire.
-      if (message.is_object() && message.contains("role") && message["role"] == "developer") message["role"] = "system";
-    }
-  }
+  input.messages = read_messages(fields);
+  input.tools = read_tools(fields);
   if (const ordered_json* variables = fields.get("chat_template_kwargs")) {
     if (!variables->is_object()) {
       fields.fail_field("chat_template_kwargs", fmt::format("must be an object, not {}", json_kind(*variables)));
@@ -237,38 +183,57 @@ ChatInput read_chat_input(Fields& fields) {
   return input;
 }
 
-Result<ChatRequest> parse_chat(const ordered_json& body) {
-  Fields fields(body);
-  ChatRequest request;
-  read_common(fields, request.common);
-  request.input = read_chat_input(fields);
-  auto& generate = request.common.generate;
-  generate.max_tokens =
-      static_cast<int32_t>(read_alias(fields, "max_completion_tokens", "max_tokens", -1, 1, kTokensMax));
-  generate.sampling.logprobs = fields.boolean("logprobs", false);
-  const auto top = fields.optional_integer("top_logprobs", 0, kTopLogprobsMax);
-  generate.sampling.top_logprobs = static_cast<int32_t>(top.value_or(0));
-  if (top && !generate.sampling.logprobs) fields.fail_field("top_logprobs", "needs logprobs: true");
-  generate.text_at_start = true;
-  fields.refuse("tools", "tool calls are not available yet");
-  fields.refuse("tool_choice", "tool calls are not available yet");
-  fields.refuse("functions", "tool calls are not available yet");
-  fields.refuse("function_call", "tool calls are not available yet");
+void read_generate(Fields& fields, GenerateRequest& generate) {
+  read_stop(fields, generate.stop);
+  read_sampling(fields, generate.sampling);
+  generate.ignore_eos = fields.boolean("ignore_eos", false);
+  read_service(fields, generate);
+}
+
+namespace {
+
+// What this server cannot do, and says so.
+void refuse_fields(Fields& fields) {
+  fields.refuse("functions", "use tools");
+  fields.refuse("function_call", "use tool_choice");
   fields.refuse("audio", "this server answers in text");
-  fields.refuse("reasoning_effort", "set the template's own switch in chat_template_kwargs");
   fields.refuse("prediction", "leave it out; the answer is the same");
   fields.refuse("web_search_options", "this server does not search");
-  fields.accept({"parallel_tool_calls"});
+  fields.refuse("verbosity", "say in the messages how long the answer should be");
   if (const auto* format = fields.get("response_format")) {
-    if (!format->is_object() || format->value("type", "") != "text") {
-      fields.refuse("response_format", "only {\"type\": \"text\"} is available yet");
-    }
+    const bool is_text = format->is_object() && format->contains("type") && (*format)["type"] == "text";
+    if (!is_text) fields.refuse("response_format", "only {\"type\": \"text\"} is available yet");
   }
   if (const auto* modalities = fields.get("modalities");
       modalities != nullptr && *modalities != ordered_json::array({"text"})) {
     fields.refuse("modalities", "only [\"text\"] is available");
   }
   if (fields.boolean("store", false)) fields.refuse("store", "nothing is stored here; leave it out");
+}
+
+}  // namespace
+
+Result<OpenAiChatRequest> parse_chat(const ordered_json& body) {
+  Fields fields(body);
+  CommonFields common;
+  read_common(fields, common);
+  OpenAiChatRequest request;
+  request.include_usage = common.include_usage;
+  ChatRequest& chat = request.chat;
+  chat.model = std::move(common.model);
+  chat.choices = common.choices;
+  chat.stream = common.stream;
+  chat.generate = std::move(common.generate);
+  chat.input = read_chat_input(fields);
+  read_tool_choice(fields, chat);
+  read_reasoning(fields, chat.reasoning);
+  chat.generate.max_tokens =
+      static_cast<int32_t>(read_alias(fields, "max_completion_tokens", "max_tokens", -1, 1, kTokensMax));
+  chat.generate.sampling.logprobs = fields.boolean("logprobs", false);
+  const auto top = fields.optional_integer("top_logprobs", 0, kTopLogprobsMax);
+  chat.generate.sampling.top_logprobs = static_cast<int32_t>(top.value_or(0));
+  if (top && !chat.generate.sampling.logprobs) fields.fail_field("top_logprobs", "needs logprobs: true");
+  refuse_fields(fields);
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }

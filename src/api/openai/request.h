@@ -9,14 +9,13 @@
 #include <variant>
 #include <vector>
 
+#include "api/chat/request.h"
 #include "api/fields.h"
 #include "base/error.h"
 #include "engine/engine.h"
-#include "prompt/chat_template.h"
 
 namespace cairn::api::openai {
 
-inline constexpr size_t kMessagesMax = 16'384;
 inline constexpr size_t kStopsMax = 16;  ///< strings in `stop`
 inline constexpr size_t kCacheSaltBytesMax = 256;
 inline constexpr int64_t kTargetMsMax = 3'600'000;  ///< of metadata.target_ttft_ms and target_tbt_ms: an hour
@@ -30,9 +29,9 @@ struct CommonFields {
   GenerateRequest generate;  ///< everything but the prompt, the id and the tenant
 };
 
-struct ChatRequest {
-  CommonFields common;
-  ChatInput input;
+struct OpenAiChatRequest {
+  ChatRequest chat;
+  bool include_usage = false;
 };
 
 using CompletionPrompt = std::variant<std::string, std::vector<TokenId>>;
@@ -41,10 +40,13 @@ struct CompletionRequest {
   std::vector<CompletionPrompt> prompts;
 };
 
-Result<ChatRequest> parse_chat(const nlohmann::ordered_json& body);
+Result<OpenAiChatRequest> parse_chat(const nlohmann::ordered_json& body);
 Result<CompletionRequest> parse_completion(const nlohmann::ordered_json& body);
 
 /// messages, tools, chat_template_kwargs, add_generation_prompt: shared with /apply-template.
 ChatInput read_chat_input(Fields& fields);
+/// stop, sampling, ignore_eos, priority, metadata's targets and cache_salt: what other protocols take in the same
+/// words.
+void read_generate(Fields& fields, GenerateRequest& generate);
 
 }  // namespace cairn::api::openai

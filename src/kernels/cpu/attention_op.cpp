@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <limits>
 
 #include "base/check.h"
@@ -53,6 +54,8 @@ Result<void> AttentionOp::reserve(int32_t rows, int64_t cols_max, int32_t heads_
 void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                             const float* q, float* out) {
   CAIRN_DCHECK(params.heads % kv.kv_heads == 0);
+  CAIRN_DCHECK(params.slopes == nullptr || params.soft_cap == 0);
+  CAIRN_DCHECK(params.causal || params.window == 0);
   const Call call{params, kv, q, out, params.heads / kv.kv_heads};
   list_blocks(call, slices);
   if (blocks_.empty()) return;
@@ -79,7 +82,8 @@ void AttentionOp::list_blocks(const Call& call, std::span<const AttentionSlice> 
         const int32_t first = slice.position_begin + begin / call.group;
         const int32_t last = slice.position_begin + (begin + block.count - 1) / call.group;
         block.segment_begin = window > 0 ? std::max(0, first - window + 1) / kSegmentTokens : 0;
-        block.segment_end = last / kSegmentTokens + 1;
+        const int32_t seen_last = call.params.causal ? last : slice.position_begin + slice.rows - 1;
+        block.segment_end = seen_last / kSegmentTokens + 1;
         blocks_.push_back(block);
       }
     }
@@ -148,9 +152,10 @@ void AttentionOp::attend_split(const Call& call, int32_t at_once) {
 }
 
 AttentionOp::Range AttentionOp::range_of(const Call& call, const Block& block, int32_t query, int32_t segment) {
+  const int32_t begin = segment * kSegmentTokens;
+  if (!call.params.causal) return {0, std::min(block.slice->rows - begin, kSegmentTokens)};
   const int32_t position = block.slice->position_begin + (block.begin + query) / call.group;
   const int32_t first = call.params.window > 0 ? std::max(0, position - call.params.window + 1) : 0;
-  const int32_t begin = segment * kSegmentTokens;
   return {std::max(first - begin, 0), std::min(position + 1 - begin, kSegmentTokens)};
 }
 
@@ -184,10 +189,24 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
   for (int32_t i = 0; i < block.count; ++i) {
     const Range range = ranges[i];
     if (range.lo >= range.hi) continue;
-    kernels_.exponentials(working.scores + int64_t{i} * kScoreStride, range.lo, range.hi, call.params.scale,
-                          call.params.soft_cap, &sums.largest[i], &sums.sum[i]);
+    float* scores = working.scores + int64_t{i} * kScoreStride;
+    if (call.params.slopes != nullptr) lower_by_distance(call, block, i, segment, range, scores);
+    kernels_.exponentials(scores, range.lo, range.hi, call.params.scale, call.params.soft_cap, &sums.largest[i],
+                          &sums.sum[i]);
   }
   add_pages(call, block, {pages.data(), seen}, ranges, working, sums);
+}
+
+void AttentionOp::lower_by_distance(const Call& call, const Block& block, int32_t query, int32_t segment,
+                                    const Range& range, float* scores) {
+  const int32_t position = block.slice->position_begin + (block.begin + query) / call.group;
+  const int32_t head = block.kv_head * call.group + (block.begin + query) % call.group;
+  // The scores are multiplied by the scale later.
+  const float slope = call.params.slopes[head] / call.params.scale;
+  const int32_t distance = segment * kSegmentTokens - position;  // of the segment's first position
+  for (int32_t t = range.lo; t < range.hi; ++t) {
+    scores[t] -= slope * static_cast<float>(std::abs(distance + t));
+  }
 }
 
 void AttentionOp::score_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,

@@ -83,6 +83,8 @@ class AttentionOp {
   static void clear(const Block& block, const Sums& sums);
   void attend_segment(const Call& call, const Block& block, int32_t segment, const Working& working,
                       const Sums& sums) const;
+  static void lower_by_distance(const Call& call, const Block& block, int32_t query, int32_t segment,
+                                const Range& range, float* scores);
   void score_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, const Working& working) const;
   void add_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, std::span<const Range> ranges,
                  const Working& working, const Sums& sums) const;

@@ -29,6 +29,8 @@ struct Shape {
   float soft_cap = 0;
   int32_t window = 0;
   bool sinks = false;
+  bool causal = true;
+  bool slopes = false;
 };
 
 // Rows of `dim` to the numbers that the type can hold: then storing them changes nothing more.
@@ -59,6 +61,7 @@ class Sequence {
     k = random.normals(int64_t{tokens} * shape.kv_heads * shape.key_dim);
     v = random.normals(int64_t{tokens} * shape.kv_heads * shape.value_dim);
     for (int32_t i = 0; i < heads; ++i) sinks_.push_back(random.normal(2));
+    for (int32_t i = 0; i < heads; ++i) slopes_.push_back(std::exp2(-8.0f * static_cast<float>(i + 1) / 12));
     const int32_t used = (tokens + kPageTokens - 1) / kPageTokens;
     std::vector<int32_t> order(static_cast<size_t>(used) + 3);
     std::iota(order.begin(), order.end(), 0);
@@ -86,7 +89,9 @@ class Sequence {
             .scale = shape_.scale,
             .soft_cap = shape_.soft_cap,
             .window = shape_.window,
-            .sinks = shape_.sinks ? sinks_.data() : nullptr};
+            .sinks = shape_.sinks ? sinks_.data() : nullptr,
+            .causal = shape_.causal,
+            .slopes = shape_.slopes ? slopes_.data() : nullptr};
   }
 
   // Rows [begin, end) as one slice: stored, then attended to.
@@ -106,13 +111,15 @@ class Sequence {
       const int32_t kv_head = head / shape_.group;
       const float* query = q.data() + (int64_t{position} * shape_.kv_heads * shape_.group + head) * shape_.key_dim;
       const int32_t first = shape_.window > 0 ? std::max(0, position - shape_.window + 1) : 0;
+      const int32_t last = shape_.causal ? position : tokens_ - 1;
       std::vector<double> scores;
-      for (int32_t t = first; t <= position; ++t) {
+      for (int32_t t = first; t <= last; ++t) {
         const float* key = k.data() + (int64_t{t} * shape_.kv_heads + kv_head) * shape_.key_dim;
         double score = 0;
         for (int32_t d = 0; d < shape_.key_dim; ++d) score += double{query[d]} * key[d];
         score *= shape_.scale;
         if (shape_.soft_cap > 0) score = shape_.soft_cap * std::tanh(score / shape_.soft_cap);
+        if (shape_.slopes) score -= double{slopes_[head]} * std::abs(position - t);
         scores.push_back(score);
       }
       const double largest = *std::ranges::max_element(scores);
@@ -120,7 +127,7 @@ class Sequence {
       for (double& score : scores) sum += score = std::exp(score - largest);
       for (int32_t d = 0; d < shape_.value_dim; ++d) {
         double value = 0;
-        for (int32_t t = first; t <= position; ++t)
+        for (int32_t t = first; t <= last; ++t)
           value += scores[t - first] * v[(int64_t{t} * shape_.kv_heads + kv_head) * shape_.value_dim + d];
         out.push_back(value / sum);
       }
@@ -140,6 +147,7 @@ class Sequence {
   Shape shape_;
   int32_t tokens_;
   std::vector<float> sinks_;
+  std::vector<float> slopes_;
   Buffer memory_;
 };
 
@@ -182,6 +190,25 @@ TEST_P(Attention, AgreesWithDoublePrecision) {
       }
     }
     EXPECT_LT(error, 1e-12 * power);
+  }
+}
+
+TEST_P(Attention, WholeTextsAndDistancesAgreeWithDoublePrecision) {
+  for (const bool causal : {false, true}) {
+    for (const int32_t tokens : {1, 31, 33, 150, 1100}) {
+      Random random(static_cast<uint32_t>(tokens));
+      SCOPED_TRACE(random.trace());
+      const auto backend = make_backend(GetParam(), 2);
+      const Shape shape{.group = 2, .key_dim = 32, .value_dim = 32, .causal = causal, .slopes = tokens != 150};
+      Sequence sequence(*backend, shape, tokens, random);
+      const std::vector<float> out = sequence.attend(0, tokens);
+      for (int32_t row = 0; row < tokens; row += 1 + tokens / 20) {
+        const std::vector<double> truth = sequence.truth(row);
+        for (int64_t c = 0; c < sequence.out_cols(); ++c) {
+          ASSERT_NEAR(out[row * sequence.out_cols() + c], truth[c], 1e-5) << "row " << row << " column " << c;
+        }
+      }
+    }
   }
 }
 

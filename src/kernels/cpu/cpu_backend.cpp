@@ -120,10 +120,17 @@ class CpuBackend final : public Backend {
              [&](int64_t r) { rows_.rms_norm(x + r * cols, weight, epsilon, cols, out + r * cols); });
   }
 
+  void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t rows, int64_t cols,
+                  float* out) override {
+    for_rows(rows, cols, 3 * kCopyNs,
+             [&](int64_t r) { rows_.layer_norm(x + r * cols, weight, bias, epsilon, cols, out + r * cols); });
+  }
+
   void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) override {
     const auto kernel = rows_.gate[static_cast<size_t>(activation)];
-    for_elements(n, kExponentialNs,
-                 [&](int64_t begin, int64_t end) { kernel(gate + begin, up + begin, end - begin, out + begin); });
+    for_elements(n, kExponentialNs, [&](int64_t begin, int64_t end) {
+      kernel(gate + begin, up == nullptr ? nullptr : up + begin, end - begin, out + begin);
+    });
   }
 
   void add(float* x, const float* y, int64_t n, float scale) override {

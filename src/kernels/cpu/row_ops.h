@@ -1,7 +1,7 @@
 /// Operations on rows of float32 of the CPU dispatch table: everything but matrix products and attention.
 ///
 /// Called with one row or with a range of a longer one, on any thread; they allocate nothing. What an element becomes
-/// does not depend on where a range begins or ends, except in the operations over a whole row (rms_norm, softmax),
+/// does not depend on where a range begins or ends, except in the operations over a whole row (norms, softmax),
 /// whose order of additions depends on its length alone.
 #pragma once
 
@@ -15,7 +15,9 @@ inline constexpr int kActivations = 5;
 struct RowKernels {
   /// out = x / sqrt(mean(x^2) + epsilon) * weight, [cols]; weight may be null for 1, out may be x.
   void (*rms_norm)(const float* x, const float* weight, float epsilon, int64_t cols, float* out);
-  /// out = act(gate) * up, by the number of the Activation; out may be an input.
+  /// out = (x - mean) / sqrt(variance + epsilon) * weight + bias, [cols]; bias may be null for 0, out may be x.
+  void (*layer_norm)(const float* x, const float* weight, const float* bias, float epsilon, int64_t cols, float* out);
+  /// out = act(gate) * up, by the number of the Activation; up may be null for 1, out may be an input.
   void (*gate[kActivations])(const float* gate, const float* up, int64_t n, float* out);
   /// x += scale * y.
   void (*add)(float* x, const float* y, int64_t n, float scale);

@@ -55,8 +55,37 @@ struct RowOps {
     }
   }
 
+  // The sum over a row of f(x), of which the last elements (fewer than a vector) are added one by one.
+  template <class Function, class Scalar>
+  static double sum_of(const float* x, int64_t cols, Function f, Scalar of_one) {
+    F sums[4] = {V::set(0), V::set(0), V::set(0), V::set(0)};
+    int64_t i = 0;
+    for (; i + 4 * kLanes <= cols; i += 4 * kLanes) {
+      for (int k = 0; k < 4; ++k) sums[k] = sums[k] + f(V::load(x + i + k * kLanes));
+    }
+    for (; i + kLanes <= cols; i += kLanes) sums[0] = sums[0] + f(V::load(x + i));
+    double sum = Math::sum_of_lanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
+    for (; i < cols; ++i) sum += of_one(x[i]);
+    return sum;
+  }
+
+  static void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t cols,
+                         float* out) {
+    const auto count = static_cast<double>(cols);
+    const auto mean = static_cast<float>(
+        sum_of(x, cols, [](F value) { return value; }, [](float value) { return static_cast<double>(value); }) / count);
+    const F centre = V::set(mean);
+    const double squares = sum_of(
+        x, cols, [centre](F value) { return (value - centre) * (value - centre); },
+        [mean](float value) { return static_cast<double>((value - mean) * (value - mean)); });
+    const F factor = V::set(static_cast<float>(1.0 / __builtin_sqrt(squares / count + static_cast<double>(epsilon))));
+    map(x, weight, cols, out, [centre, factor](F value, F w) { return (value - centre) * factor * w; });
+    if (bias != nullptr) map(out, bias, cols, out, [](F value, F b) { return value + b; });
+  }
+
   template <F (*kActivation)(F)>
   static void gate(const float* gate, const float* up, int64_t n, float* out) {
+    if (up == nullptr) return map(gate, n, out, kActivation);
     map(gate, up, n, out, [](F g, F u) { return kActivation(g) * u; });
   }
 
@@ -139,6 +168,7 @@ constexpr RowKernels make_row_kernels() {
   using Rounding = KvRounding<V>;
   return {
       .rms_norm = Ops::rms_norm,
+      .layer_norm = Ops::layer_norm,
       .gate = {Ops::template gate<Math::silu>, Ops::template gate<Math::gelu_tanh>, Ops::template gate<Math::gelu_erf>,
                Ops::template gate<Math::relu>, Ops::template gate<Math::relu_squared>},
       .add = Ops::add,

@@ -122,6 +122,41 @@ TEST_P(RowOps, AnElementDoesNotDependOnItsPlace) {
       [&](std::vector<float>& x) { kernels().add(x.data(), x.data(), static_cast<int64_t>(x.size()), 0.3f); }, random);
 }
 
+TEST_P(RowOps, GateWithoutUpIsTheActivationAlone) {
+  Random random(7);
+  SCOPED_TRACE(random.trace());
+  const std::vector<float> x = random.normals(67, 2), ones(67, 1.0f);
+  for (int a = 0; a < kActivations; ++a) {
+    std::vector<float> gated(67), alone(67);
+    kernels().gate[a](x.data(), ones.data(), 67, gated.data());
+    kernels().gate[a](x.data(), nullptr, 67, alone.data());
+    EXPECT_TRUE(same_bits(gated, alone)) << a;
+  }
+}
+
+TEST_P(RowOps, LayerNorm) {
+  Random random(8);
+  SCOPED_TRACE(random.trace());
+  for (const int64_t n : kLengths) {
+    std::vector<float> x = random.normals(n, 3);
+    for (float& value : x) value += 20;  // far from zero: what is lost by taking squares first shows
+    const std::vector<float> weight = random.normals(n), bias = random.normals(n);
+    double mean = 0, squares = 0;
+    for (const float value : x) mean += value / static_cast<double>(n);
+    for (const float value : x) squares += (value - mean) * (value - mean);
+    const double factor = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-5);
+    std::vector<float> out(static_cast<size_t>(n)), in_place = x;
+    kernels().layer_norm(x.data(), weight.data(), bias.data(), 1e-5f, n, out.data());
+    kernels().layer_norm(x.data(), weight.data(), nullptr, 1e-5f, n, in_place.data());
+    for (int64_t i = 0; i < n; ++i) {
+      const double scaled = (x[i] - mean) * factor * weight[i];
+      const double bound = 1e-5 * (std::abs(factor * weight[i]) + std::abs(scaled)) + 1e-6;
+      EXPECT_NEAR(out[i], scaled + bias[i], bound) << n;
+      EXPECT_NEAR(in_place[i], scaled, bound) << n;
+    }
+  }
+}
+
 TEST_P(RowOps, RmsNorm) {
   Random random(2);
   SCOPED_TRACE(random.trace());

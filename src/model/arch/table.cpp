@@ -10,8 +10,12 @@ constexpr Architecture kArchitectures[] = {
     {"qwen2", describe_qwen2},       {"qwen2moe", describe_qwen2moe},  {"qwen3", describe_qwen3},
     {"qwen3moe", describe_qwen3moe}, {"smollm3", describe_smollm3},
 };
+
+constexpr EncoderArchitecture kEncoderArchitectures[] = {
+    {"bert", describe_bert}, {"jina-bert-v2", describe_jina_bert_v2}, {"nomic-bert", describe_nomic_bert}};
 }  // namespace
 
 std::span<const Architecture> architectures() { return kArchitectures; }
+std::span<const EncoderArchitecture> encoder_architectures() { return kEncoderArchitectures; }
 
 }  // namespace cairn

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "model/description.h"
+#include "model/encoder_description.h"
 #include "model/hyper_params.h"
 
 namespace cairn {
@@ -19,8 +20,17 @@ struct Architecture {
   Describe describe;
 };
 
+/// The same for encoders, whose description holds the numbers that all have.
+using DescribeEncoder = Result<void> (*)(const Keys& keys, EncoderDescription& description);
+
+struct EncoderArchitecture {
+  std::string_view name;
+  DescribeEncoder describe;
+};
+
 /// Sorted by name.
 std::span<const Architecture> architectures();
+std::span<const EncoderArchitecture> encoder_architectures();
 
 Result<void> describe_gemma(const Keys& keys, DecoderDescription& description);
 Result<void> describe_gemma2(const Keys& keys, DecoderDescription& description);
@@ -35,5 +45,9 @@ Result<void> describe_qwen2moe(const Keys& keys, DecoderDescription& description
 Result<void> describe_qwen3(const Keys& keys, DecoderDescription& description);
 Result<void> describe_qwen3moe(const Keys& keys, DecoderDescription& description);
 Result<void> describe_smollm3(const Keys& keys, DecoderDescription& description);
+
+Result<void> describe_bert(const Keys& keys, EncoderDescription& description);
+Result<void> describe_jina_bert_v2(const Keys& keys, EncoderDescription& description);
+Result<void> describe_nomic_bert(const Keys& keys, EncoderDescription& description);
 
 }  // namespace cairn

@@ -120,6 +120,9 @@ Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescrip
   } else {
     weights.output.weight = weights.embedding;
   }
+  if (description.labels > 0) {
+    CAIRN_TRY(weights.labels, binder.linear("cls.output", description.labels, description.embedding));
+  }
   return weights;
 }
 

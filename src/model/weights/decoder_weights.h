@@ -41,6 +41,7 @@ struct DecoderWeights {
   std::vector<LayerWeights> layers;
   Buffer output_norm;
   Linear output;  ///< refers to the embedding where they are one
+  Linear labels;  ///< of the head that ranks; empty if there is none
 };
 
 Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescription& description);

@@ -1,4 +1,4 @@
-/// OpenAI's answers, whole or as a stream of chunks: chat.completion(.chunk) and text_completion.
+/// OpenAI's answer to a completion, whole or as a stream: text_completion.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,10 +10,7 @@
 
 namespace cairn::api::openai {
 
-enum class AnswerKind { kChat, kCompletion };
-
-struct AnswerOptions {
-  AnswerKind kind = AnswerKind::kChat;
+struct CompletionOptions {
   std::string id;  ///< of the answer
   std::string model;
   int choices = 1;  ///< of the whole answer: prompts x n
@@ -24,12 +21,12 @@ struct AnswerOptions {
 };
 
 /// One answer. `tokenizer` outlives it (log-probabilities name tokens).
-class OpenAiAnswer final : public AnswerWriter {
+class CompletionAnswer final : public AnswerWriter {
  public:
-  OpenAiAnswer(AnswerOptions options, const Tokenizer& tokenizer);
+  CompletionAnswer(CompletionOptions options, const Tokenizer& tokenizer);
 
   bool streams() const override { return options_.stream; }
-  std::string begin() override;
+  std::string begin() override { return {}; }
   std::string token(int choice, TokenEvent&& event) override;
   std::string finish(int choice, Finish&& finish) override;
   std::string done() override;
@@ -40,15 +37,14 @@ class OpenAiAnswer final : public AnswerWriter {
     std::string text;
     nlohmann::ordered_json logprobs;  // the object so far, null without
     std::string finish_reason;
-    size_t text_offset = 0;  // characters before, for completion log-probabilities
+    size_t text_offset = 0;  // characters before, for log-probabilities
   };
-  nlohmann::ordered_json envelope(std::string_view object) const;
-  std::string chunk(int choice, nlohmann::ordered_json delta, nlohmann::ordered_json logprobs,
-                    nlohmann::ordered_json finish_reason, const nlohmann::ordered_json& timings = nullptr) const;
+  nlohmann::ordered_json envelope() const;
+  std::string chunk(int choice, std::string text, nlohmann::ordered_json logprobs, nlohmann::ordered_json finish_reason,
+                    const nlohmann::ordered_json& timings = nullptr) const;
   void add_logprobs(Choice& choice, const TokenEvent& event) const;
-  nlohmann::ordered_json usage() const;
 
-  AnswerOptions options_;
+  CompletionOptions options_;
   const Tokenizer& tokenizer_;
   int64_t created_;
   std::vector<Choice> choices_;

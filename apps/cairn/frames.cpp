@@ -1,0 +1,171 @@
+// cairn frames: talks to a server's frames socket.
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "base/utf8.h"
+#include "commands.h"
+#include "load_flags.h"
+#include "net/frame_client.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct FramesFlags {
+  std::string path;
+  std::string input;  // "-" or empty
+  std::string prompt;
+  std::string message;
+  bool metrics = false;
+  bool lines = false;
+  int32_t max_tokens = -1;
+  SamplingFlags sampling;
+};
+
+constexpr std::string_view kExamples =
+    "Examples, with a server that was started as: cairn serve MODEL.gguf --frames /tmp/cairn.sock\n"
+    "  cairn frames /tmp/cairn.sock --message 'Why is the sky blue?'\n"
+    "  cairn frames /tmp/cairn.sock --prompt 'Once upon a time' --max-tokens 50\n"
+    "  cairn frames /tmp/cairn.sock --metrics\n"
+    "  echo '{\"id\":\"a\",\"prompt\":\"Once\",\"max_tokens\":9}' | cairn frames /tmp/cairn.sock -\n";
+
+void show(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+/// The next event; nullopt at the end.
+Result<std::optional<ordered_json>> next_event(net::FrameClient& client) {
+  CAIRN_TRY(const auto text, client.read());
+  if (!text) return std::nullopt;
+  auto event = ordered_json::parse(*text, nullptr, false);
+  if (!event.is_object()) return fail(Code::kIo, "the server sent something that is not a JSON object");
+  return event;
+}
+
+std::string text_of(const ordered_json& event, std::string_view name) {
+  const auto found = event.find(name);
+  return found != event.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+std::unexpected<Error> server_error(const ordered_json& event) {
+  return fail_at(text_of(event, "at"), Code::kUnavailable, "the server answered {}: {}", text_of(event, "code"),
+                 text_of(event, "message"));
+}
+
+ordered_json request(const FramesFlags& flags) {
+  const SamplingParams sampling = flags.sampling.finish();
+  ordered_json body = {{"id", "1"}};
+  if (flags.message.empty()) {
+    body["prompt"] = flags.prompt;
+  } else {
+    body["messages"] = ordered_json::array({{{"role", "user"}, {"content", flags.message}}});
+  }
+  if (flags.max_tokens > 0) body["max_tokens"] = flags.max_tokens;
+  body["temperature"] = sampling.temperature;
+  body["top_p"] = sampling.top_p;
+  body["seed"] = sampling.seed >> 1;
+  if (sampling.top_k > 0) body["top_k"] = sampling.top_k;
+  if (sampling.min_p > 0) body["min_p"] = sampling.min_p;
+  if (sampling.repetition_penalty != 1) body["repetition_penalty"] = sampling.repetition_penalty;
+  return body;
+}
+
+/// One request; its text as it comes.
+Result<void> ask(net::FrameClient& client, const FramesFlags& flags) {
+  const std::string& text = flags.message.empty() ? flags.prompt : flags.message;
+  if (const size_t valid = utf8_valid_prefix(text); valid != text.size()) {
+    return fail(Code::kInvalidArgument, "the text is not valid UTF-8 at byte {}", valid);
+  }
+  CAIRN_TRY_VOID(client.send(request(flags).dump()));
+  while (true) {
+    CAIRN_TRY(const auto event, next_event(client));
+    if (!event) return fail(Code::kUnavailable, "the server closed the connection before the answer's end");
+    const std::string name = text_of(*event, "event");
+    if (name == "error") return server_error(*event);
+    show(text_of(*event, "text"));
+    if (name == "eos") {
+      show("\n");
+      return {};
+    }
+  }
+}
+
+Result<void> show_metrics(net::FrameClient& client) {
+  CAIRN_TRY_VOID(client.send(R"({"event":"metrics"})"));
+  CAIRN_TRY(const auto event, next_event(client));
+  if (!event) return fail(Code::kUnavailable, "the server closed the connection");
+  if (text_of(*event, "event") == "error") return server_error(*event);
+  show(event->dump(2) + "\n");
+  return {};
+}
+
+/// Standard input's lines to the server, the server's events to standard output, a line each, until both have ended.
+Result<void> pass_lines(net::FrameClient& client, int& exit_code) {
+  Result<void> sent;
+  std::atomic<bool> all_read = false;
+  std::thread sender([&] {
+    for (std::string line; sent && std::getline(std::cin, line);) {
+      if (line.find_first_not_of(" \t\r") != std::string::npos) sent = client.send(line);
+    }
+    all_read = true;
+    client.end();
+  });
+  Result<std::optional<std::string>> event;
+  while ((event = client.read()) && *event) {
+    const auto value = ordered_json::parse(**event, nullptr, false);
+    if (value.is_object() && text_of(value, "event") == "error") exit_code = kExitFailed;
+    show(**event + "\n");
+  }
+  if (!all_read) {
+    // Nobody will answer what is still typed, and the thread that waits for it cannot be ended otherwise.
+    ::_exit(report(event ? Error{Code::kUnavailable, "the server closed the connection", {}} : event.error()));
+  }
+  sender.join();
+  if (!event) return std::unexpected(event.error());
+  return sent;
+}
+
+Result<void> frames(const FramesFlags& flags, int& exit_code) {
+  CAIRN_TRY(auto client,
+            net::FrameClient::connect(flags.path, flags.lines ? net::Framing::kLines : net::Framing::kLength));
+  if (flags.metrics) return show_metrics(client);
+  return flags.input.empty() ? ask(client, flags) : pass_lines(client, exit_code);
+}
+
+}  // namespace
+
+void add_frames(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("frames", "Talk to a server over its frames socket (cairn serve --frames PATH)");
+  command->footer(std::string(kExamples));
+  auto flags = std::make_shared<FramesFlags>();
+  command->add_option("PATH", flags->path, "The socket")->required();
+  auto* what = command->add_option_group("What to say");
+  what->add_option("-p,--prompt", flags->prompt, "Text to continue; the answer is printed as it comes");
+  what->add_option("-m,--message", flags->message, "Message to answer, through the model's chat template");
+  what->add_flag("--metrics", flags->metrics, "Print the server's counters");
+  what->add_option("INPUT", flags->input,
+                   "-: standard input, a JSON request a line; events are printed a line each, and the exit status is 1 "
+                   "if one of them was an error")
+      ->check(CLI::IsMember({"-"}));
+  what->require_option(1);
+  command->add_flag("--lines", flags->lines, "Speak lines instead of frames with the server, as a person would");
+  command->add_option("-n,--max-tokens", flags->max_tokens, "Tokens of the answer at most; -1: to the context's end")
+      ->check(CLI::Range(-1, 1 << 30))
+      ->capture_default_str();
+  flags->sampling.add_to(*command);
+  command->callback([flags, &exit_code] {
+    if (const auto done = frames(*flags, exit_code); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn

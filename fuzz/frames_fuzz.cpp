@@ -1,0 +1,79 @@
+// The frames socket's bytes: the same messages and errors however they are cut, and no message that the protocol cannot
+// answer.
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/frames/events.h"
+#include "api/frames/message.h"
+#include "net/frame_codec.h"
+
+using namespace cairn;       // NOLINT: one small program
+using namespace cairn::api;  // NOLINT
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+struct Outcome {
+  std::vector<std::string> messages, errors;
+  net::Framing framing = net::Framing::kUndecided;
+  bool operator==(const Outcome&) const = default;
+};
+
+void add(Outcome& outcome, const Result<std::optional<std::string>>& read) {
+  if (!read) return outcome.errors.push_back(read.error().text());
+  require(!(*read)->empty() && (*read)->size() <= net::kFrameBytesMax);
+  outcome.messages.push_back(**read);
+}
+
+Outcome read_all(std::string_view bytes, size_t piece) {
+  Outcome outcome;
+  net::FrameReader reader;
+  for (size_t begin = 0; begin < bytes.size(); begin += piece) {
+    reader.push(bytes.substr(begin, piece));
+    for (auto read = reader.next(); !read || *read; read = reader.next()) add(outcome, read);
+  }
+  if (const auto last = reader.finish(); !last || *last) add(outcome, last);
+  require(!reader.partial() || reader.framing() != net::Framing::kLines);
+  outcome.framing = reader.framing();
+  return outcome;
+}
+
+void check_error(std::string_view id, const Error& error) {
+  require(!error.message.empty());
+  const std::string event = frames::error_event(id, error);
+  require(event.size() <= net::kFrameBytesMax && nlohmann::ordered_json::accept(event));
+}
+
+void check_message(const std::string& text) {
+  const auto message = frames::parse_message(text);
+  if (!message) return check_error(message.error().id, message.error().error);
+  if (const auto* generate = std::get_if<frames::Generate>(&*message)) {
+    require(!generate->id.empty() && generate->id.size() <= frames::kIdBytesMax);
+    require(generate->request.max_tokens == -1 || generate->request.max_tokens >= 1);
+    (void)generate->request.sampling.validate(1000);
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const Outcome whole = read_all(bytes, bytes.size() + 1);
+  const size_t piece = size == 0 ? 1 : 1 + data[size - 1] % 16;
+  require(read_all(bytes, piece) == whole && read_all(bytes, 1) == whole);
+
+  std::string again;
+  for (const std::string& message : whole.messages) {
+    check_message(message);
+    again += net::encode_frame(net::Framing::kLength, message);
+  }
+  for (const std::string& error : whole.errors) check_error({}, {Code::kInvalidArgument, error, error});
+  require(read_all(again, piece).messages == whole.messages);
+  return 0;
+}

@@ -1,0 +1,72 @@
+// Request bodies of Ollama's endpoints and of llama.cpp's /completion: parsing never crashes, and what it accepts is
+// within the limits.
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "api/errors.h"
+#include "api/fields.h"
+#include "api/llama_cpp/request.h"
+#include "api/ollama/embed.h"
+#include "api/ollama/request.h"
+#include "api/openai/request.h"
+
+using namespace cairn;       // NOLINT: one small program
+using namespace cairn::api;  // NOLINT
+
+namespace {
+
+void require(bool condition) {
+  if (!condition) std::abort();
+}
+
+void check_error(const Error& error) {
+  require(!error.message.empty());
+  require(!dump(error_body(error, ErrorShape::kOllama)).empty());
+}
+
+void check_generate(const GenerateRequest& generate) {
+  require(generate.max_tokens == -1 || generate.max_tokens >= 1);
+  require(generate.stop.size() <= openai::kStopsMax);
+  require(generate.sampling.logit_bias.size() <= kLogitBiasMax);
+  (void)generate.sampling.validate(1000);
+}
+
+// What templates rely on: a result names a call of the assistant's message before it.
+void check_messages(const nlohmann::ordered_json& messages) {
+  require(messages.is_array() && !messages.empty());
+  for (const auto& message : messages) {
+    require(message["role"].is_string() && message["content"].is_string());
+    if (message["role"] == "tool") require(message["tool_call_id"].is_string());
+    if (!message.contains("tool_calls")) continue;
+    for (const auto& call : message["tool_calls"])
+      require(call["id"].is_string() && call["function"]["arguments"].is_string());
+  }
+}
+
+void check_ollama(const Result<ollama::OllamaRequest>& request) {
+  if (!request) return check_error(request.error());
+  check_generate(request->chat.generate);
+  if (!request->only_load && !request->raw) check_messages(request->chat.input.messages);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto body = parse_object({reinterpret_cast<const char*>(data), size});
+  if (!body) {
+    check_error(body.error());
+    return 0;
+  }
+  check_ollama(ollama::parse_chat(*body));
+  check_ollama(ollama::parse_generate(*body));
+  if (const auto embed = ollama::parse_embed(*body); !embed) check_error(embed.error());
+  if (const auto completion = llama_cpp::parse_completion(*body)) {
+    check_generate(completion->generate);
+    require(!completion->prompts.empty());
+    for (const auto& prompt : completion->prompts) require(!prompt.empty());
+  } else {
+    check_error(completion.error());
+  }
+  return 0;
+}

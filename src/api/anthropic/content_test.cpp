@@ -1,0 +1,224 @@
+#include "api/anthropic/content.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/chat/messages.h"
+
+namespace cairn::api::anthropic {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json json(std::string_view text) { return ordered_json::parse(text); }
+
+Result<Conversation> read(std::string_view messages, const ordered_json& system = nullptr) {
+  return read_conversation(system.is_null() ? nullptr : &system, json(messages));
+}
+
+void expect_read(std::string_view messages, std::string_view as, const ordered_json& system = nullptr) {
+  const auto conversation = read(messages, system);
+  ASSERT_TRUE(conversation.has_value()) << messages << conversation.error().text();
+  EXPECT_EQ(conversation->messages, json(as)) << conversation->messages;
+}
+
+void expect_refused(std::string_view messages, const std::string& at, const std::string& words,
+                    Code code = Code::kInvalidArgument) {
+  const auto conversation = read(messages);
+  ASSERT_FALSE(conversation.has_value()) << messages;
+  EXPECT_EQ(conversation.error().code, code);
+  EXPECT_EQ(conversation.error().at, at) << conversation.error().message;
+  EXPECT_THAT(conversation.error().message, testing::HasSubstr(words));
+  EXPECT_THAT(conversation.error().message, testing::HasSubstr(at));
+}
+
+/// A conversation whose last message has `content`.
+std::string user(std::string_view content) { return fmt::format(R"([{{"role": "user", "content": {}}}])", content); }
+std::string assistant(std::string_view content) {
+  return fmt::format(
+      R"([{{"role": "user", "content": "a"}}, {{"role": "assistant", "content": {}}}, {{"role": "user", "content": "b"}}])",
+      content);
+}
+
+TEST(MessagesContent, TextIsAStringOrBlocks) {
+  expect_read(user(R"("Hi")"), R"([{"role": "user", "content": "Hi"}])");
+  expect_read(
+      user(R"([{"type": "text", "text": "one", "cache_control": {"type": "ephemeral"}}, {"type": "text", "text": ""},
+                       {"type": "text", "text": "two"}])"),
+      R"([{"role": "user", "content": "one\ntwo"}])");
+  expect_read(user("[]"), R"([{"role": "user", "content": ""}])");
+}
+
+TEST(MessagesContent, SystemIsTextOrBlocksWithoutTheBillingHeader) {
+  const auto system = [&](std::string_view text, std::string_view as) {
+    expect_read(user(R"("Hi")"),
+                fmt::format(R"([{{"role": "system", "content": "{}"}}, {{"role": "user", "content": "Hi"}}])", as),
+                json(text));
+  };
+  const auto none = [&](std::string_view text) {
+    expect_read(user(R"("Hi")"), R"([{"role": "user", "content": "Hi"}])", json(text));
+  };
+  system(R"("Be kind.")", "Be kind.");
+  system(
+      R"([{"type": "text", "text": "x-anthropic-billing-header: cc_version=2; cch=abc;"}, {"type": "text", "text": "Be kind."},
+             {"type": "text", "text": "Be short."}])",
+      R"(Be kind.\nBe short.)");
+  system(R"("x-anthropic-billing-header: cch=abc;\nBe kind.")", "Be kind.");
+  none(R"("x-anthropic-billing-header: cch=abc;")");
+  none(R"([{"type": "text", "text": "x-anthropic-billing-header: cch=abc;"}])");
+  none("[]");
+  for (const auto& [text, at, words] : std::initializer_list<std::array<std::string, 3>>{
+           {"5", "system", "not a number"},
+           {"[5]", "system[0]", "must be an object"},
+           {R"([{"type": "image"}])", "system[0].type", "must be \"text\""},
+           {R"([{"type": "text"}])", "system[0].text", "is missing"},
+           {R"("a\u0000b")", "system", "NUL"}}) {
+    const auto refused = read(user(R"("Hi")"), json(text));
+    ASSERT_FALSE(refused.has_value()) << text;
+    EXPECT_EQ(refused.error().at, at);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr(words));
+  }
+}
+
+TEST(MessagesContent, SystemMessagesJoinTheSystemOrStandWhereTheyAre) {
+  expect_read(R"([{"role": "system", "content": "Be short."}, {"role": "user", "content": "a"},
+                  {"role": "system", "content": [{"type": "text", "text": "Now be long."}]}, {"role": "user", "content": "b"}])",
+              R"([{"role": "system", "content": "Be kind.\nBe short."}, {"role": "user", "content": "a"},
+                  {"role": "system", "content": "Now be long."}, {"role": "user", "content": "b"}])",
+              "Be kind.");
+}
+
+TEST(MessagesContent, NeighboursOfOneRoleAreOneMessage) {
+  expect_read(
+      R"([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}, {"role": "assistant", "content": "c"},
+                  {"role": "assistant", "content": "d"}, {"role": "user", "content": "e"}])",
+      R"([{"role": "user", "content": "a\nb"}, {"role": "assistant", "content": "c\nd"}, {"role": "user", "content": "e"}])");
+}
+
+TEST(MessagesContent, ACallAndItsResult) {
+  expect_read(R"([
+    {"role": "user", "content": "Weather?"},
+    {"role": "assistant", "content": [
+      {"type": "thinking", "thinking": "I should look.", "signature": "s"}, {"type": "redacted_thinking", "data": "x"},
+      {"type": "text", "text": "Let me "}, {"type": "tool_use", "id": "t1", "name": "weather", "input": {"city": "Oslo"}},
+      {"type": "text", "text": "see."}, {"type": "tool_use", "id": "t2", "name": "time"},
+      {"type": "tool_use", "id": "t3", "name": "time", "input": "{bad"}]},
+    {"role": "user", "content": [
+      {"type": "text", "text": "Well?"},
+      {"type": "tool_result", "tool_use_id": "t2", "content": [{"type": "text", "text": "12"}, {"type": "text", "text": "30"}]},
+      {"type": "tool_result", "tool_use_id": "t1", "content": "no such city", "is_error": true}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t3"}]}])",
+              R"([
+    {"role": "user", "content": "Weather?"},
+    {"role": "assistant", "content": "Let me see.", "reasoning_content": "I should look.", "tool_calls": [
+      {"id": "t1", "type": "function", "function": {"name": "weather", "arguments": "{\"city\":\"Oslo\"}"}},
+      {"id": "t2", "type": "function", "function": {"name": "time", "arguments": "{}"}},
+      {"id": "t3", "type": "function", "function": {"name": "time", "arguments": "{bad"}}]},
+    {"role": "tool", "tool_call_id": "t2", "name": "time", "content": "12\n30"},
+    {"role": "tool", "tool_call_id": "t1", "name": "weather", "content": "Error: no such city"},
+    {"role": "tool", "tool_call_id": "t3", "name": "time", "content": ""},
+    {"role": "user", "content": "Well?"}])");
+}
+
+TEST(MessagesContent, ResultsAloneNeedNoMessageOfTheUser) {
+  const auto conversation = read(R"([{"role": "user", "content": "a"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "f", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "is_error": true}]}])");
+  ASSERT_TRUE(conversation.has_value());
+  EXPECT_EQ(conversation->messages.size(), 3u);
+  EXPECT_EQ(conversation->messages[2]["content"], "Error");
+}
+
+TEST(MessagesContent, DocumentsAndSearchResultsAreTheirText) {
+  expect_read(user(R"([{"type": "document", "title": "Cats", "context": "A book.",
+                        "source": {"type": "text", "media_type": "text/plain", "data": "Cats purr."}},
+                       {"type": "document", "source": {"type": "content", "content": [{"type": "text", "text": "Dogs bark."}]}},
+                       {"type": "search_result", "title": "T", "source": "U", "content": [{"type": "text", "text": "V"}]},
+                       {"type": "text", "text": "Which purr?"}])"),
+              R"([{"role": "user", "content": "Cats\nA book.\nCats purr.\nDogs bark.\nT\nU\nV\nWhich purr?"}])");
+  expect_refused(user(R"([{"type": "document"}])"), "messages[0].content[0].source", "is missing");
+  expect_refused(user(R"([{"type": "document", "source": {"type": "base64", "data": "x"}}])"),
+                 "messages[0].content[0].source.type", "\"base64\"", Code::kUnsupported);
+  expect_refused(
+      user(R"([{"type": "document", "citations": {"enabled": true}, "source": {"type": "text", "data": "x"}}])"),
+      "messages[0].content[0].citations.enabled", "cites nothing", Code::kUnsupported);
+}
+
+TEST(MessagesContent, ALastMessageOfTheAssistantIsAPrefill) {
+  const auto conversation = read(
+      R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": [{"type": "text", "text": "The answer is ("}]}])");
+  ASSERT_TRUE(conversation.has_value());
+  EXPECT_EQ(conversation->messages, json(R"([{"role": "user", "content": "a"}])"));
+  EXPECT_EQ(conversation->prefill, "The answer is (");
+  EXPECT_EQ(read(user(R"("a")"))->prefill, "");
+  expect_refused(
+      R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}}]}])",
+      "messages[1]", "its tool_result must follow");
+  expect_refused(
+      R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": [{"type": "thinking", "thinking": "x", "signature": ""}]}])",
+      "messages[1]", "ends the conversation with thinking");
+}
+
+TEST(MessagesContent, NamesTheMessageThatItCannotUse) {
+  expect_refused("5", "messages", "must be an array, not a number");
+  expect_refused("[]", "messages", "must have 1 to");
+  expect_refused("[5]", "messages[0]", "must be an object");
+  expect_refused(R"([{"content": "x"}])", "messages[0].role", "is missing");
+  expect_refused(R"([{"role": "tool", "content": "x"}])", "messages[0].role", "\"tool\" is not one of");
+  expect_refused(R"([{"role": "user"}])", "messages[0].content", "is missing");
+  expect_refused(user("5"), "messages[0].content", "must be a string or an array of blocks, not a number");
+  expect_refused(user("[5]"), "messages[0].content[0]", "must be an object");
+  expect_refused(user("[{}]"), "messages[0].content[0].type", "is missing");
+  expect_refused(user(R"([{"type": "text"}])"), "messages[0].content[0].text", "is missing");
+  expect_refused(user(R"([{"type": "image", "source": {}}])"), "messages[0].content[0].type", "reads text only",
+                 Code::kUnsupported);
+  expect_refused(user(R"([{"type": "tool_use", "id": "1", "name": "f", "input": {}}])"), "messages[0].content[0].type",
+                 "\"tool_use\" cannot stand here", Code::kUnsupported);
+  expect_refused(user("\"a\\u0000b\""), "messages[0].content", "NUL");
+  expect_refused(R"([{"role": "assistant", "content": "x"}])", "messages", "must have a message of the user");
+}
+
+TEST(MessagesContent, NamesTheBlockOfTheAssistantThatItCannotUse) {
+  const std::string block = "messages[1].content[0]";
+  expect_refused(assistant(R"([{"type": "tool_use", "name": "f", "input": {}}])"), block + ".id", "is missing");
+  expect_refused(assistant(R"([{"type": "tool_use", "id": "", "name": "f", "input": {}}])"), block + ".id", "is empty");
+  expect_refused(assistant(R"([{"type": "tool_use", "id": "1", "name": 5}])"), block + ".name", "not a string");
+  expect_refused(assistant(R"([{"type": "tool_use", "id": "1", "name": ""}])"), block + ".name", "is empty");
+  expect_refused(assistant(R"([{"type": "thinking"}])"), block + ".thinking", "is missing");
+  expect_refused(assistant(R"([{"type": "server_tool_use", "id": "1"}])"), block + ".type", "cannot stand",
+                 Code::kUnsupported);
+  expect_refused(
+      assistant(R"([{"type": "tool_use", "id": "1", "name": "f"}, {"type": "tool_use", "id": "1", "name": "g"}])"),
+      "messages[1].content[1].id", "another tool_use");
+  std::string many = "[";
+  for (size_t i = 0; i <= kHistoryCallsMax; ++i)
+    many += fmt::format(R"({}{{"type": "tool_use", "id": "{}", "name": "f"}})", i == 0 ? "" : ",", i);
+  expect_refused(assistant(many + "]"), fmt::format("messages[1].content[{}]", kHistoryCallsMax), "one tool_use more");
+}
+
+TEST(MessagesContent, NamesTheResultThatItCannotUse) {
+  const auto result = [](std::string_view content) {
+    return fmt::format(R"([{{"role": "user", "content": "a"}},
+      {{"role": "assistant", "content": [{{"type": "tool_use", "id": "t1", "name": "f", "input": {{}}}}]}},
+      {{"role": "user", "content": {}}}])",
+                       content);
+  };
+  const std::string block = "messages[2].content[0]";
+  expect_refused(user(R"([{"type": "tool_result", "tool_use_id": "t1"}])"), "messages[0].content[0].tool_use_id",
+                 "is no tool_use");
+  expect_refused(result(R"([{"type": "tool_result", "tool_use_id": "t9"}])"), block + ".tool_use_id",
+                 "\"t9\" is no tool_use");
+  expect_refused(result(R"([{"type": "tool_result"}])"), block + ".tool_use_id", "is missing");
+  expect_refused(
+      result(R"([{"type": "tool_result", "tool_use_id": "t1"}, {"type": "tool_result", "tool_use_id": "t1"}])"),
+      "messages[2].content[1].tool_use_id", "has a result already");
+  expect_refused(result(R"([{"type": "tool_result", "tool_use_id": "t1", "is_error": "no"}])"), block + ".is_error",
+                 "true or false");
+  expect_refused(result(R"([{"type": "tool_result", "tool_use_id": "t1", "content": 5}])"), block + ".content",
+                 "not a number");
+  expect_refused(result(R"([{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "image"}]}])"),
+                 block + ".content[0].type", "reads text only", Code::kUnsupported);
+}
+
+}  // namespace
+}  // namespace cairn::api::anthropic

@@ -1,0 +1,149 @@
+#include "api/chat/answer.h"
+
+#include <algorithm>
+#include <random>
+
+#include "prompt/tool_call/format.h"
+
+namespace cairn::api {
+
+struct ChatAnswer::Choice {
+  OutputParser parser;
+  ChatTurn turn;
+  std::vector<TokenId> tokens;
+  int32_t reasoning_tokens = 0;
+  size_t thinking_end = 0;  // see TurnKeeper
+  bool broken = false;      // a call came to no good end
+  size_t prefill_held = 0;  // bytes of the prefill that the parser still holds back
+};
+
+std::string call_id_of(uint64_t number, int bytes) {
+  static constexpr std::string_view kLetters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  constexpr int kLettersOfLongId = 24;
+  std::mt19937_64 random{number};
+  std::string id = bytes > 0 ? "" : "call_";
+  for (int i = 0; i < (bytes > 0 ? bytes : kLettersOfLongId); ++i) id += kLetters[random() % kLetters.size()];
+  return id;
+}
+
+std::string make_call_id(int bytes) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return call_id_of(random(), bytes);
+}
+
+OutputParser ChatReading::parser() const { return OutputParser(format, tools, prompt); }
+
+ChatAnswer::ChatAnswer(std::unique_ptr<ChatWriter> writer, const ChatReading& reading, int choices, TurnKeeper keep)
+    : writer_(std::move(writer)),
+      prefill_(reading.prefill),
+      opening_(reading.opening),
+      turn_ends_(reading.turn_ends),
+      keep_(std::move(keep)) {
+  const auto* style = tool_call::find_style(reading.format.tools);
+  id_bytes_ = style == nullptr ? 0 : style->id_bytes;
+  choices_.reserve(static_cast<size_t>(choices));
+  for (int i = 0; i < choices; ++i) choices_.push_back({.parser = reading.parser(), .turn = {}, .tokens = {}});
+}
+
+ChatAnswer::~ChatAnswer() = default;
+
+std::string ChatAnswer::begin() {
+  std::string bytes = writer_->begin();
+  if (prefill_.empty() && opening_.empty()) return bytes;
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    parts_.clear();
+    if (!prefill_.empty()) skip_prefill(choices_[i]);
+    choices_[i].parser.feed(opening_, parts_);
+    collect(choices_[i]);
+    if (!parts_.empty()) bytes += writer_->parts(static_cast<int>(i), parts_, nullptr);
+  }
+  return bytes;
+}
+
+// A prefill may begin a call, which is told; its text, and what may yet turn out to be text, is not.
+void ChatAnswer::skip_prefill(Choice& choice) {
+  choice.parser.feed(prefill_, parts_);
+  const auto is_text = [](const Part& part) { return part.kind <= PartKind::kReasoning; };
+  size_t told = 0;
+  for (const Part& part : parts_) told += part.text.size();
+  const bool all_text = std::ranges::all_of(parts_, is_text);
+  choice.prefill_held = all_text && told < prefill_.size() ? prefill_.size() - told : 0;
+  std::erase_if(parts_, is_text);
+}
+
+// Adds the parts to the turn, and ids to those that begin a call.
+void ChatAnswer::collect(Choice& choice) {
+  for (Part& part : parts_) {
+    const size_t held = std::exchange(choice.prefill_held, 0);
+    if (held > 0 && part.kind == PartKind::kContent) {
+      const size_t cut = std::min(held, part.text.size());
+      part.text.erase(0, cut);
+      choice.prefill_held = held - cut;
+    }
+    switch (part.kind) {
+      case PartKind::kContent:
+        choice.turn.content += part.text;
+        break;
+      case PartKind::kReasoning:
+        choice.turn.reasoning += part.text;
+        break;
+      case PartKind::kCallBegin:
+        if (part.id.empty()) part.id = make_call_id(id_bytes_);
+        choice.turn.calls.push_back({part.id, part.text, {}});
+        break;
+      case PartKind::kArguments:
+        choice.turn.calls.back().arguments += part.text;
+        break;
+      case PartKind::kCallEnd:
+        choice.broken |= part.state == CallState::kBroken;
+        break;
+    }
+  }
+}
+
+std::string ChatAnswer::token(int index, TokenEvent&& event) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  choice.tokens.push_back(event.token);
+  const bool thought = choice.parser.in_reasoning();
+  choice.reasoning_tokens += thought ? 1 : 0;
+  parts_.clear();
+  choice.parser.feed(event.text, parts_);
+  collect(choice);
+  if (thought && !choice.parser.in_reasoning()) {
+    const bool answers =
+        std::ranges::any_of(parts_, [](const Part& part) { return part.kind != PartKind::kReasoning; });
+    choice.thinking_end = answers ? kNoThinkingEnd : choice.tokens.size();
+  }
+  return writer_->parts(index, parts_, &event);
+}
+
+std::string ChatAnswer::finish(int index, Finish&& finish) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  parts_.clear();
+  choice.parser.feed(finish.text, parts_);
+  choice.parser.finish(parts_);
+  collect(choice);
+  std::string bytes;
+  if (!parts_.empty()) bytes = writer_->parts(index, parts_, nullptr);
+
+  ChatFinish chat;
+  chat.usage = finish.usage;
+  chat.timings = finish.timings;
+  chat.reasoning_tokens = choice.reasoning_tokens;
+  if (std::ranges::find(turn_ends_, finish.stop) == turn_ends_.end()) chat.stop = std::move(finish.stop);
+  const bool calls = !choice.turn.calls.empty() && !choice.broken;
+  if (finish.reason == FinishReason::kLength) {
+    chat.end = ChatEnd::kLength;
+  } else if (finish.reason == FinishReason::kRepetition) {
+    chat.end = ChatEnd::kRepetition;
+  } else if (!chat.stop.empty()) {
+    chat.end = ChatEnd::kStopString;
+  } else {
+    chat.end = calls ? ChatEnd::kToolCalls : ChatEnd::kStop;
+    if (keep_ && !choice.broken) keep_(choice.turn, choice.tokens, choice.thinking_end);
+  }
+  chat.turn = std::move(choice.turn);
+  return bytes + writer_->finish(index, std::move(chat));
+}
+
+}  // namespace cairn::api

@@ -1,0 +1,117 @@
+/// A chat's tokens -> content, reasoning and tool calls, which a protocol then writes in its own words.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/generation.h"
+#include "prompt/output_parser.h"
+
+namespace cairn::api {
+
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;  ///< JSON, if the model's output was valid UTF-8
+};
+
+/// All that one choice said.
+struct ChatTurn {
+  std::string content;
+  std::string reasoning;
+  std::vector<ToolCall> calls;
+};
+
+enum class ChatEnd {
+  kStop,        ///< the model ended its turn
+  kStopString,  ///< ChatFinish::stop came
+  kLength,
+  kToolCalls,   ///< the model ended its turn with calls, all whole
+  kRepetition,  ///< the answer went round in circles and has been ended
+};
+
+struct ChatFinish {
+  ChatEnd end = ChatEnd::kStop;
+  std::string stop;
+  ChatTurn turn;
+  Usage usage;
+  int32_t reasoning_tokens = 0;  ///< of usage.completion_tokens
+  Timings timings;
+};
+
+/// How a protocol writes a chat's answer: see AnswerWriter, whose contract holds here too.
+class ChatWriter {
+ public:
+  virtual ~ChatWriter() = default;
+  virtual bool streams() const = 0;
+  virtual net::StreamForm stream_form() const { return {}; }
+  virtual ErrorShape error_shape() const { return ErrorShape::kOpenAi; }
+  virtual void on_start(std::function<void()> /*cancel*/) {}
+  virtual std::string begin() = 0;
+  /// What became certain with `event`; null: at the beginning, for what was forced, and at the end. Every call's begin
+  /// has an id. Called for every token, also with no parts.
+  virtual std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) = 0;
+  /// `finish.turn` holds all parts of the choice again.
+  virtual std::string finish(int choice, ChatFinish&& finish) = 0;
+  virtual std::string done() = 0;
+  virtual std::string failure(const Error& error) = 0;
+};
+
+/// What a chat's answer is read with.
+struct ChatReading {
+  OutputFormat format;
+  nlohmann::ordered_json tools;        ///< null: no call is read
+  std::string prompt;                  ///< its end, as text: at least the last kPromptTailBytes of it
+  std::string prefill;                 ///< comes next; the client knows of it, so that its text is not told
+  std::string opening;                 ///< forced on the model, the answer's beginning
+  std::vector<std::string> turn_ends;  ///< stop strings that nobody asked for: they end the model's turn
+  OutputParser parser() const;         ///< has read the opening's text not yet
+};
+inline constexpr size_t kPromptTailBytes = 1'024;
+
+/// Told once per choice that ended by itself, with its tokens, of which thinking_end and on are the answer without the
+/// thinking (kNoThinkingEnd: it begins within a token); for exact replay.
+using TurnKeeper = std::function<void(const ChatTurn& turn, std::span<const TokenId> tokens, size_t thinking_end)>;
+inline constexpr size_t kNoThinkingEnd = SIZE_MAX;
+
+class ChatAnswer final : public AnswerWriter {
+ public:
+  ChatAnswer(std::unique_ptr<ChatWriter> writer, const ChatReading& reading, int choices, TurnKeeper keep);
+  ~ChatAnswer() override;
+
+  bool streams() const override { return writer_->streams(); }
+  net::StreamForm stream_form() const override { return writer_->stream_form(); }
+  ErrorShape error_shape() const override { return writer_->error_shape(); }
+  void on_start(std::function<void()> cancel) override { writer_->on_start(std::move(cancel)); }
+  std::string begin() override;
+  std::string token(int choice, TokenEvent&& event) override;
+  std::string finish(int choice, Finish&& finish) override;
+  std::string done() override { return writer_->done(); }
+  std::string failure(const Error& error) override { return writer_->failure(error); }
+
+ private:
+  struct Choice;
+  void collect(Choice& choice);
+  /// Reads the prefill and leaves in parts_ what of it is no text.
+  void skip_prefill(Choice& choice);
+
+  std::unique_ptr<ChatWriter> writer_;
+  int id_bytes_;
+  std::string prefill_;
+  std::string opening_;
+  std::vector<std::string> turn_ends_;
+  TurnKeeper keep_;
+  std::vector<Choice> choices_;
+  std::vector<Part> parts_;  // scratch
+};
+
+/// A call's id that nobody else has: `bytes` letters and digits, or call_ and 24 of them if 0.
+std::string make_call_id(int bytes = 0);
+/// The one that a number gives.
+std::string call_id_of(uint64_t number, int bytes);
+
+}  // namespace cairn::api

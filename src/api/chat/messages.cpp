@@ -1,0 +1,304 @@
+#include "api/chat/messages.h"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "api/errors.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+bool is(const ordered_json& object, std::string_view name, std::string_view text) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() && found->get_ref<const std::string&>() == text;
+}
+
+std::string shown(const ordered_json& value) {
+  return value.is_string() || value.is_number() ? dump(value).substr(0, 40) : std::string(json_kind(value));
+}
+
+/// The calls of the assistant's last message that no tool message has answered.
+struct OpenCalls {
+  std::set<std::string, std::less<>> waiting;
+  std::set<std::string, std::less<>> answered;
+};
+
+void check_parts(Fields& fields, const ordered_json& content, const std::string& path) {
+  for (size_t i = 0; i < content.size(); ++i) {
+    const auto& part = content[i];
+    const std::string part_path = fmt::format("{}.content[{}]", path, i);
+    if (!part.is_object() || !part.contains("type") || !part["type"].is_string())
+      return fields.fail_field(part_path, "must be an object with a type");
+    const auto& type = part["type"].get_ref<const std::string&>();
+    const std::string_view text = type == "refusal" ? "refusal" : "text";
+    if (type != "text" && type != "refusal") {
+      return fields.fail_field(part_path + ".type",
+                               fmt::format("\"{}\" is not supported: this model reads text only", type.substr(0, 40)));
+    }
+    if (!part.contains(text) || !part[text].is_string())
+      return fields.fail_field(fmt::format("{}.{}", part_path, text), "must be a string");
+  }
+}
+
+void check_content(Fields& fields, const ordered_json& message, const std::string& path) {
+  const auto content = message.find("content");
+  if (content == message.end() || content->is_null()) {
+    // An assistant's turn may be nothing but calls, or nothing at all: what a model once answered must be sendable.
+    if (message["role"] != "assistant") fields.fail_field(path + ".content", "is missing");
+    return;
+  }
+  if (content->is_string()) return;
+  if (!content->is_array()) {
+    return fields.fail_field(path + ".content",
+                             fmt::format("must be a string or an array of parts, not {}", json_kind(*content)));
+  }
+  check_parts(fields, *content, path);
+}
+
+void check_call(Fields& fields, const ordered_json& call, const std::string& path, OpenCalls& open) {
+  if (!call.is_object()) return fields.fail_field(path, fmt::format("must be an object, not {}", json_kind(call)));
+  if (call.contains("type") && call["type"] != "function")
+    return fields.fail_field(path + ".type", fmt::format("must be \"function\", not {}", shown(call["type"])));
+  const auto id = call.find("id");
+  if (id == call.end() || !id->is_string() || id->get_ref<const std::string&>().empty())
+    return fields.fail_field(path + ".id", "is missing or not a string");
+  if (!open.waiting.insert(id->get<std::string>()).second)
+    return fields.fail_field(path + ".id", fmt::format("{} is the id of another call of this message", shown(*id)));
+  const auto function = call.find("function");
+  if (function == call.end() || !function->is_object())
+    return fields.fail_field(path + ".function", "is missing or not an object");
+  const auto name = function->find("name");
+  if (name == function->end() || !name->is_string() || name->get_ref<const std::string&>().empty())
+    return fields.fail_field(path + ".function.name", "is missing or not a string");
+  const auto arguments = function->find("arguments");
+  if (arguments != function->end() && !arguments->is_string() && !arguments->is_object() && !arguments->is_null()) {
+    fields.fail_field(path + ".function.arguments",
+                      fmt::format("must be a string of JSON, not {}", json_kind(*arguments)));
+  }
+}
+
+void check_calls(Fields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
+  open = {};
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || calls->is_null()) return;
+  if (!calls->is_array() || calls->size() > kHistoryCallsMax) {
+    return fields.fail_field(path + ".tool_calls",
+                             fmt::format("must be an array of at most {} calls", kHistoryCallsMax));
+  }
+  for (size_t i = 0; i < calls->size(); ++i)
+    check_call(fields, (*calls)[i], fmt::format("{}.tool_calls[{}]", path, i), open);
+}
+
+void check_tool_result(Fields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
+  const auto id = message.find("tool_call_id");
+  if (id == message.end() || !id->is_string())
+    return fields.fail_field(path + ".tool_call_id", "is missing or not a string");
+  const auto& name = id->get_ref<const std::string&>();
+  if (open.answered.contains(name))
+    return fields.fail_field(path + ".tool_call_id", fmt::format("{} has a result already", shown(*id)));
+  if (open.waiting.erase(name) == 0) {
+    return fields.fail_field(path + ".tool_call_id",
+                             fmt::format("{} is no call of the assistant's message before it", shown(*id)));
+  }
+  open.answered.insert(name);
+}
+
+void check_message(Fields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
+  if (!message.is_object())
+    return fields.fail_field(path, fmt::format("must be an object, not {}", json_kind(message)));
+  const auto role = message.find("role");
+  if (role == message.end() || !role->is_string())
+    return fields.fail_field(path + ".role", "is missing or not a string");
+  static constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
+  const auto& name = role->get_ref<const std::string&>();
+  if (std::ranges::find(kRoles, name) == kRoles.end()) {
+    return fields.fail_field(
+        path + ".role",
+        fmt::format("\"{}\" is not one of system, developer, user, assistant, tool", name.substr(0, 40)));
+  }
+  check_content(fields, message, path);
+  if (name == "assistant") return check_calls(fields, message, path, open);
+  if (name == "tool") return check_tool_result(fields, message, path, open);
+  if (name == "user") open = {};
+}
+
+// Names that templates know; "reasoning" is what some servers call it.
+void bring_into_form(ordered_json& message) {
+  if (message["role"] == "developer") message["role"] = "system";
+  if (message["role"] != "assistant") return;
+  if (!message.contains("content") || message["content"].is_null()) message["content"] = "";
+  if (message["content"].is_array()) {
+    for (auto& part : message["content"])
+      if (part["type"] == "refusal") part = {{"type", "text"}, {"text", part["refusal"]}};
+  }
+  if (!message.contains("reasoning_content") && message.contains("reasoning") && message["reasoning"].is_string())
+    message["reasoning_content"] = message["reasoning"];
+  if (message.contains("reasoning_content") && !message["reasoning_content"].is_string())
+    message.erase("reasoning_content");
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end()) return;
+  if (calls->is_null() || calls->empty()) {
+    message.erase("tool_calls");
+    return;
+  }
+  for (auto& call : *calls) {
+    call["type"] = "function";
+    auto& arguments = call["function"]["arguments"];
+    if (arguments.is_null()) arguments = "{}";
+  }
+}
+
+}  // namespace
+
+std::string find_nul(const ordered_json& value, const std::string& path) {
+  const auto has_nul = [](std::string_view text) { return text.find('\0') != std::string_view::npos; };
+  if (value.is_string()) return has_nul(value.get_ref<const std::string&>()) ? path : "";
+  if (value.is_object()) {
+    for (const auto& [key, item] : value.items()) {
+      if (has_nul(key)) return path;
+      if (std::string found = find_nul(item, fmt::format("{}.{}", path, key)); !found.empty()) return found;
+    }
+  } else if (value.is_array()) {
+    for (size_t i = 0; i < value.size(); ++i)
+      if (std::string found = find_nul(value[i], fmt::format("{}[{}]", path, i)); !found.empty()) return found;
+  }
+  return {};
+}
+
+ordered_json read_messages(Fields& fields) {
+  const ordered_json* messages = fields.get("messages");
+  ordered_json read = ordered_json::array();
+  const auto refuse = [&](std::string_view why) {
+    fields.fail_field("messages", std::string(why));
+    return read;
+  };
+  if (messages == nullptr) return refuse("is missing");
+  if (!messages->is_array()) return refuse(fmt::format("must be an array, not {}", json_kind(*messages)));
+  if (messages->empty() || messages->size() > kMessagesMax)
+    return refuse(fmt::format("must have 1 to {} messages, not {}", kMessagesMax, messages->size()));
+  OpenCalls open;
+  for (size_t i = 0; i < messages->size(); ++i)
+    check_message(fields, (*messages)[i], fmt::format("messages[{}]", i), open);
+  if (const std::string nul = find_nul(*messages, "messages"); !nul.empty())
+    fields.fail_field(nul, "holds a NUL character");
+  if (fields.failed()) return read;
+  read = *messages;
+  for (auto& message : read) bring_into_form(message);
+  return read;
+}
+
+namespace {
+
+// The tool as templates want it, or null after an error.
+ordered_json read_tool(Fields& fields, const ordered_json& tool, const std::string& path) {
+  const auto refuse = [&](const std::string& where, std::string why) -> ordered_json {
+    fields.fail_field(where, std::move(why));
+    return nullptr;
+  };
+  if (!tool.is_object()) return refuse(path, fmt::format("must be an object, not {}", json_kind(tool)));
+  if (!tool.contains("type") || tool["type"] != "function")
+    return refuse(path + ".type", "must be \"function\": this server runs no tools of its own");
+  const auto function = tool.find("function");
+  if (function == tool.end() || !function->is_object())
+    return refuse(path + ".function", "is missing or not an object");
+  const auto name = function->find("name");
+  if (name == function->end() || !name->is_string() || name->get_ref<const std::string&>().empty() ||
+      name->get_ref<const std::string&>().size() > kToolNameBytesMax)
+    return refuse(path + ".function.name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
+  const auto description = function->find("description");
+  if (description != function->end() && !description->is_string() && !description->is_null())
+    return refuse(path + ".function.description", "must be a string");
+  const auto parameters = function->find("parameters");
+  if (parameters != function->end() && !parameters->is_object() && !parameters->is_null())
+    return refuse(path + ".function.parameters", fmt::format("must be an object, not {}", json_kind(*parameters)));
+  ordered_json read = tool;
+  auto& read_function = read["function"];
+  // Many templates print the description unasked.
+  if (!read_function.contains("description") || read_function["description"].is_null())
+    read_function["description"] = "";
+  if (!read_function.contains("parameters") || read_function["parameters"].is_null())
+    read_function["parameters"] = {{"type", "object"}, {"properties", ordered_json::object()}};
+  return read;
+}
+
+}  // namespace
+
+ordered_json read_tools(Fields& fields) {
+  const ordered_json* tools = fields.get("tools");
+  if (tools == nullptr) return nullptr;
+  if (!tools->is_array() || tools->size() > kToolsMax) {
+    fields.fail_field("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
+    return nullptr;
+  }
+  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty()) fields.fail_field(nul, "holds a NUL character");
+  ordered_json read = ordered_json::array();
+  std::set<std::string> names;
+  for (size_t i = 0; i < tools->size(); ++i) {
+    const std::string path = fmt::format("tools[{}]", i);
+    ordered_json tool = read_tool(fields, (*tools)[i], path);
+    if (tool.is_null()) return nullptr;
+    if (!names.insert(tool["function"]["name"].get<std::string>()).second) {
+      fields.fail_field(path + ".function.name",
+                        fmt::format("{} is the name of another tool", shown(tool["function"]["name"])));
+      return nullptr;
+    }
+    read.push_back(std::move(tool));
+  }
+  return read.empty() ? ordered_json(nullptr) : read;
+}
+
+void read_tool_choice(Fields& fields, ChatRequest& request) {
+  request.parallel_calls = fields.boolean("parallel_tool_calls", true);
+  const ordered_json* choice = fields.get("tool_choice");
+  if (choice == nullptr) return;
+  const auto& tools = request.input.tools;
+  if (choice->is_object() && is(*choice, "type", "function")) {
+    const auto function = choice->find("function");
+    if (function == choice->end() || !function->is_object() || !function->contains("name") ||
+        !(*function)["name"].is_string())
+      return fields.fail_field("tool_choice.function.name", "is missing or not a string");
+    request.tool_use = ToolUse::kRequired;
+    request.tool_name = (*function)["name"];
+    const bool known =
+        std::ranges::any_of(tools, [&](const auto& tool) { return tool["function"]["name"] == request.tool_name; });
+    if (!known)
+      fields.fail_field("tool_choice.function.name",
+                        fmt::format("{} is none of the tools", shown((*function)["name"])));
+  } else if (*choice == "none") {
+    request.tool_use = ToolUse::kNone;
+  } else if (*choice == "required") {
+    request.tool_use = ToolUse::kRequired;
+    if (tools.is_null()) fields.fail_field("tool_choice", "is \"required\", but there are no tools");
+  } else if (*choice != "auto") {
+    fields.fail_field("tool_choice",
+                      fmt::format("must be \"none\", \"auto\", \"required\" or {{\"type\": \"function\", \"function\": "
+                                  "{{\"name\": ...}}}}, not {}",
+                                  shown(*choice)));
+  }
+}
+
+bool set_effort(std::string_view effort, ReasoningWish& reasoning) {
+  static constexpr std::array<std::string_view, 6> kEfforts = {"none", "minimal", "low", "medium", "high", "xhigh"};
+  if (std::ranges::find(kEfforts, effort) == kEfforts.end()) return false;
+  reasoning.enabled = effort != "none";
+  if (effort != "none") reasoning.effort = effort;
+  return true;
+}
+
+void read_reasoning(Fields& fields, ReasoningWish& reasoning) {
+  if (const ordered_json* effort = fields.get("reasoning_effort")) {
+    if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning)) {
+      fields.fail_field("reasoning_effort",
+                        fmt::format("must be one of none, minimal, low, medium, high, xhigh, not {}", shown(*effort)));
+    }
+  }
+  if (fields.get("enable_thinking") != nullptr) reasoning.enabled = fields.boolean("enable_thinking", true);
+  constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();
+  if (const auto budget = fields.optional_integer("thinking_budget", -1, kTokensMax); budget && *budget >= 0)
+    reasoning.tokens_max = static_cast<int32_t>(*budget);
+}
+
+}  // namespace cairn::api

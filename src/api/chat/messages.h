@@ -1,0 +1,35 @@
+/// Conversations and tools in OpenAI's shape: checked, every error with its field's path, and brought into the one form
+/// that templates know.
+///
+/// History is data: a call's arguments that are no valid JSON stay as they are, fields that templates do not know are
+/// left alone, so that a session can always go on.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "api/chat/request.h"
+#include "api/fields.h"
+
+namespace cairn::api {
+
+inline constexpr size_t kMessagesMax = 16'384;
+inline constexpr size_t kToolsMax = 1'024;
+inline constexpr size_t kToolNameBytesMax = 256;
+inline constexpr size_t kHistoryCallsMax = 1'024;  ///< tool calls of one message
+
+/// `messages`: roles system, developer (becomes system), user, assistant, tool; content a string or text parts. Every
+/// tool message answers a call of the assistant's message before it, once.
+nlohmann::ordered_json read_messages(Fields& fields);
+/// `tools`: functions with unlike names. Null without any.
+nlohmann::ordered_json read_tools(Fields& fields);
+/// `tool_choice` and `parallel_tool_calls`.
+void read_tool_choice(Fields& fields, ChatRequest& request);
+/// `reasoning_effort`, `thinking_budget` and `enable_thinking`.
+void read_reasoning(Fields& fields, ReasoningWish& reasoning);
+/// "none" switches thinking off; false: no such effort.
+bool set_effort(std::string_view effort, ReasoningWish& reasoning);
+
+/// The path of the first string, or key, within `value` that holds a NUL character; empty if none does.
+std::string find_nul(const nlohmann::ordered_json& value, const std::string& path);
+
+}  // namespace cairn::api

@@ -1,0 +1,163 @@
+#include "api/chat/messages.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json user(const std::string& text) { return {{"role", "user"}, {"content", text}}; }
+ordered_json calls(std::initializer_list<std::string> ids) {
+  ordered_json message = {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", ordered_json::array()}};
+  for (const auto& id : ids) {
+    message["tool_calls"].push_back(
+        {{"id", id}, {"type", "function"}, {"function", {{"name", "f"}, {"arguments", "{}"}}}});
+  }
+  return message;
+}
+ordered_json result(const std::string& id) { return {{"role", "tool"}, {"tool_call_id", id}, {"content", "4"}}; }
+ordered_json function(const std::string& name) { return {{"type", "function"}, {"function", {{"name", name}}}}; }
+
+Result<ordered_json> read(const ordered_json& messages) {
+  const ordered_json body = {{"messages", messages}};
+  Fields fields(body);
+  ordered_json read = read_messages(fields);
+  if (auto done = fields.finish(); !done) return std::unexpected(done.error());
+  return read;
+}
+
+void expect_refused(const ordered_json& messages, const std::string& at, const std::string& words) {
+  const auto done = read(messages);
+  ASSERT_FALSE(done.has_value()) << messages;
+  EXPECT_EQ(done.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(done.error().at, at);
+  EXPECT_THAT(done.error().message, testing::HasSubstr(words));
+}
+
+TEST(ReadMessages, ErrorsNameThePlace) {
+  expect_refused(7, "messages", "must be an array");
+  expect_refused(ordered_json::array(), "messages", "1 to 16384");
+  expect_refused(ordered_json::array({5}), "messages[0]", "must be an object, not a number");
+  expect_refused({{{"content", "x"}}}, "messages[0].role", "is missing");
+  expect_refused({user("a"), {{"role", "robot"}, {"content", "x"}}}, "messages[1].role", "\"robot\" is not one of");
+  expect_refused({{{"role", 5}}}, "messages[0].role", "not a string");
+  expect_refused({{{"role", "user"}}}, "messages[0].content", "is missing");
+  expect_refused({{{"role", "user"}, {"content", 5}}}, "messages[0].content", "not a number");
+  expect_refused({{{"role", "user"}, {"content", {{{"type", "image_url"}}}}}}, "messages[0].content[0].type",
+                 "reads text only");
+  expect_refused({{{"role", "user"}, {"content", {{{"type", "text"}, {"text", 5}}}}}}, "messages[0].content[0].text",
+                 "must be a string");
+  expect_refused(ordered_json::array({user(std::string("a\0b", 3))}), "messages[0].content", "NUL");
+  expect_refused({user("a"), {{"role", "user"}, {"content", {{{"type", "text"}, {"text", std::string(1, '\0')}}}}}},
+                 "messages[1].content[0].text", "NUL");
+}
+
+TEST(ReadMessages, ResultsAnswerCalls) {
+  EXPECT_TRUE(read({user("a"), calls({"1", "2"}), result("2"), result("1"), user("b")}));
+  EXPECT_TRUE(read({user("a"), calls({"1"}), user("never mind")}));
+  // Ids may come again in a later turn: some models number their calls.
+  EXPECT_TRUE(read({user("a"), calls({"1"}), result("1"), calls({"1"}), result("1")}));
+  expect_refused({user("a"), result("1")}, "messages[1].tool_call_id", "is no call");
+  expect_refused({calls({"1"}), result("2")}, "messages[1].tool_call_id", "\"2\" is no call");
+  expect_refused({calls({"1"}), result("1"), result("1")}, "messages[2].tool_call_id", "has a result already");
+  expect_refused({calls({"1"}), user("x"), result("1")}, "messages[2].tool_call_id", "is no call");
+  expect_refused(ordered_json::array({calls({"1", "1"})}), "messages[0].tool_calls[1].id", "another call");
+  expect_refused(ordered_json::array({calls({""})}), "messages[0].tool_calls[0].id", "is missing");
+  expect_refused({calls({"1"}), {{"role", "tool"}, {"content", "4"}}}, "messages[1].tool_call_id", "is missing");
+  ordered_json bad = calls({"1"});
+  bad["tool_calls"][0]["function"]["arguments"] = 5;
+  expect_refused(ordered_json::array({bad}), "messages[0].tool_calls[0].function.arguments", "a string of JSON");
+  bad["tool_calls"][0]["function"] = 5;
+  expect_refused(ordered_json::array({bad}), "messages[0].tool_calls[0].function", "not an object");
+  bad["tool_calls"] = 5;
+  expect_refused(ordered_json::array({bad}), "messages[0].tool_calls", "must be an array");
+}
+
+TEST(ReadMessages, HistoryIsData) {
+  ordered_json broken = calls({"1"});
+  broken["tool_calls"][0]["function"]["arguments"] = "{\"a\": ";
+  const auto done = read({user("a"), broken, result("1"), {{"role", "assistant"}, {"content", nullptr}}});
+  ASSERT_TRUE(done.has_value()) << done.error().text();
+  EXPECT_EQ((*done)[1]["tool_calls"][0]["function"]["arguments"], "{\"a\": ");
+  EXPECT_EQ((*done)[3]["content"], "");
+  const auto more = read({{{"role", "developer"}, {"content", "x"}},
+                          {{"role", "assistant"}, {"content", "y"}, {"reasoning", "z"}, {"tool_calls", nullptr}}});
+  ASSERT_TRUE(more.has_value());
+  EXPECT_EQ((*more)[0]["role"], "system");
+  EXPECT_EQ((*more)[1]["reasoning_content"], "z");
+  EXPECT_FALSE((*more)[1].contains("tool_calls"));
+}
+
+struct Choice {
+  Result<void> done;
+  ChatRequest request;
+};
+Choice choose(const ordered_json& body) {
+  Fields fields(body);
+  Choice choice;
+  choice.request.input.tools = read_tools(fields);
+  read_tool_choice(fields, choice.request);
+  choice.done = fields.finish();
+  return choice;
+}
+std::string refused_at(const ordered_json& body) {
+  const auto choice = choose(body);
+  return choice.done ? "nothing" : choice.done.error().at;
+}
+
+TEST(ReadTools, AreFunctionsWithNames) {
+  EXPECT_EQ(refused_at({{"tools", 5}}), "tools");
+  EXPECT_EQ(refused_at({{"tools", {5}}}), "tools[0]");
+  EXPECT_EQ(refused_at({{"tools", {{{"type", "web_search"}}}}}), "tools[0].type");
+  EXPECT_EQ(refused_at({{"tools", {{{"type", "function"}}}}}), "tools[0].function");
+  EXPECT_EQ(refused_at({{"tools", {function("")}}}), "tools[0].function.name");
+  EXPECT_EQ(refused_at({{"tools", {function(std::string(257, 'a'))}}}), "tools[0].function.name");
+  EXPECT_EQ(refused_at({{"tools", {function("a"), function("a")}}}), "tools[1].function.name");
+  EXPECT_EQ(refused_at({{"tools", {{{"type", "function"}, {"function", {{"name", "a"}, {"parameters", "x"}}}}}}}),
+            "tools[0].function.parameters");
+  EXPECT_EQ(refused_at({{"tools", ordered_json(kToolsMax + 1, function("a"))}}), "tools");
+  const auto choice = choose({{"tools", {function("a")}}});
+  ASSERT_TRUE(choice.done);
+  EXPECT_TRUE(choice.request.input.tools[0]["function"]["parameters"].is_object());
+  EXPECT_TRUE(choose({{"tools", ordered_json::array()}}).request.input.tools.is_null());
+}
+
+TEST(ReadTools, TheChoiceIsAWordOrAName) {
+  const ordered_json tools = {function("a"), function("b")};
+  const auto with = [&](const ordered_json& choice) { return ordered_json{{"tools", tools}, {"tool_choice", choice}}; };
+  EXPECT_EQ(choose(with("auto")).request.tool_use, ToolUse::kAuto);
+  EXPECT_EQ(choose(with("none")).request.tool_use, ToolUse::kNone);
+  EXPECT_EQ(choose(with("required")).request.tool_use, ToolUse::kRequired);
+  const auto named = choose(with({{"type", "function"}, {"function", {{"name", "b"}}}}));
+  EXPECT_EQ(named.request.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(named.request.tool_name, "b");
+  EXPECT_EQ(refused_at(with({{"type", "function"}, {"function", {{"name", "c"}}}})), "tool_choice.function.name");
+  EXPECT_EQ(refused_at(with({{"type", 5}})), "tool_choice");
+  EXPECT_EQ(refused_at(with("any")), "tool_choice");
+  EXPECT_EQ(refused_at({{"tool_choice", "required"}}), "tool_choice");
+  EXPECT_FALSE(choose({{"tools", tools}, {"parallel_tool_calls", false}}).request.parallel_calls);
+}
+
+TEST(ReadReasoning, EffortsAndBudgets) {
+  const auto read = [](const ordered_json& body) {
+    Fields fields(body);
+    ReasoningWish wish;
+    read_reasoning(fields, wish);
+    EXPECT_EQ(fields.finish().has_value(), !body.contains("bad"));
+    return wish;
+  };
+  EXPECT_EQ(read({{"reasoning_effort", "none"}}).enabled, false);
+  EXPECT_EQ(read({{"reasoning_effort", "low"}}).enabled, true);
+  EXPECT_EQ(read({{"reasoning_effort", "low"}}).effort, "low");
+  EXPECT_EQ(read({{"thinking_budget", 100}}).tokens_max, 100);
+  EXPECT_EQ(read({{"thinking_budget", -1}}).tokens_max, std::nullopt);
+  EXPECT_EQ(read({{"enable_thinking", false}}).enabled, false);
+  read({{"reasoning_effort", "much"}, {"bad", 1}});
+  read({{"reasoning_effort", 5}, {"bad", 1}});
+  read({{"thinking_budget", -2}, {"bad", 1}});
+}
+
+}  // namespace
+}  // namespace cairn::api

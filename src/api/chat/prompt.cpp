@@ -1,0 +1,183 @@
+#include "api/chat/prompt.h"
+
+#include <algorithm>
+#include <ctime>
+#include <optional>
+
+#include "base/hash.h"
+#include "prompt/reasoning.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Stands for a known turn's text, or its thinking, while the template renders. Nobody writes that by chance, and what a
+// client gains by writing it on purpose is a prompt that is rendered without known turns.
+std::string mark(std::string_view what, size_t message) {
+  static const uint64_t secret = hash64("turn", static_cast<uint64_t>(std::time(nullptr)));
+  return fmt::format("@@{}-{:016x}-{}@@", what, secret, message);
+}
+
+struct KnownTurn {
+  size_t message;
+  std::shared_ptr<const SampledTurn> sampled;
+};
+
+std::vector<KnownTurn> known_turns(const ordered_json& messages, SampledTurns& turns, uint64_t scope) {
+  std::vector<KnownTurn> known;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i]["role"] != "assistant") continue;
+    if (auto turn = turns.find(scope, messages[i])) known.push_back({i, std::move(turn)});
+  }
+  return known;
+}
+
+/// Text, and in its place tokens.
+struct Piece {
+  std::string_view text;
+  std::span<const TokenId> tokens;
+};
+
+std::string_view drop_space_at_end(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+/// Where a turn's tokens begin if it stands at `end`: after what the template puts before every answer, with nothing
+/// but the thinking's beginning between. Empty: the template writes something else there, so the tokens would not fit.
+std::optional<size_t> begin_of_turn(std::string_view text, size_t end, std::string_view generation_prompt,
+                                    std::string_view think_open) {
+  std::string_view before = text.substr(0, end);
+  if (before.ends_with(generation_prompt) && !generation_prompt.empty()) return end;
+  before = drop_space_at_end(before);
+  if (!think_open.empty() && before.ends_with(think_open)) before.remove_suffix(think_open.size());
+  const std::string_view bare = drop_space_at_end(generation_prompt);
+  if (drop_space_at_end(before).ends_with(bare)) {
+    const size_t begin = drop_space_at_end(before).size() - bare.size() + generation_prompt.size();
+    if (begin <= end && text.substr(begin - generation_prompt.size(), generation_prompt.size()) == generation_prompt)
+      return begin;
+  }
+  return std::nullopt;
+}
+
+/// What the template appends for the model to go on from.
+Result<std::string> generation_prompt_of(const LoadedModel& model, ChatInput input, const std::string& with) {
+  input.add_generation_prompt = false;
+  CAIRN_TRY(const std::string without, model.chat_template.render(input, std::time(nullptr)));
+  // Some end a conversation that is not to go on with a token of their own.
+  const auto differs = std::ranges::mismatch(with, without);
+  return std::string(differs.in1, with.end());
+}
+
+/// The rendering cut where known turns stand; nullopt if the template does something with them that we do not know.
+std::optional<std::vector<Piece>> cut(std::string_view text, const std::vector<KnownTurn>& known,
+                                      std::string_view generation_prompt, std::string_view think_open) {
+  std::vector<Piece> pieces;
+  size_t written = 0;
+  for (const KnownTurn& turn : known) {
+    const std::string content = mark("text", turn.message);
+    const std::string thinking = mark("thinking", turn.message);
+    const size_t at = text.find(content, written);
+    if (at == std::string_view::npos || text.find(content, at + 1) != std::string_view::npos) return std::nullopt;
+    const size_t thinks_at = text.substr(0, at).find(thinking, written);
+    const SampledTurn& sampled = *turn.sampled;
+    const bool shows_thinking = thinks_at != std::string_view::npos;
+    std::optional<size_t> begin;
+    if (shows_thinking || sampled.turn.reasoning.empty())
+      begin = begin_of_turn(text, std::min(at, thinks_at), generation_prompt, think_open);
+    if (begin && *begin >= written) {
+      pieces.push_back({text.substr(written, *begin - written), {}});
+      pieces.push_back({{}, sampled.tokens});
+    } else if (!shows_thinking && sampled.thinking_end <= sampled.tokens.size()) {
+      pieces.push_back({text.substr(written, at - written), {}});
+      pieces.push_back({{}, std::span(sampled.tokens).subspan(sampled.thinking_end)});
+    } else {
+      return std::nullopt;
+    }
+    written = at + content.size();
+  }
+  pieces.push_back({text.substr(written), {}});
+  return pieces;
+}
+
+/// What users and tools have written is text, whatever it looks like; templates write the tokens.
+void guard_contents(ordered_json& messages, const ControlTexts& controls) {
+  for (auto& message : messages) {
+    if (message["role"] != "user" && message["role"] != "tool") continue;
+    auto& content = message["content"];
+    if (content.is_string()) content = controls.guarded(content.get_ref<const std::string&>());
+    if (!content.is_array()) continue;
+    for (auto& part : content) part["text"] = controls.guarded(part["text"].get_ref<const std::string&>());
+  }
+}
+
+std::string without_guards(std::string text) {
+  const std::string_view guard = ControlTexts::guard();
+  for (size_t at = text.find(guard); at != std::string::npos; at = text.find(guard, at)) text.erase(at, guard.size());
+  return text;
+}
+
+Result<void> encode_text(const LoadedModel& model, std::string_view text, std::vector<TokenId>& tokens) {
+  while (!text.empty()) {
+    const size_t guard = std::min(text.find(ControlTexts::guard()), text.size());
+    CAIRN_TRY(const auto encoded,
+              model.tokenizer->encode(text.substr(0, guard), {.add_special = false, .parse_special = true}));
+    tokens.insert(tokens.end(), encoded.begin(), encoded.end());
+    text.remove_prefix(std::min(text.size(), guard + ControlTexts::guard().size()));
+  }
+  return {};
+}
+
+Result<std::vector<TokenId>> encode(const LoadedModel& model, const std::vector<Piece>& pieces) {
+  std::vector<TokenId> tokens;
+  for (const Piece& piece : pieces) {
+    tokens.insert(tokens.end(), piece.tokens.begin(), piece.tokens.end());
+    CAIRN_TRY_VOID(encode_text(model, piece.text, tokens));
+  }
+  const SpecialTokens& special = model.tokenizer->special();
+  const bool has_bos = !tokens.empty() && tokens.front() == special.bos;
+  if (special.add_bos && special.bos != kNoToken && !has_bos) tokens.insert(tokens.begin(), special.bos);
+  if (tokens.empty())
+    return fail_at("messages", Code::kInvalidArgument, "the chat template renders these messages to nothing");
+  return tokens;
+}
+
+/// nullopt: render as usual.
+Result<std::optional<ChatPrompt>> prompt_with_known(const LoadedModel& model, const ChatInput& input,
+                                                    const std::vector<KnownTurn>& known) {
+  ChatInput marked = input;
+  for (const KnownTurn& turn : known) {
+    auto& message = marked.messages[turn.message];
+    message["content"] = mark("text", turn.message);
+    message.erase("tool_calls");
+    message.erase("reasoning_content");
+    if (!turn.sampled->turn.reasoning.empty()) message["reasoning_content"] = mark("thinking", turn.message);
+  }
+  auto text = model.chat_template.render(marked, std::time(nullptr));
+  if (!text) return std::nullopt;  // such a turn cannot stand there without its calls
+  CAIRN_TRY(const std::string generation_prompt, generation_prompt_of(model, marked, *text));
+  const ReasoningStyle* style = find_style(model.output_format.reasoning);
+  const auto pieces = cut(*text, known, generation_prompt, style == nullptr ? std::string_view() : style->open);
+  if (!pieces) return std::nullopt;
+  CAIRN_TRY(auto tokens, encode(model, *pieces));
+  return ChatPrompt{std::move(tokens), without_guards(std::move(*text))};
+}
+
+}  // namespace
+
+Result<ChatPrompt> chat_prompt(const LoadedModel& model, const ChatInput& given, SampledTurns* turns, uint64_t scope) {
+  ChatInput input = given;
+  guard_contents(input.messages, model.control_texts);
+  if (turns != nullptr && input.add_generation_prompt) {
+    if (const auto known = known_turns(input.messages, *turns, scope); !known.empty()) {
+      CAIRN_TRY(auto prompt, prompt_with_known(model, input, known));
+      if (prompt) return std::move(*prompt);
+    }
+  }
+  CAIRN_TRY(std::string text, model.chat_template.render(input, std::time(nullptr)));
+  CAIRN_TRY(auto tokens, encode(model, {{text, {}}}));
+  return ChatPrompt{std::move(tokens), without_guards(std::move(text))};
+}
+
+}  // namespace cairn::api

@@ -1,0 +1,39 @@
+/// A conversation to go on with, as every protocol's request ends up: what the templates and the engine take.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "engine/engine.h"
+#include "prompt/chat_template.h"
+
+namespace cairn::api {
+
+enum class ToolUse {
+  kAuto,
+  kNone,      ///< the tools are in the prompt, and no call may begin
+  kRequired,  ///< the answer begins with a call
+};
+
+/// What the client asks of the model's thinking. Unset: as the template has it.
+struct ReasoningWish {
+  std::optional<bool> enabled;
+  std::string effort;                 ///< "minimal" ... "xhigh", or empty
+  std::optional<int32_t> tokens_max;  ///< the thinking is closed at so many tokens
+};
+
+struct ChatRequest {
+  std::string model;
+  int choices = 1;
+  bool stream = false;
+  ChatInput input;
+  std::string prefill;  ///< the answer's beginning, as text: the client has it, and the model goes on from it
+  ToolUse tool_use = ToolUse::kAuto;
+  std::string tool_name;  ///< with kRequired: this one, empty: any
+  bool parallel_calls = true;
+  ReasoningWish reasoning;
+  GenerateRequest generate;  ///< everything but the prompt, the id, the tenant and the steering
+};
+
+}  // namespace cairn::api

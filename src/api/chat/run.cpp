@@ -1,0 +1,208 @@
+#include "api/chat/run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "api/chat/prompt.h"
+#include "api/chat/steering.h"
+#include "api/prompt_tokens.h"
+#include "api/tenant.h"
+#include "base/hash.h"
+#include "prompt/tool_call/format.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Thinking budgets of efforts that the template knows nothing of.
+struct EffortBudget {
+  std::string_view effort;
+  int32_t tokens;
+};
+constexpr EffortBudget kEffortBudgets[] = {{"minimal", 512}, {"low", 2'048}, {"medium", 8'192}};
+
+// Tells the template, in the names that templates have for it, and turns what it does not know into a budget.
+int32_t settle_reasoning(const LoadedModel& model, ChatRequest& request) {
+  const ReasoningWish& wish = request.reasoning;
+  auto& variables = request.input.variables;
+  const auto set = [&](const char* name, ordered_json value) {
+    if (!variables.contains(name)) variables[name] = std::move(value);
+  };
+  if (wish.enabled) {
+    set("enable_thinking", *wish.enabled);
+    set("thinking", *wish.enabled);
+  }
+  const bool knows_effort = model.chat_template.capabilities().effort;
+  if (!wish.effort.empty() && knows_effort) set("reasoning_effort", wish.effort);
+  if (wish.tokens_max) return *wish.tokens_max;
+  if (wish.enabled == false) return 0;
+  const auto* budget = std::ranges::find(kEffortBudgets, wish.effort, &EffortBudget::effort);
+  return !knows_effort && budget != std::end(kEffortBudgets) ? budget->tokens : -1;
+}
+
+uint64_t scope_of(const LoadedModel& model, const GenerateRequest& generate) {
+  return hash64(model.name, generate.salt);
+}
+
+/// Ends the thinking that the prompt has begun; empty if it has not.
+std::string thinking_close(const LoadedModel& model, const std::string& prompt) {
+  const OutputParser parser(model.output_format, nullptr, prompt);
+  if (!parser.in_reasoning()) return {};
+  const std::string close(parser.reasoning_close());
+  return close.starts_with("</") ? "\n" + close + "\n\n" : close;
+}
+
+/// Appends the text that the answer goes on from, and what must come before an answer's text. Returns the text.
+Result<std::string> add_prefill(const LoadedModel& model, const ChatRequest& request, ChatPrompt& prompt) {
+  // Answers do not begin with whitespace, whatever the template ends with.
+  const size_t begin = request.prefill.find_first_not_of(" \t\r\n");
+  if (begin == std::string::npos) return std::string();
+  std::string before = thinking_close(model, prompt.text);
+  if (before.empty() && model.output_format.reasoning == ReasoningFormat::kHarmony)
+    before = "<|channel|>final<|message|>";
+  std::string text = request.prefill.substr(begin);
+  // What a client writes is text, also where it looks like a special token.
+  CAIRN_TRY(const auto opening, model.tokenizer->encode(before, {.add_special = false, .parse_special = true}));
+  CAIRN_TRY(const auto tokens, model.tokenizer->encode(text, {.add_special = false, .parse_special = false}));
+  prompt.tokens.insert(prompt.tokens.end(), opening.begin(), opening.end());
+  prompt.tokens.insert(prompt.tokens.end(), tokens.begin(), tokens.end());
+  prompt.text += before;
+  return text;
+}
+
+/// What `required` or a named tool puts at the answer's beginning.
+std::string opening_of(const LoadedModel& model, const ChatRequest& request, const std::string& prompt) {
+  const auto* style = tool_call::find_style(model.output_format.tools);
+  std::string opening = thinking_close(model, prompt);
+  if (style == nullptr) {
+    if (model.output_format.tools != ToolFormat::kHarmony) return {};
+    opening =
+        request.tool_name.empty()
+            ? "<|channel|>commentary to=functions."
+            : fmt::format("<|channel|>commentary to=functions.{} <|constrain|>json<|message|>", request.tool_name);
+    return opening;
+  }
+  // The id goes into the prompt: of the same prompt it is the same.
+  const std::string id = call_id_of(hash64(prompt), style->id_bytes);
+  std::string text = tool_call::forced_opening(*style, request.tool_name, 0, id);
+  // The prompt may have begun the block already.
+  if (!style->prompt_open.empty() && prompt.ends_with(style->prompt_open) && text.starts_with(style->prompt_open))
+    text.erase(0, style->prompt_open.size());
+  return opening + text;
+}
+
+Result<void> check_tools(const LoadedModel& model, const ChatRequest& request) {
+  const ChatCapabilities& can = model.chat_template.capabilities();
+  if (request.input.tools.is_null() || can.tools || can.generic_tools) return {};
+  return fail_at("tools", Code::kUnsupported,
+                 "the chat template of {} has no place for tools; leave them out, or give the model another template "
+                 "with --chat-template",
+                 model.name);
+}
+
+TurnKeeper keeper(Service& service, const LoadedModel& model, uint64_t scope, std::vector<TokenId> opening) {
+  return [&turns = service.turns(), &tokenizer = *model.tokenizer, scope, opening = std::move(opening)](
+             const ChatTurn& turn, std::span<const TokenId> sampled, size_t thinking_end) {
+    const auto is_space = [&](TokenId id) {
+      return tokenizer.piece(id, true).find_first_not_of(" \t\r\n") == std::string_view::npos;
+    };
+    // Space that parts thinking and answer belongs to the template.
+    if (thinking_end != kNoThinkingEnd && thinking_end > 0)
+      while (thinking_end < sampled.size() && is_space(sampled[thinking_end])) ++thinking_end;
+    SampledTurn kept{turn, opening, thinking_end};
+    kept.tokens.insert(kept.tokens.end(), sampled.begin(), sampled.end());
+    if (thinking_end != kNoThinkingEnd && thinking_end > 0) kept.thinking_end += opening.size();
+    turns.keep(scope, std::move(kept));
+  };
+}
+
+SteeringRules rules_of(Service& service, const LoadedModel& model, const ChatRequest& request, int32_t budget) {
+  SteeringRules rules;
+  const bool has_tools = !request.input.tools.is_null();
+  rules.reasoning_tokens_max = budget;
+  rules.one_call = has_tools && !request.parallel_calls;
+  rules.ends_circles = request.generate.max_tokens < 0 && !request.generate.ignore_eos;
+  if (has_tools && request.tool_use == ToolUse::kNone) rules.ban = service.call_ban(model);
+  return rules;
+}
+
+/// One request per choice; the i-th draws with seed + i. The first has the answer's id, the others ID-1, ID-2, ...
+std::vector<GenerateRequest> spread(const ChatRequest& request, const std::string& id, const ChatPrompt& prompt,
+                                    const SteeringRules& rules, const ChatReading& reading, const LoadedModel& model) {
+  std::vector<GenerateRequest> requests;
+  requests.reserve(static_cast<size_t>(request.choices));
+  for (int i = 0; i < request.choices; ++i) {
+    GenerateRequest& generate = requests.emplace_back(request.generate);
+    generate.prompt = prompt.tokens;
+    generate.id = i == 0 ? id : fmt::format("{}-{}", id, i);
+    generate.sampling.seed += static_cast<uint64_t>(i);
+    OutputParser parser = reading.parser();
+    std::vector<Part> parts;
+    parser.feed(reading.prefill + reading.opening, parts);
+    generate.steering = std::make_shared<ChatSteering>(rules, std::move(parser), *model.tokenizer);
+  }
+  return requests;
+}
+
+}  // namespace
+
+std::string make_answer_id(std::string_view prefix) {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return fmt::format("{}{:016x}{:016x}", prefix, random(), random());
+}
+
+void set_tenant(const net::HttpRequest& http, GenerateRequest& generate) {
+  generate.tenant = tenant_of(http);
+  if (!generate.tenant.empty()) generate.salt = hash64(generate.tenant, generate.salt) | 1;
+}
+
+Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http) {
+  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  CAIRN_TRY_VOID(check_tools(*model, request));
+  set_tenant(http, request.generate);
+  (void)settle_reasoning(*model, request);
+  CAIRN_TRY(ChatPrompt prompt,
+            chat_prompt(*model, request.input, &service.turns(), scope_of(*model, request.generate)));
+  CAIRN_TRY_VOID(add_prefill(*model, request, prompt));
+  return static_cast<int32_t>(prompt.tokens.size());
+}
+
+Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
+                      const std::shared_ptr<net::HttpResponse>& response, const MakeChatWriter& make_writer) {
+  CAIRN_TRY(LoadedModel * model, service.registry().find(request.model));
+  CAIRN_TRY_VOID(check_tools(*model, request));
+  set_tenant(http, request.generate);
+  const int32_t budget = settle_reasoning(*model, request);
+  const uint64_t scope = scope_of(*model, request.generate);
+  CAIRN_TRY(ChatPrompt prompt, chat_prompt(*model, request.input, &service.turns(), scope));
+
+  ChatReading reading;
+  CAIRN_TRY(reading.prefill, add_prefill(*model, request, prompt));
+  reading.format = model->output_format;
+  const bool calls = !request.input.tools.is_null() && request.tool_use != ToolUse::kNone;
+  if (!calls) reading.format.tools = ToolFormat::kNone;
+  if (calls) reading.tools = request.input.tools;
+  reading.prompt = prompt.text.substr(prompt.text.size() - std::min(prompt.text.size(), kPromptTailBytes));
+  std::vector<TokenId> opening;
+  if (calls && request.tool_use == ToolUse::kRequired) {
+    reading.opening = opening_of(*model, request, reading.prompt);
+    CAIRN_TRY(opening, model->tokenizer->encode(reading.opening, {.add_special = false, .parse_special = true}));
+    prompt.tokens.insert(prompt.tokens.end(), opening.begin(), opening.end());
+  }
+  request.generate.render_special = true;
+  request.generate.text_at_start = reading.prefill.empty() && reading.opening.empty();
+  reading.turn_ends = chat_stops(*model);
+  for (const auto& stop : reading.turn_ends) request.generate.stop.push_back(stop);
+
+  const std::string id = make_answer_id(id_prefix);
+  auto requests = spread(request, id, prompt, rules_of(service, *model, request, budget), reading, *model);
+  auto writer = make_writer({id, *model, request.choices, request.stream, static_cast<int32_t>(prompt.tokens.size())});
+  auto answer = std::make_unique<ChatAnswer>(std::move(writer), reading, request.choices,
+                                             keeper(service, *model, scope, std::move(opening)));
+  Generation::start(*model->engine, std::move(requests), std::move(answer), response);
+  return {};
+}
+
+}  // namespace cairn::api

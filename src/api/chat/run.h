@@ -1,0 +1,37 @@
+/// From a chat's request to its answer, whatever the protocol.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "api/chat/answer.h"
+#include "api/chat/request.h"
+#include "api/service.h"
+#include "net/http_server.h"
+
+namespace cairn::api {
+
+/// What a writer may want to say before the first token.
+struct ChatStart {
+  std::string id;  ///< of the answer, as GET /debug/prefix takes it
+  const LoadedModel& model;
+  int choices = 1;
+  bool stream = false;
+  int32_t prompt_tokens = 0;
+};
+using MakeChatWriter = std::function<std::unique_ptr<ChatWriter>(const ChatStart& start)>;
+
+/// Renders and submits the conversation; the answer goes through the writer. An Error has been answered by nobody yet.
+/// `id_prefix`: of the answer's id, "chatcmpl-". Thread: the server's.
+Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
+                      const std::shared_ptr<net::HttpResponse>& response, const MakeChatWriter& make_writer);
+
+/// Tokens of the prompt that the request would have, for endpoints that only count.
+Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http);
+
+/// Fills in whose request it is. Who has another key does not learn from the time an answer takes what others asked.
+void set_tenant(const net::HttpRequest& http, GenerateRequest& generate);
+std::string make_answer_id(std::string_view prefix);
+
+}  // namespace cairn::api

@@ -1,0 +1,92 @@
+#include "api/chat/sampled_turns.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string_view trim(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const size_t first = text.find_first_not_of(kSpace);
+  return first == std::string_view::npos ? "" : text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
+uint64_t key_of(uint64_t scope, std::string_view content, std::string_view first_call) {
+  return first_call.empty() ? hash64(trim(content), scope) : hash64(first_call, scope + 1);
+}
+
+// A content that is a string, or all text parts of a list.
+std::string text_of(const ordered_json& content) {
+  if (content.is_string()) return content.get<std::string>();
+  std::string text;
+  if (content.is_array())
+    for (const auto& part : content) text += part.value("text", "");
+  return text;
+}
+
+bool same_arguments(const ordered_json& sent, const std::string& sampled) {
+  const auto parsed = nlohmann::json::parse(sampled, nullptr, false);  // keys in order of the alphabet
+  if (sent.is_string()) {
+    const auto& text = sent.get_ref<const std::string&>();
+    if (text == sampled) return true;
+    const auto sent_parsed = nlohmann::json::parse(text, nullptr, false);
+    return !sent_parsed.is_discarded() && !parsed.is_discarded() && sent_parsed == parsed;
+  }
+  return !parsed.is_discarded() && nlohmann::json(sent) == parsed;
+}
+
+bool same_calls(const ordered_json& message, const std::vector<ToolCall>& calls) {
+  const auto sent = message.find("tool_calls");
+  const size_t count = sent == message.end() ? 0 : sent->size();
+  if (count != calls.size()) return false;
+  for (size_t i = 0; i < count; ++i) {
+    const auto& call = (*sent)[i];
+    if (call["id"] != calls[i].id || call["function"]["name"] != calls[i].name ||
+        !same_arguments(call["function"]["arguments"], calls[i].arguments))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+void SampledTurns::keep(uint64_t scope, SampledTurn turn) {
+  if (turn.tokens.empty() || turn.tokens.size() > kSampledTokensMax) return;
+  const std::string_view first_call = turn.turn.calls.empty() ? std::string_view() : turn.turn.calls.front().id;
+  const uint64_t key = key_of(scope, turn.turn.content, first_call);
+  if (const auto old = by_key_.find(key); old != by_key_.end()) {
+    tokens_ -= old->second->turn->tokens.size();
+    turns_.erase(old->second);
+    by_key_.erase(old);
+  }
+  tokens_ += turn.tokens.size();
+  turns_.push_front({key, std::make_shared<const SampledTurn>(std::move(turn))});
+  by_key_[key] = turns_.begin();
+  while (turns_.size() > kSampledTurnsMax || tokens_ > kSampledTokensMax) drop_oldest();
+}
+
+void SampledTurns::drop_oldest() {
+  tokens_ -= turns_.back().turn->tokens.size();
+  by_key_.erase(turns_.back().key);
+  turns_.pop_back();
+}
+
+std::shared_ptr<const SampledTurn> SampledTurns::find(uint64_t scope, const ordered_json& message) {
+  const std::string content = text_of(message["content"]);
+  const auto calls = message.find("tool_calls");
+  const bool has_calls = calls != message.end() && !calls->empty();
+  const auto found =
+      by_key_.find(key_of(scope, content, has_calls ? (*calls)[0]["id"].get<std::string>() : std::string()));
+  if (found == by_key_.end()) return nullptr;
+  turns_.splice(turns_.begin(), turns_, found->second);
+  const auto& turn = found->second->turn;
+  if (trim(turn->turn.content) != trim(content) || !same_calls(message, turn->turn.calls)) return nullptr;
+  return turn;
+}
+
+}  // namespace cairn::api

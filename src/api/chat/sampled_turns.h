@@ -1,0 +1,54 @@
+/// What models sampled, kept so that it comes back token for token when a client sends its turn again.
+///
+/// A client sends a turn as the protocol shows it: calls as JSON that it has parsed and written anew, thinking left
+/// out. Rendered again, that is rarely the text that the model wrote, and never surely its tokens; what the cache holds
+/// of it would be lost. So the turn is found again by what the client cannot change without meaning something else: a
+/// call's id, or the whole of its text.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "api/chat/answer.h"
+#include "base/ids.h"
+
+namespace cairn::api {
+
+inline constexpr size_t kSampledTurnsMax = 8'192;
+inline constexpr size_t kSampledTokensMax = 8u << 20;  ///< of all turns
+
+struct SampledTurn {
+  ChatTurn turn;
+  std::vector<TokenId> tokens;  ///< without the one that ended it
+  size_t thinking_end = 0;      ///< first token after the thinking; kNoThinkingEnd if the answer begins within one
+};
+
+/// The last ones. Thread: the server's.
+class SampledTurns {
+ public:
+  /// `scope`: model and tenant; a turn is found in its scope only.
+  void keep(uint64_t scope, SampledTurn turn);
+  /// The turn that `message`, an assistant's in the templates' form, is; null if it is none, or says something else: in
+  /// its text, or in a call's name or arguments, whose JSON may be written differently.
+  std::shared_ptr<const SampledTurn> find(uint64_t scope, const nlohmann::ordered_json& message);
+
+  size_t size() const { return turns_.size(); }
+
+ private:
+  struct Entry {
+    uint64_t key;
+    std::shared_ptr<const SampledTurn> turn;
+  };
+  void drop_oldest();
+
+  std::list<Entry> turns_;  // most recently used first
+  std::unordered_map<uint64_t, std::list<Entry>::iterator> by_key_;
+  size_t tokens_ = 0;
+};
+
+}  // namespace cairn::api

@@ -1,0 +1,85 @@
+#include "api/chat/sampled_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr uint64_t kScope = 1;
+
+SampledTurn turn_of(std::string content, std::vector<ToolCall> calls = {}, size_t tokens = 3) {
+  return {{std::move(content), "", std::move(calls)}, std::vector<TokenId>(tokens, TokenId{5}), 0};
+}
+
+ordered_json message_of(const std::string& content, const ordered_json& calls = nullptr) {
+  ordered_json message = {{"role", "assistant"}, {"content", content}};
+  if (!calls.is_null()) message["tool_calls"] = calls;
+  return message;
+}
+
+ordered_json call_of(const std::string& id, const std::string& name, const ordered_json& arguments) {
+  return {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
+}
+
+TEST(SampledTurns, ATextIsFoundByItself) {
+  SampledTurns turns;
+  turns.keep(kScope, turn_of("Hello there."));
+  EXPECT_NE(turns.find(kScope, message_of("Hello there.")), nullptr);
+  EXPECT_NE(turns.find(kScope, message_of(" Hello there.\n")), nullptr);
+  EXPECT_EQ(turns.find(kScope, message_of("Hello there!")), nullptr);
+  EXPECT_EQ(turns.find(kScope + 1, message_of("Hello there.")), nullptr);
+  EXPECT_NE(turns.find(kScope, {{"role", "assistant"},
+                                {"content", ordered_json::array({{{"type", "text"}, {"text", "Hello there."}}})}}),
+            nullptr);
+}
+
+TEST(SampledTurns, ACallIsFoundHoweverItsArgumentsAreWritten) {
+  SampledTurns turns;
+  turns.keep(kScope, turn_of("", {{"call_1", "add", R"({"a": 1, "b": [2,3]})"}}));
+  const auto finds = [&](const ordered_json& calls, const std::string& content = "") {
+    return turns.find(kScope, message_of(content, calls)) != nullptr;
+  };
+  EXPECT_TRUE(finds(ordered_json::array({call_of("call_1", "add", R"({"a": 1, "b": [2,3]})")})));
+  EXPECT_TRUE(finds(ordered_json::array({call_of("call_1", "add", R"({"b":[2,3],"a":1})")})));
+  EXPECT_TRUE(finds(ordered_json::array({call_of("call_1", "add", {{"b", {2, 3}}, {"a", 1}})})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_1", "add", R"({"a": 2, "b": [2,3]})")})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_1", "add", "{not json")})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_1", "sub", R"({"a": 1, "b": [2,3]})")})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_2", "add", R"({"a": 1, "b": [2,3]})")})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_1", "add", R"({"a": 1, "b": [2,3]})")}), "And more."));
+  EXPECT_FALSE(finds(
+      ordered_json::array({call_of("call_1", "add", R"({"a": 1, "b": [2,3]})"), call_of("call_2", "add", "{}")})));
+}
+
+TEST(SampledTurns, ArgumentsThatAreNoJsonAreFoundAsTheyAre) {
+  SampledTurns turns;
+  turns.keep(kScope, turn_of("", {{"call_1", "add", "{\"a\": "}}));
+  EXPECT_NE(turns.find(kScope, message_of("", ordered_json::array({call_of("call_1", "add", "{\"a\": ")}))), nullptr);
+  EXPECT_EQ(turns.find(kScope, message_of("", ordered_json::array({call_of("call_1", "add", "{\"a\":")}))), nullptr);
+}
+
+TEST(SampledTurns, KeepsTheLastOnes) {
+  SampledTurns turns;
+  for (size_t i = 0; i < kSampledTurnsMax + 10; ++i) {
+    turns.keep(kScope, turn_of(std::to_string(i)));
+    EXPECT_NE(turns.find(kScope, message_of("0")), nullptr);  // used all the time
+  }
+  EXPECT_EQ(turns.size(), kSampledTurnsMax);
+  EXPECT_EQ(turns.find(kScope, message_of("5")), nullptr);
+  EXPECT_NE(turns.find(kScope, message_of(std::to_string(kSampledTurnsMax + 9))), nullptr);
+}
+
+TEST(SampledTurns, TokensAreBoundedToo) {
+  SampledTurns turns;
+  for (int i = 0; i < 10; ++i) turns.keep(kScope, turn_of(std::to_string(i), {}, kSampledTokensMax / 4));
+  EXPECT_EQ(turns.size(), 4u);
+  turns.keep(kScope, turn_of("too long", {}, kSampledTokensMax + 1));
+  EXPECT_EQ(turns.size(), 4u);
+}
+
+}  // namespace
+}  // namespace cairn::api

@@ -1,0 +1,62 @@
+#include "api/chat/steering.h"
+
+#include <algorithm>
+
+namespace cairn::api {
+namespace {
+
+// A model may begin to think again. More often than this it does not take the hint.
+constexpr int kClosesMax = 4;
+
+// On lines of its own, as models that were trained to think write it.
+std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& tokenizer) {
+  std::string text(parser.reasoning_close());
+  if (text.empty()) return {};
+  if (text.starts_with("</")) text = "\n" + text + "\n\n";
+  auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true});
+  return tokens ? std::move(*tokens) : std::vector<TokenId>();
+}
+
+}  // namespace
+
+ChatSteering::ChatSteering(SteeringRules rules, OutputParser parser, const Tokenizer& tokenizer)
+    : rules_(std::move(rules)),
+      parser_(std::move(parser)),
+      tokenizer_(tokenizer),
+      close_(close_tokens(parser_, tokenizer)) {}
+
+void ChatSteering::close_thinking(Steer& next) {
+  if (closed_ == kClosesMax || !next.forced.empty()) return;
+  ++closed_;
+  next.forced = close_;
+}
+
+void ChatSteering::ban(TokenId token, Steer& next) {
+  if (rules_.ban == nullptr) return;
+  if (token != kNoToken) tail_ += tokenizer_.piece(token, true);
+  tail_.erase(0, tail_.size() - std::min(tail_.size(), rules_.ban->tail_bytes()));
+  next.banned.clear();
+  rules_.ban->next(tail_, next.banned);
+}
+
+void ChatSteering::begin(Steer& next) {
+  ban(kNoToken, next);
+  if (rules_.reasoning_tokens_max == 0 && parser_.in_reasoning()) close_thinking(next);
+}
+
+void ChatSteering::token(TokenId token, std::string_view text, Steer& next) {
+  ban(token, next);
+  reasoning_tokens_ += parser_.in_reasoning() ? 1 : 0;
+  parts_.clear();
+  parser_.feed(text, parts_);
+  if (rules_.one_call && std::ranges::any_of(parts_, [](const Part& part) { return part.kind == PartKind::kCallEnd; }))
+    next.end = FinishReason::kStop;
+  const int32_t circling = repetition_.push(token);
+  if (parser_.in_reasoning()) {
+    const bool spent = rules_.reasoning_tokens_max >= 0 && reasoning_tokens_ >= rules_.reasoning_tokens_max;
+    if (spent || circling >= kThinkingCycleTokens) close_thinking(next);
+  }
+  if (rules_.ends_circles && circling >= kAnswerCycleTokens) next.end = FinishReason::kRepetition;
+}
+
+}  // namespace cairn::api

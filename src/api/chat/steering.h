@@ -1,0 +1,49 @@
+/// Keeps a chat's answer to what its request asked for: no calls, one call, a thinking budget, an end to circles.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "api/chat/repetition.h"
+#include "engine/steering.h"
+#include "prompt/output_parser.h"
+#include "sampling/text_ban.h"
+
+namespace cairn::api {
+
+/// Tokens of one cycle at the answer's end that close the thinking, and that end an answer that has no other bound.
+inline constexpr int32_t kThinkingCycleTokens = 256;
+inline constexpr int32_t kAnswerCycleTokens = 1'024;
+
+struct SteeringRules {
+  int32_t reasoning_tokens_max = -1;     ///< -1: no bound
+  bool one_call = false;                 ///< the answer ends with its first call
+  bool ends_circles = false;             ///< the answer itself may end when it goes round in circles
+  std::shared_ptr<const TextBan> ban{};  ///< null: nothing is banned
+};
+
+class ChatSteering final : public Steering {
+ public:
+  /// `parser` as the answer's own at its beginning. `tokenizer` outlives this.
+  ChatSteering(SteeringRules rules, OutputParser parser, const Tokenizer& tokenizer);
+  void begin(Steer& next) override;
+  void token(TokenId token, std::string_view text, Steer& next) override;
+
+ private:
+  void close_thinking(Steer& next);
+  void ban(TokenId token, Steer& next);
+
+  SteeringRules rules_;
+  OutputParser parser_;
+  const Tokenizer& tokenizer_;
+  std::vector<TokenId> close_;  // ends the thinking; empty: nothing can
+  std::vector<Part> parts_;     // scratch
+  Repetition repetition_;
+  std::string tail_;
+  int32_t reasoning_tokens_ = 0;
+  int closed_ = 0;
+};
+
+}  // namespace cairn::api

@@ -1,0 +1,116 @@
+#include "api/embedding_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/errors.h"
+
+namespace cairn::api {
+
+using std::chrono::steady_clock;
+
+EmbeddingRun::EmbeddingRun(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
+                           std::shared_ptr<net::HttpResponse> response)
+    : engine_(engine), common_(std::move(common)), task_(std::move(task)), response_(std::move(response)) {}
+
+void EmbeddingRun::start(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
+                         std::shared_ptr<net::HttpResponse> response) {
+  const auto run = std::make_shared<EmbeddingRun>(engine, std::move(common), std::move(task), response);
+  // The exchange owns the run: when it is over, for whatever reason, the streams go, and with them the requests.
+  response->on_close([run] {
+    run->over_ = true;
+    run->slots_.clear();
+    run->response_.reset();
+  });
+  run->turn();
+}
+
+void EmbeddingRun::wake(net::HttpResponse& response) {
+  if (turn_posted_.exchange(true, std::memory_order_acq_rel)) return;
+  response.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->turn();
+  });
+}
+
+void EmbeddingRun::turn() {
+  turn_posted_.store(false, std::memory_order_release);
+  if (over_) return;
+  const auto end = steady_clock::now() + kEmbedTurn;
+  if (prepared_.size() < task_->texts()) {
+    const Result<void> prepared = prepare_some(end);
+    if (!prepared) return finish(prepared);
+    if (prepared_.size() < task_->texts()) return wake(*response_);
+  }
+  Result<void> result = collect_some(end);
+  if (result) result = submit_some();
+  if (!result || taken_ == task_->texts()) finish(result);
+}
+
+Result<void> EmbeddingRun::prepare_some(steady_clock::time_point end) {
+  while (prepared_.size() < task_->texts() && steady_clock::now() < end) {
+    GenerateRequest request = common_;
+    const size_t text = prepared_.size();
+    CAIRN_TRY_VOID(task_->prepare(text, request));
+    const auto tokens = static_cast<int64_t>(request.prompt.size());
+    if (tokens > engine_.context_tokens()) {
+      return fail_at(task_->path(text), Code::kContextLengthExceeded,
+                     "{} has {} tokens, but the model's context has {}: shorten it, or send \"truncate\": true",
+                     task_->path(text), tokens, engine_.context_tokens());
+    }
+    tokens_ += tokens;
+    prepared_.push_back(std::move(request));
+  }
+  return {};
+}
+
+// Takes what has come; asks for another turn if that takes too long.
+Result<void> EmbeddingRun::collect_some(steady_clock::time_point end) {
+  for (Slot& slot : slots_) {
+    if (steady_clock::now() > end) {
+      wake(*response_);
+      break;
+    }
+    Events events = slot.stream->drain();
+    if (!events.finished) continue;
+    slot.stream.reset();
+    Finish& done = events.finish;
+    if (done.reason == FinishReason::kError) return std::unexpected(std::move(done.error));
+    if (done.reason == FinishReason::kCancelled) return fail(Code::kUnavailable, "the server is stopping");
+    CAIRN_TRY_VOID(task_->take(slot.text, std::move(done.embedding)));
+    ++taken_;
+  }
+  std::erase_if(slots_, [](const Slot& slot) { return slot.stream == nullptr; });
+  return {};
+}
+
+Result<void> EmbeddingRun::submit_some() {
+  while (submitted_ < prepared_.size() && slots_.size() < kEmbedInFlightMax) {
+    GenerateRequest request = prepared_[submitted_];
+    auto stream = engine_.submit(std::move(request));
+    if (!stream) {
+      // Others fill the queue: the next one goes when one of ours comes back.
+      if (stream.error().code == Code::kQueueFull && !slots_.empty()) return {};
+      Error error = std::move(stream).error();
+      if (error.at.starts_with("prompt")) error.at = task_->path(submitted_) + error.at.substr(6);
+      return std::unexpected(std::move(error));
+    }
+    prepared_[submitted_] = {};
+    slots_.push_back({std::move(*stream), submitted_++});
+    slots_.back().stream->on_events([weak = weak_from_this(), response = response_] {
+      if (const auto self = weak.lock()) self->wake(*response);
+    });
+  }
+  return {};
+}
+
+void EmbeddingRun::finish(const Result<void>& result) {
+  over_ = true;
+  slots_.clear();  // cancels what still runs
+  if (result) {
+    response_->send(200, "application/json", task_->body(tokens_));
+  } else {
+    send_error(*response_, result.error(), task_->error_shape());
+  }
+}
+
+}  // namespace cairn::api

@@ -1,0 +1,22 @@
+/// What the server says to clients of the frames socket: one JSON object an event, as text. docs/frames.md lists every
+/// field.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "engine/engine.h"
+#include "registry/registry.h"
+
+namespace cairn::api::frames {
+
+/// {"id", "event": "token", "text", "token_id"}
+std::string token_event(std::string_view id, const TokenEvent& token);
+/// {"id", "event": "eos", "reason", "text", "stop", "usage", "timings"}: `text` is all that no token event has said.
+std::string eos_event(std::string_view id, const Finish& finish, std::string_view text);
+/// {"id", "event": "error", "code", "message", "at"}; without an empty id and an empty `at`. Far shorter than a frame.
+std::string error_event(std::string_view id, const Error& error);
+/// {"id", "event": "metrics", ...} with the numbers of GET /stats.
+std::string metrics_event(std::string_view id, const Registry& registry);
+
+}  // namespace cairn::api::frames

@@ -1,0 +1,42 @@
+/// What clients of the frames socket say: one JSON object a message. docs/frames.md lists every field.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "prompt/chat_template.h"
+
+namespace cairn::api::frames {
+
+inline constexpr size_t kIdBytesMax = 256;
+
+/// {"id", "prompt" or "messages", ...}
+struct Generate {
+  std::string id;
+  std::string model;  ///< empty: the first one
+  bool stream = true;
+  std::variant<std::string, ChatInput> prompt;  ///< text to continue, or a conversation
+  GenerateRequest request;                      ///< everything but the prompt
+};
+/// {"id", "event": "cancel"}
+struct Cancel {
+  std::string id;
+};
+/// {"event": "metrics"}
+struct Metrics {
+  std::string id;  ///< may be empty
+};
+using Message = std::variant<Generate, Cancel, Metrics>;
+
+struct Refusal {
+  std::string id;  ///< of the message, if it had one
+  Error error;     ///< `at` is the field's path, or empty for what is no JSON object
+};
+
+std::expected<Message, Refusal> parse_message(std::string_view text);
+
+}  // namespace cairn::api::frames

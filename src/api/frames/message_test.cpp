@@ -1,0 +1,100 @@
+#include "api/frames/message.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace cairn::api::frames {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Generate generate(std::string_view text) {
+  auto message = parse_message(text);
+  EXPECT_TRUE(message.has_value()) << message.error().error.text();
+  return message ? std::get<Generate>(std::move(*message)) : Generate{};
+}
+
+void expect_refused(std::string_view text, const std::string& id, const std::string& at, const std::string& words) {
+  const auto message = parse_message(text);
+  ASSERT_FALSE(message.has_value()) << text;
+  EXPECT_EQ(message.error().id, id) << text;
+  EXPECT_EQ(message.error().error.at, at) << text;
+  EXPECT_THAT(message.error().error.message, HasSubstr(words)) << text;
+}
+
+TEST(FramesMessage, APromptWithItsFields) {
+  const Generate all = generate(
+      R"({"id": "a", "model": "m", "prompt": "Once", "max_tokens": 7, "temperature": 0.5, "top_p": 0.25, "top_k": 3,
+          "min_p": 0.125, "stop": ["x", "y"], "seed": 9, "stream": false, "priority": "batch", "ignore_eos": true,
+          "metadata": {"target_ttft_ms": "250", "user": "somebody"}, "cache_salt": "s"})");
+  EXPECT_EQ(all.id, "a");
+  EXPECT_EQ(all.request.id, "a");
+  EXPECT_EQ(all.model, "m");
+  EXPECT_EQ(std::get<std::string>(all.prompt), "Once");
+  EXPECT_FALSE(all.stream);
+  EXPECT_FALSE(all.request.text_at_start);
+  EXPECT_EQ(all.request.max_tokens, 7);
+  EXPECT_FLOAT_EQ(all.request.sampling.temperature, 0.5F);
+  EXPECT_FLOAT_EQ(all.request.sampling.top_p, 0.25F);
+  EXPECT_EQ(all.request.sampling.top_k, 3);
+  EXPECT_FLOAT_EQ(all.request.sampling.min_p, 0.125F);
+  EXPECT_EQ(all.request.sampling.seed, 9u);
+  EXPECT_THAT(all.request.stop, ElementsAre("x", "y"));
+  EXPECT_EQ(all.request.priority, Priority::kBatch);
+  EXPECT_EQ(all.request.target_ttft, 250ms);
+  EXPECT_TRUE(all.request.ignore_eos);
+  EXPECT_NE(all.request.salt, 0u);
+  EXPECT_TRUE(all.request.tenant.empty());
+}
+
+TEST(FramesMessage, WhatIsLeftOut) {
+  const Generate least = generate(R"({"id": "a", "prompt": "", "event": null})");
+  EXPECT_TRUE(least.stream);
+  EXPECT_EQ(least.request.max_tokens, -1);
+  EXPECT_TRUE(least.model.empty());
+}
+
+TEST(FramesMessage, AConversation) {
+  const Generate chat = generate(
+      R"({"id": "a", "messages": [{"role": "user", "content": "Hi"}], "chat_template_kwargs": {"enable_thinking": false}})");
+  const auto& input = std::get<ChatInput>(chat.prompt);
+  ASSERT_EQ(input.messages.size(), 1u);
+  EXPECT_EQ(input.messages[0]["content"], "Hi");
+  EXPECT_EQ(input.variables["enable_thinking"], false);
+  EXPECT_TRUE(chat.request.text_at_start);
+}
+
+TEST(FramesMessage, CancelAndMetrics) {
+  EXPECT_EQ(std::get<Cancel>(*parse_message(R"({"id": "a", "event": "cancel"})")).id, "a");
+  EXPECT_EQ(std::get<Metrics>(*parse_message(R"({"event": "metrics"})")).id, "");
+  EXPECT_EQ(std::get<Metrics>(*parse_message(R"({"id": "m", "event": "metrics"})")).id, "m");
+  expect_refused(R"({"event": "cancel"})", "", "id", "id is missing");
+  expect_refused(R"({"id": "a", "event": "cancel", "prompt": "x"})", "a", "prompt", "not a known field");
+  expect_refused(R"({"id": "a", "event": "pause"})", "a", "event", "\"pause\" is neither cancel nor metrics");
+  expect_refused(R"({"id": "a", "event": 3})", "a", "event", "must be a string");
+}
+
+TEST(FramesMessage, ErrorsNameTheFieldAndTheRequest) {
+  expect_refused("", "", "", "not valid JSON");
+  expect_refused("{\"id\": \"a\"", "", "", "not valid JSON");
+  expect_refused("[]", "", "", "must be a JSON object");
+  expect_refused("{\"id\": \"\xff\"}", "", "", "not valid UTF-8 at byte 8");
+  expect_refused(R"({"prompt": "x"})", "", "id", "id is missing");
+  expect_refused(R"({"id": 7, "prompt": "x"})", "", "id", "id must be a string");
+  expect_refused(R"({"id": ")" + std::string(257, 'x') + R"(", "prompt": "x"})", "", "id", "1 to 256 bytes");
+  expect_refused(R"({"id": "a"})", "a", "prompt", "prompt is missing");
+  expect_refused(R"({"id": "a", "prompt": "x", "messages": []})", "a", "prompt", "give one of them");
+  expect_refused(R"({"id": "a", "prompt": ["x"]})", "a", "prompt", "must be a string, not an array");
+  expect_refused(R"({"id": "a", "messages": [{"role": "user"}]})", "a", "messages[0].content", "is missing");
+  expect_refused(R"({"id": "a", "prompt": "x", "max_tokens": 0})", "a", "max_tokens", "from 1");
+  expect_refused(R"({"id": "a", "prompt": "x", "temperature": 9})", "a", "temperature", "from 0 to 2");
+  expect_refused(R"({"id": "a", "prompt": "x", "n": 2})", "a", "n", "not a known field");
+  expect_refused(R"({"id": "a", "messages": [{"role": "user", "content": "x"}], "tools": []})", "a", "tools", "HTTP");
+}
+
+}  // namespace
+}  // namespace cairn::api::frames

@@ -1,0 +1,20 @@
+/// llama.cpp's own endpoints: POST /completion and /infill, GET /props and /slots.
+#pragma once
+
+#include <memory>
+
+#include "api/service.h"
+#include "net/http_server.h"
+
+namespace cairn::api::llama_cpp {
+
+void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+/// Refuses: filling in the middle is not available.
+void handle_infill(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+/// What the server serves, and how it samples where /completion says nothing; ?model=NAME, or the first one.
+void handle_props(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+/// One entry for each request that may run at once, those that run first: requests have no slots of their own here.
+/// With ?fail_on_no_slot=1 an Error (503) while all are in use.
+void handle_slots(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+
+}  // namespace cairn::api::llama_cpp

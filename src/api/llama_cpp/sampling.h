@@ -1,0 +1,31 @@
+/// llama.cpp's words for sampling, which Ollama's options share.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+
+#include "api/fields.h"
+#include "engine/engine.h"
+
+namespace cairn::api::llama_cpp {
+
+/// A field that may say only that something is off: a number from `low` to `high`.
+struct OffField {
+  std::string_view name;
+  double low;
+  double high;
+  std::string_view why;  ///< what to do instead
+};
+void refuse_unless_off(Fields& fields, std::span<const OffField> table);
+/// Refuses what is neither absent nor an empty string, array or object, nor false.
+void refuse_unless_empty(Fields& fields, std::string_view name, std::string_view why);
+
+/// `object` as openai::read_generate takes it: without a seed that says "any" (-1, or its 32 bits).
+nlohmann::ordered_json without_any_seed(nlohmann::ordered_json object);
+/// mirostat, dry, xtc and the like, which are not available, and what only tunes them.
+void refuse_samplers(Fields& fields);
+/// `low` and more; -1 and -2 both go on to the end of the context, as does a missing one.
+void read_predict(Fields& fields, std::string_view name, int32_t low, GenerateRequest& generate);
+
+}  // namespace cairn::api::llama_cpp

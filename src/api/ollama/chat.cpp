@@ -1,0 +1,84 @@
+#include "api/ollama/chat.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/chat/run.h"
+#include "api/errors.h"
+#include "api/fields.h"
+#include "api/ollama/answer.h"
+#include "api/ollama/models.h"
+#include "api/ollama/request.h"
+#include "api/ollama/wire.h"
+#include "api/prompt_tokens.h"
+
+namespace cairn::api::ollama {
+namespace {
+
+using nlohmann::ordered_json;
+
+Result<void> check_thinking(const LoadedModel& model, const ReasoningWish& wish) {
+  if (wish.enabled != true || thinks(model)) return {};
+  return fail_at("think", Code::kUnsupported, "\"{}\" does not support thinking; leave think out", model.name);
+}
+
+Result<void> run_raw(const LoadedModel& model, OllamaRequest request, AnswerForm form, const net::HttpRequest& http,
+                     const std::shared_ptr<net::HttpResponse>& response) {
+  GenerateRequest& generate = request.chat.generate;
+  set_tenant(http, generate);
+  CAIRN_TRY(generate.prompt, completion_prompt_tokens(model, *request.raw));
+  generate.id = make_answer_id("ollama-");
+  std::vector<GenerateRequest> requests;
+  requests.push_back(std::move(generate));
+  auto writer = std::make_unique<OllamaAnswer>(std::move(form), *model.tokenizer);
+  Generation::start(*model.engine, std::move(requests), std::make_unique<RawAnswer>(std::move(writer)), response);
+  return {};
+}
+
+Result<void> answer(Service& service, OllamaRequest request, bool generates, const net::HttpRequest& http,
+                    const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.chat.model));
+  AnswerForm form;
+  form.model = request.chat.model.empty() ? model->name : request.chat.model;
+  form.stream = request.chat.stream;
+  form.generates = generates;
+  form.logprobs = request.chat.generate.sampling.logprobs;
+  if (request.only_load) {
+    const OllamaAnswer writer(std::move(form), *model->tokenizer);
+    const std::string_view type = writer.streams() ? writer.stream_form().content_type : "application/json";
+    response->send(200, type, writer.loaded());
+    return {};
+  }
+  CAIRN_TRY_VOID(check_thinking(*model, request.chat.reasoning));
+  if (request.raw) return run_raw(*model, std::move(request), std::move(form), http, response);
+  request.chat.model = model->name;
+  return run_chat(service, std::move(request.chat), "ollama-", http, response, [&](const ChatStart& start) {
+    return std::make_unique<OllamaAnswer>(std::move(form), *start.model.tokenizer);
+  });
+}
+
+Result<void> chat(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  CAIRN_TRY(OllamaRequest request, parse_chat(body));
+  return answer(service, std::move(request), false, http, response);
+}
+
+Result<void> generate(Service& service, const net::HttpRequest& http,
+                      const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  CAIRN_TRY(OllamaRequest request, parse_generate(body));
+  return answer(service, std::move(request), true, http, response);
+}
+
+}  // namespace
+
+void handle_chat(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = chat(service, request, response); !done)
+    send_error(*response, done.error(), ErrorShape::kOllama);
+}
+
+void handle_generate(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = generate(service, request, response); !done)
+    send_error(*response, done.error(), ErrorShape::kOllama);
+}
+
+}  // namespace cairn::api::ollama

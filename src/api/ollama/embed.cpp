@@ -1,0 +1,155 @@
+#include "api/ollama/embed.h"
+
+#include <chrono>
+#include <iterator>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "api/embedding_run.h"
+#include "api/errors.h"
+#include "api/fields.h"
+#include "api/ollama/wire.h"
+#include "api/tenant.h"
+
+namespace cairn::api::ollama {
+namespace {
+
+using nlohmann::ordered_json;
+using openai::EmbeddingsRequest;
+
+// Options say how a model is loaded, and how it would write: nothing about a vector.
+void accept_options(Fields& fields) {
+  const ordered_json* options = fields.get("options");
+  if (options != nullptr && !options->is_object())
+    fields.fail_field("options", fmt::format("must be an object, not {}", json_kind(*options)));
+  fields.accept({"keep_alive"});
+}
+
+void add_text(EmbeddingsRequest& request, const ordered_json& text) {
+  if (!text.get_ref<const std::string&>().empty()) request.inputs.emplace_back(text.get<std::string>());
+}
+
+class EmbedAnswer final : public EmbedTask {
+ public:
+  EmbedAnswer(const LoadedModel& model, EmbeddingsRequest request, bool elder)
+      : model_(model), request_(std::move(request)), elder_(elder), vectors_(request_.inputs.size()) {}
+
+  size_t texts() const override { return request_.inputs.size(); }
+  ErrorShape error_shape() const override { return ErrorShape::kOllama; }
+  std::string path(size_t i) const override {
+    if (elder_) return "prompt";
+    return request_.is_array ? fmt::format("input[{}]", i) : "input";
+  }
+  Result<void> prepare(size_t i, GenerateRequest& request) override {
+    CAIRN_TRY(request.prompt,
+              openai::embedding_prompt(model_, std::move(request_.inputs[i]), request_.truncate, path(i)));
+    return {};
+  }
+  Result<void> take(size_t i, std::vector<float> embedding) override {
+    if (!elder_) {
+      CAIRN_TRY(embedding, openai::normalised(std::move(embedding), request_.dimensions));
+    }
+    std::string& text = vectors_[i];
+    for (const float value : embedding)
+      fmt::format_to(std::back_inserter(text), "{}{}", text.empty() ? '[' : ',', value);
+    text += ']';
+    return {};
+  }
+  std::string body(int64_t tokens) override {
+    if (elder_) return fmt::format(R"({{"embedding":{}}})", vectors_.empty() ? "[]" : vectors_.front());
+    std::string all;
+    for (std::string& vector : vectors_) {
+      all += all.empty() ? "" : ",";
+      all += std::exchange(vector, {});
+    }
+    const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - begun_;
+    return fmt::format(
+        R"({{"model":{},"embeddings":[{}],"total_duration":{},"load_duration":0,"prompt_eval_count":{}}})",
+        dump(request_.model.empty() ? model_.name : request_.model), all, time.count(), tokens);
+  }
+
+ private:
+  const LoadedModel& model_;
+  EmbeddingsRequest request_;
+  bool elder_;
+  std::vector<std::string> vectors_;  // as JSON
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+};
+
+Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const net::HttpRequest& http,
+                 const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.model));
+  CAIRN_TRY_VOID(openai::check_embeddings(*model, request));
+  GenerateRequest common;
+  common.tenant = tenant_of(http);
+  common.embed = EmbedWish{.pooling = model->embedding.pooling};
+  common.priority = request.inputs.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  auto answer = std::make_unique<EmbedAnswer>(*model, std::move(request), elder);
+  if (answer->texts() == 0) {
+    response->send(200, "application/json", answer->body(0));
+  } else {
+    EmbeddingRun::start(*model->engine, std::move(common), std::move(answer), response);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<EmbeddingsRequest> parse_embed(const ordered_json& body) {
+  Fields fields(body);
+  EmbeddingsRequest request;
+  request.model = fields.string("model", "");
+  request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
+  request.truncate = fields.boolean("truncate", false);
+  accept_options(fields);
+  const ordered_json* input = fields.get("input");
+  if (input == nullptr) {
+    fields.fail_field("input", "is missing");
+  } else if (input->is_string()) {
+    add_text(request, *input);
+  } else if (!input->is_array() || input->size() > kEmbedTextsMax) {
+    fields.fail_field("input", fmt::format("must be a text, or an array of at most {} texts", kEmbedTextsMax));
+  } else {
+    for (size_t i = 0; i < input->size() && !fields.failed(); ++i) {
+      if ((*input)[i].is_string()) {
+        add_text(request, (*input)[i]);
+      } else {
+        fields.fail_field(fmt::format("input[{}]", i), "must be a text");
+      }
+    }
+    request.is_array = request.inputs.size() == input->size();  // else their numbers would be others
+  }
+  CAIRN_TRY_VOID(fields.finish());
+  return request;
+}
+
+Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body) {
+  Fields fields(body);
+  EmbeddingsRequest request;
+  request.model = fields.string("model", "");
+  accept_options(fields);
+  add_text(request, fields.string("prompt", ""));
+  CAIRN_TRY_VOID(fields.finish());
+  return request;
+}
+
+void handle_embed(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  const auto done = [&]() -> Result<void> {
+    CAIRN_TRY(const ordered_json body, parse_object(request.body));
+    CAIRN_TRY(EmbeddingsRequest embed, parse_embed(body));
+    return run(service, std::move(embed), false, request, response);
+  }();
+  if (!done) send_error(*response, done.error(), ErrorShape::kOllama);
+}
+
+void handle_embeddings(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  const auto done = [&]() -> Result<void> {
+    CAIRN_TRY(const ordered_json body, parse_object(request.body));
+    CAIRN_TRY(EmbeddingsRequest embed, parse_embeddings(body));
+    return run(service, std::move(embed), true, request, response);
+  }();
+  if (!done) send_error(*response, done.error(), ErrorShape::kOllama);
+}
+
+}  // namespace cairn::api::ollama

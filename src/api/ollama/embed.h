@@ -1,0 +1,20 @@
+/// POST /api/embed, and /api/embeddings, its elder, which takes one text and gives its vector as the model has it.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+
+#include "api/openai/embeddings.h"
+#include "api/service.h"
+#include "net/http_server.h"
+
+namespace cairn::api::ollama {
+
+/// Texts without anything in them are left out, as Ollama does; so there may be no inputs.
+Result<openai::EmbeddingsRequest> parse_embed(const nlohmann::ordered_json& body);
+Result<openai::EmbeddingsRequest> parse_embeddings(const nlohmann::ordered_json& body);
+
+void handle_embed(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_embeddings(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+
+}  // namespace cairn::api::ollama

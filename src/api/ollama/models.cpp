@@ -1,0 +1,159 @@
+#include "api/ollama/models.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/errors.h"
+#include "api/fields.h"
+#include "api/ollama/wire.h"
+#include "base/hash.h"
+#include "base/version.h"
+#include "prompt/reasoning.h"
+
+namespace cairn::api::ollama {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Nothing is ever unloaded.
+constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
+
+// Tells one file from another, as Ollama's does; reading all of it for a real one would take minutes.
+std::string digest(const LoadedModel& model) {
+  const std::string what = fmt::format("{}/{}/{}", model.file_name, model.file_bytes, model.created_unix_s);
+  std::string hex;
+  for (uint64_t part = 0; part < 4; ++part) hex += fmt::format("{:016x}", hash64(what, part));
+  return hex;
+}
+
+ordered_json details(const LoadedModel& model) {
+  return {{"parent_model", ""},
+          {"format", "gguf"},
+          {"family", model.architecture},
+          {"families", {model.architecture}},
+          {"parameter_size", human_number(model.parameters)},
+          {"quantization_level", model.quantisation}};
+}
+
+std::string modified_at(const LoadedModel& model) { return rfc3339(model.created_unix_s * 1'000'000); }
+
+ordered_json entry(const LoadedModel& model) {
+  return {{"name", model.name},       {"model", model.name},     {"modified_at", modified_at(model)},
+          {"size", model.file_bytes}, {"digest", digest(model)}, {"details", details(model)}};
+}
+
+// Null if there are too many elements, or elements that are themselves arrays.
+ordered_json array_json(const gguf::Metadata& metadata, std::string_view key, const gguf::Array& array,
+                        size_t elements_max) {
+  if (array.size > elements_max || array.type == gguf::ValueType::kArray) return nullptr;
+  if (array.type == gguf::ValueType::kString) return array.strings;
+  if (array.type == gguf::ValueType::kBool) {
+    const auto values = metadata.booleans(key);
+    return values ? ordered_json(*values) : ordered_json(nullptr);
+  }
+  if (array.type == gguf::ValueType::kF32 || array.type == gguf::ValueType::kF64) {
+    const auto values = metadata.floats(key);
+    return values ? ordered_json(*values) : ordered_json(nullptr);
+  }
+  const auto values = metadata.integers(key);
+  return values ? ordered_json(*values) : ordered_json(nullptr);
+}
+
+ordered_json model_info(const LoadedModel& model, bool verbose) {
+  ordered_json info = ordered_json::object();
+  const gguf::Metadata& metadata = model.file.metadata();
+  for (const auto& [key, value] : metadata.values()) {
+    info[std::string(key)] = std::visit(
+        [&](const auto& data) -> ordered_json {
+          if constexpr (std::is_same_v<std::decay_t<decltype(data)>, gguf::Array>) {
+            return array_json(metadata, key, data, verbose ? SIZE_MAX : kArrayShownMax);
+          } else {
+            return data;
+          }
+        },
+        value.data);
+  }
+  info["general.parameter_count"] = model.parameters;
+  return info;
+}
+
+ordered_json capabilities(const LoadedModel& model) {
+  ordered_json list = ordered_json::array();
+  if (model.runner != nullptr) {
+    const ChatCapabilities& can = model.chat_template.capabilities();
+    list.push_back("completion");
+    if (can.tools || can.generic_tools) list.push_back("tools");
+    if (thinks(model)) list.push_back("thinking");
+  }
+  if (model.embedding.dimensions > 0) list.push_back("embedding");
+  return list;
+}
+
+Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  Fields fields(body);
+  const std::string old_name = fields.string("name", "");
+  const std::string name = fields.string("model", old_name);
+  const bool verbose = fields.boolean("verbose", false);
+  fields.accept({"system", "template", "options"});  // would change a Modelfile, which nothing here has
+  CAIRN_TRY_VOID(fields.finish());
+  CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), name));
+  ordered_json shown = {{"modelfile", fmt::format("FROM {}\n", model->file_name)},
+                        {"parameters", fmt::format("num_ctx {}", model->engine->context_tokens())},
+                        {"template", model->template_source},
+                        {"details", details(*model)},
+                        {"model_info", model_info(*model, verbose)},
+                        {"capabilities", capabilities(*model)},
+                        {"modified_at", modified_at(*model)}};
+  if (const auto license = model->file.metadata().string("general.license")) shown["license"] = *license;
+  return shown;
+}
+
+}  // namespace
+
+bool thinks(const LoadedModel& model) {
+  const auto speaks_of = [&](std::string_view marker) {
+    return !marker.empty() && model.template_source.find(marker) != std::string::npos;
+  };
+  const ReasoningStyle* style = find_style(model.output_format.reasoning);
+  return model.chat_template.capabilities().effort || model.output_format.reasoning == ReasoningFormat::kHarmony ||
+         (style != nullptr && (speaks_of(style->open) || speaks_of(style->close)));
+}
+
+void handle_tags(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+  ordered_json list = {{"models", ordered_json::array()}};
+  for (const LoadedModel* model : service.registry().list()) list["models"].push_back(entry(*model));
+  send_json(*response, list);
+}
+
+void handle_ps(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+  ordered_json list = {{"models", ordered_json::array()}};
+  for (const LoadedModel* model : service.registry().list()) {
+    ordered_json running = entry(*model);
+    running["expires_at"] = kNever;
+    running["size_vram"] = 0;
+    running["context_length"] = model->engine->context_tokens();
+    list["models"].push_back(std::move(running));
+  }
+  send_json(*response, list);
+}
+
+void handle_show(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto shown = show(service, request)) {
+    send_json(*response, *shown);
+  } else {
+    send_error(*response, shown.error(), ErrorShape::kOllama);
+  }
+}
+
+void handle_version(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+  send_json(*response, {{"version", kVersion}});
+}
+
+void handle_management(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  const Error error{Code::kUnsupported,
+                    fmt::format("{} is not supported: models are files that the server is started with", request.path),
+                    {}};
+  send_error(*response, error, ErrorShape::kOllama);
+}
+
+}  // namespace cairn::api::ollama

@@ -1,0 +1,24 @@
+/// Ollama's endpoints about models: GET /api/tags, /api/ps and /api/version, POST /api/show, and those that would
+/// change which models there are.
+#pragma once
+
+#include <memory>
+
+#include "api/service.h"
+#include "net/http_server.h"
+
+namespace cairn::api::ollama {
+
+inline constexpr size_t kArrayShownMax = 16;  ///< elements of a metadata array that /api/show has without `verbose`
+
+void handle_tags(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_ps(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_show(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+void handle_version(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+/// pull, push, create, copy, delete: models are files that the server was started with.
+void handle_management(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+
+/// Whether the model's template speaks of thinking.
+bool thinks(const LoadedModel& model);
+
+}  // namespace cairn::api::ollama

@@ -1,0 +1,145 @@
+#include "api/ollama/request.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/chat/messages.h"
+#include "api/fields.h"
+#include "api/llama_cpp/sampling.h"
+#include "api/ollama/messages.h"
+#include "api/openai/request.h"
+
+namespace cairn::api::ollama {
+namespace {
+
+using llama_cpp::refuse_unless_empty;
+using nlohmann::ordered_json;
+
+SamplingParams default_sampling() {
+  SamplingParams sampling;
+  sampling.temperature = 0.8f;
+  sampling.top_k = 40;
+  sampling.top_p = 0.9f;
+  sampling.repetition_penalty = 1.1f;
+  sampling.penalty_last = 64;
+  return sampling;
+}
+
+Result<void> read_options(Fields& body, GenerateRequest& generate) {
+  generate.sampling = default_sampling();
+  ordered_json options = ordered_json::object();
+  if (const ordered_json* given = body.get("options")) {
+    if (!given->is_object()) {
+      return fail_at("options", Code::kInvalidArgument, "options must be an object, not {}", json_kind(*given));
+    }
+    options = llama_cpp::without_any_seed(*given);
+  }
+  Fields fields(options, "options.");
+  openai::read_generate(fields, generate);
+  llama_cpp::read_predict(fields, "num_predict", 1, generate);
+  llama_cpp::refuse_samplers(fields);
+  if (!fields.boolean("penalize_newline", true))
+    fields.refuse("penalize_newline", "penalties look at every token; use logit_bias");
+  if (fields.boolean("embedding_only", false)) fields.refuse("embedding_only", "use /api/embed");
+  if (fields.boolean("vocab_only", false)) fields.refuse("vocab_only", "the whole model is loaded");
+  // How a model is loaded, and what of a context to keep that shifts: here it was loaded before, and nothing shifts.
+  fields.accept({"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "num_keep", "numa", "use_mmap",
+                 "use_mlock", "low_vram", "f16_kv", "logits_all"});
+  return fields.finish();
+}
+
+void read_think(Fields& fields, ReasoningWish& reasoning) {
+  const ordered_json* think = fields.get("think");
+  if (think == nullptr) return;
+  if (think->is_boolean()) {
+    reasoning.enabled = think->get<bool>();
+  } else if (!think->is_string() || !set_effort(think->get_ref<const std::string&>(), reasoning)) {
+    fields.fail_field("think", "must be true, false, \"low\", \"medium\" or \"high\"");
+  }
+}
+
+// What both endpoints take.
+Result<void> read_common(Fields& fields, ChatRequest& chat) {
+  chat.model = fields.string("model", "");
+  chat.stream = fields.boolean("stream", true);
+  CAIRN_TRY_VOID(read_options(fields, chat.generate));
+  read_think(fields, chat.reasoning);
+  SamplingParams& sampling = chat.generate.sampling;
+  sampling.logprobs = fields.boolean("logprobs", false);
+  sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, kTopLogprobsMax));
+  if (sampling.top_logprobs > 0 && !sampling.logprobs) fields.fail_field("top_logprobs", "needs logprobs: true");
+  refuse_unless_empty(fields, "format", "answers cannot be held to a form yet; ask for it in the prompt");
+  refuse_unless_empty(fields, "_debug_render_only", "use POST /apply-template");
+  // Models stay loaded; a prompt that does not fit is refused with both counts, whatever `truncate` says; an answer
+  // ends with the context, whatever `shift` says.
+  fields.accept({"keep_alive"});
+  (void)fields.boolean("truncate", true);
+  (void)fields.boolean("shift", true);
+  return {};
+}
+
+/// The conversation in the form that templates know.
+Result<ordered_json> check_messages(ordered_json messages) {
+  const ordered_json object = {{"messages", std::move(messages)}};
+  Fields fields(object);
+  ordered_json read = read_messages(fields);
+  CAIRN_TRY_VOID(fields.finish());
+  return read;
+}
+
+// A last message of the assistant is the answer's beginning, if it is text and nothing else.
+void take_prefill(ordered_json& messages, ChatRequest& chat) {
+  const ordered_json& last = messages.back();
+  const bool text_only = !last.contains("tool_calls") && !last.contains("reasoning_content");
+  if (messages.size() < 2 || last["role"] != "assistant" || !text_only) return;
+  chat.prefill = last["content"];
+  if (!chat.prefill.empty() && chat.prefill.find('\0') == std::string::npos) messages.erase(messages.size() - 1);
+}
+
+}  // namespace
+
+Result<OllamaRequest> parse_chat(const ordered_json& body) {
+  Fields fields(body);
+  OllamaRequest request;
+  CAIRN_TRY_VOID(read_common(fields, request.chat));
+  request.chat.input.tools = read_tools(fields);
+  const ordered_json* messages = fields.get("messages");
+  CAIRN_TRY_VOID(fields.finish());
+  request.only_load = messages == nullptr || (messages->is_array() && messages->empty());
+  if (request.only_load) return request;
+  CAIRN_TRY(ordered_json converted, convert_messages(*messages));
+  take_prefill(converted, request.chat);
+  CAIRN_TRY(request.chat.input.messages, check_messages(std::move(converted)));
+  return request;
+}
+
+Result<OllamaRequest> parse_generate(const ordered_json& body) {
+  Fields fields(body);
+  OllamaRequest request;
+  CAIRN_TRY_VOID(read_common(fields, request.chat));
+  std::string prompt = fields.string("prompt", "");
+  std::string system = fields.string("system", "");
+  const bool raw = fields.boolean("raw", false);
+  if (raw && !system.empty()) fields.fail_field("system", "has no place in a raw prompt; put it into the prompt");
+  if (!raw && prompt.find('\0') != std::string::npos) fields.fail_field("prompt", "holds a NUL character");
+  if (!raw && system.find('\0') != std::string::npos) fields.fail_field("system", "holds a NUL character");
+  refuse_unless_empty(fields, "images", "this model reads text only");
+  refuse_unless_empty(fields, "suffix",
+                      "filling in the middle is not available; use raw with a prompt in the model's "
+                      "own fill-in tokens");
+  refuse_unless_empty(fields, "template", "start the server with --chat-template, or use raw");
+  refuse_unless_empty(fields, "context", "send the whole conversation to /api/chat");
+  for (const auto* name : {"width", "height", "steps"}) fields.refuse(name, "this server makes text");
+  CAIRN_TRY_VOID(fields.finish());
+  request.only_load = prompt.empty();
+  if (request.only_load) return request;
+  if (raw) {
+    request.raw = std::move(prompt);
+    return request;
+  }
+  auto& messages = request.chat.input.messages;
+  if (!system.empty()) messages.push_back({{"role", "system"}, {"content", std::move(system)}});
+  messages.push_back({{"role", "user"}, {"content", std::move(prompt)}});
+  return request;
+}
+
+}  // namespace cairn::api::ollama

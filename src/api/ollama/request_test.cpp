@@ -1,0 +1,213 @@
+#include "api/ollama/request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "api/fields.h"
+
+namespace cairn::api::ollama {
+namespace {
+
+using nlohmann::ordered_json;
+
+OllamaRequest chat_of(std::string_view text) {
+  const auto body = parse_object(text);
+  EXPECT_TRUE(body.has_value()) << text;
+  auto request = parse_chat(*body);
+  EXPECT_TRUE(request.has_value()) << text << request.error().text();
+  return request ? std::move(*request) : OllamaRequest{};
+}
+
+OllamaRequest generate_of(std::string_view text) {
+  auto request = parse_generate(parse_object(text).value());
+  EXPECT_TRUE(request.has_value()) << text << request.error().text();
+  return request ? std::move(*request) : OllamaRequest{};
+}
+
+template <typename Parse>
+void expect_refused(Parse parse, std::string_view text, Code code, const std::string& at, const std::string& words) {
+  const auto request = parse(parse_object(text).value());
+  ASSERT_FALSE(request.has_value()) << text;
+  EXPECT_EQ(request.error().code, code) << text;
+  EXPECT_EQ(request.error().at, at) << text << request.error().message;
+  EXPECT_THAT(request.error().message, testing::HasSubstr(words)) << text;
+}
+
+std::string with(std::string_view more) {
+  return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}], {}}})", more);
+}
+
+TEST(OllamaRequest, WhatItDoesNotSayIsAsOllamaHasIt) {
+  const auto request = chat_of(with(R"("model": "m")"));
+  EXPECT_EQ(request.chat.model, "m");
+  EXPECT_TRUE(request.chat.stream);
+  EXPECT_FALSE(request.only_load);
+  const auto& generate = request.chat.generate;
+  EXPECT_EQ(generate.max_tokens, -1);
+  EXPECT_FLOAT_EQ(generate.sampling.temperature, 0.8f);
+  EXPECT_EQ(generate.sampling.top_k, 40);
+  EXPECT_FLOAT_EQ(generate.sampling.top_p, 0.9f);
+  EXPECT_FLOAT_EQ(generate.sampling.repetition_penalty, 1.1f);
+  EXPECT_EQ(generate.sampling.penalty_last, 64);
+  EXPECT_FALSE(request.chat.reasoning.enabled.has_value());
+}
+
+TEST(OllamaRequest, OptionsAreHonoured) {
+  const auto request = chat_of(with(R"("stream": false, "options": {"temperature": 0, "top_k": 7, "top_p": 0.5,
+    "min_p": 0.1, "typical_p": 0.7, "seed": 42, "num_predict": 9, "stop": ["a", "b"], "repeat_penalty": 1.3,
+    "repeat_last_n": 33, "presence_penalty": 1.5, "frequency_penalty": 1, "num_ctx": 4096, "num_gpu": 99,
+    "use_mmap": true, "mirostat": 0, "penalize_newline": true})"));
+  EXPECT_FALSE(request.chat.stream);
+  const auto& generate = request.chat.generate;
+  EXPECT_EQ(generate.max_tokens, 9);
+  EXPECT_THAT(generate.stop, testing::ElementsAre("a", "b"));
+  EXPECT_EQ(generate.sampling.temperature, 0);
+  EXPECT_EQ(generate.sampling.top_k, 7);
+  EXPECT_FLOAT_EQ(generate.sampling.top_p, 0.5f);
+  EXPECT_FLOAT_EQ(generate.sampling.min_p, 0.1f);
+  EXPECT_FLOAT_EQ(generate.sampling.typical_p, 0.7f);
+  EXPECT_EQ(generate.sampling.seed, 42u);
+  EXPECT_FLOAT_EQ(generate.sampling.repetition_penalty, 1.3f);
+  EXPECT_EQ(generate.sampling.penalty_last, 33);
+  EXPECT_FLOAT_EQ(generate.sampling.presence_penalty, 1.5f);
+  EXPECT_FLOAT_EQ(generate.sampling.frequency_penalty, 1.0f);
+  EXPECT_EQ(chat_of(with(R"("options": {"num_predict": -2})")).chat.generate.max_tokens, -1);
+}
+
+TEST(OllamaRequest, MinusOneIsAnySeed) {
+  const auto seed = [] { return chat_of(with(R"("options": {"seed": -1})")).chat.generate.sampling.seed; };
+  EXPECT_NE(seed(), seed());
+}
+
+TEST(OllamaRequest, WhatIsNotAvailableIsRefusedByName) {
+  const auto refuse = [](std::string_view more, const std::string& at) {
+    expect_refused(parse_chat, with(more), Code::kUnsupported, at, at + " is not supported");
+  };
+  refuse(R"("format": "json")", "format");
+  refuse(R"("format": {"type": "object"})", "format");
+  refuse(R"("options": {"mirostat": 2})", "options.mirostat");
+  refuse(R"("options": {"tfs_z": 0.5})", "options.tfs_z");
+  refuse(R"("options": {"penalize_newline": false})", "options.penalize_newline");
+  expect_refused(parse_chat, with(R"("options": {"temprature": 1})"), Code::kInvalidArgument, "options.temprature",
+                 "not a known field");
+  expect_refused(parse_chat, with(R"("options": {"num_predict": 0})"), Code::kInvalidArgument, "options.num_predict",
+                 "must be 1 or more");
+  expect_refused(parse_chat, with(R"("options": 1)"), Code::kInvalidArgument, "options", "must be an object");
+  expect_refused(parse_chat, with(R"("prompt": "x")"), Code::kInvalidArgument, "prompt", "not a known field");
+  expect_refused(parse_chat, with(R"("think": "hard")"), Code::kInvalidArgument, "think", "\"low\"");
+  expect_refused(parse_chat, with(R"("top_logprobs": 2)"), Code::kInvalidArgument, "top_logprobs", "needs logprobs");
+  chat_of(with(R"("format": "", "keep_alive": "5m", "truncate": true, "shift": false)"));
+}
+
+TEST(OllamaRequest, ThinkIsASwitchOrALevel) {
+  EXPECT_EQ(chat_of(with(R"("think": true)")).chat.reasoning.enabled, true);
+  EXPECT_EQ(chat_of(with(R"("think": false)")).chat.reasoning.enabled, false);
+  const auto low = chat_of(with(R"("think": "low")")).chat.reasoning;
+  EXPECT_EQ(low.enabled, true);
+  EXPECT_EQ(low.effort, "low");
+}
+
+TEST(OllamaRequest, ALastTextOfTheAssistantIsContinued) {
+  const auto chat =
+      chat_of(R"({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "Once"}]})").chat;
+  EXPECT_EQ(chat.prefill, "Once");
+  EXPECT_EQ(chat.input.messages.size(), 1u);
+  const auto calls = chat_of(R"({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "Once",
+    "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}]})");
+  EXPECT_EQ(calls.chat.prefill, "");
+  EXPECT_EQ(calls.chat.input.messages.size(), 2u);
+}
+
+TEST(OllamaRequest, NothingToAnswerIsALoad) {
+  EXPECT_TRUE(chat_of(R"({"model": "m"})").only_load);
+  EXPECT_TRUE(chat_of(R"({"model": "m", "messages": [], "keep_alive": 0})").only_load);
+  EXPECT_TRUE(generate_of(R"({"model": "m", "prompt": ""})").only_load);
+}
+
+TEST(OllamaRequest, APromptIsAConversationUnlessRaw) {
+  const auto request = generate_of(R"({"prompt": "Why?", "system": "Be short.", "context": [], "suffix": ""})");
+  EXPECT_EQ(request.chat.input.messages.dump(),
+            R"([{"role":"system","content":"Be short."},{"role":"user","content":"Why?"}])");
+  EXPECT_FALSE(request.raw.has_value());
+  const auto raw = generate_of(R"({"prompt": "Once", "raw": true})");
+  EXPECT_EQ(raw.raw, "Once");
+  EXPECT_TRUE(raw.chat.input.messages.empty());
+  for (const std::string name : {"context", "images"}) {
+    expect_refused(parse_generate, fmt::format(R"({{"prompt": "x", "{}": ["y"]}})", name), Code::kUnsupported, name,
+                   name);
+  }
+  for (const std::string name : {"suffix", "template"}) {
+    expect_refused(parse_generate, fmt::format(R"({{"prompt": "x", "{}": "y"}})", name), Code::kUnsupported, name,
+                   name);
+  }
+  expect_refused(parse_generate, R"({"prompt": "x", "system": "y", "raw": true})", Code::kInvalidArgument, "system",
+                 "raw");
+  expect_refused(parse_generate, R"({"prompt": "a\u0000b"})", Code::kInvalidArgument, "prompt", "NUL");
+}
+
+std::string messages_of(const std::string& messages) {
+  return chat_of(fmt::format(R"({{"messages": {}}})", messages)).chat.input.messages.dump();
+}
+
+void expect_message_refused(const std::string& messages, const std::string& at, const std::string& words) {
+  const auto request = parse_chat(parse_object(fmt::format(R"({{"messages": {}}})", messages)).value());
+  ASSERT_FALSE(request.has_value()) << messages;
+  EXPECT_EQ(request.error().at, at) << messages;
+  EXPECT_THAT(request.error().message, testing::HasSubstr(words)) << messages;
+}
+
+const std::string kCalls = R"({"role": "assistant", "content": "", "thinking": "hm", "tool_calls": [
+  {"function": {"index": 0, "name": "add", "arguments": {"b": 2, "a": 1}}},
+  {"function": {"name": "now"}}, {"id": "mine", "function": {"name": "add", "arguments": {}}}]})";
+
+TEST(OllamaMessages, CallsGetIdsAndArgumentsAsText) {
+  EXPECT_EQ(messages_of("[" + kCalls + "]"),
+            R"([{"role":"assistant","content":"","reasoning_content":"hm","tool_calls":[)"
+            R"({"id":"call00001","type":"function","function":{"name":"add","arguments":"{\"b\":2,\"a\":1}"}},)"
+            R"({"id":"call00002","type":"function","function":{"name":"now","arguments":"{}"}},)"
+            R"({"id":"mine","type":"function","function":{"name":"add","arguments":"{}"}}]}])");
+}
+
+std::vector<std::string> answered(const std::string& results) {
+  std::vector<std::string> ids;
+  const auto messages = ordered_json::parse(messages_of("[" + kCalls + "," + results + "]"));
+  for (size_t i = 1; i < messages.size(); ++i) ids.push_back(messages[i]["tool_call_id"]);
+  return ids;
+}
+
+TEST(OllamaMessages, ResultsFindTheirCalls) {
+  using testing::ElementsAre;
+  const std::string any = R"({"role": "tool", "content": "x"})";
+  EXPECT_THAT(answered(any + "," + any + "," + any), ElementsAre("call00001", "call00002", "mine"));
+  EXPECT_THAT(answered(R"({"role": "tool", "tool_name": "now", "content": "x"},
+                          {"role": "tool", "tool_name": "add", "content": "x"},
+                          {"role": "tool", "name": "add", "content": "x"})"),
+              ElementsAre("call00002", "call00001", "mine"));
+  EXPECT_THAT(answered(R"({"role": "tool", "tool_call_id": "mine", "content": "x"},
+                          {"role": "tool", "tool_name": "add", "content": "x"})"),
+              ElementsAre("mine", "call00001"));
+}
+
+TEST(OllamaMessages, ErrorsSayWhere) {
+  expect_message_refused("1", "messages", "must be an array");
+  expect_message_refused("[1]", "messages[0]", "must be an object");
+  expect_message_refused(R"([{"role": "boss", "content": "x"}])", "messages[0].role", "boss");
+  expect_message_refused(R"([{"role": "user", "content": []}])", "messages[0].content", "must be a string");
+  expect_message_refused(R"([{"role": "user", "content": "x", "images": ["abc"]}])", "messages[0].images", "text only");
+  expect_message_refused(R"([{"role": "assistant", "tool_calls": [{"function": {"name": 5}}]}])",
+                         "messages[0].tool_calls[0].function.name", "must be a string");
+  expect_message_refused(R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": [1]}}]}])",
+                         "messages[0].tool_calls[0].function.arguments", "must be an object");
+  expect_message_refused(R"([{"role": "tool", "content": "x"}])", "messages[0].role", "without a call");
+  expect_message_refused("[" + kCalls + R"(,{"role": "tool", "tool_name": "other", "content": "x"}])",
+                         "messages[1].tool_name", "without a call");
+  expect_message_refused("[" + kCalls + R"(,{"role": "tool", "tool_call_id": "other", "content": "x"}])",
+                         "messages[1].tool_call_id", "is no call");
+  expect_message_refused(R"([{"role": "user", "content": "a\u0000"}])", "messages[0].content", "NUL");
+  messages_of(R"([{"role": "user", "content": "x", "images": [], "tool_calls": null}])");
+}
+
+}  // namespace
+}  // namespace cairn::api::ollama

@@ -1,0 +1,171 @@
+#include "api/openai/chat_answer.h"
+
+#include "api/errors.h"
+#include "api/openai/wire.h"
+
+namespace cairn::api::openai {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string_view finish_name(ChatEnd end) {
+  switch (end) {
+    case ChatEnd::kStop:
+    case ChatEnd::kStopString:
+      return "stop";
+    case ChatEnd::kToolCalls:
+      return "tool_calls";
+    case ChatEnd::kLength:
+    case ChatEnd::kRepetition:
+      break;
+  }
+  return "length";
+}
+
+// OpenAI has no word for either: vLLM's stop_reason.
+ordered_json stop_reason(const ChatFinish& finish) {
+  if (finish.end == ChatEnd::kStopString) return finish.stop;
+  if (finish.end == ChatEnd::kRepetition) return "repetition";
+  return nullptr;
+}
+
+ordered_json logprob_entry(const Tokenizer& tokenizer, TokenId id, float logprob) {
+  ordered_json bytes = ordered_json::array();
+  for (const char c : tokenizer.piece(id, true)) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", token_text(tokenizer, id)}, {"logprob", logprob}, {"bytes", std::move(bytes)}};
+}
+
+ordered_json call_json(const ToolCall& call) {
+  return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
+// Null for a part that says nothing on the wire.
+ordered_json delta_of(const Part& part) {
+  switch (part.kind) {
+    case PartKind::kContent:
+      return {{"content", part.text}};
+    case PartKind::kReasoning:
+      return {{"reasoning_content", part.text}};
+    case PartKind::kCallBegin: {
+      ordered_json call = {{"index", part.call}};
+      call.update(call_json({part.id, part.text, ""}));
+      return {{"tool_calls", ordered_json::array({std::move(call)})}};
+    }
+    case PartKind::kArguments:
+      return {{"tool_calls",
+               ordered_json::array({ordered_json{{"index", part.call}, {"function", {{"arguments", part.text}}}}})}};
+    case PartKind::kCallEnd:
+      break;
+  }
+  return nullptr;
+}
+
+ordered_json message_json(ChatTurn&& turn) {
+  ordered_json message = {{"role", "assistant"}, {"content", nullptr}};
+  if (!turn.content.empty() || turn.calls.empty()) message["content"] = std::move(turn.content);
+  message["refusal"] = nullptr;
+  if (!turn.reasoning.empty()) message["reasoning_content"] = std::move(turn.reasoning);
+  for (const ToolCall& call : turn.calls) message["tool_calls"].push_back(call_json(call));
+  return message;
+}
+
+}  // namespace
+
+OpenAiChat::OpenAiChat(const ChatStart& start, bool include_usage, bool logprobs)
+    : id_(start.id),
+      model_(start.model.name),
+      tokenizer_(*start.model.tokenizer),
+      stream_(start.stream),
+      include_usage_(include_usage),
+      logprobs_(logprobs),
+      created_(unix_seconds_now()),
+      choices_(static_cast<size_t>(start.choices)) {}
+
+ordered_json OpenAiChat::envelope(std::string_view object) const {
+  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", model_}};
+}
+
+std::string OpenAiChat::chunk(int choice, ordered_json delta, ordered_json logprobs, const ordered_json& finish) const {
+  ordered_json value = envelope("chat.completion.chunk");
+  ordered_json item = {{"index", choice}, {"delta", std::move(delta)}, {"logprobs", std::move(logprobs)}};
+  item["finish_reason"] = nullptr;
+  if (!finish.is_null()) item.update(finish);
+  value["choices"] = ordered_json::array({std::move(item)});
+  if (include_usage_) value["usage"] = nullptr;
+  // Beside the usage if there is one.
+  if (!finish.is_null() && choice == 0 && !include_usage_) value["timings"] = timings_;
+  return event_text(value);
+}
+
+std::string OpenAiChat::begin() {
+  std::string bytes;
+  for (size_t i = 0; i < choices_.size() && stream_; ++i)
+    bytes += chunk(static_cast<int>(i), {{"role", "assistant"}, {"content", ""}}, nullptr);
+  return bytes;
+}
+
+void OpenAiChat::add_logprobs(Choice& choice, const TokenEvent& event) const {
+  if (choice.logprobs.is_null()) choice.logprobs = {{"content", ordered_json::array()}, {"refusal", nullptr}};
+  ordered_json entry = logprob_entry(tokenizer_, event.token, event.logprob);
+  entry["top_logprobs"] = ordered_json::array();
+  for (const auto& top : event.top) entry["top_logprobs"].push_back(logprob_entry(tokenizer_, top.token, top.logprob));
+  choice.logprobs["content"].push_back(std::move(entry));
+}
+
+std::string OpenAiChat::parts(int index, std::span<const Part> parts, const TokenEvent* event) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  if (logprobs_ && event != nullptr) add_logprobs(choice, *event);
+  if (!stream_) return {};
+  std::string bytes;
+  for (const Part& part : parts) {
+    ordered_json delta = delta_of(part);
+    if (!delta.is_null()) bytes += chunk(index, std::move(delta), std::exchange(choice.logprobs, nullptr));
+  }
+  if (!choice.logprobs.is_null())  // the token's text is still held back
+    bytes += chunk(index, ordered_json::object(), std::exchange(choice.logprobs, nullptr));
+  return bytes;
+}
+
+std::string OpenAiChat::finish(int index, ChatFinish&& finish) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  add_usage(usage_, finish.usage, index == 0);
+  reasoning_tokens_ += finish.reasoning_tokens;
+  if (index == 0) timings_ = timings_json(finish.usage, finish.timings);
+  ordered_json end = {{"finish_reason", finish_name(finish.end)}};
+  if (ordered_json reason = stop_reason(finish); !reason.is_null()) end["stop_reason"] = std::move(reason);
+  if (stream_) return chunk(index, ordered_json::object(), nullptr, end);
+  choice.whole = {{"index", index}, {"message", message_json(std::move(finish.turn))}};
+  choice.whole["logprobs"] = std::move(choice.logprobs);
+  choice.whole.update(end);
+  return {};
+}
+
+ordered_json OpenAiChat::usage() const {
+  ordered_json usage = usage_json(usage_);
+  usage["completion_tokens_details"] = {{"reasoning_tokens", reasoning_tokens_}};
+  return usage;
+}
+
+std::string OpenAiChat::done() {
+  if (stream_) {
+    std::string bytes;
+    if (include_usage_) {
+      ordered_json value = envelope("chat.completion.chunk");
+      value["choices"] = ordered_json::array();
+      value["usage"] = usage();
+      value["timings"] = timings_;
+      bytes = event_text(value);
+    }
+    return bytes + "data: [DONE]\n\n";
+  }
+  ordered_json value = envelope("chat.completion");
+  value["choices"] = ordered_json::array();
+  for (Choice& choice : choices_) value["choices"].push_back(std::move(choice.whole));
+  value["usage"] = usage();
+  value["timings"] = timings_;
+  return dump(value);
+}
+
+std::string OpenAiChat::failure(const Error& error) { return event_text(openai_error(error)); }
+
+}  // namespace cairn::api::openai

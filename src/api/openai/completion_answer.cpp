@@ -1,0 +1,103 @@
+#include "api/openai/completion_answer.h"
+
+#include "api/errors.h"
+#include "api/openai/wire.h"
+
+namespace cairn::api::openai {
+
+using nlohmann::ordered_json;
+
+CompletionAnswer::CompletionAnswer(CompletionOptions options, const Tokenizer& tokenizer)
+    : options_(std::move(options)),
+      tokenizer_(tokenizer),
+      created_(unix_seconds_now()),
+      choices_(static_cast<size_t>(options_.choices)) {}
+
+ordered_json CompletionAnswer::envelope() const {
+  return {{"id", options_.id}, {"object", "text_completion"}, {"created", created_}, {"model", options_.model}};
+}
+
+std::string CompletionAnswer::chunk(int choice, std::string text, ordered_json logprobs, ordered_json finish_reason,
+                                    const ordered_json& timings) const {
+  ordered_json value = envelope();
+  ordered_json item = {{"index", choice}, {"text", std::move(text)}};
+  item["logprobs"] = std::move(logprobs);
+  item["finish_reason"] = std::move(finish_reason);
+  value["choices"] = ordered_json::array({std::move(item)});
+  if (options_.include_usage) value["usage"] = nullptr;
+  if (!timings.is_null()) value["timings"] = timings;
+  return event_text(value);
+}
+
+void CompletionAnswer::add_logprobs(Choice& choice, const TokenEvent& event) const {
+  if (choice.logprobs.is_null()) {
+    choice.logprobs = {{"tokens", ordered_json::array()},
+                       {"token_logprobs", ordered_json::array()},
+                       {"top_logprobs", ordered_json::array()},
+                       {"text_offset", ordered_json::array()}};
+  }
+  const std::string text = token_text(tokenizer_, event.token);
+  ordered_json top = ordered_json::object();
+  for (const auto& other : event.top) top.emplace(token_text(tokenizer_, other.token), other.logprob);
+  choice.logprobs["tokens"].push_back(text);
+  choice.logprobs["token_logprobs"].push_back(event.logprob);
+  choice.logprobs["top_logprobs"].push_back(std::move(top));
+  choice.logprobs["text_offset"].push_back(choice.text_offset);
+  choice.text_offset += text.size();
+}
+
+std::string CompletionAnswer::token(int index, TokenEvent&& event) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  if (options_.logprobs) add_logprobs(choice, event);
+  if (!options_.stream) {
+    choice.text += event.text;
+    return {};
+  }
+  if (event.text.empty() && !options_.logprobs) return {};
+  return chunk(index, std::move(event.text), std::exchange(choice.logprobs, nullptr), nullptr);
+}
+
+std::string CompletionAnswer::finish(int index, Finish&& finish) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  add_usage(usage_, finish.usage, index % options_.choices_per_prompt == 0);
+  choice.finish_reason = finish.reason == FinishReason::kLength ? "length" : "stop";
+  if (index == 0) timings_ = timings_json(finish.usage, finish.timings);
+  if (!options_.stream) {
+    choice.text += finish.text;
+    return {};
+  }
+  std::string bytes;
+  if (!finish.text.empty()) bytes += chunk(index, std::move(finish.text), nullptr, nullptr);
+  const bool has_timings = index == 0 && !options_.include_usage;  // else they stand beside the usage
+  return bytes + chunk(index, "", nullptr, choice.finish_reason, has_timings ? timings_ : ordered_json(nullptr));
+}
+
+std::string CompletionAnswer::done() {
+  if (options_.stream) {
+    std::string bytes;
+    if (options_.include_usage) {
+      ordered_json value = envelope();
+      value["choices"] = ordered_json::array();
+      value["usage"] = usage_json(usage_);
+      value["timings"] = timings_;
+      bytes = event_text(value);
+    }
+    return bytes + "data: [DONE]\n\n";
+  }
+  ordered_json value = envelope();
+  value["choices"] = ordered_json::array();
+  for (size_t i = 0; i < choices_.size(); ++i) {
+    Choice& choice = choices_[i];
+    ordered_json item = {{"index", i}, {"text", std::move(choice.text)}};
+    item["logprobs"] = std::move(choice.logprobs);
+    item["finish_reason"] = std::move(choice.finish_reason);
+    value["choices"].push_back(std::move(item));
+  }
+  value["usage"] = usage_json(usage_);
+  value["timings"] = timings_;
+  return dump(value);
+}
+
+std::string CompletionAnswer::failure(const Error& error) { return event_text(openai_error(error)); }
+
+}  // namespace cairn::api::openai

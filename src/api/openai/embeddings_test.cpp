@@ -1,0 +1,93 @@
+#include "api/openai/embeddings.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <string_view>
+
+#include "api/embedding_run.h"
+#include "api/fields.h"
+
+namespace cairn::api::openai {
+namespace {
+
+EmbeddingsRequest parsed(std::string_view body) {
+  const auto request = parse_embeddings(parse_object(body).value());
+  EXPECT_TRUE(request.has_value()) << request.error().text();
+  return request.value_or(EmbeddingsRequest{});
+}
+
+void expect_refused(std::string_view body, std::string_view at, std::string_view said) {
+  const auto request = parse_embeddings(parse_object(body).value());
+  ASSERT_FALSE(request.has_value()) << body;
+  EXPECT_EQ(request.error().at, at);
+  EXPECT_NE(request.error().message.find(said), std::string::npos) << request.error().message;
+}
+
+TEST(EmbeddingsRequest, InputIsATextOrIdsOrManyOfThem) {
+  const auto text = parsed(R"({"input": "Hello", "model": "m", "user": "u"})");
+  EXPECT_EQ(std::get<std::string>(text.inputs.at(0)), "Hello");
+  EXPECT_EQ(text.model, "m");
+  EXPECT_FALSE(text.is_array || text.base64 || text.truncate);
+  EXPECT_EQ(text.dimensions, 0);
+
+  const auto ids = parsed(R"({"input": [3, 4, 5], "dimensions": 7, "encoding_format": "base64", "truncate": true})");
+  EXPECT_EQ(ids.inputs.size(), 1u);
+  EXPECT_EQ(std::get<std::vector<TokenId>>(ids.inputs[0]), (std::vector{TokenId{3}, TokenId{4}, TokenId{5}}));
+  EXPECT_FALSE(ids.is_array);
+  EXPECT_TRUE(ids.base64 && ids.truncate);
+  EXPECT_EQ(ids.dimensions, 7);
+
+  const auto many = parsed(R"({"input": ["a", [1], "b", [2, 3]]})");
+  ASSERT_EQ(many.inputs.size(), 4u);
+  EXPECT_TRUE(many.is_array);
+  EXPECT_EQ(std::get<std::string>(many.inputs[2]), "b");
+  EXPECT_EQ(std::get<std::vector<TokenId>>(many.inputs[3]).size(), 2u);
+}
+
+TEST(EmbeddingsRequest, WhatIsWrongIsNamed) {
+  expect_refused(R"({})", "input", "missing");
+  expect_refused(R"({"input": []})", "input", "at least one");
+  expect_refused(R"({"input": 3})", "input", "must be");
+  expect_refused(R"({"input": [1, "a"]})", "input", "token ids only");
+  expect_refused(R"({"input": [1, -2]})", "input", "token ids only");
+  expect_refused(R"({"input": [1.5]})", "input", "token ids only");
+  expect_refused(R"({"input": ["a", {"text": "b"}]})", "input[1]", "must be");
+  expect_refused(R"({"input": ["a", [1, "b"]]})", "input[1]", "must be");
+  expect_refused(R"({"input": "a", "dimensions": 0})", "dimensions", "from 1");
+  expect_refused(R"({"input": "a", "encoding_format": "int8"})", "encoding_format", "base64");
+  expect_refused(R"({"input": "a", "truncate": "END"})", "truncate", "true or false");
+  expect_refused(R"({"input": "a", "input_type": "query"})", "input_type", "not a known field");
+  nlohmann::ordered_json most = {{"input", std::vector<std::string>(kEmbedTextsMax, "a")}};
+  EXPECT_TRUE(parse_embeddings(most).has_value());
+  most["input"].push_back("one more");
+  expect_refused(most.dump(), "input", "16384 is the most");
+}
+
+TEST(Embeddings, VectorsAreBroughtToLengthOne) {
+  EXPECT_EQ(normalised({3, 4}, 0).value(), (std::vector{0.6f, 0.8f}));
+  EXPECT_EQ(normalised({3, 4, 100}, 2).value(), (std::vector{0.6f, 0.8f}));
+  std::vector<float> tiny(100, 1e-30f);  // whose squares are nothing in float
+  const auto longer = normalised(tiny, 0).value();
+  EXPECT_NEAR(std::inner_product(longer.begin(), longer.end(), longer.begin(), 0.0), 1, 1e-6);
+  EXPECT_FALSE(normalised({0, 0}, 0).has_value());
+  EXPECT_FALSE(normalised({1, NAN}, 0).has_value());
+  EXPECT_FALSE(normalised({1, std::numeric_limits<float>::infinity()}, 0).has_value());
+}
+
+TEST(Embeddings, Base64IsOfLittleEndianFloats) {
+  EXPECT_EQ(base64_of({}), "");
+  const float one[] = {1};  // 00 00 80 3f
+  EXPECT_EQ(base64_of(one), "AACAPw==");
+  const float two[] = {1, -2};  // 00 00 80 3f 00 00 00 c0
+  EXPECT_EQ(base64_of(two), "AACAPwAAAMA=");
+  const float three[] = {1, -2, 0.5f};  // ... 00 00 00 3f
+  EXPECT_EQ(base64_of(three), "AACAPwAAAMAAAAA/");
+}
+
+}  // namespace
+}  // namespace cairn::api::openai

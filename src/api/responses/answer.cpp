@@ -1,0 +1,224 @@
+#include "api/responses/answer.h"
+
+#include "api/chat/run.h"
+#include "api/errors.h"
+#include "api/openai/wire.h"
+
+namespace cairn::api::responses {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string_view delta_event(bool call, bool message) {
+  if (call) return "response.function_call_arguments.delta";
+  return message ? "response.output_text.delta" : "response.reasoning_text.delta";
+}
+
+// Null: it came to its end.
+ordered_json incomplete_details(ChatEnd end) {
+  if (end == ChatEnd::kLength) return {{"reason", "max_output_tokens"}};
+  if (end == ChatEnd::kRepetition) return {{"reason", "repetition"}};  // OpenAI has no word for it
+  return nullptr;
+}
+
+ordered_json usage_json(const ChatFinish& finish) {
+  const Usage& usage = finish.usage;
+  return {{"input_tokens", usage.prompt_tokens},
+          {"input_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"output_tokens", usage.completion_tokens},
+          {"output_tokens_details", {{"reasoning_tokens", finish.reasoning_tokens}}},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
+}
+
+}  // namespace
+
+ResponsesWriter::ResponsesWriter(ResponsesAnswer answer, RunningResponses& running)
+    : answer_(std::move(answer)), running_(running) {
+  response_ = {{"id", answer_.id},
+               {"object", "response"},
+               {"created_at", openai::unix_seconds_now()},
+               {"status", "in_progress"},
+               {"completed_at", nullptr},
+               {"error", nullptr},
+               {"incomplete_details", nullptr},
+               {"model", answer_.model},
+               {"output", ordered_json::array()}};
+  response_.update(answer_.echo);
+  response_["usage"] = nullptr;
+  running_.add(answer_.id, *this);
+}
+
+ResponsesWriter::~ResponsesWriter() { running_.remove(answer_.id); }
+
+std::string ResponsesWriter::event(std::string_view type, ordered_json fields) {
+  if (!answer_.stream) return {};
+  ordered_json value = {{"type", type}, {"sequence_number", sequence_++}};
+  for (auto& [name, field] : fields.items()) value[name] = std::move(field);
+  return fmt::format("event: {}\ndata: {}\n\n", type, dump(value));
+}
+
+std::string ResponsesWriter::item_event(std::string_view type, ordered_json fields) {
+  if (!answer_.stream) return {};
+  ordered_json about = {{"item_id", item_.json["id"]}, {"output_index", response_["output"].size()}};
+  if (item_.kind != Kind::kCall) about["content_index"] = 0;
+  for (auto& [name, field] : fields.items()) about[name] = std::move(field);
+  return event(type, std::move(about));
+}
+
+std::string ResponsesWriter::lifecycle(std::string_view type) {
+  return answer_.stream ? event(type, {{"response", response_}}) : std::string();
+}
+
+std::string ResponsesWriter::begin() {
+  std::string bytes = lifecycle("response.created");
+  return bytes + lifecycle("response.in_progress");
+}
+
+ordered_json ResponsesWriter::text_part(const std::string& text) const {
+  if (item_.kind == Kind::kReasoning) return {{"type", "reasoning_text"}, {"text", text}};
+  return {{"type", "output_text"},
+          {"annotations", ordered_json::array()},
+          {"logprobs", ordered_json::array()},
+          {"text", text}};
+}
+
+std::string ResponsesWriter::open(Kind kind, ordered_json item) {
+  std::string bytes = close("completed");
+  item_ = {kind, std::move(item), {}};
+  return bytes +
+         event("response.output_item.added", {{"output_index", response_["output"].size()}, {"item", item_.json}});
+}
+
+std::string ResponsesWriter::open_text(Kind kind) {
+  if (item_.kind == kind) return {};
+  ordered_json item;
+  if (kind == Kind::kMessage) {
+    item = {{"id", make_answer_id("msg_")},
+            {"type", "message"},
+            {"status", "in_progress"},
+            {"role", "assistant"},
+            {"content", ordered_json::array()}};
+  } else {
+    item = {{"id", make_answer_id("rs_")},
+            {"type", "reasoning"},
+            {"status", "in_progress"},
+            {"summary", ordered_json::array()},
+            {"content", ordered_json::array()}};
+    if (answer_.encrypted_reasoning) item["encrypted_content"] = nullptr;
+  }
+  std::string bytes = open(kind, std::move(item));
+  return bytes + item_event("response.content_part.added", {{"part", text_part("")}});
+}
+
+std::string ResponsesWriter::say(const std::string& text) {
+  if (text.empty() || item_.kind == Kind::kNone) return {};
+  item_.text += text;
+  ordered_json fields = {{"delta", text}};
+  if (item_.kind == Kind::kMessage) fields["logprobs"] = ordered_json::array();
+  return item_event(delta_event(item_.kind == Kind::kCall, item_.kind == Kind::kMessage), std::move(fields));
+}
+
+std::string ResponsesWriter::close(std::string_view status) {
+  if (item_.kind == Kind::kNone) return {};
+  std::string bytes;
+  ordered_json& item = item_.json;
+  item["status"] = status;
+  if (item_.kind == Kind::kCall) {
+    item["arguments"] = item_.text;
+    bytes = item_event("response.function_call_arguments.done", {{"name", item["name"]}, {"arguments", item_.text}});
+  } else {
+    const bool message = item_.kind == Kind::kMessage;
+    ordered_json fields = {{"text", item_.text}};
+    if (message) fields["logprobs"] = ordered_json::array();
+    bytes = item_event(message ? "response.output_text.done" : "response.reasoning_text.done", std::move(fields));
+    bytes += item_event("response.content_part.done", {{"part", text_part(item_.text)}});
+    item["content"].push_back(text_part(item_.text));
+  }
+  bytes += event("response.output_item.done", {{"output_index", response_["output"].size()}, {"item", item}});
+  response_["output"].push_back(std::move(item));
+  item_ = {};
+  return bytes;
+}
+
+std::string ResponsesWriter::part(const Part& part) {
+  std::string bytes;
+  switch (part.kind) {
+    case PartKind::kContent:
+    case PartKind::kReasoning:
+      if (part.text.empty()) break;
+      bytes = open_text(part.kind == PartKind::kContent ? Kind::kMessage : Kind::kReasoning);
+      bytes += say(part.text);
+      break;
+    case PartKind::kCallBegin:
+      bytes = open(Kind::kCall, {{"id", make_answer_id("fc_")},
+                                 {"type", "function_call"},
+                                 {"status", "in_progress"},
+                                 {"arguments", ""},
+                                 {"call_id", part.id},
+                                 {"name", part.text}});
+      break;
+    case PartKind::kArguments:
+      bytes = say(part.text);
+      break;
+    case PartKind::kCallEnd:
+      bytes = close(part.state == CallState::kWhole ? "completed" : "incomplete");
+      break;
+  }
+  return bytes;
+}
+
+std::string ResponsesWriter::parts(int, std::span<const Part> parts, const TokenEvent*) {
+  std::string bytes;
+  for (const Part& one : parts) {
+    if (cancelled_) break;
+    bytes += part(one);
+  }
+  return bytes;
+}
+
+std::string ResponsesWriter::finish(int, ChatFinish&& finish) {
+  if (cancelled_) return {};
+  const ordered_json details = incomplete_details(finish.end);
+  const bool whole = details.is_null();
+  std::string bytes;
+  // An answer of no words is a turn all the same, which the next request wants to find.
+  if (whole && finish.turn.content.empty() && finish.turn.calls.empty()) bytes = open_text(Kind::kMessage);
+  bytes += close(whole ? "completed" : "incomplete");
+  response_["incomplete_details"] = details;
+  response_["usage"] = usage_json(finish);
+  response_["timings"] = openai::timings_json(finish.usage, finish.timings);
+  end(whole ? "completed" : "incomplete");
+  return bytes;
+}
+
+void ResponsesWriter::end(std::string_view status) {
+  response_["status"] = status;
+  if (status == "completed") response_["completed_at"] = openai::unix_seconds_now();
+  if (answer_.store && !answer_.keep(response_)) response_["store"] = false;
+  running_.remove(answer_.id);
+}
+
+std::string ResponsesWriter::done() {
+  if (!answer_.stream) return dump(response_);
+  return last_items_ + lifecycle(response_["status"] == "completed" ? "response.completed" : "response.incomplete");
+}
+
+std::string ResponsesWriter::failure(const Error& error) {
+  if (cancelled_) return done();
+  std::string bytes = close("incomplete");
+  const bool busy = error.code == Code::kQueueFull;
+  response_["error"] = {{"code", busy ? "rate_limit_exceeded" : "server_error"}, {"message", error.message}};
+  end("failed");
+  return bytes + lifecycle("response.failed");
+}
+
+ordered_json ResponsesWriter::cancel() {
+  if (response_["status"] != "in_progress") return response_;
+  cancelled_ = true;
+  last_items_ = close("incomplete");
+  end("cancelled");
+  if (cancel_) cancel_();
+  return response_;
+}
+
+}  // namespace cairn::api::responses

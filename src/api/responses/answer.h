@@ -1,0 +1,78 @@
+/// The answer of POST /v1/responses, whole or as a stream of named events: items one after the other, each announced,
+/// told piece by piece, and then told whole.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "api/chat/answer.h"
+#include "api/responses/running.h"
+
+namespace cairn::api::responses {
+
+/// What a response needs of its request.
+struct ResponsesAnswer {
+  std::string id{};
+  std::string model{};
+  bool stream = false;
+  nlohmann::ordered_json echo = nlohmann::ordered_json::object();  ///< ResponsesRequest::echo
+  std::string tenant{};
+  bool store = false;
+  bool encrypted_reasoning = false;
+  /// Keeps the finished response, if `store`; false: it could not be kept.
+  std::function<bool(const nlohmann::ordered_json& response)> keep{};
+};
+
+class ResponsesWriter final : public ChatWriter, public RunningResponse {
+ public:
+  /// `running` outlives this.
+  ResponsesWriter(ResponsesAnswer answer, RunningResponses& running);
+  ~ResponsesWriter() override;
+
+  bool streams() const override { return answer_.stream; }
+  void on_start(std::function<void()> cancel) override { cancel_ = std::move(cancel); }
+  std::string begin() override;
+  std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
+  std::string finish(int choice, ChatFinish&& finish) override;
+  std::string done() override;
+  std::string failure(const Error& error) override;
+
+  const std::string& tenant() const override { return answer_.tenant; }
+  bool stored() const override { return answer_.store; }
+  nlohmann::ordered_json now() const override { return response_; }
+  nlohmann::ordered_json cancel() override;
+
+ private:
+  enum class Kind { kNone, kReasoning, kMessage, kCall };
+  /// The item that is being told.
+  struct Item {
+    Kind kind = Kind::kNone;
+    nlohmann::ordered_json json;  // as it was announced
+    std::string text;             // so far: thinking, text or arguments
+  };
+
+  std::string event(std::string_view type, nlohmann::ordered_json fields);
+  /// An event about the open item.
+  std::string item_event(std::string_view type, nlohmann::ordered_json fields);
+  std::string lifecycle(std::string_view type);
+  std::string open(Kind kind, nlohmann::ordered_json item);
+  std::string open_text(Kind kind);
+  std::string part(const Part& part);
+  std::string say(const std::string& text);
+  std::string close(std::string_view status);
+  nlohmann::ordered_json text_part(const std::string& text) const;
+  void end(std::string_view status);
+
+  ResponsesAnswer answer_;
+  RunningResponses& running_;
+  nlohmann::ordered_json response_;  // as it would be shown now
+  Item item_;
+  int64_t sequence_ = 0;
+  bool cancelled_ = false;
+  std::string last_items_;  // of a cancelled response, to be sent with its end
+  std::function<void()> cancel_;
+};
+
+}  // namespace cairn::api::responses

@@ -1,0 +1,178 @@
+#include "api/responses/handlers.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "api/chat/run.h"
+#include "api/errors.h"
+#include "api/fields.h"
+#include "api/responses/answer.h"
+#include "api/responses/request.h"
+#include "api/tenant.h"
+#include "base/log.h"
+
+namespace cairn::api::responses {
+namespace {
+
+using nlohmann::ordered_json;
+
+StoredItems stored_items(ResponseStore* store, const std::string& tenant) {
+  if (store == nullptr) return {};
+  return {.history = [store, tenant](const std::string& id) { return store->history(tenant, id); },
+          .item = [store, tenant](const std::string& id) { return store->item(tenant, id); }};
+}
+
+ResponsesAnswer answer_of(const ChatStart& start, ResponseStore* store, const std::string& tenant,
+                          ResponsesRequest& request) {
+  ResponsesAnswer answer;
+  answer.id = start.id;
+  answer.model = start.model.name;
+  answer.stream = start.stream;
+  answer.echo = std::move(request.echo);
+  answer.tenant = tenant;
+  answer.store = request.store;
+  answer.encrypted_reasoning = request.encrypted_reasoning;
+  if (!request.store) return answer;
+  answer.keep = [store, stored = StoredResponse{tenant, request.previous_id, {}, std::move(request.input)}](
+                    const ordered_json& response) mutable {
+    stored.response = response;
+    const auto done = store->put(stored);
+    if (!done) log_error("a response was not stored: {}", done.error().text());
+    return done.has_value();
+  };
+  return answer;
+}
+
+Result<void> create(Service& service, const net::HttpRequest& http,
+                    const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  const std::string tenant = tenant_of(http);
+  ResponseStore* store = service.response_store();
+  CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored_items(store, tenant)));
+  if (!request.left_out.empty())
+    log_info("/v1/responses: left out what this server does not run: {}", fmt::join(request.left_out, ", "));
+  return run_chat(service, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
+    return std::make_unique<ResponsesWriter>(answer_of(start, store, tenant, request), service.running_responses());
+  });
+}
+
+/// What a path below /v1/responses/ asks for.
+struct Target {
+  std::string id;
+  std::string_view action;  ///< "", "cancel", "input_items"
+};
+
+Target target_of(std::string_view path) {
+  path.remove_prefix(kResponsesPrefix.size());
+  const size_t slash = path.find('/');
+  return {std::string(path.substr(0, slash)), slash == std::string_view::npos ? "" : path.substr(slash + 1)};
+}
+
+Result<ResponseStore*> required_store(Service& service) {
+  if (service.response_store() != nullptr) return service.response_store();
+  return fail(Code::kNotFound, "this server stores no responses; start it with --store PATH to keep them");
+}
+
+Result<ordered_json> retrieve(Service& service, const std::string& tenant, const Target& target) {
+  CAIRN_TRY(ResponseStore * store, required_store(service));
+  const RunningResponse* running = service.running_responses().find(tenant, target.id);
+  if (running != nullptr && running->stored()) return running->now();
+  return store->response(tenant, target.id);
+}
+
+Result<ordered_json> remove(Service& service, const std::string& tenant, const Target& target) {
+  if (service.running_responses().find(tenant, target.id) != nullptr) {
+    return fail(Code::kInvalidArgument, "the response {} is not finished; cancel it first: POST {}{}/cancel", target.id,
+                kResponsesPrefix, target.id);
+  }
+  CAIRN_TRY(ResponseStore * store, required_store(service));
+  CAIRN_TRY_VOID(store->remove(tenant, target.id));
+  return ordered_json{{"id", target.id}, {"object", "response"}, {"deleted", true}};
+}
+
+Result<ordered_json> cancel(Service& service, const std::string& tenant, const Target& target) {
+  if (RunningResponse* running = service.running_responses().find(tenant, target.id)) return running->cancel();
+  CAIRN_TRY(ResponseStore * store, required_store(service));
+  return store->response(tenant, target.id);
+}
+
+/// `limit` items of `items` in `order`, from the one after `after`.
+Result<ordered_json> page_of(const ordered_json& items, const net::HttpRequest& http) {
+  constexpr int kLimitMax = 100;
+  constexpr int kLimitMissing = 20;
+  int limit = kLimitMissing;
+  if (const auto text = http.query_value("limit")) {
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
+    if (error != std::errc() || end != text->data() + text->size() || limit < 1 || limit > kLimitMax)
+      return fail_at("limit", Code::kInvalidArgument, "limit must be from 1 to {}", kLimitMax);
+  }
+  const std::string order = http.query_value("order").value_or("desc");
+  if (order != "asc" && order != "desc")
+    return fail_at("order", Code::kInvalidArgument, "order must be \"asc\" or \"desc\"");
+  std::vector<const ordered_json*> sorted;
+  for (const auto& item : items) sorted.push_back(&item);
+  if (order == "desc") std::ranges::reverse(sorted);
+  auto first = sorted.begin();
+  if (const auto after = http.query_value("after")) {
+    first = std::ranges::find_if(sorted, [&](const auto* item) { return (*item)["id"] == *after; });
+    if (first == sorted.end()) return fail_at("after", Code::kNotFound, "after names no item of this response");
+    ++first;
+  }
+  const auto last = first + std::min<std::ptrdiff_t>(limit, sorted.end() - first);
+  ordered_json page = {{"object", "list"}, {"data", ordered_json::array()}};
+  for (auto item = first; item != last; ++item) page["data"].push_back(**item);
+  page["first_id"] = first == last ? ordered_json(nullptr) : (**first)["id"];
+  page["last_id"] = first == last ? ordered_json(nullptr) : (**(last - 1))["id"];
+  page["has_more"] = last != sorted.end();
+  return page;
+}
+
+Result<ordered_json> input_items(Service& service, const std::string& tenant, const Target& target,
+                                 const net::HttpRequest& http) {
+  CAIRN_TRY(ResponseStore * store, required_store(service));
+  CAIRN_TRY(const ordered_json items, store->input(tenant, target.id));
+  return page_of(items, http);
+}
+
+}  // namespace
+
+void handle_create(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = create(service, request, response); !done) send_error(*response, done.error());
+}
+
+void handle_one(Service& service, const net::HttpRequest& request, net::HttpResponse& response) {
+  const Target target = target_of(request.path);
+  const std::string tenant = tenant_of(request);
+  const bool get = request.method == "GET" || request.method == "HEAD";
+  Result<ordered_json> answer = ordered_json();
+  std::string_view methods;
+  if (target.action == "cancel") {
+    methods = "POST";
+    if (request.method == "POST") answer = cancel(service, tenant, target);
+  } else if (target.action == "input_items") {
+    methods = "GET";
+    if (get) answer = input_items(service, tenant, target, request);
+  } else if (target.action.empty()) {
+    methods = "GET, DELETE";
+    if (request.query_value("stream") == "true") {
+      answer = fail_at("stream", Code::kUnsupported, "a stored response has no stream; leave stream out");
+    } else if (get) {
+      answer = retrieve(service, tenant, target);
+    } else if (request.method == "DELETE") {
+      answer = remove(service, tenant, target);
+    }
+  } else {
+    answer = fail(Code::kNotFound, "there is no {}; below {}ID there are input_items and cancel",
+                  request.path.substr(0, 200), kResponsesPrefix);
+  }
+  if (!answer) return send_error(response, answer.error());
+  if (!answer->is_null()) return send_json(response, *answer);
+  const std::string message =
+      fmt::format("{} takes {}, not {}", request.path.substr(0, 200), methods, request.method.substr(0, 20));
+  response.send(405, "application/json", openai_error_body(405, message), {{"Allow", std::string(methods)}});
+}
+
+}  // namespace cairn::api::responses

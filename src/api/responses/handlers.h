@@ -1,0 +1,19 @@
+/// /v1/responses and what is below it.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "api/service.h"
+#include "net/http_server.h"
+
+namespace cairn::api::responses {
+
+inline constexpr std::string_view kResponsesPrefix = "/v1/responses/";
+
+/// POST /v1/responses. Thread of both: the server's.
+void handle_create(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+/// GET and DELETE /v1/responses/ID, GET /v1/responses/ID/input_items, POST /v1/responses/ID/cancel.
+void handle_one(Service& service, const net::HttpRequest& request, net::HttpResponse& response);
+
+}  // namespace cairn::api::responses

@@ -1,0 +1,341 @@
+#include "api/responses/request.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "api/chat/messages.h"
+#include "api/chat/run.h"
+#include "api/errors.h"
+#include "api/fields.h"
+#include "api/openai/request.h"
+#include "api/responses/transcript.h"
+
+namespace cairn::api::responses {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();
+
+std::string shown(const ordered_json& value) {
+  return value.is_string() || value.is_number() ? dump(value).substr(0, 40) : std::string(json_kind(value));
+}
+
+std::unexpected<Error> invalid(const std::string& path, std::string_view why) {
+  return fail_at(path, Code::kInvalidArgument, "{} {}", path, why);
+}
+
+// What this server cannot do, and hints that change nothing about the answer here.
+void read_others(Fields& fields) {
+  if (fields.boolean("background", false))
+    fields.refuse("background", "read the answer from the connection that asks for it");
+  fields.refuse("prompt", "send its text as instructions and input");
+  fields.refuse("conversation", "use previous_response_id, or send the whole conversation as input");
+  fields.refuse("context_management", "send a shorter input when the context is full");
+  fields.refuse("moderation", "this server judges nothing");
+  fields.refuse("reasoning_effort", "use reasoning.effort");
+  fields.refuse("response_format", "use text.format");
+  if (fields.optional_integer("top_logprobs", 0, kTokensMax).value_or(0) > 0)
+    fields.refuse("top_logprobs", "use /v1/chat/completions for log-probabilities");
+  fields.accept({"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
+                 "service_tier", "client_metadata", "max_tool_calls", "access_programs"});
+}
+
+void read_truncation(Fields& fields) {
+  const ordered_json* value = fields.get("truncation");
+  if (value != nullptr && *value != "disabled" && *value != "auto")
+    fields.fail_field("truncation", fmt::format("must be \"disabled\" or \"auto\", not {}", shown(*value)));
+}
+
+void read_include(Fields& fields, ResponsesRequest& request) {
+  const ordered_json* include = fields.get("include");
+  if (include == nullptr) return;
+  if (!include->is_array()) return fields.fail_field("include", "must be an array of strings");
+  for (const auto& what : *include) {
+    if (!what.is_string()) return fields.fail_field("include", "must be an array of strings");
+    if (what == "message.output_text.logprobs") {
+      return fields.refuse("include",
+                           "message.output_text.logprobs is not available; use /v1/chat/completions with logprobs");
+    }
+    request.encrypted_reasoning |= what == "reasoning.encrypted_content";
+  }
+}
+
+// An object of the body; absent: null.
+Result<const ordered_json*> object_field(Fields& fields, std::string_view name) {
+  const ordered_json* value = fields.get(name);
+  if (value != nullptr && !value->is_object())
+    return invalid(std::string(name), fmt::format("must be an object, not {}", json_kind(*value)));
+  return value;
+}
+
+Result<void> read_effort(Fields& fields, ReasoningWish& wish) {
+  CAIRN_TRY(const ordered_json* value, object_field(fields, "reasoning"));
+  if (value == nullptr) return {};
+  Fields reasoning(*value, "reasoning.");
+  const std::string effort = reasoning.string("effort", "");
+  if (!effort.empty() && !set_effort(effort, wish)) {
+    reasoning.fail_field("effort", fmt::format("must be one of none, minimal, low, medium, high, xhigh, not \"{}\"",
+                                               effort.substr(0, 40)));
+  }
+  reasoning.accept({"summary", "generate_summary", "context", "mode"});
+  return reasoning.finish();
+}
+
+Result<void> read_text(Fields& fields) {
+  CAIRN_TRY(const ordered_json* value, object_field(fields, "text"));
+  if (value == nullptr) return {};
+  Fields text(*value, "text.");
+  const ordered_json* format = text.get("format");
+  if (format != nullptr && !(format->is_object() && format->contains("type") && (*format)["type"] == "text"))
+    text.refuse("format", "only {\"type\": \"text\"} is available yet");
+  text.accept({"verbosity"});
+  return text.finish();
+}
+
+Result<void> read_stream_options(Fields& fields) {
+  CAIRN_TRY(const ordered_json* value, object_field(fields, "stream_options"));
+  if (value == nullptr) return {};
+  Fields options(*value, "stream_options.");
+  options.accept({"include_obfuscation", "include_usage"});
+  return options.finish();
+}
+
+Result<void> read_template_variables(Fields& fields, ChatInput& input) {
+  CAIRN_TRY(const ordered_json* value, object_field(fields, "chat_template_kwargs"));
+  if (value != nullptr) input.variables = *value;
+  return {};
+}
+
+// A function as templates know it.
+Result<ordered_json> read_function(const ordered_json& tool, const std::string& path) {
+  const auto name = tool.find("name");
+  if (name == tool.end() || !name->is_string() || name->get_ref<const std::string&>().empty() ||
+      name->get_ref<const std::string&>().size() > kToolNameBytesMax)
+    return invalid(path + ".name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
+  ordered_json description = tool.contains("description") ? tool["description"] : ordered_json(nullptr);
+  if (description.is_null()) description = "";  // many templates print it unasked
+  if (!description.is_string()) return invalid(path + ".description", "must be a string");
+  ordered_json parameters = tool.contains("parameters") ? tool["parameters"] : ordered_json(nullptr);
+  if (parameters.is_null()) parameters = {{"type", "object"}, {"properties", ordered_json::object()}};
+  if (!parameters.is_object())
+    return invalid(path + ".parameters", fmt::format("must be an object, not {}", json_kind(parameters)));
+  return ordered_json{
+      {"type", "function"},
+      {"function", {{"name", *name}, {"description", std::move(description)}, {"parameters", std::move(parameters)}}}};
+}
+
+Result<void> read_tools(Fields& fields, ResponsesRequest& request) {
+  const ordered_json* tools = fields.get("tools");
+  if (tools == nullptr) return {};
+  if (!tools->is_array() || tools->size() > kToolsMax)
+    return invalid("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
+  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty()) return invalid(nul, "holds a NUL character");
+  ordered_json functions = ordered_json::array();
+  std::set<std::string> names;
+  for (size_t i = 0; i < tools->size(); ++i) {
+    const auto& tool = (*tools)[i];
+    const std::string path = fmt::format("tools[{}]", i);
+    if (!tool.is_object()) return invalid(path, fmt::format("must be an object, not {}", json_kind(tool)));
+    if (!tool.contains("type") || !tool["type"].is_string()) return invalid(path + ".type", "is missing or no string");
+    if (tool["type"] != "function") {
+      constexpr size_t kTypeShownMax = 40;
+      request.left_out.insert(tool["type"].get_ref<const std::string&>().substr(0, kTypeShownMax));
+      continue;
+    }
+    CAIRN_TRY(ordered_json function, read_function(tool, path));
+    if (!names.insert(function["function"]["name"].get<std::string>()).second)
+      return invalid(path + ".name", fmt::format("{} is the name of another tool", shown(tool["name"])));
+    functions.push_back(std::move(function));
+  }
+  if (!functions.empty()) request.chat.input.tools = std::move(functions);
+  return {};
+}
+
+// Choices among tools that are not run here leave it to the model.
+Result<void> read_tool_choice(Fields& fields, ResponsesRequest& request) {
+  ChatRequest& chat = request.chat;
+  chat.parallel_calls = fields.boolean("parallel_tool_calls", true);
+  const ordered_json* choice = fields.get("tool_choice");
+  if (choice == nullptr || *choice == "auto") return {};
+  const ordered_json& tools = chat.input.tools;
+  if (*choice == "none") {
+    chat.tool_use = ToolUse::kNone;
+  } else if (*choice == "required") {
+    chat.tool_use = ToolUse::kRequired;
+    if (tools.is_null()) return invalid("tool_choice", "is \"required\", but there are no functions among the tools");
+  } else if (choice->is_object() && choice->contains("type") && (*choice)["type"].is_string()) {
+    if ((*choice)["type"] != "function") return {};
+    const auto name = choice->find("name");
+    if (name == choice->end() || !name->is_string()) return invalid("tool_choice.name", "is missing or not a string");
+    const bool known = std::ranges::any_of(tools, [&](const auto& tool) { return tool["function"]["name"] == *name; });
+    if (!known) return invalid("tool_choice.name", fmt::format("{} is none of the tools", shown(*name)));
+    chat.tool_use = ToolUse::kRequired;
+    chat.tool_name = *name;
+  } else {
+    return invalid("tool_choice", fmt::format("must be \"none\", \"auto\", \"required\" or {{\"type\": \"function\", "
+                                              "\"name\": ...}}, not {}",
+                                              shown(*choice)));
+  }
+  return {};
+}
+
+void read_store(Fields& fields, const StoredItems& stored, ResponsesRequest& request) {
+  const bool stores = stored.history != nullptr;
+  const bool wanted = fields.boolean("store", stores);
+  request.store = stores && wanted;
+  if (wanted && !stores)
+    fields.fail_field("store", "is true, but this server stores nothing: start it with --store PATH, or leave it out");
+  request.previous_id = fields.string("previous_response_id", "");
+  if (!request.previous_id.empty() && !stores) {
+    fields.fail_field("previous_response_id",
+                      "needs a server that stores responses: start it with --store PATH, or send the whole "
+                      "conversation as input");
+  }
+}
+
+std::string_view id_prefix(const std::string& type) {
+  if (type == "message") return "msg_";
+  if (type == "reasoning") return "rs_";
+  return type == "function_call" ? "fc_" : "item_";
+}
+
+// As GET /v1/responses/ID/input_items lists it: with type, id and parts.
+ordered_json whole_item(const ordered_json& item) {
+  ordered_json whole = item;
+  const std::string type = item_type(item);
+  whole["type"] = type;
+  if (!whole.contains("id") || !whole["id"].is_string() || whole["id"] == "")
+    whole["id"] = make_answer_id(id_prefix(type));
+  if (type == "message" && whole.contains("content") && whole["content"].is_string()) {
+    ordered_json text = {{"type", whole["role"] == "assistant" ? "output_text" : "input_text"},
+                         {"text", whole["content"]}};
+    whole["content"] = ordered_json::array({std::move(text)});
+  }
+  return whole;
+}
+
+// The items of `input`, with what they refer to in their place.
+Result<ordered_json> read_items(const ordered_json& input, const StoredItems& stored) {
+  if (input.is_string()) return ordered_json::array({{{"role", "user"}, {"content", input}}});
+  if (!input.is_array())
+    return invalid("input", fmt::format("must be a string or an array of items, not {}", json_kind(input)));
+  if (const std::string nul = find_nul(input, "input"); !nul.empty()) return invalid(nul, "holds a NUL character");
+  if (input.size() > kItemsMax)
+    return fail_at("input", Code::kTooLarge, "input has {} items, over the {} of a conversation", input.size(),
+                   kItemsMax);
+  ordered_json items = ordered_json::array();
+  for (size_t i = 0; i < input.size(); ++i) {
+    const ordered_json& item = input[i];
+    if (!item.is_object() || item_type(item) != "item_reference") {
+      items.push_back(item);
+      continue;
+    }
+    const std::string path = fmt::format("input[{}].id", i);
+    if (!item.contains("id") || !item["id"].is_string()) return invalid(path, "is missing or not a string");
+    if (!stored.item)
+      return invalid(path, "refers to a stored item: start the server with --store PATH, or send the item itself");
+    auto found = stored.item(item["id"].get_ref<const std::string&>());
+    if (!found) return fail_at(path, found.error().code, "{}", found.error().message);
+    items.push_back(std::move(*found));
+  }
+  return items;
+}
+
+Result<void> read_conversation(Fields& fields, const StoredItems& stored, ResponsesRequest& request) {
+  Transcript transcript;
+  if (fields.get("instructions") != nullptr) {
+    const std::string instructions = fields.string("instructions", "");
+    if (instructions.find('\0') != std::string::npos) return invalid("instructions", "holds a NUL character");
+    if (!instructions.empty()) transcript.add_instructions(instructions);
+  }
+  const ordered_json* input = fields.get("input");
+  CAIRN_TRY_VOID(fields.finish());
+  if (!request.previous_id.empty()) {
+    auto history = stored.history(request.previous_id);
+    if (!history) return fail_at("previous_response_id", history.error().code, "{}", history.error().message);
+    for (const auto& item : *history) CAIRN_TRY_VOID(transcript.add(item, "previous_response_id"));
+  }
+  ordered_json items = ordered_json::array();
+  if (input != nullptr) {
+    CAIRN_TRY(items, read_items(*input, stored));
+  } else if (request.previous_id.empty()) {
+    return invalid("input", "is missing");
+  }
+  if (input != nullptr && input->is_string() && input->get_ref<const std::string&>().find('\0') != std::string::npos)
+    return invalid("input", "holds a NUL character");
+  for (size_t i = 0; i < items.size(); ++i) CAIRN_TRY_VOID(transcript.add(items[i], fmt::format("input[{}]", i)));
+  if (transcript.messages().empty()) return invalid("input", "holds nothing to answer");
+  request.left_out.insert(transcript.left_out().begin(), transcript.left_out().end());
+  request.chat.input.messages = transcript.take_messages();
+  request.input = ordered_json::array();
+  if (request.store)
+    for (const auto& item : items) request.input.push_back(whole_item(item));
+  return {};
+}
+
+// A float's shortest decimal: 0.7, not 0.699999988.
+double decimal(float value) { return std::stod(fmt::format("{}", value)); }
+
+ordered_json echo_of(const ordered_json& body, const ResponsesRequest& request) {
+  const auto given = [&](const char* name, ordered_json missing) {
+    return body.contains(name) && !body[name].is_null() ? body[name] : std::move(missing);
+  };
+  const GenerateRequest& generate = request.chat.generate;
+  ordered_json reasoning = {{"effort", nullptr}, {"summary", nullptr}};
+  reasoning.update(given("reasoning", ordered_json::object()));
+  ordered_json text = {{"format", {{"type", "text"}}}};
+  text.update(given("text", ordered_json::object()));
+  if (text["format"].is_null()) text["format"] = {{"type", "text"}};
+  return {
+      {"background", false},
+      {"instructions", given("instructions", nullptr)},
+      {"max_output_tokens", generate.max_tokens < 0 ? ordered_json(nullptr) : ordered_json(generate.max_tokens)},
+      {"max_tool_calls", given("max_tool_calls", nullptr)},
+      {"parallel_tool_calls", request.chat.parallel_calls},
+      {"previous_response_id", request.previous_id.empty() ? ordered_json(nullptr) : ordered_json(request.previous_id)},
+      {"prompt_cache_key", given("prompt_cache_key", nullptr)},
+      {"reasoning", std::move(reasoning)},
+      {"safety_identifier", given("safety_identifier", nullptr)},
+      {"service_tier", "default"},
+      {"store", request.store},
+      {"temperature", decimal(generate.sampling.temperature)},
+      {"text", std::move(text)},
+      {"tool_choice", given("tool_choice", "auto")},
+      {"tools", given("tools", ordered_json::array())},
+      {"top_logprobs", 0},
+      {"top_p", decimal(generate.sampling.top_p)},
+      {"truncation", "disabled"},
+      {"user", given("user", nullptr)},
+      {"metadata", given("metadata", ordered_json::object())}};
+}
+
+}  // namespace
+
+Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredItems& stored) {
+  Fields fields(body);
+  ResponsesRequest request;
+  ChatRequest& chat = request.chat;
+  read_others(fields);
+  chat.model = fields.string("model", "");
+  chat.stream = fields.boolean("stream", false);
+  openai::read_generate(fields, chat.generate);
+  chat.generate.max_tokens =
+      static_cast<int32_t>(fields.optional_integer("max_output_tokens", 1, kTokensMax).value_or(-1));
+  read_truncation(fields);
+  read_include(fields, request);
+  read_store(fields, stored, request);
+  read_reasoning(fields, chat.reasoning);
+  CAIRN_TRY_VOID(read_effort(fields, chat.reasoning));
+  CAIRN_TRY_VOID(read_text(fields));
+  CAIRN_TRY_VOID(read_stream_options(fields));
+  CAIRN_TRY_VOID(read_template_variables(fields, chat.input));
+  CAIRN_TRY_VOID(read_tools(fields, request));
+  CAIRN_TRY_VOID(read_tool_choice(fields, request));
+  CAIRN_TRY_VOID(read_conversation(fields, stored, request));
+  request.echo = echo_of(body, request);
+  return request;
+}
+
+}  // namespace cairn::api::responses

@@ -1,0 +1,36 @@
+/// POST /v1/responses: the request's body -> what the templates and the engine take.
+///
+/// Source: OpenAI API reference, "Responses". docs/api.md lists every field.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "api/chat/request.h"
+#include "base/error.h"
+
+namespace cairn::api::responses {
+
+/// What a request may refer to by id. Null: this server stores nothing. Errors: kNotFound and others, without `at`.
+struct StoredItems {
+  /// Input and output items of a response and of all before it, oldest first.
+  std::function<Result<nlohmann::ordered_json>(const std::string& response_id)> history;
+  std::function<Result<nlohmann::ordered_json>(const std::string& item_id)> item;
+};
+
+struct ResponsesRequest {
+  ChatRequest chat;
+  /// Fields of the response object that repeat the request, in the order in which they are shown; no model.
+  nlohmann::ordered_json echo;
+  nlohmann::ordered_json input;  ///< the request's own items, whole and each with an id, to be stored
+  std::string previous_id;
+  bool store = false;
+  bool encrypted_reasoning = false;  ///< asked for; clients then look for the field
+  std::set<std::string> left_out;    ///< types of tools and items that have no part in the prompt
+};
+
+Result<ResponsesRequest> parse_responses(const nlohmann::ordered_json& body, const StoredItems& stored);
+
+}  // namespace cairn::api::responses

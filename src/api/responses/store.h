@@ -1,0 +1,53 @@
+/// Responses in one SQLite file: what previous_response_id, GET and DELETE need.
+///
+/// A response is written whole, in one transaction, before the client is told that it is done: whoever saw its end
+/// finds it again after kill -9. (After a power cut the last ones may be missing; the file is whole in any case.) A
+/// commit goes to the write-ahead log without waiting for the disk; a thread moves the log into the file.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace cairn::api::responses {
+
+struct StoreLimits {
+  int64_t responses_max = 1'000'000;        ///< the oldest go when there are more
+  int64_t file_bytes_max = 16ll << 30;      ///< the oldest go when it holds more
+  size_t chain_max = 4'096;                 ///< responses of one conversation
+  size_t history_bytes_max = 32ull << 20;   ///< of their items, as JSON
+  size_t response_bytes_max = 64ull << 20;  ///< of one, with its input
+};
+
+struct StoredResponse {
+  std::string tenant;  ///< nobody else finds it
+  std::string previous_id;
+  nlohmann::ordered_json response;  ///< with an id
+  nlohmann::ordered_json input;     ///< array of items with ids
+};
+
+/// Thread: one, the server's. Errors: kNotFound; kIo, kCorruptFile with the file's path; else as said.
+class ResponseStore {
+ public:
+  /// Made if it is not there. kCorruptFile: no SQLite file, or damaged; kInvalidArgument: of another program or of a
+  /// later version.
+  static Result<std::unique_ptr<ResponseStore>> open(const std::string& path, const StoreLimits& limits = {});
+  virtual ~ResponseStore() = default;
+
+  /// kTooLarge: over response_bytes_max.
+  virtual Result<void> put(const StoredResponse& response) = 0;
+  virtual Result<nlohmann::ordered_json> response(std::string_view tenant, std::string_view id) = 0;
+  virtual Result<nlohmann::ordered_json> input(std::string_view tenant, std::string_view id) = 0;
+  /// Those that go on from it lose their history.
+  virtual Result<void> remove(std::string_view tenant, std::string_view id) = 0;
+  /// Input and output items of the response and of all before it, oldest first. kTooLarge: over chain_max or
+  /// history_bytes_max.
+  virtual Result<nlohmann::ordered_json> history(std::string_view tenant, std::string_view id) = 0;
+  /// An input or output item of any response.
+  virtual Result<nlohmann::ordered_json> item(std::string_view tenant, std::string_view id) = 0;
+};
+
+}  // namespace cairn::api::responses

@@ -1,0 +1,10 @@
+/// Which Cairn this is.
+#pragma once
+
+#include <string_view>
+
+namespace cairn {
+
+inline constexpr std::string_view kVersion = "0.1.0";
+
+}  // namespace cairn

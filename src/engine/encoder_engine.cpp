@@ -1,0 +1,258 @@
+#include "engine/encoder_engine.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/admission.h"
+#include "engine/channel_stream.h"
+#include "engine/event_channel.h"
+#include "engine/request_queue.h"
+#include "engine/scheduler.h"
+#include "engine/tenants.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Tokens of a batch, unless one text has more: enough to read the weights for, few enough to be done soon, when others
+// are waiting or the client is gone.
+constexpr int32_t kBatchTokensMax = 512;
+
+class EncoderEngine final : public Engine {
+ public:
+  EncoderEngine(Embedder& embedder, const EncoderEngineOptions& options)
+      : embedder_(embedder),
+        limits_{.vocabulary = static_cast<int32_t>(embedder.vocabulary()),
+                .context_tokens = embedder.context_tokens(),
+                .embedding = embedder.ability(),
+                .pool_tokens = embedder.context_tokens()},
+        tenants_(options.tenant_requests_max),
+        queue_(options.queue_max) {
+    batch_.reserve(static_cast<size_t>(embedder.texts_max()));
+    texts_.reserve(batch_.capacity());
+  }
+  ~EncoderEngine() override { stop(); }
+
+  /// Once, before anything else.
+  Result<void> start();
+  Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override;
+  void stop() override;
+  EngineStats stats() const override;
+  Result<PrefixReport> prefix_report(std::string_view id) const override;
+  int32_t context_tokens() const override { return limits_.context_tokens; }
+
+ private:
+  using Entry = std::unique_ptr<Submission>;
+
+  void run();
+  void drop_cancelled();
+  Entry next();
+  void fill_batch();
+  void run_batch();
+  void fail_batch() noexcept;
+  void leave(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
+  void finish(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
+
+  Embedder& embedder_;
+  const AdmissionLimits limits_;
+  SteadyClock clock_;
+  Tenants tenants_;
+  RequestQueue queue_;
+  std::mutex join_mutex_;
+  std::thread thread_;
+
+  // Of the engine's thread.
+  Stride classes_;
+  Entry carried_;  // did not fit into the batch before
+  std::vector<Entry> batch_;
+  std::vector<EmbedText> texts_;
+  std::vector<float> vectors_;
+
+  struct Counters {
+    std::atomic<int32_t> active = 0;
+    std::atomic<int32_t> carried = 0;
+    std::atomic<int64_t> total = 0;
+    std::atomic<int64_t> cancelled = 0;
+    std::atomic<int64_t> tokens = 0;
+    std::atomic<int64_t> steps = 0;
+    std::atomic<int64_t> step_ns = 0;
+  };
+  Counters counters_;
+};
+
+Result<void> EncoderEngine::start() try {
+  thread_ = std::thread([this] { run(); });
+  return {};
+} catch (const std::system_error& error) {
+  return fail(Code::kUnavailable, "cannot start the engine's thread: {}", error.what());
+}
+
+Result<std::unique_ptr<GenerateStream>> EncoderEngine::submit(GenerateRequest request) {
+  if (!request.embed) {
+    return fail_at("model", Code::kUnsupported,
+                   "this model is an encoder: it gives embeddings (POST /v1/embeddings) and writes no text");
+  }
+  CAIRN_TRY(Entry submission, check_request(std::move(request), limits_));
+  CAIRN_TRY(submission->ticket, tenants_.admit(submission->request.tenant));
+  submission->arrival_ns = clock_.now().count();
+  submission->deadline_ns = submission->arrival_ns;
+  submission->channel = std::make_shared<EventChannel>();
+  auto stream = std::make_unique<ChannelStream>(submission->channel);
+  CAIRN_TRY_VOID(queue_.push(std::move(submission)));
+  ++counters_.total;
+  return stream;
+}
+
+void EncoderEngine::stop() {
+  queue_.stop();
+  const std::lock_guard lock(join_mutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+EngineStats EncoderEngine::stats() const {
+  EngineStats stats;
+  // Waiting first: see Core::stats.
+  stats.waiting_requests = queue_.size() + counters_.carried;
+  stats.active_requests = counters_.active;
+  stats.total_requests = counters_.total;
+  stats.cancelled_requests = counters_.cancelled;
+  stats.prompt_tokens = counters_.tokens;
+  stats.steps = counters_.steps;
+  stats.step_time = nanoseconds(counters_.step_ns);
+  return stats;
+}
+
+Result<PrefixReport> EncoderEngine::prefix_report(std::string_view id) const {
+  return fail_at("request", Code::kNotFound, "there is no request \"{}\": an encoder caches nothing", id);
+}
+
+void EncoderEngine::run() {
+  while (!queue_.stopped()) {
+    try {
+      drop_cancelled();
+      fill_batch();
+      if (batch_.empty()) {
+        queue_.wait();
+      } else {
+        run_batch();
+      }
+    } catch (const std::bad_alloc&) {
+      fail_batch();
+    }
+  }
+  if (carried_ != nullptr) finish(*carried_, FinishReason::kCancelled, {}, {});
+  for (const Entry& entry : queue_.take([](const Submission&) { return true; })) {
+    finish(*entry, FinishReason::kCancelled, {}, {});
+  }
+}
+
+void EncoderEngine::drop_cancelled() {
+  for (const Entry& entry : queue_.take([](const Submission& s) { return s.channel->cancelled(); })) {
+    ++counters_.cancelled;
+    finish(*entry, FinishReason::kCancelled, {}, {});
+  }
+}
+
+// In turns between the priorities, the first to come of each.
+EncoderEngine::Entry EncoderEngine::next() {
+  if (carried_ != nullptr) {
+    counters_.carried = 0;
+    return std::exchange(carried_, nullptr);
+  }
+  const Stride::Classes waiting = {queue_.first_deadline(Priority::kInteractive).has_value(),
+                                   queue_.first_deadline(Priority::kBatch).has_value()};
+  classes_.set_wanting(waiting);
+  if (!waiting[0] && !waiting[1]) return nullptr;
+  const int priority = classes_.next(waiting);
+  Entry entry = queue_.pop(static_cast<Priority>(priority));
+  if (entry != nullptr) classes_.charge(priority, static_cast<double>(entry->request.prompt.size()));
+  return entry;
+}
+
+// Texts of one kind of pooling, as many as fit.
+void EncoderEngine::fill_batch() {
+  int32_t rows_left = std::min(embedder_.rows_max(), kBatchTokensMax);
+  while (batch_.size() < static_cast<size_t>(embedder_.texts_max())) {
+    Entry entry = next();
+    if (entry == nullptr) return;
+    const auto rows = static_cast<int32_t>(entry->request.prompt.size());
+    const bool same = batch_.empty() || batch_.front()->request.embed->pooling == entry->request.embed->pooling;
+    if (!same || (rows > rows_left && !batch_.empty())) {
+      carried_ = std::move(entry);
+      counters_.carried = 1;
+      return;
+    }
+    rows_left -= rows;
+    batch_.push_back(std::move(entry));
+    ++counters_.active;
+  }
+}
+
+void EncoderEngine::run_batch() {
+  const Pooling pooling = batch_.front()->request.embed->pooling;
+  const size_t width = pooling == Pooling::kRank ? 1 : static_cast<size_t>(limits_.embedding.dimensions);
+  const int64_t begin_ns = clock_.now().count();
+  texts_.clear();
+  for (const Entry& entry : batch_) texts_.push_back({entry->request.prompt, entry->request.embed->second_begin});
+  vectors_.resize(batch_.size() * width);
+  embedder_.embed(texts_, pooling, vectors_);
+  ++counters_.steps;
+  counters_.step_ns += clock_.now().count() - begin_ns;
+  for (size_t i = 0; i < batch_.size(); ++i) {
+    const auto vector = std::span<const float>(vectors_).subspan(i * width, width);
+    std::vector<float> embedding(vector.begin(), vector.end());
+    counters_.tokens += static_cast<int64_t>(batch_[i]->request.prompt.size());
+    leave(*batch_[i], FinishReason::kStop, std::move(embedding), {});
+  }
+  batch_.clear();
+}
+
+void EncoderEngine::fail_batch() noexcept {
+  for (const Entry& entry : batch_) {
+    if (entry->channel != nullptr) leave(*entry, FinishReason::kError, {}, {Code::kOutOfMemory, "out of memory", {}});
+  }
+  batch_.clear();
+}
+
+// The end of an entry of the batch, once.
+void EncoderEngine::leave(Submission& submission, FinishReason reason, std::vector<float> embedding,
+                          Error error) noexcept {
+  --counters_.active;
+  finish(submission, reason, std::move(embedding), std::move(error));
+  submission.channel.reset();
+}
+
+void EncoderEngine::finish(Submission& submission, FinishReason reason, std::vector<float> embedding,
+                           Error error) noexcept {
+  Events events;
+  events.finished = true;
+  events.finish.reason = reason;
+  events.finish.usage.prompt_tokens = static_cast<int32_t>(submission.request.prompt.size());
+  events.finish.timings.queue = nanoseconds(clock_.now().count() - submission.arrival_ns);
+  events.finish.embedding = std::move(embedding);
+  events.finish.error = std::move(error);
+  submission.ticket = TenantTicket();
+  submission.channel->publish(std::move(events));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> make_encoder_engine(Embedder& embedder, const EncoderEngineOptions& options) {
+  if (options.queue_max < 1) {
+    return fail_at("queue_max", Code::kInvalidArgument, "queue_max is {}; it must be at least 1", options.queue_max);
+  }
+  auto engine = std::make_unique<EncoderEngine>(embedder, options);
+  CAIRN_TRY_VOID(engine->start());
+  return engine;
+}
+
+}  // namespace cairn

@@ -1,0 +1,21 @@
+/// The engine of a model that only embeds: texts of all clients, in batches, on a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "engine/engine.h"
+#include "model/embedder.h"
+
+namespace cairn {
+
+struct EncoderEngineOptions {
+  int32_t queue_max = 256;          ///< texts waiting; more are refused with kQueueFull
+  int32_t tenant_requests_max = 0;  ///< as EngineOptions'
+};
+
+/// submit() takes requests with `embed` only: any other is kUnsupported. `embedder` outlives the engine, and is used by
+/// nobody else. Errors: kUnavailable (no thread to be had).
+Result<std::unique_ptr<Engine>> make_encoder_engine(Embedder& embedder, const EncoderEngineOptions& options);
+
+}  // namespace cairn

@@ -1,0 +1,48 @@
+/// What an engine tells of its work. Part of the interface of engine/engine.h.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace cairn {
+
+/// When a stream's finish can be seen, its request is not counted as active and its pages are free or cached.
+struct EngineStats {
+  int32_t active_requests = 0;
+  int32_t waiting_requests = 0;
+  int64_t total_requests = 0;      ///< accepted since the start, as are all counts below
+  int64_t cancelled_requests = 0;  ///< whose client went away or asked to stop
+  int64_t preemptions = 0;
+  int64_t tokens_generated = 0;  ///< sampled
+  int64_t prompt_tokens = 0;     ///< computed; what a preempted request computes again counts again
+  int64_t cached_tokens = 0;     ///< found and not computed, after a preemption as well
+  int64_t drafted_tokens = 0;
+  int64_t accepted_tokens = 0;
+  int64_t steps = 0;                      ///< of the model
+  std::chrono::nanoseconds step_time{0};  ///< sum over steps
+  int64_t pages_restored = 0;             ///< came back from the host's memory (kv_host_bytes)
+  // Pages of the group that is fullest: total = used by sequences + cached (evictable) + free.
+  int32_t pages_total = 0;
+  int32_t pages_cached = 0;
+  int32_t pages_free = 0;
+};
+
+/// How a request's prompt met the prefix index, for the last kPrefixReportsMax requests admitted.
+struct PrefixReport {
+  std::string id;
+  int32_t prompt_tokens = 0;
+  int32_t cached_tokens = 0;
+  /// Position of the first token that differs from what was cached beside the match; -1: nothing was.
+  int32_t differs_at = -1;
+  TokenId cached = kNoToken;           ///< what the cache has there
+  std::vector<TokenId> prompt_around;  ///< up to kReportTokensAround before differs_at, it, and as many after
+};
+inline constexpr size_t kPrefixReportsMax = 256;
+inline constexpr int32_t kReportTokensAround = 8;
+
+}  // namespace cairn

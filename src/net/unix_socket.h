@@ -1,0 +1,45 @@
+/// Sockets that are files: listening at a path and connecting to one.
+#pragma once
+
+#include <sys/un.h>
+
+#include <cstdint>
+#include <string>
+
+#include "base/error.h"
+
+namespace cairn::net {
+
+/// Bytes of a socket's path: the system's field for it, which ends with a zero.
+inline constexpr size_t kSocketPathMax = sizeof(sockaddr_un::sun_path) - 1;
+
+/// A listening socket and its file, which goes with it.
+class UnixListener {
+ public:
+  /// Binds and listens; only the user who runs the program may connect (mode 0600). The file that a dead server left is
+  /// replaced. Errors: kInvalidArgument (path empty or too long, with both lengths), kUnavailable (a server listens
+  /// there), kIo (another kind of file, no permission, no such folder).
+  static Result<UnixListener> listen(const std::string& path);
+
+  UnixListener(UnixListener&& other) noexcept;
+  UnixListener& operator=(UnixListener&&) = delete;
+  ~UnixListener();
+
+  /// The socket, which is the caller's to close from now on.
+  int release();
+  /// Removes the file, if it is still this listener's.
+  void remove_file();
+
+ private:
+  UnixListener() = default;
+
+  int socket_ = -1;
+  std::string path_;
+  uint64_t device_ = 0, inode_ = 0;  // of the file
+};
+
+/// A blocking socket connected to the server at `path`. Errors: kInvalidArgument (path), kNotFound (no such file),
+/// kUnavailable (nobody listens), kIo.
+Result<int> connect_unix(const std::string& path);
+
+}  // namespace cairn::net

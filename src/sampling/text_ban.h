@@ -1,0 +1,37 @@
+/// Texts that must not appear in an answer, whichever tokens spell them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+
+inline constexpr size_t kBannedTextBytesMax = 256;
+
+/// Immutable; thread-safe. A ban of `texts` costs one pass over the vocabulary to make, and little per token.
+class TextBan {
+ public:
+  /// `texts`: each of 1 to kBannedTextBytesMax bytes.
+  TextBan(const Tokenizer& tokenizer, std::span<const std::string_view> texts);
+
+  /// Bytes of the answer's end that next() needs to see.
+  size_t tail_bytes() const { return tail_bytes_; }
+  /// Appends the tokens that would complete one of the texts after an answer that ends with `tail`.
+  void next(std::string_view tail, std::vector<TokenId>& banned) const;
+
+ private:
+  struct Text {
+    std::string text;
+    /// [i]: tokens that complete the text where its first i bytes stand. [0]: tokens that hold all of it.
+    std::vector<std::vector<TokenId>> completing;
+  };
+  std::vector<Text> texts_;
+  size_t tail_bytes_ = 0;
+};
+
+}  // namespace cairn

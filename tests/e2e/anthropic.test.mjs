@@ -1,0 +1,198 @@
+// The real `@anthropic-ai/sdk` client from npm against the real server.
+import Anthropic from '@anthropic-ai/sdk';
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { serve, storyTrainedFor } from './server.mjs';
+
+let server, client;
+const name = 'story';
+before(async () => {
+  server = await serve(storyTrainedFor(4096), ['--name', name]);
+  client = new Anthropic({ baseURL: server.url, apiKey: 'key', authToken: null, maxRetries: 0 });
+});
+after(async () => {
+  const end = await server.stop();
+  assert.equal(end.code, 0, end.log);
+});
+
+const messages = [{ role: 'user', content: 'Tell me a story.' }];
+const ask = (more) => client.messages.create({ model: name, messages, max_tokens: 16, temperature: 0, ...more });
+const inputTokens = ({ usage }) => usage.input_tokens + usage.cache_creation_input_tokens + usage.cache_read_input_tokens;
+const tools = [{
+  name: 'get_weather', description: 'Weather of a place.',
+  input_schema: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+}];
+
+test('a message has content, usage and why it stopped', async () => {
+  const message = await ask({ metadata: { user_id: 'me' }, system: 'You tell stories.' });
+  assert.match(message.id, /^msg_/);
+  assert.equal(message.type, 'message');
+  assert.equal(message.role, 'assistant');
+  assert.equal(message.model, name);
+  assert.deepEqual(message.content.map((block) => block.type), ['text']);
+  assert.ok(message.content[0].text.length > 0);
+  assert.equal(message.stop_reason, 'max_tokens');
+  assert.equal(message.stop_sequence, null);
+  assert.equal(message.usage.output_tokens, 16);
+  assert.ok(inputTokens(message) > 5);
+});
+
+test('a stream gives the same message, in events of the documented order', async () => {
+  const whole = await ask({ max_tokens: 40 });
+  const stream = client.messages.stream({ model: name, messages, max_tokens: 40, temperature: 0 });
+  let text = '';
+  stream.on('text', (delta) => { text += delta; });
+  const message = await stream.finalMessage();
+  assert.equal(text, whole.content[0].text);
+  assert.deepEqual(message.content.map(({ type, text }) => ({ type, text })), [{ type: 'text', text }]);
+  assert.equal(message.stop_reason, whole.stop_reason);
+  assert.equal(message.usage.output_tokens, whole.usage.output_tokens);
+  assert.equal(inputTokens(message), inputTokens(whole));
+
+  const reply = await server.post('/v1/messages', { messages, max_tokens: 8, temperature: 0, stream: true });
+  assert.match(reply.headers.get('content-type'), /text\/event-stream/);
+  const events = (await reply.text()).split('\n\n').filter(Boolean).map((event) => {
+    const [, type, data] = event.match(/^event: (\w+)\ndata: (.*)$/);
+    assert.equal(JSON.parse(data).type, type);
+    return type;
+  });
+  assert.deepEqual(events.slice(0, 3), ['message_start', 'ping', 'content_block_start']);
+  assert.deepEqual(events.slice(-3), ['content_block_stop', 'message_delta', 'message_stop']);
+  assert.deepEqual(new Set(events.slice(3, -3)), new Set(['content_block_delta']));
+});
+
+test('a stop sequence ends the message and is named', async () => {
+  const { text } = (await ask({ max_tokens: 60 })).content[0];
+  const stop = text.slice(30, 36);
+  const message = await ask({ max_tokens: 60, stop_sequences: ['never this', stop] });
+  assert.equal(message.stop_reason, 'stop_sequence');
+  assert.equal(message.stop_sequence, stop);
+  assert.equal(message.content[0].text, text.slice(0, text.indexOf(stop)));
+});
+
+test('a forced tool is called, and its result goes back', async () => {
+  const first = { tools, tool_choice: { type: 'tool', name: 'get_weather' }, max_tokens: 24 };
+  const called = await ask(first);
+  const call = called.content[0];
+  assert.equal(call.type, 'tool_use');
+  assert.equal(call.name, 'get_weather');
+  assert.match(call.id, /\w/);
+  assert.notEqual(call.input, undefined);
+  const any = await ask({ ...first, tool_choice: { type: 'any', disable_parallel_tool_use: true } });
+  assert.equal(any.content[0].type, 'tool_use');
+
+  const streamed = await client.messages.stream({ model: name, messages, temperature: 0, ...first }).finalMessage();
+  assert.equal(streamed.content[0].type, 'tool_use');
+  assert.deepEqual(streamed.content[0].input, call.input);
+
+  const answered = await ask({
+    tools,
+    messages: [...messages, { role: 'assistant', content: called.content },
+      { role: 'user', content: [{ type: 'tool_result', tool_use_id: call.id, content: 'Rain.' }, { type: 'text', text: 'And now?' }] }],
+  });
+  assert.ok(inputTokens(answered) > inputTokens(called));
+  assert.ok(answered.usage.cache_read_input_tokens >= 0.9 * inputTokens(called), JSON.stringify(answered.usage));
+  const none = await ask({ tools, tool_choice: { type: 'none' } });
+  assert.ok(none.content.every((block) => block.type !== 'tool_use'));
+});
+
+test('thinking is accepted in every form, also in what comes back', async () => {
+  for (const thinking of [{ type: 'enabled', budget_tokens: 1024 }, { type: 'adaptive' }, { type: 'disabled' }]) {
+    assert.equal((await ask({ thinking })).usage.output_tokens, 16);
+  }
+  const turn = [{ type: 'thinking', thinking: 'A dog?', signature: 'x' }, { type: 'text', text: 'A dog ran.' }];
+  const message = await ask({ messages: [...messages, { role: 'assistant', content: turn }, { role: 'user', content: 'More!' }] });
+  assert.equal(message.usage.output_tokens, 16);
+});
+
+test('tokens are counted as they are used', async () => {
+  const bodies = [{ messages }, { messages, system: [{ type: 'text', text: 'Be kind.' }], tools },
+    { messages: [...messages, { role: 'assistant', content: 'Once upon a time' }] }];
+  for (const body of bodies) {
+    const { input_tokens } = await client.messages.countTokens({ model: name, ...body });
+    assert.equal(input_tokens, inputTokens(await ask(body)));
+  }
+});
+
+test('a last message of the assistant is continued', async () => {
+  const begun = 'Once upon a time, there was a little';
+  const message = await ask({ messages: [...messages, { role: 'assistant', content: begun }], max_tokens: 24 });
+  const { prompt } = await (await server.post('/apply-template', { messages })).json();
+  const tokens = async (content, add_special) => (await (await server.post('/tokenize', { content, add_special })).json()).tokens;
+  const whole = [...await tokens(prompt, true), ...await tokens(begun, false)];
+  const completion = await (await server.post('/v1/completions', { prompt: whole, max_tokens: 24, temperature: 0 })).json();
+  assert.equal(message.content[0].text.trim(), completion.choices[0].text.trim());
+  assert.equal(inputTokens(message), whole.length);
+});
+
+test('requests that differ in the billing line share their whole prefix', async () => {
+  const system = (cch) => [
+    { type: 'text', text: `x-anthropic-billing-header: cc_version=2.1; cch=${cch};` },
+    { type: 'text', text: 'The dog lived in a big house near the sea. '.repeat(40), cache_control: { type: 'ephemeral' } }];
+  const first = await ask({ system: system('00000') });
+  const second = await ask({ system: system('fa690') });
+  assert.ok(inputTokens(first) > 200);
+  assert.equal(inputTokens(second), inputTokens(first));
+  assert.equal(second.usage.cache_read_input_tokens, inputTokens(first) - 1);  // the last token's logits are wanted
+  assert.equal(second.content[0].text, first.content[0].text);
+});
+
+test('max_tokens 0 caches the prompt and answers nothing', async () => {
+  const prompt = { messages: [{ role: 'user', content: 'The cat sat on the mat and looked at the birds. '.repeat(10) }] };
+  const warm = await ask({ ...prompt, max_tokens: 0 });
+  assert.deepEqual(warm.content, []);
+  assert.equal(warm.usage.output_tokens, 0);
+  assert.equal((await ask(prompt)).usage.cache_read_input_tokens, inputTokens(warm) - 1);
+});
+
+test('another API key finds nothing in the cache', async () => {
+  const prompt = { messages: [{ role: 'user', content: 'A bird flew over the lake and sang a song. '.repeat(10) }] };
+  await ask(prompt);
+  assert.ok((await ask(prompt)).usage.cache_read_input_tokens > 100);
+  const other = new Anthropic({ baseURL: server.url, apiKey: 'other', authToken: null, maxRetries: 0 });
+  const message = await other.messages.create({ model: name, max_tokens: 4, ...prompt });
+  assert.equal(message.usage.cache_read_input_tokens, 0);
+});
+
+test('an aborted stream frees its pages', async () => {
+  const stats = async () => (await fetch(`${server.url}/stats`)).json();
+  const { cancelled_requests: before } = await stats();
+  const stream = client.messages.stream({ model: name, messages, max_tokens: 3000, stop_sequences: ['never this'] });
+  stream.on('text', () => stream.abort());
+  await assert.rejects(stream.finalMessage(), Anthropic.APIUserAbortError);
+  let now;
+  for (let i = 0; i < 100; ++i) {
+    now = await stats();
+    if (now.active_requests === 0 && now.pages_used === 0) break;
+    await sleep(50);
+  }
+  assert.equal(now.active_requests, 0);
+  assert.equal(now.pages_used, 0);
+  assert.ok(now.cancelled_requests >= before + 1);
+});
+
+test('errors arrive as the client\'s own classes, with what is wrong', async () => {
+  const rejects = (more, kind, type, pattern) =>
+    assert.rejects(ask(more), (error) => {
+      assert.ok(error instanceof kind, `${error.constructor.name}: ${error.message}`);
+      assert.equal(error.error.type, 'error');
+      assert.equal(error.error.error.type, type);
+      assert.match(error.error.error.message, pattern);
+      return true;
+    });
+  const bad = (more, pattern) => rejects(more, Anthropic.BadRequestError, 'invalid_request_error', pattern);
+  await rejects({ model: 'claude-9' }, Anthropic.NotFoundError, 'not_found_error', /claude-9/);
+  await bad({ max_tokens: undefined }, /^max_tokens is missing/);
+  await bad({ messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'url', url: 'x' } }] }] },
+    /^messages\[0\]\.content\[0\]\.type is not supported: this model reads text only/);
+  await bad({ messages: [{ role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'x' }] }] },
+    /^messages\[0\]\.content\[0\]\.tool_use_id "toolu_1" is no tool_use/);
+  await bad({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] }, /^tools\[0\]\.type is not supported/);
+  await bad({ tool_choice: { type: 'any' } }, /^tool_choice\.type/);
+  await bad({ messages: [{ role: 'user', content: 'word '.repeat(9000) }] }, /\d{4,} tokens.*4096/);
+  await bad({ frobnicate: 1 }, /frobnicate is not a known field/);
+  const reply = await server.post('/v1/messages', '{"messages": ');
+  assert.equal(reply.status, 400);
+  assert.equal((await reply.json()).error.type, 'invalid_request_error');
+});

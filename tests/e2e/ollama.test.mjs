@@ -1,0 +1,239 @@
+// The real `ollama` client from npm against the real server.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Ollama } from 'ollama';
+import { fixtures, serve, storyTrainedFor } from './server.mjs';
+
+let server, ollama, thinker, thinking;
+const name = 'story';
+before(async () => {
+  server = await serve(storyTrainedFor(4096), ['--name', name]);
+  ollama = new Ollama({ host: server.url });
+  const template = path.join(fixtures, 'chat-templates', 'Qwen-Qwen3-0.6B.jinja');
+  thinking = await serve(storyTrainedFor(4096), ['--name', 'thinker', '--chat-template', template]);
+  thinker = new Ollama({ host: thinking.url });
+});
+after(async () => {
+  for (const each of [server, thinking]) {
+    const end = await each.stop();
+    assert.equal(end.code, 0, end.log);
+  }
+});
+
+const messages = [{ role: 'user', content: 'Tell me a story.' }];
+const greedy = (num_predict, more) => ({ temperature: 0, num_predict, ...more });
+const chat = (more) => ollama.chat({ model: name, messages, options: greedy(16), ...more });
+const tools = [{
+  type: 'function',
+  function: {
+    name: 'get_weather', description: 'Weather of a place.',
+    parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] },
+  },
+}];
+
+test('models are listed, shown, and running; the version is one', async () => {
+  const { models } = await ollama.list();
+  assert.deepEqual(models.map((m) => m.name), [name]);
+  assert.equal(models[0].details.format, 'gguf');
+  assert.equal(models[0].details.family, 'llama');
+  assert.equal(models[0].details.quantization_level, 'F32');
+  assert.equal(models[0].details.parameter_size, '656K');
+  assert.ok(models[0].size > 2e6);
+  assert.match(models[0].digest, /^[0-9a-f]{64}$/);
+  assert.ok(Date.parse(models[0].modified_at) > Date.parse('2020-01-01'));
+  const running = (await ollama.ps()).models[0];
+  assert.equal(running.name, name);
+  assert.equal(running.context_length, 4096);
+  assert.ok(Date.parse(running.expires_at) > Date.now());
+  assert.match((await ollama.version()).version, /^\d+\.\d+\.\d+$/);
+});
+
+test('a model is shown with its metadata, and what it can do', async () => {
+  const shown = await ollama.show({ model: name });
+  assert.equal(shown.model_info['general.architecture'], 'llama');
+  assert.equal(shown.model_info['llama.context_length'], 4096);
+  assert.ok(shown.model_info['general.parameter_count'] > 600_000);
+  assert.equal(shown.model_info['tokenizer.ggml.tokens'], null);
+  assert.match(shown.parameters, /num_ctx 4096/);
+  assert.ok(shown.capabilities.includes('completion'));
+  assert.ok(!shown.capabilities.includes('thinking'));
+  const verbose = await ollama.show({ model: name, verbose: true });
+  assert.ok(verbose.model_info['tokenizer.ggml.tokens'].length > 1000);
+  assert.deepEqual((await thinker.show({ model: 'thinker' })).capabilities.slice(0, 3), ['completion', 'tools', 'thinking']);
+  assert.match((await thinker.show({ model: 'thinker' })).template, /enable_thinking/);
+});
+
+test('a chat is answered in one piece, with counts and durations', async () => {
+  const answer = await chat({ model: `${name}:latest` });
+  assert.equal(answer.model, `${name}:latest`);
+  assert.equal(answer.message.role, 'assistant');
+  assert.ok(answer.message.content.length > 0);
+  assert.equal(answer.done, true);
+  assert.equal(answer.done_reason, 'length');
+  assert.equal(answer.eval_count, 16);
+  assert.ok(answer.prompt_eval_count > 5);
+  assert.ok(Math.abs(Date.parse(answer.created_at) - Date.now()) < 60_000);
+  assert.ok(answer.eval_duration > 0 && answer.prompt_eval_duration > 0);
+  assert.ok(answer.total_duration >= answer.eval_duration + answer.prompt_eval_duration);
+});
+
+test('a stream gives the same text, a line per token', async () => {
+  const whole = await chat({ options: greedy(40) });
+  let text = '', lines = 0, last;
+  for await (const part of await chat({ options: greedy(40), stream: true })) {
+    text += part.message.content;
+    ++lines;
+    last = part;
+  }
+  assert.equal(text, whole.message.content);
+  assert.ok(lines > 20);
+  assert.equal(last.done, true);
+  assert.equal(last.eval_count, 40);
+  assert.equal(last.prompt_eval_count, whole.prompt_eval_count);
+  const reply = await server.post('/api/chat', { messages, options: greedy(3) });  // streams unless told not to
+  assert.equal(reply.headers.get('content-type'), 'application/x-ndjson');
+  const objects = (await reply.text()).trimEnd().split('\n').map((line) => JSON.parse(line));
+  assert.ok(objects.length > 1 && objects.at(-1).done);
+});
+
+test('a prompt goes through the template unless raw', async () => {
+  const request = { model: name, prompt: 'Once upon a time', options: greedy(20) };
+  const templated = await ollama.generate({ ...request, system: 'You tell stories.' });
+  const raw = await ollama.generate({ ...request, raw: true });
+  assert.ok(templated.prompt_eval_count > raw.prompt_eval_count);
+  const same = await ollama.chat({
+    model: name, options: greedy(20),
+    messages: [{ role: 'system', content: 'You tell stories.' }, { role: 'user', content: 'Once upon a time' }],
+  });
+  assert.equal(templated.response, same.message.content);
+  const completion = await (await server.post('/v1/completions', {
+    prompt: 'Once upon a time', max_tokens: 20, temperature: 0, repeat_penalty: 1.1, top_k: 40, top_p: 0.9,
+  })).json();
+  assert.equal(raw.response, completion.choices[0].text);
+  let text = '';
+  for await (const part of await ollama.generate({ ...request, raw: true, stream: true })) text += part.response;
+  assert.equal(text, raw.response);
+  assert.equal((await ollama.generate({ model: name, prompt: '' })).done_reason, 'load');
+  assert.equal((await chat({ messages: [] })).done_reason, 'load');
+});
+
+test('options are honoured', async () => {
+  const ask = async (options) => (await chat({ options: { num_predict: 30, ...options } })).message.content;
+  assert.equal(await ask({ seed: 7 }), await ask({ seed: 7 }));
+  const seeds = await Promise.all([1, 2, 3, 4, 5].map((seed) => ask({ seed, temperature: 1.5 })));
+  assert.ok(new Set(seeds).size > 1);
+  const free = await ask({ temperature: 0 });
+  const stop = free.slice(20, 24);
+  const stopped = await chat({ options: greedy(30, { stop: [stop] }) });
+  assert.equal(stopped.message.content, free.slice(0, free.indexOf(stop)));
+  assert.equal(stopped.done_reason, 'stop');
+  assert.equal(await ask({ temperature: 0, num_ctx: 2048, num_gpu: 99, use_mmap: true, num_thread: 3 }), free);
+});
+
+test('log-probabilities come with every token', async () => {
+  const answer = await chat({ options: greedy(5), logprobs: true, top_logprobs: 2 });
+  assert.equal(answer.logprobs.length, 5);
+  for (const entry of answer.logprobs) {
+    assert.equal(entry.top_logprobs.length, 2);
+    assert.equal(entry.top_logprobs[0].token, entry.token);
+  }
+  let count = 0;
+  for await (const part of await chat({ options: greedy(5), logprobs: true, stream: true })) count += part.logprobs?.length ?? 0;
+  assert.equal(count, 5);
+});
+
+test('calls and results of a history without ids are rendered', async () => {
+  const history = [...messages,
+    { role: 'assistant', content: '', thinking: 'Both.', tool_calls: [
+      { function: { name: 'get_weather', arguments: { city: 'Paris' } } },
+      { function: { name: 'get_weather', arguments: { city: 'Rome' } } }] },
+    { role: 'tool', tool_name: 'get_weather', content: 'Rain.' },
+    { role: 'tool', tool_name: 'get_weather', content: 'Sun.' }];
+  const short = await thinker.chat({ model: 'thinker', messages, tools, options: greedy(4) });
+  const long = await thinker.chat({ model: 'thinker', messages: history, tools, options: greedy(4) });
+  assert.equal(long.message.role, 'assistant');
+  assert.ok(long.prompt_eval_count > short.prompt_eval_count + 20);
+  assert.ok((await chat({ messages: history, tools })).eval_count > 0);
+});
+
+test('a last message of the assistant is continued', async () => {
+  const whole = await chat({ options: greedy(24) });
+  const begun = whole.message.content.slice(0, 30);
+  const answer = await chat({ messages: [...messages, { role: 'assistant', content: begun }], options: greedy(8) });
+  assert.ok(answer.prompt_eval_count > whole.prompt_eval_count);
+  assert.ok(!answer.message.content.startsWith(begun));
+});
+
+test('thinking is asked for only where it is known', async () => {
+  const ask = (think) => thinker.chat({ model: 'thinker', messages, think, options: greedy(12) });
+  const on = await ask(true);
+  const off = await ask(false);
+  assert.ok(off.prompt_eval_count > on.prompt_eval_count);  // the template closes the thinking
+  assert.equal(off.message.thinking, undefined);
+  assert.ok((await ask('low')).eval_count > 0);
+  assert.ok((await chat({ think: false })).eval_count > 0);
+  await assert.rejects(chat({ think: true }), { status_code: 400, message: /does not support thinking/ });
+});
+
+test('an aborted stream frees its pages', async () => {
+  const stats = async () => (await fetch(`${server.url}/stats`)).json();
+  const { cancelled_requests: before } = await stats();
+  const own = new Ollama({ host: server.url });
+  const stream = await own.chat({ model: name, messages, stream: true, options: greedy(3000, { stop: ['never this'] }) });
+  await assert.rejects(async () => {
+    for await (const part of stream) if (part) stream.abort();
+  }, { name: 'AbortError' });
+  let now;
+  for (let i = 0; i < 100; ++i) {
+    now = await stats();
+    if (now.active_requests === 0 && now.pages_used === 0) break;
+    await sleep(50);
+  }
+  assert.equal(now.active_requests, 0);
+  assert.equal(now.pages_used, 0);
+  assert.ok(now.cancelled_requests >= before + 1);
+});
+
+test('errors arrive as the client\'s own class, with what is wrong', async () => {
+  const rejects = (promise, status, pattern) => assert.rejects(promise, (error) => {
+    assert.equal(error.name, 'ResponseError');
+    assert.equal(error.status_code, status);
+    assert.match(error.message, pattern);
+    return true;
+  });
+  await rejects(chat({ model: 'other' }), 404, /no model "other".*story/);
+  await rejects(ollama.show({ model: 'other' }), 404, /no model "other"/);
+  await rejects(chat({ format: 'json' }), 400, /^format is not supported/);
+  await rejects(chat({ options: { mirostat: 1 } }), 400, /^options.mirostat is not supported/);
+  await rejects(chat({ options: { top_p: 7 } }), 400, /^options.top_p must be from 0 to 1/);
+  await rejects(chat({ options: { frobnicate: 1 } }), 400, /^options.frobnicate is not a known field/);
+  await rejects(chat({ messages: [{ role: 'user', content: 'x', images: ['aGk='] }] }), 400, /^messages\[0\].images is not supported/);
+  await rejects(chat({ messages: [{ role: 'user', content: 'word '.repeat(9000) }] }), 400, /\d{4,} tokens.*4096/);
+  await rejects(ollama.generate({ model: name, prompt: 'x', suffix: 'y' }), 400, /^suffix is not supported/);
+  await rejects(ollama.pull({ model: 'other' }), 400, /models are files/);
+  await rejects(ollama.delete({ model: name }), 400, /models are files/);
+  await rejects(ollama.embed({ model: 'other', input: 'x' }), 404, /no model "other"/);
+  const broken = await server.post('/api/chat', '{"messages": ');
+  assert.equal(broken.status, 400);
+  assert.match((await broken.json()).error, /not valid JSON/);
+  const unknown = await fetch(`${server.url}/api/frobnicate`);
+  assert.equal(unknown.status, 404);
+  assert.match((await unknown.json()).error, /there is no GET \/api\/frobnicate/);
+});
+
+test('texts are embedded', async () => {
+  const { embeddings, prompt_eval_count } = await ollama.embed({ model: name, input: ['A dog.', 'A cat.'] });
+  assert.equal(embeddings.length, 2);
+  const length = (vector) => Math.hypot(...vector);
+  for (const vector of embeddings) assert.ok(Math.abs(length(vector) - 1) < 1e-4);
+  assert.ok(prompt_eval_count >= 4);
+  const one = await ollama.embed({ model: name, input: 'A dog.' });
+  assert.deepEqual(one.embeddings, [embeddings[0]]);
+  assert.deepEqual((await ollama.embed({ model: name, input: '' })).embeddings, []);
+  const { embedding } = await ollama.embeddings({ model: name, prompt: 'A dog.' });
+  embedding.forEach((value, i) => assert.ok(Math.abs(value / length(embedding) - embeddings[0][i]) < 1e-4));
+  await assert.rejects(ollama.embed({ model: name, input: 'word '.repeat(9000) }), { name: 'ResponseError', message: /tokens/ });
+  assert.equal((await ollama.embed({ model: name, input: 'word '.repeat(9000), truncate: true })).embeddings.length, 1);
+});

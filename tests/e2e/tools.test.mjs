@@ -1,0 +1,130 @@
+// Tools through the real `openai` client, with a model that knows nothing of them: what the server alone guarantees.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import OpenAI from 'openai';
+import { serve, story } from './server.mjs';
+
+let server, client;
+before(async () => {
+  server = await serve(story);
+  client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
+});
+after(async () => {
+  const end = await server.stop();
+  assert.equal(end.code, 0, end.log);
+});
+
+const tool = (name) => ({ type: 'function', function: { name, description: 'Reads one.', parameters: { type: 'object', properties: { a: { type: 'integer' } } } } });
+const base = { model: 'tinystories-656k-f32', messages: [{ role: 'user', content: 'Hi.' }], tools: [tool('read'), tool('write')], temperature: 0, max_tokens: 24 };
+const ask = (more) => client.chat.completions.create({ ...base, ...more });
+const named = (name) => ({ type: 'function', function: { name } });
+
+test('a named tool is what the answer begins with', async () => {
+  for (const name of ['read', 'write']) {
+    const answer = await ask({ tool_choice: named(name) });
+    assert.equal(answer.choices[0].message.tool_calls[0].function.name, name);
+    assert.match(answer.choices[0].message.tool_calls[0].id, /^call_\w{24}$/);
+    JSON.parse(answer.choices[0].message.tool_calls[0].function.arguments);
+  }
+});
+
+test('a stream has the call\'s header first, and its pieces make the whole answer', async () => {
+  const whole = await ask({ tool_choice: named('read') });
+  const stream = await ask({ tool_choice: named('read'), stream: true });
+  const calls = [];
+  let content = '', finish;
+  for await (const chunk of stream) {
+    const { delta, finish_reason } = chunk.choices[0];
+    finish ??= finish_reason ?? undefined;
+    content += delta.content ?? '';
+    for (const call of delta.tool_calls ?? []) {
+      calls[call.index] ??= { name: call.function.name, arguments: '', id: call.id };
+      assert.ok(calls[call.index].id);
+      calls[call.index].arguments += call.function.arguments ?? '';
+    }
+  }
+  const message = whole.choices[0].message;
+  assert.deepEqual(calls.map(({ name, arguments: text }) => ({ name, arguments: text })), message.tool_calls.map((call) => call.function));
+  assert.equal(content, message.content ?? '');
+  assert.equal(finish, whole.choices[0].finish_reason);
+});
+
+test('several choices have calls of their own', async () => {
+  const answer = await ask({ tool_choice: named('read'), n: 3, temperature: 1, seed: 5 });
+  assert.equal(new Set(answer.choices.map((choice) => choice.message.tool_calls[0].id)).size, 3);
+});
+
+test('with none no call can begin, whatever the model would like', async () => {
+  // Every token that could go on to <tool_call> is as likely as can be.
+  const { tokens } = await (await server.post('/tokenize', { content: '<tool_call>', add_special: false })).json();
+  const logit_bias = Object.fromEntries(tokens.map((token) => [token, 100]));
+  const free = await ask({ logit_bias, tool_choice: 'auto' });
+  const none = await ask({ logit_bias, tool_choice: 'none' });
+  assert.ok(!none.choices[0].message.tool_calls);
+  assert.ok(!none.choices[0].message.content.includes('<tool_call>'));
+  assert.equal(free.usage.prompt_tokens, none.usage.prompt_tokens);  // the tools are in both prompts
+});
+
+test('a round trip: the result goes back with the call, and what was before it is found', async () => {
+  const { usage } = await ask({ max_tokens: 1 });
+  const first = await ask({ tool_choice: named('read') });
+  const message = first.choices[0].message;
+  const result = { role: 'tool', tool_call_id: message.tool_calls[0].id, content: '42' };
+  const second = await ask({ messages: [...base.messages, message, result] });
+  assert.ok(second.usage.prompt_tokens_details.cached_tokens >= usage.prompt_tokens - 1);
+  assert.equal(typeof second.choices[0].message.content, 'string');
+});
+
+test('arguments in history that are no JSON do not end the session', async () => {
+  const call = { id: 'call_1', type: 'function', function: { name: 'read', arguments: '{"a": ' } };
+  const answer = await ask({ messages: [...base.messages, { role: 'assistant', content: null, tool_calls: [call] }, { role: 'tool', tool_call_id: 'call_1', content: 'error' }] });
+  assert.equal(answer.choices.length, 1);
+  const { prompt } = await (await server.post('/apply-template', { messages: [...base.messages, { role: 'assistant', tool_calls: [call] }] })).json();
+  assert.match(prompt, /"arguments": \{"a": \}/);
+});
+
+test('thinking: a budget of nothing leaves none, and usage counts it', async () => {
+  const answer = await ask({ tools: undefined, thinking_budget: 0 });
+  assert.equal(answer.usage.completion_tokens_details.reasoning_tokens, 0);
+  assert.equal(answer.choices[0].message.reasoning_content, undefined);
+});
+
+test('an assistant\'s turn comes back token for token though its text would be cut into others', async () => {
+  const history = [{ role: 'user', content: 'Tell me a story.' }];
+  const plain = { tools: undefined, temperature: 1.5, max_tokens: 60, stop: undefined };
+  for (let seed = 0; seed < 4; ++seed) {
+    const first = await ask({ ...plain, messages: history, seed });
+    if (first.choices[0].finish_reason !== 'stop') continue;
+    const second = await ask({ ...plain, messages: [...history, first.choices[0].message, { role: 'user', content: 'More.' }], seed });
+    // All but the last sampled token, which was not fed.
+    assert.ok(second.usage.prompt_tokens_details.cached_tokens >= first.usage.total_tokens - 2);
+  }
+});
+
+test('bad histories and huge ones are refused by name, and the next request is fine', async () => {
+  const post = async (body) => {
+    const reply = await server.post('/v1/chat/completions', body);
+    const { error } = await reply.json();
+    return [reply.status, error?.param, error?.message];
+  };
+  const deep = '['.repeat(100_000) + ']'.repeat(100_000);
+  const cases = [
+    [{ messages: [{ role: 'user', content: 'a\u0000b' }] }, 'messages[0].content'],
+    ['{"messages": [{"role": "user", "content": "\\ud800"}]}', null],
+    [`{"messages": ${deep}}`, null],
+    [{ messages: Array(20_000).fill({ role: 'user', content: 'x' }) }, 'messages'],
+    [{ ...base, tools: Array.from({ length: 2_000 }, (_, i) => tool(`t${i}`)) }, 'tools'],
+    [{ ...base, tools: [tool('a'), tool('a')] }, 'tools[1].function.name'],
+    [{ ...base, tool_choice: named('c') }, 'tool_choice.function.name'],
+    [{ ...base, tool_choice: 'sometimes' }, 'tool_choice'],
+    [{ ...base, parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
+    [{ ...base, messages: [{ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'x' } }, { id: 'a', function: { name: 'x' } }] }] }, 'messages[0].tool_calls[1].id'],
+    [{ ...base, messages: [{ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'x', arguments: 5 } }] }] }, 'messages[0].tool_calls[0].function.arguments'],
+  ];
+  for (const [body, param] of cases) {
+    const [status, at, message] = await post(body);
+    assert.equal(status, 400, message);
+    if (param) assert.equal(at, param, message);
+  }
+  assert.equal((await ask({})).choices.length, 1);
+});

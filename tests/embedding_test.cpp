@@ -1,0 +1,302 @@
+// Embeddings of decoders: hidden rows against logits of another implementation, and the engine's vectors against rows
+// that one step alone gives.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "edited_model.h"
+#include "engine/answer.h"
+#include "engine/encoder_engine.h"
+#include "engine/engine.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+namespace {
+
+std::filesystem::path fixture(const std::string& name) {
+  return std::filesystem::path(CAIRN_FIXTURES) / "models" / name;
+}
+
+std::vector<TokenId> random_tokens(std::mt19937& random, int32_t count, int32_t vocabulary) {
+  std::vector<TokenId> tokens;
+  for (int32_t i = 0; i < count; ++i) tokens.push_back(TokenId{static_cast<int32_t>(random() % vocabulary)});
+  return tokens;
+}
+
+/// A decoder with pages for one sequence at a time.
+class Decoding {
+ public:
+  explicit Decoding(const std::filesystem::path& path, int threads = 1)
+      : file_(gguf::Reader::open(path).value()), backend_(make_cpu_backend({.threads = threads, .isa = ""}).value()) {
+    runner_ = load_model(file_, *backend_, {.context_tokens = 512, .rows_max = 256, .logit_rows_max = 256}).value();
+    const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), 64);
+    pool_ = std::make_unique<PagePool>(PagePool::create(*backend_, runner_->kv_layout(), pages).value());
+  }
+
+  const gguf::Reader& file() const { return file_; }
+  Backend& backend() { return *backend_; }
+  Runner& runner() { return *runner_; }
+  /// What one step of all tokens gives: [hidden, logits].
+  std::pair<std::vector<float>, std::vector<float>> step(std::span<const TokenId> tokens, LogitsWanted wanted) {
+    PageTable pages;
+    EXPECT_TRUE(pool_->extend(pages, static_cast<int32_t>(tokens.size())));
+    const BatchSlice slice{SequenceId{}, 0, static_cast<int32_t>(tokens.size()), 0, &pages, wanted};
+    const auto view = runner_->step({tokens, std::span(&slice, 1), pool_.get()});
+    EXPECT_TRUE(view.has_value());
+    pool_->release(pages);
+    return {{view->hidden.begin(), view->hidden.end()}, {view->values.begin(), view->values.end()}};
+  }
+  std::vector<float> vector(std::span<const TokenId> tokens, Pooling pooling) {
+    RowPool rows(pooling, runner_->embedding().dimensions);
+    rows.add(step(tokens, LogitsWanted::kHiddenAll).first);
+    return rows.vector();
+  }
+
+ private:
+  gguf::Reader file_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<PagePool> pool_;
+};
+
+class HiddenRowsTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Fixtures, HiddenRowsTest, testing::Values("llama", "qwen3", "olmo2", "phi3"),
+                         [](const auto& p) { return std::string(p.param); });
+
+// Behind the last norm there is the output matrix only.
+TEST_P(HiddenRowsTest, TimesTheOutputMatrixAreThePeersLogits) {
+  Decoding model(fixture(std::string(GetParam()) + ".gguf"));
+  const gguf::Tensor* output = model.file().find_tensor("output.weight");
+  if (output == nullptr) output = model.file().find_tensor("token_embd.weight");
+  ASSERT_EQ(output->type, TensorType::kF32);
+  const auto width = static_cast<size_t>(output->shape[0]), vocabulary = static_cast<size_t>(output->shape[1]);
+  std::vector<float> matrix(width * vocabulary);
+  std::memcpy(matrix.data(), output->bytes.data(), output->bytes.size());
+  EXPECT_EQ(model.runner().embedding().dimensions, static_cast<int32_t>(width));
+  EXPECT_EQ(model.runner().embedding().pooling, Pooling::kLast);
+  EXPECT_FALSE(model.runner().embedding().ranks);
+
+  std::ifstream stream(fixture(std::string(GetParam()) + ".ref.json"));
+  const auto run = nlohmann::json::parse(stream).at("runs").at(0);
+  std::vector<TokenId> tokens;
+  for (const int32_t id : run.at("tokens").get<std::vector<int32_t>>()) tokens.push_back(TokenId{id});
+  const auto [hidden, none] = model.step(tokens, LogitsWanted::kHiddenAll);
+  EXPECT_TRUE(none.empty());
+  ASSERT_EQ(hidden.size(), tokens.size() * width);
+  const auto positions = run.at("positions").get<std::vector<size_t>>();
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const auto reference = run.at("logits").at(i).get<std::vector<float>>();
+    double error = 0, power = 0;
+    for (size_t token = 0; token < vocabulary; ++token) {
+      double logit = 0;
+      for (size_t k = 0; k < width; ++k) logit += double{matrix[token * width + k]} * hidden[positions[i] * width + k];
+      error += (logit - reference[token]) * (logit - reference[token]);
+      power += double{reference[token]} * reference[token];
+    }
+    EXPECT_LE(error / power, 1e-8) << "position " << positions[i];
+  }
+  const auto last = model.step(tokens, LogitsWanted::kHiddenLast).first;
+  ASSERT_EQ(last.size(), width);
+  EXPECT_EQ(std::memcmp(last.data(), &hidden[hidden.size() - width], width * sizeof(float)), 0);
+}
+
+class EngineEmbeddingTest : public testing::Test {
+ protected:
+  void start(Decoding& model, EngineOptions options) {
+    tokenizer_ = Tokenizer::load(model.file().metadata()).value();
+    auto engine = Engine::create(model.runner(), model.backend(), *tokenizer_, options);
+    ASSERT_TRUE(engine.has_value()) << engine.error().text();
+    engine_ = std::move(*engine);
+  }
+  std::unique_ptr<GenerateStream> embed(const std::vector<TokenId>& tokens, Pooling pooling) {
+    GenerateRequest request;
+    request.priority = Priority::kBatch;
+    request.prompt = tokens;
+    request.embed = EmbedWish{.pooling = pooling};
+    auto stream = engine_->submit(std::move(request));
+    EXPECT_TRUE(stream.has_value()) << stream.error().text();
+    return stream.has_value() ? std::move(*stream) : nullptr;
+  }
+  static Finish finish_of(GenerateStream& stream) {
+    const Answer answer = collect(stream);
+    EXPECT_TRUE(answer.tokens.empty());
+    EXPECT_EQ(answer.finish.reason, FinishReason::kStop) << answer.finish.error.text();
+    return answer.finish;
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::unique_ptr<Engine> engine_;
+};
+
+void expect_same_bytes(const std::vector<float>& a, const std::vector<float>& b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
+}
+
+// Small chunks, answers that run beside, and so few pages that texts give theirs to answers and start again.
+TEST_F(EngineEmbeddingTest, VectorsAreThoseOfOneStepWhateverElseRuns) {
+  constexpr uint32_t kSeed = 17;
+  std::mt19937 random(kSeed);
+  std::vector<std::vector<TokenId>> texts;
+  for (int i = 0; i < 48; ++i) texts.push_back(random_tokens(random, 60 + static_cast<int32_t>(random() % 150), 300));
+  texts.push_back(texts[0]);  // the same text twice, of which the second could be found in a cache
+  constexpr Pooling kPoolings[] = {Pooling::kMean, Pooling::kCls, Pooling::kLast};
+  Decoding alone(fixture("llama.gguf"));
+  std::vector<std::vector<float>> expected;
+  for (size_t i = 0; i < texts.size(); ++i) expected.push_back(alone.vector(texts[i], kPoolings[i % 3]));
+
+  Decoding model(fixture("llama.gguf"), 2);
+  start(model, {.kv_pages = {18}, .running_max = 12, .chunk_rows_max = 13});
+  std::vector<std::unique_ptr<GenerateStream>> answers, embeddings;
+  for (size_t i = 0; i < texts.size(); ++i) embeddings.push_back(embed(texts[i], kPoolings[i % 3]));
+  for (int i = 0; i < 6; ++i) {
+    GenerateRequest request;
+    request.prompt = texts[i];
+    request.max_tokens = 60;
+    request.ignore_eos = true;
+    answers.push_back(engine_->submit(std::move(request)).value());
+  }
+  int32_t preemptions = 0;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const Finish finish = finish_of(*embeddings[i]);
+    expect_same_bytes(finish.embedding, expected[i], "text " + std::to_string(i));
+    EXPECT_EQ(finish.usage.prompt_tokens, static_cast<int32_t>(texts[i].size()));
+    EXPECT_EQ(finish.usage.completion_tokens, 0);
+    preemptions += finish.timings.preemptions;
+  }
+  for (const auto& answer : answers) EXPECT_EQ(collect(*answer).tokens.size(), 60u);
+  EXPECT_GT(preemptions, 0) << "no text was ever put back: this test sees too little";
+  const EngineStats stats = engine_->stats();
+  EXPECT_EQ(stats.active_requests, 0);
+  EXPECT_EQ(stats.pages_total, stats.pages_free + stats.pages_cached);
+}
+
+TEST_F(EngineEmbeddingTest, ATextMayFillTheContextAndNoMore) {
+  Decoding model(fixture("llama.gguf"));
+  start(model, {.kv_pages = {16}, .running_max = 4, .chunk_rows_max = 100});
+  std::mt19937 random(3);
+  const auto whole = random_tokens(random, 512, 300);
+  EXPECT_EQ(finish_of(*embed(whole, Pooling::kMean)).embedding.size(), 64u);
+  GenerateRequest longer;
+  longer.prompt = random_tokens(random, 513, 300);
+  longer.embed = EmbedWish{};
+  const auto refused = engine_->submit(std::move(longer));
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kContextLengthExceeded);
+  EXPECT_NE(refused.error().message.find("513"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("512"), std::string::npos);
+  GenerateRequest judged;
+  judged.prompt = whole;
+  judged.embed = EmbedWish{.pooling = Pooling::kRank};
+  const auto unranked = engine_->submit(std::move(judged));
+  ASSERT_FALSE(unranked.has_value());
+  EXPECT_EQ(unranked.error().code, Code::kUnsupported);
+}
+
+TEST_F(EngineEmbeddingTest, AHeadOfYesAndNoRanksByTheirDifference) {
+  const AddedTensor labels = random_tensor("cls.output.weight", {64, 2}, 9);
+  const EditedModel file(fixture("qwen3.gguf"), "cairn-yes-no", {labels},
+                         [](gguf::Writer& keys) { keys.set_integer("qwen3.pooling_type", gguf::ValueType::kU32, 4); });
+  Decoding model(file.path());
+  EXPECT_TRUE(model.runner().embedding().ranks);
+  EXPECT_EQ(model.runner().embedding().pooling, Pooling::kRank);
+  start(model, {.kv_pages = {32}, .running_max = 4, .chunk_rows_max = 16});
+  std::mt19937 random(4);
+  for (int i = 0; i < 4; ++i) {
+    const auto text = random_tokens(random, 10 + i * 20, 300);
+    const auto hidden = model.vector(text, Pooling::kLast);  // before the engine's thread has anything to do
+    double difference = 0;
+    for (size_t k = 0; k < 64; ++k) difference += (double{labels.values[k]} - labels.values[64 + k]) * hidden[k];
+    const Finish finish = finish_of(*embed(text, Pooling::kRank));
+    ASSERT_EQ(finish.embedding.size(), 1u);
+    EXPECT_NEAR(finish.embedding[0], difference, 1e-5 * (1 + std::abs(difference)));
+  }
+}
+
+class EncoderEngineTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    file_ = std::make_unique<gguf::Reader>(gguf::Reader::open(fixture("jina-bert-v2.gguf")).value());
+    backend_ = make_cpu_backend({.threads = 2, .isa = ""}).value();
+    embedder_ = load_embedder(*file_, *backend_, {}).value();
+  }
+  static GenerateRequest request_of(std::vector<TokenId> tokens, Pooling pooling, Priority priority) {
+    GenerateRequest request;
+    request.prompt = std::move(tokens);
+    request.embed = EmbedWish{.pooling = pooling};
+    request.priority = priority;
+    return request;
+  }
+
+  std::unique_ptr<gguf::Reader> file_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Embedder> embedder_;
+};
+
+TEST_F(EncoderEngineTest, ManyTextsOfBothPrioritiesGetTheirOwnVectors) {
+  std::mt19937 random(5);
+  std::vector<std::vector<TokenId>> texts;
+  std::vector<std::vector<float>> expected;
+  for (int i = 0; i < 150; ++i) {
+    texts.push_back(random_tokens(random, 1 + static_cast<int32_t>(random() % (i % 10 == 0 ? 512 : 40)), 128));
+    const EmbedText text{texts.back()};
+    expected.emplace_back(64);
+    embedder_->embed({&text, 1}, i % 7 == 0 ? Pooling::kLast : Pooling::kMean, expected.back());
+  }
+  const auto engine = make_encoder_engine(*embedder_, {}).value();
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    streams.push_back(engine
+                          ->submit(request_of(texts[i], i % 7 == 0 ? Pooling::kLast : Pooling::kMean,
+                                              i % 3 == 0 ? Priority::kBatch : Priority::kInteractive))
+                          .value());
+  }
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (i % 11 == 5) {
+      streams[i].reset();  // cancelled, or done already
+      continue;
+    }
+    const Answer answer = collect(*streams[i]);
+    expect_same_bytes(answer.finish.embedding, expected[i], "text " + std::to_string(i));
+    EXPECT_EQ(answer.finish.usage.prompt_tokens, static_cast<int32_t>(texts[i].size()));
+  }
+  const EngineStats stats = engine->stats();
+  EXPECT_EQ(stats.total_requests, 150);
+  EXPECT_LT(stats.steps, 150) << "texts should share batches";
+}
+
+TEST_F(EncoderEngineTest, RefusesWhatItCannotDo) {
+  const auto engine = make_encoder_engine(*embedder_, {.queue_max = 1}).value();
+  const auto error_of = [&](GenerateRequest request) {
+    const auto stream = engine->submit(std::move(request));
+    EXPECT_FALSE(stream.has_value());
+    return stream.has_value() ? Error{} : stream.error();
+  };
+  GenerateRequest writes;
+  writes.prompt = {TokenId{5}};
+  EXPECT_NE(error_of(std::move(writes)).message.find("/v1/embeddings"), std::string::npos);
+  const auto of = [](int32_t count, int32_t id) {
+    return request_of(std::vector(static_cast<size_t>(count), TokenId{id}), Pooling::kMean, Priority::kBatch);
+  };
+  EXPECT_EQ(error_of(of(513, 5)).code, Code::kContextLengthExceeded);
+  EXPECT_EQ(error_of(of(0, 5)).code, Code::kInvalidArgument);
+  EXPECT_EQ(error_of(of(3, 128)).at, "prompt[0]");
+  EXPECT_EQ(error_of(request_of({TokenId{5}}, Pooling::kRank, Priority::kBatch)).code, Code::kUnsupported);
+  engine->stop();
+  EXPECT_EQ(error_of(of(3, 5)).code, Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,286 @@
+// Encoders against vectors of another implementation (fixtures/README.md), the promise that a text's vector does not
+// depend on the texts beside it, and the head that ranks against arithmetic in double.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "edited_model.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/embedder.h"
+
+namespace cairn {
+namespace {
+
+using Vector = std::vector<float>;
+
+std::filesystem::path fixture(const std::string& name) {
+  return std::filesystem::path(CAIRN_FIXTURES) / "models" / name;
+}
+
+struct Reference {
+  std::vector<TokenId> tokens;
+  std::vector<int32_t> row_positions;
+  std::vector<Vector> rows;
+  Vector mean;
+  Vector first;
+  Vector last;
+};
+
+std::vector<Reference> read_runs(const std::string& model) {
+  std::ifstream stream(fixture(model + ".ref.json"));
+  const auto json = nlohmann::json::parse(stream);
+  std::vector<Reference> runs;
+  for (const auto& from : json.at("runs")) {
+    Reference run;
+    for (const int32_t id : from.at("tokens").get<std::vector<int32_t>>()) run.tokens.push_back(TokenId{id});
+    run.row_positions = from.at("none_positions").get<std::vector<int32_t>>();
+    run.rows = from.at("embedding_none").get<std::vector<Vector>>();
+    run.mean = from.at("embedding_mean").at(0).get<Vector>();
+    run.first = from.at("embedding_cls").at(0).get<Vector>();
+    run.last = from.at("embedding_last").at(0).get<Vector>();
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::vector<std::string> isas() {
+  std::vector<std::string> names;
+  for (const char* name : {"generic", "avx2", "avx512", "neon"}) {
+    if (make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
+  }
+  return names;
+}
+
+/// Chunks of a few rows, so that texts are cut.
+constexpr int32_t kChunkRows = 40;
+
+class Model {
+ public:
+  Model(const std::filesystem::path& path, const std::string& isa, int threads, int32_t chunk_rows = kChunkRows)
+      : file_(gguf::Reader::open(path).value()), backend_(make_cpu_backend({.threads = threads, .isa = isa}).value()) {
+    auto embedder = load_embedder(file_, *backend_, {.rows_max = chunk_rows});
+    if (!embedder.has_value()) throw std::runtime_error(embedder.error().text());
+    embedder_ = std::move(embedder).value();
+  }
+
+  Embedder& embedder() { return *embedder_; }
+  Vector embed(std::span<const EmbedText> texts, Pooling pooling) {
+    size_t rows = texts.size();
+    if (pooling == Pooling::kNone) {
+      rows = 0;
+      for (const EmbedText& text : texts) rows += text.tokens.size();
+    }
+    Vector out(rows * (pooling == Pooling::kRank ? 1 : embedder_->ability().dimensions), NAN);
+    embedder_->embed(texts, pooling, out);
+    return out;
+  }
+  Vector embed(const std::vector<TokenId>& tokens, Pooling pooling) {
+    const EmbedText text{tokens};
+    return embed({&text, 1}, pooling);
+  }
+
+ private:
+  gguf::Reader file_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Embedder> embedder_;
+};
+
+double nmse(std::span<const float> ours, std::span<const float> theirs) {
+  EXPECT_EQ(ours.size(), theirs.size());
+  double error = 0, power = 0;
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    error += (double{ours[i]} - theirs[i]) * (double{ours[i]} - theirs[i]);
+    power += double{theirs[i]} * theirs[i];
+  }
+  return error / power;
+}
+
+struct Fixture {
+  const char* name;
+  Pooling pooling;
+  double nmse_max;  ///< the peer takes the tanh formula for GELU, from a table of halves; we take GELU itself
+};
+void PrintTo(const Fixture& f, std::ostream* out) { *out << f.name; }
+
+class EncoderTest : public testing::TestWithParam<Fixture> {
+ protected:
+  static std::filesystem::path file() { return fixture(std::string(GetParam().name) + ".gguf"); }
+};
+INSTANTIATE_TEST_SUITE_P(Fixtures, EncoderTest,
+                         testing::Values(Fixture{"bert", Pooling::kCls, 1e-6},
+                                         Fixture{"nomic-bert", Pooling::kMean, 1e-10},
+                                         Fixture{"jina-bert-v2", Pooling::kMean, 1e-6}),
+                         [](const auto& p) {
+                           std::string name = p.param.name;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST_P(EncoderTest, VectorsAreThePeers) {
+  const std::vector<Reference> runs = read_runs(GetParam().name);
+  ASSERT_FALSE(runs.empty());
+  for (const std::string& isa : isas()) {
+    Model model(file(), isa, 2);
+    EXPECT_EQ(model.embedder().ability().pooling, GetParam().pooling);
+    EXPECT_EQ(model.embedder().ability().dimensions, 64);
+    EXPECT_EQ(model.embedder().context_tokens(), 512);
+    EXPECT_FALSE(model.embedder().ability().ranks);
+    double worst = 0;
+    for (const Reference& run : runs) {
+      const Vector rows = model.embed(run.tokens, Pooling::kNone);
+      for (size_t i = 0; i < run.rows.size(); ++i) {
+        worst = std::max(worst, nmse(std::span(rows).subspan(run.row_positions[i] * 64, 64), run.rows[i]));
+      }
+      worst = std::max(worst, nmse(model.embed(run.tokens, Pooling::kMean), run.mean));
+      worst = std::max(worst, nmse(model.embed(run.tokens, Pooling::kCls), run.first));
+      worst = std::max(worst, nmse(model.embed(run.tokens, Pooling::kLast), run.last));
+    }
+    std::printf("%-14s %-8s worst NMSE %.1e\n", GetParam().name, isa.c_str(), worst);
+    EXPECT_LE(worst, GetParam().nmse_max) << isa;
+  }
+}
+
+void expect_same_bytes(std::span<const float> a, std::span<const float> b, const std::string& what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0) << what;
+}
+
+TEST_P(EncoderTest, SameBytesWhateverElseIsInTheBatch) {
+  constexpr uint32_t kSeed = 5;
+  std::mt19937 random(kSeed);
+  for (const std::string& isa : isas()) {
+    SCOPED_TRACE(isa);
+    Model model(file(), isa, 1);
+    Model other(file(), isa, 2, 512);
+    for (int round = 0; round < 3; ++round) {
+      std::vector<std::vector<TokenId>> texts;
+      int32_t rows = 0;
+      while (texts.size() < static_cast<size_t>(model.embedder().texts_max())) {
+        const auto length = static_cast<int32_t>(1 + random() % (round == 0 ? 8 : 160));
+        if (rows + length > model.embedder().rows_max()) break;
+        rows += length;
+        auto& text = texts.emplace_back();
+        for (int32_t i = 0; i < length; ++i) text.push_back(TokenId{static_cast<int32_t>(random() % 128)});
+      }
+      ASSERT_GT(texts.size(), 2u);
+      std::vector<EmbedText> batch;
+      for (const auto& text : texts) batch.push_back({text});
+      const Vector together = model.embed(batch, Pooling::kMean);
+      expect_same_bytes(together, other.embed(batch, Pooling::kMean), "chunks and threads");
+      for (size_t i = 0; i < texts.size(); ++i) {
+        expect_same_bytes(std::span(together).subspan(i * 64, 64), model.embed(texts[i], Pooling::kMean),
+                          "text " + std::to_string(i));
+      }
+    }
+  }
+}
+
+// Every token counts, and so does its place.
+TEST_P(EncoderTest, ATextOfTheWholeContextWorksAndItsOrderMatters) {
+  Model model(file(), "", 2);
+  std::mt19937 random(3);
+  std::vector<TokenId> text;
+  for (int32_t i = 0; i < model.embedder().context_tokens(); ++i) {
+    text.push_back(TokenId{static_cast<int32_t>(5 + random() % 100)});
+  }
+  const Vector whole = model.embed(text, Pooling::kCls);
+  std::swap(text[400], text[500]);
+  const double moved = nmse(model.embed(text, Pooling::kCls), whole);
+  EXPECT_GT(moved, 1e-9);
+  EXPECT_LT(moved, 1);
+  text.pop_back();
+  EXPECT_GT(nmse(model.embed(text, Pooling::kCls), whole), 1e-9);
+}
+
+TEST_P(EncoderTest, TextsBeyondTheLimitsAreProgrammerErrors) {
+  Model model(file(), "", 1);
+  EXPECT_DEATH(model.embed(std::vector<TokenId>(), Pooling::kMean), "rows > 0");
+  EXPECT_DEATH(model.embed(std::vector(513, TokenId{5}), Pooling::kMean), "context_tokens");
+  EXPECT_DEATH(model.embed(std::vector(1, TokenId{128}), Pooling::kMean), "vocabulary");
+  EXPECT_DEATH(model.embed(std::vector(1, TokenId{5}), Pooling::kRank), "ranks");
+}
+
+constexpr int64_t kWidth = 64;
+
+std::vector<TokenId> some_tokens(int32_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<TokenId> tokens;
+  for (int32_t i = 0; i < count; ++i) tokens.push_back(TokenId{static_cast<int32_t>(5 + random() % 100)});
+  return tokens;
+}
+
+TEST(EncoderRankTest, TheHeadIsThatOfArithmeticInDouble) {
+  const AddedTensor dense = random_tensor("cls.weight", {kWidth, kWidth}, 1);
+  const AddedTensor dense_bias = random_tensor("cls.bias", {kWidth}, 2);
+  const AddedTensor output = random_tensor("cls.output.weight", {kWidth, 1}, 3);
+  const AddedTensor output_bias = random_tensor("cls.output.bias", {1}, 4);
+  const EditedModel file(fixture("bert.gguf"), "cairn-ranks", {dense, dense_bias, output, output_bias},
+                         [](gguf::Writer& keys) { keys.set_integer("bert.pooling_type", gguf::ValueType::kU32, 4); });
+  Model model(file.path(), "", 2);
+  EXPECT_TRUE(model.embedder().ability().ranks);
+  EXPECT_EQ(model.embedder().ability().pooling, Pooling::kRank);
+  const auto first = some_tokens(30, 1), second = some_tokens(70, 2);
+  const std::vector<EmbedText> texts = {{first, 10}, {second, 20}};
+  const Vector scores = model.embed(texts, Pooling::kRank);
+  const Vector hidden = model.embed(texts, Pooling::kCls);
+  ASSERT_EQ(scores.size(), 2u);
+  for (size_t text = 0; text < texts.size(); ++text) {
+    double score = output_bias.values[0];
+    for (int64_t i = 0; i < kWidth; ++i) {
+      double sum = dense_bias.values[i];
+      for (int64_t k = 0; k < kWidth; ++k) sum += double{dense.values[i * kWidth + k]} * hidden[text * kWidth + k];
+      score += output.values[i] * std::tanh(sum);
+    }
+    EXPECT_NEAR(scores[text], score, 1e-5 * (1 + std::abs(score)));
+  }
+  EXPECT_NE(scores[0], scores[1]);
+}
+
+TEST(EncoderRankTest, AHeadOfSeveralOutputsDoesNotRank) {
+  const EditedModel file(fixture("bert.gguf"), "cairn-classes", {random_tensor("cls.output.weight", {kWidth, 3}, 3)},
+                         [](gguf::Writer&) {});
+  EXPECT_FALSE(Model(file.path(), "", 1).embedder().ability().ranks);
+}
+
+// The table of types has two rows; where they are the same it does not matter which is added.
+TEST(EncoderRankTest, TheSecondTextOfAPairHasATypeOfItsOwn) {
+  AddedTensor types = random_tensor("token_types.weight", {kWidth, 2}, 5);
+  const auto tokens = some_tokens(50, 3);
+  const EmbedText one{tokens}, pair{tokens, 20};
+  const auto vectors = [&](const char* name) {
+    const EditedModel file(fixture("bert.gguf"), name, {types}, [](gguf::Writer&) {});
+    Model model(file.path(), "", 1);
+    return std::pair(model.embed({&one, 1}, Pooling::kMean), model.embed({&pair, 1}, Pooling::kMean));
+  };
+  const auto different = vectors("cairn-types");
+  EXPECT_GT(nmse(different.second, different.first), 1e-6);
+  std::copy_n(types.values.begin(), kWidth, types.values.begin() + kWidth);
+  const auto same = vectors("cairn-same-types");
+  expect_same_bytes(same.first, same.second, "equal types");
+}
+
+TEST(EncoderRankTest, VariantsThatWouldBeComputedWronglyAreRefused) {
+  const EditedModel file(fixture("bert.gguf"), "cairn-variant",
+                         {random_tensor("blk.0.attn_norm_2.weight", {kWidth}, 3)}, [](gguf::Writer&) {});
+  const auto reader = gguf::Reader::open(file.path());
+  ASSERT_TRUE(reader.has_value());
+  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto loaded = load_embedder(*reader, *backend, {});
+  ASSERT_FALSE(loaded.has_value());
+  EXPECT_EQ(loaded.error().code, Code::kUnsupported);
+  EXPECT_NE(loaded.error().text().find("attn_norm_2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace cairn
