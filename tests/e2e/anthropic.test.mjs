@@ -158,7 +158,7 @@ test('another API key finds nothing in the cache', async () => {
 test('an aborted stream frees its pages', async () => {
   const stats = async () => (await fetch(`${server.url}/stats`)).json();
   const { cancelled_requests: before } = await stats();
-  const stream = client.messages.stream({ model: name, messages, max_tokens: 3000, stop_sequences: ['never this'] });
+  const stream = client.messages.stream({ model: name, messages, max_tokens: 3000, stop_sequences: ['never this'], ignore_eos: true });
   stream.on('text', () => stream.abort());
   await assert.rejects(stream.finalMessage(), Anthropic.APIUserAbortError);
   let now;

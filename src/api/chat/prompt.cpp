@@ -4,7 +4,6 @@
 #include <ctime>
 #include <optional>
 
-#include "base/hash.h"
 #include "prompt/reasoning.h"
 
 namespace cairn::api {
@@ -15,8 +14,7 @@ using nlohmann::ordered_json;
 // Stands for a known turn's text, or its thinking, while the template renders. Nobody writes that by chance, and what a
 // client gains by writing it on purpose is a prompt that is rendered without known turns.
 std::string mark(std::string_view what, size_t message) {
-  static const uint64_t secret = hash64("turn", static_cast<uint64_t>(std::time(nullptr)));
-  return fmt::format("@@{}-{:016x}-{}@@", what, secret, message);
+  return fmt::format("{}{}-{}{}", ControlTexts::guard(), what, message, ControlTexts::guard());
 }
 
 struct KnownTurn {

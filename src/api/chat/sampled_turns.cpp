@@ -20,12 +20,14 @@ uint64_t key_of(uint64_t scope, std::string_view content, std::string_view first
   return first_call.empty() ? hash64(trim(content), scope) : hash64(first_call, scope + 1);
 }
 
-// A content that is a string, or all text parts of a list.
-std::string text_of(const ordered_json& content) {
-  if (content.is_string()) return content.get<std::string>();
+// Of a content that is a string, or all text parts of a list.
+std::string text_of(const ordered_json& message) {
+  const auto content = message.find("content");
+  if (content == message.end()) return {};
+  if (content->is_string()) return content->get<std::string>();
   std::string text;
-  if (content.is_array())
-    for (const auto& part : content) text += part.value("text", "");
+  if (content->is_array())
+    for (const auto& part : *content) text += part.value("text", "");
   return text;
 }
 
@@ -77,7 +79,7 @@ void SampledTurns::drop_oldest() {
 }
 
 std::shared_ptr<const SampledTurn> SampledTurns::find(uint64_t scope, const ordered_json& message) {
-  const std::string content = text_of(message["content"]);
+  const std::string content = text_of(message);
   const auto calls = message.find("tool_calls");
   const bool has_calls = calls != message.end() && !calls->empty();
   const auto found =
