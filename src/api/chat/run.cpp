@@ -90,6 +90,8 @@ std::string opening_of(const LoadedModel& model, const ChatRequest& request, con
   // The prompt may have begun the block already.
   if (!style->prompt_open.empty() && prompt.ends_with(style->prompt_open) && text.starts_with(style->prompt_open))
     text.erase(0, style->prompt_open.size());
+  // A space belongs to the token after it, which is the model's to choose.
+  while (text.ends_with(' ')) text.pop_back();
   return opening + text;
 }
 
