@@ -5,8 +5,8 @@
 #include "api/errors.h"
 #include "api/fields.h"
 #include "api/ollama/wire.h"
-#include "base/hash.h"
 #include "base/version.h"
+#include "gguf/fingerprint.h"
 #include "prompt/reasoning.h"
 
 namespace cairn::api::ollama {
@@ -17,11 +17,10 @@ using nlohmann::ordered_json;
 // Nothing is ever unloaded.
 constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
-// Tells one file from another, as Ollama's does; reading all of it for a real one would take minutes.
+// As long as Ollama's SHA-256, for which all of the file would have to be read.
 std::string digest(const LoadedModel& model) {
-  const std::string what = fmt::format("{}/{}/{}", model.file_name, model.file_bytes, model.created_unix_s);
   std::string hex;
-  for (uint64_t part = 0; part < 4; ++part) hex += fmt::format("{:016x}", hash64(what, part));
+  for (uint64_t part = 0; part < 4; ++part) hex += fmt::format("{:016x}", gguf::fingerprint(model.file, part));
   return hex;
 }
 

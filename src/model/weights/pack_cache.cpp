@@ -3,32 +3,23 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <utility>
 
-#include "base/hash.h"
 #include "base/log.h"
+#include "gguf/fingerprint.h"
 #include "gguf/writer.h"
 
 namespace cairn {
 namespace {
 
 constexpr uint32_t kAlignment = 64;
-// Of each tensor, so much goes into the model's identity: all of it would take as long as packing.
-constexpr size_t kIdentityBytesPerTensor = 1024;
 constexpr std::string_view kFormatKey = "cairn.packed.format", kIdentityKey = "cairn.packed.identity";
 
 std::string identity_of(const std::filesystem::path& path, const gguf::Reader& model) {
   struct stat status{};
   const int64_t modified_ns =
       ::stat(path.c_str(), &status) == 0 ? status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec : 0;
-  uint64_t hash = hash64(fmt::format("{} {}", model.file_bytes(), modified_ns));
-  for (const gguf::Tensor& tensor : model.tensors()) {
-    hash =
-        hash64(fmt::format("{} {} {}", tensor.name, tensor_type_name(tensor.type), fmt::join(tensor.shape, " ")), hash);
-    hash = hash64(tensor.bytes.first(std::min(tensor.bytes.size(), kIdentityBytesPerTensor)), hash);
-  }
-  return fmt::format("{:016x}", hash);
+  return fmt::format("{:016x} {}", gguf::fingerprint(model), modified_ns);
 }
 
 std::filesystem::path packed_path(std::filesystem::path model_path) {
