@@ -21,7 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 # design: edges only go down. A module may name in DEPS only modules of a lower layer.
 LAYERS = {
     "base": 0, "gguf": 1, "quant": 1, "net": 1, "kernels": 2, "tokenizer": 2, "prompt": 2, "cache": 3, "sampling": 3,
-    "model": 4, "engine": 5, "registry": 6, "api": 7,
+    "model": 4, "engine": 5, "synth": 5, "registry": 6, "api": 7,
 }
 HEADER_LINES_MAX = 200
 SOURCE_LINES_MAX = 600

@@ -18,6 +18,7 @@
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/embedder.h"
+#include "model/model.h"
 
 namespace cairn {
 namespace {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "kernels/backend.h"
 #include "load_flags.h"
 
 namespace cairn {

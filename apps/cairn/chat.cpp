@@ -78,7 +78,7 @@ Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& fl
   ChatInput input;
   input.messages = messages;
   GenerateRequest request;
-  CAIRN_TRY(auto prompt, api::chat_prompt(model, input, nullptr, 0));
+  CAIRN_TRY(auto prompt, api::chat_prompt(model, input));
   request.prompt = std::move(prompt.tokens);
   request.stop = api::chat_stops(model);
   request.sampling = flags.sampling.finish();

@@ -45,6 +45,19 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
   command.add_flag(
       "--pack-cache", options.pack_cache,
       "Keep the weights as the kernels read them in MODEL.packed, as large as the model: later starts map it");
+  command.add_flag("!--no-rounding", options.simulate_rounding,
+                   "DeepSeek V4: cached rows are not rounded as they were in training");
+  command
+      .add_option("--steer", options.directions.file,
+                  "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
+      ->check(CLI::ExistingFile);
+  command.add_option("--steer-attn", options.directions.attention, "How much of --steer is taken out after attention")
+      ->check(CLI::Range(-1e3, 1e3))
+      ->capture_default_str();
+  command
+      .add_option("--steer-ffn", options.directions.feed_forward, "How much of --steer is taken out after feed-forward")
+      ->check(CLI::Range(-1e3, 1e3))
+      ->capture_default_str();
   command.add_option("--chat-template", chat_template_file, "Jinja file that replaces the model's chat template")
       ->check(CLI::ExistingFile);
   add_log_flag(command);

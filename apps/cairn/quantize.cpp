@@ -1,14 +1,13 @@
 // `cairn quantize`: writes a model file again with other weight types.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <string>
 
 #include "commands.h"
 #include "model/quantize.h"
+#include "progress_line.h"
 
 namespace cairn {
 namespace {
@@ -39,38 +38,11 @@ std::string check_type(const std::string& name) {
   return fmt::format("'{}' cannot be written; choose one of {}", name, names());
 }
 
-std::string size_text(int64_t bytes) {
-  const auto number = static_cast<double>(bytes);
-  if (bytes >= int64_t{1} << 30) return fmt::format("{:.2f} GiB", number / (1 << 30));
-  if (bytes >= int64_t{1} << 20) return fmt::format("{:.1f} MiB", number / (1 << 20));
-  return fmt::format("{:.1f} KiB", number / (1 << 10));
+void show(ProgressLine& line, const QuantizeProgress& now) {
+  if (now.bytes_total == 0) return;
+  line.show(fmt::format("{:3}%  {}/{}  {}  {} -> {}", 100 * now.bytes_done / now.bytes_total, now.tensor_index + 1,
+                        now.tensors, now.tensor, tensor_type_name(now.from), tensor_type_name(now.to)));
 }
-
-// One line on a terminal, written over at each call; nothing into a file or pipe.
-class ProgressLine {
- public:
-  ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
-  ~ProgressLine() {
-    if (shown_) std::fputs("\r\x1b[K", stderr);
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void show(const QuantizeProgress& progress) {
-    if (!terminal_ || progress.bytes_total == 0) return;
-    shown_ = true;
-    const std::string line =
-        fmt::format("\r\x1b[K{:3}%  {}/{}  {}  {} -> {}", 100 * progress.bytes_done / progress.bytes_total,
-                    progress.tensor_index + 1, progress.tensors, progress.tensor, tensor_type_name(progress.from),
-                    tensor_type_name(progress.to));
-    std::fputs(line.c_str(), stderr);
-    std::fflush(stderr);
-  }
-
- private:
-  bool terminal_;
-  bool shown_ = false;
-};
 
 Result<void> run_quantize(const QuantizeFlags& flags) {
   const auto mix = quantize_mix_named(flags.type);
@@ -81,7 +53,7 @@ Result<void> run_quantize(const QuantizeFlags& flags) {
     ProgressLine line;
     CAIRN_TRY(done, quantize_file(flags.in, flags.out,
                                   {.mix = *mix, .threads = flags.threads, .progress = [&](const QuantizeProgress& now) {
-                                     line.show(now);
+                                     show(line, now);
                                    }}));
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

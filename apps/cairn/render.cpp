@@ -13,6 +13,7 @@
 
 #include "commands.h"
 #include "gguf/reader.h"
+#include "prompt/builtin_templates.h"
 #include "prompt/chat_template.h"
 #include "prompt/jinja.h"
 
@@ -48,7 +49,9 @@ Result<std::string> token_text(const gguf::Metadata& metadata, std::string_view 
 Result<Renderer> model_renderer(const std::string& path) {
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   const gguf::Metadata& metadata = file.metadata();
-  CAIRN_TRY(const std::string_view source, metadata.string_or("tokenizer.chat_template", ""));
+  CAIRN_TRY(std::string_view source, metadata.string_or("tokenizer.chat_template", ""));
+  CAIRN_TRY(const std::string_view architecture, metadata.string_or("general.architecture", ""));
+  if (source.empty()) source = builtin_template(architecture);
   CAIRN_TRY(std::string bos, token_text(metadata, "tokenizer.ggml.bos_token_id"));
   CAIRN_TRY(std::string eos, token_text(metadata, "tokenizer.ggml.eos_token_id"));
   CAIRN_TRY(ChatTemplate created, ChatTemplate::create(source, std::move(bos), std::move(eos)));

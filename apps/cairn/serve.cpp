@@ -65,10 +65,7 @@ Result<void> serve(const ServeFlags& flags) {
     CAIRN_TRY_VOID(server->listen_frames(flags.frames, {}, api::frames::make_handler(registry)));
   }
   block_signals();
-  if (!flags.store.empty()) {
-    CAIRN_TRY(auto store, api::responses::ResponseStore::open(flags.store));
-    service.set_response_store(std::move(store));
-  }
+  if (!flags.store.empty()) CAIRN_TRY_VOID(service.open_store(flags.store));
   CAIRN_TRY(auto model, flags.load.load());
   warn_without_template(*model);
   const std::string name = model->name;
@@ -105,8 +102,8 @@ void add_serve(CLI::App& app, int& exit_code) {
                       "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
                       "(default: none)");
   command->add_option("--store", flags->store,
-                      "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET; made if "
-                      "it is not there (default: none, nothing is kept)");
+                      "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
+                      "tool calls token for token; made if it is not there (default: none, nothing is kept)");
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)");
   command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))

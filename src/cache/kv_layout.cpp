@@ -11,7 +11,9 @@ constexpr int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAl
 }  // namespace
 
 int64_t KvLayout::layer_bytes(const KvLayer& layer) const {
-  return (kv_row_bytes(type, layer.key_dim) + kv_row_bytes(type, layer.value_dim)) * layer.kv_heads * kPageTokens;
+  const KvType stored = type_of(layer);
+  const int64_t row = (kv_row_bytes(stored, layer.key_dim) + kv_row_bytes(stored, layer.value_dim)) * layer.kv_heads;
+  return aligned(row * rows_per_kv_page(layer.tokens_per_row));
 }
 
 int64_t KvLayout::page_bytes(const KvGroup& group) const {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/kv.h"
 
 namespace cairn {
 
@@ -20,6 +20,8 @@ struct KvLayer {
   int32_t kv_heads = 0;
   int32_t key_dim = 0;
   int32_t value_dim = 0;
+  int32_t tokens_per_row = 1;  ///< as in KvView
+  bool exact = false;          ///< kF32, whatever the layout's type
 };
 
 struct KvGroup {
@@ -38,7 +40,9 @@ struct KvLayout {
   KvType type = KvType::kF32;
   std::vector<KvGroup> groups;
 
-  /// Bytes of one layer's part of a page: kPageTokens rows of keys and of values for every KV head.
+  KvType type_of(const KvLayer& layer) const { return layer.exact ? KvType::kF32 : type; }
+  /// Bytes of one layer's part of a page, a multiple of 64: rows_per_kv_page() rows of keys and of values for every KV
+  /// head.
   int64_t layer_bytes(const KvLayer& layer) const;
   /// Bytes of a page of the group, a multiple of 64.
   int64_t page_bytes(const KvGroup& group) const;

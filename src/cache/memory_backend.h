@@ -39,7 +39,10 @@ class MemoryBackend final : public Backend {
   void scale_rows(float*, std::span<const float>, int64_t) override {}
   void sigmoid_scale_rows(float*, const float*, int64_t, int64_t) override {}
   void scale_and_cap(float*, int64_t, float, float) override {}
+  void steer(float*, const float*, float, int64_t, int64_t) override {}
+  void clamp(float*, int64_t, float, float) override {}
   void gather_rows(const float*, std::span<const int32_t>, int64_t, float*) override {}
+  void copy_columns(const float*, int64_t, float*, int64_t, int64_t, int64_t) override {}
   void rope_table(std::span<const int32_t>, std::span<const double>, float, float*) override {}
   void rope(RopeStyle, const float*, int32_t, float*, int64_t, int32_t, int32_t) override {}
   void store_kv(const KvView&, std::span<const AttentionSlice>, const float*, const float*) override {}

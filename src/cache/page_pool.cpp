@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "kernels/backend.h"
 
 namespace cairn {
 
@@ -138,10 +139,11 @@ KvView PagePool::view(int32_t group, int32_t layer) const {
   view.page_stride = page_bytes_[group];
   for (int32_t before = 0; before < layer; ++before) view.layer_offset += layout_.layer_bytes(kv_group.layers[before]);
   const KvLayer& kv = kv_group.layers.at(layer);
-  view.type = layout_.type;
+  view.type = layout_.type_of(kv);
   view.kv_heads = kv.kv_heads;
   view.key_dim = kv.key_dim;
   view.value_dim = kv.value_dim;
+  view.tokens_per_row = kv.tokens_per_row;
   return view;
 }
 

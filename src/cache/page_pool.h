@@ -13,8 +13,11 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "cache/kv_layout.h"
+#include "kernels/buffer.h"
 
 namespace cairn {
+
+class Backend;
 
 /// Pages of one sequence, one list per group of the layout: groups[g][i] holds positions [i * kPageTokens, ...), or is
 /// kNoPage where a window has left it behind. The list of a kState group is its slot alone. An empty table has no lists

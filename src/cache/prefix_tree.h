@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "kernels/backend.h"
+#include "kernels/kv.h"
 
 namespace cairn {
 

@@ -11,10 +11,11 @@
 
 #include "base/error.h"
 #include "engine/drafter.h"
-#include "kernels/backend.h"
 #include "model/runner.h"
 
 namespace cairn {
+
+class Backend;
 
 /// Rows that one call computes at most to catch up with sequences that are further behind than kDraftNearRows.
 inline constexpr int32_t kDraftCatchUpRowsMax = 64;

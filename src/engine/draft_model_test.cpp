@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/fake_runner.h"
+#include "kernels/backend.h"
 
 namespace cairn {
 namespace {

@@ -11,6 +11,7 @@
 #include "engine/answer.h"
 #include "engine/engine.h"
 #include "engine/fake_runner.h"
+#include "kernels/backend.h"
 #include "tokenizer/detokenizer.h"
 
 namespace cairn {

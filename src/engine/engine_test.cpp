@@ -214,10 +214,12 @@ TEST_F(EngineAnswers, DecodingIsInEveryStepWhileALongPromptIsRead) {
   start({.kv_pages = {64, 64}, .queue_max = 8, .running_max = 8, .chunk_rows_max = 10});
   GenerateRequest talker = request_of(prompt_of(3), 200, 1.0f);
   talker.ignore_eos = true;
+  // Held from the start: it must not have said everything before the long prompt comes.
+  runner_->hold();
   const auto talking = submit(talker);
+  runner_->allow(2);
   Answer talk;
   collect_tokens(*talking, 1, talk);
-  runner_->hold();
   runner_->wait_until_held();
   const size_t before = runner_->steps().size();
   const auto reading = submit(request_of(prompt_of(195), 1));

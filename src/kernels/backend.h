@@ -16,29 +16,14 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/tensor_type.h"
-#include "kernels/kv.h"  // IWYU pragma: export
+#include "kernels/buffer.h"                 // IWYU pragma: export
+#include "kernels/compressor_operations.h"  // IWYU pragma: export
+#include "kernels/kv.h"                     // IWYU pragma: export
+#include "kernels/latent_operations.h"      // IWYU pragma: export
+#include "kernels/routing.h"                // IWYU pragma: export
+#include "kernels/stream_operations.h"      // IWYU pragma: export
 
 namespace cairn {
-
-/// Memory of a backend; freed when destroyed. Aligned to 64 bytes, zeroed.
-class Buffer {
- public:
-  using Free = void (*)(void* data, size_t bytes);
-  Buffer() = default;
-  Buffer(void* data, size_t bytes, Free free) : data_(data), bytes_(bytes), free_(free) {}
-  Buffer(Buffer&& other) noexcept;
-  Buffer& operator=(Buffer&& other) noexcept;
-  ~Buffer();
-
-  void* data() const { return data_; }
-  float* floats() const { return static_cast<float*>(data_); }
-  size_t bytes() const { return bytes_; }
-
- private:
-  void* data_ = nullptr;
-  size_t bytes_ = 0;
-  Free free_ = nullptr;
-};
 
 /// A weight matrix as a file has it: [experts, rows, cols], rows of blocks of `type`, `experts` 1 for plain ones. y = W
 /// x maps cols to rows. The bytes outlive the backend's use of them.
@@ -91,13 +76,6 @@ struct AttentionParams {
   const float* slopes = nullptr;
 };
 
-struct RouteParams {
-  int32_t experts = 0;
-  int32_t used = 0;
-  bool renormalise = false;  ///< weights of the chosen sum to 1
-  float scale = 1;           ///< multiplies the weights at the end
-};
-
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -115,7 +93,8 @@ class Backend {
   /// The weight refers to `matrix.data` or has a copy (`memory`), after which the file's bytes are not read again.
   /// Errors: kUnsupported (type), kOutOfMemory.
   virtual Result<Weight> load(const HostMatrix& matrix) = 0;
-  /// Scratch for calls of at most `rows` rows and sequences of at most `context_tokens` positions.
+  /// Scratch for calls of at most `rows` rows and sequences of at most `context_tokens` positions. May be called for
+  /// several kinds of calls: the largest of each counts.
   virtual Result<void> reserve(int32_t rows, int32_t context_tokens, int64_t cols_max, int32_t heads_max) = 0;
 
   // -- Matrices.
@@ -127,8 +106,8 @@ class Backend {
   /// The input is x[r, :], or x[r, j, :] with `input_per_choice`. ids [rows, used].
   virtual void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
                               int32_t used, bool input_per_choice) = 0;
-  /// Softmax over logits [rows, experts], the `used` largest (ties: lower index first) in descending order, into ids
-  /// and weights [rows, used].
+  /// Scores of logits [rows, experts], the `used` largest (ties: lower index first) in descending order, into ids and
+  /// weights [rows, used].
   virtual void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) = 0;
   /// out[r, :] = sum over j, in order, of weights[r, j] * y[r, j, :].
   virtual void combine_experts(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
@@ -151,15 +130,23 @@ class Backend {
   virtual void sigmoid_scale_rows(float* x, const float* gates, int64_t rows, int64_t cols) = 0;
   /// x *= scale, then cap * tanh(x / cap) if cap > 0; n elements.
   virtual void scale_and_cap(float* x, int64_t n, float scale, float cap) = 0;
+  /// x[r, :] -= scale * direction * (direction . x[r, :]); direction [cols].
+  virtual void steer(float* x, const float* direction, float scale, int64_t rows, int64_t cols) = 0;
+  /// x = min(max(x, least), most), n elements.
+  virtual void clamp(float* x, int64_t n, float least, float most) = 0;
   /// out[i, :] = x[rows[i], :]; row numbers in host memory.
   virtual void gather_rows(const float* x, std::span<const int32_t> rows, int64_t cols, float* out) = 0;
+  /// to[r * to_stride + c] = from[r * from_stride + c], c < cols; the two do not overlap.
+  virtual void copy_columns(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
+                            int64_t cols) = 0;
 
   // -- Positions and attention.
   /// table [positions, dims]: for pair i of position p, table[p, 2i] = magnitude * cos(p * frequencies[i]) and
   /// table[p, 2i+1] = magnitude * sin(...), angles in double. frequencies [dims / 2], both in host memory.
   virtual void rope_table(std::span<const int32_t> positions, std::span<const double> frequencies, float magnitude,
                           float* table) = 0;
-  /// Rotates the first `dims` elements of every head of x [rows, heads, head_dim] in place, by table [rows, dims].
+  /// Rotates the first `dims` elements of every head of x [rows, heads, head_dim] in place, by table [rows, dims]. `x`
+  /// may begin inside of a head: so do then all that turn.
   virtual void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
                     int32_t head_dim) = 0;
   /// Writes k [rows, kv_heads * key_dim] and v [rows, kv_heads * value_dim] of every slice's rows to their pages.
@@ -168,6 +155,10 @@ class Backend {
   /// out [rows, heads * value_dim].
   virtual void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                          const float* q, float* out) = 0;
+  /// Null: models that need them do not run here.
+  virtual LatentOperations* latent() { return nullptr; }
+  virtual StreamOperations* streams() { return nullptr; }
+  virtual CompressorOperations* compressor() { return nullptr; }
 
   /// Copies `bytes` to host memory, after everything before it has finished.
   virtual void read(const void* from, int64_t bytes, void* to) = 0;

@@ -27,9 +27,13 @@ constexpr int64_t kv_row_bytes(KvType type, int32_t dim) {
 
 /// Tokens per KV page.
 inline constexpr int32_t kPageTokens = 32;
+/// Rows that a page has of a layer with one for every `tokens_per_row` tokens.
+constexpr int32_t rows_per_kv_page(int32_t tokens_per_row) {
+  return tokens_per_row < kPageTokens ? kPageTokens / tokens_per_row : 1;
+}
 
 /// Where one layer's keys and values are. A page of the layer begins at base + page * page_stride + layer_offset, a
-/// multiple of 64 bytes: for each KV head kPageTokens rows of keys, then for each head as many of values, of
+/// multiple of 64 bytes: for each KV head rows_per_page() rows of keys, then for each head as many of values, of
 /// kv_row_bytes. In which order a head's rows lie within their bytes is the backend's business (the CPU's:
 /// kernels/cpu/kv_page.h), so pages are copied as a whole only.
 struct KvView {
@@ -40,7 +44,24 @@ struct KvView {
   int32_t kv_heads = 0;
   int32_t key_dim = 0;
   int32_t value_dim = 0;
+  /// > 1: a row stands for so many positions, [r * tokens_per_row, (r + 1) * tokens_per_row), and lies in the page of
+  /// the last of them, which makes it: a divisor of kPageTokens or a multiple of it.
+  int32_t tokens_per_row = 1;
+
+  constexpr int32_t rows_per_page() const { return rows_per_kv_page(tokens_per_row); }
 };
+
+/// Where row `row` of a layer is: an index into a sequence's pages, and the row's number within the page.
+struct KvRowPlace {
+  int32_t page = 0;
+  int32_t row = 0;
+};
+constexpr KvRowPlace kv_row_place(int32_t row, int32_t tokens_per_row) {
+  const int32_t last = (row + 1) * tokens_per_row - 1;
+  return {last / kPageTokens, last % kPageTokens / tokens_per_row};
+}
+/// Rows that are whole once positions [0, tokens) are there.
+constexpr int32_t kv_rows(int32_t tokens, int32_t tokens_per_row) { return tokens / tokens_per_row; }
 
 /// Rows [row_begin, row_begin + rows) of a batch belong to one sequence, at positions position_begin, +1, ...; pages[i]
 /// holds positions [i * kPageTokens, (i+1) * kPageTokens). Pages that no row writes to and that lie wholly before every

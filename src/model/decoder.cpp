@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/backend.h"
 
 namespace cairn {
 
@@ -22,13 +23,13 @@ Result<std::unique_ptr<Runner>> Decoder::create(DecoderDescription description, 
   std::unique_ptr<Decoder> decoder(new Decoder(std::move(description), std::move(weights), backend, options));
   const DecoderDescription& model = decoder->description_;
   const int32_t rows = options.rows_max;
+  CAIRN_TRY(decoder->directions_,
+            Directions::load(options.directions, std::ssize(model.layers), model.embedding, backend));
   CAIRN_TRY(decoder->scratch_, Scratch::create(backend, model, rows, options.logit_rows_max));
-  // The widest input of a product; those of experts are counted per choice.
-  const int64_t inner =
-      model.experts ? std::max(model.experts->width, model.experts->shared_width) : model.feed_forward;
-  const int64_t cols = std::max({model.embedding, inner, int64_t{model.heads} * model.value_dim});
-  const int32_t inputs_per_row = model.experts ? model.experts->used : 1;
-  CAIRN_TRY_VOID(backend.reserve(rows * inputs_per_row, model.context_tokens, cols, model.heads));
+  CAIRN_TRY_VOID(decoder->reserve(rows));
+  if (model.latent) {
+    CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
+  }
   decoder->positions_.reserve(rows);
   decoder->temperatures_.reserve(rows);
   decoder->slices_.resize(decoder->kv_layout_.groups.size());
@@ -39,6 +40,19 @@ Result<std::unique_ptr<Runner>> Decoder::create(DecoderDescription description, 
   decoder->logits_.resize(options.logit_rows_max * model.vocabulary);
   CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
+}
+
+Result<void> Decoder::reserve(int32_t rows) {
+  const DecoderDescription& model = description_;
+  const bool dense = !std::ranges::all_of(model.layers, [](const LayerDescription& layer) { return layer.routed; });
+  const int64_t attended = int64_t{model.heads} * model.value_dim;
+  int64_t cols = std::max({model.embedding, attended, dense ? model.feed_forward : 0});
+  if (model.experts) {
+    cols = std::max(cols, model.experts->shared_width);
+    // Each choice has an input of its own.
+    CAIRN_TRY_VOID(backend_.reserve(rows * model.experts->route.used, model.context_tokens, model.experts->width, 0));
+  }
+  return backend_.reserve(rows, model.context_tokens, cols, model.latent ? 0 : model.heads);
 }
 
 Result<LogitsView> Decoder::step(const Batch& batch) {
@@ -121,6 +135,18 @@ void Decoder::attention(size_t layer, const PagePool& pool) {
                       normed);
     x = normed;
   }
+  if (latent_) {
+    attend_latent(layer, pool, x);
+  } else {
+    attend(layer, pool, x);
+  }
+  const Projection output[] = {weights.attention_output.to(scratch_[ScratchPart::kBlock])};
+  backend_.matmul(output, scratch_[ScratchPart::kAttended], rows_);
+  directions_.after_attention(backend_, layer, scratch_[ScratchPart::kBlock], rows_);
+  add_block(weights.attention_post_norm);
+}
+
+void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   query_key_value(layer, x);
   const KvPlace place = kv_places_[layer];
   const KvView kv = pool.view(place.group, place.layer);
@@ -131,11 +157,19 @@ void Decoder::attention(size_t layer, const PagePool& pool) {
   params.scale = description_.attention_scale;
   params.soft_cap = description_.attention_cap;
   params.window = description_.layers[layer].window;
-  float* attended = scratch_[ScratchPart::kAttended];
-  backend_.attention(params, kv, slices, scratch_[ScratchPart::kQuery], attended);
-  const Projection output[] = {weights.attention_output.to(scratch_[ScratchPart::kBlock])};
-  backend_.matmul(output, attended, rows_);
-  add_block(weights.attention_post_norm);
+  backend_.attention(params, kv, slices, scratch_[ScratchPart::kQuery], scratch_[ScratchPart::kAttended]);
+}
+
+void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) {
+  const KvPlace place = kv_places_[layer];
+  LatentStep step;
+  step.rows = rows_;
+  step.rope_table = rope_table(description_.layers[layer].rope);
+  step.temperatures = temperatures_;
+  step.slices = slices_[place.group];
+  step.kv = pool.view(place.group, place.layer);
+  if (description_.latent->indexer) step.index_keys = pool.view(place.group, place.layer + 1);
+  latent_->run(weights_.layers[layer].latent, step, x, scratch_[ScratchPart::kAttended]);
 }
 
 void Decoder::query_key_value(size_t layer, const float* x) {
@@ -180,11 +214,12 @@ void Decoder::feed_forward(size_t layer) {
     x = normed;
   }
   float* block = scratch_[ScratchPart::kBlock];
-  if (description_.experts) {
+  if (description_.layers[layer].routed) {
     routed(weights, x, block);
   } else {
     dense(weights.dense, description_.feed_forward, x, block);
   }
+  directions_.after_feed_forward(backend_, layer, block, rows_);
   add_block(weights.feed_forward_post_norm);
 }
 
@@ -200,22 +235,25 @@ void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const floa
 
 void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   const ExpertsDescription& experts = *description_.experts;
+  const int32_t used = experts.route.used;
   float* router = scratch_[ScratchPart::kRouter];
   int32_t* ids = scratch_.expert_ids();
   float* shares = scratch_[ScratchPart::kExpertWeights];
   const Projection route[] = {weights.router.to(router)};
   backend_.matmul(route, x, rows_);
-  backend_.route({experts.experts, experts.used, experts.renormalise, 1}, router, rows_, ids, shares);
+  RouteParams params = experts.route;
+  params.bias = weights.router_bias.floats();
+  backend_.route(params, router, rows_, ids, shares);
 
   float* gate = scratch_[ScratchPart::kGate];
   float* up = scratch_[ScratchPart::kUp];
   float* chosen = scratch_[ScratchPart::kExpertOut];
   const Projection in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
-  backend_.matmul_experts(in, x, rows_, ids, experts.used, false);
-  backend_.gate(description_.activation, gate, up, int64_t{rows_} * experts.used * experts.width, gate);
+  backend_.matmul_experts(in, x, rows_, ids, used, false);
+  backend_.gate(description_.activation, gate, up, int64_t{rows_} * used * experts.width, gate);
   const Projection down[] = {weights.routed.down.to(chosen)};
-  backend_.matmul_experts(down, gate, rows_, ids, experts.used, true);
-  backend_.combine_experts(chosen, shares, rows_, experts.used, description_.embedding, out);
+  backend_.matmul_experts(down, gate, rows_, ids, used, true);
+  backend_.combine_experts(chosen, shares, rows_, used, description_.embedding, out);
 
   if (experts.shared_width == 0) return;
   float* shared = scratch_[ScratchPart::kShared];

@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/error.h"
 #include "model/description.h"
+#include "model/directions.h"
+#include "model/latent_attention.h"
 #include "model/model.h"
 #include "model/runner.h"
 #include "model/scratch.h"
@@ -37,7 +40,12 @@ class Decoder final : public Runner {
   void plan(const Batch& batch);
   void plan_slice(const Batch& batch, const BatchSlice& slice);
   void compute_ropes();
+  /// Memory for products whose inputs have `rows` rows.
+  Result<void> reserve(int32_t rows);
   void attention(size_t layer, const PagePool& pool);
+  /// From the normalised input to kAttended.
+  void attend(size_t layer, const PagePool& pool, const float* x);
+  void attend_latent(size_t layer, const PagePool& pool, const float* x);
   void query_key_value(size_t layer, const float* x);
   void feed_forward(size_t layer);
   void dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out);
@@ -58,7 +66,9 @@ class Decoder final : public Runner {
   const int32_t logit_rows_max_;
   std::vector<KvPlace> kv_places_;  // per layer
   KvLayout kv_layout_;
+  Directions directions_;
   Scratch scratch_;
+  std::optional<LatentAttention> latent_;
   std::vector<float> labels_;  // [0, 1 or 2, embedding]
 
   // Of the step in progress; reserved once.

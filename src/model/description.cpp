@@ -1,10 +1,13 @@
 #include "model/description.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "model/arch/table.h"
+#include "model/deepseek4/description.h"
 #include "model/model.h"
 
 namespace cairn {
@@ -17,11 +20,10 @@ Result<const Architecture*> find_architecture(const gguf::Reader& file) {
     if (each.name != name) continue;
     return fail(Code::kUnsupported, "architecture \"{}\" is an encoder: it gives embeddings and writes no text", name);
   }
-  std::string known;
   for (const Architecture& each : architectures()) {
     if (each.name == name) return &each;
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", each.name);
   }
+  const std::string known = fmt::format("{}", fmt::join(supported_architectures(), ", "));
   std::string encoders;
   for (const EncoderArchitecture& each : encoder_architectures()) encoders += fmt::format(", {}", each.name);
   return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}{}", name, known, encoders);
@@ -108,6 +110,8 @@ Result<int32_t> context_of_run(int32_t trained, int32_t wanted) {
 std::vector<std::string_view> supported_architectures() {
   std::vector<std::string_view> names;
   for (const Architecture& each : architectures()) names.push_back(each.name);
+  names.push_back(deepseek4::kArchitecture);
+  std::ranges::sort(names);
   return names;
 }
 
@@ -136,7 +140,9 @@ Result<void> describe_windows(const Keys& keys, int64_t window, int64_t period, 
                               DecoderDescription& description) {
   CAIRN_TRY(const std::vector<bool> windows, keys.window_pattern(description.layers.size(), period));
   for (size_t i = 0; i < windows.size(); ++i) {
-    if (windows[i]) description.layers[i] = {static_cast<int32_t>(window), window_rope};
+    if (!windows[i]) continue;
+    description.layers[i].window = static_cast<int32_t>(window);
+    description.layers[i].rope = window_rope;
   }
   return {};
 }
@@ -145,11 +151,23 @@ Result<void> describe_experts(const Keys& keys, bool required, DecoderDescriptio
   CAIRN_TRY(const int64_t count, keys.integer_or("expert_count", 0, required ? 1 : 0, kExpertsMax));
   if (count == 0 && !required) return {};
   ExpertsDescription experts;
-  CAIRN_TRY(experts.experts, keys.integer("expert_count", 1, kExpertsMax));
-  CAIRN_TRY(experts.used, keys.integer("expert_used_count", 1, std::min(count, kExpertsUsedMax)));
+  CAIRN_TRY(experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
+  CAIRN_TRY(experts.route.used, keys.integer("expert_used_count", 1, std::min(count, kExpertsUsedMax)));
   CAIRN_TRY(experts.width, keys.integer_or("expert_feed_forward_length", description.feed_forward, 1, kFeedForwardMax));
   CAIRN_TRY(experts.shared_width, keys.integer_or("expert_shared_feed_forward_length", 0, 0, kFeedForwardMax));
   description.experts = experts;
+  const auto layers = static_cast<int64_t>(description.layers.size());
+  CAIRN_TRY(const int64_t dense, keys.integer_or("leading_dense_block_count", 0, 0, layers));
+  for (int64_t i = dense; i < layers; ++i) description.layers[i].routed = true;
+  return {};
+}
+
+Result<void> describe_temperature(const Keys& keys, DecoderDescription& description) {
+  CAIRN_TRY(description.temperature_scale, keys.number_or("attention.temperature_scale", 0));
+  if (description.temperature_scale == 0) return {};
+  CAIRN_TRY(const int64_t original,
+            keys.integer_or("rope.scaling.original_context_length", description.context_trained, 1, kContextMax));
+  CAIRN_TRY(description.temperature_length, keys.integer_or("attention.temperature_length", original, 1, kContextMax));
   return {};
 }
 
@@ -158,12 +176,17 @@ KvLayout kv_layout_of(const DecoderDescription& description, KvType type, std::v
   layout.type = type;
   places.clear();
   for (const LayerDescription& layer : description.layers) {
-    const KvKind kind = layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
+    const KvKind kind = description.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
     size_t group = 0;
     while (group < layout.groups.size() && layout.groups[group].kind != kind) ++group;
     if (group == layout.groups.size()) layout.groups.push_back({kind, layer.window, {}});
     places.push_back({static_cast<int32_t>(group), static_cast<int32_t>(layout.groups[group].layers.size())});
-    layout.groups[group].layers.push_back({description.kv_heads, description.key_dim, description.value_dim});
+    std::vector<KvLayer>& layers = layout.groups[group].layers;
+    const int32_t value_dim = description.latent ? 0 : description.value_dim;
+    layers.push_back({.kv_heads = description.kv_heads, .key_dim = description.key_dim, .value_dim = value_dim});
+    if (description.latent && description.latent->indexer) {
+      layers.push_back({.kv_heads = 1, .key_dim = description.latent->indexer->key_dim});
+    }
   }
   return layout;
 }

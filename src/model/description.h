@@ -30,21 +30,41 @@ struct RopeDescription {
   float magnitude = 1;
 };
 
-/// Feed-forward of routed experts, the same in every layer.
+/// Feed-forward of routed experts, the same in every layer that has it.
 struct ExpertsDescription {
-  int32_t experts = 0;
-  int32_t used = 0;
   int64_t width = 0;
-  bool renormalise = false;
+  RouteParams route;          ///< its bias is a layer's weight
   int64_t shared_width = 0;   ///< of an expert that every row passes; 0: none
   bool shared_gated = false;  ///< whose output is scaled by a sigmoid
+};
+
+/// Choosing the positions that attention reads (DeepSeek 3.2).
+struct IndexerDescription {
+  int32_t heads = 0;
+  int32_t key_dim = 0;
+  int32_t most = 0;  ///< positions
+  float norm_epsilon = 0;
+};
+
+/// Attention whose keys and values are made from one short row per position (MLA). Its key_dim in the description is
+/// that of a row: `rank` elements and `rope` ones that turn.
+struct LatentDescription {
+  int64_t query_rank = 0;  ///< queries are made through so many elements; 0: directly
+  int32_t rank = 0;
+  int32_t rope = 0;
+  int32_t nope = 0;  ///< elements of a head's query that do not turn
+  std::optional<IndexerDescription> indexer;
+
+  int32_t row_dim() const { return rank + rope; }
+  int32_t query_dim() const { return nope + rope; }
 };
 
 inline constexpr int32_t kNoRope = -1;
 
 struct LayerDescription {
-  int32_t window = 0;  ///< > 0: position p sees positions > p - window only
-  int32_t rope = 0;    ///< index into DecoderDescription::ropes, or kNoRope
+  int32_t window = 0;   ///< > 0: position p sees positions > p - window only
+  int32_t rope = 0;     ///< index into DecoderDescription::ropes, or kNoRope
+  bool routed = false;  ///< feed-forward of experts
 };
 
 struct DecoderDescription {
@@ -82,6 +102,7 @@ struct DecoderDescription {
   int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
 
   std::optional<ExpertsDescription> experts;
+  std::optional<LatentDescription> latent;  ///< of all layers
   std::vector<RopeDescription> ropes;
   std::vector<LayerDescription> layers;
 };
@@ -98,17 +119,22 @@ Result<int32_t> context_of_run(int32_t trained, int32_t wanted);
 Result<void> describe_windows(const Keys& keys, int64_t window, int64_t period, int32_t window_rope,
                               DecoderDescription& description);
 
-/// Experts by expert_count, expert_used_count and the width keys; none if expert_count is 0 or missing and they are not
-/// `required`. The caller sets what is not in the metadata.
+/// Experts by expert_count, expert_used_count and the width keys, in all layers but those that
+/// leading_dense_block_count counts; none if expert_count is 0 or missing and they are not `required`. The caller sets
+/// what is not in the metadata.
 Result<void> describe_experts(const Keys& keys, bool required, DecoderDescription& description);
 
-/// Where a layer's keys and values are in the layout.
+/// Queries that grow with the position, by attention.temperature_scale and _length.
+Result<void> describe_temperature(const Keys& keys, DecoderDescription& description);
+
+/// Where a layer's keys and values are in the layout. The keys of an indexer are in the layer behind.
 struct KvPlace {
   int32_t group = 0;
   int32_t layer = 0;
 };
 
-/// One group for layers that see everything, one for those with a window; `places` gets one entry per layer.
+/// One group for layers that see everything, one for those with a window, one for latent ones; `places` gets one entry
+/// per layer.
 KvLayout kv_layout_of(const DecoderDescription& description, KvType type, std::vector<KvPlace>& places);
 
 }  // namespace cairn

@@ -10,11 +10,12 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
-#include "model/model.h"
 #include "model/pooling.h"
 
 namespace cairn {
+
+class Backend;
+struct ModelOptions;
 
 inline constexpr int32_t kNoSecond = -1;
 

@@ -19,6 +19,7 @@ inline constexpr int64_t kHeadsMax = 4'096;
 inline constexpr int64_t kHeadDimMax = 1'024;
 inline constexpr int64_t kExpertsMax = 4'096;
 inline constexpr int64_t kExpertsUsedMax = 64;
+inline constexpr int64_t kLowRankMax = 1 << 15;
 inline constexpr int64_t kContextMax = 1 << 24;
 inline constexpr int64_t kVocabularyMax = 1 << 22;
 

@@ -6,10 +6,13 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "kernels/backend.h"
 #include "model/decoder.h"
+#include "model/deepseek4/runner.h"
 #include "model/description.h"
 #include "model/embedder.h"
 #include "model/encoder.h"
+#include "model/latent_attention.h"
 #include "model/scratch.h"
 #include "model/weights/binder.h"
 #include "model/weights/decoder_weights.h"
@@ -60,6 +63,7 @@ ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend, const 
       options.logit_rows_max * description.vocabulary + options.rows_max * description.embedding;
   plan.scratch_bytes = Scratch::bytes(description, options.rows_max, options.logit_rows_max) +
                        host_values * static_cast<int64_t>(sizeof(float));
+  if (description.latent) plan.scratch_bytes += LatentAttention::bytes(description, options.rows_max);
   std::vector<KvPlace> places;
   plan.kv_layout = kv_layout_of(description, options.kv_type, places);
   plan.context_tokens = description.context_tokens;
@@ -71,6 +75,19 @@ ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend, const 
   ModelMemoryPlan plan;
   plan_weights(file, backend, options, plan);
   plan.scratch_bytes = Encoder::bytes(description, options.rows_max);
+  plan.context_tokens = description.context_tokens;
+  return plan;
+}
+
+ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend,
+                        const deepseek4::ModelDescription& description, const ModelOptions& options) {
+  ModelMemoryPlan plan;
+  plan_weights(file, backend, options, plan);
+  const int64_t host_values = options.logit_rows_max * description.vocabulary;
+  plan.scratch_bytes =
+      deepseek4::ModelRunner::bytes(description, options) + host_values * static_cast<int64_t>(sizeof(float));
+  std::vector<deepseek4::LayerPlaces> places;
+  plan.kv_layout = deepseek4::kv_layout_of(description, options.kv_type, places);
   plan.context_tokens = description.context_tokens;
   return plan;
 }
@@ -96,6 +113,19 @@ void save_copies(const ModelOptions& options) {
   if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
 }
 
+Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, Backend& backend,
+                                               const ModelOptions& options) {
+  CAIRN_TRY(deepseek4::ModelDescription description, deepseek4::describe(file, options.context_tokens));
+  const ModelMemoryPlan plan = plan_of(file, backend, description, options);
+  CAIRN_TRY_VOID(check_memory(plan));
+  warn_of_weights_in_place(plan);
+  Binder binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
+  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, description));
+  binder.warn_of_unused();
+  save_copies(options);
+  return deepseek4::ModelRunner::create(std::move(description), std::move(weights), backend, options);
+}
+
 }  // namespace
 
 Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const Backend& backend,
@@ -104,12 +134,17 @@ Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const Backen
     CAIRN_TRY(const EncoderDescription description, describe_encoder(file, options.context_tokens));
     return plan_of(file, backend, description, options);
   }
+  if (deepseek4::is_deepseek4(file)) {
+    CAIRN_TRY(const deepseek4::ModelDescription description, deepseek4::describe(file, options.context_tokens));
+    return plan_of(file, backend, description, options);
+  }
   CAIRN_TRY(const DecoderDescription description, describe_decoder(file, options.context_tokens));
   return plan_of(file, backend, description, options);
 }
 
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
   CAIRN_CHECK(options.rows_max > 0 && options.logit_rows_max > 0);
+  if (deepseek4::is_deepseek4(file)) return load_deepseek4(file, backend, options);
   CAIRN_TRY(DecoderDescription description, describe_decoder(file, options.context_tokens));
   const ModelMemoryPlan plan = plan_of(file, backend, description, options);
   CAIRN_TRY_VOID(check_memory(plan));

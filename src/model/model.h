@@ -10,11 +10,14 @@
 #include "base/error.h"
 #include "cache/kv_layout.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/kv.h"
+#include "model/directions.h"
 #include "model/runner.h"
 #include "model/weights/pack_cache.h"
 
 namespace cairn {
+
+class Backend;
 
 struct ModelOptions {
   /// Positions per sequence; 0: what the file says the model was trained for.
@@ -22,6 +25,9 @@ struct ModelOptions {
   KvType kv_type = KvType::kF32;
   int32_t rows_max = 512;       ///< rows of one step
   int32_t logit_rows_max = 64;  ///< rows of logits of one step
+  /// DeepSeek V4: what its cache holds is rounded as it was in training (to 8 and 4 bits), and kept as it then is.
+  bool simulate_rounding = true;
+  DirectionOptions directions{};
   /// No copy of weights that is larger than the file's (HostMatrix::in_place).
   bool weights_in_place = false;
   /// Copies of weights are looked for there, and saved there; outlives the runner. null: none.

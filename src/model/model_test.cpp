@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <iterator>
 #include <limits>
 
+#include "kernels/backend.h"
 namespace cairn {
 namespace {
 
@@ -28,6 +30,13 @@ class EditedFile {
   template <class T>
   EditedFile& set(std::string_view key, T value) {
     std::memcpy(after(key) + sizeof(uint32_t), &value, sizeof(value));
+    return *this;
+  }
+  /// A number of an array.
+  template <class T>
+  EditedFile& set_element(std::string_view key, size_t element, T value) {
+    constexpr size_t kArrayHead = 2 * sizeof(uint32_t) + sizeof(uint64_t);  // both types, and the count
+    std::memcpy(after(key) + kArrayHead + element * sizeof(value), &value, sizeof(value));
     return *this;
   }
   /// A string value, or a name, by one of the same length.
@@ -190,6 +199,43 @@ TEST_F(ModelTest, TensorsMissingOrOfTheWrongShapeAreNamed) {
   expect_error(EditedFile("llama.gguf").set("llama.block_count", 3u), Code::kCorruptFile, {"blk.2."});
 }
 
+TEST_F(ModelTest, LatentAttentionThatDoesNotFitIsNamed) {
+  const auto expect_u32 = [](std::string_view model, std::string_view key, uint32_t value,
+                             std::initializer_list<std::string_view> parts, Code code = Code::kCorruptFile) {
+    SCOPED_TRACE(key);
+    EditedFile file(fmt::format("{}.gguf", model));
+    expect_error(file.set(fmt::format("{}.{}", model, key), value), code, parts);
+  };
+  expect_u32("deepseek2", "attention.kv_lora_rank", 0, {"deepseek2.attention.kv_lora_rank", "is 0"});
+  expect_u32("deepseek2", "attention.kv_lora_rank", 33, {"blk.0.attn_kv_a_mqa.weight", "[64, 48]", "[64, 49]"});
+  expect_u32("deepseek2", "attention.q_lora_rank", 0, {"blk.0.attn_q.weight", "[64, 128]", "missing"});
+  expect_u32("deepseek2", "attention.key_length_mla", 16, {"deepseek2.attention.key_length_mla", "16"});
+  expect_u32("deepseek2", "attention.key_length_mla", 40, {"blk.0.attn_q_b.weight", "[48, 160]"});
+  expect_u32("deepseek2", "attention.value_length_mla", 25, {"blk.0.attn_v_b.weight", "[32, 25, 4]"});
+  expect_u32("deepseek32", "attention.indexer.key_length", 8, {"deepseek32.attention.indexer.key_length", "16 .."});
+  expect_u32("deepseek32", "attention.indexer.top_k", 0, {"deepseek32.attention.indexer.top_k", "is 0"});
+  expect_u32("deepseek32", "attention.indexer.head_count", 5, {"blk.0.indexer.attn_q_b.weight", "[48, 320]"});
+  expect_error(EditedFile("deepseek32.gguf").replace("blk.1.indexer.k_norm.bias", "blk.1.indexer.k_n0rm.bias"),
+               Code::kCorruptFile, {"blk.1.indexer.k_norm.bias", "missing"});
+  expect_error(EditedFile("deepseek2-nomla.gguf").set("deepseek2.attention.value_length", 23u), Code::kCorruptFile,
+               {"blk.0.attn_kv_b.weight", "[32, 160]", "[32, 156]"});
+}
+
+TEST_F(ModelTest, RoutingThatDoesNotFitIsNamed) {
+  const auto expect_u32 = [](std::string_view key, uint32_t value, std::initializer_list<std::string_view> parts,
+                             Code code = Code::kCorruptFile) {
+    SCOPED_TRACE(key);
+    expect_error(EditedFile("deepseek2.gguf").set(fmt::format("deepseek2.{}", key), value), code, parts);
+  };
+  expect_u32("expert_group_count", 3, {"deepseek2.expert_group_count", "does not divide", "8 experts"});
+  expect_u32("expert_group_used_count", 5, {"deepseek2.expert_group_used_count", "1 .. 4"});
+  expect_u32("expert_group_used_count", 1, {"deepseek2.expert_group_used_count", "2 experts"});
+  expect_u32("expert_gating_func", 7, {"deepseek2.expert_gating_func", "is 7", "sigmoid"}, Code::kUnsupported);
+  expect_u32("leading_dense_block_count", 4, {"deepseek2.leading_dense_block_count", "0 .. 3"});
+  expect_u32("leading_dense_block_count", 2, {"blk.1.ffn_gate.weight", "missing"});
+  expect_u32("expert_shared_count", 2, {"blk.1.ffn_gate_shexp.weight", "[64, 64]"});
+}
+
 TEST_F(ModelTest, TensorTypesWithoutAProductAreUnsupported) {
   expect_error(EditedFile("llama.gguf").set_type("blk.0.attn_q.weight", TensorType::kI32), Code::kUnsupported,
                {"blk.0.attn_q.weight", "I32", "Q4_K"});
@@ -222,6 +268,43 @@ TEST_F(ModelTest, ContextBeyondTheTrainedOneIsRefusedWithBothCounts) {
 TEST_F(ModelTest, WhatDoesNotFitIsOutOfMemoryWithBothCounts) {
   const EditedFile file("llama.gguf");
   expect_error(file, Code::kOutOfMemory, {"MiB are available", "scratch"}, {.rows_max = 1'000'000'000});
+}
+
+TEST_F(ModelTest, WhatIsNotDeepSeekV4IsNamed) {
+  const auto expect_u32 = [](const char* key, uint32_t value, const char* said) {
+    const std::string name = std::string("deepseek4.") + key;
+    expect_error(EditedFile("deepseek4.gguf").set(name, value), Code::kCorruptFile, {name, said});
+  };
+  EXPECT_EQ(load(EditedFile("deepseek4.gguf")).message, "it loaded");
+  expect_u32("attention.head_count_kv", 2, "one row is key and value");
+  expect_u32("attention.value_length", 32, "values are the keys");
+  expect_u32("attention.output_group_count", 3, "divide the 4 heads");
+  expect_u32("attention.indexer.key_length", 48, "power of two");
+  expect_u32("attention.indexer.top_k", 0, "is 0");
+  expect_u32("attention.sliding_window", 0, "is 0");
+  expect_u32("expert_gating_func", 2, "square root of softplus");
+  expect_u32("expert_used_count", 9, "1 .. 8");
+  expect_u32("hash_layer_count", 5, "0 .. 4");
+  expect_u32("hyper_connection.count", 9, "1 .. 8");
+  expect_u32("hyper_connection.sinkhorn_iterations", 0, "is 0");
+  expect_u32("rope.dimension_count", 31, "pairs");
+  const std::string ratios = "deepseek4.attention.compress_ratios";
+  expect_error(EditedFile("deepseek4.gguf").set("deepseek4.block_count", 5u), Code::kCorruptFile,
+               {ratios, "4 entries", "5 layers"});
+  // An array: type, count, then the numbers.
+  expect_error(EditedFile("deepseek4.gguf").set_element(ratios, 3, 48u), Code::kCorruptFile, {ratios, "48", "layer 3"});
+  expect_error(
+      EditedFile("deepseek4.gguf").replace("blk.2.attn_compressor_kv.weight", "blk.2.attn_compressor_kw.weight"),
+      Code::kCorruptFile, {"blk.2.attn_compressor_kv.weight", "missing", "[64, 128]"});
+  expect_error(EditedFile("deepseek4.gguf").swap_dimensions("blk.2.indexer.proj.weight"), Code::kCorruptFile,
+               {"blk.2.indexer.proj.weight", "[4, 64]", "[64, 4]"});
+  expect_error(EditedFile("deepseek4.gguf").set_element(ratios, 3, 4u), Code::kCorruptFile,
+               {"blk.3.attn_compressor_kv.weight", "[64, 64]", "[64, 128]"});
+  const float expert = std::bit_cast<float>(8);
+  expect_error(EditedFile("deepseek4-hash.gguf").set_first("blk.0.ffn_gate_tid2eid.weight", expert), Code::kCorruptFile,
+               {"blk.0.ffn_gate_tid2eid.weight", "expert 8", "token 0", "there are 8"});
+  expect_error(EditedFile("deepseek4.gguf").set("deepseek4.hash_layer_count", 1u), Code::kCorruptFile,
+               {"blk.0.ffn_gate_tid2eid.weight", "missing"});
 }
 
 // Weights that are no numbers must give logits that are none, not a crash: routing among them included.

@@ -34,9 +34,14 @@ const QuantizeMixInfo& quantize_mix_info(QuantizeMix mix);
 /// By name, case ignored; "Q4_K" is Q4_K_M.
 std::optional<QuantizeMix> quantize_mix_named(std::string_view name);
 
-/// The type of every tensor of `file` (in its order) under the mix. Tensors that cannot be decoded (integers) and small
-/// ones keep theirs; rows that the wanted type's block does not divide become Q8_0, or F16 where 32 does not either.
-std::vector<TensorType> choose_types(const gguf::Reader& file, QuantizeMix mix);
+/// The type of every tensor (in their order) under the mix. Tensors that cannot be decoded (integers) and small ones
+/// keep theirs; rows that the wanted type's block does not divide become Q8_0, or F16 where 32 does not either.
+std::vector<TensorType> choose_types(std::span<const gguf::Tensor> tensors, QuantizeMix mix);
+inline std::vector<TensorType> choose_types(const gguf::Reader& file, QuantizeMix mix) {
+  return choose_types(file.tensors(), mix);
+}
+/// The same with one type, whether it can be encoded or not, for all that a mix would change.
+std::vector<TensorType> choose_types(std::span<const gguf::Tensor> tensors, TensorType type);
 
 struct QuantizeProgress {
   std::string_view tensor;

@@ -90,8 +90,8 @@ bool is_ffn_down(std::string_view rest) { return rest.starts_with("ffn_down"); }
 // The layers that have a kind of tensor, in order: a layer's place among them decides how wide it gets.
 class LayerOrder {
  public:
-  LayerOrder(const gguf::Reader& file, bool (*is_kind)(std::string_view rest)) {
-    for (const gguf::Tensor& tensor : file.tensors()) {
+  LayerOrder(std::span<const gguf::Tensor> tensors, bool (*is_kind)(std::string_view rest)) {
+    for (const gguf::Tensor& tensor : tensors) {
       const auto name = layer_name(tensor.name);
       if (name.has_value() && is_kind(name->rest)) layers_.insert(name->layer);
     }
@@ -115,6 +115,24 @@ TensorType fitting(TensorType wanted, const gguf::Tensor& tensor) {
   return tensor.type == TensorType::kBF16 ? TensorType::kBF16 : TensorType::kF16;
 }
 
+// `wanted(tensor)` where nothing stands against it.
+template <class Wanted>
+std::vector<TensorType> choose(std::span<const gguf::Tensor> tensors, Wanted wanted) {
+  std::vector<TensorType> types;
+  for (const gguf::Tensor& tensor : tensors) {
+    if (!can_decode(tensor.type)) {
+      types.push_back(tensor.type);
+    } else if (const TensorType type = wanted(tensor); type == TensorType::kF32) {
+      types.push_back(type);
+    } else if (stays(tensor)) {
+      types.push_back(is_float(tensor.type) ? tensor.type : TensorType::kF32);
+    } else {
+      types.push_back(fitting(type, tensor));
+    }
+  }
+  return types;
+}
+
 }  // namespace
 
 std::span<const QuantizeMixInfo> quantize_mixes() { return kMixes; }
@@ -135,11 +153,13 @@ std::optional<QuantizeMix> quantize_mix_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<TensorType> choose_types(const gguf::Reader& file, QuantizeMix mix) {
-  const LayerOrder value_layers(file, is_attention_value);
-  const LayerOrder down_layers(file, is_ffn_down);
-  const std::string_view output = file.find_tensor("output.weight") != nullptr ? "output.weight" : "token_embd.weight";
-  const auto wanted = [&](const gguf::Tensor& tensor) {
+std::vector<TensorType> choose_types(std::span<const gguf::Tensor> tensors, QuantizeMix mix) {
+  const LayerOrder value_layers(tensors, is_attention_value);
+  const LayerOrder down_layers(tensors, is_ffn_down);
+  const bool has_output =
+      std::ranges::any_of(tensors, [](const auto& tensor) { return tensor.name == "output.weight"; });
+  const std::string_view output = has_output ? "output.weight" : "token_embd.weight";
+  return choose(tensors, [&](const gguf::Tensor& tensor) {
     if (has_small_levels(mix) && tensor.name == output) return TensorType::kQ6_K;
     const auto name = layer_name(tensor.name);
     if (mix == QuantizeMix::kQ4_K_M && name.has_value()) {
@@ -147,22 +167,11 @@ std::vector<TensorType> choose_types(const gguf::Reader& file, QuantizeMix mix) 
       if (is_ffn_down(name->rest) && down_layers.is_sensitive(name->layer)) return TensorType::kQ6_K;
     }
     return base_type(mix);
-  };
-  std::vector<TensorType> types;
-  for (const gguf::Tensor& tensor : file.tensors()) {
-    if (!can_decode(tensor.type)) {
-      types.push_back(tensor.type);
-    } else if (mix == QuantizeMix::kF32) {
-      types.push_back(TensorType::kF32);
-    } else if (stays(tensor) && is_float(tensor.type)) {
-      types.push_back(tensor.type);
-    } else if (stays(tensor)) {
-      types.push_back(TensorType::kF32);
-    } else {
-      types.push_back(fitting(wanted(tensor), tensor));
-    }
-  }
-  return types;
+  });
+}
+
+std::vector<TensorType> choose_types(std::span<const gguf::Tensor> tensors, TensorType type) {
+  return choose(tensors, [type](const gguf::Tensor&) { return type; });
 }
 
 }  // namespace cairn

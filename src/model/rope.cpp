@@ -30,34 +30,6 @@ Result<RopeScaling> read_scaling(const Keys& keys) {
               keys.full("rope.scaling.type"), name);
 }
 
-Result<RopeParams> read_params(const Keys& keys, const DecoderDescription& description) {
-  RopeParams params;
-  CAIRN_TRY(params.dims, keys.integer_or("rope.dimension_count", description.key_dim, 2, description.key_dim));
-  if (params.dims % 2 != 0) {
-    return fail(Code::kCorruptFile, "{} is {}, but rotated elements come in pairs", keys.full("rope.dimension_count"),
-                params.dims);
-  }
-  CAIRN_TRY(params.base, keys.positive_or("rope.freq_base", 10'000));
-  CAIRN_TRY(params.scaling, read_scaling(keys));
-  const char* factor_key = keys.contains("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
-  CAIRN_TRY(params.factor, keys.number_or(factor_key, 0));
-  if (params.factor == 0) params.factor = 1;
-  if (!(params.factor > 0)) {
-    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(factor_key), params.factor);
-  }
-  CAIRN_TRY(params.original_context,
-            keys.integer_or("rope.scaling.original_context_length", description.context_trained, 1, kContextMax));
-  CAIRN_TRY(params.extrapolation, keys.number_or("rope.scaling.yarn_ext_factor", 1));
-  CAIRN_TRY(params.beta_fast, keys.positive_or("rope.scaling.yarn_beta_fast", 32));
-  CAIRN_TRY(params.beta_slow, keys.positive_or("rope.scaling.yarn_beta_slow", 1));
-  CAIRN_TRY(params.log_multiplier, keys.number_or("rope.scaling.yarn_log_multiplier", 0));
-  CAIRN_TRY(params.attention_factor, keys.number_or("rope.scaling.attn_factor", 1));
-  if (params.scaling == RopeScaling::kYarn && params.base == 1) {
-    return fail(Code::kCorruptFile, "{} is 1, which gives every pair the same frequency", keys.full("rope.freq_base"));
-  }
-  return params;
-}
-
 /// Divisors of the frequencies, or nothing if the file has none.
 Result<std::vector<float>> read_factors(const Keys& keys, const RopeParams& params, int32_t context_tokens) {
   const gguf::Tensor* tensor = keys.file().find_tensor("rope_freqs.weight");
@@ -118,15 +90,43 @@ double rope_magnitude(const RopeParams& params) {
   return params.attention_factor * (1 + growth) / (1 + params.log_multiplier * growth);
 }
 
+Result<RopeParams> read_rope_params(const Keys& keys, const DecoderDescription& description) {
+  RopeParams params;
+  CAIRN_TRY(params.dims, keys.integer_or("rope.dimension_count", description.key_dim, 2, description.key_dim));
+  if (params.dims % 2 != 0) {
+    return fail(Code::kCorruptFile, "{} is {}, but rotated elements come in pairs", keys.full("rope.dimension_count"),
+                params.dims);
+  }
+  CAIRN_TRY(params.base, keys.positive_or("rope.freq_base", 10'000));
+  CAIRN_TRY(params.scaling, read_scaling(keys));
+  const char* factor_key = keys.contains("rope.scaling.factor") ? "rope.scaling.factor" : "rope.scale_linear";
+  CAIRN_TRY(params.factor, keys.number_or(factor_key, 0));
+  if (params.factor == 0) params.factor = 1;
+  if (!(params.factor > 0)) {
+    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(factor_key), params.factor);
+  }
+  CAIRN_TRY(params.original_context,
+            keys.integer_or("rope.scaling.original_context_length", description.context_trained, 1, kContextMax));
+  CAIRN_TRY(params.extrapolation, keys.number_or("rope.scaling.yarn_ext_factor", 1));
+  CAIRN_TRY(params.beta_fast, keys.positive_or("rope.scaling.yarn_beta_fast", 32));
+  CAIRN_TRY(params.beta_slow, keys.positive_or("rope.scaling.yarn_beta_slow", 1));
+  CAIRN_TRY(params.log_multiplier, keys.number_or("rope.scaling.yarn_log_multiplier", 0));
+  CAIRN_TRY(params.attention_factor, keys.number_or("rope.scaling.attn_factor", 1));
+  if (params.scaling == RopeScaling::kYarn && params.base == 1) {
+    return fail(Code::kCorruptFile, "{} is 1, which gives every pair the same frequency", keys.full("rope.freq_base"));
+  }
+  return params;
+}
+
 Result<RopeDescription> read_rope(const Keys& keys, RopeStyle style, const DecoderDescription& description) {
-  CAIRN_TRY(const RopeParams params, read_params(keys, description));
+  CAIRN_TRY(const RopeParams params, read_rope_params(keys, description));
   CAIRN_TRY(const std::vector<float> factors, read_factors(keys, params, description.context_tokens));
   return description_of(params, style, factors);
 }
 
 Result<RopeDescription> read_window_rope(const Keys& keys, RopeStyle style, double base,
                                          const DecoderDescription& description) {
-  CAIRN_TRY(const RopeParams main, read_params(keys, description));
+  CAIRN_TRY(const RopeParams main, read_rope_params(keys, description));
   RopeParams params;
   params.dims = main.dims;
   CAIRN_TRY(params.base, keys.positive_or("rope.freq_base_swa", static_cast<float>(base == 0 ? main.base : base)));

@@ -36,6 +36,8 @@ std::vector<double> rope_frequencies(const RopeParams& params, std::span<const f
 /// What cosines and sines are multiplied by.
 double rope_magnitude(const RopeParams& params);
 
+/// Of the file's main rope, but for factor tensors.
+Result<RopeParams> read_rope_params(const Keys& keys, const DecoderDescription& description);
 /// The file's main rope: rope.dimension_count, rope.freq_base, rope.scaling.*, and tensors rope_freqs.weight,
 /// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by context_tokens of the description.
 Result<RopeDescription> read_rope(const Keys& keys, RopeStyle style, const DecoderDescription& description);

@@ -12,19 +12,23 @@ Scratch::Sizes Scratch::sizes(const DecoderDescription& description, int64_t row
   const int64_t width = description.embedding;
   set(ScratchPart::kHidden, rows * width);
   set(ScratchPart::kNormed, rows * width);
-  set(ScratchPart::kQuery, rows * description.heads * description.key_dim);
-  set(ScratchPart::kKey, rows * description.kv_heads * description.key_dim);
-  set(ScratchPart::kValue, rows * description.kv_heads * description.value_dim);
+  if (!description.latent) {
+    set(ScratchPart::kQuery, rows * description.heads * description.key_dim);
+    set(ScratchPart::kKey, rows * description.kv_heads * description.key_dim);
+    set(ScratchPart::kValue, rows * description.kv_heads * description.value_dim);
+  }
   set(ScratchPart::kAttended, rows * description.heads * description.value_dim);
   set(ScratchPart::kBlock, rows * width);
-  int64_t inner = description.feed_forward;
+  const auto routed = [](const LayerDescription& layer) { return layer.routed; };
+  int64_t inner = std::ranges::all_of(description.layers, routed) ? 0 : description.feed_forward;
   if (description.experts) {
     const ExpertsDescription& experts = *description.experts;
-    inner = std::max(experts.used * experts.width, experts.shared_width);
-    set(ScratchPart::kRouter, rows * experts.experts);
-    set(ScratchPart::kExpertIds, rows * experts.used);
-    set(ScratchPart::kExpertWeights, rows * experts.used);
-    set(ScratchPart::kExpertOut, rows * experts.used * width);
+    const int64_t used = experts.route.used;
+    inner = std::max({inner, used * experts.width, experts.shared_width});
+    set(ScratchPart::kRouter, rows * experts.route.experts);
+    set(ScratchPart::kExpertIds, rows * used);
+    set(ScratchPart::kExpertWeights, rows * used);
+    set(ScratchPart::kExpertOut, rows * used * width);
     if (experts.shared_width > 0) set(ScratchPart::kShared, rows * width);
     if (experts.shared_gated) set(ScratchPart::kSharedGate, rows);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "prompt/generic_tools.h"
+#include "prompt/tool_call/dsml_escape.h"
 #include "prompt/tool_call/format.h"
 
 namespace cairn {
@@ -105,6 +106,42 @@ void shape_arguments(ordered_json& message, bool as_object) {
   }
 }
 
+ordered_json escaped_value(const ordered_json& value) {
+  if (value.is_string()) return tool_call::escape_dsml(value.get_ref<const std::string&>());
+  if (!value.is_structured()) return value;
+  ordered_json escaped = value.is_array() ? ordered_json::array() : ordered_json::object();
+  for (const auto& [key, inner] : value.items()) {
+    if (value.is_array())
+      escaped.push_back(escaped_value(inner));
+    else
+      escaped[tool_call::escape_dsml(key)] = escaped_value(inner);
+  }
+  return escaped;
+}
+
+void escape_arguments(ordered_json& message) {
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return;
+  for (ordered_json& call : *calls) {
+    if (!call.is_object() || !call.contains("function") || !call["function"].is_object()) continue;
+    const auto arguments = call["function"].find("arguments");
+    if (arguments == call["function"].end() || !arguments->is_object()) continue;
+    ordered_json escaped = ordered_json::object();
+    for (const auto& [key, value] : arguments->items())
+      escaped[tool_call::escape_dsml_attribute(key)] = escaped_value(value);
+    *arguments = std::move(escaped);
+  }
+}
+
+// A tool's result cannot end itself and go on as something else.
+void escape_result(ordered_json& message) {
+  constexpr std::string_view kEnd = "</tool_result>";
+  const auto content = message.find("content");
+  if (!has_role(message, "tool") || content == message.end() || !content->is_string()) return;
+  auto& text = content->get_ref<std::string&>();
+  for (size_t at = text.find(kEnd); at != std::string::npos; at = text.find(kEnd, at)) text.replace(at, 1, "&lt;");
+}
+
 }  // namespace
 
 ChatTemplate::ChatTemplate(JinjaTemplate parsed, std::string bos, std::string eos, bool is_fallback)
@@ -115,6 +152,7 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   CAIRN_TRY(JinjaTemplate parsed, JinjaTemplate::parse(is_fallback ? kChatMl : source));
   ChatTemplate made(std::move(parsed), std::move(bos), std::move(eos), is_fallback);
   made.capabilities_ = made.probe();
+  made.is_dsml_ = source.find(tool_call::kDsmlMark) != std::string_view::npos;
   made.capabilities_.effort = source.find("reasoning_effort") != std::string_view::npos;
   const bool has_format =
       std::ranges::any_of(tool_call::tool_styles(), [&](const auto* style) { return style->recognise(source); });
@@ -193,6 +231,9 @@ Result<std::string> ChatTemplate::render(const ChatInput& input, std::time_t now
       }
     }
     shape_arguments(message, capabilities_.object_arguments);
+    if (!is_dsml_) continue;
+    escape_arguments(message);
+    escape_result(message);
   }
   return render_plain(std::move(messages), input.tools, input.add_generation_prompt, input.variables, now, {});
 }

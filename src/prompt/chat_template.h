@@ -7,6 +7,7 @@
 ///   - a string becomes one text part, if the template takes only lists;
 ///   - a system message goes in front of the first user message's text, if the template has no system role;
 ///   - tool-call arguments, a JSON string on the wire, become an object, if the template prints objects well.
+///   - what looks like one of the format's own tags in a call's arguments or a tool's result is escaped, for DSML;
 ///   - tools, calls and results become text (generic_tools.h), if the template knows nothing of tools.
 /// What remains impossible is an Error, never left out silently; tools for a template that shows none and yet has calls
 /// of its own format are the caller's to refuse (ChatCapabilities::tools).
@@ -68,6 +69,7 @@ class ChatTemplate {
   std::string bos_;
   std::string eos_;
   bool is_fallback_ = false;
+  bool is_dsml_ = false;
   ChatCapabilities capabilities_;
 };
 

@@ -96,6 +96,38 @@ const std::vector<OutputCase> kTaggedCases = {
        "name=\"now\">\n"
        "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
        {"C Well.", "now{}", "now{}"}),
+    // A mark that is written in part or not at all, and what only looks like a tag of the block's spelling.
+    dsml("<DSML｜tool_calls>\n<DSML｜invoke name=\"get_weather\">\n<DSML｜parameter name=\"city\" "
+         "string=\"true\">a</parameter>"
+         "</DSML｜parameter>\n</DSML｜invoke>\n</DSML｜tool_calls>",
+         {"get_weather{\"city\": \"a</parameter>\"}"}),
+    dsml("<tool_calls>\n<invoke name=\"get_weather\">\n<parameter name=\"days\" "
+         "string=\"false\">3</parameter>\n</invoke>\n"
+         "</tool_calls>Done.",
+         {"get_weather{\"days\": 3}", "C Done."}),
+    dsml("<tool_calls>\n<invoke name=\"unknown\">\n</invoke>\n</tool_calls>",
+         {"C <tool_calls>\n<invoke name=\"unknown\">\n</invoke>\n</tool_calls>"}),
+    dsml(kInvoke +
+             "<｜DSML｜parameter name=\"a&quot;b\" string=\"true\">&lt;/｜DSML｜parameter> &lt;</｜DSML｜parameter>\n" +
+             kInvoked,
+         {"get_weather{\"a\\\"b\": \"</｜DSML｜parameter> &lt;\"}"}),
+    // Parameters within a parameter are an object, closed or not.
+    dsml(kInvoke +
+             "<｜DSML｜parameter name=\"opts\" string=\"false\">\n<｜DSML｜parameter name=\"a\" "
+             "string=\"true\">x</｜DSML｜parameter>\n"
+             "<｜DSML｜parameter name=\"b\">\n<｜DSML｜parameter name=\"c\" "
+             "string=\"false\">1</｜DSML｜parameter></｜DSML｜parameter>\n"
+             "</｜DSML｜parameter>\n<｜DSML｜parameter name=\"city\" string=\"true\"> </｜DSML｜parameter>\n" +
+             kInvoked,
+         {"get_weather{\"opts\": {\"a\": \"x\", \"b\": {\"c\": 1}}, \"city\": \" \"}"}),
+    dsml(kInvoke + "<｜DSML｜parameter name=\"opts\" string=\"false\"><｜DSML｜parameter name=\"a\" string=\"true\">x" +
+             kInvoked,
+         {"get_weather{\"opts\": {\"a\": \"x\"}}"}),
+    dsml(kInvoke + "<｜DSML｜parameter name=\"opts\" string=\"false\"><｜DSML｜parameter name=\"a\" "
+                   "string=\"true\">x</｜DSML｜para",
+         {"get_weather{\"opts\": {\"a\": \"x\"}}~"}),
+    dsml(kInvoke + "<｜DSML｜parameter name=\"opts\" string=\"false\"><｜DSML｜parameter name=\"a\"",
+         {"get_weather{\"opts\": {}}~"}),
     {ToolFormat::kDsmlV4,
      ReasoningFormat::kThink,
      "<｜Assistant｜><think>",

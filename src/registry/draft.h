@@ -8,12 +8,13 @@
 #include "base/error.h"
 #include "engine/drafter.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
 #include "model/runner.h"
 #include "registry/memory_plan.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {
+
+class Backend;
 
 /// Immutable once loaded; members are destroyed in reverse order.
 struct DraftModel {

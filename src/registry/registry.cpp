@@ -9,6 +9,10 @@
 #include "base/machine.h"
 #include "base/utf8.h"
 #include "engine/encoder_engine.h"
+#include "gguf/fingerprint.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "prompt/builtin_templates.h"
 #include "registry/memory_plan.h"
 
 namespace cairn {
@@ -133,6 +137,8 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
 
 }  // namespace
 
+LoadedModel::~LoadedModel() = default;
+
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
@@ -147,6 +153,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   }
   CAIRN_TRY(const MemoryPlan plan, plan_for(file, *backend, options, draft_bytes + options.kv_host_bytes));
   CAIRN_TRY(std::string_view template_source, file.metadata().string_or("tokenizer.chat_template", ""));
+  if (template_source.empty()) template_source = builtin_template(architecture);
   if (!options.chat_template.empty()) template_source = options.chat_template;
   CAIRN_TRY(ChatTemplate chat_template, make_template(template_source, *tokenizer));
   const OutputFormat output_format = detect_output_format(template_source);
@@ -159,6 +166,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .quantisation = quantisation_of(file),
       .parameters = 0,
       .file_bytes = file.file_bytes(),
+      .fingerprint = gguf::fingerprint(file),
       .created_unix_s = modified_unix_s(path),
       .sequences_max = options.running_max,
       .file = std::move(file),
@@ -185,6 +193,8 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   ModelOptions model_options;
   model_options.context_tokens = plan.context_tokens;
   model_options.kv_type = options.kv_type;
+  model_options.directions = options.directions;
+  model_options.simulate_rounding = options.simulate_rounding;
   model_options.weights_in_place = plan.weights_in_place;
   if (options.pack_cache) {
     model->pack_cache = std::make_unique<PackCache>(path, model->file, model->backend->copy_format());

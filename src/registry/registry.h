@@ -11,8 +11,11 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/kv.h"
+#include "model/directions.h"
 #include "model/embedder.h"
+#include "model/runner.h"
+#include "model/weights/pack_cache.h"
 #include "prompt/chat_template.h"
 #include "prompt/output_parser.h"
 #include "registry/draft.h"
@@ -20,6 +23,8 @@
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {
+
+class Backend;
 
 struct LoadOptions {
   std::string name;            ///< id that clients use; empty: the file's name without ".gguf"
@@ -37,8 +42,10 @@ struct LoadOptions {
   std::string draft_model;  ///< file of a smaller model for speculation; empty: prompt lookup
   int32_t threads = 0;      ///< 0: one per usable core
   std::string isa;
-  bool pack_cache = false;    ///< weights as the kernels read them are kept in a file beside the model
-  std::string chat_template;  ///< replaces the file's; empty: the file's
+  DirectionOptions directions{};
+  bool simulate_rounding = true;  ///< see ModelOptions
+  bool pack_cache = false;        ///< weights as the kernels read them are kept in a file beside the model
+  std::string chat_template;      ///< replaces the file's; empty: the file's
 };
 
 /// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
@@ -49,6 +56,7 @@ struct LoadedModel {
   std::string quantisation;  ///< "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes
   int64_t parameters = 0;
   int64_t file_bytes = 0;
+  uint64_t fingerprint = 0;  ///< of the file's content, see gguf/fingerprint.h
   int64_t created_unix_s = 0;
   int32_t sequences_max = 0;  ///< that run at once
   gguf::Reader file;
@@ -64,6 +72,8 @@ struct LoadedModel {
   EmbeddingAbility embedding;             ///< of the engine; the pooling is the model's own, and not kNone
   std::unique_ptr<DraftModel> draft;      ///< null: none
   std::unique_ptr<Engine> engine;
+
+  ~LoadedModel();
 };
 
 /// Opens, plans memory (logged: weights, KV, scratch, what is left), loads and starts the engine. Errors: those of the

@@ -80,6 +80,16 @@ TEST(Spm, MergesTheBestScoreFirst) {
   EXPECT_EQ(tokenizer->decode(std::vector{TokenId{1}, TokenId{263}}, false), "a");
 }
 
+TEST(Spm, PutsNoSpaceWhereATextGoesOn) {
+  const auto tokenizer = made(test::sentencepiece_vocabulary("llama", {"\u2581", "a", "b", "ab", "\u2581a", "bb"}));
+  EXPECT_EQ(encode(*tokenizer, "a", {.after = TokenId{261}}), Ids{260});
+  EXPECT_EQ(encode(*tokenizer, " a</s>b", {.parse_special = true, .after = TokenId{261}}), (Ids{263, 2, 259, 261}));
+  EXPECT_EQ(encode(*tokenizer, "a", {.after = TokenId{2}}), Ids{263}) << "a space is put after a special token";
+  EXPECT_EQ(encode(*tokenizer, "a", {.after = TokenId{0}}), Ids{263}) << "the unknown token is one";
+  EXPECT_EQ(encode(*tokenizer, "a", {.after = TokenId{99'999}}), Ids{260});
+  EXPECT_EQ(encode(*tokenizer, "a", {.add_special = true, .after = TokenId{261}}), (Ids{1, 263}));
+}
+
 TEST(Unigram, TakesTheBestCutNotTheLongestPiece) {
   auto builder = test::sentencepiece_vocabulary("t5", {"\u2581", "a", "b", "c", "bc", "ab"});
   // scores -1 .. -6: "abc" as ab + c is -10, as a + bc -7
@@ -90,6 +100,17 @@ TEST(Unigram, TakesTheBestCutNotTheLongestPiece) {
   builder.set_boolean("tokenizer.ggml.remove_extra_whitespaces", true);
   EXPECT_EQ(encode(*made(builder), " a  b "), (Ids{3, 4, 3, 5}));
   EXPECT_EQ(made(builder)->decode(std::vector{TokenId{3}, TokenId{4}, TokenId{3}, TokenId{5}}, false), "a b");
+}
+
+TEST(Unigram, PutsNoSpaceWhereATextGoesOn) {
+  auto builder = test::sentencepiece_vocabulary("t5", {"\u2581", "a", "b", "c", "bc", "ab"});
+  builder.set_boolean("tokenizer.ggml.add_space_prefix", true);
+  EXPECT_EQ(encode(*made(builder), "a b", {.after = TokenId{5}}), (Ids{4, 3, 5}));
+  EXPECT_EQ(encode(*made(builder), "a", {.after = TokenId{1}}), (Ids{3, 4}));
+  builder.set_boolean("tokenizer.ggml.remove_extra_whitespaces", true);
+  EXPECT_EQ(encode(*made(builder), "a  b", {.after = TokenId{5}}), (Ids{4, 3, 5}));
+  EXPECT_EQ(encode(*made(builder), "  a", {.after = TokenId{5}}), (Ids{3, 4}));
+  EXPECT_EQ(encode(*made(builder), "a", {.after = TokenId{1}}), (Ids{3, 4}));
 }
 
 TEST(WordPiece, CutsCleanedWords) {

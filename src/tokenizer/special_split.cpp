@@ -107,4 +107,10 @@ std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::
   return out;
 }
 
+std::string_view stripped_after(const Vocabulary& vocabulary, TokenId before, std::string_view text) {
+  if (!vocabulary.strips_right(before)) return text;
+  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
+  return text;
+}
+
 }  // namespace cairn

@@ -40,4 +40,7 @@ class SpecialSplitter {
   Finder all_;
 };
 
+/// `text` without the white space at its start that `before`, the token in front of it, strips.
+std::string_view stripped_after(const Vocabulary& vocabulary, TokenId before, std::string_view text);
+
 }  // namespace cairn

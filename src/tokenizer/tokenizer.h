@@ -20,6 +20,9 @@ namespace cairn {
 struct EncodeOptions {
   bool add_special = false;    ///< add BOS / EOS / SEP as the file says
   bool parse_special = false;  ///< "<|im_start|>" in the text becomes the special token rather than plain text
+  /// The token in front of the text, where a prompt is put together from pieces: cut behind special tokens, a text gets
+  /// the tokens that it has as a whole, and what goes on from text gets no space of SentencePiece's in front.
+  TokenId after = kNoToken;
 };
 
 /// Special tokens of a vocabulary; kNoToken where there is none.

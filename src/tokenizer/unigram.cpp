@@ -64,11 +64,11 @@ Result<std::unique_ptr<Tokenizer>> UnigramTokenizer::make(Vocabulary vocabulary,
   return std::unique_ptr<Tokenizer>(new UnigramTokenizer(std::move(vocabulary), special, std::move(charsmap), config));
 }
 
-std::string UnigramTokenizer::normalise(std::string_view text) const {
+std::string UnigramTokenizer::normalise(std::string_view text, bool after_special) const {
   std::string out;
   out.reserve(text.size() + text.size() / 2 + kSpace.size());
-  bool prefix_due = config_.add_space_prefix;
-  bool in_word = false;
+  bool prefix_due = config_.add_space_prefix && after_special;
+  bool in_word = !after_special;
   const auto append = [&](std::string_view part) {
     for (const char c : part) {
       if (c == ' ') {
@@ -100,8 +100,8 @@ std::string UnigramTokenizer::normalise(std::string_view text) const {
 }
 
 // Viterbi: best[i] is the best way to cut the first i bytes, known when the walk comes to i.
-Result<void> UnigramTokenizer::encode_text(std::string_view text, bool, std::vector<TokenId>& out) const {
-  const std::string normalised = normalise(text);
+Result<void> UnigramTokenizer::encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const {
+  const std::string normalised = normalise(text, after_special);
   const std::string_view all = normalised;
   const TokenId unknown = special().unknown;
   struct Cut {

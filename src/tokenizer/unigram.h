@@ -26,7 +26,7 @@ class UnigramTokenizer final : public VocabularyTokenizer {
  private:
   UnigramTokenizer(Vocabulary vocabulary, SpecialTokens special, Charsmap charsmap, Config config);
   Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const override;
-  std::string normalise(std::string_view text) const;
+  std::string normalise(std::string_view text, bool after_special) const;
 
   Charsmap charsmap_;
   Config config_;

@@ -20,7 +20,9 @@ Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, 
   std::vector<TokenId> out;
   out.reserve(text.size() / 4 + 2);
   if (options.add_special && special_.add_bos) out.push_back(special_.bos);
-  bool after_special = true;
+  const bool cut_behind_special = parts_texts(options.after);
+  if (cut_behind_special) text = stripped_after(vocabulary_, options.after, text);
+  bool after_special = cut_behind_special || !out.empty() || options.after == kNoToken;
   for (const Fragment& fragment : splitter_.split(vocabulary_, text, options.parse_special)) {
     after_special = after_special || fragment.token != kNoToken;
     if (fragment.token != kNoToken) {
@@ -32,6 +34,10 @@ Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, 
   }
   if (const TokenId closing = closing_token(); options.add_special && closing != kNoToken) out.push_back(closing);
   return out;
+}
+
+bool VocabularyTokenizer::parts_texts(TokenId id) const {
+  return vocabulary_.contains(id) && (vocabulary_.hidden(id) || vocabulary_.type(id) == TokenType::kUserDefined);
 }
 
 std::string_view VocabularyTokenizer::piece(TokenId id, bool render_special) const {

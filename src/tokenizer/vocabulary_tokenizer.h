@@ -43,6 +43,9 @@ class VocabularyTokenizer : public Tokenizer {
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:
+  /// One of those that the splitter finds.
+  bool parts_texts(TokenId id) const;
+
   Vocabulary vocabulary_;
   SpecialTokens special_;
   bool drops_first_space_;

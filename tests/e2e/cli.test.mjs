@@ -66,6 +66,27 @@ test('quantize writes a smaller model that still runs', () => {
   fails(['quantize', source, source, 'Q8_0'], /would replace the input/);
 });
 
+test('synth writes models that run, the same ones for the same seed', () => {
+  const out = path.join(folder, 'synth.gguf');
+  const again = path.join(folder, 'again.gguf');
+  for (const flags of [['--arch', 'llama'], ['--arch', 'moe', '--type', 'Q4_K_M', '--tensor-type', '_exps=IQ2_XXS']]) {
+    const run = cairn(['synth', out, ...flags]);
+    assert.equal(run.status, 0, run.stderr);
+    assert.match(run.stdout, /tensors.*parameters.*bytes/);
+    assert.equal(cairn(['synth', again, ...flags, '--threads', '1']).status, 0);
+    assert.ok(fs.readFileSync(out).equals(fs.readFileSync(again)));
+    const told = cairn(['generate', out, '-p', 'a', '-n', '4', '-q', '--temp', '0']);
+    assert.equal(told.status, 0, told.stderr);
+  }
+  const planned = cairn(['synth', '--preset', 'flash', '--ratios', '0,4', '--dry-run']);
+  assert.match(planned.stdout, /blk\.1\.ffn_down_exps\.weight +Q2_K +2048 x 4096 x 256 +704643072/);
+  assert.doesNotMatch(planned.stdout, /blk\.2\./);
+  fails(['synth', out, '--arch', 'lama'], /lama.*llama, qwen3/);
+  fails(['synth', out], /--arch or --preset/);
+  fails(['synth', out, '--arch', 'llama', '--width', '96', '--tensor-type', 'ffn_up=Q4_K'], /blocks of 256.*blk\.0\.ffn_up\.weight/);
+  fails(['synth', path.join(folder, 'none', 'x.gguf'), '--arch', 'llama'], /cannot create/);
+});
+
 test('--pack-cache keeps packed weights beside the model, and changes no answer', () => {
   const model = path.join(folder, 'packed.gguf');
   assert.equal(cairn(['quantize', story, model, 'Q8_0']).status, 0);
@@ -136,5 +157,5 @@ test('a model too big for memory says how much is needed', () => {
 test('help names every subcommand', () => {
   const run = cairn(['--help']);
   assert.equal(run.status, 0);
-  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'logits', 'tokenize', 'render', 'bench']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
+  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'synth', 'logits', 'tokenize', 'render', 'bench']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
 });

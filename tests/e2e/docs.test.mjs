@@ -1,11 +1,12 @@
-// Every curl command of the documents, run against a real server.
+// Every curl and `cairn synth` command of the documents, run: the former against a real server.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { serve, story } from './server.mjs';
+import { program, serve, story } from './server.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const documents = ['README.md', ...fs.readdirSync(path.join(root, 'docs')).map((name) => path.join('docs', name))].filter((name) => name.endsWith('.md'));
@@ -13,6 +14,10 @@ const documents = ['README.md', ...fs.readdirSync(path.join(root, 'docs')).map((
 let server;
 before(async () => { server = await serve(story); });
 after(() => server.stop());
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-docs-'));
+process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+
+const synth = 'build/release/cairn synth ';
 
 // One a line, or more lines where one ends with a backslash or within quotes.
 function commandsOf(block) {
@@ -21,7 +26,7 @@ function commandsOf(block) {
     const within = lines.length > 0 && lines.at(-1).split("'").length % 2 === 0;
     within ? (lines[lines.length - 1] += '\n' + line) : lines.push(line);
   }
-  return lines.filter((line) => line.startsWith('curl '));
+  return lines.filter((line) => line.startsWith('curl ') || line.startsWith(synth));
 }
 
 let commands = 0;
@@ -31,7 +36,8 @@ for (const name of documents) {
     for (const command of commandsOf(block)) {
       ++commands;
       test(`${name}: ${command.slice(0, 80)}`, () => {
-        const run = spawnSync('bash', ['-c', command.replaceAll('http://127.0.0.1:8080', server.url)], { encoding: 'utf8', timeout: 60_000 });
+        const here = command.replaceAll('http://127.0.0.1:8080', server.url).replace(synth, `'${program}' synth `);
+        const run = spawnSync('bash', ['-c', here], { cwd: folder, encoding: 'utf8', timeout: 60_000 });
         assert.equal(run.status, 0, run.stderr);
         assert.doesNotMatch(run.stdout, /"error": ?["{]/);
         assert.ok(run.stdout.length > 0);

@@ -22,16 +22,21 @@ struct AttentionKernels {
   void (*decode_half)(const std::byte* page, int32_t dim, const std::byte* next, float* out);
   void (*decode_q8_0_keys)(const std::byte* page, int32_t key_dim, const std::byte* next, float* out);
   void (*decode_q8_0_values)(const std::byte* page, int32_t value_dim, const std::byte* next, float* out);
+  /// A row of `dim` elements (kv_page.h) to float32.
+  void (*decode_half_row)(const std::byte* row, int32_t dim, float* out);
+  void (*decode_q8_0_row)(const std::byte* row, int32_t dim, float* out);
   /// scores[i * kScoreStride + t] = queries[i] . key t, for i < n and all t of a page; keys [key_dim, kAttentionPage].
   void (*scores)(const float* keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores);
   /// Over scores [lo, hi), lo < hi: each times scale, then cap * tanh(score / cap) if cap > 0; then its exponential
   /// relative to the largest, which goes to *largest, and their sum to *sum. `scores` has room up to the next multiple
   /// of kAttentionPage; what of a page is outside [lo, hi) is read but counts for nothing.
   void (*exponentials)(float* scores, int32_t lo, int32_t hi, float scale, float cap, float* largest, float* sum);
-  /// sums[i * value_dim + d] += sum over t in [lo, hi), in order, of weights[i * kScoreStride + t] * values[t, d],
-  /// for i < n; values [kAttentionPage, value_dim].
-  void (*add_values)(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi, int32_t n,
-                     float* sums);
+  /// sums[i * value_dim + d] += sum over t in [lo, hi), in order, of weights[i * kScoreStride + t] * values[t * stride
+  /// + d], for i < n.
+  void (*add_values)(const float* values, int32_t stride, int32_t value_dim, const float* weights, int32_t lo,
+                     int32_t hi, int32_t n, float* sums);
+  /// Sum of max(0, x[i]) * weights[i]; n is a multiple of kAttentionPage.
+  float (*relu_dot)(const float* x, const float* weights, int32_t n);
   /// Joins to a softmax-weighted sum (largest, sum, values [value_dim]) another one over other positions. An empty one
   /// has largest -infinity and zeros.
   void (*merge)(float* largest, float* sum, float* values, float other_largest, float other_sum,

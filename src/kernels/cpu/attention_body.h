@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/attention_decode_body.h"
+#include "kernels/cpu/attention_rows_body.h"
 #include "kernels/cpu/vector_math.h"
 
 namespace cairn::cpu {
@@ -92,14 +93,14 @@ struct AttentionOps {
 
   // A function of its own, so that the compiler keeps its few pointers in registers.
   template <int kQueries, int kVectors>
-  [[gnu::noinline]] static void add_block(const float* values, int32_t value_dim, const float* weights, int32_t lo,
-                                          int32_t hi, float* sums) {
+  [[gnu::noinline]] static void add_block(const float* values, int32_t stride, int32_t value_dim, const float* weights,
+                                          int32_t lo, int32_t hi, float* sums) {
     F acc[kQueries][kVectors];
     for (int i = 0; i < kQueries; ++i) {
       for (int v = 0; v < kVectors; ++v) acc[i][v] = V::load(sums + i * value_dim + v * kLanes);
     }
     for (int32_t t = lo; t < hi; ++t) {
-      const float* row = values + int64_t{t} * value_dim;
+      const float* row = values + int64_t{t} * stride;
       F value[kVectors];
       for (int v = 0; v < kVectors; ++v) value[v] = V::keep(V::load(row + v * kLanes));
       for (int i = 0; i < kQueries; ++i) {
@@ -113,36 +114,36 @@ struct AttentionOps {
   }
 
   // The last value_dim % kLanes elements of one query.
-  static void add_rest(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi, int32_t n,
+  static void add_rest(const float* values, int32_t stride, const float* weights, int32_t lo, int32_t hi, int32_t n,
                        float* sums) {
     F acc = V::load_some(sums, n);
     for (int32_t t = lo; t < hi; ++t) {
-      acc = V::fma(V::set(weights[t]), V::load_some(values + int64_t{t} * value_dim, n), acc);
+      acc = V::fma(V::set(weights[t]), V::load_some(values + int64_t{t} * stride, n), acc);
     }
     V::store_some(sums, acc, n);
   }
 
   template <int kQueries>
-  static void add_values_of(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi,
-                            float* sums) {
+  static void add_values_of(const float* values, int32_t stride, int32_t value_dim, const float* weights, int32_t lo,
+                            int32_t hi, float* sums) {
     constexpr int kVectors = kQueries > 4 ? kTileVectors : 8 / kQueries;
     int32_t d = 0;
     for (; d + kVectors * kLanes <= value_dim; d += kVectors * kLanes) {
-      add_block<kQueries, kVectors>(values + d, value_dim, weights, lo, hi, sums + d);
+      add_block<kQueries, kVectors>(values + d, stride, value_dim, weights, lo, hi, sums + d);
     }
     for (; d + kLanes <= value_dim; d += kLanes) {
-      add_block<kQueries, 1>(values + d, value_dim, weights, lo, hi, sums + d);
+      add_block<kQueries, 1>(values + d, stride, value_dim, weights, lo, hi, sums + d);
     }
     if (d == value_dim) return;
     for (int i = 0; i < kQueries; ++i) {
-      add_rest(values + d, value_dim, weights + i * kScoreStride, lo, hi, value_dim - d, sums + i * value_dim + d);
+      add_rest(values + d, stride, weights + i * kScoreStride, lo, hi, value_dim - d, sums + i * value_dim + d);
     }
   }
 
-  static void add_values(const float* values, int32_t value_dim, const float* weights, int32_t lo, int32_t hi,
-                         int32_t n, float* sums) {
+  static void add_values(const float* values, int32_t stride, int32_t value_dim, const float* weights, int32_t lo,
+                         int32_t hi, int32_t n, float* sums) {
     in_tiles(n, [&]<int kQueries>(int32_t i) {
-      add_values_of<kQueries>(values, value_dim, weights + i * kScoreStride, lo, hi, sums + i * value_dim);
+      add_values_of<kQueries>(values, stride, value_dim, weights + i * kScoreStride, lo, hi, sums + i * value_dim);
     });
   }
 
@@ -179,13 +180,17 @@ template <class V>
 constexpr AttentionKernels make_attention_kernels() {
   using Ops = AttentionOps<V>;
   using Decoder = PageDecoder<V>;
+  using Rows = RowDecoder<V>;
   return {
       .decode_half = Decoder::decode_half,
       .decode_q8_0_keys = Decoder::decode_q8_0_keys,
       .decode_q8_0_values = Decoder::decode_q8_0_values,
+      .decode_half_row = Rows::decode_half_row,
+      .decode_q8_0_row = Rows::decode_q8_0_row,
       .scores = Ops::scores,
       .exponentials = Ops::exponentials,
       .add_values = Ops::add_values,
+      .relu_dot = Rows::relu_dot,
       .merge = Ops::merge,
       .finish = Ops::finish,
   };

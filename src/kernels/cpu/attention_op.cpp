@@ -258,8 +258,8 @@ void AttentionOp::add_pages(const Call& call, const Block& block, std::span<cons
     for (int32_t i = seen.lo, end = i; i < seen.hi; i = end) {
       const Range same = part(i);
       while (end < seen.hi && part(end).lo == same.lo && part(end).hi == same.hi) ++end;
-      kernels_.add_values(values, kv.value_dim, working.scores + int64_t{i} * kScoreStride + begin, same.lo, same.hi,
-                          end - i, sums.values + int64_t{i} * kv.value_dim);
+      kernels_.add_values(values, kv.value_dim, kv.value_dim, working.scores + int64_t{i} * kScoreStride + begin,
+                          same.lo, same.hi, end - i, sums.values + int64_t{i} * kv.value_dim);
     }
   }
 }

@@ -13,10 +13,14 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "kernels/cpu/attention_op.h"
+#include "kernels/cpu/compressor_op.h"
 #include "kernels/cpu/kv_store.h"
+#include "kernels/cpu/latent_op.h"
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/panel.h"
 #include "kernels/cpu/products.h"
+#include "kernels/cpu/route.h"
+#include "kernels/cpu/streams_op.h"
 #include "kernels/cpu/team.h"
 #include "quant/codec.h"
 
@@ -33,15 +37,20 @@ constexpr double kSineNs = 30;
 constexpr double kDecodeNs = 1.0;
 constexpr double kPackNs = 0.5;   // per byte
 constexpr double kStoreNs = 2.0;  // the cache lines of a token's keys are far apart
-// Below the rank of any expert that can still be chosen.
-constexpr float kChosen = -2;
 // Elements that two threads write are apart by a cache line at least.
 constexpr int64_t kLineFloats = 16;
 
 class CpuBackend final : public Backend {
  public:
   CpuBackend(const Isa& isa, int threads)
-      : isa_(isa), rows_(*isa.rows), team_(threads), products_(isa_, team_), attention_(isa_, team_) {}
+      : isa_(isa),
+        rows_(*isa.rows),
+        team_(threads),
+        products_(isa_, team_),
+        attention_(isa_, team_),
+        latent_(isa_, team_),
+        streams_(rows_, team_),
+        compressor_(rows_, team_) {}
 
   std::string description() const override {
     return fmt::format("cpu {}, {} thread{}", isa_.name, team_.threads(), team_.threads() == 1 ? "" : "s");
@@ -150,8 +159,21 @@ class CpuBackend final : public Backend {
                  [&](int64_t begin, int64_t end) { rows_.scale_and_cap(x + begin, end - begin, scale, cap); });
   }
 
+  void steer(float* x, const float* direction, float scale, int64_t rows, int64_t cols) override {
+    for_rows(rows, cols, 2 * kCopyNs, [&](int64_t r) { rows_.steer(x + r * cols, direction, cols, scale); });
+  }
+
+  void clamp(float* x, int64_t n, float least, float most) override {
+    for_elements(n, kCopyNs, [&](int64_t begin, int64_t end) { rows_.clamp(x + begin, end - begin, least, most); });
+  }
+
   void gather_rows(const float* x, std::span<const int32_t> rows, int64_t cols, float* out) override {
     for_rows(rows.size(), cols, kCopyNs, [&](int64_t r) { std::copy_n(x + rows[r] * cols, cols, out + r * cols); });
+  }
+
+  void copy_columns(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
+                    int64_t cols) override {
+    for_rows(rows, cols, kCopyNs, [&](int64_t r) { std::copy_n(from + r * from_stride, cols, to + r * to_stride); });
   }
 
   void rope_table(std::span<const int32_t> positions, std::span<const double> frequencies, float magnitude,
@@ -171,6 +193,10 @@ class CpuBackend final : public Backend {
                  const float* q, float* out) override {
     attention_.attention(params, kv, slices, q, out);
   }
+
+  LatentOperations* latent() override { return &latent_; }
+  StreamOperations* streams() override { return &streams_; }
+  CompressorOperations* compressor() override { return &compressor_; }
 
   void read(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
   void write(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
@@ -206,31 +232,20 @@ class CpuBackend final : public Backend {
   Team team_;
   Products products_;
   AttentionOp attention_;
-  Scratch probabilities_;  // one row per thread
+  LatentOp latent_;
+  StreamsOp streams_;
+  CompressorOp compressor_;
+  Scratch route_working_;  // one row per thread
 };
 
 void CpuBackend::route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) {
-  const int64_t experts = params.experts;
-  auto* scratch = probabilities_.get_array<float>(team_.threads() * experts);
-  const double row_ns = static_cast<double>(experts) * (kExponentialNs + params.used);
+  const int64_t stride = route_floats(params);
+  auto* working = route_working_.get_array<float>(team_.threads() * stride);
+  const double row_ns = static_cast<double>(params.experts) * (kExponentialNs + params.used);
   team_.run_items(rows, row_ns, 1, [&](int64_t begin, int64_t end, int member) {
-    float* left = scratch + member * experts;  // probabilities of those not chosen yet; kChosen for the others
     for (int64_t r = begin; r < end; ++r) {
-      rows_.softmax(logits + r * experts, experts, left);
-      float sum = 0;
-      for (int32_t j = 0; j < params.used; ++j) {
-        // NaN counts as less than any probability but more than chosen ones, so that whatever the logits are, `used`
-        // different experts come out.
-        const auto rank = [&](int64_t e) { return std::isnan(left[e]) ? -1.0f : left[e]; };
-        int64_t best = 0;
-        for (int64_t e = 1; e < experts; ++e) best = rank(e) > rank(best) ? e : best;
-        ids[r * params.used + j] = static_cast<int32_t>(best);
-        weights[r * params.used + j] = left[best];
-        sum += left[best];
-        left[best] = kChosen;
-      }
-      const float factor = params.renormalise ? params.scale / sum : params.scale;
-      for (int32_t j = 0; j < params.used; ++j) weights[r * params.used + j] *= factor;
+      route_row(rows_, params, logits + r * params.experts, working + member * stride, ids + r * params.used,
+                weights + r * params.used);
     }
   });
 }

@@ -312,6 +312,16 @@ TEST_P(CpuBackend, RowsAreScaledAndGatheredByTheirNumber) {
   }
 }
 
+TEST_P(CpuBackend, ColumnsAreCopiedAndNothingElse) {
+  Random random(10);
+  const std::vector<float> x = random.normals(7 * 10);
+  std::vector<float> out(7 * 5, -1.0f);
+  backend(2)->copy_columns(x.data() + 4, 10, out.data() + 1, 5, 7, 3);
+  for (int r = 0; r < 7; ++r) {
+    for (int c = 0; c < 5; ++c) EXPECT_EQ(out[r * 5 + c], c >= 1 && c < 4 ? x[r * 10 + 3 + c] : -1.0f);
+  }
+}
+
 TEST_P(CpuBackend, RopeTableHoldsItsAnglesInDouble) {
   const std::vector<int32_t> positions = {0, 1, 131071, 17};
   std::vector<double> frequencies;

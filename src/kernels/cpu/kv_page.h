@@ -3,10 +3,14 @@
 /// Keys of a head lie [key_dim][kPageTokens], one dimension of all tokens side by side, so that scores need no
 /// transposing; values lie [kPageTokens][value_dim]. For kQ8_0 both are cut into pieces of kKvBlock dimensions: a
 /// piece's int8 in that order ([kKvBlock][kPageTokens] or [kPageTokens][kKvBlock]), then kPageTokens binary16 scales.
+///
+/// Pages of LatentOperations hold rows one after the other instead. For kQ8_0 a row is the int8 of all its blocks, then
+/// their scales.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "base/check.h"
 #include "kernels/kv.h"
@@ -25,6 +29,14 @@ inline std::byte* page_keys(const KvView& kv, PageId page, int32_t kv_head) {
 }
 inline std::byte* page_values(const KvView& kv, PageId page, int32_t kv_head) {
   return page_keys(kv, page, kv.kv_heads) + kv_head * kPageTokens * kv_row_bytes(kv.type, kv.value_dim);
+}
+
+/// Row `row` of a view of LatentOperations; `pages` are the sequence's.
+inline std::byte* latent_row(const KvView& kv, std::span<const PageId> pages, int32_t row) {
+  const KvRowPlace place = kv_row_place(row, kv.tokens_per_row);
+  const PageId page = pages[place.page];
+  CAIRN_DCHECK(index(page) >= 0);
+  return kv.base + index(page) * kv.page_stride + kv.layer_offset + place.row * kv_row_bytes(kv.type, kv.key_dim);
 }
 
 }  // namespace cairn::cpu

@@ -27,8 +27,15 @@ struct RowKernels {
   void (*sigmoid_scale)(float* x, int64_t n, float gate);
   /// x *= scale, then cap * tanh(x / cap) if cap > 0.
   void (*scale_and_cap)(float* x, int64_t n, float scale, float cap);
+  /// x -= scale * direction * (direction . x).
+  void (*steer)(float* x, const float* direction, int64_t n, float scale);
+  /// x = min(max(x, least), most).
+  void (*clamp)(float* x, int64_t n, float least, float most);
   /// out[c] = sum over j, in order, of weights[j] * y[j, c]; y [used, cols].
   void (*weighted_sum)(const float* y, const float* weights, int32_t used, int64_t cols, float* out);
+  /// out[c] = sum over j of softmax over j of (scores[j][c] + biases[j][c]) * values[j][c], [n]; count >= 1.
+  void (*softmax_pool)(const float* const* values, const float* const* scores, const float* const* biases,
+                       int32_t count, int64_t n, float* out);
   /// out = softmax(x); out may be x.
   void (*softmax)(const float* x, int64_t n, float* out);
   /// Rotates the first `dims` elements of each of `heads` heads, `head_dim` apart, in place: pairs (0,1), (2,3), ... by

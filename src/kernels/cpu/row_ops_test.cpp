@@ -198,6 +198,22 @@ TEST_P(RowOps, SimpleOnes) {
   }
 }
 
+TEST_P(RowOps, ClampAndSteer) {
+  Random random(12);
+  for (const int64_t n : kLengths) {
+    const std::vector<float> x = random.normals(n), direction = random.normals(n);
+    std::vector<float> clamped = x, steered = x;
+    kernels().clamp(clamped.data(), n, -0.5F, 1);
+    kernels().steer(steered.data(), direction.data(), n, 0.25F);
+    double dot = 0;
+    for (int64_t i = 0; i < n; ++i) dot += double{x[i]} * direction[i];
+    for (int64_t i = 0; i < n; ++i) {
+      EXPECT_EQ(clamped[i], std::clamp(x[i], -0.5F, 1.0F));
+      EXPECT_NEAR(steered[i], x[i] - 0.25 * direction[i] * dot, 1e-5 * std::sqrt(static_cast<double>(n)) + 1e-6);
+    }
+  }
+}
+
 TEST_P(RowOps, SoftCapIsAccurateNextToZeroAndFarOut) {
   const std::vector<float> x = all_kinds();
   std::vector<float> out = x;

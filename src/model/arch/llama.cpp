@@ -6,7 +6,7 @@ namespace cairn {
 // Llama 1 to 3, Mistral, Mixtral and what has their shape.
 Result<void> describe_llama(const Keys& keys, DecoderDescription& description) {
   CAIRN_TRY_VOID(describe_experts(keys, false, description));
-  if (description.experts) description.experts->renormalise = true;
+  if (description.experts) description.experts->route.renormalise = true;
   CAIRN_TRY(RopeDescription rope, read_rope(keys, RopeStyle::kAdjacent, description));
   description.ropes.push_back(std::move(rope));
   return {};

@@ -7,7 +7,7 @@ namespace cairn {
 Result<void> describe_qwen3moe(const Keys& keys, DecoderDescription& description) {
   CAIRN_TRY_VOID(describe_qwen3(keys, description));
   CAIRN_TRY_VOID(describe_experts(keys, true, description));
-  description.experts->renormalise = true;
+  description.experts->route.renormalise = true;
   return {};
 }
 

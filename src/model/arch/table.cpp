@@ -4,11 +4,12 @@ namespace cairn {
 
 namespace {
 constexpr Architecture kArchitectures[] = {
-    {"gemma", describe_gemma},       {"gemma2", describe_gemma2},      {"gemma3", describe_gemma3},
-    {"granite", describe_granite},   {"granitemoe", describe_granite}, {"llama", describe_llama},
-    {"mistral3", describe_mistral3}, {"olmo2", describe_olmo2},        {"phi3", describe_phi3},
-    {"qwen2", describe_qwen2},       {"qwen2moe", describe_qwen2moe},  {"qwen3", describe_qwen3},
-    {"qwen3moe", describe_qwen3moe}, {"smollm3", describe_smollm3},
+    {"deepseek2", describe_deepseek2}, {"deepseek32", describe_deepseek32}, {"gemma", describe_gemma},
+    {"gemma2", describe_gemma2},       {"gemma3", describe_gemma3},         {"granite", describe_granite},
+    {"granitemoe", describe_granite},  {"llama", describe_llama},           {"mistral3", describe_mistral3},
+    {"mistral4", describe_deepseek2},  {"olmo2", describe_olmo2},           {"phi3", describe_phi3},
+    {"qwen2", describe_qwen2},         {"qwen2moe", describe_qwen2moe},     {"qwen3", describe_qwen3},
+    {"qwen3moe", describe_qwen3moe},   {"smollm3", describe_smollm3},
 };
 
 constexpr EncoderArchitecture kEncoderArchitectures[] = {

@@ -32,6 +32,8 @@ struct EncoderArchitecture {
 std::span<const Architecture> architectures();
 std::span<const EncoderArchitecture> encoder_architectures();
 
+Result<void> describe_deepseek2(const Keys& keys, DecoderDescription& description);
+Result<void> describe_deepseek32(const Keys& keys, DecoderDescription& description);
 Result<void> describe_gemma(const Keys& keys, DecoderDescription& description);
 Result<void> describe_gemma2(const Keys& keys, DecoderDescription& description);
 Result<void> describe_gemma3(const Keys& keys, DecoderDescription& description);

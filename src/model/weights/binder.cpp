@@ -50,28 +50,42 @@ Result<Linear> Binder::experts(std::string_view name, int64_t experts, int64_t r
   return matrix(name, experts, rows, cols, {0, rows});
 }
 
-Result<Linear> Binder::matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range) {
+Result<Linear> Binder::stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
   const std::string weight_name = fmt::format("{}.weight", name);
+  const gguf::Tensor* tensor = file_.find_tensor(weight_name);
+  if (tensor == nullptr || tensor->shape.size() != 2) return this->experts(name, experts, rows, cols);
+  const int64_t shape[] = {cols, rows * experts};
+  CAIRN_TRY(tensor, find(weight_name, shape));
+  return bind(name, *tensor, experts, rows, cols, {0, rows});
+}
+
+Result<Linear> Binder::matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range) {
   const int64_t shape[] = {cols, rows, experts};
-  CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, shape));
-  if (!backend_.supports(tensor->type)) {
+  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
+  return bind(name, *tensor, experts, rows, cols, range);
+}
+
+Result<Linear> Binder::bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows,
+                            int64_t cols, RowRange range) {
+  const std::string weight_name = fmt::format("{}.weight", name);
+  if (!backend_.supports(tensor.type)) {
     std::string known;
     for (const TensorTypeInfo& info : tensor_types()) {
       if (backend_.supports(info.type)) known += fmt::format("{}{}", known.empty() ? "" : ", ", info.name);
     }
     return fail_at("tensor " + weight_name, Code::kUnsupported,
                    "tensor {} is of type {}, for which there is no matrix product here; there is for {}", weight_name,
-                   tensor_type_name(tensor->type), known);
+                   tensor_type_name(tensor.type), known);
   }
-  HostMatrix host{tensor->type, range.rows, cols, experts, tensor->bytes.data(), options_.in_place, {}};
-  host.data += range.begin * row_bytes(tensor->type, cols);
+  HostMatrix host{tensor.type, range.rows, cols, experts, tensor.bytes.data(), options_.in_place, {}};
+  host.data += range.begin * row_bytes(tensor.type, cols);
   // Parts of one tensor have names of their own.
   const std::string copy_name = range.rows == rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
   if (options_.pack_cache != nullptr) host.copy = options_.pack_cache->find(copy_name);
   Linear linear;
   CAIRN_TRY(linear.weight, backend_.load(host));
   if (linear.weight.memory != nullptr) {
-    file_.release(*tensor);
+    file_.release(tensor);
     if (options_.pack_cache != nullptr) options_.pack_cache->add(copy_name, linear.weight.memory);
   }
 
@@ -89,13 +103,45 @@ Result<Buffer> Binder::vector(std::string_view tensor_name, int64_t size) {
   return floats(*tensor, {0, size});
 }
 
-Result<Buffer> Binder::floats(const gguf::Tensor& tensor, RowRange range) {
+Result<Buffer> Binder::table(std::string_view tensor_name, int64_t rows, int64_t cols) {
+  const int64_t shape[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
+  return floats(*tensor, {0, rows * cols});
+}
+
+Result<std::vector<float>> Binder::values(std::string_view name, int64_t rows, int64_t cols) {
+  const int64_t shape[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
+  return decoded(*tensor);
+}
+
+Result<Linear> Binder::made(std::span<const float> values, int64_t experts, int64_t rows, int64_t cols) {
+  const auto bytes = static_cast<int64_t>(values.size_bytes());
+  CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
+  backend_.write(values.data(), bytes, buffer.data());
+  const auto memory = std::make_shared<Buffer>(std::move(buffer));
+  Linear linear;
+  CAIRN_TRY(linear.weight, backend_.load({.type = TensorType::kF32,
+                                          .rows = rows,
+                                          .cols = cols,
+                                          .experts = experts,
+                                          .data = static_cast<const std::byte*>(memory->data())}));
+  if (linear.weight.memory == nullptr) linear.weight.memory = memory;
+  return linear;
+}
+
+Result<std::vector<float>> Binder::decoded(const gguf::Tensor& tensor) {
   if (!can_decode(tensor.type)) {
     return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
                    "tensor {} is of type {}, but it should be F32", tensor.name, tensor_type_name(tensor.type));
   }
   std::vector<float> values(tensor.elements());
   decode_row(tensor.type, tensor.bytes, values);
+  return values;
+}
+
+Result<Buffer> Binder::floats(const gguf::Tensor& tensor, RowRange range) {
+  CAIRN_TRY(const std::vector<float> values, decoded(tensor));
   const int64_t bytes = range.rows * static_cast<int64_t>(sizeof(float));
   CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
   backend_.write(values.data() + range.begin, bytes, buffer.data());

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "gguf/reader.h"
@@ -46,8 +47,16 @@ class Binder {
   Result<Linear> linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range);
   /// `name`.weight [experts, rows, cols], and `name`.bias [experts, rows] if there is one.
   Result<Linear> experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
+  /// The same where the file may have the experts' rows one after the other, as a plain matrix.
+  Result<Linear> stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
   /// A tensor of one dimension, as float32.
   Result<Buffer> vector(std::string_view tensor, int64_t size);
+  /// A tensor [rows, cols], as float32.
+  Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
+  /// `name`.weight [rows, cols] as float32, to make other matrices from.
+  Result<std::vector<float>> values(std::string_view name, int64_t rows, int64_t cols);
+  /// A matrix [experts, rows, cols] that no tensor holds.
+  Result<Linear> made(std::span<const float> values, int64_t experts, int64_t rows, int64_t cols);
 
   /// For tensors that others read.
   void mark_used(std::string_view tensor);
@@ -57,6 +66,9 @@ class Binder {
  private:
   Result<const gguf::Tensor*> find(const std::string& name, std::span<const int64_t> shape);
   Result<Linear> matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
+  Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
+                      RowRange range);
+  static Result<std::vector<float>> decoded(const gguf::Tensor& tensor);
   Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range);
 
   const gguf::Reader& file_;

@@ -10,15 +10,19 @@ namespace {
 class LayerLoader {
  public:
   LayerLoader(Binder& binder, const DecoderDescription& description, size_t layer)
-      : binder_(binder), description_(description), prefix_(fmt::format("blk.{}.", layer)) {}
+      : binder_(binder), description_(description), layer_(layer), prefix_(fmt::format("blk.{}.", layer)) {}
 
   Result<LayerWeights> load() {
     LayerWeights weights;
     CAIRN_TRY_VOID(load_norms(weights));
-    CAIRN_TRY_VOID(load_query_key_value(weights));
+    if (description_.latent) {
+      CAIRN_TRY(weights.latent, load_latent_weights(binder_, prefix_, description_));
+    } else {
+      CAIRN_TRY_VOID(load_query_key_value(weights));
+    }
     const int64_t attended = int64_t{description_.heads} * description_.value_dim;
     CAIRN_TRY(weights.attention_output, binder_.linear(prefix_ + "attn_output", description_.embedding, attended));
-    if (description_.experts) {
+    if (description_.layers[layer_].routed) {
       CAIRN_TRY_VOID(load_experts(*description_.experts, weights));
     } else {
       CAIRN_TRY_VOID(load_dense(weights));
@@ -83,11 +87,15 @@ class LayerLoader {
 
   Result<void> load_experts(const ExpertsDescription& experts, LayerWeights& weights) {
     const int64_t width = description_.embedding;
-    CAIRN_TRY(weights.router, binder_.linear(prefix_ + "ffn_gate_inp", experts.experts, width));
+    CAIRN_TRY(weights.router, binder_.linear(prefix_ + "ffn_gate_inp", experts.route.experts, width));
+    const std::string bias = prefix_ + "exp_probs_b.bias";
+    if (binder_.has(bias)) {
+      CAIRN_TRY(weights.router_bias, binder_.vector(bias, experts.route.experts));
+    }
     FeedForwardWeights& routed = weights.routed;
-    CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.experts, experts.width, width));
-    CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.experts, experts.width, width));
-    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts.experts, width, experts.width));
+    CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.route.experts, experts.width, width));
+    CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.route.experts, experts.width, width));
+    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts.route.experts, width, experts.width));
     if (experts.shared_width == 0) return {};
     FeedForwardWeights& shared = weights.shared;
     CAIRN_TRY(shared.gate, binder_.linear(prefix_ + "ffn_gate_shexp", experts.shared_width, width));
@@ -101,6 +109,7 @@ class LayerLoader {
 
   Binder& binder_;
   const DecoderDescription& description_;
+  const size_t layer_;
   const std::string prefix_;
 };
 

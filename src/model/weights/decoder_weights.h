@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "model/description.h"
 #include "model/weights/binder.h"
+#include "model/weights/latent_weights.h"
 
 namespace cairn {
 
@@ -24,12 +25,14 @@ struct LayerWeights {
   Linear value;
   Buffer query_norm;
   Buffer key_norm;
+  LatentWeights latent;  ///< instead of query, key, value and their norms
   Linear attention_output;
   Buffer attention_post_norm;
 
   Buffer feed_forward_norm;
   FeedForwardWeights dense;
   Linear router;
+  Buffer router_bias;  ///< for choosing only; may be empty
   FeedForwardWeights routed;
   FeedForwardWeights shared;
   Linear shared_gate;

@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/buffer.h"
 
 namespace cairn {
 

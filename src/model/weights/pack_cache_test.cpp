@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cache/page_pool.h"
+#include "kernels/backend.h"
 #include "model/model.h"
 #include "model/quantize.h"
 

@@ -1,6 +1,7 @@
 #include "prompt/tool_call/tagged_calls.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "prompt/tool_call/characters.h"
 
@@ -42,6 +43,7 @@ void TaggedCalls::enter(State state) {
       break;
     case State::kParameters:
       markers = {style_.parameter_open, style_.call_close, style_.block_close, style_.call_open};
+      if (!outer_.empty()) markers.push_back(style_.value_ends[0].marker);
       break;
     case State::kKey:
       markers = {style_.key_end};
@@ -125,7 +127,10 @@ CallReader::Step TaggedCalls::follow(TagNext next, PartWriter& parts) {
 }
 
 CallReader::Step TaggedCalls::end_call(PartWriter& parts) {
-  if (!is_json_) parts.arguments(parameters_ == 0 ? "{}" : "}");
+  std::string out;
+  while (!outer_.empty()) close_nested(out);
+  if (!is_json_) out += parameters_ == 0 ? "{}" : "}";
+  parts.arguments(out);
   parts.end(CallState::kWhole);
   ++calls_;
   enter(State::kBetween);
@@ -158,6 +163,11 @@ CallReader::Step TaggedCalls::push_parameters(char byte, PartWriter& parts) {
       end_call(parts);
       enter(State::kName);
       return Step::kMore;
+    case 4:
+      close_nested(text);
+      parts.arguments(text);
+      enter(State::kParameters);
+      return Step::kMore;
     default:
       return Step::kMore;
   }
@@ -172,7 +182,7 @@ CallReader::Step TaggedCalls::push_key(char byte, PartWriter& parts) {
     case State::kNameAttributes:
       return follow(TagNext::kParameters, parts);
     case State::kKey:
-      key_ = trim(text_);
+      key_ = style_.dsml ? unescape_dsml_attribute(text_) : std::string(trim(text_));
       attributes_.clear();
       if (!style_.attributes_end.empty()) {
         enter(State::kAttributes);
@@ -196,15 +206,59 @@ CallReader::Step TaggedCalls::push_key(char byte, PartWriter& parts) {
 void TaggedCalls::enter_value() {
   enter(State::kValue);
   in_value_ = false;
+  blank_.clear();
   cdata_seen_ = 0;
 }
 
-// Not before there is a byte of it: a key without its value is no argument.
-void TaggedCalls::begin_value(std::string& out) {
-  in_value_ = true;
+void TaggedCalls::begin_key(std::string& out) {
   out += parameters_++ == 0 ? "{" : ", ";
   append_quoted(out, key_);
   out += ": ";
+}
+
+// Not before there is a byte of it: a key without its value is no argument.
+void TaggedCalls::begin_value(std::string& out, const PartWriter& parts) {
+  in_value_ = true;
+  begin_key(out);
+  ValueKind kind = outer_.empty() ? parts.schemas().kind(name_, key_) : ValueKind::kUnknown;
+  if (has(attributes_, "string=\"true\"") || has(attributes_, "type=\"string\"")) {
+    kind = ValueKind::kString;
+  } else if (has(attributes_, "string=\"false\"") || has(attributes_, "type=\"")) {
+    kind = ValueKind::kOther;
+  }
+  value_.begin(kind, style_.padded, out);
+}
+
+// A parameter where a value was expected: the value is an object of what follows.
+CallReader::Step TaggedCalls::nest(PartWriter& parts) {
+  if (outer_.size() + 1 >= kArgumentDepthMax) return Step::kBad;
+  std::string out;
+  begin_key(out);
+  parts.arguments(out);
+  outer_.push_back(parameters_);
+  parameters_ = 0;
+  enter(State::kKey);
+  return Step::kMore;
+}
+
+void TaggedCalls::close_nested(std::string& out) {
+  out += parameters_ == 0 ? "{}" : "}";
+  parameters_ = outer_.back();
+  outer_.pop_back();
+}
+
+void TaggedCalls::put_value(char byte, std::string& out) {
+  if (!style_.dsml) return value_.push(byte, out);
+  std::string plain;
+  unescaper_.push(byte, plain);
+  for (const char each : plain) value_.push(each, out);
+}
+
+void TaggedCalls::end_value(bool cut, std::string& out) {
+  std::string plain;
+  unescaper_.flush(plain);
+  for (const char each : plain) value_.push(each, out);
+  value_.end(cut, out);
 }
 
 CallReader::Step TaggedCalls::push_value(char byte, PartWriter& parts) {
@@ -220,24 +274,24 @@ CallReader::Step TaggedCalls::push_value(char byte, PartWriter& parts) {
 
 CallReader::Step TaggedCalls::push_value_byte(char byte, PartWriter& parts) {
   std::string out;
-  if (!in_value_) {
-    begin_value(out);
-    ValueKind kind = parts.schemas().kind(name_, key_);
-    if (has(attributes_, "string=\"true\"") || has(attributes_, "type=\"string\"")) {
-      kind = ValueKind::kString;
-    } else if (has(attributes_, "string=\"false\"") || has(attributes_, "type=\"")) {
-      kind = ValueKind::kOther;
-    }
-    value_.begin(kind, style_.padded, out);
-  }
+  if (!in_value_ && !style_.dsml) begin_value(out, parts);
   std::string text;
   const int found = matcher_.push(byte, text);
-  for (const char each : text) value_.push(each, out);
-  if (found >= 0) value_.end(false, out);
+  const TagNext next = found < 0 ? TagNext::kParameters : style_.value_ends[static_cast<size_t>(found)].next;
+  if (!in_value_) {
+    blank_ += text;
+    const bool is_blank = trim(blank_).empty() && blank_.size() < kSpaceBytesMax;
+    if (is_blank && found < 0) return Step::kMore;
+    if (is_blank && next == TagNext::kKey) return nest(parts);
+    begin_value(out, parts);
+    text = std::exchange(blank_, {});
+  }
+  for (const char each : text) put_value(each, out);
+  if (found >= 0) end_value(false, out);
   parts.arguments(out);
   if (found < 0) return Step::kMore;
   in_value_ = false;
-  return follow(style_.value_ends[static_cast<size_t>(found)].next, parts);
+  return follow(next, parts);
 }
 
 CallReader::Step TaggedCalls::push_json(char byte, PartWriter& parts) {
@@ -254,7 +308,8 @@ void TaggedCalls::close_call(PartWriter& parts, CallState state) {
   if (is_json_) {
     if (state_ == State::kJson) json_.close(out);
   } else {
-    if (in_value_) value_.end(true, out);
+    if (in_value_) end_value(true, out);
+    while (!outer_.empty()) close_nested(out);
     out += parameters_ == 0 ? "{}" : "}";
   }
   parts.arguments(out);

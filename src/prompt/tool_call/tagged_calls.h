@@ -9,6 +9,7 @@
 #include "prompt/marker_matcher.h"
 #include "prompt/tool_call/argument_writer.h"
 #include "prompt/tool_call/call_reader.h"
+#include "prompt/tool_call/dsml_escape.h"
 #include "prompt/tool_call/tagged_value.h"
 
 namespace cairn::tool_call {
@@ -33,6 +34,7 @@ struct TagStyle {
   std::string_view block_close{};  ///< empty: call_close
   bool padded = false;             ///< see TaggedValue
   bool cdata = false;              ///< a value may be wrapped as <![CDATA[...]]>
+  bool dsml = false;               ///< dsml_escape.h for keys and values; parameters within one are an object
 };
 
 class TaggedCalls final : public CallReader {
@@ -56,7 +58,12 @@ class TaggedCalls final : public CallReader {
   Step end_call(PartWriter& parts);
   void enter(State state);
   void enter_value();
-  void begin_value(std::string& out);
+  void begin_value(std::string& out, const PartWriter& parts);
+  void begin_key(std::string& out);
+  Step nest(PartWriter& parts);
+  void close_nested(std::string& out);
+  void put_value(char byte, std::string& out);
+  void end_value(bool cut, std::string& out);
 
   const TagStyle& style_;
   State state_ = State::kBetween;
@@ -68,10 +75,13 @@ class TaggedCalls final : public CallReader {
   std::string key_;
   std::string attributes_;
   int parameters_ = 0;
-  bool is_json_ = false;  // all arguments as one object
+  std::vector<int> outer_;  // parameters_ of what the parameters being read are nested in
+  std::string blank_;       // whitespace before a value that may turn out to be parameters
+  bool is_json_ = false;    // all arguments as one object
   bool in_value_ = false;
   size_t cdata_seen_ = 0;
   TaggedValue value_;
+  DsmlUnescaper unescaper_;
   ArgumentWriter json_;
 };
 

@@ -1,0 +1,27 @@
+/// How far a long command is.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cairn {
+
+/// One line on a terminal, written over at each call; nothing into a file or pipe.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const std::string& text);
+
+ private:
+  bool terminal_;
+  bool shown_ = false;
+};
+
+/// "1.20 GiB", "3.4 MiB", "5.6 KiB".
+std::string size_text(int64_t bytes);
+
+}  // namespace cairn

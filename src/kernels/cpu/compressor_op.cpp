@@ -1,0 +1,134 @@
+#include "kernels/cpu/compressor_op.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "kernels/cpu/kv_page.h"
+
+namespace cairn::cpu {
+namespace {
+
+// Nanoseconds, roughly: for the size of chunks only.
+constexpr double kExponentialNs = 1.0;
+constexpr double kRoundNs = 3.0;
+
+// The least power of two that brings `largest` down to `top`.
+float scale_of(float largest, float top) {
+  int exponent = 0;
+  const float fraction = std::frexp(largest / top, &exponent);
+  return std::ldexp(1.0f, fraction > 0.5f ? exponent : exponent - 1);
+}
+
+float largest_magnitude(const float* x, int32_t n) {
+  float largest = 0;
+  for (int32_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
+  return largest;
+}
+
+// To the nearest number of `fraction_bits` bits after the leading one, whose exponents begin at `exponent_min`: those
+// below have the spacing of the smallest. Ties to even.
+float to_nearest(float x, int fraction_bits, int exponent_min) {
+  if (x == 0) return x;
+  const int exponent = std::max(std::ilogb(x), exponent_min) - fraction_bits;
+  return std::ldexp(std::nearbyint(std::ldexp(x, -exponent)), exponent);
+}
+
+// A format of few bits with a scale for every `block` elements.
+struct Rounding {
+  int32_t block;
+  float top;    // largest number
+  float least;  // magnitude that the scale is made for, at least
+  int fraction_bits;
+  int exponent_min;
+};
+constexpr Rounding kE4m3 = {64, 448, 1e-4f, 3, -6};
+constexpr Rounding kE2m1 = {32, 6, 6 * 0x1p-126f, 1, 0};
+
+void round_block(const Rounding& format, float* x, int32_t n) {
+  const float scale = scale_of(std::max(largest_magnitude(x, n), format.least), format.top);
+  for (int32_t i = 0; i < n; ++i) {
+    const float reduced = std::clamp(x[i] / scale, -format.top, format.top);
+    x[i] = to_nearest(reduced, format.fraction_bits, format.exponent_min) * scale;
+  }
+}
+
+void round_row(const Rounding& format, float* x, int32_t dims) {
+  for (int32_t i = 0; i < dims; i += format.block) round_block(format, x + i, std::min(format.block, dims - i));
+}
+
+void hadamard(float* x, int32_t dims) {
+  for (int32_t half = 1; half < dims; half *= 2) {
+    for (int32_t begin = 0; begin < dims; begin += 2 * half) {
+      for (int32_t i = begin; i < begin + half; ++i) {
+        const float a = x[i], b = x[i + half];
+        x[i] = a + b;
+        x[i + half] = a - b;
+      }
+    }
+  }
+  const float factor = 1 / std::sqrt(static_cast<float>(dims));
+  for (int32_t i = 0; i < dims; ++i) x[i] *= factor;
+}
+
+const float* input_row(const KvView& kv, const AttentionSlice& slice, int32_t position) {
+  return reinterpret_cast<const float*>(latent_row(kv, slice.pages, position));
+}
+
+}  // namespace
+
+void CompressorOp::compress_row(const Call& call, const AttentionSlice& slice, int32_t row, float* out) const {
+  const CompressorParams& params = call.params;
+  const float* values[kCompressorSpanMax];
+  const float* scores[kCompressorSpanMax];
+  const float* biases[kCompressorSpanMax];
+  const int32_t own = row * params.ratio, end = own + params.ratio;
+  int32_t count = 0;
+  for (int32_t position = std::max(0, end - params.span()); position < end; ++position, ++count) {
+    const int32_t half = params.overlapping && position >= own ? params.dim : 0;
+    values[count] = input_row(call.values, slice, position) + half;
+    scores[count] = input_row(call.scores, slice, position) + half;
+    biases[count] = params.biases + int64_t{position % params.ratio} * params.width() + half;
+  }
+  kernels_.softmax_pool(values, scores, biases, count, params.dim, out);
+}
+
+void CompressorOp::compress(const CompressorParams& params, const KvView& values, const KvView& scores,
+                            std::span<const AttentionSlice> slices, float* out) {
+  CAIRN_DCHECK(values.type == KvType::kF32 && values.key_dim == params.width() && values.tokens_per_row == 1);
+  CAIRN_DCHECK(scores.type == KvType::kF32 && scores.key_dim == params.width() && scores.tokens_per_row == 1);
+  CAIRN_DCHECK(params.span() <= kCompressorSpanMax);
+  const Call call{params, values, scores};
+  int64_t done = 0;
+  for (const AttentionSlice& slice : slices) {
+    const int32_t first = kv_rows(slice.position_begin, params.ratio);
+    const int32_t count = kv_rows(slice.position_begin + slice.rows, params.ratio) - first;
+    float* to = out + done * params.dim;
+    const double row_ns = kExponentialNs * params.span() * params.dim;
+    team_.run_items(count, row_ns, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i)
+        compress_row(call, slice, first + static_cast<int32_t>(i), to + i * params.dim);
+    });
+    done += count;
+  }
+}
+
+void CompressorOp::round_fp8(float* x, int64_t rows, int64_t stride, int32_t dims) {
+  team_.run_items(rows, kRoundNs * dims, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      round_row(kE4m3, x + r * stride, dims);
+    }
+  });
+}
+
+void CompressorOp::hadamard_fp4(float* x, int64_t rows, int32_t dims) {
+  team_.run_items(rows, kRoundNs * dims, 1, [&](int64_t begin, int64_t end, int) {
+    for (int64_t r = begin; r < end; ++r) {
+      float* row = x + r * dims;
+      hadamard(row, dims);
+      round_row(kE2m1, row, dims);
+    }
+  });
+}
+
+}  // namespace cairn::cpu

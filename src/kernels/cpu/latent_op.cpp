@@ -1,0 +1,53 @@
+#include "kernels/cpu/latent_op.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/kv_page.h"
+
+namespace cairn::cpu {
+namespace {
+
+constexpr double kStoreNs = 0.5;  // per element, for the size of chunks only
+
+}  // namespace
+
+Result<void> LatentOp::reserve(const LatentSizes& sizes) {
+  CAIRN_TRY_VOID(attention_.reserve(sizes.row_dim));
+  return chooser_.reserve(sizes);
+}
+
+void LatentOp::store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) {
+  for (const AttentionSlice& slice : slices) {
+    const int32_t first = kv_rows(slice.position_begin, kv.tokens_per_row);
+    const int32_t count = kv_rows(slice.position_begin + slice.rows, kv.tokens_per_row) - first;
+    team_.run_items(count, kStoreNs * kv.key_dim, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        store_row(kv, x + i * kv.key_dim, latent_row(kv, slice.pages, first + static_cast<int32_t>(i)));
+      }
+    });
+    x += int64_t{count} * kv.key_dim;
+  }
+}
+
+void LatentOp::store_row(const KvView& kv, const float* x, std::byte* to) const {
+  switch (kv.type) {
+    case KvType::kF32:
+      std::memcpy(to, x, static_cast<size_t>(kv.key_dim) * sizeof(float));
+      return;
+    case KvType::kF16:
+      kernels_.to_half(x, kv.key_dim, reinterpret_cast<uint16_t*>(to));
+      return;
+    case KvType::kQ8_0: {
+      auto* values = reinterpret_cast<int8_t*>(to);
+      const int32_t blocks = (kv.key_dim + kKvBlock - 1) / kKvBlock;
+      auto* scales = reinterpret_cast<uint16_t*>(to + int64_t{blocks} * kKvBlock);
+      for (int32_t begin = 0; begin < kv.key_dim; begin += kKvBlock) {
+        scales[begin / kKvBlock] = kernels_.to_q8_0(x + begin, std::min(kKvBlock, kv.key_dim - begin), values + begin);
+      }
+      return;
+    }
+  }
+}
+
+}  // namespace cairn::cpu

@@ -1,0 +1,143 @@
+#include <array>
+#include <cmath>
+
+#include "base/check.h"
+#include "model/deepseek4/runner.h"
+
+// The attention block of ModelRunner.
+namespace cairn::deepseek4 {
+
+void ModelRunner::attention(size_t layer, const PagePool& pool) {
+  const LayerWeights& weights = weights_.layers[layer];
+  const LayerDescription& description = description_.layers[layer];
+  begin_block(weights.attention_streams, weights.attention_norm);
+  project(description, weights);
+  store_window(layer, pool);
+  if (description.ratio > 0) compress(layer, pool);
+  if (description.indexed) compress_index(layer, pool);
+  attend(layer, pool);
+
+  const Rope back = description.ratio > 0 ? Rope::kCompressedBack : Rope::kWindowBack;
+  turn_last(rope(back), arrays_.attended, rows_, description_.heads, description_.head_dim);
+  const Projection groups[] = {weights.output_groups.to(arrays_.grouped)};
+  backend_.matmul_experts(groups, arrays_.attended, rows_, arrays_.group_numbers, description_.output_groups, true);
+  const Projection output[] = {weights.output.to(arrays_.block)};
+  backend_.matmul(output, arrays_.grouped, rows_);
+  directions_.after_attention(backend_, layer, arrays_.block, rows_);
+  end_block();
+}
+
+// Everything that is read from the block's input, which is quantised once, then what is read from the small query.
+void ModelRunner::project(const LayerDescription& layer, const LayerWeights& weights) {
+  std::array<Projection, 7> from_input;
+  size_t count = 0;
+  from_input[count++] = weights.query_down.to(arrays_.query_low);
+  from_input[count++] = weights.key_value.to(arrays_.latent);
+  if (layer.ratio > 0) {
+    from_input[count++] = weights.compressor.values.to(arrays_.values);
+    from_input[count++] = weights.compressor.scores.to(arrays_.scores);
+  }
+  if (layer.indexed) {
+    from_input[count++] = weights.index_compressor.values.to(arrays_.index_values);
+    from_input[count++] = weights.index_compressor.scores.to(arrays_.index_scores);
+    from_input[count++] = weights.index_weights.to(arrays_.index_weights);
+  }
+  backend_.matmul(std::span(from_input).first(count), arrays_.input, rows_);
+
+  const float epsilon = description_.norm_epsilon;
+  backend_.rms_norm(arrays_.query_low, weights.query_norm.floats(), epsilon, rows_, description_.query_rank,
+                    arrays_.query_low);
+  const Projection from_query[] = {weights.query_up.to(arrays_.query), weights.index_query.to(arrays_.index_query)};
+  backend_.matmul(std::span(from_query).first(layer.indexed ? 2 : 1), arrays_.query_low, rows_);
+
+  const int32_t heads = description_.heads, dim = description_.head_dim;
+  const float* table = rope(layer.ratio > 0 ? Rope::kCompressed : Rope::kWindow);
+  backend_.rms_norm(arrays_.query, nullptr, epsilon, int64_t{rows_} * heads, dim, arrays_.query);
+  turn_last(table, arrays_.query, rows_, heads, dim);
+  backend_.rms_norm(arrays_.latent, weights.key_value_norm.floats(), epsilon, rows_, dim, arrays_.latent);
+  turn_last(table, arrays_.latent, rows_, 1, dim);
+}
+
+void ModelRunner::store_window(size_t layer, const PagePool& pool) {
+  const int32_t dim = description_.head_dim;
+  if (rounding_) compressor_.round_fp8(arrays_.latent, rows_, dim, dim - description_.rope_dims);
+  store(places_[layer].window, pool, arrays_.latent);
+}
+
+void ModelRunner::store(const RowPlace& place, const PagePool& pool, const float* rows) {
+  latent_.store_rows(pool.view(place.group, place.layer), slices_[place.group], rows);
+}
+
+void ModelRunner::compress_rows(const CompressorParams& params, const CompressorWeights& weights,
+                                const RowPlace& values, const RowPlace& scores, const PagePool& pool) {
+  CAIRN_DCHECK(values.group == scores.group);
+  CompressorParams with_biases = params;
+  with_biases.biases = weights.biases.floats();
+  compressor_.compress(with_biases, pool.view(values.group, values.layer), pool.view(scores.group, scores.layer),
+                       slices_[values.group], arrays_.compressed);
+  const int64_t rows = completed(params.ratio);
+  backend_.rms_norm(arrays_.compressed, weights.norm.floats(), description_.norm_epsilon, rows, params.dim,
+                    arrays_.compressed);
+  turn_last(compressed_rope(params.ratio), arrays_.compressed, rows, 1, params.dim);
+}
+
+void ModelRunner::compress(size_t layer, const PagePool& pool) {
+  const LayerPlaces& places = places_[layer];
+  store(places.values, pool, arrays_.values);
+  store(places.scores, pool, arrays_.scores);
+  const CompressorParams params = description_.compressor(description_.layers[layer]);
+  compress_rows(params, weights_.layers[layer].compressor, places.values, places.scores, pool);
+  if (rounding_) {
+    compressor_.round_fp8(arrays_.compressed, completed(params.ratio), params.dim, params.dim - description_.rope_dims);
+  }
+  store(places.compressed, pool, arrays_.compressed);
+}
+
+void ModelRunner::compress_index(size_t layer, const PagePool& pool) {
+  const LayerPlaces& places = places_[layer];
+  store(places.index_values, pool, arrays_.index_values);
+  store(places.index_scores, pool, arrays_.index_scores);
+  const CompressorParams params = description_.index_compressor(description_.layers[layer]);
+  compress_rows(params, weights_.layers[layer].index_compressor, places.index_values, places.index_scores, pool);
+  // The transform leaves products as they are: it is there for the rounding.
+  if (rounding_) compressor_.hadamard_fp4(arrays_.compressed, completed(params.ratio), params.dim);
+  store(places.index, pool, arrays_.compressed);
+
+  turn_last(rope(Rope::kCompressed), arrays_.index_query, rows_, description_.index_heads, params.dim);
+  if (rounding_) {
+    compressor_.hadamard_fp4(arrays_.index_query, int64_t{rows_} * description_.index_heads, params.dim);
+  }
+}
+
+// One softmax over the last positions as they are and the compressed rows of all before; the two overlap.
+void ModelRunner::attend(size_t layer, const PagePool& pool) {
+  const LayerDescription& description = description_.layers[layer];
+  const LayerPlaces& places = places_[layer];
+  std::array<RowSource, 2> sources;
+  size_t count = 0;
+  const auto add = [&](const RowPlace& place) -> RowSource& {
+    RowSource& source = sources[count++];
+    source.kv = pool.view(place.group, place.layer);
+    source.slices = slices_[place.group];
+    return source;
+  };
+  add(places.window).window = description_.window;
+  if (description.ratio > 0) {
+    RowSource& compressed = add(places.compressed);
+    if (description.indexed) {
+      compressed.chosen = arrays_.chosen;
+      compressed.chosen_max = description_.index_rows;
+      latent_.choose_rows({description_.index_heads, description_.index_rows},
+                          pool.view(places.index.group, places.index.layer), slices_[places.index.group],
+                          arrays_.index_query, arrays_.index_weights, arrays_.chosen);
+    }
+  }
+  RowAttentionParams params;
+  params.heads = description_.heads;
+  params.value_dim = description_.head_dim;
+  params.scale = 1 / std::sqrt(static_cast<float>(description_.head_dim));
+  params.sinks = weights_.layers[layer].sinks.floats();
+  latent_.attend_rows(params, std::span(sources).first(count), arrays_.query, arrays_.attended);
+}
+
+}  // namespace cairn::deepseek4

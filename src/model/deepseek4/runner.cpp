@@ -1,0 +1,341 @@
+#include "model/deepseek4/runner.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/backend.h"
+
+namespace cairn::deepseek4 {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kElementBytes = 4;  // float32 and int32 alike
+constexpr float kExpertSumLeast = 0x1p-14F;
+
+}  // namespace
+
+ModelRunner::ModelRunner(ModelDescription description, ModelWeights weights, Backend& backend,
+                         const ModelOptions& options)
+    : description_(std::move(description)),
+      weights_(std::move(weights)),
+      backend_(backend),
+      latent_(*backend.latent()),
+      stream_operations_(*backend.streams()),
+      compressor_(*backend.compressor()),
+      rows_max_(options.rows_max),
+      logit_rows_max_(options.logit_rows_max),
+      rounding_(options.simulate_rounding) {
+  kv_layout_ = kv_layout_of(description_, options.kv_type, places_);
+}
+
+// Calls visit(pointer, elements) for each array that the model needs.
+template <class Visit>
+void ModelRunner::for_each_array(const ModelDescription& model, const ModelOptions& options, Arrays& arrays,
+                                 Visit visit) {
+  const int64_t rows = options.rows_max, width = model.embedding, outer = model.outer_dim();
+  const int64_t shares = stream_shares(model.streams), used = model.experts_used;
+  const int64_t inner = std::max(used * model.expert_width, model.shared_width);
+  int64_t ratios = 0, compressor = 0, index = 0;
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    const LayerDescription& layer = model.layers[i];
+    if (layer.ratio == 0) continue;
+    const auto same = [&layer](const LayerDescription& other) { return other.ratio == layer.ratio; };
+    const auto before = std::span(model.layers).first(i);
+    if (std::ranges::none_of(before, same)) ++ratios;
+    compressor = std::max<int64_t>(compressor, model.compressor(layer).width());
+    if (layer.indexed) index = model.index_compressor(layer).width();
+  }
+  visit(arrays.streams, rows * model.streams * width);
+  visit(arrays.streams_next, rows * model.streams * width);
+  visit(arrays.flat, rows * model.streams * width);
+  visit(arrays.share_logits, rows * shares);
+  visit(arrays.shares, rows * shares);
+  visit(arrays.input, rows * width);
+  visit(arrays.block, rows * width);
+  visit(arrays.query_low, rows * model.query_rank);
+  visit(arrays.query, rows * outer);
+  visit(arrays.latent, rows * model.head_dim);
+  visit(arrays.attended, rows * outer);
+  visit(arrays.grouped, rows * model.output_groups * model.output_rank);
+  visit(arrays.group_numbers, rows * model.output_groups);
+  visit(arrays.values, rows * compressor);
+  visit(arrays.scores, rows * compressor);
+  visit(arrays.index_values, rows * index);
+  visit(arrays.index_scores, rows * index);
+  visit(arrays.compressed, rows * std::max(model.head_dim, model.index_dim));
+  visit(arrays.index_query, index > 0 ? rows * model.index_heads * model.index_dim : 0);
+  visit(arrays.index_weights, index > 0 ? rows * model.index_heads : 0);
+  visit(arrays.chosen, index > 0 ? rows * model.index_rows : 0);
+  visit(arrays.router, rows * model.experts);
+  visit(arrays.expert_ids, rows * used);
+  visit(arrays.expert_weights, rows * used);
+  visit(arrays.gate, rows * inner);
+  visit(arrays.up, rows * inner);
+  visit(arrays.expert_out, rows * used * width);
+  visit(arrays.ropes, static_cast<int64_t>(Rope::kCount) * rows * model.rope_dims);
+  visit(arrays.compressed_ropes, ratios * rows * model.rope_dims);
+  visit(arrays.logits, options.logit_rows_max * model.vocabulary);
+}
+
+int64_t ModelRunner::bytes(const ModelDescription& description, const ModelOptions& options) {
+  int64_t bytes = 0;
+  Arrays arrays;
+  for_each_array(description, options, arrays, [&bytes](auto&, int64_t elements) {
+    bytes += (elements * kElementBytes + kAlignment - 1) / kAlignment * kAlignment;
+  });
+  return bytes;
+}
+
+Result<void> ModelRunner::allocate(const ModelOptions& options) {
+  CAIRN_TRY(memory_, backend_.allocate(bytes(description_, options)));
+  auto* at = static_cast<std::byte*>(memory_.data());
+  for_each_array(description_, options, arrays_, [&at]<class T>(T*& array, int64_t elements) {
+    array = reinterpret_cast<T*>(at);
+    at += (elements * kElementBytes + kAlignment - 1) / kAlignment * kAlignment;
+  });
+  std::vector<int32_t> numbers(int64_t{rows_max_} * description_.output_groups);
+  for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i) % description_.output_groups;
+  backend_.write(numbers.data(), std::ssize(numbers) * kElementBytes, arrays_.group_numbers);
+  for (const LayerDescription& layer : description_.layers) {
+    const auto same = [&layer](const Completed& other) { return other.ratio == layer.ratio; };
+    if (layer.ratio > 0 && std::ranges::none_of(completed_, same)) completed_.push_back({layer.ratio, {}});
+  }
+  for (Completed& each : completed_) each.positions.reserve(rows_max_);
+  tokens_.reserve(rows_max_);
+  positions_.reserve(rows_max_);
+  slices_.resize(kv_layout_.groups.size());
+  for (auto& slices : slices_) slices.reserve(rows_max_);
+  stream_rows_.reserve(rows_max_ * description_.streams);
+  wanted_rows_.reserve(rows_max_);
+  given_ids_.reserve(int64_t{rows_max_} * description_.experts_used);
+  logits_.resize(logit_rows_max_ * description_.vocabulary);
+  return {};
+}
+
+Result<std::unique_ptr<Runner>> ModelRunner::create(ModelDescription description, ModelWeights weights,
+                                                    Backend& backend, const ModelOptions& options) {
+  if (backend.latent() == nullptr || backend.streams() == nullptr || backend.compressor() == nullptr) {
+    return fail(Code::kUnsupported, "architecture \"deepseek4\" does not run on {}", backend.description());
+  }
+  std::unique_ptr<ModelRunner> runner(new ModelRunner(std::move(description), std::move(weights), backend, options));
+  const ModelDescription& model = runner->description_;
+  CAIRN_TRY_VOID(runner->allocate(options));
+  CAIRN_TRY(runner->directions_,
+            Directions::load(options.directions, std::ssize(model.layers), model.embedding, backend));
+  const int64_t cols = std::max({model.streams * model.embedding, model.expert_width, model.shared_width,
+                                 int64_t{model.outer_dim()}, model.output_groups * model.output_rank});
+  const int32_t inputs_per_row = std::max(model.experts_used, model.output_groups);
+  CAIRN_TRY_VOID(backend.reserve(options.rows_max * inputs_per_row, model.context_tokens, cols, model.heads));
+  const bool indexed = std::ranges::any_of(model.layers, &LayerDescription::indexed);
+  CAIRN_TRY_VOID(runner->latent_.reserve({.context_tokens = model.context_tokens,
+                                          .row_dim = model.head_dim,
+                                          .choose_heads = indexed ? model.index_heads : 0,
+                                          .choose_dim = model.index_dim}));
+  return runner;
+}
+
+Result<LogitsView> ModelRunner::step(const Batch& batch) {
+  plan(batch);
+  compute_ropes();
+  begin_streams(batch.tokens);
+  for (size_t layer = 0; layer < weights_.layers.size(); ++layer) {
+    attention(layer, *batch.pool);
+    if (layer + 1 == weights_.layers.size()) keep_wanted_rows();
+    feed_forward(layer);
+  }
+  return logits();
+}
+
+void ModelRunner::plan(const Batch& batch) {
+  CAIRN_CHECK(batch.pool != nullptr && batch.pool->layout().groups.size() == kv_layout_.groups.size());
+  CAIRN_CHECK(!batch.tokens.empty() && batch.tokens.size() <= static_cast<size_t>(rows_max_));
+  for (const TokenId token : batch.tokens) CAIRN_CHECK(index(token) >= 0 && index(token) < description_.vocabulary);
+  tokens_.assign(batch.tokens.begin(), batch.tokens.end());
+  rows_ = 0;
+  positions_.clear();
+  wanted_rows_.clear();
+  for (Completed& each : completed_) each.positions.clear();
+  for (auto& slices : slices_) slices.clear();
+  for (const BatchSlice& slice : batch.slices) plan_slice(batch, slice);
+  CAIRN_CHECK(rows_ == static_cast<int32_t>(batch.tokens.size()));
+  CAIRN_CHECK(wanted_rows_.size() <= static_cast<size_t>(logit_rows_max_));
+}
+
+void ModelRunner::plan_slice(const Batch& batch, const BatchSlice& slice) {
+  CAIRN_CHECK(slice.row_begin == rows_ && slice.rows > 0);
+  CAIRN_CHECK(slice.rows <= static_cast<int64_t>(batch.tokens.size()) - rows_);
+  CAIRN_CHECK(slice.position_begin >= 0 && slice.position_begin <= description_.context_tokens - slice.rows);
+  CAIRN_CHECK(slice.pages != nullptr && slice.pages->groups.size() == slices_.size());
+  CAIRN_CHECK(slice.logits != LogitsWanted::kHiddenLast && slice.logits != LogitsWanted::kHiddenAll);
+  const int32_t end = slice.position_begin + slice.rows;
+  for (size_t group = 0; group < slices_.size(); ++group) {
+    const std::vector<PageId>& pages = slice.pages->groups[group];
+    CAIRN_CHECK(static_cast<int64_t>(pages.size()) * kPageTokens >= end);
+    slices_[group].push_back({slice.row_begin, slice.rows, slice.position_begin, pages});
+  }
+  for (int32_t position = slice.position_begin; position < end; ++position) positions_.push_back(position);
+  for (Completed& each : completed_) {
+    const int32_t last = kv_rows(end, each.ratio);
+    for (int32_t row = kv_rows(slice.position_begin, each.ratio); row < last; ++row) {
+      each.positions.push_back(row * each.ratio);
+    }
+  }
+  rows_ += slice.rows;
+  if (slice.logits == LogitsWanted::kNone) return;
+  const int32_t first = slice.logits == LogitsWanted::kLast ? rows_ - 1 : slice.row_begin;
+  for (int32_t row = first; row < rows_; ++row) wanted_rows_.push_back(row);
+}
+
+const float* ModelRunner::rope(Rope which) const {
+  return arrays_.ropes + static_cast<int64_t>(which) * rows_max_ * description_.rope_dims;
+}
+
+const float* ModelRunner::compressed_rope(int32_t ratio) const {
+  const auto found = std::ranges::find(completed_, ratio, &Completed::ratio);
+  return arrays_.compressed_ropes + (found - completed_.begin()) * rows_max_ * description_.rope_dims;
+}
+
+int64_t ModelRunner::completed(int32_t ratio) const {
+  return std::ssize(std::ranges::find(completed_, ratio, &Completed::ratio)->positions);
+}
+
+void ModelRunner::compute_ropes() {
+  const int64_t size = int64_t{rows_max_} * description_.rope_dims;
+  const RopeDescription* const ropes[] = {&description_.window_rope, &description_.window_rope_back,
+                                          &description_.compressed_rope, &description_.compressed_rope_back};
+  float* table = arrays_.ropes;
+  for (const RopeDescription* each : ropes) {
+    backend_.rope_table(positions_, each->frequencies, each->magnitude, table);
+    table += size;
+  }
+  table = arrays_.compressed_ropes;
+  for (const Completed& each : completed_) {
+    const RopeDescription& how = description_.compressed_rope;
+    backend_.rope_table(each.positions, how.frequencies, how.magnitude, table);
+    table += size;
+  }
+}
+
+void ModelRunner::turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim) {
+  const int32_t dims = description_.rope_dims;
+  backend_.rope(RopeStyle::kAdjacent, table, dims, x + head_dim - dims, rows, heads, head_dim);
+}
+
+void ModelRunner::begin_streams(std::span<const TokenId> tokens) {
+  backend_.embed(weights_.embedding, tokens, 1, arrays_.input);
+  stream_rows_.clear();
+  for (int32_t row = 0; row < rows_; ++row) stream_rows_.insert(stream_rows_.end(), description_.streams, row);
+  backend_.gather_rows(arrays_.input, stream_rows_, description_.embedding, arrays_.streams);
+}
+
+void ModelRunner::begin_block(const StreamWeights& weights, const Buffer& norm) {
+  const int32_t streams = description_.streams;
+  const int64_t width = description_.embedding;
+  backend_.rms_norm(arrays_.streams, nullptr, description_.norm_epsilon, rows_, streams * width, arrays_.flat);
+  const Projection mix[] = {weights.logits.to(arrays_.share_logits)};
+  backend_.matmul(mix, arrays_.flat, rows_);
+  const StreamParams params{streams, description_.stream_rounds, description_.stream_epsilon, weights.scale.floats(),
+                            weights.base.floats()};
+  stream_operations_.mix_streams(params, arrays_.share_logits, rows_, arrays_.shares);
+  stream_operations_.collapse_streams(arrays_.streams, arrays_.shares, stream_shares(streams), streams, rows_, width,
+                                      arrays_.input);
+  backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
+}
+
+void ModelRunner::end_block() {
+  stream_operations_.expand_streams(arrays_.streams, arrays_.block, arrays_.shares, description_.streams, rows_,
+                                    description_.embedding, arrays_.streams_next);
+  std::swap(arrays_.streams, arrays_.streams_next);
+}
+
+void ModelRunner::feed_forward(size_t layer) {
+  if (rows_ == 0) return;
+  const LayerWeights& weights = weights_.layers[layer];
+  const LayerDescription& description = description_.layers[layer];
+  const int64_t width = description_.embedding;
+  const int32_t used = description_.experts_used;
+  begin_block(weights.feed_forward_streams, weights.feed_forward_norm);
+  route(description, weights);
+  const Projection in[] = {weights.routed.gate.to(arrays_.gate), weights.routed.up.to(arrays_.up)};
+  backend_.matmul_experts(in, arrays_.input, rows_, arrays_.expert_ids, used, false);
+  clamp_and_gate(description.clamp, rows_ * used * description_.expert_width);
+  const Projection down[] = {weights.routed.down.to(arrays_.expert_out)};
+  backend_.matmul_experts(down, arrays_.gate, rows_, arrays_.expert_ids, used, true);
+  backend_.combine_experts(arrays_.expert_out, arrays_.expert_weights, rows_, used, width, arrays_.block);
+  if (description_.shared_width > 0) {
+    const Projection shared_in[] = {weights.shared.gate.to(arrays_.gate), weights.shared.up.to(arrays_.up)};
+    backend_.matmul(shared_in, arrays_.input, rows_);
+    clamp_and_gate(description.shared_clamp, rows_ * description_.shared_width);
+    const Projection shared_down[] = {weights.shared.down.to(arrays_.expert_out)};
+    backend_.matmul(shared_down, arrays_.gate, rows_);
+    backend_.add(arrays_.block, arrays_.expert_out, rows_ * width, 1);
+  }
+  directions_.after_feed_forward(backend_, layer, arrays_.block, rows_);
+  end_block();
+}
+
+// The gate is bounded above only, what it multiplies on both sides.
+void ModelRunner::clamp_and_gate(float clamp, int64_t n) {
+  constexpr float kUnbounded = -std::numeric_limits<float>::infinity();
+  backend_.clamp(arrays_.gate, n, kUnbounded, clamp);
+  backend_.clamp(arrays_.up, n, -clamp, clamp);
+  backend_.gate(Activation::kSilu, arrays_.gate, arrays_.up, n, arrays_.gate);
+}
+
+void ModelRunner::route(const LayerDescription& layer, const LayerWeights& weights) {
+  const int32_t used = description_.experts_used;
+  const Projection router[] = {weights.router.to(arrays_.router)};
+  backend_.matmul(router, arrays_.input, rows_);
+  RouteParams params;
+  params.experts = description_.experts;
+  params.used = used;
+  params.score = RouteScore::kSqrtSoftplus;
+  params.renormalise = true;
+  params.sum_least = kExpertSumLeast;
+  params.scale = description_.expert_scale;
+  params.bias = weights.router_bias.floats();
+  if (layer.hashed) {
+    params.given = true;
+    given_ids_.clear();
+    for (const TokenId token : tokens_) {
+      const auto ids = std::span(weights.token_experts).subspan(index(token) * used, used);
+      given_ids_.insert(given_ids_.end(), ids.begin(), ids.end());
+    }
+    backend_.write(given_ids_.data(), std::ssize(given_ids_) * kElementBytes, arrays_.expert_ids);
+  }
+  backend_.route(params, arrays_.router, rows_, arrays_.expert_ids, arrays_.expert_weights);
+}
+
+void ModelRunner::keep_wanted_rows() {
+  const int64_t all = description_.streams * description_.embedding;
+  backend_.gather_rows(arrays_.streams, wanted_rows_, all, arrays_.streams_next);
+  std::swap(arrays_.streams, arrays_.streams_next);
+  // In place: the rows ascend.
+  for (size_t i = 0; i < wanted_rows_.size(); ++i) tokens_[i] = tokens_[wanted_rows_[i]];
+  tokens_.resize(wanted_rows_.size());
+  rows_ = static_cast<int32_t>(wanted_rows_.size());
+}
+
+LogitsView ModelRunner::logits() {
+  const int32_t streams = description_.streams;
+  const int64_t width = description_.embedding, values = rows_ * description_.vocabulary;
+  if (rows_ > 0) {
+    const StreamWeights& weights = weights_.output_streams;
+    backend_.rms_norm(arrays_.streams, nullptr, description_.norm_epsilon, rows_, streams * width, arrays_.flat);
+    const Projection gate[] = {weights.logits.to(arrays_.share_logits)};
+    backend_.matmul(gate, arrays_.flat, rows_);
+    const StreamParams params{streams, 0, description_.stream_epsilon, weights.scale.floats(), weights.base.floats()};
+    stream_operations_.gate_streams(params, arrays_.share_logits, rows_, arrays_.shares);
+    stream_operations_.collapse_streams(arrays_.streams, arrays_.shares, streams, streams, rows_, width, arrays_.input);
+    backend_.rms_norm(arrays_.input, weights_.output_norm.floats(), description_.norm_epsilon, rows_, width,
+                      arrays_.input);
+    const Projection output[] = {weights_.output.to(arrays_.logits)};
+    backend_.matmul(output, arrays_.input, rows_);
+    backend_.read(arrays_.logits, values * kElementBytes, logits_.data());
+  }
+  return {std::span(logits_).first(values), description_.vocabulary, {}};
+}
+
+}  // namespace cairn::deepseek4

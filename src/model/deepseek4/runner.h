@@ -1,0 +1,142 @@
+/// One forward pass of DeepSeek V4 over a ragged batch.
+///
+/// A token has several residual streams; every block reads a mix of them and its output is mixed back. One row per
+/// token is key and value of all heads. Attention sees the last positions as they are and those before them compressed,
+/// in some layers only those compressed rows that an index chooses.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "model/deepseek4/description.h"
+#include "model/deepseek4/weights.h"
+#include "model/model.h"
+#include "model/runner.h"
+
+namespace cairn::deepseek4 {
+
+class ModelRunner final : public Runner {
+ public:
+  /// Bytes of activations that create() takes.
+  static int64_t bytes(const ModelDescription& description, const ModelOptions& options);
+  /// Allocates all that steps need. Errors: kOutOfMemory.
+  static Result<std::unique_ptr<Runner>> create(ModelDescription description, ModelWeights weights, Backend& backend,
+                                                const ModelOptions& options);
+
+  Result<LogitsView> step(const Batch& batch) override;
+  const KvLayout& kv_layout() const override { return kv_layout_; }
+  int64_t vocabulary() const override { return description_.vocabulary; }
+  int32_t context_tokens() const override { return description_.context_tokens; }
+  int32_t rows_max() const override { return rows_max_; }
+  int32_t logit_rows_max() const override { return logit_rows_max_; }
+
+ private:
+  /// Activations of a step; R is its rows.
+  struct Arrays {
+    float* streams = nullptr;       // [R, streams, embedding]
+    float* streams_next = nullptr;  // the same
+    float* flat = nullptr;          // the same, normalised
+    float* share_logits = nullptr;  // [R, stream_shares]
+    float* shares = nullptr;
+    float* input = nullptr;  // [R, embedding], of a block
+    float* block = nullptr;  // its output
+    float* query_low = nullptr;
+    float* query = nullptr;   // [R, heads, head_dim]
+    float* latent = nullptr;  // [R, head_dim]
+    float* attended = nullptr;
+    float* grouped = nullptr;          // [R, output_groups, output_rank]
+    int32_t* group_numbers = nullptr;  // [R, output_groups]: 0, 1, ... in each row
+    float* values = nullptr;           // [R, width], what compressed rows are made from
+    float* scores = nullptr;
+    float* index_values = nullptr;
+    float* index_scores = nullptr;
+    float* compressed = nullptr;     // [R, max(head_dim, index_dim)]
+    float* index_query = nullptr;    // [R, index_heads, index_dim]
+    float* index_weights = nullptr;  // [R, index_heads]
+    int32_t* chosen = nullptr;       // [R, index_rows]
+    float* router = nullptr;
+    int32_t* expert_ids = nullptr;
+    float* expert_weights = nullptr;
+    float* gate = nullptr;  // [R, used, expert_width] or [R, shared_width]
+    float* up = nullptr;
+    float* expert_out = nullptr;        // [R, used, embedding]
+    float* ropes = nullptr;             // four of [R, rope_dims]: see Rope
+    float* compressed_ropes = nullptr;  // [ratios, R, rope_dims], of the compressed rows that the step completes
+    float* logits = nullptr;            // [logit rows, vocabulary]
+  };
+  enum class Rope : int32_t { kWindow, kWindowBack, kCompressed, kCompressedBack, kCount };
+  /// Positions where a step's compressed rows of one ratio begin.
+  struct Completed {
+    int32_t ratio = 0;
+    std::vector<int32_t> positions;
+  };
+
+  ModelRunner(ModelDescription description, ModelWeights weights, Backend& backend, const ModelOptions& options);
+  template <class Visit>
+  static void for_each_array(const ModelDescription& model, const ModelOptions& options, Arrays& arrays, Visit visit);
+  Result<void> allocate(const ModelOptions& options);
+
+  /// Checks the batch against the limits and fills all that belongs to the step.
+  void plan(const Batch& batch);
+  void plan_slice(const Batch& batch, const BatchSlice& slice);
+  void compute_ropes();
+  const float* rope(Rope which) const;
+  const float* compressed_rope(int32_t ratio) const;
+  int64_t completed(int32_t ratio) const;
+
+  void begin_streams(std::span<const TokenId> tokens);
+  /// arrays_.input = what the block reads of the streams, normalised; arrays_.shares for end_block.
+  void begin_block(const StreamWeights& weights, const Buffer& norm);
+  /// Mixes arrays_.block into the streams.
+  void end_block();
+
+  void attention(size_t layer, const PagePool& pool);
+  void project(const LayerDescription& layer, const LayerWeights& weights);
+  void store_window(size_t layer, const PagePool& pool);
+  void store(const RowPlace& place, const PagePool& pool, const float* rows);
+  /// arrays_.compressed = the rows that the step completes, normalised and turned.
+  void compress_rows(const CompressorParams& params, const CompressorWeights& weights, const RowPlace& values,
+                     const RowPlace& scores, const PagePool& pool);
+  void compress(size_t layer, const PagePool& pool);
+  void compress_index(size_t layer, const PagePool& pool);
+  void attend(size_t layer, const PagePool& pool);
+  void turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim);
+
+  void feed_forward(size_t layer);
+  void route(const LayerDescription& layer, const LayerWeights& weights);
+  /// arrays_.gate = silu(gate) * up, both clamped.
+  void clamp_and_gate(float clamp, int64_t n);
+  void keep_wanted_rows();
+  LogitsView logits();
+
+  const ModelDescription description_;
+  const ModelWeights weights_;
+  Backend& backend_;
+  LatentOperations& latent_;
+  StreamOperations& stream_operations_;
+  CompressorOperations& compressor_;
+  const int32_t rows_max_;
+  const int32_t logit_rows_max_;
+  const bool rounding_;  // of rows and index queries, as in training
+  std::vector<LayerPlaces> places_;
+  KvLayout kv_layout_;
+  Directions directions_;
+  Buffer memory_;
+  Arrays arrays_;
+
+  // Of the step in progress; reserved once.
+  int32_t rows_ = 0;
+  std::vector<TokenId> tokens_;
+  std::vector<int32_t> positions_;
+  std::vector<Completed> completed_;                 // per ratio
+  std::vector<std::vector<AttentionSlice>> slices_;  // per KV group
+  std::vector<int32_t> stream_rows_;                 // each row as many times as there are streams
+  std::vector<int32_t> wanted_rows_;
+  std::vector<int32_t> given_ids_;  // experts of hashed layers, [rows, used]
+  std::vector<float> logits_;       // in host memory
+};
+
+}  // namespace cairn::deepseek4

@@ -1,0 +1,150 @@
+#include "model/deepseek4/weights.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace cairn::deepseek4 {
+namespace {
+
+/// Loads the tensors of one layer, "blk.N.".
+class LayerLoader {
+ public:
+  LayerLoader(Binder& binder, const gguf::Reader& file, const ModelDescription& model, size_t layer)
+      : binder_(binder),
+        file_(file),
+        model_(model),
+        layer_(model.layers[layer]),
+        prefix_(fmt::format("blk.{}.", layer)) {}
+
+  Result<LayerWeights> load() {
+    LayerWeights weights;
+    CAIRN_TRY(weights.attention_streams, streams("hc_attn"));
+    CAIRN_TRY(weights.feed_forward_streams, streams("hc_ffn"));
+    CAIRN_TRY_VOID(load_attention(weights));
+    if (layer_.ratio > 0) {
+      CAIRN_TRY(weights.compressor, compressor("attn_compressor", model_.compressor(layer_)));
+    }
+    if (layer_.indexed) {
+      CAIRN_TRY(weights.index_compressor, compressor("indexer_compressor", model_.index_compressor(layer_)));
+      CAIRN_TRY(weights.index_query,
+                linear("indexer.attn_q_b", int64_t{model_.index_heads} * model_.index_dim, model_.query_rank));
+      CAIRN_TRY(weights.index_weights, linear("indexer.proj", model_.index_heads, model_.embedding));
+    }
+    CAIRN_TRY_VOID(load_feed_forward(weights));
+    return weights;
+  }
+
+ private:
+  Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols) {
+    return binder_.linear(fmt::format("{}{}", prefix_, name), rows, cols);
+  }
+  Result<Buffer> vector(std::string_view name, int64_t size) {
+    return binder_.vector(fmt::format("{}{}", prefix_, name), size);
+  }
+
+  Result<StreamWeights> streams(std::string_view name) {
+    StreamWeights weights;
+    const int32_t shares = stream_shares(model_.streams);
+    CAIRN_TRY(weights.logits, linear(fmt::format("{}_fn", name), shares, model_.streams * model_.embedding));
+    CAIRN_TRY(weights.scale, vector(fmt::format("{}_scale.weight", name), 3));
+    CAIRN_TRY(weights.base, vector(fmt::format("{}_base.weight", name), shares));
+    return weights;
+  }
+
+  Result<void> load_attention(LayerWeights& weights) {
+    const int64_t width = model_.embedding;
+    const int64_t outer = model_.outer_dim(), groups = model_.output_groups;
+    CAIRN_TRY(weights.attention_norm, vector("attn_norm.weight", width));
+    CAIRN_TRY(weights.query_down, linear("attn_q_a", model_.query_rank, width));
+    CAIRN_TRY(weights.query_norm, vector("attn_q_a_norm.weight", model_.query_rank));
+    CAIRN_TRY(weights.query_up, linear("attn_q_b", outer, model_.query_rank));
+    CAIRN_TRY(weights.key_value, linear("attn_kv", model_.head_dim, width));
+    CAIRN_TRY(weights.key_value_norm, vector("attn_kv_a_norm.weight", model_.head_dim));
+    CAIRN_TRY(weights.sinks, vector("attn_sinks.weight", model_.heads));
+    CAIRN_TRY(weights.output_groups,
+              binder_.stacked(prefix_ + "attn_output_a", groups, model_.output_rank, outer / groups));
+    CAIRN_TRY(weights.output, linear("attn_output_b", width, groups * model_.output_rank));
+    return {};
+  }
+
+  Result<CompressorWeights> compressor(std::string_view name, const CompressorParams& params) {
+    CompressorWeights weights;
+    CAIRN_TRY(weights.values, linear(fmt::format("{}_kv", name), params.width(), model_.embedding));
+    CAIRN_TRY(weights.scores, linear(fmt::format("{}_gate", name), params.width(), model_.embedding));
+    CAIRN_TRY(weights.biases,
+              binder_.table(fmt::format("{}{}_ape.weight", prefix_, name), params.ratio, params.width()));
+    CAIRN_TRY(weights.norm, vector(fmt::format("{}_norm.weight", name), params.dim));
+    return weights;
+  }
+
+  Result<void> load_feed_forward(LayerWeights& weights) {
+    const int64_t width = model_.embedding, inner = model_.expert_width;
+    CAIRN_TRY(weights.feed_forward_norm, vector("ffn_norm.weight", width));
+    CAIRN_TRY(weights.router, linear("ffn_gate_inp", model_.experts, width));
+    if (layer_.hashed) {
+      CAIRN_TRY(weights.token_experts, token_experts());
+    } else if (binder_.has(prefix_ + "exp_probs_b.bias")) {
+      CAIRN_TRY(weights.router_bias, vector("exp_probs_b.bias", model_.experts));
+    }
+    FeedForwardWeights& routed = weights.routed;
+    CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", model_.experts, inner, width));
+    CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", model_.experts, inner, width));
+    CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", model_.experts, width, inner));
+    if (model_.shared_width == 0) return {};
+    FeedForwardWeights& shared = weights.shared;
+    CAIRN_TRY(shared.gate, linear("ffn_gate_shexp", model_.shared_width, width));
+    CAIRN_TRY(shared.up, linear("ffn_up_shexp", model_.shared_width, width));
+    CAIRN_TRY(shared.down, linear("ffn_down_shexp", width, model_.shared_width));
+    return {};
+  }
+
+  Result<std::vector<int32_t>> token_experts() {
+    const std::string name = prefix_ + "ffn_gate_tid2eid.weight";
+    const gguf::Tensor* tensor = file_.find_tensor(name);
+    const int64_t used = model_.experts_used;
+    if (tensor == nullptr || tensor->type != TensorType::kI32 ||
+        tensor->shape != std::vector<int64_t>{used, model_.vocabulary}) {
+      return fail_at("tensor " + name, Code::kCorruptFile,
+                     "{} is {}, but a layer whose experts are chosen by the token needs it as I32 [{}, {}]", name,
+                     tensor == nullptr ? "missing" : "of another type or shape", used, model_.vocabulary);
+    }
+    binder_.mark_used(name);
+    std::vector<int32_t> ids(tensor->elements());
+    std::memcpy(ids.data(), tensor->bytes.data(), tensor->bytes.size());
+    for (size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i] >= 0 && ids[i] < model_.experts) continue;
+      return fail_at("tensor " + name, Code::kCorruptFile, "{} names expert {} for token {}; there are {}", name,
+                     ids[i], static_cast<int64_t>(i) / used, model_.experts);
+    }
+    return ids;
+  }
+
+  Binder& binder_;
+  const gguf::Reader& file_;
+  const ModelDescription& model_;
+  const LayerDescription& layer_;
+  const std::string prefix_;
+};
+
+}  // namespace
+
+Result<ModelWeights> load_weights(Binder& binder, const gguf::Reader& file, const ModelDescription& description) {
+  ModelWeights weights;
+  CAIRN_TRY(Linear embedding, binder.linear("token_embd", description.vocabulary, description.embedding));
+  weights.embedding = embedding.weight;
+  for (size_t layer = 0; layer < description.layers.size(); ++layer) {
+    CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, file, description, layer).load());
+    weights.layers.push_back(std::move(loaded));
+  }
+  StreamWeights& streams = weights.output_streams;
+  const int64_t all = description.streams * description.embedding;
+  CAIRN_TRY(streams.logits, binder.linear("output_hc_fn", description.streams, all));
+  CAIRN_TRY(streams.scale, binder.vector("output_hc_scale.weight", 1));
+  CAIRN_TRY(streams.base, binder.vector("output_hc_base.weight", description.streams));
+  CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", description.embedding));
+  CAIRN_TRY(weights.output, binder.linear("output", description.vocabulary, description.embedding));
+  return weights;
+}
+
+}  // namespace cairn::deepseek4

@@ -1,0 +1,144 @@
+#include "model/latent_attention.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace cairn {
+
+int64_t LatentAttention::lay_out(const DecoderDescription& description, int64_t rows, std::byte* memory,
+                                 Arrays& arrays) {
+  const LatentDescription& latent = *description.latent;
+  const int64_t heads = description.heads;
+  int64_t bytes = 0;
+  const auto place = [&]<class T>(T*& array, int64_t columns) {
+    constexpr int64_t kAlignment = 64;
+    if (memory != nullptr) array = reinterpret_cast<T*>(memory + bytes);
+    bytes += (rows * columns * int64_t{sizeof(T)} + kAlignment - 1) / kAlignment * kAlignment;
+  };
+  place(arrays.query_low, latent.query_rank);
+  place(arrays.query, heads * latent.query_dim());
+  place(arrays.query_nope, heads * latent.nope);
+  place(arrays.query_rank, heads * latent.rank);
+  place(arrays.query_rows, heads * latent.row_dim());
+  place(arrays.row, latent.row_dim());
+  place(arrays.row_rank, latent.rank);
+  place(arrays.heads, heads);
+  if (latent.indexer) {
+    place(arrays.index_query, int64_t{latent.indexer->heads} * latent.indexer->key_dim);
+    place(arrays.index_key, latent.indexer->key_dim);
+    place(arrays.index_shares, latent.indexer->heads);
+    place(arrays.chosen, latent.indexer->most);
+  }
+  return bytes;
+}
+
+int64_t LatentAttention::bytes(const DecoderDescription& description, int32_t rows) {
+  Arrays arrays;
+  return lay_out(description, rows, nullptr, arrays);
+}
+
+Result<LatentAttention> LatentAttention::create(Backend& backend, const DecoderDescription& description, int32_t rows) {
+  const LatentDescription& latent = *description.latent;
+  if (backend.latent() == nullptr) {
+    return fail(Code::kUnsupported, "{} has no attention over latent rows, which this model needs",
+                backend.description());
+  }
+  LatentAttention attention(backend, description);
+  CAIRN_TRY(attention.memory_, backend.allocate(bytes(description, rows)));
+  lay_out(description, rows, static_cast<std::byte*>(attention.memory_.data()), attention.arrays_);
+  std::vector<int32_t> heads(static_cast<size_t>(rows) * description.heads);
+  for (size_t i = 0; i < heads.size(); ++i) heads[i] = static_cast<int32_t>(i % description.heads);
+  backend.write(heads.data(), static_cast<int64_t>(heads.size() * sizeof(int32_t)), attention.arrays_.heads);
+
+  // Products per head have an input for each.
+  const int32_t inputs = rows * description.heads;
+  CAIRN_TRY_VOID(backend.reserve(inputs, description.context_tokens, std::max(latent.rank, latent.nope), 0));
+  CAIRN_TRY_VOID(backend.reserve(rows, description.context_tokens, latent.query_rank, 0));
+  LatentSizes sizes{.context_tokens = description.context_tokens, .row_dim = latent.row_dim()};
+  if (latent.indexer) {
+    sizes.choose_heads = latent.indexer->heads;
+    sizes.choose_dim = latent.indexer->key_dim;
+  }
+  CAIRN_TRY_VOID(backend.latent()->reserve(sizes));
+  return attention;
+}
+
+void LatentAttention::run(const LatentWeights& weights, const LatentStep& step, const float* x, float* attended) const {
+  const LatentDescription& latent = *description_->latent;
+  project(weights, step, x);
+  store_row(weights, step);
+  RowSource source{.kv = step.kv, .slices = step.slices};
+  if (latent.indexer) {
+    choose(weights, step);
+    source.chosen = arrays_.chosen;
+    source.chosen_max = latent.indexer->most;
+  }
+  make_queries(weights, step);
+  const RowAttentionParams params{
+      .heads = description_->heads, .value_dim = latent.rank, .scale = description_->attention_scale};
+  backend_->latent()->attend_rows(params, {&source, 1}, arrays_.query_rows, arrays_.query_rank);
+  const Projection value[] = {weights.value.to(attended)};
+  backend_->matmul_experts(value, arrays_.query_rank, step.rows, arrays_.heads, description_->heads, true);
+}
+
+// All that is made of x, and the query.
+void LatentAttention::project(const LatentWeights& weights, const LatentStep& step, const float* x) const {
+  const bool low = description_->latent->query_rank > 0;
+  const Projection query = weights.query.to(arrays_.query);
+  const Projection of_x[] = {low ? weights.query_low.to(arrays_.query_low) : query, weights.row.to(arrays_.row),
+                             weights.indexer.key.to(arrays_.index_key),
+                             weights.indexer.shares.to(arrays_.index_shares)};
+  backend_->matmul(std::span(of_x).first(description_->latent->indexer ? 4 : 2), x, step.rows);
+  if (!low) return;
+  const int64_t rank = description_->latent->query_rank;
+  backend_->rms_norm(arrays_.query_low, weights.query_norm.floats(), description_->norm_epsilon, step.rows, rank,
+                     arrays_.query_low);
+  const Projection of_low[] = {query, weights.indexer.query.to(arrays_.index_query)};
+  backend_->matmul(std::span(of_low).first(description_->latent->indexer ? 2 : 1), arrays_.query_low, step.rows);
+}
+
+// The latent part is normalised, the rest turns.
+void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& step) const {
+  const LatentDescription& latent = *description_->latent;
+  const int32_t dim = latent.row_dim();
+  backend_->copy_columns(arrays_.row, dim, arrays_.row_rank, latent.rank, step.rows, latent.rank);
+  backend_->rms_norm(arrays_.row_rank, weights.row_norm.floats(), description_->norm_epsilon, step.rows, latent.rank,
+                     arrays_.row_rank);
+  backend_->copy_columns(arrays_.row_rank, latent.rank, arrays_.row, dim, step.rows, latent.rank);
+  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, arrays_.row + latent.rank, step.rows, 1,
+                 dim);
+  backend_->latent()->store_rows(step.kv, step.slices, arrays_.row);
+}
+
+// Its rope turns other pairs than that of attention: halves of the first elements.
+void LatentAttention::choose(const LatentWeights& weights, const LatentStep& step) const {
+  const LatentDescription& latent = *description_->latent;
+  const IndexerDescription& indexer = *latent.indexer;
+  backend_->layer_norm(arrays_.index_key, weights.indexer.key_norm.floats(), weights.indexer.key_norm_bias.floats(),
+                       indexer.norm_epsilon, step.rows, indexer.key_dim, arrays_.index_key);
+  backend_->rope(RopeStyle::kHalves, step.rope_table, latent.rope, arrays_.index_key, step.rows, 1, indexer.key_dim);
+  backend_->rope(RopeStyle::kHalves, step.rope_table, latent.rope, arrays_.index_query, step.rows, indexer.heads,
+                 indexer.key_dim);
+  backend_->latent()->store_rows(step.index_keys, step.slices, arrays_.index_key);
+  backend_->latent()->choose_rows({.heads = indexer.heads, .most = indexer.most}, step.index_keys, step.slices,
+                                  arrays_.index_query, arrays_.index_shares, arrays_.chosen);
+}
+
+void LatentAttention::make_queries(const LatentWeights& weights, const LatentStep& step) const {
+  const LatentDescription& latent = *description_->latent;
+  const int32_t heads = description_->heads;
+  const int64_t queries = int64_t{step.rows} * heads;
+  const int32_t from = latent.query_dim(), to = latent.row_dim();
+  backend_->copy_columns(arrays_.query, from, arrays_.query_nope, latent.nope, queries, latent.nope);
+  const Projection key[] = {weights.key.to(arrays_.query_rank)};
+  backend_->matmul_experts(key, arrays_.query_nope, step.rows, arrays_.heads, heads, true);
+  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, arrays_.query + latent.nope, step.rows,
+                 heads, from);
+  backend_->copy_columns(arrays_.query_rank, latent.rank, arrays_.query_rows, to, queries, latent.rank);
+  backend_->copy_columns(arrays_.query + latent.nope, from, arrays_.query_rows + latent.rank, to, queries, latent.rope);
+  if (!step.temperatures.empty()) {
+    backend_->scale_rows(arrays_.query_rows, step.temperatures, int64_t{heads} * to);
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,72 @@
+/// Attention over latent rows (MLA): one short row per position, from which every head's key and value would be made.
+///
+/// Instead of that, each head's query is turned into one for rows, and what it has read of rows into its value: both
+/// are products with one matrix per head, and rows are all that is kept. With an indexer a query reads the rows that
+/// its scores choose (DeepSeek 3.2).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+#include "kernels/backend.h"
+#include "model/description.h"
+#include "model/weights/latent_weights.h"
+
+namespace cairn {
+
+/// What the layers of a step have in common, and where one of them keeps its rows.
+struct LatentStep {
+  int32_t rows = 0;
+  const float* rope_table = nullptr;
+  std::span<const float> temperatures;  ///< factors of queries, or empty
+  std::span<const AttentionSlice> slices;
+  KvView kv;
+  KvView index_keys;  ///< if there is an indexer
+};
+
+class LatentAttention {
+ public:
+  /// Bytes that create() takes.
+  static int64_t bytes(const DecoderDescription& description, int32_t rows);
+  /// For steps of at most `rows`; `description`, which has `latent`, outlives this. Errors: kUnsupported (a backend
+  /// without LatentOperations), kOutOfMemory.
+  static Result<LatentAttention> create(Backend& backend, const DecoderDescription& description, int32_t rows);
+
+  /// x [rows, embedding] to the values of all heads, [rows, heads * value_dim].
+  void run(const LatentWeights& weights, const LatentStep& step, const float* x, float* attended) const;
+
+ private:
+  /// [R, ...] for R rows.
+  struct Arrays {
+    float* query_low = nullptr;     // query_rank
+    float* query = nullptr;         // heads * query_dim
+    float* query_nope = nullptr;    // heads * nope
+    float* query_rank = nullptr;    // heads * rank; then what heads have read
+    float* query_rows = nullptr;    // heads * row_dim: queries for rows
+    float* row = nullptr;           // row_dim
+    float* row_rank = nullptr;      // rank
+    int32_t* heads = nullptr;       // heads: 0, 1, ...
+    float* index_query = nullptr;   // indexer heads * key_dim
+    float* index_key = nullptr;     // key_dim
+    float* index_shares = nullptr;  // indexer heads
+    int32_t* chosen = nullptr;      // indexer's most
+  };
+
+  LatentAttention(Backend& backend, const DecoderDescription& description)
+      : backend_(&backend), description_(&description) {}
+
+  /// Their bytes, beginning at `memory`.
+  static int64_t lay_out(const DecoderDescription& description, int64_t rows, std::byte* memory, Arrays& arrays);
+  void project(const LatentWeights& weights, const LatentStep& step, const float* x) const;
+  void choose(const LatentWeights& weights, const LatentStep& step) const;
+  void make_queries(const LatentWeights& weights, const LatentStep& step) const;
+  void store_row(const LatentWeights& weights, const LatentStep& step) const;
+
+  Backend* backend_;
+  const DecoderDescription* description_;
+  Buffer memory_;
+  Arrays arrays_;
+};
+
+}  // namespace cairn

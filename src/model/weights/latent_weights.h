@@ -1,0 +1,36 @@
+/// Weights of attention over latent rows (MLA), by the tensor names that GGUF files give them.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "model/description.h"
+#include "model/weights/binder.h"
+
+namespace cairn {
+
+/// Empty without an indexer.
+struct IndexerWeights {
+  Linear query;  ///< from the normalised low-rank query
+  Linear key;
+  Buffer key_norm;
+  Buffer key_norm_bias;
+  Linear shares;  ///< of the heads
+};
+
+struct LatentWeights {
+  Linear query_low;   ///< empty if the query is made directly
+  Buffer query_norm;  ///< of what query_low gives
+  Linear query;
+  Linear row;
+  Buffer row_norm;  ///< of its first `rank` elements
+  Linear key;       ///< heads as experts, [rank, nope]: a head's query to one for rows
+  Linear value;     ///< heads as experts, [value_dim, rank]: what a head has read to its value
+  IndexerWeights indexer;
+};
+
+/// `prefix` is the layer's. Older files have one tensor, attn_kv_b, for key and value: it is taken apart, as float32.
+Result<LatentWeights> load_latent_weights(Binder& binder, const std::string& prefix,
+                                          const DecoderDescription& description);
+
+}  // namespace cairn

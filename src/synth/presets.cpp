@@ -1,0 +1,278 @@
+// Numbers of real shapes are those of the published models' configurations.
+#include "synth/presets.h"
+
+#include <array>
+
+namespace cairn::synth {
+namespace {
+
+using enum gguf::ValueType;
+using Setting = std::pair<std::string_view, std::string_view>;
+
+// The small shapes: 256 wide, so that rows are whole blocks of every type.
+constexpr KeyDefault kLlama[] = {
+    {"context_length", kU32, "2048"},
+    {"embedding_length", kU32, "256"},
+    {"block_count", kU32, "2"},
+    {"feed_forward_length", kU32, "512"},
+    {"vocab_size", kU32, "512"},
+    {"attention.head_count", kU32, "4"},
+    {"attention.head_count_kv", kU32, "2"},
+    {"attention.key_length", kU32, "64"},
+    {"attention.value_length", kU32, ""},
+    {"rope.dimension_count", kU32, ""},
+    {"rope.freq_base", kF32, "500000"},
+    {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
+    {"expert_count", kU32, ""},
+    {"expert_used_count", kU32, ""},
+};
+
+constexpr KeyDefault kQwen3[] = {
+    {"context_length", kU32, "2048"},
+    {"embedding_length", kU32, "256"},
+    {"block_count", kU32, "2"},
+    {"feed_forward_length", kU32, "512"},
+    {"vocab_size", kU32, "512"},
+    {"attention.head_count", kU32, "4"},
+    {"attention.head_count_kv", kU32, "2"},
+    {"attention.key_length", kU32, "64"},
+    {"attention.value_length", kU32, ""},
+    {"rope.dimension_count", kU32, ""},
+    {"rope.freq_base", kF32, "1000000"},
+    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
+};
+
+constexpr KeyDefault kQwen3Moe[] = {
+    {"context_length", kU32, "2048"},
+    {"embedding_length", kU32, "256"},
+    {"block_count", kU32, "2"},
+    {"feed_forward_length", kU32, "512"},
+    {"vocab_size", kU32, "512"},
+    {"attention.head_count", kU32, "4"},
+    {"attention.head_count_kv", kU32, "2"},
+    {"attention.key_length", kU32, "64"},
+    {"attention.value_length", kU32, ""},
+    {"rope.dimension_count", kU32, ""},
+    {"rope.freq_base", kF32, "1000000"},
+    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
+    {"expert_count", kU32, "8"},
+    {"expert_used_count", kU32, "2"},
+    {"expert_feed_forward_length", kU32, "256"},
+};
+
+constexpr KeyDefault kDeepseek2[] = {
+    {"context_length", kU32, "2048"},
+    {"embedding_length", kU32, "256"},
+    {"block_count", kU32, "3"},
+    {"leading_dense_block_count", kU32, "1"},
+    {"feed_forward_length", kU32, "512"},
+    {"vocab_size", kU32, "512"},
+    {"attention.head_count", kU32, "4"},
+    {"attention.head_count_kv", kU32, ""},
+    {"attention.q_lora_rank", kU32, ""},
+    {"attention.kv_lora_rank", kU32, "256"},
+    {"attention.key_length", kU32, ""},
+    {"attention.value_length", kU32, ""},
+    {"attention.key_length_mla", kU32, "96"},
+    {"attention.value_length_mla", kU32, "64"},
+    {"rope.dimension_count", kU32, "32"},
+    {"rope.freq_base", kF32, "10000"},
+    {"rope.scaling.factor", kF32, ""},
+    {"rope.scaling.original_context_length", kU32, ""},
+    {"rope.scaling.yarn_log_multiplier", kF32, ""},
+    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
+    {"expert_count", kU32, "8"},
+    {"expert_used_count", kU32, "3"},
+    {"expert_shared_count", kU32, "1"},
+    {"expert_feed_forward_length", kU32, "256"},
+    {"expert_group_count", kU32, ""},
+    {"expert_group_used_count", kU32, ""},
+    {"expert_gating_func", kU32, "2"},
+    {"expert_weights_norm", kBool, "true"},
+    {"expert_weights_scale", kF32, "2.5"},
+};
+
+constexpr KeyDefault kDeepseek4[] = {
+    {"context_length", kU32, "4096"},
+    {"embedding_length", kU32, "256"},
+    {"block_count", kU32, "4"},
+    {"vocab_size", kU32, "512"},
+    {"attention.head_count", kU32, "4"},
+    {"attention.head_count_kv", kU32, ""},
+    {"attention.key_length", kU32, "128"},
+    {"attention.value_length", kU32, ""},
+    {"attention.q_lora_rank", kU32, "256"},
+    {"attention.output_lora_rank", kU32, "128"},
+    {"attention.output_group_count", kU32, "2"},
+    {"attention.sliding_window", kU32, "128"},
+    {"attention.compress_ratios", kU32, "", true},
+    {"attention.compress_rope_freq_base", kF32, "160000"},
+    {"attention.indexer.head_count", kU32, "4"},
+    {"attention.indexer.key_length", kU32, "128"},
+    {"attention.indexer.top_k", kU32, "64"},
+    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
+    {"rope.dimension_count", kU32, "64"},
+    {"rope.freq_base", kF32, "10000"},
+    {"rope.scaling.factor", kF32, ""},
+    {"rope.scaling.original_context_length", kU32, ""},
+    {"rope.scaling.yarn_beta_fast", kF32, ""},
+    {"rope.scaling.yarn_beta_slow", kF32, ""},
+    {"expert_count", kU32, "8"},
+    {"expert_used_count", kU32, "2"},
+    {"expert_shared_count", kU32, "1"},
+    {"expert_feed_forward_length", kU32, "256"},
+    {"expert_gating_func", kU32, "4"},
+    {"expert_weights_norm", kBool, "true"},
+    {"expert_weights_scale", kF32, "1.5"},
+    {"swiglu_clamp_exp", kF32, "", true},
+    {"hash_layer_count", kU32, ""},
+    {"hyper_connection.count", kU32, "4"},
+    {"hyper_connection.epsilon", kF32, "1e-6"},
+    {"hyper_connection.sinkhorn_iterations", kU32, "20"},
+};
+
+constexpr Setting kLlama1B[] = {
+    {"context_length", "131072"},    {"embedding_length", "2048"},     {"block_count", "16"},
+    {"attention.head_count", "32"},  {"attention.head_count_kv", "8"}, {"attention.key_length", "64"},
+    {"feed_forward_length", "8192"}, {"vocab_size", "128256"},
+};
+
+constexpr Setting kQwen3Small[] = {
+    {"context_length", "40960"},     {"embedding_length", "1024"},     {"block_count", "28"},
+    {"attention.head_count", "16"},  {"attention.head_count_kv", "8"}, {"attention.key_length", "128"},
+    {"feed_forward_length", "3072"}, {"vocab_size", "151936"},
+};
+
+constexpr Setting kMoeSmall[] = {
+    {"context_length", "40960"},     {"embedding_length", "1024"},     {"block_count", "16"},
+    {"attention.head_count", "16"},  {"attention.head_count_kv", "4"}, {"attention.key_length", "64"},
+    {"expert_count", "32"},          {"expert_used_count", "4"},       {"expert_feed_forward_length", "384"},
+    {"feed_forward_length", "1536"}, {"vocab_size", "151936"},
+};
+
+constexpr Setting kV2Lite[] = {
+    {"context_length", "163840"},
+    {"embedding_length", "2048"},
+    {"block_count", "27"},
+    {"feed_forward_length", "10944"},
+    {"vocab_size", "102400"},
+    {"attention.head_count", "16"},
+    {"attention.kv_lora_rank", "512"},
+    {"attention.key_length_mla", "192"},
+    {"attention.value_length_mla", "128"},
+    {"rope.dimension_count", "64"},
+    {"rope.scaling.factor", "40"},
+    {"rope.scaling.original_context_length", "4096"},
+    {"rope.scaling.yarn_log_multiplier", "0.0707"},
+    {"expert_count", "64"},
+    {"expert_used_count", "6"},
+    {"expert_shared_count", "2"},
+    {"expert_feed_forward_length", "1408"},
+    {"expert_gating_func", "1"},
+    {"expert_weights_norm", "false"},
+    {"expert_weights_scale", "1"},
+};
+
+constexpr Setting kV3[] = {
+    {"context_length", "163840"},
+    {"embedding_length", "7168"},
+    {"block_count", "61"},
+    {"leading_dense_block_count", "3"},
+    {"feed_forward_length", "18432"},
+    {"vocab_size", "129280"},
+    {"attention.head_count", "128"},
+    {"attention.q_lora_rank", "1536"},
+    {"attention.kv_lora_rank", "512"},
+    {"attention.key_length_mla", "192"},
+    {"attention.value_length_mla", "128"},
+    {"rope.dimension_count", "64"},
+    {"rope.scaling.factor", "40"},
+    {"rope.scaling.original_context_length", "4096"},
+    {"rope.scaling.yarn_log_multiplier", "0.1"},
+    {"expert_count", "256"},
+    {"expert_used_count", "8"},
+    {"expert_feed_forward_length", "2048"},
+    {"expert_group_count", "8"},
+    {"expert_group_used_count", "4"},
+};
+
+constexpr Setting kFlash[] = {
+    {"context_length", "1048576"},
+    {"embedding_length", "4096"},
+    {"block_count", "43"},
+    {"vocab_size", "129280"},
+    {"attention.head_count", "64"},
+    {"attention.key_length", "512"},
+    {"attention.q_lora_rank", "1024"},
+    {"attention.output_lora_rank", "1024"},
+    {"attention.output_group_count", "8"},
+    {"attention.indexer.head_count", "64"},
+    {"attention.indexer.top_k", "512"},
+    {"rope.scaling.factor", "16"},
+    {"rope.scaling.original_context_length", "65536"},
+    {"rope.scaling.yarn_beta_fast", "32"},
+    {"rope.scaling.yarn_beta_slow", "1"},
+    {"expert_count", "256"},
+    {"expert_used_count", "6"},
+    {"expert_feed_forward_length", "2048"},
+};
+
+constexpr Setting kPro[] = {
+    {"context_length", "1048576"},
+    {"embedding_length", "7168"},
+    {"block_count", "61"},
+    {"vocab_size", "129280"},
+    {"attention.head_count", "128"},
+    {"attention.key_length", "512"},
+    {"attention.q_lora_rank", "1536"},
+    {"attention.output_lora_rank", "1024"},
+    {"attention.output_group_count", "16"},
+    {"attention.indexer.head_count", "64"},
+    {"attention.indexer.top_k", "1024"},
+    {"rope.scaling.factor", "16"},
+    {"rope.scaling.original_context_length", "65536"},
+    {"rope.scaling.yarn_beta_fast", "32"},
+    {"rope.scaling.yarn_beta_slow", "1"},
+    {"expert_count", "384"},
+    {"expert_used_count", "6"},
+    {"expert_feed_forward_length", "3072"},
+    {"expert_weights_scale", "2.5"},
+};
+
+// As the published two-bit files of V4: routed experts small, the rest wide.
+constexpr Setting kTwoBitExperts[] = {
+    {"^token_embd\\.", "F16"}, {"hc_.*fn\\.", "F16"},   {"_compressor_", "F16"},
+    {"indexer\\.", "F16"},     {"ffn_gate_inp", "F16"}, {"ffn_(gate|up)_exps", "IQ2_XXS"},
+    {"ffn_down_exps", "Q2_K"},
+};
+
+constexpr Architecture kArchitectures[] = {
+    {"deepseek2", kDeepseek2}, {"deepseek4", kDeepseek4}, {"llama", kLlama},
+    {"qwen3", kQwen3, true},   {"qwen3moe", kQwen3Moe},
+};
+
+constexpr Preset kPresets[] = {
+    {{"llama-1b", "llama", "1.24 G parameters, the shape of Llama 3.2 1B"}, kLlama1B, true},
+    {{"qwen3-0.6b", "qwen3", "0.60 G parameters"}, kQwen3Small, true},
+    {{"moe-0.8b", "qwen3moe", "0.80 G parameters, 32 experts of which 4 are used"}, kMoeSmall, true},
+    {{"v2-lite", "deepseek2", "15.7 G parameters, the shape of DeepSeek V2 Lite"}, kV2Lite},
+    {{"v3", "deepseek2", "671 G parameters, the shape of DeepSeek V3 and R1"}, kV3},
+    {{"flash", "deepseek4", "284 G parameters, the shape of DeepSeek V4 Flash; two-bit experts"},
+     kFlash,
+     false,
+     "Q8_0",
+     kTwoBitExperts},
+    {{"pro", "deepseek4", "1.6 T parameters, the shape of DeepSeek V4 Pro; two-bit experts"},
+     kPro,
+     false,
+     "Q8_0",
+     kTwoBitExperts,
+     128},
+};
+
+}  // namespace
+
+std::span<const Architecture> architecture_table() { return kArchitectures; }
+std::span<const Preset> preset_table() { return kPresets; }
+
+}  // namespace cairn::synth

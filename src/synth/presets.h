@@ -1,0 +1,39 @@
+/// Private to synth: keys of the architectures and numbers of the presets.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "gguf/reader.h"
+#include "synth/shape.h"
+
+namespace cairn::synth {
+
+struct KeyDefault {
+  std::string_view name;
+  gguf::ValueType type;
+  std::string_view value;  ///< as Shape::set takes it; empty: it follows from others or is left out
+  bool is_array = false;
+};
+
+struct Architecture {
+  std::string_view name;
+  std::span<const KeyDefault> keys;
+  bool tied_output = false;
+};
+
+struct Preset {
+  PresetInfo info;
+  std::span<const std::pair<std::string_view, std::string_view>> keys;
+  bool tied_output = false;
+  std::string_view type = {};
+  std::span<const std::pair<std::string_view, std::string_view>> type_rules = {};
+  int64_t first_ratio = 0;  ///< deepseek4: of the first two layers
+};
+
+std::span<const Architecture> architecture_table();
+std::span<const Preset> preset_table();
+
+}  // namespace cairn::synth

@@ -1,0 +1,265 @@
+#include "synth/shape.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <ranges>
+#include <utility>
+
+#include "base/check.h"
+#include "synth/presets.h"
+
+namespace cairn::synth {
+namespace {
+
+// deepseek4 routes its first layers by token.
+constexpr int64_t kHashLayers = 3;
+constexpr double kSwigluClamp = 10;
+constexpr int64_t kPlainRatio = 128;
+
+constexpr std::string_view kMayBeZero[] = {"hash_layer_count", "leading_dense_block_count",
+                                           "attention.compress_ratios"};
+
+template <class Names>
+std::string list_of(Names&& names) {
+  std::string list;
+  for (const auto& name : names) list += fmt::format("{}{}", list.empty() ? "" : ", ", name);
+  return list;
+}
+
+bool has(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+template <class Number>
+std::optional<double> number_of(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return static_cast<double>(number);
+}
+
+std::optional<double> value_of(gguf::ValueType type, std::string_view text) {
+  if (type == gguf::ValueType::kBool) {
+    if (text == "true") return 1;
+    return text == "false" ? std::optional<double>(0) : std::nullopt;
+  }
+  if (type == gguf::ValueType::kF32) {
+    const auto number = number_of<double>(text);
+    return number.has_value() && std::isfinite(*number) ? number : std::nullopt;
+  }
+  return number_of<uint32_t>(text);
+}
+
+std::string_view kind_of(const Key& key) {
+  if (key.type == gguf::ValueType::kBool) return "true or false";
+  const bool whole = key.type == gguf::ValueType::kU32;
+  if (key.is_array) return whole ? "whole numbers with commas between them" : "numbers with commas between them";
+  return whole ? "a whole number" : "a number";
+}
+
+int64_t most(std::string_view key) {
+  if (key == "block_count") return kLayersMax;
+  if (key == "expert_count") return kExpertsMax;
+  if (key.ends_with("context_length")) return INT32_MAX;
+  return kWidthMax;
+}
+
+std::unexpected<Error> misfit(std::string_view key, std::string what) {
+  return fail_at(fmt::format("key {}", key), Code::kInvalidArgument, "{}", what);
+}
+
+}  // namespace
+
+std::span<const std::string_view> architectures() {
+  static constexpr std::array<std::string_view, 5> kNames = {"llama", "qwen3", "qwen3moe", "deepseek2", "deepseek4"};
+  return kNames;
+}
+
+std::span<const PresetInfo> presets() {
+  static const std::vector<PresetInfo> infos = [] {
+    std::vector<PresetInfo> list;
+    for (const Preset& preset : preset_table()) list.push_back(preset.info);
+    return list;
+  }();
+  return infos;
+}
+
+Shape Shape::make(std::string_view architecture) {
+  const auto found = std::ranges::find(architecture_table(), architecture, &Architecture::name);
+  CAIRN_CHECK(found != architecture_table().end());
+  Shape shape;
+  shape.architecture_ = found->name;
+  shape.name_ = fmt::format("synthetic {}", found->name);
+  shape.tied_output = found->tied_output;
+  for (const KeyDefault& key : found->keys) {
+    shape.keys_.push_back({std::string(key.name), key.type, key.is_array, {}, false});
+    if (!key.value.empty()) CAIRN_CHECK(shape.set(key.name, key.value).has_value());
+    shape.keys_.back().is_chosen = false;
+  }
+  return shape;
+}
+
+Result<Shape> Shape::of_architecture(std::string_view name) {
+  if (name == "moe") return make("qwen3moe");
+  if (has(architectures(), name)) return make(name);
+  return fail(Code::kInvalidArgument, "'{}' is no architecture that can be made; choose one of {}, moe", name,
+              list_of(architectures()));
+}
+
+Result<Shape> Shape::of_preset(std::string_view name) {
+  const auto found = std::ranges::find(preset_table(), name, [](const Preset& preset) { return preset.info.name; });
+  if (found == preset_table().end()) {
+    return fail(Code::kInvalidArgument, "there is no preset '{}'; choose one of {}", name,
+                list_of(presets() | std::views::transform(&PresetInfo::name)));
+  }
+  Shape shape = make(found->info.architecture);
+  shape.name_ = fmt::format("synthetic {}", found->info.name);
+  shape.tied_output = found->tied_output;
+  shape.type_ = found->type;
+  shape.first_ratio_ = found->first_ratio;
+  for (const auto& [pattern, type] : found->type_rules) {
+    shape.type_rules_.push_back({std::string(pattern), std::string(type)});
+  }
+  for (const auto& [key, value] : found->keys) CAIRN_CHECK(shape.set(key, value).has_value());
+  for (Key& key : shape.keys_) key.is_chosen = false;
+  return shape;
+}
+
+Key* Shape::find(std::string_view name) {
+  const auto found = std::ranges::find(keys_, name, &Key::name);
+  return found == keys_.end() ? nullptr : &*found;
+}
+const Key* Shape::find(std::string_view name) const { return const_cast<Shape*>(this)->find(name); }
+
+int64_t Shape::integer(std::string_view key) const {
+  const Key* found = find(key);
+  return found == nullptr || found->values.empty() ? 0 : static_cast<int64_t>(found->values[0]);
+}
+
+std::vector<int64_t> Shape::integers(std::string_view key) const {
+  const Key* found = find(key);
+  if (found == nullptr) return {};
+  return {found->values.begin(), found->values.end()};
+}
+
+Result<void> Shape::set(std::string_view key, std::string_view value) {
+  Key* found = find(key);
+  if (found == nullptr) {
+    return fail(Code::kInvalidArgument, "{} has no key '{}'; it has {}", architecture_, key,
+                list_of(keys_ | std::views::transform(&Key::name)));
+  }
+  std::vector<double> values;
+  for (const auto part : std::views::split(value, ',')) {
+    const auto number = value_of(found->type, std::string_view(part));
+    if (!number.has_value() || (!found->is_array && !values.empty())) {
+      return misfit(key, fmt::format("'{}' is not {}", value, kind_of(*found)));
+    }
+    values.push_back(*number);
+  }
+  if (values.empty()) return misfit(key, fmt::format("it needs {}", kind_of(*found)));
+  found->values = std::move(values);
+  found->is_chosen = true;
+  return {};
+}
+
+void Shape::derive(std::string_view name, std::vector<double> values) {
+  Key* key = find(name);
+  if (key != nullptr && key->values.empty()) key->values = std::move(values);
+}
+
+void Shape::complete_deepseek4() {
+  Key* layers = find("block_count");
+  const std::vector<int64_t> given = integers("attention.compress_ratios");
+  if (!given.empty() && !layers->is_chosen) layers->values = {static_cast<double>(given.size())};
+  std::vector<double> ratios;
+  for (int64_t layer = 0; layer < std::min(integer("block_count"), kLayersMax); ++layer) {
+    const int64_t later = layer % 2 == 0 ? kOverlapRatio : kPlainRatio;
+    ratios.push_back(static_cast<double>(layer < 2 ? first_ratio_ : later));
+  }
+  const size_t count = ratios.size();
+  derive("attention.compress_ratios", std::move(ratios));
+  derive("swiglu_clamp_exp", std::vector<double>(count, kSwigluClamp));
+  derive("hash_layer_count", {static_cast<double>(std::min(kHashLayers, integer("block_count")))});
+}
+
+Result<void> Shape::complete() {
+  if (architecture_ == "deepseek4") complete_deepseek4();
+  if (architecture_ == "deepseek2") {
+    const auto latent = static_cast<double>(integer("attention.kv_lora_rank"));
+    derive("attention.key_length", {latent + static_cast<double>(integer("rope.dimension_count"))});
+    derive("attention.value_length", {latent});
+  }
+  if (architecture_.starts_with("deepseek")) derive("attention.head_count_kv", {1});
+  derive("attention.value_length", {static_cast<double>(integer("attention.key_length"))});
+  derive("rope.dimension_count", {static_cast<double>(integer("attention.key_length"))});
+  CAIRN_TRY_VOID(check_numbers());
+  CAIRN_TRY_VOID(check_heads());
+  return check_layers();
+}
+
+Result<void> Shape::check_numbers() const {
+  for (const Key& key : keys_) {
+    if (key.type != gguf::ValueType::kU32) continue;
+    const int64_t least = has(kMayBeZero, key.name) ? 0 : 1;
+    for (const double value : key.values) {
+      if (value >= static_cast<double>(least) && value <= static_cast<double>(most(key.name))) continue;
+      return misfit(key.name, fmt::format("{} must be in {} .. {}", value, least, most(key.name)));
+    }
+  }
+  return {};
+}
+
+Result<void> Shape::check_heads() const {
+  const int64_t heads = integer("attention.head_count");
+  const int64_t rope = integer("rope.dimension_count");
+  if (heads % integer("attention.head_count_kv") != 0) {
+    return misfit("attention.head_count_kv", fmt::format("it does not divide the {} heads", heads));
+  }
+  const bool is_mla = architecture_ == "deepseek2";
+  const int64_t head = integer(is_mla ? "attention.key_length_mla" : "attention.key_length");
+  if (rope % 2 != 0 || rope > head || (is_mla && rope == head)) {
+    return misfit("rope.dimension_count", fmt::format("{} of a head's {} dimensions cannot be rotated: they must be "
+                                                      "pairs{}",
+                                                      rope, head, is_mla ? ", and some must be left" : ""));
+  }
+  if (integer("expert_used_count") > integer("expert_count")) {
+    return misfit("expert_used_count", fmt::format("there are {} experts", integer("expert_count")));
+  }
+  if (integer("expert_count") > 0 && integer("expert_used_count") == 0) {
+    return misfit("expert_used_count", "it is missing: how many experts a token uses");
+  }
+  if (architecture_ != "deepseek4") return {};
+  const int64_t groups = integer("attention.output_group_count");
+  if (heads % groups != 0) {
+    return misfit("attention.output_group_count", fmt::format("it does not divide the {} heads", heads));
+  }
+  if (rope > integer("attention.indexer.key_length")) {
+    return misfit("attention.indexer.key_length", fmt::format("{} dimensions of it are rotated", rope));
+  }
+  return {};
+}
+
+Result<void> Shape::check_layers() const {
+  const int64_t layers = integer("block_count");
+  for (const char* key : {"hash_layer_count", "leading_dense_block_count"}) {
+    if (integer(key) > layers) return misfit(key, fmt::format("there are {} layers", layers));
+  }
+  for (const char* key : {"attention.compress_ratios", "swiglu_clamp_exp"}) {
+    const Key* found = find(key);
+    if (found == nullptr) continue;
+    if (std::cmp_not_equal(found->values.size(), layers)) {
+      return misfit(key, fmt::format("{} values for {} layers", found->values.size(), layers));
+    }
+  }
+  for (const int64_t ratio : integers("attention.compress_ratios")) {
+    if (ratio == 0 || ratio == kOverlapRatio || ratio == kPlainRatio) continue;
+    return misfit("attention.compress_ratios",
+                  fmt::format("{} is none of 0, {} and {}", ratio, kOverlapRatio, kPlainRatio));
+  }
+  return {};
+}
+
+}  // namespace cairn::synth

@@ -1,0 +1,358 @@
+#include "synth/synth.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+
+#include "cache/page_pool.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "quant/codec.h"
+#include "synth/weights.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn::synth {
+namespace {
+
+using ::testing::HasSubstr;
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+// A folder of the test's own, removed afterwards.
+class Synth : public ::testing::Test {
+ protected:
+  Synth() : folder_(std::filesystem::path(::testing::TempDir()) / ("cairn_synth_" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Synth() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path path(const std::string& name) const { return folder_ / name; }
+
+  std::filesystem::path made(const Shape& shape, const Options& options, const std::string& name = "made.gguf") const {
+    const auto planned = plan(shape, options);
+    EXPECT_TRUE(planned.has_value()) << planned.error().text();
+    if (!planned.has_value()) return {};
+    const auto written = write(*planned, options, path(name));
+    EXPECT_TRUE(written.has_value()) << written.error().text();
+    return path(name);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+Shape architecture(std::string_view name, const Settings& settings = {}) {
+  Shape shape = Shape::of_architecture(name).value();
+  for (const auto& [key, value] : settings) {
+    const auto set = shape.set(key, value);
+    EXPECT_TRUE(set.has_value()) << set.error().text();
+  }
+  return shape;
+}
+
+gguf::Reader open(const std::filesystem::path& file) {
+  auto reader = gguf::Reader::open(file);
+  EXPECT_TRUE(reader.has_value()) << reader.error().text();
+  return std::move(reader).value();
+}
+
+std::string bytes_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+struct Moments {
+  double mean = 0;
+  double deviation = 0;
+  bool finite = true;
+};
+
+Moments moments_of(std::span<const float> values) {
+  Moments found;
+  double squares = 0;
+  for (const float value : values) {
+    found.finite = found.finite && std::isfinite(value);
+    found.mean += value;
+    squares += static_cast<double>(value) * value;
+  }
+  const auto count = static_cast<double>(values.size());
+  found.mean /= count;
+  found.deviation = std::sqrt(squares / count - found.mean * found.mean);
+  return found;
+}
+
+std::map<std::string, std::vector<int64_t>> shapes_of(std::span<const TensorPlan> tensors) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const TensorPlan& tensor : tensors) shapes[tensor.name] = tensor.shape;
+  return shapes;
+}
+
+std::map<std::string, std::vector<int64_t>> shapes_of(const gguf::Reader& file) {
+  std::map<std::string, std::vector<int64_t>> shapes;
+  for (const gguf::Tensor& tensor : file.tensors()) shapes[std::string(tensor.name)] = tensor.shape;
+  return shapes;
+}
+
+Error error_of(const Shape& shape, const Options& options = {}) {
+  const auto planned = plan(shape, options);
+  return planned.has_value() ? Error{Code::kInternal, "it was planned", {}} : planned.error();
+}
+
+TEST(SynthWeights, EveryTypeDecodesToTheDeviation) {
+  constexpr int64_t kElements = 1 << 20;
+  for (const TensorTypeInfo& info : tensor_types()) {
+    if (!can_decode(info.type)) continue;
+    for (const float deviation : {1.0f, 1 / 16.0f, 1 / 64.0f, 1 / 128.0f}) {
+      SCOPED_TRACE(fmt::format("{} {}", info.name, deviation));
+      Random random(7);
+      std::vector<std::byte> blocks(static_cast<size_t>(row_bytes(info.type, kElements)));
+      WeightMaker(info.type, deviation).fill(blocks, random);
+      std::vector<float> values(kElements);
+      decode_row(info.type, blocks, values);
+      const Moments found = moments_of(values);
+      EXPECT_TRUE(found.finite);
+      EXPECT_NEAR(found.deviation, deviation, 0.03 * deviation);
+      EXPECT_NEAR(found.mean, 0, 0.03 * deviation);
+    }
+  }
+}
+
+TEST(SynthWeights, FloatsAreNormalAroundTheirMean) {
+  constexpr int64_t kElements = 1 << 18;
+  std::vector<std::byte> bytes(kElements * sizeof(float));
+  Random random(3);
+  WeightMaker(TensorType::kF32, 0.05f, 1).fill(bytes, random);
+  std::vector<float> values(kElements);
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  const Moments found = moments_of(values);
+  EXPECT_NEAR(found.mean, 1, 0.001);
+  EXPECT_NEAR(found.deviation, 0.05, 0.001);
+  const auto within = std::ranges::count_if(values, [](float value) { return std::fabs(value - 1) < 0.05f; });
+  EXPECT_NEAR(static_cast<double>(within) / kElements, 0.6827, 0.005);
+}
+
+TEST(SynthWeights, ExpertIdsOfATokenDiffer) {
+  constexpr int64_t kUsed = 6;
+  constexpr int64_t kExperts = 8;
+  std::vector<int32_t> ids(kUsed * 500);
+  Random random(3);
+  fill_expert_ids(std::as_writable_bytes(std::span(ids)), kUsed, kExperts, random);
+  std::map<int32_t, int> times;
+  for (size_t token = 0; token < 500; ++token) {
+    const auto row = std::span(ids).subspan(token * kUsed, kUsed);
+    EXPECT_EQ(std::set<int32_t>(row.begin(), row.end()).size(), static_cast<size_t>(kUsed));
+    for (const int32_t id : row) ++times[id];
+  }
+  ASSERT_EQ(times.size(), static_cast<size_t>(kExperts));
+  EXPECT_EQ(times.begin()->first, 0);
+  EXPECT_EQ(times.rbegin()->first, kExperts - 1);
+  for (const auto& [id, count] : times) EXPECT_NEAR(count, 375, 60) << id;
+}
+
+// Runs a text through the model and takes a few greedy steps; returns the tokens.
+std::vector<int32_t> run(const gguf::Reader& file, std::string_view text) {
+  const auto tokenizer = Tokenizer::load(file.metadata());
+  EXPECT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
+  std::vector<TokenId> tokens = (*tokenizer)->encode(text, {}).value();
+  EXPECT_EQ((*tokenizer)->decode(tokens, false), text);
+  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const auto runner = load_model(file, *backend, {.context_tokens = 64, .rows_max = 32});
+  EXPECT_TRUE(runner.has_value()) << runner.error().text();
+  if (!runner.has_value()) return {};
+  const std::vector<int32_t> pages_each((*runner)->kv_layout().groups.size(), 8);
+  auto pool = PagePool::create(*backend, (*runner)->kv_layout(), pages_each).value();
+  PageTable pages;
+  std::vector<int32_t> chosen;
+  int32_t position = 0;
+  for (int i = 0; i < 4; ++i) {
+    const auto rows = static_cast<int32_t>(tokens.size());
+    EXPECT_TRUE(pool.extend(pages, position + rows));
+    const BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &pages};
+    const auto logits = (*runner)->step({.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool});
+    EXPECT_TRUE(logits.has_value()) << logits.error().text();
+    if (!logits.has_value()) return {};
+    const Moments found = moments_of(logits->values);
+    EXPECT_TRUE(found.finite);
+    EXPECT_GT(found.deviation, 0.1);
+    EXPECT_LT(found.deviation, 10);
+    const auto best = static_cast<int32_t>(std::ranges::max_element(logits->values) - logits->values.begin());
+    chosen.push_back(best);
+    tokens = {TokenId(best)};
+    position += rows;
+  }
+  pool.release(pages);
+  return chosen;
+}
+
+TEST_F(Synth, MadeModelsRun) {
+  const std::vector<std::pair<Shape, std::string>> models = {
+      {architecture("llama"), "F16"},
+      {architecture("llama", {{"expert_count", "4"}, {"expert_used_count", "2"}}), "Q4_K_M"},
+      {architecture("qwen3"), "Q8_0"},
+      {architecture("moe"), "IQ2_XXS"},
+      {architecture("deepseek2"), "Q4_K_M"},
+      {architecture("deepseek4"), "Q8_0"},
+      {architecture("deepseek4", {{"hash_layer_count", "1"}}), "IQ2_XXS"},
+  };
+  for (const auto& [shape, type] : models) {
+    SCOPED_TRACE(shape.architecture() + " " + type);
+    const gguf::Reader file = open(made(shape, {.type = type}));
+    EXPECT_EQ(run(file, "Hello, 1 wörld!\n\tand \xf0\x9f\x98\x80").size(), 4u);
+  }
+}
+
+TEST_F(Synth, EqualSeedsGiveEqualBytesWhateverTheThreads) {
+  // A vocabulary large enough for several pieces of several slabs.
+  const Shape shape = architecture("deepseek4", {{"vocab_size", "40000"}, {"hash_layer_count", "1"}});
+  const std::string one = bytes_of(made(shape, {.type = "Q2_K", .seed = 5, .threads = 1}));
+  EXPECT_GT(one.size(), 5u << 20);
+  EXPECT_TRUE(one == bytes_of(made(shape, {.type = "Q2_K", .seed = 5, .threads = 3})));
+  EXPECT_FALSE(one == bytes_of(made(shape, {.type = "Q2_K", .seed = 6, .threads = 1})));
+}
+
+TEST_F(Synth, ATensorDependsOnItsNameAndTheSeedAlone) {
+  const gguf::Reader small = open(made(architecture("llama"), {}, "small.gguf"));
+  const gguf::Reader deep = open(made(architecture("llama", {{"block_count", "3"}}), {}, "deep.gguf"));
+  const auto bytes = [](const gguf::Reader& file, std::string_view name) { return file.find_tensor(name)->bytes; };
+  EXPECT_TRUE(std::ranges::equal(bytes(small, "blk.1.ffn_up.weight"), bytes(deep, "blk.1.ffn_up.weight")));
+  EXPECT_FALSE(std::ranges::equal(bytes(deep, "blk.1.ffn_up.weight"), bytes(deep, "blk.2.ffn_up.weight")));
+  EXPECT_FALSE(std::ranges::equal(bytes(deep, "blk.1.ffn_up.weight"), bytes(deep, "blk.1.ffn_gate.weight")));
+}
+
+// The fixtures' shapes, read from their metadata: the same tensors.
+TEST_F(Synth, TensorsAreThoseOfTheFixtures) {
+  for (const std::string name :
+       {"deepseek4", "deepseek4-hash", "deepseek2", "deepseek2-lite", "llama", "llama-moe", "qwen3", "qwen3moe"}) {
+    SCOPED_TRACE(name);
+    const gguf::Reader fixture = open(std::filesystem::path(CAIRN_FIXTURES) / "models" / (name + ".gguf"));
+    const std::string arch(fixture.metadata().string("general.architecture").value());
+    Shape shape = architecture(arch);
+    for (const Key& key : std::vector<Key>(shape.keys().begin(), shape.keys().end())) {
+      const std::string full = arch + "." + key.name;
+      if (!fixture.metadata().contains(full) || key.type != gguf::ValueType::kU32) continue;
+      std::string value;
+      if (key.is_array) {
+        const std::vector<int64_t> numbers = fixture.metadata().integers(full).value();
+        for (const int64_t number : numbers) value += fmt::format("{},", number);
+        value.pop_back();
+      } else {
+        value = std::to_string(fixture.metadata().integer(full).value());
+      }
+      EXPECT_TRUE(shape.set(key.name, value).has_value()) << key.name << " " << value;
+    }
+    shape.tied_output = fixture.find_tensor("output.weight") == nullptr;
+    const auto planned = plan(shape, {.type = "F32"});
+    ASSERT_TRUE(planned.has_value()) << planned.error().text();
+    EXPECT_EQ(shapes_of(planned->tensors), shapes_of(fixture));
+    EXPECT_EQ(planned->misfits, 0);
+    // Every key of the fixture that says something about the shape is in the file, with its type.
+    const gguf::Reader file = open(made(shape, {.type = "F32"}));
+    for (const auto& [key, value] : fixture.metadata().values()) {
+      if (!key.starts_with(arch) || key.contains("rope.scaling")) continue;
+      ASSERT_TRUE(file.metadata().contains(key)) << key;
+      EXPECT_EQ(file.metadata().find(key)->type, value.type) << key;
+    }
+  }
+}
+
+TEST_F(Synth, PresetsHaveTheRealSizes) {
+  const std::map<std::string_view, double> billions = {{"llama-1b", 1.24}, {"qwen3-0.6b", 0.60}, {"moe-0.8b", 0.80},
+                                                       {"v2-lite", 15.7},  {"v3", 671},          {"flash", 284},
+                                                       {"pro", 1'600}};
+  ASSERT_EQ(billions.size(), presets().size());
+  for (const PresetInfo& info : presets()) {
+    SCOPED_TRACE(info.name);
+    const auto planned = plan(Shape::of_preset(info.name).value(), {});
+    ASSERT_TRUE(planned.has_value()) << planned.error().text();
+    EXPECT_EQ(planned->shape.architecture(), info.architecture);
+    const double expected = billions.at(info.name);
+    EXPECT_NEAR(static_cast<double>(planned->elements) / 1e9, expected, 0.02 * expected);
+  }
+}
+
+TEST_F(Synth, FlashHasTheTypesOfItsTwoBitFilesAndLayersAsWished) {
+  Shape shape = Shape::of_preset("flash").value();
+  ASSERT_TRUE(shape.set("attention.compress_ratios", "0,0,4,128,4,128").has_value());
+  const auto planned = plan(shape, {});
+  ASSERT_TRUE(planned.has_value()) << planned.error().text();
+  EXPECT_EQ(planned->shape.integer("block_count"), 6);
+  EXPECT_EQ(planned->shape.integer("hash_layer_count"), 3);
+  std::map<std::string, std::string_view> types;
+  for (const TensorPlan& tensor : planned->tensors) types[tensor.name] = tensor_type_name(tensor.type);
+  EXPECT_EQ(types.at("token_embd.weight"), "F16");
+  EXPECT_EQ(types.at("output.weight"), "Q8_0");
+  EXPECT_EQ(types.at("output_hc_fn.weight"), "F16");
+  EXPECT_EQ(types.at("blk.0.ffn_gate_tid2eid.weight"), "I32");
+  EXPECT_EQ(types.at("blk.3.exp_probs_b.bias"), "F32");
+  EXPECT_EQ(types.at("blk.5.ffn_gate_exps.weight"), "IQ2_XXS");
+  EXPECT_EQ(types.at("blk.5.ffn_down_exps.weight"), "Q2_K");
+  EXPECT_EQ(types.at("blk.5.attn_q_b.weight"), "Q8_0");
+  EXPECT_EQ(types.at("blk.4.indexer.proj.weight"), "F16");
+  EXPECT_EQ(types.at("blk.4.indexer_compressor_ape.weight"), "F16");
+  EXPECT_FALSE(types.contains("blk.5.indexer.proj.weight"));
+  EXPECT_FALSE(types.contains("blk.1.attn_compressor_kv.weight"));
+}
+
+TEST_F(Synth, TheLastRuleThatMatchesCounts) {
+  const auto planned =
+      plan(architecture("llama"), {.type = "Q4_0", .type_rules = {{"ffn_", "Q5_K"}, {"blk\\.1\\.ffn_down", "MXFP4"}}});
+  ASSERT_TRUE(planned.has_value()) << planned.error().text();
+  std::map<std::string, std::string_view> types;
+  for (const TensorPlan& tensor : planned->tensors) types[tensor.name] = tensor_type_name(tensor.type);
+  EXPECT_EQ(types.at("blk.0.attn_q.weight"), "Q4_0");
+  EXPECT_EQ(types.at("output.weight"), "Q6_K") << "as cairn quantize does";
+  EXPECT_EQ(types.at("blk.0.ffn_down.weight"), "Q5_K");
+  EXPECT_EQ(types.at("blk.1.ffn_down.weight"), "MXFP4");
+  EXPECT_EQ(types.at("blk.1.ffn_norm.weight"), "F32");
+}
+
+TEST_F(Synth, MistakesAreNamed) {
+  EXPECT_THAT(Shape::of_architecture("gpt5").error().text(), HasSubstr("llama, qwen3"));
+  EXPECT_THAT(Shape::of_preset("huge").error().text(), HasSubstr("flash"));
+  Shape shape = architecture("qwen3");
+  EXPECT_THAT(shape.set("expert_count", "4").error().text(), HasSubstr("block_count"));
+  EXPECT_THAT(shape.set("block_count", "two").error().text(), HasSubstr("whole number"));
+  EXPECT_THAT(shape.set("block_count", "1,2").error().text(), HasSubstr("1,2"));
+  EXPECT_THAT(shape.set("block_count", "").error().text(), HasSubstr("block_count"));
+  EXPECT_THAT(error_of(architecture("qwen3", {{"block_count", "0"}})).text(), HasSubstr("block_count"));
+  EXPECT_THAT(error_of(architecture("qwen3", {{"attention.head_count_kv", "3"}})).text(), HasSubstr("does not divide"));
+  EXPECT_THAT(error_of(architecture("qwen3", {{"vocab_size", "100"}})).text(), HasSubstr("259 .. 450000"));
+  EXPECT_THAT(error_of(architecture("moe", {{"expert_used_count", "9"}})).text(), HasSubstr("8 experts"));
+  EXPECT_THAT(error_of(architecture("deepseek4", {{"attention.compress_ratios", "0,3"}})).text(),
+              HasSubstr("3 is none"));
+  EXPECT_THAT(error_of(architecture("deepseek4", {{"attention.compress_ratios", "0,4"}, {"block_count", "3"}})).text(),
+              HasSubstr("2 values for 3 layers"));
+  EXPECT_THAT(error_of(shape, {.type = "Q9"}).text(), HasSubstr("IQ2_XXS"));
+  EXPECT_THAT(error_of(shape, {.type_rules = {{"ffn_(", "Q8_0"}}}).text(), HasSubstr("regular expression"));
+  EXPECT_THAT(error_of(shape, {.type_rules = {{"exps", "Q8_0"}}}).text(), HasSubstr("'exps'"));
+  const Shape narrow = architecture("qwen3", {{"embedding_length", "96"}});
+  EXPECT_THAT(error_of(narrow, {.type_rules = {{"attn_q", "Q4_K"}}}).text(),
+              AllOf(HasSubstr("blk.0.attn_q.weight"), HasSubstr("96"), HasSubstr("256")));
+  const auto planned = plan(narrow, {.type = "Q4_K"});
+  ASSERT_TRUE(planned.has_value()) << planned.error().text();
+  EXPECT_EQ(planned->misfits, 2 * 5 + 1) << "all that read 96 numbers: token_embd, q, k, v, gate and up";
+}
+
+TEST_F(Synth, WhatDoesNotFitTheDiskIsNotBegun) {
+  Shape shape = Shape::of_preset("pro").value();
+  ASSERT_TRUE(shape.set("block_count", "1000").has_value());
+  const Options options{.type = "F32"};
+  const auto planned = plan(shape, options);
+  ASSERT_TRUE(planned.has_value()) << planned.error().text();
+  const auto written = write(*planned, options, path("huge.gguf"));
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(written.error().code, Code::kIo);
+  EXPECT_THAT(written.error().text(), HasSubstr(std::to_string(planned->bytes)));
+  EXPECT_TRUE(std::filesystem::is_empty(path("")));
+}
+
+}  // namespace
+}  // namespace cairn::synth

@@ -1,0 +1,188 @@
+// Names and dimensions are those of llama.cpp's files (gguf-py's tensor names).
+#include "synth/tensors.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace cairn::synth {
+namespace {
+
+class Builder {
+ public:
+  explicit Builder(const Shape& shape)
+      : shape_(shape), width_(shape.integer("embedding_length")), heads_(shape.integer("attention.head_count")) {}
+
+  std::vector<TensorPlan> build() {
+    const int64_t vocabulary = shape_.integer("vocab_size");
+    matrix("token_embd", {width_, vocabulary});
+    const bool is_v4 = shape_.architecture() == "deepseek4";
+    const int64_t layers = shape_.integer("block_count");
+    for (layer_ = 0; layer_ < layers; ++layer_) {
+      prefix_ = fmt::format("blk.{}.", layer_);
+      if (is_v4) {
+        add_mixing();
+        add_v4_attention();
+      } else if (shape_.architecture() == "deepseek2") {
+        add_latent_attention();
+      } else {
+        add_attention();
+      }
+      add_feed_forward();
+    }
+    prefix_.clear();
+    norm("output_norm", width_);
+    if (!shape_.tied_output) matrix("output", {width_, vocabulary});
+    if (is_v4) {
+      const int64_t streams = shape_.integer("hyper_connection.count");
+      matrix("output_hc_fn", {streams * width_, streams});
+      add("output_hc_base.weight", {streams}, Role::kBias);
+      add("output_hc_scale.weight", {1}, Role::kMixScale);
+    }
+    return std::move(tensors_);
+  }
+
+ private:
+  void add(std::string_view name, std::vector<int64_t> shape, Role role) {
+    const TensorType type = role == Role::kExpertIds ? TensorType::kI32 : TensorType::kF32;
+    tensors_.push_back({fmt::format("{}{}", prefix_, name), std::move(shape), role, type, 0});
+  }
+  void matrix(std::string_view name, std::vector<int64_t> shape) {
+    add(fmt::format("{}.weight", name), std::move(shape), Role::kMatrix);
+  }
+  void norm(std::string_view name, int64_t width) { add(fmt::format("{}.weight", name), {width}, Role::kNorm); }
+
+  void add_attention() {
+    const int64_t head = shape_.integer("attention.key_length");
+    const int64_t value = shape_.integer("attention.value_length");
+    const int64_t kv_heads = shape_.integer("attention.head_count_kv");
+    norm("attn_norm", width_);
+    matrix("attn_q", {width_, heads_ * head});
+    matrix("attn_k", {width_, kv_heads * head});
+    matrix("attn_v", {width_, kv_heads * value});
+    matrix("attn_output", {heads_ * value, width_});
+    if (!shape_.architecture().starts_with("qwen3")) return;
+    norm("attn_q_norm", head);
+    norm("attn_k_norm", head);
+  }
+
+  // Keys and values of a token are one latent row, which each head's own matrices unfold.
+  void add_latent_attention() {
+    const int64_t rank = shape_.integer("attention.q_lora_rank");
+    const int64_t latent = shape_.integer("attention.kv_lora_rank");
+    const int64_t rope = shape_.integer("rope.dimension_count");
+    const int64_t key = shape_.integer("attention.key_length_mla");
+    const int64_t value = shape_.integer("attention.value_length_mla");
+    norm("attn_norm", width_);
+    if (rank > 0) {
+      matrix("attn_q_a", {width_, rank});
+      norm("attn_q_a_norm", rank);
+      matrix("attn_q_b", {rank, heads_ * key});
+    } else {
+      matrix("attn_q", {width_, heads_ * key});
+    }
+    matrix("attn_kv_a_mqa", {width_, latent + rope});
+    norm("attn_kv_a_norm", latent);
+    matrix("attn_k_b", {key - rope, latent, heads_});
+    matrix("attn_v_b", {latent, value, heads_});
+    matrix("attn_output", {heads_ * value, width_});
+  }
+
+  void add_mixing() {
+    const int64_t streams = shape_.integer("hyper_connection.count");
+    const int64_t mixes = streams * (2 + streams);  // into the block, out of it, and between the streams
+    for (const char* part : {"hc_attn", "hc_ffn"}) {
+      matrix(fmt::format("{}_fn", part), {streams * width_, mixes});
+      add(fmt::format("{}_base.weight", part), {mixes}, Role::kBias);
+      add(fmt::format("{}_scale.weight", part), {3}, Role::kMixScale);
+    }
+  }
+
+  void add_v4_attention() {
+    const int64_t rank = shape_.integer("attention.q_lora_rank");
+    const int64_t head = shape_.integer("attention.key_length");
+    const int64_t groups = shape_.integer("attention.output_group_count");
+    const int64_t output_rank = shape_.integer("attention.output_lora_rank");
+    norm("attn_norm", width_);
+    matrix("attn_q_a", {width_, rank});
+    norm("attn_q_a_norm", rank);
+    matrix("attn_q_b", {rank, heads_ * head});
+    matrix("attn_kv", {width_, head});
+    norm("attn_kv_a_norm", head);
+    add("attn_sinks.weight", {heads_}, Role::kBias);
+    const int64_t group_inputs = heads_ / groups * head;
+    if (shape_.flat_output_a) {
+      matrix("attn_output_a", {group_inputs, groups * output_rank});
+    } else {
+      matrix("attn_output_a", {group_inputs, output_rank, groups});
+    }
+    matrix("attn_output_b", {groups * output_rank, width_});
+    const int64_t ratio = shape_.integers("attention.compress_ratios")[static_cast<size_t>(layer_)];
+    if (ratio == 0) return;
+    add_compressor("attn_compressor", head, ratio);
+    if (ratio != kOverlapRatio) return;
+    const int64_t index_heads = shape_.integer("attention.indexer.head_count");
+    const int64_t index_head = shape_.integer("attention.indexer.key_length");
+    matrix("indexer.attn_q_b", {rank, index_heads * index_head});
+    matrix("indexer.proj", {width_, index_heads});
+    add_compressor("indexer_compressor", index_head, ratio);
+  }
+
+  void add_compressor(std::string_view name, int64_t head, int64_t ratio) {
+    const int64_t row = ratio == kOverlapRatio ? 2 * head : head;
+    matrix(fmt::format("{}_kv", name), {width_, row});
+    matrix(fmt::format("{}_gate", name), {width_, row});
+    matrix(fmt::format("{}_ape", name), {row, ratio});
+    norm(fmt::format("{}_norm", name), head);
+  }
+
+  void add_feed_forward() {
+    norm("ffn_norm", width_);
+    const int64_t experts = shape_.integer("expert_count");
+    if (experts == 0 || layer_ < shape_.integer("leading_dense_block_count")) {
+      return add_gated("", shape_.integer("feed_forward_length"), 0);
+    }
+    const int64_t own = shape_.integer("expert_feed_forward_length");
+    const int64_t inner = own > 0 ? own : shape_.integer("feed_forward_length");
+    matrix("ffn_gate_inp", {width_, experts});
+    if (layer_ < shape_.integer("hash_layer_count")) {
+      const int64_t vocabulary = shape_.integer("vocab_size");
+      add("ffn_gate_tid2eid.weight", {shape_.integer("expert_used_count"), vocabulary}, Role::kExpertIds);
+    } else if (shape_.integer("expert_gating_func") > 1) {  // not softmax
+      add("exp_probs_b.bias", {experts}, Role::kBias);
+    }
+    add_gated("_exps", inner, experts);
+    const int64_t shared = shape_.integer("expert_shared_count");
+    if (shared > 0) add_gated("_shexp", shared * inner, 0);
+  }
+
+  void add_gated(std::string_view suffix, int64_t inner, int64_t experts) {
+    const auto part = [&](std::string_view name, int64_t columns, int64_t rows) {
+      std::vector<int64_t> shape = {columns, rows};
+      if (experts > 0) shape.push_back(experts);
+      matrix(fmt::format("{}{}", name, suffix), std::move(shape));
+    };
+    part("ffn_gate", width_, inner);
+    part("ffn_up", width_, inner);
+    part("ffn_down", inner, width_);
+  }
+
+  const Shape& shape_;
+  int64_t width_;
+  int64_t heads_;
+  int64_t layer_ = 0;
+  std::string prefix_;
+  std::vector<TensorPlan> tensors_;
+};
+
+}  // namespace
+
+int64_t TensorPlan::elements() const {
+  int64_t product = 1;
+  for (const int64_t size : shape) product *= size;
+  return product;
+}
+
+std::vector<TensorPlan> tensors_of(const Shape& shape) { return Builder(shape).build(); }
+
+}  // namespace cairn::synth
