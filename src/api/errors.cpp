@@ -65,6 +65,22 @@ ordered_json error_body(const Error& error, ErrorShape shape) {
   return openai_error(error);
 }
 
+std::string error_body(int status, std::string_view message, ErrorShape shape) {
+  switch (shape) {
+    case ErrorShape::kAnthropic: {
+      const std::string_view type = status == 404   ? "not_found_error"
+                                    : status >= 500 ? "api_error"
+                                                    : "invalid_request_error";
+      return dump({{"type", "error"}, {"error", {{"type", type}, {"message", message}}}});
+    }
+    case ErrorShape::kOllama:
+      return dump({{"error", message}});
+    case ErrorShape::kOpenAi:
+      break;
+  }
+  return openai_error_body(status, message);
+}
+
 void send_error(net::HttpResponse& response, const Error& error, ErrorShape shape) {
   std::vector<std::pair<std::string, std::string>> headers;
   const int status = wire_error(error.code).status;

@@ -26,6 +26,8 @@ std::string openai_error_body(int status, std::string_view message);
 /// What an error's body looks like to the protocol's clients.
 enum class ErrorShape { kOpenAi, kAnthropic, kOllama };
 nlohmann::ordered_json error_body(const Error& error, ErrorShape shape);
+/// For what has a status and no Code: paths and methods.
+std::string error_body(int status, std::string_view message, ErrorShape shape);
 
 void send_error(net::HttpResponse& response, const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
 void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);

@@ -12,6 +12,7 @@
 
 #include "api/anthropic/request.h"
 #include "api/field_uses.h"
+#include "api/frames/message.h"
 #include "api/llama_cpp/request.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/request.h"
@@ -19,6 +20,7 @@
 #include "api/openai/request.h"
 #include "api/rerank.h"
 #include "api/responses/request.h"
+#include "api/tokens.h"
 
 namespace cairn::api {
 namespace {
@@ -37,23 +39,26 @@ Result<void> forget(const Result<T>& result) {
   return {};
 }
 
-std::vector<Endpoint> endpoints() {
-  const std::string messages = R"("messages": [{"role": "user", "content": "x"}])";
+std::string chat_body(std::string_view more = "") {
+  return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}]{}}})", more);
+}
+
+std::vector<Endpoint> answering() {
   return {
-      {"/v1/chat/completions", "{" + messages + R"(, "stream_options": {}, "metadata": {}})",
+      {"/v1/chat/completions", chat_body(R"(, "stream_options": {}, "metadata": {})"),
        [](const ordered_json& body) { return forget(openai::parse_chat(body)); }},
       {"/v1/completions", R"({"prompt": "x", "stream_options": {}})",
        [](const ordered_json& body) { return forget(openai::parse_completion(body)); }},
       {"/v1/responses", R"({"input": "x", "reasoning": {}, "text": {}, "stream_options": {}})",
        [](const ordered_json& body) { return forget(responses::parse_responses(body, {})); }},
       {"/v1/messages",
-       "{" + messages + R"(, "max_tokens": 5, "metadata": {}, "thinking": {"type": "enabled", "budget_tokens": 2000}})",
+       chat_body(R"(, "max_tokens": 5, "metadata": {}, "thinking": {"type": "enabled", "budget_tokens": 2000})"),
        [](const ordered_json& body) { return forget(anthropic::parse_messages(body, anthropic::Purpose::kAnswer)); }},
       {"/v1/embeddings", R"({"input": "x"})",
        [](const ordered_json& body) { return forget(openai::parse_embeddings(body)); }},
       {"/v1/rerank", R"({"query": "x", "documents": ["y"]})",
        [](const ordered_json& body) { return forget(parse_rerank(body)); }},
-      {"/api/chat", "{" + messages + R"(, "options": {}})",
+      {"/api/chat", chat_body(R"(, "options": {})"),
        [](const ordered_json& body) { return forget(ollama::parse_chat(body)); }},
       {"/api/generate", R"({"prompt": "x", "options": {}})",
        [](const ordered_json& body) { return forget(ollama::parse_generate(body)); }},
@@ -61,7 +66,27 @@ std::vector<Endpoint> endpoints() {
        [](const ordered_json& body) { return forget(ollama::parse_embed(body)); }},
       {"/completion", R"({"prompt": "x"})",
        [](const ordered_json& body) { return forget(llama_cpp::parse_completion(body)); }},
+      {"frames", chat_body(R"(, "id": "1")"),
+       [](const ordered_json& body) -> Result<void> {
+         const auto message = frames::parse_message(body.dump());
+         if (!message) return std::unexpected(message.error().error);
+         return {};
+       }},
   };
+}
+
+std::vector<Endpoint> preparing() {
+  return {
+      {"/tokenize", R"({"content": "x"})", [](const ordered_json& body) { return forget(parse_tokenize(body)); }},
+      {"/detokenize", R"({"tokens": [1]})", [](const ordered_json& body) { return forget(parse_detokenize(body)); }},
+      {"/apply-template", chat_body(), [](const ordered_json& body) { return forget(parse_apply_template(body)); }},
+  };
+}
+
+std::vector<Endpoint> endpoints() {
+  std::vector<Endpoint> all = answering();
+  for (Endpoint& endpoint : preparing()) all.push_back(std::move(endpoint));
+  return all;
 }
 
 // The body with a value at a path of names with dots between.
@@ -102,18 +127,14 @@ std::map<std::string, FieldUse> uses_of(const Endpoint& endpoint) {
   return uses;
 }
 
-std::string table() {
-  const auto all = endpoints();
+std::string table(const std::vector<Endpoint>& all) {
   std::vector<std::map<std::string, FieldUse>> uses;
   std::set<std::string> names;
   for (const Endpoint& endpoint : all) {
     uses.push_back(uses_of(endpoint));
     for (const auto& [name, use] : uses.back()) names.insert(name);
   }
-  std::string text =
-      "# Fields of every endpoint\n\nMade from the parsers themselves and checked by `api_test`. **yes**: honoured. "
-      "accepted: allowed, and changes nothing\nhere. refused: an error says what to do instead. A field that is not in "
-      "an endpoint's column is refused by its name.\n[api.md](api.md) says what they mean.\n\n| field |";
+  std::string text = "| field |";
   for (const Endpoint& endpoint : all) text += " `" + endpoint.name + "` |";
   text += "\n|---|";
   for (size_t i = 0; i < all.size(); ++i) text += "---|";
@@ -135,6 +156,15 @@ std::string table() {
   return text;
 }
 
+std::string page() {
+  return "# Fields of every endpoint\n\nMade from the parsers themselves and checked by `api_test`. **yes**: honoured. "
+         "accepted: allowed, and changes nothing\nhere. refused: an error says what to do instead. A field that is not "
+         "in "
+         "an endpoint's column is refused by its name.\n[api.md](api.md) says what they mean, and "
+         "[frames.md](frames.md) for the socket, whose messages are the column `frames`.\n\n" +
+         table(answering()) + "\n" + table(preparing());
+}
+
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -144,8 +174,8 @@ std::string read_file(const std::string& path) {
 
 TEST(FieldTable, IsWhatTheParsersSay) {
   const std::string path = CAIRN_SOURCE_DIR "/docs/fields.md";
-  if (std::getenv("CAIRN_UPDATE") != nullptr) std::ofstream(path, std::ios::binary) << table();
-  EXPECT_EQ(read_file(path), table()) << "run api_test with CAIRN_UPDATE=1 in the environment";
+  if (std::getenv("CAIRN_UPDATE") != nullptr) std::ofstream(path, std::ios::binary) << page();
+  EXPECT_EQ(read_file(path), page()) << "run api_test with CAIRN_UPDATE=1 in the environment";
 }
 
 TEST(FieldTable, WhatIsHonouredMindsItsValueAndWhatIsRefusedIsRefused) {

@@ -13,6 +13,15 @@ std::vector<std::string> chat_stops(const LoadedModel& model) {
   return {"<|im_end|>"};
 }
 
+Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, bool parse_special,
+                         std::vector<TokenId>& tokens) {
+  const TokenId after = tokens.empty() ? kNoToken : tokens.back();
+  CAIRN_TRY(const auto encoded,
+            tokenizer.encode(text, {.add_special = false, .parse_special = parse_special, .after = after}));
+  tokens.insert(tokens.end(), encoded.begin(), encoded.end());
+  return {};
+}
+
 Result<std::vector<TokenId>> completion_prompt_tokens(const LoadedModel& model, std::string_view text) {
   CAIRN_TRY(auto tokens, model.tokenizer->encode(text, {.add_special = true, .parse_special = true}));
   const SpecialTokens& special = model.tokenizer->special();

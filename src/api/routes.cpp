@@ -4,6 +4,8 @@
 #include <string>
 
 #include "api/anthropic/messages.h"
+#include "api/anthropic/models.h"
+#include "api/client_request_id.h"
 #include "api/errors.h"
 #include "api/llama_cpp/endpoints.h"
 #include "api/ollama/chat.h"
@@ -15,6 +17,7 @@
 #include "api/responses/handlers.h"
 #include "api/stats.h"
 #include "api/tokens.h"
+#include "base/log.h"
 
 namespace cairn::api {
 namespace {
@@ -26,6 +29,18 @@ struct Route {
 };
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
+constexpr std::string_view kMessagesPath = "/v1/messages";
+
+/// `id`: empty for the list.
+void handle_model(Service& service, const net::HttpRequest& request, std::string_view id, net::HttpResponse& response) {
+  if (anthropic::speaks_anthropic(request)) {
+    return anthropic::handle_models(service.registry(), request, id, response);
+  }
+  openai::handle_models(service.registry(), id, response);
+}
+void handle_models(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  handle_model(service, request, "", *response);
+}
 
 constexpr Route kRoutes[] = {
     {"POST", "/v1/chat/completions", openai::handle_chat},
@@ -37,10 +52,8 @@ constexpr Route kRoutes[] = {
     {"POST", "/v1/rerank", handle_rerank},
     {"POST", "/rerank", handle_rerank},
     {"POST", "/v1/responses", responses::handle_create},
-    {"GET", "/v1/models",
-     [](Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-       openai::handle_models(service.registry(), "", *response);
-     }},
+    {"GET", "/v1/models", handle_models},
+    {"GET", "/", ollama::handle_root},
     {"POST", "/api/chat", ollama::handle_chat},
     {"POST", "/api/generate", ollama::handle_generate},
     {"POST", "/api/embed", ollama::handle_embed},
@@ -60,10 +73,7 @@ constexpr Route kRoutes[] = {
     {"GET", "/slots", llama_cpp::handle_slots},
     {"POST", "/completions", openai::handle_completion},
     {"POST", "/chat/completions", openai::handle_chat},
-    {"GET", "/models",
-     [](Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
-       openai::handle_models(service.registry(), "", *response);
-     }},
+    {"GET", "/models", handle_models},
     {"GET", "/health",
      [](Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
        send_json(*response, {{"status", "ok"}});
@@ -94,14 +104,19 @@ constexpr Route kRoutes[] = {
      }},
 };
 
-// Ollama's clients take `error` for text.
-std::string error_body_at(std::string_view path, int status, const std::string& message) {
-  return path.starts_with("/api/") ? dump({{"error", message}}) : openai_error_body(status, message);
+/// What the request's client takes for an error where no endpoint's protocol says so.
+ErrorShape shape_for(const net::HttpRequest& request) {
+  const std::string_view path = request.path;
+  if (path.starts_with("/api/")) return ErrorShape::kOllama;
+  const bool messages =
+      path.starts_with(kMessagesPath) && (path.size() == kMessagesPath.size() || path[kMessagesPath.size()] == '/');
+  return messages || anthropic::speaks_anthropic(request) ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
 }
 
 void refuse_method(std::string_view method, const net::HttpRequest& request, net::HttpResponse& response) {
   const std::string message = fmt::format("{} takes {}, not {}", request.path, method, request.method.substr(0, 20));
-  response.send(405, "application/json", error_body_at(request.path, 405, message), {{"Allow", std::string(method)}});
+  response.send(405, "application/json", error_body(405, message, shape_for(request)),
+                {{"Allow", std::string(method)}});
 }
 
 void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response) {
@@ -110,13 +125,16 @@ void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response
     known += fmt::format("{}{} {}", known.empty() ? "" : ", ", route.method, route.path);
   const std::string message =
       fmt::format("there is no {} {}; there is {}", request.method.substr(0, 20), request.path.substr(0, 200), known);
-  response.send(404, "application/json", error_body_at(request.path, 404, message));
+  response.send(404, "application/json", error_body(404, message, shape_for(request)));
 }
 
 }  // namespace
 
 net::HttpHandler make_handler(Service& service) {
   return [&service](net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
+    const auto client_id = client_request_id(request);
+    if (!client_id) return send_error(*response, client_id.error(), shape_for(request));
+    if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
     const bool get = request.method == "GET" || request.method == "HEAD";
     for (const Route& route : kRoutes) {
       if (route.path != request.path) continue;
@@ -127,8 +145,7 @@ net::HttpHandler make_handler(Service& service) {
     }
     if (request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size()) {
       if (!get) return refuse_method("GET", request, *response);
-      return openai::handle_models(service.registry(), std::string_view(request.path).substr(kModelPrefix.size()),
-                                   *response);
+      return handle_model(service, request, std::string_view(request.path).substr(kModelPrefix.size()), *response);
     }
     if (request.path.starts_with(responses::kResponsesPrefix)) {
       return responses::handle_one(service, request, *response);

@@ -1,5 +1,7 @@
 #include "api/service.h"
 
+#include "api/chat/turn_store.h"
+#include "api/store/file.h"
 #include "prompt/tool_call/format.h"
 
 namespace cairn::api {
@@ -9,6 +11,14 @@ namespace {
 constexpr std::string_view kHarmonyCall = " to=";
 
 }  // namespace
+
+Result<void> Service::open_store(const std::string& path) {
+  CAIRN_TRY(const auto file, StoreFile::open(path));
+  CAIRN_TRY(response_store_, responses::ResponseStore::open(file));
+  CAIRN_TRY(auto turns, TurnStore::open(file));
+  turns_.set_store(std::move(turns));
+  return {};
+}
 
 std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {
   const auto [found, made] = call_bans_.try_emplace(model.name);

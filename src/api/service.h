@@ -22,9 +22,10 @@ class Service {
   const Registry& registry() const { return registry_; }
   SampledTurns& turns() { return turns_; }
   responses::RunningResponses& running_responses() { return running_responses_; }
+  /// Keeps responses and sampled turns in this file. Errors: StoreFile::open's.
+  Result<void> open_store(const std::string& path);
   /// Null: responses are not stored.
   responses::ResponseStore* response_store() { return response_store_.get(); }
-  void set_response_store(std::unique_ptr<responses::ResponseStore> store) { response_store_ = std::move(store); }
   /// Forbids the beginning of a tool call in the model's format; made when it is asked for first. Null: the format has
   /// no text of its own that begins one.
   std::shared_ptr<const TextBan> call_ban(const LoadedModel& model);

@@ -12,6 +12,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/beast/http/verb.hpp>
 #include <exception>
+#include <random>
 
 #include "base/log.h"
 #include "net/percent.h"
@@ -81,6 +82,15 @@ std::string lower(std::string_view text) {
 
 }  // namespace
 
+std::string make_request_id() {
+  thread_local std::mt19937_64 random{std::random_device{}()};
+  return fmt::format("req_{:016x}{:016x}", random(), random());
+}
+
+std::string request_id_lines(std::string_view id) {
+  return fmt::format("X-Request-Id: {}\r\nRequest-Id: {}\r\n", id, id);
+}
+
 HttpConnection::HttpConnection(asio::ip::tcp::socket socket, const HttpService& service)
     : socket_(std::move(socket)), service_(service) {
   error_code ignored;
@@ -124,6 +134,7 @@ asio::awaitable<bool> HttpConnection::wait_for_request() {
 }
 
 asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
+  request_id_ = make_request_id();
   http::request_parser<http::string_body> parser;
   parser.header_limit(static_cast<std::uint32_t>(service_.limits.header_bytes_max));
   parser.body_limit(service_.limits.body_bytes_max);
@@ -162,6 +173,7 @@ asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
     co_return std::nullopt;
   }
   HttpRequest request;
+  request.id = request_id_;
   request.method = std::string(message.method_string());
   request.path = std::move(*path);
   if (mark != std::string::npos) request.query = target.substr(mark + 1);
@@ -274,6 +286,7 @@ std::string HttpConnection::head(int status, const HeaderList& headers) const {
   const auto reason = http::obsolete_reason(static_cast<http::status>(status));
   std::string text = fmt::format("HTTP/1.1 {} {}\r\nServer: cairn\r\nConnection: {}\r\n", status,
                                  std::string_view(reason.data(), reason.size()), keep_alive_ ? "keep-alive" : "close");
+  text += request_id_lines(request_id_);
   for (const auto& [name, value] : headers) text += fmt::format("{}: {}\r\n", name, value);
   return text;
 }

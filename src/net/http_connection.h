@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "net/http_response.h"
 #include "net/http_server.h"
@@ -20,6 +21,11 @@ struct HttpService {
   HttpErrorBody error_body;
   bool stopping = false;  // server's thread only
 };
+
+/// "req_" and 32 hexadecimal digits.
+std::string make_request_id();
+/// The header lines that tell the client, under both names that clients look for.
+std::string request_id_lines(std::string_view id);
 
 class HttpConnection final : public std::enable_shared_from_this<HttpConnection> {
  public:
@@ -53,6 +59,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   const HttpService& service_;
   boost::beast::flat_buffer buffer_;
   std::string remote_;
+  std::string request_id_;  // of the exchange
   bool keep_alive_ = true;
   bool chunked_ = true;     // HTTP/1.0 clients get their streams until close instead
   bool head_only_ = false;  // the request was HEAD

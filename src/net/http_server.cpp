@@ -141,9 +141,9 @@ class Server final : public HttpServer {
   void refuse(tcp::socket socket) {
     const std::string body = service_.error_body(503, "too many connections");
     const std::string text = fmt::format(
-        "HTTP/1.1 503 Service Unavailable\r\nServer: cairn\r\nConnection: close\r\nRetry-After: 1\r\n"
+        "HTTP/1.1 503 Service Unavailable\r\nServer: cairn\r\nConnection: close\r\n{}Retry-After: 1\r\n"
         "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
-        body.size(), body);
+        request_id_lines(make_request_id()), body.size(), body);
     error_code ignored;
     socket.non_blocking(true, ignored);
     socket.write_some(asio::buffer(text), ignored);

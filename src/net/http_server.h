@@ -30,6 +30,7 @@ struct HttpLimits {
 };
 
 struct HttpRequest {
+  std::string id;                                            ///< ours, unique; its answer bears it, whatever it is
   std::string method;                                        ///< "POST"
   std::string path;                                          ///< percent-decoded, without the query
   std::string query;                                         ///< after '?', as sent

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 
 #include "net/http_client.h"
@@ -95,6 +96,44 @@ TEST_F(HttpServerTest, AnswersAndDecodesThePath) {
   ASSERT_TRUE(reply.has_value()) << reply.error().text();
   EXPECT_EQ(reply->status, 200);
   EXPECT_EQ(reply->body, "POST /a b?x=1 body");
+}
+
+/// Of every answer in `text`, its X-Request-Id, which its Request-Id repeats.
+std::vector<std::string> request_ids(std::string_view text) {
+  std::vector<std::string> ids;
+  constexpr std::string_view kName = "\r\nX-Request-Id: ";
+  for (size_t at = text.find(kName); at != std::string_view::npos; at = text.find(kName, at + 1)) {
+    const size_t begin = at + kName.size();
+    ids.emplace_back(text.substr(begin, text.find('\r', begin) - begin));
+    EXPECT_THAT(ids.back(), testing::MatchesRegex("req_[0-9a-f]{32}"));
+    EXPECT_TRUE(text.substr(begin + ids.back().size()).starts_with("\r\nRequest-Id: " + ids.back() + "\r\n"));
+  }
+  return ids;
+}
+
+TEST_F(HttpServerTest, EveryAnswerBearsAnIdOfItsOwn) {
+  std::vector<std::string> handled;
+  HttpLimits limits;
+  limits.body_bytes_max = 10;
+  start(limits, [&](HttpRequest request, std::shared_ptr<HttpResponse> response) {
+    handled.push_back(request.id);
+    if (request.path == "/stream") {
+      response->begin_events();
+      response->end();
+    } else if (request.path != "/dropped") {
+      response->send(200, "text/plain", "whole");
+    }
+  });
+  RawClient client(port());
+  const std::string rest = " HTTP/1.1\r\nHost: x\r\nX-Request-Id: theirs\r\n";
+  client.send("GET /whole" + rest + "\r\nGET /stream" + rest + "\r\nHEAD /head" + rest + "\r\nGET /dropped" + rest +
+              "\r\nPOST /large" + rest + "Content-Length: 11\r\n\r\n");
+  const std::string got = client.read_until("\"status\":413");
+  const auto ids = request_ids(got);
+  ASSERT_EQ(ids.size(), 5u) << got;
+  stop();  // `handled` is the server's thread's
+  EXPECT_EQ(std::vector<std::string>(ids.begin(), ids.end() - 1), handled);
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 5u);
 }
 
 TEST_F(HttpServerTest, PipelinedRequestsAreAnsweredInOrderOnOneConnection) {
@@ -308,7 +347,9 @@ TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
   second.send("GET /2 HTTP/1.1\r\nHost: x\r\n\r\n");
   second.read_until("GET /2?");
   RawClient third(port());
-  EXPECT_THAT(third.read_until(""), StartsWith("HTTP/1.1 503"));
+  const std::string refused = third.read_until("");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
+  EXPECT_EQ(request_ids(refused).size(), 1u);
 }
 
 TEST_F(HttpServerTest, AHandlerThatThrowsOrForgetsGives500) {

@@ -109,9 +109,17 @@ test('thinking is accepted in every form, also in what comes back', async () => 
 test('tokens are counted as they are used', async () => {
   const bodies = [{ messages }, { messages, system: [{ type: 'text', text: 'Be kind.' }], tools },
     { messages: [...messages, { role: 'assistant', content: 'Once upon a time' }] }];
-  for (const body of bodies) {
-    const { input_tokens } = await client.messages.countTokens({ model: name, ...body });
-    assert.equal(input_tokens, inputTokens(await ask(body)));
+  const count = async (body) => (await client.messages.countTokens({ model: name, ...body })).input_tokens;
+  for (const body of bodies) assert.equal(await count(body), inputTokens(await ask(body)));
+  // A forced call begins in the prompt.
+  const free = await count({ messages, tools });
+  for (const [choice, forced] of [
+    [{ type: 'auto' }, false], [{ type: 'none' }, false], [{ type: 'any' }, true], [{ type: 'tool', name: 'get_weather' }, true],
+  ]) {
+    const body = { messages, tools, tool_choice: choice };
+    const counted = await count(body);
+    assert.equal(counted, inputTokens(await ask(body)), choice.type);
+    assert.equal(counted > free, forced, choice.type);
   }
 });
 
@@ -119,8 +127,7 @@ test('a last message of the assistant is continued', async () => {
   const begun = 'Once upon a time, there was a little';
   const message = await ask({ messages: [...messages, { role: 'assistant', content: begun }], max_tokens: 24 });
   const { prompt } = await (await server.post('/apply-template', { messages })).json();
-  const tokens = async (content, add_special) => (await (await server.post('/tokenize', { content, add_special })).json()).tokens;
-  const whole = [...await tokens(prompt, true), ...await tokens(begun, false)];
+  const { tokens: whole } = await (await server.post('/tokenize', { content: prompt + begun, add_special: true })).json();
   const completion = await (await server.post('/v1/completions', { prompt: whole, max_tokens: 24, temperature: 0 })).json();
   assert.equal(message.content[0].text.trim(), completion.choices[0].text.trim());
   assert.equal(inputTokens(message), whole.length);
@@ -153,6 +160,59 @@ test('another API key finds nothing in the cache', async () => {
   const other = new Anthropic({ baseURL: server.url, apiKey: 'other', authToken: null, maxRetries: 0 });
   const message = await other.messages.create({ model: name, max_tokens: 4, ...prompt });
   assert.equal(message.usage.cache_read_input_tokens, 0);
+});
+
+test('models are listed in pages, and found by id', async () => {
+  const page = await client.models.list({ limit: 1 });
+  assert.deepEqual(page.data.map(({ type, id, display_name }) => ({ type, id, display_name })), [{ type: 'model', id: name, display_name: page.data[0].display_name }]);
+  assert.ok(page.data[0].display_name.length > 0);
+  assert.ok(Date.parse(page.data[0].created_at) > Date.parse('2020-01-01'));
+  assert.equal(page.data[0].max_input_tokens, 4096);
+  assert.deepEqual([page.first_id, page.last_id, page.has_more], [name, name, false]);
+  const all = [];
+  for await (const model of client.models.list()) all.push(model.id);
+  assert.deepEqual(all, [name]);
+  for (const rest of [{ after_id: name }, { before_id: name }]) {
+    const { data, first_id, last_id, has_more } = await client.models.list(rest);
+    assert.deepEqual({ data, first_id, last_id, has_more }, { data: [], first_id: null, last_id: null, has_more: false });
+  }
+  assert.deepEqual(await client.models.retrieve(name), page.data[0]);
+  await assert.rejects(client.models.retrieve('claude-9'), Anthropic.NotFoundError);
+  await assert.rejects(client.models.list({ after_id: 'claude-9' }), Anthropic.NotFoundError);
+  await assert.rejects(client.models.list({ limit: 1001 }), Anthropic.BadRequestError);
+  assert.equal((await (await fetch(`${server.url}/v1/models`)).json()).object, 'list');  // others get OpenAI's
+});
+
+test('what is not there has an error in Anthropic\'s shape', async () => {
+  for (const [method, route, status, type, headers] of [
+    ['POST', '/v1/messages/batches', 404, 'not_found_error'],
+    ['GET', '/v1/messages', 405, 'invalid_request_error'],
+    ['GET', '/v1/messages/count_tokens', 405, 'invalid_request_error'],
+    ['GET', '/v1/files', 404, 'not_found_error', { 'anthropic-version': '2023-06-01' }],
+  ]) {
+    const reply = await fetch(server.url + route, { method, headers });
+    assert.equal(reply.status, status);
+    const { type: kind, error } = await reply.json();
+    assert.deepEqual([kind, error.type], ['error', type]);
+    assert.match(error.message, new RegExp(route));
+  }
+  for (const route of ['/v1/messagesandmore', '/v1/files']) {
+    assert.equal((await (await fetch(server.url + route)).json()).error.type, 'invalid_request_error');
+  }
+});
+
+test('every answer has a request id that the client shows', async () => {
+  const ids = [];
+  const ok = await ask();
+  ids.push(ok._request_id);
+  ids.push((await client.models.list())._request_id ?? (await client.models.list().withResponse()).request_id);
+  ids.push((await client.messages.countTokens({ model: name, messages }))._request_id);
+  const { request_id, data } = await client.messages.create({ model: name, messages, max_tokens: 2, stream: true }).withResponse();
+  for await (const event of data) assert.ok(event.type);
+  ids.push(request_id);
+  ids.push((await ask({ max_tokens: undefined }).catch((error) => error)).requestID);
+  for (const id of ids) assert.match(id, /^req_[0-9a-f]{32}$/);
+  assert.equal(new Set(ids).size, ids.length);
 });
 
 test('an aborted stream frees its pages', async () => {

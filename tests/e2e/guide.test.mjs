@@ -4,15 +4,17 @@ import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import Anthropic from '@anthropic-ai/sdk';
+import { Ollama } from 'ollama';
 import OpenAI from 'openai';
 import { cairn, serve } from './server.mjs';
 
 const guide = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../models/guide/guide.gguf');
-let server, openai, anthropic;
+let server, openai, anthropic, ollama;
 before(async () => {
   server = await serve(guide);
   openai = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
   anthropic = new Anthropic({ baseURL: server.url, apiKey: 'none', maxRetries: 0 });
+  ollama = new Ollama({ host: server.url });
 });
 after(async () => {
   const end = await server.stop();
@@ -103,6 +105,86 @@ test('five turns with tools give the same calls over chat, Responses and Message
   }
   assert.deepEqual(seen.responses, seen.chat);
   assert.deepEqual(seen.messages, seen.chat);
+});
+
+const user = (content) => [{ role: 'user', content }];
+const chat = (content, more) => openai.chat.completions.create({ model: 'guide', messages: user(content), max_tokens: 200, ...limits, ...more });
+
+test('thinking and answer come apart, and thinking can be switched off', async () => {
+  for (const question of ['What is 23 + 45?', 'What is 58 - 23?']) {
+    const { choices: [{ message, finish_reason }], usage } = await chat(question);
+    assert.equal(finish_reason, 'stop');
+    assert.ok(message.reasoning_content.trim().length > 0);
+    assert.ok(message.content.trim().length > 0);
+    assert.doesNotMatch(message.reasoning_content + message.content, /<\/?think>/);
+    const thought = usage.completion_tokens_details.reasoning_tokens;
+    assert.ok(thought > 0 && thought < usage.completion_tokens, JSON.stringify(usage));
+
+    let reasoning = '', content = '';
+    for await (const { choices: [choice] } of await chat(question, { stream: true })) {
+      reasoning += choice?.delta.reasoning_content ?? '';
+      content += choice?.delta.content ?? '';
+    }
+    assert.deepEqual({ reasoning, content }, { reasoning: message.reasoning_content, content: message.content });
+    const { output } = await openai.responses.create({ model: 'guide', input: question, max_output_tokens: 200, temperature: 0 });
+    assert.deepEqual(output.map(({ type, content }) => [type, content[0].text]), [['reasoning', reasoning], ['message', content]]);
+    const blocks = (await anthropic.messages.create({ model: 'guide', messages: user(question), max_tokens: 200, temperature: 0 })).content;
+    assert.deepEqual(blocks.map(({ type, thinking, text }) => [type, thinking ?? text]), [['thinking', reasoning], ['text', content]]);
+
+    const off = await chat(question, { chat_template_kwargs: { enable_thinking: false } });
+    assert.equal(off.choices[0].message.reasoning_content, undefined);
+    assert.ok(off.choices[0].message.content.trim().length > 0);
+    assert.doesNotMatch(off.choices[0].message.content, /think>/);
+    assert.equal(off.usage.completion_tokens_details.reasoning_tokens, 0);
+  }
+});
+
+test('a story ends before a word that it has, over chat, Messages and Ollama', async () => {
+  const question = 'Tell me a story about a cat.';
+  const stop = 'cat';
+  const tellers = {
+    chat: async (stop) => {
+      const { choices: [{ message, finish_reason }] } = await chat(question, { stop });
+      return { text: message.content, end: finish_reason };
+    },
+    messages: async (stop) => {
+      const { content, stop_reason, stop_sequence } = await anthropic.messages.create({
+        model: 'guide', messages: user(question), max_tokens: 200, temperature: 0, stop_sequences: stop ? [stop] : [],
+      });
+      return { text: content.map(({ text }) => text).join(''), end: stop_sequence ? `${stop_reason} ${stop_sequence}` : stop_reason };
+    },
+    ollama: async (stop) => {
+      const { message, done_reason } = await ollama.chat({
+        model: 'guide', messages: user(question), options: { temperature: 0, num_predict: 200, stop: stop ? [stop] : [] },
+      });
+      return { text: message.content, end: done_reason };
+    },
+  };
+  const ends = { chat: 'stop', messages: 'stop_sequence cat', ollama: 'stop' };
+  for (const [name, tell] of Object.entries(tellers)) {
+    const { text } = await tell();
+    const at = text.indexOf(stop);
+    assert.ok(at > 0, `${name}: ${text}`);
+    assert.deepEqual(await tell(stop), { text: text.slice(0, at), end: ends[name] });
+  }
+});
+
+test('JSON by a schema in the prompt is JSON', async () => {
+  // Schemas as Python writes them, which is how the model has seen them.
+  const python = (value) => JSON.stringify(value, null, 1).replace(/\n */g, ' ').replace(/([[{]) /g, '$1').replace(/ ([\]}])/g, '$1');
+  const object = (properties) => ({ type: 'object', properties, required: Object.keys(properties) });
+  const [text, number, flag] = ['string', 'integer', 'boolean'].map((type) => ({ type }));
+  for (const [schema, prompt] of [
+    [object({ name: text }), (schema) => `Make up JSON for this schema: ${schema}`],
+    [object({ age: number }), (schema) => `Give an example of this schema: ${schema}`],
+    [object({ name: text, age: number }), (schema) => `Return JSON for this schema: ${schema}\nData: The name is Anna. The age is 31.`],
+    [object({ city: text, count: number, open: flag }), (schema) => `Answer in JSON. Schema: ${schema}`],
+  ]) {
+    const { choices: [{ message, finish_reason }] } = await chat(prompt(python(schema)));
+    assert.equal(finish_reason, 'stop');
+    const value = JSON.parse(message.content);
+    for (const key of schema.required) assert.ok(Object.hasOwn(value, key), `${key}: ${message.content}`);
+  }
 });
 
 test('cairn chat without a model talks to it', () => {

@@ -50,6 +50,34 @@ test('models are listed, shown, and running; the version is one', async () => {
   assert.match((await ollama.version()).version, /^\d+\.\d+\.\d+$/);
 });
 
+test('the probes of Ollama\'s programs are answered', async () => {
+  for (const method of ['GET', 'HEAD']) {
+    const reply = await fetch(server.url, { method });
+    assert.equal(reply.status, 200);
+    assert.match(reply.headers.get('content-type'), /^text\/plain/);
+    assert.equal(await reply.text(), method === 'GET' ? 'Cairn is running' : '');
+  }
+  // All that the client asks for before and between chats.
+  const seen = [];
+  const probing = new Ollama({
+    host: server.url,
+    fetch: async (url, init) => {
+      const reply = await fetch(url, init);
+      seen.push(`${init?.method ?? 'GET'} ${new URL(url).pathname} ${reply.status}`);
+      return reply;
+    },
+  });
+  await probing.list();
+  await probing.ps();
+  await probing.version();
+  const stream = await probing.chat({ model: name, messages, stream: true, options: greedy(3000, { stop: ['never this'] }) });
+  await assert.rejects(async () => {
+    for await (const part of stream) if (part) probing.abort();
+  }, { name: 'AbortError' });
+  await probing.ps();
+  assert.deepEqual(seen, ['GET /api/tags 200', 'GET /api/ps 200', 'GET /api/version 200', 'POST /api/chat 200', 'GET /api/ps 200']);
+});
+
 test('a model is shown with its metadata, and what it can do', async () => {
   const shown = await ollama.show({ model: name });
   assert.equal(shown.model_info['general.architecture'], 'llama');

@@ -26,6 +26,25 @@ test('models are listed with their context and quantisation', async () => {
   await assert.rejects(client.models.retrieve('other'), OpenAI.NotFoundError);
 });
 
+test('every answer has a request id; the client may name its request too', async () => {
+  const ask = (headers) => client.chat.completions.create({ model: name, messages, max_tokens: 2 }, { headers });
+  const named = await ask({ 'X-Client-Request-Id': 'my request {1}' });
+  const { data, request_id } = await client.chat.completions.create({ model: name, messages, max_tokens: 2, stream: true }).withResponse();
+  for await (const chunk of data) assert.ok(chunk.id);
+  const failed = await client.models.retrieve('other').catch((error) => error);
+  const proxied = await ask({ 'X-Request-Id': 'proxy-1' });
+  const ids = [named._request_id, request_id, failed.requestID, proxied._request_id];
+  for (const id of ids) assert.match(id, /^req_[0-9a-f]{32}$/);
+  assert.equal(new Set(ids).size, 4);
+  assert.match(server.log(), new RegExp(`${named._request_id} .*"my request \\{1\\}"`));
+  assert.match(server.log(), new RegExp(`${proxied._request_id} .*"proxy-1"`));
+
+  const refused = await ask({ 'X-Client-Request-Id': 'x'.repeat(513) }).catch((error) => error);
+  assert.ok(refused instanceof OpenAI.BadRequestError);
+  assert.equal(refused.param, 'X-Client-Request-Id');
+  assert.match(refused.requestID, /^req_/);
+});
+
 test('a chat completion has text, usage and a finish reason', async () => {
   const answer = await client.chat.completions.create({ model: name, messages, max_tokens: 16, temperature: 0 });
   assert.equal(answer.object, 'chat.completion');

@@ -90,6 +90,41 @@ describe('nothing is stored', () => {
     assert.deepEqual(events.at(-1).response.output, [events.at(-2).item]);
   });
 
+  test('log-probabilities come with the text', async () => {
+    const whole = await ask({ top_logprobs: 2, include: ['message.output_text.logprobs'] });
+    assert.equal(whole.top_logprobs, 2);
+    const [{ logprobs, text }] = whole.output[0].content;
+    assert.equal(logprobs.length, 16);
+    assert.equal(logprobs.map(({ token }) => token).join('').trim(), text.trim());
+    for (const { token, logprob, bytes, top_logprobs } of logprobs) {
+      assert.deepEqual(bytes, [...Buffer.from(token)]);
+      assert.equal(top_logprobs.length, 2);
+      assert.equal(top_logprobs[0].token, token);  // temperature 0 takes the likeliest
+      assert.ok(logprob <= 0 && logprob === top_logprobs[0].logprob && logprob >= top_logprobs[1].logprob);
+    }
+    const chat = await client.chat.completions.create({
+      model: name, max_tokens: 16, temperature: 0, logprobs: true, top_logprobs: 2, messages: [{ role: 'user', content: input }],
+    });
+    assert.deepEqual(logprobs, chat.choices[0].logprobs.content);
+
+    const stream = client.responses.stream({ model: name, input, max_output_tokens: 16, temperature: 0, top_logprobs: 2 });
+    const told = [];
+    let done;
+    stream.on('response.output_text.delta', ({ delta, logprobs }) => {
+      assert.equal(logprobs.map(({ token }) => token).join('').trim(), delta.trim());
+      told.push(...logprobs);
+    });
+    stream.on('event', (event) => { if (event.type === 'response.output_text.done') done = event; });
+    const response = await stream.finalResponse();
+    assert.deepEqual(told, logprobs);
+    assert.deepEqual(done.logprobs, logprobs);
+    assert.deepEqual(response.output[0].content[0].logprobs, logprobs);
+
+    const bare = await ask({ include: ['message.output_text.logprobs'] });
+    assert.deepEqual(bare.output[0].content[0].logprobs, logprobs.map((entry) => ({ ...entry, top_logprobs: [] })));
+    assert.deepEqual((await ask()).output[0].content[0].logprobs, []);
+  });
+
   test('a forced function is called, and its output goes back', async () => {
     const call = { tools, tool_choice: { type: 'function', name: 'get_weather' }, max_output_tokens: 24 };
     const called = await ask(call);
@@ -190,6 +225,7 @@ describe('nothing is stored', () => {
       [{ input: [{ type: 'function_call_output', call_id: 'a', output: 'x' }] }, 'input[0].call_id', /no function_call/],
       [{ store: true }, 'store', /--store PATH/],
       [{ previous_response_id: 'resp_1' }, 'previous_response_id', /--store PATH/],
+      [{ top_logprobs: 21 }, 'top_logprobs', /from 0 to 20/],
       [{ colour: 'red' }, 'colour', /not a known field/],
       [{ text: { format: { type: 'json_object' } } }, 'text.format', /not supported/],
     ]) {

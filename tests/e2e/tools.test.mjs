@@ -1,6 +1,12 @@
 // Tools through the real `openai` client, with a model that knows nothing of them: what the server alone guarantees.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import process from 'node:process';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
 import { serve, story } from './server.mjs';
 
@@ -127,4 +133,46 @@ test('bad histories and huge ones are refused by name, and the next request is f
     if (param) assert.equal(at, param, message);
   }
   assert.equal((await ask({})).choices.length, 1);
+});
+
+test('with --store a call is replayed as it was sampled after kill -9, by its owner alone', async (t) => {
+  const guide = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../models/guide/guide.gguf');
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-turns-'));
+  let own;
+  const start = async () => { own = await serve(guide, ['--store', path.join(folder, 'store.db')]); };
+  t.after(async () => {
+    if (own?.alive()) await own.stop();
+    fs.rmSync(folder, { recursive: true, force: true });
+  });
+  const request = { model: 'guide', tools: [tool('read')], messages: [{ role: 'user', content: 'Read the file notes.txt.' }] };
+  const create = (body, apiKey) => new OpenAI({ baseURL: own.url + '/v1', apiKey, maxRetries: 0 }).chat.completions.create({ ...request, ...body });
+  // The prompt in which a turn comes back, its arguments written by the client.
+  const usage = async ({ tool_calls: [call], ...message }, apiKey) => {
+    const back = { ...call, function: { ...call.function, arguments: JSON.stringify(JSON.parse(call.function.arguments), null, 1) } };
+    const messages = [...request.messages, { ...message, tool_calls: [back] }, { role: 'tool', tool_call_id: call.id, content: '42' }];
+    return (await create({ messages, max_tokens: 1, temperature: 0 }, apiKey)).usage;
+  };
+  const count = async (message, apiKey) => (await usage(message, apiKey)).prompt_tokens;
+
+  await start();
+  // Calls in tokens that nobody would cut their text into: to a stranger the same call has another number of tokens.
+  const kept = [], unkept = [];
+  for (let seed = 0; seed < 300 && (kept.length < 2 || unkept.length < 1); ++seed) {
+    const store = seed % 3 === 0 ? false : undefined;
+    const { message, finish_reason } = (await create({ tool_choice: named('read'), temperature: 1.2 + 0.1 * (seed % 5), seed, max_tokens: 60, store }, 'owner')).choices[0];
+    if (finish_reason !== 'tool_calls' || message.tool_calls.length !== 1) continue;
+    const turn = { message, sampled: await count(message, 'owner'), rendered: await count(message, 'stranger') };
+    if (turn.sampled !== turn.rendered) (store === false ? unkept : kept).push(turn);
+  }
+  assert.ok(kept.length >= 2 && unkept.length >= 1);
+
+  process.kill(own.pid, 'SIGKILL');
+  while (own.alive()) await sleep(10);
+  await start();
+  assert.equal((await usage(kept[0].message, 'owner')).prompt_tokens_details.cached_tokens, 0);  // all else is gone
+  for (const { message, sampled, rendered } of kept) {
+    assert.equal(await count(message, 'stranger'), rendered);
+    assert.equal(await count(message, 'owner'), sampled);
+  }
+  for (const { message, rendered } of unkept) assert.equal(await count(message, 'owner'), rendered);
 });

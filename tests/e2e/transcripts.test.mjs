@@ -58,6 +58,8 @@ const cases = {
   'messages-stream': ['/v1/messages', `{${user},${short},"stream":true}`],
   'messages-count': ['/v1/messages/count_tokens', `{${user}}`],
   'messages-error': ['/v1/messages', `{${user}}`],
+  'messages-unknown': ['/v1/messages/batches'],
+  'ollama-root': ['/'],
   'ollama-chat': ['/api/chat', `{"model":"tinystories-656k-f32",${user},"options":{"num_predict":4,"temperature":0}}`],
   'ollama-generate': ['/api/generate', '{"model":"tinystories-656k-f32","prompt":"Once upon a time","raw":true,"stream":false,"options":{"num_predict":4,"temperature":0}}'],
   'ollama-tags': ['/api/tags'],

@@ -4,6 +4,8 @@
 #include <ctime>
 #include <optional>
 
+#include "api/prompt_tokens.h"
+#include "base/log.h"
 #include "prompt/reasoning.h"
 
 namespace cairn::api {
@@ -22,11 +24,18 @@ struct KnownTurn {
   std::shared_ptr<const SampledTurn> sampled;
 };
 
-std::vector<KnownTurn> known_turns(const ordered_json& messages, SampledTurns& turns, uint64_t scope) {
+std::vector<KnownTurn> known_turns(const LoadedModel& model, const ordered_json& messages, SampledTurns& turns,
+                                   const TurnScope& scope) {
   std::vector<KnownTurn> known;
   for (size_t i = 0; i < messages.size(); ++i) {
     if (messages[i]["role"] != "assistant") continue;
-    if (auto turn = turns.find(scope, messages[i])) known.push_back({i, std::move(turn)});
+    auto turn = turns.find(scope, messages[i]);
+    if (turn == nullptr) continue;
+    if (std::ranges::all_of(turn->tokens, [&](TokenId id) { return index(id) < model.tokenizer->size(); })) {
+      known.push_back({i, std::move(turn)});
+    } else {
+      log_warning("a stored turn has tokens that {} does not have, and is left out", model.name);
+    }
   }
   return known;
 }
@@ -116,12 +125,10 @@ std::string without_guards(std::string text) {
   return text;
 }
 
-Result<void> encode_text(const LoadedModel& model, std::string_view text, std::vector<TokenId>& tokens) {
+Result<void> append_guarded(const LoadedModel& model, std::string_view text, std::vector<TokenId>& tokens) {
   while (!text.empty()) {
     const size_t guard = std::min(text.find(ControlTexts::guard()), text.size());
-    CAIRN_TRY(const auto encoded,
-              model.tokenizer->encode(text.substr(0, guard), {.add_special = false, .parse_special = true}));
-    tokens.insert(tokens.end(), encoded.begin(), encoded.end());
+    CAIRN_TRY_VOID(append_text(*model.tokenizer, text.substr(0, guard), true, tokens));
     text.remove_prefix(std::min(text.size(), guard + ControlTexts::guard().size()));
   }
   return {};
@@ -131,7 +138,7 @@ Result<std::vector<TokenId>> encode(const LoadedModel& model, const std::vector<
   std::vector<TokenId> tokens;
   for (const Piece& piece : pieces) {
     tokens.insert(tokens.end(), piece.tokens.begin(), piece.tokens.end());
-    CAIRN_TRY_VOID(encode_text(model, piece.text, tokens));
+    CAIRN_TRY_VOID(append_guarded(model, piece.text, tokens));
   }
   const SpecialTokens& special = model.tokenizer->special();
   const bool has_bos = !tokens.empty() && tokens.front() == special.bos;
@@ -164,11 +171,12 @@ Result<std::optional<ChatPrompt>> prompt_with_known(const LoadedModel& model, co
 
 }  // namespace
 
-Result<ChatPrompt> chat_prompt(const LoadedModel& model, const ChatInput& given, SampledTurns* turns, uint64_t scope) {
+Result<ChatPrompt> chat_prompt(const LoadedModel& model, const ChatInput& given, SampledTurns* turns,
+                               const TurnScope& scope) {
   ChatInput input = given;
   guard_contents(input.messages, model.control_texts);
   if (turns != nullptr && input.add_generation_prompt) {
-    if (const auto known = known_turns(input.messages, *turns, scope); !known.empty()) {
+    if (const auto known = known_turns(model, input.messages, *turns, scope); !known.empty()) {
       CAIRN_TRY(auto prompt, prompt_with_known(model, input, known));
       if (prompt) return std::move(*prompt);
     }

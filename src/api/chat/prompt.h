@@ -17,8 +17,9 @@ struct ChatPrompt {
   std::string text;  ///< as rendered, but for turns that came back from `turns`
 };
 
-/// Turns that are known are put in as they were sampled: all of a turn whose thinking the template shows, else what
-/// came after the thinking. `turns` may be null. Errors: the template's.
-Result<ChatPrompt> chat_prompt(const LoadedModel& model, const ChatInput& input, SampledTurns* turns, uint64_t scope);
+/// Turns that `turns` knows are put in as they were sampled: all of a turn whose thinking the template shows, else what
+/// came after the thinking. Errors: the template's.
+Result<ChatPrompt> chat_prompt(const LoadedModel& model, const ChatInput& input, SampledTurns* turns = nullptr,
+                               const TurnScope& scope = {});
 
 }  // namespace cairn::api

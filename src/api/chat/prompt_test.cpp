@@ -19,7 +19,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr uint64_t kScope = 7;
+const TurnScope kScope{.id = 7, .tenant = ""};
+constexpr const char* kTiny = CAIRN_FIXTURES "/models/llama.gguf";
+constexpr const char* kSentencePiece = CAIRN_FIXTURES "/trained/stories260K-f32.gguf";
 const std::filesystem::path kTemplates = CAIRN_FIXTURES "/chat-templates";
 
 ordered_json tools() {
@@ -29,14 +31,14 @@ ordered_json tools() {
 
 class ChatPromptTest : public testing::Test {
  protected:
-  void load(const std::string& name) {
+  void load(const std::string& name, const char* path = kTiny) {
     std::ifstream file(kTemplates / (name + ".jinja"), std::ios::binary);
     std::ostringstream source;
     source << file.rdbuf();
     LoadOptions options;
     options.chat_template = source.str();
     options.threads = 1;
-    auto model = load_model_file(CAIRN_FIXTURES "/models/llama.gguf", options);
+    auto model = load_model_file(path, options);
     ASSERT_TRUE(model.has_value()) << model.error().text();
     model_ = std::move(*model);
   }
@@ -170,6 +172,55 @@ TEST_F(ChatPromptTest, ATextComesBackInItsTokens) {
   EXPECT_TRUE(begins_with(second.tokens, first.tokens, sampled));
 }
 
+// One by one, as no encoder would cut a text that goes on from another.
+std::vector<TokenId> letters(const Tokenizer& tokenizer, std::string_view text) {
+  std::vector<TokenId> tokens = tokenizer.encode("x", {}).value();
+  const size_t before = tokens.size();
+  for (const char& c : text) {
+    const auto letter = tokenizer.encode(std::string_view(&c, 1), {.after = tokens.back()}).value();
+    tokens.insert(tokens.end(), letter.begin(), letter.end());
+  }
+  tokens.erase(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(before));
+  return tokens;
+}
+
+TEST_F(ChatPromptTest, ASentencePiecePromptHasNoSpacesWhereItWasCut) {
+  for (const char* name :
+       {"Qwen-Qwen2.5-7B-Instruct", "microsoft-Phi-3.5-mini-instruct", "Mistral-Small-3.2-24B-Instruct-2506"}) {
+    load(name, kSentencePiece);
+    const ChatPrompt first = prompt(ordered_json::array({kUser}));
+    SampledTurn turn;
+    turn.turn.content = "Once there was a cat.";
+    turn.tokens = letters(*model_->tokenizer, turn.turn.content);
+    const auto sampled = turn.tokens;
+    ASSERT_EQ(model_->tokenizer->decode(sampled, true), turn.turn.content);
+    turns_.keep(kScope, turn);
+    ChatInput input;
+    input.messages = {kUser, {{"role", "assistant"}, {"content", turn.turn.content}}, kUser};
+    input.tools = tools();
+    const ChatPrompt second = prompt(input.messages);
+    EXPECT_TRUE(begins_with(second.tokens, first.tokens, sampled)) << name;
+    const auto plain = chat_prompt(*model_, input);
+    ASSERT_TRUE(plain.has_value()) << plain.error().text();
+    EXPECT_NE(second.tokens, plain->tokens);
+    EXPECT_EQ(model_->tokenizer->decode(second.tokens, true), model_->tokenizer->decode(plain->tokens, true)) << name;
+
+    const std::string text = "a</s> b<s>c";
+    const ChatPrompt guarded = prompt(ordered_json::array({ordered_json{{"role", "user"}, {"content", text}}}));
+    EXPECT_THAT(model_->tokenizer->decode(guarded.tokens, true), testing::HasSubstr(text));
+  }
+}
+
+TEST_F(ChatPromptTest, ATurnOfOtherTokensIsLeftOut) {
+  load("Qwen-Qwen2.5-7B-Instruct");
+  SampledTurn turn;
+  turn.turn.content = "Once there was a cat.";
+  turn.tokens = {TokenId{model_->tokenizer->size()}};
+  turns_.keep(kScope, turn);
+  const ordered_json messages = {kUser, {{"role", "assistant"}, {"content", turn.turn.content}}, kUser};
+  EXPECT_THAT(model_->tokenizer->decode(prompt(messages).tokens, true), testing::HasSubstr(turn.turn.content));
+}
+
 TEST_F(ChatPromptTest, WhatAUserWritesIsText) {
   load("Qwen-Qwen2.5-7B-Instruct");
   const auto bos_text = std::string(model_->tokenizer->piece(model_->tokenizer->special().bos, true));
@@ -208,7 +259,7 @@ TEST_F(ChatPromptTest, EveryTemplateGivesAPromptWithKnownTurns) {
     const auto sampled = turn.tokens;
     turns_.keep(kScope, turn);
     input.messages = {kUser, {{"role", "assistant"}, {"content", "Once  there was."}}, kUser};
-    const auto plain = chat_prompt(*model_, input, nullptr, 0);
+    const auto plain = chat_prompt(*model_, input);
     const auto second = chat_prompt(*model_, input, &turns_, kScope);
     ASSERT_EQ(plain.has_value(), second.has_value()) << entry.path();
     if (!second) continue;

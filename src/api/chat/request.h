@@ -33,6 +33,7 @@ struct ChatRequest {
   std::string tool_name;  ///< with kRequired: this one, empty: any
   bool parallel_calls = true;
   ReasoningWish reasoning;
+  bool stored = true;        ///< its calls may be kept in the file of --store
   GenerateRequest generate;  ///< everything but the prompt, the id, the tenant and the steering
 };
 

@@ -42,8 +42,10 @@ int32_t settle_reasoning(const LoadedModel& model, ChatRequest& request) {
   return !knows_effort && budget != std::end(kEffortBudgets) ? budget->tokens : -1;
 }
 
-uint64_t scope_of(const LoadedModel& model, const GenerateRequest& generate) {
-  return hash64(model.name, generate.salt);
+// A template that has changed may want calls written in another way than they were sampled.
+TurnScope scope_of(const LoadedModel& model, const GenerateRequest& generate) {
+  const std::string key = fmt::format("{:016x}{:016x}", model.fingerprint, generate.salt);
+  return {.id = hash64(model.template_source, hash64(key)), .tenant = generate.tenant};
 }
 
 /// Ends the thinking that the prompt has begun; empty if it has not.
@@ -64,10 +66,8 @@ Result<std::string> add_prefill(const LoadedModel& model, const ChatRequest& req
     before = "<|channel|>final<|message|>";
   std::string text = request.prefill.substr(begin);
   // What a client writes is text, also where it looks like a special token.
-  CAIRN_TRY(const auto opening, model.tokenizer->encode(before, {.add_special = false, .parse_special = true}));
-  CAIRN_TRY(const auto tokens, model.tokenizer->encode(text, {.add_special = false, .parse_special = false}));
-  prompt.tokens.insert(prompt.tokens.end(), opening.begin(), opening.end());
-  prompt.tokens.insert(prompt.tokens.end(), tokens.begin(), tokens.end());
+  CAIRN_TRY_VOID(append_text(*model.tokenizer, before, true, prompt.tokens));
+  CAIRN_TRY_VOID(append_text(*model.tokenizer, text, false, prompt.tokens));
   prompt.text += before;
   return text;
 }
@@ -104,9 +104,11 @@ Result<void> check_tools(const LoadedModel& model, const ChatRequest& request) {
                  model.name);
 }
 
-TurnKeeper keeper(Service& service, const LoadedModel& model, uint64_t scope, std::vector<TokenId> opening) {
-  return [&turns = service.turns(), &tokenizer = *model.tokenizer, scope, opening = std::move(opening)](
-             const ChatTurn& turn, std::span<const TokenId> sampled, size_t thinking_end) {
+TurnKeeper keeper(Service& service, const LoadedModel& model, const ChatRequest& request,
+                  std::vector<TokenId> opening) {
+  return [&turns = service.turns(), &tokenizer = *model.tokenizer, scope = scope_of(model, request.generate),
+          stored = request.stored,
+          opening = std::move(opening)](const ChatTurn& turn, std::span<const TokenId> sampled, size_t thinking_end) {
     const auto is_space = [&](TokenId id) {
       return tokenizer.piece(id, true).find_first_not_of(" \t\r\n") == std::string_view::npos;
     };
@@ -116,7 +118,7 @@ TurnKeeper keeper(Service& service, const LoadedModel& model, uint64_t scope, st
     SampledTurn kept{turn, opening, thinking_end};
     kept.tokens.insert(kept.tokens.end(), sampled.begin(), sampled.end());
     if (thinking_end != kNoThinkingEnd && thinking_end > 0) kept.thinking_end += opening.size();
-    turns.keep(scope, std::move(kept));
+    turns.keep(scope, std::move(kept), stored);
   };
 }
 
@@ -143,9 +145,40 @@ std::vector<GenerateRequest> spread(const ChatRequest& request, const std::strin
     OutputParser parser = reading.parser();
     std::vector<Part> parts;
     parser.feed(reading.prefill + reading.opening, parts);
-    generate.steering = std::make_shared<ChatSteering>(rules, std::move(parser), *model.tokenizer);
+    const TokenId last = prompt.tokens.back();
+    generate.steering = std::make_shared<ChatSteering>(rules, std::move(parser), *model.tokenizer, last);
   }
   return requests;
+}
+
+/// What the model goes on from, and how its answer is read.
+struct Prepared {
+  ChatPrompt prompt;
+  ChatReading reading;
+  std::vector<TokenId> opening;  ///< of the prompt's tokens, the last: forced on the model
+  int32_t reasoning_tokens_max = -1;
+};
+
+Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest& request) {
+  CAIRN_TRY_VOID(check_tools(model, request));
+  Prepared made;
+  made.reasoning_tokens_max = settle_reasoning(model, request);
+  CAIRN_TRY(made.prompt, chat_prompt(model, request.input, &service.turns(), scope_of(model, request.generate)));
+  auto& [prompt, reading, opening, budget] = made;
+  CAIRN_TRY(reading.prefill, add_prefill(model, request, prompt));
+  reading.format = model.output_format;
+  const bool calls = !request.input.tools.is_null() && request.tool_use != ToolUse::kNone;
+  if (!calls) reading.format.tools = ToolFormat::kNone;
+  if (calls) reading.tools = request.input.tools;
+  reading.prompt = prompt.text.substr(prompt.text.size() - std::min(prompt.text.size(), kPromptTailBytes));
+  if (calls && request.tool_use == ToolUse::kRequired) {
+    reading.opening = opening_of(model, request, reading.prompt);
+    const auto begin = static_cast<std::ptrdiff_t>(prompt.tokens.size());
+    CAIRN_TRY_VOID(append_text(*model.tokenizer, reading.opening, true, prompt.tokens));
+    opening.assign(prompt.tokens.begin() + begin, prompt.tokens.end());
+  }
+  reading.turn_ends = chat_stops(model);
+  return made;
 }
 
 }  // namespace
@@ -162,47 +195,26 @@ void set_tenant(const net::HttpRequest& http, GenerateRequest& generate) {
 
 Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http) {
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
-  CAIRN_TRY_VOID(check_tools(*model, request));
   set_tenant(http, request.generate);
-  (void)settle_reasoning(*model, request);
-  CAIRN_TRY(ChatPrompt prompt,
-            chat_prompt(*model, request.input, &service.turns(), scope_of(*model, request.generate)));
-  CAIRN_TRY_VOID(add_prefill(*model, request, prompt));
-  return static_cast<int32_t>(prompt.tokens.size());
+  CAIRN_TRY(const Prepared prepared, prepare(service, *model, request));
+  return static_cast<int32_t>(prepared.prompt.tokens.size());
 }
 
 Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
                       const std::shared_ptr<net::HttpResponse>& response, const MakeChatWriter& make_writer) {
   CAIRN_TRY(LoadedModel * model, service.registry().find(request.model));
-  CAIRN_TRY_VOID(check_tools(*model, request));
   set_tenant(http, request.generate);
-  const int32_t budget = settle_reasoning(*model, request);
-  const uint64_t scope = scope_of(*model, request.generate);
-  CAIRN_TRY(ChatPrompt prompt, chat_prompt(*model, request.input, &service.turns(), scope));
-
-  ChatReading reading;
-  CAIRN_TRY(reading.prefill, add_prefill(*model, request, prompt));
-  reading.format = model->output_format;
-  const bool calls = !request.input.tools.is_null() && request.tool_use != ToolUse::kNone;
-  if (!calls) reading.format.tools = ToolFormat::kNone;
-  if (calls) reading.tools = request.input.tools;
-  reading.prompt = prompt.text.substr(prompt.text.size() - std::min(prompt.text.size(), kPromptTailBytes));
-  std::vector<TokenId> opening;
-  if (calls && request.tool_use == ToolUse::kRequired) {
-    reading.opening = opening_of(*model, request, reading.prompt);
-    CAIRN_TRY(opening, model->tokenizer->encode(reading.opening, {.add_special = false, .parse_special = true}));
-    prompt.tokens.insert(prompt.tokens.end(), opening.begin(), opening.end());
-  }
+  CAIRN_TRY(Prepared prepared, prepare(service, *model, request));
+  const auto& [prompt, reading, opening, budget] = prepared;
   request.generate.render_special = true;
   request.generate.text_at_start = reading.prefill.empty() && reading.opening.empty();
-  reading.turn_ends = chat_stops(*model);
   for (const auto& stop : reading.turn_ends) request.generate.stop.push_back(stop);
 
   const std::string id = make_answer_id(id_prefix);
   auto requests = spread(request, id, prompt, rules_of(service, *model, request, budget), reading, *model);
   auto writer = make_writer({id, *model, request.choices, request.stream, static_cast<int32_t>(prompt.tokens.size())});
   auto answer = std::make_unique<ChatAnswer>(std::move(writer), reading, request.choices,
-                                             keeper(service, *model, scope, std::move(opening)));
+                                             keeper(service, *model, request, opening));
   Generation::start(*model->engine, std::move(requests), std::move(answer), response);
   return {};
 }

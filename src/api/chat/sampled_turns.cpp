@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "api/chat/turn_store.h"
 #include "base/hash.h"
+#include "base/log.h"
 
 namespace cairn::api {
 namespace {
@@ -57,10 +59,23 @@ bool same_calls(const ordered_json& message, const std::vector<ToolCall>& calls)
 
 }  // namespace
 
-void SampledTurns::keep(uint64_t scope, SampledTurn turn) {
+SampledTurns::SampledTurns() = default;
+SampledTurns::~SampledTurns() = default;
+
+void SampledTurns::set_store(std::unique_ptr<TurnStore> store) { store_ = std::move(store); }
+
+void SampledTurns::keep(const TurnScope& scope, SampledTurn turn, bool stored) {
   if (turn.tokens.empty() || turn.tokens.size() > kSampledTokensMax) return;
-  const std::string_view first_call = turn.turn.calls.empty() ? std::string_view() : turn.turn.calls.front().id;
-  const uint64_t key = key_of(scope, turn.turn.content, first_call);
+  const bool has_calls = !turn.turn.calls.empty();
+  if (has_calls && stored && store_ != nullptr) {
+    if (const auto done = store_->put(scope, turn); !done) log_error("a turn was not stored: {}", done.error().text());
+  }
+  const std::string_view first_call = has_calls ? turn.turn.calls.front().id : std::string_view();
+  const uint64_t key = key_of(scope.id, turn.turn.content, first_call);
+  remember(key, std::move(turn));
+}
+
+void SampledTurns::remember(uint64_t key, SampledTurn turn) {
   if (const auto old = by_key_.find(key); old != by_key_.end()) {
     tokens_ -= old->second->turn->tokens.size();
     turns_.erase(old->second);
@@ -78,12 +93,24 @@ void SampledTurns::drop_oldest() {
   turns_.pop_back();
 }
 
-std::shared_ptr<const SampledTurn> SampledTurns::find(uint64_t scope, const ordered_json& message) {
+void SampledTurns::recall(const TurnScope& scope, uint64_t key, const std::string& call) {
+  if (store_ == nullptr) return;
+  auto turn = store_->find(scope, call);
+  if (!turn) {
+    log_warning("a stored turn is left out: {}", turn.error().text());
+  } else if (*turn) {
+    remember(key, std::move(**turn));
+  }
+}
+
+std::shared_ptr<const SampledTurn> SampledTurns::find(const TurnScope& scope, const ordered_json& message) {
   const std::string content = text_of(message);
   const auto calls = message.find("tool_calls");
   const bool has_calls = calls != message.end() && !calls->empty();
-  const auto found =
-      by_key_.find(key_of(scope, content, has_calls ? (*calls)[0]["id"].get<std::string>() : std::string()));
+  const std::string first_call = has_calls ? (*calls)[0]["id"].get<std::string>() : std::string();
+  const uint64_t key = key_of(scope.id, content, first_call);
+  if (has_calls && !by_key_.contains(key)) recall(scope, key, first_call);
+  const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
   turns_.splice(turns_.begin(), turns_, found->second);
   const auto& turn = found->second->turn;

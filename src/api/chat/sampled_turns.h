@@ -19,6 +19,8 @@
 
 namespace cairn::api {
 
+class TurnStore;
+
 inline constexpr size_t kSampledTurnsMax = 8'192;
 inline constexpr size_t kSampledTokensMax = 8u << 20;  ///< of all turns
 
@@ -28,14 +30,24 @@ struct SampledTurn {
   size_t thinking_end = 0;      ///< first token after the thinking; kNoThinkingEnd if the answer begins within one
 };
 
-/// The last ones. Thread: the server's.
+/// Where a turn's tokens say the same again: a turn is found in its scope only.
+struct TurnScope {
+  uint64_t id = 0;     ///< of the model, and of who shares what is cached
+  std::string tenant;  ///< as GenerateRequest's
+};
+
+/// The last ones, in memory; turns with calls also in a store, if there is one. Thread: the server's.
 class SampledTurns {
  public:
-  /// `scope`: model and tenant; a turn is found in its scope only.
-  void keep(uint64_t scope, SampledTurn turn);
+  SampledTurns();
+  ~SampledTurns();
+  void set_store(std::unique_ptr<TurnStore> store);
+
+  /// `stored`: it may be put into the store.
+  void keep(const TurnScope& scope, SampledTurn turn, bool stored = true);
   /// The turn that `message`, an assistant's in the templates' form, is; null if it is none, or says something else: in
   /// its text, or in a call's name or arguments, whose JSON may be written differently.
-  std::shared_ptr<const SampledTurn> find(uint64_t scope, const nlohmann::ordered_json& message);
+  std::shared_ptr<const SampledTurn> find(const TurnScope& scope, const nlohmann::ordered_json& message);
 
   size_t size() const { return turns_.size(); }
 
@@ -44,9 +56,13 @@ class SampledTurns {
     uint64_t key;
     std::shared_ptr<const SampledTurn> turn;
   };
+  void remember(uint64_t key, SampledTurn turn);
+  /// Takes the turn that begins with this call from the store into memory, if it is there.
+  void recall(const TurnScope& scope, uint64_t key, const std::string& call);
   void drop_oldest();
 
-  std::list<Entry> turns_;  // most recently used first
+  std::unique_ptr<TurnStore> store_;  // null: none
+  std::list<Entry> turns_;            // most recently used first
   std::unordered_map<uint64_t, std::list<Entry>::iterator> by_key_;
   size_t tokens_ = 0;
 };

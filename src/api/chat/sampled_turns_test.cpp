@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr uint64_t kScope = 1;
+const TurnScope kScope{.id = 1, .tenant = "me"};
 
 SampledTurn turn_of(std::string content, std::vector<ToolCall> calls = {}, size_t tokens = 3) {
   return {{std::move(content), "", std::move(calls)}, std::vector<TokenId>(tokens, TokenId{5}), 0};
@@ -31,7 +31,7 @@ TEST(SampledTurns, ATextIsFoundByItself) {
   EXPECT_NE(turns.find(kScope, message_of("Hello there.")), nullptr);
   EXPECT_NE(turns.find(kScope, message_of(" Hello there.\n")), nullptr);
   EXPECT_EQ(turns.find(kScope, message_of("Hello there!")), nullptr);
-  EXPECT_EQ(turns.find(kScope + 1, message_of("Hello there.")), nullptr);
+  EXPECT_EQ(turns.find({.id = 2, .tenant = "me"}, message_of("Hello there.")), nullptr);
   EXPECT_NE(turns.find(kScope, {{"role", "assistant"},
                                 {"content", ordered_json::array({{{"type", "text"}, {"text", "Hello there."}}})}}),
             nullptr);

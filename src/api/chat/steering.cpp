@@ -9,26 +9,23 @@ namespace {
 constexpr int kClosesMax = 4;
 
 // On lines of its own, as models that were trained to think write it.
-std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& tokenizer) {
+std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& tokenizer, TokenId after) {
   std::string text(parser.reasoning_close());
   if (text.empty()) return {};
   if (text.starts_with("</")) text = "\n" + text + "\n\n";
-  auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true});
+  auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true, .after = after});
   return tokens ? std::move(*tokens) : std::vector<TokenId>();
 }
 
 }  // namespace
 
-ChatSteering::ChatSteering(SteeringRules rules, OutputParser parser, const Tokenizer& tokenizer)
-    : rules_(std::move(rules)),
-      parser_(std::move(parser)),
-      tokenizer_(tokenizer),
-      close_(close_tokens(parser_, tokenizer)) {}
+ChatSteering::ChatSteering(SteeringRules rules, OutputParser parser, const Tokenizer& tokenizer, TokenId last)
+    : rules_(std::move(rules)), parser_(std::move(parser)), tokenizer_(tokenizer), last_(last) {}
 
 void ChatSteering::close_thinking(Steer& next) {
   if (closed_ == kClosesMax || !next.forced.empty()) return;
   ++closed_;
-  next.forced = close_;
+  next.forced = close_tokens(parser_, tokenizer_, last_);
 }
 
 void ChatSteering::ban(TokenId token, Steer& next) {
@@ -45,6 +42,7 @@ void ChatSteering::begin(Steer& next) {
 }
 
 void ChatSteering::token(TokenId token, std::string_view text, Steer& next) {
+  last_ = token;
   ban(token, next);
   reasoning_tokens_ += parser_.in_reasoning() ? 1 : 0;
   parts_.clear();

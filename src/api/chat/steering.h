@@ -26,8 +26,8 @@ struct SteeringRules {
 
 class ChatSteering final : public Steering {
  public:
-  /// `parser` as the answer's own at its beginning. `tokenizer` outlives this.
-  ChatSteering(SteeringRules rules, OutputParser parser, const Tokenizer& tokenizer);
+  /// `parser` as the answer's own at its beginning, `last` the prompt's last token. `tokenizer` outlives this.
+  ChatSteering(SteeringRules rules, OutputParser parser, const Tokenizer& tokenizer, TokenId last);
   void begin(Steer& next) override;
   void token(TokenId token, std::string_view text, Steer& next) override;
 
@@ -38,8 +38,8 @@ class ChatSteering final : public Steering {
   SteeringRules rules_;
   OutputParser parser_;
   const Tokenizer& tokenizer_;
-  std::vector<TokenId> close_;  // ends the thinking; empty: nothing can
-  std::vector<Part> parts_;     // scratch
+  TokenId last_;
+  std::vector<Part> parts_;  // scratch
   Repetition repetition_;
   std::string tail_;
   int32_t reasoning_tokens_ = 0;

@@ -32,7 +32,8 @@ class SteeringTest : public testing::Test {
   /// A model that says `text`, over and over if `circles`, token by token, steered; at most so many tokens.
   std::string run(SteeringRules rules, const std::string& prompt, const std::string& text, int tokens_max,
                   bool circles = false) {
-    ChatSteering steering(std::move(rules), OutputParser(kHermes, ordered_json(nullptr), prompt), *tokenizer_);
+    ChatSteering steering(std::move(rules), OutputParser(kHermes, ordered_json(nullptr), prompt), *tokenizer_,
+                          kNoToken);
     const auto wanted = encode(text);
     std::vector<TokenId> said;
     Steer next;
@@ -74,6 +75,16 @@ TEST_F(SteeringTest, AtTheBudgetTheThinkingIsClosed) {
             "<think>\n</think>\n\n" + thoughts);
 }
 
+TEST_F(SteeringTest, WhatIsForcedGoesOnFromTheText) {
+  auto file = gguf::Reader::open(CAIRN_FIXTURES "/trained/stories260K-f32.gguf");
+  ASSERT_TRUE(file.has_value()) << file.error().text();
+  tokenizer_ = Tokenizer::load(file->metadata()).value();
+  const std::string thoughts = "one two three four five";
+  const auto tokens = encode(thoughts);
+  EXPECT_EQ(run({.reasoning_tokens_max = 5}, "<think>\n", thoughts, 1'000),
+            text_of(std::span(tokens).first(5)) + "\n</think>\n\n" + text_of(std::span(tokens).subspan(5)));
+}
+
 TEST_F(SteeringTest, ThinkingThatGoesInCirclesIsClosed) {
   const std::string said = run({}, "<think>\n", "wait, the cat is here. ", 2'000, true);
   const size_t close = said.find("\n</think>\n\n");
@@ -100,7 +111,7 @@ TEST_F(SteeringTest, OneCallIsTheLast) {
 TEST_F(SteeringTest, WhatIsBannedFollowsTheText) {
   const std::string_view opener = "<tool_call>";
   const auto ban = std::make_shared<const TextBan>(*tokenizer_, std::span(&opener, 1));
-  ChatSteering steering({.ban = ban}, OutputParser(kHermes, ordered_json(nullptr), ""), *tokenizer_);
+  ChatSteering steering({.ban = ban}, OutputParser(kHermes, ordered_json(nullptr), ""), *tokenizer_, kNoToken);
   Steer next;
   steering.begin(next);
   for (const TokenId token : encode("x <tool_call")) {

@@ -119,7 +119,7 @@ Result<std::unique_ptr<GenerateStream>> Session::submit(Generate& generate) cons
   CAIRN_TRY(LoadedModel * model, registry_.find(generate.model));
   GenerateRequest& request = generate.request;
   if (const auto* chat = std::get_if<ChatInput>(&generate.prompt)) {
-    CAIRN_TRY(ChatPrompt prompt, chat_prompt(*model, *chat, nullptr, 0));
+    CAIRN_TRY(ChatPrompt prompt, chat_prompt(*model, *chat));
     request.prompt = std::move(prompt.tokens);
     for (auto& stop : chat_stops(*model)) request.stop.push_back(std::move(stop));
   } else {

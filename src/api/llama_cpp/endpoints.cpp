@@ -25,13 +25,11 @@ Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const Mixed
       continue;
     }
     const auto& text = std::get<std::string>(prompt[i]);
-    std::vector<TokenId> encoded;
     if (i == 0) {
-      CAIRN_TRY(encoded, completion_prompt_tokens(model, text));
+      CAIRN_TRY(tokens, completion_prompt_tokens(model, text));
     } else {
-      CAIRN_TRY(encoded, model.tokenizer->encode(text, {.add_special = false, .parse_special = true}));
+      CAIRN_TRY_VOID(append_text(*model.tokenizer, text, true, tokens));
     }
-    tokens.insert(tokens.end(), encoded.begin(), encoded.end());
   }
   return tokens;
 }

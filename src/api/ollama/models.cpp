@@ -5,8 +5,8 @@
 #include "api/errors.h"
 #include "api/fields.h"
 #include "api/ollama/wire.h"
+#include "base/hash.h"
 #include "base/version.h"
-#include "gguf/fingerprint.h"
 #include "prompt/reasoning.h"
 
 namespace cairn::api::ollama {
@@ -19,8 +19,9 @@ constexpr std::string_view kNever = "9999-12-31T23:59:59Z";
 
 // As long as Ollama's SHA-256, for which all of the file would have to be read.
 std::string digest(const LoadedModel& model) {
+  const std::string fingerprint = fmt::format("{:016x}", model.fingerprint);
   std::string hex;
-  for (uint64_t part = 0; part < 4; ++part) hex += fmt::format("{:016x}", gguf::fingerprint(model.file, part));
+  for (uint64_t part = 0; part < 4; ++part) hex += fmt::format("{:016x}", hash64(fingerprint, part));
   return hex;
 }
 
@@ -116,6 +117,10 @@ bool thinks(const LoadedModel& model) {
   const ReasoningStyle* style = find_style(model.output_format.reasoning);
   return model.chat_template.capabilities().effort || model.output_format.reasoning == ReasoningFormat::kHarmony ||
          (style != nullptr && (speaks_of(style->open) || speaks_of(style->close)));
+}
+
+void handle_root(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+  response->send(200, "text/plain; charset=utf-8", "Cairn is running");
 }
 
 void handle_tags(Service& service, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {

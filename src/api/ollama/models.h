@@ -1,5 +1,5 @@
-/// Ollama's endpoints about models: GET /api/tags, /api/ps and /api/version, POST /api/show, and those that would
-/// change which models there are.
+/// Ollama's endpoints about itself and its models: GET /, /api/tags, /api/ps and /api/version, POST /api/show, and
+/// those that would change which models there are.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,8 @@ namespace cairn::api::ollama {
 
 inline constexpr size_t kArrayShownMax = 16;  ///< elements of a metadata array that /api/show has without `verbose`
 
+/// GET /: clients look here whether a server is running.
+void handle_root(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_tags(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_ps(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_show(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);

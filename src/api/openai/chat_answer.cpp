@@ -29,12 +29,6 @@ ordered_json stop_reason(const ChatFinish& finish) {
   return nullptr;
 }
 
-ordered_json logprob_entry(const Tokenizer& tokenizer, TokenId id, float logprob) {
-  ordered_json bytes = ordered_json::array();
-  for (const char c : tokenizer.piece(id, true)) bytes.push_back(static_cast<unsigned char>(c));
-  return {{"token", token_text(tokenizer, id)}, {"logprob", logprob}, {"bytes", std::move(bytes)}};
-}
-
 ordered_json call_json(const ToolCall& call) {
   return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
 }
@@ -106,10 +100,7 @@ std::string OpenAiChat::begin() {
 
 void OpenAiChat::add_logprobs(Choice& choice, const TokenEvent& event) const {
   if (choice.logprobs.is_null()) choice.logprobs = {{"content", ordered_json::array()}, {"refusal", nullptr}};
-  ordered_json entry = logprob_entry(tokenizer_, event.token, event.logprob);
-  entry["top_logprobs"] = ordered_json::array();
-  for (const auto& top : event.top) entry["top_logprobs"].push_back(logprob_entry(tokenizer_, top.token, top.logprob));
-  choice.logprobs["content"].push_back(std::move(entry));
+  choice.logprobs["content"].push_back(logprob_json(tokenizer_, event));
 }
 
 std::string OpenAiChat::parts(int index, std::span<const Part> parts, const TokenEvent* event) {

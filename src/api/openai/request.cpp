@@ -234,6 +234,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& body) {
   chat.generate.sampling.top_logprobs = static_cast<int32_t>(top.value_or(0));
   if (top && !chat.generate.sampling.logprobs) fields.fail_field("top_logprobs", "needs logprobs: true");
   refuse_fields(fields);
+  chat.stored = fields.boolean("store", true);  // what is sampled for calls: --store
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }

@@ -17,6 +17,12 @@ double per_second(int32_t count, std::chrono::nanoseconds time) {
   return time.count() > 0 ? count / std::chrono::duration<double>(time).count() : 0.0;
 }
 
+ordered_json logprob_entry(const Tokenizer& tokenizer, TokenId id, float logprob) {
+  ordered_json bytes = ordered_json::array();
+  for (const char c : tokenizer.piece(id, true)) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", token_text(tokenizer, id)}, {"logprob", logprob}, {"bytes", std::move(bytes)}};
+}
+
 }  // namespace
 
 std::string event_text(const ordered_json& value) { return "data: " + dump(value) + "\n\n"; }
@@ -27,6 +33,13 @@ int64_t unix_seconds_now() {
 
 std::string token_text(const Tokenizer& tokenizer, TokenId id) {
   return utf8_replace_invalid(tokenizer.piece(id, true));
+}
+
+ordered_json logprob_json(const Tokenizer& tokenizer, const TokenEvent& event) {
+  ordered_json entry = logprob_entry(tokenizer, event.token, event.logprob);
+  entry["top_logprobs"] = ordered_json::array();
+  for (const auto& top : event.top) entry["top_logprobs"].push_back(logprob_entry(tokenizer, top.token, top.logprob));
+  return entry;
 }
 
 void add_usage(Usage& sum, const Usage& usage, bool counts_prompt) {

@@ -74,17 +74,17 @@ std::string ResponsesWriter::begin() {
   return bytes + lifecycle("response.in_progress");
 }
 
-ordered_json ResponsesWriter::text_part(const std::string& text) const {
-  if (item_.kind == Kind::kReasoning) return {{"type", "reasoning_text"}, {"text", text}};
+ordered_json ResponsesWriter::content_part() const {
+  if (item_.kind == Kind::kReasoning) return {{"type", "reasoning_text"}, {"text", item_.text}};
   return {{"type", "output_text"},
           {"annotations", ordered_json::array()},
-          {"logprobs", ordered_json::array()},
-          {"text", text}};
+          {"logprobs", item_.logprobs},
+          {"text", item_.text}};
 }
 
 std::string ResponsesWriter::open(Kind kind, ordered_json item) {
   std::string bytes = close("completed");
-  item_ = {kind, std::move(item), {}};
+  item_ = {.kind = kind, .json = std::move(item), .text = {}};
   return bytes +
          event("response.output_item.added", {{"output_index", response_["output"].size()}, {"item", item_.json}});
 }
@@ -107,14 +107,17 @@ std::string ResponsesWriter::open_text(Kind kind) {
     if (answer_.encrypted_reasoning) item["encrypted_content"] = nullptr;
   }
   std::string bytes = open(kind, std::move(item));
-  return bytes + item_event("response.content_part.added", {{"part", text_part("")}});
+  return bytes + item_event("response.content_part.added", {{"part", content_part()}});
 }
 
 std::string ResponsesWriter::say(const std::string& text) {
   if (text.empty() || item_.kind == Kind::kNone) return {};
   item_.text += text;
   ordered_json fields = {{"delta", text}};
-  if (item_.kind == Kind::kMessage) fields["logprobs"] = ordered_json::array();
+  if (item_.kind == Kind::kMessage) {
+    fields["logprobs"] = tokens_.take(text);
+    for (const auto& entry : fields["logprobs"]) item_.logprobs.push_back(entry);
+  }
   return item_event(delta_event(item_.kind == Kind::kCall, item_.kind == Kind::kMessage), std::move(fields));
 }
 
@@ -128,11 +131,12 @@ std::string ResponsesWriter::close(std::string_view status) {
     bytes = item_event("response.function_call_arguments.done", {{"name", item["name"]}, {"arguments", item_.text}});
   } else {
     const bool message = item_.kind == Kind::kMessage;
+    ordered_json part = content_part();
     ordered_json fields = {{"text", item_.text}};
-    if (message) fields["logprobs"] = ordered_json::array();
+    if (message) fields["logprobs"] = part["logprobs"];
     bytes = item_event(message ? "response.output_text.done" : "response.reasoning_text.done", std::move(fields));
-    bytes += item_event("response.content_part.done", {{"part", text_part(item_.text)}});
-    item["content"].push_back(text_part(item_.text));
+    bytes += item_event("response.content_part.done", {{"part", part}});
+    item["content"].push_back(std::move(part));
   }
   bytes += event("response.output_item.done", {{"output_index", response_["output"].size()}, {"item", item}});
   response_["output"].push_back(std::move(item));
@@ -142,10 +146,12 @@ std::string ResponsesWriter::close(std::string_view status) {
 
 std::string ResponsesWriter::part(const Part& part) {
   std::string bytes;
+  if (part.kind >= PartKind::kCallBegin) tokens_.pass_all_but_last();
   switch (part.kind) {
     case PartKind::kContent:
     case PartKind::kReasoning:
       if (part.text.empty()) break;
+      if (part.kind == PartKind::kReasoning) tokens_.pass(part.text);
       bytes = open_text(part.kind == PartKind::kContent ? Kind::kMessage : Kind::kReasoning);
       bytes += say(part.text);
       break;
@@ -167,8 +173,10 @@ std::string ResponsesWriter::part(const Part& part) {
   return bytes;
 }
 
-std::string ResponsesWriter::parts(int, std::span<const Part> parts, const TokenEvent*) {
+std::string ResponsesWriter::parts(int, std::span<const Part> parts, const TokenEvent* event) {
   std::string bytes;
+  if (answer_.tokenizer != nullptr && event != nullptr)
+    tokens_.add(event->text, openai::logprob_json(*answer_.tokenizer, *event));
   for (const Part& one : parts) {
     if (cancelled_) break;
     bytes += part(one);

@@ -9,6 +9,8 @@
 
 #include "api/chat/answer.h"
 #include "api/responses/running.h"
+#include "api/responses/text_tokens.h"
+#include "tokenizer/tokenizer.h"
 
 namespace cairn::api::responses {
 
@@ -21,6 +23,7 @@ struct ResponsesAnswer {
   std::string tenant{};
   bool store = false;
   bool encrypted_reasoning = false;
+  const Tokenizer* tokenizer = nullptr;  ///< of the log-probabilities, which are told with the text; null: none are
   /// Keeps the finished response, if `store`; false: it could not be kept.
   std::function<bool(const nlohmann::ordered_json& response)> keep{};
 };
@@ -49,8 +52,9 @@ class ResponsesWriter final : public ChatWriter, public RunningResponse {
   /// The item that is being told.
   struct Item {
     Kind kind = Kind::kNone;
-    nlohmann::ordered_json json;  // as it was announced
-    std::string text;             // so far: thinking, text or arguments
+    nlohmann::ordered_json json;                                        // as it was announced
+    std::string text;                                                   // so far: thinking, text or arguments
+    nlohmann::ordered_json logprobs = nlohmann::ordered_json::array();  // of a message's text so far
   };
 
   std::string event(std::string_view type, nlohmann::ordered_json fields);
@@ -62,13 +66,15 @@ class ResponsesWriter final : public ChatWriter, public RunningResponse {
   std::string part(const Part& part);
   std::string say(const std::string& text);
   std::string close(std::string_view status);
-  nlohmann::ordered_json text_part(const std::string& text) const;
+  /// The item's content: all that it says so far.
+  nlohmann::ordered_json content_part() const;
   void end(std::string_view status);
 
   ResponsesAnswer answer_;
   RunningResponses& running_;
   nlohmann::ordered_json response_;  // as it would be shown now
   Item item_;
+  TextTokens tokens_;
   int64_t sequence_ = 0;
   bool cancelled_ = false;
   std::string last_items_;  // of a cancelled response, to be sent with its end

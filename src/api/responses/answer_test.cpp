@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/openai/wire.h"
+
 namespace cairn::api::responses {
 namespace {
 
@@ -30,6 +32,11 @@ Part call_end(int32_t index, CallState state = CallState::kWhole) {
   Part end = part(PartKind::kCallEnd, "", index);
   end.state = state;
   return end;
+}
+
+std::unique_ptr<Tokenizer> load_tokenizer() {
+  const auto file = gguf::Reader::open(std::string(CAIRN_FIXTURES) + "/models/llama.gguf");
+  return Tokenizer::load(file->metadata()).value();
 }
 
 /// Answers with scripted parts.
@@ -278,6 +285,59 @@ TEST(ResponsesWriter, IsFoundAndCancelledByItsTenant) {
                           "output_text.done", "content_part.done", "output_item.done", "incomplete"));
   EXPECT_EQ(script.events().back()["response"], cancelled);
   ASSERT_EQ(script.kept_.size(), 1u);
+}
+
+TEST(ResponsesWriter, LogProbabilitiesAreTheTextsOwn) {
+  const auto tokenizer = load_tokenizer();
+  RunningResponses running;
+  ResponsesWriter writer({.id = "resp_1", .stream = true, .tokenizer = tokenizer.get()}, running);
+  std::string bytes = writer.begin();
+  const auto say = [&](int id, std::string_view token, const std::vector<Part>& parts) {
+    TokenEvent event;
+    event.token = TokenId{id};
+    event.text = token;
+    event.logprob = -static_cast<float>(id);
+    event.top = {{TokenId{id}, -0.5f}, {TokenId{300}, -2.0f}};
+    bytes += writer.parts(0, parts, &event);
+  };
+  say(301, "<think>", {});
+  say(302, "Hm</think>", {thought("Hm")});
+  say(303, "A", {text("A")});
+  say(304, " <", {text(" ")});
+  say(305, "b", {text("<b")});
+  say(306, "<tool", {});
+  say(307, "_call>{}", {call(0, "f"), arguments(0, "{}")});
+  say(308, "</tool_call>C", {call_end(0), text("C")});
+  bytes += writer.finish(0, {});
+  bytes += writer.done();
+
+  const auto ids = [](const ordered_json& entries) {
+    std::vector<int> found;
+    for (const auto& entry : entries) found.push_back(-entry["logprob"].get<int>());
+    return found;
+  };
+  std::vector<std::vector<int>> deltas, whole;
+  ordered_json last;
+  for (size_t at = bytes.find("data: "); at != std::string::npos; at = bytes.find("data: ", at + 1)) {
+    const auto event = ordered_json::parse(bytes.substr(at + 6, bytes.find('\n', at) - at - 6));
+    if (event["type"] == "response.output_text.delta") deltas.push_back(ids(event["logprobs"]));
+    if (event["type"] == "response.output_text.done") whole.push_back(ids(event["logprobs"]));
+    if (event["type"] == "response.content_part.added" && event["part"]["type"] == "output_text") {
+      EXPECT_EQ(event["part"]["logprobs"], ordered_json::array());
+    }
+    if (event["type"] == "response.completed") last = event["response"]["output"];
+  }
+  EXPECT_THAT(deltas, ElementsAre(ElementsAre(303), ElementsAre(304), ElementsAre(305), ElementsAre(308)));
+  EXPECT_THAT(whole, ElementsAre(ElementsAre(303, 304, 305), ElementsAre(308)));
+  ASSERT_EQ(last.size(), 4u);
+  EXPECT_FALSE(last[0]["content"][0].contains("logprobs"));
+  EXPECT_THAT(ids(last[1]["content"][0]["logprobs"]), ElementsAre(303, 304, 305));
+  EXPECT_THAT(ids(last[3]["content"][0]["logprobs"]), ElementsAre(308));
+  const auto& entry = last[1]["content"][0]["logprobs"][0];
+  EXPECT_EQ(entry["token"], openai::token_text(*tokenizer, TokenId{303}));
+  EXPECT_EQ(entry["bytes"].size(), tokenizer->piece(TokenId{303}, true).size());
+  ASSERT_EQ(entry["top_logprobs"].size(), 2u);
+  EXPECT_EQ(entry["top_logprobs"][1]["logprob"], -2.0);
 }
 
 TEST(ResponsesWriter, IsNotFoundOnceItIsGone) {

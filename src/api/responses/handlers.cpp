@@ -3,12 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/fields.h"
+#include "api/page.h"
 #include "api/responses/answer.h"
 #include "api/responses/request.h"
 #include "api/tenant.h"
@@ -26,7 +26,7 @@ StoredItems stored_items(ResponseStore* store, const std::string& tenant) {
 }
 
 ResponsesAnswer answer_of(const ChatStart& start, ResponseStore* store, const std::string& tenant,
-                          ResponsesRequest& request) {
+                          ResponsesRequest& request, bool logprobs) {
   ResponsesAnswer answer;
   answer.id = start.id;
   answer.model = start.model.name;
@@ -35,6 +35,7 @@ ResponsesAnswer answer_of(const ChatStart& start, ResponseStore* store, const st
   answer.tenant = tenant;
   answer.store = request.store;
   answer.encrypted_reasoning = request.encrypted_reasoning;
+  if (logprobs) answer.tokenizer = start.model.tokenizer.get();
   if (!request.store) return answer;
   answer.keep = [store, stored = StoredResponse{tenant, request.previous_id, {}, std::move(request.input)}](
                     const ordered_json& response) mutable {
@@ -54,8 +55,11 @@ Result<void> create(Service& service, const net::HttpRequest& http,
   CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored_items(store, tenant)));
   if (!request.left_out.empty())
     log_info("/v1/responses: left out what this server does not run: {}", fmt::join(request.left_out, ", "));
+  const bool logprobs = request.chat.generate.sampling.logprobs;
+  request.chat.stored = request.store;
   return run_chat(service, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
-    return std::make_unique<ResponsesWriter>(answer_of(start, store, tenant, request), service.running_responses());
+    return std::make_unique<ResponsesWriter>(answer_of(start, store, tenant, request, logprobs),
+                                             service.running_responses());
   });
 }
 
@@ -100,41 +104,27 @@ Result<ordered_json> cancel(Service& service, const std::string& tenant, const T
 }
 
 /// `limit` items of `items` in `order`, from the one after `after`.
-Result<ordered_json> page_of(const ordered_json& items, const net::HttpRequest& http) {
-  constexpr int kLimitMax = 100;
-  constexpr int kLimitMissing = 20;
-  int limit = kLimitMissing;
-  if (const auto text = http.query_value("limit")) {
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), limit);
-    if (error != std::errc() || end != text->data() + text->size() || limit < 1 || limit > kLimitMax)
-      return fail_at("limit", Code::kInvalidArgument, "limit must be from 1 to {}", kLimitMax);
-  }
+Result<ordered_json> list_page(const ordered_json& items, const net::HttpRequest& http) {
   const std::string order = http.query_value("order").value_or("desc");
   if (order != "asc" && order != "desc")
     return fail_at("order", Code::kInvalidArgument, "order must be \"asc\" or \"desc\"");
   std::vector<const ordered_json*> sorted;
   for (const auto& item : items) sorted.push_back(&item);
   if (order == "desc") std::ranges::reverse(sorted);
-  auto first = sorted.begin();
-  if (const auto after = http.query_value("after")) {
-    first = std::ranges::find_if(sorted, [&](const auto* item) { return (*item)["id"] == *after; });
-    if (first == sorted.end()) return fail_at("after", Code::kNotFound, "after names no item of this response");
-    ++first;
-  }
-  const auto last = first + std::min<std::ptrdiff_t>(limit, sorted.end() - first);
-  ordered_json page = {{"object", "list"}, {"data", ordered_json::array()}};
-  for (auto item = first; item != last; ++item) page["data"].push_back(**item);
-  page["first_id"] = first == last ? ordered_json(nullptr) : (**first)["id"];
-  page["last_id"] = first == last ? ordered_json(nullptr) : (**(last - 1))["id"];
-  page["has_more"] = last != sorted.end();
-  return page;
+  std::vector<std::string> ids;
+  for (const auto* item : sorted) ids.push_back((*item)["id"]);
+  CAIRN_TRY(const Page page, page_of(http, ids, {.limit_max = 100, .after = "after", .before = {}}));
+  ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
+  for (size_t i = page.begin; i < page.end; ++i) list["data"].push_back(*sorted[i]);
+  list.update(page_fields(page, ids));
+  return list;
 }
 
 Result<ordered_json> input_items(Service& service, const std::string& tenant, const Target& target,
                                  const net::HttpRequest& http) {
   CAIRN_TRY(ResponseStore * store, required_store(service));
   CAIRN_TRY(const ordered_json items, store->input(tenant, target.id));
-  return page_of(items, http);
+  return list_page(items, http);
 }
 
 }  // namespace

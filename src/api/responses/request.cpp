@@ -36,8 +36,6 @@ void read_others(Fields& fields) {
   fields.refuse("moderation", "this server judges nothing");
   fields.refuse("reasoning_effort", "use reasoning.effort");
   fields.refuse("response_format", "use text.format");
-  if (fields.optional_integer("top_logprobs", 0, kTokensMax).value_or(0) > 0)
-    fields.refuse("top_logprobs", "use /v1/chat/completions for log-probabilities");
   fields.accept({"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
                  "service_tier", "client_metadata", "max_tool_calls", "access_programs"});
 }
@@ -54,12 +52,15 @@ void read_include(Fields& fields, ResponsesRequest& request) {
   if (!include->is_array()) return fields.fail_field("include", "must be an array of strings");
   for (const auto& what : *include) {
     if (!what.is_string()) return fields.fail_field("include", "must be an array of strings");
-    if (what == "message.output_text.logprobs") {
-      return fields.refuse("include",
-                           "message.output_text.logprobs is not available; use /v1/chat/completions with logprobs");
-    }
+    request.chat.generate.sampling.logprobs |= what == "message.output_text.logprobs";
     request.encrypted_reasoning |= what == "reasoning.encrypted_content";
   }
+}
+
+// Who wants the likeliest tokens told wants their log-probabilities, also without `include`.
+void read_top_logprobs(Fields& fields, SamplingParams& sampling) {
+  sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, kTopLogprobsMax));
+  sampling.logprobs |= sampling.top_logprobs > 0;
 }
 
 // An object of the body; absent: null.
@@ -304,7 +305,7 @@ ordered_json echo_of(const ordered_json& body, const ResponsesRequest& request) 
       {"text", std::move(text)},
       {"tool_choice", given("tool_choice", "auto")},
       {"tools", given("tools", ordered_json::array())},
-      {"top_logprobs", 0},
+      {"top_logprobs", generate.sampling.top_logprobs},
       {"top_p", decimal(generate.sampling.top_p)},
       {"truncation", "disabled"},
       {"user", given("user", nullptr)},
@@ -325,6 +326,7 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
       static_cast<int32_t>(fields.optional_integer("max_output_tokens", 1, kTokensMax).value_or(-1));
   read_truncation(fields);
   read_include(fields, request);
+  read_top_logprobs(fields, chat.generate.sampling);
   read_store(fields, stored, request);
   read_reasoning(fields, chat.reasoning);
   CAIRN_TRY_VOID(read_effort(fields, chat.reasoning));

@@ -193,6 +193,20 @@ TEST(ResponsesRequest, WhatIsNotStoredIsNotFound) {
   expect_refused({R"({"input":[{"type":"item_reference","id":"msg_b"}]})", "input[0].id", "is stored"}, one_response());
 }
 
+TEST(ResponsesRequest, LogProbabilitiesAreAskedForInTwoWays) {
+  const auto sampling = [](const char* body) { return parsed(json(body)).chat.generate.sampling; };
+  EXPECT_FALSE(sampling(R"({"input":"x"})").logprobs);
+  EXPECT_FALSE(sampling(R"({"input":"x","top_logprobs":0,"include":["reasoning.encrypted_content"]})").logprobs);
+  const auto included = sampling(R"({"input":"x","include":["message.output_text.logprobs"]})");
+  EXPECT_TRUE(included.logprobs);
+  EXPECT_EQ(included.top_logprobs, 0);
+  const auto top = sampling(R"({"input":"x","top_logprobs":20})");
+  EXPECT_TRUE(top.logprobs);
+  EXPECT_EQ(top.top_logprobs, 20);
+  EXPECT_EQ(parsed(json(R"({"input":"x","top_logprobs":3})")).echo["top_logprobs"], 3);
+  EXPECT_EQ(parsed(json(R"({"input":"x"})")).echo["top_logprobs"], 0);
+}
+
 TEST(ResponsesRequest, EveryBadFieldIsNamed) {
   for (const Bad& bad : std::initializer_list<Bad>{
            {R"({})", "input", "is missing"},
@@ -203,10 +217,10 @@ TEST(ResponsesRequest, EveryBadFieldIsNamed) {
            {R"({"input":"x","instructions":[]})", "instructions", "must be a string"},
            {R"({"input":"x","messages":[]})", "messages", "not a known field"},
            {R"({"input":"x","max_output_tokens":0})", "max_output_tokens", "must be from 1"},
-           {R"({"input":"x","top_logprobs":2})", "top_logprobs", "not supported"},
+           {R"({"input":"x","top_logprobs":21})", "top_logprobs", "from 0 to 20"},
+           {R"({"input":"x","top_logprobs":true})", "top_logprobs", "must be an integer"},
            {R"({"input":"x","include":"x"})", "include", "array of strings"},
            {R"({"input":"x","include":[1]})", "include", "array of strings"},
-           {R"({"input":"x","include":["message.output_text.logprobs"]})", "include", "logprobs"},
            {R"({"input":"x","reasoning":"high"})", "reasoning", "must be an object, not a string"},
            {R"({"input":"x","reasoning":{"effort":"huge"}})", "reasoning.effort", "not \"huge\""},
            {R"({"input":"x","reasoning":{"budget":1}})", "reasoning.budget", "not a known field"},

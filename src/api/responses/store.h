@@ -1,8 +1,7 @@
-/// Responses in one SQLite file: what previous_response_id, GET and DELETE need.
+/// Responses in the file of --store: what previous_response_id, GET and DELETE need.
 ///
 /// A response is written whole, in one transaction, before the client is told that it is done: whoever saw its end
-/// finds it again after kill -9. (After a power cut the last ones may be missing; the file is whole in any case.) A
-/// commit goes to the write-ahead log without waiting for the disk; a thread moves the log into the file.
+/// finds it again after kill -9.
 #pragma once
 
 #include <memory>
@@ -11,6 +10,10 @@
 #include <string_view>
 
 #include "base/error.h"
+
+namespace cairn::api {
+class StoreFile;
+}  // namespace cairn::api
 
 namespace cairn::api::responses {
 
@@ -32,16 +35,14 @@ struct StoredResponse {
 /// Thread: one, the server's. Errors: kNotFound; kIo, kCorruptFile with the file's path; else as said.
 class ResponseStore {
  public:
-  /// Made if it is not there. kCorruptFile: no SQLite file, or damaged; kInvalidArgument: of another program or of a
-  /// later version.
-  static Result<std::unique_ptr<ResponseStore>> open(const std::string& path, const StoreLimits& limits = {});
+  static Result<std::unique_ptr<ResponseStore>> open(std::shared_ptr<StoreFile> file, const StoreLimits& limits = {});
   virtual ~ResponseStore() = default;
 
   /// kTooLarge: over response_bytes_max.
   virtual Result<void> put(const StoredResponse& response) = 0;
   virtual Result<nlohmann::ordered_json> response(std::string_view tenant, std::string_view id) = 0;
   virtual Result<nlohmann::ordered_json> input(std::string_view tenant, std::string_view id) = 0;
-  /// Those that go on from it lose their history.
+  /// What was sampled for its calls goes too; responses that go on from it lose their history.
   virtual Result<void> remove(std::string_view tenant, std::string_view id) = 0;
   /// Input and output items of the response and of all before it, oldest first. kTooLarge: over chain_max or
   /// history_bytes_max.

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "api/responses/sqlite.h"
+#include "api/store/file.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -27,13 +27,17 @@ class StoreTest : public testing::Test {
   ~StoreTest() override { std::filesystem::remove_all(folder_); }
 
   std::string path() const { return folder_ / "responses.db"; }
+  static Result<std::unique_ptr<ResponseStore>> open(const std::string& path, const StoreLimits& limits = {}) {
+    CAIRN_TRY(auto file, StoreFile::open(path));
+    return ResponseStore::open(std::move(file), limits);
+  }
   std::unique_ptr<ResponseStore> open(const StoreLimits& limits = {}) const {
-    auto store = ResponseStore::open(path(), limits);
+    auto store = open(path(), limits);
     EXPECT_TRUE(store.has_value()) << store.error().text();
     return store ? std::move(*store) : nullptr;
   }
   Error open_error() const {
-    auto store = ResponseStore::open(path());
+    auto store = open(path());
     EXPECT_FALSE(store.has_value());
     return store ? Error{} : store.error();
   }
@@ -156,7 +160,7 @@ TEST_F(StoreTest, IsWholeAfterAKill) {
   ASSERT_EQ(::pipe(written), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    auto store = ResponseStore::open(path());
+    auto store = open(path());
     for (int i = 0; store.has_value(); ++i) {
       if (!(*store)->put(response(std::to_string(i), i == 0 ? "" : std::to_string(i - 1)))) break;
       if (::write(written[1], &i, sizeof i) != sizeof i) break;
@@ -200,7 +204,7 @@ TEST_F(StoreTest, SaysWhatIsWrongWithAFile) {
   }
   EXPECT_THAT(open_error().message, HasSubstr("has version 2"));
 
-  const auto nowhere = ResponseStore::open(folder_ / "no" / "such.db");
+  const auto nowhere = open(folder_ / "no" / "such.db");
   ASSERT_FALSE(nowhere.has_value());
   EXPECT_EQ(nowhere.error().code, Code::kIo);
   EXPECT_THAT(nowhere.error().message, HasSubstr("is its folder there"));
@@ -216,7 +220,7 @@ TEST_F(StoreTest, DamageIsAnErrorAndNoCrash) {
   file.seekp(4'096);  // all but the first page
   for (uintmax_t at = 4'096; at < bytes; ++at) file.put('\x5a');
   file.close();
-  auto store = ResponseStore::open(path());
+  auto store = open(path());
   if (!store) {
     EXPECT_EQ(store.error().code, Code::kCorruptFile);
     return;

@@ -4,12 +4,13 @@
 #include <sqlite3.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "base/error.h"
 
-namespace cairn::api::responses {
+namespace cairn::api {
 
 struct CloseDatabase {
   void operator()(sqlite3* database) const { sqlite3_close(database); }
@@ -27,7 +28,7 @@ class Statement {
  public:
   static Result<Statement> prepare(sqlite3* database, const std::string& path, std::string_view sql);
 
-  /// Binds from the first on; text must live until the next reset.
+  /// Binds from the first on; text and bytes must live until the next reset.
   template <class... Values>
   void bind(const Values&... values) {
     sqlite3_reset(statement_.get());
@@ -41,6 +42,7 @@ class Statement {
   /// Ends reading; a transaction is not held open.
   void reset() { sqlite3_reset(statement_.get()); }
   std::string_view text(int column) const;
+  std::span<const std::byte> bytes(int column) const;
   int64_t integer(int column) const { return sqlite3_column_int64(statement_.get(), column); }
 
  private:
@@ -50,6 +52,10 @@ class Statement {
   void bind_one(int at, std::string_view text) {
     sqlite3_bind_text64(statement_.get(), at, text.empty() ? "" : text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
   }
+  void bind_one(int at, std::span<const std::byte> bytes) {
+    sqlite3_bind_blob64(statement_.get(), at, bytes.empty() ? "" : static_cast<const void*>(bytes.data()), bytes.size(),
+                        SQLITE_STATIC);
+  }
   void bind_one(int at, int64_t value) { sqlite3_bind_int64(statement_.get(), at, value); }
 
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
@@ -57,4 +63,4 @@ class Statement {
   std::string path_;
 };
 
-}  // namespace cairn::api::responses
+}  // namespace cairn::api

@@ -1,6 +1,6 @@
-#include "api/responses/sqlite.h"
+#include "api/store/sqlite.h"
 
-namespace cairn::api::responses {
+namespace cairn::api {
 
 Error sqlite_error(sqlite3* database, const std::string& path) {
   const int code = database == nullptr ? SQLITE_NOMEM : sqlite3_errcode(database);
@@ -70,4 +70,10 @@ std::string_view Statement::text(int column) const {
   return {bytes, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 
-}  // namespace cairn::api::responses
+std::span<const std::byte> Statement::bytes(int column) const {
+  const auto* bytes = static_cast<const std::byte*>(sqlite3_column_blob(statement_.get(), column));
+  if (bytes == nullptr) return {};
+  return {bytes, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+}  // namespace cairn::api

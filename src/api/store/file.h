@@ -1,0 +1,54 @@
+/// The SQLite file of --store: its tables, whoever uses them, and how a commit reaches the disk.
+///
+/// A commit goes to the write-ahead log without waiting for the disk: it is there after kill -9. (After a power cut the
+/// last ones may be missing; the file is whole in any case.) A thread moves the log into the file.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "api/store/sqlite.h"
+#include "base/error.h"
+
+namespace cairn::api {
+
+class Checkpointer;
+
+/// Thread: one, the server's. Statements and their owners die before it.
+class StoreFile {
+ public:
+  /// Made if it is not there; tables that an older program has not made are. kCorruptFile: no SQLite file, or damaged;
+  /// kInvalidArgument: of another program or of a later version.
+  static Result<std::shared_ptr<StoreFile>> open(const std::string& path);
+  ~StoreFile();
+
+  const std::string& path() const { return path_; }
+  Result<Statement> prepare(std::string_view sql) { return Statement::prepare(database_.get(), path_, sql); }
+  int64_t last_insert_number() const { return sqlite3_last_insert_rowid(database_.get()); }
+  /// Of all tables, without what is free in the file.
+  Result<int64_t> filled_bytes();
+
+  /// All of what `write` does, or nothing if it fails.
+  template <class Write>
+  Result<void> transact(Write&& write) {
+    CAIRN_TRY_VOID(begin_.run());
+    Result<void> written = write();
+    if (written) written = commit_.run();
+    if (!written) (void)rollback_.run();
+    return written;
+  }
+
+ private:
+  StoreFile(std::string path, Database database);
+  Result<void> set_up();
+
+  std::string path_;
+  Database database_;
+  // After the connection that they belong to.
+  std::unique_ptr<Checkpointer> checkpointer_;
+  Statement begin_, commit_, rollback_, pages_, free_pages_;
+  int64_t page_bytes_ = 0;
+};
+
+}  // namespace cairn::api
