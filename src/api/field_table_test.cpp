@@ -15,6 +15,7 @@
 #include "api/frames/message.h"
 #include "api/llama_cpp/request.h"
 #include "api/ollama/embed.h"
+#include "api/ollama/models.h"
 #include "api/ollama/request.h"
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
@@ -64,6 +65,8 @@ std::vector<Endpoint> answering() {
        [](const ordered_json& body) { return forget(ollama::parse_generate(body)); }},
       {"/api/embed", R"({"input": "x", "options": {}})",
        [](const ordered_json& body) { return forget(ollama::parse_embed(body)); }},
+      {"/api/embeddings", R"({"prompt": "x", "options": {}})",
+       [](const ordered_json& body) { return forget(ollama::parse_embeddings(body)); }},
       {"/completion", R"({"prompt": "x"})",
        [](const ordered_json& body) { return forget(llama_cpp::parse_completion(body)); }},
       {"frames", chat_body(R"(, "id": "1")"),
@@ -79,6 +82,7 @@ std::vector<Endpoint> preparing() {
   return {
       {"/tokenize", R"({"content": "x"})", [](const ordered_json& body) { return forget(parse_tokenize(body)); }},
       {"/detokenize", R"({"tokens": [1]})", [](const ordered_json& body) { return forget(parse_detokenize(body)); }},
+      {"/api/show", R"({"model": "x"})", [](const ordered_json& body) { return forget(ollama::parse_show(body)); }},
       {"/apply-template", chat_body(), [](const ordered_json& body) { return forget(parse_apply_template(body)); }},
   };
 }

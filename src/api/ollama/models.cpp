@@ -90,18 +90,13 @@ ordered_json capabilities(const LoadedModel& model) {
 
 Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  Fields fields(body);
-  const std::string old_name = fields.string("name", "");
-  const std::string name = fields.string("model", old_name);
-  const bool verbose = fields.boolean("verbose", false);
-  fields.accept({"system", "template", "options"});  // would change a Modelfile, which nothing here has
-  CAIRN_TRY_VOID(fields.finish());
-  CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), name));
+  CAIRN_TRY(const ShowRequest request, parse_show(body));
+  CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.model));
   ordered_json shown = {{"modelfile", fmt::format("FROM {}\n", model->file_name)},
                         {"parameters", fmt::format("num_ctx {}", model->engine->context_tokens())},
                         {"template", model->template_source},
                         {"details", details(*model)},
-                        {"model_info", model_info(*model, verbose)},
+                        {"model_info", model_info(*model, request.verbose)},
                         {"capabilities", capabilities(*model)},
                         {"modified_at", modified_at(*model)}};
   if (const auto license = model->file.metadata().string("general.license")) shown["license"] = *license;
@@ -109,6 +104,17 @@ Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
 }
 
 }  // namespace
+
+Result<ShowRequest> parse_show(const ordered_json& body) {
+  Fields fields(body);
+  ShowRequest request;
+  const std::string old_name = fields.string("name", "");
+  request.model = fields.string("model", old_name);
+  request.verbose = fields.boolean("verbose", false);
+  fields.accept({"system", "template", "options"});  // would change a Modelfile, which nothing here has
+  CAIRN_TRY_VOID(fields.finish());
+  return request;
+}
 
 bool thinks(const LoadedModel& model) {
   const auto speaks_of = [&](std::string_view marker) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "api/service.h"
 #include "net/http_server.h"
@@ -10,6 +12,13 @@
 namespace cairn::api::ollama {
 
 inline constexpr size_t kArrayShownMax = 16;  ///< elements of a metadata array that /api/show has without `verbose`
+
+struct ShowRequest {
+  std::string model;
+  bool verbose = false;  ///< arrays of the metadata whole
+};
+/// POST /api/show. Errors name their field.
+Result<ShowRequest> parse_show(const nlohmann::ordered_json& body);
 
 /// GET /: clients look here whether a server is running.
 void handle_root(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
