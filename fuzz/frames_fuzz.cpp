@@ -38,7 +38,7 @@ Outcome read_all(std::string_view bytes, size_t piece) {
     reader.push(bytes.substr(begin, piece));
     for (auto read = reader.next(); !read || *read; read = reader.next()) add(outcome, read);
   }
-  if (const auto last = reader.finish(); !last || *last) add(outcome, last);
+  for (auto last = reader.finish(); !last || *last; last = reader.finish()) add(outcome, last);
   require(!reader.partial() || reader.framing() != net::Framing::kLines);
   outcome.framing = reader.framing();
   return outcome;

@@ -45,8 +45,9 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
   command.add_flag(
       "--pack-cache", options.pack_cache,
       "Keep the weights as the kernels read them in MODEL.packed, as large as the model: later starts map it");
-  command.add_flag("!--no-rounding", options.simulate_rounding,
-                   "DeepSeek V4: cached rows are not rounded as they were in training");
+  command.add_flag_callback(
+      "--no-rounding", [this] { options.simulate_rounding = false; },
+      "DeepSeek V4: cached rows are not rounded as they were in training");
   command
       .add_option("--steer", options.directions.file,
                   "Directions that are taken out of what each layer writes: float32 [layers, embedding]")

@@ -117,7 +117,7 @@ Result<std::optional<std::string>> FrameReader::finish() {
   if (!partial()) return std::nullopt;
   if (framing_ == Framing::kUndecided) framing_ = framing_of(std::string(rest()) + "    ");
   if (framing_ == Framing::kLines) {
-    push("\n");
+    if (!rest().ends_with('\n')) push("\n");
     return next_line();
   }
   const std::string at = place();

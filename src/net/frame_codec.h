@@ -32,8 +32,8 @@ class FrameReader {
   /// The next whole message; nullopt: more bytes are needed. Errors: kInvalidArgument, a frame without a message (the
   /// next call goes on behind it); kTooLarge, after which nothing can be read (`broken`). `at` says which and where.
   Result<std::optional<std::string>> next();
-  /// As next, once no more bytes will come and next has nothing: a last line without its end is a message, a frame
-  /// without its end an error (kInvalidArgument).
+  /// As next, once no more bytes will come and next has nothing; called until it has nothing either. A last line
+  /// without its end is a message, a frame without its end an error (kInvalidArgument).
   Result<std::optional<std::string>> finish();
 
   Framing framing() const { return framing_; }

@@ -27,10 +27,8 @@ std::vector<std::string> read(std::initializer_list<std::string_view> pieces) {
     reader.push(piece);
     take_all(reader, out);
   }
-  if (const auto last = reader.finish(); !last) {
-    out.push_back("! " + last.error().text());
-  } else if (*last) {
-    out.push_back(**last);
+  for (auto last = reader.finish(); !last || *last; last = reader.finish()) {
+    out.push_back(last ? **last : "! " + last.error().text());
   }
   return out;
 }
@@ -65,6 +63,9 @@ TEST(FrameReader, AStreamThatEndsInsideAFrameIsAnError) {
   EXPECT_THAT(read({std::string_view("\3\0", 2)}), ElementsAre(HasSubstr("ended 2 bytes into a frame")));
   EXPECT_THAT(read({"{}"}), ElementsAre("{}"));
   EXPECT_THAT(read({"\n"}), ElementsAre());
+  // Too short for the first four bytes to decide, and two lines.
+  EXPECT_THAT(read({"{\n{"}), ElementsAre("{", "{"));
+  EXPECT_THAT(read({"\n{\n"}), ElementsAre("{"));
   EXPECT_THAT(read({""}), ElementsAre());
 }
 

@@ -115,11 +115,12 @@ asio::awaitable<void> FrameConnection::read_messages() {
   }
   if (hung_up()) co_return;
   if (!ended_) {
-    auto last = reader_.finish();
-    if (!last) {
-      session_->failed(last.error());
-    } else if (*last) {
-      hand_over(**last);
+    for (auto last = reader_.finish(); !last || *last; last = reader_.finish()) {
+      if (last) {
+        hand_over(**last);
+      } else {
+        session_->failed(last.error());
+      }
     }
     session_->input_ended();
   }
