@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from products import batched, products
+
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
@@ -15,7 +17,7 @@ class Shape:
     heads: int = 4
     kv_heads: int = 2
     head: int = 64
-    hidden: int = 512
+    hidden: int = 768
     context: int = 2048
     rope_base: float = 10000.0
     epsilon: float = 1e-6
@@ -84,22 +86,24 @@ class Layer(nn.Module):
         """x [batch, rows, width] plus its attention."""
         s, (batch, rows, _) = self.shape, x.shape
         y = self.attn_norm(x)
-        q = rotate(self.attn_q_norm(self.attn_q(y).view(batch, rows, s.heads, s.head)), cos, sin)
-        k = rotate(self.attn_k_norm(self.attn_k(y).view(batch, rows, s.kv_heads, s.head)), cos, sin)
-        v = self.attn_v(y).view(batch, rows, s.kv_heads, s.head)
+        q, k, v = products(y, self.attn_q.weight, self.attn_k.weight, self.attn_v.weight)
+        q = rotate(self.attn_q_norm(q.reshape(batch, rows, s.heads, s.head)), cos, sin)
+        k = rotate(self.attn_k_norm(k.reshape(batch, rows, s.kv_heads, s.head)), cos, sin)
+        v = v.reshape(batch, rows, s.kv_heads, s.head)
         group = s.heads // s.kv_heads
         # Query heads that share a key head are rows of one product.
         q = q.view(batch, rows, s.kv_heads, group, s.head).permute(0, 2, 3, 1, 4).reshape(batch * s.kv_heads, group * rows, s.head)
         k = k.permute(0, 2, 3, 1).reshape(batch * s.kv_heads, s.head, rows)
         v = v.transpose(1, 2).reshape(batch * s.kv_heads, rows, s.head)
-        scores = torch.baddbmm(mask.repeat(group, 1).expand(batch * s.kv_heads, -1, -1), q, k, alpha=1 / math.sqrt(s.head))
-        mixed = torch.bmm(F.softmax(scores, dim=-1), v)
+        scores = batched(q * (1 / math.sqrt(s.head)), k).add_(mask.repeat(group, 1))
+        mixed = batched(F.softmax(scores, dim=-1), v)
         mixed = mixed.view(batch, s.kv_heads, group, rows, s.head).permute(0, 3, 1, 2, 4).reshape(batch, rows, -1)
-        return x + self.attn_output(mixed)
+        return x + products(mixed, self.attn_output.weight)
 
     def feed(self, x: Tensor) -> Tensor:
         y = self.ffn_norm(x)
-        return x + self.ffn_down(F.silu(self.ffn_gate(y)) * self.ffn_up(y))
+        gate, up = products(y, self.ffn_gate.weight, self.ffn_up.weight)
+        return x + products(F.silu(gate) * up, self.ffn_down.weight)
 
 
 class Model(nn.Module):
@@ -130,7 +134,7 @@ class Model(nn.Module):
                 x = x.flatten(0, 1)
                 x = x if wanted is None else x[wanted]
             x = layer.feed(x)
-        return F.linear(self.output_norm(x), self.token_embd.weight)
+        return products(self.output_norm(x), self.token_embd.weight)
 
     def parameters_count(self) -> int:
         return sum(weight.numel() for weight in self.parameters())

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from model import Model
+from products import TYPE
 
 MUON_RATE, MUON_MOMENTUM = 0.02, 0.95
 ADAM_RATE, ADAM_BETAS, ADAM_EPSILON = 0.004, (0.9, 0.95), 1e-8
@@ -20,10 +21,11 @@ def orthogonal(matrices: Tensor) -> Tensor:
     a, b, c = NEWTON_SCHULZ
     tall = matrices.shape[-2] > matrices.shape[-1]
     x = matrices.transpose(1, 2) if tall else matrices
-    x = x / (x.flatten(1).norm(dim=1)[:, None, None] + 1e-7)
+    x = (x / (x.flatten(1).norm(dim=1)[:, None, None] + 1e-7)).to(TYPE)
     for _ in range(NEWTON_SCHULZ_STEPS):
         square = torch.bmm(x, x.transpose(1, 2))
         x = a * x + torch.bmm(b * square + c * torch.bmm(square, square), x)
+    x = x.float()
     return x.transpose(1, 2) if tall else x
 
 

@@ -13,12 +13,14 @@ import numpy as np
 import torch
 
 import mix
+import products
 from chat import Conversation, render
 from export import load_model
 from tokenizer import Tokenizer
 from words import HELD, TRAIN
 
 NMSE_MAX = 1e-8
+products.TYPE = torch.float32  # as Cairn computes it, not as training did
 ODD = ["", " ", "  two  spaces ", "\n\n\ttab", "don't I'LL we've", "x1y22z333", "naïve café Übung ¿qué? 你好吗？ 😀👍🏽", "a_b-c.d/e\\f", "{\"a\": [1, 2]}\n\n",
        "<|im_start|>user\nhi<|im_end|>\n", "<think></think><tool_call", "\r\n \r\n", "é", "١٢٣ Ⅷ ½"]
 

@@ -5,7 +5,7 @@ usage: train.py FOLDER [--steps N] [--decay N] ...
 
 The learning rate is constant after a short warm-up and falls to nothing over the last fifth of --steps. Stop it at any
 time; `--decay N` instead lets the rate fall over the next N steps from the last checkpoint, so that any stopping point
-becomes a finished model. FOLDER gets tokenizer.json, last.pt, final.pt and train.csv.
+becomes a finished model. FOLDER gets tokenizer.json, last.pt, decay.pt while the rate falls, final.pt and train.csv.
 """
 import argparse
 import csv
@@ -16,17 +16,16 @@ import random
 import sys
 import time
 
-# Before NumPy and torch start their threads: parallel work is done by processes.
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
-import torch  # noqa: E402
+import cores  # noqa: F401  before torch
+import torch
 
-import mix  # noqa: E402
-import tokenizer as bpe  # noqa: E402
-from chat import render  # noqa: E402
-from model import Model, Shape  # noqa: E402
-from optimizer import Optimizer  # noqa: E402
-from words import HELD  # noqa: E402
-from workers import Team  # noqa: E402
+import mix
+import tokenizer as bpe
+from chat import render
+from model import Model, Shape
+from optimizer import Optimizer
+from words import HELD
+from workers import Team
 
 TOKENIZER_CONVERSATIONS = 30_000
 WARM_UP = 40
@@ -77,8 +76,7 @@ class Training:
         chosen.folder.mkdir(parents=True, exist_ok=True)
         torch.manual_seed(chosen.seed)
         torch.set_num_threads(1)
-        stored = chosen.folder / "last.pt"
-        state = torch.load(stored, map_location="cpu") if stored.exists() else None
+        state = self._stored()
         names = [field.name for field in dataclasses.fields(Shape)]
         shape = Shape(**(state["shape"] if state else {name: getattr(chosen, name) for name in names if hasattr(chosen, name)}))
         count = TOKENIZER_CONVERSATIONS if chosen.shard >= 1000 else 2000
@@ -95,9 +93,16 @@ class Training:
             self.optimizer.load(state["optimizer"])
             self.step, self.shard, self.begin = state["step"], state["shard"], state["begin"]
             self.tokens, self.spent = state["tokens"], state["cpu_seconds"]
-        self.first_step = self.step
+        # Of this run, or of the fall of the rate that it goes on with.
+        begun = state.get("decay_from") if state and chosen.decay else None
+        self.first_step = self.step if begun is None else begun
         self.batches: list[mix.Batch] = []
         self.team = Team(self.model, self.optimizer, workers, chosen.device)
+
+    def _stored(self) -> dict | None:
+        names = ["decay.pt", "last.pt"] if self.chosen.decay else ["last.pt"]
+        found = [path for path in (self.chosen.folder / name for name in names) if path.exists()]
+        return torch.load(found[0], map_location="cpu") if found else None
 
     def rate(self) -> float:
         """The schedule's part of the learning rate at this step."""
@@ -151,7 +156,7 @@ class Training:
     def checkpoint(self, name: str) -> None:
         save(self.chosen.folder / name, {
             "shape": dataclasses.asdict(self.model.shape), "model": self.model.state_dict(), "optimizer": self.optimizer.state(),
-            "step": self.step, "shard": self.shard, "begin": self.begin, "tokens": self.tokens,
+            "step": self.step, "decay_from": self.first_step if self.chosen.decay else None, "shard": self.shard, "begin": self.begin, "tokens": self.tokens,
             "cpu_seconds": self.spent + self.team.cpu_seconds})
 
     def run(self) -> None:
@@ -165,8 +170,8 @@ class Training:
                 print(f"step {self.step} loss {loss:.3f} rate {rate:.2f} tokens {self.tokens} {speed:.0f}/s cpu {cpu:.0f} s", flush=True)
                 with (self.chosen.folder / "train.csv").open("a") as out:
                     csv.writer(out).writerow([self.step, f"{loss:.4f}", f"{rate:.3f}", self.tokens, f"{cpu:.0f}"])
-            if self.step % self.chosen.checkpoint_every == 0 and not self.chosen.decay:
-                self.checkpoint("last.pt")
+            if self.step % self.chosen.checkpoint_every == 0:
+                self.checkpoint("decay.pt" if self.chosen.decay else "last.pt")
             if self.step % self.chosen.evaluate_every == 0:
                 self.report()
         whole = self.step == (self.first_step + self.chosen.decay if self.chosen.decay else self.chosen.steps)
@@ -174,6 +179,7 @@ class Training:
             self.checkpoint("last.pt")
         if whole:
             self.checkpoint("final.pt")
+            (self.chosen.folder / "decay.pt").unlink(missing_ok=True)
         self.report()
         self.team.stop()
 
