@@ -15,21 +15,23 @@
 #include "kernels/cpu/int8_row.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
+#include "kernels/cpu/unpacked_blocks.h"
 
 namespace cairn::cpu {
 namespace {
 
-/// Blocks unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
+/// Blocks whose codes are unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
 inline constexpr int32_t kUnpackedBlocks = 16;
-/// Tokens that share them, a multiple of V::kTokens.
+/// Tokens that share unpacked blocks, a multiple of V::kTokens.
 inline constexpr int32_t kGroupTokens = 64;
 
 template <class V>
 struct Int8Products {
   using I = typename V::I;
   using F = typename V::F;
-  static constexpr int kRows = kPanelLanes, kVectors = kRows / V::kLanes;
-  /// One token's sums of a panel. In memory: the integer sums need the registers.
+  /// Of as many panels as are multiplied at once.
+  static constexpr int kRows = V::kPanels * kPanelLanes;
+  /// One token's sums. In memory: the integer sums need the registers.
   using Sums = float[kRows];
 
   /// Continues the sums of T tokens over the source's current block, for vectors [v, v + R).
@@ -40,6 +42,8 @@ struct Int8Products {
     I dots[T][R];
     F scales[R];
     V::template block_sums<T, R>(source, v, rows, at, dots);
+    // Of a large tile the compiler would load the floats first, and then have no registers for the integer sums.
+    if constexpr (T * R >= 8) asm volatile("" : : : "memory");
     for (int r = 0; r < R; ++r) scales[r] = source.scale(v + r);
     for (int t = 0; t < T; ++t) {
       const F scale = V::broadcast_float(rows[t] + at.scales);
@@ -65,13 +69,14 @@ struct Int8Products {
   template <int T, class Source>
   [[gnu::noinline]] static void tile(Source source, int64_t count, const std::byte* const* inputs, int32_t tokens,
                                      Places at, Sums* sums) {
-    constexpr int kAtOnce = V::vectors_at_once(Source::kShape);
+    constexpr int kAtOnce =
+        V::vectors_at_once(Source::kShape) < Source::kVectors ? V::vectors_at_once(Source::kShape) : Source::kVectors;
     const std::byte* rows[T];
     for (int t = 0; t < T; ++t) rows[t] = inputs[t < tokens ? t : tokens - 1];
     for (int64_t b = 0; b < count; ++b) {
       source.prefetch();
 #pragma GCC unroll 2
-      for (int v = 0; v < kVectors; v += kAtOnce) add_block<T, kAtOnce>(source, v, rows, at, sums);
+      for (int v = 0; v < Source::kVectors; v += kAtOnce) add_block<T, kAtOnce>(source, v, rows, at, sums);
       source.next();
       at.advance();
     }
@@ -97,40 +102,58 @@ struct Int8Products {
     }
   }
 
-  /// A chunk of `count` blocks from block `begin` on, unpacked a few at a time.
-  template <Int8Type kType>
-  static void multiply_unpacked(PanelBlocks<V, kType> blocks, int64_t begin, int64_t count, int64_t cols,
-                                const std::byte* const* inputs, int32_t tokens, Sums* sums) {
+  /// kPanels panels for at most kGroupTokens tokens.
+  template <Int8Type kType, int kPanels>
+  static void multiply_panels(const Codebook& codebook, const std::byte* panels, int64_t cols,
+                              const std::byte* const* inputs, int32_t tokens, Sums* sums) {
+    constexpr PanelFormat kFormat = int8_traits(kType).format;
     constexpr Int8Shape kShape = int8_traits(kType).shape;
-    UnpackedBlock<V, kShape> few[kUnpackedBlocks];
-    for (int64_t done = 0; done < count; done += kUnpackedBlocks) {
-      const int64_t n = count - done < kUnpackedBlocks ? count - done : kUnpackedBlocks;
-      for (int64_t b = 0; b < n; ++b) {
-        blocks.prefetch();
-        few[b].fill(blocks);
-        blocks.next();
+    const bool unpacked_once = V::unpacks(kType) && tokens > V::kUnpackedAbove;
+    const int64_t at_once = unpacked_once ? kUnpackedBlocks : kChunkBlocks;
+    PanelScales<V, kType> scales[kPanels];
+    for (int64_t begin = 0; begin < cols / 32; begin += at_once) {
+      const int64_t count = cols / 32 - begin < at_once ? cols / 32 - begin : at_once;
+      if constexpr (scales[0].kUnpacked) {
+        for (int i = 0; i < kPanels; ++i) {
+          scales[i].unpack(panels + i * kFormat.panel_bytes(cols) + begin / 8 * kFormat.head_bytes(), count,
+                           codebook.multiplier);
+        }
       }
-      tiles(tokens, UnpackedBlocks<V, kShape>(few), n, inputs, places(inputs[0], cols, begin + done), sums);
-    }
-  }
-
-  /// One panel for at most kGroupTokens tokens.
-  template <Int8Type kType>
-  static void multiply_panel(const Codebook& codebook, const std::byte* panel, int64_t cols,
-                             const std::byte* const* inputs, int32_t tokens, Sums* sums) {
-    constexpr int64_t kHeadBytes = int8_traits(kType).format.head_bytes();
-    PanelScales<V, kType> scales;
-    for (int64_t begin = 0; begin < cols / 32; begin += kChunkBlocks) {
-      const int64_t count = cols / 32 - begin < kChunkBlocks ? cols / 32 - begin : kChunkBlocks;
-      if constexpr (scales.kUnpacked) scales.unpack(panel + begin / 8 * kHeadBytes, count, codebook.multiplier);
-      const PanelBlocks<V, kType> blocks(panel, cols, begin, scales, codebook);
+      const Places at = places(inputs[0], cols, begin);
+      const PanelBlocks<V, kType> first(panels, cols, begin, scales[0], codebook);
+      auto blocks = [&] {
+        if constexpr (kPanels == 1) {
+          return first;
+        } else {
+          static_assert(kPanels == 2);
+          const std::byte* second = panels + kFormat.panel_bytes(cols);
+          return PanelPair<V, kType>(first, PanelBlocks<V, kType>(second, cols, begin, scales[1], codebook));
+        }
+      }();
       if constexpr (V::unpacks(kType)) {
-        if (tokens > V::kTokens) {
-          multiply_unpacked<kType>(blocks, begin, count, cols, inputs, tokens, sums);
+        if (unpacked_once) {
+          UnpackedBlock<V, kShape, kPanels * kPanelLanes> unpacked[kUnpackedBlocks];
+          for (int64_t b = 0; b < count; ++b, blocks.next()) {
+            blocks.prefetch();
+            unpacked[b].fill(blocks);
+          }
+          tiles(tokens, UnpackedBlocks<V, kShape, kPanels * kPanelLanes>(unpacked), count, inputs, at, sums);
           continue;
         }
       }
-      tiles(tokens, blocks, count, inputs, places(inputs[0], cols, begin), sums);
+      tiles(tokens, blocks, count, inputs, at, sums);
+    }
+  }
+
+  /// The outputs of `rows` rows, at most kPanels panels, for at most kGroupTokens tokens.
+  template <Int8Type kType, int kPanels>
+  static void multiply_rows(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
+                            const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
+    alignas(64) Sums sums[kGroupTokens];
+    std::memset(sums, 0, static_cast<size_t>((tokens + V::kTokens - 1) / V::kTokens * V::kTokens) * sizeof(Sums));
+    multiply_panels<kType, kPanels>(codebook, panels, cols, inputs, tokens, sums);
+    for (int32_t t = 0; t < tokens; ++t) {
+      std::memcpy(outputs[t] + row, sums[t], static_cast<size_t>(rows) * sizeof(float));
     }
   }
 
@@ -143,55 +166,17 @@ struct Int8Products {
     const int64_t stride = kTraits.format.panel_bytes(cols);
     for (int32_t begin = 0; begin < tokens; begin += kGroupTokens) {
       const int32_t count = tokens - begin < kGroupTokens ? tokens - begin : kGroupTokens;
-      for (int64_t r = row_begin; r < row_end; r += kRows) {
-        alignas(64) Sums sums[kGroupTokens];
-        std::memset(sums, 0, static_cast<size_t>((count + V::kTokens - 1) / V::kTokens * V::kTokens) * sizeof(Sums));
-        multiply_panel<kType>(codebook, weights + r / kRows * stride, cols, inputs + begin, count, sums);
-        const int64_t rows = row_end - r < kRows ? row_end - r : kRows;
-        for (int32_t t = 0; t < count; ++t) {
-          std::memcpy(outputs[begin + t] + r, sums[t], static_cast<size_t>(rows) * sizeof(float));
+      // One token alone waits for memory, which is read best from one place.
+      const int64_t at_once = count > 1 ? kRows : kPanelLanes;
+      for (int64_t r = row_begin; r < row_end; r += at_once) {
+        const int64_t rows = row_end - r < at_once ? row_end - r : at_once;
+        const std::byte* panels = weights + r / kPanelLanes * stride;
+        if (rows > kPanelLanes) {
+          multiply_rows<kType, V::kPanels>(codebook, panels, cols, rows, inputs + begin, count, outputs + begin, r);
+        } else {
+          multiply_rows<kType, 1>(codebook, panels, cols, rows, inputs + begin, count, outputs + begin, r);
         }
       }
-    }
-  }
-
-  /// Types are compiled in two files, which takes half as long: those with heads of 32 columns and those of 256.
-  static MatmulFunction product_of_32(TensorType type) {
-    switch (type) {
-      case TensorType::kQ4_0:
-        return multiply<Int8Type::kQ4_0>;
-      case TensorType::kQ4_1:
-        return multiply<Int8Type::kQ4_1>;
-      case TensorType::kQ5_0:
-        return multiply<Int8Type::kQ5_0>;
-      case TensorType::kQ5_1:
-        return multiply<Int8Type::kQ5_1>;
-      case TensorType::kQ8_0:
-        return multiply<Int8Type::kQ8_0>;
-      case TensorType::kIQ4_NL:
-        return multiply<Int8Type::kIQ4_NL>;
-      case TensorType::kMXFP4:
-        return multiply<Int8Type::kMXFP4>;
-      default:
-        return nullptr;
-    }
-  }
-  static MatmulFunction product_of_256(TensorType type) {
-    switch (type) {
-      case TensorType::kQ2_K:
-        return multiply<Int8Type::kQ2_K>;
-      case TensorType::kQ3_K:
-        return multiply<Int8Type::kQ3_K>;
-      case TensorType::kQ4_K:
-        return multiply<Int8Type::kQ4_K>;
-      case TensorType::kQ5_K:
-        return multiply<Int8Type::kQ5_K>;
-      case TensorType::kQ6_K:
-        return multiply<Int8Type::kQ6_K>;
-      case TensorType::kIQ4_XS:
-        return multiply<Int8Type::kIQ4_XS>;
-      default:
-        return multiply<Int8Type::kCodes>;
     }
   }
 };

@@ -1,7 +1,7 @@
 /// Blocks of a panel (panel.h) as vectors of weights, written once over an ISA's Int8Vector (see matmul_int8_body.h).
-/// Two sources of the same interface: PanelBlocks takes a body's bits apart when asked, UnpackedBlocks has had it done
-/// for a few blocks that many tokens meet, and knows of the type only its arithmetic. They are passed by value: what
-/// they point to moves on with next().
+/// Sources of the same interface: PanelBlocks takes a body's bits apart when asked, PanelPair is two of them, and
+/// UnpackedBlocks (unpacked_blocks.h) has had it done for a few blocks that many tokens meet. They are passed by value:
+/// what they point to moves on with next().
 ///
 /// A block is 32 columns of kPanelRows rows, V::kLanes rows a vector. `group<plane>(k, v)` are the codes of columns 4k
 /// to 4k+3 of vector v's rows, unsigned bytes. Where int16 sums of V would not hold the products of 16 columns, they
@@ -27,6 +27,7 @@ class PanelBlocks {
  public:
   static constexpr Int8Traits kTraits = int8_traits(kType);
   static constexpr Int8Shape kShape = kTraits.shape;
+  static constexpr int kVectors = kPanelLanes / V::kLanes;
   using I = typename V::I;
   using F = typename V::F;
   using Scales = PanelScales<V, kType>;
@@ -113,58 +114,39 @@ class PanelBlocks {
   I codes_[2];
 };
 
-/// A block with everything ready. What a shape does not need has no room.
-template <class V, Int8Shape kShape>
-struct alignas(64) UnpackedBlock {
-  static constexpr bool kMinima = kShape.minima != Int8Shape::kNone;
-  static constexpr bool kMinimumPairs = kShape.minima == Int8Shape::kInteger;
-
-  uint8_t codes[kPlanes<V, kShape>][8][kPanelLanes][4];
-  alignas(64) float scales[kPanelLanes];
-  alignas(64) float minima[kMinima ? kPanelLanes : 1];
-  alignas(64) int32_t factors[2][kShape.factors ? kPanelLanes : 1];
-  alignas(64) int32_t minimum_pairs[2][kMinimumPairs ? kPanelLanes : 1];
-
-  template <Int8Type kType>
-  void fill(const PanelBlocks<V, kType>& from) {
-    for (int row = 0, v = 0; row < kPanelLanes; row += V::kLanes, ++v) {
-#pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) {
-        V::store(codes[0][k][row], from.template group<0>(k, v));
-        if constexpr (kPlanes<V, kShape> == 2) V::store(codes[1][k][row], from.template group<1>(k, v));
-      }
-      V::store(scales + row, from.scale(v));
-      if constexpr (kMinima) V::store(minima + row, from.minimum(v));
-      for (int half = 0; half < 2; ++half) {
-        if constexpr (kShape.factors) V::store(factors[half] + row, from.factor(half, v));
-        if constexpr (kMinimumPairs) V::store(minimum_pairs[half] + row, from.minimum_pair(half, v));
-      }
-    }
-  }
-};
-
-template <class V, Int8Shape kOfShape>
-class UnpackedBlocks {
+/// Two panels as one source of both's rows.
+template <class V, Int8Type kType>
+class PanelPair {
  public:
-  static constexpr Int8Shape kShape = kOfShape;
+  using One = PanelBlocks<V, kType>;
+  static constexpr Int8Shape kShape = One::kShape;
+  static constexpr int kVectors = 2 * One::kVectors;
   using I = typename V::I;
   using F = typename V::F;
 
-  explicit UnpackedBlocks(const UnpackedBlock<V, kShape>* blocks) : block_(blocks) {}
+  PanelPair(const One& first, const One& second) : first_(first), second_(second) {}
 
-  void next() { ++block_; }
-  void prefetch() const {}
+  void next() {
+    first_.next();
+    second_.next();
+  }
+  void prefetch() const {
+    first_.prefetch();
+    second_.prefetch();
+  }
   template <int kPlane>
   I group(int k, int v) const {
-    return V::load(block_->codes[kPlane][k][v * V::kLanes]);
+    return of(v).template group<kPlane>(k, v % One::kVectors);
   }
-  F scale(int v) const { return V::load_floats(block_->scales + v * V::kLanes); }
-  F minimum(int v) const { return V::load_floats(block_->minima + v * V::kLanes); }
-  I factor(int half, int v) const { return V::load(block_->factors[half] + v * V::kLanes); }
-  I minimum_pair(int half, int v) const { return V::load(block_->minimum_pairs[half] + v * V::kLanes); }
+  F scale(int v) const { return of(v).scale(v % One::kVectors); }
+  F minimum(int v) const { return of(v).minimum(v % One::kVectors); }
+  I factor(int half, int v) const { return of(v).factor(half, v % One::kVectors); }
+  I minimum_pair(int half, int v) const { return of(v).minimum_pair(half, v % One::kVectors); }
 
  private:
-  const UnpackedBlock<V, kShape>* block_;
+  const One& of(int v) const { return v < One::kVectors ? first_ : second_; }
+
+  One first_, second_;
 };
 
 }  // namespace

@@ -16,11 +16,14 @@ namespace {
 // pairs may wrap on the way; Int8Shape says of how many columns the sum of (code - offset) y fits at the end.
 struct Int8Vector : Int8Operations {
   static constexpr int kTokens = 4;
+  /// Panels multiplied at once.
+  static constexpr int kPanels = 1;
   static constexpr bool kInt16Sums = true;
   // 8 integer sums and what the products pass through are what the 16 registers hold: types that need two sums of a
   // block take one vector at a time.
   static constexpr int vectors_at_once(Int8Shape shape) { return shape.whole_fits() ? 2 : 1; }
-  /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
+  /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
+  static constexpr int kUnpackedAbove = kTokens;
   static constexpr bool unpacks(Int8Type type) {
     return !int8_traits(type).shape.whole_fits() || int8_traits(type).bits == 5;
   }

@@ -3,11 +3,11 @@
 
 #if defined(__x86_64__)
 #include "kernels/cpu/avx2/int8_vector.h"
-#include "kernels/cpu/matmul_int8_body.h"
+#include "kernels/cpu/matmul_int8_types.h"
 
 namespace cairn::cpu {
 
-MatmulFunction avx2_product_of_256(TensorType type) { return Int8Products<Int8Vector>::product_of_256(type); }
+MatmulFunction avx2_product_of_256(TensorType type) { return product_of_256<Int8Vector>(type); }
 
 }  // namespace cairn::cpu
 #endif

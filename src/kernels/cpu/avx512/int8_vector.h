@@ -18,17 +18,20 @@ struct Int8Vector {
   using I = __m512i;
   using F = __m512;
   static constexpr int kLanes = 16;
-  // 8 integer sums leave the scheduler half of the registers; 12 were slower on Zen 4, 16 spill. Emulation takes ten
-  // times as long to compile.
+  // With two panels 8 integer sums: more keep the conversions of one block from running beside the products of the
+  // next. Emulation takes ten times as long to compile.
 #ifdef CAIRN_EMULATE_AVX512
   static constexpr int kTokens = 2;
 #else
   static constexpr int kTokens = 8;
 #endif
+  /// Panels multiplied at once.
+  static constexpr int kPanels = 2;
   static constexpr bool kInt16Sums = false;
-  /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
+  /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
+  static constexpr int kUnpackedAbove = 2 * kTokens;
   static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
-  static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 1; }
+  static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
 
   static I load(const void* from) { return _mm512_loadu_si512(from); }
   static F load_floats(const float* from) { return _mm512_loadu_ps(from); }

@@ -17,8 +17,11 @@ struct Int8Vector : Int8Operations {
 #else
   static constexpr int kTokens = 4;
 #endif
+  /// Panels multiplied at once.
+  static constexpr int kPanels = 1;
   static constexpr bool kInt16Sums = false;
-  /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
+  /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
+  static constexpr int kUnpackedAbove = kTokens;
   static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
   static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
 

@@ -21,8 +21,11 @@ struct Int8Vector {
   static constexpr int kLanes = 4;
   // 4 tokens x 4 vectors of integer sums, 4 vectors of activations, and weights on their way: of 32 registers.
   static constexpr int kTokens = 4;
+  /// Panels multiplied at once.
+  static constexpr int kPanels = 1;
   static constexpr bool kInt16Sums = false;
-  /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
+  /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
+  static constexpr int kUnpackedAbove = kTokens;
   static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
   /// Factors take two sums of a block.
   static constexpr int vectors_at_once(Int8Shape shape) { return shape.factors ? 2 : 4; }

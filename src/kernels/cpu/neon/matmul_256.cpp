@@ -1,11 +1,11 @@
 // Int8 products of the types with heads of 256 columns.
 #include "kernels/cpu/matmul.h"
 
-#include "kernels/cpu/matmul_int8_body.h"
+#include "kernels/cpu/matmul_int8_types.h"
 #include "kernels/cpu/neon/int8_vector.h"
 
 namespace cairn::cpu {
 
-MatmulFunction neon_product_of_256(TensorType type) { return Int8Products<Int8Vector>::product_of_256(type); }
+MatmulFunction neon_product_of_256(TensorType type) { return product_of_256<Int8Vector>(type); }
 
 }  // namespace cairn::cpu
