@@ -71,7 +71,8 @@ std::vector<std::string> isas() {
 
 class Model {
  public:
-  Model(const std::string& file, int32_t context, const std::string& isa, int threads, KvType kv_type = KvType::kF32) {
+  Model(const std::string& file, int32_t context, const std::string& isa, int threads, KvType kv_type = KvType::kF32,
+        bool rounding = false) {
     auto reader = gguf::Reader::open(fixture(file));
     if (!reader.has_value()) throw std::runtime_error(reader.error().text());
     file_ = std::make_unique<gguf::Reader>(std::move(reader).value());
@@ -84,7 +85,7 @@ class Model {
                               .kv_type = kv_type,
                               .rows_max = kRowsMax,
                               .logit_rows_max = kRowsMax,
-                              .simulate_rounding = false});
+                              .simulate_rounding = rounding});
     if (!runner.has_value()) throw std::runtime_error(runner.error().text());
     runner_ = std::move(runner).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
@@ -322,6 +323,20 @@ TEST(GoldenF16Test, KeysAndValuesInHalvesStayNear) {
         EXPECT_LE(nmse, 1e-5) << name << " " << isa;
         EXPECT_GE(nmse, 1e-9) << name << " " << isa << ": are these halves?";
       }
+    }
+  }
+}
+
+// The rounding of training, to 8 bits and in the index to 4, is there and moves logits a little.
+TEST(GoldenRoundingTest, DeepSeekV4StaysNearWhatItIsWithout) {
+  const Reference reference = read_reference("models/deepseek4-clamp.ref.json");
+  for (const std::string& isa : isas()) {
+    Model model("models/deepseek4-clamp.gguf", reference.context, isa, 2, KvType::kF32, true);
+    for (const Prompt& run : reference.runs) {
+      const double nmse = worst_nmse(model, run);
+      std::printf("deepseek4-clamp, rounded %-8s worst NMSE %.1e\n", isa.c_str(), nmse);
+      EXPECT_LE(nmse, 5e-2) << isa;
+      EXPECT_GE(nmse, 1e-8) << isa << ": is this rounded?";
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench_depth.h"
 #include "commands.h"
 #include "kernels/backend.h"
 #include "load_flags.h"
@@ -25,6 +26,7 @@ struct ModelBenchFlags {
   int32_t sequences = 1;
   int32_t prompt = 512;
   int32_t answer = 32;
+  int32_t depth = 0;
 };
 
 constexpr int32_t kWarmupTokens = 32;
@@ -108,17 +110,22 @@ void add_bench_model(CLI::App& bench, int& exit_code) {
   auto* command = bench.add_subcommand("model", "Measure a model without a server; prints a line of JSON");
   auto flags = std::make_shared<ModelBenchFlags>();
   flags->load.add_to(*command, true);
-  command->add_option("--sequences", flags->sequences, "At once, each with a prompt of its own")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  command->add_option("--prompt", flags->prompt, "Tokens of each prompt, random ones")
-      ->check(CLI::Range(1, 1 << 20))
-      ->capture_default_str();
+  auto* sequences = command->add_option("--sequences", flags->sequences, "At once, each with a prompt of its own");
+  sequences->check(CLI::Range(1, 64))->capture_default_str();
+  auto* prompt = command->add_option("--prompt", flags->prompt, "Tokens of each prompt, random ones");
+  prompt->check(CLI::Range(1, 1 << 20))->capture_default_str();
   command->add_option("--answer", flags->answer, "Tokens of each sequence that are timed")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  auto* depth =
+      command->add_option("--depth", flags->depth,
+                          "Time --answer tokens of one sequence after so many, all but the first 512 of which "
+                          "are copied within the cache instead of computed");
+  depth->check(CLI::Range(1, 1 << 24))->excludes(prompt)->excludes(sequences);
   command->callback([flags, &exit_code] {
-    if (const auto done = bench_model(*flags); !done) exit_code = report(done.error());
+    const bool deep = flags->depth > 0;
+    if (const auto done = deep ? bench_depth(flags->load, flags->depth, flags->answer) : bench_model(*flags); !done)
+      exit_code = report(done.error());
   });
 }
 

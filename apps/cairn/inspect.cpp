@@ -17,12 +17,13 @@
 #include <variant>
 #include <vector>
 
+#include "base/log.h"
 #include "base/tensor_type.h"
 #include "commands.h"
 #include "gguf/number_type.h"
 #include "gguf/printable.h"
 #include "gguf/reader.h"
-#include "memory_plan.h"
+#include "memory_report.h"
 
 namespace cairn {
 namespace {
@@ -35,6 +36,7 @@ constexpr size_t kKeyWidthMax = 48;
 
 struct InspectFlags {
   std::string model;
+  MemoryFlags memory;
   bool full = false;
   bool json = false;
 };
@@ -86,10 +88,10 @@ struct Summary {
   std::string name;
   int64_t parameters = 0;
   std::map<TensorType, TypeTotal> types;
-  MemoryPlan memory;
+  MemoryReport memory;
 };
 
-Summary summarise(const gguf::Reader& file) {
+Summary summarise(const gguf::Reader& file, const MemoryFlags& memory) {
   Summary summary;
   summary.architecture = file.metadata().string("general.architecture").value_or("");
   summary.name = file.metadata().string("general.name").value_or("");
@@ -100,7 +102,7 @@ Summary summarise(const gguf::Reader& file) {
     total.bytes += static_cast<int64_t>(tensor.bytes.size());
     summary.parameters += tensor.elements();
   }
-  summary.memory = plan_memory(file);
+  summary.memory = report_memory(file, memory);
   return summary;
 }
 
@@ -234,53 +236,12 @@ void print_tensors(Out out, const gguf::Reader& file, const Summary& summary) {
   }
   fmt::format_to(out, "\nBytes by type\n");
   for (const auto& [type, total] : summary.types) {
-    const double share = 100.0 * static_cast<double>(total.bytes) / static_cast<double>(summary.memory.weight_bytes);
+    const double share =
+        100.0 * static_cast<double>(total.bytes) / static_cast<double>(summary.memory.file_weight_bytes);
     const double bits = 8.0 * static_cast<double>(total.bytes) / static_cast<double>(total.elements);
     fmt::format_to(out, "  {:<7}  {:>10}  {:5.1f} %  {:>5.2f} bits per weight, {} tensor{}\n", tensor_type_name(type),
                    human_bytes(total.bytes), share, bits, total.tensors, total.tensors == 1 ? "" : "s");
   }
-}
-
-void print_memory(Out out, const MemoryPlan& plan) {
-  fmt::format_to(out, "\nMemory to run it\n");
-  fmt::format_to(out, "  weights                   {}\n", human_bytes(plan.weight_bytes));
-  if (!plan.kv) {
-    fmt::format_to(out, "  keys and values           not known: {}\n", plan.why_no_kv);
-    return;
-  }
-  if (plan.kv->elements_per_token == 0) fmt::format_to(out, "  keys and values           none\n");
-  const auto line = [&](std::string_view what, int64_t tokens) {
-    const auto f32 = plan.kv_bytes(tokens, 4);
-    const auto f16 = plan.kv_bytes(tokens, 2);
-    if (f32 && f16 && *f16 > 0)
-      fmt::format_to(out, "  {:<24}  {} as f32, {} as f16\n", what, human_bytes(*f32), human_bytes(*f16));
-  };
-  line("keys and values, a token", 1);
-  if (plan.context_tokens > 0) {
-    line(fmt::format("whole context, {}", grouped(plan.context_tokens)), plan.context_tokens);
-  }
-  for (const std::string& note : plan.kv->notes) fmt::format_to(out, "  ({})\n", note);
-}
-
-ordered_json memory_json(const MemoryPlan& plan) {
-  ordered_json out;
-  out["weight_bytes"] = plan.weight_bytes;
-  out["context_tokens"] = plan.context_tokens > 0 ? ordered_json(plan.context_tokens) : ordered_json(nullptr);
-  if (!plan.kv) {
-    out["kv"] = nullptr;
-    out["why_no_kv"] = plan.why_no_kv;
-    return out;
-  }
-  const auto bytes = [&](int64_t tokens, int64_t element_bytes) {
-    const auto count = tokens > 0 ? plan.kv_bytes(tokens, element_bytes) : std::nullopt;
-    return count ? ordered_json(*count) : ordered_json(nullptr);
-  };
-  ordered_json& kv = out["kv"];
-  kv["layers"] = plan.kv->layers;
-  kv["bytes_per_token"] = {{"f32", bytes(1, 4)}, {"f16", bytes(1, 2)}};
-  kv["bytes_of_context"] = {{"f32", bytes(plan.context_tokens, 4)}, {"f16", bytes(plan.context_tokens, 2)}};
-  kv["notes"] = plan.kv->notes;
-  return out;
 }
 
 std::string report_json(const gguf::Reader& file, const Summary& summary, bool full) {
@@ -303,7 +264,7 @@ std::string report_json(const gguf::Reader& file, const Summary& summary, bool f
   for (const auto& [type, total] : summary.types) {
     types[std::string(tensor_type_name(type))] = {{"tensors", total.tensors}, {"bytes", total.bytes}};
   }
-  out["memory"] = memory_json(summary.memory);
+  out["memory"] = summary.memory.json();
   return out.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
@@ -313,7 +274,7 @@ std::string report_text(const gguf::Reader& file, const Summary& summary, bool f
   print_head(out, file, summary);
   print_metadata(out, file, full);
   print_tensors(out, file, summary);
-  print_memory(out, summary.memory);
+  text += summary.memory.text();
   return text;
 }
 
@@ -328,8 +289,9 @@ Result<void> print(const std::string& text) {
 }
 
 Result<void> run_inspect(const InspectFlags& flags) {
+  set_log_level(LogLevel::kWarning);
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
-  const Summary summary = summarise(file);
+  const Summary summary = summarise(file, flags.memory);
   return print(flags.json ? report_json(file, summary, flags.full) : report_text(file, summary, flags.full));
 }
 
@@ -340,6 +302,7 @@ void add_inspect(CLI::App& app, int& exit_code) {
   CLI::App* command =
       app.add_subcommand("inspect", "Show what a model file holds and how much memory running it takes");
   command->add_option("model", flags->model, "GGUF file, or any part of a split one")->required();
+  flags->memory.add_to(*command);
   command->add_flag("--full", flags->full, "whole arrays and texts instead of their beginnings");
   command->add_flag("--json", flags->json, "one JSON object, for programs");
   command->callback([flags, &exit_code] {

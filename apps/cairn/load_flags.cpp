@@ -39,7 +39,9 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
           "0: none")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
-  command.add_option("--draft", options.draft_model, "Small GGUF model of the same vocabulary that guesses ahead")
+  command
+      .add_option("--draft", options.draft_model,
+                  "Small GGUF model of the same vocabulary that guesses ahead, or DeepSeek V4's block that does")
       ->check(CLI::ExistingFile);
   command.add_option("--isa", options.isa, "Instruction set: generic, avx2, avx512, neon (default: the best one here)");
   command.add_flag(

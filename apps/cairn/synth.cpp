@@ -51,6 +51,7 @@ struct SynthFlags {
   bool untied = false;
   bool flat_output = false;
   bool dry_run = false;
+  bool hollow = false;
   uint64_t seed = 1;
   int threads = 0;
 };
@@ -128,7 +129,8 @@ void show(ProgressLine& line, const synth::Progress& now) {
 
 Result<void> run_synth(const SynthFlags& flags) {
   CAIRN_TRY(synth::Shape shape, shape_of(flags));
-  synth::Options options{.type = flags.type, .type_rules = {}, .seed = flags.seed, .threads = flags.threads};
+  synth::Options options{
+      .type = flags.type, .type_rules = {}, .seed = flags.seed, .threads = flags.threads, .hollow = flags.hollow};
   for (const std::string& text : flags.tensor_types) {
     CAIRN_TRY(auto parts, parted(text, "--tensor-type"));
     options.type_rules.push_back({std::move(parts.first), std::move(parts.second)});
@@ -149,7 +151,7 @@ Result<void> run_synth(const SynthFlags& flags) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print("{}: ", flags.out);
   print_sum(plan);
-  fmt::print("{:.1f} s, {:.0f} MB/s\n", seconds, static_cast<double>(plan.bytes) / 1e6 / seconds);
+  if (!flags.hollow) fmt::print("{:.1f} s, {:.0f} MB/s\n", seconds, static_cast<double>(plan.bytes) / 1e6 / seconds);
   return {};
 }
 
@@ -182,6 +184,8 @@ void add_synth(CLI::App& app, int& exit_code) {
   command->add_option("--seed", flags->seed, "another seed, another model")->capture_default_str();
   command->add_option("--threads", flags->threads, "default: one per core")->check(CLI::Range(1, synth::kThreadsMax));
   command->add_flag("--dry-run", flags->dry_run, "print the tensors and the bytes that they take, and write nothing");
+  command->add_flag("--hollow", flags->hollow,
+                    "leave the weights out: a file of the full size that takes no room, for `cairn inspect`");
   command->footer(footer());
   command->callback([flags, &exit_code] {
     if (const auto done = run_synth(*flags); !done.has_value()) exit_code = report(done.error());

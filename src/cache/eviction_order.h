@@ -13,6 +13,9 @@ namespace cairn {
 class ValueHeap {
  public:
   explicit ValueHeap(int32_t nodes_max) : places_(nodes_max, -1) { heap_.reserve(nodes_max); }
+  static int64_t bytes(int64_t nodes_max) {
+    return nodes_max * static_cast<int64_t>(sizeof(std::pair<double, int32_t>) + sizeof(int32_t));
+  }
 
   bool empty() const { return heap_.empty(); }
   bool contains(int32_t node) const { return places_[node] >= 0; }
@@ -63,6 +66,7 @@ class ValueHeap {
 class UseList {
  public:
   explicit UseList(int32_t nodes_max) : links_(nodes_max + 1) { links_[end()] = {end(), end()}; }
+  static int64_t bytes(int64_t nodes_max) { return (nodes_max + 1) * static_cast<int64_t>(sizeof(Link)); }
 
   int32_t size() const { return size_; }
   int32_t first() const { return links_[end()].next; }

@@ -26,7 +26,8 @@ class MemoryBackend final : public Backend {
   std::string copy_format() const override { return ""; }
   int64_t load_bytes(const HostMatrix&) const override { return 0; }
   Result<Weight> load(const HostMatrix&) override { return fail(Code::kUnsupported, "memory only"); }
-  Result<void> reserve(int32_t, int32_t, int64_t, int32_t) override { return {}; }
+  Result<void> reserve(const WorkSizes&) override { return {}; }
+  int64_t reserve_bytes(const WorkSizes&) const override { return 0; }
   void embed(const Weight&, std::span<const TokenId>, float, float*) override {}
   void matmul(std::span<const Projection>, const float*, int32_t) override {}
   void matmul_experts(std::span<const Projection>, const float*, int32_t, const int32_t*, int32_t, bool) override {}

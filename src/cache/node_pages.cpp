@@ -25,9 +25,13 @@ NodePages::NodePages(PagePool& pool, PrefixTree& tree, HostTier host)
   for (int32_t g = 0; g < groups_; ++g) in_use_.emplace_back(goes_alone(g) ? tree.nodes_max() : 0);
 }
 
-bool NodePages::goes_alone(int32_t group) const {
-  const KvKind kind = pool_.layout().groups[group].kind;
-  return kind == KvKind::kWindow || kind == KvKind::kState;
+int64_t NodePages::bytes(const KvLayout& layout, int64_t nodes_max) {
+  const auto groups = layout.groups.size();
+  const size_t of_node =
+      groups * sizeof(PageId) + 2 * sizeof(int32_t) + sizeof(double) + sizeof(OnHost) + sizeof(uint32_t);
+  int64_t bytes = nodes_max * static_cast<int64_t>(of_node) + nodes_max / 8 + 2 * ValueHeap::bytes(nodes_max);
+  for (const KvGroup& group : layout.groups) bytes += UseList::bytes(goes_alone(group) ? nodes_max : 0);
+  return bytes;
 }
 
 void NodePages::give(int32_t node, int32_t group, PageId page) {

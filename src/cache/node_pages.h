@@ -22,6 +22,8 @@ namespace cairn {
 class NodePages {
  public:
   NodePages(PagePool& pool, PrefixTree& tree, HostTier host);
+  /// That it takes, without the host tier.
+  static int64_t bytes(const KvLayout& layout, int64_t nodes_max);
 
   PageId page(int32_t node, int32_t group) const { return pages_[int64_t{node} * groups_ + group]; }
   bool has(int32_t node, int32_t group) const { return page(node, group) != kNoPage; }
@@ -70,7 +72,8 @@ class NodePages {
     uint32_t groups = 0;  // a bit each
   };
 
-  bool goes_alone(int32_t group) const;
+  static bool goes_alone(const KvGroup& group) { return group.kind == KvKind::kWindow || group.kind == KvKind::kState; }
+  bool goes_alone(int32_t group) const { return goes_alone(pool_.layout().groups[group]); }
   bool is_dead(int32_t node) const;
   double value(int32_t node) const;
   void update(int32_t node);

@@ -37,6 +37,14 @@ Result<PagePool> PagePool::create(Backend& backend, const KvLayout& layout, std:
   return pool;
 }
 
+int64_t PagePool::list_bytes(std::span<const int32_t> pages) {
+  int64_t bytes = 0;
+  for (const int64_t of_group : pages) {
+    bytes += of_group * static_cast<int64_t>(sizeof(PageId) + sizeof(int32_t)) + of_group / 8;
+  }
+  return bytes;
+}
+
 int32_t PagePool::missing(const PageTable& table, int32_t group, int32_t tokens) const {
   CAIRN_CHECK(tokens >= 0);
   const int32_t have = table.groups.empty() ? 0 : static_cast<int32_t>(table.groups[group].size());

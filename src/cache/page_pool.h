@@ -31,6 +31,8 @@ class PagePool {
   /// pages[g] of every group; the memory comes from the backend at once, and `backend` outlives the pool. Errors:
   /// kOutOfMemory with the bytes asked for.
   static Result<PagePool> create(Backend& backend, const KvLayout& layout, std::span<const int32_t> pages);
+  /// Bytes that it takes beside the pages themselves.
+  static int64_t list_bytes(std::span<const int32_t> pages);
 
   const KvLayout& layout() const { return layout_; }
   int32_t groups() const { return static_cast<int32_t>(layout_.groups.size()); }

@@ -15,14 +15,20 @@ constexpr int32_t kNodesWithoutPagesMax = 1 << 16;
 constexpr int32_t kSaltsMax = 1 << 10;
 
 /// Every node that is not on host holds a page of each kFull and kLatent group.
-int32_t nodes_max(const PagePool& pool, const HostTier& host) {
+int32_t nodes_max(const KvLayout& layout, std::span<const int32_t> pages, int32_t host_slots) {
   int32_t nodes = 0;
-  for (int32_t g = 0; g < pool.groups(); ++g) {
-    const KvKind kind = pool.layout().groups[g].kind;
-    if (kind == KvKind::kFull || kind == KvKind::kLatent) nodes = std::max(nodes, pool.pages_total(g));
+  for (size_t g = 0; g < pages.size(); ++g) {
+    const KvKind kind = layout.groups[g].kind;
+    if (kind == KvKind::kFull || kind == KvKind::kLatent) nodes = std::max(nodes, pages[g]);
   }
-  nodes = nodes == 0 ? kNodesWithoutPagesMax : nodes + host.slots_total();
+  nodes = nodes == 0 ? kNodesWithoutPagesMax : nodes + host_slots;
   return nodes + std::min(nodes, kSaltsMax);
+}
+
+int32_t nodes_max(const PagePool& pool, const HostTier& host) {
+  std::vector<int32_t> pages;
+  for (int32_t g = 0; g < pool.groups(); ++g) pages.push_back(pool.pages_total(g));
+  return nodes_max(pool.layout(), pages, host.slots_total());
 }
 
 /// Of 64 bits and one to one (Steele, Lea, Flood 2014: splitmix64), so that no two salts have the same root.
@@ -210,6 +216,11 @@ PrefixIndex::~PrefixIndex() = default;
 Result<PrefixIndex> PrefixIndex::create(PagePool& pool, int64_t host_bytes) {
   CAIRN_TRY(HostTier host, HostTier::create(pool, host_bytes));
   return PrefixIndex(std::make_unique<Impl>(pool, std::move(host)));
+}
+
+int64_t PrefixIndex::bytes(const KvLayout& layout, std::span<const int32_t> pages) {
+  const int32_t nodes = nodes_max(layout, pages, 0);
+  return PrefixTree::bytes(nodes) + NodePages::bytes(layout, nodes);
 }
 
 PrefixCursor PrefixIndex::root(uint64_t salt) { return {.key = mix(salt)}; }

@@ -11,7 +11,14 @@ PrefixTree::PrefixTree(int32_t nodes_max) : nodes_(nodes_max), tokens_(size_t{kP
   CAIRN_CHECK(nodes_max > 0);
   free_.reserve(nodes_max);
   for (int32_t node = nodes_max - 1; node >= 0; --node) free_.push_back(node);
-  slots_.assign(std::bit_ceil(size_t{2} * nodes_max), kNoNode);
+  slots_.assign(slots_for(nodes_max), kNoNode);
+}
+
+size_t PrefixTree::slots_for(int64_t nodes_max) { return std::bit_ceil(2 * static_cast<size_t>(nodes_max)); }
+
+int64_t PrefixTree::bytes(int64_t nodes_max) {
+  const int64_t of_node = sizeof(Node) + sizeof(TokenId) * kPageTokens + sizeof(int32_t);
+  return nodes_max * of_node + static_cast<int64_t>(slots_for(nodes_max) * sizeof(int32_t));
 }
 
 int32_t PrefixTree::root(uint64_t key) const {

@@ -22,6 +22,8 @@ inline constexpr int32_t kNoNode = -1;
 class PrefixTree {
  public:
   explicit PrefixTree(int32_t nodes_max);
+  /// That it takes.
+  static int64_t bytes(int64_t nodes_max);
 
   int32_t nodes_max() const { return static_cast<int32_t>(nodes_.size()); }
   int32_t nodes_free() const { return static_cast<int32_t>(free_.size()); }
@@ -71,6 +73,7 @@ class PrefixTree {
   bool is_hashed(int32_t node) const { return is_root(node) || is_whole(node); }
   void hash(int32_t node);
   void unhash(int32_t node);
+  static size_t slots_for(int64_t nodes_max);
   size_t slot_of(uint64_t key) const { return key & (slots_.size() - 1); }
 
   std::vector<Node> nodes_;

@@ -151,9 +151,11 @@ void Core::propose() {
     const double row_cost = (with - without + draft_token_ns_) / without;
     const int32_t wanted =
         std::min(sequence->draft_control().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
-    if (wanted > 0) {
-      draft_requests_.push_back({sequence->id(), sequence->tokens(), wanted, &sequence->drafts()});
-    }
+    if (wanted <= 0) continue;
+    // Those of the step that checks the guesses, taken a little earlier.
+    const SequenceMemory& memory = sequence->memory();
+    if (drafter_->writes_pages() && !reserve(*sequence, memory.computed + 1 + wanted)) continue;
+    draft_requests_.push_back({sequence->id(), sequence->tokens(), wanted, &sequence->drafts(), &memory.table, &pool_});
   }
   if (draft_requests_.empty()) {
     draft_token_ns_ *= 1 - kDraftCostForgotten;

@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "cache/page_pool.h"
+#include "model/runner.h"
 
 namespace cairn {
 
@@ -20,6 +22,10 @@ struct DraftRequest {
   std::span<const TokenId> tokens;  ///< prompt and answer so far
   int32_t tokens_max = 0;
   std::vector<TokenId>* proposed = nullptr;  ///< empty, with room for tokens_max
+  /// For those that write pages: the model has computed all tokens but the last, and the pages reach past tokens_max
+  /// more.
+  const PageTable* pages = nullptr;
+  const PagePool* pool = nullptr;
 };
 
 /// Thread: the engine's.
@@ -28,6 +34,8 @@ class Drafter {
   virtual ~Drafter() = default;
   /// Appends up to tokens_max tokens to each request's `proposed`.
   virtual void propose(std::span<const DraftRequest> requests) = 0;
+  /// Whether proposing writes to the model's own pages, behind what it has computed.
+  virtual bool writes_pages() const { return false; }
   /// The sequence has gone.
   virtual void forget(SequenceId sequence) = 0;
 };
@@ -39,6 +47,10 @@ inline constexpr int32_t kLookupTokensMax = 32'768;
 /// ngram_max (at least 2) down to 2 tokens are tried, the latest occurrence wins. What repeats up to its end is
 /// continued. Allocates nothing.
 std::unique_ptr<Drafter> make_prompt_lookup(int32_t ngram_max);
+
+/// The block of the model that guesses ahead (Runner::predicts). `runner` outlives the drafter. A call that fails
+/// proposes nothing more.
+std::unique_ptr<Drafter> make_block_drafter(Runner& runner);
 
 /// Steps without proposals when they do not pay; twice as many each time that trying again shows the same.
 inline constexpr int32_t kDraftPauseMin = 8;

@@ -113,7 +113,7 @@ Result<std::unique_ptr<Engine>> Engine::create(Runner& runner, Backend& backend,
   CAIRN_TRY_VOID(check_options(options, runner));
   CAIRN_TRY(PagePool pool, PagePool::create(backend, runner.kv_layout(), options.kv_pages));
   if (drafter == nullptr && options.speculation.tokens_max > 0) {
-    drafter = make_prompt_lookup(options.speculation.ngram_max);
+    drafter = runner.predicts() ? make_block_drafter(runner) : make_prompt_lookup(options.speculation.ngram_max);
   }
   auto engine = std::make_unique<ThreadEngine>(runner, tokenizer, options, std::move(pool), std::move(drafter));
   CAIRN_TRY_VOID(engine->start(options.kv_host_bytes));

@@ -155,8 +155,9 @@ class GenerateStream {
 /// Owns its thread. Destroying it stops it.
 class Engine {
  public:
-  /// `runner`, `backend` and `tokenizer` outlive the engine. `drafter` null: prompt lookup, if options ask for
-  /// speculation. Errors: kInvalidArgument (an option out of its range), kOutOfMemory (KV pages).
+  /// `runner`, `backend` and `tokenizer` outlive the engine. `drafter` null: the model's own block that guesses,
+  /// or else prompt lookup, if options ask for speculation. Errors: kInvalidArgument (an option out of its range),
+  /// kOutOfMemory (KV pages).
   static Result<std::unique_ptr<Engine>> create(Runner& runner, Backend& backend, const Tokenizer& tokenizer,
                                                 const EngineOptions& options,
                                                 std::unique_ptr<Drafter> drafter = nullptr);

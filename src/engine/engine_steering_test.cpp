@@ -79,6 +79,42 @@ TEST_F(EngineSteeringTest, BannedTokensAreNotChosen) {
   EXPECT_THAT(answer.tokens, Not(testing::Contains(free.tokens[5])));
 }
 
+// Of a model that is hardly sure of anything.
+TEST_F(EngineSteeringTest, GreedyTokensAreTheMostLikelyOnesAndTheOthersAreDrawnAsBefore) {
+  constexpr size_t kGreedyBegin = 10, kGreedyEnd = 30, kTokens = 45;
+  const auto prompt = prompt_of(9);
+  make_runner({});
+  // The next token is most likely, but not much; all others depend on the place alone, so that draws can be compared.
+  runner_->set_model([](std::span<const TokenId> history, std::span<float> logits) {
+    std::fill(logits.begin(), logits.end(), 0.0f);
+    logits[history.size() % 300] = 1;
+  });
+  const auto ask_with = [&](std::shared_ptr<Steering> steering, int32_t drafts) {
+    start({.kv_pages = {64, 64}, .running_max = 16, .chunk_rows_max = 24, .speculation = {.tokens_max = drafts}});
+    GenerateRequest request = request_of(prompt, kTokens, 1.5f, 4);
+    request.ignore_eos = true;
+    request.steering = std::move(steering);
+    return ask(std::move(request)).tokens;
+  };
+  Steer greedy, free;
+  greedy.greedy = true;
+  const auto steered = [&] {
+    return std::make_shared<Scripted>(std::vector<Scripted::Move>{{kGreedyBegin, greedy}, {kGreedyEnd, free}});
+  };
+  const auto plain = ask_with(nullptr, 0);
+  const auto answer = ask_with(steered(), 0);
+  ASSERT_EQ(answer.size(), kTokens);
+  size_t most_likely = 0;
+  for (size_t i = 0; i < kTokens; ++i) {
+    const bool is_greedy = i >= kGreedyBegin && i < kGreedyEnd;
+    const auto first = id(static_cast<int32_t>(prompt.size() + i));
+    EXPECT_EQ(answer[i], is_greedy ? first : plain[i]) << i;
+    most_likely += plain[i] == first ? 1 : 0;
+  }
+  EXPECT_LT(most_likely, 5u);
+  EXPECT_EQ(ask_with(steered(), 4), answer);
+}
+
 TEST_F(EngineSteeringTest, AnAnswerEndsWhenItIsOver) {
   start();
   GenerateRequest request = request_of(prompt_of(9), 20);

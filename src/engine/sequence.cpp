@@ -150,7 +150,7 @@ void Sequence::publish(Events&& events) {
 }
 
 Sampled Sequence::choose(std::span<const float> logits) {
-  if (forced_next_ == steer_.forced.size()) return sampler_.sample(logits, steer_.banned);
+  if (forced_next_ == steer_.forced.size()) return sampler_.sample(logits, steer_.banned, steer_.greedy);
   const TokenId token = steer_.forced[forced_next_++];
   if (forced_next_ == steer_.forced.size()) {
     steer_.forced.clear();

@@ -1,5 +1,5 @@
 /// What an answer goes on with where that is not the model's choice alone: thinking that must end, text that must not
-/// appear, an answer that is over.
+/// appear, text that has one right form, an answer that is over.
 #pragma once
 
 #include <optional>
@@ -16,6 +16,8 @@ struct Steer {
   std::vector<TokenId> forced;
   /// May not be the next token; not looked at while tokens are forced.
   std::vector<TokenId> banned;
+  /// The next token is the one that temperature 0 would give.
+  bool greedy = false;
   /// The answer ends here.
   std::optional<FinishReason> end;
 };
@@ -28,7 +30,7 @@ class Steering {
   /// Before the first token.
   virtual void begin(Steer& next) = 0;
   /// After each token of the answer, forced ones too, with the text that became certain with it. `next.forced` is empty
-  /// unless tokens are still to come; `next.banned` is as it was left.
+  /// unless tokens are still to come; `next.banned` and `next.greedy` are as they were left.
   virtual void token(TokenId token, std::string_view text, Steer& next) = 0;
 };
 

@@ -89,6 +89,7 @@ struct Writer::State {
   Result<void> pad();
   Result<void> begin_data();
   Result<void> write_tensor_bytes(std::span<const std::byte> bytes);
+  Result<void> skip_rest();
   Result<void> finish();
 };
 
@@ -211,6 +212,16 @@ Result<void> Writer::State::write_tensor_bytes(std::span<const std::byte> bytes)
   return {};
 }
 
+Result<void> Writer::State::skip_rest() {
+  CAIRN_TRY_VOID(begin_data());
+  for (; tensor < tensors.size(); ++tensor, tensor_written = 0) {
+    offset += tensors[tensor].bytes - tensor_written;
+    offset += padding(offset, alignment);
+  }
+  if (::ftruncate(file, static_cast<off_t>(offset)) != 0) return io_error("make room in", temporary);
+  return {};
+}
+
 Result<void> Writer::State::finish() {
   CAIRN_TRY_VOID(begin_data());
   if (renamed) return fail(Code::kInvalidArgument, "the file is finished already");
@@ -266,6 +277,12 @@ Result<void> Writer::write(std::span<const std::byte> bytes) {
   auto written = state_->write_tensor_bytes(bytes);
   if (!written) state_->fail_later(written.error());
   return written;
+}
+
+Result<void> Writer::skip_rest() {
+  auto skipped = state_->skip_rest();
+  if (!skipped) state_->fail_later(skipped.error());
+  return skipped;
 }
 
 Result<void> Writer::finish() { return state_->finish(); }

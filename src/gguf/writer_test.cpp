@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <csignal>
+#include <cstring>
+#include <filesystem>
 #include <numeric>
 
 #include "gguf/test_bytes.h"
@@ -197,6 +200,38 @@ TEST(Writer, ManyWritersOfOnePathDoNotMeet) {
   EXPECT_TRUE(first->finish().has_value());
   EXPECT_TRUE(second->finish().has_value());
   EXPECT_EQ(files_in(folder), 1u);
+}
+
+TEST(Writer, WhatIsSkippedIsZero) {
+  const auto path = test_folder() / "hollow.gguf";
+  auto writer = Writer::create(path);
+  ASSERT_TRUE(writer.has_value());
+  const int64_t shape[] = {5}, large[] = {1 << 20, 1 << 10};
+  for (const char* name : {"first", "second"}) writer->declare(name, TensorType::kF32, shape);
+  writer->declare("third", TensorType::kF32, large);
+  const std::vector<float> values(7, 1.5f);
+  ASSERT_TRUE(writer->write(std::as_bytes(std::span(values))).has_value());
+  ASSERT_TRUE(writer->skip_rest().has_value());
+  EXPECT_FALSE(writer->write(std::as_bytes(std::span(values))).has_value());
+  ASSERT_FALSE(writer->finish().has_value()) << "the write that failed";
+
+  auto whole = Writer::create(path);
+  whole->declare("second", TensorType::kF32, shape);
+  whole->declare("third", TensorType::kF32, large);
+  ASSERT_TRUE(whole->write(std::as_bytes(std::span(values).first(2))).has_value());
+  ASSERT_TRUE(whole->skip_rest().has_value());
+  ASSERT_TRUE(whole->finish().has_value());
+  const auto reader = Reader::open(path);
+  ASSERT_TRUE(reader.has_value()) << reader.error().text();
+  const auto second = reader->find_tensor("second")->bytes;
+  float read[5];
+  std::memcpy(read, second.data(), sizeof read);
+  EXPECT_EQ(std::vector<float>(read, read + 5), (std::vector<float>{1.5f, 1.5f, 0, 0, 0}));
+  EXPECT_EQ(std::ssize(reader->find_tensor("third")->bytes), int64_t{4} << 30);
+  struct stat status{};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_LT(status.st_blocks * 512, 1 << 20) << "it takes no room";
+  std::filesystem::remove(path);
 }
 
 TEST(Writer, RefusesMoreBytesThanDeclared) {

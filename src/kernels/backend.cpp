@@ -1,8 +1,20 @@
 #include "kernels/backend.h"
 
+#include <atomic>
 #include <utility>
 
 namespace cairn {
+namespace {
+
+std::atomic<int64_t> bytes_of_buffers = 0;
+
+}  // namespace
+
+Buffer::Buffer(void* data, size_t bytes, Free free) : data_(data), bytes_(bytes), free_(free) {
+  bytes_of_buffers += static_cast<int64_t>(bytes);
+}
+
+int64_t Buffer::bytes_in_all() { return bytes_of_buffers; }
 
 Buffer::Buffer(Buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), free_(other.free_) {}
@@ -15,7 +27,9 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 }
 
 Buffer::~Buffer() {
-  if (data_ != nullptr) free_(data_, bytes_);
+  if (data_ == nullptr) return;
+  bytes_of_buffers -= static_cast<int64_t>(bytes_);
+  free_(data_, bytes_);
 }
 
 }  // namespace cairn

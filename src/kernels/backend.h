@@ -22,6 +22,7 @@
 #include "kernels/latent_operations.h"      // IWYU pragma: export
 #include "kernels/routing.h"                // IWYU pragma: export
 #include "kernels/stream_operations.h"      // IWYU pragma: export
+#include "kernels/work_sizes.h"             // IWYU pragma: export
 
 namespace cairn {
 
@@ -93,9 +94,10 @@ class Backend {
   /// The weight refers to `matrix.data` or has a copy (`memory`), after which the file's bytes are not read again.
   /// Errors: kUnsupported (type), kOutOfMemory.
   virtual Result<Weight> load(const HostMatrix& matrix) = 0;
-  /// Scratch for calls of at most `rows` rows and sequences of at most `context_tokens` positions. May be called for
-  /// several kinds of calls: the largest of each counts.
-  virtual Result<void> reserve(int32_t rows, int32_t context_tokens, int64_t cols_max, int32_t heads_max) = 0;
+  /// Working memory for calls of these sizes; what is larger already stays. Errors: kOutOfMemory.
+  virtual Result<void> reserve(const WorkSizes& sizes) = 0;
+  /// Bytes that the first `reserve` takes.
+  virtual int64_t reserve_bytes(const WorkSizes& sizes) const = 0;
 
   // -- Matrices.
   /// out[i] = table row ids[i] * scale; out [ids.size(), table.cols].

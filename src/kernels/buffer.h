@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace cairn {
 
@@ -10,7 +11,7 @@ class Buffer {
  public:
   using Free = void (*)(void* data, size_t bytes);
   Buffer() = default;
-  Buffer(void* data, size_t bytes, Free free) : data_(data), bytes_(bytes), free_(free) {}
+  Buffer(void* data, size_t bytes, Free free);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
   ~Buffer();
@@ -18,6 +19,8 @@ class Buffer {
   void* data() const { return data_; }
   float* floats() const { return static_cast<float*>(data_); }
   size_t bytes() const { return bytes_; }
+  /// Bytes of all that there are in the process. Thread: any.
+  static int64_t bytes_in_all();
 
  private:
   void* data_ = nullptr;

@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <span>
 
-#include "base/error.h"
 #include "kernels/kv.h"
 
 namespace cairn {
@@ -37,22 +36,15 @@ struct ChooseParams {
   int32_t most = 0;  ///< rows that are chosen; all, where no more are seen
 };
 
-/// What calls need at most.
-struct LatentSizes {
-  int32_t context_tokens = 0;
-  int32_t row_dim = 0;
-  int32_t choose_heads = 0;  ///< 0: choose_rows() is not called
-  int32_t choose_dim = 0;
-};
-
 /// Conventions as in Backend.
 class LatentOperations {
  public:
   virtual ~LatentOperations() = default;
-  /// Errors: kOutOfMemory.
-  virtual Result<void> reserve(const LatentSizes& sizes) = 0;
   /// Writes x, the rows that the slices' positions complete (kv_row_place), in order: [completed, key_dim].
   virtual void store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) = 0;
+  /// out[i] = the row of the position before the i-th of the slices' positions, zeros where there is none: [positions,
+  /// key_dim]. Of kF32 views with a row for each position.
+  virtual void load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) = 0;
   /// The rows with the largest sums over heads h of weights[h] * max(0, q[h] . row), into chosen [queries, most]:
   /// ascending; what is behind the last of fewer is left as it is. q [queries, heads * key_dim], weights [queries,
   /// heads].

@@ -26,33 +26,56 @@ Result<std::unique_ptr<Runner>> Decoder::create(DecoderDescription description, 
   CAIRN_TRY(decoder->directions_,
             Directions::load(options.directions, std::ssize(model.layers), model.embedding, backend));
   CAIRN_TRY(decoder->scratch_, Scratch::create(backend, model, rows, options.logit_rows_max));
-  CAIRN_TRY_VOID(decoder->reserve(rows));
+  CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows)));
   if (model.latent) {
     CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
   }
-  decoder->positions_.reserve(rows);
+  decoder->batch_.reserve({.rows = rows,
+                           .logit_rows = options.logit_rows_max,
+                           .context_tokens = model.context_tokens,
+                           .vocabulary = model.vocabulary,
+                           .groups = decoder->kv_layout_.groups.size(),
+                           .hidden = true});
   decoder->temperatures_.reserve(rows);
-  decoder->slices_.resize(decoder->kv_layout_.groups.size());
-  for (auto& slices : decoder->slices_) slices.reserve(rows);
-  decoder->logit_rows_.reserve(options.logit_rows_max);
-  decoder->hidden_rows_.reserve(rows);
   decoder->hidden_values_.resize(rows * model.embedding);
   decoder->logits_.resize(options.logit_rows_max * model.vocabulary);
   CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
 }
 
-Result<void> Decoder::reserve(int32_t rows) {
-  const DecoderDescription& model = description_;
-  const bool dense = !std::ranges::all_of(model.layers, [](const LayerDescription& layer) { return layer.routed; });
+WorkSizes Decoder::work_sizes(const DecoderDescription& model, int32_t rows) {
+  const bool dense = !std::ranges::all_of(model.layers, &LayerDescription::routed);
   const int64_t attended = int64_t{model.heads} * model.value_dim;
-  int64_t cols = std::max({model.embedding, attended, dense ? model.feed_forward : 0});
+  WorkSizes sizes;
+  sizes.inputs.push_back({rows, std::max({model.embedding, attended, dense ? model.feed_forward : 0})});
   if (model.experts) {
-    cols = std::max(cols, model.experts->shared_width);
+    const RouteParams& route = model.experts->route;
+    sizes.inputs.push_back({rows, model.experts->shared_width});
     // Each choice has an input of its own.
-    CAIRN_TRY_VOID(backend_.reserve(rows * model.experts->route.used, model.context_tokens, model.experts->width, 0));
+    sizes.expert_choices = int64_t{rows} * route.used;
+    sizes.inputs.push_back({sizes.expert_choices, model.experts->width});
+    sizes.experts = sizes.routed_experts = route.experts;
+    sizes.route_groups = route.groups;
   }
-  return backend_.reserve(rows, model.context_tokens, cols, model.latent ? 0 : model.heads);
+  if (model.latent) {
+    LatentAttention::add_work(model, rows, sizes);
+  } else {
+    sizes.attention_rows = rows;
+    sizes.attention_heads = model.heads;
+    sizes.head_dim = std::max(model.key_dim, model.value_dim);
+  }
+  return sizes;
+}
+
+int64_t Decoder::bytes(const DecoderDescription& description, const Backend& backend, const ModelOptions& options) {
+  // Logits and hidden rows are kept a second time in host memory.
+  const int64_t host_values =
+      options.logit_rows_max * description.vocabulary + options.rows_max * description.embedding;
+  int64_t bytes = Scratch::bytes(description, options.rows_max, options.logit_rows_max) +
+                  host_values * static_cast<int64_t>(sizeof(float)) +
+                  backend.reserve_bytes(work_sizes(description, options.rows_max));
+  if (description.latent) bytes += LatentAttention::bytes(description, options.rows_max);
+  return bytes;
 }
 
 Result<LogitsView> Decoder::step(const Batch& batch) {
@@ -69,47 +92,14 @@ Result<LogitsView> Decoder::step(const Batch& batch) {
 }
 
 void Decoder::plan(const Batch& batch) {
-  CAIRN_CHECK(batch.pool != nullptr && batch.pool->layout().groups.size() == kv_layout_.groups.size());
-  CAIRN_CHECK(!batch.tokens.empty() && batch.tokens.size() <= static_cast<size_t>(rows_max_));
-  for (const TokenId token : batch.tokens) CAIRN_CHECK(index(token) >= 0 && index(token) < description_.vocabulary);
-  rows_ = 0;
-  positions_.clear();
+  batch_.plan(batch);
+  rows_ = batch_.rows();
   temperatures_.clear();
-  logit_rows_.clear();
-  hidden_rows_.clear();
-  for (auto& slices : slices_) slices.clear();
-  for (const BatchSlice& slice : batch.slices) plan_slice(batch, slice);
-  CAIRN_CHECK(rows_ == static_cast<int32_t>(batch.tokens.size()));
-  CAIRN_CHECK(logit_rows_.size() <= static_cast<size_t>(logit_rows_max_));
-}
-
-void Decoder::plan_slice(const Batch& batch, const BatchSlice& slice) {
-  CAIRN_CHECK(slice.row_begin == rows_ && slice.rows > 0);
-  CAIRN_CHECK(slice.rows <= static_cast<int64_t>(batch.tokens.size()) - rows_);
-  CAIRN_CHECK(slice.position_begin >= 0 && slice.position_begin <= description_.context_tokens - slice.rows);
-  CAIRN_CHECK(slice.pages != nullptr && slice.pages->groups.size() == slices_.size());
-  const int32_t end = slice.position_begin + slice.rows;
-  for (size_t group = 0; group < slices_.size(); ++group) {
-    const std::vector<PageId>& pages = slice.pages->groups[group];
-    CAIRN_CHECK(static_cast<int64_t>(pages.size()) * kPageTokens >= end);
-    slices_[group].push_back({slice.row_begin, slice.rows, slice.position_begin, pages});
-  }
-  for (int32_t position = slice.position_begin; position < end; ++position) {
-    positions_.push_back(position);
-    if (description_.temperature_scale == 0) continue;
+  if (description_.temperature_scale == 0) return;
+  for (const int32_t position : batch_.positions()) {
     const int32_t stretches = position / description_.temperature_length;
     temperatures_.push_back(1 + description_.temperature_scale * std::log(1 + static_cast<float>(stretches)));
   }
-  rows_ += slice.rows;
-  if (slice.logits == LogitsWanted::kNone) return;
-  const bool last = slice.logits == LogitsWanted::kLast || slice.logits == LogitsWanted::kHiddenLast;
-  const int32_t first = last ? rows_ - 1 : slice.row_begin;
-  if (slice.logits == LogitsWanted::kHiddenLast || slice.logits == LogitsWanted::kHiddenAll) {
-    for (int32_t row = first; row < rows_; ++row) hidden_rows_.push_back(row);
-    return;
-  }
-  CAIRN_CHECK(rows_ - first <= logit_rows_max_ - static_cast<int64_t>(logit_rows_.size()));
-  for (int32_t row = first; row < rows_; ++row) logit_rows_.push_back(row);
 }
 
 const float* Decoder::rope_table(int32_t rope) const {
@@ -121,7 +111,7 @@ const float* Decoder::rope_table(int32_t rope) const {
 void Decoder::compute_ropes() {
   float* table = scratch_[ScratchPart::kRope];
   for (const RopeDescription& rope : description_.ropes) {
-    backend_.rope_table(positions_, rope.frequencies, rope.magnitude, table);
+    backend_.rope_table(batch_.positions(), rope.frequencies, rope.magnitude, table);
     table += int64_t{rows_} * rope.dims;
   }
 }
@@ -150,7 +140,7 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   query_key_value(layer, x);
   const KvPlace place = kv_places_[layer];
   const KvView kv = pool.view(place.group, place.layer);
-  const std::span<const AttentionSlice> slices = slices_[place.group];
+  const std::span<const AttentionSlice> slices = batch_.slices(place.group);
   backend_.store_kv(kv, slices, scratch_[ScratchPart::kKey], scratch_[ScratchPart::kValue]);
   AttentionParams params;
   params.heads = description_.heads;
@@ -166,7 +156,7 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
   step.rows = rows_;
   step.rope_table = rope_table(description_.layers[layer].rope);
   step.temperatures = temperatures_;
-  step.slices = slices_[place.group];
+  step.slices = batch_.slices(place.group);
   step.kv = pool.view(place.group, place.layer);
   if (description_.latent->indexer) step.index_keys = pool.view(place.group, place.layer + 1);
   latent_->run(weights_.layers[layer].latent, step, x, scratch_[ScratchPart::kAttended]);
@@ -279,18 +269,19 @@ void Decoder::add_block(const Buffer& post_norm) {
 void Decoder::keep_wanted_rows() {
   float* last = scratch_[ScratchPart::kLast];
   const int64_t width = description_.embedding;
-  const auto logit_rows = static_cast<int64_t>(logit_rows_.size());
-  if (logit_rows > 0) backend_.gather_rows(hidden_, logit_rows_, width, last);
-  if (!hidden_rows_.empty()) backend_.gather_rows(hidden_, hidden_rows_, width, last + logit_rows * width);
-  rows_ = static_cast<int32_t>(logit_rows_.size() + hidden_rows_.size());
+  const auto logit_rows = static_cast<int64_t>(batch_.logit_rows().size());
+  if (logit_rows > 0) backend_.gather_rows(hidden_, batch_.logit_rows(), width, last);
+  if (!batch_.hidden_rows().empty())
+    backend_.gather_rows(hidden_, batch_.hidden_rows(), width, last + logit_rows * width);
+  rows_ = static_cast<int32_t>(batch_.logit_rows().size() + batch_.hidden_rows().size());
   hidden_ = last;
 }
 
 LogitsView Decoder::logits() {
-  const auto logit_rows = static_cast<int32_t>(logit_rows_.size());
+  const auto logit_rows = static_cast<int32_t>(batch_.logit_rows().size());
   const int64_t width = description_.embedding;
   const int64_t values = logit_rows * description_.vocabulary;
-  const int64_t hidden_values = static_cast<int64_t>(hidden_rows_.size()) * width;
+  const int64_t hidden_values = static_cast<int64_t>(batch_.hidden_rows().size()) * width;
   constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
   if (rows_ > 0) {
     backend_.rms_norm(hidden_, weights_.output_norm.floats(), description_.norm_epsilon, rows_, width, hidden_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/batch_rows.h"
 #include "model/description.h"
 #include "model/directions.h"
 #include "model/latent_attention.h"
@@ -20,6 +21,8 @@ namespace cairn {
 
 class Decoder final : public Runner {
  public:
+  /// Bytes that create() takes, of the backend's working memory too.
+  static int64_t bytes(const DecoderDescription& description, const Backend& backend, const ModelOptions& options);
   /// Allocates all that steps need. Errors: kOutOfMemory.
   static Result<std::unique_ptr<Runner>> create(DecoderDescription description, DecoderWeights weights,
                                                 Backend& backend, const ModelOptions& options);
@@ -36,12 +39,10 @@ class Decoder final : public Runner {
  private:
   Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options);
 
-  /// Checks the batch against the limits and fills positions_, slices_, logit_rows_, hidden_rows_ and temperatures_.
+  /// Fills batch_ and temperatures_.
   void plan(const Batch& batch);
-  void plan_slice(const Batch& batch, const BatchSlice& slice);
+  static WorkSizes work_sizes(const DecoderDescription& model, int32_t rows);
   void compute_ropes();
-  /// Memory for products whose inputs have `rows` rows.
-  Result<void> reserve(int32_t rows);
   void attention(size_t layer, const PagePool& pool);
   /// From the normalised input to kAttended.
   void attend(size_t layer, const PagePool& pool, const float* x);
@@ -72,15 +73,12 @@ class Decoder final : public Runner {
   std::vector<float> labels_;  // [0, 1 or 2, embedding]
 
   // Of the step in progress; reserved once.
-  int32_t rows_ = 0;
-  float* hidden_ = nullptr;                          // [rows_, embedding], the residual stream
-  std::vector<int32_t> positions_;                   // per row
-  std::vector<float> temperatures_;                  // per row, if the model has them
-  std::vector<std::vector<AttentionSlice>> slices_;  // per KV group
-  std::vector<int32_t> logit_rows_;                  // row numbers
-  std::vector<int32_t> hidden_rows_;                 // the same
-  std::vector<float> logits_;                        // in host memory
-  std::vector<float> hidden_values_;                 // in host memory, [rows_max_, embedding]
+  BatchRows batch_;
+  int32_t rows_ = 0;                  // those that are still wanted
+  float* hidden_ = nullptr;           // [rows_, embedding], the residual stream
+  std::vector<float> temperatures_;   // per row, if the model has them
+  std::vector<float> logits_;         // in host memory
+  std::vector<float> hidden_values_;  // in host memory, [rows_max_, embedding]
 };
 
 }  // namespace cairn

@@ -31,6 +31,7 @@ Result<Directions> Directions::load(const DirectionOptions& options, int64_t lay
   }
   CAIRN_TRY(found.directions_, backend.allocate(bytes));
   backend.write(values.data(), bytes, found.directions_.data());
+  found.layers_ = static_cast<size_t>(layers);
   found.embedding_ = embedding;
   found.attention_ = options.attention;
   found.feed_forward_ = options.feed_forward;
@@ -38,7 +39,7 @@ Result<Directions> Directions::load(const DirectionOptions& options, int64_t lay
 }
 
 void Directions::apply(Backend& backend, float scale, size_t layer, float* block, int64_t rows) const {
-  if (scale == 0) return;
+  if (scale == 0 || layer >= layers_) return;
   backend.steer(block, directions_.floats() + static_cast<int64_t>(layer) * embedding_, scale, rows, embedding_);
 }
 

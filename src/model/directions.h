@@ -26,6 +26,7 @@ class Directions {
   /// Errors: kNotFound, kIo, kInvalidArgument (a file of another size: both are named; numbers that are none).
   static Result<Directions> load(const DirectionOptions& options, int64_t layers, int64_t embedding, Backend& backend);
 
+  /// Layers beyond those of the file have none.
   void after_attention(Backend& backend, size_t layer, float* block, int64_t rows) const {
     apply(backend, attention_, layer, block, rows);
   }
@@ -37,6 +38,7 @@ class Directions {
   void apply(Backend& backend, float scale, size_t layer, float* block, int64_t rows) const;
 
   Buffer directions_;  // [layers, embedding]; empty: none
+  size_t layers_ = 0;
   int64_t embedding_ = 0;
   float attention_ = 0;
   float feed_forward_ = 0;

@@ -28,11 +28,21 @@ Encoder::Memory Encoder::memory_of(const EncoderDescription& description, int32_
   return memory;
 }
 
-int64_t Encoder::bytes(const EncoderDescription& description, int32_t chunk_rows) {
+WorkSizes Encoder::work_sizes(const EncoderDescription& description, int32_t chunk_rows) {
+  WorkSizes sizes;
+  // Heads that rank read a row of each text.
+  sizes.inputs.push_back({std::max(chunk_rows, kTextsMax), std::max(description.embedding, description.feed_forward)});
+  sizes.attention_rows = chunk_rows;
+  sizes.attention_heads = description.heads;
+  sizes.head_dim = description.head_dim;
+  return sizes;
+}
+
+int64_t Encoder::bytes(const EncoderDescription& description, const Backend& backend, int32_t chunk_rows) {
   const Memory memory = memory_of(description, chunk_rows);
   // Hidden rows, queries, what was attended to, and a copy in host memory.
   const int64_t elements = 4 * memory.rows + memory.rope + memory.kv + 3 * memory.chunk + 2 * memory.chunk_inner;
-  return elements * static_cast<int64_t>(sizeof(float));
+  return elements * static_cast<int64_t>(sizeof(float)) + backend.reserve_bytes(work_sizes(description, chunk_rows));
 }
 
 int32_t Encoder::rows_max(const EncoderDescription& description) {
@@ -71,8 +81,7 @@ Result<void> Encoder::allocate() {
     if (elements == 0) continue;
     CAIRN_TRY(*buffer, backend_.allocate(elements * static_cast<int64_t>(sizeof(float))));
   }
-  const int64_t cols = std::max(description_.embedding, description_.feed_forward);
-  CAIRN_TRY_VOID(backend_.reserve(chunk_rows_, description_.context_tokens, cols, description_.heads));
+  CAIRN_TRY_VOID(backend_.reserve(work_sizes(description_, chunk_rows_)));
   kv_view_.base = static_cast<std::byte*>(kv_.data());
   kv_view_.page_stride = kPageTokens * 2 * description_.embedding * static_cast<int64_t>(sizeof(float));
   kv_view_.kv_heads = description_.heads;

@@ -18,8 +18,8 @@ namespace cairn {
 
 class Encoder final : public Embedder {
  public:
-  /// Bytes that create() takes.
-  static int64_t bytes(const EncoderDescription& description, int32_t chunk_rows);
+  /// Bytes that create() takes, of the backend's working memory too.
+  static int64_t bytes(const EncoderDescription& description, const Backend& backend, int32_t chunk_rows);
   /// Allocates all that calls need. Errors: kOutOfMemory.
   static Result<std::unique_ptr<Embedder>> create(EncoderDescription description, EncoderWeights weights,
                                                   Backend& backend, int32_t chunk_rows);
@@ -47,6 +47,7 @@ class Encoder final : public Embedder {
   Encoder(EncoderDescription description, EncoderWeights weights, Backend& backend, int32_t chunk_rows);
   static int32_t rows_max(const EncoderDescription& description);
   static int32_t pages_max(const EncoderDescription& description);
+  static WorkSizes work_sizes(const EncoderDescription& description, int32_t chunk_rows);
   static Memory memory_of(const EncoderDescription& description, int32_t chunk_rows);
   Result<void> allocate();
 

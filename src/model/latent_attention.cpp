@@ -37,8 +37,21 @@ int64_t LatentAttention::bytes(const DecoderDescription& description, int32_t ro
   return lay_out(description, rows, nullptr, arrays);
 }
 
-Result<LatentAttention> LatentAttention::create(Backend& backend, const DecoderDescription& description, int32_t rows) {
+void LatentAttention::add_work(const DecoderDescription& description, int32_t rows, WorkSizes& sizes) {
   const LatentDescription& latent = *description.latent;
+  // Products per head have an input for each.
+  const int64_t choices = int64_t{rows} * description.heads;
+  sizes.inputs.push_back({choices, std::max(latent.rank, latent.nope)});
+  sizes.inputs.push_back({rows, latent.query_rank});
+  sizes.expert_choices = std::max(sizes.expert_choices, choices);
+  sizes.experts = std::max<int64_t>(sizes.experts, description.heads);
+  sizes.latent = {.context_tokens = description.context_tokens, .row_dim = latent.row_dim()};
+  if (!latent.indexer) return;
+  sizes.latent.choose_heads = latent.indexer->heads;
+  sizes.latent.choose_dim = latent.indexer->key_dim;
+}
+
+Result<LatentAttention> LatentAttention::create(Backend& backend, const DecoderDescription& description, int32_t rows) {
   if (backend.latent() == nullptr) {
     return fail(Code::kUnsupported, "{} has no attention over latent rows, which this model needs",
                 backend.description());
@@ -49,17 +62,6 @@ Result<LatentAttention> LatentAttention::create(Backend& backend, const DecoderD
   std::vector<int32_t> heads(static_cast<size_t>(rows) * description.heads);
   for (size_t i = 0; i < heads.size(); ++i) heads[i] = static_cast<int32_t>(i % description.heads);
   backend.write(heads.data(), static_cast<int64_t>(heads.size() * sizeof(int32_t)), attention.arrays_.heads);
-
-  // Products per head have an input for each.
-  const int32_t inputs = rows * description.heads;
-  CAIRN_TRY_VOID(backend.reserve(inputs, description.context_tokens, std::max(latent.rank, latent.nope), 0));
-  CAIRN_TRY_VOID(backend.reserve(rows, description.context_tokens, latent.query_rank, 0));
-  LatentSizes sizes{.context_tokens = description.context_tokens, .row_dim = latent.row_dim()};
-  if (latent.indexer) {
-    sizes.choose_heads = latent.indexer->heads;
-    sizes.choose_dim = latent.indexer->key_dim;
-  }
-  CAIRN_TRY_VOID(backend.latent()->reserve(sizes));
   return attention;
 }
 

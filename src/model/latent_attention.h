@@ -29,8 +29,10 @@ class LatentAttention {
  public:
   /// Bytes that create() takes.
   static int64_t bytes(const DecoderDescription& description, int32_t rows);
-  /// For steps of at most `rows`; `description`, which has `latent`, outlives this. Errors: kUnsupported (a backend
-  /// without LatentOperations), kOutOfMemory.
+  /// Adds what run() needs of the backend.
+  static void add_work(const DecoderDescription& description, int32_t rows, WorkSizes& sizes);
+  /// For steps of at most `rows`; `description`, which has `latent`, outlives this. The backend has reserved
+  /// add_work(). Errors: kUnsupported (a backend without LatentOperations), kOutOfMemory.
   static Result<LatentAttention> create(Backend& backend, const DecoderDescription& description, int32_t rows);
 
   /// x [rows, embedding] to the values of all heads, [rows, heads * value_dim].

@@ -1,6 +1,5 @@
 #include "model/model.h"
 
-#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -8,12 +7,12 @@
 #include "base/machine.h"
 #include "kernels/backend.h"
 #include "model/decoder.h"
+#include "model/deepseek4/predictor_weights.h"
 #include "model/deepseek4/runner.h"
 #include "model/description.h"
 #include "model/embedder.h"
 #include "model/encoder.h"
 #include "model/latent_attention.h"
-#include "model/scratch.h"
 #include "model/weights/binder.h"
 #include "model/weights/decoder_weights.h"
 #include "model/weights/encoder_weights.h"
@@ -25,77 +24,76 @@ namespace {
 // Of the memory there is, the most that weights take when a copy of them is larger than the file.
 constexpr double kLargerCopiesShare = 0.75;
 
-int64_t weight_bytes(const gguf::Reader& file, const Backend& backend, bool in_place) {
-  int64_t bytes = 0;
-  for (const gguf::Tensor& tensor : file.tensors()) {
-    HostMatrix matrix;
-    matrix.type = tensor.type;
-    matrix.in_place = in_place;
-    int64_t* const dimensions[] = {&matrix.cols, &matrix.rows, &matrix.experts};
-    const size_t count = tensor.shape.size();
-    if (count < 2 || count > std::size(dimensions) || !backend.supports(tensor.type)) {
-      bytes += static_cast<int64_t>(tensor.bytes.size());
-      continue;
-    }
-    for (size_t i = 0; i < count; ++i) *dimensions[i] = tensor.shape[i];
-    bytes += backend.load_bytes(matrix);
-  }
-  return bytes;
+int64_t available_bytes(const ModelOptions& options) {
+  return options.available_bytes > 0 ? options.available_bytes : available_memory_bytes();
 }
 
-void plan_weights(const gguf::Reader& file, const Backend& backend, const ModelOptions& options,
-                  ModelMemoryPlan& plan) {
-  plan.weight_bytes = weight_bytes(file, backend, false);
-  const int64_t least = weight_bytes(file, backend, true);
-  const double room = kLargerCopiesShare * static_cast<double>(available_memory_bytes());
+int64_t direction_bytes(const ModelOptions& options, size_t layers, int64_t embedding) {
+  if (options.directions.file.empty()) return 0;
+  return static_cast<int64_t>(layers) * embedding * static_cast<int64_t>(sizeof(float));
+}
+
+/// `load` binds all weights of the model.
+template <class Load>
+Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const ModelOptions& options, Load load,
+                          ModelMemoryPlan& plan) {
+  const auto count = [&](bool in_place) -> Result<int64_t> {
+    Binder binder(file, backend, {.in_place = in_place, .counts_only = true});
+    CAIRN_TRY_VOID(load(binder));
+    return binder.bytes();
+  };
+  CAIRN_TRY(plan.weight_bytes, count(false));
+  CAIRN_TRY(const int64_t least, count(true));
+  const double room = kLargerCopiesShare * static_cast<double>(available_bytes(options));
   if (plan.weight_bytes > least && (options.weights_in_place || static_cast<double>(plan.weight_bytes) > room)) {
     plan.weights_in_place = true;
     plan.weight_bytes = least;
   }
+  return {};
 }
 
-ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend, const DecoderDescription& description,
-                        const ModelOptions& options) {
+Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const DecoderDescription& description,
+                                const ModelOptions& options) {
   ModelMemoryPlan plan;
-  plan_weights(file, backend, options, plan);
-  // Logits and hidden rows are kept a second time in host memory.
-  const int64_t host_values =
-      options.logit_rows_max * description.vocabulary + options.rows_max * description.embedding;
-  plan.scratch_bytes = Scratch::bytes(description, options.rows_max, options.logit_rows_max) +
-                       host_values * static_cast<int64_t>(sizeof(float));
-  if (description.latent) plan.scratch_bytes += LatentAttention::bytes(description, options.rows_max);
+  const auto load = [&](Binder& binder) { return load_decoder_weights(binder, description); };
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
+  plan.weight_bytes += direction_bytes(options, description.layers.size(), description.embedding);
+  plan.scratch_bytes = Decoder::bytes(description, backend, options);
   std::vector<KvPlace> places;
   plan.kv_layout = kv_layout_of(description, options.kv_type, places);
   plan.context_tokens = description.context_tokens;
   return plan;
 }
 
-ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend, const EncoderDescription& description,
-                        const ModelOptions& options) {
+Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const EncoderDescription& description,
+                                const ModelOptions& options) {
   ModelMemoryPlan plan;
-  plan_weights(file, backend, options, plan);
-  plan.scratch_bytes = Encoder::bytes(description, options.rows_max);
+  const auto load = [&](Binder& binder) { return load_encoder_weights(binder, backend, description); };
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
+  plan.scratch_bytes = Encoder::bytes(description, backend, options.rows_max);
   plan.context_tokens = description.context_tokens;
   return plan;
 }
 
-ModelMemoryPlan plan_of(const gguf::Reader& file, const Backend& backend,
-                        const deepseek4::ModelDescription& description, const ModelOptions& options) {
+Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend,
+                                const deepseek4::ModelDescription& description, const ModelOptions& options) {
   ModelMemoryPlan plan;
-  plan_weights(file, backend, options, plan);
-  const int64_t host_values = options.logit_rows_max * description.vocabulary;
-  plan.scratch_bytes =
-      deepseek4::ModelRunner::bytes(description, options) + host_values * static_cast<int64_t>(sizeof(float));
+  const auto load = [&](Binder& binder) {
+    return deepseek4::load_weights(binder, file, description, options.predictor);
+  };
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
+  plan.weight_bytes += direction_bytes(options, description.main_layers(), description.embedding);
+  plan.scratch_bytes = deepseek4::ModelRunner::bytes(description, backend, options);
   std::vector<deepseek4::LayerPlaces> places;
   plan.kv_layout = deepseek4::kv_layout_of(description, options.kv_type, places);
   plan.context_tokens = description.context_tokens;
   return plan;
 }
 
-Result<void> check_memory(const ModelMemoryPlan& plan) {
+Result<void> check_memory(const ModelMemoryPlan& plan, const ModelOptions& options) {
   const int64_t page = plan.kv_layout.token_bytes() * kPageTokens;
   const int64_t needed = plan.weight_bytes + plan.scratch_bytes + page;
-  const int64_t available = available_memory_bytes();
+  const int64_t available = available_bytes(options);
   if (needed <= available) return {};
   constexpr int64_t kMiB = 1 << 20;
   return fail(Code::kOutOfMemory,
@@ -103,39 +101,59 @@ Result<void> check_memory(const ModelMemoryPlan& plan) {
               needed / kMiB, plan.weight_bytes / kMiB, plan.scratch_bytes / kMiB, page / kMiB, available / kMiB);
 }
 
-void warn_of_weights_in_place(const ModelMemoryPlan& plan) {
-  if (!plan.weights_in_place) return;
-  log_warning("memory: no room to unpack weights of two and three bits for speed: they are used as the file has them");
+Result<Binder> begin_loading(const gguf::Reader& file, Backend& backend, const ModelMemoryPlan& plan,
+                             const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_memory(plan, options));
+  if (plan.weights_in_place) {
+    log_warning(
+        "memory: no room to unpack weights of two and three bits for speed: they are used as the file has them");
+  }
+  return Binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
 }
 
-void save_copies(const ModelOptions& options) {
+void end_loading(const Binder& binder, const ModelOptions& options) {
+  binder.warn_of_unused();
   if (options.pack_cache == nullptr) return;
   if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
 }
 
+Result<deepseek4::ModelDescription> describe_deepseek4(const gguf::Reader& file, const ModelOptions& options) {
+  CAIRN_TRY(deepseek4::ModelDescription description, deepseek4::describe(file, options.context_tokens));
+  deepseek4::describe_predictor(file, options, description);
+  return description;
+}
+
+// A block that guesses ahead, given on its own, is no use to other architectures.
+Result<void> check_predictor(const gguf::Reader& file, const ModelOptions& options) {
+  if (options.predictor == nullptr || deepseek4::is_deepseek4(file)) return {};
+  CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
+  return fail(Code::kInvalidArgument,
+              "the draft file is a block of DeepSeek V4 that guesses ahead, but the model's architecture is \"{}\"",
+              name);
+}
+
 Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, Backend& backend,
                                                const ModelOptions& options) {
-  CAIRN_TRY(deepseek4::ModelDescription description, deepseek4::describe(file, options.context_tokens));
-  const ModelMemoryPlan plan = plan_of(file, backend, description, options);
-  CAIRN_TRY_VOID(check_memory(plan));
-  warn_of_weights_in_place(plan);
-  Binder binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
-  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, description));
-  binder.warn_of_unused();
-  save_copies(options);
+  CAIRN_TRY(deepseek4::ModelDescription description, describe_deepseek4(file, options));
+  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
+  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, options));
+  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, description, options.predictor));
+  end_loading(binder, options);
   return deepseek4::ModelRunner::create(std::move(description), std::move(weights), backend, options);
 }
 
 }  // namespace
 
-Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const Backend& backend,
-                                          const ModelOptions& options) {
+bool is_predictor(const gguf::Reader& file) { return deepseek4::is_predictor(file); }
+
+Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_predictor(file, options));
   if (is_encoder(file)) {
     CAIRN_TRY(const EncoderDescription description, describe_encoder(file, options.context_tokens));
     return plan_of(file, backend, description, options);
   }
   if (deepseek4::is_deepseek4(file)) {
-    CAIRN_TRY(const deepseek4::ModelDescription description, deepseek4::describe(file, options.context_tokens));
+    CAIRN_TRY(const deepseek4::ModelDescription description, describe_deepseek4(file, options));
     return plan_of(file, backend, description, options);
   }
   CAIRN_TRY(const DecoderDescription description, describe_decoder(file, options.context_tokens));
@@ -144,32 +162,31 @@ Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const Backen
 
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
   CAIRN_CHECK(options.rows_max > 0 && options.logit_rows_max > 0);
+  CAIRN_TRY_VOID(check_predictor(file, options));
   if (deepseek4::is_deepseek4(file)) return load_deepseek4(file, backend, options);
   CAIRN_TRY(DecoderDescription description, describe_decoder(file, options.context_tokens));
-  const ModelMemoryPlan plan = plan_of(file, backend, description, options);
-  CAIRN_TRY_VOID(check_memory(plan));
-  warn_of_weights_in_place(plan);
-  Binder binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
+  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
+  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, options));
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
   }
-  binder.warn_of_unused();
-  save_copies(options);
+  end_loading(binder, options);
   return Decoder::create(std::move(description), std::move(weights), backend, options);
 }
 
 Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
                                                 const ModelOptions& options) {
   CAIRN_CHECK(options.rows_max > 0);
+  if (!options.directions.file.empty()) {
+    return fail(Code::kUnsupported, "{} cannot be used: only models that write text are steered",
+                options.directions.file);
+  }
   CAIRN_TRY(EncoderDescription description, describe_encoder(file, options.context_tokens));
-  const ModelMemoryPlan plan = plan_of(file, backend, description, options);
-  CAIRN_TRY_VOID(check_memory(plan));
-  warn_of_weights_in_place(plan);
-  Binder binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
+  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
+  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, options));
   CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, description));
-  binder.warn_of_unused();
-  save_copies(options);
+  end_loading(binder, options);
   return Encoder::create(std::move(description), std::move(weights), backend, options.rows_max);
 }
 

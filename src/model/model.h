@@ -28,6 +28,12 @@ struct ModelOptions {
   /// DeepSeek V4: what its cache holds is rounded as it was in training (to 8 and 4 bits), and kept as it then is.
   bool simulate_rounding = true;
   DirectionOptions directions{};
+  /// The block that guesses ahead (Runner::predicts) is loaded, from `predictor` or else from the file, if it has one.
+  bool predict = false;
+  /// A file with such a block alone (is_predictor()); outlives the runner. null: none.
+  const gguf::Reader* predictor = nullptr;
+  /// Memory that there is; 0: ask the machine.
+  int64_t available_bytes = 0;
   /// No copy of weights that is larger than the file's (HostMatrix::in_place).
   bool weights_in_place = false;
   /// Copies of weights are looked for there, and saved there; outlives the runner. null: none.
@@ -37,23 +43,25 @@ struct ModelOptions {
 /// Names of general.architecture that load, sorted.
 std::vector<std::string_view> supported_architectures();
 
+/// Whether the file is no model, but a block that guesses ahead for one: ModelOptions::predictor.
+bool is_predictor(const gguf::Reader& file);
+
 /// What a model will take of the machine's memory, known before anything is loaded.
 struct ModelMemoryPlan {
   int64_t weight_bytes = 0;       ///< tensors, as the backend has them: mapped from the file or copied
   bool weights_in_place = false;  ///< asked for, or because larger copies would take most of the memory there is
-  int64_t scratch_bytes = 0;      ///< activations of one step, allocated by load_model
+  int64_t scratch_bytes = 0;      ///< activations and working memory of a step, allocated by load_model
   KvLayout kv_layout;             ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
   int32_t context_tokens = 0;     ///< positions per sequence, as load_model would have them
 };
 
-/// Errors: as load_model's, but for those of tensors.
-Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, const Backend& backend,
-                                          const ModelOptions& options);
+/// Goes through the file's tensors without reading them. Errors: load_model's, but for what needs their content.
+Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
 
 /// `file` and `backend` outlive the runner. Errors: kUnsupported (architecture or tensor type: the message lists what
 /// there is), kCorruptFile (a tensor missing or of the wrong shape, a hyper-parameter out of range: named),
-/// kInvalidArgument (a context beyond the trained one), kOutOfMemory (weights, scratch and a first page of KV do not
-/// fit: how much is needed and how much there is).
+/// kInvalidArgument (a context beyond the trained one, a `predictor` for an architecture that takes none), kOutOfMemory
+/// (weights, scratch and a first page of KV do not fit: how much is needed and how much there is).
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
 
 }  // namespace cairn

@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "kernels/backend.h"
+#include "model/embedder.h"
 namespace cairn {
 namespace {
 
@@ -349,9 +350,9 @@ TEST_F(ModelTest, BatchesBeyondTheLimitsAreProgrammerErrors) {
   EXPECT_DEATH(step({token}, {.rows = 1, .position_begin = 40}), "context_tokens");
   EXPECT_DEATH(step({token}, {.rows = 2}), "slice.rows");
   EXPECT_DEATH(step({token, token}, {.row_begin = 1, .rows = 1}), "row_begin");
-  EXPECT_DEATH(step({token, token}, {.rows = 1}), "rows_");
-  EXPECT_DEATH(step(std::vector(5, token), {.rows = 5}), "rows_max_");
-  EXPECT_DEATH(step(std::vector(3, token), {.rows = 3, .logits = LogitsWanted::kAll}), "logit_rows_max_");
+  EXPECT_DEATH(step({token, token}, {.rows = 1}), "rows\\(\\)");
+  EXPECT_DEATH(step(std::vector(5, token), {.rows = 5}), "limits_.rows");
+  EXPECT_DEATH(step(std::vector(3, token), {.rows = 3, .logits = LogitsWanted::kAll}), "limits_.logit_rows");
 }
 
 TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
@@ -373,6 +374,47 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   const auto more_rows = model_memory_plan(*reader, *backend_, {.context_tokens = 100, .rows_max = 16});
   ASSERT_TRUE(more_rows.has_value());
   EXPECT_GT(more_rows->scratch_bytes, plan->scratch_bytes);
+}
+
+// Compressed rows cost their share of a position, and what they are made from lies in windows.
+TEST_F(ModelTest, MemoryPlanOfDeepSeekV4) {
+  const EditedFile file("deepseek4.gguf");  // ratios 0, 0, 4, 128; rows of 64, of the index, too
+  const auto reader = gguf::Reader::from_bytes(file.bytes());
+  ASSERT_TRUE(reader.has_value());
+  const ModelOptions options{.context_tokens = 256, .kv_type = KvType::kF16, .rows_max = 8};
+  const auto plan = model_memory_plan(*reader, *backend_, options);
+  ASSERT_TRUE(plan.has_value()) << plan.error().text();
+  const auto runner = load_model(*reader, *backend_, options);
+  ASSERT_TRUE(runner.has_value()) << runner.error().text();
+  const KvLayout& layout = (*runner)->kv_layout();
+  ASSERT_EQ(layout.groups.size(), plan->kv_layout.groups.size());
+  int32_t seen = 0;
+  for (size_t i = 0; i < layout.groups.size(); ++i) {
+    const KvGroup& group = layout.groups[i];
+    const int64_t bytes = layout.page_bytes(group);
+    EXPECT_EQ(bytes, plan->kv_layout.page_bytes(plan->kv_layout.groups[i]));
+    if (group.kind == KvKind::kFull) {
+      EXPECT_EQ(bytes, 8 * 64 * 2 + 8 * 64 * 2 + 64 * 2) << "eight rows, eight of the index, one";
+    } else if (group.window == 32) {
+      EXPECT_EQ(bytes, int64_t{4} * 32 * 64 * 2);
+    } else if (group.window == 8) {
+      EXPECT_EQ(bytes, int64_t{4} * 32 * 128 * 4) << "values and scores of both, twice as wide, float32";
+    } else {
+      EXPECT_EQ(group.window, 128);
+      EXPECT_EQ(bytes, int64_t{2} * 32 * 64 * 4);
+    }
+    ++seen;
+  }
+  EXPECT_EQ(seen, 4);
+}
+
+TEST_F(ModelTest, EncodersAreNotSteered) {
+  const EditedFile file("bert.gguf");
+  const auto reader = gguf::Reader::from_bytes(file.bytes());
+  const auto embedder = load_embedder(*reader, *backend_, {.directions = {.file = "some.f32"}});
+  ASSERT_FALSE(embedder.has_value());
+  EXPECT_EQ(embedder.error().code, Code::kUnsupported);
+  EXPECT_NE(embedder.error().text().find("some.f32"), std::string::npos);
 }
 
 }  // namespace

@@ -63,6 +63,12 @@ class Runner {
   virtual int32_t logit_rows_max() const = 0;
   /// Without dimensions no slice may want hidden rows.
   virtual EmbeddingAbility embedding() const { return {}; }
+  /// Whether there is a block that guesses ahead.
+  virtual bool predicts() const { return false; }
+  /// Guesses by that block: logits of what follows each row, which is a token that step() has not seen. A slice has one
+  /// row, at the position after those that step() or predict() have computed, and wants kLast. Limits as for step(). It
+  /// writes to the row's pages what step() writes over. Only if predicts().
+  virtual Result<LogitsView> predict(const Batch& /*batch*/) { return LogitsView{}; }
   /// The judgement of the head that ranks on a last hidden row, as a logit. Only if embedding().ranks. Thread: any.
   virtual float rank(std::span<const float> /*hidden*/) const { return 0; }
 };

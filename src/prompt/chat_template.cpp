@@ -29,6 +29,9 @@ constexpr std::string_view kSystemWord = "cairnsystem";
 constexpr std::string_view kToolWord = "cairntool";
 constexpr std::string_view kKeyWord = "cairnkey";
 
+// DeepSeek V4: what its effort "max" is meant for.
+constexpr int32_t kMaxEffortTokens = 393'216;
+
 // A probe is tiny; a template that needs more than this for it is not worth waiting for.
 constexpr JinjaLimits kProbeLimits{.steps_max = 1'000'000, .output_bytes_max = 4 << 20, .memory_bytes_max = 16 << 20};
 
@@ -154,8 +157,11 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   made.capabilities_ = made.probe();
   made.is_dsml_ = source.find(tool_call::kDsmlMark) != std::string_view::npos;
   made.capabilities_.effort = source.find("reasoning_effort") != std::string_view::npos;
-  const bool has_format =
-      std::ranges::any_of(tool_call::tool_styles(), [&](const auto* style) { return style->recognise(source); });
+  const auto styles = tool_call::tool_styles();
+  const auto style = std::ranges::find_if(styles, [&](const auto* each) { return each->recognise(source); });
+  const bool has_format = style != styles.end();
+  if (made.capabilities_.effort && has_format && (*style)->format == ToolFormat::kDsmlV4)
+    made.capabilities_.max_effort_tokens = kMaxEffortTokens;
   made.capabilities_.generic_tools = !made.capabilities_.tools && !has_format;
   return made;
 }

@@ -13,6 +13,7 @@
 /// of its own format are the caller's to refuse (ChatCapabilities::tools).
 #pragma once
 
+#include <cstdint>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -34,12 +35,14 @@ struct ChatInput {
 
 /// What a template was seen to show of the probe conversations.
 struct ChatCapabilities {
-  bool string_content = true;     ///< a user message whose content is a string
-  bool list_content = false;      ///< ... is [{"type":"text","text":...}]
-  bool system_role = true;        ///< a system message before the user's
-  bool tools = false;             ///< the names of the given tools
-  bool generic_tools = false;     ///< it does not, and has no format of calls: render() makes text of them
-  bool effort = false;            ///< it makes something of the variable reasoning_effort
+  bool string_content = true;  ///< a user message whose content is a string
+  bool list_content = false;   ///< ... is [{"type":"text","text":...}]
+  bool system_role = true;     ///< a system message before the user's
+  bool tools = false;          ///< the names of the given tools
+  bool generic_tools = false;  ///< it does not, and has no format of calls: render() makes text of them
+  bool effort = false;         ///< it makes something of the variable reasoning_effort
+  /// Context that its effort "max" is meant for, in smaller ones it is "high"; 0: it has no such effort.
+  int32_t max_effort_tokens = 0;
   bool object_arguments = false;  ///< tool-call arguments given as an object, printed other than as Python would
 };
 

@@ -9,25 +9,17 @@
 #include "prompt/builtin_templates.h"
 #include "prompt/chat_template.h"
 #include "prompt/output_parser_lab.h"
+#include "prompt/template_fixtures.h"
 #include "prompt/tool_call/dsml_escape.h"
 
 namespace cairn {
 namespace {
 
+const std::string kFolder = CAIRN_FIXTURES "/chat-templates/";
+
 using nlohmann::ordered_json;
 
-constexpr std::time_t kNow = 1768480496;
 constexpr std::string_view kEos = "<｜end▁of▁sentence｜>";
-const std::string kFolder = std::string(CAIRN_FIXTURES) + "/chat-templates/";
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 ChatTemplate builtin() {
   auto made = ChatTemplate::create(builtin_template("deepseek4"), "<|bos|>", std::string(kEos));
   EXPECT_TRUE(made.has_value()) << made.error().text();

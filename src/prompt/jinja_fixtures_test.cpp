@@ -9,23 +9,14 @@
 #include <string>
 
 #include "prompt/jinja.h"
+#include "prompt/template_fixtures.h"
 
 namespace cairn {
 namespace {
 
+const std::string kFolder = CAIRN_FIXTURES "/chat-templates/";
+
 using nlohmann::ordered_json;
-
-constexpr std::time_t kNow = 1768480496;  // 2026-01-15 12:34:56 UTC, the fixtures' clock
-
-const std::string kFolder = std::string(CAIRN_FIXTURES) + "/chat-templates/";
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  EXPECT_TRUE(file.good()) << path;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::vector<ordered_json> read_lines(const std::string& path) {
   std::istringstream text(read_file(path));

@@ -47,6 +47,8 @@ void OutputParser::finish(std::vector<Part>& parts) {
 
 bool OutputParser::in_reasoning() const { return machine_->in_reasoning(); }
 
+bool OutputParser::in_syntax() const { return machine_->in_syntax(); }
+
 std::string_view OutputParser::reasoning_close() const {
   if (format_.reasoning == ReasoningFormat::kHarmony) return tool_call::kHarmonyAnswer;
   const ReasoningStyle* style = find_style(format_.reasoning);

@@ -44,6 +44,9 @@ class OutputParser {
 
   /// What the next text would be, if nothing else is said.
   bool in_reasoning() const;
+  /// Whether what comes next is a call's markup, names or numbers, which a model does well to write as it is most sure
+  /// of, and not text. Only for formats that ask for that (ToolStyle::syntax_mark).
+  bool in_syntax() const;
   /// What ends the thinking, for budgets; empty if the format has none.
   std::string_view reasoning_close() const;
 
@@ -61,6 +64,7 @@ class OutputParser::Machine {
   virtual void push(char byte) = 0;
   virtual void finish() = 0;
   virtual bool in_reasoning() const = 0;
+  virtual bool in_syntax() const { return false; }
   void attach(std::vector<Part>& parts) { parts_.attach(parts); }
 
  protected:

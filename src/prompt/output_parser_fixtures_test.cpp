@@ -10,6 +10,7 @@
 
 #include "prompt/chat_template.h"
 #include "prompt/output_parser_lab.h"
+#include "prompt/template_fixtures.h"
 #include "prompt/tool_call/characters.h"
 
 namespace cairn {
@@ -17,7 +18,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::time_t kNow = 1768480496;
 constexpr std::string_view kThought = "Let me think.\nFirst, <b> & \"quotes\".";
 constexpr std::string_view kContent = "I will check.";
 
@@ -51,13 +51,6 @@ ordered_json message_of(const Turn& turn) {
   message["tool_calls"] = ordered_json::array({call("call00001", "get_weather", kWeather)});
   if (turn.two) message["tool_calls"].push_back(call("call00002", "calc", kCalc));
   return message;
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 // What ends a model's turn, or begins the next role's.

@@ -38,6 +38,7 @@ TextMachine::TextMachine(tool_call::ToolSchemas schemas, const tool_call::ToolSt
         return MarkerMatcher(texts);
       }()),
       bare_(tools == nullptr ? nullptr : tools->bare),
+      syntax_mark_(tools == nullptr ? std::string_view() : tools->syntax_mark),
       wraps_answers_(thinking != nullptr && thinking->answer_open.empty()) {
   const PromptEnd end = thinking == nullptr ? PromptEnd::kElsewhere : prompt_end(*thinking, prompt);
   answer_is_wrapped_ = end == PromptEnd::kInAnswer;
@@ -54,6 +55,11 @@ void TextMachine::push(char byte) {
     push_call(byte);
   else
     push_text(byte);
+}
+
+bool TextMachine::in_syntax() const {
+  if (syntax_mark_.empty()) return false;
+  return reader_ != nullptr ? reader_->in_syntax() : matcher_.held().find(syntax_mark_) != std::string_view::npos;
 }
 
 void TextMachine::push_text(char byte) {

@@ -18,6 +18,7 @@ class TextMachine final : public OutputParser::Machine {
   void push(char byte) override;
   void finish() override;
   bool in_reasoning() const override { return text_kind_ == PartKind::kReasoning && reader_ == nullptr; }
+  bool in_syntax() const override;
 
  private:
   enum class MarkerKind { kThinkOpen, kThinkClose, kAnswerOpen, kAnswerClose, kCalls };
@@ -41,6 +42,7 @@ class TextMachine final : public OutputParser::Machine {
   std::vector<Marker> markers_;
   MarkerMatcher matcher_;
   const tool_call::Opener* bare_;
+  std::string_view syntax_mark_;
   PartKind text_kind_ = PartKind::kContent;  // of text now
   bool at_start_ = true;                     // nothing but whitespace since the beginning, or since a block
   bool after_block_ = false;                 // ... since a block

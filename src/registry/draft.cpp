@@ -25,8 +25,14 @@ Result<void> check_same_tokens(const Tokenizer& draft, const Tokenizer& tokenize
 
 }  // namespace
 
+Result<std::unique_ptr<gguf::Reader>> open_predictor(const std::filesystem::path& path) {
+  CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
+  if (!is_predictor(file)) return nullptr;
+  return std::make_unique<gguf::Reader>(std::move(file));
+}
+
 Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path, const Tokenizer& tokenizer,
-                                               const Backend& backend, const MemoryWishes& wishes) {
+                                               Backend& backend, const MemoryWishes& wishes) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const auto own_tokenizer, Tokenizer::load(file.metadata()));
   CAIRN_TRY_VOID(check_same_tokens(*own_tokenizer, tokenizer, path.string()));

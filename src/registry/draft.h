@@ -23,10 +23,13 @@ struct DraftModel {
   std::unique_ptr<Runner> runner;
 };
 
+/// The file, if it is a block that guesses (is_predictor); null if it is a model. Errors: Reader's.
+Result<std::unique_ptr<gguf::Reader>> open_predictor(const std::filesystem::path& path);
+
 /// Opens the file and plans its memory. Errors: those of the parts; kInvalidArgument if its tokens are not those of
 /// `tokenizer`, which it is to guess.
 Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path, const Tokenizer& tokenizer,
-                                               const Backend& backend, const MemoryWishes& wishes);
+                                               Backend& backend, const MemoryWishes& wishes);
 /// Loads its weights; `draft` and `backend` outlive what is made. `vocabulary` is that of the model it guesses for.
 Result<std::unique_ptr<Drafter>> load_draft(DraftModel& draft, Backend& backend, int32_t vocabulary);
 

@@ -1,7 +1,9 @@
 #include "registry/memory_plan.h"
 
 #include <algorithm>
-#include <limits>
+
+#include "cache/page_pool.h"
+#include "cache/prefix_index.h"
 
 namespace cairn {
 namespace {
@@ -14,11 +16,33 @@ constexpr int64_t kBytesMax = int64_t{1} << 60;
 struct Division {
   std::vector<int32_t> kv_pages;
   int64_t bytes = 0;
+  int64_t index_bytes = 0;
 };
 
 class Divider {
  public:
-  Divider(const KvLayout& layout, const MemoryWishes& wishes) : layout_(layout), wishes_(wishes) {}
+  Divider(const KvLayout& layout, const MemoryWishes& wishes)
+      : layout_(layout), wishes_(wishes), sequences_(std::max(1, wishes.sequences_running)) {
+    for (const KvGroup& group : layout.groups) {
+      const auto bytes = static_cast<double>(layout.page_bytes(group));
+      if (group.kind == KvKind::kWindow) window_page_bytes_ += bytes;
+      if (group.kind != KvKind::kWindow && group.kind != KvKind::kState) full_page_bytes_ += bytes;
+    }
+  }
+
+  /// As many sequences get room for their windows as leave enough for `pages_least` pages, and for other things than
+  /// windows when there are `pages_wanted`.
+  void limit_windows(int64_t pages_least, int64_t pages_wanted, int64_t budget) {
+    keeps_ = false;
+    for (; sequences_ > 1; --sequences_) {
+      if (window_bytes(pages_wanted) > static_cast<double>(budget / kWindowShare)) continue;
+      if (needed(divide(pages_least, budget)) <= budget) break;
+    }
+    keeps_ = true;
+  }
+  /// Nothing is kept of windows that were left behind.
+  void keep_no_windows() { keeps_ = false; }
+  int32_t window_sequences() const { return window_page_bytes_ > 0 ? sequences_ : 0; }
 
   /// `budget` bounds the state slots, and nothing else.
   Division divide(int64_t pages, int64_t budget) const {
@@ -32,10 +56,13 @@ class Divider {
       int64_t bytes = 0;
       if (__builtin_mul_overflow(wanted, page_bytes, &bytes) ||
           __builtin_add_overflow(division.bytes, bytes, &division.bytes)) {
-        return {{}, kBytesMax};
+        return {{}, kBytesMax, 0};
       }
     }
     division.bytes = std::min(division.bytes, kBytesMax);
+    if (!layout_.groups.empty()) {
+      division.index_bytes = PrefixIndex::bytes(layout_, division.kv_pages) + PagePool::list_bytes(division.kv_pages);
+    }
     return division;
   }
   /// The most pages of at most `pages_max` whose division fits the budget; 0 if one page does not.
@@ -43,15 +70,34 @@ class Divider {
     int64_t fits = 0;
     for (int64_t beyond = pages_max + 1; beyond - fits > 1;) {
       const int64_t pages = fits + (beyond - fits) / 2;
-      (divide(pages, budget).bytes <= budget ? fits : beyond) = pages;
+      (needed(divide(pages, budget)) <= budget ? fits : beyond) = pages;
     }
     return fits;
   }
 
  private:
+  /// Of the budget: one that was asked for is for pages alone.
+  int64_t needed(const Division& division) const {
+    return division.bytes + (wishes_.kv_bytes == 0 ? division.index_bytes : 0);
+  }
   int64_t window_pages(const KvGroup& group, int64_t pages) const {
-    const int64_t of_sequence = int64_t{pages_for(group.window)} + pages_for(wishes_.chunk_tokens) + kWindowPagesExtra;
-    return std::min(pages, of_sequence * std::max(1, wishes_.sequences_running) + pages / kWindowPagesKept);
+    const int64_t of_sequence = int64_t{pages_for(group.window)} + kWindowPagesExtra;
+    return std::min(pages, of_sequence * sequences_ + pages_for(wishes_.step_rows) + window_pages_kept(pages));
+  }
+  int64_t window_pages_kept(int64_t pages) const {
+    if (!keeps_) return 0;
+    const int64_t kept = pages / kWindowPagesKept;
+    if (full_page_bytes_ == 0) return kept;
+    const double share = static_cast<double>(pages) * full_page_bytes_ / (kKeptShare * window_page_bytes_);
+    return std::min(kept, static_cast<int64_t>(share));
+  }
+  double window_bytes(int64_t pages) const {
+    double bytes = 0;
+    for (const KvGroup& group : layout_.groups) {
+      if (group.kind != KvKind::kWindow) continue;
+      bytes += static_cast<double>(window_pages(group, pages)) * static_cast<double>(layout_.page_bytes(group));
+    }
+    return bytes;
   }
   int64_t state_slots(int64_t slot_bytes, int64_t budget) const {
     const int64_t wanted = int64_t{std::max(1, wishes_.sequences_running)} * (1 + kCheckpointsPerSequence);
@@ -63,6 +109,10 @@ class Divider {
 
   const KvLayout& layout_;
   const MemoryWishes& wishes_;
+  int32_t sequences_;  // that have windows at the same time
+  bool keeps_ = true;
+  double full_page_bytes_ = 0;  // of all groups of the kind together
+  double window_page_bytes_ = 0;
 };
 
 }  // namespace
@@ -80,12 +130,15 @@ std::string MemoryPlan::text() const {
     return fmt::format("weights {}, scratch {}; {} available", bytes_text(weight_bytes), bytes_text(scratch_bytes),
                        bytes_text(available_bytes));
   }
-  return fmt::format("weights {}, KV cache {} ({} tokens), scratch {}; {} available", bytes_text(weight_bytes),
-                     bytes_text(kv_bytes), kv_tokens, bytes_text(scratch_bytes), bytes_text(available_bytes));
+  std::string windows;
+  if (window_sequences > 0) windows = fmt::format(", windows of {} sequences", window_sequences);
+  return fmt::format("weights {}, KV cache {} ({} tokens{}), its index {}, scratch {}; {} available",
+                     bytes_text(weight_bytes), bytes_text(kv_bytes), kv_tokens, windows, bytes_text(index_bytes),
+                     bytes_text(scratch_bytes), bytes_text(available_bytes));
 }
 
 Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes) {
-  const Divider divider(model.kv_layout, wishes);
+  Divider divider(model.kv_layout, wishes);
   const int64_t fixed = model.weight_bytes + model.scratch_bytes + kReservedBytes;
   const int64_t left = std::max<int64_t>(0, available_bytes - fixed);
   const int64_t context_wanted = model.context_tokens;
@@ -93,25 +146,31 @@ Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes&
   const int64_t context_least =
       wishes.context_tokens != 0 ? context_wanted : std::min<int64_t>(kContextTokensMin, context_wanted);
   const int64_t pages_wanted = std::min(kPagesMax, int64_t{pages_for(context_wanted)} * std::max(1, wishes.sequences));
+  const int64_t pages_least = wishes.kv_bytes != 0 ? 1 : pages_for(context_least);
 
   const int64_t budget = wishes.kv_bytes != 0 ? wishes.kv_bytes : left;
   // A budget that was asked for is filled, if pages take any memory.
   const bool fill = wishes.kv_bytes != 0 && model.kv_layout.token_bytes() > 0;
+  divider.limit_windows(pages_least, pages_wanted, budget);
   int64_t pages = divider.largest(budget, fill ? kPagesMax : pages_wanted);
   if (wishes.kv_bytes != 0 && pages < 1) {
     return fail(Code::kInvalidArgument, "a KV cache of {} holds no page: one takes {}; raise --kv-bytes",
                 bytes_text(wishes.kv_bytes), bytes_text(divider.divide(1, 0).bytes));
   }
-  if (wishes.kv_bytes == 0) pages = std::max<int64_t>(pages, pages_for(context_least));
+  if (pages < pages_least) {
+    divider.keep_no_windows();
+    pages = pages_least;
+  }
   const Division division = divider.divide(pages, budget);
-  if (division.bytes > left) {
-    return fail(Code::kOutOfMemory,
-                "not enough memory: weights {} + scratch {} + KV cache {} ({} tokens) + {} kept free = {} needed, {} "
-                "available; "
-                "use a smaller model or quantisation, a shorter --ctx or a smaller --kv-bytes",
-                bytes_text(model.weight_bytes), bytes_text(model.scratch_bytes), bytes_text(division.bytes),
-                pages * kPageTokens, bytes_text(kReservedBytes), bytes_text(fixed + division.bytes),
-                bytes_text(available_bytes));
+  const int64_t needed = fixed + division.bytes + division.index_bytes;
+  if (needed > available_bytes) {
+    return fail(
+        Code::kOutOfMemory,
+        "not enough memory: weights {} + scratch {} + KV cache {} ({} tokens) and its index {} + {} kept free = "
+        "{} needed, {} available; use a smaller model or quantisation, a shorter --ctx or a smaller --kv-bytes",
+        bytes_text(model.weight_bytes), bytes_text(model.scratch_bytes), bytes_text(division.bytes),
+        pages * kPageTokens, bytes_text(division.index_bytes), bytes_text(kReservedBytes), bytes_text(needed),
+        bytes_text(available_bytes));
   }
   MemoryPlan plan;
   plan.weight_bytes = model.weight_bytes;
@@ -120,7 +179,9 @@ Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes&
   plan.available_bytes = available_bytes;
   plan.kv_pages = division.kv_pages;
   plan.kv_bytes = division.bytes;
+  plan.index_bytes = division.index_bytes;
   plan.kv_tokens = pages * kPageTokens;
+  plan.window_sequences = divider.window_sequences();
   plan.context_tokens = static_cast<int32_t>(std::min(context_wanted, plan.kv_tokens));
   return plan;
 }

@@ -14,12 +14,15 @@ namespace cairn {
 inline constexpr int64_t kReservedBytes = 256ll << 20;
 /// A context that memory makes shorter than this is refused rather than offered.
 inline constexpr int32_t kContextTokensMin = 512;
-/// Pages of a window group that a sequence holds besides its window and the chunk that it computes: both begin and end
-/// in the middle of a page.
+/// Pages of a window group that a sequence holds besides its window: that begins in the middle of a page, and so does
+/// the next row.
 inline constexpr int32_t kWindowPagesExtra = 2;
+/// Windows of sequences that run take one part in so many of the KV memory at most, unless that were less than one's.
+inline constexpr int64_t kWindowShare = 2;
 /// One page of a window group in so many of a full one is for windows that were left behind: earlier boundaries to
-/// resume at.
+/// resume at. Together they take one part in kKeptShare of what full pages take at most.
 inline constexpr int32_t kWindowPagesKept = 8;
+inline constexpr int64_t kKeptShare = 2;
 /// State slots for checkpoints, for each sequence that may run; and slots, of the two together, that are the least of
 /// use: one to run with, one to resume from.
 inline constexpr int32_t kCheckpointsPerSequence = 2;
@@ -32,20 +35,23 @@ struct MemoryWishes {
   int64_t kv_bytes = 0;            ///< 0: `sequences` whole contexts, or less if memory is short
   int32_t sequences = 4;           ///< whole contexts, see kv_bytes
   int32_t sequences_running = 64;  ///< in a batch at most, whatever their lengths
-  int32_t chunk_tokens = 256;      ///< that one sequence computes in a step at most
+  int32_t step_rows = ModelOptions{}.rows_max;
 };
 
 struct MemoryPlan {
   int32_t context_tokens = 0;     ///< of one sequence, which fits in every group
   std::vector<int32_t> kv_pages;  ///< of every KV group
   int64_t kv_tokens = 0;          ///< positions of all sequences together
+  int32_t window_sequences = 0;   ///< whose windows have room beside each other, however long; 0: there are no windows
   int64_t weight_bytes = 0;
   bool weights_in_place = false;  ///< ModelOptions'
   int64_t scratch_bytes = 0;
   int64_t kv_bytes = 0;
+  int64_t index_bytes = 0;  ///< what finds and counts the KV pages
   int64_t available_bytes = 0;
 
-  /// "weights 1.2 GiB, KV cache 512.0 MiB (16384 tokens), scratch 3.0 MiB; 20.1 GiB available"
+  int64_t bytes() const { return weight_bytes + scratch_bytes + kv_bytes + index_bytes; }
+  /// "weights 1.2 GiB, KV cache 512.0 MiB (16384 tokens), its index 200.0 KiB, scratch 3.0 MiB; 20.1 GiB available"
   std::string text() const;
 };
 

@@ -18,7 +18,8 @@ ModelMemoryPlan model_of(int32_t context_tokens) {
   model.context_tokens = context_tokens;
   return model;
 }
-constexpr int64_t kFixed = 1024 * kMib + kReservedBytes;
+/// With room for the index of some pages.
+constexpr int64_t kFixed = 1024 * kMib + kReservedBytes + kMib / 2;
 
 TEST(MemoryPlan, GivesWholeContextsWhenThereIsRoom) {
   const auto plan = plan_memory(model_of(4096), {}, kFixed + 10'000 * kMib);
@@ -40,10 +41,10 @@ TEST(MemoryPlan, RefusesWhatWasAskedForAndDoesNotFitWithEveryFigure) {
   ASSERT_FALSE(plan.has_value());
   EXPECT_EQ(plan.error().code, Code::kOutOfMemory);
   for (const auto* part :
-       {"weights 1000.0 MiB", "scratch 24.0 MiB", "KV cache 4.0 GiB", "5.2 GiB needed", "1.3 GiB available"}) {
+       {"weights 1000.0 MiB", "scratch 24.0 MiB", "KV cache 4.0 GiB", "5.3 GiB needed", "1.3 GiB available"}) {
     EXPECT_THAT(plan.error().message, testing::HasSubstr(part));
   }
-  EXPECT_FALSE(plan_memory(model_of(4096), {}, kFixed - 1).has_value());
+  EXPECT_FALSE(plan_memory(model_of(4096), {}, kFixed - kMib).has_value());
   EXPECT_FALSE(plan_memory(model_of(4096), {}, kFixed + 15 * kMib).has_value());  // under kContextTokensMin
 }
 
@@ -60,7 +61,9 @@ TEST(MemoryPlan, SaysWhatWasPlanned) {
   const auto plan = plan_memory(model_of(4096), {}, kFixed + 10'000 * kMib);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->text(),
-            "weights 1000.0 MiB, KV cache 512.0 MiB (16384 tokens), scratch 24.0 MiB; 11.0 GiB available");
+            "weights 1000.0 MiB, KV cache 512.0 MiB (16384 tokens), its index 248.2 KiB, scratch 24.0 MiB; 11.0 GiB "
+            "available");
+  EXPECT_EQ(plan->bytes(), 1536 * kMib + plan->index_bytes);
 }
 
 KvGroup window_of(int32_t window) { return {KvKind::kWindow, window, {{8, 512, 512}}, 0}; }
@@ -68,11 +71,13 @@ KvGroup window_of(int32_t window) { return {KvKind::kWindow, window, {{8, 512, 5
 TEST(MemoryPlan, WindowGroupsGetWhatWindowsNeed) {
   ModelMemoryPlan model = model_of(8192);
   model.kv_layout.groups.push_back(window_of(1000));
-  const MemoryWishes wishes{.kv_bytes = 1200 * kMib, .sequences_running = 2, .chunk_tokens = 100};
+  const MemoryWishes wishes{.kv_bytes = 1200 * kMib, .sequences_running = 2, .step_rows = 100};
   const auto plan = plan_memory(model, wishes, kFixed + 10'000 * kMib);
   ASSERT_TRUE(plan.has_value());
   const int64_t full = plan->kv_pages[0], window = plan->kv_pages[1];
-  EXPECT_EQ(window, 2 * (32 + 4 + kWindowPagesExtra) + full / kWindowPagesKept);
+  EXPECT_EQ(window, 2 * (32 + kWindowPagesExtra) + 4 + full / kWindowPagesKept);
+  EXPECT_EQ(plan->window_sequences, 2);
+  EXPECT_THAT(plan->text(), testing::HasSubstr("tokens, windows of 2 sequences)"));
   EXPECT_EQ(plan->kv_bytes, (full + window) * kMib);
   EXPECT_LE(plan->kv_bytes, 1200 * kMib);
   EXPECT_GT(plan->kv_bytes, (1200 - 2) * kMib) << "the budget is used";
@@ -82,6 +87,35 @@ TEST(MemoryPlan, WindowGroupsGetWhatWindowsNeed) {
   const auto wide = plan_memory(model, wishes, kFixed + 10'000 * kMib);
   ASSERT_TRUE(wide.has_value());
   EXPECT_EQ(wide->kv_pages, (std::vector<int32_t>{600, 600})) << "never more than a full group has";
+}
+
+// Eight times as large a page as a full one, as what compressed rows are made from.
+ModelMemoryPlan model_with_large_windows() {
+  ModelMemoryPlan model = model_of(8192);
+  model.kv_layout.groups.push_back({KvKind::kWindow, 64, {{64, 512, 512}}, 0});
+  return model;
+}
+
+TEST(MemoryPlan, WindowsLeftBehindTakeLittleBesideFullPages) {
+  const auto plan = plan_memory(model_with_large_windows(), {.step_rows = 32}, kFixed + 100'000 * kMib);
+  ASSERT_TRUE(plan.has_value());
+  EXPECT_EQ(plan->kv_pages, (std::vector<int32_t>{1024, 64 * (2 + kWindowPagesExtra) + 1 + 1024 / 8 / kKeptShare}));
+  EXPECT_EQ(plan->window_sequences, 64);
+}
+
+TEST(MemoryPlan, FewerSequencesHaveWindowsWhereTheyLeaveTooLittle) {
+  const ModelMemoryPlan model = model_with_large_windows();
+  // Half of the memory that there is.
+  const auto shared = plan_memory(model, {.step_rows = 32}, kFixed + 1'000 * kMib);
+  ASSERT_TRUE(shared.has_value());
+  EXPECT_EQ(shared->window_sequences, (1'000 / kWindowShare / 8 - 1) / 4);
+  EXPECT_EQ(shared->context_tokens, 8192);
+  // The context that was asked for comes first, and before windows that are left behind.
+  const auto asked = plan_memory(model, {.context_tokens = 8192, .step_rows = 32}, kFixed + 300 * kMib);
+  ASSERT_TRUE(asked.has_value()) << asked.error().text();
+  EXPECT_EQ(asked->window_sequences, 1);
+  EXPECT_EQ(asked->kv_pages, (std::vector<int32_t>{256, 1 * 4 + 1}));
+  EXPECT_FALSE(plan_memory(model, {.context_tokens = 8192, .step_rows = 32}, kFixed + 295 * kMib).has_value());
 }
 
 TEST(MemoryPlan, StateGroupsGetSlotsToRunAndToResume) {

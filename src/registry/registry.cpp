@@ -67,18 +67,27 @@ Result<ChatTemplate> make_template(std::string_view source, const Tokenizer& tok
   return made;
 }
 
-// `taken_bytes` are spoken for already.
-Result<MemoryPlan> plan_for(const gguf::Reader& file, const Backend& backend, const LoadOptions& options,
-                            int64_t taken_bytes) {
+ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* predictor) {
   ModelOptions model_options;
   model_options.context_tokens = options.context_tokens;
   model_options.kv_type = options.kv_type;
+  model_options.directions = options.directions;
+  model_options.simulate_rounding = options.simulate_rounding;
+  // A model that guesses leaves the block that could nothing to do.
+  const bool drafts = !options.draft_model.empty() && predictor == nullptr;
+  model_options.predict = predictor != nullptr || (options.speculation.tokens_max > 0 && !drafts);
+  model_options.predictor = predictor;
+  return model_options;
+}
+
+// `taken_bytes` are spoken for already.
+Result<MemoryPlan> plan_for(const gguf::Reader& file, Backend& backend, const LoadOptions& options,
+                            const ModelOptions& model_options, int64_t taken_bytes) {
   CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, model_options));
   const MemoryWishes wishes{.context_tokens = options.context_tokens,
                             .kv_bytes = options.kv_bytes,
                             .sequences = options.sequences,
-                            .sequences_running = options.running_max,
-                            .chunk_tokens = EngineOptions{}.chunk_rows_max};
+                            .sequences_running = options.running_max};
   return plan_memory(model, wishes, available_memory_bytes() - taken_bytes);
 }
 
@@ -127,8 +136,10 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
     log_info("draft model {}: {}", options.draft_model, model.draft->plan.text());
     const auto vocabulary = static_cast<int32_t>(model.runner->vocabulary());
     CAIRN_TRY(drafter, load_draft(*model.draft, *model.backend, vocabulary));
-    if (engine_options.speculation.tokens_max == 0) engine_options.speculation.tokens_max = kDraftTokens;
   }
+  if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
+    engine_options.speculation.tokens_max = kDraftTokens;
+  if (model.runner->predicts()) log_info("guesses ahead with a block of its own");
   CAIRN_TRY(model.engine,
             Engine::create(*model.runner, *model.backend, *model.tokenizer, engine_options, std::move(drafter)));
   log_info("context: {} tokens per conversation", model.engine->context_tokens());
@@ -145,13 +156,19 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(auto tokenizer, Tokenizer::load(file.metadata()));
   CAIRN_TRY(auto backend, make_cpu_backend({options.threads, options.isa}));
   std::unique_ptr<DraftModel> draft;
+  std::unique_ptr<gguf::Reader> predictor;
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty()) {
+    CAIRN_TRY(predictor, open_predictor(options.draft_model));
+  }
+  if (!options.draft_model.empty() && predictor == nullptr) {
     CAIRN_TRY(draft, open_draft(options.draft_model, *tokenizer, *backend,
                                 {.context_tokens = options.context_tokens, .sequences = options.sequences}));
-    draft_bytes = draft->plan.weight_bytes + draft->plan.scratch_bytes + draft->plan.kv_bytes;
+    draft_bytes = draft->plan.bytes();
   }
-  CAIRN_TRY(const MemoryPlan plan, plan_for(file, *backend, options, draft_bytes + options.kv_host_bytes));
+  ModelOptions model_options = model_options_of(options, predictor.get());
+  CAIRN_TRY(const MemoryPlan plan,
+            plan_for(file, *backend, options, model_options, draft_bytes + options.kv_host_bytes));
   CAIRN_TRY(std::string_view template_source, file.metadata().string_or("tokenizer.chat_template", ""));
   if (template_source.empty()) template_source = builtin_template(architecture);
   if (!options.chat_template.empty()) template_source = options.chat_template;
@@ -177,6 +194,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .output_format = output_format,
       .backend = std::move(backend),
       .pack_cache = nullptr,
+      .predictor = std::move(predictor),
       .runner = nullptr,
       .embedder = nullptr,
       .embedding = {},
@@ -190,11 +208,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   if (options.kv_host_bytes > 0)
     log_info("memory: {} for what the KV cache gives up", bytes_text(options.kv_host_bytes));
 
-  ModelOptions model_options;
   model_options.context_tokens = plan.context_tokens;
-  model_options.kv_type = options.kv_type;
-  model_options.directions = options.directions;
-  model_options.simulate_rounding = options.simulate_rounding;
   model_options.weights_in_place = plan.weights_in_place;
   if (options.pack_cache) {
     model->pack_cache = std::make_unique<PackCache>(path, model->file, model->backend->copy_format());

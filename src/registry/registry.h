@@ -39,8 +39,10 @@ struct LoadOptions {
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< see EngineOptions
   SpeculationOptions speculation{};
-  std::string draft_model;  ///< file of a smaller model for speculation; empty: prompt lookup
-  int32_t threads = 0;      ///< 0: one per usable core
+  /// File of a smaller model for speculation, or of a block that guesses for this one (is_predictor); empty: the
+  /// model's own block, if it has one, or else prompt lookup.
+  std::string draft_model;
+  int32_t threads = 0;  ///< 0: one per usable core
   std::string isa;
   DirectionOptions directions{};
   bool simulate_rounding = true;  ///< see ModelOptions
@@ -66,11 +68,12 @@ struct LoadedModel {
   std::string template_source;  ///< of chat_template; empty: it has one of its own
   OutputFormat output_format;   ///< how its chat answers are written
   std::unique_ptr<Backend> backend;
-  std::unique_ptr<PackCache> pack_cache;  ///< null: none
-  std::unique_ptr<Runner> runner;         ///< null: an encoder
-  std::unique_ptr<Embedder> embedder;     ///< null: no encoder
-  EmbeddingAbility embedding;             ///< of the engine; the pooling is the model's own, and not kNone
-  std::unique_ptr<DraftModel> draft;      ///< null: none
+  std::unique_ptr<PackCache> pack_cache;    ///< null: none
+  std::unique_ptr<gguf::Reader> predictor;  ///< file of a block that guesses; null: none of its own
+  std::unique_ptr<Runner> runner;           ///< null: an encoder
+  std::unique_ptr<Embedder> embedder;       ///< null: no encoder
+  EmbeddingAbility embedding;               ///< of the engine; the pooling is the model's own, and not kNone
+  std::unique_ptr<DraftModel> draft;        ///< null: none
   std::unique_ptr<Engine> engine;
 
   ~LoadedModel();

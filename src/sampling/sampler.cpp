@@ -216,9 +216,9 @@ double Sampler::weigh_candidates() {
   return total;
 }
 
-TokenId Sampler::draw(std::span<const float> logits) {
+TokenId Sampler::draw(std::span<const float> logits, bool greedy) {
   if (largest_ == -kInfinity) return kNoToken;
-  if (params_.temperature == 0) return scan_first(logits, scratch_->block_max, largest_);
+  if (greedy || params_.temperature == 0) return scan_first(logits, scratch_->block_max, largest_);
   const double random = uniform(params_.seed, drawn_);
   TokenId chosen = kNoToken;  // rounding may leave the sum short of the target: then the last one in play it is
   if (truncate(logits)) {
@@ -280,8 +280,8 @@ Sampled Sampler::force(TokenId token, std::span<const float> logits) {
   return sampled;
 }
 
-Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> banned) {
-  const TokenId token = draw(prepare(logits, banned));
+Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> banned, bool greedy) {
+  const TokenId token = draw(prepare(logits, banned), greedy);
   return token == kNoToken ? Sampled{} : force(token, logits);
 }
 

@@ -62,8 +62,8 @@ class Sampler {
           SamplerScratch* scratch = nullptr);
 
   /// logits [vocabulary], not changed. NaN logits count as -infinity; if any are +infinity, only those are in play, all
-  /// alike. `banned` tokens are not in play.
-  Sampled sample(std::span<const float> logits, std::span<const TokenId> banned = {});
+  /// alike. `banned` tokens are not in play. `greedy`: as if the temperature were 0, this time.
+  Sampled sample(std::span<const float> logits, std::span<const TokenId> banned = {}, bool greedy = false);
   /// As if `token` had been drawn: the draws after it are those that they would be.
   Sampled force(TokenId token, std::span<const float> logits);
 
@@ -76,7 +76,7 @@ class Sampler {
   bool truncate(std::span<const float> logits);
   void select_nucleus(std::span<const float> logits);
   double weigh_candidates();
-  TokenId draw(std::span<const float> logits);
+  TokenId draw(std::span<const float> logits, bool greedy);
   void report(std::span<const float> logits, Sampled& sampled);
   void remember(TokenId token);
 

@@ -466,5 +466,21 @@ TEST(SamplingParams, TheEndsOfEveryRangeAreValidAndWork) {
   }
 }
 
+TEST(Sampler, GreedyForOnceTakesTheFirstAndUsesUpItsDraw) {
+  const std::vector<float> logits = {0, 0.5f, 1, 0.9f, 0.2f, 0, 0, 0.1f};
+  SamplingParams params;
+  params.seed = 11;
+  Sampler plain(params, 8, {}), once(params, 8, {});
+  std::vector<TokenId> expected, actual;
+  for (int i = 0; i < 40; ++i) {
+    const TokenId drawn = plain.sample(logits).token;
+    expected.push_back(i % 3 == 1 ? TokenId{2} : drawn);
+    actual.push_back(once.sample(logits, {}, i % 3 == 1).token);
+  }
+  EXPECT_EQ(actual, expected);
+  const TokenId banned[] = {TokenId{2}};
+  EXPECT_EQ(once.sample(logits, banned, true).token, TokenId{3});
+}
+
 }  // namespace
 }  // namespace cairn

@@ -1,6 +1,7 @@
 // Numbers of real shapes are those of the published models' configurations.
 #include "synth/presets.h"
 
+#include <algorithm>
 #include <array>
 
 namespace cairn::synth {
@@ -9,8 +10,15 @@ namespace {
 using enum gguf::ValueType;
 using Setting = std::pair<std::string_view, std::string_view>;
 
+template <size_t M, size_t N>
+consteval std::array<KeyDefault, M + N> joined(const std::array<KeyDefault, M>& a, const std::array<KeyDefault, N>& b) {
+  std::array<KeyDefault, M + N> both{};
+  std::ranges::copy(b, std::ranges::copy(a, both.begin()).out);
+  return both;
+}
+
 // The small shapes: 256 wide, so that rows are whole blocks of every type.
-constexpr KeyDefault kLlama[] = {
+constexpr std::array kGroupedAttention = std::to_array<KeyDefault>({
     {"context_length", kU32, "2048"},
     {"embedding_length", kU32, "256"},
     {"block_count", kU32, "2"},
@@ -21,44 +29,25 @@ constexpr KeyDefault kLlama[] = {
     {"attention.key_length", kU32, "64"},
     {"attention.value_length", kU32, ""},
     {"rope.dimension_count", kU32, ""},
-    {"rope.freq_base", kF32, "500000"},
-    {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
-    {"expert_count", kU32, ""},
-    {"expert_used_count", kU32, ""},
-};
+});
 
-constexpr KeyDefault kQwen3[] = {
-    {"context_length", kU32, "2048"},
-    {"embedding_length", kU32, "256"},
-    {"block_count", kU32, "2"},
-    {"feed_forward_length", kU32, "512"},
-    {"vocab_size", kU32, "512"},
-    {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, "2"},
-    {"attention.key_length", kU32, "64"},
-    {"attention.value_length", kU32, ""},
-    {"rope.dimension_count", kU32, ""},
-    {"rope.freq_base", kF32, "1000000"},
-    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
-};
+constexpr std::array kLlama = joined(kGroupedAttention, std::to_array<KeyDefault>({
+                                                            {"rope.freq_base", kF32, "500000"},
+                                                            {"attention.layer_norm_rms_epsilon", kF32, "1e-5"},
+                                                            {"expert_count", kU32, ""},
+                                                            {"expert_used_count", kU32, ""},
+                                                        }));
 
-constexpr KeyDefault kQwen3Moe[] = {
-    {"context_length", kU32, "2048"},
-    {"embedding_length", kU32, "256"},
-    {"block_count", kU32, "2"},
-    {"feed_forward_length", kU32, "512"},
-    {"vocab_size", kU32, "512"},
-    {"attention.head_count", kU32, "4"},
-    {"attention.head_count_kv", kU32, "2"},
-    {"attention.key_length", kU32, "64"},
-    {"attention.value_length", kU32, ""},
-    {"rope.dimension_count", kU32, ""},
-    {"rope.freq_base", kF32, "1000000"},
-    {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
-    {"expert_count", kU32, "8"},
-    {"expert_used_count", kU32, "2"},
-    {"expert_feed_forward_length", kU32, "256"},
-};
+constexpr std::array kQwen3 = joined(kGroupedAttention, std::to_array<KeyDefault>({
+                                                            {"rope.freq_base", kF32, "1000000"},
+                                                            {"attention.layer_norm_rms_epsilon", kF32, "1e-6"},
+                                                        }));
+
+constexpr std::array kQwen3Moe = joined(kQwen3, std::to_array<KeyDefault>({
+                                                    {"expert_count", kU32, "8"},
+                                                    {"expert_used_count", kU32, "2"},
+                                                    {"expert_feed_forward_length", kU32, "256"},
+                                                }));
 
 constexpr KeyDefault kDeepseek2[] = {
     {"context_length", kU32, "2048"},
@@ -126,6 +115,7 @@ constexpr KeyDefault kDeepseek4[] = {
     {"expert_weights_scale", kF32, "1.5"},
     {"swiglu_clamp_exp", kF32, "", true},
     {"hash_layer_count", kU32, ""},
+    {"nextn_predict_layers", kU32, ""},
     {"hyper_connection.count", kU32, "4"},
     {"hyper_connection.epsilon", kF32, "1e-6"},
     {"hyper_connection.sinkhorn_iterations", kU32, "20"},

@@ -19,8 +19,8 @@ constexpr int64_t kHashLayers = 3;
 constexpr double kSwigluClamp = 10;
 constexpr int64_t kPlainRatio = 128;
 
-constexpr std::string_view kMayBeZero[] = {"hash_layer_count", "leading_dense_block_count",
-                                           "attention.compress_ratios"};
+constexpr std::string_view kMayBeZero[] = {"hash_layer_count", "leading_dense_block_count", "attention.compress_ratios",
+                                           "nextn_predict_layers"};
 
 template <class Names>
 std::string list_of(Names&& names) {
@@ -174,15 +174,19 @@ void Shape::complete_deepseek4() {
   Key* layers = find("block_count");
   const std::vector<int64_t> given = integers("attention.compress_ratios");
   if (!given.empty() && !layers->is_chosen) layers->values = {static_cast<double>(given.size())};
+  // Blocks that predict further tokens come on top of those that a shape has, and count as blocks in files.
+  const int64_t predicting = integer("nextn_predict_layers");
+  if (given.empty() && !layers->is_chosen) layers->values[0] += static_cast<double>(predicting);
+  const int64_t main_layers = std::min(integer("block_count"), kLayersMax) - predicting;
   std::vector<double> ratios;
-  for (int64_t layer = 0; layer < std::min(integer("block_count"), kLayersMax); ++layer) {
+  for (int64_t layer = 0; layer < main_layers + predicting; ++layer) {
     const int64_t later = layer % 2 == 0 ? kOverlapRatio : kPlainRatio;
-    ratios.push_back(static_cast<double>(layer < 2 ? first_ratio_ : later));
+    ratios.push_back(static_cast<double>(layer >= main_layers ? 0 : layer < 2 ? first_ratio_ : later));
   }
   const size_t count = ratios.size();
   derive("attention.compress_ratios", std::move(ratios));
   derive("swiglu_clamp_exp", std::vector<double>(count, kSwigluClamp));
-  derive("hash_layer_count", {static_cast<double>(std::min(kHashLayers, integer("block_count")))});
+  derive("hash_layer_count", {static_cast<double>(std::clamp<int64_t>(main_layers, 0, kHashLayers))});
 }
 
 Result<void> Shape::complete() {
@@ -243,18 +247,25 @@ Result<void> Shape::check_heads() const {
 }
 
 Result<void> Shape::check_layers() const {
-  const int64_t layers = integer("block_count");
+  const int64_t blocks = integer("block_count");
+  const int64_t predicting = integer("nextn_predict_layers");
+  if (predicting >= blocks) return misfit("nextn_predict_layers", fmt::format("there are {} blocks", blocks));
+  const int64_t layers = blocks - predicting;
   for (const char* key : {"hash_layer_count", "leading_dense_block_count"}) {
     if (integer(key) > layers) return misfit(key, fmt::format("there are {} layers", layers));
   }
   for (const char* key : {"attention.compress_ratios", "swiglu_clamp_exp"}) {
     const Key* found = find(key);
     if (found == nullptr) continue;
-    if (std::cmp_not_equal(found->values.size(), layers)) {
-      return misfit(key, fmt::format("{} values for {} layers", found->values.size(), layers));
+    if (std::cmp_not_equal(found->values.size(), blocks)) {
+      return misfit(key, fmt::format("{} values for {} layers", found->values.size(), blocks));
     }
   }
-  for (const int64_t ratio : integers("attention.compress_ratios")) {
+  const std::vector<int64_t> ratios = integers("attention.compress_ratios");
+  if (std::ranges::any_of(ratios | std::views::drop(layers), [](int64_t ratio) { return ratio != 0; })) {
+    return misfit("attention.compress_ratios", "blocks that predict compress nothing: their ratio is 0");
+  }
+  for (const int64_t ratio : ratios) {
     if (ratio == 0 || ratio == kOverlapRatio || ratio == kPlainRatio) continue;
     return misfit("attention.compress_ratios",
                   fmt::format("{} is none of 0, {} and {}", ratio, kOverlapRatio, kPlainRatio));

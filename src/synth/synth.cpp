@@ -100,7 +100,8 @@ class Job {
 
   Result<void> run() {
     for (const TensorPlan& tensor : plan_.tensors) writer_.declare(tensor.name, tensor.type, tensor.shape);
-    for (size_t i = 0; i < plan_.tensors.size(); ++i) CAIRN_TRY_VOID(write_tensor(i));
+    if (options_.hollow) CAIRN_TRY_VOID(writer_.skip_rest());
+    for (size_t i = 0; i < plan_.tensors.size() && !options_.hollow; ++i) CAIRN_TRY_VOID(write_tensor(i));
     return writer_.finish();
   }
 
@@ -187,7 +188,7 @@ Result<void> write(const Plan& plan, const Options& options, const std::filesyst
     return fail(Code::kInvalidArgument, "{} threads were asked for; give 1 to {}, or 0 for one per core",
                 options.threads, kThreadsMax);
   }
-  CAIRN_TRY_VOID(check_space(path, plan.bytes));
+  if (!options.hollow) CAIRN_TRY_VOID(check_space(path, plan.bytes));
   CAIRN_TRY(const Vocabulary vocabulary, make_vocabulary(plan.shape.architecture(), plan.shape.integer("vocab_size")));
   CAIRN_TRY(gguf::Writer writer, gguf::Writer::create(path));
   write_keys(plan.shape, type_of(plan.shape, options), writer);

@@ -31,6 +31,8 @@ struct Options {
   std::vector<TypeRule> type_rules = {};  ///< after the type's
   uint64_t seed = 1;
   int threads = 0;  ///< 0: one per usable core
+  /// Weights are zeros that take no room on disk (gguf::Writer::skip_rest): for what asks for shapes only.
+  bool hollow = false;
   /// Called on the caller's thread after each part of a tensor that was written; may be empty.
   std::function<void(const Progress&)> progress = {};
 };

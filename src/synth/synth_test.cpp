@@ -301,6 +301,24 @@ TEST_F(Synth, FlashHasTheTypesOfItsTwoBitFilesAndLayersAsWished) {
   EXPECT_FALSE(types.contains("blk.1.attn_compressor_kv.weight"));
 }
 
+TEST_F(Synth, BlocksThatPredictComeOnTopOfAPresetsLayers) {
+  Shape shape = Shape::of_preset("flash").value();
+  ASSERT_TRUE(shape.set("nextn_predict_layers", "1").has_value());
+  const auto planned = plan(shape, {});
+  ASSERT_TRUE(planned.has_value()) << planned.error().text();
+  EXPECT_EQ(planned->shape.integer("block_count"), 44);
+  const std::vector<int64_t> ratios = planned->shape.integers("attention.compress_ratios");
+  EXPECT_THAT(std::vector(ratios.end() - 3, ratios.end()), testing::ElementsAre(128, 4, 0));
+  const auto shapes = shapes_of(planned->tensors);
+  EXPECT_THAT(shapes.at("blk.43.nextn.eh_proj.weight"), testing::ElementsAre(8192, 4096));
+  EXPECT_THAT(shapes.at("blk.43.nextn.hc_head_fn.weight"), testing::ElementsAre(16384, 4));
+  EXPECT_TRUE(shapes.contains("blk.43.exp_probs_b.bias"));
+  EXPECT_FALSE(shapes.contains("blk.43.attn_compressor_kv.weight"));
+  EXPECT_FALSE(shapes.contains("blk.42.nextn.enorm.weight"));
+  const gguf::Reader file = open(made(architecture("deepseek4", {{"nextn_predict_layers", "1"}}), {}));
+  EXPECT_EQ(run(file, "Hello").size(), 4u);
+}
+
 TEST_F(Synth, TheLastRuleThatMatchesCounts) {
   const auto planned =
       plan(architecture("llama"), {.type = "Q4_0", .type_rules = {{"ffn_", "Q5_K"}, {"blk\\.1\\.ffn_down", "MXFP4"}}});
@@ -330,6 +348,11 @@ TEST_F(Synth, MistakesAreNamed) {
               HasSubstr("3 is none"));
   EXPECT_THAT(error_of(architecture("deepseek4", {{"attention.compress_ratios", "0,4"}, {"block_count", "3"}})).text(),
               HasSubstr("2 values for 3 layers"));
+  EXPECT_THAT(error_of(architecture("deepseek4", {{"block_count", "2"}, {"nextn_predict_layers", "2"}})).text(),
+              AllOf(HasSubstr("nextn_predict_layers"), HasSubstr("2 blocks")));
+  EXPECT_THAT(
+      error_of(architecture("deepseek4", {{"attention.compress_ratios", "0,4"}, {"nextn_predict_layers", "1"}})).text(),
+      HasSubstr("their ratio is 0"));
   EXPECT_THAT(error_of(shape, {.type = "Q9"}).text(), HasSubstr("IQ2_XXS"));
   EXPECT_THAT(error_of(shape, {.type_rules = {{"ffn_(", "Q8_0"}}}).text(), HasSubstr("regular expression"));
   EXPECT_THAT(error_of(shape, {.type_rules = {{"exps", "Q8_0"}}}).text(), HasSubstr("'exps'"));

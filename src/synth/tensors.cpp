@@ -29,16 +29,12 @@ class Builder {
         add_attention();
       }
       add_feed_forward();
+      if (layer_ >= layers - shape_.integer("nextn_predict_layers")) add_prediction();
     }
     prefix_.clear();
     norm("output_norm", width_);
     if (!shape_.tied_output) matrix("output", {width_, vocabulary});
-    if (is_v4) {
-      const int64_t streams = shape_.integer("hyper_connection.count");
-      matrix("output_hc_fn", {streams * width_, streams});
-      add("output_hc_base.weight", {streams}, Role::kBias);
-      add("output_hc_scale.weight", {1}, Role::kMixScale);
-    }
+    if (is_v4) add_output_mixing("output_hc");
     return std::move(tensors_);
   }
 
@@ -96,6 +92,22 @@ class Builder {
       add(fmt::format("{}_base.weight", part), {mixes}, Role::kBias);
       add(fmt::format("{}_scale.weight", part), {3}, Role::kMixScale);
     }
+  }
+
+  void add_output_mixing(std::string_view name) {
+    const int64_t streams = shape_.integer("hyper_connection.count");
+    matrix(fmt::format("{}_fn", name), {streams * width_, streams});
+    add(fmt::format("{}_base.weight", name), {streams}, Role::kBias);
+    add(fmt::format("{}_scale.weight", name), {1}, Role::kMixScale);
+  }
+
+  // deepseek4: what a block that predicts has beside a layer.
+  void add_prediction() {
+    matrix("nextn.eh_proj", {2 * width_, width_});
+    norm("nextn.enorm", width_);
+    norm("nextn.hnorm", width_);
+    norm("nextn.shared_head_norm", width_);
+    add_output_mixing("nextn.hc_head");
   }
 
   void add_v4_attention() {

@@ -122,3 +122,22 @@ test('a model alone: its speeds are those of the tokens that were asked for', ()
   assert.equal(short.status, 1);
   assert.match(short.stderr, /context's end; give it more with --ctx/);
 });
+
+test('a model far into a context that is filled instead of computed: memory as planned', () => {
+  const model = path.join(folder, 'deep.gguf');
+  const made = cairn(['synth', model, '--arch', 'deepseek4', '--ratios', '0,4,128', '--context', '40000']);
+  assert.equal(made.status, 0, made.stderr);
+  const run = cairn(['bench', 'model', model, '--depth', '30000', '--answer', '5', '--threads', '1']);
+  assert.equal(run.status, 0, run.stderr);
+  const result = JSON.parse(run.stdout);
+  assert.deepEqual([result.depth_tokens, result.computed_tokens, result.answer_tokens], [30000, 512, 5]);
+  assert.ok(result.decode_tokens_per_s > 0);
+  const { weights, scratch, kv } = result.planned_bytes;
+  assert.ok(result.buffer_bytes > kv && result.buffer_bytes <= weights + scratch + kv, run.stdout);
+  const both = cairn(['bench', 'model', model, '--depth', '3000', '--ctx', '4000']);
+  assert.equal(both.status, 1);
+  assert.match(both.stderr, /leave out --ctx/);
+  const far = cairn(['bench', 'model', model, '--depth', '50000']);
+  assert.match(far.stderr, /40000/);
+  fs.rmSync(model);
+});

@@ -53,6 +53,22 @@ test('inspect prints metadata, tensors and a memory plan', () => {
   assert.ok(JSON.stringify(json).includes('blk.0.attn_q.weight'));
 });
 
+test('inspect plans the memory of contexts, from a file without weights, too', () => {
+  const hollow = path.join(folder, 'hollow.gguf');
+  const made = cairn(['synth', hollow, '--preset', 'flash', '--hollow']);
+  assert.equal(made.status, 0, made.stderr);
+  assert.ok(fs.statSync(hollow).size > 80e9);
+  const flags = ['inspect', hollow, '--ctx', '32768', '--ctx', '1048576', '--memory', '256GiB'];
+  const { plans } = JSON.parse(cairn([...flags, '--json']).stdout).memory;
+  assert.deepEqual(plans.map((plan) => [plan.context_tokens, plan.sequences]), [[32768, 1], [32768, 4], [1048576, 1], [1048576, 4]]);
+  for (const plan of plans) assert.equal(plan.bytes, plan.weight_bytes + plan.scratch_bytes + plan.kv_bytes + plan.index_bytes);
+  assert.ok(plans[2].kv_bytes > 4 * plans[0].kv_bytes && plans[2].kv_bytes < 16e9);
+  assert.match(cairn(flags).stdout, /1048576 .*GiB/);
+  const beyond = cairn(['inspect', tiny, '--ctx', '4096']);
+  assert.match(beyond.stdout, /not known: .*4096/);
+  fs.rmSync(hollow);
+});
+
 test('quantize writes a smaller model that still runs', () => {
   const out = path.join(folder, 'out.gguf');
   const source = path.join(fixtures, 'models', 'quant-llama-f16.gguf');

@@ -1,6 +1,8 @@
 // --draft with real files: a smaller model guesses ahead, and no answer changes. A model that guesses for itself is
 // always right when nothing is drawn, though it saves no time.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { cairn, fixtures, serve, story } from './server.mjs';
@@ -81,4 +83,23 @@ test('a draft model of another vocabulary, or none, is refused with what is wron
   };
   refused(other, 1, /stories260K-f32\.gguf cannot guess for this model: token 1 is "<s>" there and "<\|start_story\|>" here; both must have the same vocabulary/);
   refused(path.join(fixtures, 'nothing.gguf'), 2, /--draft: File does not exist.*nothing\.gguf/);
+});
+
+test('a block of the model that guesses: the same texts', async () => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-block-'));
+  try {
+    const model = path.join(folder, 'model.gguf');
+    const made = cairn(['synth', model, '--arch', 'deepseek4', '--set', 'nextn_predict_layers=1']);
+    assert.equal(made.status, 0, made.stderr);
+    const [alone, guessing] = [await serve(model), await serve(model, ['--speculate', '4'])];
+    assert.match(guessing.log(), /guesses ahead with a block of its own/);
+    assert.doesNotMatch(alone.log(), /guesses ahead|not used/);
+    for (const temperature of [0, 1]) {
+      const request = { prompt: words, temperature, seed: 3 };
+      assert.equal((await ask(guessing, request)).text, (await ask(alone, request)).text);
+    }
+    for (const server of [alone, guessing]) assert.equal((await server.stop()).code, 0);
+  } finally {
+    fs.rmSync(folder, { recursive: true, force: true });
+  }
 });

@@ -149,7 +149,7 @@ Result<void> read_output_config(const ordered_json* config, ReasoningWish& wish)
     static constexpr std::array<std::string_view, 5> kEfforts = {"low", "medium", "high", "xhigh", "max"};
     if (std::ranges::find(kEfforts, effort) == kEfforts.end())
       fields.fail_field("effort", fmt::format("must be one of low, medium, high, xhigh, max, not {}", shown(effort)));
-    wish.effort = effort == "max" ? "xhigh" : effort;
+    wish.effort = effort;
   }
   fields.refuse("format", "say in the messages what form the answer should have, or force a tool with tool_choice");
   return fields.finish();

@@ -100,7 +100,7 @@ TEST(MessagesRequest, ThinkingIsEnabledWithABudgetOrAdaptiveOrDisabled) {
       request_of(R"({"thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "max"}})");
   EXPECT_EQ(adaptive.chat.reasoning.enabled, true);
   EXPECT_FALSE(adaptive.chat.reasoning.tokens_max.has_value());
-  EXPECT_EQ(adaptive.chat.reasoning.effort, "xhigh");
+  EXPECT_EQ(adaptive.chat.reasoning.effort, "max");
   EXPECT_FALSE(adaptive.shows_thinking);
   EXPECT_EQ(request_of(R"({"thinking": {"type": "disabled"}})").chat.reasoning.enabled, false);
   EXPECT_FALSE(request_of(R"({"output_config": {"effort": "low"}})").chat.reasoning.enabled.has_value());

@@ -281,7 +281,8 @@ void read_tool_choice(Fields& fields, ChatRequest& request) {
 }
 
 bool set_effort(std::string_view effort, ReasoningWish& reasoning) {
-  static constexpr std::array<std::string_view, 6> kEfforts = {"none", "minimal", "low", "medium", "high", "xhigh"};
+  static constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", "medium",
+                                                               "high", "xhigh",   "max"};
   if (std::ranges::find(kEfforts, effort) == kEfforts.end()) return false;
   reasoning.enabled = effort != "none";
   if (effort != "none") reasoning.effort = effort;
@@ -291,8 +292,9 @@ bool set_effort(std::string_view effort, ReasoningWish& reasoning) {
 void read_reasoning(Fields& fields, ReasoningWish& reasoning) {
   if (const ordered_json* effort = fields.get("reasoning_effort")) {
     if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning)) {
-      fields.fail_field("reasoning_effort",
-                        fmt::format("must be one of none, minimal, low, medium, high, xhigh, not {}", shown(*effort)));
+      fields.fail_field(
+          "reasoning_effort",
+          fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}", shown(*effort)));
     }
   }
   if (fields.get("enable_thinking") != nullptr) reasoning.enabled = fields.boolean("enable_thinking", true);

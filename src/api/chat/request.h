@@ -18,9 +18,9 @@ enum class ToolUse {
 
 /// What the client asks of the model's thinking. Unset: as the template has it.
 struct ReasoningWish {
-  std::optional<bool> enabled;
-  std::string effort;                 ///< "minimal" ... "xhigh", or empty
-  std::optional<int32_t> tokens_max;  ///< the thinking is closed at so many tokens
+  std::optional<bool> enabled{};
+  std::string effort{};                 ///< "minimal" ... "xhigh", "max", or empty
+  std::optional<int32_t> tokens_max{};  ///< the thinking is closed at so many tokens
 };
 
 struct ChatRequest {

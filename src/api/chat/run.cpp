@@ -5,6 +5,7 @@
 #include <random>
 
 #include "api/chat/prompt.h"
+#include "api/chat/reasoning.h"
 #include "api/chat/steering.h"
 #include "api/prompt_tokens.h"
 #include "api/tenant.h"
@@ -15,32 +16,6 @@ namespace cairn::api {
 namespace {
 
 using nlohmann::ordered_json;
-
-// Thinking budgets of efforts that the template knows nothing of.
-struct EffortBudget {
-  std::string_view effort;
-  int32_t tokens;
-};
-constexpr EffortBudget kEffortBudgets[] = {{"minimal", 512}, {"low", 2'048}, {"medium", 8'192}};
-
-// Tells the template, in the names that templates have for it, and turns what it does not know into a budget.
-int32_t settle_reasoning(const LoadedModel& model, ChatRequest& request) {
-  const ReasoningWish& wish = request.reasoning;
-  auto& variables = request.input.variables;
-  const auto set = [&](const char* name, ordered_json value) {
-    if (!variables.contains(name)) variables[name] = std::move(value);
-  };
-  if (wish.enabled) {
-    set("enable_thinking", *wish.enabled);
-    set("thinking", *wish.enabled);
-  }
-  const bool knows_effort = model.chat_template.capabilities().effort;
-  if (!wish.effort.empty() && knows_effort) set("reasoning_effort", wish.effort);
-  if (wish.tokens_max) return *wish.tokens_max;
-  if (wish.enabled == false) return 0;
-  const auto* budget = std::ranges::find(kEffortBudgets, wish.effort, &EffortBudget::effort);
-  return !knows_effort && budget != std::end(kEffortBudgets) ? budget->tokens : -1;
-}
 
 // A template that has changed may want calls written in another way than they were sampled.
 TurnScope scope_of(const LoadedModel& model, const GenerateRequest& generate) {
@@ -162,7 +137,8 @@ struct Prepared {
 Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest& request) {
   CAIRN_TRY_VOID(check_tools(model, request));
   Prepared made;
-  made.reasoning_tokens_max = settle_reasoning(model, request);
+  made.reasoning_tokens_max = settle_reasoning(request.reasoning, model.chat_template.capabilities(),
+                                               model.engine->context_tokens(), request.input.variables);
   CAIRN_TRY(made.prompt, chat_prompt(model, request.input, &service.turns(), scope_of(model, request.generate)));
   auto& [prompt, reading, opening, budget] = made;
   CAIRN_TRY(reading.prefill, add_prefill(model, request, prompt));

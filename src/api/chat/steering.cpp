@@ -38,6 +38,7 @@ void ChatSteering::ban(TokenId token, Steer& next) {
 
 void ChatSteering::begin(Steer& next) {
   ban(kNoToken, next);
+  next.greedy = parser_.in_syntax();
   if (rules_.reasoning_tokens_max == 0 && parser_.in_reasoning()) close_thinking(next);
 }
 
@@ -47,6 +48,7 @@ void ChatSteering::token(TokenId token, std::string_view text, Steer& next) {
   reasoning_tokens_ += parser_.in_reasoning() ? 1 : 0;
   parts_.clear();
   parser_.feed(text, parts_);
+  next.greedy = parser_.in_syntax();
   if (rules_.one_call && std::ranges::any_of(parts_, [](const Part& part) { return part.kind == PartKind::kCallEnd; }))
     next.end = FinishReason::kStop;
   const int32_t circling = repetition_.push(token);

@@ -77,8 +77,9 @@ Result<void> read_effort(Fields& fields, ReasoningWish& wish) {
   Fields reasoning(*value, "reasoning.");
   const std::string effort = reasoning.string("effort", "");
   if (!effort.empty() && !set_effort(effort, wish)) {
-    reasoning.fail_field("effort", fmt::format("must be one of none, minimal, low, medium, high, xhigh, not \"{}\"",
-                                               effort.substr(0, 40)));
+    reasoning.fail_field(
+        "effort",
+        fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not \"{}\"", effort.substr(0, 40)));
   }
   reasoning.accept({"summary", "generate_summary", "context", "mode"});
   return reasoning.finish();

@@ -40,15 +40,28 @@ AttentionOp::Working AttentionOp::working_at(float* memory, const KvView& kv) {
   return working;
 }
 
-Result<void> AttentionOp::reserve(int32_t rows, int64_t cols_max, int32_t heads_max) {
-  // No head is longer than a row of all heads.
-  const auto head_dim = static_cast<int32_t>(std::min<int64_t>(cols_max, kHeadDimReserved));
-  const int64_t floats = working_floats(KvView{.key_dim = head_dim, .value_dim = head_dim});
-  CAIRN_TRY_VOID(working_.reserve(team_.threads() * floats * static_cast<int64_t>(sizeof(float))));
-  CAIRN_TRY_VOID(split_.reserve(team_.threads() * kSplitFloatsPerThread * static_cast<int64_t>(sizeof(float))));
+int64_t AttentionOp::working_bytes(const WorkSizes& sizes) const {
+  const int64_t floats = working_floats(KvView{.key_dim = sizes.head_dim, .value_dim = sizes.head_dim});
+  return team_.threads() * floats * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t AttentionOp::split_bytes() const {
+  return team_.threads() * kSplitFloatsPerThread * static_cast<int64_t>(sizeof(float));
+}
+
+Result<void> AttentionOp::reserve(const WorkSizes& sizes) {
+  if (sizes.attention_heads == 0) return {};
+  CAIRN_TRY_VOID(working_.reserve(working_bytes(sizes)));
+  CAIRN_TRY_VOID(split_.reserve(split_bytes()));
   // At most one block per query, plus one for the odd rest of each slice and KV head.
-  blocks_.reserve(static_cast<size_t>(rows) * static_cast<size_t>(heads_max));
+  blocks_.reserve(static_cast<size_t>(sizes.attention_rows) * static_cast<size_t>(sizes.attention_heads));
   return {};
+}
+
+int64_t AttentionOp::reserve_bytes(const WorkSizes& sizes) const {
+  if (sizes.attention_heads == 0) return 0;
+  const int64_t blocks = sizes.attention_rows * sizes.attention_heads;
+  return working_bytes(sizes) + split_bytes() + blocks * static_cast<int64_t>(sizeof(Block));
 }
 
 void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,

@@ -17,15 +17,14 @@ namespace cairn::cpu {
 
 /// Positions whose scores are held at once: 16 pages.
 inline constexpr int32_t kSegmentTokens = 512;
-/// Longest head that memory is reserved for; longer ones work, and allocate at the first call.
-inline constexpr int32_t kHeadDimReserved = 1024;
 
 class AttentionOp {
  public:
   AttentionOp(const Isa& isa, Team& team) : kernels_(*isa.attention), team_(team) {}
 
   /// As Backend's.
-  Result<void> reserve(int32_t rows, int64_t cols_max, int32_t heads_max);
+  Result<void> reserve(const WorkSizes& sizes);
+  int64_t reserve_bytes(const WorkSizes& sizes) const;
   void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                  const float* q, float* out);
 
@@ -73,6 +72,8 @@ class AttentionOp {
 
   static int64_t sums_floats(const KvView& kv) { return kBlockQueries * (int64_t{kv.value_dim} + 2); }
   static int64_t working_floats(const KvView& kv);
+  int64_t working_bytes(const WorkSizes& sizes) const;
+  int64_t split_bytes() const;
   static Sums sums_at(float* memory);
   static Working working_at(float* memory, const KvView& kv);
 

@@ -33,24 +33,6 @@ struct Shape {
   bool slopes = false;
 };
 
-// Rows of `dim` to the numbers that the type can hold: then storing them changes nothing more.
-void round_to_type(KvType type, int32_t dim, std::span<float> x) {
-  if (type == KvType::kF16) {
-    for (float& value : x) value = half_to_float(float_to_half(value));
-  }
-  if (type != KvType::kQ8_0) return;
-  for (size_t row = 0; row < x.size(); row += static_cast<size_t>(dim)) {
-    for (int32_t begin = 0; begin < dim; begin += kKvBlock) {
-      const auto block =
-          x.subspan(row + static_cast<size_t>(begin), static_cast<size_t>(std::min(kKvBlock, dim - begin)));
-      float largest = 0;
-      for (const float value : block) largest = std::max(largest, std::abs(value));
-      const float scale = half_to_float(float_to_half(largest / 127));
-      for (float& value : block) value = std::nearbyint(value / scale) * scale;
-    }
-  }
-}
-
 // One sequence: its queries, keys and values for every position, and pages in random order among others' rubbish.
 class Sequence {
  public:
@@ -80,8 +62,8 @@ class Sequence {
     // What is not written yet is NaN in all types, as is the place where page -1 would be: whoever reads it shows.
     std::fill_n(static_cast<uint8_t*>(memory_.data()), memory_.bytes(), uint8_t{0xff});
     view.base = static_cast<std::byte*>(memory_.data()) + view.page_stride;
-    round_to_type(shape.type, shape.key_dim, k);
-    round_to_type(shape.type, shape.value_dim, v);
+    round_rows(shape.type, shape.key_dim, k);
+    round_rows(shape.type, shape.value_dim, v);
   }
 
   AttentionParams params() const {

@@ -92,9 +92,15 @@ class CpuBackend final : public Backend {
     return weight;
   }
 
-  Result<void> reserve(int32_t rows, int32_t /*context_tokens*/, int64_t cols_max, int32_t heads_max) override {
-    CAIRN_TRY_VOID(products_.reserve(rows, cols_max));
-    return attention_.reserve(rows, cols_max, heads_max);
+  Result<void> reserve(const WorkSizes& sizes) override {
+    CAIRN_TRY_VOID(products_.reserve(sizes));
+    CAIRN_TRY_VOID(attention_.reserve(sizes));
+    CAIRN_TRY_VOID(latent_.reserve(sizes.latent));
+    return route_working_.reserve(route_bytes(sizes));
+  }
+  int64_t reserve_bytes(const WorkSizes& sizes) const override {
+    return Products::reserve_bytes(sizes) + attention_.reserve_bytes(sizes) + latent_.reserve_bytes(sizes.latent) +
+           route_bytes(sizes);
   }
 
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
@@ -214,6 +220,12 @@ class CpuBackend final : public Backend {
                   .panels = has_panels(matrix.type)};
     if (weight.panels && matrix.in_place) weight.panels = !panels_grow(matrix.type);
     return weight;
+  }
+
+  int64_t route_bytes(const WorkSizes& sizes) const {
+    if (sizes.routed_experts == 0) return 0;
+    const RouteParams params{.experts = sizes.routed_experts, .groups = sizes.route_groups};
+    return team_.threads() * route_floats(params) * static_cast<int64_t>(sizeof(float));
   }
 
   template <class Body>

@@ -13,7 +13,7 @@ constexpr double kStoreNs = 0.5;  // per element, for the size of chunks only
 }  // namespace
 
 Result<void> LatentOp::reserve(const LatentSizes& sizes) {
-  CAIRN_TRY_VOID(attention_.reserve(sizes.row_dim));
+  CAIRN_TRY_VOID(attention_.reserve(sizes));
   return chooser_.reserve(sizes);
 }
 
@@ -27,6 +27,25 @@ void LatentOp::store_rows(const KvView& kv, std::span<const AttentionSlice> slic
       }
     });
     x += int64_t{count} * kv.key_dim;
+  }
+}
+
+void LatentOp::load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) {
+  CAIRN_DCHECK(kv.type == KvType::kF32 && kv.tokens_per_row == 1);
+  const size_t bytes = static_cast<size_t>(kv.key_dim) * sizeof(float);
+  for (const AttentionSlice& slice : slices) {
+    team_.run_items(slice.rows, kStoreNs * kv.key_dim, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int32_t position = slice.position_begin + static_cast<int32_t>(i);
+        float* to = out + i * kv.key_dim;
+        if (position == 0) {
+          std::fill_n(to, kv.key_dim, 0.0F);
+        } else {
+          std::memcpy(to, latent_row(kv, slice.pages, position - 1), bytes);
+        }
+      }
+    });
+    out += int64_t{slice.rows} * kv.key_dim;
   }
 }
 

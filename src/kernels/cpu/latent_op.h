@@ -17,8 +17,12 @@ class LatentOp final : public LatentOperations {
   LatentOp(const Isa& isa, Team& team)
       : kernels_(*isa.rows), team_(team), attention_(*isa.attention, team), chooser_(*isa.attention, team) {}
 
-  Result<void> reserve(const LatentSizes& sizes) override;
+  Result<void> reserve(const LatentSizes& sizes);
+  int64_t reserve_bytes(const LatentSizes& sizes) const {
+    return attention_.reserve_bytes(sizes) + chooser_.reserve_bytes(sizes);
+  }
   void store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) override;
+  void load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) override;
   void choose_rows(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
                    const float* q, const float* weights, int32_t* chosen) override {
     chooser_.choose(params, keys, slices, q, weights, chosen);

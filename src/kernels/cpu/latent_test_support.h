@@ -14,24 +14,6 @@
 
 namespace cairn::cpu {
 
-/// To the numbers that the type can hold, rows of `dim`.
-inline void round_rows(KvType type, int32_t dim, std::span<float> x) {
-  if (type == KvType::kF16) {
-    for (float& value : x) value = half_to_float(float_to_half(value));
-  }
-  if (type != KvType::kQ8_0) return;
-  for (size_t row = 0; row < x.size(); row += static_cast<size_t>(dim)) {
-    for (int32_t begin = 0; begin < dim; begin += kKvBlock) {
-      const auto block =
-          x.subspan(row + static_cast<size_t>(begin), static_cast<size_t>(std::min(kKvBlock, dim - begin)));
-      float largest = 0;
-      for (const float value : block) largest = std::max(largest, std::abs(value));
-      const float scale = half_to_float(float_to_half(largest / 127));
-      for (float& value : block) value = std::nearbyint(value / scale) * scale;
-    }
-  }
-}
-
 /// Rows of `tokens` positions, and pages in random order; what is not stored is NaN.
 class RowPages {
  public:

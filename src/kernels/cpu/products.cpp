@@ -13,12 +13,14 @@ namespace {
 constexpr int32_t kTileTokens = 64;
 // Weights of a chunk that several tiles pass over: the rest of that cache.
 constexpr int64_t kChunkBytesMax = 128 * 1024;
-// Weight rows of a chunk are a multiple of this: outputs of two threads do not share a cache line.
-constexpr int64_t kRowMultiple = 16;
+// Weight rows of a chunk are a multiple of this, two panels: outputs of two threads do not share a cache line.
+constexpr int64_t kRowMultiple = 32;
 // What one thread does per nanosecond, for the size of chunks only.
 constexpr double kWeightBytesPerNs = 12;
 constexpr double kInt8ProductsPerNs = 50;
 constexpr double kFloatProductsPerNs = 12;
+// More projections than any product has.
+constexpr int64_t kJobsMin = 64;
 
 }  // namespace
 
@@ -39,10 +41,33 @@ void decode_weight_row(const Weight& weight, int64_t row, float* out) {
   }
 }
 
-Result<void> Products::reserve(int32_t rows, int64_t cols_max) {
-  CAIRN_TRY_VOID(quantized_memory_.reserve(rows * static_cast<int64_t>(int8_row_bytes(cols_max))));
-  jobs_.reserve(64);
+int64_t Products::quantized_bytes(const WorkSizes& sizes) {
+  int64_t bytes = 0;
+  for (const WorkSizes::Input& input : sizes.inputs) {
+    bytes = std::max(bytes, input.rows * static_cast<int64_t>(int8_row_bytes(input.cols)));
+  }
+  return bytes;
+}
+
+int64_t Products::order_bytes(const WorkSizes& sizes) {
+  if (sizes.expert_choices == 0) return 0;
+  return (sizes.experts + 1 + sizes.expert_choices) * static_cast<int64_t>(sizeof(int32_t));
+}
+
+// One for each projection of a product, or two for each expert that was chosen.
+int64_t Products::jobs_max(const WorkSizes& sizes) {
+  return std::max(kJobsMin, 2 * std::min(sizes.experts, sizes.expert_choices));
+}
+
+Result<void> Products::reserve(const WorkSizes& sizes) {
+  CAIRN_TRY_VOID(quantized_memory_.reserve(quantized_bytes(sizes)));
+  CAIRN_TRY_VOID(order_.reserve(order_bytes(sizes)));
+  jobs_.reserve(static_cast<size_t>(jobs_max(sizes)));
   return {};
+}
+
+int64_t Products::reserve_bytes(const WorkSizes& sizes) {
+  return quantized_bytes(sizes) + order_bytes(sizes) + jobs_max(sizes) * static_cast<int64_t>(sizeof(Job));
 }
 
 void Products::matmul(std::span<const Projection> projections, const float* x, int32_t rows) {

@@ -23,7 +23,8 @@ class Products {
   Products(const Isa& isa, Team& team) : kernels_(*isa.matmul), team_(team) {}
 
   /// As Backend's.
-  Result<void> reserve(int32_t rows, int64_t cols_max);
+  Result<void> reserve(const WorkSizes& sizes);
+  static int64_t reserve_bytes(const WorkSizes& sizes);
   void matmul(std::span<const Projection> projections, const float* x, int32_t rows);
   void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice);
@@ -42,6 +43,9 @@ class Products {
     int64_t chunk_end() const { return chunk_begin + (projection->weight->rows + chunk_rows - 1) / chunk_rows; }
   };
 
+  static int64_t quantized_bytes(const WorkSizes& sizes);
+  static int64_t order_bytes(const WorkSizes& sizes);
+  static int64_t jobs_max(const WorkSizes& sizes);
   void quantize(std::span<const Projection> projections, const float* x, int64_t rows);
   void add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens);
   void run_jobs(const float* x, int32_t outputs_per_input);

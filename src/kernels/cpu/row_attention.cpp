@@ -41,10 +41,22 @@ RowAttention::Working RowAttention::working_at(float* memory, int32_t dim, int32
   return working;
 }
 
-Result<void> RowAttention::reserve(int32_t row_dim) {
-  constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
-  CAIRN_TRY_VOID(working_.reserve(team_.threads() * working_floats(row_dim, row_dim) * kBytes));
-  return split_.reserve(team_.threads() * kSplitFloatsPerThread * kBytes);
+int64_t RowAttention::working_bytes(const LatentSizes& sizes) const {
+  return team_.threads() * working_floats(sizes.row_dim, sizes.row_dim) * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t RowAttention::split_bytes() const {
+  return team_.threads() * kSplitFloatsPerThread * static_cast<int64_t>(sizeof(float));
+}
+
+Result<void> RowAttention::reserve(const LatentSizes& sizes) {
+  if (sizes.row_dim == 0) return {};
+  CAIRN_TRY_VOID(working_.reserve(working_bytes(sizes)));
+  return split_.reserve(split_bytes());
+}
+
+int64_t RowAttention::reserve_bytes(const LatentSizes& sizes) const {
+  return sizes.row_dim == 0 ? 0 : working_bytes(sizes) + split_bytes();
 }
 
 int32_t RowAttention::rows_read(const RowSource& source, QueryPlace place) {

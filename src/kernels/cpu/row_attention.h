@@ -20,7 +20,8 @@ class RowAttention {
  public:
   RowAttention(const AttentionKernels& kernels, Team& team) : kernels_(kernels), team_(team) {}
 
-  Result<void> reserve(int32_t row_dim);
+  Result<void> reserve(const LatentSizes& sizes);
+  int64_t reserve_bytes(const LatentSizes& sizes) const;
   /// As LatentOperations'.
   void attend(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q, float* out);
 
@@ -59,6 +60,8 @@ class RowAttention {
 
   static int64_t sums_floats(int32_t value_dim) { return kTileHeads * (int64_t{value_dim} + 2); }
   static int64_t working_floats(int32_t dim, int32_t value_dim);
+  int64_t working_bytes(const LatentSizes& sizes) const;
+  int64_t split_bytes() const;
   static Sums sums_at(float* memory);
   static Working working_at(float* memory, int32_t dim, int32_t value_dim);
 

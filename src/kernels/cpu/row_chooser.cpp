@@ -41,11 +41,22 @@ RowChooser::Working RowChooser::working_at(float* memory, int32_t blocks, int32_
   return working;
 }
 
+int64_t RowChooser::working_bytes(const LatentSizes& sizes) const {
+  return team_.threads() * working_floats(sizes.choose_heads, sizes.choose_dim) * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t RowChooser::scores_bytes(const LatentSizes& sizes) {
+  return std::max<int64_t>(sizes.context_tokens, kScoresAtOnce) * static_cast<int64_t>(sizeof(float));
+}
+
 Result<void> RowChooser::reserve(const LatentSizes& sizes) {
   if (sizes.choose_heads == 0) return {};
-  constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
-  CAIRN_TRY_VOID(working_.reserve(team_.threads() * working_floats(sizes.choose_heads, sizes.choose_dim) * kBytes));
-  return scores_.reserve(std::max<int64_t>(sizes.context_tokens, kScoresAtOnce) * kBytes);
+  CAIRN_TRY_VOID(working_.reserve(working_bytes(sizes)));
+  return scores_.reserve(scores_bytes(sizes));
+}
+
+int64_t RowChooser::reserve_bytes(const LatentSizes& sizes) const {
+  return sizes.choose_heads == 0 ? 0 : working_bytes(sizes) + scores_bytes(sizes);
 }
 
 int32_t RowChooser::rows_seen(const Call& call, int64_t query) {

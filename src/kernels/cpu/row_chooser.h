@@ -21,6 +21,7 @@ class RowChooser {
   RowChooser(const AttentionKernels& kernels, Team& team) : kernels_(kernels), team_(team) {}
 
   Result<void> reserve(const LatentSizes& sizes);
+  int64_t reserve_bytes(const LatentSizes& sizes) const;
   /// As LatentOperations'.
   void choose(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices, const float* q,
               const float* weights, int32_t* chosen);
@@ -42,6 +43,8 @@ class RowChooser {
   };
 
   static int64_t working_floats(int32_t heads, int32_t dim);
+  int64_t working_bytes(const LatentSizes& sizes) const;
+  static int64_t scores_bytes(const LatentSizes& sizes);
   static Working working_at(float* memory, int32_t blocks, int32_t dim);
   static int32_t rows_seen(const Call& call, int64_t query);
   void score_segment(const Call& call, int64_t query, int32_t segment, const Working& working, float* scores) const;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <random>
@@ -11,6 +13,8 @@
 #include <vector>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/kv.h"
+#include "quant/float_formats.h"
 
 namespace cairn::cpu {
 
@@ -56,6 +60,24 @@ class Random {
   uint32_t seed_;
   std::mt19937 engine_;
 };
+
+/// Rows of `dim` to the numbers that the type can hold: then storing them changes nothing more.
+inline void round_rows(KvType type, int32_t dim, std::span<float> x) {
+  if (type == KvType::kF16) {
+    for (float& value : x) value = half_to_float(float_to_half(value));
+  }
+  if (type != KvType::kQ8_0) return;
+  for (size_t row = 0; row < x.size(); row += static_cast<size_t>(dim)) {
+    for (int32_t begin = 0; begin < dim; begin += kKvBlock) {
+      const auto block =
+          x.subspan(row + static_cast<size_t>(begin), static_cast<size_t>(std::min(kKvBlock, dim - begin)));
+      float largest = 0;
+      for (const float value : block) largest = std::max(largest, std::abs(value));
+      const float scale = half_to_float(float_to_half(largest / 127));
+      for (float& value : block) value = std::nearbyint(value / scale) * scale;
+    }
+  }
+}
 
 inline bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;

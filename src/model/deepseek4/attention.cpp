@@ -64,17 +64,17 @@ void ModelRunner::store_window(size_t layer, const PagePool& pool) {
   store(places_[layer].window, pool, arrays_.latent);
 }
 
-void ModelRunner::store(const RowPlace& place, const PagePool& pool, const float* rows) {
-  latent_.store_rows(pool.view(place.group, place.layer), slices_[place.group], rows);
+void ModelRunner::store(const KvPlace& place, const PagePool& pool, const float* rows) {
+  latent_.store_rows(pool.view(place.group, place.layer), batch_.slices(place.group), rows);
 }
 
-void ModelRunner::compress_rows(const CompressorParams& params, const CompressorWeights& weights,
-                                const RowPlace& values, const RowPlace& scores, const PagePool& pool) {
+void ModelRunner::compress_rows(const CompressorParams& params, const CompressorWeights& weights, const KvPlace& values,
+                                const KvPlace& scores, const PagePool& pool) {
   CAIRN_DCHECK(values.group == scores.group);
   CompressorParams with_biases = params;
   with_biases.biases = weights.biases.floats();
   compressor_.compress(with_biases, pool.view(values.group, values.layer), pool.view(scores.group, scores.layer),
-                       slices_[values.group], arrays_.compressed);
+                       batch_.slices(values.group), arrays_.compressed);
   const int64_t rows = completed(params.ratio);
   backend_.rms_norm(arrays_.compressed, weights.norm.floats(), description_.norm_epsilon, rows, params.dim,
                     arrays_.compressed);
@@ -115,10 +115,10 @@ void ModelRunner::attend(size_t layer, const PagePool& pool) {
   const LayerPlaces& places = places_[layer];
   std::array<RowSource, 2> sources;
   size_t count = 0;
-  const auto add = [&](const RowPlace& place) -> RowSource& {
+  const auto add = [&](const KvPlace& place) -> RowSource& {
     RowSource& source = sources[count++];
     source.kv = pool.view(place.group, place.layer);
-    source.slices = slices_[place.group];
+    source.slices = batch_.slices(place.group);
     return source;
   };
   add(places.window).window = description_.window;
@@ -128,7 +128,7 @@ void ModelRunner::attend(size_t layer, const PagePool& pool) {
       compressed.chosen = arrays_.chosen;
       compressed.chosen_max = description_.index_rows;
       latent_.choose_rows({description_.index_heads, description_.index_rows},
-                          pool.view(places.index.group, places.index.layer), slices_[places.index.group],
+                          pool.view(places.index.group, places.index.layer), batch_.slices(places.index.group),
                           arrays_.index_query, arrays_.index_weights, arrays_.chosen);
     }
   }

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <string>
 
-#include "model/description.h"
 #include "model/hyper_params.h"
 
 namespace cairn::deepseek4 {
@@ -191,7 +190,7 @@ KvLayout kv_layout_of(const ModelDescription& description, KvType type, std::vec
   const auto add = [&](KvKind kind, int32_t window, const KvLayer& layer) {
     const int32_t group = group_of(kind, window);
     layout.groups[group].layers.push_back(layer);
-    return RowPlace{group, static_cast<int32_t>(layout.groups[group].layers.size()) - 1};
+    return KvPlace{group, static_cast<int32_t>(layout.groups[group].layers.size()) - 1};
   };
   const auto add_inputs = [&](const CompressorParams& compressor) {
     const KvLayer inputs{.kv_heads = 1, .key_dim = compressor.width(), .exact = true};
@@ -214,6 +213,11 @@ KvLayout kv_layout_of(const ModelDescription& description, KvType type, std::vec
       at.index_scores = add_inputs(description.index_compressor(layer));
     }
     places.push_back(at);
+  }
+  if (description.predicts) {
+    // A row reads the streams of the position before it.
+    const auto width = static_cast<int32_t>(description.streams * description.embedding);
+    places.back().streams = add(KvKind::kWindow, 2, {.kv_heads = 1, .key_dim = width, .exact = true});
   }
   return layout;
 }

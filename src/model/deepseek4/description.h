@@ -11,6 +11,7 @@
 #include "cache/kv_layout.h"
 #include "gguf/reader.h"
 #include "kernels/compressor_operations.h"
+#include "model/description.h"
 #include "model/rope.h"
 
 namespace cairn::deepseek4 {
@@ -57,6 +58,9 @@ struct ModelDescription {
   RopeDescription window_rope_back;  ///< turn what attention has gathered back
   RopeDescription compressed_rope_back;
   std::vector<LayerDescription> layers;
+  bool predicts = false;  ///< the last of `layers` guesses the token after the next one, see predictor_weights.h
+
+  size_t main_layers() const { return layers.size() - (predicts ? 1 : 0); }
 
   int32_t outer_dim() const { return heads * head_dim; }
   /// Compressor of a layer with compressed rows, and of its index; biases are the weights'.
@@ -74,19 +78,16 @@ bool is_deepseek4(const gguf::Reader& file);
 /// `context_tokens` as in ModelOptions. Errors: those of load_model.
 Result<ModelDescription> describe(const gguf::Reader& file, int32_t context_tokens);
 
-/// Where a layer's rows are in the layout; -1: nowhere.
-struct RowPlace {
-  int32_t group = -1;
-  int32_t layer = -1;
-};
+/// Where a layer's rows are in the layout; what it does not have is nowhere.
 struct LayerPlaces {
-  RowPlace window;      ///< the last positions, as they are
-  RowPlace compressed;  ///< one row for `ratio` positions
-  RowPlace values;      ///< what compressed rows are made from
-  RowPlace scores;
-  RowPlace index;  ///< one row for `ratio` positions
-  RowPlace index_values;
-  RowPlace index_scores;
+  KvPlace window;      ///< the last positions, as they are
+  KvPlace compressed;  ///< one row for `ratio` positions
+  KvPlace values;      ///< what compressed rows are made from
+  KvPlace scores;
+  KvPlace index;  ///< one row for `ratio` positions
+  KvPlace index_values;
+  KvPlace index_scores;
+  KvPlace streams;  ///< of the layer that guesses: the streams that it starts from
 };
 
 /// Groups: windows, compressed rows of all layers, and for each ratio what compressed rows are made from.

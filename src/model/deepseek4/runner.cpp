@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "base/check.h"
 #include "kernels/backend.h"
 
 namespace cairn::deepseek4 {
@@ -76,20 +75,46 @@ void ModelRunner::for_each_array(const ModelDescription& model, const ModelOptio
   visit(arrays.expert_out, rows * used * width);
   visit(arrays.ropes, static_cast<int64_t>(Rope::kCount) * rows * model.rope_dims);
   visit(arrays.compressed_ropes, ratios * rows * model.rope_dims);
+  visit(arrays.pairs, model.predicts ? rows * model.streams * 2 * width : 0);
   visit(arrays.logits, options.logit_rows_max * model.vocabulary);
 }
 
-int64_t ModelRunner::bytes(const ModelDescription& description, const ModelOptions& options) {
+int64_t ModelRunner::array_bytes(const ModelDescription& model, const ModelOptions& options) {
   int64_t bytes = 0;
   Arrays arrays;
-  for_each_array(description, options, arrays, [&bytes](auto&, int64_t elements) {
+  for_each_array(model, options, arrays, [&bytes](auto&, int64_t elements) {
     bytes += (elements * kElementBytes + kAlignment - 1) / kAlignment * kAlignment;
   });
   return bytes;
 }
 
+WorkSizes ModelRunner::work_sizes(const ModelDescription& model, int32_t rows) {
+  WorkSizes sizes;
+  const int64_t used = int64_t{rows} * model.experts_used, groups = int64_t{rows} * model.output_groups;
+  sizes.inputs = {{rows, model.streams * model.embedding},
+                  {rows, std::max(model.query_rank, model.shared_width)},
+                  {rows, model.output_groups * model.output_rank},
+                  {groups, model.outer_dim() / model.output_groups},
+                  {used, model.expert_width}};
+  if (model.predicts) sizes.inputs.push_back({rows * model.streams, 2 * model.embedding});
+  sizes.expert_choices = std::max(used, groups);
+  sizes.experts = std::max(model.experts, model.output_groups);
+  sizes.routed_experts = model.experts;
+  sizes.latent = {.context_tokens = model.context_tokens, .row_dim = model.head_dim};
+  if (std::ranges::any_of(model.layers, &LayerDescription::indexed)) {
+    sizes.latent.choose_heads = model.index_heads;
+    sizes.latent.choose_dim = model.index_dim;
+  }
+  return sizes;
+}
+
+int64_t ModelRunner::bytes(const ModelDescription& description, const Backend& backend, const ModelOptions& options) {
+  const int64_t logits = options.logit_rows_max * description.vocabulary * kElementBytes;  // in host memory
+  return array_bytes(description, options) + logits + backend.reserve_bytes(work_sizes(description, options.rows_max));
+}
+
 Result<void> ModelRunner::allocate(const ModelOptions& options) {
-  CAIRN_TRY(memory_, backend_.allocate(bytes(description_, options)));
+  CAIRN_TRY(memory_, backend_.allocate(array_bytes(description_, options)));
   auto* at = static_cast<std::byte*>(memory_.data());
   for_each_array(description_, options, arrays_, [&at]<class T>(T*& array, int64_t elements) {
     array = reinterpret_cast<T*>(at);
@@ -104,11 +129,12 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
   }
   for (Completed& each : completed_) each.positions.reserve(rows_max_);
   tokens_.reserve(rows_max_);
-  positions_.reserve(rows_max_);
-  slices_.resize(kv_layout_.groups.size());
-  for (auto& slices : slices_) slices.reserve(rows_max_);
+  batch_.reserve({.rows = rows_max_,
+                  .logit_rows = logit_rows_max_,
+                  .context_tokens = description_.context_tokens,
+                  .vocabulary = description_.vocabulary,
+                  .groups = kv_layout_.groups.size()});
   stream_rows_.reserve(rows_max_ * description_.streams);
-  wanted_rows_.reserve(rows_max_);
   given_ids_.reserve(int64_t{rows_max_} * description_.experts_used);
   logits_.resize(logit_rows_max_ * description_.vocabulary);
   return {};
@@ -123,16 +149,8 @@ Result<std::unique_ptr<Runner>> ModelRunner::create(ModelDescription description
   const ModelDescription& model = runner->description_;
   CAIRN_TRY_VOID(runner->allocate(options));
   CAIRN_TRY(runner->directions_,
-            Directions::load(options.directions, std::ssize(model.layers), model.embedding, backend));
-  const int64_t cols = std::max({model.streams * model.embedding, model.expert_width, model.shared_width,
-                                 int64_t{model.outer_dim()}, model.output_groups * model.output_rank});
-  const int32_t inputs_per_row = std::max(model.experts_used, model.output_groups);
-  CAIRN_TRY_VOID(backend.reserve(options.rows_max * inputs_per_row, model.context_tokens, cols, model.heads));
-  const bool indexed = std::ranges::any_of(model.layers, &LayerDescription::indexed);
-  CAIRN_TRY_VOID(runner->latent_.reserve({.context_tokens = model.context_tokens,
-                                          .row_dim = model.head_dim,
-                                          .choose_heads = indexed ? model.index_heads : 0,
-                                          .choose_dim = model.index_dim}));
+            Directions::load(options.directions, static_cast<int64_t>(model.main_layers()), model.embedding, backend));
+  CAIRN_TRY_VOID(backend.reserve(work_sizes(model, options.rows_max)));
   return runner;
 }
 
@@ -140,52 +158,30 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
   plan(batch);
   compute_ropes();
   begin_streams(batch.tokens);
-  for (size_t layer = 0; layer < weights_.layers.size(); ++layer) {
+  const size_t layers = description_.main_layers();
+  for (size_t layer = 0; layer < layers; ++layer) {
     attention(layer, *batch.pool);
-    if (layer + 1 == weights_.layers.size()) keep_wanted_rows();
+    if (layer + 1 == layers && !description_.predicts) keep_wanted_rows();
     feed_forward(layer);
   }
-  return logits();
+  if (!description_.predicts) return logits(weights_.output_streams, weights_.output_norm);
+  store(places_.back().streams, *batch.pool, arrays_.streams);
+  keep_wanted_rows();
+  const LogitsView result = logits(weights_.output_streams, weights_.output_norm);
+  follow(batch);
+  return result;
 }
 
 void ModelRunner::plan(const Batch& batch) {
-  CAIRN_CHECK(batch.pool != nullptr && batch.pool->layout().groups.size() == kv_layout_.groups.size());
-  CAIRN_CHECK(!batch.tokens.empty() && batch.tokens.size() <= static_cast<size_t>(rows_max_));
-  for (const TokenId token : batch.tokens) CAIRN_CHECK(index(token) >= 0 && index(token) < description_.vocabulary);
+  batch_.plan(batch);
+  rows_ = batch_.rows();
   tokens_.assign(batch.tokens.begin(), batch.tokens.end());
-  rows_ = 0;
-  positions_.clear();
-  wanted_rows_.clear();
-  for (Completed& each : completed_) each.positions.clear();
-  for (auto& slices : slices_) slices.clear();
-  for (const BatchSlice& slice : batch.slices) plan_slice(batch, slice);
-  CAIRN_CHECK(rows_ == static_cast<int32_t>(batch.tokens.size()));
-  CAIRN_CHECK(wanted_rows_.size() <= static_cast<size_t>(logit_rows_max_));
-}
-
-void ModelRunner::plan_slice(const Batch& batch, const BatchSlice& slice) {
-  CAIRN_CHECK(slice.row_begin == rows_ && slice.rows > 0);
-  CAIRN_CHECK(slice.rows <= static_cast<int64_t>(batch.tokens.size()) - rows_);
-  CAIRN_CHECK(slice.position_begin >= 0 && slice.position_begin <= description_.context_tokens - slice.rows);
-  CAIRN_CHECK(slice.pages != nullptr && slice.pages->groups.size() == slices_.size());
-  CAIRN_CHECK(slice.logits != LogitsWanted::kHiddenLast && slice.logits != LogitsWanted::kHiddenAll);
-  const int32_t end = slice.position_begin + slice.rows;
-  for (size_t group = 0; group < slices_.size(); ++group) {
-    const std::vector<PageId>& pages = slice.pages->groups[group];
-    CAIRN_CHECK(static_cast<int64_t>(pages.size()) * kPageTokens >= end);
-    slices_[group].push_back({slice.row_begin, slice.rows, slice.position_begin, pages});
-  }
-  for (int32_t position = slice.position_begin; position < end; ++position) positions_.push_back(position);
   for (Completed& each : completed_) {
-    const int32_t last = kv_rows(end, each.ratio);
-    for (int32_t row = kv_rows(slice.position_begin, each.ratio); row < last; ++row) {
-      each.positions.push_back(row * each.ratio);
+    each.positions.clear();
+    for (const int32_t position : batch_.positions()) {
+      if ((position + 1) % each.ratio == 0) each.positions.push_back(position + 1 - each.ratio);
     }
   }
-  rows_ += slice.rows;
-  if (slice.logits == LogitsWanted::kNone) return;
-  const int32_t first = slice.logits == LogitsWanted::kLast ? rows_ - 1 : slice.row_begin;
-  for (int32_t row = first; row < rows_; ++row) wanted_rows_.push_back(row);
 }
 
 const float* ModelRunner::rope(Rope which) const {
@@ -207,7 +203,7 @@ void ModelRunner::compute_ropes() {
                                           &description_.compressed_rope, &description_.compressed_rope_back};
   float* table = arrays_.ropes;
   for (const RopeDescription* each : ropes) {
-    backend_.rope_table(positions_, each->frequencies, each->magnitude, table);
+    backend_.rope_table(batch_.positions(), each->frequencies, each->magnitude, table);
     table += size;
   }
   table = arrays_.compressed_ropes;
@@ -225,9 +221,13 @@ void ModelRunner::turn_last(const float* table, float* x, int64_t rows, int32_t 
 
 void ModelRunner::begin_streams(std::span<const TokenId> tokens) {
   backend_.embed(weights_.embedding, tokens, 1, arrays_.input);
+  repeat_rows(arrays_.input, arrays_.streams);
+}
+
+void ModelRunner::repeat_rows(const float* rows, float* streams) {
   stream_rows_.clear();
   for (int32_t row = 0; row < rows_; ++row) stream_rows_.insert(stream_rows_.end(), description_.streams, row);
-  backend_.gather_rows(arrays_.input, stream_rows_, description_.embedding, arrays_.streams);
+  backend_.gather_rows(rows, stream_rows_, description_.embedding, streams);
 }
 
 void ModelRunner::begin_block(const StreamWeights& weights, const Buffer& norm) {
@@ -310,27 +310,26 @@ void ModelRunner::route(const LayerDescription& layer, const LayerWeights& weigh
 
 void ModelRunner::keep_wanted_rows() {
   const int64_t all = description_.streams * description_.embedding;
-  backend_.gather_rows(arrays_.streams, wanted_rows_, all, arrays_.streams_next);
+  const std::span<const int32_t> wanted = batch_.logit_rows();
+  backend_.gather_rows(arrays_.streams, wanted, all, arrays_.streams_next);
   std::swap(arrays_.streams, arrays_.streams_next);
   // In place: the rows ascend.
-  for (size_t i = 0; i < wanted_rows_.size(); ++i) tokens_[i] = tokens_[wanted_rows_[i]];
-  tokens_.resize(wanted_rows_.size());
-  rows_ = static_cast<int32_t>(wanted_rows_.size());
+  for (size_t i = 0; i < wanted.size(); ++i) tokens_[i] = tokens_[wanted[i]];
+  tokens_.resize(wanted.size());
+  rows_ = static_cast<int32_t>(wanted.size());
 }
 
-LogitsView ModelRunner::logits() {
+LogitsView ModelRunner::logits(const StreamWeights& weights, const Buffer& norm) {
   const int32_t streams = description_.streams;
   const int64_t width = description_.embedding, values = rows_ * description_.vocabulary;
   if (rows_ > 0) {
-    const StreamWeights& weights = weights_.output_streams;
     backend_.rms_norm(arrays_.streams, nullptr, description_.norm_epsilon, rows_, streams * width, arrays_.flat);
     const Projection gate[] = {weights.logits.to(arrays_.share_logits)};
     backend_.matmul(gate, arrays_.flat, rows_);
     const StreamParams params{streams, 0, description_.stream_epsilon, weights.scale.floats(), weights.base.floats()};
     stream_operations_.gate_streams(params, arrays_.share_logits, rows_, arrays_.shares);
     stream_operations_.collapse_streams(arrays_.streams, arrays_.shares, streams, streams, rows_, width, arrays_.input);
-    backend_.rms_norm(arrays_.input, weights_.output_norm.floats(), description_.norm_epsilon, rows_, width,
-                      arrays_.input);
+    backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
     const Projection output[] = {weights_.output.to(arrays_.logits)};
     backend_.matmul(output, arrays_.input, rows_);
     backend_.read(arrays_.logits, values * kElementBytes, logits_.data());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/batch_rows.h"
 #include "model/deepseek4/description.h"
 #include "model/deepseek4/weights.h"
 #include "model/model.h"
@@ -20,8 +21,8 @@ namespace cairn::deepseek4 {
 
 class ModelRunner final : public Runner {
  public:
-  /// Bytes of activations that create() takes.
-  static int64_t bytes(const ModelDescription& description, const ModelOptions& options);
+  /// Bytes that create() takes, of the backend's working memory too.
+  static int64_t bytes(const ModelDescription& description, const Backend& backend, const ModelOptions& options);
   /// Allocates all that steps need. Errors: kOutOfMemory.
   static Result<std::unique_ptr<Runner>> create(ModelDescription description, ModelWeights weights, Backend& backend,
                                                 const ModelOptions& options);
@@ -30,6 +31,8 @@ class ModelRunner final : public Runner {
   const KvLayout& kv_layout() const override { return kv_layout_; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
+  bool predicts() const override { return description_.predicts; }
+  Result<LogitsView> predict(const Batch& batch) override;
   int32_t rows_max() const override { return rows_max_; }
   int32_t logit_rows_max() const override { return logit_rows_max_; }
 
@@ -65,6 +68,7 @@ class ModelRunner final : public Runner {
     float* expert_out = nullptr;        // [R, used, embedding]
     float* ropes = nullptr;             // four of [R, rope_dims]: see Rope
     float* compressed_ropes = nullptr;  // [ratios, R, rope_dims], of the compressed rows that the step completes
+    float* pairs = nullptr;             // [R, streams, 2, embedding], if there is a block that guesses
     float* logits = nullptr;            // [logit rows, vocabulary]
   };
   enum class Rope : int32_t { kWindow, kWindowBack, kCompressed, kCompressedBack, kCount };
@@ -77,17 +81,20 @@ class ModelRunner final : public Runner {
   ModelRunner(ModelDescription description, ModelWeights weights, Backend& backend, const ModelOptions& options);
   template <class Visit>
   static void for_each_array(const ModelDescription& model, const ModelOptions& options, Arrays& arrays, Visit visit);
+  static int64_t array_bytes(const ModelDescription& model, const ModelOptions& options);
+  static WorkSizes work_sizes(const ModelDescription& model, int32_t rows);
   Result<void> allocate(const ModelOptions& options);
 
-  /// Checks the batch against the limits and fills all that belongs to the step.
+  /// Fills all that belongs to the step.
   void plan(const Batch& batch);
-  void plan_slice(const Batch& batch, const BatchSlice& slice);
   void compute_ropes();
   const float* rope(Rope which) const;
   const float* compressed_rope(int32_t ratio) const;
   int64_t completed(int32_t ratio) const;
 
   void begin_streams(std::span<const TokenId> tokens);
+  /// Each of rows [R, embedding] in every stream.
+  void repeat_rows(const float* rows, float* streams);
   /// arrays_.input = what the block reads of the streams, normalised; arrays_.shares for end_block.
   void begin_block(const StreamWeights& weights, const Buffer& norm);
   /// Mixes arrays_.block into the streams.
@@ -96,10 +103,10 @@ class ModelRunner final : public Runner {
   void attention(size_t layer, const PagePool& pool);
   void project(const LayerDescription& layer, const LayerWeights& weights);
   void store_window(size_t layer, const PagePool& pool);
-  void store(const RowPlace& place, const PagePool& pool, const float* rows);
+  void store(const KvPlace& place, const PagePool& pool, const float* rows);
   /// arrays_.compressed = the rows that the step completes, normalised and turned.
-  void compress_rows(const CompressorParams& params, const CompressorWeights& weights, const RowPlace& values,
-                     const RowPlace& scores, const PagePool& pool);
+  void compress_rows(const CompressorParams& params, const CompressorWeights& weights, const KvPlace& values,
+                     const KvPlace& scores, const PagePool& pool);
   void compress(size_t layer, const PagePool& pool);
   void compress_index(size_t layer, const PagePool& pool);
   void attend(size_t layer, const PagePool& pool);
@@ -110,7 +117,13 @@ class ModelRunner final : public Runner {
   /// arrays_.gate = silu(gate) * up, both clamped.
   void clamp_and_gate(float clamp, int64_t n);
   void keep_wanted_rows();
-  LogitsView logits();
+  LogitsView logits(const StreamWeights& streams, const Buffer& norm);
+
+  // -- The block that guesses, predictor.cpp.
+  /// Computes of the batch's rows what guesses for later ones look back at.
+  void follow(const Batch& batch);
+  /// arrays_.streams = what the block's layer reads of the tokens and the streams before them.
+  void begin_guesses(const Batch& batch);
 
   const ModelDescription description_;
   const ModelWeights weights_;
@@ -128,15 +141,13 @@ class ModelRunner final : public Runner {
   Arrays arrays_;
 
   // Of the step in progress; reserved once.
-  int32_t rows_ = 0;
+  BatchRows batch_;
+  int32_t rows_ = 0;  // those that are still wanted
   std::vector<TokenId> tokens_;
-  std::vector<int32_t> positions_;
-  std::vector<Completed> completed_;                 // per ratio
-  std::vector<std::vector<AttentionSlice>> slices_;  // per KV group
-  std::vector<int32_t> stream_rows_;                 // each row as many times as there are streams
-  std::vector<int32_t> wanted_rows_;
-  std::vector<int32_t> given_ids_;  // experts of hashed layers, [rows, used]
-  std::vector<float> logits_;       // in host memory
+  std::vector<Completed> completed_;  // per ratio
+  std::vector<int32_t> stream_rows_;  // each row as many times as there are streams
+  std::vector<int32_t> given_ids_;    // experts of hashed layers, [rows, used]
+  std::vector<float> logits_;         // in host memory
 };
 
 }  // namespace cairn::deepseek4

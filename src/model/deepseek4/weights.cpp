@@ -4,18 +4,17 @@
 #include <string>
 #include <utility>
 
+#include "model/deepseek4/predictor_weights.h"
+
 namespace cairn::deepseek4 {
 namespace {
 
-/// Loads the tensors of one layer, "blk.N.".
+/// Loads the tensors of one layer.
 class LayerLoader {
  public:
-  LayerLoader(Binder& binder, const gguf::Reader& file, const ModelDescription& model, size_t layer)
-      : binder_(binder),
-        file_(file),
-        model_(model),
-        layer_(model.layers[layer]),
-        prefix_(fmt::format("blk.{}.", layer)) {}
+  LayerLoader(Binder& binder, const gguf::Reader& file, const ModelDescription& model, size_t layer,
+              const std::string& prefix)
+      : binder_(binder), file_(file), model_(model), layer_(model.layers[layer]), prefix_(prefix) {}
 
   Result<LayerWeights> load() {
     LayerWeights weights;
@@ -110,6 +109,7 @@ class LayerLoader {
                      tensor == nullptr ? "missing" : "of another type or shape", used, model_.vocabulary);
     }
     binder_.mark_used(name);
+    if (!binder_.wants(std::ssize(tensor->bytes))) return std::vector<int32_t>();
     std::vector<int32_t> ids(tensor->elements());
     std::memcpy(ids.data(), tensor->bytes.data(), tensor->bytes.size());
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -129,21 +129,42 @@ class LayerLoader {
 
 }  // namespace
 
-Result<ModelWeights> load_weights(Binder& binder, const gguf::Reader& file, const ModelDescription& description) {
+Result<LayerWeights> load_layer(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+                                size_t layer, const std::string& prefix) {
+  return LayerLoader(binder, file, description, layer, prefix).load();
+}
+
+Result<StreamWeights> load_output_streams(Binder& binder, const std::string& name,
+                                          const ModelDescription& description) {
+  StreamWeights streams;
+  const int64_t all = description.streams * description.embedding;
+  CAIRN_TRY(streams.logits, binder.linear(name + "_fn", description.streams, all));
+  CAIRN_TRY(streams.scale, binder.vector(name + "_scale.weight", 1));
+  CAIRN_TRY(streams.base, binder.vector(name + "_base.weight", description.streams));
+  return streams;
+}
+
+Result<ModelWeights> load_weights(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+                                  const gguf::Reader* predictor) {
   ModelWeights weights;
   CAIRN_TRY(Linear embedding, binder.linear("token_embd", description.vocabulary, description.embedding));
   weights.embedding = embedding.weight;
-  for (size_t layer = 0; layer < description.layers.size(); ++layer) {
-    CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, file, description, layer).load());
+  for (size_t layer = 0; layer < description.main_layers(); ++layer) {
+    CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, description, layer, fmt::format("blk.{}.", layer)));
     weights.layers.push_back(std::move(loaded));
   }
-  StreamWeights& streams = weights.output_streams;
-  const int64_t all = description.streams * description.embedding;
-  CAIRN_TRY(streams.logits, binder.linear("output_hc_fn", description.streams, all));
-  CAIRN_TRY(streams.scale, binder.vector("output_hc_scale.weight", 1));
-  CAIRN_TRY(streams.base, binder.vector("output_hc_base.weight", description.streams));
+  CAIRN_TRY(weights.output_streams, load_output_streams(binder, "output_hc", description));
   CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", description.embedding));
   CAIRN_TRY(weights.output, binder.linear("output", description.vocabulary, description.embedding));
+  mark_predictors_used(binder, file, description);
+  if (!description.predicts) return weights;
+  if (predictor == nullptr) {
+    CAIRN_TRY_VOID(load_predictor(binder, file, description, weights));
+    return weights;
+  }
+  Binder others = binder.for_file(*predictor);
+  CAIRN_TRY_VOID(load_predictor(others, *predictor, description, weights));
+  if (binder.wants(others.bytes())) others.warn_of_unused();
   return weights;
 }
 

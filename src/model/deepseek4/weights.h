@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "model/deepseek4/description.h"
 #include "model/weights/binder.h"
+#include "model/weights/decoder_weights.h"
 
 namespace cairn::deepseek4 {
 
@@ -23,13 +25,6 @@ struct CompressorWeights {
   Linear scores;
   Buffer biases;
   Buffer norm;
-};
-
-/// down(silu(gate x) * up x), clamped.
-struct FeedForwardWeights {
-  Linear gate;
-  Linear up;
-  Linear down;
 };
 
 struct LayerWeights {
@@ -57,14 +52,35 @@ struct LayerWeights {
   FeedForwardWeights shared;
 };
 
+/// See predictor_weights.h.
+struct PredictorWeights {
+  Buffer token_norm;
+  Buffer stream_norm;
+  Linear pair;  ///< of the token's embedding and a stream, one behind the other; or the next two, whose products add up
+  Linear token;
+  Linear stream;
+  bool has_output_streams = false;  ///< or else it shares the model's
+  StreamWeights output_streams;
+  bool has_output_norm = false;  ///< likewise
+  Buffer output_norm;
+};
+
 struct ModelWeights {
   Weight embedding;
   std::vector<LayerWeights> layers;
   StreamWeights output_streams;
   Buffer output_norm;
   Linear output;
+  PredictorWeights predictor;  ///< if the description says so
 };
 
-Result<ModelWeights> load_weights(Binder& binder, const gguf::Reader& file, const ModelDescription& description);
+/// `predictor`: the file that has the block that guesses ahead, if `file` has not.
+Result<ModelWeights> load_weights(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+                                  const gguf::Reader* predictor);
+/// Of the tensors that begin with `prefix`.
+Result<LayerWeights> load_layer(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+                                size_t layer, const std::string& prefix);
+/// `name`_fn, _scale and _base.
+Result<StreamWeights> load_output_streams(Binder& binder, const std::string& name, const ModelDescription& description);
 
 }  // namespace cairn::deepseek4

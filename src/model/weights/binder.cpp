@@ -83,7 +83,11 @@ Result<Linear> Binder::bind(std::string_view name, const gguf::Tensor& tensor, i
   const std::string copy_name = range.rows == rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
   if (options_.pack_cache != nullptr) host.copy = options_.pack_cache->find(copy_name);
   Linear linear;
-  CAIRN_TRY(linear.weight, backend_.load(host));
+  if (wants(backend_.load_bytes(host))) {
+    CAIRN_TRY(linear.weight, backend_.load(host));
+  } else {
+    linear.weight = {.type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
+  }
   if (linear.weight.memory != nullptr) {
     file_.release(tensor);
     if (options_.pack_cache != nullptr) options_.pack_cache->add(copy_name, linear.weight.memory);
@@ -112,37 +116,49 @@ Result<Buffer> Binder::table(std::string_view tensor_name, int64_t rows, int64_t
 Result<std::vector<float>> Binder::values(std::string_view name, int64_t rows, int64_t cols) {
   const int64_t shape[] = {cols, rows};
   CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
+  CAIRN_TRY_VOID(check_decodable(*tensor));
+  if (options_.counts_only) return std::vector<float>();
   return decoded(*tensor);
 }
 
-Result<Linear> Binder::made(std::span<const float> values, int64_t experts, int64_t rows, int64_t cols) {
-  const auto bytes = static_cast<int64_t>(values.size_bytes());
+Result<Linear> Binder::made(int64_t experts, int64_t rows, int64_t cols,
+                            const std::function<void(std::span<float>)>& fill) {
+  HostMatrix host{.type = TensorType::kF32, .rows = rows, .cols = cols, .experts = experts};
+  Linear linear;
+  if (!wants(backend_.load_bytes(host))) {
+    linear.weight = {.type = host.type, .rows = rows, .cols = cols, .experts = experts, .memory = {}};
+    return linear;
+  }
+  std::vector<float> values(experts * rows * cols);
+  fill(values);
+  const auto bytes = std::ssize(values) * static_cast<int64_t>(sizeof(float));
   CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
   backend_.write(values.data(), bytes, buffer.data());
   const auto memory = std::make_shared<Buffer>(std::move(buffer));
-  Linear linear;
-  CAIRN_TRY(linear.weight, backend_.load({.type = TensorType::kF32,
-                                          .rows = rows,
-                                          .cols = cols,
-                                          .experts = experts,
-                                          .data = static_cast<const std::byte*>(memory->data())}));
+  host.data = static_cast<const std::byte*>(memory->data());
+  CAIRN_TRY(linear.weight, backend_.load(host));
   if (linear.weight.memory == nullptr) linear.weight.memory = memory;
   return linear;
 }
 
+Result<void> Binder::check_decodable(const gguf::Tensor& tensor) {
+  if (can_decode(tensor.type)) return {};
+  return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
+                 "tensor {} is of type {}, but it should be F32", tensor.name, tensor_type_name(tensor.type));
+}
+
 Result<std::vector<float>> Binder::decoded(const gguf::Tensor& tensor) {
-  if (!can_decode(tensor.type)) {
-    return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
-                   "tensor {} is of type {}, but it should be F32", tensor.name, tensor_type_name(tensor.type));
-  }
+  CAIRN_TRY_VOID(check_decodable(tensor));
   std::vector<float> values(tensor.elements());
   decode_row(tensor.type, tensor.bytes, values);
   return values;
 }
 
 Result<Buffer> Binder::floats(const gguf::Tensor& tensor, RowRange range) {
-  CAIRN_TRY(const std::vector<float> values, decoded(tensor));
   const int64_t bytes = range.rows * static_cast<int64_t>(sizeof(float));
+  CAIRN_TRY_VOID(check_decodable(tensor));
+  if (!wants(bytes)) return Buffer();
+  CAIRN_TRY(const std::vector<float> values, decoded(tensor));
   CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
   backend_.write(values.data() + range.begin, bytes, buffer.data());
   return buffer;

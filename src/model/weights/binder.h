@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <span>
 #include <string>
@@ -35,10 +36,18 @@ class Binder {
   struct Options {
     bool in_place = false;            ///< HostMatrix's
     PackCache* pack_cache = nullptr;  ///< ModelOptions'
+    bool counts_only = false;         ///< nothing is read or allocated: what is bound has shapes, but no data
   };
   /// All outlive what is bound.
   Binder(const gguf::Reader& file, Backend& backend, const Options& options)
       : file_(file), backend_(backend), options_(options) {}
+
+  /// The same for another file, without copies kept in files.
+  Binder for_file(const gguf::Reader& file) const {
+    Options options = options_;
+    options.pack_cache = nullptr;
+    return Binder(file, backend_, options);
+  }
 
   bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
   /// `name`.weight [rows, cols], and `name`.bias [rows] if there is one.
@@ -53,10 +62,18 @@ class Binder {
   Result<Buffer> vector(std::string_view tensor, int64_t size);
   /// A tensor [rows, cols], as float32.
   Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
-  /// `name`.weight [rows, cols] as float32, to make other matrices from.
+  /// `name`.weight [rows, cols] as float32, to make other matrices from; empty if it is only counted.
   Result<std::vector<float>> values(std::string_view name, int64_t rows, int64_t cols);
-  /// A matrix [experts, rows, cols] that no tensor holds.
-  Result<Linear> made(std::span<const float> values, int64_t experts, int64_t rows, int64_t cols);
+  /// A matrix [experts, rows, cols] that no tensor holds: `fill` writes its elements.
+  Result<Linear> made(int64_t experts, int64_t rows, int64_t cols, const std::function<void(std::span<float>)>& fill);
+
+  /// For what is read without the binder: how many bytes it takes, and whether to read it at all.
+  bool wants(int64_t bytes) {
+    bytes_ += bytes;
+    return !options_.counts_only;
+  }
+  /// Memory that all that was bound takes, counting parts of the file where they are used in place.
+  int64_t bytes() const { return bytes_; }
 
   /// For tensors that others read.
   void mark_used(std::string_view tensor);
@@ -68,6 +85,7 @@ class Binder {
   Result<Linear> matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
   Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
                       RowRange range);
+  static Result<void> check_decodable(const gguf::Tensor& tensor);
   static Result<std::vector<float>> decoded(const gguf::Tensor& tensor);
   Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range);
 
@@ -75,6 +93,7 @@ class Binder {
   Backend& backend_;
   const Options options_;
   std::set<const gguf::Tensor*> used_;
+  int64_t bytes_ = 0;
 };
 
 }  // namespace cairn

@@ -59,8 +59,10 @@ Result<EncoderWeights> load_encoder_weights(Binder& binder, Backend& backend, co
   CAIRN_TRY(weights.embedding_norm, load_norm(binder, "token_embd_norm", width));
   if (!description.slopes.empty()) {
     const auto bytes = static_cast<int64_t>(description.slopes.size() * sizeof(float));
-    CAIRN_TRY(weights.slopes, backend.allocate(bytes));
-    backend.write(description.slopes.data(), bytes, weights.slopes.data());
+    if (binder.wants(bytes)) {
+      CAIRN_TRY(weights.slopes, backend.allocate(bytes));
+      backend.write(description.slopes.data(), bytes, weights.slopes.data());
+    }
   }
   for (int32_t layer = 0; layer < description.layers; ++layer) {
     CAIRN_TRY(EncoderLayerWeights loaded, load_layer(binder, description, layer));

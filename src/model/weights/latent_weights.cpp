@@ -13,17 +13,19 @@ Result<void> load_joint(Binder& binder, const std::string& name, const DecoderDe
   const LatentDescription& latent = *description.latent;
   const int64_t heads = description.heads, nope = latent.nope, rank = latent.rank, dim = description.value_dim;
   CAIRN_TRY(const std::vector<float> joint, binder.values(name, heads * (nope + dim), rank));
-  std::vector<float> key(heads * rank * nope);
-  std::vector<float> value(heads * dim * rank);
-  for (int64_t h = 0; h < heads; ++h) {
-    const float* head = joint.data() + h * (nope + dim) * rank;
-    for (int64_t r = 0; r < rank; ++r) {
-      for (int64_t j = 0; j < nope; ++j) key[(h * rank + r) * nope + j] = head[j * rank + r];
+  const auto head = [&](int64_t h) { return joint.data() + h * (nope + dim) * rank; };
+  const auto fill_key = [&](std::span<float> key) {
+    for (int64_t h = 0; h < heads; ++h) {
+      for (int64_t r = 0; r < rank; ++r) {
+        for (int64_t j = 0; j < nope; ++j) key[(h * rank + r) * nope + j] = head(h)[j * rank + r];
+      }
     }
-    std::copy_n(head + nope * rank, dim * rank, value.begin() + h * dim * rank);
-  }
-  CAIRN_TRY(weights.key, binder.made(key, heads, rank, nope));
-  CAIRN_TRY(weights.value, binder.made(value, heads, dim, rank));
+  };
+  const auto fill_value = [&](std::span<float> value) {
+    for (int64_t h = 0; h < heads; ++h) std::copy_n(head(h) + nope * rank, dim * rank, &value[h * dim * rank]);
+  };
+  CAIRN_TRY(weights.key, binder.made(heads, rank, nope, fill_key));
+  CAIRN_TRY(weights.value, binder.made(heads, dim, rank, fill_value));
   return {};
 }
 

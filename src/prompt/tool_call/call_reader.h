@@ -25,6 +25,8 @@ class CallReader {
   virtual void close_call(PartWriter& parts, CallState state) = 0;
   /// At the end of the output, with no call open: whether the bytes since the last call are only the block's syntax.
   virtual bool between_calls() const = 0;
+  /// See OutputParser::in_syntax().
+  virtual bool in_syntax() const { return false; }
 
  protected:
   size_t unread_ = 0;

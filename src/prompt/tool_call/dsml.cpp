@@ -106,6 +106,7 @@ const ToolStyle styles::kDsmlV32 = {
     .recognise = [](std::string_view source) { return shows(source, kDsmlMark) && shows(source, "function_calls"); },
     .openers = kOpeners,
     .syntax = syntax_with("<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>"),
+    .syntax_mark = kDsmlMark,
 };
 
 const ToolStyle styles::kDsmlV4 = {
@@ -114,6 +115,7 @@ const ToolStyle styles::kDsmlV4 = {
     .recognise = [](std::string_view source) { return shows(source, kDsmlMark); },
     .openers = kOpeners,
     .syntax = syntax_with("<｜DSML｜tool_calls>\n", "\n</｜DSML｜tool_calls>"),
+    .syntax_mark = kDsmlMark,
 };
 
 }  // namespace cairn::tool_call

@@ -88,7 +88,10 @@ struct ToolStyle {
   std::string_view prompt_open{};  ///< the first opener's text, if prompts end with it
   CallSyntax syntax{};
   bool gives_ids = false;  ///< the model's ids must come back to the template
-  int id_bytes = 0;        ///< letters and digits that the template wants in a call's id; 0: any id will do
+  /// Shows, once a part of an opener, that a call begins; such a format's markup is OutputParser::in_syntax(). Empty:
+  /// it is not looked at.
+  std::string_view syntax_mark{};
+  int id_bytes = 0;  ///< letters and digits that the template wants in a call's id; 0: any id will do
 };
 
 /// All but kNone and kHarmony, whose calls are part of how it writes everything (harmony.h).

@@ -143,6 +143,7 @@ CallReader::Step TaggedCalls::push_parameters(char byte, PartWriter& parts) {
     if (byte == '{' && parameters_ == 0 && !is_json_) {
       is_json_ = true;
       json_ = ArgumentWriter();
+      json_string_ = JsonString();
       enter(State::kJson);
       return push_json(byte, parts);
     }
@@ -203,8 +204,18 @@ CallReader::Step TaggedCalls::push_key(char byte, PartWriter& parts) {
   return Step::kMore;
 }
 
+// Of a tag that is begun in a value one byte may be text, two are a tag.
+bool TaggedCalls::in_syntax() const {
+  if (state_ == State::kJson) return !json_string_.inside();
+  if (state_ != State::kValue || matcher_.held().size() > 1) return true;
+  return is_json_value() && !json_string_.inside();
+}
+
+bool TaggedCalls::is_json_value() const { return has(attributes_, "string=\"false\""); }
+
 void TaggedCalls::enter_value() {
   enter(State::kValue);
+  json_string_ = JsonString();
   in_value_ = false;
   blank_.clear();
   cdata_seen_ = 0;
@@ -223,7 +234,7 @@ void TaggedCalls::begin_value(std::string& out, const PartWriter& parts) {
   ValueKind kind = outer_.empty() ? parts.schemas().kind(name_, key_) : ValueKind::kUnknown;
   if (has(attributes_, "string=\"true\"") || has(attributes_, "type=\"string\"")) {
     kind = ValueKind::kString;
-  } else if (has(attributes_, "string=\"false\"") || has(attributes_, "type=\"")) {
+  } else if (is_json_value() || has(attributes_, "type=\"")) {
     kind = ValueKind::kOther;
   }
   value_.begin(kind, style_.padded, out);
@@ -249,6 +260,7 @@ void TaggedCalls::close_nested(std::string& out) {
 
 void TaggedCalls::put_value(char byte, std::string& out) {
   if (!style_.dsml) return value_.push(byte, out);
+  json_string_.push(byte);
   std::string plain;
   unescaper_.push(byte, plain);
   for (const char each : plain) value_.push(each, out);
@@ -296,6 +308,7 @@ CallReader::Step TaggedCalls::push_value_byte(char byte, PartWriter& parts) {
 
 CallReader::Step TaggedCalls::push_json(char byte, PartWriter& parts) {
   std::string out;
+  json_string_.push(byte);
   const auto result = json_.push(byte, out);
   if (result == ArgumentWriter::Result::kBad) return Step::kBad;
   parts.arguments(out);

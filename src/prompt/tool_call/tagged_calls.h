@@ -10,6 +10,7 @@
 #include "prompt/tool_call/argument_writer.h"
 #include "prompt/tool_call/call_reader.h"
 #include "prompt/tool_call/dsml_escape.h"
+#include "prompt/tool_call/json_string.h"
 #include "prompt/tool_call/tagged_value.h"
 
 namespace cairn::tool_call {
@@ -44,6 +45,7 @@ class TaggedCalls final : public CallReader {
   Step push(char byte, PartWriter& parts) override;
   void close_call(PartWriter& parts, CallState state) override;
   bool between_calls() const override { return calls_ > 0 && state_ == State::kBetween; }
+  bool in_syntax() const override;
 
  private:
   enum class State { kBetween, kName, kNameAttributes, kParameters, kKey, kAttributes, kValueOpen, kValue, kJson };
@@ -58,6 +60,7 @@ class TaggedCalls final : public CallReader {
   Step end_call(PartWriter& parts);
   void enter(State state);
   void enter_value();
+  bool is_json_value() const;
   void begin_value(std::string& out, const PartWriter& parts);
   void begin_key(std::string& out);
   Step nest(PartWriter& parts);
@@ -80,6 +83,7 @@ class TaggedCalls final : public CallReader {
   bool is_json_ = false;    // all arguments as one object
   bool in_value_ = false;
   size_t cdata_seen_ = 0;
+  JsonString json_string_;  // in a value, or arguments, that are JSON
   TaggedValue value_;
   DsmlUnescaper unescaper_;
   ArgumentWriter json_;

@@ -1,0 +1,126 @@
+#include "memory_report.h"
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "kernels/backend.h"
+#include "load_flags.h"
+#include "model/model.h"
+
+namespace cairn {
+namespace {
+
+// More than any plan.
+constexpr int64_t kEnough = int64_t{1} << 60;
+
+Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, Backend& backend, int32_t context,
+                       MemoryReport& report) {
+  ModelOptions options;
+  options.context_tokens = context;
+  options.kv_type = kv_type_named(flags.kv_type);
+  options.available_bytes = flags.memory_bytes;
+  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, options));
+  const auto add = [&](int32_t sequences) -> Result<void> {
+    const MemoryWishes wishes{
+        .context_tokens = model.context_tokens, .sequences = sequences, .sequences_running = flags.running_max};
+    CAIRN_TRY(MemoryPlan plan, plan_memory(model, wishes, kEnough));
+    report.entries.push_back({sequences, std::move(plan)});
+    return {};
+  };
+  CAIRN_TRY_VOID(add(1));
+  if (flags.sequences > 1 && !model.kv_layout.groups.empty()) return add(flags.sequences);
+  return {};
+}
+
+Result<void> add_all_plans(const gguf::Reader& file, const MemoryFlags& flags, MemoryReport& report) {
+  CAIRN_TRY(const auto backend, make_cpu_backend({flags.threads, ""}));
+  if (flags.contexts.empty()) return add_plans(file, flags, *backend, 0, report);
+  for (const int32_t context : flags.contexts) CAIRN_TRY_VOID(add_plans(file, flags, *backend, context, report));
+  return {};
+}
+
+}  // namespace
+
+void MemoryFlags::add_to(CLI::App& command) {
+  command
+      .add_option("--ctx", contexts, "Tokens per conversation to plan memory for; repeatable (default: the trained)")
+      ->check(CLI::Range(1, 1 << 24))
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--kv-type", kv_type, "Precision of cached keys and values")
+      ->check(CLI::IsMember({"f32", "f16", "q8_0"}))
+      ->capture_default_str();
+  command.add_option("--parallel", sequences, "Whole contexts to plan memory for, beside one")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command.add_option("--parallel-max", running_max, "Requests that run at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  command.add_option("-t,--threads", threads, "Threads (default: one per core)")->check(CLI::Range(1, 1024));
+  command
+      .add_option("--memory", memory_bytes,
+                  "Free memory of the machine, e.g. 128GiB, which decides whether weights are unpacked for speed "
+                  "(default: what this one has)")
+      ->transform(CLI::AsSizeValue(false));
+}
+
+MemoryReport report_memory(const gguf::Reader& file, const MemoryFlags& flags) {
+  MemoryReport report;
+  report.kv_type = flags.kv_type;
+  for (const gguf::Tensor& tensor : file.tensors()) report.file_weight_bytes += std::ssize(tensor.bytes);
+  if (const auto added = add_all_plans(file, flags, report); !added) {
+    report.why_not = added.error().message;
+    report.entries.clear();
+  }
+  return report;
+}
+
+std::string MemoryReport::text() const {
+  std::string text = "\nMemory to run it\n";
+  const auto out = std::back_inserter(text);
+  if (entries.empty()) {
+    fmt::format_to(out, "  weights       {}\n  all the rest  not known: {}\n", bytes_text(file_weight_bytes), why_not);
+    return text;
+  }
+  const MemoryPlan& first = entries.front().plan;
+  fmt::format_to(out, "  weights       {}{}\n", bytes_text(first.weight_bytes),
+                 first.weights_in_place ? ", as the file has them: there is no room to unpack them for speed" : "");
+  fmt::format_to(out, "  kept free     {}\n", bytes_text(kReservedBytes));
+  if (first.kv_pages.empty()) {
+    fmt::format_to(out, "  scratch       {}\n  (an encoder: it keeps no keys and values between calls)\n",
+                   bytes_text(first.scratch_bytes));
+    return text;
+  }
+  fmt::format_to(out, "  {:>10}  {:>13}  {:>16}  {:>10}  {:>10}  {:>12}\n", "context", "conversations",
+                 "keys, values " + kv_type, "index", "scratch", "all together");
+  for (const auto& [sequences, plan] : entries) {
+    fmt::format_to(out, "  {:>10}  {:>13}  {:>16}  {:>10}  {:>10}  {:>12}\n", plan.context_tokens, sequences,
+                   bytes_text(plan.kv_bytes), bytes_text(plan.index_bytes), bytes_text(plan.scratch_bytes),
+                   bytes_text(plan.bytes() + kReservedBytes));
+  }
+  return text;
+}
+
+nlohmann::ordered_json MemoryReport::json() const {
+  nlohmann::ordered_json out;
+  out["file_weight_bytes"] = file_weight_bytes;
+  if (entries.empty()) out["why_not"] = why_not;
+  out["plans"] = nlohmann::ordered_json::array();
+  for (const auto& [sequences, plan] : entries) {
+    out["plans"].push_back({{"context_tokens", plan.context_tokens},
+                            {"sequences", sequences},
+                            {"kv_type", kv_type},
+                            {"weight_bytes", plan.weight_bytes},
+                            {"weights_in_place", plan.weights_in_place},
+                            {"scratch_bytes", plan.scratch_bytes},
+                            {"kv_tokens", plan.kv_tokens},
+                            {"kv_pages", plan.kv_pages},
+                            {"kv_bytes", plan.kv_bytes},
+                            {"index_bytes", plan.index_bytes},
+                            {"bytes", plan.bytes()}});
+  }
+  return out;
+}
+
+}  // namespace cairn

@@ -1,0 +1,45 @@
+#include "api/chat/reasoning.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Thinking budgets of efforts that the template knows nothing of.
+struct EffortBudget {
+  std::string_view effort;
+  int32_t tokens;
+};
+constexpr EffortBudget kEffortBudgets[] = {{"minimal", 512}, {"low", 2'048}, {"medium", 8'192}};
+
+// The nearest that the template has: OpenAI's names end with "xhigh", those of templates that know "max" with that.
+std::string_view known_effort(std::string_view effort, const ChatCapabilities& can) {
+  if (can.max_effort_tokens == 0) return effort == "max" ? "xhigh" : effort;
+  return effort == "xhigh" ? "high" : effort;
+}
+
+}  // namespace
+
+int32_t settle_reasoning(const ReasoningWish& wish, const ChatCapabilities& can, int32_t context_tokens,
+                         ordered_json& variables) {
+  const auto set = [&](const char* name, ordered_json value) {
+    if (!variables.contains(name)) variables[name] = std::move(value);
+  };
+  if (wish.enabled) {
+    set("enable_thinking", *wish.enabled);
+    set("thinking", *wish.enabled);
+  }
+  if (!wish.effort.empty() && can.effort) set("reasoning_effort", known_effort(wish.effort, can));
+  const auto effort = variables.find("reasoning_effort");
+  if (effort != variables.end() && *effort == "max" && context_tokens < can.max_effort_tokens) *effort = "high";
+  if (wish.tokens_max) return *wish.tokens_max;
+  if (wish.enabled == false) return 0;
+  const auto* budget = std::ranges::find(kEffortBudgets, wish.effort, &EffortBudget::effort);
+  return !can.effort && budget != std::end(kEffortBudgets) ? budget->tokens : -1;
+}
+
+}  // namespace cairn::api

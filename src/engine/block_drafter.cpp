@@ -1,0 +1,88 @@
+// Guesses of the model's own block, which starts from what the model has left of a sequence in its pages.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/drafter.h"
+#include "sampling/logit_scan.h"
+
+namespace cairn {
+namespace {
+
+class BlockDrafter final : public Drafter {
+ public:
+  explicit BlockDrafter(Runner& runner)
+      : runner_(runner), sequences_max_(static_cast<size_t>(std::min(runner.rows_max(), runner.logit_rows_max()))) {
+    active_.reserve(sequences_max_);
+    tokens_.reserve(sequences_max_);
+    slices_.reserve(sequences_max_);
+    block_max_.reserve(scan_blocks(static_cast<size_t>(runner.vocabulary())));
+  }
+
+  // One batch a guess: the next reads what this one leaves.
+  void propose(std::span<const DraftRequest> requests) override {
+    active_.clear();
+    for (const DraftRequest& request : requests) {
+      if (request.tokens_max > 0 && active_.size() < sequences_max_) active_.push_back(&request);
+    }
+    while (!active_.empty()) {
+      lay_out();
+      const Result<LogitsView> logits = runner_.predict({tokens_, slices_, active_.front()->pool});
+      if (!logits.has_value()) {
+        if (!std::exchange(has_failed_, true))
+          log_warning("guessing ahead failed; nothing is proposed when it does (said once): {}", logits.error().text());
+        return;
+      }
+      take(*logits);
+    }
+  }
+  bool writes_pages() const override { return true; }
+  void forget(SequenceId /*sequence*/) override {}
+
+ private:
+  void lay_out() {
+    tokens_.clear();
+    slices_.clear();
+    for (const DraftRequest* request : active_) {
+      const std::vector<TokenId>& proposed = *request->proposed;
+      BatchSlice& slice = slices_.emplace_back();
+      slice.sequence = request->sequence;
+      slice.row_begin = static_cast<int32_t>(tokens_.size());
+      slice.rows = 1;
+      slice.position_begin = static_cast<int32_t>(request->tokens.size() + proposed.size()) - 1;
+      slice.pages = request->pages;
+      slice.logits = LogitsWanted::kLast;
+      tokens_.push_back(proposed.empty() ? request->tokens.back() : proposed.back());
+    }
+  }
+
+  // Keeps in active_ those that are to be proposed more.
+  void take(const LogitsView& logits) {
+    size_t kept = 0;
+    for (size_t i = 0; i < active_.size(); ++i) {
+      const std::span<const float> values = logits.row(static_cast<int64_t>(i));
+      const TokenId token = scan_first(values, block_max_, scan_maxima(values, block_max_));
+      if (token == kNoToken) continue;
+      std::vector<TokenId>& proposed = *active_[i]->proposed;
+      proposed.push_back(token);
+      if (static_cast<int32_t>(proposed.size()) < active_[i]->tokens_max) active_[kept++] = active_[i];
+    }
+    active_.resize(kept);
+  }
+
+  Runner& runner_;
+  const size_t sequences_max_;  // of a batch
+  bool has_failed_ = false;
+
+  // Of the call at hand.
+  std::vector<const DraftRequest*> active_;
+  std::vector<TokenId> tokens_;
+  std::vector<BatchSlice> slices_;
+  std::vector<float> block_max_;
+};
+
+}  // namespace
+
+std::unique_ptr<Drafter> make_block_drafter(Runner& runner) { return std::make_unique<BlockDrafter>(runner); }
+
+}  // namespace cairn

@@ -1,0 +1,20 @@
+/// Whether JSON, as it comes, stands within one of its strings.
+#pragma once
+
+namespace cairn::tool_call {
+
+class JsonString {
+ public:
+  void push(char byte) {
+    const bool escaped = escaped_;
+    escaped_ = inside_ && !escaped && byte == '\\';
+    if (byte == '"' && !escaped) inside_ = !inside_;
+  }
+  bool inside() const { return inside_; }
+
+ private:
+  bool inside_ = false;
+  bool escaped_ = false;  // the next byte
+};
+
+}  // namespace cairn::tool_call

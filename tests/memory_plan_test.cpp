@@ -1,0 +1,200 @@
+// What the memory plan says is what loading takes: every buffer and every operator new of this program is counted.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "cache/page_pool.h"
+#include "cache/prefix_index.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "registry/memory_plan.h"
+#include "synth/synth.h"
+
+namespace {
+
+std::atomic<int64_t> heap_bytes = 0;
+
+// The size stands before what is handed out.
+void* counted(size_t bytes, size_t alignment) {
+  const size_t whole = (bytes + alignment - 1) / alignment * alignment + alignment;
+  auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, whole));
+  if (memory == nullptr) std::abort();
+  memory += alignment;
+  reinterpret_cast<size_t*>(memory)[-1] = bytes;
+  return memory;
+}
+void* counted_in_heap(size_t bytes) {
+  heap_bytes += static_cast<int64_t>(bytes);
+  return counted(bytes, alignof(std::max_align_t));
+}
+void discard(void* memory, size_t alignment) {
+  if (memory != nullptr) std::free(static_cast<std::byte*>(memory) - alignment);
+}
+void discard_from_heap(void* memory) {
+  if (memory != nullptr) heap_bytes -= static_cast<int64_t>(static_cast<size_t*>(memory)[-1]);
+  discard(memory, alignof(std::max_align_t));
+}
+
+}  // namespace
+
+// All forms: sanitizers bring their own for those that are left out, and mixed pairs are errors to them. Those with an
+// alignment are buffers, which count themselves.
+void* operator new(size_t bytes) { return counted_in_heap(bytes); }
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return counted_in_heap(bytes); }
+void* operator new(size_t bytes, std::align_val_t at) { return counted(bytes, static_cast<size_t>(at)); }
+void* operator new(size_t bytes, std::align_val_t at, const std::nothrow_t&) noexcept {
+  return counted(bytes, static_cast<size_t>(at));
+}
+void* operator new[](size_t bytes) { return counted_in_heap(bytes); }
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return counted_in_heap(bytes); }
+void* operator new[](size_t bytes, std::align_val_t at) { return counted(bytes, static_cast<size_t>(at)); }
+void* operator new[](size_t bytes, std::align_val_t at, const std::nothrow_t&) noexcept {
+  return counted(bytes, static_cast<size_t>(at));
+}
+void operator delete(void* memory) noexcept { discard_from_heap(memory); }
+void operator delete(void* memory, size_t) noexcept { discard_from_heap(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { discard_from_heap(memory); }
+void operator delete(void* memory, std::align_val_t at) noexcept { discard(memory, static_cast<size_t>(at)); }
+void operator delete(void* memory, size_t, std::align_val_t at) noexcept { discard(memory, static_cast<size_t>(at)); }
+void operator delete(void* memory, std::align_val_t at, const std::nothrow_t&) noexcept {
+  discard(memory, static_cast<size_t>(at));
+}
+void operator delete[](void* memory) noexcept { discard_from_heap(memory); }
+void operator delete[](void* memory, size_t) noexcept { discard_from_heap(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { discard_from_heap(memory); }
+void operator delete[](void* memory, std::align_val_t at) noexcept { discard(memory, static_cast<size_t>(at)); }
+void operator delete[](void* memory, size_t, std::align_val_t at) noexcept { discard(memory, static_cast<size_t>(at)); }
+void operator delete[](void* memory, std::align_val_t at, const std::nothrow_t&) noexcept {
+  discard(memory, static_cast<size_t>(at));
+}
+
+namespace cairn {
+namespace {
+
+// More than any plan: nothing here is written to but lists.
+constexpr int64_t kMemory = int64_t{1} << 50;
+// Lists of a batch's rows, descriptions and names of tensors are not planned.
+constexpr int64_t kUnplannedMax = 256 << 10;
+constexpr int64_t kUnplannedOfSmallMax = 16 << 10;
+
+int64_t bytes_now() { return heap_bytes + Buffer::bytes_in_all(); }
+
+/// Parts of the file that are used where they are: planned, and not allocated.
+int64_t mapped_bytes(const gguf::Reader& file, Backend& backend, bool in_place) {
+  int64_t mapped = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    const std::string_view name = tensor.name;
+    if (tensor.shape.size() < 2 || name.ends_with("_ape.weight") || name.ends_with("tid2eid.weight")) continue;
+    if (name.ends_with("attn_kv_b.weight")) continue;
+    const bool floats = tensor.type == TensorType::kF16 || tensor.type == TensorType::kF32;
+    // All others are copied, those of two bits to more bytes than the file's.
+    if (!floats && !(tensor.type == TensorType::kIQ2_XXS && in_place)) continue;
+    HostMatrix matrix{.type = tensor.type, .rows = tensor.shape[1], .cols = tensor.shape[0], .in_place = in_place};
+    if (tensor.shape.size() > 2) matrix.experts = tensor.shape[2];
+    EXPECT_EQ(backend.load_bytes(matrix), std::ssize(tensor.bytes)) << name;
+    mapped += std::ssize(tensor.bytes);
+  }
+  return mapped;
+}
+
+void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, const MemoryWishes& wishes,
+                       int64_t unplanned_max) {
+  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const auto model = model_memory_plan(file, *backend, options);
+  ASSERT_TRUE(model.has_value()) << model.error().text();
+  const auto plan = plan_memory(*model, wishes, kMemory);
+  ASSERT_TRUE(plan.has_value()) << plan.error().text();
+
+  const int64_t before = bytes_now();
+  const auto runner = load_model(file, *backend, options);
+  ASSERT_TRUE(runner.has_value()) << runner.error().text();
+  const int64_t loaded = bytes_now();
+  auto pool = PagePool::create(*backend, (*runner)->kv_layout(), plan->kv_pages);
+  ASSERT_TRUE(pool.has_value()) << pool.error().text();
+  const int64_t with_pool = bytes_now();
+  const PrefixIndex index(*pool);
+  const int64_t with_index = bytes_now();
+
+  const int64_t unplanned =
+      loaded - before -
+      (plan->weight_bytes + plan->scratch_bytes - mapped_bytes(file, *backend, options.weights_in_place));
+  EXPECT_GE(unplanned, 0);
+  EXPECT_LT(unplanned, unplanned_max);
+  const int64_t lists = PagePool::list_bytes(plan->kv_pages);
+  EXPECT_NEAR(with_pool - loaded, plan->kv_bytes + lists, 16 << 10);
+  EXPECT_NEAR(with_index - with_pool, plan->index_bytes - lists, 16 << 10);
+}
+
+class MemoryPlanTest : public testing::Test {
+ protected:
+  MemoryPlanTest() : folder_(std::filesystem::path(testing::TempDir()) / fmt::format("cairn_plan_{}", ::getpid())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~MemoryPlanTest() override { std::filesystem::remove_all(folder_); }
+
+  /// All of it but its weights.
+  gguf::Reader hollow(synth::Shape shape, const synth::Options& options) const {
+    const auto planned = synth::plan(std::move(shape), options);
+    EXPECT_TRUE(planned.has_value()) << planned.error().text();
+    const auto path = folder_ / "hollow.gguf";
+    const auto written = synth::write(*planned, options, path);
+    EXPECT_TRUE(written.has_value()) << written.error().text();
+    return gguf::Reader::open(path).value();
+  }
+  void expect_contexts_as_planned(std::string_view preset) const {
+    // Matrices of this type are used where they would be in the file.
+    const gguf::Reader file = hollow(synth::Shape::of_preset(preset).value(), {.type = "F16", .hollow = true});
+    for (const int32_t context : {32'768, 262'144, 1'048'576}) {
+      SCOPED_TRACE(context);
+      const ModelOptions options{.context_tokens = context, .kv_type = KvType::kF16, .available_bytes = kMemory};
+      expect_as_planned(file, options, {.context_tokens = context, .sequences = 1}, kUnplannedMax);
+    }
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(MemoryPlanTest, OfFlashIsWhatIsAllocated) { expect_contexts_as_planned("flash"); }
+TEST_F(MemoryPlanTest, OfProIsWhatIsAllocated) { expect_contexts_as_planned("pro"); }
+
+// Small enough that a weight or an array forgotten would be seen.
+TEST_F(MemoryPlanTest, OfSmallModelsIsWhatIsAllocated) {
+  for (const char* name : {"llama", "gemma2", "phi3", "qwen2moe", "deepseek2", "deepseek2-nomla", "deepseek32",
+                           "deepseek4", "deepseek4-hash"}) {
+    SCOPED_TRACE(name);
+    const auto file = gguf::Reader::open(fmt::format("{}/models/{}.gguf", CAIRN_FIXTURES, name));
+    ASSERT_TRUE(file.has_value());
+    const ModelOptions options{.context_tokens = 256, .rows_max = 8, .logit_rows_max = 2, .available_bytes = kMemory};
+    expect_as_planned(*file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
+  }
+}
+
+// Copies of weights, and none where they would be larger than the file's.
+TEST_F(MemoryPlanTest, OfQuantisedWeightsIsWhatIsAllocated) {
+  const synth::Options types{
+      .type = "Q8_0", .type_rules = {{"ffn_(gate|up)_exps", "IQ2_XXS"}, {"ffn_down_exps", "Q2_K"}}, .hollow = true};
+  const gguf::Reader file = hollow(synth::Shape::of_architecture("deepseek4").value(), types);
+  for (const bool in_place : {false, true}) {
+    SCOPED_TRACE(in_place);
+    const ModelOptions options{.context_tokens = 256,
+                               .rows_max = 8,
+                               .logit_rows_max = 2,
+                               .available_bytes = kMemory,
+                               .weights_in_place = in_place};
+    expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
+  }
+}
+
+}  // namespace
+}  // namespace cairn

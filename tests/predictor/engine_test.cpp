@@ -1,0 +1,127 @@
+// Guesses of the model's own block in the engine: at depth 4 every token is the model's own choice at its place.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "engine/answer.h"
+#include "engine/engine.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "predictor/files.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn::predictor {
+namespace {
+
+constexpr int kRequests = 8;
+
+class PredictorEngine : public testing::Test {
+ protected:
+  PredictorEngine()
+      : model_(gguf::Reader::open(make_model(folder_ / "model.gguf")).value()),
+        file_(gguf::Reader::open(make_talker(model_, 2, folder_ / "talker.gguf")).value()),
+        tokenizer_(Tokenizer::load(file_.metadata()).value()) {}
+
+  /// Destroyed in the right order.
+  struct Served {
+    std::unique_ptr<Backend> backend;
+    std::unique_ptr<Runner> runner;
+    std::unique_ptr<Engine> engine;
+  };
+  Served serve(EngineOptions options, int32_t pages, const gguf::Reader* predictor = nullptr) {
+    Served served;
+    served.backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
+    ModelOptions model_options;
+    model_options.context_tokens = 256;
+    model_options.rows_max = 64;
+    model_options.kv_type = KvType::kF16;
+    model_options.predict = options.speculation.tokens_max > 0;
+    model_options.predictor = predictor;
+    served.runner = load_model(file_, *served.backend, model_options).value();
+    options.kv_pages.assign(served.runner->kv_layout().groups.size(), pages);
+    auto engine = Engine::create(*served.runner, *served.backend, *tokenizer_, options);
+    EXPECT_TRUE(engine.has_value()) << engine.error().text();
+    served.engine = std::move(*engine);
+    return served;
+  }
+
+  // Some begin alike; half of them are sampled.
+  static std::vector<GenerateRequest> requests() {
+    std::mt19937 random(7);
+    const auto ids = [&](size_t count) {
+      std::vector<TokenId> tokens(count);
+      for (TokenId& token : tokens) token = TokenId{static_cast<int32_t>(random() % 500)};
+      return tokens;
+    };
+    const std::vector<TokenId> system = ids(40);
+    std::vector<GenerateRequest> requests;
+    for (int i = 0; i < kRequests; ++i) {
+      GenerateRequest request;
+      if (i % 3 == 0) request.prompt = system;
+      const std::vector<TokenId> own = ids(1 + random() % 40);
+      request.prompt.insert(request.prompt.end(), own.begin(), own.end());
+      request.max_tokens = static_cast<int32_t>(60 + random() % 80);
+      request.sampling.temperature = i % 2 == 0 ? 0.0F : 0.8F;
+      request.sampling.seed = random();
+      request.ignore_eos = true;
+      requests.push_back(std::move(request));
+    }
+    return requests;
+  }
+  static std::vector<Answer> ask(Engine& engine, const std::vector<GenerateRequest>& requests) {
+    std::vector<std::unique_ptr<GenerateStream>> streams;
+    for (const GenerateRequest& request : requests) streams.push_back(engine.submit(request).value());
+    std::vector<Answer> answers;
+    for (const auto& stream : streams) answers.push_back(collect(*stream));
+    return answers;
+  }
+  static void expect_same(const std::vector<Answer>& actual, const std::vector<Answer>& expected) {
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < actual.size(); ++i) EXPECT_EQ(actual[i].tokens, expected[i].tokens) << i;
+  }
+
+  Folder folder_;
+  gguf::Reader model_, file_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+TEST_F(PredictorEngine, TheSameBytesAtDepthFour) {
+  const auto asked = requests();
+  std::vector<Answer> plain;
+  {
+    EngineOptions options;
+    options.running_max = 1;
+    options.prefix_cache = false;
+    plain = ask(*serve(options, 32).engine, asked);
+  }
+  EngineOptions alone, crowded;
+  alone.speculation.tokens_max = crowded.speculation.tokens_max = 4;
+  alone.running_max = 1;
+  crowded.running_max = kRequests;
+  crowded.chunk_rows_max = 9;
+  const auto own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
+  const std::array served = {serve(alone, 64), serve(crowded, 12), serve(crowded, 12, &own)};
+  // Whether guesses pay is found out by trying now and then, so a round may go without right ones, or wrong ones.
+  const auto has_both = [](const Served& each) {
+    const EngineStats stats = each.engine->stats();
+    return stats.accepted_tokens > 0 && stats.drafted_tokens > stats.accepted_tokens;
+  };
+  for (int round = 0; round < 1 || (round < 20 && !std::ranges::all_of(served, has_both)); ++round) {
+    for (const Served& each : served) expect_same(ask(*each.engine, asked), plain);
+  }
+  for (const Served& each : served) {
+    const EngineStats stats = each.engine->stats();
+    EXPECT_TRUE(each.runner->predicts());
+    EXPECT_GT(stats.accepted_tokens, 0);
+    EXPECT_GT(stats.drafted_tokens, stats.accepted_tokens);
+    EXPECT_GT(stats.cached_tokens, 0);
+    EXPECT_EQ(stats.preemptions > 0, &each != served.data());
+  }
+}
+
+}  // namespace
+}  // namespace cairn::predictor

@@ -1,0 +1,206 @@
+// The block that guesses ahead computes what its formulas say, in both kinds of files, and leaves the model as it was.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "cache/page_pool.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "predictor/files.h"
+#include "predictor/reference.h"
+
+namespace cairn::predictor {
+namespace {
+
+constexpr double kNmseMax = 1e-5;
+constexpr int32_t kPrompt = 40;
+
+template <class Values>
+double nmse(const Values& actual, const Vector& expected) {
+  double error = 0, power = 0;
+  EXPECT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    error += (actual[i] - expected[i]) * (actual[i] - expected[i]);
+    power += expected[i] * expected[i];
+  }
+  return error / power;
+}
+
+TokenId first_choice(std::span<const float> logits) {
+  return TokenId{static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())};
+}
+
+/// One sequence through a model of its own, with all of its pages.
+class Session {
+ public:
+  Session(const gguf::Reader& file, bool predict, const gguf::Reader* predictor = nullptr) {
+    backend_ = make_cpu_backend({.threads = 2, .isa = ""}).value();
+    ModelOptions options;
+    options.context_tokens = 64;
+    options.rows_max = 64;
+    options.simulate_rounding = false;
+    options.predict = predict;
+    options.predictor = predictor;
+    auto loaded = load_model(file, *backend_, options);
+    EXPECT_TRUE(loaded.has_value()) << loaded.error().text();
+    runner_ = std::move(*loaded);
+    const std::vector<int32_t> each(runner_->kv_layout().groups.size(), 4);
+    pool_ = PagePool::create(*backend_, runner_->kv_layout(), each).value();
+  }
+
+  const Runner& runner() const { return *runner_; }
+  std::vector<float> step(std::span<const TokenId> tokens, int32_t position) { return run(tokens, position, false); }
+  /// Of what follows `token`, which is at `position`.
+  std::vector<float> predict(TokenId token, int32_t position) { return run({&token, 1}, position, true); }
+
+  /// The streams that were left at a position.
+  Vector streams_at(int32_t position) const {
+    const auto& groups = runner_->kv_layout().groups;
+    for (size_t g = 0; g < groups.size(); ++g) {
+      if (groups[g].window != 2) continue;
+      const KvView view = pool_.view(static_cast<int32_t>(g), 0);
+      const PageId page = table_.groups[g][static_cast<size_t>(position / kPageTokens)];
+      const std::byte* row = view.base + index(page) * view.page_stride + view.layer_offset +
+                             position % kPageTokens * kv_row_bytes(view.type, view.key_dim);
+      std::vector<float> values(static_cast<size_t>(view.key_dim));
+      std::memcpy(values.data(), row, values.size() * sizeof(float));
+      return {values.begin(), values.end()};
+    }
+    ADD_FAILURE() << "there are no streams";
+    return {};
+  }
+
+ private:
+  std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool predict) {
+    const auto rows = static_cast<int32_t>(tokens.size());
+    EXPECT_TRUE(pool_.extend(table_, position + rows));
+    BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &table_};
+    slice.logits = predict ? LogitsWanted::kLast : LogitsWanted::kAll;
+    const Batch batch{.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool_};
+    const auto logits = predict ? runner_->predict(batch) : runner_->step(batch);
+    EXPECT_TRUE(logits.has_value()) << logits.error().text();
+    return {logits->values.begin(), logits->values.end()};
+  }
+
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Runner> runner_;
+  PagePool pool_;
+  PageTable table_;
+};
+
+class Predictor : public testing::Test {
+ protected:
+  Predictor() : file_(gguf::Reader::open(make_model(folder_ / "model.gguf")).value()) {
+    std::mt19937 random(5);
+    for (int i = 0; i < kPrompt + 8; ++i) tokens_.push_back(TokenId{static_cast<int32_t>(random() % 500)});
+  }
+  std::span<const TokenId> tokens(int32_t begin, int32_t end) const {
+    return std::span(tokens_).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
+  }
+
+  Folder folder_;
+  gguf::Reader file_;
+  std::vector<TokenId> tokens_;
+};
+
+TEST_F(Predictor, ComputesItsFormulas) {
+  const Reference reference(file_, "blk.4.");
+  const std::string head = "blk.4.nextn.hc_head", norm = "blk.4.nextn.shared_head_norm.weight";
+  Session session(file_, true);
+  ASSERT_TRUE(session.runner().predicts());
+  // In two chunks, so that the block looks back from one to the other.
+  session.step(tokens(0, 7), 0);
+  const std::vector<float> logits = session.step(tokens(7, kPrompt), 7);
+  const auto vocabulary = static_cast<size_t>(session.runner().vocabulary());
+  // What it starts from is what the model's own logits are made from.
+  const Vector last = session.streams_at(kPrompt - 1);
+  EXPECT_LE(nmse(std::span(logits).last(vocabulary), reference.logits(last, "output_hc", "output_norm.weight")),
+            kNmseMax);
+
+  // Rows of all positions, of the token there and the streams before it.
+  std::vector<Vector> rows;
+  const auto follow = [&](int32_t position, TokenId token) {
+    const Vector nothing(static_cast<size_t>(reference.streams * reference.width), 0);
+    const Vector before = position == 0 ? nothing : session.streams_at(position - 1);
+    const Vector input = reference.begin(before, index(token));
+    rows.resize(static_cast<size_t>(position) + 1);
+    rows.back() = reference.row(input, position);
+    return input;
+  };
+  for (int32_t p = 0; p < kPrompt; ++p) follow(p, tokens_[static_cast<size_t>(p)]);
+
+  // The first guess, and two more from what the block itself leaves.
+  TokenId token = tokens_[kPrompt];
+  for (int32_t position = kPrompt; position < kPrompt + 3; ++position) {
+    const Vector input = follow(position, token);
+    const Vector output = reference.layer(input, rows);
+    const std::vector<float> guess = session.predict(token, position);
+    EXPECT_LE(nmse(guess, reference.logits(output, head, norm)), kNmseMax) << position;
+    EXPECT_LE(nmse(session.streams_at(position), output), kNmseMax) << position;
+    token = first_choice(guess);
+  }
+
+  // The model goes on another way: its rows take the places of those guessed.
+  session.step(tokens(kPrompt, kPrompt + 2), kPrompt);
+  for (int32_t p = kPrompt; p < kPrompt + 2; ++p) follow(p, tokens_[static_cast<size_t>(p)]);
+  const Vector input = follow(kPrompt + 2, tokens_[kPrompt + 2]);
+  EXPECT_LE(nmse(session.predict(tokens_[kPrompt + 2], kPrompt + 2),
+                 reference.logits(reference.layer(input, rows), head, norm)),
+            kNmseMax);
+}
+
+TEST_F(Predictor, LeavesTheModelsLogitsAsTheyAre) {
+  Session plain(file_, false), guessing(file_, true);
+  EXPECT_FALSE(plain.runner().predicts());
+  EXPECT_EQ(plain.step(tokens(0, kPrompt), 0), guessing.step(tokens(0, kPrompt), 0));
+  TokenId token = tokens_[kPrompt];
+  for (int32_t i = 0; i < 4; ++i) token = first_choice(guessing.predict(token, kPrompt + i));
+  EXPECT_EQ(plain.step(tokens(kPrompt, kPrompt + 3), kPrompt), guessing.step(tokens(kPrompt, kPrompt + 3), kPrompt));
+}
+
+TEST_F(Predictor, ComesInAFileOfItsOwnToo) {
+  const auto own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
+  EXPECT_TRUE(is_predictor(own));
+  EXPECT_FALSE(is_predictor(file_));
+  Session joint(file_, true), separate(file_, true, &own);
+  ASSERT_TRUE(separate.runner().predicts());
+  joint.step(tokens(0, kPrompt), 0);
+  separate.step(tokens(0, kPrompt), 0);
+  for (int32_t i = 0; i < 3; ++i) {
+    const TokenId token = tokens_[static_cast<size_t>(kPrompt + i)];
+    const std::vector<float> expected = joint.predict(token, kPrompt + i);
+    EXPECT_LE(nmse(separate.predict(token, kPrompt + i), Vector(expected.begin(), expected.end())), kNmseMax);
+  }
+}
+
+TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
+  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  ModelOptions options;
+  options.predict = true;
+  const auto error_of = [&](const gguf::Reader& model) {
+    const auto loaded = load_model(model, *backend, options);
+    return loaded.has_value() ? std::string("loaded") : loaded.error().text();
+  };
+  // A file of one tensor, and not even of the right shape.
+  gguf::Writer writer = gguf::Writer::create(folder_ / "poor.gguf").value();
+  writer.set("general.architecture", "deepseek4_mtp_support");
+  write_tensors(writer, {{"mtp.0.enorm.weight", TensorType::kF32, {8}, std::vector<std::byte>(32)}});
+  const auto poor = gguf::Reader::open(folder_ / "poor.gguf").value();
+  options.predictor = &poor;
+  EXPECT_NE(error_of(file_).find("tensor mtp.0.enorm.weight has shape [8], but the metadata asks for [256]"),
+            std::string::npos)
+      << error_of(file_);
+  const auto llama = gguf::Reader::open(CAIRN_FIXTURES "/models/llama.gguf").value();
+  EXPECT_NE(error_of(llama).find("the model's architecture is \"llama\""), std::string::npos) << error_of(llama);
+  // Asked for where there is none: the model loads without.
+  options.predictor = nullptr;
+  const auto v4 = gguf::Reader::open(CAIRN_FIXTURES "/models/deepseek4.gguf").value();
+  const auto loaded = load_model(v4, *backend, options);
+  ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
+  EXPECT_FALSE((*loaded)->predicts());
+}
+
+}  // namespace
+}  // namespace cairn::predictor

@@ -1,0 +1,57 @@
+/// DeepSeek V4's block that guesses ahead, written down plainly from its formulas: one token at a time, in double.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gguf/reader.h"
+
+namespace cairn::predictor {
+
+using Vector = std::vector<double>;
+
+class Reference {
+ public:
+  /// `prefix` of the block's tensors: "blk.4.".
+  Reference(const gguf::Reader& file, std::string prefix);
+
+  /// What the block's layer reads: its streams, of the streams before and the token here.
+  Vector begin(const Vector& before, int32_t token) const;
+  /// The row that is key and value of a position.
+  Vector row(const Vector& x, int64_t position) const;
+  /// The layer at the last of the rows' positions; rows[p] is row() of position p.
+  Vector layer(const Vector& x, const std::vector<Vector>& rows) const;
+  /// `name` of the head that makes one row of the streams, `norm_name` of what follows.
+  Vector logits(const Vector& x, const std::string& name, const std::string& norm_name) const;
+
+  int64_t width = 0;
+  int64_t streams = 0;
+
+ private:
+  struct Mix {
+    Vector collapsed;
+    Vector post;
+    Vector comb;  // [from, to]
+  };
+
+  int64_t number(const std::string& key) const;
+  Vector tensor(const std::string& name) const;
+  /// Matrix `which` of those in the tensor, times x.
+  Vector product(const std::string& name, const Vector& x, int64_t which = 0) const;
+  /// Rotates the last dimensions by the position's angles.
+  void turn(Vector& head, int64_t position) const;
+  Mix mix(const Vector& x, const std::string& part) const;
+  /// Each line's entries, `stride` to the next, by their sum; `line` from a line to the next.
+  void divide(Vector& c, int64_t line, int64_t stride) const;
+  Vector expand(const Vector& x, const Vector& y, const Mix& how) const;
+  Vector attention(const Vector& input, const std::vector<Vector>& rows) const;
+  Vector gated(const std::string& suffix, const Vector& x, int64_t expert) const;
+  Vector feed_forward(const Vector& x) const;
+
+  const gguf::Reader& file_;
+  const std::string prefix_;
+  int64_t heads_ = 0, head_ = 0, rope_ = 0, window_ = 0;
+};
+
+}  // namespace cairn::predictor
