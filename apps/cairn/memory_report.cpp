@@ -85,7 +85,9 @@ std::string MemoryReport::text() const {
   }
   const MemoryPlan& first = entries.front().plan;
   fmt::format_to(out, "  weights       {}{}\n", bytes_text(first.weight_bytes),
-                 first.weights_in_place ? ", as the file has them: there is no room to unpack them for speed" : "");
+                 first.weights_in_place
+                     ? ", those of two and three bits as the file has them: there is no room to keep them unpacked"
+                     : "");
   fmt::format_to(out, "  kept free     {}\n", bytes_text(kReservedBytes));
   if (first.kv_pages.empty()) {
     fmt::format_to(out, "  scratch       {}\n  (an encoder: it keeps no keys and values between calls)\n",

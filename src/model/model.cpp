@@ -106,7 +106,8 @@ Result<Binder> begin_loading(const gguf::Reader& file, Backend& backend, const M
   CAIRN_TRY_VOID(check_memory(plan, options));
   if (plan.weights_in_place) {
     log_warning(
-        "memory: no room to unpack weights of two and three bits for speed: they are used as the file has them");
+        "memory: no room to keep weights of two and three bits unpacked: they are unpacked for each product, which is "
+        "slower");
   }
   return Binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
 }

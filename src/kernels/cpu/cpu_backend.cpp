@@ -99,7 +99,7 @@ class CpuBackend final : public Backend {
     return route_working_.reserve(route_bytes(sizes));
   }
   int64_t reserve_bytes(const WorkSizes& sizes) const override {
-    return Products::reserve_bytes(sizes) + attention_.reserve_bytes(sizes) + latent_.reserve_bytes(sizes.latent) +
+    return products_.reserve_bytes(sizes) + attention_.reserve_bytes(sizes) + latent_.reserve_bytes(sizes.latent) +
            route_bytes(sizes);
   }
 

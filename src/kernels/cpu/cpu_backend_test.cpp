@@ -127,46 +127,50 @@ TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
   }
 }
 
-// IQ3_S panels are a third larger than the file's rows: where there is no room for them, products read the rows.
-TEST_P(CpuBackend, WeightsInPlaceTakeNoMemoryAndGiveTheExactProduct) {
+// Panels of some types are larger than the file's rows: where there is no room for them, they are made anew for each
+// product, with the same sums.
+TEST_P(CpuBackend, WeightsInPlaceTakeNoMemoryAndGiveTheSameProduct) {
   Random random(5);
   SCOPED_TRACE(random.trace());
-  constexpr int64_t kRows = 33, kCols = 512;
+  constexpr int64_t kRows = 83, kCols = 512, kTokensMax = 70;
   const auto cpu = backend(2);
-  std::vector<std::byte> bytes(static_cast<size_t>(kRows * row_bytes(TensorType::kIQ3_S, kCols)));
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.integer(0, 255));
-  const auto block_bytes = static_cast<size_t>(tensor_type_info(TensorType::kIQ3_S).block_bytes);
-  const uint16_t one = 0x3c00;
-  for (size_t at = 0; at < bytes.size(); at += block_bytes) std::memcpy(bytes.data() + at, &one, sizeof(one));
-  std::vector<float> decoded(kRows * kCols);
-  decode_row(TensorType::kIQ3_S, bytes, decoded);
-  const std::vector<float> x = random.normals(kCols);
-  for (const bool in_place : {false, true}) {
-    const HostMatrix matrix{TensorType::kIQ3_S, kRows, kCols, 1, bytes.data(), in_place};
-    const Weight weight = cpu->load(matrix).value();
-    EXPECT_EQ(weight.memory == nullptr, in_place);
-    const auto file_bytes = static_cast<int64_t>(bytes.size());
-    if (in_place) {
-      EXPECT_EQ(cpu->load_bytes(matrix), file_bytes);
-    } else {
-      EXPECT_EQ(cpu->load_bytes(matrix), static_cast<int64_t>(weight.memory->bytes()));
-      EXPECT_GT(cpu->load_bytes(matrix), file_bytes);
+  const std::vector<float> x = random.normals(kTokensMax * kCols), bias = random.normals(kRows);
+  for (const TensorType type : {TensorType::kIQ2_XXS, TensorType::kIQ3_S, TensorType::kIQ1_S}) {
+    SCOPED_TRACE(tensor_type_info(type).name);
+    std::vector<std::byte> bytes(static_cast<size_t>(kRows * row_bytes(type, kCols)));
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.integer(0, 255));
+    const auto block_bytes = static_cast<size_t>(tensor_type_info(type).block_bytes);
+    const uint16_t one = 0x3c00;
+    for (size_t at = 0; at < bytes.size(); at += block_bytes) std::memcpy(bytes.data() + at, &one, sizeof(one));
+    std::vector<float> decoded(kRows * kCols);
+    decode_row(type, bytes, decoded);
+    const HostMatrix copied{type, kRows, kCols, 1, bytes.data(), false},
+        kept{type, kRows, kCols, 1, bytes.data(), true};
+    const Weight panels = cpu->load(copied).value(), rows = cpu->load(kept).value();
+    EXPECT_EQ(rows.memory, nullptr);
+    EXPECT_EQ(cpu->load_bytes(kept), static_cast<int64_t>(bytes.size()));
+    EXPECT_EQ(cpu->load_bytes(copied), static_cast<int64_t>(panels.memory->bytes()));
+    EXPECT_GT(cpu->load_bytes(copied), cpu->load_bytes(kept));
+    for (const int32_t tokens : {1, 5, static_cast<int32_t>(kTokensMax)}) {
+      std::vector<float> expected(static_cast<size_t>(tokens * kRows)), actual(expected.size());
+      const Projection of_panels{&panels, bias.data(), expected.data()}, of_rows{&rows, bias.data(), actual.data()};
+      cpu->matmul({&of_panels, 1}, x.data(), tokens);
+      cpu->matmul({&of_rows, 1}, x.data(), tokens);
+      EXPECT_EQ(actual, expected) << tokens;
+      double error = 0, power = 0;
+      for (int64_t r = 0; r < kRows; ++r) {
+        double truth = bias[r];
+        for (int64_t c = 0; c < kCols; ++c) truth += double{decoded[r * kCols + c]} * x[c];
+        error += (actual[r] - truth) * (actual[r] - truth);
+        power += truth * truth;
+      }
+      EXPECT_LT(error / power, 1e-4);
     }
-    std::vector<float> out(kRows);
-    const Projection projection{&weight, nullptr, out.data()};
-    cpu->matmul({&projection, 1}, x.data(), 1);
-    double error = 0, power = 0;
-    for (int64_t r = 0; r < kRows; ++r) {
-      double truth = 0;
-      for (int64_t c = 0; c < kCols; ++c) truth += double{decoded[r * kCols + c]} * x[c];
-      error += (out[r] - truth) * (out[r] - truth);
-      power += truth * truth;
-    }
-    EXPECT_LT(error / power, in_place ? 1e-12 : 1e-4);
   }
+  constexpr int64_t kOtherRows = 33;
   // Panels of other types are no larger than the file's rows, which are given back: nothing is gained in place.
-  const std::vector<std::byte> rows(static_cast<size_t>(kRows * row_bytes(TensorType::kQ4_0, kCols)));
-  EXPECT_NE(cpu->load({TensorType::kQ4_0, kRows, kCols, 1, rows.data(), true})->memory, nullptr);
+  const std::vector<std::byte> rows(static_cast<size_t>(kOtherRows * row_bytes(TensorType::kQ4_0, kCols)));
+  EXPECT_NE(cpu->load({TensorType::kQ4_0, kOtherRows, kCols, 1, rows.data(), true})->memory, nullptr);
 }
 
 TEST_P(CpuBackend, ExpertsAreTheProductsOfTheirChoices) {

@@ -12,6 +12,7 @@
 #include "kernels/cpu/panel_blocks.h"
 #include "quant/blocks.h"
 #include "quant/codec.h"
+#include "quant/iq_grids.h"
 
 namespace cairn::cpu {
 namespace {
@@ -31,7 +32,6 @@ int nibble(const uint8_t* bytes, int i) { return bytes[i / 2] >> (i % 2 * 4) & 1
 
 int factor(const BlockIQ1_S& b, int i) { return odd(b.qh[i / 2] >> 12 & 7); }
 int factor(const BlockIQ1_M& b, int i) { return odd(b.scales[i / 4] >> (3 * (i % 4)) & 7); }
-int factor(const BlockIQ2_XXS& b, int i) { return odd(b.qs[8 * (i / 2) + 7] >> 4); }
 int factor(const BlockIQ2_XS& b, int i) { return odd(nibble(b.scales, i)); }
 int factor(const BlockIQ2_S& b, int i) { return odd(nibble(b.scales, i)); }
 int factor(const BlockIQ3_XXS& b, int i) { return odd(b.scales_and_signs[4 * (i / 2) + 3] >> 4); }
@@ -82,17 +82,68 @@ void pack(const std::byte* from, const PanelPlace& to) {
   }
 }
 
+// The same for IQ2_XXS, many times faster, since its rows are packed while they are multiplied where there is no room
+// for panels. Eight weights are the bytes of a word.
+constexpr uint64_t kBytes = 0x0101010101010101;
+
+struct Iq2XxsWords {
+  uint64_t codes[256];  // of a grid row, all positive
+  uint64_t signs[128];  // bytes of ones where a set of signs is negative
+
+  Iq2XxsWords() {
+    for (int row = 0; row < 256; ++row) {
+      codes[row] = 0;
+      for (int i = 0; i < 8; ++i) {
+        const auto* code = std::ranges::find(kIq2.values, quant::kIq2XxsGrid.rows[row][i]);
+        codes[row] |= static_cast<uint64_t>(code - kIq2.values) << (8 * i);
+      }
+    }
+    for (uint32_t set = 0; set < 128; ++set) {
+      signs[set] = 0;
+      for (int i = 0; i < 8; ++i) signs[set] |= (even_signs(set) >> i & 1) * (uint64_t{255} << (8 * i));
+    }
+  }
+};
+
+void pack_iq2_xxs(const std::byte* from, const PanelPlace& to) {
+  static const Iq2XxsWords words;
+  constexpr uint64_t kLastCode = 5;  // of value v the code is that of -v, taken from this
+  BlockIQ2_XXS block;
+  std::memcpy(&block, from, sizeof(block));
+  std::memcpy(to.half(0), &block.d, 2);
+  for (int b = 0; b < 8; ++b) {
+    const uint8_t* indices = block.qs + 8 * b;
+    uint32_t signs;
+    std::memcpy(&signs, indices + 4, sizeof(signs));
+    std::memset(to.head(b / 2) + b % 2 * 2, odd(static_cast<int>(signs >> 28)), 2);
+    uint64_t parts[4];
+    for (int l = 0; l < 4; ++l) {
+      const uint64_t codes = words.codes[indices[l]];
+      parts[l] = codes ^ ((codes ^ (kLastCode * kBytes - codes)) & words.signs[signs >> (7 * l) & 127]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      const uint64_t both = parts[i] | parts[i + 2] << 4;
+      std::memcpy(to.body(4 * b + 2 * i), &both, 4);
+      const uint64_t high = both >> 32;
+      std::memcpy(to.body(4 * b + 2 * i + 1), &high, 4);
+    }
+  }
+}
+
 template <TensorType kType, class Block, const Codebook& kCodebook>
 constexpr PanelPacking packing() {
   return {kType, kPanelCodes, pack<kType, Block, kCodebook>, nullptr, &kCodebook};
 }
 
-constexpr PanelPacking kPackings[] = {
-    packing<TensorType::kIQ1_S, BlockIQ1_S, kIq1>(),     packing<TensorType::kIQ1_M, BlockIQ1_M, kIq1>(),
-    packing<TensorType::kIQ2_XXS, BlockIQ2_XXS, kIq2>(), packing<TensorType::kIQ2_XS, BlockIQ2_XS, kIq2>(),
-    packing<TensorType::kIQ2_S, BlockIQ2_S, kIq2>(),     packing<TensorType::kIQ3_XXS, BlockIQ3_XXS, kIq3Xxs>(),
-    packing<TensorType::kIQ3_S, BlockIQ3_S, kIq3S>(),    packing<TensorType::kTQ1_0, BlockTQ1_0, kTernary>(),
-    packing<TensorType::kTQ2_0, BlockTQ2_0, kTernary>()};
+constexpr PanelPacking kPackings[] = {packing<TensorType::kIQ1_S, BlockIQ1_S, kIq1>(),
+                                      packing<TensorType::kIQ1_M, BlockIQ1_M, kIq1>(),
+                                      {TensorType::kIQ2_XXS, kPanelCodes, pack_iq2_xxs, nullptr, &kIq2},
+                                      packing<TensorType::kIQ2_XS, BlockIQ2_XS, kIq2>(),
+                                      packing<TensorType::kIQ2_S, BlockIQ2_S, kIq2>(),
+                                      packing<TensorType::kIQ3_XXS, BlockIQ3_XXS, kIq3Xxs>(),
+                                      packing<TensorType::kIQ3_S, BlockIQ3_S, kIq3S>(),
+                                      packing<TensorType::kTQ1_0, BlockTQ1_0, kTernary>(),
+                                      packing<TensorType::kTQ2_0, BlockTQ2_0, kTernary>()};
 
 }  // namespace
 

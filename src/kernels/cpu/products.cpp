@@ -19,8 +19,17 @@ constexpr int64_t kRowMultiple = 32;
 constexpr double kWeightBytesPerNs = 12;
 constexpr double kInt8ProductsPerNs = 50;
 constexpr double kFloatProductsPerNs = 12;
+// And of weights, into panels.
+constexpr double kPackedPerNs = 4;
 // More projections than any product has.
 constexpr int64_t kJobsMin = 64;
+
+// Whether the file's rows become panels each time they are multiplied: there was no room to keep their panels, and the
+// sums are to be those of panels.
+bool packs(const Weight& weight) { return !weight.panels && has_panels(weight.type) && panels_grow(weight.type); }
+
+// Of one thread.
+int64_t packed_bytes_of(int64_t cols) { return kRowMultiple / kPanelRows * kPanelCodes.panel_bytes(cols); }
 
 }  // namespace
 
@@ -59,15 +68,23 @@ int64_t Products::jobs_max(const WorkSizes& sizes) {
   return std::max(kJobsMin, 2 * std::min(sizes.experts, sizes.expert_choices));
 }
 
+int64_t Products::packed_bytes(const WorkSizes& sizes) const {
+  int64_t cols = 0;
+  for (const WorkSizes::Input& input : sizes.inputs) cols = std::max(cols, input.cols);
+  return team_.threads() * packed_bytes_of(cols);
+}
+
 Result<void> Products::reserve(const WorkSizes& sizes) {
   CAIRN_TRY_VOID(quantized_memory_.reserve(quantized_bytes(sizes)));
   CAIRN_TRY_VOID(order_.reserve(order_bytes(sizes)));
+  CAIRN_TRY_VOID(packed_.reserve(packed_bytes(sizes)));
   jobs_.reserve(static_cast<size_t>(jobs_max(sizes)));
   return {};
 }
 
-int64_t Products::reserve_bytes(const WorkSizes& sizes) {
-  return quantized_bytes(sizes) + order_bytes(sizes) + jobs_max(sizes) * static_cast<int64_t>(sizeof(Job));
+int64_t Products::reserve_bytes(const WorkSizes& sizes) const {
+  return quantized_bytes(sizes) + order_bytes(sizes) + packed_bytes(sizes) +
+         jobs_max(sizes) * static_cast<int64_t>(sizeof(Job));
 }
 
 void Products::matmul(std::span<const Projection> projections, const float* x, int32_t rows) {
@@ -107,7 +124,8 @@ void Products::matmul_experts(std::span<const Projection> projections, const flo
 
 void Products::quantize(std::span<const Projection> projections, const float* x, int64_t rows) {
   const int64_t cols = projections[0].weight->cols;
-  const bool needed = std::ranges::any_of(projections, [](const Projection& p) { return p.weight->panels; });
+  const bool needed =
+      std::ranges::any_of(projections, [](const Projection& p) { return p.weight->panels || packs(*p.weight); });
   if (!needed) return;
   const auto stride = static_cast<int64_t>(int8_row_bytes(cols));
   auto* out = quantized_memory_.get_array<std::byte>(rows * stride);
@@ -124,10 +142,13 @@ void Products::add_job(const Projection& projection, int64_t expert, const int32
           .weights = static_cast<const std::byte*>(weight.data) + expert * expert_stride(weight),
           .bias = projection.bias == nullptr ? nullptr : projection.bias + expert * weight.rows,
           .outputs = outputs,
-          .tokens = tokens};
+          .tokens = tokens,
+          .packs = packs(weight)};
   const double products = static_cast<double>(tokens) * static_cast<double>(weight.cols);
-  const double row_ns = std::max(static_cast<double>(bytes) / kWeightBytesPerNs,
-                                 products / (weight.panels ? kInt8ProductsPerNs : kFloatProductsPerNs));
+  const bool int8 = weight.panels || job.packs;
+  double row_ns = std::max(static_cast<double>(bytes) / kWeightBytesPerNs,
+                           products / (int8 ? kInt8ProductsPerNs : kFloatProductsPerNs));
+  if (job.packs) row_ns += static_cast<double>(weight.cols) / kPackedPerNs;
   total_ns_ += row_ns * static_cast<double>(weight.rows);
   job.chunk_rows = team_.chunk_items(weight.rows, row_ns, kRowMultiple);
   if (tokens > kTileTokens) {
@@ -141,23 +162,42 @@ void Products::add_job(const Projection& projection, int64_t expert, const int32
 
 void Products::run_jobs(const float* x, int32_t outputs_per_input) {
   const int64_t chunks = jobs_.back().chunk_end();
-  team_.run(chunks, Team::chunk_least(total_ns_ / static_cast<double>(chunks)), [&](int64_t begin, int64_t end, int) {
+  const int64_t packed = packed_bytes_of(jobs_.front().projection->weight->cols);
+  const bool packs_some = std::ranges::any_of(jobs_, &Job::packs);
+  auto* scratch = packs_some ? packed_.get_array<std::byte>(team_.threads() * packed) : nullptr;
+  team_.run(chunks, Team::chunk_least(total_ns_ / static_cast<double>(chunks)), [&](int64_t begin, int64_t end, int m) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const auto after = std::ranges::upper_bound(jobs_, chunk, {}, &Job::chunk_begin);
       const Job& job = *(after - 1);
-      run_chunk(job, chunk - job.chunk_begin, x, outputs_per_input);
+      run_chunk(job, chunk - job.chunk_begin, x, outputs_per_input, job.packs ? scratch + m * packed : nullptr);
     }
   });
 }
 
-void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input) const {
+void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input,
+                         std::byte* packed) const {
   const Weight& weight = *job.projection->weight;
   const int64_t row_begin = chunk * job.chunk_rows;
   const int64_t row_end = std::min(row_begin + job.chunk_rows, weight.rows);
-  const std::byte* input = weight.panels ? quantized_ : reinterpret_cast<const std::byte*>(x);
-  const MatmulFunction product = weight.panels ? kernels_.matmul_panels : kernels_.matmul_rows;
-  const int64_t stride = weight.panels ? static_cast<int64_t>(int8_row_bytes(weight.cols))
-                                       : weight.cols * static_cast<int64_t>(sizeof(float));
+  if (!job.packs) return run_rows(job, job.weights, row_begin, row_end, 0, x, outputs_per_input);
+  const int64_t bytes = row_bytes(weight.type, weight.cols);
+  for (int64_t row = row_begin; row < row_end; row += kRowMultiple) {
+    const int64_t rows = std::min(kRowMultiple, row_end - row);
+    pack_panels(weight.type, job.weights + row * bytes, rows, weight.cols, 0, (rows + kPanelRows - 1) / kPanelRows,
+                packed);
+    run_rows(job, packed, 0, rows, row, x, outputs_per_input);
+  }
+}
+
+// Rows [row_begin, row_end) of `weights`, which begin with row `first_row` of the job's.
+void Products::run_rows(const Job& job, const std::byte* weights, int64_t row_begin, int64_t row_end, int64_t first_row,
+                        const float* x, int32_t outputs_per_input) const {
+  const Weight& weight = *job.projection->weight;
+  const bool int8 = weight.panels || job.packs;
+  const std::byte* input = int8 ? quantized_ : reinterpret_cast<const std::byte*>(x);
+  const MatmulFunction product = int8 ? kernels_.matmul_panels : kernels_.matmul_rows;
+  const int64_t stride =
+      int8 ? static_cast<int64_t>(int8_row_bytes(weight.cols)) : weight.cols * static_cast<int64_t>(sizeof(float));
   std::array<const std::byte*, kTileTokens> inputs;
   std::array<float*, kTileTokens> outputs;
   for (int32_t tile = 0; tile < job.tokens; tile += kTileTokens) {
@@ -165,12 +205,12 @@ void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t 
     for (int32_t t = 0; t < tokens; ++t) {
       const int64_t output = job.outputs == nullptr ? tile + t : job.outputs[tile + t];
       inputs[t] = input + output / outputs_per_input * stride;
-      outputs[t] = job.projection->out + output * weight.rows;
+      outputs[t] = job.projection->out + output * weight.rows + first_row;
     }
-    product(weight.type, job.weights, weight.cols, row_begin, row_end, inputs.data(), tokens, outputs.data());
+    product(weight.type, weights, weight.cols, row_begin, row_end, inputs.data(), tokens, outputs.data());
     if (job.bias == nullptr) continue;
     for (int32_t t = 0; t < tokens; ++t) {
-      for (int64_t r = row_begin; r < row_end; ++r) outputs[t][r] += job.bias[r];
+      for (int64_t r = row_begin; r < row_end; ++r) outputs[t][r] += job.bias[first_row + r];
     }
   }
 }

@@ -24,7 +24,7 @@ class Products {
 
   /// As Backend's.
   Result<void> reserve(const WorkSizes& sizes);
-  static int64_t reserve_bytes(const WorkSizes& sizes);
+  int64_t reserve_bytes(const WorkSizes& sizes) const;
   void matmul(std::span<const Projection> projections, const float* x, int32_t rows);
   void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice);
@@ -37,6 +37,7 @@ class Products {
     const float* bias = nullptr;
     const int32_t* outputs = nullptr;  // row numbers of the output; null: 0, 1, ...
     int32_t tokens = 0;                // how many
+    bool packs = false;                // file rows that become panels as they are multiplied
     int64_t chunk_rows = 0;            // weight rows of a chunk
     int64_t chunk_begin = 0;           // chunks of the jobs before
 
@@ -46,16 +47,20 @@ class Products {
   static int64_t quantized_bytes(const WorkSizes& sizes);
   static int64_t order_bytes(const WorkSizes& sizes);
   static int64_t jobs_max(const WorkSizes& sizes);
+  int64_t packed_bytes(const WorkSizes& sizes) const;
   void quantize(std::span<const Projection> projections, const float* x, int64_t rows);
   void add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens);
   void run_jobs(const float* x, int32_t outputs_per_input);
-  void run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input) const;
+  void run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input, std::byte* packed) const;
+  void run_rows(const Job& job, const std::byte* weights, int64_t row_begin, int64_t row_end, int64_t first_row,
+                const float* x, int32_t outputs_per_input) const;
 
   const MatmulKernels& kernels_;
   Team& team_;
   Scratch quantized_memory_;
   const std::byte* quantized_ = nullptr;  // the input of the product that runs
   Scratch order_;                         // int32: outputs of matmul_experts, by expert
+  Scratch packed_;                        // panels of each thread, of jobs that pack
   std::vector<Job> jobs_;
   double total_ns_ = 0;  // of the jobs, roughly
 };
