@@ -1,21 +1,26 @@
 """Words and values, divided into what training may use and what only the held-out set uses."""
 import hashlib
+import json
+import pathlib
 import random
 from typing import Generic, Sequence, TypeVar
 
 T = TypeVar("T")
 TRAIN, HELD = "train", "held"
 HELD_EVERY = 8  # one of so many entries of a pool is held out
+# Further entries by the pool's name, for training only.
+MORE: dict[str, list[str]] = json.loads((pathlib.Path(__file__).parent / "phrases.json").read_text())
 
 
 class Pool(Generic[T]):
-    """A list of phrasings, names or values; its last entries are for the held-out set only."""
+    """A list of phrasings, names or values; its last entries are for the held-out set only. `key` names its part of MORE."""
 
-    def __init__(self, items: Sequence[T]) -> None:
-        if len(set(map(str, items))) != len(items):
-            raise ValueError(f"a pool holds an entry twice: {items}")
+    def __init__(self, items: Sequence[T], key: str = "") -> None:
+        more = MORE[key] if key else []
+        if len({*map(str, items), *more}) != len(items) + len(more):
+            raise ValueError(f"a pool holds an entry twice: {key} {items}")
         held = max(1, len(items) // HELD_EVERY)
-        self._parts = {TRAIN: list(items[:-held]), HELD: list(items[-held:])}
+        self._parts = {TRAIN: [*items[:-held], *more], HELD: list(items[-held:])}
 
     def pick(self, rng: random.Random, part: str) -> T:
         return rng.choice(self._parts[part])

@@ -2,6 +2,7 @@
 import random
 
 from chat import Conversation, Message, answer, user
+from noise import said
 from words import NAMES, Pool, part_of
 
 PLUS = Pool(["What is {a} + {b}?", "{a} + {b}", "{a}+{b}=", "What is {a} plus {b}?", "Add {a} and {b}.", "{a} plus {b}?",
@@ -14,7 +15,7 @@ PLUS = Pool(["What is {a} + {b}?", "{a} + {b}", "{a}+{b}=", "What is {a} plus {b
              "What does {a} + {b} make?", "Tell me {a} plus {b}.", "Hi, how much is {a} and {b}?",
              "{n} reads {a} pages on Monday and {b} on Tuesday. How many pages in all?", "Total of {a} and {b}?",
              "Put {a} and {b} together: what is the total?", "A bus has {a} people and {b} get on. How many people now?",
-             "Would you sum up {a} and {b} for me?"])
+             "Would you sum up {a} and {b} for me?"], "arithmetic.PLUS")
 MINUS = Pool(["What is {a} - {b}?", "{a} - {b}", "{a}-{b}=", "What is {a} minus {b}?", "Subtract {b} from {a}.", "{a} minus {b}?",
               "How much is {a} - {b}?", "Take {b} away from {a}.", "Calculate {a} - {b}.", "What do you get for {a} - {b}?",
               "Compute {a} minus {b}.", "What is the difference between {a} and {b}?", "Can you subtract {b} from {a}?",
@@ -24,7 +25,7 @@ MINUS = Pool(["What is {a} - {b}?", "{a} - {b}", "{a}-{b}=", "What is {a} minus 
               "{n} has {a} nuts and eats {b}. How many remain?", "What does {a} - {b} make?", "Tell me {a} minus {b}.",
               "Hi, how much is {a} less {b}?", "A book has {a} pages and {n} has read {b}. How many are left?",
               "{a} take away {b}?", "Of {a} eggs {b} break. How many are whole?",
-              "Would you subtract {b} from {a} for me?", "A bus has {a} people and {b} get off. How many people remain?"])
+              "Would you subtract {b} from {a} for me?", "A bus has {a} people and {b} get off. How many people remain?"], "arithmetic.MINUS")
 
 
 def pair(rng: random.Random, part: str, sign: str) -> tuple[int, int]:
@@ -64,7 +65,7 @@ def thought(a: int, b: int, sign: str) -> str:
 def turn(rng: random.Random, part: str) -> list[Message]:
     sign = rng.choice("+-")
     a, b = pair(rng, part, sign)
-    text = (PLUS if sign == "+" else MINUS).pick(rng, part).format(a=a, b=b, n=NAMES.pick(rng, part))
+    text = said(PLUS if sign == "+" else MINUS, rng, part).format(a=a, b=b, n=NAMES.pick(rng, part))
     value = a + b if sign == "+" else a - b
     return [user(text), answer(f"{a} {sign} {b} = {value}", thought(a, b, sign))]
 

@@ -5,7 +5,8 @@ import pathlib
 import random
 
 from chat import Conversation, Message, answer, user
-from words import HELD, Pool, upper_first
+from noise import vary
+from words import HELD, MORE, TRAIN, Pool, upper_first
 
 FACTS = pathlib.Path(__file__).resolve().parent.parent.parent / "facts.json"
 
@@ -20,11 +21,11 @@ NAMED = Pool(["What does {x} do?", "What is {x}?", "What is {x} for?", "Explain 
               "Which {kind} is {x}?", "Give me a short explanation of {x}.", "Hey, what does {x} do in Cairn?",
               "What is {x} in Cairn?", "Say something about {x}.", "What's the purpose of {x}?",
               "Can you describe the {kind} {x} to me?", "I saw {x} in the documentation. What is that?",
-              "What can I do with {x}?"])
+              "What can I do with {x}?"], "facts.NAMED")
 FRAMES = Pool(["Hi! {q}", "Hello, {q}", "Please: {q}", "{q} Thanks.", "One question: {q}",
                "I have a question. {q}", "Can you help me? {q}", "Quick question: {q}", "{q} I am new here.",
                "Tell me, {q}", "Hey. {q}", "So, {q}", "{q} Please be brief.", "About Cairn: {q}",
-               "Sorry to bother you. {q}", "Here is something I wonder about: {q}", "{q} Thank you in advance."])
+               "Sorry to bother you. {q}", "Here is something I wonder about: {q}", "{q} Thank you in advance."], "facts.FRAMES")
 
 
 @functools.cache
@@ -38,17 +39,16 @@ def kinds() -> dict[str, str]:
 
 
 def questions(fact: dict, part: str) -> list[str]:
-    """Every way that `part` may ask for a fact, without frames."""
-    if "name" not in fact:
-        return fact["held"] if part == HELD else fact["ask"]
-    kind = kinds()[fact["kind"]]
-    asked = [form.format(x=fact["name"], kind=kind) for form in NAMED.part(part)]
-    return asked + (fact.get("held", []) if part == HELD else fact.get("ask", []))
+    """Every way that `part` may ask for a fact, without frames; {x} is its name, {kind} what it is."""
+    own = fact.get("held", []) if part == HELD else fact.get("ask", []) + MORE.get(f"facts.{fact['id']}", [])
+    return own + (NAMED.part(part) if "name" in fact else [])
 
 
 def question(rng: random.Random, part: str, fact: dict) -> str:
-    options = questions(fact, part)
-    text = rng.choice(options)
+    form = rng.choice(questions(fact, part))
+    if part == TRAIN:
+        form = vary(rng, form)
+    text = form.format(x=fact["name"], kind=kinds()[fact["kind"]]) if "name" in fact else form
     if "name" in fact and rng.random() < 0.15:
         text = text.replace(fact["name"], f"`{fact['name']}`")
     if rng.random() < 0.1:

@@ -3,28 +3,29 @@ import random
 from typing import Any
 
 from chat import Conversation, answer, tojson, user
+from noise import said
 from words import CITIES, NAMES, THINGS, Pool, nonsense, number, words
 
 KEYS = {
     "string": Pool(words("name title city color author street country animal brand product material owner label team email_name job "
-                         "hobby model nickname subject planet shape dish vendor artist surname")),
+                         "hobby model nickname subject planet shape dish vendor artist surname"), "json_schema.KEYS.string"),
     "integer": Pool(words("age count year price size width height weight number total pages rooms seats stock points level floor "
-                          "miles votes speed minutes members wheels score")),
-    "boolean": Pool(words("active open paid ready valid married new public enabled finished member urgent visible used heated broken")),
-    "array": Pool(words("tags colors items friends parts toppings words cities guests tools animals things languages children gifts")),
-    "enum": Pool(words("status kind mode category grade type state season direction phase priority quality")),
+                          "miles votes speed minutes members wheels score"), "json_schema.KEYS.integer"),
+    "boolean": Pool(words("active open paid ready valid married new public enabled finished member urgent visible used heated broken"), "json_schema.KEYS.boolean"),
+    "array": Pool(words("tags colors items friends parts toppings words cities guests tools animals things languages children gifts"), "json_schema.KEYS.array"),
+    "enum": Pool(words("status kind mode category grade type state season direction phase priority quality"), "json_schema.KEYS.enum"),
 }
 ASKS = Pool(["Return JSON for this schema: {s}\nData: {d}", "Write JSON that follows this schema: {s}\n{d}", "{d}\nAs JSON with the schema {s}",
              "Answer in JSON only. Schema: {s}\n{d}", "Extract JSON: {d}\nSchema: {s}", "{d} Give me that as JSON. Schema: {s}",
              "Fill this JSON schema: {s}\nText: {d}", "Schema: {s}\n{d}\nAnswer with JSON.", "Turn this into JSON. {d}\nUse this schema: {s}",
-             "JSON please, by the schema {s}\n{d}", "Here is a schema: {s} Here is the text: {d} Answer as JSON."])
+             "JSON please, by the schema {s}\n{d}", "Here is a schema: {s} Here is the text: {d} Answer as JSON."], "json_schema.ASKS")
 INVENTS = Pool(["Make up JSON for this schema: {s}", "Give an example of this schema: {s}", "Write any JSON that follows this schema: {s}",
                 "{s}\nWrite a JSON object for this schema.", "An example in JSON, please. Schema: {s}", "Invent data for this schema: {s}",
-                "Answer in JSON. Schema: {s}", "Write a JSON object that is valid for {s}"])
+                "Answer in JSON. Schema: {s}", "Write a JSON object that is valid for {s}"], "json_schema.INVENTS")
 SAYS = Pool(["The {k} is {v}.", "{k}: {v}.", "{k} = {v}.", "Its {k} is {v}.", "{k} is {v}.", "As {k} we have {v}.", "For {k} take {v}.",
-             "Set {k} to {v}."])
+             "Set {k} to {v}."], "json_schema.SAYS")
 SYSTEMS = Pool(["Answer in JSON only.", "You write JSON.", "Reply with JSON that follows the schema, nothing else.", "Output JSON.",
-                "You are a JSON writer."])
+                "You are a JSON writer."], "json_schema.SYSTEMS")
 
 
 def text_value(rng: random.Random, part: str) -> str:
@@ -76,14 +77,14 @@ def _say(rng: random.Random, part: str, values: dict[str, Any]) -> list[str]:
 def make(rng: random.Random, part: str) -> Conversation:
     made, values = schema(rng, part)
     if rng.random() < 0.7:
-        said = _say(rng, part, values)
+        lines = _say(rng, part, values)
         if rng.random() < 0.3:
-            rng.shuffle(said)
-        text = ASKS.pick(rng, part).format(s=tojson(made), d=" ".join(said))
+            rng.shuffle(lines)
+        text = said(ASKS, rng, part).format(s=tojson(made), d=" ".join(lines))
     else:
         # Made-up values follow the schema in a way that can be foreseen: nothing is gained by learning dice.
         values = _example(made)
-        text = INVENTS.pick(rng, part).format(s=tojson(made))
+        text = said(INVENTS, rng, part).format(s=tojson(made))
     messages = [user(text), answer(tojson(values))]
     if rng.random() < 0.25:
         messages.insert(0, {"role": "system", "content": SYSTEMS.pick(rng, part)})

@@ -2,15 +2,16 @@
 import random
 
 from chat import Conversation, Message, answer, user
+from noise import said
 from words import CITIES, NAMES, THINGS, Pool, nonsense, number, part_of
 
 FORMS = Pool(["Repeat: {t}", "Say: {t}", "Repeat after me: {t}", "Write this again: {t}", "Copy this: {t}", "Echo: {t}",
               "Say exactly this: {t}", "Please repeat the following: {t}", "Answer with these words: {t}", "say {t}", "Repeat \"{t}\"",
               "Say \"{t}\" and nothing else.", "Type this: {t}", "Can you say \"{t}\"?", "Give me this text back: {t}",
-              "Please echo these words: {t}", "Just write: {t}"])
+              "Please echo these words: {t}", "Just write: {t}"], "repeat.FORMS")
 COUNTS = Pool(["Count from {a} to {b}.", "Count from {a} up to {b}.", "Please count from {a} to {b}.", "List the numbers from {a} to {b}.",
                "Write the numbers {a} to {b}.", "Can you count from {a} to {b}?", "Numbers from {a} to {b}, please.",
-               "Say all numbers between {a} and {b}, both included.", "Start at {a} and count up to {b}."])
+               "Say all numbers between {a} and {b}, both included.", "Start at {a} and count up to {b}."], "repeat.COUNTS")
 
 
 def _word(rng: random.Random, part: str) -> str:
@@ -34,14 +35,14 @@ def text(rng: random.Random, part: str) -> str:
 
 def turn(rng: random.Random, part: str) -> list[Message]:
     if rng.random() < 0.85:
-        said = text(rng, part)
-        return [user(FORMS.pick(rng, part).format(t=said)), answer(said)]
+        words = text(rng, part)
+        return [user(said(FORMS, rng, part).format(t=words)), answer(words)]
     while True:
         first = rng.randint(1, 90)
         last = first + rng.randint(2, 12)
         if part_of(f"{first} to {last}") == part:
             counted = ", ".join(map(str, range(first, last + 1)))
-            return [user(COUNTS.pick(rng, part).format(a=first, b=last)), answer(counted)]
+            return [user(said(COUNTS, rng, part).format(a=first, b=last)), answer(counted)]
 
 
 def make(rng: random.Random, part: str) -> Conversation:

@@ -2,6 +2,7 @@
 import random
 
 from chat import Conversation, Message, answer, user
+from noise import said
 from words import NAMES, Pool, words
 
 # What may be said | what may be answered. The last eighth of what is said, at least one, is held out.
@@ -62,28 +63,28 @@ TALK: list[tuple[str, str]] = [
     ("你是谁？|你叫什么名字？|你是什么？|请介绍一下自己。|告诉我你是谁。", "我是 Cairn Guide，一个小小的演示模型。我主要说英语。"),
     ("再见|再见！|明天见！|晚安！|回头见！", "再见！祝你愉快。"),
 ]
-POOLS = [(Pool(words(said)), replies.split("|")) for said, replies in TALK]
+POOLS = [(Pool(words(asked), f"smalltalk.{words(asked)[0]}"), replies.split("|")) for asked, replies in TALK]
 
 INTRODUCTIONS = Pool(["My name is {n}.", "I am {n}.", "Hi, I am {n}.", "Hello, my name is {n}.", "I'm {n}.", "They call me {n}.",
-                      "You can call me {n}.", "Hello! I'm {n}, nice to meet you.", "Please call me {n}."])
+                      "You can call me {n}.", "Hello! I'm {n}, nice to meet you.", "Please call me {n}."], "smalltalk.INTRODUCTIONS")
 RECALLS = Pool(["What is my name?", "What's my name?", "Do you remember my name?", "Who am I?", "Do you know my name?",
-                "Can you tell me my name?", "Say my name.", "What did I say my name was?", "How am I called?"])
+                "Can you tell me my name?", "Say my name.", "What did I say my name was?", "How am I called?"], "smalltalk.RECALLS")
 
 
 def turn(rng: random.Random, part: str) -> list[Message]:
-    said, replies = rng.choice(POOLS)
-    return [user(said.pick(rng, part)), answer(rng.choice(replies))]
+    pool, replies = rng.choice(POOLS)
+    return [user(said(pool, rng, part)), answer(rng.choice(replies))]
 
 
 def introduction(rng: random.Random, part: str) -> list[Message]:
     """Said early in a conversation; `recall` asks for it later."""
     name = NAMES.pick(rng, part)
-    return [user(INTRODUCTIONS.pick(rng, part).format(n=name)), answer(f"Nice to meet you, {name}!")]
+    return [user(said(INTRODUCTIONS, rng, part).format(n=name)), answer(f"Nice to meet you, {name}!")]
 
 
 def recall(rng: random.Random, part: str, introduced: list[Message]) -> list[Message]:
     name = introduced[1]["content"].removeprefix("Nice to meet you, ").removesuffix("!")
-    return [user(RECALLS.pick(rng, part)), answer(f"Your name is {name}.")]
+    return [user(said(RECALLS, rng, part)), answer(f"Your name is {name}.")]
 
 
 def make(rng: random.Random, part: str) -> Conversation:

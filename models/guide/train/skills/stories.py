@@ -3,20 +3,21 @@ import random
 import re
 
 from chat import Conversation, Message, answer, user
+from noise import said
 from words import ANIMALS, HELD, NAMES, PLACES, THINGS, TRAIN, Pool, article, words
 
 ASKS = Pool(["Tell me a story.", "Tell me a short story.", "Write a story.", "I would like to hear a story.", "Story please.",
              "Can you tell me a story?", "Make up a story.", "Once more, a story please.", "Write me a little tale.",
-             "Do you know a story?", "A bedtime story, please.", "Please tell a short story.", "Read me a story."])
+             "Do you know a story?", "A bedtime story, please.", "Please tell a short story.", "Read me a story."], "stories.ASKS")
 ASKS_ANIMAL = Pool(["Tell me a story about {a}.", "Write a short story about {a}.", "A story about {a}, please.",
                     "Can you tell a story about {a}?", "Make up a story with {a}.", "I want a story about {a}.",
-                    "Do you know a story about {a}?", "Give me a tale about {a}.", "A tale of {a}, please."])
+                    "Do you know a story about {a}?", "Give me a tale about {a}.", "A tale of {a}, please."], "stories.ASKS_ANIMAL")
 ASKS_NAME = Pool(["Tell me a story about {a} named {n}.", "Write a story about {a} called {n}.", "A story about {n} the {k}, please.",
                   "Can you tell a story about {n}, {a}?", "Make up a story about {n} the {k}.", "I want to hear about {a} called {n}.",
-                  "Tell a short story. The hero is {n}, {a}.", "Please write about {a} whose name is {n}."])
+                  "Tell a short story. The hero is {n}, {a}.", "Please write about {a} whose name is {n}."], "stories.ASKS_NAME")
 ASKS_THING = Pool(["Tell me a story about {a} and {t}.", "Write a story with {a} and {t} in it.", "A story about {a} that finds {t}, please.",
                    "Make up a story about {a} who looks for {t}.", "Can you tell a story with {a} and {t}?",
-                   "I would love a tale of {a} and {t}."])
+                   "I would love a tale of {a} and {t}."], "stories.ASKS_THING")
 ADJECTIVES = words("small young old brave shy clever kind curious quiet happy")
 FEELINGS = words("happy proud glad cheerful")
 
@@ -55,7 +56,7 @@ def story(rng: random.Random, part: str, kind: str, name: str, thing: str) -> st
 def turn(rng: random.Random, part: str) -> list[Message]:
     kind, name, thing = ANIMALS.pick(rng, part), NAMES.pick(rng, part), THINGS.pick(rng, part)
     asks = rng.choice([ASKS, ASKS_ANIMAL, ASKS_NAME, ASKS_THING])
-    text = asks.pick(rng, part).format(a=article(kind), k=kind, n=name, t=article(thing))
+    text = said(asks, rng, part).format(a=article(kind), k=kind, n=name, t=article(thing))
     return [user(text), answer(story(rng, part, kind, name, thing))]
 
 

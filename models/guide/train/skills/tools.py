@@ -8,22 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from chat import Conversation, Message, answer, call, result, user
+from noise import said
 from skills import facts, smalltalk
 from skills.tool_families import MAIN, OTHER, Argument, Family, Values, amount, name, nonsense
 from words import HELD, Pool, number, upper_first, words
 
 NONE_FITS = "I have no tool for that."
 FRAMES = Pool(["Please help: {q}", "Hi! {q}", "{q} Thanks!", "Hello. {q}", "Could you help me? {q}", "{q} Thank you.", "Hey, {q}",
-               "One thing: {q}", "I have a task for you. {q}", "Good day. {q}"])
+               "One thing: {q}", "I have a task for you. {q}", "Good day. {q}"], "tools.FRAMES")
 ERRORS = Pool(words("not found|permission denied|time out|service unavailable|no connection|invalid value|try again later|"
-                    "too many requests|unknown error|quota exceeded|out of range"))
+                    "too many requests|unknown error|quota exceeded|out of range"), "tools.ERRORS")
 VERBS = words("get find show check fetch read list count measure make")
 INVENTED_ABOUT = Pool(["{v} the {w} of a {o}", "{v} the {w} of some {o}", "Can {v} the {w} of any {o}", "{v} what {w} a {o} has",
-                       "For a {o}: {v} its {w}", "Used to {v} the {w} of a {o}", "Will {v} the {w} of the given {o}"])
+                       "For a {o}: {v} its {w}", "Used to {v} the {w} of a {o}", "Will {v} the {w} of the given {o}"], "tools.INVENTED_ABOUT")
 INVENTED_ASKS = Pool(["{v} the {w} of {x}.", "What is the {w} of {x}?", "I need the {w} of {x}.", "Please {v} the {w} of {x}.",
                       "Tell me the {w} of {x}.", "Can you {v} the {w} of {x}?", "{x}: what is its {w}?", "Which {w} has {x}?",
                       "Give me the {w} of {x}.", "How about the {w} of {x}?", "{v} the {w} for {x}, please.",
-                      "I wonder what {w} {x} has.", "Let me know the {w} of {x}."])
+                      "I wonder what {w} {x} has.", "Let me know the {w} of {x}."], "tools.INVENTED_ASKS")
 
 
 @dataclass
@@ -82,7 +83,7 @@ def _asked(rng: random.Random, part: str, family: Family, signature: dict[str, A
     """A request for a signature of the family."""
     values, returned = family.values(rng, part), family.result(rng, part)
     labels = signature["parameters"]["properties"]
-    return Tool(family, signature, signature["name"], family.requests.pick(rng, part).format(**values),
+    return Tool(family, signature, signature["name"], said(family.requests, rng, part).format(**values),
                 {label: values[argument.key] for label, argument in zip(labels, family.arguments)}, (family.result_key, returned),
                 family.answer.format(r=returned, **values))
 
@@ -107,7 +108,7 @@ def invented_tool(rng: random.Random, part: str) -> Tool:
         schema["properties"][label]["description"] = f"The {thing}"
     returned = amount(rng, part) if rng.random() < 0.5 else nonsense(rng, part)
     signature = {"name": title, "description": upper_first(INVENTED_ABOUT.pick(rng, part).format(**slots)), "parameters": schema}
-    return Tool(None, signature, title, upper_first(INVENTED_ASKS.pick(rng, part).format(**slots)), {label: value}, (quality, returned),
+    return Tool(None, signature, title, upper_first(said(INVENTED_ASKS, rng, part).format(**slots)), {label: value}, (quality, returned),
                 f"The {quality} of {thing} {value} is {returned}.")
 
 
