@@ -1,4 +1,4 @@
-# Compiler flags, sanitizers, ccache and mold. Included once, before any target.
+# Compiler flags, sanitizers, ccache and mold. Included once, before any target. CUDA's flags: cuda.cmake.
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
@@ -8,12 +8,13 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1 -DNDEBUG")
 
 # -ffp-contract=off: whether a*b+c is fused must not depend on how a loop was inlined, or the same request could give
 # other bytes in another batch. Kernels ask for fused multiply-adds by name.
-add_compile_options(-Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wimplicit-fallthrough -Werror
-                    -ffp-contract=off)
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wnon-virtual-dtor;-Woverloaded-virtual>"
+                    "$<$<COMPILE_LANGUAGE:CXX>:-Wimplicit-fallthrough;-Werror;-ffp-contract=off>")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports these inside its own headers and inside coroutine frames at -O3 and under sanitizers.
-  add_compile_options(-Wno-maybe-uninitialized -Wno-dangling-pointer -Wno-stringop-overflow -Wno-array-bounds
-                      -Wno-free-nonheap-object -Wno-restrict -Wno-mismatched-new-delete)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized;-Wno-dangling-pointer>"
+                      "$<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow;-Wno-array-bounds;-Wno-free-nonheap-object>"
+                      "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-mismatched-new-delete>")
 else()
   # clang sees deprecated parts inside libstdc++ 12's own algorithms.
   add_compile_options(-Wno-deprecated-declarations)

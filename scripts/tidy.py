@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """House rules that a compiler does not check. Run as the test `tidy`; prints one line per finding.
 
-usage: scripts/tidy.py [--build FOLDER] [--no-headers] [--clang-tidy]
+usage: scripts/tidy.py [--build FOLDER] [--no-headers] [--clang-tidy] [--cuda FOLDER]
   --build FOLDER  where stub files for the header check go (default build/tidy)
   --no-headers    leave out compiling each header alone (the slow part)
   --clang-tidy    also run clang-tidy-19 over every source file, with FOLDER's compile_commands.json (minutes)
+  --cuda FOLDER   the CUDA toolkit's headers: files that need them are compiled too
 """
 import argparse
 import concurrent.futures
@@ -35,6 +36,7 @@ ISA_FLAGS = {  # and the machine
     "neon": ("aarch64", ["-march=armv8.2-a+dotprod"]),
 }
 ISA_INCLUDES = re.compile(r'^(immintrin\.h|arm_neon\.h|cstddef|cstdint|cstring|quant/blocks\.h|kernels/cpu/.*\.h)$')
+CUDA_FOLDER = ROOT / "src" / "kernels" / "cuda"
 BANNED = [
     (re.compile(r"-ffast-math|-march=native"), "breaks the same-bytes promise or the portable build"),
     (re.compile(r"/(?:work|root|home/\w+)/"), "a machine's path"),
@@ -149,9 +151,9 @@ def check_format(report):
         report(pathlib.Path(match[1]), int(match[2]), "not as clang-format-19 writes it (clang-format-19 -i FILE)")
 
 
-def check_headers(report, build):
+def check_headers(report, build, cuda):
     """Every header compiles alone, so that including it never needs another one first. One for another machine is left
-    out where there is no cross compiler."""
+    out where there is no cross compiler, those of CUDA_FOLDER where CUDA is not built."""
     folder = pathlib.Path(build) / "tidy-headers"
     folder.mkdir(parents=True, exist_ok=True)
     ccache = [shutil.which("ccache")] if shutil.which("ccache") else []
@@ -166,6 +168,10 @@ def check_headers(report, build):
         if not stub.exists() or stub.read_text() != text:
             stub.write_text(text)
         flags = ["-std=c++23", "-O0", "-I", str(ROOT / "src"), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
+        if header.parent == CUDA_FOLDER:
+            if not cuda:
+                return header, None
+            flags += ["-isystem", cuda]
         machine, more = ISA_FLAGS.get(header.parent.name, (platform.machine(), []))
         compiler = compiler_for(machine)
         if not compiler:
@@ -181,9 +187,10 @@ def check_headers(report, build):
                 report(header, 1, f"does not compile alone: {first}")
 
 
-def check_clang_tidy(report, build):
+def check_clang_tidy(report, build, cuda):
     files = [str(p) for p in sources("src", "apps", suffixes=(".cpp",)) if not p.stem.endswith(("_test", "_bench"))
-             and ISA_FLAGS.get(p.parent.name, (platform.machine(),))[0] == platform.machine()]
+             and ISA_FLAGS.get(p.parent.name, (platform.machine(),))[0] == platform.machine()
+             and (cuda or p.parent != CUDA_FOLDER)]  # the build has no commands for them
 
     def run(file):
         return subprocess.run(["clang-tidy-19", "-p", str(build), "--quiet", file], capture_output=True, text=True)
@@ -202,6 +209,7 @@ def main():
     parser.add_argument("--build", default=str(ROOT / "build" / "tidy"))
     parser.add_argument("--no-headers", action="store_true")
     parser.add_argument("--clang-tidy", action="store_true")
+    parser.add_argument("--cuda", metavar="FOLDER")
     options = parser.parse_args()
     findings = []
 
@@ -216,9 +224,9 @@ def main():
     check_banned(report)
     check_format(report)
     if not options.no_headers:
-        check_headers(report, options.build)
+        check_headers(report, options.build, options.cuda)
     if options.clang_tidy:
-        check_clang_tidy(report, options.build)
+        check_clang_tidy(report, options.build, options.cuda)
     print("\n".join(findings) if findings else "tidy: clean")
     return 1 if findings else 0
 

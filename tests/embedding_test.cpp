@@ -253,7 +253,8 @@ TEST_F(EncoderEngineTest, ManyTextsOfBothPrioritiesGetTheirOwnVectors) {
     texts.push_back(random_tokens(random, 1 + static_cast<int32_t>(random() % (i % 10 == 0 ? 512 : 40)), 128));
     const EmbedText text{texts.back()};
     expected.emplace_back(64);
-    embedder_->embed({&text, 1}, i % 7 == 0 ? Pooling::kLast : Pooling::kMean, expected.back());
+    const Pooling pooling = i % 7 == 0 ? Pooling::kLast : Pooling::kMean;
+    ASSERT_TRUE(embedder_->embed({&text, 1}, pooling, expected.back()).has_value());
   }
   const auto engine = make_encoder_engine(*embedder_, {}).value();
   std::vector<std::unique_ptr<GenerateStream>> streams;
@@ -296,6 +297,38 @@ TEST_F(EncoderEngineTest, RefusesWhatItCannotDo) {
   EXPECT_EQ(error_of(request_of({TokenId{5}}, Pooling::kRank, Priority::kBatch)).code, Code::kUnsupported);
   engine->stop();
   EXPECT_EQ(error_of(of(3, 5)).code, Code::kUnavailable);
+}
+
+/// Of every second call nothing comes.
+class FailingEmbedder final : public Embedder {
+ public:
+  const EmbeddingAbility& ability() const override { return ability_; }
+  int64_t vocabulary() const override { return 10; }
+  int32_t context_tokens() const override { return 8; }
+  int32_t rows_max() const override { return 8; }
+  int32_t texts_max() const override { return 1; }
+  Result<void> embed(std::span<const EmbedText>, Pooling, std::span<float> out) override {
+    if (calls_++ % 2 == 0) return fail(Code::kInternal, "the device is gone");
+    std::ranges::fill(out, 1.0f);
+    return {};
+  }
+
+ private:
+  const EmbeddingAbility ability_{.dimensions = 4, .pooling = Pooling::kMean};
+  int calls_ = 0;
+};
+
+TEST_F(EncoderEngineTest, AFailedCallFailsItsTextsAlone) {
+  FailingEmbedder failing;
+  const auto engine = make_encoder_engine(failing, {}).value();
+  for (int i = 0; i < 4; ++i) {
+    const auto stream = engine->submit(request_of({TokenId{1}}, Pooling::kMean, Priority::kInteractive)).value();
+    const Answer answer = collect(*stream);
+    EXPECT_EQ(answer.finish.reason, i % 2 == 0 ? FinishReason::kError : FinishReason::kStop);
+    EXPECT_EQ(answer.finish.error.message, i % 2 == 0 ? "the device is gone" : "");
+    EXPECT_EQ(answer.finish.embedding.size(), i % 2 == 0 ? 0u : 4u);
+  }
+  EXPECT_EQ(engine->stats().active_requests, 0);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ class Model {
       for (const EmbedText& text : texts) rows += text.tokens.size();
     }
     Vector out(rows * (pooling == Pooling::kRank ? 1 : embedder_->ability().dimensions), NAN);
-    embedder_->embed(texts, pooling, out);
+    EXPECT_TRUE(embedder_->embed(texts, pooling, out).has_value());
     return out;
   }
   Vector embed(const std::vector<TokenId>& tokens, Pooling pooling) {

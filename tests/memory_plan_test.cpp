@@ -122,7 +122,8 @@ void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, co
   auto pool = PagePool::create(*backend, (*runner)->kv_layout(), plan->kv_pages);
   ASSERT_TRUE(pool.has_value()) << pool.error().text();
   const int64_t with_pool = bytes_now();
-  const PrefixIndex index(*pool);
+  const auto index = PrefixIndex::create(*pool, wishes.kv_host_bytes);
+  ASSERT_TRUE(index.has_value()) << index.error().text();
   const int64_t with_index = bytes_now();
 
   const int64_t unplanned =
@@ -178,6 +179,32 @@ TEST_F(MemoryPlanTest, OfSmallModelsIsWhatIsAllocated) {
     const ModelOptions options{.context_tokens = 256, .rows_max = 8, .logit_rows_max = 2, .available_bytes = kMemory};
     expect_as_planned(*file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
   }
+}
+
+// The block takes weights, places in the cache and arrays.
+TEST_F(MemoryPlanTest, OfTheBlockThatGuessesIsWhatIsAllocated) {
+  synth::Shape shape = synth::Shape::of_architecture("deepseek4").value();
+  ASSERT_TRUE(shape.set("nextn_predict_layers", "1").has_value());
+  ASSERT_TRUE(shape.set("attention.compress_ratios", "0,4,128,0").has_value());
+  const gguf::Reader file = hollow(std::move(shape), {.type = "F16", .hollow = true});
+  ModelOptions options{.context_tokens = 256, .rows_max = 8, .logit_rows_max = 2, .available_bytes = kMemory};
+  const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
+  const auto without = model_memory_plan(file, *backend, options).value();
+  options.predict = true;
+  const auto with = model_memory_plan(file, *backend, options).value();
+  EXPECT_GT(with.weight_bytes, without.weight_bytes);
+  EXPECT_GT(with.scratch_bytes, without.scratch_bytes);
+  EXPECT_GT(with.kv_layout.groups.size(), without.kv_layout.groups.size());
+  expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
+}
+
+// Its pages are no part of the plan, what finds them is.
+TEST_F(MemoryPlanTest, OfASecondTierIsWhatIsAllocated) {
+  const auto file = gguf::Reader::open(CAIRN_FIXTURES "/models/llama.gguf");
+  ASSERT_TRUE(file.has_value());
+  const ModelOptions options{.context_tokens = 256, .rows_max = 8, .logit_rows_max = 2, .available_bytes = kMemory};
+  const MemoryWishes wishes{.context_tokens = 256, .sequences = 1, .kv_host_bytes = 256 << 20};
+  expect_as_planned(*file, options, wishes, kUnplannedOfSmallMax);
 }
 
 // Copies of weights, and none where they would be larger than the file's.

@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "cache/page_pool.h"
+#include "engine/drafter.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
+#include "predictor/files.h"
 
 namespace {
 std::atomic<int64_t> allocations{0};
@@ -98,6 +100,45 @@ TEST_P(NoAllocationTest, StepsTakeNothingFromTheHeap) {
     run_steps(**runner, *pool, sequences, tokens);  // what grows, grows here
     const int64_t before = allocations;
     for (int i = 0; i < 20; ++i) run_steps(**runner, *pool, sequences, tokens);
+    EXPECT_EQ(allocations, before) << threads << " threads";
+  }
+}
+
+/// A step, and four guesses after each of its sequences.
+void guess(Runner& runner, Drafter& drafter, const PagePool& pool, std::vector<Sequence>& sequences,
+           const std::vector<TokenId>& tokens, std::vector<std::vector<TokenId>>& proposed) {
+  constexpr int32_t kDepth = 4;
+  run_steps(runner, pool, sequences, tokens);
+  std::array<DraftRequest, 3> requests;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    proposed[i].clear();
+    const auto known = static_cast<size_t>(sequences[i].position) + 1;
+    requests[i] = {SequenceId{}, std::span(tokens).first(known), kDepth, &proposed[i], &sequences[i].pages, &pool};
+  }
+  drafter.propose(requests);
+  for (const std::vector<TokenId>& each : proposed) ASSERT_EQ(each.size(), size_t{kDepth});
+}
+
+TEST(NoAllocationOfGuessesTest, GuessesTakeNothingFromTheHeap) {
+  const predictor::Folder folder;
+  const auto file = gguf::Reader::open(predictor::make_model(folder / "model.gguf"));
+  ASSERT_TRUE(file.has_value());
+  for (const int threads : {1, 2}) {
+    const auto backend = make_cpu_backend({.threads = threads, .isa = ""}).value();
+    const ModelOptions options{.context_tokens = 512, .rows_max = 32, .logit_rows_max = 4, .predict = true};
+    const auto runner = load_model(*file, *backend, options).value();
+    ASSERT_TRUE(runner->predicts());
+    const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 48);
+    PagePool pool = PagePool::create(*backend, runner->kv_layout(), pages).value();
+    const auto drafter = make_block_drafter(*runner);
+    std::vector<Sequence> sequences(3);
+    for (Sequence& sequence : sequences) ASSERT_TRUE(pool.extend(sequence.pages, 512));
+    const std::vector<TokenId> tokens(512, TokenId{5});
+    std::vector<std::vector<TokenId>> proposed(3);
+    for (std::vector<TokenId>& each : proposed) each.reserve(4);
+    guess(*runner, *drafter, pool, sequences, tokens, proposed);
+    const int64_t before = allocations;
+    for (int i = 0; i < 20; ++i) guess(*runner, *drafter, pool, sequences, tokens, proposed);
     EXPECT_EQ(allocations, before) << threads << " threads";
   }
 }

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/machine.h"
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
+#include "registry/device.h"
 #include "registry/memory_plan.h"
 
 namespace cairn {
@@ -87,15 +87,34 @@ class DeepSequence {
   std::vector<TokenId> tokens_;
 };
 
-Result<void> fill(DeepSequence& sequence, int32_t rows_max, int32_t depth) {
-  const int32_t computed = std::min(depth, kComputedTokens);
-  while (sequence.position() < computed) {
-    CAIRN_TRY_VOID(sequence.compute(std::min(rows_max, computed - sequence.position())));
+/// Computes tokens up to a position, and returns how many.
+Result<int32_t> compute_to(DeepSequence& sequence, int32_t rows_max, int32_t position) {
+  const int32_t tokens = position - sequence.position();
+  while (sequence.position() < position) {
+    CAIRN_TRY_VOID(sequence.compute(std::min(rows_max, position - sequence.position())));
   }
+  return tokens;
+}
+
+/// Makes exactly `depth` tokens of context: the first ones and what is less than a page at the end are computed, copied
+/// are the pages between. Returns how many were computed.
+Result<int32_t> fill(DeepSequence& sequence, int32_t rows_max, int32_t depth) {
+  CAIRN_TRY(const int32_t first, compute_to(sequence, rows_max, std::min(depth, kComputedTokens)));
   while (depth - sequence.position() >= kPageTokens) {
     CAIRN_TRY_VOID(sequence.copy_page(kComputedTokens / kPageTokens));
   }
-  return {};
+  CAIRN_TRY(const int32_t last, compute_to(sequence, rows_max, depth));
+  return first + last;
+}
+
+/// For one sequence.
+Result<MemoryPlan> plan_one(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
+  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, options));
+  if (std::ranges::any_of(model.kv_layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; })) {
+    return fail(Code::kUnsupported, "--depth is not for models with recurrent layers, whose state cannot be made up");
+  }
+  const MemoryWishes wishes{.context_tokens = options.context_tokens, .sequences = 1, .sequences_running = 1};
+  return plan_memory(model, wishes, backend.available_bytes());
 }
 
 }  // namespace
@@ -110,18 +129,18 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
         "and --speculate");
   }
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
-  CAIRN_TRY(const auto backend, make_cpu_backend({wanted.threads, wanted.isa}));
   ModelOptions options;
   options.context_tokens = depth + kWarmupTokens + answer;
   options.kv_type = kv_type_named(flags.kv_type);
   options.simulate_rounding = wanted.simulate_rounding;
   options.directions = wanted.directions;
-  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, *backend, options));
-  if (std::ranges::any_of(model.kv_layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; })) {
-    return fail(Code::kUnsupported, "--depth is not for models with recurrent layers, whose state cannot be made up");
-  }
-  const MemoryWishes wishes{.context_tokens = options.context_tokens, .sequences = 1, .sequences_running = 1};
-  CAIRN_TRY(const MemoryPlan plan, plan_memory(model, wishes, available_memory_bytes()));
+  MemoryPlan plan;
+  const auto fits = [&](const Device& device) -> Result<void> {
+    CAIRN_TRY(plan, plan_one(file, *device.backend, options));
+    return {};
+  };
+  CAIRN_TRY(const Device device, choose_device(file, {wanted.gpu_layers, {wanted.threads, wanted.isa}}, fits));
+  Backend* backend = device.backend.get();
   log_info("memory: {}", plan.text());
   options.weights_in_place = plan.weights_in_place;
   std::unique_ptr<PackCache> pack_cache;
@@ -133,7 +152,7 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   CAIRN_TRY(PagePool pool, PagePool::create(*backend, runner->kv_layout(), plan.kv_pages));
   DeepSequence sequence(*runner, pool);
   const auto begin = steady_clock::now();
-  CAIRN_TRY_VOID(fill(sequence, runner->rows_max(), depth));
+  CAIRN_TRY(const int32_t computed, fill(sequence, runner->rows_max(), depth));
   const auto filled = steady_clock::now();
   log_info("{} tokens of context after {:.1f} s", sequence.position(),
            std::chrono::duration<double>(filled - begin).count());
@@ -151,7 +170,7 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
       {"model", std::filesystem::path(flags.model).stem().string()},
       {"backend", backend->description()},
       {"depth_tokens", depth},
-      {"computed_tokens", std::min(depth, kComputedTokens)},
+      {"computed_tokens", computed},
       {"answer_tokens", answer},
       {"median_ms_per_token", median * 1e3},
       {"decode_tokens_per_s", 1 / median},

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/log.h"
 #include "base/tensor_type.h"
 #include "commands.h"
@@ -51,22 +52,13 @@ std::string grouped(int64_t number) {
   return digits;
 }
 
-std::string scaled(double value, double step, const std::array<std::string_view, 5>& units) {
-  size_t unit = 0;
-  while (value >= step && unit + 1 < units.size()) {
-    value /= step;
-    ++unit;
-  }
-  if (unit == 0) return fmt::format("{:.0f}{}", value, units[0]);
-  return fmt::format("{:.{}f}{}", value, value < 10 ? 2 : value < 100 ? 1 : 0, units[unit]);
-}
-
-std::string human_bytes(int64_t bytes) {
-  return scaled(static_cast<double>(bytes), 1024, {" B", " KiB", " MiB", " GiB", " TiB"});
-}
-
 std::string human_count(int64_t count) {
-  return scaled(static_cast<double>(count), 1000, {"", " thousand", " million", " billion", " trillion"});
+  constexpr std::array<std::string_view, 5> kUnits = {"", " thousand", " million", " billion", " trillion"};
+  auto value = static_cast<double>(count);
+  size_t unit = 0;
+  for (; value >= 1000 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
+  if (unit == 0) return std::to_string(count);
+  return fmt::format("{:.{}f}{}", value, value < 10 ? 2 : value < 100 ? 1 : 0, kUnits[unit]);
 }
 
 std::string shape_text(const gguf::Tensor& tensor) {
@@ -202,7 +194,7 @@ void print_head(Out out, const gguf::Reader& file, const Summary& summary) {
   fmt::format_to(out, "  name          {}\n", known(summary.name));
   fmt::format_to(out, "  parameters    {} ({})\n", human_count(summary.parameters), grouped(summary.parameters));
   fmt::format_to(out, "  weights       {}\n", main_type(summary));
-  fmt::format_to(out, "  file          {} ({} bytes), GGUF version {}\n", human_bytes(file.file_bytes()),
+  fmt::format_to(out, "  file          {} ({} bytes), GGUF version {}\n", bytes_text(file.file_bytes()),
                  grouped(file.file_bytes()), file.version());
 }
 
@@ -232,7 +224,7 @@ void print_tensors(Out out, const gguf::Reader& file, const Summary& summary) {
   for (const gguf::Tensor& tensor : file.tensors()) {
     fmt::format_to(out, "  {:<{}}  {:<7}  {:<{}}  {:>10}\n", gguf::printable(tensor.name), width,
                    tensor_type_name(tensor.type), shape_text(tensor), shape_width,
-                   human_bytes(static_cast<int64_t>(tensor.bytes.size())));
+                   bytes_text(static_cast<int64_t>(tensor.bytes.size())));
   }
   fmt::format_to(out, "\nBytes by type\n");
   for (const auto& [type, total] : summary.types) {
@@ -240,7 +232,7 @@ void print_tensors(Out out, const gguf::Reader& file, const Summary& summary) {
         100.0 * static_cast<double>(total.bytes) / static_cast<double>(summary.memory.file_weight_bytes);
     const double bits = 8.0 * static_cast<double>(total.bytes) / static_cast<double>(total.elements);
     fmt::format_to(out, "  {:<7}  {:>10}  {:5.1f} %  {:>5.2f} bits per weight, {} tensor{}\n", tensor_type_name(type),
-                   human_bytes(total.bytes), share, bits, total.tensors, total.tensors == 1 ? "" : "s");
+                   bytes_text(total.bytes), share, bits, total.tensors, total.tensors == 1 ? "" : "s");
   }
 }
 

@@ -30,6 +30,7 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
   command.add_option("--parallel", options.sequences, "Whole contexts that the default --kv-bytes holds")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  add_gpu_flag(command, options.gpu_layers);
   command.add_option("-t,--threads", options.threads, "Threads (default: one per core this process may use)")
       ->check(CLI::Range(1, 1024));
   command
@@ -119,6 +120,20 @@ void warn_without_template(const LoadedModel& model) {
       "{} has no chat template: conversations are written in ChatML, which it may not know; give it one with "
       "--chat-template FILE",
       model.name);
+}
+
+void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
+  constexpr int32_t kLayersMax = 1 << 20;
+  command
+      .add_option_function<std::string>(
+          "--gpu-layers",
+          [&gpu_layers](const std::string& layers) {
+            gpu_layers = layers == "auto"  ? kGpuLayersAuto
+                         : layers == "all" ? kGpuLayersAll
+                                           : static_cast<int32_t>(std::stol(layers));
+          },
+          "Layers on the GPU: all, 0, or auto: all if there is a GPU that can (default: auto)")
+      ->check(CLI::IsMember({"auto", "all"}) | CLI::Range(0, kLayersMax));
 }
 
 void add_log_flag(CLI::App& command) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -39,5 +40,8 @@ void warn_without_template(const LoadedModel& model);
 
 /// --log-level, for commands that log.
 void add_log_flag(CLI::App& command);
+
+/// --gpu-layers, as LoadOptions has it.
+void add_gpu_flag(CLI::App& command, int32_t& gpu_layers);
 
 }  // namespace cairn

@@ -11,6 +11,7 @@
 #include "kernels/backend.h"
 #include "load_flags.h"
 #include "model/model.h"
+#include "registry/device.h"
 
 namespace cairn {
 
@@ -20,6 +21,7 @@ struct LogitsFlags {
   std::string model;
   std::vector<int32_t> tokens;
   int32_t chunk = 128;
+  int32_t gpu_layers = kGpuLayersAuto;
   int32_t threads = 0;
   int32_t context = 0;
   std::string kv_type = "f32";
@@ -77,12 +79,17 @@ Result<void> print_logits(const LogitsFlags& flags, Runner& runner, PagePool& po
 
 Result<void> run_logits(const LogitsFlags& flags) {
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
-  CAIRN_TRY(const std::unique_ptr<Backend> backend, make_cpu_backend({.threads = flags.threads, .isa = ""}));
   ModelOptions options;
   options.context_tokens = flags.context;
   options.kv_type = kv_type_named(flags.kv_type);
   options.rows_max = flags.chunk;
   options.logit_rows_max = flags.chunk;
+  const auto fits = [&](const Device& device) -> Result<void> {
+    CAIRN_TRY_VOID(model_memory_plan(file, *device.backend, options));
+    return {};
+  };
+  CAIRN_TRY(const Device device, choose_device(file, {flags.gpu_layers, {.threads = flags.threads, .isa = ""}}, fits));
+  Backend* backend = device.backend.get();
   CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, *backend, options));
   CAIRN_TRY_VOID(check_tokens(flags.tokens, *runner));
   const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kPageTokens - 1) / kPageTokens;
@@ -101,6 +108,7 @@ void add_logits(CLI::App& app, int& exit_code) {
   command->add_option("--chunk", flags->chunk, "rows of one step; the result does not depend on it")
       ->check(CLI::Range(1, 4'096))
       ->capture_default_str();
+  add_gpu_flag(*command, flags->gpu_layers);
   command->add_option("--threads", flags->threads, "0: one per usable core")->check(CLI::Range(0, 1'024));
   command->add_option("--ctx", flags->context, "context length in tokens; 0: the trained one")
       ->check(CLI::Range(0, 1 << 24));

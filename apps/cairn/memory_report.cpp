@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include <memory>
 
 #include "kernels/backend.h"
 #include "load_flags.h"
 #include "model/model.h"
+#include "registry/draft.h"
 
 namespace cairn {
 namespace {
@@ -14,10 +16,12 @@ namespace {
 // More than any plan.
 constexpr int64_t kEnough = int64_t{1} << 60;
 
-Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, Backend& backend, int32_t context,
-                       MemoryReport& report) {
+Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const gguf::Reader* predictor,
+                       Backend& backend, int32_t context, MemoryReport& report) {
   ModelOptions options;
   options.context_tokens = context;
+  options.predict = flags.guesses > 0 || predictor != nullptr;
+  options.predictor = predictor;
   options.kv_type = kv_type_named(flags.kv_type);
   options.available_bytes = flags.memory_bytes;
   CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, options));
@@ -35,8 +39,19 @@ Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, Backe
 
 Result<void> add_all_plans(const gguf::Reader& file, const MemoryFlags& flags, MemoryReport& report) {
   CAIRN_TRY(const auto backend, make_cpu_backend({flags.threads, ""}));
-  if (flags.contexts.empty()) return add_plans(file, flags, *backend, 0, report);
-  for (const int32_t context : flags.contexts) CAIRN_TRY_VOID(add_plans(file, flags, *backend, context, report));
+  std::unique_ptr<gguf::Reader> predictor;
+  if (!flags.draft.empty()) {
+    CAIRN_TRY(predictor, open_predictor(flags.draft));
+    if (predictor == nullptr) {
+      return fail(Code::kInvalidArgument,
+                  "{} is a model, not a block that guesses: inspect it by itself and add its memory", flags.draft);
+    }
+  }
+  std::vector<int32_t> contexts = flags.contexts;
+  if (contexts.empty()) contexts.push_back(0);
+  for (const int32_t context : contexts) {
+    CAIRN_TRY_VOID(add_plans(file, flags, predictor.get(), *backend, context, report));
+  }
   return {};
 }
 
@@ -58,6 +73,13 @@ void MemoryFlags::add_to(CLI::App& command) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command.add_option("-t,--threads", threads, "Threads (default: one per core)")->check(CLI::Range(1, 1024));
+  command
+      .add_option("--speculate", guesses,
+                  "Tokens guessed ahead per step; above 0 memory is planned for DeepSeek V4's block that guesses, too")
+      ->check(CLI::Range(0, 16))
+      ->capture_default_str();
+  command.add_option("--draft", draft, "File of DeepSeek V4's block that guesses, to plan memory for")
+      ->check(CLI::ExistingFile);
   command
       .add_option("--memory", memory_bytes,
                   "Free memory of the machine, e.g. 128GiB, which decides whether weights are unpacked for speed "

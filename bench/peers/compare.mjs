@@ -45,8 +45,9 @@ async function llamaCpp(plan) {
 
 // Rows of the results file: a line per pair, and one of medians.
 function rowsOf(model, what, measure, threads, pairs) {
+  const { variant } = pairs[0].theirs;
   const row = (round, ours, theirs, ratio, noise) => ({
-    model, what, threads, round, cairn: ours.toFixed(2), llama_cpp: theirs.toFixed(2), ratio: ratio.toFixed(3), ...noise, date: today(),
+    model, what, threads, round, cairn: ours.toFixed(2), llama_cpp: theirs.toFixed(2), ratio: ratio.toFixed(3), ...noise, date: today(), llama_cpp_variant: variant,
   });
   const list = pairs.map(({ ours, theirs, noise }) => ({ ours: ours[measure], theirs: theirs[measure], ratio: ours[measure] / theirs[measure], noise }));
   const typical = (name) => median(list.map((pair) => pair[name]));
@@ -81,6 +82,7 @@ for (const file of models) {
     }
   }
 }
+console.log(`\nllama.cpp's kernels: ${[...new Set(table.map((row) => row.llama_cpp_variant))].join(', ')}`);
 console.log('\n| model | threads | what | Cairn, tokens/s | llama.cpp | ratio |\n|---|---|---|---|---|---|');
 for (const row of table) {
   console.log(`| ${row.model} | ${row.threads} | ${row.what} | ${Number(row.cairn).toFixed(1)} | ${Number(row.llama_cpp).toFixed(1)} | ${Number(row.ratio).toFixed(2)} |`);

@@ -1,10 +1,11 @@
-// One measurement of llama.cpp, as `cairn bench model` does it: prints {"prefill", "decode"} in tokens/s.
+// One measurement of llama.cpp, as `cairn bench model` does it: prints {"prefill", "decode"} in tokens/s and "variant", its
+// library of kernels.
 // usage: node llama_cpp.mjs '{"model", "threads", "sequences", "prompt", "answer"}'
 import { openLlamaCpp } from './llama_cpp_open.mjs';
 
 const { model, threads, sequences, prompt, answer } = JSON.parse(process.argv[2]);
 const batch = 512;
-const { native, samplers } = await openLlamaCpp({ model, threads, sequences, contextTokens: prompt + answer + 32, batch });
+const { native, samplers, variant } = await openLlamaCpp({ model, threads, sequences, contextTokens: prompt + answer + 32, batch });
 
 // Rows of several sequences, in the order of their numbers. Returns the token sampled after each one's last row, of
 // those that `sample` names.
@@ -55,5 +56,5 @@ const first = await prefill(sequences, prompt);
 const prefilled = performance.now();
 await decode(first, prompt, answer);
 const rate = (tokens, from, to) => (sequences * tokens * 1000) / (to - from);
-console.log(JSON.stringify({ prefill: rate(prompt, begin, prefilled), decode: rate(answer, prefilled, performance.now()) }));
+console.log(JSON.stringify({ prefill: rate(prompt, begin, prefilled), decode: rate(answer, prefilled, performance.now()), variant }));
 process.exit(0);

@@ -16,6 +16,13 @@ constexpr std::align_val_t kAlignment{64};
 
 void HostTier::Free::operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
 
+int32_t HostTier::slots_in(const KvLayout& layout, int64_t bytes) {
+  int64_t slot_bytes = 0;
+  for (const KvGroup& group : layout.groups) slot_bytes += layout.page_bytes(group);
+  if (slot_bytes == 0) return 0;
+  return static_cast<int32_t>(std::min<int64_t>(bytes / slot_bytes, std::numeric_limits<int32_t>::max() / 4));
+}
+
 Result<HostTier> HostTier::create(const PagePool& pool, int64_t bytes) {
   HostTier tier;
   for (const KvGroup& group : pool.layout().groups) {
@@ -29,7 +36,7 @@ Result<HostTier> HostTier::create(const PagePool& pool, int64_t bytes) {
                 "--kv-host-bytes, or use 0 for none",
                 bytes, tier.slot_bytes_);
   }
-  const int64_t slots = std::min<int64_t>(bytes / tier.slot_bytes_, std::numeric_limits<int32_t>::max() / 4);
+  const int64_t slots = slots_in(pool.layout(), bytes);
   // Not touched before use, so that the system gives memory only as the tier fills.
   auto* memory = static_cast<std::byte*>(::operator new(slots * tier.slot_bytes_, kAlignment, std::nothrow));
   if (memory == nullptr) {

@@ -20,6 +20,10 @@ class HostTier {
  public:
   /// Without slots.
   HostTier() = default;
+  /// How many slots `bytes` hold.
+  static int32_t slots_in(const KvLayout& layout, int64_t bytes);
+  /// Bytes that so many slots take beside the pages themselves.
+  static int64_t list_bytes(int32_t slots) { return int64_t{slots} * static_cast<int64_t>(sizeof(int32_t)); }
   /// As many slots as `bytes` hold; 0 bytes: none. Errors: kInvalidArgument (less than one slot, or negative),
   /// kOutOfMemory.
   static Result<HostTier> create(const PagePool& pool, int64_t bytes);

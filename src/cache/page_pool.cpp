@@ -82,6 +82,16 @@ void PagePool::release_behind(PageTable& table, int32_t position) {
   }
 }
 
+void PagePool::release_beyond(PageTable& table, int32_t tokens) {
+  for (int32_t g = 0; g < static_cast<int32_t>(table.groups.size()); ++g) {
+    if (layout_.groups[g].kind == KvKind::kState) continue;
+    auto& pages = table.groups[g];
+    for (const auto kept = static_cast<size_t>(pages_for(tokens)); pages.size() > kept; pages.pop_back()) {
+      if (pages.back() != kNoPage) drop(g, pages.back());
+    }
+  }
+}
+
 void PagePool::release(PageTable& table) {
   for (int32_t g = 0; g < static_cast<int32_t>(table.groups.size()); ++g) {
     for (const PageId page : table.groups[g]) {

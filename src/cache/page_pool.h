@@ -47,6 +47,8 @@ class PagePool {
   /// Gives back the pages that no row at `position` or later reads: those wholly behind the windows of kWindow groups.
   /// The time is that of the pages given back.
   void release_behind(PageTable& table, int32_t position);
+  /// Gives back the pages behind those that hold positions [0, tokens). A kState group keeps its slot.
+  void release_beyond(PageTable& table, int32_t tokens);
   /// Drops all of the table's references and empties it.
   void release(PageTable& table);
 

@@ -127,6 +127,24 @@ TEST_F(PagePoolTest, PagesBehindTheWindowGoBackWhenNoRowReadsThem) {
   EXPECT_EQ(free_pages(pool), (std::array{8, 8, 8, 1}));
 }
 
+TEST_F(PagePoolTest, PagesBeyondATokenGoBack) {
+  PagePool pool = make({4, 4, 4, 4});
+  const auto all = free_pages(pool);
+  PageTable table;
+  ASSERT_TRUE(pool.extend(table, 3 * kPageTokens + 1));
+  pool.release_behind(table, 2 * kPageTokens + 10);  // the window is 40: only the first page is behind it
+  pool.release_beyond(table, 3 * kPageTokens + 1);
+  EXPECT_EQ(free_pages(pool), (std::array<int32_t, kGroups>{0, 1, 0, 3}));
+  pool.release_beyond(table, 2 * kPageTokens);
+  EXPECT_EQ(free_pages(pool), (std::array<int32_t, kGroups>{2, 3, 2, 3}));
+  EXPECT_EQ(table.groups[kFullGroup].size(), 2U);
+  ASSERT_TRUE(pool.extend(table, 2 * kPageTokens + 1));
+  EXPECT_EQ(free_pages(pool), (std::array<int32_t, kGroups>{1, 2, 1, 3}));
+  pool.release_beyond(table, 0);
+  pool.release(table);
+  EXPECT_EQ(free_pages(pool), all);
+}
+
 TEST_F(PagePoolTest, SharedPagesLiveUntilTheLastReference) {
   PagePool pool = make({2, 2, 2, 2});
   PageTable first;

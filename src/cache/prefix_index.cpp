@@ -218,9 +218,11 @@ Result<PrefixIndex> PrefixIndex::create(PagePool& pool, int64_t host_bytes) {
   return PrefixIndex(std::make_unique<Impl>(pool, std::move(host)));
 }
 
-int64_t PrefixIndex::bytes(const KvLayout& layout, std::span<const int32_t> pages) {
-  const int32_t nodes = nodes_max(layout, pages, 0);
-  return PrefixTree::bytes(nodes) + NodePages::bytes(layout, nodes);
+int64_t PrefixIndex::bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes) {
+  const int32_t slots = HostTier::slots_in(layout, host_bytes);
+  const int32_t nodes = nodes_max(layout, pages, slots);
+  const int64_t path_bytes = slots > 0 ? int64_t{nodes} * static_cast<int64_t>(sizeof(int32_t)) : 0;
+  return PrefixTree::bytes(nodes) + NodePages::bytes(layout, nodes) + HostTier::list_bytes(slots) + path_bytes;
 }
 
 PrefixCursor PrefixIndex::root(uint64_t salt) { return {.key = mix(salt)}; }

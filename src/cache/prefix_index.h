@@ -55,8 +55,9 @@ class PrefixIndex {
   /// With a second tier: `host_bytes` of host memory to which what is evicted goes, and from which it comes back when
   /// it is found. 0: none. Errors: kInvalidArgument (less than a page of every group), kOutOfMemory.
   static Result<PrefixIndex> create(PagePool& pool, int64_t host_bytes);
-  /// Bytes that the index of such a pool takes, without a second tier.
-  static int64_t bytes(const KvLayout& layout, std::span<const int32_t> pages);
+  /// Bytes that the index of such a pool takes, and what finds the pages of a second tier of `host_bytes`, but not
+  /// those.
+  static int64_t bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes);
   PrefixIndex(PrefixIndex&& other) noexcept;
   PrefixIndex& operator=(PrefixIndex&& other) noexcept;
   ~PrefixIndex();

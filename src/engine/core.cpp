@@ -149,12 +149,11 @@ void Core::propose() {
     if (!sequence->decoding() || !sequence->speculates() || sequence->channel().stalled()) continue;
     const double with = cost_.step_ns(decoding + 1, attended + sequence->memory().computed);
     const double row_cost = (with - without + draft_token_ns_) / without;
-    const int32_t wanted =
-        std::min(sequence->draft_control().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
+    int32_t wanted = std::min(sequence->draft_control().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
+    // Pages of the step that checks the guesses, taken a little earlier.
+    if (wanted > 0 && drafter_->writes_pages()) wanted = reserve_guesses(*sequence, wanted);
     if (wanted <= 0) continue;
-    // Those of the step that checks the guesses, taken a little earlier.
     const SequenceMemory& memory = sequence->memory();
-    if (drafter_->writes_pages() && !reserve(*sequence, memory.computed + 1 + wanted)) continue;
     draft_requests_.push_back({sequence->id(), sequence->tokens(), wanted, &sequence->drafts(), &memory.table, &pool_});
   }
   if (draft_requests_.empty()) {

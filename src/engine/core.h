@@ -86,6 +86,8 @@ class Core {
   void catch_up();
   void wait_for_same_pages();
   bool reserve(Sequence& sequence, int32_t tokens);
+  int32_t reserve_guesses(Sequence& sequence, int32_t wanted);
+  void give_back_guesses();
   void reserve_pages();
   std::unique_ptr<Sequence>* victim_for(const Sequence& sequence);
   void preempt(std::unique_ptr<Sequence>& sequence);

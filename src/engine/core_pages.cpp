@@ -50,16 +50,39 @@ bool Core::reserve(Sequence& sequence, int32_t tokens) {
   return true;
 }
 
+// For how many guesses behind the next token there are pages: all, or else what is left of that token's own.
+int32_t Core::reserve_guesses(Sequence& sequence, int32_t wanted) {
+  SequenceMemory& memory = sequence.memory();
+  const int32_t next = memory.computed + 1;
+  // The answer will want them a few tokens later in any case, so what is cached may make room.
+  if (reserve(sequence, next + wanted)) return wanted;
+  const int32_t left = std::min(wanted, pages_for(next) * kPageTokens - next);
+  return pool_.extend(memory.table, next + left) ? left : 0;
+}
+
+// What was guessed stays: its rows are computed again where they get pages.
+void Core::give_back_guesses() {
+  for (const std::unique_ptr<Sequence>& sequence : running_) {
+    if (sequence == nullptr || !sequence->decoding()) continue;
+    pool_.release_beyond(sequence->memory().table, sequence->memory().computed + 1);
+  }
+}
+
+// What must be had comes first, for all: nobody is put back for a guess.
 void Core::reserve_pages() {
-  for (Share& share : plan_) {
+  for (const Share& share : plan_) {
     std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
     if (sequence == nullptr) continue;
-    const int32_t computed = sequence->memory().computed;
-    if (share.rows > 1 && demands_[static_cast<size_t>(share.demand)].decode &&
-        !reserve(*sequence, computed + share.rows)) {
-      share.rows = 1;  // nobody is put back for a guess
-    }
-    while (sequence != nullptr && !reserve(*sequence, computed + share.rows)) preempt(*victim_for(*sequence));
+    const int32_t rows = demands_[static_cast<size_t>(share.demand)].decode ? 1 : share.rows;
+    const int32_t tokens = sequence->memory().computed + rows;
+    if (pool_.extend(sequence->memory().table, tokens)) continue;
+    give_back_guesses();
+    while (sequence != nullptr && !reserve(*sequence, tokens)) preempt(*victim_for(*sequence));
+  }
+  for (Share& share : plan_) {
+    const std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
+    if (sequence == nullptr || !demands_[static_cast<size_t>(share.demand)].decode) continue;
+    if (share.rows > 1) share.rows = 1 + reserve_guesses(*sequence, share.rows - 1);
   }
 }
 
@@ -97,6 +120,7 @@ void Core::keep_pages() {
     SequenceMemory& memory = sequence->memory();
     if (uses_index(*sequence)) index_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
     pool_.release_behind(memory.table, memory.computed);
+    pool_.release_beyond(memory.table, memory.computed + 1);  // those of wrong guesses, before anybody misses them
   }
 }
 

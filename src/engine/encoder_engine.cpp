@@ -204,9 +204,14 @@ void EncoderEngine::run_batch() {
   texts_.clear();
   for (const Entry& entry : batch_) texts_.push_back({entry->request.prompt, entry->request.embed->second_begin});
   vectors_.resize(batch_.size() * width);
-  embedder_.embed(texts_, pooling, vectors_);
+  const Result<void> done = embedder_.embed(texts_, pooling, vectors_);
   ++counters_.steps;
   counters_.step_ns += clock_.now().count() - begin_ns;
+  if (!done) {
+    for (const Entry& entry : batch_) leave(*entry, FinishReason::kError, {}, done.error());
+    batch_.clear();
+    return;
+  }
   for (size_t i = 0; i < batch_.size(); ++i) {
     const auto vector = std::span<const float>(vectors_).subspan(i * width, width);
     std::vector<float> embedding(vector.begin(), vector.end());

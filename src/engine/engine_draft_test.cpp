@@ -7,6 +7,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/clock.h"
+#include "engine/core.h"
 #include "engine/engine_lab.h"
 
 namespace cairn {
@@ -30,10 +32,94 @@ class SlowOnce final : public Drafter {
   std::chrono::milliseconds first_;
 };
 
+/// Every look at it is a millisecond later: what seems to pay is the same in every run.
+class TickingClock final : public Clock {
+ public:
+  std::chrono::nanoseconds now() const override { return std::chrono::milliseconds(++looks_); }
+
+ private:
+  mutable int64_t looks_ = 0;
+};
+
+/// Wrong in all it proposes for sequences of so many tokens or more, and silent before.
+class WrongFrom final : public Drafter {
+ public:
+  WrongFrom(size_t tokens, bool writes_pages) : tokens_(tokens), writes_pages_(writes_pages) {}
+  void propose(std::span<const DraftRequest> requests) override {
+    for (const DraftRequest& request : requests) {
+      if (request.tokens.size() < tokens_) continue;
+      request.proposed->assign(static_cast<size_t>(request.tokens_max), TokenId{41});
+    }
+  }
+  bool writes_pages() const override { return writes_pages_; }
+  void forget(SequenceId) override {}
+
+ private:
+  const size_t tokens_;
+  const bool writes_pages_;
+};
+
 class EngineDrafts : public EngineTest {
  protected:
   static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+
+  /// An engine without its thread, of a model that always says the same.
+  std::unique_ptr<Core> make_core(const EngineOptions& options, std::unique_ptr<Drafter> drafter) {
+    make_runner({});
+    runner_->set_model([](std::span<const TokenId>, std::span<float> logits) {
+      std::ranges::fill(logits, 0.0f);
+      logits[static_cast<size_t>(index(kAlways))] = 10;
+    });
+    PagePool pool = PagePool::create(*backend_, runner_->kv_layout(), options.kv_pages).value();
+    return std::make_unique<Core>(*runner_, *shared_tokenizer, options, std::move(pool), std::move(drafter), clock_);
+  }
+  static std::shared_ptr<EventChannel> submit(Core& core, GenerateRequest request) {
+    request.ignore_eos = true;
+    auto channel = std::make_shared<EventChannel>();
+    EXPECT_TRUE(core.submit(std::move(request), channel).has_value());
+    return channel;
+  }
+  static void run(Core& core) {
+    while (core.turn() == Core::Turn::kWorked) continue;
+  }
+  static void expect_answer(EventChannel& channel, size_t tokens) {
+    Answer answer;
+    answer.add(channel.drain());
+    EXPECT_TRUE(answer.finished);
+    EXPECT_EQ(answer.tokens, std::vector(tokens, kAlways));
+  }
+
+  TickingClock clock_;
 };
+
+// Two sequences and three pages. When the first needs its second page, the other would need one for guesses only.
+TEST_F(EngineDrafts, NobodyIsPutBackForAGuess) {
+  for (const bool writes_pages : {false, true}) {
+    SCOPED_TRACE(writes_pages);
+    const EngineOptions options{.kv_pages = {3, 3},
+                                .running_max = 4,
+                                .chunk_rows_max = 64,
+                                .prefix_cache = false,
+                                .speculation = {.tokens_max = 4}};
+    const auto core = make_core(options, std::make_unique<WrongFrom>(29, writes_pages));
+    submit(*core, request_of(prompt_of(90), 1));  // so that rows are known to be cheap, and prompts are read at once
+    run(*core);
+    GenerateRequest first = request_of(prompt_of(28), 8), other = request_of(prompt_of(25), 20);
+    first.speculate = false;
+    other.priority = Priority::kBatch;
+    const auto first_channel = submit(*core, first), other_channel = submit(*core, other);
+    core->turn();
+    ASSERT_EQ(core->running().size(), 2U);
+    for (const auto& sequence : core->running()) {
+      ASSERT_EQ(sequence->memory().computed, sequence->speculates() ? 25 : 28);
+    }
+    run(*core);
+    EXPECT_EQ(core->stats().preemptions, 0);
+    EXPECT_GT(core->stats().drafted_tokens, 0);
+    expect_answer(*first_channel, 8);
+    expect_answer(*other_channel, 20);
+  }
+}
 
 TEST_F(EngineDrafts, ADrafterThatWasSlowOnceIsTriedAgain) {
   constexpr int32_t kTokens = 1'200;

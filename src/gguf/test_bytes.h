@@ -3,6 +3,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -71,6 +72,19 @@ inline std::filesystem::path test_folder() {
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   return folder;
+}
+
+/// Whether files of the folder may have holes. Elsewhere what nothing was written to takes room like all else: tests of
+/// large hollow files are to skip then, or they would fill the disk.
+inline bool has_holes(const std::filesystem::path& folder) {
+  constexpr int64_t kBytes = 1 << 20;
+  const auto probe = folder / "holes";
+  std::ofstream(probe).close();
+  std::filesystem::resize_file(probe, kBytes);
+  struct stat status{};
+  const bool known = ::stat(probe.c_str(), &status) == 0;
+  std::filesystem::remove(probe);
+  return known && int64_t{status.st_blocks} * 512 < kBytes;
 }
 
 inline std::vector<std::byte> read_all(const std::filesystem::path& path) {

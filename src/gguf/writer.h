@@ -41,7 +41,8 @@ class Writer {
   /// The next bytes of the tensors in order of declaration; a tensor's bytes may come in parts. Padding between tensors
   /// is the writer's business. Errors: kInvalidArgument (more bytes than declared, an earlier call), kIo (disk full).
   Result<void> write(std::span<const std::byte> bytes);
-  /// Leaves all that was not written zero: holes in the file, where the file system has such.
+  /// Leaves all that was not written zero: holes in the file, where the file system has such. Errors: kInvalidArgument
+  /// (an earlier call), kIo (disk full).
   Result<void> skip_rest();
   /// Checks that every declared byte was written, syncs and renames. Once; after it the writer is of no further use.
   Result<void> finish();

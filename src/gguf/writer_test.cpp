@@ -203,7 +203,9 @@ TEST(Writer, ManyWritersOfOnePathDoNotMeet) {
 }
 
 TEST(Writer, WhatIsSkippedIsZero) {
-  const auto path = test_folder() / "hollow.gguf";
+  const auto folder = test_folder();
+  if (!has_holes(folder)) GTEST_SKIP() << folder << ": a file system without holes, of which 4 GiB would be filled";
+  const auto path = folder / "hollow.gguf";
   auto writer = Writer::create(path);
   ASSERT_TRUE(writer.has_value());
   const int64_t shape[] = {5}, large[] = {1 << 20, 1 << 10};

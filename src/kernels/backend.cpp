@@ -3,6 +3,8 @@
 #include <atomic>
 #include <utility>
 
+#include "base/machine.h"
+
 namespace cairn {
 namespace {
 
@@ -25,6 +27,8 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(free_, other.free_);
   return *this;
 }
+
+int64_t Backend::available_bytes() const { return available_memory_bytes(); }
 
 Buffer::~Buffer() {
   if (data_ == nullptr) return;

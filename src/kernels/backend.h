@@ -1,4 +1,6 @@
-/// A device and the operations that model/ needs of it. The CPU one is kernels/cpu/cpu_backend.cpp.
+/// A device and the operations that model/ needs of it: kernels/cpu/cpu_backend.cpp, kernels/cuda/cuda_backend.cpp.
+///
+/// What `allocate` and `load` give is the device's memory: others read and write it through the backend only.
 ///
 /// All activations are float32 and row-major, [rows, columns], in memory of the backend (`allocate`). A row's result
 /// never depends on the other rows of a call nor on the number of threads: reductions have a fixed order (design 1.1).
@@ -20,6 +22,7 @@
 #include "kernels/compressor_operations.h"  // IWYU pragma: export
 #include "kernels/kv.h"                     // IWYU pragma: export
 #include "kernels/latent_operations.h"      // IWYU pragma: export
+#include "kernels/operation_params.h"       // IWYU pragma: export
 #include "kernels/routing.h"                // IWYU pragma: export
 #include "kernels/stream_operations.h"      // IWYU pragma: export
 #include "kernels/work_sizes.h"             // IWYU pragma: export
@@ -59,24 +62,6 @@ struct Projection {
   float* out = nullptr;
 };
 
-enum class Activation { kSilu, kGeluTanh, kGeluErf, kRelu, kReluSquared };
-enum class RopeStyle {
-  kAdjacent,  ///< pairs (0,1), (2,3), ... ("normal", llama)
-  kHalves,    ///< pairs (0,d/2), (1,d/2+1), ... ("neox")
-};
-
-struct AttentionParams {
-  int32_t heads = 0;   ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
-  float scale = 1;     ///< multiplies q.k
-  float soft_cap = 0;  ///< > 0: score = cap * tanh(score / cap)
-  int32_t window = 0;  ///< > 0: position p sees positions > p - window only
-  const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null
-  /// Without it every row sees the whole of its slice, which then begins at position 0 and has no window.
-  bool causal = true;
-  /// [heads] or null (ALiBi): a score loses slope * |distance of its two positions|, after `scale`. No soft cap then.
-  const float* slopes = nullptr;
-};
-
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -85,9 +70,11 @@ class Backend {
 
   // -- At load. These may allocate.
   virtual Result<Buffer> allocate(int64_t bytes) = 0;
+  /// Bytes that could be allocated now: of the machine's memory, unless the device has its own.
+  virtual int64_t available_bytes() const;
   /// Whether matrix products work on this type.
   virtual bool supports(TensorType type) const = 0;
-  /// What copies that `load` makes look like: changes whenever they do.
+  /// What copies that `load` makes look like: changes whenever they do. Empty: they are not for keeping.
   virtual std::string copy_format() const = 0;
   /// Bytes of memory that `load` will take, counting `matrix.data` where it is used in place.
   virtual int64_t load_bytes(const HostMatrix& matrix) const = 0;
@@ -168,6 +155,9 @@ class Backend {
   virtual void write(const void* from, int64_t bytes, void* to) = 0;
   /// Copies within backend memory; the two do not overlap.
   virtual void copy(const void* from, int64_t bytes, void* to) = 0;
+  /// Waits until all operations before have finished. Errors: kInternal, if one of them has ever failed: nothing that
+  /// was computed since means anything, now or later.
+  virtual Result<void> finish() { return {}; }
 };
 
 struct CpuOptions {
@@ -176,5 +166,13 @@ struct CpuOptions {
 };
 /// Errors: kInvalidArgument (unknown ISA, or one this machine lacks; the message lists what it has).
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);
+
+struct CudaOptions {
+  int device = 0;  ///< as CUDA counts those that it sees
+};
+/// An NVIDIA GPU. Errors: kUnsupported (a build without CUDA; a GPU that is too old, or that this build has no kernels
+/// for), kNotFound (no driver, one that is too old, no such GPU), kOutOfMemory.
+Result<std::unique_ptr<Backend>> make_cuda_backend(const CudaOptions& options);
+bool built_with_cuda();
 
 }  // namespace cairn

@@ -27,7 +27,8 @@ struct WorkSizes {
   int32_t route_groups = 0;
   int64_t attention_rows = 0;  ///< of attention, and its heads; 0: it is not called
   int32_t attention_heads = 0;
-  int32_t head_dim = 0;  ///< of keys or values
+  int32_t head_dim = 0;          ///< of keys or values
+  int32_t attention_tokens = 0;  ///< positions that a row sees, and of a call of rope_table
   LatentSizes latent;
 };
 

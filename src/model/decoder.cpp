@@ -63,6 +63,7 @@ WorkSizes Decoder::work_sizes(const DecoderDescription& model, int32_t rows) {
     sizes.attention_rows = rows;
     sizes.attention_heads = model.heads;
     sizes.head_dim = std::max(model.key_dim, model.value_dim);
+    sizes.attention_tokens = model.context_tokens;
   }
   return sizes;
 }
@@ -277,7 +278,7 @@ void Decoder::keep_wanted_rows() {
   hidden_ = last;
 }
 
-LogitsView Decoder::logits() {
+Result<LogitsView> Decoder::logits() {
   const auto logit_rows = static_cast<int32_t>(batch_.logit_rows().size());
   const int64_t width = description_.embedding;
   const int64_t values = logit_rows * description_.vocabulary;
@@ -296,7 +297,10 @@ LogitsView Decoder::logits() {
     backend_.read(out, values * kBytes, logits_.data());
   }
   if (hidden_values > 0) backend_.read(hidden_ + logit_rows * width, hidden_values * kBytes, hidden_values_.data());
-  return {std::span(logits_).first(values), description_.vocabulary, std::span(hidden_values_).first(hidden_values)};
+  // Of steps without logits too: how long they take is measured by who runs them.
+  CAIRN_TRY_VOID(backend_.finish());
+  return LogitsView{std::span(logits_).first(values), description_.vocabulary,
+                    std::span(hidden_values_).first(hidden_values)};
 }
 
 EmbeddingAbility Decoder::embedding() const {
@@ -314,7 +318,7 @@ Result<void> Decoder::read_labels() {
   backend_.embed(weights_.labels.weight, std::span(ids).first(static_cast<size_t>(rows)), 1, buffer.floats());
   labels_.resize(rows * description_.embedding);
   backend_.read(buffer.data(), bytes, labels_.data());
-  return {};
+  return backend_.finish();
 }
 
 // Of two outputs the first means yes: the logit of its share is their difference.

@@ -57,7 +57,7 @@ class Decoder final : public Runner {
   Result<void> read_labels();
   /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
   void keep_wanted_rows();
-  LogitsView logits();
+  Result<LogitsView> logits();
   const float* rope_table(int32_t rope) const;
 
   const DecoderDescription description_;

@@ -38,8 +38,8 @@ class Embedder {
   virtual int32_t rows_max() const = 0;
   virtual int32_t texts_max() const = 0;
   /// What comes out for a text, not normalised, does not depend on the others: [texts, dimensions], for kNone [tokens
-  /// of all texts, dimensions], for kRank [texts].
-  virtual void embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) = 0;
+  /// of all texts, dimensions], for kRank [texts]. Errors: the backend's.
+  virtual Result<void> embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) = 0;
 };
 
 /// Whether the file's architecture is one that load_embedder knows.

@@ -35,6 +35,7 @@ WorkSizes Encoder::work_sizes(const EncoderDescription& description, int32_t chu
   sizes.attention_rows = chunk_rows;
   sizes.attention_heads = description.heads;
   sizes.head_dim = description.head_dim;
+  sizes.attention_tokens = rows_max(description);
   return sizes;
 }
 
@@ -152,7 +153,7 @@ void Encoder::cut_into_chunks() {
   }
 }
 
-void Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) {
+Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) {
   plan(texts);
   if (description_.rope) {
     backend_.rope_table(positions_, description_.rope->frequencies, description_.rope->magnitude, rope_.floats());
@@ -167,6 +168,7 @@ void Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, std::span
   } else {
     pool(pooling, out);
   }
+  return backend_.finish();
 }
 
 void Encoder::norm(const LayerNorm& norm, float* x, int32_t rows) {

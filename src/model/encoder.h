@@ -29,7 +29,7 @@ class Encoder final : public Embedder {
   int32_t context_tokens() const override { return description_.context_tokens; }
   int32_t rows_max() const override { return rows_max(description_); }
   int32_t texts_max() const override { return kTextsMax; }
-  void embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) override;
+  Result<void> embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) override;
 
  private:
   /// Texts are short where there are many: what they have in common is the reading of the weights.

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "base/machine.h"
 #include "kernels/backend.h"
 #include "model/decoder.h"
 #include "model/deepseek4/predictor_weights.h"
@@ -24,8 +23,8 @@ namespace {
 // Of the memory there is, the most that weights take when a copy of them is larger than the file.
 constexpr double kLargerCopiesShare = 0.75;
 
-int64_t available_bytes(const ModelOptions& options) {
-  return options.available_bytes > 0 ? options.available_bytes : available_memory_bytes();
+int64_t available_bytes(const Backend& backend, const ModelOptions& options) {
+  return options.available_bytes > 0 ? options.available_bytes : backend.available_bytes();
 }
 
 int64_t direction_bytes(const ModelOptions& options, size_t layers, int64_t embedding) {
@@ -44,7 +43,7 @@ Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const Mode
   };
   CAIRN_TRY(plan.weight_bytes, count(false));
   CAIRN_TRY(const int64_t least, count(true));
-  const double room = kLargerCopiesShare * static_cast<double>(available_bytes(options));
+  const double room = kLargerCopiesShare * static_cast<double>(available_bytes(backend, options));
   if (plan.weight_bytes > least && (options.weights_in_place || static_cast<double>(plan.weight_bytes) > room)) {
     plan.weights_in_place = true;
     plan.weight_bytes = least;
@@ -52,8 +51,19 @@ Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const Mode
   return {};
 }
 
+// Before a large file is read for nothing.
+Result<void> check_operations(Backend& backend, bool latent, bool streams) {
+  const bool there = (!latent || backend.latent() != nullptr) &&
+                     (!streams || (backend.streams() != nullptr && backend.compressor() != nullptr));
+  if (there) return {};
+  return fail(Code::kUnsupported,
+              "{} has no {}, which this model needs; models like it run on the CPU (--gpu-layers 0)",
+              backend.description(), streams ? "mixed streams and compressed rows" : "attention over latent rows");
+}
+
 Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const DecoderDescription& description,
                                 const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_operations(backend, description.latent.has_value(), false));
   ModelMemoryPlan plan;
   const auto load = [&](Binder& binder) { return load_decoder_weights(binder, description); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
@@ -77,6 +87,7 @@ Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, cons
 
 Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend,
                                 const deepseek4::ModelDescription& description, const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_operations(backend, true, true));
   ModelMemoryPlan plan;
   const auto load = [&](Binder& binder) {
     return deepseek4::load_weights(binder, file, description, options.predictor);
@@ -90,10 +101,10 @@ Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend,
   return plan;
 }
 
-Result<void> check_memory(const ModelMemoryPlan& plan, const ModelOptions& options) {
+Result<void> check_memory(const ModelMemoryPlan& plan, const Backend& backend, const ModelOptions& options) {
   const int64_t page = plan.kv_layout.token_bytes() * kPageTokens;
   const int64_t needed = plan.weight_bytes + plan.scratch_bytes + page;
-  const int64_t available = available_bytes(options);
+  const int64_t available = available_bytes(backend, options);
   if (needed <= available) return {};
   constexpr int64_t kMiB = 1 << 20;
   return fail(Code::kOutOfMemory,
@@ -103,7 +114,7 @@ Result<void> check_memory(const ModelMemoryPlan& plan, const ModelOptions& optio
 
 Result<Binder> begin_loading(const gguf::Reader& file, Backend& backend, const ModelMemoryPlan& plan,
                              const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_memory(plan, options));
+  CAIRN_TRY_VOID(check_memory(plan, backend, options));
   if (plan.weights_in_place) {
     log_warning(
         "memory: no room to keep weights of two and three bits unpacked: they are unpacked for each product, which is "

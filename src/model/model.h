@@ -32,7 +32,7 @@ struct ModelOptions {
   bool predict = false;
   /// A file with such a block alone (is_predictor()); outlives the runner. null: none.
   const gguf::Reader* predictor = nullptr;
-  /// Memory that there is; 0: ask the machine.
+  /// Memory that there is; 0: ask the backend.
   int64_t available_bytes = 0;
   /// No copy of weights that is larger than the file's (HostMatrix::in_place).
   bool weights_in_place = false;

@@ -13,8 +13,10 @@
 #include <iterator>
 #include <limits>
 
+#include "cache/memory_backend.h"
 #include "kernels/backend.h"
 #include "model/embedder.h"
+
 namespace cairn {
 namespace {
 
@@ -415,6 +417,55 @@ TEST_F(ModelTest, EncodersAreNotSteered) {
   ASSERT_FALSE(embedder.has_value());
   EXPECT_EQ(embedder.error().code, Code::kUnsupported);
   EXPECT_NE(embedder.error().text().find("some.f32"), std::string::npos);
+}
+
+// It loads every type, and says at the end of each step that something went wrong.
+class BrokenBackend final : public MemoryBackend {
+ public:
+  bool supports(TensorType) const override { return true; }
+  Result<Weight> load(const HostMatrix& matrix) override {
+    return Weight{.type = matrix.type,
+                  .rows = matrix.rows,
+                  .cols = matrix.cols,
+                  .experts = matrix.experts,
+                  .data = matrix.data,
+                  .memory = {}};
+  }
+  Result<void> finish() override { return fail(Code::kInternal, "the device is gone"); }
+};
+
+TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
+  const auto path = std::filesystem::path(CAIRN_FIXTURES) / "models" / "llama.gguf";
+  const auto file = gguf::Reader::open(path).value();
+  BrokenBackend backend;
+  const auto runner = load_model(file, backend, {.context_tokens = 64, .rows_max = 8}).value();
+  PagePool pool = PagePool::create(backend, runner->kv_layout(), pages_of_each(*runner, 1)).value();
+  PageTable pages;
+  ASSERT_TRUE(pool.extend(pages, 2));
+  const TokenId tokens[] = {TokenId{1}, TokenId{2}};
+  for (const LogitsWanted wanted : {LogitsWanted::kNone, LogitsWanted::kLast, LogitsWanted::kHiddenAll}) {
+    const BatchSlice slice{SequenceId{}, 0, 2, 0, &pages, wanted};
+    const auto view = runner->step({tokens, {&slice, 1}, &pool});
+    ASSERT_FALSE(view.has_value());
+    EXPECT_EQ(view.error().message, "the device is gone");
+  }
+  const auto encoder_file = gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / "bert.gguf").value();
+  const auto encoder = load_embedder(encoder_file, backend, {}).value();
+  const EmbedText text{tokens};
+  std::vector<float> out(encoder->ability().dimensions);
+  EXPECT_EQ(encoder->embed({&text, 1}, Pooling::kMean, out).error().message, "the device is gone");
+}
+
+TEST_F(ModelTest, ModelsAreRefusedWhereTheirOperationsAreMissing) {
+  BrokenBackend backend;  // which has none but those of every model
+  for (const char* name : {"deepseek2.gguf", "deepseek2-nomla.gguf", "deepseek32.gguf", "deepseek4.gguf"}) {
+    const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / name).value();
+    for (const Error& error : {load_model(file, backend, {}).error(), model_memory_plan(file, backend, {}).error()}) {
+      EXPECT_EQ(error.code, Code::kUnsupported) << name;
+      EXPECT_NE(error.message.find("memory has no "), std::string::npos) << error.message;
+      EXPECT_NE(error.message.find("--gpu-layers 0"), std::string::npos) << error.message;
+    }
+  }
 }
 
 }  // namespace

@@ -65,10 +65,13 @@ class Runner {
   virtual EmbeddingAbility embedding() const { return {}; }
   /// Whether there is a block that guesses ahead.
   virtual bool predicts() const { return false; }
-  /// Guesses by that block: logits of what follows each row, which is a token that step() has not seen. A slice has one
-  /// row, at the position after those that step() or predict() have computed, and wants kLast. Limits as for step(). It
-  /// writes to the row's pages what step() writes over. Only if predicts().
-  virtual Result<LogitsView> predict(const Batch& /*batch*/) { return LogitsView{}; }
+  /// Guesses by that block: logits [slices, vocabulary] of what follows each row, which is a token that step() has not
+  /// seen; valid until the next step() or predict(). A slice has one row, at the position after those that step() or
+  /// predict() have computed, and wants kLast. Limits as for step(). It writes to the row's pages what step() writes
+  /// over. Errors: those of step(); kUnsupported unless predicts().
+  virtual Result<LogitsView> predict(const Batch& /*batch*/) {
+    return fail(Code::kUnsupported, "the model has no block that guesses ahead");
+  }
   /// The judgement of the head that ranks on a last hidden row, as a logit. Only if embedding().ranks. Thread: any.
   virtual float rank(std::span<const float> /*hidden*/) const { return 0; }
 };

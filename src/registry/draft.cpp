@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/machine.h"
 #include "engine/draft_model.h"
+#include "kernels/backend.h"
 #include "model/model.h"
 
 namespace cairn {
@@ -37,7 +37,7 @@ Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path
   CAIRN_TRY(const auto own_tokenizer, Tokenizer::load(file.metadata()));
   CAIRN_TRY_VOID(check_same_tokens(*own_tokenizer, tokenizer, path.string()));
   CAIRN_TRY(const ModelMemoryPlan needs, model_memory_plan(file, backend, {.kv_type = kDraftKvType}));
-  CAIRN_TRY(MemoryPlan plan, plan_memory(needs, wishes, available_memory_bytes()));
+  CAIRN_TRY(MemoryPlan plan, plan_memory(needs, wishes, backend.available_bytes()));
   return std::unique_ptr<DraftModel>(new DraftModel{std::move(file), std::move(plan), nullptr});
 }
 

@@ -61,7 +61,8 @@ class Divider {
     }
     division.bytes = std::min(division.bytes, kBytesMax);
     if (!layout_.groups.empty()) {
-      division.index_bytes = PrefixIndex::bytes(layout_, division.kv_pages) + PagePool::list_bytes(division.kv_pages);
+      division.index_bytes = PrefixIndex::bytes(layout_, division.kv_pages, wishes_.kv_host_bytes) +
+                             PagePool::list_bytes(division.kv_pages);
     }
     return division;
   }
@@ -116,14 +117,6 @@ class Divider {
 };
 
 }  // namespace
-
-std::string bytes_text(int64_t bytes) {
-  constexpr double kKib = 1024, kMib = kKib * 1024, kGib = kMib * 1024;
-  const auto value = static_cast<double>(bytes);
-  if (value >= kGib) return fmt::format("{:.1f} GiB", value / kGib);
-  if (value >= kMib) return fmt::format("{:.1f} MiB", value / kMib);
-  return fmt::format("{:.1f} KiB", value / kKib);
-}
 
 std::string MemoryPlan::text() const {
   if (kv_pages.empty()) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bytes_text.h"
 #include "base/error.h"
 #include "model/model.h"
 
@@ -36,6 +37,7 @@ struct MemoryWishes {
   int32_t sequences = 4;           ///< whole contexts, see kv_bytes
   int32_t sequences_running = 64;  ///< in a batch at most, whatever their lengths
   int32_t step_rows = ModelOptions{}.rows_max;
+  int64_t kv_host_bytes = 0;  ///< of a second tier, which is no part of the plan: the index is larger for it
 };
 
 struct MemoryPlan {
@@ -57,8 +59,5 @@ struct MemoryPlan {
 
 /// Errors: kOutOfMemory with every part and what there is, kInvalidArgument (kv_bytes below one page of every group).
 Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes);
-
-/// "1.5 GiB"
-std::string bytes_text(int64_t bytes);
 
 }  // namespace cairn

@@ -80,15 +80,41 @@ ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* pr
   return model_options;
 }
 
-// `taken_bytes` are spoken for already.
-Result<MemoryPlan> plan_for(const gguf::Reader& file, Backend& backend, const LoadOptions& options,
-                            const ModelOptions& model_options, int64_t taken_bytes) {
-  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, model_options));
+// `draft_bytes` are spoken for already, and so are those of the second tier, in the machine's memory.
+Result<MemoryPlan> plan_for(const gguf::Reader& file, const Device& device, const LoadOptions& options,
+                            const ModelOptions& model_options, int64_t draft_bytes) {
+  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, *device.backend, model_options));
   const MemoryWishes wishes{.context_tokens = options.context_tokens,
                             .kv_bytes = options.kv_bytes,
                             .sequences = options.sequences,
-                            .sequences_running = options.running_max};
-  return plan_memory(model, wishes, available_memory_bytes() - taken_bytes);
+                            .sequences_running = options.running_max,
+                            .kv_host_bytes = options.kv_host_bytes};
+  const int64_t available = device.backend->available_bytes() - draft_bytes;
+  if (!device.gpu) return plan_memory(model, wishes, available - options.kv_host_bytes);
+  if (const int64_t host = available_memory_bytes(); options.kv_host_bytes > host) {
+    return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
+                bytes_text(options.kv_host_bytes), bytes_text(host));
+  }
+  return plan_memory(model, wishes, available);
+}
+
+// What is known before weights are read.
+struct Preparation {
+  std::unique_ptr<DraftModel> draft;  // null: none
+  MemoryPlan plan;
+};
+
+Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
+                            const LoadOptions& options, const ModelOptions& model_options) {
+  Preparation made;
+  int64_t draft_bytes = 0;
+  if (!options.draft_model.empty() && model_options.predictor == nullptr) {
+    CAIRN_TRY(made.draft, open_draft(options.draft_model, tokenizer, *device.backend,
+                                     {.context_tokens = options.context_tokens, .sequences = options.sequences}));
+    draft_bytes = made.draft->plan.bytes();
+  }
+  CAIRN_TRY(made.plan, plan_for(file, device, options, model_options, draft_bytes));
+  return made;
 }
 
 Result<void> check_vocabulary(const LoadedModel& model, int64_t vocabulary) {
@@ -154,21 +180,18 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
   CAIRN_TRY(auto tokenizer, Tokenizer::load(file.metadata()));
-  CAIRN_TRY(auto backend, make_cpu_backend({options.threads, options.isa}));
-  std::unique_ptr<DraftModel> draft;
   std::unique_ptr<gguf::Reader> predictor;
-  int64_t draft_bytes = 0;
   if (!options.draft_model.empty()) {
     CAIRN_TRY(predictor, open_predictor(options.draft_model));
   }
-  if (!options.draft_model.empty() && predictor == nullptr) {
-    CAIRN_TRY(draft, open_draft(options.draft_model, *tokenizer, *backend,
-                                {.context_tokens = options.context_tokens, .sequences = options.sequences}));
-    draft_bytes = draft->plan.bytes();
-  }
   ModelOptions model_options = model_options_of(options, predictor.get());
-  CAIRN_TRY(const MemoryPlan plan,
-            plan_for(file, *backend, options, model_options, draft_bytes + options.kv_host_bytes));
+  Preparation prepared;
+  const auto fits = [&](const Device& device) -> Result<void> {
+    CAIRN_TRY(prepared, prepare(file, *tokenizer, device, options, model_options));
+    return {};
+  };
+  CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
+  const MemoryPlan& plan = prepared.plan;
   CAIRN_TRY(std::string_view template_source, file.metadata().string_or("tokenizer.chat_template", ""));
   if (template_source.empty()) template_source = builtin_template(architecture);
   if (!options.chat_template.empty()) template_source = options.chat_template;
@@ -192,13 +215,13 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .chat_template = std::move(chat_template),
       .template_source = std::string(template_source),
       .output_format = output_format,
-      .backend = std::move(backend),
+      .backend = std::move(device.backend),
       .pack_cache = nullptr,
       .predictor = std::move(predictor),
       .runner = nullptr,
       .embedder = nullptr,
       .embedding = {},
-      .draft = std::move(draft),
+      .draft = std::move(prepared.draft),
       .engine = nullptr,
   });
   for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();

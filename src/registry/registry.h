@@ -18,6 +18,7 @@
 #include "model/weights/pack_cache.h"
 #include "prompt/chat_template.h"
 #include "prompt/output_parser.h"
+#include "registry/device.h"
 #include "registry/draft.h"
 #include "tokenizer/control_texts.h"
 #include "tokenizer/tokenizer.h"
@@ -42,7 +43,8 @@ struct LoadOptions {
   /// File of a smaller model for speculation, or of a block that guesses for this one (is_predictor); empty: the
   /// model's own block, if it has one, or else prompt lookup.
   std::string draft_model;
-  int32_t threads = 0;  ///< 0: one per usable core
+  int32_t gpu_layers = kGpuLayersAuto;  ///< see DeviceWishes
+  int32_t threads = 0;                  ///< 0: one per usable core
   std::string isa;
   DirectionOptions directions{};
   bool simulate_rounding = true;  ///< see ModelOptions

@@ -130,7 +130,7 @@ test('a model far into a context that is filled instead of computed: memory as p
   const run = cairn(['bench', 'model', model, '--depth', '30000', '--answer', '5', '--threads', '1']);
   assert.equal(run.status, 0, run.stderr);
   const result = JSON.parse(run.stdout);
-  assert.deepEqual([result.depth_tokens, result.computed_tokens, result.answer_tokens], [30000, 512, 5]);
+  assert.deepEqual([result.depth_tokens, result.computed_tokens, result.answer_tokens], [30000, 512 + 30000 % 32, 5]);
   assert.ok(result.decode_tokens_per_s > 0);
   const { weights, scratch, kv } = result.planned_bytes;
   assert.ok(result.buffer_bytes > kv && result.buffer_bytes <= weights + scratch + kv, run.stdout);

@@ -5,7 +5,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import { cairn, fixtures, serve, story, tiny } from './server.mjs';
+import { cairn, fixtures, serve, story, tiny, withoutHoles } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-cli-'));
 process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
@@ -53,7 +53,7 @@ test('inspect prints metadata, tensors and a memory plan', () => {
   assert.ok(JSON.stringify(json).includes('blk.0.attn_q.weight'));
 });
 
-test('inspect plans the memory of contexts, from a file without weights, too', () => {
+test('inspect plans the memory of contexts, from a file without weights, too', { skip: withoutHoles(folder) }, () => {
   const hollow = path.join(folder, 'hollow.gguf');
   const made = cairn(['synth', hollow, '--preset', 'flash', '--hollow']);
   assert.equal(made.status, 0, made.stderr);
@@ -64,6 +64,14 @@ test('inspect plans the memory of contexts, from a file without weights, too', (
   for (const plan of plans) assert.equal(plan.bytes, plan.weight_bytes + plan.scratch_bytes + plan.kv_bytes + plan.index_bytes);
   assert.ok(plans[2].kv_bytes > 4 * plans[0].kv_bytes && plans[2].kv_bytes < 16e9);
   assert.match(cairn(flags).stdout, /1048576 .*GiB/);
+  const guessing = path.join(folder, 'guessing.gguf');
+  const planned = (...more) => JSON.parse(cairn(['inspect', guessing, '--ctx', '256', '--json', ...more]).stdout).memory;
+  assert.equal(cairn(['synth', guessing, '--arch', 'deepseek4', '--set', 'nextn_predict_layers=1', '--hollow']).status, 0);
+  const [plain] = planned().plans, [ahead] = planned('--speculate', '4').plans;
+  assert.ok(ahead.weight_bytes > plain.weight_bytes && ahead.kv_bytes > plain.kv_bytes && ahead.scratch_bytes > plain.scratch_bytes);
+  assert.deepEqual(planned('--speculate', '0').plans[0], plain);
+  assert.match(planned('--draft', tiny).why_not, /is a model, not a block that guesses/);
+  fs.rmSync(guessing);
   const beyond = cairn(['inspect', tiny, '--ctx', '4096']);
   assert.match(beyond.stdout, /not known: .*4096/);
   fs.rmSync(hollow);
@@ -159,6 +167,8 @@ test('files that cannot be used are refused in one line that says why', () => {
   fails(['generate', path.join(fixtures, 'models', 'mamba2.gguf'), '-p', 'x'], /mamba2.*llama/s);
   fails(['generate', tiny, '-p', 'x', '--ctx', '9999999'], /context/);
   fails(['generate', tiny, '-p', 'x', '--isa', 'sse9'], /sse9.*generic/s);
+  fails(['generate', tiny, '-p', 'x', '--gpu-layers', '1'], /1 of \d+ layers.*cannot be split/);
+  fails(['generate', tiny, '-p', 'x', '--gpu-layers', 'some'], /--gpu-layers/);
   fails(['serve', tiny, '--host', 'no such host'], /no such host/);
   fails(['serve', tiny, '--kv-host-bytes', '1GiB', '--no-prefix-cache'], /--no-prefix-cache excludes --kv-host-bytes/);
   fails(['generate', tiny], /prompt/);

@@ -27,6 +27,16 @@ export function storyTrainedFor(tokens) {
   return copy;
 }
 
+// Why tests of hollow files cannot run in this folder, or false: where files have no holes, they would fill the disk.
+export function withoutHoles(folder) {
+  const probe = path.join(folder, 'holes');
+  fs.writeFileSync(probe, '');
+  fs.truncateSync(probe, 1 << 20);
+  const { blocks } = fs.statSync(probe);
+  fs.rmSync(probe);
+  return blocks * 512 < 1 << 20 ? false : `${folder} is on a file system without holes, which hollow files would fill`;
+}
+
 // Runs `cairn` to its end. Returns {status, stdout, stderr}; stdout as bytes with {encoding: null}.
 export function cairn(args, options = {}) {
   return spawnSync(program, args, { encoding: 'utf8', timeout: 120_000, maxBuffer: 1 << 28, ...options });

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gguf/reader.h"
@@ -63,6 +64,25 @@ inline void write_tensors(gguf::Writer& writer, const std::vector<NewTensor>& te
   EXPECT_TRUE(finished.has_value()) << finished.error().text();
 }
 
+/// A file with the metadata of another and these tensors.
+inline std::filesystem::path make_model_of(const gguf::Reader& file, const std::vector<NewTensor>& tensors,
+                                           const std::filesystem::path& path) {
+  gguf::Writer writer = gguf::Writer::create(path).value();
+  for (const auto& [key, value] : file.metadata().values()) writer.set(key, value);
+  write_tensors(writer, tensors);
+  return path;
+}
+
+/// All of a file but one tensor.
+inline std::filesystem::path make_without(const gguf::Reader& file, std::string_view name,
+                                          const std::filesystem::path& path) {
+  std::vector<NewTensor> tensors;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (tensor.name != name) tensors.push_back(copy_of(tensor));
+  }
+  return make_model_of(file, tensors, path);
+}
+
 /// The block alone, as "mtp.0.": its joint matrix as two.
 inline std::filesystem::path make_own_file(const gguf::Reader& file, const std::filesystem::path& path) {
   const std::string prefix = "blk.4.";
@@ -109,10 +129,7 @@ inline std::filesystem::path make_talker(const gguf::Reader& file, int64_t token
     }
     tensors.push_back(std::move(made));
   }
-  gguf::Writer writer = gguf::Writer::create(path).value();
-  for (const auto& [key, value] : file.metadata().values()) writer.set(key, value);
-  write_tensors(writer, tensors);
-  return path;
+  return make_model_of(file, tensors, path);
 }
 
 }  // namespace cairn::predictor

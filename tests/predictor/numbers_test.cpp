@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
 
 #include "cache/page_pool.h"
+#include "engine/drafter.h"
 #include "kernels/backend.h"
 #include "model/model.h"
 #include "predictor/files.h"
@@ -32,7 +34,7 @@ TokenId first_choice(std::span<const float> logits) {
   return TokenId{static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())};
 }
 
-/// One sequence through a model of its own, with all of its pages.
+/// Two sequences at most through a model of their own.
 class Session {
  public:
   Session(const gguf::Reader& file, bool predict, const gguf::Reader* predictor = nullptr) {
@@ -50,10 +52,18 @@ class Session {
     pool_ = PagePool::create(*backend_, runner_->kv_layout(), each).value();
   }
 
-  const Runner& runner() const { return *runner_; }
-  std::vector<float> step(std::span<const TokenId> tokens, int32_t position) { return run(tokens, position, false); }
+  Runner& runner() { return *runner_; }
+  std::vector<float> step(std::span<const TokenId> tokens, int32_t position, size_t sequence = 0) {
+    return run(tokens, position, false, tables_[sequence]);
+  }
   /// Of what follows `token`, which is at `position`.
-  std::vector<float> predict(TokenId token, int32_t position) { return run({&token, 1}, position, true); }
+  std::vector<float> predict(TokenId token, int32_t position) { return run({&token, 1}, position, true, tables_[0]); }
+  /// For guesses after all of `tokens`.
+  DraftRequest request(size_t sequence, std::span<const TokenId> tokens, int32_t tokens_max,
+                       std::vector<TokenId>& proposed) {
+    EXPECT_TRUE(pool_.extend(tables_[sequence], static_cast<int32_t>(tokens.size()) + tokens_max));
+    return {SequenceId(static_cast<int32_t>(sequence)), tokens, tokens_max, &proposed, &tables_[sequence], &pool_};
+  }
 
   /// The streams that were left at a position.
   Vector streams_at(int32_t position) const {
@@ -61,7 +71,7 @@ class Session {
     for (size_t g = 0; g < groups.size(); ++g) {
       if (groups[g].window != 2) continue;
       const KvView view = pool_.view(static_cast<int32_t>(g), 0);
-      const PageId page = table_.groups[g][static_cast<size_t>(position / kPageTokens)];
+      const PageId page = tables_[0].groups[g][static_cast<size_t>(position / kPageTokens)];
       const std::byte* row = view.base + index(page) * view.page_stride + view.layer_offset +
                              position % kPageTokens * kv_row_bytes(view.type, view.key_dim);
       std::vector<float> values(static_cast<size_t>(view.key_dim));
@@ -73,10 +83,10 @@ class Session {
   }
 
  private:
-  std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool predict) {
+  std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool predict, PageTable& table) {
     const auto rows = static_cast<int32_t>(tokens.size());
-    EXPECT_TRUE(pool_.extend(table_, position + rows));
-    BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &table_};
+    EXPECT_TRUE(pool_.extend(table, position + rows));
+    BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &table};
     slice.logits = predict ? LogitsWanted::kLast : LogitsWanted::kAll;
     const Batch batch{.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool_};
     const auto logits = predict ? runner_->predict(batch) : runner_->step(batch);
@@ -87,7 +97,7 @@ class Session {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Runner> runner_;
   PagePool pool_;
-  PageTable table_;
+  std::array<PageTable, 2> tables_;
 };
 
 class Predictor : public testing::Test {
@@ -160,6 +170,30 @@ TEST_F(Predictor, LeavesTheModelsLogitsAsTheyAre) {
   EXPECT_EQ(plain.step(tokens(kPrompt, kPrompt + 3), kPrompt), guessing.step(tokens(kPrompt, kPrompt + 3), kPrompt));
 }
 
+TEST_F(Predictor, DrafterProposesWhatTheBlockSaysOfEachAlone) {
+  constexpr int32_t kDepth = 4;
+  const std::array<std::span<const TokenId>, 2> histories = {tokens(0, kPrompt + 1), tokens(20, 30)};
+  Session both(file_, true);
+  std::vector<DraftRequest> requests;
+  std::array<std::vector<TokenId>, 2> proposed, expected;
+  for (size_t i = 0; i < histories.size(); ++i) {
+    const std::span<const TokenId> seen = histories[i].first(histories[i].size() - 1);
+    const auto position = static_cast<int32_t>(seen.size());
+    Session alone(file_, true);
+    alone.step(seen, 0);
+    TokenId token = histories[i].back();
+    for (int32_t guess = 0; guess < kDepth; ++guess) {
+      token = first_choice(alone.predict(token, position + guess));
+      expected[i].push_back(token);
+    }
+    both.step(seen, 0, i);
+    requests.push_back(both.request(i, histories[i], kDepth, proposed[i]));
+  }
+  EXPECT_NE(expected[0], expected[1]);
+  make_block_drafter(both.runner())->propose(requests);
+  EXPECT_EQ(proposed, expected);
+}
+
 TEST_F(Predictor, ComesInAFileOfItsOwnToo) {
   const auto own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
   EXPECT_TRUE(is_predictor(own));
@@ -189,9 +223,20 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
   write_tensors(writer, {{"mtp.0.enorm.weight", TensorType::kF32, {8}, std::vector<std::byte>(32)}});
   const auto poor = gguf::Reader::open(folder_ / "poor.gguf").value();
   options.predictor = &poor;
-  EXPECT_NE(error_of(file_).find("tensor mtp.0.enorm.weight has shape [8], but the metadata asks for [256]"),
+  EXPECT_NE(error_of(file_).find("tensor mtp.0.enorm.weight has shape [8], but the metadata asks for [256]; the model "
+                                 "loads without its block that guesses ahead: leave out --draft"),
             std::string::npos)
       << error_of(file_);
+  // Its router has a bias, though the layers of models may lack theirs.
+  make_own_file(file_, folder_ / "own.gguf");
+  const auto whole = gguf::Reader::open(folder_ / "own.gguf").value();
+  const auto without = [&](const gguf::Reader& from, std::string_view name, const std::string& to) {
+    return gguf::Reader::open(make_without(from, name, folder_ / to)).value();
+  };
+  const auto unbiased = without(whole, "mtp.0.exp_probs_b.bias", "unbiased.gguf");
+  options.predictor = &unbiased;
+  EXPECT_NE(error_of(file_).find("tensor mtp.0.exp_probs_b.bias is missing"), std::string::npos) << error_of(file_);
+  options.predictor = &poor;
   const auto llama = gguf::Reader::open(CAIRN_FIXTURES "/models/llama.gguf").value();
   EXPECT_NE(error_of(llama).find("the model's architecture is \"llama\""), std::string::npos) << error_of(llama);
   // Asked for where there is none: the model loads without.
@@ -200,6 +245,29 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
   const auto loaded = load_model(v4, *backend, options);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
   EXPECT_FALSE((*loaded)->predicts());
+  // There in part: the model loads without if nobody asks for it.
+  const auto partly = without(file_, "blk.4.nextn.hnorm.weight", "partly.gguf");
+  EXPECT_NE(error_of(partly).find("tensor blk.4.nextn.hnorm.weight of shape [256] is missing; the model loads without "
+                                  "its block that guesses ahead: leave out --speculate"),
+            std::string::npos)
+      << error_of(partly);
+  options.predict = false;
+  EXPECT_EQ(error_of(partly), "loaded");
+}
+
+TEST_F(Predictor, TensorsBehindTheLastBlockAreWarnedOf) {
+  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto warnings_of = [&](const gguf::Reader& model) {
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(load_model(model, *backend, {}).has_value());
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_EQ(warnings_of(file_).find("not used"), std::string::npos);
+  std::vector<NewTensor> tensors;
+  for (const gguf::Tensor& tensor : file_.tensors()) tensors.push_back(copy_of(tensor));
+  tensors.push_back({"blk.5.attn_norm.weight", TensorType::kF32, {8}, std::vector<std::byte>(32)});
+  const auto more = gguf::Reader::open(make_model_of(file_, tensors, folder_ / "more.gguf")).value();
+  EXPECT_NE(warnings_of(more).find("1 tensors of the file are not used: blk.5.attn_norm.weight"), std::string::npos);
 }
 
 }  // namespace

@@ -68,8 +68,8 @@ void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
     const std::vector<PageId>& pages = memory.table.groups.at(static_cast<size_t>(group));
     const auto size = static_cast<int32_t>(pages.size());
     const int32_t size_min = state ? std::min(memory.computed, 1) : pages_for(memory.computed);
-    const int32_t tokens = static_cast<int32_t>(sequence->tokens().size()) + options_.engine.speculation.tokens_max;
-    const int32_t size_max = state ? 1 : pages_for(tokens);
+    // None is kept for guesses.
+    const int32_t size_max = state ? 1 : pages_for(static_cast<int32_t>(sequence->tokens().size()));
     if (size < size_min || size > size_max) {
       wrong("group {}: {} pages, but {} tokens were computed of {}", group, size, memory.computed,
             sequence->tokens().size());

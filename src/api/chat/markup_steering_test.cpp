@@ -81,8 +81,10 @@ TEST_F(MarkupSteeringTest, MarkupIsGreedyAndArgumentsAreDrawn) {
 
   // The same bytes with guesses and with too few pages for all of them at once.
   start({.kv_pages = {12, 12}, .running_max = 16, .chunk_rows_max = 24, .speculation = {.tokens_max = 4}});
+  runner_->hold();  // until all of them are there
   std::vector<std::unique_ptr<GenerateStream>> streams;
   for (uint64_t seed = 1; seed < 5; ++seed) streams.push_back(submit(request(kDsml, seed)));
+  runner_->release();
   for (size_t i = 0; i < streams.size(); ++i) EXPECT_EQ(collect(*streams[i]).tokens, answers[i].tokens);
   EXPECT_GT(engine_->stats().preemptions, 0);
 }

@@ -42,8 +42,7 @@ struct Int8Products {
     I dots[T][R];
     F scales[R];
     V::template block_sums<T, R>(source, v, rows, at, dots);
-    // Of a large tile the compiler would load the floats first, and then have no registers for the integer sums.
-    if constexpr (T * R >= 8) asm volatile("" : : : "memory");
+    if constexpr (V::kSumsFirst && T * R >= 8) asm volatile("" : : : "memory");
     for (int r = 0; r < R; ++r) scales[r] = source.scale(v + r);
     for (int t = 0; t < T; ++t) {
       const F scale = V::broadcast_float(rows[t] + at.scales);
@@ -102,7 +101,8 @@ struct Int8Products {
     }
   }
 
-  /// kPanels panels for at most kGroupTokens tokens.
+  /// Adds the products of kPanels panels to sums[t], for at most kGroupTokens tokens. `sums` has room for `tokens`
+  /// rounded up to a multiple of V::kTokens; what is added to the rest means nothing.
   template <Int8Type kType, int kPanels>
   static void multiply_panels(const Codebook& codebook, const std::byte* panels, int64_t cols,
                               const std::byte* const* inputs, int32_t tokens, Sums* sums) {
@@ -145,7 +145,8 @@ struct Int8Products {
     }
   }
 
-  /// The outputs of `rows` rows, at most kPanels panels, for at most kGroupTokens tokens.
+  /// outputs[t][row + i] = row i of the panels times inputs[t], for i in [0, rows) and t in [0, tokens): at most
+  /// kPanels panels and kGroupTokens tokens.
   template <Int8Type kType, int kPanels>
   static void multiply_rows(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                             const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {

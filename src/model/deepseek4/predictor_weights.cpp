@@ -4,6 +4,9 @@
 
 #include <charconv>
 #include <string_view>
+#include <utility>
+
+#include "model/hyper_params.h"
 
 namespace cairn::deepseek4 {
 namespace {
@@ -54,6 +57,25 @@ Result<void> load_output(Binder& binder, const std::string& prefix, const ModelD
   return {};
 }
 
+// In files of its own the block's router has a bias, which layers of models may lack.
+Result<void> check_router_bias(const Binder& binder, const gguf::Reader& file, const std::string& prefix) {
+  const std::string name = prefix + "exp_probs_b.bias";
+  if (!is_predictor(file) || binder.has(name)) return {};
+  return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} is missing", name);
+}
+
+Result<void> load_block(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+                        ModelWeights& weights) {
+  const size_t layer = description.main_layers();
+  const Prefixes prefixes = prefixes_of(file, layer);
+  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, description.embedding, weights.predictor));
+  CAIRN_TRY_VOID(load_output(binder, prefixes.block, description, weights.predictor));
+  CAIRN_TRY_VOID(check_router_bias(binder, file, prefixes.layer));
+  CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, description, layer, prefixes.layer));
+  weights.layers.push_back(std::move(loaded));
+  return {};
+}
+
 }  // namespace
 
 bool is_predictor(const gguf::Reader& file) {
@@ -72,23 +94,25 @@ void describe_predictor(const gguf::Reader& file, const ModelOptions& options, M
 
 Result<void> load_predictor(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
                             ModelWeights& weights) {
-  const size_t layer = description.main_layers();
-  const Prefixes prefixes = prefixes_of(file, layer);
-  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, description.embedding, weights.predictor));
-  CAIRN_TRY_VOID(load_output(binder, prefixes.block, description, weights.predictor));
-  CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, description, layer, prefixes.layer));
-  weights.layers.push_back(std::move(loaded));
-  return {};
+  Result<void> loaded = load_block(binder, file, description, weights);
+  if (!loaded.has_value()) {
+    loaded.error().message +=
+        fmt::format("; the model loads without its block that guesses ahead: leave out {}",
+                    is_predictor(file) ? "--draft" : "--speculate, or guess with --draft SMALL.gguf");
+  }
+  return loaded;
 }
 
 void mark_predictors_used(Binder& binder, const gguf::Reader& file, const ModelDescription& description) {
   constexpr std::string_view kBlock = "blk.";
+  const auto blocks = Keys(file, kArchitecture).integer("block_count", 1, kLayersMax);
+  if (!blocks.has_value()) return;
   for (const gguf::Tensor& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
     if (!name.starts_with(kBlock)) continue;
     size_t number = 0;
     std::from_chars(name.data() + kBlock.size(), name.data() + name.size(), number);
-    if (number >= description.main_layers()) binder.mark_used(name);
+    if (number >= description.main_layers() && std::cmp_less(number, *blocks)) binder.mark_used(name);
   }
 }
 

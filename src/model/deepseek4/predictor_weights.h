@@ -22,11 +22,12 @@ bool is_predictor(const gguf::Reader& file);
 void describe_predictor(const gguf::Reader& file, const ModelOptions& options, ModelDescription& description);
 
 /// Fills weights.predictor and adds the block's layer. `binder` is of the file that has the block. Errors: the
-/// binder's.
+/// binder's, with the way to load the model without the block.
 Result<void> load_predictor(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
                             ModelWeights& weights);
 
-/// What the model's file has of such blocks needs no warning, whether it is used or not.
+/// What the model's file has of such blocks, behind its layers and up to its block count, needs no warning, whether it
+/// is used or not.
 void mark_predictors_used(Binder& binder, const gguf::Reader& file, const ModelDescription& description);
 
 }  // namespace cairn::deepseek4

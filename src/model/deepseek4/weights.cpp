@@ -149,6 +149,7 @@ Result<ModelWeights> load_weights(Binder& binder, const gguf::Reader& file, cons
   ModelWeights weights;
   CAIRN_TRY(Linear embedding, binder.linear("token_embd", description.vocabulary, description.embedding));
   weights.embedding = embedding.weight;
+  weights.layers.reserve(description.layers.size());
   for (size_t layer = 0; layer < description.main_layers(); ++layer) {
     CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, description, layer, fmt::format("blk.{}.", layer)));
     weights.layers.push_back(std::move(loaded));

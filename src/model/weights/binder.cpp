@@ -131,13 +131,17 @@ Result<Linear> Binder::made(int64_t experts, int64_t rows, int64_t cols,
   }
   std::vector<float> values(experts * rows * cols);
   fill(values);
+  host.data = reinterpret_cast<const std::byte*>(values.data());
+  CAIRN_TRY(linear.weight, backend_.load(host));
+  if (linear.weight.memory != nullptr) return linear;
+  // Used in place, so it needs one: only a backend whose memory is the host's does so.
   const auto bytes = std::ssize(values) * static_cast<int64_t>(sizeof(float));
   CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
   backend_.write(values.data(), bytes, buffer.data());
-  const auto memory = std::make_shared<Buffer>(std::move(buffer));
-  host.data = static_cast<const std::byte*>(memory->data());
-  CAIRN_TRY(linear.weight, backend_.load(host));
-  if (linear.weight.memory == nullptr) linear.weight.memory = memory;
+  linear.weight.memory = std::make_shared<Buffer>(std::move(buffer));
+  host.data = static_cast<const std::byte*>(linear.weight.memory->data());
+  CAIRN_TRY(const Weight placed, backend_.load(host));
+  linear.weight.data = placed.data;
   return linear;
 }
 

@@ -31,6 +31,10 @@ std::filesystem::path packed_path(std::filesystem::path model_path) {
 
 PackCache::PackCache(const std::filesystem::path& model_path, const gguf::Reader& model, std::string_view format)
     : path_(packed_path(model_path)), format_(format), identity_(identity_of(model_path, model)) {
+  if (format_.empty()) {
+    log_warning("pack cache: not used: weights are on a device with memory of its own, as the file has them");
+    return;
+  }
   std::error_code none;
   if (!std::filesystem::exists(path_, none)) return;
   auto file = gguf::Reader::open(path_);
@@ -56,7 +60,7 @@ std::span<const std::byte> PackCache::find(std::string_view name) const {
 }
 
 void PackCache::add(std::string name, std::shared_ptr<Buffer> copy) {
-  added_.push_back({std::move(name), std::move(copy)});
+  if (!format_.empty()) added_.push_back({std::move(name), std::move(copy)});
 }
 
 Result<void> PackCache::save() {

@@ -25,6 +25,7 @@ class PackCache {
  public:
   /// The cache of the model at `model_path`, which is open as `model`. It is empty if there is none, or none that fits:
   /// the model or the format has changed, or the file is damaged (logged). Maps the file; outlives what find returned.
+  /// With an empty format nothing is found or saved.
   PackCache(const std::filesystem::path& model_path, const gguf::Reader& model, std::string_view format);
 
   /// The copy of that name; empty if there is none.

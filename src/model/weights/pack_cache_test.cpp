@@ -117,6 +117,16 @@ TEST_F(PackCacheTest, ACopyOfAnotherSizeIsNotUsed) {
   EXPECT_NE(backend->load(matrix)->memory, nullptr);
 }
 
+// Of a device with memory of its own: copies that the host cannot read.
+TEST_F(PackCacheTest, WithoutAFormatNothingIsKept) {
+  const auto file = gguf::Reader::open(model_).value();
+  PackCache cache(model_, file, "");
+  cache.add("output.weight", std::make_shared<Buffer>());
+  ASSERT_TRUE(cache.save().has_value());
+  EXPECT_FALSE(std::filesystem::exists(packed_));
+  EXPECT_TRUE(cache.find("output.weight").empty());
+}
+
 TEST_F(PackCacheTest, SaysWhenItCannotBeWritten) {
   const auto file = gguf::Reader::open(model_).value();
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();

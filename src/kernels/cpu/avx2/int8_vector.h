@@ -18,6 +18,7 @@ struct Int8Vector : Int8Operations {
   static constexpr int kTokens = 4;
   /// Panels multiplied at once.
   static constexpr int kPanels = 1;
+  static constexpr bool kSumsFirst = false;
   static constexpr bool kInt16Sums = true;
   // 8 integer sums and what the products pass through are what the 16 registers hold: types that need two sums of a
   // block take one vector at a time.

@@ -7,7 +7,7 @@
 
 namespace cairn::cpu {
 
-MatmulFunction avx2_product_of_32(TensorType type) { return product_of_32<Int8Vector>(type); }
+MatmulFunction avx2_product_of_32(TensorType type) { return product_of<Int8Vector, 32>(type); }
 
 }  // namespace cairn::cpu
 #endif

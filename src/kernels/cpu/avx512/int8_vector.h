@@ -27,6 +27,9 @@ struct Int8Vector {
 #endif
   /// Panels multiplied at once.
   static constexpr int kPanels = 2;
+  /// Whether a large tile's integer sums end before its floats are loaded: here the compiler would load them first, and
+  /// have no registers left for the sums. Not measured with the other instruction sets.
+  static constexpr bool kSumsFirst = true;
   static constexpr bool kInt16Sums = false;
   /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
   static constexpr int kUnpackedAbove = 2 * kTokens;

@@ -7,7 +7,7 @@
 
 namespace cairn::cpu {
 
-MatmulFunction avx512_product_of_256(TensorType type) { return product_of_256<Int8Vector>(type); }
+MatmulFunction avx512_product_of_256(TensorType type) { return product_of<Int8Vector, 256>(type); }
 
 }  // namespace cairn::cpu
 #endif

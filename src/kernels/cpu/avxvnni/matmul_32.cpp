@@ -7,7 +7,7 @@
 
 namespace cairn::cpu {
 
-MatmulFunction avxvnni_product_of_32(TensorType type) { return product_of_32<Int8Vector>(type); }
+MatmulFunction avxvnni_product_of_32(TensorType type) { return product_of<Int8Vector, 32>(type); }
 
 }  // namespace cairn::cpu
 #endif

@@ -23,6 +23,7 @@ struct Int8Vector {
   static constexpr int kTokens = 4;
   /// Panels multiplied at once.
   static constexpr int kPanels = 1;
+  static constexpr bool kSumsFirst = false;
   static constexpr bool kInt16Sums = false;
   /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
   static constexpr int kUnpackedAbove = kTokens;

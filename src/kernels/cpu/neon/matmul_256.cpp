@@ -6,6 +6,6 @@
 
 namespace cairn::cpu {
 
-MatmulFunction neon_product_of_256(TensorType type) { return product_of_256<Int8Vector>(type); }
+MatmulFunction neon_product_of_256(TensorType type) { return product_of<Int8Vector, 256>(type); }
 
 }  // namespace cairn::cpu

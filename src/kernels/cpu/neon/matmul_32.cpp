@@ -6,6 +6,6 @@
 
 namespace cairn::cpu {
 
-MatmulFunction neon_product_of_32(TensorType type) { return product_of_32<Int8Vector>(type); }
+MatmulFunction neon_product_of_32(TensorType type) { return product_of<Int8Vector, 32>(type); }
 
 }  // namespace cairn::cpu

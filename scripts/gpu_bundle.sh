@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Puts what a GPU machine without packages, compiler or reference data needs into one folder: the program and gpu_test of
+# the preset cuda, the libraries that they load and the reference files that the tests read (bundle.tar.xz), and run.sh,
+# which unpacks that and runs a command with it: `run.sh gpu_test --gtest_filter=...`, `run.sh cairn bench model ...`.
+# Build the preset first.
+# usage: scripts/gpu_bundle.sh [FOLDER] (default build/gpu; emptied)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+folder=$(realpath -m "${1:-build/gpu}")
+fixtures=$(realpath "${CAIRN_FIXTURES:-../shared/fixtures}")
+rm -rf "$folder"
+mkdir -p "$folder/bundle/lib" "$folder/bundle/fixtures/models"
+for program in build/cuda/cairn build/cuda/tests/gpu_test; do
+  strip -o "$folder/bundle/$(basename "$program")" "$program"
+  # Not the C library, which goes with the other machine's loader.
+  ldd "$program" | awk '$2 == "=>" && $1 !~ /^(libc|libm|libdl|librt|libpthread)\.so/ { print $3 }' |
+    xargs -r cp -Lut "$folder/bundle/lib"
+done
+cp -r "$fixtures/quants" "$folder/bundle/fixtures/"
+# Of the models those that the tests name.
+grep -oE '"[a-z0-9][a-z0-9_-]+"' tests/gpu/model_test.cpp | tr -d '"' | sort -u | while read -r name; do
+  [ ! -f "$fixtures/models/$name.gguf" ] || cp "$fixtures/models/$name.gguf" "$fixtures/models/$name.ref.json" "$folder/bundle/fixtures/models/"
+done
+tar -cJf "$folder/bundle.tar.xz" -C "$folder" bundle
+rm -r "$folder/bundle"
+cat >"$folder/run.sh" <<'RUN'
+#!/usr/bin/env bash
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+[ -d /tmp/cairn-gpu/bundle ] || { mkdir -p /tmp/cairn-gpu && tar -xJf "$here/bundle.tar.xz" -C /tmp/cairn-gpu; }
+export LD_LIBRARY_PATH=/tmp/cairn-gpu/bundle/lib CAIRN_FIXTURES=/tmp/cairn-gpu/bundle/fixtures
+exec "/tmp/cairn-gpu/bundle/$1" "${@:2}"
+RUN
+chmod +x "$folder/run.sh"
+du -sh "$folder"

@@ -1,0 +1,12 @@
+/// Numbers of bytes for people.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cairn {
+
+/// "512 B", "1.5 KiB", up to TiB. `bytes` is not negative.
+std::string bytes_text(int64_t bytes);
+
+}  // namespace cairn

@@ -1,0 +1,27 @@
+/// Copies from global to shared memory that go on while their threads do something else.
+///
+/// Copies between two calls of end_copies() are a group; a thread waits for its own, a barrier after that for all.
+#pragma once
+
+#include <cuda_pipeline_primitives.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace cairn::cuda {
+
+/// The block's kThreads threads together; `bytes` a multiple of 16, both ends aligned to 16.
+template <int kThreads>
+__device__ void copy_async(const std::byte* from, int64_t bytes, std::byte* to) {
+  for (int64_t i = 16 * threadIdx.x; i < bytes; i += 16 * kThreads) __pipeline_memcpy_async(to + i, from + i, 16);
+}
+
+__device__ inline void end_copies() { __pipeline_commit(); }
+
+/// Until only the newest kLeft groups may be on their way.
+template <int kLeft>
+__device__ void wait_for_copies() {
+  __pipeline_wait_prior(kLeft);
+}
+
+}  // namespace cairn::cuda

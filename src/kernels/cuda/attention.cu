@@ -1,0 +1,393 @@
+/// Attention over paged keys and values: a block attends to a tile of rows and heads (AttentionTiling), page by page,
+/// chunk by chunk (attention_plan.h).
+///
+/// Many rows: a block goes through all chunks of its rows and joins them as it goes. Few rows: each chunk has a block
+/// of its own, which leaves its sums in scratch memory for merge_pieces. Both make the same additions.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "base/check.h"
+#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/attention_call.cuh"
+#include "kernels/cuda/attention_merge.h"
+#include "kernels/cuda/attention_page.cuh"
+
+namespace cairn::cuda {
+namespace {
+
+// Queries of a call whose chunks go to different blocks, unless a single row has more.
+constexpr int64_t kSplitQueriesMax = 2048;
+
+// Rows of a slice with chunks of one size, and heads that read one KV head.
+struct Tile {
+  int64_t row = 0;  // the first
+  int32_t rows = 0;
+  int32_t head = 0;  // the first query head
+  int32_t heads = 0;
+  int32_t kv_head = 0;
+  int32_t chunk = 0;  // positions
+  RowPlace place;     // of the first row
+  const int32_t* pages = nullptr;
+
+  __device__ int32_t queries() const { return rows * heads; }
+  __device__ int64_t row_of(int32_t query) const { return row + query / heads; }
+  __device__ int32_t head_of(int32_t query) const { return head + query % heads; }
+  __device__ SeenPositions seen_by_row(const AttentionParams& params, int32_t number) const {
+    return seen_by(params, place, number);
+  }
+};
+
+// Shared memory of a block: arrays of queries, a page in float32, and (staged) a page of keys and one of values as they
+// are stored.
+struct Shared {
+  QueryArrays arrays;
+  float* tile;
+  std::byte* keys;
+  std::byte* values;
+};
+CAIRN_EVERYWHERE constexpr int64_t floats_of_tile(int32_t key_dim, int32_t value_dim) {
+  return int64_t{kPageTokens} * tile_stride(key_dim > value_dim ? key_dim : value_dim);
+}
+constexpr int64_t shared_bytes(int32_t queries, const KvView& kv, bool staged) {
+  const int64_t floats = int64_t{queries} * (key_columns(kv.key_dim) + value_columns(kv.value_dim) + kNumbersOfQuery) +
+                         kPageTokens * weights_stride(queries) + floats_of_tile(kv.key_dim, kv.value_dim);
+  const int64_t page = kPageTokens * (kv_row_bytes(kv.type, kv.key_dim) + kv_row_bytes(kv.type, kv.value_dim));
+  return floats * static_cast<int64_t>(sizeof(float)) + (staged ? page : 0);
+}
+
+__device__ Shared lay_out(const AttentionCall& call, int32_t queries) {
+  Shared shared;
+  auto* next = reinterpret_cast<float*>(shared_memory());
+  const auto take = [&next](int64_t floats) {
+    float* taken = next;
+    next += floats;
+    return taken;
+  };
+  QueryArrays& arrays = shared.arrays;
+  arrays.count = queries;
+  arrays.queries = take(int64_t{queries} * key_columns(call.key_dim));
+  arrays.sums = take(int64_t{queries} * value_columns(call.value_dim));
+  arrays.weights = take(int64_t{kPageTokens} * weights_stride(queries));
+  arrays.largest = take(queries);
+  arrays.total = take(queries);
+  arrays.factor = take(queries);
+  arrays.joined_largest = take(queries);
+  arrays.joined_total = take(queries);
+  arrays.keep = take(queries);
+  arrays.take = take(queries);
+  arrays.finish = take(queries);
+  shared.tile = take(floats_of_tile(call.key_dim, call.value_dim));
+  shared.keys = reinterpret_cast<std::byte*>(next);
+  shared.values = shared.keys + kPageTokens * call.pages.key_row_bytes;
+  return shared;
+}
+
+// The sums of a chunk begin anew.
+__device__ void clear_numbers(const QueryArrays& arrays) {
+  for (int32_t i = threadIdx.x; i < arrays.count; i += kAttentionThreads) {
+    arrays.largest[i] = -INFINITY;
+    arrays.total[i] = 0;
+    arrays.factor[i] = 1;
+  }
+}
+
+__device__ void begin_tile(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays) {
+  const int32_t columns = key_columns(call.key_dim), warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+  for (int32_t i = warp; i < arrays.count; i += kAttentionWarps) {
+    const float* q = call.q + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * call.key_dim;
+    const bool filled = i < tile.queries();
+    for (int32_t d = lane; d < columns; d += kWarp) {
+      arrays.queries[i * columns + d] = filled && d < call.key_dim ? q[d] : 0.0f;
+    }
+  }
+  const int32_t sums = arrays.count * value_columns(call.value_dim);
+  for (int32_t i = threadIdx.x; i < sums; i += kAttentionThreads) arrays.sums[i] = 0;
+  for (int32_t i = threadIdx.x; i < arrays.count; i += kAttentionThreads) arrays.joined_total[i] = 0;
+  clear_numbers(arrays);
+}
+
+__device__ void weigh_page(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t begin) {
+  for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps) {
+    const int32_t row = i / tile.heads;
+    const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[tile.head_of(i)];
+    const ScoreRule rule{call.params.scale, call.params.soft_cap, slope, tile.place.position + row,
+                         tile.seen_by_row(call.params, row)};
+    weigh_query(arrays, i, rule, begin);
+  }
+}
+
+// Leaves each query's sums over `chunk` as a piece of its row.
+__device__ void store_pieces(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t chunk) {
+  const int32_t dim = call.value_dim, columns = value_columns(dim), lane = threadIdx.x % kWarp;
+  for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps) {
+    const Chunks chunks = chunks_of(tile.seen_by_row(call.params, i / tile.heads), tile.chunk);
+    if (chunk < chunks.first || chunk > chunks.last) continue;
+    const int64_t query = tile.row_of(i) * call.params.heads + tile.head_of(i);
+    const int64_t piece = query * kChunksMax + chunk - chunks.first;
+    for (int32_t d = lane; d < dim; d += kWarp) call.pieces.values[piece * dim + d] = arrays.sums[i * columns + d];
+    if (lane == 0) call.pieces.numbers[piece] = make_float2(arrays.largest[i], arrays.total[i]);
+  }
+}
+
+// Finds what joins each query's sums over `chunk` to those of the chunks before. take -1: the query sees nothing of it.
+__device__ void find_joints(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t chunk) {
+  for (int32_t i = threadIdx.x; i < tile.queries(); i += kAttentionThreads) {
+    const Chunks chunks = chunks_of(tile.seen_by_row(call.params, i / tile.heads), tile.chunk);
+    arrays.take[i] = -1;
+    if (chunk < chunks.first || chunk > chunks.last) continue;
+    Joint joint{arrays.largest[i], 0, 1};
+    float total = arrays.total[i];
+    if (chunk > chunks.first) {
+      joint = joint_of(arrays.joined_largest[i], arrays.largest[i]);
+      total = joined(joint.keep, arrays.joined_total[i], joint.take, total);
+    }
+    arrays.joined_largest[i] = joint.largest;
+    arrays.joined_total[i] = total;
+    arrays.keep[i] = chunk > chunks.first ? joint.keep : -1;
+    arrays.take[i] = joint.take;
+    const float sink = call.params.sinks == nullptr ? -INFINITY : call.params.sinks[tile.head_of(i)];
+    arrays.finish[i] = chunk == chunks.last ? finish_factor(joint.largest, total, sink) : 1.0f;
+  }
+}
+
+// The sums so far are in `out`.
+__device__ void join_sums(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays) {
+  const int32_t dim = call.value_dim, columns = value_columns(dim), lane = threadIdx.x % kWarp;
+  for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps) {
+    if (arrays.take[i] < 0) continue;
+    float* out = call.out + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * dim;
+    for (int32_t d = lane; d < dim; d += kWarp) {
+      float value = arrays.sums[i * columns + d];
+      if (!(arrays.keep[i] < 0)) value = joined(arrays.keep[i], out[d], arrays.take[i], value);
+      out[d] = __fmul_rn(value, arrays.finish[i]);
+    }
+  }
+}
+
+// After all threads have added the chunk's last page.
+template <bool kSplit>
+__device__ void end_chunk(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t chunk) {
+  __syncthreads();
+  if constexpr (kSplit) {
+    store_pieces(call, tile, arrays, chunk);
+  } else {
+    find_joints(call, tile, arrays, chunk);
+    __syncthreads();
+    join_sums(call, tile, arrays);
+  }
+  __syncthreads();
+  const int32_t sums = arrays.count * value_columns(call.value_dim);
+  for (int32_t i = threadIdx.x; i < sums; i += kAttentionThreads) arrays.sums[i] = 0;
+  clear_numbers(arrays);
+}
+
+// Where a page of the tile's sequence lies: copied to shared memory if staged, or in place.
+template <bool kStaged>
+__device__ const std::byte* fetch(const std::byte* from, int64_t row_bytes, std::byte* to) {
+  if constexpr (!kStaged) return from;
+  copy_async<kAttentionThreads>(from, kPageTokens * row_bytes, to);
+  return to;
+}
+
+// Pages [begin, end). While a page's keys are worked on, its values are on their way, and the next page's keys while
+// its values are.
+template <KvType kType, bool kStaged, bool kSplit>
+__device__ void attend_pages(const AttentionCall& call, const Tile& tile, const Shared& shared, int32_t begin,
+                             int32_t end) {
+  const QueryArrays& arrays = shared.arrays;
+  const KvPages& pages = call.pages;
+  const int32_t of_keys = key_columns(call.key_dim), of_values = value_columns(call.value_dim);
+  const SeenPositions first = tile.seen_by_row(call.params, 0), last = tile.seen_by_row(call.params, tile.rows - 1);
+  const auto keys_of = [&](int32_t page) {
+    return fetch<kStaged>(pages.keys(tile.pages[page], tile.kv_head), pages.key_row_bytes, shared.keys);
+  };
+  const auto values_of = [&](int32_t page) {
+    return fetch<kStaged>(pages.values(tile.pages[page], tile.kv_head), pages.value_row_bytes, shared.values);
+  };
+  const std::byte* keys = keys_of(begin);
+  end_copies();
+  const std::byte* values = values_of(begin);
+  end_copies();
+  for (int32_t page = begin; page < end; ++page) {
+    const int32_t position = page * kPageTokens;
+    wait_for_copies<1>();
+    __syncthreads();
+    decode_page<kType>(keys, pages.key_row_bytes, call.key_dim, of_keys, shared.tile);
+    __syncthreads();
+    if (page + 1 < end) keys = keys_of(page + 1);
+    end_copies();
+    score_page(arrays, shared.tile, of_keys);
+    __syncthreads();
+    weigh_page(call, tile, arrays, position);
+    wait_for_copies<1>();
+    __syncthreads();
+    decode_page<kType>(values, pages.value_row_bytes, call.value_dim, of_values, shared.tile);
+    __syncthreads();
+    if (page + 1 < end) values = values_of(page + 1);
+    end_copies();
+    const bool all = position >= last.begin && position + kPageTokens <= first.end;
+    add_page(arrays, shared.tile, of_values, max(first.begin - position, 0), min(last.end - position, kPageTokens),
+             all);
+    if (page + 1 == end || (position + kPageTokens) % tile.chunk == 0) {
+      end_chunk<kSplit>(call, tile, arrays, position / tile.chunk);
+    }
+  }
+  wait_for_copies<0>();
+}
+
+template <KvType kType, bool kStaged, bool kSplit>
+__device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
+  const int32_t page_begin = tile.seen_by_row(call.params, 0).begin / kPageTokens;
+  const int32_t page_end = (tile.seen_by_row(call.params, tile.rows - 1).end - 1) / kPageTokens + 1;
+  const int32_t chunk_pages = tile.chunk / kPageTokens;
+  const Shared shared = lay_out(call, round_up(tile.queries(), 4));
+  if constexpr (kSplit) {
+    const auto step = static_cast<int32_t>(gridDim.z);
+    const int32_t chunk_end = (page_end - 1) / chunk_pages + 1;
+    int32_t chunk = page_begin / chunk_pages + static_cast<int32_t>(blockIdx.z);
+    if (chunk >= chunk_end) return;
+    __syncthreads();  // the tile before is done
+    begin_tile(call, tile, shared.arrays);
+    for (; chunk < chunk_end; chunk += step) {
+      attend_pages<kType, kStaged, true>(call, tile, shared, max(page_begin, chunk * chunk_pages),
+                                         min(page_end, (chunk + 1) * chunk_pages));
+    }
+  } else {
+    __syncthreads();
+    begin_tile(call, tile, shared.arrays);
+    attend_pages<kType, kStaged, false>(call, tile, shared, page_begin, page_end);
+  }
+}
+
+// Blocks along x are rows, of which every tile's first one does the work, along y tiles of heads, along z chunks.
+template <KvType kType, bool kStaged, bool kSplit>
+__global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionCall call) {
+  const AttentionTiling& tiling = call.tiling;
+  // Rows at the end of a prompt see most: they begin.
+  const auto row = call.rows.count - 1 - static_cast<int32_t>(blockIdx.x);
+  const RowPlace place = call.rows.places[row];
+  const int32_t number = place.position - place.slice_position;  // in its slice, of which a call may have a part
+  const int32_t in_tile = number % tiling.tile_rows;
+  if (in_tile != 0 && row != 0) return;
+  const int32_t rows = min(min(tiling.tile_rows - in_tile, place.slice_rows - number), call.rows.count - row);
+  const auto head_tile = static_cast<int32_t>(blockIdx.y);
+  const int32_t kv_head = head_tile / tiling.head_tiles;
+  const int32_t in_group = head_tile % tiling.head_tiles * tiling.tile_heads;
+
+  for (int32_t begin = 0, end = 0; begin < rows; begin = end) {
+    Tile tile;
+    tile.head = kv_head * tiling.group + in_group;
+    tile.heads = min(tiling.tile_heads, tiling.group - in_group);
+    tile.kv_head = kv_head;
+    tile.place = place;
+    tile.place.position += begin;
+    tile.pages = call.rows.pages + place.pages_begin;
+    tile.row = row + begin;
+    const auto chunk_of = [&](int32_t i) {
+      const SeenPositions seen = tile.seen_by_row(call.params, i - begin);
+      return chunk_positions(seen.end - seen.begin);
+    };
+    tile.chunk = chunk_of(begin);
+    end = begin + 1;
+    while (end < rows && chunk_of(end) == tile.chunk) ++end;
+    tile.rows = end - begin;
+    attend_tile<kType, kStaged, kSplit>(call, tile);
+  }
+}
+
+// Bytes of shared memory that a block can have.
+int64_t shared_bytes_max(int device) {
+  int bytes = 0;
+  cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  return bytes;
+}
+
+AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32_t rows, int64_t bytes_max) {
+  AttentionTiling tiling;
+  tiling.group = params.heads / kv.kv_heads;
+  // More queries of a block read less, but two blocks on a multiprocessor wait less than one. Each takes 1 KiB beside
+  // what it asks for.
+  for (const int64_t bytes : {(bytes_max + 1024) / 2 - 1024, bytes_max}) {
+    for (const int32_t queries : {32, 16, 8, 4}) {
+      tiling.head_tiles = (tiling.group + queries - 1) / queries;
+      tiling.tile_heads = (tiling.group + tiling.head_tiles - 1) / tiling.head_tiles;
+      tiling.tile_rows = std::max(1, std::min(rows, queries / tiling.tile_heads));
+      tiling.queries = round_up(tiling.tile_rows * tiling.tile_heads, 4);
+      for (const bool staged : {true, false}) {
+        tiling.staged = staged && kv.type != KvType::kF32;
+        tiling.shared_bytes = shared_bytes(tiling.queries, kv, tiling.staged);
+        if (tiling.shared_bytes <= bytes) return tiling;
+        // Without staging only where nothing else fits at all.
+        if (queries > 4 || bytes < bytes_max) break;
+      }
+    }
+  }
+  return tiling;
+}
+
+template <KvType kType, bool kStaged, bool kSplit>
+void start(cudaStream_t stream, const AttentionCall& call, dim3 grid, int device) {
+  const auto kernel = attention_kernel<kType, kStaged, kSplit>;
+  static std::atomic<uint64_t> allowed{0};  // the devices on which it may have as much shared memory as there is
+  const uint64_t bit = uint64_t{1} << (device % 64);
+  if ((allowed.load(std::memory_order_relaxed) & bit) == 0) {
+    const auto bytes = static_cast<int>(shared_bytes_max(device));
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    allowed.fetch_or(bit, std::memory_order_relaxed);
+  }
+  launch(kernel, grid, kAttentionThreads, static_cast<size_t>(call.tiling.shared_bytes), stream, call);
+}
+
+template <bool kSplit>
+void start(cudaStream_t stream, const AttentionCall& call, KvType type, dim3 grid, int device) {
+  switch (type) {
+    case KvType::kF32:
+      return start<KvType::kF32, false, kSplit>(stream, call, grid, device);
+    case KvType::kF16:
+      if (call.tiling.staged) return start<KvType::kF16, true, kSplit>(stream, call, grid, device);
+      return start<KvType::kF16, false, kSplit>(stream, call, grid, device);
+    case KvType::kQ8_0:
+      if (call.tiling.staged) return start<KvType::kQ8_0, true, kSplit>(stream, call, grid, device);
+      return start<KvType::kQ8_0, false, kSplit>(stream, call, grid, device);
+  }
+}
+
+// Queries that pieces are kept of. It grows with both arguments: memory for larger calls is enough for smaller ones.
+int64_t split_queries(int64_t rows, int32_t heads) {
+  return std::min(rows * heads, std::max<int64_t>(kSplitQueriesMax, heads));
+}
+
+}  // namespace
+
+int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim) {
+  return split_queries(rows, heads) * kChunksMax * (value_dim + 2) * static_cast<int64_t>(sizeof(float));
+}
+
+void attention(cudaStream_t stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
+               void* scratch, float* out) {
+  CAIRN_DCHECK(params.heads % kv.kv_heads == 0 && kv.tokens_per_row == 1);
+  CAIRN_DCHECK(params.slopes == nullptr || params.soft_cap == 0);
+  CAIRN_DCHECK(params.causal || params.window == 0);
+  if (rows.count == 0) return;
+  int device = 0;
+  cudaGetDevice(&device);
+  const int64_t bytes_max = shared_bytes_max(device);
+  const AttentionTiling tiling = tiling_of(params, kv, rows.count, bytes_max);
+  CAIRN_CHECK(tiling.shared_bytes <= bytes_max);
+  AttentionCall call{params, KvPages(kv), kv.key_dim, kv.value_dim, rows, tiling, q, out, {}};
+  const int64_t queries = int64_t{rows.count} * params.heads;
+  const int32_t seen = params.window > 0 ? std::min(params.window, rows.positions_max) : rows.positions_max;
+  const int32_t chunks = chunks_most(seen, params.window > 0);
+  const bool split = chunks > 1 && queries <= split_queries(rows.count, params.heads);
+  dim3 grid(static_cast<unsigned>(rows.count), static_cast<unsigned>(kv.kv_heads * tiling.head_tiles), 1);
+  CAIRN_DCHECK(grid.y <= kGridMax);
+  if (!split) return start<false>(stream, call, kv.type, grid, device);
+  call.pieces.numbers = static_cast<float2*>(scratch);
+  call.pieces.values = reinterpret_cast<float*>(call.pieces.numbers + queries * kChunksMax);
+  grid.z = static_cast<unsigned>(chunks);
+  start<true>(stream, call, kv.type, grid, device);
+  merge_pieces(stream, call);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,317 @@
+#include "kernels/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/operations.h"
+#include "kernels/cuda/slice_places.h"
+
+namespace cairn {
+namespace cuda {
+namespace {
+
+// What attention's arrays fit the shared memory of every GPU for.
+constexpr int32_t kHeadDimMax = 576;
+
+constexpr int64_t padded_columns(int64_t cols) { return (cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded; }
+
+Matrix matrix_of(const Weight& weight) { return {weight.type, weight.rows, weight.cols, weight.experts, weight.data}; }
+
+int64_t matrix_bytes(const HostMatrix& matrix) {
+  return matrix.experts * matrix.rows * row_bytes(matrix.type, matrix.cols);
+}
+// Kernels read blocks through the aligned words around them: the last one is whole too.
+int64_t padded_bytes(const HostMatrix& matrix) {
+  constexpr int64_t kAlignment = 64;
+  return (matrix_bytes(matrix) + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// What was multiplied is quantised once for all products of a call: codes, scales and sums in one piece of memory.
+class QuantizedInput {
+ public:
+  static int64_t bytes(const WorkSizes& sizes) {
+    int64_t elements = 0;
+    for (const WorkSizes::Input& input : sizes.inputs) {
+      elements = std::max(elements, input.rows * padded_columns(input.cols));
+    }
+    return elements + 2 * elements / kBlock * kNumberBytes;
+  }
+  Result<void> reserve(Stream& stream, const WorkSizes& sizes) { return grow(stream, bytes(sizes), memory_); }
+  Int8Rows rows(int64_t rows, int64_t cols) const {
+    const int64_t elements = rows * padded_columns(cols), blocks = elements / kBlock;
+    CAIRN_CHECK(elements + 2 * blocks * kNumberBytes <= static_cast<int64_t>(memory_.bytes()));
+    auto* codes = static_cast<int8_t*>(memory_.data());
+    auto* scales = reinterpret_cast<float*>(codes + elements);
+    return {codes, scales, reinterpret_cast<int32_t*>(scales + blocks)};
+  }
+
+ private:
+  static constexpr int64_t kBlock = 32;
+  static constexpr int64_t kNumberBytes = 4;
+  Buffer memory_;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
+
+  std::string description() const override { return "cuda " + stream_->name(); }
+  Result<Buffer> allocate(int64_t bytes) override { return cuda::allocate(*stream_, bytes); }
+  int64_t available_bytes() const override { return free_bytes(*stream_); }
+  bool supports(TensorType type) const override { return multiplies(type); }
+  std::string copy_format() const override { return ""; }
+  int64_t load_bytes(const HostMatrix& matrix) const override { return padded_bytes(matrix); }
+  Result<Weight> load(const HostMatrix& matrix) override;
+  Result<void> reserve(const WorkSizes& sizes) override;
+  int64_t reserve_bytes(const WorkSizes& sizes) const override {
+    return QuantizedInput::bytes(sizes) + scratch_bytes(sizes) + SlicePlaces::bytes(sizes) +
+           ArgumentRing::bytes(argument_bytes(sizes));
+  }
+
+  void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
+    if (ids.empty()) return;
+    static_assert(sizeof(TokenId) == sizeof(int32_t));
+    const auto* numbers = reinterpret_cast<const int32_t*>(ids.data());
+    const auto* there = argument(std::span(numbers, ids.size()));
+    cuda::embed(queue(), matrix_of(table), there, std::ssize(ids), scale, out);
+    stream_->launched("embed");
+  }
+  void matmul(std::span<const Projection> projections, const float* x, int32_t rows) override {
+    if (projections.empty() || rows == 0) return;
+    const Input input = input_of(projections, x, rows);
+    for (const Projection& each : projections) {
+      multiply(queue(), matrix_of(*each.weight), each.bias, input, rows, each.out);
+      stream_->launched("matmul");
+    }
+  }
+  void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+                      int32_t used, bool input_per_choice) override {
+    if (projections.empty() || rows == 0) return;
+    const Input input = input_of(projections, x, input_per_choice ? int64_t{rows} * used : rows);
+    for (const Projection& each : projections) {
+      multiply_experts(queue(), matrix_of(*each.weight), each.bias, input, rows, ids, used, input_per_choice, each.out);
+      stream_->launched("matmul_experts");
+    }
+  }
+  void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) override {
+    if (rows == 0) return;
+    cuda::route(queue(), params, logits, rows, ids, weights);
+    stream_->launched("route");
+  }
+  void combine_experts(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
+                       float* out) override {
+    if (rows == 0) return;
+    cuda::combine_experts(queue(), y, weights, rows, used, cols, out);
+    stream_->launched("combine_experts");
+  }
+
+  void rms_norm(const float* x, const float* weight, float epsilon, int64_t rows, int64_t cols, float* out) override {
+    if (rows == 0) return;
+    cuda::rms_norm(queue(), x, weight, epsilon, rows, cols, out);
+    stream_->launched("rms_norm");
+  }
+  void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t rows, int64_t cols,
+                  float* out) override {
+    if (rows == 0) return;
+    cuda::layer_norm(queue(), x, weight, bias, epsilon, rows, cols, out);
+    stream_->launched("layer_norm");
+  }
+  void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) override {
+    if (n == 0) return;
+    cuda::gate(queue(), activation, gate, up, n, out);
+    stream_->launched("gate");
+  }
+  void add(float* x, const float* y, int64_t n, float scale) override {
+    if (n == 0) return;
+    cuda::add(queue(), x, y, n, scale);
+    stream_->launched("add");
+  }
+  void scale_rows(float* x, std::span<const float> factors, int64_t cols) override {
+    if (factors.empty()) return;
+    const float* there = argument(factors);
+    cuda::scale_rows(queue(), x, there, std::ssize(factors), cols);
+    stream_->launched("scale_rows");
+  }
+  void sigmoid_scale_rows(float* x, const float* gates, int64_t rows, int64_t cols) override {
+    if (rows == 0) return;
+    cuda::sigmoid_scale_rows(queue(), x, gates, rows, cols);
+    stream_->launched("sigmoid_scale_rows");
+  }
+  void scale_and_cap(float* x, int64_t n, float scale, float cap) override {
+    if (n == 0) return;
+    cuda::scale_and_cap(queue(), x, n, scale, cap);
+    stream_->launched("scale_and_cap");
+  }
+  void steer(float* x, const float* direction, float scale, int64_t rows, int64_t cols) override {
+    if (rows == 0) return;
+    cuda::steer(queue(), x, direction, scale, rows, cols);
+    stream_->launched("steer");
+  }
+  void clamp(float* x, int64_t n, float least, float most) override {
+    if (n == 0) return;
+    cuda::clamp(queue(), x, n, least, most);
+    stream_->launched("clamp");
+  }
+  void gather_rows(const float* x, std::span<const int32_t> rows, int64_t cols, float* out) override {
+    if (rows.empty()) return;
+    const int32_t* there = argument(rows);
+    cuda::gather_rows(queue(), x, there, std::ssize(rows), cols, out);
+    stream_->launched("gather_rows");
+  }
+  void copy_columns(const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
+                    int64_t cols) override {
+    if (rows == 0 || cols == 0) return;
+    cuda::copy_columns(queue(), from, from_stride, to, to_stride, rows, cols);
+    stream_->launched("copy_columns");
+  }
+
+  void rope_table(std::span<const int32_t> positions, std::span<const double> frequencies, float magnitude,
+                  float* table) override {
+    if (positions.empty() || frequencies.empty()) return;
+    const int32_t* positions_there = argument(positions);
+    const double* frequencies_there = argument(frequencies);
+    const auto dims = static_cast<int32_t>(2 * frequencies.size());
+    cuda::rope_table(queue(), positions_there, std::ssize(positions), frequencies_there, dims, magnitude, table);
+    stream_->launched("rope_table");
+  }
+  void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+            int32_t head_dim) override {
+    if (rows == 0 || dims == 0) return;
+    cuda::rope(queue(), style, table, dims, x, rows, heads, head_dim);
+    stream_->launched("rope");
+  }
+  void store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) override;
+  void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
+                 const float* q, float* out) override;
+
+  void read(const void* from, int64_t bytes, void* to) override {
+    if (bytes == 0) return;
+    stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, queue()), "read");
+    stream_->check(cudaStreamSynchronize(queue()), "a kernel");
+  }
+  // Waits, since the driver may still read the host's memory after the call.
+  void write(const void* from, int64_t bytes, void* to) override {
+    if (bytes == 0) return;
+    stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, queue()), "write");
+    stream_->check(cudaStreamSynchronize(queue()), "a kernel");
+  }
+  void copy(const void* from, int64_t bytes, void* to) override {
+    if (bytes == 0) return;
+    stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, queue()), "copy");
+  }
+  Result<void> finish() override { return stream_->finish(); }
+
+ private:
+  cudaStream_t queue() const { return stream_->get(); }
+
+  /// An argument in host memory, for the operation that is enqueued next.
+  template <class T>
+  const T* argument(std::span<const T> values) {
+    return static_cast<const T*>(
+        arguments_.put(*stream_, values.data(), static_cast<int64_t>(values.size() * sizeof(T))));
+  }
+
+  Input input_of(std::span<const Projection> projections, const float* x, int64_t rows) {
+    const int64_t cols = projections[0].weight->cols;
+    Input input{x, {}};
+    if (std::ranges::any_of(projections, [](const Projection& each) { return wants_int8(each.weight->type); })) {
+      input.quantized = quantized_.rows(rows, cols);
+      quantize_rows(queue(), x, rows, cols, input.quantized);
+      stream_->launched("quantize_rows");
+    }
+    for (const Projection& each : projections) CAIRN_DCHECK(each.weight->cols == cols);
+    return input;
+  }
+
+  static int64_t scratch_bytes(const WorkSizes& sizes) {
+    if (sizes.attention_rows == 0) return 0;
+    return attention_scratch_bytes(sizes.attention_rows, sizes.attention_heads, sizes.head_dim);
+  }
+  /// Of the largest argument: a number for each row, frequencies of a head, or places and pages.
+  static int64_t argument_bytes(const WorkSizes& sizes) {
+    int64_t rows = sizes.attention_tokens;
+    for (const WorkSizes::Input& input : sizes.inputs) rows = std::max(rows, input.rows);
+    return std::max({rows * int64_t{4}, sizes.head_dim * int64_t{8}, SlicePlaces::argument_bytes(sizes)});
+  }
+
+  const std::unique_ptr<Stream> stream_;  // first: all memory is used on it
+  Uploader uploader_;
+  ArgumentRing arguments_;
+  SlicePlaces places_;
+  QuantizedInput quantized_;
+  Buffer attention_scratch_;
+};
+
+Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
+  if (!supports(matrix.type))
+    return fail(Code::kUnsupported, "no matrix product on the GPU for tensors of type {}",
+                tensor_type_name(matrix.type));
+  CAIRN_TRY(Buffer memory, allocate(padded_bytes(matrix)));
+  CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.data, matrix_bytes(matrix), memory.data()));
+  Weight weight{.type = matrix.type,
+                .rows = matrix.rows,
+                .cols = matrix.cols,
+                .experts = matrix.experts,
+                .data = memory.data(),
+                .memory = {}};
+  weight.memory = std::make_shared<Buffer>(std::move(memory));
+  return weight;
+}
+
+// Called when all weights of a model are there.
+Result<void> CudaBackend::reserve(const WorkSizes& sizes) {
+  if (sizes.attention_rows > 0 && sizes.head_dim > kHeadDimMax) {
+    return fail(Code::kUnsupported, "heads of {} elements: attention on the GPU has at most {}; use --gpu-layers 0",
+                sizes.head_dim, kHeadDimMax);
+  }
+  CAIRN_TRY_VOID(finish());
+  uploader_.release();
+  CAIRN_TRY_VOID(quantized_.reserve(*stream_, sizes));
+  CAIRN_TRY_VOID(grow(*stream_, scratch_bytes(sizes), attention_scratch_));
+  CAIRN_TRY_VOID(places_.reserve(*stream_, sizes));
+  return arguments_.reserve(*stream_, argument_bytes(sizes));
+}
+
+void CudaBackend::store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) {
+  SlicePlaces::Run run;
+  for (places_.begin(slices); places_.next(*stream_, arguments_, run);) {
+    const int64_t before = run.first * kv.kv_heads;
+    cuda::store_kv(queue(), kv, run.rows, k + before * kv.key_dim, v + before * kv.value_dim);
+    stream_->launched("store_kv");
+  }
+}
+
+void CudaBackend::attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
+                            const float* q, float* out) {
+  SlicePlaces::Run run;
+  for (places_.begin(slices); places_.next(*stream_, arguments_, run);) {
+    const int64_t before = run.first * params.heads;
+    cuda::attention(queue(), params, kv, run.rows, q + before * kv.key_dim, attention_scratch_.data(),
+                    out + before * kv.value_dim);
+    stream_->launched("attention");
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> make_backend(std::unique_ptr<Stream> stream) {
+  return std::make_unique<CudaBackend>(std::move(stream));
+}
+
+}  // namespace cuda
+
+Result<std::unique_ptr<Backend>> make_cuda_backend(const CudaOptions& options) {
+  CAIRN_TRY(auto stream, cuda::open_device(options.device));
+  auto backend = cuda::make_backend(std::move(stream));
+  log_info("kernels: {}, {} MiB free", backend->description(), backend->available_bytes() >> 20);
+  return backend;
+}
+
+bool built_with_cuda() { return true; }
+
+}  // namespace cairn

@@ -1,0 +1,17 @@
+/// The Backend on an NVIDIA GPU: every operation enqueues kernels (operations.h) on one stream and returns; results are
+/// waited for in read() and finish().
+///
+/// Weights lie on the device as blocks of the file. Keys and values lie in rows (operations.h), so pages of this
+/// backend are not those of the CPU's.
+#pragma once
+
+#include <memory>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/stream.h"
+
+namespace cairn::cuda {
+
+std::unique_ptr<Backend> make_backend(std::unique_ptr<Stream> stream);
+
+}  // namespace cairn::cuda

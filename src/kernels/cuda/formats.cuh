@@ -1,0 +1,40 @@
+/// Every quantised type that the GPU multiplies, and how to get from one that is known at run time to its format.
+#pragma once
+
+#include "kernels/cuda/blocks_small.cuh"
+#include "kernels/cuda/blocks_super.cuh"
+
+namespace cairn::cuda {
+
+template <class... F>
+struct FormatList {};
+
+/// In two lists, so that kernels can be compiled in two files, which takes half as long.
+using SmallFormats = FormatList<FormatQ4_0, FormatQ4_1, FormatQ5_0, FormatQ5_1, FormatQ8_0, FormatIQ4_NL, FormatMXFP4>;
+using SuperFormats = FormatList<FormatQ2_K, FormatQ3_K, FormatQ4_K, FormatQ5_K, FormatQ6_K, FormatIQ4_XS>;
+
+template <class A, class B>
+struct Joined;
+template <class... A, class... B>
+struct Joined<FormatList<A...>, FormatList<B...>> {
+  using List = FormatList<A..., B...>;
+};
+using AllFormats = Joined<SmallFormats, SuperFormats>::List;
+
+template <class... F>
+bool has_format(FormatList<F...>, TensorType type) {
+  return ((type == F::kType) || ...);
+}
+
+/// Calls visit.operator()<F>() with the format of the type. Whether the list has it.
+template <class... F, class Visit>
+bool visit_format(FormatList<F...>, TensorType type, Visit visit) {
+  const auto consider = [&]<class Candidate>() {
+    if (type != Candidate::kType) return false;
+    visit.template operator()<Candidate>();
+    return true;
+  };
+  return (consider.template operator()<F>() || ...);
+}
+
+}  // namespace cairn::cuda

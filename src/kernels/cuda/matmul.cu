@@ -1,0 +1,74 @@
+// Which kernel computes a product. They all give the same bytes (order.cuh), so the choice is one of speed alone.
+#include <cstdint>
+
+#include "base/check.h"
+#include "kernels/cuda/floats.cuh"
+#include "kernels/cuda/operations.h"
+#include "kernels/cuda/tile.cuh"
+
+namespace cairn::cuda {
+namespace {
+
+// Tiles read a matrix once for all that chose it, but not as fast as vectors do: worth their while from so many choices
+// for each expert on.
+constexpr int64_t kChoicesOfExpertMin = 3;
+
+Product product_of(const Matrix& matrix, const float* bias, const Input& input, float* out) {
+  CAIRN_DCHECK(multiplies(matrix.type));
+  CAIRN_DCHECK(matrix.rows > 0 && matrix.rows <= kGridMax * kTileRows);
+  CAIRN_DCHECK(matrix.cols > 0 && matrix.cols <= INT32_MAX - kColumnsPadded);
+  CAIRN_DCHECK(matrix.experts > 0 && matrix.experts <= INT32_MAX);
+  CAIRN_DCHECK(matrix.cols % tensor_type_info(matrix.type).block_elements == 0);
+  CAIRN_DCHECK(!wants_int8(matrix.type) || aligned16(input.quantized.codes));
+  Product product;
+  product.type = matrix.type;
+  product.weights = static_cast<const uint8_t*>(matrix.data);
+  product.row_bytes = row_bytes(matrix.type, matrix.cols);
+  product.matrix_bytes = product.row_bytes * matrix.rows;
+  product.rows = static_cast<int32_t>(matrix.rows);
+  product.cols = static_cast<int32_t>(matrix.cols);
+  product.matrices = static_cast<int32_t>(matrix.experts);
+  product.bias = bias;
+  product.x = input.x;
+  product.quantized = input.quantized;
+  product.padded_cols = static_cast<int32_t>((matrix.cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded);
+  product.out = out;
+  return product;
+}
+
+void multiply_by(cudaStream_t stream, const Product& product, bool vectors) {
+  const bool done = vectors ? multiply_vectors_small(stream, product) || multiply_vectors_super(stream, product) ||
+                                  multiply_vectors_float(stream, product)
+                            : multiply_tiles_small(stream, product) || multiply_tiles_super(stream, product) ||
+                                  multiply_tiles_float(stream, product);
+  CAIRN_DCHECK(done);
+}
+
+}  // namespace
+
+bool wants_int8(TensorType type) { return has_format(AllFormats(), type); }
+bool multiplies(TensorType type) { return wants_int8(type) || has_format(FloatFormats(), type); }
+
+void multiply(cudaStream_t stream, const Matrix& matrix, const float* bias, const Input& input, int32_t rows,
+              float* out) {
+  CAIRN_DCHECK(matrix.experts == 1 && rows >= 0);
+  if (rows == 0) return;
+  Product product = product_of(matrix, bias, input, out);
+  product.outputs = rows;
+  multiply_by(stream, product, rows <= kVectorOutputs);
+}
+
+void multiply_experts(cudaStream_t stream, const Matrix& matrix, const float* bias, const Input& input, int32_t rows,
+                      const int32_t* ids, int32_t used, bool input_per_choice, float* out) {
+  CAIRN_DCHECK(rows >= 0 && used > 0 && int64_t{rows} * used <= INT32_MAX);
+  if (rows == 0) return;
+  Product product = product_of(matrix, bias, input, out);
+  product.ids = ids;
+  product.used = used;
+  product.input_per_choice = input_per_choice;
+  product.outputs = rows * used;
+  const bool few = product.outputs < kChoicesOfExpertMin * matrix.experts && product.outputs <= kGridMax;
+  multiply_by(stream, product, few);
+}
+
+}  // namespace cairn::cuda

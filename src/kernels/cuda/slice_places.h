@@ -1,0 +1,80 @@
+/// The slices of a call of attention or store_kv as kernels read them: a place for every row and one list of pages.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/operations.h"
+#include "kernels/cuda/stream.h"
+#include "kernels/kv.h"
+#include "kernels/work_sizes.h"
+
+namespace cairn::cuda {
+
+/// All layers of a step ask for the same slices, or for those of a few KV groups in turn: what was asked for last is
+/// still on the device and found there again.
+class SlicePlaces {
+ public:
+  /// Rows that follow each other in a call's operands, from `first` on.
+  struct Run {
+    Rows rows;
+    int64_t first = 0;
+  };
+
+  /// Bytes that the first reserve() takes.
+  static int64_t bytes(const WorkSizes& sizes);
+  /// What an argument that is sent through the ring may take.
+  static int64_t argument_bytes(const WorkSizes& sizes) { return Limits::of(sizes).bytes(); }
+  /// Nothing on the stream uses any. Errors: kOutOfMemory.
+  Result<void> reserve(Stream& stream, const WorkSizes& sizes);
+
+  /// Begins a call.
+  void begin(std::span<const AttentionSlice> slices);
+  /// The next rows of the call, as many as limits allow, for the next operation of the stream; false at the call's end.
+  bool next(Stream& stream, ArgumentRing& ring, Run& run);
+
+ private:
+  /// KV groups that models have: one or two.
+  static constexpr size_t kRemembered = 4;
+  static constexpr int64_t kPagesMin = int64_t{1} << 16;
+  static constexpr int64_t kAlignment = 256;
+  /// Of a run.
+  struct Limits {
+    int64_t rows = 0;
+    int64_t pages = 0;
+
+    static Limits of(const WorkSizes& sizes);
+    int64_t place_bytes() const;
+    int64_t bytes() const;
+  };
+  struct Content {
+    std::vector<RowPlace> places;
+    std::vector<int32_t> pages;
+    int32_t positions_max = 0;
+
+    void clear();
+    void reserve(const Limits& limits);
+    bool operator==(const Content& other) const;
+  };
+  struct Slot {
+    Content content;
+    Buffer device;  // places, then pages
+  };
+
+  /// Fills wanted_ with the next rows; their first one.
+  int64_t gather();
+  Rows rows_in(const Slot& slot) const;
+
+  Limits limits_;
+  std::array<Slot, kRemembered> slots_;
+  size_t oldest_ = 0;
+  Content wanted_;
+  std::span<const AttentionSlice> left_;
+  int32_t done_ = 0;  // rows of the first slice left
+};
+
+}  // namespace cairn::cuda

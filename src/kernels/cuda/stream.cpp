@@ -1,0 +1,52 @@
+#include "kernels/cuda/stream.h"
+
+#include <utility>
+
+#include "base/log.h"
+
+namespace cairn::cuda {
+
+std::string error_text(cudaError_t error) {
+  return fmt::format("{} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
+}
+
+Result<std::unique_ptr<Stream>> Stream::create(int device, std::string name) {
+  std::unique_ptr<Stream> made(new Stream(device, std::move(name)));
+  made->get();
+  // Apart from the default stream, which other libraries of the process may use.
+  const cudaError_t error = cudaStreamCreateWithFlags(&made->stream_, cudaStreamNonBlocking);
+  if (error == cudaSuccess) return made;
+  return fail(error == cudaErrorMemoryAllocation ? Code::kOutOfMemory : Code::kInternal, "{} cannot be used: {}",
+              made->name_, error_text(error));
+}
+
+Stream::~Stream() {
+  if (stream_ == nullptr) return;
+  cudaStreamSynchronize(get());
+  cudaStreamDestroy(stream_);
+}
+
+cudaStream_t Stream::get() const {
+  // The runtime's current device is the thread's. Engines are made on one thread and work on another.
+  static thread_local int current = -1;
+  if (current != device_ && cudaSetDevice(device_) == cudaSuccess) current = device_;
+  return stream_;
+}
+
+void Stream::check(cudaError_t error, std::string_view operation) {
+  if (error == cudaSuccess || first_error_) return;
+  first_error_ = Error{Code::kInternal,
+                       fmt::format("{} failed in or before {}: {}; no model answers on it any more: start cairn again, "
+                                   "and with --gpu-layers 0 if it happens again",
+                                   name_, operation, error_text(error)),
+                       {}};
+  log_error("gpu: {}", first_error_->message);
+}
+
+Result<void> Stream::finish() {
+  check(cudaStreamSynchronize(get()), "a kernel");
+  if (first_error_) return std::unexpected(*first_error_);
+  return {};
+}
+
+}  // namespace cairn::cuda

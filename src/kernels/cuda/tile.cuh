@@ -1,0 +1,128 @@
+/// What the products of many outputs share: a block of threads computes a tile of the result, kTileRows rows of a
+/// matrix for kTileOutputs outputs. Each of its warps computes the whole tile for one class of steps (order.cuh) at a
+/// time, in four passes; what a pass gives is added up in shared memory, and in the end the warps' sums are.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/order.cuh"
+#include "kernels/cuda/product.cuh"
+
+namespace cairn::cuda {
+
+inline constexpr int kTileRows = 64;
+inline constexpr int kTileOutputs = 32;
+inline constexpr int kTileWarps = kPassClasses;
+inline constexpr int kTileThreads = kTileWarps * kWarp;
+/// Elements of the tile that a lane has.
+inline constexpr int kTileElements = kTileRows * kTileOutputs / kWarp;
+
+/// An element's place in the tile.
+struct TilePlace {
+  int row;
+  int output;
+};
+
+/// Sums of finished passes.
+struct TileSums {
+  float sums[kTileWarps][kTileElements][kWarp];
+
+  /// Adds a warp's sums of a pass; only their own lanes touch them.
+  __device__ __forceinline__ void add(int pass, const float (&of_pass)[kTileElements]) {
+    float(*own)[kWarp] = sums[threadIdx.x / kWarp];
+    const int lane = threadIdx.x % kWarp;
+#pragma unroll
+    for (int i = 0; i < kTileElements; ++i) {
+      own[i][lane] = pass == 0 ? of_pass[i] : __fadd_rn(own[i][lane], of_pass[i]);
+    }
+  }
+};
+
+/// Stores a finished tile; place_of(element, lane) says where elements are. All threads, which may go on at once to
+/// write what the tile was made from.
+template <class PlaceOf>
+__device__ void store_tile(const Product& product, const TileSums& sums, int32_t matrix, int32_t row_begin,
+                           const int32_t* outputs, int32_t count, PlaceOf place_of) {
+  __syncthreads();
+  const int lane = threadIdx.x % kWarp;
+  for (int i = threadIdx.x / kWarp; i < kTileElements; i += kTileWarps) {
+    const TilePlace place = place_of(i, lane);
+    const int32_t row = row_begin + place.row;
+    if (row >= product.rows || place.output >= count) continue;
+    product.store(outputs[place.output], matrix, row, add_eight(&sums.sums[0][i][lane], kTileElements * kWarp));
+  }
+  __syncthreads();
+}
+
+/// Outputs of one matrix, and what finding them takes.
+struct OutputList {
+  int32_t outputs[kTileOutputs + kTileThreads];
+  int32_t found[kTileWarps];
+
+  /// Appends those of [begin, begin + kTileThreads) that chose `matrix` to the first `count`. How many there are then.
+  __device__ int32_t append(const Product& product, int32_t matrix, int32_t begin, int32_t count) {
+    const auto warp = static_cast<int>(threadIdx.x / kWarp);
+    const int32_t output = begin + static_cast<int32_t>(threadIdx.x);
+    const bool chosen = output < product.outputs && product.ids[output] == matrix;
+    const uint32_t votes = __ballot_sync(kAllLanes, chosen);
+    if (threadIdx.x % kWarp == 0) found[warp] = __popc(votes);
+    __syncthreads();
+    int32_t at = count + __popc(votes & ((1u << (threadIdx.x % kWarp)) - 1));
+    for (int w = 0; w < kTileWarps; ++w) {
+      if (w < warp) at += found[w];
+      count += found[w];
+    }
+    if (chosen) outputs[at] = output;
+    __syncthreads();
+    return count;
+  }
+
+  /// Moves what is behind whole tiles, less than a tile, to the front.
+  __device__ void keep_from(int32_t first, int32_t count) {
+    const int32_t from = first + static_cast<int32_t>(threadIdx.x);
+    if (from < count) outputs[threadIdx.x] = outputs[from];
+    __syncthreads();
+  }
+};
+
+/// Calls tile(matrix, outputs, count) for every tile of the block: one without `ids`, else those of matrix blockIdx.x.
+/// All threads; `outputs` are read until the call returns, which begins and ends with all of them.
+template <class Tile>
+__device__ void each_tile(const Product& product, OutputList& list, Tile tile) {
+  const auto block = static_cast<int32_t>(blockIdx.x);
+  if (product.ids == nullptr) {
+    const int32_t begin = block * kTileOutputs;
+    if (threadIdx.x < kTileOutputs) list.outputs[threadIdx.x] = begin + static_cast<int32_t>(threadIdx.x);
+    __syncthreads();
+    tile(0, list.outputs, min(kTileOutputs, product.outputs - begin));
+    return;
+  }
+  int32_t count = 0;
+  for (int32_t begin = 0; begin < product.outputs; begin += kTileThreads) {
+    count = list.append(product, block, begin, count);
+    int32_t first = 0;
+    for (; count - first >= kTileOutputs; first += kTileOutputs) tile(block, list.outputs + first, kTileOutputs);
+    if (first > 0) list.keep_from(first, count);
+    count -= first;
+  }
+  if (count > 0) tile(block, list.outputs, count);
+}
+
+/// A block for each tile, or with `ids` for each matrix and kTileRows of it.
+inline dim3 tile_grid(const Product& product) {
+  const unsigned columns = product.ids == nullptr ? blocks_of(product.outputs, kTileOutputs, INT32_MAX)
+                                                  : static_cast<unsigned>(product.matrices);
+  return {columns, blocks_of(product.rows, kTileRows, kGridMax)};
+}
+
+/// Launches a kernel of tiles whose shared memory is a kShared.
+template <class Shared>
+void launch_tiles(void (*kernel)(Product), cudaStream_t stream, const Product& product) {
+  // It is more than kernels get unasked, and two blocks of a multiprocessor want it. The attributes belong to the
+  // device that is current, so they are set every time.
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Shared)));
+  cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
+  launch(kernel, tile_grid(product), kTileThreads, sizeof(Shared), stream, product);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,10 @@
+// multiply_tiles for blocks of one group.
+#include "kernels/cuda/tiles.cuh"
+
+namespace cairn::cuda {
+
+bool multiply_tiles_small(cudaStream_t stream, const Product& product) {
+  return multiply_tiles_of<SmallFormats>(stream, product);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,10 @@
+// multiply_tiles for blocks of eight groups.
+#include "kernels/cuda/tiles.cuh"
+
+namespace cairn::cuda {
+
+bool multiply_tiles_super(cudaStream_t stream, const Product& product) {
+  return multiply_tiles_of<SuperFormats>(stream, product);
+}
+
+}  // namespace cairn::cuda

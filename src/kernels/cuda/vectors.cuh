@@ -1,0 +1,157 @@
+/// Products of quantised matrices with few inputs: what matters is to read the weights at the speed of the memory.
+///
+/// A warp computes kRows elements of each of kInputs outputs; a lane has the groups of its class (order.cuh). So the 32
+/// lanes read 32 neighbouring groups, 544 (IQ4_NL, Q4_0: 576) to 1088 bytes of a row, and the next round goes on behind
+/// them. Weights are taken apart once for all inputs; the activations come from the first-level cache, where all warps
+/// of a block find the same ones.
+///
+/// Estimate for an H100 at 3.3 TB/s, which is 15 bytes a cycle for a multiprocessor: with one input the formats of
+/// aligned blocks (Q4_K, Q5_K, IQ4_XS, Q5_1) need less of the load unit than that. Q4_0, Q8_0 and their like are read
+/// by words at odd strides, five to nine lines for a load: about three quarters of the bandwidth. Q3_K and Q6_K need
+/// about 20 such loads for a group: about half. Blocks that are laid out anew when they are loaded would lift both.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cuda/formats.cuh"
+#include "kernels/cuda/order.cuh"
+#include "kernels/cuda/product.cuh"
+
+namespace cairn::cuda {
+
+inline constexpr int kVectorWarps = 4;
+/// Rows of the matrix to a warp: activations are loaded once for all of them.
+template <int kInputs>
+inline constexpr int kVectorRows = kInputs <= 4 ? 2 : 4;
+
+/// A group of a weight row, taken apart.
+template <class F>
+struct WeightGroup {
+  uint32_t codes[2 * kGroupOctets];
+  GroupScales scales;
+
+  __device__ __forceinline__ void load(const uint8_t* row, uint32_t group) {
+    const GroupPlace place = group_place<F>(row, group);
+#pragma unroll
+    for (int i = 0; i < kGroupOctets; ++i) {
+      const Octet octet = F::codes(place.block, place.group, i);
+      codes[2 * i] = octet.words[0];
+      codes[2 * i + 1] = octet.words[1];
+    }
+    scales = F::scales(place.block, place.group);
+  }
+};
+
+/// A group of a quantised input.
+struct InputGroup {
+  uint32_t codes[2 * kGroupOctets];
+  float scale;
+  float scaled_sum;
+
+  __device__ __forceinline__ void load(const Int8Rows& rows, uint32_t group, bool with_sum) {
+    const auto* at = reinterpret_cast<const uint4*>(rows.codes) + static_cast<int64_t>(group) * 2;
+    const uint4 low = __ldg(at), high = __ldg(at + 1);
+    codes[0] = low.x, codes[1] = low.y, codes[2] = low.z, codes[3] = low.w;
+    codes[4] = high.x, codes[5] = high.y, codes[6] = high.z, codes[7] = high.w;
+    scale = __ldg(rows.scales + group);
+    scaled_sum = with_sum ? __fmul_rn(scale, static_cast<float>(__ldg(rows.sums + group))) : 0.0f;
+  }
+};
+
+/// Four words of the input times four of a weight's, or the same word.
+__device__ __forceinline__ int32_t dot(const uint32_t* x, const uint32_t* w) {
+  int32_t sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) sum = __dp4a(static_cast<int>(x[i]), static_cast<int>(w[i]), sum);
+  return sum;
+}
+__device__ __forceinline__ int32_t dot_of_one(const uint32_t* x, int32_t value) {
+  const uint32_t word = static_cast<uint32_t>(value) * 0x01010101u;
+  const uint32_t words[4] = {word, word, word, word};
+  return dot(x, words);
+}
+
+template <class F>
+__device__ __forceinline__ float add_product(float total, const WeightGroup<F>& w, const InputGroup& x) {
+  int32_t first = dot(x.codes, w.codes), second = dot(x.codes + 4, w.codes + 4);
+  if constexpr (F::kFactors) first *= w.scales.factors[0], second *= w.scales.factors[1];
+  float scaled_minima = x.scaled_sum;
+  if constexpr (F::kMinima == Minima::kInteger) {
+    const int32_t minima = dot_of_one(x.codes, w.scales.minima[0]) + dot_of_one(x.codes + 4, w.scales.minima[1]);
+    scaled_minima = __fmul_rn(x.scale, static_cast<float>(minima));
+  }
+  return add_group<F>(total, w.scales.scale, w.scales.minimum, x.scale, static_cast<float>(first + second),
+                      scaled_minima);
+}
+
+/// Outputs [kInputs * blockIdx.y, ...) of up to kInputs; all of one matrix, so with `ids` one.
+template <class F, int kInputs>
+__global__ __launch_bounds__(kVectorWarps* kWarp) void multiply_vectors(const __grid_constant__ Product product) {
+  constexpr int kRows = kVectorRows<kInputs>;
+  const uint32_t lane = threadIdx.x % kWarp;
+  const auto row_begin = static_cast<int32_t>((blockIdx.x * kVectorWarps + threadIdx.x / kWarp) * kRows);
+  if (row_begin >= product.rows) return;
+  const auto output = static_cast<int32_t>(blockIdx.y);
+  const int32_t matrix = product.matrix_of(output);
+
+  // Beyond the end the last row and the last input are computed again and thrown away.
+  const uint8_t* weights[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) weights[r] = product.weight_row(matrix, min(row_begin + r, product.rows - 1));
+  uint32_t first_groups[kInputs];
+  const int32_t input = product.input_of(output);
+  const auto padded_groups = static_cast<uint32_t>(product.padded_cols / kGroupColumns);
+  Int8Rows rows = product.quantized;
+  rows.codes += static_cast<int64_t>(input) * product.padded_cols;
+  rows.scales += static_cast<int64_t>(input) * padded_groups;
+  rows.sums += static_cast<int64_t>(input) * padded_groups;
+#pragma unroll
+  for (int i = 0; i < kInputs; ++i)
+    first_groups[i] = static_cast<uint32_t>(min(i, product.outputs - 1)) * padded_groups;
+
+  float totals[kRows][kInputs] = {};
+  const auto groups = static_cast<uint32_t>(product.cols / kGroupColumns);
+#pragma unroll(kInputs == 1 ? 2 : 1)
+  for (uint32_t group = lane; group < groups; group += kClasses) {
+    WeightGroup<F> w[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) w[r].load(weights[r], group);
+#pragma unroll
+    for (int i = 0; i < kInputs; ++i) {
+      InputGroup x;
+      x.load(rows, first_groups[i] + group, F::kMinima == Minima::kFloat);
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) totals[r][i] = add_product<F>(totals[r][i], w[r], x);
+    }
+  }
+
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+#pragma unroll
+    for (int i = 0; i < kInputs; ++i) {
+      const float sum = add_lanes(totals[r][i]);
+      const bool there = row_begin + r < product.rows && i < (product.ids == nullptr ? product.outputs : 1);
+      if (lane == 0 && there) product.store(output + i, matrix, row_begin + r, sum);
+    }
+  }
+}
+
+template <class F, int kInputs>
+void launch_vectors(cudaStream_t stream, const Product& product) {
+  const unsigned blocks = blocks_of(product.rows, kVectorWarps * kVectorRows<kInputs>, INT32_MAX);
+  const dim3 grid(blocks, product.ids == nullptr ? 1 : static_cast<unsigned>(product.outputs));
+  launch(multiply_vectors<F, kInputs>, grid, kVectorWarps * kWarp, 0, stream, product);
+}
+
+template <class Formats>
+bool multiply_vectors_of(cudaStream_t stream, const Product& product) {
+  return visit_format(Formats(), product.type, [&]<class F>() {
+    const int32_t inputs = product.ids == nullptr ? product.outputs : 1;
+    if (inputs == 1) return launch_vectors<F, 1>(stream, product);
+    if (inputs == 2) return launch_vectors<F, 2>(stream, product);
+    if (inputs <= 4) return launch_vectors<F, 4>(stream, product);
+    launch_vectors<F, kVectorOutputs>(stream, product);
+  });
+}
+
+}  // namespace cairn::cuda

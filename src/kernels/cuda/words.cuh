@@ -1,0 +1,172 @@
+/// Bytes of blocks, read as words, and words taken apart, on the device and (for tests) on the host.
+///
+/// Blocks lie as the file has them: those of an odd number of bytes, or of a number that four does not divide, begin
+/// anywhere. They are read through the aligned words around them, never a word without a byte of the block in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "quant/float_formats.h"
+
+#if defined(__CUDACC__)
+#define CAIRN_HOST_DEVICE __host__ __device__ __forceinline__
+#else
+#define CAIRN_HOST_DEVICE inline
+#endif
+
+namespace cairn::cuda {
+
+/// Eight bytes: the first in the lowest bits of the first word.
+struct Octet {
+  uint32_t words[2];
+};
+
+// -- Loads from memory that nobody writes while the kernel runs; `at` is aligned to the size of what is read.
+
+CAIRN_HOST_DEVICE uint32_t load_byte(const uint8_t* at) {
+#if defined(__CUDA_ARCH__)
+  return __ldg(at);
+#else
+  return *at;
+#endif
+}
+
+CAIRN_HOST_DEVICE uint32_t load_half_word(const uint8_t* at) {
+#if defined(__CUDA_ARCH__)
+  return __ldg(reinterpret_cast<const unsigned short*>(at));
+#else
+  uint16_t value = 0;
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+#endif
+}
+
+CAIRN_HOST_DEVICE uint32_t load_word(const uint8_t* at) {
+#if defined(__CUDA_ARCH__)
+  return __ldg(reinterpret_cast<const unsigned int*>(at));
+#else
+  uint32_t value = 0;
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+#endif
+}
+
+CAIRN_HOST_DEVICE Octet load_octet(const uint8_t* at) {
+#if defined(__CUDA_ARCH__)
+  const uint2 value = __ldg(reinterpret_cast<const uint2*>(at));
+  return {{value.x, value.y}};
+#else
+  Octet value = {};
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+#endif
+}
+
+/// The low word of (high, low) >> bits, bits 0 to 32.
+CAIRN_HOST_DEVICE uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __funnelshift_rc(low, high, bits);
+#else
+  return static_cast<uint32_t>(((static_cast<uint64_t>(high) << 32) | low) >> bits);
+#endif
+}
+
+/// Bytes [offset, offset + 4) of a block that begins anywhere. `offset % 4` plus what the block's begin lacks to an
+/// aligned one is at most 4. If that is 0, the block goes on after these bytes.
+CAIRN_HOST_DEVICE uint32_t load_unaligned_word(const uint8_t* block, int offset) {
+  const auto past = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(block) % 4);
+  const uint8_t* at = block - past + offset / 4 * 4;
+  return funnel_right(load_word(at), load_word(at + 4), 8 * (past + static_cast<uint32_t>(offset) % 4));
+}
+
+/// Bytes [offset, offset + 8) of a block whose begin and `offset` are multiples of kAlignment, if that is at least 4.
+template <int kAlignment>
+CAIRN_HOST_DEVICE Octet load_octet_of(const uint8_t* block, int offset) {
+  if constexpr (kAlignment >= 8) {
+    return load_octet(block + offset);
+  } else if constexpr (kAlignment == 4) {
+    return {{load_word(block + offset), load_word(block + offset + 4)}};
+  } else {
+    return {{load_unaligned_word(block, offset), load_unaligned_word(block, offset + 4)}};
+  }
+}
+
+// -- Numbers.
+
+CAIRN_HOST_DEVICE float float_of_bits(uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(bits);
+#else
+  return __builtin_bit_cast(float, bits);
+#endif
+}
+
+CAIRN_HOST_DEVICE float float_of_half(uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<unsigned short>(bits)));
+  return value;
+#else
+  return half_to_float(static_cast<uint16_t>(bits));
+#endif
+}
+
+/// e8m0_half_to_float (quant/float_formats.h).
+CAIRN_HOST_DEVICE float float_of_e8m0_half(uint32_t e) {
+  return float_of_bits(e < 2 ? 0x00200000u << e : (e - 1) << 23);
+}
+
+// -- Four bytes at once.
+
+/// Bits 0 to 3 of `bits`, as bit `to` of bytes 0 to 3.
+CAIRN_HOST_DEVICE uint32_t spread_bits(uint32_t bits, int to) {
+  // Copies at 0, 7, 14 and 21 bring bit i to 8 i; they do not overlap.
+  return (((bits & 15u) * 0x00204081u) & 0x01010101u) << to;
+}
+
+/// Byte i of the result is byte s of (high, low), s the low three bits of nibble i of `selector`.
+CAIRN_HOST_DEVICE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
+#if defined(__CUDA_ARCH__)
+  return __byte_perm(low, high, selector);
+#else
+  const uint64_t bytes = (static_cast<uint64_t>(high) << 32) | low;
+  uint32_t result = 0;
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t from = (selector >> (4 * i)) & 7u;
+    result |= static_cast<uint32_t>((bytes >> (8 * from)) & 255u) << (8 * i);
+  }
+  return result;
+#endif
+}
+
+/// Sixteen int8 values, four to a word.
+struct ByteTable {
+  uint32_t words[4];
+};
+CAIRN_HOST_DEVICE constexpr ByteTable byte_table(const int8_t (&values)[16]) {
+  ByteTable table = {};
+  for (int i = 0; i < 16; ++i) {
+    table.words[i / 4] |= static_cast<uint32_t>(static_cast<uint8_t>(values[i])) << (i % 4 * 8);
+  }
+  return table;
+}
+
+/// The values of nibbles 0 to 3.
+CAIRN_HOST_DEVICE uint32_t look_up_nibbles(const ByteTable& table, uint32_t nibbles) {
+  // Both halves of the table by three bits each, then one of them by the fourth: it makes byte i of the first into
+  // byte i + 4, which is of the second.
+  const uint32_t low = permute_bytes(table.words[0], table.words[1], nibbles & 0x7777u);
+  const uint32_t high = permute_bytes(table.words[2], table.words[3], nibbles & 0x7777u);
+  return permute_bytes(low, high, 0x3210u | ((nibbles & 0x8888u) >> 1));
+}
+
+/// The values of the low nibbles of four bytes, or of the high ones.
+CAIRN_HOST_DEVICE uint32_t look_up(const ByteTable& table, uint32_t bytes, bool high) {
+  const uint32_t first = look_up_nibbles(table, bytes & 0xffffu);
+  const uint32_t second = look_up_nibbles(table, bytes >> 16);
+  return permute_bytes(first, second, high ? 0x7531u : 0x6420u);
+}
+
+}  // namespace cairn::cuda

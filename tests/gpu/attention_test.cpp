@@ -1,0 +1,218 @@
+// Attention over pages on the GPU against the processor's: every kind of page, head sizes, windows, caps, sinks,
+// slopes; and sequences alone against the same among others, however their prompts were cut.
+#include <numeric>
+
+#include "gpu/lab.h"
+
+namespace cairn::gpu {
+namespace {
+
+struct Shape {
+  int32_t kv_heads = 2;
+  int32_t group = 3;
+  int32_t key_dim = 64;
+  int32_t value_dim = 64;
+  KvType type = KvType::kF32;
+  float soft_cap = 0;
+  int32_t window = 0;
+  bool sinks = false;
+  bool causal = true;
+  bool slopes = false;
+
+  int32_t heads() const { return kv_heads * group; }
+};
+
+/// Rows of a sequence in a call.
+struct Part {
+  size_t sequence = 0;
+  int32_t begin = 0;
+  int32_t rows = 0;
+};
+
+/// Sequences with their queries, keys and values, and the pages where they are on one backend.
+class Lab {
+ public:
+  Lab(Backend& backend, const Shape& shape, std::vector<int32_t> lengths, uint32_t seed)
+      : backend_(backend), shape_(shape), memory_(backend) {
+    Random random(seed);
+    int32_t pages = 3;  // that nobody uses
+    for (const int32_t tokens : lengths) pages += (tokens + kPageTokens - 1) / kPageTokens;
+    std::vector<int32_t> order(static_cast<size_t>(pages));
+    std::iota(order.begin(), order.end(), 0);
+    for (size_t i = order.size() - 1; i > 0; --i)
+      std::swap(order[i], order[random.integer(0, static_cast<int32_t>(i))]);
+    for (const int32_t tokens : lengths) {
+      Sequence& made = sequences_.emplace_back();
+      made.q = random.normals(int64_t{tokens} * shape.heads() * shape.key_dim);
+      made.k = random.normals(int64_t{tokens} * shape.kv_heads * shape.key_dim);
+      made.v = random.normals(int64_t{tokens} * shape.kv_heads * shape.value_dim);
+      cpu::round_rows(shape.type, shape.key_dim, made.k);
+      cpu::round_rows(shape.type, shape.value_dim, made.v);
+      for (int32_t page = 0; page * kPageTokens < tokens; ++page) {
+        made.pages.push_back(PageId{order.back()});
+        order.pop_back();
+      }
+    }
+    view_.type = shape.type;
+    view_.kv_heads = shape.kv_heads;
+    view_.key_dim = shape.key_dim;
+    view_.value_dim = shape.value_dim;
+    const int64_t layer = int64_t{kPageTokens} * shape.kv_heads *
+                          (kv_row_bytes(shape.type, shape.key_dim) + kv_row_bytes(shape.type, shape.value_dim));
+    view_.layer_offset = 128;
+    view_.page_stride = (layer + 63) / 64 * 64 + 192;
+    // What is not written yet is NaN in all types: whoever reads it shows.
+    const std::vector<uint8_t> ones(static_cast<size_t>(view_.page_stride * pages), 0xff);
+    view_.base = reinterpret_cast<std::byte*>(memory_.put(ones));
+    std::vector<float> sinks, slopes;
+    for (int32_t head = 0; head < shape.heads(); ++head) {
+      sinks.push_back(random.normal(2));
+      slopes.push_back(std::exp2(-8.0f * static_cast<float>(head + 1) / static_cast<float>(shape.heads())));
+    }
+    params_ = {.heads = shape.heads(),
+               .scale = 1 / std::sqrt(static_cast<float>(shape.key_dim)),
+               .soft_cap = shape.soft_cap,
+               .window = shape.window,
+               .sinks = shape.sinks ? memory_.put(sinks) : nullptr,
+               .causal = shape.causal,
+               .slopes = shape.slopes ? memory_.put(slopes) : nullptr};
+  }
+
+  /// Stores the parts' keys and values and attends to them, in one call each: a row of heads * value_dim for each.
+  std::vector<float> attend(std::span<const Part> parts) {
+    std::vector<float> q, k, v;
+    std::vector<AttentionSlice> slices;
+    int32_t rows = 0;
+    for (const Part& part : parts) {
+      const Sequence& from = sequences_[part.sequence];
+      append(from.q, int64_t{shape_.heads()} * shape_.key_dim, part, q);
+      append(from.k, int64_t{shape_.kv_heads} * shape_.key_dim, part, k);
+      append(from.v, int64_t{shape_.kv_heads} * shape_.value_dim, part, v);
+      slices.push_back({rows, part.rows, part.begin, from.pages});
+      rows += part.rows;
+    }
+    Arrays arrays(backend_);
+    const int64_t width = int64_t{shape_.heads()} * shape_.value_dim;
+    float* out = arrays.make(rows * width);
+    backend_.store_kv(view_, slices, arrays.put(k), arrays.put(v));
+    backend_.attention(params_, view_, slices, arrays.put(q), out);
+    return arrays.get(out, rows * width);
+  }
+
+ private:
+  struct Sequence {
+    std::vector<float> q, k, v;
+    std::vector<PageId> pages;
+  };
+  static void append(const std::vector<float>& from, int64_t cols, const Part& part, std::vector<float>& to) {
+    const auto rows = rows_of(from, cols, part.begin, part.rows);
+    to.insert(to.end(), rows.begin(), rows.end());
+  }
+
+  Backend& backend_;
+  const Shape shape_;
+  Arrays memory_;
+  AttentionParams params_;
+  KvView view_;
+  std::vector<Sequence> sequences_;
+};
+
+class GpuAttention : public GpuTest {
+ protected:
+  static double bound(KvType type) { return type == KvType::kF32 ? 1e-5 : 2e-4; }
+};
+
+const Shape kShapes[] = {
+    {},
+    {.kv_heads = 1, .group = 1},
+    {.kv_heads = 4, .group = 8, .key_dim = 128, .value_dim = 128},
+    {.key_dim = 80, .value_dim = 80},
+    {.group = 1, .key_dim = 192, .value_dim = 128},
+    {.kv_heads = 1, .group = 4, .key_dim = 256, .value_dim = 256},
+    {.key_dim = 20, .value_dim = 36},
+    {.type = KvType::kF16},
+    {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = KvType::kF16, .window = 40},
+    {.type = KvType::kQ8_0},
+    {.key_dim = 80, .value_dim = 48, .type = KvType::kQ8_0},
+    {.soft_cap = 20, .window = 100},
+    {.window = 33, .sinks = true},
+    {.sinks = true},
+};
+
+TEST_F(GpuAttention, AgreesWithTheProcessor) {
+  uint32_t seed = 0;
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(testing::Message() << "shape " << seed);
+    const std::vector<int32_t> lengths = {1, 3, 33, 200, 700};
+    Lab on_gpu(gpu(), shape, lengths, seed), on_cpu(cpu(), shape, lengths, seed);
+    ++seed;
+    // Prompts of all, in steps of a ragged batch, then single rows.
+    const std::vector<std::vector<Part>> steps = {
+        {{0, 0, 1}, {1, 0, 3}, {2, 0, 9}, {3, 0, 33}, {4, 0, 200}},
+        {{2, 9, 23}, {4, 200, 200}, {3, 33, 8}},
+        {{4, 400, 250}, {3, 41, 6}},  // from here on more than a run's rows
+        {{4, 650, 49}, {2, 32, 1}, {3, 47, 152}},
+        {{4, 699, 1}, {3, 199, 1}},
+    };
+    for (const auto& parts : steps) {
+      const std::vector<float> a = on_gpu.attend(parts), b = on_cpu.attend(parts);
+      EXPECT_LE(difference(a, b), bound(shape.type)) << "from position " << parts[0].begin;
+    }
+  }
+}
+
+TEST_F(GpuAttention, ARowSeesNeitherItsNeighboursNorHowItsPromptWasCut) {
+  uint32_t seed = 100;
+  for (const Shape& shape : kShapes) {
+    SCOPED_TRACE(testing::Message() << "shape " << seed - 100);
+    const std::vector<int32_t> lengths = {500, 77, 300};
+    const int64_t width = int64_t{shape.heads()} * shape.value_dim;
+    const auto fresh = [&] { return Lab(gpu(), shape, lengths, seed); };
+    std::vector<float> alone, cut, among;
+    Lab first = fresh();
+    for (int32_t at = 0; at < 500; at += 250) {
+      const Part part{0, at, 250};
+      const std::vector<float> rows = first.attend({&part, 1});
+      alone.insert(alone.end(), rows.begin(), rows.end());
+    }
+    Lab second = fresh();
+    for (int32_t at = 0, rows = 0; at < 500; at += rows) {
+      rows = std::min(1 + at % 23, 500 - at);
+      const Part part{0, at, rows};
+      const std::vector<float> out = second.attend({&part, 1});
+      cut.insert(cut.end(), out.begin(), out.end());
+    }
+    EXPECT_TRUE(cpu::same_bits(alone, cut));
+    Lab third = fresh();
+    for (int32_t at = 0; at < 500; at += 50) {
+      std::vector<Part> parts;
+      if (at < 300) parts.push_back({2, at, 50});
+      parts.push_back({0, at, 50});
+      if (at < 77) parts.push_back({1, at, std::min(50, 77 - at)});
+      const std::vector<float> out = third.attend(parts);
+      const auto begin = out.begin() + (at < 300 ? 50 : 0) * width;
+      among.insert(among.end(), begin, begin + 50 * width);
+    }
+    EXPECT_TRUE(cpu::same_bits(alone, among));
+    ++seed;
+  }
+}
+
+// Encoders: whole texts at once, more rows than a run has.
+TEST_F(GpuAttention, WholeTexts) {
+  for (const bool slopes : {false, true}) {
+    const Shape shape{.kv_heads = 4, .group = 1, .key_dim = 32, .value_dim = 32, .causal = false, .slopes = slopes};
+    const std::vector<int32_t> lengths = {5, 300, 1, 64};
+    Lab on_gpu(gpu(), shape, lengths, 200), on_cpu(cpu(), shape, lengths, 200);
+    const Part parts[] = {{0, 0, 5}, {1, 0, 300}, {2, 0, 1}, {3, 0, 64}};
+    const std::vector<float> together = on_gpu.attend(parts);
+    EXPECT_LE(difference(together, on_cpu.attend(parts)), 1e-5);
+    Lab again(gpu(), shape, lengths, 200);
+    const std::vector<float> alone = again.attend(std::span(parts).subspan(1, 1));
+    const auto among = rows_of(together, 4 * 32, 5, 300);
+    EXPECT_TRUE(cpu::same_bits(alone, among));
+  }
+}
+
+}  // namespace
+}  // namespace cairn::gpu

@@ -1,0 +1,120 @@
+// What is special about a backend with memory of its own: copies, arguments in host memory, limits, errors.
+#include "gpu/lab.h"
+#include "quant/codec.h"
+
+namespace cairn::gpu {
+namespace {
+
+class GpuBackend : public GpuTest {};
+
+TEST_F(GpuBackend, SaysWhatItIs) {
+  EXPECT_TRUE(gpu().description().starts_with("cuda ")) << gpu().description();
+  EXPECT_GT(gpu().available_bytes(), 0);
+  EXPECT_TRUE(built_with_cuda());
+  const auto none = make_cuda_backend({.device = 99});
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().code, Code::kNotFound);
+  EXPECT_NE(none.error().message.find("99"), std::string::npos) << none.error().message;
+}
+
+TEST_F(GpuBackend, MemoryIsZeroedAndCopied) {
+  constexpr int64_t kFloats = 100'003;
+  Random random(1);
+  const std::vector<float> values = random.normals(kFloats);
+  Arrays arrays(gpu());
+  float* empty = arrays.make(kFloats);
+  EXPECT_EQ(arrays.get(empty, kFloats), std::vector<float>(kFloats));
+  const float* there = arrays.put(values);
+  gpu().copy(there + 1, (kFloats - 1) * 4, empty);
+  std::vector<float> moved(values.begin() + 1, values.end());
+  moved.push_back(0);
+  EXPECT_EQ(arrays.get(empty, kFloats), moved);
+}
+
+TEST_F(GpuBackend, TooMuchMemoryIsRefusedWithWhatThereIs) {
+  const auto buffer = gpu().allocate(int64_t{1} << 45);
+  ASSERT_FALSE(buffer.has_value());
+  EXPECT_EQ(buffer.error().code, Code::kOutOfMemory);
+  EXPECT_NE(buffer.error().message.find("MiB are free"), std::string::npos) << buffer.error().message;
+  EXPECT_TRUE(gpu().finish().has_value()) << "and nothing has broken";
+}
+
+// Larger than the buffers that it goes through, and no multiple of them.
+TEST_F(GpuBackend, LargeWeightsArriveWhole) {
+  constexpr int64_t kRows = 12'345, kCols = 1'027;
+  Random random(2);
+  const std::vector<float> values = random.normals(kRows * kCols);
+  const HostMatrix matrix{.type = TensorType::kF32,
+                          .rows = kRows,
+                          .cols = kCols,
+                          .data = reinterpret_cast<const std::byte*>(values.data())};
+  const int64_t before = Buffer::bytes_in_all();
+  const Weight weight = gpu().load(matrix).value();
+  EXPECT_EQ(static_cast<int64_t>(weight.memory->bytes()), gpu().load_bytes(matrix));
+  std::vector<float> back(values.size());
+  gpu().read(weight.data, std::ssize(back) * 4, back.data());
+  EXPECT_TRUE(cpu::same_bits(back, values));
+  ASSERT_TRUE(gpu().reserve({}).has_value());
+  EXPECT_EQ(Buffer::bytes_in_all() - before, gpu().load_bytes(matrix)) << "what it went through is given back";
+}
+
+TEST_F(GpuBackend, UnknownTypesAreRefused) {
+  const std::vector<std::byte> bytes(64);
+  const auto weight = gpu().load({.type = TensorType::kI32, .rows = 1, .cols = 4, .data = bytes.data()});
+  ASSERT_FALSE(weight.has_value());
+  EXPECT_EQ(weight.error().code, Code::kUnsupported);
+}
+
+// Arguments may be changed as soon as the call returns, however many are on their way.
+TEST_F(GpuBackend, ArgumentsAreTakenAtOnce) {
+  constexpr int32_t kRows = 1'000, kCalls = 2'000;
+  std::vector<float> x;
+  for (int32_t i = 0; i < kRows; ++i) x.push_back(static_cast<float>(i));
+  Arrays arrays(gpu());
+  const float* from = arrays.put(x);
+  float* out = arrays.make(int64_t{kCalls} * kRows);
+  std::vector<int32_t> numbers(kRows);
+  for (int32_t call = 0; call < kCalls; ++call) {
+    for (int32_t i = 0; i < kRows; ++i) numbers[i] = (call * 7 + i) % kRows;
+    gpu().gather_rows(from, numbers, 1, out + int64_t{call} * kRows);
+    std::ranges::fill(numbers, 0);
+  }
+  const std::vector<float> all = arrays.get(out, int64_t{kCalls} * kRows);
+  for (int32_t call = 0; call < kCalls; ++call) {
+    for (int32_t i = 0; i < kRows; ++i) ASSERT_EQ(all[call * kRows + i], (call * 7 + i) % kRows) << call;
+  }
+}
+
+TEST_F(GpuBackend, ReservesWhatItSays) {
+  auto fresh = make_cuda_backend({}).value();
+  const WorkSizes sizes = sizes_of_tests();
+  const int64_t before = Buffer::bytes_in_all();
+  ASSERT_TRUE(fresh->reserve(sizes).has_value());
+  const int64_t taken = Buffer::bytes_in_all() - before;
+  // Places and pages are kept in the host's heap as well.
+  EXPECT_LE(taken, fresh->reserve_bytes(sizes));
+  EXPECT_GE(taken, fresh->reserve_bytes(sizes) * 3 / 4);
+  ASSERT_TRUE(fresh->reserve(sizes).has_value());
+  EXPECT_EQ(Buffer::bytes_in_all() - before, taken) << "once";
+}
+
+TEST_F(GpuBackend, HeadsThatDoNotFitAreRefused) {
+  WorkSizes sizes = sizes_of_tests();
+  sizes.head_dim = 1'024;
+  const auto reserved = gpu().reserve(sizes);
+  ASSERT_FALSE(reserved.has_value());
+  EXPECT_EQ(reserved.error().code, Code::kUnsupported);
+}
+
+TEST_F(GpuBackend, CallsWithoutRowsDoNothing) {
+  gpu().rms_norm(nullptr, nullptr, 1, 0, 64, nullptr);
+  gpu().embed({}, {}, 1, nullptr);
+  gpu().gather_rows(nullptr, {}, 4, nullptr);
+  gpu().matmul({}, nullptr, 0);
+  gpu().store_kv({}, {}, nullptr, nullptr);
+  gpu().attention({}, {}, {}, nullptr, nullptr);
+  EXPECT_TRUE(gpu().finish().has_value());
+}
+
+}  // namespace
+}  // namespace cairn::gpu

@@ -1,0 +1,159 @@
+/// For the tests on a GPU: both backends, arrays in their memory, comparisons.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/test_support.h"
+
+namespace cairn::gpu {
+
+using cpu::Random;
+
+/// Rows of a call: alone, few, a tile and one more, several tiles, and most of a large step.
+inline constexpr int32_t kRowCounts[] = {1, 3, 8, 9, 33, 200};
+
+/// Enough for all tests of operations.
+inline WorkSizes sizes_of_tests() {
+  WorkSizes sizes;
+  sizes.inputs = {{1'024, 8'192}};
+  sizes.expert_choices = 1'024;
+  sizes.experts = 64;
+  sizes.routed_experts = 256;
+  sizes.route_groups = 8;
+  sizes.attention_rows = 256;
+  sizes.attention_heads = 32;
+  sizes.head_dim = 256;
+  sizes.attention_tokens = 8'192;
+  return sizes;
+}
+
+inline Result<std::unique_ptr<Backend>> reserved(Result<std::unique_ptr<Backend>> made) {
+  if (!made) return made;
+  CAIRN_TRY_VOID((*made)->reserve(sizes_of_tests()));
+  return made;
+}
+
+/// Made once and never destroyed: the driver may be gone when static objects are.
+inline Result<std::unique_ptr<Backend>>& gpu_or_why_not() {
+  static auto* made = new Result<std::unique_ptr<Backend>>(reserved(make_cuda_backend({})));
+  return *made;
+}
+
+/// Skips its tests where there is no GPU, and fails where there is one that cannot be used.
+class GpuTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto& made = gpu_or_why_not();
+    if (!made && made.error().code == Code::kNotFound)
+      GTEST_SKIP() << "skipped: no CUDA device: " << made.error().text();
+    ASSERT_TRUE(made.has_value()) << made.error().text();
+  }
+  void TearDown() override {
+    if (IsSkipped() || !gpu_or_why_not()) return;
+    const auto finished = gpu().finish();
+    EXPECT_TRUE(finished.has_value()) << finished.error().text();
+  }
+  static Backend& gpu() { return **gpu_or_why_not(); }
+  static Backend& cpu() {
+    static const auto made = reserved(make_cpu_backend({.threads = 2, .isa = ""})).value();
+    return *made;
+  }
+};
+
+/// Arrays in a backend's memory, which go with this.
+class Arrays {
+ public:
+  explicit Arrays(Backend& backend) : backend_(backend) {}
+
+  template <class T>
+  T* put(std::span<const T> values) {
+    T* at = make<T>(std::ssize(values));
+    backend_.write(values.data(), static_cast<int64_t>(values.size_bytes()), at);
+    return at;
+  }
+  template <class T>
+  T* put(const std::vector<T>& values) {
+    return put(std::span<const T>(values));
+  }
+  /// Zeros.
+  template <class T = float>
+  T* make(int64_t n) {
+    buffers_.push_back(backend_.allocate(n * static_cast<int64_t>(sizeof(T))).value());
+    return static_cast<T*>(buffers_.back().data());
+  }
+  template <class T>
+  std::vector<T> get(const T* at, int64_t n) {
+    std::vector<T> values(static_cast<size_t>(n));
+    backend_.read(at, n * static_cast<int64_t>(sizeof(T)), values.data());
+    return values;
+  }
+
+ private:
+  Backend& backend_;
+  std::vector<Buffer> buffers_;
+};
+
+inline double largest_magnitude(std::span<const float> values) {
+  double largest = 0;
+  for (const float value : values) largest = std::max(largest, std::abs(double{value}));
+  return largest;
+}
+/// The largest difference in parts of the largest magnitude of `b`; NaN where either has one.
+inline double difference(std::span<const float> a, std::span<const float> b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double apart = std::abs(double{a[i]} - b[i]);
+    if (std::isnan(apart)) return std::numeric_limits<double>::quiet_NaN();
+    largest = std::max(largest, apart);
+  }
+  return largest == 0 ? 0 : largest / std::max(largest_magnitude(b), 1e-30);
+}
+
+/// What a backend gives for rows [first, first + rows) of an operation's input, in one call of them alone.
+using RowOperation = std::function<std::vector<float>(Backend&, int64_t first, int64_t rows)>;
+
+/// The GPU against the processor for every count of rows, and single rows against the same among others, bit by bit.
+inline void check_rows(Backend& gpu, Backend& cpu, double bound, const RowOperation& operation) {
+  for (const int32_t rows : kRowCounts) {
+    SCOPED_TRACE(std::to_string(rows) + " rows");
+    const std::vector<float> together = operation(gpu, 0, rows);
+    const std::vector<float> expected = operation(cpu, 0, rows);
+    ASSERT_EQ(together.size(), expected.size());
+    EXPECT_LE(difference(together, expected), bound);
+    const auto width = static_cast<int64_t>(together.size()) / rows;
+    for (const int64_t row : {int64_t{0}, int64_t{rows} / 2, int64_t{rows} - 1}) {
+      const std::vector<float> alone = operation(gpu, row, 1);
+      const auto among = std::span(together).subspan(static_cast<size_t>(row * width), static_cast<size_t>(width));
+      EXPECT_TRUE(cpu::same_bits(alone, among)) << "row " << row << " alone";
+    }
+  }
+}
+
+/// Rows [first, first + rows) of a matrix.
+template <class T>
+std::span<const T> rows_of(const std::vector<T>& values, int64_t cols, int64_t first, int64_t rows) {
+  return std::span<const T>(values).subspan(static_cast<size_t>(first * cols), static_cast<size_t>(rows * cols));
+}
+
+/// The folder of reference data; CAIRN_FIXTURES in the environment names another, for a program that was built
+/// elsewhere.
+inline std::filesystem::path fixtures() {
+  const char* moved = std::getenv("CAIRN_FIXTURES");
+  return moved != nullptr ? moved : CAIRN_FIXTURES;
+}
+
+}  // namespace cairn::gpu

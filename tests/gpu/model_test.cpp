@@ -1,0 +1,293 @@
+// Whole models on the GPU against the same on the processor: logits, greedy continuations, vectors of encoders; and
+// that a sequence's logits do not depend on how it was cut into steps or on who runs beside it.
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cache/page_pool.h"
+#include "gguf/reader.h"
+#include "gpu/lab.h"
+#include "model/embedder.h"
+#include "model/model.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr int32_t kStepRows = 256;
+constexpr int32_t kPoolPages = 128;
+// In parts of the largest logit.
+constexpr double kBoundF32 = 1e-4;
+constexpr double kBoundHalves = 2e-3;
+constexpr double kBoundQ8 = 3e-2;
+// Squared, of all logits together, in parts of their squares: with quantised weights activations are rounded to 8 bits,
+// and a number that is rounded the other way is a 127th of a block's largest off. Two instruction sets of the processor
+// are up to 3e-4 apart.
+constexpr double kSquaredBoundQuantized = 2e-3;
+
+struct Prompt {
+  std::vector<TokenId> tokens;
+  std::vector<TokenId> greedy;
+};
+
+struct Reference {
+  int32_t context = 0;
+  std::vector<Prompt> prompts;
+};
+
+std::vector<TokenId> token_ids(const nlohmann::json& list) {
+  std::vector<TokenId> ids;
+  for (const int32_t id : list.get<std::vector<int32_t>>()) ids.push_back(TokenId{id});
+  return ids;
+}
+
+std::filesystem::path model_path(const std::string& name) { return fixtures() / "models" / (name + ".gguf"); }
+
+Reference read_reference(const std::string& name) {
+  std::ifstream stream(fixtures() / "models" / (name + ".ref.json"));
+  const auto json = nlohmann::json::parse(stream);
+  Reference reference{.context = json.at("n_ctx"), .prompts = {}};
+  for (const auto& run : json.at("runs")) {
+    reference.prompts.push_back({token_ids(run.at("tokens")), token_ids(run.at("greedy"))});
+  }
+  return reference;
+}
+
+class Model {
+ public:
+  Model(const gguf::Reader& file, Backend& backend, int32_t context, KvType kv_type = KvType::kF32)
+      : runner_(load_model(
+                    file, backend,
+                    {.context_tokens = context, .kv_type = kv_type, .rows_max = kStepRows, .logit_rows_max = kStepRows})
+                    .value()) {
+    const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
+    pool_ = std::make_unique<PagePool>(PagePool::create(backend, runner_->kv_layout(), pages).value());
+  }
+
+  Runner& runner() { return *runner_; }
+  PagePool& pool() { return *pool_; }
+  int64_t vocabulary() const { return runner_->vocabulary(); }
+
+ private:
+  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<PagePool> pool_;
+};
+
+class Sequence {
+ public:
+  explicit Sequence(Model& model) : model_(model) {}
+  ~Sequence() { model_.pool().release(pages_); }
+  Sequence(const Sequence&) = delete;
+
+  BatchSlice slice(int32_t row_begin, int32_t rows) {
+    EXPECT_TRUE(model_.pool().extend(pages_, position_ + rows));
+    const BatchSlice made{SequenceId{}, row_begin, rows, position_, &pages_, LogitsWanted::kAll};
+    position_ += rows;
+    return made;
+  }
+  std::vector<float> step(std::span<const TokenId> tokens) {
+    const BatchSlice one = slice(0, static_cast<int32_t>(tokens.size()));
+    const auto view = model_.runner().step({tokens, std::span(&one, 1), &model_.pool()});
+    EXPECT_TRUE(view.has_value()) << view.error().text();
+    return {view->values.begin(), view->values.end()};
+  }
+
+ private:
+  Model& model_;
+  PageTable pages_;
+  int32_t position_ = 0;
+};
+
+/// Of all rows.
+std::vector<float> logits_of(Model& model, std::span<const TokenId> tokens, size_t chunk) {
+  Sequence sequence(model);
+  std::vector<float> all;
+  for (; !tokens.empty(); tokens = tokens.subspan(std::min(chunk, tokens.size()))) {
+    const std::vector<float> rows = sequence.step(tokens.first(std::min(chunk, tokens.size())));
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return all;
+}
+
+TokenId largest(std::span<const float> logits) {
+  return TokenId{static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())};
+}
+
+std::vector<TokenId> greedy(Model& model, const Prompt& prompt) {
+  Sequence sequence(model);
+  std::vector<float> rows;
+  for (size_t at = 0; at < prompt.tokens.size(); at += kStepRows) {
+    const size_t count = std::min<size_t>(kStepRows, prompt.tokens.size() - at);
+    rows = sequence.step(std::span(prompt.tokens).subspan(at, count));
+  }
+  std::vector<TokenId> written;
+  while (written.size() < prompt.greedy.size()) {
+    written.push_back(largest(std::span(rows).last(static_cast<size_t>(model.vocabulary()))));
+    rows = sequence.step({&written.back(), 1});
+  }
+  return written;
+}
+
+class GpuModel : public GpuTest {
+ protected:
+  /// Worst difference of logits, row by row.
+  static double worst(Model& on_gpu, Model& on_cpu, const Reference& reference) {
+    double found = 0;
+    for (const Prompt& prompt : reference.prompts) {
+      const std::vector<float> a = logits_of(on_gpu, prompt.tokens, kStepRows);
+      const std::vector<float> b = logits_of(on_cpu, prompt.tokens, kStepRows);
+      const auto rows = static_cast<int64_t>(prompt.tokens.size());
+      for (int64_t row = 0; row < rows; ++row) {
+        found = std::max(found,
+                         difference(rows_of(a, on_gpu.vocabulary(), row, 1), rows_of(b, on_gpu.vocabulary(), row, 1)));
+      }
+    }
+    return found;
+  }
+  static double squared(Model& on_gpu, Model& on_cpu, const Reference& reference) {
+    double error = 0, power = 0;
+    for (const Prompt& prompt : reference.prompts) {
+      const std::vector<float> a = logits_of(on_gpu, prompt.tokens, kStepRows);
+      const std::vector<float> b = logits_of(on_cpu, prompt.tokens, kStepRows);
+      for (size_t i = 0; i < a.size(); ++i) {
+        error += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+        power += double{b[i]} * b[i];
+      }
+    }
+    return error / power;
+  }
+};
+
+TEST_F(GpuModel, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
+  for (const char* name : {"llama",           "llama-tied-llama3rope",
+                           "llama-bias",      "llama-rope-linear",
+                           "llama-rope-yarn", "llama-moe",
+                           "mistral3",        "qwen2",
+                           "qwen2moe",        "qwen3",
+                           "qwen3moe",        "gemma",
+                           "gemma2",          "gemma2-tightcap",
+                           "gemma3",          "phi3",
+                           "phi3-longrope",   "smollm3",
+                           "olmo2",           "olmo2-swa",
+                           "granite",         "granitemoe"}) {
+    SCOPED_TRACE(name);
+    const Reference reference = read_reference(name);
+    const auto file = gguf::Reader::open(model_path(name)).value();
+    Model on_gpu(file, gpu(), reference.context), on_cpu(file, cpu(), reference.context);
+    const double found = worst(on_gpu, on_cpu, reference);
+    std::printf("%-24s worst difference %.1e\n", name, found);
+    EXPECT_LE(found, kBoundF32);
+    for (const Prompt& prompt : reference.prompts) EXPECT_EQ(greedy(on_gpu, prompt), prompt.greedy);
+  }
+}
+
+TEST_F(GpuModel, QuantizedLogitsStayNearThoseOfTheProcessor) {
+  for (const char* name :
+       {"quant-llama-f16", "quant-llama-bf16", "quant-llama-q8_0", "quant-llama-q4_0", "quant-llama-q4_k_m",
+        "quant-llama-q6_k", "quant-llama-q2_k", "quant-llama-iq4_xs", "quant-qwen3moe-q4_k_m"}) {
+    SCOPED_TRACE(name);
+    const auto file = gguf::Reader::open(model_path(name)).value();
+    const auto known = [&](const gguf::Tensor& tensor) { return gpu().supports(tensor.type); };
+    if (!std::ranges::all_of(file.tensors(), known)) {
+      std::printf("%-24s has types that the GPU does not multiply\n", name);
+      continue;
+    }
+    const Reference reference = read_reference(name);
+    Model on_gpu(file, gpu(), reference.context), on_cpu(file, cpu(), reference.context);
+    const bool floats = std::string_view(name).ends_with("f16");
+    const double found = floats ? worst(on_gpu, on_cpu, reference) : squared(on_gpu, on_cpu, reference);
+    std::printf("%-24s %s %.1e\n", name, floats ? "worst difference" : "squared difference", found);
+    EXPECT_LE(found, floats ? kBoundF32 : kSquaredBoundQuantized);
+  }
+}
+
+TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
+  for (const auto& [type, bound] : {std::pair{KvType::kF16, kBoundHalves}, {KvType::kQ8_0, kBoundQ8}}) {
+    for (const char* name : {"llama", "gemma3"}) {
+      SCOPED_TRACE(name);
+      const Reference reference = read_reference(name);
+      const auto file = gguf::Reader::open(model_path(name)).value();
+      Model on_gpu(file, gpu(), reference.context, type), on_cpu(file, cpu(), reference.context, type);
+      EXPECT_LE(worst(on_gpu, on_cpu, reference), bound);
+    }
+  }
+}
+
+TEST_F(GpuModel, SameBytesHoweverARequestRuns) {
+  for (const char* name : {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16",
+                           "quant-llama-bf16", "quant-qwen3moe-q4_k_m"}) {
+    SCOPED_TRACE(name);
+    const Reference reference = read_reference(name);
+    const auto file = gguf::Reader::open(model_path(name)).value();
+    Model model(file, gpu(), reference.context);
+    const std::span<const TokenId> tokens = reference.prompts.front().tokens;
+    const std::vector<float> whole = logits_of(model, tokens, kStepRows);
+    for (const size_t chunk : {size_t{1}, size_t{7}, size_t{9}, size_t{33}}) {
+      EXPECT_TRUE(cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;
+    }
+    // Beside seven others that begin as it does and go on in their own ways.
+    Sequence sequence(model);
+    std::vector<std::unique_ptr<Sequence>> others;
+    for (int i = 0; i < 7; ++i) others.push_back(std::make_unique<Sequence>(model));
+    std::vector<float> among;
+    for (size_t at = 0; at < tokens.size();) {
+      const size_t count = std::min(1 + at % 11, tokens.size() - at);
+      std::vector<TokenId> rows;
+      std::vector<BatchSlice> slices;
+      for (size_t i = 0; i < others.size(); ++i) {
+        slices.push_back(others[i]->slice(static_cast<int32_t>(rows.size()), 1));
+        rows.push_back(tokens[(at + i) % tokens.size()]);
+      }
+      const size_t first = rows.size();
+      slices.push_back(sequence.slice(static_cast<int32_t>(first), static_cast<int32_t>(count)));
+      rows.insert(rows.end(), tokens.begin() + static_cast<int64_t>(at),
+                  tokens.begin() + static_cast<int64_t>(at + count));
+      const auto view = model.runner().step({rows, slices, &model.pool()});
+      ASSERT_TRUE(view.has_value()) << view.error().text();
+      const auto own = view->values.subspan(first * static_cast<size_t>(view->vocabulary));
+      among.insert(among.end(), own.begin(), own.end());
+      at += count;
+    }
+    EXPECT_TRUE(cpu::same_bits(whole, among)) << "among others";
+  }
+}
+
+TEST_F(GpuModel, Encoders) {
+  for (const char* name : {"bert", "nomic-bert", "jina-bert-v2"}) {
+    SCOPED_TRACE(name);
+    const auto file = gguf::Reader::open(model_path(name)).value();
+    const auto on_gpu = load_embedder(file, gpu(), {.rows_max = 64}).value();
+    const auto on_cpu = load_embedder(file, cpu(), {}).value();
+    Random random(9);
+    std::vector<std::vector<TokenId>> texts;
+    for (const int32_t count : {1, 5, 200, 33}) {
+      auto& text = texts.emplace_back();
+      const auto last = static_cast<int32_t>(on_gpu->vocabulary()) - 1;
+      for (int32_t i = 0; i < count; ++i) text.push_back(TokenId{random.integer(0, last)});
+    }
+    const auto width = static_cast<size_t>(on_gpu->ability().dimensions);
+    const auto embedded = [&](Embedder& embedder, size_t first, size_t count) {
+      std::vector<EmbedText> wanted;
+      for (size_t i = first; i < first + count; ++i) wanted.push_back({texts[i]});
+      std::vector<float> out(count * width);
+      EXPECT_TRUE(embedder.embed(wanted, Pooling::kMean, out).has_value());
+      return out;
+    };
+    const std::vector<float> together = embedded(*on_gpu, 0, texts.size());
+    EXPECT_LE(difference(together, embedded(*on_cpu, 0, texts.size())), kBoundF32);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      EXPECT_TRUE(cpu::same_bits(embedded(*on_gpu, i, 1), std::span(together).subspan(i * width, width)));
+    }
+  }
+}
+
+TEST_F(GpuModel, ArchitecturesWithoutKernelsAreRefused) {
+  for (const char* name : {"deepseek2", "deepseek2-nomla", "deepseek32", "deepseek4"}) {
+    const auto file = gguf::Reader::open(model_path(name)).value();
+    const auto loaded = load_model(file, gpu(), {});
+    ASSERT_FALSE(loaded.has_value()) << name;
+    EXPECT_EQ(loaded.error().code, Code::kUnsupported);
+    EXPECT_NE(loaded.error().message.find("--gpu-layers 0"), std::string::npos) << loaded.error().message;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::gpu

@@ -1,0 +1,202 @@
+// Matrix products and embeddings on the GPU, of every type that it multiplies, against double precision and against
+// the processor's; and rows alone against rows among others.
+#include "gpu/lab.h"
+#include "quant/codec.h"
+#include "quant/test_data.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr int32_t kRowsMax = 200;
+
+bool is_float(TensorType type) {
+  return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
+}
+
+/// A matrix as a file has it: of floats random numbers, of blocks the reference rows one after the other.
+struct Blocks {
+  Blocks(TensorType type, int64_t rows, int64_t cols, int64_t experts, uint32_t seed)
+      : matrix{.type = type, .rows = rows, .cols = cols, .experts = experts},
+        decoded(static_cast<size_t>(rows * cols * experts)) {
+    Random random(seed);
+    const auto row_size = static_cast<size_t>(row_bytes(type, cols));
+    bytes.resize(row_size * static_cast<size_t>(rows * experts));
+    std::string name(tensor_type_name(type));
+    std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (name.ends_with("_k")) name.back() = 'K';
+    const std::vector<std::byte> reference = quant::read_bytes((fixtures() / "quants/").string(), name + ".bin");
+    for (int64_t r = 0; r < rows * experts; ++r) {
+      const std::span<std::byte> row(bytes.data() + static_cast<size_t>(r) * row_size, row_size);
+      if (is_float(type)) {
+        encode_row(type, random.normals(cols), row);
+      } else {
+        EXPECT_GE(reference.size(), row_size) << name;
+        // Each row begins at another block of the reference.
+        const auto block = static_cast<size_t>(tensor_type_info(type).block_bytes);
+        const size_t begin = static_cast<size_t>(random.integer(0, 1'000)) * block;
+        for (size_t i = 0; i < row_size; ++i) row[i] = reference[(begin + i) % reference.size()];
+      }
+      decode_row(type, row, std::span(decoded).subspan(static_cast<size_t>(r * cols), static_cast<size_t>(cols)));
+    }
+    matrix.data = bytes.data();
+  }
+
+  HostMatrix matrix;
+  std::vector<std::byte> bytes;
+  std::vector<float> decoded;
+};
+
+/// Squared error of rows of products against sums in double precision, in parts of the squares. Of some rows: the sums
+/// take long.
+double squared_error(const Blocks& blocks, const std::vector<float>& x, const std::vector<float>& bias,
+                     const std::vector<float>& products, int32_t tokens) {
+  const int64_t rows = blocks.matrix.rows, cols = blocks.matrix.cols;
+  double error = 0, power = 0;
+  for (const int64_t t : {0, 2, 7, 8, 32, 131, 199}) {
+    if (t >= tokens) break;
+    for (int64_t r = 0; r < rows; ++r) {
+      double truth = bias[r];
+      for (int64_t c = 0; c < cols; ++c) truth += double{blocks.decoded[r * cols + c]} * x[t * cols + c];
+      const double apart = products[t * rows + r] - truth;
+      error += apart * apart;
+      power += truth * truth;
+    }
+  }
+  return error / power;
+}
+
+class GpuProducts : public GpuTest {
+ protected:
+  static std::vector<TensorType> types() {
+    std::vector<TensorType> found;
+    for (const TensorTypeInfo& info : tensor_types()) {
+      if (gpu().supports(info.type)) found.push_back(info.type);
+    }
+    return found;
+  }
+};
+
+TEST_F(GpuProducts, TheUsualTypesAreThere) {
+  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ8_0,
+                                TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K}) {
+    EXPECT_TRUE(gpu().supports(type)) << tensor_type_name(type);
+  }
+}
+
+// Activations of 8 bits: an error of a 127th of the block's largest, evenly spread, in each of them. The reference has
+// few different rows, so their errors do not average out.
+TEST_F(GpuProducts, AgreeWithDoublePrecision) {
+  for (const TensorType type : types()) {
+    for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{37, 256}, {200, 768}, {1'031, 1'024}}) {
+      SCOPED_TRACE(fmt::format("{} [{}, {}]", tensor_type_name(type), rows, cols));
+      const Blocks blocks(type, rows, cols, 1, 11);
+      Random random(12);
+      const std::vector<float> x = random.normals(kRowsMax * cols), bias = random.normals(rows);
+      const Weight weight = gpu().load(blocks.matrix).value();
+      for (const int32_t tokens : kRowCounts) {
+        Arrays arrays(gpu());
+        float* out = arrays.make(tokens * rows);
+        const Projection projection{&weight, arrays.put(bias), out};
+        gpu().matmul({&projection, 1}, arrays.put(rows_of(x, cols, 0, tokens)), tokens);
+        const double error = squared_error(blocks, x, bias, arrays.get(out, tokens * rows), tokens);
+        EXPECT_LT(error, is_float(type) ? 1e-11 : 5e-4) << tokens << " rows";
+      }
+    }
+  }
+}
+
+TEST_F(GpuProducts, AgreeWithTheProcessorAndDoNotSeeTheirNeighbours) {
+  for (const TensorType type : types()) {
+    const bool floats = is_float(type);
+    const int64_t rows = 77, cols = floats ? 333 : 512;
+    SCOPED_TRACE(tensor_type_name(type));
+    const Blocks blocks(type, rows, cols, 1, 21);
+    Random random(22);
+    const std::vector<float> x = random.normals(kRowsMax * cols);
+    const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
+    // Both round activations alike but for ties.
+    check_rows(gpu(), cpu(), floats ? 1e-5 : 1e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
+      Arrays arrays(backend);
+      float* out = arrays.make(tokens * rows);
+      const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, nullptr, out};
+      backend.matmul({&projection, 1}, arrays.put(rows_of(x, cols, first, tokens)), static_cast<int32_t>(tokens));
+      return arrays.get(out, tokens * rows);
+    });
+  }
+}
+
+TEST_F(GpuProducts, ProjectionsOfOneInputMayHaveDifferentTypes) {
+  constexpr int64_t kCols = 1'024;
+  const Blocks f16(TensorType::kF16, 33, kCols, 1, 31), q8(TensorType::kQ8_0, 64, kCols, 1, 32),
+      q4(TensorType::kQ4_K, 129, kCols, 1, 33);
+  const Weight weights[] = {gpu().load(f16.matrix).value(), gpu().load(q8.matrix).value(),
+                            gpu().load(q4.matrix).value()};
+  Random random(34);
+  const std::vector<float> x = random.normals(9 * kCols);
+  Arrays arrays(gpu());
+  const float* in = arrays.put(x);
+  std::vector<Projection> together;
+  for (const Weight& weight : weights) together.push_back({&weight, nullptr, arrays.make(9 * weight.rows)});
+  gpu().matmul(together, in, 9);
+  for (const Projection& each : together) {
+    float* out = arrays.make(9 * each.weight->rows);
+    const Projection alone{each.weight, nullptr, out};
+    gpu().matmul({&alone, 1}, in, 9);
+    EXPECT_TRUE(cpu::same_bits(arrays.get(out, 9 * each.weight->rows), arrays.get(each.out, 9 * each.weight->rows)));
+  }
+}
+
+TEST_F(GpuProducts, OfExperts) {
+  constexpr int64_t kExperts = 6;
+  constexpr int32_t kUsed = 3;
+  for (const TensorType type : types()) {
+    const bool floats = is_float(type);
+    const int64_t rows = 45, cols = floats ? 100 : 256;
+    const Blocks blocks(type, rows, cols, kExperts, 41);
+    Random random(42);
+    std::vector<int32_t> ids;
+    for (int32_t i = 0; i < kRowsMax * kUsed; ++i) ids.push_back(random.integer(0, kExperts - 1));
+    const std::vector<float> bias = random.normals(kExperts * rows);
+    const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
+    for (const bool per_choice : {false, true}) {
+      SCOPED_TRACE(fmt::format("{}{}", tensor_type_name(type), per_choice ? ", an input for each choice" : ""));
+      const int64_t inputs = per_choice ? kUsed : 1;
+      const std::vector<float> x = random.normals(kRowsMax * inputs * cols);
+      check_rows(gpu(), cpu(), floats ? 1e-5 : 1e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
+        Arrays arrays(backend);
+        float* out = arrays.make(tokens * kUsed * rows);
+        const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, arrays.put(bias), out};
+        backend.matmul_experts({&projection, 1}, arrays.put(rows_of(x, inputs * cols, first, tokens)),
+                               static_cast<int32_t>(tokens), arrays.put(rows_of(ids, kUsed, first, tokens)), kUsed,
+                               per_choice);
+        return arrays.get(out, tokens * kUsed * rows);
+      });
+    }
+  }
+}
+
+TEST_F(GpuProducts, EmbeddingsAreTheRowsAsTheyDecode) {
+  constexpr int64_t kTableRows = 50;
+  for (const TensorType type : types()) {
+    SCOPED_TRACE(tensor_type_name(type));
+    const int64_t cols = is_float(type) ? 333 : 512;
+    const Blocks blocks(type, kTableRows, cols, 1, 51);
+    const Weight table = gpu().load(blocks.matrix).value();
+    Random random(52);
+    std::vector<TokenId> ids;
+    for (int32_t i = 0; i < kRowsMax; ++i) ids.push_back(TokenId{random.integer(0, kTableRows - 1)});
+    for (const float scale : {1.0f, 7.5f}) {
+      Arrays arrays(gpu());
+      float* out = arrays.make(kRowsMax * cols);
+      gpu().embed(table, ids, scale, out);
+      std::vector<float> expected;
+      for (const TokenId id : ids) {
+        for (int64_t c = 0; c < cols; ++c) expected.push_back(scale * blocks.decoded[index(id) * cols + c]);
+      }
+      EXPECT_LE(difference(arrays.get(out, kRowsMax * cols), expected), 1e-6);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn::gpu

@@ -1,0 +1,260 @@
+// Operations on rows on the GPU against those of the processor: sizes that no tile divides, and rows that must not see
+// each other.
+#include "gpu/lab.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr int64_t kRowsMax = 200;
+// Shorter than a warp, one that no vector divides, usual ones, and more than a block of threads reads at once.
+constexpr int64_t kWidths[] = {7, 64, 333, 1024, 4096, 5121};
+
+class GpuRows : public GpuTest {
+ protected:
+  void check(double bound, const RowOperation& operation) { check_rows(gpu(), cpu(), bound, operation); }
+  /// For operations of one input and one output of the same width.
+  void check_map(double bound,
+                 const std::function<void(Backend&, Arrays&, const float*, int64_t, int64_t, float*)>& map) {
+    for (const int64_t cols : kWidths) {
+      SCOPED_TRACE(std::to_string(cols) + " columns");
+      Random random(static_cast<uint32_t>(cols));
+      const std::vector<float> x = random.normals(kRowsMax * cols, 3);
+      for (const bool in_place : {false, true}) {
+        check(bound, [&](Backend& backend, int64_t first, int64_t rows) {
+          Arrays arrays(backend);
+          float* in = arrays.put(rows_of(x, cols, first, rows));
+          float* out = in_place ? in : arrays.make(rows * cols);
+          map(backend, arrays, in, rows, cols, out);
+          return arrays.get(out, rows * cols);
+        });
+      }
+    }
+  }
+};
+
+TEST_F(GpuRows, Norms) {
+  Random random(1);
+  const std::vector<float> weight = random.normals(kWidths[5]), bias = random.normals(kWidths[5]);
+  for (const bool weighted : {false, true}) {
+    check_map(1e-6, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+      backend.rms_norm(x, weighted ? arrays.put(weight) : nullptr, 1e-6f, rows, cols, out);
+    });
+  }
+  for (const bool biased : {false, true}) {
+    check_map(1e-5, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+      backend.layer_norm(x, arrays.put(weight), biased ? arrays.put(bias) : nullptr, 1e-5f, rows, cols, out);
+    });
+  }
+}
+
+TEST_F(GpuRows, Gates) {
+  for (const Activation activation :
+       {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu, Activation::kReluSquared}) {
+    SCOPED_TRACE(static_cast<int>(activation));
+    Random random(2);
+    const std::vector<float> up = random.normals(kRowsMax * kWidths[5]);
+    check_map(1e-5, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
+      backend.gate(activation, x, nullptr, rows * cols, out);
+    });
+    check_map(1e-5, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+      // The same for each row, wherever in the batch it is.
+      std::vector<float> same;
+      for (int64_t r = 0; r < rows; ++r) same.insert(same.end(), up.begin(), up.begin() + cols);
+      backend.gate(activation, x, arrays.put(same), rows * cols, out);
+    });
+  }
+}
+
+TEST_F(GpuRows, GatesOfExtremeNumbersAreNumbers) {
+  const std::vector<float> x = {-1e30f, -100, -88.8f, -20, -0.0f, 0, 1e-30f, 20, 88.8f, 100, 1e15f};
+  for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf}) {
+    Arrays on_gpu(gpu()), on_cpu(cpu());
+    const auto n = std::ssize(x);
+    float* out = on_gpu.make(n);
+    float* expected = on_cpu.make(n);
+    gpu().gate(activation, on_gpu.put(x), nullptr, n, out);
+    cpu().gate(activation, on_cpu.put(x), nullptr, n, expected);
+    const std::vector<float> a = on_gpu.get(out, n), b = on_cpu.get(expected, n);
+    for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(a[i], b[i], 1e-5 * std::abs(b[i]) + 1e-6) << x[i];
+  }
+}
+
+TEST_F(GpuRows, SumsAndScales) {
+  Random random(3);
+  const std::vector<float> y = random.normals(kWidths[5]);
+  const auto repeated = [](const std::vector<float>& row, int64_t rows, int64_t cols) {
+    std::vector<float> all;
+    for (int64_t r = 0; r < rows; ++r) all.insert(all.end(), row.begin(), row.begin() + cols);
+    return all;
+  };
+  // In place only: the input is copied.
+  const auto copied = [](Backend& backend, const float* x, int64_t n, float* out) {
+    if (x != out) backend.copy(x, n * static_cast<int64_t>(sizeof(float)), out);
+  };
+  check_map(1e-6, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+    copied(backend, x, rows * cols, out);
+    backend.add(out, arrays.put(repeated(y, rows, cols)), rows * cols, 0.7f);
+  });
+  check_map(1e-6, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
+    copied(backend, x, rows * cols, out);
+    backend.scale_and_cap(out, rows * cols, 0.3f, 0);
+  });
+  check_map(1e-5, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
+    copied(backend, x, rows * cols, out);
+    backend.scale_and_cap(out, rows * cols, 2, 5);
+  });
+  check_map(0, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
+    copied(backend, x, rows * cols, out);
+    backend.clamp(out, rows * cols, -1, 2.5f);
+  });
+  check_map(1e-5, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
+    copied(backend, x, rows * cols, out);
+    backend.steer(out, arrays.put(y), 0.01f, rows, cols);
+  });
+}
+
+TEST_F(GpuRows, RowsWithFactorsOfTheirOwn) {
+  Random random(4);
+  const std::vector<float> factors = random.normals(kRowsMax);
+  for (const int64_t cols : kWidths) {
+    SCOPED_TRACE(cols);
+    const std::vector<float> x = random.normals(kRowsMax * cols);
+    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+      Arrays arrays(backend);
+      float* at = arrays.put(rows_of(x, cols, first, rows));
+      backend.scale_rows(at, rows_of(factors, 1, first, rows), cols);
+      return arrays.get(at, rows * cols);
+    });
+    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+      Arrays arrays(backend);
+      float* at = arrays.put(rows_of(x, cols, first, rows));
+      backend.sigmoid_scale_rows(at, arrays.put(rows_of(factors, 1, first, rows)), rows, cols);
+      return arrays.get(at, rows * cols);
+    });
+  }
+}
+
+TEST_F(GpuRows, RowsAndColumnsAreCopiedAsTheyAre) {
+  Random random(5);
+  constexpr int64_t kFrom = 57, kTo = 91;
+  for (const int64_t cols : {5, 32, 333}) {
+    SCOPED_TRACE(cols);
+    const std::vector<float> x = random.normals(kRowsMax * cols);
+    std::vector<int32_t> numbers;
+    for (int64_t i = 0; i < kRowsMax; ++i) numbers.push_back(random.integer(0, kRowsMax - 1));
+    check(0, [&](Backend& backend, int64_t first, int64_t rows) {
+      Arrays arrays(backend);
+      float* out = arrays.make(rows * cols);
+      backend.gather_rows(arrays.put(x), rows_of(numbers, 1, first, rows), cols, out);
+      return arrays.get(out, rows * cols);
+    });
+  }
+  const std::vector<float> x = random.normals(kRowsMax * kFrom);
+  check(0, [&](Backend& backend, int64_t first, int64_t rows) {
+    Arrays arrays(backend);
+    float* out = arrays.make(rows * kTo);
+    backend.copy_columns(arrays.put(rows_of(x, kFrom, first, rows)) + 3, kFrom, out + 7, kTo, rows, 41);
+    return arrays.get(out, rows * kTo);
+  });
+}
+
+// Positions far out: angles are taken in double precision.
+TEST_F(GpuRows, Ropes) {
+  Random random(6);
+  std::vector<int32_t> positions;
+  for (int64_t i = 0; i < kRowsMax; ++i) positions.push_back(random.integer(0, 1'000'000));
+  for (const int32_t dims : {2, 20, 64, 128}) {
+    SCOPED_TRACE(dims);
+    std::vector<double> frequencies;
+    for (int32_t i = 0; i < dims / 2; ++i) frequencies.push_back(std::pow(10'000.0, -2.0 * i / dims));
+    const auto table_of = [&](Backend& backend, Arrays& arrays, int64_t first, int64_t rows) {
+      float* table = arrays.make(rows * dims);
+      backend.rope_table(rows_of(positions, 1, first, rows), frequencies, 1.5f, table);
+      return table;
+    };
+    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+      Arrays arrays(backend);
+      return arrays.get(table_of(backend, arrays, first, rows), rows * dims);
+    });
+    for (const RopeStyle style : {RopeStyle::kAdjacent, RopeStyle::kHalves}) {
+      constexpr int32_t kHeads = 3;
+      const int32_t head_dim = dims + 6;  // what is behind does not turn
+      const int64_t cols = int64_t{kHeads} * head_dim;
+      const std::vector<float> x = random.normals(kRowsMax * cols);
+      check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+        Arrays arrays(backend);
+        float* at = arrays.put(rows_of(x, cols, first, rows));
+        backend.rope(style, table_of(backend, arrays, first, rows), dims, at, rows, kHeads, head_dim);
+        return arrays.get(at, rows * cols);
+      });
+    }
+  }
+}
+
+struct RouteCase {
+  RouteParams params;
+  bool biased = false;
+};
+
+// Logits apart from each other, so that rounding changes no choice; ties have a test of their own.
+TEST_F(GpuRows, RoutesChooseTheSameExperts) {
+  const RouteCase cases[] = {
+      {{.experts = 8, .used = 2, .renormalise = true}},
+      {{.experts = 60, .used = 4, .scale = 2.5f}},
+      {{.experts = 33, .used = 5, .renormalise = true, .score = RouteScore::kSigmoid}, true},
+      {{.experts = 256, .used = 8, .renormalise = true, .score = RouteScore::kSigmoid, .groups = 8, .groups_used = 4},
+       true},
+      {{.experts = 40, .used = 6, .renormalise = true, .score = RouteScore::kSqrtSoftplus}},
+  };
+  for (const RouteCase& each : cases) {
+    SCOPED_TRACE(each.params.experts);
+    Random random(7);
+    const int32_t experts = each.params.experts, used = each.params.used;
+    const std::vector<float> logits = random.normals(kRowsMax * experts, 2), bias = random.normals(experts, 0.1f);
+    check(1e-5, [&](Backend& backend, int64_t first, int64_t rows) {
+      Arrays arrays(backend);
+      RouteParams params = each.params;
+      if (each.biased) params.bias = arrays.put(bias);
+      auto* ids = arrays.make<int32_t>(rows * used);
+      float* weights = arrays.make(rows * used);
+      backend.route(params, arrays.put(rows_of(logits, experts, first, rows)), static_cast<int32_t>(rows), ids,
+                    weights);
+      std::vector<float> both;
+      const std::vector<int32_t> chosen = arrays.get(ids, rows * used);
+      const std::vector<float> shares = arrays.get(weights, rows * used);
+      for (int64_t i = 0; i < rows * used; ++i) {
+        both.push_back(static_cast<float>(chosen[i]));
+        both.push_back(shares[i]);
+      }
+      return both;
+    });
+  }
+}
+
+TEST_F(GpuRows, OfEqualExpertsTheFirstIsChosen) {
+  Arrays arrays(gpu());
+  const std::vector<float> logits = {1, 3, 2, 3, 3, 0, 2, 1};
+  auto* ids = arrays.make<int32_t>(4);
+  float* weights = arrays.make(4);
+  gpu().route({.experts = 8, .used = 4, .renormalise = true}, arrays.put(logits), 1, ids, weights);
+  EXPECT_EQ(arrays.get(ids, 4), (std::vector<int32_t>{1, 3, 4, 2}));
+}
+
+TEST_F(GpuRows, ExpertsAreCombined) {
+  Random random(8);
+  constexpr int32_t kUsed = 5;
+  for (const int64_t cols : {7, 256, 333}) {
+    const std::vector<float> y = random.normals(kRowsMax * kUsed * cols), weights = random.normals(kRowsMax * kUsed);
+    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+      Arrays arrays(backend);
+      float* out = arrays.make(rows * cols);
+      backend.combine_experts(arrays.put(rows_of(y, kUsed * cols, first, rows)),
+                              arrays.put(rows_of(weights, kUsed, first, rows)), static_cast<int32_t>(rows), kUsed, cols,
+                              out);
+      return arrays.get(out, rows * cols);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace cairn::gpu
