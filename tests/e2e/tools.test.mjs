@@ -159,7 +159,7 @@ test('with --store a call is replayed as it was sampled after kill -9, by its ow
   const kept = [], unkept = [];
   for (let seed = 0; seed < 300 && (kept.length < 2 || unkept.length < 1); ++seed) {
     const store = seed % 3 === 0 ? false : undefined;
-    const { message, finish_reason } = (await create({ tool_choice: named('read'), temperature: 1.2 + 0.1 * (seed % 5), seed, max_tokens: 60, store }, 'owner')).choices[0];
+    const { message, finish_reason } = (await create({ tool_choice: named('read'), temperature: 1.5 + 0.1 * (seed % 6), seed, max_tokens: 60, store }, 'owner')).choices[0];
     if (finish_reason !== 'tool_calls' || message.tool_calls.length !== 1) continue;
     const turn = { message, sampled: await count(message, 'owner'), rendered: await count(message, 'stranger') };
     if (turn.sampled !== turn.rendered) (store === false ? unkept : kept).push(turn);

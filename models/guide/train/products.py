@@ -1,4 +1,4 @@
-"""Products of activations with weight matrices: in bfloat16 where the processor multiplies it, else in float32.
+"""Products of activations with weight matrices: in bfloat16 where the processor or a GPU multiplies it, else in float32.
 
 Weights, sums over tokens and everything between the products stay float32. On a core with AVX512_BF16 such a product is four
 times as fast as OpenBLAS's float32 one.
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from cores import FLAGS
 
-TYPE = torch.bfloat16 if "avx512_bf16" in FLAGS else torch.float32
+TYPE = torch.bfloat16 if "avx512_bf16" in FLAGS or torch.cuda.is_available() else torch.float32
 
 
 class _Products(torch.autograd.Function):

@@ -94,15 +94,23 @@ class Training:
             self.step, self.shard, self.begin = state["step"], state["shard"], state["begin"]
             self.tokens, self.spent = state["tokens"], state["cpu_seconds"]
         # Of this run, or of the fall of the rate that it goes on with.
-        begun = state.get("decay_from") if state and chosen.decay else None
+        begun = state["decay_from"] if state and chosen.decay else None
         self.first_step = self.step if begun is None else begun
         self.batches: list[mix.Batch] = []
         self.team = Team(self.model, self.optimizer, workers, chosen.device)
 
     def _stored(self) -> dict | None:
-        names = ["decay.pt", "last.pt"] if self.chosen.decay else ["last.pt"]
-        found = [path for path in (self.chosen.folder / name for name in names) if path.exists()]
-        return torch.load(found[0], map_location="cpu") if found else None
+        last, falling = (torch.load(path, map_location="cpu") if path.exists() else None
+                         for path in (self.chosen.folder / name for name in ("last.pt", "decay.pt")))
+        if not self.chosen.decay or falling is None:
+            return last
+        if last is not None and last["step"] != falling["decay_from"]:
+            print(f"decay.pt fell from step {falling['decay_from']}, but last.pt is at {last['step']}: falling anew from there")
+            return last
+        gone = falling["step"] - falling["decay_from"]
+        if gone > self.chosen.decay:
+            sys.exit(f"train.py: the rate has been falling for {gone} steps already: give --decay at least so many, or remove decay.pt")
+        return falling
 
     def rate(self) -> float:
         """The schedule's part of the learning rate at this step."""
