@@ -92,7 +92,8 @@ class EngineDrafts : public EngineTest {
   TickingClock clock_;
 };
 
-// Two sequences and three pages. When the first needs its second page, the other would need one for guesses only.
+// Two sequences and three pages. In the step in which the first needs its second page, the other wants one for its
+// first guesses.
 TEST_F(EngineDrafts, NobodyIsPutBackForAGuess) {
   for (const bool writes_pages : {false, true}) {
     SCOPED_TRACE(writes_pages);
@@ -104,14 +105,14 @@ TEST_F(EngineDrafts, NobodyIsPutBackForAGuess) {
     const auto core = make_core(options, std::make_unique<WrongFrom>(29, writes_pages));
     submit(*core, request_of(prompt_of(90), 1));  // so that rows are known to be cheap, and prompts are read at once
     run(*core);
-    GenerateRequest first = request_of(prompt_of(28), 8), other = request_of(prompt_of(25), 20);
+    GenerateRequest first = request_of(prompt_of(29), 8), other = request_of(prompt_of(25), 20);
     first.speculate = false;
     other.priority = Priority::kBatch;
     const auto first_channel = submit(*core, first), other_channel = submit(*core, other);
     core->turn();
     ASSERT_EQ(core->running().size(), 2U);
     for (const auto& sequence : core->running()) {
-      ASSERT_EQ(sequence->memory().computed, sequence->speculates() ? 25 : 28);
+      ASSERT_EQ(sequence->memory().computed, sequence->speculates() ? 25 : 29);
     }
     run(*core);
     EXPECT_EQ(core->stats().preemptions, 0);
