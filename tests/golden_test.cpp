@@ -7,9 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
+#include "reference_logits.h"
 
 namespace cairn {
 namespace {
@@ -26,39 +25,6 @@ constexpr int32_t kRowsMax = 256;
 constexpr int32_t kPoolPages = 128;
 
 std::filesystem::path fixture(const std::string& name) { return std::filesystem::path(CAIRN_FIXTURES) / name; }
-
-/// Prompts with logits at some positions and the greedy continuation.
-struct Prompt {
-  std::vector<TokenId> tokens;
-  std::vector<int32_t> positions;
-  std::vector<std::vector<float>> logits;
-  std::vector<TokenId> greedy;
-  std::vector<float> margins;
-};
-
-struct Reference {
-  int32_t context = 0;
-  std::vector<Prompt> runs;
-};
-
-std::vector<TokenId> token_ids(const nlohmann::json& list) {
-  std::vector<TokenId> ids;
-  for (const int32_t id : list.get<std::vector<int32_t>>()) ids.push_back(TokenId{id});
-  return ids;
-}
-
-Reference read_reference(const std::string& name) {
-  std::ifstream stream(fixture(name));
-  EXPECT_TRUE(stream.good()) << name;
-  const auto json = nlohmann::json::parse(stream);
-  Reference reference;
-  reference.context = json.at("n_ctx");
-  for (const auto& run : json.at("runs")) {
-    reference.runs.push_back({token_ids(run.at("tokens")), run.at("positions"), run.at("logits"),
-                              token_ids(run.at("greedy")), run.at("greedy_margin")});
-  }
-  return reference;
-}
 
 /// Instruction sets that this machine has.
 std::vector<std::string> isas() {
@@ -216,7 +182,7 @@ class GoldenTest : public testing::TestWithParam<Fixture> {
   std::string file() const { return fmt::format("models/{}.gguf", GetParam().name); }
   Reference reference() const {
     const char* name = GetParam().reference == nullptr ? GetParam().name : GetParam().reference;
-    return read_reference(fmt::format("models/{}.ref.json", name));
+    return read_reference(fixture(fmt::format("models/{}.ref.json", name)));
   }
   /// The peer's GELU is a table of halves; the errors of 27 layers add up.
   double nmse_max() const {
@@ -315,7 +281,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, GoldenTest, testing::ValuesIn(kFixtures), [](
 
 TEST(GoldenF16Test, KeysAndValuesInHalvesStayNear) {
   for (const char* name : {"llama", "gemma3"}) {
-    const Reference reference = read_reference(fmt::format("models/{}.ref.json", name));
+    const Reference reference = read_reference(fixture(fmt::format("models/{}.ref.json", name)));
     for (const std::string& isa : isas()) {
       Model model(fmt::format("models/{}.gguf", name), reference.context, isa, 2, KvType::kF16);
       for (const Prompt& run : reference.runs) {
@@ -329,7 +295,7 @@ TEST(GoldenF16Test, KeysAndValuesInHalvesStayNear) {
 
 // The rounding of training, to 8 bits and in the index to 4, is there and moves logits a little.
 TEST(GoldenRoundingTest, DeepSeekV4StaysNearWhatItIsWithout) {
-  const Reference reference = read_reference("models/deepseek4-clamp.ref.json");
+  const Reference reference = read_reference(fixture("models/deepseek4-clamp.ref.json"));
   for (const std::string& isa : isas()) {
     Model model("models/deepseek4-clamp.gguf", reference.context, isa, 2, KvType::kF32, true);
     for (const Prompt& run : reference.runs) {
@@ -376,8 +342,8 @@ double total_nmse(const Reference& exact, const std::vector<std::vector<float>>&
 }
 
 TEST_P(QuantGoldenTest, AsNearToExactArithmeticAsThePeer) {
-  const Reference exact = read_reference(file(".exact.json"));
-  const Reference peer = read_reference(file(".ref.json"));
+  const Reference exact = read_reference(fixture(file(".exact.json")));
+  const Reference peer = read_reference(fixture(file(".ref.json")));
   std::vector<std::vector<float>> peer_rows;
   for (size_t r = 0; r < exact.runs.size(); ++r) {
     ASSERT_EQ(peer.runs[r].tokens, exact.runs[r].tokens);
@@ -420,7 +386,7 @@ TEST_P(QuantGoldenTest, AsNearToExactArithmeticAsThePeer) {
 }
 
 TEST_P(QuantGoldenTest, SameBytesHoweverTheRequestRuns) {
-  const Reference reference = read_reference(file(".ref.json"));
+  const Reference reference = read_reference(fixture(file(".ref.json")));
   const std::span<const TokenId> tokens = reference.runs.front().tokens;
   for (const std::string& isa : isas()) {
     SCOPED_TRACE(isa);

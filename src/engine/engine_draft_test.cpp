@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/clock.h"
 #include "engine/core.h"
 #include "engine/engine_lab.h"
+#include "engine/ticking_clock.h"
 
 namespace cairn {
 namespace {
@@ -30,15 +30,6 @@ class SlowOnce final : public Drafter {
 
  private:
   std::chrono::milliseconds first_;
-};
-
-/// Every look at it is a millisecond later: what seems to pay is the same in every run.
-class TickingClock final : public Clock {
- public:
-  std::chrono::nanoseconds now() const override { return std::chrono::milliseconds(++looks_); }
-
- private:
-  mutable int64_t looks_ = 0;
 };
 
 /// Wrong in all it proposes for sequences of so many tokens or more, and silent before.

@@ -1,13 +1,11 @@
 // Whole models on the GPU against the same on the processor: logits, greedy continuations, vectors of encoders; and
 // that a sequence's logits do not depend on how it was cut into steps or on who runs beside it.
-#include <fstream>
-#include <nlohmann/json.hpp>
-
+#include "model/model.h"
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
 #include "gpu/lab.h"
 #include "model/embedder.h"
-#include "model/model.h"
+#include "reference_logits.h"
 
 namespace cairn::gpu {
 namespace {
@@ -23,33 +21,9 @@ constexpr double kBoundQ8 = 3e-2;
 // are up to 3e-4 apart.
 constexpr double kSquaredBoundQuantized = 2e-3;
 
-struct Prompt {
-  std::vector<TokenId> tokens;
-  std::vector<TokenId> greedy;
-};
-
-struct Reference {
-  int32_t context = 0;
-  std::vector<Prompt> prompts;
-};
-
-std::vector<TokenId> token_ids(const nlohmann::json& list) {
-  std::vector<TokenId> ids;
-  for (const int32_t id : list.get<std::vector<int32_t>>()) ids.push_back(TokenId{id});
-  return ids;
-}
-
 std::filesystem::path model_path(const std::string& name) { return fixtures() / "models" / (name + ".gguf"); }
 
-Reference read_reference(const std::string& name) {
-  std::ifstream stream(fixtures() / "models" / (name + ".ref.json"));
-  const auto json = nlohmann::json::parse(stream);
-  Reference reference{.context = json.at("n_ctx"), .prompts = {}};
-  for (const auto& run : json.at("runs")) {
-    reference.prompts.push_back({token_ids(run.at("tokens")), token_ids(run.at("greedy"))});
-  }
-  return reference;
-}
+std::filesystem::path reference_path(const std::string& name) { return fixtures() / "models" / (name + ".ref.json"); }
 
 class Model {
  public:
@@ -131,7 +105,7 @@ class GpuModel : public GpuTest {
   /// Worst difference of logits, row by row.
   static double worst(Model& on_gpu, Model& on_cpu, const Reference& reference) {
     double found = 0;
-    for (const Prompt& prompt : reference.prompts) {
+    for (const Prompt& prompt : reference.runs) {
       const std::vector<float> a = logits_of(on_gpu, prompt.tokens, kStepRows);
       const std::vector<float> b = logits_of(on_cpu, prompt.tokens, kStepRows);
       const auto rows = static_cast<int64_t>(prompt.tokens.size());
@@ -144,7 +118,7 @@ class GpuModel : public GpuTest {
   }
   static double squared(Model& on_gpu, Model& on_cpu, const Reference& reference) {
     double error = 0, power = 0;
-    for (const Prompt& prompt : reference.prompts) {
+    for (const Prompt& prompt : reference.runs) {
       const std::vector<float> a = logits_of(on_gpu, prompt.tokens, kStepRows);
       const std::vector<float> b = logits_of(on_cpu, prompt.tokens, kStepRows);
       for (size_t i = 0; i < a.size(); ++i) {
@@ -169,13 +143,13 @@ TEST_F(GpuModel, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
                            "olmo2",           "olmo2-swa",
                            "granite",         "granitemoe"}) {
     SCOPED_TRACE(name);
-    const Reference reference = read_reference(name);
+    const Reference reference = read_reference(reference_path(name));
     const auto file = gguf::Reader::open(model_path(name)).value();
     Model on_gpu(file, gpu(), reference.context), on_cpu(file, cpu(), reference.context);
     const double found = worst(on_gpu, on_cpu, reference);
     std::printf("%-24s worst difference %.1e\n", name, found);
     EXPECT_LE(found, kBoundF32);
-    for (const Prompt& prompt : reference.prompts) EXPECT_EQ(greedy(on_gpu, prompt), prompt.greedy);
+    for (const Prompt& prompt : reference.runs) EXPECT_EQ(greedy(on_gpu, prompt), prompt.greedy);
   }
 }
 
@@ -190,7 +164,7 @@ TEST_F(GpuModel, QuantizedLogitsStayNearThoseOfTheProcessor) {
       std::printf("%-24s has types that the GPU does not multiply\n", name);
       continue;
     }
-    const Reference reference = read_reference(name);
+    const Reference reference = read_reference(reference_path(name));
     Model on_gpu(file, gpu(), reference.context), on_cpu(file, cpu(), reference.context);
     const bool floats = std::string_view(name).ends_with("f16");
     const double found = floats ? worst(on_gpu, on_cpu, reference) : squared(on_gpu, on_cpu, reference);
@@ -203,7 +177,7 @@ TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
   for (const auto& [type, bound] : {std::pair{KvType::kF16, kBoundHalves}, {KvType::kQ8_0, kBoundQ8}}) {
     for (const char* name : {"llama", "gemma3"}) {
       SCOPED_TRACE(name);
-      const Reference reference = read_reference(name);
+      const Reference reference = read_reference(reference_path(name));
       const auto file = gguf::Reader::open(model_path(name)).value();
       Model on_gpu(file, gpu(), reference.context, type), on_cpu(file, cpu(), reference.context, type);
       EXPECT_LE(worst(on_gpu, on_cpu, reference), bound);
@@ -215,10 +189,10 @@ TEST_F(GpuModel, SameBytesHoweverARequestRuns) {
   for (const char* name : {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16",
                            "quant-llama-bf16", "quant-qwen3moe-q4_k_m"}) {
     SCOPED_TRACE(name);
-    const Reference reference = read_reference(name);
+    const Reference reference = read_reference(reference_path(name));
     const auto file = gguf::Reader::open(model_path(name)).value();
     Model model(file, gpu(), reference.context);
-    const std::span<const TokenId> tokens = reference.prompts.front().tokens;
+    const std::span<const TokenId> tokens = reference.runs.front().tokens;
     const std::vector<float> whole = logits_of(model, tokens, kStepRows);
     for (const size_t chunk : {size_t{1}, size_t{7}, size_t{9}, size_t{33}}) {
       EXPECT_TRUE(cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;

@@ -3,17 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <memory>
 #include <random>
 #include <span>
 #include <vector>
 
-#include "base/clock.h"
 #include "engine/answer.h"
 #include "engine/core.h"
 #include "engine/event_channel.h"
+#include "engine/ticking_clock.h"
 #include "kernels/backend.h"
 #include "model/model.h"
 #include "predictor/files.h"
@@ -24,15 +22,6 @@ namespace {
 
 constexpr int kRequests = 8;
 constexpr int kTurnsMax = 100'000;
-
-/// Every look at it is a millisecond later: what seems to pay, and so what is guessed, is the same in every run.
-class TickingClock final : public Clock {
- public:
-  std::chrono::nanoseconds now() const override { return std::chrono::milliseconds(++looks_); }
-
- private:
-  mutable std::atomic<int64_t> looks_ = 0;
-};
 
 class PredictorEngine : public testing::Test {
  protected:

@@ -25,33 +25,19 @@ struct Octet {
 
 // -- Loads from memory that nobody writes while the kernel runs; `at` is aligned to the size of what is read.
 
-CAIRN_HOST_DEVICE uint32_t load_byte(const uint8_t* at) {
+template <class T>
+CAIRN_HOST_DEVICE T load_as(const uint8_t* at) {
 #if defined(__CUDA_ARCH__)
-  return __ldg(at);
+  return __ldg(reinterpret_cast<const T*>(at));
 #else
-  return *at;
-#endif
-}
-
-CAIRN_HOST_DEVICE uint32_t load_half_word(const uint8_t* at) {
-#if defined(__CUDA_ARCH__)
-  return __ldg(reinterpret_cast<const unsigned short*>(at));
-#else
-  uint16_t value = 0;
+  T value = 0;
   std::memcpy(&value, at, sizeof(value));
   return value;
 #endif
 }
-
-CAIRN_HOST_DEVICE uint32_t load_word(const uint8_t* at) {
-#if defined(__CUDA_ARCH__)
-  return __ldg(reinterpret_cast<const unsigned int*>(at));
-#else
-  uint32_t value = 0;
-  std::memcpy(&value, at, sizeof(value));
-  return value;
-#endif
-}
+CAIRN_HOST_DEVICE uint32_t load_byte(const uint8_t* at) { return load_as<uint8_t>(at); }
+CAIRN_HOST_DEVICE uint32_t load_half_word(const uint8_t* at) { return load_as<uint16_t>(at); }
+CAIRN_HOST_DEVICE uint32_t load_word(const uint8_t* at) { return load_as<uint32_t>(at); }
 
 CAIRN_HOST_DEVICE Octet load_octet(const uint8_t* at) {
 #if defined(__CUDA_ARCH__)

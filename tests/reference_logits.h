@@ -1,0 +1,48 @@
+/// For tests of models: the reference files beside the fixtures, NAME.ref.json.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace cairn {
+
+/// Prompts with logits at some positions and the greedy continuation.
+struct Prompt {
+  std::vector<TokenId> tokens;
+  std::vector<int32_t> positions;
+  std::vector<std::vector<float>> logits;
+  std::vector<TokenId> greedy;
+  std::vector<float> margins;
+};
+
+struct Reference {
+  int32_t context = 0;
+  std::vector<Prompt> runs;
+};
+
+inline std::vector<TokenId> token_ids(const nlohmann::json& list) {
+  std::vector<TokenId> ids;
+  for (const int32_t id : list.get<std::vector<int32_t>>()) ids.push_back(TokenId{id});
+  return ids;
+}
+
+inline Reference read_reference(const std::filesystem::path& path) {
+  std::ifstream stream(path);
+  EXPECT_TRUE(stream.good()) << path;
+  const auto json = nlohmann::json::parse(stream);
+  Reference reference;
+  reference.context = json.at("n_ctx");
+  for (const auto& run : json.at("runs")) {
+    reference.runs.push_back({token_ids(run.at("tokens")), run.at("positions"), run.at("logits"),
+                              token_ids(run.at("greedy")), run.at("greedy_margin")});
+  }
+  return reference;
+}
+
+}  // namespace cairn
