@@ -33,9 +33,10 @@ struct FloatProducts {
   // Bounds the accumulators: 48 x 4 rows x 64 bytes are 12 KiB.
   static constexpr int32_t kGroupTokens = 48;
 
-  /// Continues the sums [T][R][kLanes] of R rows and T tokens over n columns, a multiple of kLanes.
+  /// Continues the sums [T][R][kLanes] of R rows and T tokens over n columns, a multiple of kLanes. What lies `ahead`
+  /// bytes behind the rows, the next ones, is asked for: the processor's own prefetchers lose sight of several rows.
   template <int R, int T, class W>
-  static void tile(const W* const* w, const float* const* x, int64_t n, float* sums) {
+  static void tile(const W* const* w, const float* const* x, int64_t n, uintptr_t ahead, float* sums) {
     F acc[T][R];
     for (int t = 0; t < T; ++t) {
       for (int r = 0; r < R; ++r) acc[t][r] = V::load(sums + (t * R + r) * kLanes);
@@ -44,6 +45,7 @@ struct FloatProducts {
       F xs[T];
       for (int t = 0; t < T; ++t) xs[t] = V::load(x[t] + i);
       for (int r = 0; r < R; ++r) {
+        __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(w[r] + i) + ahead));
         const F ws = V::load(w[r] + i);
         for (int t = 0; t < T; ++t) acc[t][r] = V::fma(ws, xs[t], acc[t][r]);
       }
@@ -54,23 +56,24 @@ struct FloatProducts {
   }
 
   template <int R, int T, class W>
-  static void tile_of(int32_t count, const W* const* w, const float* const* x, int64_t n, float* sums) {
+  static void tile_of(int32_t count, const W* const* w, const float* const* x, int64_t n, uintptr_t ahead,
+                      float* sums) {
     if constexpr (T > 1) {
-      if (count < T) return tile_of<R, T - 1>(count, w, x, n, sums);
+      if (count < T) return tile_of<R, T - 1>(count, w, x, n, ahead, sums);
     }
-    tile<R, T>(w, x, n, sums);
+    tile<R, T>(w, x, n, ahead, sums);
   }
 
   /// The same for columns [begin, begin + n) of any number of tokens, and rows that start at column `begin`.
   template <int R, class W>
   static void tiles(const W* const* w, const std::byte* const* inputs, int32_t tokens, int64_t begin, int64_t n,
-                    float* sums) {
+                    uintptr_t ahead, float* sums) {
     constexpr int kTile = R > kRows ? 1 : V::kTokens;
     for (int32_t t = 0; t < tokens; t += kTile) {
       const int32_t count = tokens - t < kTile ? tokens - t : kTile;
       const float* x[kTile];
       for (int32_t i = 0; i < count; ++i) x[i] = reinterpret_cast<const float*>(inputs[t + i]) + begin;
-      tile_of<R, kTile>(count, w, x, n, sums + int64_t{t} * R * kLanes);
+      tile_of<R, kTile>(count, w, x, n, ahead, sums + int64_t{t} * R * kLanes);
     }
   }
 
@@ -90,7 +93,7 @@ struct FloatProducts {
                              int64_t begin, int64_t n, float* sums) {
     const W* w[R];
     for (int r = 0; r < R; ++r) w[r] = reinterpret_cast<const W*>(rows[r]) + begin;
-    tiles<R>(w, inputs, tokens, begin, n, sums);
+    tiles<R>(w, inputs, tokens, begin, n, static_cast<uintptr_t>(R * (rows[1] - rows[0])), sums);
   }
 
   template <int R>
@@ -102,7 +105,7 @@ struct FloatProducts {
       decode(type, rows[r] + weight_row_bytes(type, begin), n, decoded[r]);
       w[r] = decoded[r];
     }
-    tiles<R>(w, inputs, tokens, begin, n, sums);
+    tiles<R>(w, inputs, tokens, begin, n, 0, sums);
   }
 
   /// The last columns, fewer than kLanes, completed with zeros.
@@ -119,7 +122,7 @@ struct FloatProducts {
       alignas(64) float x_tail[kLanes] = {};
       std::memcpy(x_tail, reinterpret_cast<const float*>(inputs[t]) + begin, static_cast<size_t>(n) * sizeof(float));
       const float* x = x_tail;
-      tile<R, 1>(w, &x, kLanes, sums + int64_t{t} * R * kLanes);
+      tile<R, 1>(w, &x, kLanes, 0, sums + int64_t{t} * R * kLanes);
     }
   }
 

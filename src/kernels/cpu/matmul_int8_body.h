@@ -24,6 +24,9 @@ namespace {
 inline constexpr int32_t kUnpackedBlocks = 16;
 /// Tokens that share unpacked blocks, a multiple of V::kTokens.
 inline constexpr int32_t kGroupTokens = 64;
+/// How far ahead of the bodies memory is asked for where one panel is read at a time: what is on its way while a core
+/// waits for memory, and no more of the L1 cache than a fifth. Several panels ask for the next ones.
+inline constexpr int64_t kAhead = 7168;
 
 template <class V>
 struct Int8Products {
@@ -120,14 +123,15 @@ struct Int8Products {
         }
       }
       const Places at = places(inputs[0], cols, begin);
-      const PanelBlocks<V, kType> first(panels, cols, begin, scales[0], codebook);
+      const int64_t ahead = kPanels > 1 ? kPanels * kFormat.panel_bytes(cols) : kAhead + kFormat.body_begin(cols) / 2;
+      const PanelBlocks<V, kType> first(panels, cols, begin, scales[0], codebook, ahead);
       auto blocks = [&] {
         if constexpr (kPanels == 1) {
           return first;
         } else {
           static_assert(kPanels == 2);
           const std::byte* second = panels + kFormat.panel_bytes(cols);
-          return PanelPair<V, kType>(first, PanelBlocks<V, kType>(second, cols, begin, scales[1], codebook));
+          return PanelPair<V, kType>(first, PanelBlocks<V, kType>(second, cols, begin, scales[1], codebook, ahead));
         }
       }();
       if constexpr (V::unpacks(kType)) {
@@ -167,8 +171,8 @@ struct Int8Products {
     const int64_t stride = kTraits.format.panel_bytes(cols);
     for (int32_t begin = 0; begin < tokens; begin += kGroupTokens) {
       const int32_t count = tokens - begin < kGroupTokens ? tokens - begin : kGroupTokens;
-      // One token alone waits for memory, which is read best from one place.
-      const int64_t at_once = count > 1 ? kRows : kPanelLanes;
+      // One token or two wait for memory, which is read best from one place.
+      const int64_t at_once = count > 2 ? kRows : kPanelLanes;
       for (int64_t r = row_begin; r < row_end; r += at_once) {
         const int64_t rows = row_end - r < at_once ? row_end - r : at_once;
         const std::byte* panels = weights + r / kPanelLanes * stride;

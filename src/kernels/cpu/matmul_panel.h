@@ -32,11 +32,13 @@ class PanelBlocks {
   using F = typename V::F;
   using Scales = PanelScales<V, kType>;
 
-  /// From block `begin` on, whose scales are the first ones of `scales`. The codebook is not looked at if the type has
-  /// none.
-  PanelBlocks(const std::byte* panel, int64_t cols, int64_t begin, const Scales& scales, const Codebook& codebook)
+  /// From block `begin` on, whose scales are the first ones of `scales`; memory is asked for `ahead` bytes before it is
+  /// read. The codebook is not looked at if the type has none.
+  PanelBlocks(const std::byte* panel, int64_t cols, int64_t begin, const Scales& scales, const Codebook& codebook,
+              int64_t ahead)
       : body_(panel + kFormat.body_begin(cols) + begin * kFormat.body_bytes()),
         head_(panel + begin * kFormat.head_bytes()),
+        asked_(reinterpret_cast<uintptr_t>(panel) + static_cast<uintptr_t>(ahead + begin * kBlockBytes)),
         scales_(scales.scales),
         minima_(scales.minima),
         factors_(scales.factors),
@@ -51,6 +53,7 @@ class PanelBlocks {
 
   void next() {
     body_ += kFormat.body_bytes();
+    asked_ += kBlockBytes;
     if constexpr (Scales::kUnpacked) {
       ++scales_, ++minima_, ++factors_, ++minimum_pairs_;
     } else {
@@ -58,11 +61,11 @@ class PanelBlocks {
     }
   }
 
-  /// Asks for what comes later: the processor's own prefetchers do not run far enough ahead. Reading beyond the panel,
-  /// or the matrix, is only asked for.
+  /// Asks for what comes later: the processor's own prefetchers do not run far enough ahead. As many bytes for each
+  /// block as a panel has for it, heads and bodies in the order of memory: all of the next panel, or of the one after
+  /// that, has been asked for when its turn comes. Reading beyond the matrix is only asked for.
   void prefetch() const {
-    const auto from = reinterpret_cast<uintptr_t>(body_) + kPrefetchBytes;
-    for (int i = 0; i < kFormat.body_dwords; ++i) __builtin_prefetch(reinterpret_cast<const void*>(from + 64 * i));
+    for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i));
   }
 
   template <int kPlane>
@@ -100,13 +103,15 @@ class PanelBlocks {
 
  private:
   static constexpr PanelFormat kFormat = kTraits.format;
-  static constexpr uintptr_t kPrefetchBytes = 2048;
+  /// Of 32 columns, heads included.
+  static constexpr uintptr_t kBlockBytes = kFormat.body_bytes() + kFormat.head_bytes() * 32 / kFormat.block_cols;
 
   I dword(int i, int v) const { return V::load(body_ + i * kPanelDword + 4 * v * V::kLanes); }
   I nibbles(int k, int v) const { return V::masked(k < 4 ? dword(k, v) : V::shift(dword(k - 4, v), -4), 15); }
 
   const std::byte* body_;
   const std::byte* head_;
+  uintptr_t asked_;
   const float (*scales_)[kPanelLanes];
   const float (*minima_)[kPanelLanes];
   const int32_t (*factors_)[2][kPanelLanes];
