@@ -14,10 +14,10 @@ Maker = Callable[[random.Random, str], Conversation]
 # take two thirds of all tokens. Copying is learnt as well, and much cheaper, from what is short.
 FIRST_SHARDS = 42
 SHARES: dict[str, tuple[Maker, float, float]] = {
-    "facts": (facts.make, 16, 26), "arithmetic": (arithmetic.make, 9, 20), "smalltalk": (smalltalk.make, 3, 8),
-    "unknown": (unknown.make, 9, 10), "stories": (stories.make, 4, 8), "tool call": (tools.make_call, 16, 20),
-    "tool result": (tools.make_result, 11, 8), "no tool": (tools.make_none, 5, 7), "json": (json_schema.make, 11, 22),
-    "repeat": (repeat.make, 8, 16),
+    "facts": (facts.make, 16, 24), "arithmetic": (arithmetic.make, 9, 14), "smalltalk": (smalltalk.make, 3, 8),
+    "unknown": (unknown.make, 9, 10), "stories": (stories.make, 4, 10), "tool call": (tools.make_call, 16, 40),
+    "tool result": (tools.make_result, 11, 8), "no tool": (tools.make_none, 5, 9), "json": (json_schema.make, 11, 24),
+    "repeat": (repeat.make, 8, 12),
 }
 SEVERAL_SHARE = 0.13  # of conversations with several exchanges
 TURNS: list[tuple[Callable[[random.Random, str], list[Message]], float]] = [

@@ -4,7 +4,7 @@ What is held out is asked as it is written. Without this a model of this size le
 """
 import random
 
-from words import TRAIN, Pool, words
+from words import MORE, TRAIN, Pool, words
 
 SHARE = 0.45  # of requests that are changed at all
 # They may go, come or change without a request meaning something else.
@@ -31,9 +31,12 @@ def _change(rng: random.Random, listed: list[str]) -> None:
         listed[rng.choice(small)] = rng.choice(sorted(SMALL))
     elif kind < 0.65 and free:
         listed.insert(rng.choice(free), rng.choice(FILLERS))
-    elif kind < 0.85 and long:
+    elif kind < 0.8 and long:
         at = rng.choice(long)
         listed[at] = _misspelt(rng, listed[at])
+    elif kind < 0.9 and (pairs := [i for i in free if i + 1 in free]):
+        at = rng.choice(pairs)
+        listed[at], listed[at + 1] = listed[at + 1], listed[at]
     elif listed[-1][-1:] in ".?!" and len(listed[-1]) > 1:
         listed[-1] = listed[-1][:-1] + rng.choice(["", "", "!", "...", " "]).strip()
 
@@ -56,3 +59,22 @@ def said(pool: Pool[str], rng: random.Random, part: str) -> str:
     """One of a pool's forms, as somebody may write it."""
     form = pool.pick(rng, part)
     return vary(rng, form) if part == TRAIN else form
+
+
+def framed(rng: random.Random, part: str, frames: Pool[str], share: float, text: str) -> str:
+    """A question or a request, in a share of all cases with a greeting or the like around it.
+
+    Training meets many more of them than there are frames, so that it learns to pass over what stands around a question.
+    """
+    if part != TRAIN:
+        return frames.pick(rng, part).format(q=text) if rng.random() < share else text
+    if rng.random() > 1.5 * share:
+        return text
+    if rng.random() < 0.3:
+        return frames.pick(rng, part).format(q=text)
+    chance = rng.random()
+    before = rng.choice(MORE["facts.BEFORE"]) + " " if chance < 0.65 else ""
+    after = " " + rng.choice(MORE["facts.AFTER"]) if chance > 0.45 else ""
+    if before and before.rstrip()[-1] not in ".!?" and rng.random() < 0.5:
+        text = text[:1].lower() + text[1:]
+    return before + text + after

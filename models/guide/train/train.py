@@ -6,6 +6,9 @@ usage: train.py FOLDER [--steps N] [--decay N] ...
 The learning rate is constant after a short warm-up and falls to nothing over the last fifth of --steps. Stop it at any
 time; `--decay N` instead lets the rate fall over the next N steps from the last checkpoint, so that any stopping point
 becomes a finished model. FOLDER gets tokenizer.json, last.pt, decay.pt while the rate falls, final.pt and train.csv.
+
+A finished model learns on in a new FOLDER with its tokenizer.json and a copy of its final.pt as last.pt, best at a lower
+rate: `--decay N --peak 0.4`.
 """
 import argparse
 import csv
@@ -38,6 +41,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=3500, help="of a whole training (default %(default)s)")
     parser.add_argument("--decay", type=int, metavar="N", help="finish from the last checkpoint in N steps")
+    parser.add_argument("--peak", type=float, default=1.0, metavar="SHARE", help="of the full rate, where --decay begins")
     parser.add_argument("--stop-at", type=int, metavar="STEP", help="leave after this step, with a checkpoint")
     parser.add_argument("--rows", type=int, default=1536, help="tokens of one piece of work (default %(default)s)")
     parser.add_argument("--pieces", type=int, default=6, help="pieces of one step (default %(default)s)")
@@ -102,6 +106,8 @@ class Training:
     def _stored(self) -> dict | None:
         last, falling = (torch.load(path, map_location="cpu") if path.exists() else None
                          for path in (self.chosen.folder / name for name in ("last.pt", "decay.pt")))
+        if last is not None:
+            last["decay_from"] = None  # a copied final.pt has one
         if not self.chosen.decay or falling is None:
             return last
         if last is not None and last["step"] != falling["decay_from"]:
@@ -115,7 +121,7 @@ class Training:
     def rate(self) -> float:
         """The schedule's part of the learning rate at this step."""
         if self.chosen.decay:
-            return 1 - (self.step - self.first_step) / self.chosen.decay
+            return self.chosen.peak * (1 - (self.step - self.first_step) / self.chosen.decay)
         left = (self.chosen.steps - self.step) / (self.chosen.steps * DECAY_SHARE)
         return min(1.0, (self.step + 1) / WARM_UP, left)
 

@@ -3,6 +3,7 @@ import hashlib
 import json
 import pathlib
 import random
+import re
 from typing import Generic, Sequence, TypeVar
 
 T = TypeVar("T")
@@ -48,7 +49,20 @@ _NUCLEI = words("a e i o u a e i o ai ea oo ou")
 _CODAS = ["", "", "", *words("b d g k l m n p r s t x nd rt st lk mp sh")]
 
 
+# Pieces of real words: glued together they use all of the vocabulary, so that each of its tokens is learnt as something
+# to copy. Syllables alone use a tenth of it.
+_STEMS = sorted({word for entries in MORE.values() for entry in entries for word in re.findall("[a-z]{5,}", entry)})
+GLUED_SHARE = 0.35  # of training's made-up words
+
+
+def _glued(rng: random.Random) -> str:
+    first, second = rng.choice(_STEMS), rng.choice(_STEMS)
+    return first[:rng.randrange(2, len(first))] + second[rng.randrange(1, len(second) - 1):]
+
+
 def nonsense(rng: random.Random, part: str) -> str:
+    if part == TRAIN and rng.random() < GLUED_SHARE:
+        return _glued(rng)
     while True:
         word = "".join(rng.choice(_ONSETS) + rng.choice(_NUCLEI) + rng.choice(_CODAS) for _ in range(rng.choice((1, 2, 2, 2, 3))))
         if len(word) > 4 and part_of(word) == part:
@@ -73,23 +87,23 @@ NAMES = Pool(words("""Anna Ben Clara David Emma Felix Grace Henry Ida Jonas Kate
     Wendy Yusuf Zoe Alice Bruno Carmen Dora Erik Fatima Hugo Irene Jack Karim Laura Martin Nina Oscar Petra Rita Stefan
     Tom Vera Walter Amir Bella Carlos Diana Elena Frank Gina Hana Ivan Julia Kofi Lena Marco Nadia Otto Priya Ravi Sara
     Theo Uma Viola Wei Xenia Yara Zara Adam Boris Celia Dario Edith Fiona Gregor Holly Isaac Jasmin Milo Tilda Bertram
-    Ottilie Ruben Saskia Tamsin Ulrich Winifred Yorick Zelda"""))
+    Ottilie Ruben Saskia Tamsin Ulrich Winifred Yorick Zelda"""), "words.NAMES")
 CITIES = Pool(words("""Paris|London|Berlin|Madrid|Rome|Vienna|Oslo|Lisbon|Dublin|Prague|Warsaw|Athens|Helsinki|Zurich|Geneva|
     Milan|Naples|Munich|Hamburg|Cologne|Lyon|Nice|Porto|Seville|Tokyo|Osaka|Kyoto|Seoul|Beijing|Shanghai|Delhi|Mumbai|Cairo|
     Nairobi|Lagos|Sydney|Perth|Boston|Chicago|Denver|Dallas|Seattle|New York|San Diego|Toronto|Montreal|Havana|Lima|Bogota|
     Santiago|Rio de Janeiro|Buenos Aires|Mexico City|Cape Town|Tel Aviv|Istanbul|Moscow|Kiev|Riga|Tallinn|Vilnius|Budapest|
-    Sofia|Belgrade|Zagreb|Bergen|Ghent|Leipzig|Dakar|Hanoi|Quito|Utrecht|Turin"""))
+    Sofia|Belgrade|Zagreb|Bergen|Ghent|Leipzig|Dakar|Hanoi|Quito|Utrecht|Turin"""), "words.CITIES")
 ANIMALS = Pool(words("""cat dog fox rabbit bear mouse owl horse duck frog turtle hedgehog squirrel goat sheep wolf deer lion
     tiger elephant monkey penguin crow sparrow beaver otter badger mole donkey hen rooster camel swan snail whale dolphin
-    seal dragon robot giraffe zebra lizard heron lynx ferret"""))
+    seal dragon robot giraffe zebra lizard heron lynx ferret"""), "words.ANIMALS")
 THINGS = Pool(words("""key lamp book bell ball drum hat boat kite map coin ring box mirror flute letter stone feather clock
     basket lantern cup ladder umbrella blanket apple pear cake pumpkin shell rope button spoon candle seed scarf violin
-    acorn compass whistle teapot marble thimble"""))
+    acorn compass whistle teapot marble thimble"""), "words.THINGS")
 PLACES = Pool(words("""forest|garden|village|old barn|river|beach|mountain|cave|meadow|castle|mill|market|harbour|library|
-    island|valley|lighthouse|attic|pond|bridge|orchard|desert|tower|swamp|bakery|quarry"""))
+    island|valley|lighthouse|attic|pond|bridge|orchard|desert|tower|swamp|bakery|quarry"""), "words.PLACES")
 TOPIC_WORDS = Pool(words("""dentist|team meeting|lunch|yoga class|book club|birthday party|piano lesson|doctor|haircut|
     project review|dinner|football training|job interview|school concert|car inspection|parents evening|choir|swimming|
-    tax office|chess night|vet appointment|sales call|rehearsal|garden day|plumber visit|photo walk"""))
+    tax office|chess night|vet appointment|sales call|rehearsal|garden day|plumber visit|photo walk"""), "words.TOPIC_WORDS")
 
 SYSTEMS = Pool(["You are a helpful assistant.", "Answer briefly.", "You are Cairn Guide.", "Be kind and short.",
                 "You are an assistant in a terminal.", "Help the user.", "You are a friendly guide to Cairn.",

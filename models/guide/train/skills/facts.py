@@ -5,7 +5,7 @@ import pathlib
 import random
 
 from chat import Conversation, Message, answer, user
-from noise import vary
+from noise import framed, vary
 from words import HELD, MORE, TRAIN, Pool, upper_first
 
 FACTS = pathlib.Path(__file__).resolve().parent.parent.parent / "facts.json"
@@ -55,8 +55,8 @@ def question(rng: random.Random, part: str, fact: dict) -> str:
         text = text.rstrip("?.")
     if rng.random() < 0.1:
         text = text[:1].lower() + text[1:]
-    frame = FRAMES.pick(rng, part) if rng.random() < 0.3 else "{q}"
-    return upper_first(frame.format(q=text)) if rng.random() < 0.9 else frame.format(q=text)
+    text = framed(rng, part, FRAMES, 0.3, text)
+    return upper_first(text) if rng.random() < 0.9 else text
 
 
 def turn(rng: random.Random, part: str) -> list[Message]:

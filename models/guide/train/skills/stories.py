@@ -4,7 +4,7 @@ import re
 
 from chat import Conversation, Message, answer, user
 from noise import said
-from words import ANIMALS, HELD, NAMES, PLACES, THINGS, TRAIN, Pool, article, words
+from words import ANIMALS, HELD, NAMES, PLACES, THINGS, TRAIN, Pool, article, nonsense, words
 
 ASKS = Pool(["Tell me a story.", "Tell me a short story.", "Write a story.", "I would like to hear a story.", "Story please.",
              "Can you tell me a story?", "Make up a story.", "Once more, a story please.", "Write me a little tale.",
@@ -44,9 +44,14 @@ PLOTS: list[list[list[str]]] = [
 END = ["From that day on {n} and {m} were friends.", "{n} was very {f}, and {m} stayed for dinner.", "{n} and {m} laughed and went home {f}."]
 
 
+def _name(rng: random.Random, part: str, names: list[str]) -> str:
+    """In training now and then one that nobody has: names are to be carried on, not known."""
+    return nonsense(rng, part).capitalize() if part == TRAIN and rng.random() < 0.4 else rng.choice(names)
+
+
 def story(rng: random.Random, part: str, kind: str, name: str, thing: str) -> str:
     helper = rng.choice([one for one in ANIMALS.part(part) if one != kind])
-    friend = rng.choice([one for one in NAMES.part(part) if one != name])
+    friend = _name(rng, part, [one for one in NAMES.part(part) if one != name])
     slots = {"n": name, "k": kind, "t": thing, "at": article(thing), "p": PLACES.pick(rng, part), "m": friend, "h": helper,
              "ah": article(helper), "aj": article(f"{rng.choice(ADJECTIVES)}"), "f": rng.choice(FEELINGS)}
     lines = [BEGIN, HOME, *rng.choice(PLOTS), END]
@@ -54,7 +59,7 @@ def story(rng: random.Random, part: str, kind: str, name: str, thing: str) -> st
 
 
 def turn(rng: random.Random, part: str) -> list[Message]:
-    kind, name, thing = ANIMALS.pick(rng, part), NAMES.pick(rng, part), THINGS.pick(rng, part)
+    kind, name, thing = ANIMALS.pick(rng, part), _name(rng, part, NAMES.part(part)), THINGS.pick(rng, part)
     asks = rng.choice([ASKS, ASKS_ANIMAL, ASKS_NAME, ASKS_THING])
     text = said(asks, rng, part).format(a=article(kind), k=kind, n=name, t=article(thing))
     return [user(text), answer(story(rng, part, kind, name, thing))]

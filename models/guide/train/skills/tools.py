@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chat import Conversation, Message, answer, call, result, user
-from noise import said
+from noise import framed, said
 from skills import facts, smalltalk
 from skills.tool_families import MAIN, OTHER, Argument, Family, Values, amount, name, nonsense
 from words import HELD, Pool, number, upper_first, words
@@ -127,7 +127,7 @@ def wrap(tools: list[Tool]) -> list[dict[str, Any]]:
 
 
 def request(rng: random.Random, part: str, tool: Tool) -> Message:
-    return user(FRAMES.pick(rng, part).format(q=tool.request) if rng.random() < 0.2 else tool.request)
+    return user(framed(rng, part, FRAMES, 0.2, tool.request))
 
 
 def exchange(rng: random.Random, part: str, tool: Tool) -> list[Message]:
