@@ -117,6 +117,9 @@ class Lab {
   std::vector<Sequence> sequences_;
 };
 
+// Rows of a long prompt's steps.
+constexpr int32_t kStep = kEmulated ? 60 : 200;
+
 class GpuAttention : public GpuTest {
  protected:
   static double bound(KvType type) { return type == KvType::kF32 ? 1e-5 : 2e-4; }
@@ -143,16 +146,16 @@ TEST_F(GpuAttention, AgreesWithTheProcessor) {
   uint32_t seed = 0;
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed);
-    const std::vector<int32_t> lengths = {1, 3, 33, 200, 700};
+    const std::vector<int32_t> lengths = {1, 3, 33, kStep, 3 * kStep + 100};
     Lab on_gpu(gpu(), shape, lengths, seed), on_cpu(cpu(), shape, lengths, seed);
     ++seed;
     // Prompts of all, in steps of a ragged batch, then single rows.
     const std::vector<std::vector<Part>> steps = {
-        {{0, 0, 1}, {1, 0, 3}, {2, 0, 9}, {3, 0, 33}, {4, 0, 200}},
-        {{2, 9, 23}, {4, 200, 200}, {3, 33, 8}},
-        {{4, 400, 250}, {3, 41, 6}},  // from here on more than a run's rows
-        {{4, 650, 49}, {2, 32, 1}, {3, 47, 152}},
-        {{4, 699, 1}, {3, 199, 1}},
+        {{0, 0, 1}, {1, 0, 3}, {2, 0, 9}, {3, 0, 33}, {4, 0, kStep}},
+        {{2, 9, 23}, {4, kStep, kStep}, {3, 33, 8}},
+        {{4, 2 * kStep, kStep + 50}, {3, 41, 6}},  // from here on more than a run's rows
+        {{4, 3 * kStep + 50, 49}, {2, 32, 1}, {3, 47, kStep - 48}},
+        {{4, 3 * kStep + 99, 1}, {3, kStep - 1, 1}},
     };
     for (const auto& parts : steps) {
       const std::vector<float> a = on_gpu.attend(parts), b = on_cpu.attend(parts);
@@ -165,32 +168,33 @@ TEST_F(GpuAttention, ARowSeesNeitherItsNeighboursNorHowItsPromptWasCut) {
   uint32_t seed = 100;
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed - 100);
-    const std::vector<int32_t> lengths = {500, 77, 300};
+    constexpr int32_t kTokens = kEmulated ? 150 : 500, kOthers = kEmulated ? 100 : 300;
+    const std::vector<int32_t> lengths = {kTokens, 77, kOthers};
     const int64_t width = int64_t{shape.heads()} * shape.value_dim;
     const auto fresh = [&] { return Lab(gpu(), shape, lengths, seed); };
     std::vector<float> alone, cut, among;
     Lab first = fresh();
-    for (int32_t at = 0; at < 500; at += 250) {
-      const Part part{0, at, 250};
+    for (int32_t at = 0; at < kTokens; at += kTokens / 2) {
+      const Part part{0, at, kTokens / 2};
       const std::vector<float> rows = first.attend({&part, 1});
       alone.insert(alone.end(), rows.begin(), rows.end());
     }
     Lab second = fresh();
-    for (int32_t at = 0, rows = 0; at < 500; at += rows) {
-      rows = std::min(1 + at % 23, 500 - at);
+    for (int32_t at = 0, rows = 0; at < kTokens; at += rows) {
+      rows = std::min(1 + at % 23, kTokens - at);
       const Part part{0, at, rows};
       const std::vector<float> out = second.attend({&part, 1});
       cut.insert(cut.end(), out.begin(), out.end());
     }
     EXPECT_TRUE(cpu::same_bits(alone, cut));
     Lab third = fresh();
-    for (int32_t at = 0; at < 500; at += 50) {
+    for (int32_t at = 0; at < kTokens; at += 50) {
       std::vector<Part> parts;
-      if (at < 300) parts.push_back({2, at, 50});
+      if (at < kOthers) parts.push_back({2, at, 50});
       parts.push_back({0, at, 50});
       if (at < 77) parts.push_back({1, at, std::min(50, 77 - at)});
       const std::vector<float> out = third.attend(parts);
-      const auto begin = out.begin() + (at < 300 ? 50 : 0) * width;
+      const auto begin = out.begin() + (at < kOthers ? 50 : 0) * width;
       among.insert(among.end(), begin, begin + 50 * width);
     }
     EXPECT_TRUE(cpu::same_bits(alone, among));
@@ -200,16 +204,17 @@ TEST_F(GpuAttention, ARowSeesNeitherItsNeighboursNorHowItsPromptWasCut) {
 
 // Encoders: whole texts at once, more rows than a run has.
 TEST_F(GpuAttention, WholeTexts) {
+  constexpr int32_t kText = kEmulated ? 150 : 300;
   for (const bool slopes : {false, true}) {
     const Shape shape{.kv_heads = 4, .group = 1, .key_dim = 32, .value_dim = 32, .causal = false, .slopes = slopes};
-    const std::vector<int32_t> lengths = {5, 300, 1, 64};
+    const std::vector<int32_t> lengths = {5, kText, 1, 64};
     Lab on_gpu(gpu(), shape, lengths, 200), on_cpu(cpu(), shape, lengths, 200);
-    const Part parts[] = {{0, 0, 5}, {1, 0, 300}, {2, 0, 1}, {3, 0, 64}};
+    const Part parts[] = {{0, 0, 5}, {1, 0, kText}, {2, 0, 1}, {3, 0, 64}};
     const std::vector<float> together = on_gpu.attend(parts);
     EXPECT_LE(difference(together, on_cpu.attend(parts)), 1e-5);
     Lab again(gpu(), shape, lengths, 200);
     const std::vector<float> alone = again.attend(std::span(parts).subspan(1, 1));
-    const auto among = rows_of(together, 4 * 32, 5, 300);
+    const auto among = rows_of(together, 4 * 32, 5, kText);
     EXPECT_TRUE(cpu::same_bits(alone, among));
   }
 }

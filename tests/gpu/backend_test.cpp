@@ -67,7 +67,7 @@ TEST_F(GpuBackend, UnknownTypesAreRefused) {
 
 // Arguments may be changed as soon as the call returns, however many are on their way.
 TEST_F(GpuBackend, ArgumentsAreTakenAtOnce) {
-  constexpr int32_t kRows = 1'000, kCalls = 2'000;
+  constexpr int32_t kRows = 1'000, kCalls = kEmulated ? 300 : 2'000;  // more than the memory for arguments holds
   std::vector<float> x;
   for (int32_t i = 0; i < kRows; ++i) x.push_back(static_cast<float>(i));
   Arrays arrays(gpu());

@@ -23,8 +23,19 @@ namespace cairn::gpu {
 
 using cpu::Random;
 
-/// Rows of a call: alone, few, a tile and one more, several tiles, and most of a large step.
-inline constexpr int32_t kRowCounts[] = {1, 3, 8, 9, 33, 200};
+/// Whether the GPU is emulated (kernels/cuda/emulated). It is slow: tests take sizes that are just large enough for all
+/// cases of the kernels.
+#if defined(CAIRN_EMULATED_GPU)
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
+#endif
+
+/// Rows of the largest call.
+inline constexpr int32_t kRowsMax = kEmulated ? 33 : 200;
+/// Rows of a call: alone, few, as many as vectors and one more, more than a tile, and most of a large step.
+inline constexpr int32_t kAllRowCounts[] = {1, 3, 8, 9, 33, 200};
+inline constexpr std::span kRowCounts = std::span(kAllRowCounts).first(kEmulated ? 5 : 6);
 
 /// Enough for all tests of operations.
 inline WorkSizes sizes_of_tests() {
@@ -34,7 +45,7 @@ inline WorkSizes sizes_of_tests() {
   sizes.experts = 64;
   sizes.routed_experts = 256;
   sizes.route_groups = 8;
-  sizes.attention_rows = 256;
+  sizes.attention_rows = kEmulated ? 128 : 256;
   sizes.attention_heads = 32;
   sizes.head_dim = 256;
   sizes.attention_tokens = 8'192;

@@ -100,6 +100,15 @@ std::vector<TokenId> greedy(Model& model, const Prompt& prompt) {
   return written;
 }
 
+Reference reference_of(const std::string& name) {
+  Reference reference = read_reference(reference_path(name));
+  if (kEmulated) {
+    reference.runs.erase(reference.runs.begin(), reference.runs.end() - 1);  // the longest prompt stays
+    reference.runs[0].greedy.resize(4);
+  }
+  return reference;
+}
+
 class GpuModel : public GpuTest {
  protected:
   /// Worst difference of logits, row by row.
@@ -143,7 +152,7 @@ TEST_F(GpuModel, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
                            "olmo2",           "olmo2-swa",
                            "granite",         "granitemoe"}) {
     SCOPED_TRACE(name);
-    const Reference reference = read_reference(reference_path(name));
+    const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
     Model on_gpu(file, gpu(), reference.context), on_cpu(file, cpu(), reference.context);
     const double found = worst(on_gpu, on_cpu, reference);
@@ -164,7 +173,7 @@ TEST_F(GpuModel, QuantizedLogitsStayNearThoseOfTheProcessor) {
       std::printf("%-24s has types that the GPU does not multiply\n", name);
       continue;
     }
-    const Reference reference = read_reference(reference_path(name));
+    const Reference reference = reference_of(name);
     Model on_gpu(file, gpu(), reference.context), on_cpu(file, cpu(), reference.context);
     const bool floats = std::string_view(name).ends_with("f16");
     const double found = floats ? worst(on_gpu, on_cpu, reference) : squared(on_gpu, on_cpu, reference);
@@ -177,7 +186,7 @@ TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
   for (const auto& [type, bound] : {std::pair{KvType::kF16, kBoundHalves}, {KvType::kQ8_0, kBoundQ8}}) {
     for (const char* name : {"llama", "gemma3"}) {
       SCOPED_TRACE(name);
-      const Reference reference = read_reference(reference_path(name));
+      const Reference reference = reference_of(name);
       const auto file = gguf::Reader::open(model_path(name)).value();
       Model on_gpu(file, gpu(), reference.context, type), on_cpu(file, cpu(), reference.context, type);
       EXPECT_LE(worst(on_gpu, on_cpu, reference), bound);
@@ -189,10 +198,11 @@ TEST_F(GpuModel, SameBytesHoweverARequestRuns) {
   for (const char* name : {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16",
                            "quant-llama-bf16", "quant-qwen3moe-q4_k_m"}) {
     SCOPED_TRACE(name);
-    const Reference reference = read_reference(reference_path(name));
+    const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
     Model model(file, gpu(), reference.context);
-    const std::span<const TokenId> tokens = reference.runs.front().tokens;
+    std::span<const TokenId> tokens = reference.runs.front().tokens;
+    if (kEmulated) tokens = tokens.first(20);
     const std::vector<float> whole = logits_of(model, tokens, kStepRows);
     for (const size_t chunk : {size_t{1}, size_t{7}, size_t{9}, size_t{33}}) {
       EXPECT_TRUE(cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;

@@ -1,5 +1,7 @@
 #include "kernels/cuda/probe.h"
 
+#include "kernels/cuda/launch.cuh"
+
 namespace cairn::cuda {
 namespace {
 
@@ -8,7 +10,7 @@ __global__ void nothing() {}
 }  // namespace
 
 cudaError_t probe(cudaStream_t stream) {
-  nothing<<<1, 1, 0, stream>>>();
+  launch(nothing, dim3(1), 1, 0, stream);
   const cudaError_t error = cudaGetLastError();
   return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
 }

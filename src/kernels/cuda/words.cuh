@@ -4,6 +4,10 @@
 /// anywhere. They are read through the aligned words around them, never a word without a byte of the block in it.
 #pragma once
 
+#if defined(__CUDACC__)
+#include <cuda_fp16.h>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -91,9 +95,7 @@ CAIRN_HOST_DEVICE float float_of_bits(uint32_t bits) {
 
 CAIRN_HOST_DEVICE float float_of_half(uint32_t bits) {
 #if defined(__CUDA_ARCH__)
-  float value;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(static_cast<unsigned short>(bits)));
-  return value;
+  return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
 #else
   return half_to_float(static_cast<uint16_t>(bits));
 #endif

@@ -1,0 +1,60 @@
+// What the emulated device says of itself.
+#include <cstdio>
+
+#include "kernels/cuda/emulated/include/cuda_runtime_api.h"
+#include "kernels/cuda/emulated/queue.h"
+
+using cairn::cuda::emulated::keep;
+
+// NOLINTBEGIN(readability-identifier-naming): CUDA's names
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+      return "cudaErrorInvalidConfiguration";
+    case cudaErrorInvalidDevice:
+      return "cudaErrorInvalidDevice";
+    default:
+      return "cudaErrorInvalidValue";
+  }
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "no error";
+    case cudaErrorMemoryAllocation:
+      return "out of memory";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
+    case cudaErrorInvalidDevice:
+      return "invalid device ordinal";
+    default:
+      return "invalid argument";
+  }
+}
+
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  // Kernels are compiled for processors with fused multiply-adds, without which they would take long.
+  *count = __builtin_cpu_supports("fma") ? 1 : 0;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  if (device != 0) return keep(cudaErrorInvalidDevice);
+  std::snprintf(properties->name, sizeof(properties->name), "emulated");
+  properties->major = 9;
+  properties->minor = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : keep(cudaErrorInvalidDevice); }
+// NOLINTEND(readability-identifier-naming)

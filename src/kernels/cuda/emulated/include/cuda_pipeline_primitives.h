@@ -1,0 +1,14 @@
+/// CUDA's copies from global to shared memory that go on by themselves.
+#pragma once
+
+#include "kernels/cuda/emulated/block.h"
+
+// NOLINTBEGIN(readability-identifier-naming): CUDA's names
+inline void __pipeline_memcpy_async(
+    void* to, const void* from, size_t bytes,
+    const cairn::cuda::emulated::Place& place = cairn::cuda::emulated::Place::current()) {
+  cairn::cuda::emulated::copy_later(to, from, bytes, place);
+}
+inline void __pipeline_commit() { cairn::cuda::emulated::end_group(); }
+inline void __pipeline_wait_prior(size_t left) { cairn::cuda::emulated::wait_for_groups(left); }
+// NOLINTEND(readability-identifier-naming)

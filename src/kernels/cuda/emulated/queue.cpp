@@ -1,0 +1,155 @@
+#include "kernels/cuda/emulated/queue.h"
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "kernels/cuda/emulated/device_memory.h"
+#include "kernels/cuda/emulated/launcher.h"
+
+// NOLINTBEGIN(readability-identifier-naming): CUDA's names
+struct EmulatedStream {
+  std::deque<std::function<void()>> work;
+  int64_t done = 0;
+  int64_t enqueued() const { return done + static_cast<int64_t>(work.size()); }
+};
+
+struct EmulatedEvent {
+  cudaStream_t stream = nullptr;
+  int64_t after = 0;  // so much work of the stream
+};
+
+namespace cairn::cuda::emulated {
+namespace {
+
+// As on a device of compute capability 9.0.
+constexpr int kSharedUnasked = 48 << 10;
+constexpr int kSharedMost = 227 << 10;
+constexpr int32_t kThreadsMax = 1024;
+constexpr unsigned kBlocksMaxX = 0x7fffffff;
+constexpr unsigned kBlocksMaxYZ = 0xffff;
+
+cudaError_t last_error = cudaSuccess;
+
+std::unordered_set<cudaStream_t>& streams() {
+  static auto* all = new std::unordered_set<cudaStream_t>;
+  return *all;
+}
+
+std::unordered_map<const void*, int>& shared_allowed() {
+  static auto* of_kernels = new std::unordered_map<const void*, int>;
+  return *of_kernels;
+}
+
+// The first `count` of all work that the stream ever had.
+void finish_first(EmulatedStream& stream, int64_t count) {
+  if (stream.done >= count) return;
+  const MemoryInUse in_use;
+  while (stream.done < count) {
+    const auto work = std::move(stream.work.front());
+    stream.work.pop_front();
+    ++stream.done;
+    work();
+  }
+}
+
+bool is_known(cudaStream_t stream) { return streams().contains(stream); }
+
+void must_be_known(cudaStream_t stream) {
+  if (!is_known(stream)) broken("a stream that is the default one or not there any more", Place::current());
+}
+
+}  // namespace
+
+cudaError_t keep(cudaError_t error) {
+  if (error != cudaSuccess) last_error = error;
+  return error;
+}
+
+void enqueue(cudaStream_t stream, std::function<void()> work) {
+  must_be_known(stream);
+  stream->work.push_back(std::move(work));
+}
+
+void finish_all() {
+  for (const cudaStream_t stream : streams()) finish_first(*stream, stream->enqueued());
+}
+
+cudaError_t allow_shared(const void* kernel, int bytes) {
+  if (bytes < 0 || bytes > kSharedMost) return keep(cudaErrorInvalidValue);
+  shared_allowed()[kernel] = bytes;
+  return cudaSuccess;
+}
+
+void launch(const void* kernel, const Grid& grid, cudaStream_t stream, std::function<void()> work) {
+  const auto allowed = shared_allowed().find(kernel);
+  const int shared_most = allowed == shared_allowed().end() ? kSharedUnasked : allowed->second;
+  const dim3& blocks = grid.blocks;
+  const bool none = blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || grid.threads <= 0;
+  const bool many =
+      blocks.x > kBlocksMaxX || blocks.y > kBlocksMaxYZ || blocks.z > kBlocksMaxYZ || grid.threads > kThreadsMax;
+  if (none || many) {
+    keep(cudaErrorInvalidConfiguration);
+    return;
+  }
+  if (grid.shared_bytes > static_cast<size_t>(shared_most)) {
+    keep(cudaErrorInvalidValue);
+    return;
+  }
+  enqueue(stream, [grid, work = std::move(work)] { run_grid(grid, work); });
+}
+
+}  // namespace cairn::cuda::emulated
+
+using namespace cairn::cuda::emulated;
+
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
+  if (device != 0 || attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin) return keep(cudaErrorInvalidValue);
+  *value = kSharedMost;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new EmulatedStream;
+  streams().insert(*stream);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  cudaStreamSynchronize(stream);
+  streams().erase(stream);
+  delete stream;
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  must_be_known(stream);
+  finish_first(*stream, stream->enqueued());
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new EmulatedEvent;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  must_be_known(stream);
+  *event = {stream, stream->enqueued()};
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (is_known(event->stream)) finish_first(*event->stream, event->after);
+  return cudaSuccess;
+}
+// NOLINTEND(readability-identifier-naming)

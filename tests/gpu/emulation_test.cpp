@@ -1,0 +1,204 @@
+// The emulated GPU itself (kernels/cuda/emulated): right kernels do what they should, and wrong ones are found.
+#include <cuda_pipeline_primitives.h>
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "kernels/cuda/launch.cuh"
+
+namespace cairn::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+
+class Emulation : public testing::Test {
+ protected:
+  Emulation() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
+  ~Emulation() override {
+    cudaStreamDestroy(stream_);
+    for (int32_t* array : arrays_) cudaFree(array);
+  }
+
+  int32_t* array(int64_t count = kThreads) {
+    void* data = nullptr;
+    EXPECT_EQ(cudaMalloc(&data, static_cast<size_t>(count) * sizeof(int32_t)), cudaSuccess);
+    arrays_.push_back(static_cast<int32_t*>(data));
+    return arrays_.back();
+  }
+  void write(const std::vector<int32_t>& from, int32_t* to) {
+    cudaMemcpyAsync(to, from.data(), from.size() * sizeof(int32_t), cudaMemcpyHostToDevice, stream_);
+    cudaStreamSynchronize(stream_);
+  }
+  std::vector<int32_t> read(const int32_t* from, int64_t count = kThreads) {
+    std::vector<int32_t> to(static_cast<size_t>(count));
+    cudaMemcpyAsync(to.data(), from, to.size() * sizeof(int32_t), cudaMemcpyDeviceToHost, stream_);
+    cudaStreamSynchronize(stream_);
+    return to;
+  }
+  /// One block.
+  template <class... Parameters, class... Arguments>
+  void run(void (*kernel)(Parameters...), const Arguments&... arguments) {
+    launch(kernel, dim3(1), kThreads, kThreads * sizeof(int32_t), stream_, arguments...);
+    EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+    cudaStreamSynchronize(stream_);
+  }
+  /// 0, 1, 2 ...
+  static std::vector<int32_t> numbers() {
+    std::vector<int32_t> all(kThreads);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
+
+  cudaStream_t stream_ = nullptr;
+  std::vector<int32_t*> arrays_;
+};
+
+// Hands the numbers to each thread's mirror image.
+template <bool kWaits>
+void mirror(const int32_t* from, int32_t* to) {
+  auto* shared = reinterpret_cast<int32_t*>(shared_memory());
+  shared[threadIdx.x] = from[threadIdx.x];
+  if (kWaits) __syncthreads();
+  to[threadIdx.x] = shared[kThreads - 1 - threadIdx.x];
+}
+
+TEST_F(Emulation, ThreadsWaitAtBarriersAndOnlyThere) {
+  int32_t* from = array();
+  int32_t* to = array();
+  write(numbers(), from);
+  std::vector<int32_t> mirrored = numbers();
+  std::ranges::reverse(mirrored);
+  run(mirror<true>, from, to);
+  EXPECT_EQ(read(to), mirrored);
+  run(mirror<false>, from, to);
+  EXPECT_NE(read(to), mirrored);
+}
+
+void sum_of_warp(const int32_t* from, int32_t* to) {
+  int32_t sum = from[threadIdx.x];
+  for (int apart = 1; apart < kWarp; apart *= 2) sum += __shfl_xor_sync(kAllLanes, sum, apart);
+  to[threadIdx.x] = sum;
+}
+
+TEST_F(Emulation, LanesExchangeNumbers) {
+  int32_t* from = array();
+  int32_t* to = array();
+  write(numbers(), from);
+  run(sum_of_warp, from, to);
+  const std::vector<int32_t> sums = read(to);
+  for (int32_t i = 0; i < kThreads; ++i) EXPECT_EQ(sums[i], 32 * (i / 32 * 32) + 496) << i;
+}
+
+// Four numbers a thread, brought by an asynchronous copy.
+template <int kLeft>
+void copied(const int32_t* from, int32_t* to) {
+  auto* shared = reinterpret_cast<int32_t*>(shared_memory());
+  const auto at = 4 * static_cast<int>(threadIdx.x);
+  if (at < kThreads) __pipeline_memcpy_async(shared + at, from + at, 16);
+  __pipeline_commit();
+  __pipeline_wait_prior(kLeft);
+  __syncthreads();
+  to[threadIdx.x] = shared[threadIdx.x];
+  __pipeline_wait_prior(0);
+}
+
+TEST_F(Emulation, AsynchronousCopiesAreThereWhenTheyAreWaitedFor) {
+  int32_t* from = array();
+  int32_t* to = array();
+  write(numbers(), from);
+  run(copied<0>, from, to);
+  EXPECT_EQ(read(to), numbers());
+  run(copied<1>, from, to);
+  EXPECT_NE(read(to), numbers());
+}
+
+// The stream does its work when it is waited for: what changes before then is what it finds.
+TEST_F(Emulation, StreamsWorkLate) {
+  int32_t* there = array();
+  std::vector<int32_t> host = numbers();
+  cudaMemcpyAsync(there, host.data(), kThreads * sizeof(int32_t), cudaMemcpyHostToDevice, stream_);
+  host[5] = 500;
+  EXPECT_EQ(read(there)[5], 500);
+}
+
+TEST_F(Emulation, LaunchesBeyondTheDeviceAreErrors) {
+  int32_t* at = array();
+  launch(sum_of_warp, dim3(1), 2'048, 0, stream_, at, at);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  launch(sum_of_warp, dim3(1, 70'000), 32, 0, stream_, at, at);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
+  launch(sum_of_warp, dim3(1), 32, 100 << 10, stream_, at, at);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue) << "more than it may have unasked";
+  EXPECT_EQ(cudaFuncSetAttribute(sum_of_warp, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10), cudaSuccess);
+  launch(sum_of_warp, dim3(1), 32, 100 << 10, stream_, at, at);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+void two_barriers() {
+  if (threadIdx.x < 64) {
+    __syncthreads();
+  } else {
+    __syncthreads();
+  }
+}
+void barrier_after_the_end() {
+  if (threadIdx.x >= 64) return;
+  __syncthreads();
+}
+void half_a_warp() {
+  if (threadIdx.x % 32 < 16) __syncwarp();
+}
+void mask_of_half_a_warp() { __syncwarp(0xffffu); }
+void between_words(const int32_t* from, int32_t* to) {
+  to[threadIdx.x] = __ldg(reinterpret_cast<const int32_t*>(reinterpret_cast<const char*>(from) + 2));
+}
+void copy_between(const int32_t* from) {
+  __pipeline_memcpy_async(shared_memory(), from + 1, 16);
+  __pipeline_commit();
+}
+void copy_without_wait(const int32_t* from) {
+  auto* shared = reinterpret_cast<int32_t*>(shared_memory());
+  for (int i = 0; i < 16; ++i) __pipeline_memcpy_async(shared + threadIdx.x / 4 * 4, from, 16);
+  __pipeline_commit();
+}
+
+using EmulationDeathTest = Emulation;
+
+TEST_F(EmulationDeathTest, WhatCudaLeavesUndefinedIsFound) {
+  int32_t* at = array();
+  EXPECT_DEATH(run(two_barriers), "threads of a block part: .*emulation_test");
+  EXPECT_DEATH(run(barrier_after_the_end), "threads of a block part: .*has ended");
+  EXPECT_DEATH(run(half_a_warp), "threads of a warp part: .*has ended");
+  EXPECT_DEATH(run(mask_of_half_a_warp), "not of all lanes");
+  EXPECT_DEATH(run(between_words, at, at), "not aligned");
+  EXPECT_DEATH(run(copy_between, at), "not aligned");
+  EXPECT_DEATH(run(copy_without_wait, at), "ends with copies on their way");
+}
+
+TEST_F(EmulationDeathTest, CopiesHaveTwoSides) {
+  int32_t* there = array();
+  int32_t here[1] = {};
+  EXPECT_DEATH(cudaMemcpyAsync(there, there, 4, cudaMemcpyHostToDevice, stream_), "sides");
+  EXPECT_DEATH(cudaMemcpyAsync(here, here, 4, cudaMemcpyDeviceToHost, stream_), "sides");
+  EXPECT_DEATH(cudaMemcpyAsync(there, here, 4, cudaMemcpyDeviceToDevice, stream_), "sides");
+  EXPECT_DEATH(cudaMemcpyAsync(here, there, 4, cudaMemcpyDeviceToHost, nullptr), "default one");
+  EXPECT_DEATH(cudaFree(here), "no memory of the device");
+}
+
+#if defined(__SANITIZE_ADDRESS__)
+void beyond_the_end(int32_t* to) { to[threadIdx.x + 1] = 1; }
+void beyond_shared_memory() { reinterpret_cast<int32_t*>(shared_memory())[threadIdx.x + 1] = 1; }
+
+TEST_F(EmulationDeathTest, AddressSanitizerSeesKernelsAndTheHost) {
+  int32_t* there = array();
+  EXPECT_DEATH(run(beyond_the_end, there), "heap-buffer-overflow");
+  EXPECT_DEATH(run(beyond_shared_memory), "heap-buffer-overflow");
+  EXPECT_DEATH(there[3] = 1, "use-after-poison");
+}
+#endif
+
+}  // namespace
+}  // namespace cairn::cuda
