@@ -280,13 +280,14 @@ void CpuBackend::store_kv(const KvView& kv, std::span<const AttentionSlice> slic
   int64_t rows = 0;
   for (const AttentionSlice& slice : slices) rows += slice.rows;
   const double row_ns = kStoreNs * kv.kv_heads * (kv.key_dim + kv.value_dim);
-  team_.run_items(rows, row_ns, 1, [&](int64_t begin, int64_t end, int) {
+  // Two threads in one page would take its cache lines from each other.
+  const int64_t multiple = rows > kPageTokens ? kPageTokens : 1;
+  team_.run_items(rows, row_ns, multiple, [&](int64_t begin, int64_t end, int) {
     int64_t first = 0;
     for (const AttentionSlice& slice : slices) {
-      const int64_t last = std::min<int64_t>(end - first, slice.rows);
-      for (int64_t row = std::max<int64_t>(begin - first, 0); row < last; ++row) {
-        store_kv_row(rows_, kv, slice, static_cast<int32_t>(row), k, v);
-      }
+      const auto from = static_cast<int32_t>(std::max<int64_t>(begin - first, 0));
+      const auto to = static_cast<int32_t>(std::min<int64_t>(end - first, slice.rows));
+      if (from < to) store_kv_rows(rows_, kv, slice, from, to, k, v);
       first += slice.rows;
     }
   });

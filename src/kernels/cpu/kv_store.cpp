@@ -53,17 +53,21 @@ void store_values(const RowKernels& kernels, KvType type, const float* x, int32_
 
 }  // namespace
 
-void store_kv_row(const RowKernels& kernels, const KvView& kv, const AttentionSlice& slice, int32_t row, const float* k,
-                  const float* v) {
-  const int32_t position = slice.position_begin + row;
-  const PageId page = slice.pages[position / kPageTokens];
-  const int32_t token = position % kPageTokens;
-  const int64_t from = int64_t{slice.row_begin} + row;
-  for (int32_t head = 0; head < kv.kv_heads; ++head) {
-    store_keys(kernels, kv.type, k + (from * kv.kv_heads + head) * kv.key_dim, kv.key_dim, token,
-               page_keys(kv, page, head));
-    store_values(kernels, kv.type, v + (from * kv.kv_heads + head) * kv.value_dim, kv.value_dim, token,
-                 page_values(kv, page, head));
+void store_kv_rows(const RowKernels& kernels, const KvView& kv, const AttentionSlice& slice, int32_t begin, int32_t end,
+                   const float* k, const float* v) {
+  // A head's rows of one page after the other: its keys, a cache line for each dimension, stay in the L1 cache.
+  for (int32_t row = begin, next = begin; row < end; row = next) {
+    const int32_t position = slice.position_begin + row;
+    const PageId page = slice.pages[position / kPageTokens];
+    const int32_t token = position % kPageTokens;
+    next = std::min(end, row + kPageTokens - token);
+    for (int32_t head = 0; head < kv.kv_heads; ++head) {
+      for (int32_t i = 0; i < next - row; ++i) {
+        const int64_t from = (int64_t{slice.row_begin} + row + i) * kv.kv_heads + head;
+        store_keys(kernels, kv.type, k + from * kv.key_dim, kv.key_dim, token + i, page_keys(kv, page, head));
+        store_values(kernels, kv.type, v + from * kv.value_dim, kv.value_dim, token + i, page_values(kv, page, head));
+      }
+    }
   }
 }
 

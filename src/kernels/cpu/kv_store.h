@@ -8,9 +8,9 @@
 
 namespace cairn::cpu {
 
-/// Row `row` of the slice: k [all rows, kv_heads * key_dim], v [all rows, kv_heads * value_dim]. Different rows may be
-/// stored by different threads at once.
-void store_kv_row(const RowKernels& kernels, const KvView& kv, const AttentionSlice& slice, int32_t row, const float* k,
-                  const float* v);
+/// Rows [begin, end) of the slice: k [all rows, kv_heads * key_dim], v [all rows, kv_heads * value_dim]. Different rows
+/// may be stored by different threads at once; it is fastest if they are of different pages.
+void store_kv_rows(const RowKernels& kernels, const KvView& kv, const AttentionSlice& slice, int32_t begin, int32_t end,
+                   const float* k, const float* v);
 
 }  // namespace cairn::cpu

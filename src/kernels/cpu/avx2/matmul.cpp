@@ -10,6 +10,7 @@ namespace {
 
 struct FloatVector : Vector {
   // 4 rows x 3 tokens of accumulators, 3 activations and a weight are the 16 registers.
+  static constexpr int kRows = 4;
   static constexpr int kTokens = 3;
   using Vector::load;
   static F load(const Bf16* from) {

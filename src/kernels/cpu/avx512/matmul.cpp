@@ -9,8 +9,9 @@ namespace cairn::cpu {
 namespace {
 
 struct FloatVector : Vector {
-  // 4 rows x 6 tokens of accumulators, 6 activations and a weight: 31 of 32 registers.
-  static constexpr int kTokens = 6;
+  // 6 rows x 4 tokens of accumulators, 4 activations and a weight: 29 of 32 registers.
+  static constexpr int kRows = 6;
+  static constexpr int kTokens = 4;
   using Vector::load;
   static F load(const Bf16* from) {
     const __m256i upper = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));

@@ -11,6 +11,7 @@ namespace {
 
 struct FloatVector : Vector {
   // 4 rows x 6 tokens of accumulators, 6 activations and a weight: 31 of 32 registers.
+  static constexpr int kRows = 4;
   static constexpr int kTokens = 6;
   using Vector::load;
   static F load(const Bf16* from) {
