@@ -156,8 +156,7 @@ struct Int8Products {
                             const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
     alignas(64) Sums sums[kGroupTokens];
     // Vectors at a time: for so few bytes the compiler's own instructions take ten times as long.
-    const int32_t rounded = (tokens + V::kTokens - 1) / V::kTokens * V::kTokens;
-    for (int32_t t = 0; t < rounded; ++t) {
+    for (int32_t t = 0; t < (tokens + V::kTokens - 1) / V::kTokens * V::kTokens; ++t) {
       for (int i = 0; i < kPanels * kPanelLanes; i += V::kLanes) V::store(sums[t] + i, V::set(0));
     }
     multiply_panels<kType, kPanels>(codebook, panels, cols, inputs, tokens, sums);
