@@ -53,13 +53,11 @@ struct DotSums {
     if constexpr (kShape.factors) {
       // |sum of (code - offset) y over 16 columns| * 128 is below 2^23.
       I sums[T][R];
-      start_half<kShape.offset, T, R>(rows, at.offsets32, sums);
-      add_products<0, 4, T, R>(source, v, rows, at.values, sums);
+      half_sums<0, T, R>(source, v, rows, at, sums);
       for (int t = 0; t < T; ++t) {
         for (int r = 0; r < R; ++r) dots[t][r] = V::multiply_integers(sums[t][r], source.factor(0, v + r));
       }
-      start_half<kShape.offset, T, R>(rows, at.offsets32 + 4, sums);
-      add_products<4, 8, T, R>(source, v, rows, at.values, sums);
+      half_sums<1, T, R>(source, v, rows, at, sums);
       for (int t = 0; t < T; ++t) {
         for (int r = 0; r < R; ++r) {
           dots[t][r] = V::add(dots[t][r], V::multiply_integers(sums[t][r], source.factor(1, v + r)));
@@ -73,12 +71,16 @@ struct DotSums {
     }
   }
 
- private:
-  template <int kOffset, int T, int R>
-  [[gnu::always_inline]] static void start_half(const std::byte* const* rows, int64_t offsets32, I (*sums)[R]) {
+  /// Of the 16 columns of a half.
+  template <int kHalf, int T, int R, class Source>
+  [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
+                                               const Places& at, I (*sums)[R]) {
     for (int t = 0; t < T; ++t) {
-      for (int r = 0; r < R; ++r) sums[t][r] = half_offset<kOffset>(rows[t] + offsets32);
+      for (int r = 0; r < R; ++r) {
+        sums[t][r] = half_offset<Source::kShape.offset>(rows[t] + at.offsets32 + 4 * kHalf);
+      }
     }
+    add_products<4 * kHalf, 4 * kHalf + 4, T, R>(source, v, rows, at.values, sums);
   }
 };
 

@@ -17,6 +17,7 @@ struct Int8Shape {
   int32_t largest;                                 ///< |code - offset| at most
   bool factors;                                    ///< integer ones per 16 columns
   enum Minima { kNone, kFloat, kInteger } minima;  ///< none; a float per 32 columns; integers per 16 times a float
+  bool halves = false;                             ///< the scale is one of 16 columns
 
   // In int16, a lane of which has 16 columns of a block (see int8_row.h): whether its sum of products with activations
   // of up to 127 fits, or that of half or a quarter of them.
@@ -40,12 +41,17 @@ enum class Int8Type {
   kIQ4_NL,
   kIQ4_XS,
   kMXFP4,
+  kNVFP4,
+  kQ1_0,
+  kQ2_0,
   kCodes
 };
 
 /// Where a block of 32 columns has its float scale.
 enum class ScaleKind {
   kHalf,      ///< the head's first half
+  kEighth,    ///< an eighth of it: codes are times eight
+  kHalves,    ///< of 16 columns: the head's halves
   kUpper,     ///< the same, as the upper half of a float
   kUnpacked,  ///< in a head of 256 columns: PanelScales
 };
@@ -87,6 +93,12 @@ constexpr Int8Traits int8_traits(Int8Type type) {
       return {kPanelIQ4_XS, 4, true, ScaleKind::kUnpacked, {128, 128, false, Shape::kNone}};
     case Int8Type::kMXFP4:
       return {kPanelMXFP4, 4, true, ScaleKind::kUpper, {16, 12, false, Shape::kNone}};
+    case Int8Type::kNVFP4:
+      return {kPanelNVFP4.of_32_cols(), 4, true, ScaleKind::kHalves, {32, 12, false, Shape::kNone, true}};
+    case Int8Type::kQ1_0:
+      return {kPanelQ1_0.of_32_cols(), 1, false, ScaleKind::kEighth, {8, 8, false, Shape::kNone}};
+    case Int8Type::kQ2_0:
+      return {kPanelQ2_0.of_32_cols(), 2, false, ScaleKind::kEighth, {8, 16, false, Shape::kNone}};
     case Int8Type::kCodes:
       return {kPanelCodes, 4, true, ScaleKind::kUnpacked, {64, 62, true, Shape::kNone}};
   }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/int8_block.h"
 #include "kernels/cpu/int8_row.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
@@ -37,35 +38,6 @@ struct Int8Products {
   /// One token's sums. In memory: the integer sums need the registers.
   using Sums = float[kRows];
 
-  /// Continues the sums of T tokens over the source's current block, for vectors [v, v + R).
-  template <int T, int R, class Source>
-  [[gnu::always_inline]] static void add_block(const Source& source, int v, const std::byte* const* rows,
-                                               const Places& at, Sums* sums) {
-    constexpr auto kMinima = Source::kShape.minima;
-    I dots[T][R];
-    F scales[R];
-    V::template block_sums<T, R>(source, v, rows, at, dots);
-    if constexpr (V::kSumsFirst && T * R >= 8) asm volatile("" : : : "memory");
-    for (int r = 0; r < R; ++r) scales[r] = source.scale(v + r);
-    for (int t = 0; t < T; ++t) {
-      const F scale = V::broadcast_float(rows[t] + at.scales);
-      for (int r = 0; r < R; ++r) {
-        float* place = sums[t] + (v + r) * V::kLanes;
-        F sum = V::multiply_add(V::to_float(dots[t][r]), V::multiply(scales[r], scale), V::load_floats(place));
-        if constexpr (kMinima == Int8Shape::kFloat) {
-          sum = V::multiply_subtract(source.minimum(v + r), V::broadcast_float(rows[t] + at.scaled_sums), sum);
-        }
-        if constexpr (kMinima == Int8Shape::kInteger) {
-          const I minima =
-              V::add(V::pair_products(V::broadcast4(rows[t] + at.offsets32), source.minimum_pair(0, v + r)),
-                     V::pair_products(V::broadcast4(rows[t] + at.offsets32 + 4), source.minimum_pair(1, v + r)));
-          sum = V::multiply_subtract(V::to_float(minima), V::multiply(source.minimum(v + r), scale), sum);
-        }
-        V::store(place, sum);
-      }
-    }
-  }
-
   /// Continues the sums of T tokens over `count` blocks, the first at `at` of the inputs. Of T inputs only the first
   /// `tokens` count: the others' sums are of the last one. Not inlined, for registers.
   template <int T, class Source>
@@ -78,7 +50,8 @@ struct Int8Products {
     for (int64_t b = 0; b < count; ++b) {
       source.prefetch();
 #pragma GCC unroll 2
-      for (int v = 0; v < Source::kVectors; v += kAtOnce) add_block<T, kAtOnce>(source, v, rows, at, sums);
+      for (int v = 0; v < Source::kVectors; v += kAtOnce)
+        BlockProducts<V, kRows>::template add_block<T, kAtOnce>(source, v, rows, at, sums);
       source.next();
       at.advance();
     }

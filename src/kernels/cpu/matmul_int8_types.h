@@ -22,11 +22,13 @@ constexpr Int8Kind kInt8Kinds[] = {
     {TensorType::kQ3_K, Int8Type::kQ3_K},     {TensorType::kQ4_K, Int8Type::kQ4_K},
     {TensorType::kQ5_K, Int8Type::kQ5_K},     {TensorType::kQ6_K, Int8Type::kQ6_K},
     {TensorType::kIQ4_NL, Int8Type::kIQ4_NL}, {TensorType::kIQ4_XS, Int8Type::kIQ4_XS},
-    {TensorType::kMXFP4, Int8Type::kMXFP4},   {TensorType::kIQ1_S, Int8Type::kCodes},
-    {TensorType::kIQ1_M, Int8Type::kCodes},   {TensorType::kIQ2_XXS, Int8Type::kCodes},
-    {TensorType::kIQ2_XS, Int8Type::kCodes},  {TensorType::kIQ2_S, Int8Type::kCodes},
-    {TensorType::kIQ3_XXS, Int8Type::kCodes}, {TensorType::kIQ3_S, Int8Type::kCodes},
-    {TensorType::kTQ1_0, Int8Type::kCodes},   {TensorType::kTQ2_0, Int8Type::kCodes},
+    {TensorType::kMXFP4, Int8Type::kMXFP4},   {TensorType::kNVFP4, Int8Type::kNVFP4},
+    {TensorType::kQ1_0, Int8Type::kQ1_0},     {TensorType::kQ2_0, Int8Type::kQ2_0},
+    {TensorType::kIQ1_S, Int8Type::kCodes},   {TensorType::kIQ1_M, Int8Type::kCodes},
+    {TensorType::kIQ2_XXS, Int8Type::kCodes}, {TensorType::kIQ2_XS, Int8Type::kCodes},
+    {TensorType::kIQ2_S, Int8Type::kCodes},   {TensorType::kIQ3_XXS, Int8Type::kCodes},
+    {TensorType::kIQ3_S, Int8Type::kCodes},   {TensorType::kTQ1_0, Int8Type::kCodes},
+    {TensorType::kTQ2_0, Int8Type::kCodes},
 };
 
 /// matmul_panels of the type if its heads are of kCols columns, otherwise nullptr: types are compiled in two files,

@@ -80,6 +80,10 @@ class PanelBlocks {
       return V::either(nibbles(k, v), V::masked(V::shift(dword(4, v), 4 - k), 16));
     } else if constexpr (kTraits.bits == 6) {
       return V::either(nibbles(k, v), V::masked(V::shift(dword(4 + k / 4, v), 4 - k % 4 * 2), 48));
+    } else if constexpr (kTraits.bits == 1) {
+      return V::masked(V::shift(dword(0, v), 4 - k), 16);
+    } else if constexpr (kTraits.scale == ScaleKind::kEighth) {
+      return V::masked(V::shift(dword(k / 4, v), 3 - k % 4 * 2), 24);
     } else {
       const I low = V::masked(V::shift(dword(k / 4, v), -(k % 4 * 2)), 3);
       if constexpr (kTraits.bits == 2) return low;
@@ -91,8 +95,11 @@ class PanelBlocks {
     const std::byte* half = head_ + 2 * v * V::kLanes;
     if constexpr (kTraits.scale == ScaleKind::kUnpacked) return V::load_floats((*scales_) + v * V::kLanes);
     if constexpr (kTraits.scale == ScaleKind::kUpper) return V::load_uppers(half);
+    if constexpr (kTraits.scale == ScaleKind::kEighth) return V::multiply(V::load_halves(half), V::set(0.125f));
     return V::load_halves(half);
   }
+  /// Of the columns of one half of the block.
+  F half_scale(int half, int v) const { return V::load_halves(head_ + half * kPanelHalf + 2 * v * V::kLanes); }
   F minimum(int v) const {
     if constexpr (Scales::kUnpacked) return V::load_floats((*minima_) + v * V::kLanes);
     // The file's is to be added.
@@ -144,6 +151,7 @@ class PanelPair {
     return of(v).template group<kPlane>(k, v % One::kVectors);
   }
   F scale(int v) const { return of(v).scale(v % One::kVectors); }
+  F half_scale(int half, int v) const { return of(v).half_scale(half, v % One::kVectors); }
   F minimum(int v) const { return of(v).minimum(v % One::kVectors); }
   I factor(int half, int v) const { return of(v).factor(half, v % One::kVectors); }
   I minimum_pair(int half, int v) const { return of(v).minimum_pair(half, v % One::kVectors); }

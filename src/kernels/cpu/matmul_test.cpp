@@ -398,7 +398,8 @@ TEST_P(MatmulTest, NothingSaturatesWhateverTheBytes) {
       {TensorType::kIQ4_NL, {0}},    {TensorType::kIQ4_XS, {0}},  {TensorType::kMXFP4, {}},
       {TensorType::kIQ1_S, {0}},     {TensorType::kIQ2_XXS, {0}}, {TensorType::kIQ2_XS, {0}},
       {TensorType::kIQ2_S, {0}},     {TensorType::kIQ3_XXS, {0}}, {TensorType::kIQ3_S, {0}},
-      {TensorType::kTQ1_0, {52}},    {TensorType::kTQ2_0, {64}}};
+      {TensorType::kTQ1_0, {52}},    {TensorType::kTQ2_0, {64}},  {TensorType::kNVFP4, {}},
+      {TensorType::kQ1_0, {0}},      {TensorType::kQ2_0, {0}}};
   const uint8_t patterns[] = {0x00, 0xff, 0x0f, 0xf0, 0x55, 0xaa, 0x33, 0xcc, 0x77, 0x88};
   const uint16_t one = float_to_half(1.0f);
   for (const auto& [type, halves] : layouts) {
@@ -409,6 +410,7 @@ TEST_P(MatmulTest, NothingSaturatesWhateverTheBytes) {
                                    static_cast<std::byte>(pattern));
       for (const size_t at : halves) std::memcpy(block.data() + at, &one, sizeof(one));
       if (type == TensorType::kMXFP4) block[0] = std::byte{128};
+      if (type == TensorType::kNVFP4) std::fill_n(block.begin(), 4, std::byte{0x40});
       for (int b = 0; b < 256 / format.block_cols; ++b) p.weights.insert(p.weights.end(), block.begin(), block.end());
       for (int c = 0; c < 256; ++c) p.x.push_back((pattern >> c % 8 & 1) != 0 ? 127.0f : -127.0f);
     }

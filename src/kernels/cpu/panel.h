@@ -7,10 +7,10 @@
 ///  * from a multiple of 64 bytes on bodies, one per 32 columns, in order: dwords, each [row].
 ///
 /// Heads: the file's halves d (Q4_0, Q5_0, Q8_0, IQ4_NL), d and m (Q4_1, Q5_1); for MXFP4 the scale as the upper half
-/// of a float. Q4_K, Q5_K: the file's dwords of d, dmin and packed scales. Q2_K: the file's 4 dwords of scales, then
-/// the one of d and dmin. Q3_K, Q6_K, IQ4_XS: the half d and the signed scales, a byte each. Types whose values come
-/// from a grid or are packed in base 3 become codes ("Codes" below): the half d and a factor of a byte for each 16
-/// columns.
+/// of a float. Q1_0, Q2_0: d once for each 32 columns. NVFP4: half the scales of 16 columns, as halves. Q4_K, Q5_K: the
+/// file's dwords of d, dmin and packed scales. Q2_K: the file's 4 dwords of scales, then the one of d and dmin. Q3_K,
+/// Q6_K, IQ4_XS: the half d and the signed scales, a byte each. Types whose values come from a grid or are packed in
+/// base 3 become codes ("Codes" below): the half d and a factor of a byte for each 16 columns.
 ///
 /// Bodies: "group k" are columns 4k to 4k+3, one a byte. Dwords of four bits: dword k < 4 has group k in the low
 /// nibbles and group k + 4 in the high ones. Of two bits: dword j has group 4j + i in bits 2i, 2i+1. Of one bit: group
@@ -43,6 +43,8 @@ struct PanelFormat {
   /// Where the bodies begin in a panel of `cols` columns.
   constexpr int64_t body_begin(int64_t cols) const { return (cols / block_cols * head_bytes() + 63) / 64 * 64; }
   constexpr int64_t panel_bytes(int64_t cols) const { return body_begin(cols) + cols / 32 * body_bytes(); }
+  /// The same bytes as heads of 32 columns, of a format without dwords in its heads.
+  constexpr PanelFormat of_32_cols() const { return {32, head_halves * 32 / block_cols, 0, body_dwords}; }
 };
 
 static constexpr PanelFormat kPanelQ4_0{32, 1, 0, 4};
@@ -58,6 +60,9 @@ static constexpr PanelFormat kPanelQ6_K{256, 1, 4, 6};
 static constexpr PanelFormat kPanelIQ4_NL{32, 1, 0, 4};
 static constexpr PanelFormat kPanelIQ4_XS{256, 1, 2, 4};
 static constexpr PanelFormat kPanelMXFP4{32, 1, 0, 4};
+static constexpr PanelFormat kPanelNVFP4{64, 4, 0, 4};
+static constexpr PanelFormat kPanelQ1_0{128, 4, 0, 1};
+static constexpr PanelFormat kPanelQ2_0{64, 2, 0, 2};
 static constexpr PanelFormat kPanelCodes{256, 1, 4, 4};
 /// The largest block_cols.
 static constexpr int32_t kPanelBlockColsMax = 256;
@@ -76,7 +81,7 @@ bool has_panels(TensorType type);
 PanelFormat panel_format(TensorType type);
 /// Whether they take much more memory than the file's rows.
 bool panels_grow(TensorType type);
-/// Of a type that has one: IQ4_NL, IQ4_XS, MXFP4, and those of kPanelCodes.
+/// Of a type that has one: IQ4_NL, IQ4_XS, MXFP4, NVFP4, and those of kPanelCodes.
 const Codebook& codebook_of(TensorType type);
 /// Panels [begin, end) of a matrix: `rows` file rows at `from`, all panels at `to`.
 void pack_panels(TensorType type, const std::byte* from, int64_t rows, int64_t cols, int64_t begin, int64_t end,

@@ -111,6 +111,81 @@ void unpack_mxfp4(const Place& from, std::byte* block) {
   unpack_nibbles<1>(from, block);
 }
 
+// -- Blocks of 64 and 128, with a head for each 32 columns.
+
+void pack_q1_0(const std::byte* block, const Place& to) {
+  for (int b = 0; b < 4; ++b) {
+    std::memcpy(to.half(b), block, 2);
+    store(to.body(b), plane_of_bits(load(block + 2 + 4 * b)));
+  }
+}
+void unpack_q1_0(const Place& from, std::byte* block) {
+  std::memcpy(block, from.half(0), 2);
+  for (int b = 0; b < 4; ++b) store(block + 2 + 4 * b, bits_of_plane(load(from.body(b))));
+}
+
+// A byte of the file is a group, its columns in bits 0-1, 2-3, 4-5, 6-7.
+void pack_q2_0(const std::byte* block, const Place& to) {
+  for (int b = 0; b < 2; ++b) {
+    std::memcpy(to.half(b), block, 2);
+    uint32_t pairs[2] = {};
+    for (int k = 0; k < 8; ++k) {
+      const auto group = static_cast<uint32_t>(block[2 + 8 * b + k]);
+      const uint32_t spread = (group | group << 6 | group << 12 | group << 18) & kTwo;
+      pairs[k / 4] |= spread << (k % 4 * 2);
+    }
+    for (int j = 0; j < 2; ++j) store(to.body(2 * b + j), pairs[j]);
+  }
+}
+void unpack_q2_0(const Place& from, std::byte* block) {
+  std::memcpy(block, from.half(0), 2);
+  for (int b = 0; b < 2; ++b) {
+    for (int k = 0; k < 8; ++k) {
+      const uint32_t spread = load(from.body(2 * b + k / 4)) >> (k % 4 * 2) & kTwo;
+      block[2 + 8 * b + k] = static_cast<std::byte>(spread | spread >> 6 | spread >> 12 | spread >> 18);
+    }
+  }
+}
+
+// Half an unsigned E4M3 scale is a half exactly. The code whose half that is: two codes are zero, which is all that
+// gets lost.
+uint8_t scale_code(uint16_t half) {
+  for (uint8_t code = 0; code < 8; ++code) {
+    if (half == float_to_half(ue4m3_half_to_float(code))) return code;
+  }
+  return static_cast<uint8_t>((half >> 7) - 56);
+}
+
+// A group of 16 columns has the first eight in the low nibbles.
+void pack_nvfp4(const std::byte* block, const Place& to) {
+  for (int i = 0; i < 4; ++i) {
+    const uint16_t half = float_to_half(ue4m3_half_to_float(static_cast<uint8_t>(block[i])));
+    std::memcpy(to.half(i), &half, 2);
+  }
+  for (int b = 0; b < 2; ++b) {
+    for (int k = 0; k < 4; ++k) {
+      const std::byte* at = block + 4 + 16 * b + k % 2 * 4;
+      const uint32_t first = load(at) >> (k / 2 * 4) & kLow, second = load(at + 8) >> (k / 2 * 4) & kLow;
+      store(to.body(4 * b + k), first | second << 4);
+    }
+  }
+}
+void unpack_nvfp4(const Place& from, std::byte* block) {
+  for (int i = 0; i < 4; ++i) {
+    uint16_t half;
+    std::memcpy(&half, from.half(i), 2);
+    block[i] = static_cast<std::byte>(scale_code(half));
+  }
+  for (int b = 0; b < 2; ++b) {
+    for (int k = 0; k < 2; ++k) {
+      const uint32_t low = load(from.body(4 * b + k)), high = load(from.body(4 * b + k + 2));
+      std::byte* at = block + 4 + 16 * b + 4 * k;
+      store(at, (low & kLow) | (high & kLow) << 4);
+      store(at + 8, (low & kHigh) >> 4 | (high & kHigh));
+    }
+  }
+}
+
 // -- Blocks of 256.
 
 // 64 columns in 32 bytes, the first 32 columns in the low nibbles, the others in the high ones; kBody dwords a body.
@@ -295,7 +370,10 @@ constexpr PanelPacking kPackings[] = {{TensorType::kQ4_0, kPanelQ4_0, pack_q4_0,
                                       {TensorType::kQ6_K, kPanelQ6_K, pack_q6_k, unpack_q6_k},
                                       {TensorType::kIQ4_NL, kPanelIQ4_NL, pack_q4_0, unpack_q4_0, &kIq4Codebook},
                                       {TensorType::kIQ4_XS, kPanelIQ4_XS, pack_iq4_xs, unpack_iq4_xs, &kIq4Codebook},
-                                      {TensorType::kMXFP4, kPanelMXFP4, pack_mxfp4, unpack_mxfp4, &kFp4Codebook}};
+                                      {TensorType::kMXFP4, kPanelMXFP4, pack_mxfp4, unpack_mxfp4, &kFp4Codebook},
+                                      {TensorType::kNVFP4, kPanelNVFP4, pack_nvfp4, unpack_nvfp4, &kFp4Codebook},
+                                      {TensorType::kQ1_0, kPanelQ1_0, pack_q1_0, unpack_q1_0},
+                                      {TensorType::kQ2_0, kPanelQ2_0, pack_q2_0, unpack_q2_0}};
 
 }  // namespace
 

@@ -60,7 +60,7 @@ struct Int8Vector : Int8Operations {
     if constexpr (kShape.whole_fits()) {
       whole_sums<kShape.offset, T, R>(source, v, rows, at, dots);
     } else if constexpr (kShape.half_fits()) {
-      half_sums<kShape.offset, kShape.factors, T, R>(source, v, rows, at, dots);
+      sums_of_halves<T, R>(source, v, rows, at, dots);
     } else if constexpr (kShape.factors) {
       quarter_sums<T, R>(source, v, rows, at, dots);
     } else {
@@ -91,27 +91,32 @@ struct Int8Vector : Int8Operations {
     return kOffset == 32 ? broadcast4(offsets32) : _mm256_srai_epi16(broadcast4(offsets32), 3);
   }
 
-  template <int kOffset, bool kFactors, int T, int R, class Source>
+  /// Of the 16 columns of a half, times their factor if there are some.
+  template <int kHalf, int T, int R, class Source>
   [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
-                                               const Places& at, I (*dots)[R]) {
-    I sums[T][R];
-    const auto scaled = [&](int half, int t, int r) {
-      if constexpr (kFactors) return _mm256_madd_epi16(sums[t][r], source.factor(half, v + r));
-      return _mm256_madd_epi16(sums[t][r], _mm256_set1_epi16(1));
-    };
-    for (int t = 0; t < T; ++t) {
-      for (int r = 0; r < R; ++r) sums[t][r] = half_offset<kOffset>(rows[t] + at.offsets32);
-    }
-    add_products<0, 0, 4, T, R>(source, v, rows, at.values, sums);
+                                               const Places& at, I (*sums)[R]) {
     for (int t = 0; t < T; ++t) {
       for (int r = 0; r < R; ++r) {
-        dots[t][r] = scaled(0, t, r);
-        sums[t][r] = half_offset<kOffset>(rows[t] + at.offsets32 + 4);
+        sums[t][r] = half_offset<Source::kShape.offset>(rows[t] + at.offsets32 + 4 * kHalf);
       }
     }
-    add_products<0, 4, 8, T, R>(source, v, rows, at.values, sums);
+    add_products<0, 4 * kHalf, 4 * kHalf + 4, T, R>(source, v, rows, at.values, sums);
     for (int t = 0; t < T; ++t) {
-      for (int r = 0; r < R; ++r) dots[t][r] = _mm256_add_epi32(dots[t][r], scaled(1, t, r));
+      for (int r = 0; r < R; ++r) {
+        const I factor = Source::kShape.factors ? source.factor(kHalf, v + r) : _mm256_set1_epi16(1);
+        sums[t][r] = _mm256_madd_epi16(sums[t][r], factor);
+      }
+    }
+  }
+
+  template <int T, int R, class Source>
+  [[gnu::always_inline]] static void sums_of_halves(const Source& source, int v, const std::byte* const* rows,
+                                                    const Places& at, I (*dots)[R]) {
+    I sums[T][R];
+    half_sums<0, T, R>(source, v, rows, at, dots);
+    half_sums<1, T, R>(source, v, rows, at, sums);
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) dots[t][r] = _mm256_add_epi32(dots[t][r], sums[t][r]);
     }
   }
 

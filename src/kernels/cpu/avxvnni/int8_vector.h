@@ -48,6 +48,11 @@ struct Int8Vector : Int8Operations {
                                                 const Places& at, I (*dots)[R]) {
     DotSums<Int8Vector>::block_sums<T, R>(source, v, rows, at, dots);
   }
+  template <int kHalf, int T, int R, class Source>
+  [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
+                                               const Places& at, I (*sums)[R]) {
+    DotSums<Int8Vector>::half_sums<kHalf, T, R>(source, v, rows, at, sums);
+  }
 };
 
 }  // namespace

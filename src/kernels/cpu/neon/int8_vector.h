@@ -130,6 +130,18 @@ struct Int8Vector {
     return sum * (kOffset / 32);
   }
 
+  /// Of the 16 columns of a half.
+  template <int kHalf, int T, int R, class Source>
+  [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
+                                               const Places& at, I (*sums)[R]) {
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) {
+        sums[t][r] = half_offset<Source::kShape.offset>(rows[t] + at.offsets32 + 4 * kHalf);
+      }
+    }
+    add_half<kHalf, T>(source, v, rows, at.values, sums);
+  }
+
   template <int T, int R, class Source>
   [[gnu::always_inline]] static void block_sums(const Source& source, int v, const std::byte* const* rows,
                                                 const Places& at, I (*dots)[R]) {
@@ -138,17 +150,11 @@ struct Int8Vector {
       static_assert(kShape.offset == 0 || kShape.offset == 4 || kShape.offset == 32 || kShape.offset == 64);
       // |sum of (code - offset) y over 16 columns| * 128 is below 2^23.
       I sums[T][R];
+      half_sums<0, T, R>(source, v, rows, at, sums);
       for (int t = 0; t < T; ++t) {
-        for (int r = 0; r < R; ++r) sums[t][r] = half_offset<kShape.offset>(rows[t] + at.offsets32);
+        for (int r = 0; r < R; ++r) dots[t][r] = vmulq_s32(sums[t][r], source.factor(0, v + r));
       }
-      add_half<0, T>(source, v, rows, at.values, sums);
-      for (int t = 0; t < T; ++t) {
-        for (int r = 0; r < R; ++r) {
-          dots[t][r] = vmulq_s32(sums[t][r], source.factor(0, v + r));
-          sums[t][r] = half_offset<kShape.offset>(rows[t] + at.offsets32 + 4);
-        }
-      }
-      add_half<1, T>(source, v, rows, at.values, sums);
+      half_sums<1, T, R>(source, v, rows, at, sums);
       for (int t = 0; t < T; ++t) {
         for (int r = 0; r < R; ++r) dots[t][r] = vmlaq_s32(dots[t][r], sums[t][r], source.factor(1, v + r));
       }
