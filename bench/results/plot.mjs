@@ -1,5 +1,6 @@
 // A picture of the medians in a CSV file of bench/peers/compare.mjs: bars of Cairn and llama.cpp for each model.
-// usage: node bench/results/plot.mjs [--threads 2] [CSV]      writes speed.svg beside this file
+// usage: node bench/results/plot.mjs [--threads 2] [--only llama1b-] [CSV]      writes speed.svg beside this file
+//   --only  models whose names begin like this
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { readCsv } from '../common.mjs';
 
 const here = path.dirname(fileURLToPath(import.meta.url));
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { threads: { type: 'string' } } });
+const { values, positionals } = parseArgs({ allowPositionals: true, options: { threads: { type: 'string' }, only: { type: 'string', default: '' } } });
 const found = fs.readdirSync(here).filter((name) => /^peers-.*\.csv$/.test(name));
 if (positionals.length === 0 && found.length !== 1) throw new Error(`which one? node bench/results/plot.mjs CSV, of: ${found.join(' ')}`);
 const file = positionals[0] ?? path.join(here, found[0]);
@@ -15,7 +16,7 @@ const file = positionals[0] ?? path.join(here, found[0]);
 const medians = readCsv(file).filter(({ round }) => round === 'median');
 const threads = values.threads ?? String(Math.max(...medians.map((row) => Number(row.threads))));
 // One of every tensor type is too many for a picture: docs/speed.md has them as a table.
-const rows = medians.filter((row) => row.threads === threads && !row.model.startsWith('type-'));
+const rows = medians.filter((row) => row.threads === threads && row.model.startsWith(values.only) && !row.model.startsWith('type-'));
 const models = [...new Set(rows.map(({ model }) => model))].sort();
 const panels = [
   ['prefill', 'Reading a prompt'], ['decode', 'Decoding'], ['decode-8', 'Decoding 8 sequences'], ['decode-16', 'Decoding 16 sequences'],
