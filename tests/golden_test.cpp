@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cache/page_pool.h"
+#include "edited_model.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
@@ -272,6 +273,36 @@ TEST_P(GoldenTest, SameBytesHoweverTheRequestRuns) {
     Model threads(file(), reference.context, isa, 2);
     expect_same_bytes(whole, logits_of(threads, tokens, kRowsMax), "2 threads");
     expect_same_bytes(whole, logits_among_others(threads, tokens), "2 threads, among 8 others");
+  }
+}
+
+// Each matrix is divided by a power of two, which its file has as a scale: as files in NVFP4 have one.
+TEST(ScaledWeights, AreTheSameModel) {
+  for (const std::string name : {"llama-bias", "llama-moe", "deepseek2", "deepseek2-nomla"}) {
+    SCOPED_TRACE(name);
+    const std::string path = "models/" + name + ".gguf";
+    std::vector<AddedTensor> tensors;
+    const auto file = gguf::Reader::open(fixture(path));
+    ASSERT_TRUE(file.has_value());
+    for (const gguf::Tensor& tensor : file->tensors()) {
+      if (tensor.shape.size() < 2 || !tensor.name.ends_with(".weight")) continue;
+      ASSERT_EQ(tensor.type, TensorType::kF32);
+      AddedTensor divided{
+          std::string(tensor.name), {tensor.shape.begin(), tensor.shape.end()}, std::vector<float>(tensor.elements())};
+      std::memcpy(divided.values.data(), tensor.bytes.data(), tensor.bytes.size());
+      const int64_t experts = tensor.shape.size() == 3 ? tensor.shape[2] : 1;
+      const std::string base(tensor.name.substr(0, tensor.name.size() - std::strlen(".weight")));
+      AddedTensor scales{base + ".scale", {experts}, {}};
+      for (int64_t e = 0; e < experts; ++e) scales.values.push_back(std::ldexp(1.0f, static_cast<int>(e % 5) + 2));
+      for (size_t i = 0; i < divided.values.size(); ++i) {
+        divided.values[i] /= scales.values[i * experts / divided.values.size()];
+      }
+      tensors.insert(tensors.end(), {divided, scales, AddedTensor{base + ".input_scale", {experts}, scales.values}});
+    }
+    const EditedModel edited(fixture(path), "scaled", tensors, [](gguf::Writer&) {});
+    const std::vector<TokenId> tokens = {TokenId{1}, TokenId{7}, TokenId{20}, TokenId{3}, TokenId{11}};
+    Model whole(path, 64, "", 1), scaled(edited.path(), 64, "", 2);
+    expect_same_bytes(logits_of(whole, tokens, 5), logits_of(scaled, tokens, 5), "scaled");
   }
 }
 

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "base/ids.h"
@@ -42,6 +43,8 @@ struct HostMatrix {
   /// The copy (`Weight::memory`) that an earlier `load` of this matrix made by the same `copy_format`, or empty. Used
   /// as it is, so it outlives the weight; ignored if it has not the right size or is not aligned to 64 bytes.
   std::span<const std::byte> copy = {};
+  /// What each expert's products are multiplied by, before a bias is added; empty: nothing.
+  std::vector<float> scales = {};
 };
 
 /// A weight matrix made ready by `Backend::load`; what `data` points to is the backend's own business.
@@ -53,6 +56,7 @@ struct Weight {
   const void* data = nullptr;
   std::shared_ptr<Buffer> memory;  ///< what `data` points to, if the backend made a copy; copies share it
   bool panels = false;             ///< `data` are panels (kernels/cpu/panel.h), not the file's rows
+  std::vector<float> scales = {};  ///< as the HostMatrix's
 };
 
 /// One product of a `matmul`: out [rows of x, weight->rows] = x W^T + bias.

@@ -217,7 +217,8 @@ class CpuBackend final : public Backend {
                   .experts = matrix.experts,
                   .data = matrix.data,
                   .memory = {},
-                  .panels = has_panels(matrix.type)};
+                  .panels = has_panels(matrix.type),
+                  .scales = matrix.scales};
     if (weight.panels && matrix.in_place) weight.panels = !panels_grow(matrix.type);
     return weight;
   }

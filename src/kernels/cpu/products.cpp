@@ -40,14 +40,15 @@ int64_t expert_stride(const Weight& weight) {
 
 void decode_weight_row(const Weight& weight, int64_t row, float* out) {
   const auto* data = static_cast<const std::byte*>(weight.data);
-  if (!weight.panels) {
-    const int64_t bytes = row_bytes(weight.type, weight.cols);
-    return decode_weights(weight.type, data + row * bytes, weight.cols, out);
+  if (weight.panels) {
+    const int64_t block_cols = panel_format(weight.type).block_cols;
+    for (int64_t b = 0; b < weight.cols / block_cols; ++b) {
+      decode_panel_block(weight.type, data, weight.cols, row, b, out + b * block_cols);
+    }
+  } else {
+    decode_weights(weight.type, data + row * row_bytes(weight.type, weight.cols), weight.cols, out);
   }
-  const int64_t block_cols = panel_format(weight.type).block_cols;
-  for (int64_t b = 0; b < weight.cols / block_cols; ++b) {
-    decode_panel_block(weight.type, data, weight.cols, row, b, out + b * block_cols);
-  }
+  for (int64_t c = 0; c < weight.cols && !weight.scales.empty(); ++c) out[c] *= weight.scales[0];
 }
 
 int64_t Products::quantized_bytes(const WorkSizes& sizes) {
@@ -141,6 +142,7 @@ void Products::add_job(const Projection& projection, int64_t expert, const int32
   Job job{.projection = &projection,
           .weights = static_cast<const std::byte*>(weight.data) + expert * expert_stride(weight),
           .bias = projection.bias == nullptr ? nullptr : projection.bias + expert * weight.rows,
+          .scale = weight.scales.empty() ? 1 : weight.scales[expert],
           .outputs = outputs,
           .tokens = tokens,
           .packs = packs(weight)};
@@ -208,8 +210,10 @@ void Products::run_rows(const Job& job, const std::byte* weights, int64_t row_be
       outputs[t] = job.projection->out + output * weight.rows + first_row;
     }
     product(weight.type, weights, weight.cols, row_begin, row_end, inputs.data(), tokens, outputs.data());
-    if (job.bias == nullptr) continue;
-    for (int32_t t = 0; t < tokens; ++t) {
+    for (int32_t t = 0; t < tokens && job.scale != 1; ++t) {
+      for (int64_t r = row_begin; r < row_end; ++r) outputs[t][r] *= job.scale;
+    }
+    for (int32_t t = 0; t < tokens && job.bias != nullptr; ++t) {
       for (int64_t r = row_begin; r < row_end; ++r) outputs[t][r] += job.bias[first_row + r];
     }
   }

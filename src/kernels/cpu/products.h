@@ -35,6 +35,7 @@ class Products {
     const Projection* projection = nullptr;
     const std::byte* weights = nullptr;
     const float* bias = nullptr;
+    float scale = 1;                   // of the sums, before the bias
     const int32_t* outputs = nullptr;  // row numbers of the output; null: 0, 1, ...
     int32_t tokens = 0;                // how many
     bool packs = false;                // file rows that become panels as they are multiplied

@@ -251,6 +251,10 @@ Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
   if (!supports(matrix.type))
     return fail(Code::kUnsupported, "no matrix product on the GPU for tensors of type {}",
                 tensor_type_name(matrix.type));
+  if (!matrix.scales.empty())
+    return fail(Code::kUnsupported,
+                "tensors with a scale of their own (NVFP4) have no product on the GPU yet: "
+                "use --gpu-layers 0");
   CAIRN_TRY(Buffer memory, allocate(padded_bytes(matrix)));
   CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.data, matrix_bytes(matrix), memory.data()));
   Weight weight{.type = matrix.type,

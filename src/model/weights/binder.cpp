@@ -82,6 +82,7 @@ Result<Linear> Binder::bind(std::string_view name, const gguf::Tensor& tensor, i
   // Parts of one tensor have names of their own.
   const std::string copy_name = range.rows == rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
   if (options_.pack_cache != nullptr) host.copy = options_.pack_cache->find(copy_name);
+  CAIRN_TRY(host.scales, scales(name, experts));
   Linear linear;
   if (wants(backend_.load_bytes(host))) {
     CAIRN_TRY(linear.weight, backend_.load(host));
@@ -101,6 +102,16 @@ Result<Linear> Binder::bind(std::string_view name, const gguf::Tensor& tensor, i
   return linear;
 }
 
+Result<std::vector<float>> Binder::scales(std::string_view name, int64_t experts) {
+  // For processors that multiply activations of four bits.
+  mark_used(fmt::format("{}.input_scale", name));
+  const std::string scale_name = fmt::format("{}.scale", name);
+  if (!has(scale_name)) return std::vector<float>();
+  const int64_t shape[] = {experts};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(scale_name, shape));
+  return decoded(*tensor);
+}
+
 Result<Buffer> Binder::vector(std::string_view tensor_name, int64_t size) {
   const int64_t shape[] = {size};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
@@ -117,8 +128,11 @@ Result<std::vector<float>> Binder::values(std::string_view name, int64_t rows, i
   const int64_t shape[] = {cols, rows};
   CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
   CAIRN_TRY_VOID(check_decodable(*tensor));
+  CAIRN_TRY(const std::vector<float> factors, scales(name, 1));
   if (options_.counts_only) return std::vector<float>();
-  return decoded(*tensor);
+  CAIRN_TRY(std::vector<float> values, decoded(*tensor));
+  for (size_t i = 0; i < values.size() && !factors.empty(); ++i) values[i] *= factors[0];
+  return values;
 }
 
 Result<Linear> Binder::made(int64_t experts, int64_t rows, int64_t cols,

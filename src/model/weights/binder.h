@@ -85,6 +85,8 @@ class Binder {
   Result<Linear> matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
   Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
                       RowRange range);
+  /// Of `name`.scale, one for each expert, if the file has it: NVFP4's numbers are too small to be weights themselves.
+  Result<std::vector<float>> scales(std::string_view name, int64_t experts);
   static Result<void> check_decodable(const gguf::Tensor& tensor);
   static Result<std::vector<float>> decoded(const gguf::Tensor& tensor);
   Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range);
