@@ -85,7 +85,7 @@ namespace {
 constexpr int64_t kMemory = int64_t{1} << 50;
 // Lists of a batch's rows, descriptions and names of tensors are not planned.
 constexpr int64_t kUnplannedMax = 256 << 10;
-constexpr int64_t kUnplannedOfSmallMax = 16 << 10;
+constexpr int64_t kUnplannedOfSmallMax = 20 << 10;
 
 int64_t bytes_now() { return heap_bytes + Buffer::bytes_in_all(); }
 
