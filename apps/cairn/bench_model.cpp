@@ -19,7 +19,22 @@ namespace cairn {
 namespace {
 
 using std::chrono::steady_clock;
-using Streams = std::vector<std::unique_ptr<GenerateStream>>;
+
+/// An answer that is being written.
+struct Sequence {
+  std::unique_ptr<GenerateStream> stream;
+  int32_t tokens = 0;  ///< That have been taken.
+  int32_t enough = 0;  ///< Tokens to wait for.
+  bool ended = false;
+
+  Result<void> take(const Events& events) {
+    tokens += static_cast<int32_t>(events.tokens.size());
+    ended |= events.finished;
+    if (events.finished && events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
+    return {};
+  }
+};
+using Sequences = std::vector<Sequence>;
 
 struct ModelBenchFlags {
   LoadFlags load;
@@ -35,33 +50,36 @@ constexpr int32_t kContextMin = 2 * kWarmupTokens;
 constexpr int32_t kContextExtra = 512;
 
 /// Prompts of random tokens, one for each sequence: none is found in the cache.
-Result<Streams> begin_sequences(LoadedModel& model, int32_t sequences, int32_t tokens, uint32_t seed) {
+Result<Sequences> begin_sequences(LoadedModel& model, int32_t sequences, int32_t tokens, uint32_t seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(model.runner->vocabulary()) - 1);
-  Streams streams;
+  Sequences all;
   for (int32_t i = 0; i < sequences; ++i) {
     GenerateRequest request;
     for (int32_t t = 0; t < tokens; ++t) request.prompt.push_back(TokenId{token(random)});
     request.sampling.temperature = 0;
     request.ignore_eos = true;
     CAIRN_TRY(auto stream, model.engine->submit(std::move(request)));
-    streams.push_back(std::move(stream));
+    all.push_back({.stream = std::move(stream)});
   }
-  return streams;
+  return all;
 }
 
-/// Returns when every stream has written `tokens` more.
-Result<void> wait_for_all(const Streams& streams, int32_t tokens) {
-  for (const auto& stream : streams) {
-    for (int32_t seen = 0; seen < tokens;) {
-      const Events events = stream->wait(std::chrono::seconds(1));
-      seen += static_cast<int32_t>(events.tokens.size());
-      if (seen >= tokens || !events.finished) continue;
-      if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
+/// Returns when `tokens` more of every sequence have been taken. None waits for its reader meanwhile.
+Result<void> wait_for_all(Sequences& sequences, int32_t tokens) {
+  for (Sequence& sequence : sequences) sequence.enough = sequence.tokens + tokens;
+  for (;;) {
+    Sequence* behind = nullptr;
+    for (Sequence& sequence : sequences) {
+      CAIRN_TRY_VOID(sequence.take(sequence.stream->drain()));
+      if (sequence.tokens < sequence.enough) behind = &sequence;
+    }
+    if (behind == nullptr) return {};
+    if (behind->ended) {
       return fail(Code::kContextLengthExceeded, "a sequence came to the context's end; give it more with --ctx");
     }
+    CAIRN_TRY_VOID(behind->take(behind->stream->wait(std::chrono::seconds(1))));
   }
-  return {};
 }
 
 Result<void> bench_model(ModelBenchFlags& flags) {
@@ -75,18 +93,17 @@ Result<void> bench_model(ModelBenchFlags& flags) {
   if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
   {
     // Reads weights that stay in the file into memory.
-    CAIRN_TRY(const Streams first, begin_sequences(*model, 1, kWarmupTokens, 1));
+    CAIRN_TRY(Sequences first, begin_sequences(*model, 1, kWarmupTokens, 1));
     CAIRN_TRY_VOID(wait_for_all(first, 2));
   }
   while (model->engine->stats().active_requests > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 
   const auto begin = steady_clock::now();
-  CAIRN_TRY(const Streams streams, begin_sequences(*model, flags.sequences, flags.prompt, 2));
-  CAIRN_TRY_VOID(wait_for_all(streams, 1));
+  CAIRN_TRY(Sequences all, begin_sequences(*model, flags.sequences, flags.prompt, 2));
+  CAIRN_TRY_VOID(wait_for_all(all, 1));
   // From here on every step has a row of every sequence.
   const auto first = steady_clock::now();
-  for (const auto& stream : streams) stream->drain();
-  CAIRN_TRY_VOID(wait_for_all(streams, flags.answer));
+  CAIRN_TRY_VOID(wait_for_all(all, flags.answer));
   const auto rate = [&](int32_t tokens, steady_clock::duration time) {
     return flags.sequences * tokens / std::chrono::duration<double>(time).count();
   };

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "engine/core.h"
@@ -19,9 +18,9 @@ constexpr TokenId kAlways{40};
 /// Right in all it proposes. Its first call takes as long as it would to read a prompt.
 class SlowOnce final : public Drafter {
  public:
-  explicit SlowOnce(std::chrono::milliseconds first) : first_(first) {}
+  SlowOnce(TickingClock& clock, std::chrono::milliseconds first) : clock_(clock), first_(first) {}
   void propose(std::span<const DraftRequest> requests) override {
-    std::this_thread::sleep_for(std::exchange(first_, {}));
+    clock_.advance(std::exchange(first_, {}));
     for (const DraftRequest& request : requests) {
       request.proposed->assign(static_cast<size_t>(request.tokens_max), kAlways);
     }
@@ -29,6 +28,7 @@ class SlowOnce final : public Drafter {
   void forget(SequenceId) override {}
 
  private:
+  TickingClock& clock_;
   std::chrono::milliseconds first_;
 };
 
@@ -55,8 +55,9 @@ class EngineDrafts : public EngineTest {
   static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
 
   /// An engine without its thread, of a model that always says the same.
-  std::unique_ptr<Core> make_core(const EngineOptions& options, std::unique_ptr<Drafter> drafter) {
-    make_runner({});
+  std::unique_ptr<Core> make_core(const EngineOptions& options, std::unique_ptr<Drafter> drafter,
+                                  int32_t context_tokens = FakeRunnerOptions{}.context_tokens) {
+    make_runner({.context_tokens = context_tokens});
     runner_->set_model([](std::span<const TokenId>, std::span<float> logits) {
       std::ranges::fill(logits, 0.0f);
       logits[static_cast<size_t>(index(kAlways))] = 10;
@@ -115,20 +116,13 @@ TEST_F(EngineDrafts, NobodyIsPutBackForAGuess) {
 
 TEST_F(EngineDrafts, ADrafterThatWasSlowOnceIsTriedAgain) {
   constexpr int32_t kTokens = 1'200;
-  make_runner({.context_tokens = 2'048});
-  runner_->set_model([](std::span<const TokenId>, std::span<float> logits) {
-    std::ranges::fill(logits, 0.0f);
-    logits[static_cast<size_t>(index(kAlways))] = 10;
-  });
-  runner_->set_on_step([] { std::this_thread::sleep_for(std::chrono::milliseconds(1)); });
   const EngineOptions options{.kv_pages = {64, 64}, .running_max = 4, .speculation = {.tokens_max = 4, .ngram_max = 2}};
-  auto engine = Engine::create(*runner_, *backend_, *shared_tokenizer, options,
-                               std::make_unique<SlowOnce>(std::chrono::milliseconds(50)));
-  ASSERT_TRUE(engine.has_value()) << engine.error().text();
-  engine_ = std::move(*engine);
-  GenerateRequest request = request_of(prompt_of(40), kTokens);
-  request.ignore_eos = true;
-  const Answer answer = ask(request);
+  const auto core = make_core(options, std::make_unique<SlowOnce>(clock_, std::chrono::milliseconds(500)), 2'048);
+  runner_->set_on_step([this] { clock_.advance(std::chrono::milliseconds(20)); });
+  const auto channel = submit(*core, request_of(prompt_of(40), kTokens));
+  Answer answer;
+  while (core->turn() == Core::Turn::kWorked) answer.add(channel->drain());
+  answer.add(channel->drain());
   EXPECT_EQ(answer.tokens, std::vector(kTokens, kAlways));
   const Timings& timings = answer.finish.timings;
   EXPECT_GT(timings.accepted, kTokens / 4);

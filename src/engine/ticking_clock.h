@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 
 #include "base/clock.h"
 
@@ -11,10 +10,11 @@ namespace cairn {
 /// Every look at it is a millisecond later. One thread.
 class TickingClock final : public Clock {
  public:
-  std::chrono::nanoseconds now() const override { return std::chrono::milliseconds(++looks_); }
+  std::chrono::nanoseconds now() const override { return now_ += std::chrono::milliseconds(1); }
+  void advance(std::chrono::nanoseconds by) { now_ += by; }
 
  private:
-  mutable int64_t looks_ = 0;
+  mutable std::chrono::nanoseconds now_{0};
 };
 
 }  // namespace cairn

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { cairn, program, serve, story } from './server.mjs';
+import { cairn, program, serve, story, storyTrainedFor } from './server.mjs';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-bench-'));
 process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
@@ -109,8 +109,10 @@ test('what cannot be measured is said in one line', async () => {
 });
 
 test('a model alone: its speeds are those of the tokens that were asked for', () => {
+  // Room for what is written before a late reader looks.
+  const long = storyTrainedFor(4096);
   const begin = performance.now();
-  const run = cairn(['bench', 'model', story, '--sequences', '3', '--prompt', '100', '--answer', '100', '--threads', '1', '--ctx', '256']);
+  const run = cairn(['bench', 'model', long, '--sequences', '3', '--prompt', '100', '--answer', '100', '--threads', '1', '--ctx', '4096']);
   const seconds = (performance.now() - begin) / 1000;
   assert.equal(run.status, 0, run.stderr);
   const result = JSON.parse(run.stdout);
@@ -118,9 +120,12 @@ test('a model alone: its speeds are those of the tokens that were asked for', ()
   assert.deepEqual([result.sequences, result.prompt_tokens, result.answer_tokens], [3, 100, 100]);
   const measured = (3 * 100) / result.prefill_tokens_per_s + (3 * 100) / result.decode_tokens_per_s;
   assert.ok(measured > seconds / 20 && measured < seconds, `${measured} s measured of ${seconds}`);  // the rest is for loading
-  const short = cairn(['bench', 'model', story, '--prompt', '100', '--answer', '40', '--ctx', '120']);
-  assert.equal(short.status, 1);
-  assert.match(short.stderr, /context's end; give it more with --ctx/);
+  // In the second the first sequence ends while the prompts of the others are read.
+  for (const flags of [['--prompt', '100', '--answer', '40', '--ctx', '120'], ['--sequences', '3', '--prompt', '2000', '--answer', '5', '--ctx', '2003']]) {
+    const short = cairn(['bench', 'model', long, ...flags]);
+    assert.equal(short.status, 1);
+    assert.match(short.stderr, /context's end; give it more with --ctx/);
+  }
 });
 
 test('a model far into a context that is filled instead of computed: memory as planned', () => {
