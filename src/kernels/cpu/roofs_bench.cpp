@@ -19,7 +19,6 @@
 namespace cairn::cpu {
 namespace {
 
-constexpr int64_t kReadBytesMin = int64_t{256} << 20;
 // What a thread takes at a time: some 40 us of either work.
 constexpr int64_t kReadChunk = int64_t{1} << 20;
 constexpr int64_t kPeakRounds = 20'000;
@@ -46,7 +45,7 @@ uint64_t sum_of_chunk(const std::byte* data) {
 
 void read(benchmark::State& state) {
   static const Buffer memory = [] {
-    Buffer made = allocate(std::max(kReadBytesMin, 2 * cold_bytes()) / kReadChunk * kReadChunk).value();
+    Buffer made = allocate(cold_bytes() / kReadChunk * kReadChunk).value();
     std::memset(made.data(), 1, made.bytes());  // pages that were never written are all the same one
     return made;
   }();
