@@ -27,7 +27,7 @@ inline constexpr size_t kRowSourcesMax = 2;
 struct RowAttentionParams {
   int32_t heads = 0;
   int32_t value_dim = 0;         ///< a row's value is its first elements
-  float scale = 1;               ///< multiplies q.k
+  float scale = 1;               ///< multiplies q.k; > 0
   const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null
 };
 

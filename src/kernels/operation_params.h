@@ -14,7 +14,7 @@ enum class RopeStyle {
 
 struct AttentionParams {
   int32_t heads = 0;   ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
-  float scale = 1;     ///< multiplies q.k
+  float scale = 1;     ///< multiplies q.k; > 0
   float soft_cap = 0;  ///< > 0: score = cap * tanh(score / cap)
   int32_t window = 0;  ///< > 0: position p sees positions > p - window only
   const float* sinks = nullptr;  ///< [heads], joins each softmax's denominator as exp(sink); or null

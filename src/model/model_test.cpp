@@ -164,6 +164,8 @@ TEST_F(ModelTest, NumbersThatAreNoneNameTheirKey) {
   expect_error(EditedFile("llama-rope-linear.gguf").set("llama.rope.scaling.factor", -2.0f), Code::kCorruptFile,
                {"rope.scaling.factor"});
   expect_error(EditedFile("granite.gguf").set("granite.logit_scale", 0.0f), Code::kCorruptFile, {"logit_scale"});
+  expect_error(EditedFile("granite.gguf").set("granite.attention.scale", -1.0f), Code::kCorruptFile,
+               {"attention.scale", "-1"});
 }
 
 TEST_F(ModelTest, MissingKeysAndWrongTypesNameTheKey) {

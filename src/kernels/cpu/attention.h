@@ -15,6 +15,9 @@ inline constexpr int32_t kAttentionPage = 32;
 /// queries for one page do not all fall into the same set of the L1 cache.
 inline constexpr int32_t kScoreStride = 512 + 16;
 
+/// Scores are multiplied by this before their exponentials are taken, as powers of 2.
+inline constexpr float kLog2OfE = 1.44269504f;
+
 struct AttentionKernels {
   /// A head's keys or values in a page (kv_page.h) to float32 in the same order: keys [key_dim, kAttentionPage], values
   /// [kAttentionPage, value_dim]. On the way as many bytes from `next` on are asked for from memory; they are what
@@ -28,8 +31,8 @@ struct AttentionKernels {
   /// scores[i * kScoreStride + t] = queries[i] . key t, for i < n and all t of a page; keys [key_dim, kAttentionPage].
   void (*scores)(const float* keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores);
   /// Over scores [lo, hi), lo < hi: each times scale, then cap * tanh(score / cap) if cap > 0; then its exponential
-  /// relative to the largest, which goes to *largest, and their sum to *sum. `scores` has room up to the next multiple
-  /// of kAttentionPage; what of a page is outside [lo, hi) is read but counts for nothing.
+  /// relative to the largest, which goes to *largest times kLog2OfE, and their sum to *sum. `scores` has room up to the
+  /// next multiple of kAttentionPage; what of a page is outside [lo, hi) is read but counts for nothing. scale > 0.
   void (*exponentials)(float* scores, int32_t lo, int32_t hi, float scale, float cap, float* largest, float* sum);
   /// sums[i * value_dim + d] += sum over t in [lo, hi), in order, of weights[i * kScoreStride + t] * values[t * stride
   /// + d], for i < n.
@@ -37,11 +40,11 @@ struct AttentionKernels {
                      int32_t hi, int32_t n, float* sums);
   /// Sum of max(0, x[i]) * weights[i]; n is a multiple of kAttentionPage.
   float (*relu_dot)(const float* x, const float* weights, int32_t n);
-  /// Joins to a softmax-weighted sum (largest, sum, values [value_dim]) another one over other positions. An empty one
-  /// has largest -infinity and zeros.
+  /// Joins to a softmax-weighted sum (largest, sum, values [value_dim]) another one over other positions. One of both
+  /// may be empty: largest -infinity and zeros.
   void (*merge)(float* largest, float* sum, float* values, float other_largest, float other_sum,
                 const float* other_values, int32_t value_dim);
-  /// out = values / (sum + exp(sink - largest)); a sink of -infinity is none.
+  /// out = values / (sum + e^(sink - the largest score)); a sink of -infinity is none.
   void (*finish)(float largest, float sum, const float* values, float sink, int32_t value_dim, float* out);
 };
 

@@ -6,7 +6,7 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/attention_decode_body.h"
 #include "kernels/cpu/attention_rows_body.h"
-#include "kernels/cpu/vector_math.h"
+#include "kernels/cpu/attention_softmax_body.h"
 
 namespace cairn::cpu {
 namespace {
@@ -14,8 +14,6 @@ namespace {
 template <class V>
 struct AttentionOps {
   using F = typename V::F;
-  using I = typename V::I;
-  using Math = VectorMath<V>;
   static constexpr int32_t kLanes = V::kLanes;
   // Two multiply-adds of latency four per cycle need eight sums at least; with twelve, hiccups do not stop them. Two
   // vectors of keys or values and a broadcast number beside them fill 16 registers.
@@ -41,17 +39,28 @@ struct AttentionOps {
   template <int kQueries, int kVectors>
   static void scores_of(const float* keys, int32_t key_dim, const float* const* queries, float* scores) {
     F sums[kQueries][kVectors];
-    for (auto& row : sums) {
-      for (F& sum : row) sum = V::set(0);
+#pragma GCC unroll 16
+    for (int i = 0; i < kQueries; ++i) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[i][v] = V::set(0);
     }
-    for (int32_t d = 0; d < key_dim; ++d) {
+    const auto step = [&](int32_t d) {
       F key[kVectors];
       for (int v = 0; v < kVectors; ++v) key[v] = V::keep(V::load(keys + int64_t{d} * kAttentionPage + v * kLanes));
+#pragma GCC unroll 16
       for (int i = 0; i < kQueries; ++i) {
         const F q = V::set(queries[i][d]);
         for (int v = 0; v < kVectors; ++v) sums[i][v] = V::fma(q, key[v], sums[i][v]);
       }
+    };
+    int32_t d = 0;
+    for (; d + 4 <= key_dim; d += 4) {
+      step(d);
+      step(d + 1);
+      step(d + 2);
+      step(d + 3);
     }
+    for (; d < key_dim; ++d) step(d);
     for (int i = 0; i < kQueries; ++i) {
       for (int v = 0; v < kVectors; ++v) V::store(scores + i * kScoreStride + v * kLanes, sums[i][v]);
     }
@@ -64,31 +73,6 @@ struct AttentionOps {
         scores_of<kQueries, kVectors>(keys + v * kLanes, key_dim, queries + i, scores + i * kScoreStride + v * kLanes);
       }
     });
-  }
-
-  static void exponentials(float* scores, int32_t lo, int32_t hi, float scale, float cap, float* largest, float* sum) {
-    // Whole vectors from the one that holds `lo`, so that a position's lane does not depend on the range.
-    const int32_t begin = lo / kLanes * kLanes;
-    const I numbers = V::lane_numbers();
-    auto inside = [&](int32_t at) { return (numbers >= lo - at) & (numbers < hi - at); };
-    const F nothing = V::set(-__builtin_inff());
-    F most = nothing;
-    for (int32_t t = begin; t < hi; t += kLanes) {
-      F score = V::load(scores + t) * scale;
-      if (cap > 0) score = Math::tanh(score / cap) * cap;
-      if (t < lo || t + kLanes > hi) score = Math::select(inside(t), score, nothing);
-      V::store(scores + t, score);
-      most = Math::larger(score, most);
-    }
-    *largest = Math::largest_lane(most);
-    F total = V::set(0);
-    for (int32_t t = begin; t < hi; t += kLanes) {
-      F e = Math::exp_of_negative(V::load(scores + t) - *largest);
-      if (t < lo || t + kLanes > hi) e = Math::select(inside(t), e, V::set(0));
-      V::store(scores + t, e);
-      total = total + e;
-    }
-    *sum = static_cast<float>(Math::sum_of_lanes(total));
   }
 
   // A function of its own, so that the compiler keeps its few pointers in registers.
@@ -146,34 +130,6 @@ struct AttentionOps {
       add_values_of<kQueries>(values, stride, value_dim, weights + i * kScoreStride, lo, hi, sums + i * value_dim);
     });
   }
-
-  // out = a * x + b * y, [n].
-  static void blend(F a, const float* x, F b, const float* y, int32_t n, float* out) {
-    int32_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) V::store(out + i, V::fma(a, V::load(x + i), b * V::load(y + i)));
-    if (i < n) V::store_some(out + i, V::fma(a, V::load_some(x + i, n - i), b * V::load_some(y + i, n - i)), n - i);
-  }
-
-  static void merge(float* largest, float* sum, float* values, float other_largest, float other_sum,
-                    const float* other_values, int32_t value_dim) {
-    const float most = other_largest > *largest ? other_largest : *largest;
-    const F here = Math::exp(V::set(*largest - most));
-    const F there = Math::exp(V::set(other_largest - most));
-    blend(here, values, there, other_values, value_dim, values);
-    *sum = here[0] * *sum + there[0] * other_sum;
-    *largest = most;
-  }
-
-  static void finish(float largest, float sum, const float* values, float sink, int32_t value_dim, float* out) {
-    // Relative to the larger of both, as one of the two exponentials could be infinite otherwise.
-    const float most = sink > largest ? sink : largest;
-    const F here = Math::exp(V::set(largest - most));
-    const F there = Math::exp(V::set(sink - most));
-    const F factor = here / (here * sum + there);
-    int32_t i = 0;
-    for (; i + kLanes <= value_dim; i += kLanes) V::store(out + i, V::load(values + i) * factor);
-    if (i < value_dim) V::store_some(out + i, V::load_some(values + i, value_dim - i) * factor, value_dim - i);
-  }
 };
 
 template <class V>
@@ -181,6 +137,7 @@ constexpr AttentionKernels make_attention_kernels() {
   using Ops = AttentionOps<V>;
   using Decoder = PageDecoder<V>;
   using Rows = RowDecoder<V>;
+  using Softmax = AttentionSoftmax<V>;
   return {
       .decode_half = Decoder::decode_half,
       .decode_q8_0_keys = Decoder::decode_q8_0_keys,
@@ -188,11 +145,11 @@ constexpr AttentionKernels make_attention_kernels() {
       .decode_half_row = Rows::decode_half_row,
       .decode_q8_0_row = Rows::decode_q8_0_row,
       .scores = Ops::scores,
-      .exponentials = Ops::exponentials,
+      .exponentials = Softmax::exponentials,
       .add_values = Ops::add_values,
       .relu_dot = Rows::relu_dot,
-      .merge = Ops::merge,
-      .finish = Ops::finish,
+      .merge = Softmax::merge,
+      .finish = Softmax::finish,
   };
 }
 

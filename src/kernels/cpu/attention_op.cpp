@@ -19,12 +19,22 @@ constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
 constexpr int64_t kSplitFloatsPerThread = 64 * 1024;
 // Multiply-adds per nanosecond of one thread, for the size of chunks only.
 constexpr double kProductsPerNs = 15;
+// Values that are added together, in bytes: they are read once for each few queries, from the L1 cache.
+constexpr int32_t kRunBytes = 32 << 10;
 constexpr float kNoSink = -std::numeric_limits<float>::infinity();
 
 }  // namespace
 
+int32_t AttentionOp::run_pages(int32_t value_dim) {
+  return std::max(1, kRunBytes / (kPageTokens * value_dim * static_cast<int32_t>(sizeof(float))));
+}
+
+int64_t AttentionOp::page_floats(const KvView& kv) {
+  return std::max(int64_t{kPageTokens} * std::max(kv.key_dim, kv.value_dim), kRunBytes / int64_t{sizeof(float)});
+}
+
 int64_t AttentionOp::working_floats(const KvView& kv) {
-  return int64_t{kPageTokens} * std::max(kv.key_dim, kv.value_dim) + kBlockQueries * kScoreStride + 2 * sums_floats(kv);
+  return page_floats(kv) + kBlockQueries * kScoreStride + 2 * sums_floats(kv);
 }
 
 AttentionOp::Sums AttentionOp::sums_at(float* memory) {
@@ -34,7 +44,7 @@ AttentionOp::Sums AttentionOp::sums_at(float* memory) {
 AttentionOp::Working AttentionOp::working_at(float* memory, const KvView& kv) {
   Working working;
   working.page = memory;
-  working.scores = memory + int64_t{kPageTokens} * std::max(kv.key_dim, kv.value_dim);
+  working.scores = memory + page_floats(kv);
   working.segment = sums_at(working.scores + kBlockQueries * kScoreStride);
   working.total = sums_at(working.segment.largest + sums_floats(kv));
   return working;
@@ -67,6 +77,7 @@ int64_t AttentionOp::reserve_bytes(const WorkSizes& sizes) const {
 void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                             const float* q, float* out) {
   CAIRN_DCHECK(params.heads % kv.kv_heads == 0);
+  CAIRN_DCHECK(params.scale > 0);
   CAIRN_DCHECK(params.slopes == nullptr || params.soft_cap == 0);
   CAIRN_DCHECK(params.causal || params.window == 0);
   const Call call{params, kv, q, out, params.heads / kv.kv_heads};
@@ -248,25 +259,43 @@ void AttentionOp::score_pages(const Call& call, const Block& block, std::span<co
   }
 }
 
+// How many of the first pages may be added as if they were one: those that follow each other and that all queries of
+// the block see whole, as far as their values fit beside each other.
+size_t AttentionOp::pages_together(const Call& call, std::span<const SeenPage> pages, std::span<const Range> ranges) {
+  const auto most = call.kv.type == KvType::kF32 ? 1 : static_cast<size_t>(run_pages(call.kv.value_dim));
+  const auto whole = [&](const SeenPage& page) {
+    // Both ends ascend with the queries.
+    return ranges.back().lo <= page.begin && ranges.front().hi >= page.begin + kPageTokens;
+  };
+  size_t count = 0;
+  while (count < std::min(most, pages.size()) && whole(pages[count])) ++count;
+  return std::max<size_t>(count, 1);
+}
+
 void AttentionOp::add_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,
                             std::span<const Range> ranges, const Working& working, const Sums& sums) const {
   const KvView& kv = call.kv;
-  for (size_t p = 0; p < pages.size(); ++p) {
-    const std::byte* bytes = page_values(kv, pages[p].page, block.kv_head);
-    // After the last values come, most often, the next head's keys.
-    const std::byte* next = p + 1 < pages.size() ? page_values(kv, pages[p + 1].page, block.kv_head)
-                                                 : page_keys(kv, pages[0].page, block.kv_head + 1);
-    const auto* values = reinterpret_cast<const float*>(bytes);
-    if (kv.type != KvType::kF32) {
+  for (size_t p = 0, run = 0; p < pages.size(); p += run) {
+    run = pages_together(call, pages.subspan(p), ranges);
+    const float* values = working.page;
+    for (size_t i = p; i < p + run; ++i) {
+      const std::byte* bytes = page_values(kv, pages[i].page, block.kv_head);
+      // After the last values come, most often, the next head's keys.
+      const std::byte* next = i + 1 < pages.size() ? page_values(kv, pages[i + 1].page, block.kv_head)
+                                                   : page_keys(kv, pages[0].page, block.kv_head + 1);
+      if (kv.type == KvType::kF32) {
+        values = reinterpret_cast<const float*>(bytes);
+        continue;
+      }
       const auto decode = kv.type == KvType::kF16 ? kernels_.decode_half : kernels_.decode_q8_0_values;
-      decode(bytes, kv.value_dim, next, working.page);
-      values = working.page;
+      decode(bytes, kv.value_dim, next, working.page + static_cast<int64_t>(i - p) * kPageTokens * kv.value_dim);
     }
     const int32_t begin = pages[p].begin;
+    const auto tokens = static_cast<int32_t>(run) * kPageTokens;
     const auto part = [&](int32_t i) {
-      return Range{std::max(ranges[i].lo - begin, 0), std::min(ranges[i].hi - begin, kPageTokens)};
+      return Range{std::max(ranges[i].lo - begin, 0), std::min(ranges[i].hi - begin, tokens)};
     };
-    // Queries that see the same part of the page go together. No token outside of it is read: it may hold anything.
+    // Queries that see the same part of the pages go together. No token outside of it is read: it may hold anything.
     const Range seen = pages[p].queries;
     for (int32_t i = seen.lo, end = i; i < seen.hi; i = end) {
       const Range same = part(i);

@@ -45,7 +45,7 @@ class AttentionOp {
     int32_t segment_begin = 0;  // segments that some query of the block sees
     int32_t segment_end = 0;
   };
-  static constexpr int32_t kBlockQueries = 48;
+  static constexpr int32_t kBlockQueries = 96;
   // Softmax-weighted sums of a block's queries, over one segment or several.
   struct Sums {
     float* largest = nullptr;  // [kBlockQueries]
@@ -64,13 +64,15 @@ class AttentionOp {
     Range queries;
   };
   struct Working {
-    float* page = nullptr;    // [max(key_dim, value_dim), kPageTokens]
+    float* page = nullptr;    // a page's keys, or the values of one or several
     float* scores = nullptr;  // [kBlockQueries, kScoreStride]
     Sums segment;
     Sums total;
   };
 
   static int64_t sums_floats(const KvView& kv) { return kBlockQueries * (int64_t{kv.value_dim} + 2); }
+  static int32_t run_pages(int32_t value_dim);
+  static int64_t page_floats(const KvView& kv);
   static int64_t working_floats(const KvView& kv);
   int64_t working_bytes(const WorkSizes& sizes) const;
   int64_t split_bytes() const;
@@ -87,6 +89,7 @@ class AttentionOp {
   static void lower_by_distance(const Call& call, const Block& block, int32_t query, int32_t segment,
                                 const Range& range, float* scores);
   void score_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, const Working& working) const;
+  static size_t pages_together(const Call& call, std::span<const SeenPage> pages, std::span<const Range> ranges);
   void add_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, std::span<const Range> ranges,
                  const Working& working, const Sums& sums) const;
   void merge(const KvView& kv, const Block& block, const Sums& piece, const Sums& total) const;

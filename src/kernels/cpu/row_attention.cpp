@@ -79,6 +79,7 @@ RowAttention::Block RowAttention::block_of(const Call& call, int64_t number) {
 
 void RowAttention::attend(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q,
                           float* out) {
+  CAIRN_DCHECK(params.scale > 0);
   CAIRN_DCHECK(!sources.empty() && sources.size() <= kRowSourcesMax);
   for (const RowSource& source : sources) {
     CAIRN_DCHECK(source.kv.kv_heads == 1 && source.kv.key_dim == sources[0].kv.key_dim);

@@ -98,6 +98,7 @@ TEST_F(AttentionMerge, ChunksJoinToTheWholeAsOnTheProcessor) {
     const int32_t chunk = chunk_positions(positions);
     for (const float sink : {kNoSink, 1.0f, 200.0f, -200.0f}) {
       Sum here = sum_of(0, std::min(chunk, positions)), there = here;
+      there.largest *= cpu::kLog2OfE;
       for (int32_t begin = chunk; begin < positions; begin += chunk) {
         const Sum more = sum_of(begin, std::min(begin + chunk, positions));
         const Joint joint = joint_of(here.largest, more.largest);
@@ -105,8 +106,8 @@ TEST_F(AttentionMerge, ChunksJoinToTheWholeAsOnTheProcessor) {
         here.total = joined(joint.keep, here.total, joint.take, more.total);
         for (int32_t d = 0; d < kDim; ++d)
           here.values[d] = joined(joint.keep, here.values[d], joint.take, more.values[d]);
-        cpu::kGenericAttention.merge(&there.largest, &there.total, there.values.data(), more.largest, more.total,
-                                     more.values.data(), kDim);
+        cpu::kGenericAttention.merge(&there.largest, &there.total, there.values.data(), more.largest * cpu::kLog2OfE,
+                                     more.total, more.values.data(), kDim);
       }
       const float factor = finish_factor(here.largest, here.total, sink);
       std::vector<float> out(kDim);
