@@ -17,6 +17,7 @@
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
+#include "model/quantize.h"
 #include "reference_logits.h"
 
 namespace cairn {
@@ -276,33 +277,71 @@ TEST_P(GoldenTest, SameBytesHoweverTheRequestRuns) {
   }
 }
 
-// Each matrix is divided by a power of two, which its file has as a scale: as files in NVFP4 have one.
+/// Each matrix divided by a power of two, which is its scale: as files in NVFP4 have one.
+std::vector<AddedTensor> with_scales(const std::filesystem::path& path) {
+  std::vector<AddedTensor> tensors;
+  const auto file = gguf::Reader::open(path);
+  if (!file.has_value()) throw std::runtime_error(file.error().text());
+  for (const gguf::Tensor& tensor : file->tensors()) {
+    if (tensor.shape.size() < 2 || !tensor.name.ends_with(".weight")) continue;
+    EXPECT_EQ(tensor.type, TensorType::kF32);
+    AddedTensor divided{
+        std::string(tensor.name), {tensor.shape.begin(), tensor.shape.end()}, std::vector<float>(tensor.elements())};
+    std::memcpy(divided.values.data(), tensor.bytes.data(), tensor.bytes.size());
+    const int64_t experts = tensor.shape.size() == 3 ? tensor.shape[2] : 1;
+    const std::string base(tensor.name.substr(0, tensor.name.size() - std::strlen(".weight")));
+    AddedTensor scales{base + ".scale", {experts}, {}};
+    for (int64_t e = 0; e < experts; ++e) scales.values.push_back(std::ldexp(1.0f, static_cast<int>(e % 5) - 7));
+    for (size_t i = 0; i < divided.values.size(); ++i) {
+      divided.values[i] /= scales.values[i * experts / divided.values.size()];
+    }
+    tensors.insert(tensors.end(), {divided, scales, AddedTensor{base + ".input_scale", {experts}, scales.values}});
+  }
+  return tensors;
+}
+
+const std::vector<TokenId> kSomeTokens = {TokenId{1}, TokenId{7}, TokenId{20}, TokenId{3}, TokenId{11}};
+
 TEST(ScaledWeights, AreTheSameModel) {
   for (const std::string name : {"llama-bias", "llama-moe", "deepseek2", "deepseek2-nomla"}) {
     SCOPED_TRACE(name);
     const std::string path = "models/" + name + ".gguf";
-    std::vector<AddedTensor> tensors;
-    const auto file = gguf::Reader::open(fixture(path));
-    ASSERT_TRUE(file.has_value());
-    for (const gguf::Tensor& tensor : file->tensors()) {
-      if (tensor.shape.size() < 2 || !tensor.name.ends_with(".weight")) continue;
-      ASSERT_EQ(tensor.type, TensorType::kF32);
-      AddedTensor divided{
-          std::string(tensor.name), {tensor.shape.begin(), tensor.shape.end()}, std::vector<float>(tensor.elements())};
-      std::memcpy(divided.values.data(), tensor.bytes.data(), tensor.bytes.size());
-      const int64_t experts = tensor.shape.size() == 3 ? tensor.shape[2] : 1;
-      const std::string base(tensor.name.substr(0, tensor.name.size() - std::strlen(".weight")));
-      AddedTensor scales{base + ".scale", {experts}, {}};
-      for (int64_t e = 0; e < experts; ++e) scales.values.push_back(std::ldexp(1.0f, static_cast<int>(e % 5) + 2));
-      for (size_t i = 0; i < divided.values.size(); ++i) {
-        divided.values[i] /= scales.values[i * experts / divided.values.size()];
-      }
-      tensors.insert(tensors.end(), {divided, scales, AddedTensor{base + ".input_scale", {experts}, scales.values}});
-    }
-    const EditedModel edited(fixture(path), "scaled", tensors, [](gguf::Writer&) {});
-    const std::vector<TokenId> tokens = {TokenId{1}, TokenId{7}, TokenId{20}, TokenId{3}, TokenId{11}};
+    const EditedModel edited(fixture(path), "scaled", with_scales(fixture(path)), [](gguf::Writer&) {});
+    testing::internal::CaptureStderr();
     Model whole(path, 64, "", 1), scaled(edited.path(), 64, "", 2);
-    expect_same_bytes(logits_of(whole, tokens, 5), logits_of(scaled, tokens, 5), "scaled");
+    EXPECT_EQ(testing::internal::GetCapturedStderr().find("scale"), std::string::npos) << "all tensors have a use";
+    expect_same_bytes(logits_of(whole, kSomeTokens, 5), logits_of(scaled, kSomeTokens, 5), "scaled");
+  }
+}
+
+TEST(ScaledWeights, KeepTheirScalesWhenQuantized) {
+  const std::string path = "models/llama-bias.gguf";
+  const EditedModel edited(fixture(path), "scaled", with_scales(fixture(path)), [](gguf::Writer&) {});
+  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  const std::filesystem::path plain = folder / "plain-q8.gguf", quantized = folder / "scaled-q8.gguf";
+  const QuantizeOptions options{.mix = QuantizeMix::kQ8_0, .threads = 1};
+  ASSERT_TRUE(quantize_file(fixture(path), plain, options).has_value());
+  ASSERT_TRUE(quantize_file(edited.path(), quantized, options).has_value());
+  {
+    Model whole(plain, 64, "", 1), scaled(quantized, 64, "", 1);
+    expect_same_bytes(logits_of(whole, kSomeTokens, 5), logits_of(scaled, kSomeTokens, 5), "quantized");
+  }
+  std::filesystem::remove(plain);
+  std::filesystem::remove(quantized);
+}
+
+TEST(ScaledWeights, OfAnotherShapeAreRefused) {
+  const std::string path = "models/llama-bias.gguf";
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2}, std::vector<int64_t>{1, 2}}) {
+    AddedTensor scale{"blk.0.attn_q.scale", shape, {0.5f, 0.5f}};
+    const EditedModel edited(fixture(path), "misshapen", {scale}, [](gguf::Writer&) {});
+    const auto file = gguf::Reader::open(edited.path());
+    ASSERT_TRUE(file.has_value());
+    const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+    const auto runner = load_model(*file, *backend, {});
+    ASSERT_FALSE(runner.has_value());
+    EXPECT_EQ(runner.error().code, Code::kCorruptFile);
+    EXPECT_NE(runner.error().text().find("blk.0.attn_q.scale"), std::string::npos) << runner.error().text();
   }
 }
 

@@ -65,6 +65,18 @@ TEST_F(GpuBackend, UnknownTypesAreRefused) {
   EXPECT_EQ(weight.error().code, Code::kUnsupported);
 }
 
+TEST_F(GpuBackend, ScalesAreRefusedInsteadOfLeftOut) {
+  const std::vector<float> values(4, 1.0f);
+  const auto weight = gpu().load({.type = TensorType::kF32,
+                                  .rows = 1,
+                                  .cols = 4,
+                                  .data = reinterpret_cast<const std::byte*>(values.data()),
+                                  .scales = {0.5f}});
+  ASSERT_FALSE(weight.has_value());
+  EXPECT_EQ(weight.error().code, Code::kUnsupported);
+  EXPECT_NE(weight.error().message.find("--gpu-layers 0"), std::string::npos) << weight.error().message;
+}
+
 // Arguments may be changed as soon as the call returns, however many are on their way.
 TEST_F(GpuBackend, ArgumentsAreTakenAtOnce) {
   constexpr int32_t kRows = 1'000, kCalls = kEmulated ? 300 : 2'000;  // more than the memory for arguments holds
