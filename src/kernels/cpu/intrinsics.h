@@ -20,6 +20,7 @@ struct MissingAvx512 {
     }
     return simde_mm512_loadu_ps(lanes);
   }
+  static void stream_ps(float* to, simde__m512 value) { simde_mm512_store_ps(to, value); }
   static void mask_storeu_ps(void* to, simde__mmask16 mask, simde__m512 value) {
     float lanes[16];
     simde_mm512_storeu_ps(lanes, value);
@@ -77,6 +78,7 @@ struct MissingAvx512 {
 #define _mm512_srai_epi32 ::cairn::cpu::MissingAvx512::srai_epi32
 #define _mm512_cvtepi32_ps ::cairn::cpu::MissingAvx512::cvtepi32_ps
 #define _mm512_maskz_loadu_ps ::cairn::cpu::MissingAvx512::maskz_loadu_ps
+#define _mm512_stream_ps ::cairn::cpu::MissingAvx512::stream_ps
 #define _mm512_mask_storeu_ps ::cairn::cpu::MissingAvx512::mask_storeu_ps
 #define _mm512_cvtph_ps ::cairn::cpu::MissingAvx512::cvtph_ps
 #define _mm512_cvtps_ph ::cairn::cpu::MissingAvx512::cvtps_ph

@@ -133,14 +133,26 @@ struct Int8Products {
       for (int i = 0; i < kPanels * kPanelLanes; i += V::kLanes) V::store(sums[t] + i, V::set(0));
     }
     multiply_panels<kType, kPanels>(codebook, panels, cols, inputs, tokens, sums);
-    for (int32_t t = 0; t < tokens; ++t) {
-      if (rows == kPanels * kPanelLanes) {
-        for (int i = 0; i < kPanels * kPanelLanes; i += V::kLanes) {
-          const F sum = V::load_floats(sums[t] + i);
-          std::memcpy(outputs[t] + row + i, &sum, sizeof(sum));
-        }
-      } else {
+    if (rows == kPanels * kPanelLanes) {
+      for (int32_t t = 0; t < tokens; ++t) put<kPanels * kPanelLanes>(sums[t], outputs[t] + row, tokens);
+    } else {
+      for (int32_t t = 0; t < tokens; ++t) {
         std::memcpy(outputs[t] + row, sums[t], static_cast<size_t>(rows) * sizeof(float));
+      }
+    }
+  }
+
+  /// Copies a token's n sums. Those of a whole group are past the caches: its rows lie a power of two apart, so that
+  /// each of their lines would be read before it is written and push another one out.
+  template <int n>
+  static void put(const float* sums, float* to, int32_t tokens) {
+    const bool past = tokens == kGroupTokens && reinterpret_cast<uintptr_t>(to) % 64 == 0;
+    for (int i = 0; i < n; i += V::kLanes) {
+      const F sum = V::load_floats(sums + i);
+      if (past) {
+        V::stream(to + i, sum);
+      } else {
+        std::memcpy(to + i, &sum, sizeof(sum));
       }
     }
   }
@@ -166,6 +178,7 @@ struct Int8Products {
         }
       }
     }
+    if (tokens >= kGroupTokens) V::streamed();
   }
 };
 

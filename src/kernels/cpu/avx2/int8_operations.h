@@ -29,6 +29,9 @@ struct Int8Operations {
   }
   static void store(void* to, I value) { _mm256_store_si256(static_cast<__m256i*>(to), value); }
   static void store(float* to, F value) { _mm256_store_ps(to, value); }
+  /// Past the caches, to whole cache lines; other threads see it once streamed() has returned.
+  static void stream(float* to, F value) { _mm256_stream_ps(to, value); }
+  static void streamed() { _mm_sfence(); }
 
   static I masked(I v, int8_t mask) { return _mm256_and_si256(v, _mm256_set1_epi8(mask)); }
   static I either(I a, I b) { return _mm256_or_si256(a, b); }

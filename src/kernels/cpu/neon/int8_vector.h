@@ -41,6 +41,8 @@ struct Int8Vector {
   }
   static void store(void* to, I value) { vst1q_u8(static_cast<uint8_t*>(to), vreinterpretq_u8_s32(value)); }
   static void store(float* to, F value) { vst1q_f32(to, value); }
+  static void stream(float* to, F value) { vst1q_f32(to, value); }
+  static void streamed() {}
 
   static I masked(I v, int8_t mask) { return vandq_s32(v, vreinterpretq_s32_s8(vdupq_n_s8(mask))); }
   static I either(I a, I b) { return vorrq_s32(a, b); }
