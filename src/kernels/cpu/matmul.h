@@ -16,6 +16,10 @@ namespace cairn::cpu {
 /// Columns that share one activation scale.
 inline constexpr int32_t kActivationBlock = 32;
 
+/// Outputs of so many tokens, of int8 products, are written past the caches; other threads see them when the product
+/// has returned. Whoever reads them at once asks for fewer tokens.
+inline constexpr int32_t kTokensPastCaches = 64;
+
 /// Whether there is any product for the type.
 bool has_matmul(TensorType type);
 

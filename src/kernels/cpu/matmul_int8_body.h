@@ -24,7 +24,7 @@ namespace {
 /// Blocks whose codes are unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
 inline constexpr int32_t kUnpackedBlocks = 16;
 /// Tokens that share unpacked blocks, a multiple of V::kTokens.
-inline constexpr int32_t kGroupTokens = 64;
+inline constexpr int32_t kGroupTokens = kTokensPastCaches;
 /// How far ahead of the bodies memory is asked for where one panel is read at a time: what is on its way while a core
 /// waits for memory, and no more of the L1 cache than a fifth. Several panels ask for the next ones.
 inline constexpr int64_t kAhead = 7168;
@@ -142,12 +142,12 @@ struct Int8Products {
     }
   }
 
-  /// Copies a token's n sums. Those of a whole group are past the caches: its rows lie a power of two apart, so that
+  /// Copies a token's kCount sums. Those of a whole group are past the caches: its rows lie a power of two apart, so that
   /// each of their lines would be read before it is written and push another one out.
-  template <int n>
+  template <int kCount>
   static void put(const float* sums, float* to, int32_t tokens) {
-    const bool past = tokens == kGroupTokens && reinterpret_cast<uintptr_t>(to) % 64 == 0;
-    for (int i = 0; i < n; i += V::kLanes) {
+    const bool past = tokens == kTokensPastCaches && reinterpret_cast<uintptr_t>(to) % 64 == 0;
+    for (int i = 0; i < kCount; i += V::kLanes) {
       const F sum = V::load_floats(sums + i);
       if (past) {
         V::stream(to + i, sum);
@@ -178,7 +178,7 @@ struct Int8Products {
         }
       }
     }
-    if (tokens >= kGroupTokens) V::streamed();
+    if (tokens >= kTokensPastCaches) V::streamed();
   }
 };
 

@@ -10,7 +10,7 @@ namespace cairn::cpu {
 namespace {
 
 // Inputs that go through a chunk of weights at once: a tile of int8 rows of 4096 columns takes 300 KB of the L2 cache.
-constexpr int32_t kTileTokens = 64;
+constexpr int32_t kTileTokens = kTokensPastCaches;
 // Weights of a chunk that several tiles pass over: the rest of that cache.
 constexpr int64_t kChunkBytesMax = 128 * 1024;
 // Weight rows of a chunk are a multiple of this, two panels: outputs of two threads do not share a cache line.
@@ -202,8 +202,10 @@ void Products::run_rows(const Job& job, const std::byte* weights, int64_t row_be
       int8 ? static_cast<int64_t>(int8_row_bytes(weight.cols)) : weight.cols * static_cast<int64_t>(sizeof(float));
   std::array<const std::byte*, kTileTokens> inputs;
   std::array<float*, kTileTokens> outputs;
-  for (int32_t tile = 0; tile < job.tokens; tile += kTileTokens) {
-    const int32_t tokens = std::min(kTileTokens, job.tokens - tile);
+  const bool read_at_once = job.scale != 1 || job.bias != nullptr;
+  const int32_t most = read_at_once ? kTokensPastCaches / 2 : kTileTokens;
+  for (int32_t tile = 0; tile < job.tokens; tile += most) {
+    const int32_t tokens = std::min(most, job.tokens - tile);
     for (int32_t t = 0; t < tokens; ++t) {
       const int64_t output = job.outputs == nullptr ? tile + t : job.outputs[tile + t];
       inputs[t] = input + output / outputs_per_input * stride;
