@@ -142,8 +142,8 @@ struct Int8Products {
     }
   }
 
-  /// Copies a token's kCount sums. Those of a whole group are past the caches: its rows lie a power of two apart, so that
-  /// each of their lines would be read before it is written and push another one out.
+  /// Copies a token's kCount sums. Those of a whole group are past the caches: its rows lie a power of two apart, so
+  /// that each of their lines would be read before it is written and push another one out.
   template <int kCount>
   static void put(const float* sums, float* to, int32_t tokens) {
     const bool past = tokens == kTokensPastCaches && reinterpret_cast<uintptr_t>(to) % 64 == 0;
