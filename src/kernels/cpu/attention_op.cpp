@@ -16,7 +16,7 @@ static_assert(kKvPieceBytes == int64_t{kKvBlock + 2} * kAttentionPage);
 constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
 
 // Memory for pieces in flight, per thread: enough for 4 blocks of head dimension 128 with 4 segments each.
-constexpr int64_t kSplitFloatsPerThread = 64 * 1024;
+constexpr int64_t kSplitFloatsPerThread = 128 * 1024;
 // Multiply-adds per nanosecond of one thread, for the size of chunks only.
 constexpr double kProductsPerNs = 15;
 // Values that are added together, in bytes: they are read once for each few queries, from the L1 cache.
