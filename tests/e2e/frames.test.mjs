@@ -59,11 +59,16 @@ function connect() {
     send: (message) => socket.write(frame(JSON.stringify(message))),
     // The next event that fits, or null at the end of the connection.
     next: async (fits = () => true) => {
-      while (true) {
-        const at = events.findIndex(fits);
-        if (at >= 0) return events.splice(at, 1)[0];
-        if (closed) return null;
-        await new Promise((resolve) => waiting.push(resolve));
+      const late = setTimeout(() => socket.destroy(new Error('no such event within 60 s')), 60_000);
+      try {
+        while (true) {
+          const at = events.findIndex(fits);
+          if (at >= 0) return events.splice(at, 1)[0];
+          if (closed) return null;
+          await new Promise((resolve) => waiting.push(resolve));
+        }
+      } finally {
+        clearTimeout(late);
       }
     },
     // {text, tokens, end} of a request; `end` is its last event.
@@ -206,8 +211,9 @@ test('a frame that is too long ends the connection with a word about it', async 
 
 test('a running id is not taken twice', async () => {
   const client = connect();
-  client.send({ id: 'a', prompt: 'Once', ...greedy });
-  client.send({ id: 'a', prompt: 'Twice', ...greedy });
+  // In one write, and long, so that the first still runs when the second is read.
+  const twice = ['Once', 'Twice'].map((prompt) => frame(JSON.stringify({ id: 'a', prompt, ...greedy, max_tokens: 400, ignore_eos: true })));
+  client.write(Buffer.concat(twice));
   const refused = await client.next((event) => event.event === 'error');
   assert.equal(refused.id, undefined);
   assert.match(refused.message, /"a" is running already/);
