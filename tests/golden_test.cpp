@@ -1,6 +1,7 @@
 // Every architecture's fixture against logits of another implementation (fixtures/README.md), and the promise that a
 // request's bytes depend neither on how its rows are cut into steps, nor on its neighbours, nor on threads.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -318,7 +319,8 @@ TEST(ScaledWeights, KeepTheirScalesWhenQuantized) {
   const std::string path = "models/llama-bias.gguf";
   const EditedModel edited(fixture(path), "scaled", with_scales(fixture(path)), [](gguf::Writer&) {});
   const std::filesystem::path folder = std::filesystem::temp_directory_path();
-  const std::filesystem::path plain = folder / "plain-q8.gguf", quantized = folder / "scaled-q8.gguf";
+  const std::string own = std::to_string(::getpid()) + ".gguf";
+  const std::filesystem::path plain = folder / ("plain-q8." + own), quantized = folder / ("scaled-q8." + own);
   const QuantizeOptions options{.mix = QuantizeMix::kQ8_0, .threads = 1};
   ASSERT_TRUE(quantize_file(fixture(path), plain, options).has_value());
   ASSERT_TRUE(quantize_file(edited.path(), quantized, options).has_value());

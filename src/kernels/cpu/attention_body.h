@@ -39,28 +39,17 @@ struct AttentionOps {
   template <int kQueries, int kVectors>
   static void scores_of(const float* keys, int32_t key_dim, const float* const* queries, float* scores) {
     F sums[kQueries][kVectors];
-#pragma GCC unroll 16
-    for (int i = 0; i < kQueries; ++i) {
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) sums[i][v] = V::set(0);
+    for (auto& row : sums) {
+      for (F& sum : row) sum = V::set(0);
     }
-    const auto step = [&](int32_t d) {
+    for (int32_t d = 0; d < key_dim; ++d) {
       F key[kVectors];
       for (int v = 0; v < kVectors; ++v) key[v] = V::keep(V::load(keys + int64_t{d} * kAttentionPage + v * kLanes));
-#pragma GCC unroll 16
       for (int i = 0; i < kQueries; ++i) {
         const F q = V::set(queries[i][d]);
         for (int v = 0; v < kVectors; ++v) sums[i][v] = V::fma(q, key[v], sums[i][v]);
       }
-    };
-    int32_t d = 0;
-    for (; d + 4 <= key_dim; d += 4) {
-      step(d);
-      step(d + 1);
-      step(d + 2);
-      step(d + 3);
     }
-    for (; d < key_dim; ++d) step(d);
     for (int i = 0; i < kQueries; ++i) {
       for (int v = 0; v < kVectors; ++v) V::store(scores + i * kScoreStride + v * kLanes, sums[i][v]);
     }

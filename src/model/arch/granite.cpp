@@ -14,7 +14,7 @@ Result<void> describe_granite(const Keys& keys, DecoderDescription& description)
   CAIRN_TRY(description.embedding_scale, keys.number_or("embedding_scale", 1));
   CAIRN_TRY(description.residual_scale, keys.number_or("residual_scale", 1));
   CAIRN_TRY(const float scale, keys.number_or("attention.scale", 0));
-  if (!(scale >= 0)) {
+  if (scale < 0) {
     return fail(Code::kCorruptFile, "{} is {}, but attention scores are to be multiplied by a positive number",
                 keys.full("attention.scale"), scale);
   }
