@@ -382,16 +382,17 @@ TEST(GoldenRoundingTest, DeepSeekV4StaysNearWhatItIsWithout) {
 struct QuantFixture {
   const char* name;
   /// Our activations are int8 with one scale for 32 columns for some types, and so are the peer's, in blocks of another
-  /// size: which of two roundings lies nearer to the exact result is chance within this factor.
+  /// size: which of two roundings lies nearer to the exact result is chance within this factor. Where the peer's blocks
+  /// are the same its scales are finer (int8_row.h): 1.2 times its error is to be expected.
   double noise = 1;
 };
 
 void PrintTo(const QuantFixture& f, std::ostream* out) { *out << f.name; }
 
 const QuantFixture kQuantFixtures[] = {
-    {"quant-llama-f16"},        {"quant-llama-bf16"},         {"quant-llama-q4_0", 1.25},
-    {"quant-llama-q8_0", 1.25}, {"quant-llama-q4_k_m", 1.25}, {"quant-llama-q6_k", 1.25},
-    {"quant-llama-q2_k"},       {"quant-llama-iq4_xs"},       {"quant-qwen3moe-q4_k_m", 1.25},
+    {"quant-llama-f16"},       {"quant-llama-bf16"},         {"quant-llama-q4_0", 1.5},
+    {"quant-llama-q8_0", 1.5}, {"quant-llama-q4_k_m", 1.25}, {"quant-llama-q6_k", 1.25},
+    {"quant-llama-q2_k"},      {"quant-llama-iq4_xs"},       {"quant-qwen3moe-q4_k_m", 1.25},
 };
 
 class QuantGoldenTest : public testing::TestWithParam<QuantFixture> {

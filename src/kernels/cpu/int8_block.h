@@ -64,6 +64,7 @@ struct BlockProducts {
                                               const Places& at, Sums* sums) {
     I dots[T][R];
     V::template half_sums<kHalf, T, R>(source, v, rows, at, dots);
+    if constexpr (V::kSumsFirst && T * R >= 8) asm volatile("" : : : "memory");
     F scales[R];
     for (int r = 0; r < R; ++r) scales[r] = source.half_scale(kHalf, v + r);
     for (int t = 0; t < T; ++t) {

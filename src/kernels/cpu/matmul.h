@@ -1,7 +1,8 @@
 /// Matrix products: the part of the CPU dispatch table that is worth the most.
 ///
 /// Two kinds. Float: rows as the file has them, of any type, decoded to float32 and multiplied by the float32
-/// activations. Int8: panels (panel.h) against activations quantised per 32 columns (absmax / 127, round to nearest).
+/// activations. Int8: panels (panel.h) against activations quantised per 32 columns (absmax / 127, its mantissa
+/// rounded up to two bits; values round to nearest).
 /// In both, one (weight row, token) pair's arithmetic has a fixed order that depends on the column count alone, so
 /// neither the tile it falls in nor its neighbours change a bit of the result.
 #pragma once
@@ -19,6 +20,9 @@ inline constexpr int32_t kActivationBlock = 32;
 /// Outputs of so many tokens, of int8 products, are written past the caches; other threads see them when the product
 /// has returned. Whoever reads them at once asks for fewer tokens.
 inline constexpr int32_t kTokensPastCaches = 64;
+/// Tokens that products with panels do best with at once: that many share weights that have been unpacked. A multiple
+/// of tiles' tokens, or else some of them would be multiplied for nothing.
+inline constexpr int32_t kTokensAtOnce = 132;
 
 /// Whether there is any product for the type.
 bool has_matmul(TensorType type);

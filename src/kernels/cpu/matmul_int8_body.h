@@ -16,6 +16,7 @@
 #include "kernels/cpu/int8_row.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
+#include "kernels/cpu/scaled_products.h"
 #include "kernels/cpu/unpacked_blocks.h"
 
 namespace cairn::cpu {
@@ -23,8 +24,6 @@ namespace {
 
 /// Blocks whose codes are unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
 inline constexpr int32_t kUnpackedBlocks = 16;
-/// Tokens that share unpacked blocks, a multiple of V::kTokens.
-inline constexpr int32_t kGroupTokens = kTokensPastCaches;
 /// How far ahead of the bodies memory is asked for where one panel is read at a time: what is on its way while a core
 /// waits for memory, and no more of the L1 cache than a fifth. Several panels ask for the next ones.
 inline constexpr int64_t kAhead = 7168;
@@ -37,6 +36,8 @@ struct Int8Products {
   static constexpr int kRows = V::kPanels * kPanelLanes;
   /// One token's sums. In memory: the integer sums need the registers.
   using Sums = float[kRows];
+  /// Sums of tokens that only fill up a tile.
+  static constexpr int32_t kSpareSums = (V::kTokens > V::kScaledTokens ? V::kTokens : V::kScaledTokens) - 1;
 
   /// Continues the sums of T tokens over `count` blocks, the first at `at` of the inputs. Of T inputs only the first
   /// `tokens` count: the others' sums are of the last one. Not inlined, for registers.
@@ -77,15 +78,16 @@ struct Int8Products {
     }
   }
 
-  /// Adds the products of kPanels panels to sums[t], for at most kGroupTokens tokens. `sums` has room for `tokens`
-  /// rounded up to a multiple of V::kTokens; what is added to the rest means nothing.
+  /// Adds the products of kPanels panels to sums[t], for at most kTokensAtOnce tokens; `scaled` if ScaledProducts may
+  /// do it. What is added to the kSpareSums after those of the tokens means nothing.
   template <Int8Type kType, int kPanels>
   static void multiply_panels(const Codebook& codebook, const std::byte* panels, int64_t cols,
-                              const std::byte* const* inputs, int32_t tokens, Sums* sums) {
+                              const std::byte* const* inputs, int32_t tokens, bool scaled, Sums* sums) {
     constexpr PanelFormat kFormat = int8_traits(kType).format;
-    constexpr Int8Shape kShape = int8_traits(kType).shape;
+    constexpr Int8Shape kShape = kShapeOf<V, kType>;
+    constexpr bool kScales = V::kScaledTokens > 0 && !kShape.factors && kPanels == V::kPanels;
     const bool unpacked_once = V::unpacks(kType) && tokens > V::kUnpackedAbove;
-    const int64_t at_once = unpacked_once ? kUnpackedBlocks : kChunkBlocks;
+    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : unpacked_once ? kUnpackedBlocks : kChunkBlocks;
     PanelScales<V, kType> scales[kPanels];
     for (int64_t begin = 0; begin < cols / 32; begin += at_once) {
       const int64_t count = cols / 32 - begin < at_once ? cols / 32 - begin : at_once;
@@ -107,6 +109,13 @@ struct Int8Products {
           return PanelPair<V, kType>(first, PanelBlocks<V, kType>(second, cols, begin, scales[1], codebook, ahead));
         }
       }();
+      if constexpr (kScales) {
+        ScaledProducts<V, kShape, kRows> products;
+        if (scaled && products.fill(blocks, count)) {
+          products.add(inputs, tokens, at, PanelsAhead(kFormat, panels, cols, begin, count), sums);
+          continue;
+        }
+      }
       if constexpr (V::unpacks(kType)) {
         if (unpacked_once) {
           UnpackedBlock<V, kShape, kPanels * kPanelLanes> unpacked[kUnpackedBlocks];
@@ -123,16 +132,17 @@ struct Int8Products {
   }
 
   /// outputs[t][row + i] = row i of the panels times inputs[t], for i in [0, rows) and t in [0, tokens): at most
-  /// kPanels panels and kGroupTokens tokens.
+  /// kPanels panels and kTokensAtOnce tokens. `scaled`: see multiply_panels.
   template <Int8Type kType, int kPanels>
   static void multiply_rows(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
-                            const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
-    alignas(64) Sums sums[kGroupTokens];
+                            const std::byte* const* inputs, int32_t tokens, bool scaled, float* const* outputs,
+                            int64_t row) {
+    alignas(64) Sums sums[kTokensAtOnce + kSpareSums];
     // Vectors at a time: for so few bytes the compiler's own instructions take ten times as long.
-    for (int32_t t = 0; t < (tokens + V::kTokens - 1) / V::kTokens * V::kTokens; ++t) {
+    for (int32_t t = 0; t < tokens + kSpareSums; ++t) {
       for (int i = 0; i < kPanels * kPanelLanes; i += V::kLanes) V::store(sums[t] + i, V::set(0));
     }
-    multiply_panels<kType, kPanels>(codebook, panels, cols, inputs, tokens, sums);
+    multiply_panels<kType, kPanels>(codebook, panels, cols, inputs, tokens, scaled, sums);
     if (rows == kPanels * kPanelLanes) {
       for (int32_t t = 0; t < tokens; ++t) put<kPanels * kPanelLanes>(sums[t], outputs[t] + row, tokens);
     } else {
@@ -142,11 +152,11 @@ struct Int8Products {
     }
   }
 
-  /// Copies a token's kCount sums. Those of a whole group are past the caches: its rows lie a power of two apart, so
+  /// Copies a token's kCount sums. Those of many tokens are past the caches: their rows lie a power of two apart, so
   /// that each of their lines would be read before it is written and push another one out.
   template <int kCount>
   static void put(const float* sums, float* to, int32_t tokens) {
-    const bool past = tokens == kTokensPastCaches && reinterpret_cast<uintptr_t>(to) % 64 == 0;
+    const bool past = tokens >= kTokensPastCaches && reinterpret_cast<uintptr_t>(to) % 64 == 0;
     for (int i = 0; i < kCount; i += V::kLanes) {
       const F sum = V::load_floats(sums + i);
       if (past) {
@@ -164,17 +174,20 @@ struct Int8Products {
     constexpr Int8Traits kTraits = int8_traits(kType);
     const Codebook codebook = kTraits.codebook ? codebook_of(type) : Codebook{{}, 1};
     const int64_t stride = kTraits.format.panel_bytes(cols);
-    for (int32_t begin = 0; begin < tokens; begin += kGroupTokens) {
-      const int32_t count = tokens - begin < kGroupTokens ? tokens - begin : kGroupTokens;
+    for (int32_t begin = 0; begin < tokens; begin += kTokensAtOnce) {
+      const int32_t count = tokens - begin < kTokensAtOnce ? tokens - begin : kTokensAtOnce;
+      const bool scaled =
+          V::kScaledTokens > 0 && count > V::kUnpackedAbove && scales_are_ordinary(inputs + begin, count, cols);
       // One token or two wait for memory, which is read best from one place.
       const int64_t at_once = count > 2 ? kRows : kPanelLanes;
       for (int64_t r = row_begin; r < row_end; r += at_once) {
         const int64_t rows = row_end - r < at_once ? row_end - r : at_once;
         const std::byte* panels = weights + r / kPanelLanes * stride;
         if (rows > kPanelLanes) {
-          multiply_rows<kType, V::kPanels>(codebook, panels, cols, rows, inputs + begin, count, outputs + begin, r);
+          multiply_rows<kType, V::kPanels>(codebook, panels, cols, rows, inputs + begin, count, scaled, outputs + begin,
+                                           r);
         } else {
-          multiply_rows<kType, 1>(codebook, panels, cols, rows, inputs + begin, count, outputs + begin, r);
+          multiply_rows<kType, 1>(codebook, panels, cols, rows, inputs + begin, count, scaled, outputs + begin, r);
         }
       }
     }

@@ -26,7 +26,7 @@ template <class V, Int8Type kType>
 class PanelBlocks {
  public:
   static constexpr Int8Traits kTraits = int8_traits(kType);
-  static constexpr Int8Shape kShape = kTraits.shape;
+  static constexpr Int8Shape kShape = kShapeOf<V, kType>;
   static constexpr int kVectors = kPanelLanes / V::kLanes;
   using I = typename V::I;
   using F = typename V::F;
@@ -40,6 +40,7 @@ class PanelBlocks {
         head_(panel + begin * kFormat.head_bytes()),
         asked_(reinterpret_cast<uintptr_t>(panel) + static_cast<uintptr_t>(ahead + begin * kBlockBytes)),
         scales_(scales.scales),
+        half_scales_(scales.half_scales),
         minima_(scales.minima),
         factors_(scales.factors),
         minimum_pairs_(scales.minimum_pairs) {
@@ -55,7 +56,7 @@ class PanelBlocks {
     body_ += kFormat.body_bytes();
     asked_ += kBlockBytes;
     if constexpr (Scales::kUnpacked) {
-      ++scales_, ++minima_, ++factors_, ++minimum_pairs_;
+      ++scales_, ++half_scales_, ++minima_, ++factors_, ++minimum_pairs_;
     } else {
       head_ += kFormat.head_bytes();
     }
@@ -99,7 +100,10 @@ class PanelBlocks {
     return V::load_halves(half);
   }
   /// Of the columns of one half of the block.
-  F half_scale(int half, int v) const { return V::load_halves(head_ + half * kPanelHalf + 2 * v * V::kLanes); }
+  F half_scale(int half, int v) const {
+    if constexpr (Scales::kHalves) return V::load_floats((*half_scales_)[half] + v * V::kLanes);
+    return V::load_halves(head_ + half * kPanelHalf + 2 * v * V::kLanes);
+  }
   F minimum(int v) const {
     if constexpr (Scales::kUnpacked) return V::load_floats((*minima_) + v * V::kLanes);
     // The file's is to be added.
@@ -120,6 +124,7 @@ class PanelBlocks {
   const std::byte* head_;
   uintptr_t asked_;
   const float (*scales_)[kPanelLanes];
+  const float (*half_scales_)[2][kPanelLanes];
   const float (*minima_)[kPanelLanes];
   const int32_t (*factors_)[2][kPanelLanes];
   const int32_t (*minimum_pairs_)[2][kPanelLanes];

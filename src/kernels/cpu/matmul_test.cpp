@@ -273,8 +273,9 @@ TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
   const MatmulKernels& kernels = *GetParam().kernels;
   for (const TensorType type : types()) {
     for (const bool wide : {false, true}) {
-      const int64_t rows = random_between(random_, 1, wide ? 20 : 70);
-      const auto tokens = static_cast<int32_t>(wide ? random_between(random_, 65, 70) : random_between(random_, 1, 19));
+      const int64_t rows = random_between(random_, 1, wide ? 40 : 70);
+      const auto tokens =
+          static_cast<int32_t>(wide ? random_between(random_, 17, kTokensAtOnce + 2) : random_between(random_, 1, 19));
       const int64_t block = tensor_type_info(type).block_elements;
       const int64_t cols = wide ? (1024 / block + 1) * block : random_cols(type, random_);
       const Problem p = random_problem(type, rows, cols, tokens, random_);
@@ -293,6 +294,55 @@ TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
           ASSERT_EQ(std::bit_cast<uint32_t>(alone[static_cast<size_t>(r)]),
                     std::bit_cast<uint32_t>(together[static_cast<size_t>(t * rows + r)]))
               << p.description() << ": token " << t << " row " << r;
+        }
+      }
+    }
+  }
+}
+
+// Makes scales zero or, where the format lets it, the smallest there are.
+void scale_block(TensorType type, std::span<std::byte> block, bool zero) {
+  const auto fill = [&](size_t at, size_t count) {
+    std::fill_n(block.begin() + static_cast<std::ptrdiff_t>(at), count, std::byte{0});
+  };
+  if (type == TensorType::kMXFP4) block[0] = std::byte{static_cast<uint8_t>(zero ? 0 : 40)};
+  if (type == TensorType::kQ4_0 || type == TensorType::kQ8_0) fill(0, 2);
+  if (type == TensorType::kQ4_0 && !zero) block[0] = std::byte{1};
+  if (type == TensorType::kQ4_K) fill(zero ? 0 : 4, zero ? 4 : 12);
+  if (type == TensorType::kQ6_K) fill(block.size() - 2, 2);
+}
+
+// Scales that are zero, tiny or huge, of weights and of activations.
+TEST_P(MatmulTest, EveryScaleGivesTheSameBitsAlone) {
+  const MatmulKernels& kernels = *GetParam().kernels;
+  constexpr int64_t kCols = 1280;
+  constexpr int32_t kTokens = 20;
+  for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ6_K,
+                                TensorType::kMXFP4, TensorType::kNVFP4}) {
+    for (int kind = 0; kind < 6; ++kind) {
+      Problem p = random_problem(type, 35, kCols, kTokens, random_);
+      const auto size = static_cast<size_t>(tensor_type_info(type).block_bytes);
+      for (size_t at = 0; at < p.weights.size(); at += size) {
+        if (random_between(random_, 0, 3) == 0)
+          scale_block(type, std::span(p.weights).subspan(at, size), kind % 2 == 0);
+      }
+      for (int64_t b = 0; b < kTokens * kCols / 32; ++b) {
+        constexpr int kBits[] = {0, 0, 124, -98, -62, 70};
+        const int bits = random_between(random_, 0, 3) == 0 ? kBits[kind] : 0;
+        const float factor = random_between(random_, 0, 9) == 0 ? 0 : std::ldexp(1.0f, bits);
+        for (int64_t i = 0; i < 32; ++i) p.x[static_cast<size_t>(32 * b + i)] *= factor;
+      }
+      const Rows inputs = make_inputs(p, kernels);
+      const Prepared weights(p);
+      const std::vector<float> together = multiply(p, kernels, inputs, 0, p.rows);
+      for (int32_t t = 0; t < kTokens; ++t) {
+        std::vector<float> alone(static_cast<size_t>(p.rows));
+        float* output = alone.data();
+        kernels.matmul_panels(type, weights.data(), kCols, 0, p.rows, inputs.pointers() + t, 1, &output);
+        for (size_t r = 0; r < alone.size(); ++r) {
+          ASSERT_EQ(std::bit_cast<uint32_t>(alone[r]),
+                    std::bit_cast<uint32_t>(together[static_cast<size_t>(t) * alone.size() + r]))
+              << p.description() << " kind " << kind << ": token " << t << " row " << r;
         }
       }
     }
@@ -454,12 +504,18 @@ TEST_P(MatmulTest, QuantizedRowIsWithinHalfAStepAndSumsAreRight) {
   GetParam().kernels->quantize_row(x.data(), 96, rows.row(0));
   const Int8Row row = int8_row(rows.row(0), 96);
   for (int b = 0; b < 3; ++b) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(row.scales[b]) % ((1 << 23) / kInt8Mantissas), 0u);
     int32_t lanes[2][2] = {};
+    int32_t largest = 0;
     for (int i = 0; i < 32; ++i) {
       const int8_t value = row.values[32 * b + i];
+      largest = std::max(largest, std::abs(int32_t{value}));
       EXPECT_LE(std::abs(value * row.scales[b] - x[static_cast<size_t>(32 * b + i)]), row.scales[b] * 0.5001f);
       lanes[i / 16][i % 4 / 2] += value;
     }
+    // The next smaller scale would be too small.
+    EXPECT_GE(largest, 127 * kInt8Mantissas / (kInt8Mantissas + 1));
+    EXPECT_LE(largest, 127);
     const int32_t sum = lanes[0][0] + lanes[0][1] + lanes[1][0] + lanes[1][1];
     EXPECT_EQ(row.scaled_sums[b], row.scales[b] * static_cast<float>(sum));
     for (int lane = 0; lane < 2; ++lane) {
@@ -474,12 +530,14 @@ TEST_P(MatmulTest, QuantizedRowIsWithinHalfAStepAndSumsAreRight) {
 TEST_P(MatmulTest, NaNActivationShowsInItsOwnTokenOnly) {
   for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K,
                                 TensorType::kF32, TensorType::kF16}) {
-    Problem p = random_problem(type, 19, 512, 6, random_);
-    p.x[2 * 512 + 300] = std::numeric_limits<float>::quiet_NaN();
-    const Rows inputs = make_inputs(p, *GetParam().kernels);
-    const std::vector<float> out = multiply(p, *GetParam().kernels, inputs, 0, p.rows);
-    for (size_t i = 0; i < out.size(); ++i)
-      ASSERT_EQ(std::isnan(out[i]), i / 19 == 2) << p.description() << " at " << i;
+    for (const int32_t tokens : {6, 20}) {
+      Problem p = random_problem(type, 19, 512, tokens, random_);
+      p.x[2 * 512 + 300] = std::numeric_limits<float>::quiet_NaN();
+      const Rows inputs = make_inputs(p, *GetParam().kernels);
+      const std::vector<float> out = multiply(p, *GetParam().kernels, inputs, 0, p.rows);
+      for (size_t i = 0; i < out.size(); ++i)
+        ASSERT_EQ(std::isnan(out[i]), i / 19 == 2) << p.description() << " at " << i;
+    }
   }
 }
 

@@ -13,6 +13,18 @@ constexpr int kPanelLanes = static_cast<int>(kPanelRows);
 /// Blocks whose scales are unpacked at once, a multiple of the 8 of a K format's block.
 constexpr int32_t kChunkBlocks = 64;
 
+/// A type's arithmetic with V, whose kFloatFactors says whether integer factors are better multiplied with the scales
+/// beforehand: what they then are is two scales.
+template <class V, Int8Type kType>
+constexpr Int8Shape kShapeOf = [] {
+  Int8Shape shape = int8_traits(kType).shape;
+  if (V::kFloatFactors && shape.factors && shape.minima == Int8Shape::kNone) {
+    shape.factors = false;
+    shape.halves = true;
+  }
+  return shape;
+}();
+
 /// Scales of a chunk of blocks, unpacked. What a type does not need has no room.
 template <class V, Int8Type kType>
 struct PanelScales {
@@ -20,14 +32,17 @@ struct PanelScales {
   using F = typename V::F;
   static constexpr Int8Traits kTraits = int8_traits(kType);
   static constexpr bool kUnpacked = kTraits.scale == ScaleKind::kUnpacked;
-  static constexpr bool kMinima = kUnpacked && kTraits.shape.minima != Int8Shape::kNone;
-  static constexpr bool kMinimumPairs = kTraits.shape.minima == Int8Shape::kInteger;
+  static constexpr Int8Shape kShape = kShapeOf<V, kType>;
+  static constexpr bool kMinima = kUnpacked && kShape.minima != Int8Shape::kNone;
+  static constexpr bool kMinimumPairs = kShape.minima == Int8Shape::kInteger;
+  static constexpr bool kHalves = kUnpacked && kShape.halves;
 
-  alignas(64) float scales[kUnpacked ? kChunkBlocks : 1][kPanelLanes];
+  alignas(64) float scales[kUnpacked && !kHalves ? kChunkBlocks : 1][kPanelLanes];
+  alignas(64) float half_scales[kHalves ? kChunkBlocks : 1][2][kPanelLanes];
   /// What to subtract per column, or what to multiply the minimum pairs' sums with.
   alignas(64) float minima[kMinima ? kChunkBlocks : 1][kPanelLanes];
   /// Of 16 columns, as V::factor makes them.
-  alignas(64) int32_t factors[kTraits.shape.factors ? kChunkBlocks : 1][2][kPanelLanes];
+  alignas(64) int32_t factors[kShape.factors ? kChunkBlocks : 1][2][kPanelLanes];
   /// Of 16 columns, both int16 lanes of a dword.
   alignas(64) int32_t minimum_pairs[kMinimumPairs ? kChunkBlocks : 1][2][kPanelLanes];
 
@@ -73,9 +88,14 @@ struct PanelScales {
   void unpack_factors(F d, const std::byte* head, int64_t block, int row) {
 #pragma GCC unroll 8
     for (int i = 0; i < 8; ++i) {
-      V::store(scales[block + i] + row, d);
+      if constexpr (!kHalves) V::store(scales[block + i] + row, d);
       for (int j = 0; j < 2; ++j) {
-        V::store(factors[block + i][j] + row, V::factor(dword(head, i / 2), i % 2 * 2 + j));
+        if constexpr (kHalves) {
+          const F factor = V::to_float(V::signed_byte(dword(head, i / 2), i % 2 * 2 + j));
+          V::store(half_scales[block + i][j] + row, V::multiply(d, factor));
+        } else {
+          V::store(factors[block + i][j] + row, V::factor(dword(head, i / 2), i % 2 * 2 + j));
+        }
       }
     }
   }

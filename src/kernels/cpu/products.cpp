@@ -9,9 +9,7 @@
 namespace cairn::cpu {
 namespace {
 
-// Inputs that go through a chunk of weights at once: a tile of int8 rows of 4096 columns takes 300 KB of the L2 cache.
-constexpr int32_t kTileTokens = kTokensPastCaches;
-// Weights of a chunk that several tiles pass over: the rest of that cache.
+// Weights of a chunk that several groups of kTokensAtOnce tokens pass over: what they leave of the L2 cache.
 constexpr int64_t kChunkBytesMax = 128 * 1024;
 // Weight rows of a chunk are a multiple of this, two panels: outputs of two threads do not share a cache line.
 constexpr int64_t kRowMultiple = 32;
@@ -153,7 +151,7 @@ void Products::add_job(const Projection& projection, int64_t expert, const int32
   if (job.packs) row_ns += static_cast<double>(weight.cols) / kPackedPerNs;
   total_ns_ += row_ns * static_cast<double>(weight.rows);
   job.chunk_rows = team_.chunk_items(weight.rows, row_ns, kRowMultiple);
-  if (tokens > kTileTokens) {
+  if (tokens > kTokensAtOnce) {
     const int64_t cached = std::max(kRowMultiple, kChunkBytesMax / bytes / kRowMultiple * kRowMultiple);
     job.chunk_rows = std::min(job.chunk_rows, cached);
   }
@@ -200,10 +198,11 @@ void Products::run_rows(const Job& job, const std::byte* weights, int64_t row_be
   const MatmulFunction product = int8 ? kernels_.matmul_panels : kernels_.matmul_rows;
   const int64_t stride =
       int8 ? static_cast<int64_t>(int8_row_bytes(weight.cols)) : weight.cols * static_cast<int64_t>(sizeof(float));
-  std::array<const std::byte*, kTileTokens> inputs;
-  std::array<float*, kTileTokens> outputs;
+  std::array<const std::byte*, kTokensAtOnce> inputs;
+  std::array<float*, kTokensAtOnce> outputs;
   const bool read_at_once = job.scale != 1 || job.bias != nullptr;
-  const int32_t most = read_at_once ? kTokensPastCaches / 2 : kTileTokens;
+  // A little fewer: still a multiple of tiles' tokens.
+  const int32_t most = read_at_once ? kTokensPastCaches - 4 : kTokensAtOnce;
   for (int32_t tile = 0; tile < job.tokens; tile += most) {
     const int32_t tokens = std::min(most, job.tokens - tile);
     for (int32_t t = 0; t < tokens; ++t) {

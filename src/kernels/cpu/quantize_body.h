@@ -53,7 +53,8 @@ inline void quantize_block(const float* x, int64_t b, const Int8Row& row) {
   const bool finite = maximum_bits < 0x7f800000;
   const float maximum = finite ? __builtin_bit_cast(float, maximum_bits) : 0.0f;
   const bool zero = maximum < kInt8MaximumMin;
-  const __m256 inverse = _mm256_set1_ps(zero ? 0.0f : 127.0f / maximum);
+  const float scale = zero ? 1.0f : int8_scale(maximum);
+  const __m256 inverse = _mm256_set1_ps(zero ? 0.0f : 1.0f / scale);
 
   __m256i q[4];
   for (int i = 0; i < 4; ++i) {
@@ -63,7 +64,7 @@ inline void quantize_block(const float* x, int64_t b, const Int8Row& row) {
       _mm256_permutevar8x32_epi32(_mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3])),
                                   _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.values + 32 * b), bytes);
-  store_block_sums(bytes, !finite ? __builtin_nanf("") : zero ? 0.0f : maximum / 127.0f, b, row);
+  store_block_sums(bytes, finite ? scale : __builtin_nanf(""), b, row);
 }
 
 inline void quantize_row(const float* x, int64_t cols, std::byte* out) {

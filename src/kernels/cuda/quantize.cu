@@ -1,4 +1,4 @@
-// Rows of floats to int8, by the same rule as on the CPU (kernels/cpu/quantize_body.h): maximum / 127 is a block's
+// Rows of floats to int8, by the same rule as on the CPU (kernels/cpu/int8_row.h): about maximum / 127 is a block's
 // scale, values are rounded to nearest, ties to even. A block with an infinite or a NaN is zeros with the scale NaN.
 #include "base/check.h"
 #include "kernels/cuda/blocks.cuh"
@@ -28,12 +28,16 @@ __global__ __launch_bounds__(kWarps* kWarp) void quantize_kernel(const float* x,
     const bool finite = largest < kInfinity;
     const float maximum = finite ? __uint_as_float(largest) : 0.0f;
     const bool zero = maximum < kMaximumMin;
-    const float inverse = zero ? 0.0f : __fdiv_rn(127.0f, maximum);
+    // The mantissa rounded up to two bits, for the sake of the CPU's products: both have the same codes.
+    constexpr uint32_t kLowBits = (1u << 21) - 1;
+    const uint32_t scale_bits = (__float_as_uint(__fdiv_rn(maximum, 127.0f)) + kLowBits) & ~kLowBits;
+    const float scale = zero ? 1.0f : __uint_as_float(scale_bits);
+    const float inverse = zero ? 0.0f : __fdiv_rn(1.0f, scale);
     const int code = finite ? __float2int_rn(__fmul_rn(value, inverse)) : 0;
     const int sum = __reduce_add_sync(kAllLanes, code);
     out.codes[group * kGroupColumns + lane] = static_cast<int8_t>(code);
     if (lane == 0) {
-      out.scales[group] = !finite ? __uint_as_float(kInfinity | 0x400000u) : zero ? 0.0f : __fdiv_rn(maximum, 127.0f);
+      out.scales[group] = finite ? scale : __uint_as_float(kInfinity | 0x400000u);
       out.sums[group] = sum;
     }
   }

@@ -23,6 +23,9 @@ struct Int8Vector : Int8Operations {
   // 8 integer sums and what the products pass through are what the 16 registers hold: types that need two sums of a
   // block take one vector at a time.
   static constexpr int vectors_at_once(Int8Shape shape) { return shape.whole_fits() ? 2 : 1; }
+  /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
+  static constexpr bool kFloatFactors = false;
+  static constexpr int kScaledTokens = 0;
   /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
   static constexpr int kUnpackedAbove = kTokens;
   static constexpr bool unpacks(Int8Type type) {

@@ -31,9 +31,10 @@ struct Int8Vector {
   /// have no registers left for the sums. Not measured with the other instruction sets.
   static constexpr bool kSumsFirst = true;
   static constexpr bool kInt16Sums = false;
+  static constexpr bool kFloatFactors = true;
   /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
   static constexpr int kUnpackedAbove = 2 * kTokens;
-  static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
+  static constexpr bool unpacks(Int8Type type) { return type == Int8Type::kQ2_K; }
   static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
 
   static I load(const void* from) { return _mm512_loadu_si512(from); }
@@ -102,6 +103,38 @@ struct Int8Vector {
     return _mm512_set1_epi32(value);
   }
   static F broadcast_float(const std::byte* from) { return _mm512_castsi512_ps(broadcast4(from)); }
+
+  // For ScaledProducts (scaled_blocks.h).
+  static I broadcast(int32_t value) { return _mm512_set1_epi32(value); }
+  /// What sums begin with, given the offsets (int8_row.h) of whole blocks, kParts 1, or of their halves.
+  template <int kOffset, int kParts>
+  static I starts(I offsets) {
+    if constexpr (kParts == 1) return pair_products(offsets, set_pairs(kOffset / 8));
+    if constexpr (kOffset >= 32) return pair_products(offsets, set_pairs(kOffset / 32));
+    return eighth(pair_products(offsets, set_pairs(1)));
+  }
+  static constexpr int kScaledTokens = 6;
+  /// Whether all are 0 or of a magnitude between 2^-60 and 2^60.
+  static bool ordinary(F scales) {
+    const I magnitudes = _mm512_and_si512(_mm512_castps_si512(scales), _mm512_set1_epi32(0x7fffffff));
+    const __mmask16 small = _mm512_cmpgt_epi32_mask(_mm512_set1_epi32((127 - 60) << 23), magnitudes);
+    const __mmask16 large = _mm512_cmpgt_epi32_mask(magnitudes, _mm512_set1_epi32((127 + 60) << 23));
+    return ((small & present(scales)) | large) == 0;
+  }
+  /// A bit for each that is not 0.
+  static uint16_t present(F scales) {
+    const I bits = _mm512_castps_si512(scales);
+    return _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x7fffffff));
+  }
+  /// What is to be added to the bits of mantissa * 2^n for those of scales * mantissa * 2^n.
+  static I factor_bits(F scales, float mantissa) {
+    const I bits = _mm512_castps_si512(_mm512_mul_ps(scales, _mm512_set1_ps(mantissa)));
+    return _mm512_add_epi32(bits, _mm512_set1_epi32(-__builtin_bit_cast(int32_t, mantissa)));
+  }
+  /// Zeros where no scale is present.
+  static F scaled(uint16_t present, const int32_t* factors, I bits) {
+    return _mm512_castsi512_ps(_mm512_maskz_add_epi32(present, bits, _mm512_load_si512(factors)));
+  }
 
   static I dot(I sum, I weights, I y) { return _mm512_dpbusd_epi32(sum, weights, y); }
   static I multiply_integers(I a, I b) { return _mm512_mullo_epi32(a, b); }

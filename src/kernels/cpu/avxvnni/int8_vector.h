@@ -21,6 +21,9 @@ struct Int8Vector : Int8Operations {
   static constexpr int kPanels = 1;
   static constexpr bool kSumsFirst = false;
   static constexpr bool kInt16Sums = false;
+  /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
+  static constexpr bool kFloatFactors = false;
+  static constexpr int kScaledTokens = 0;
   /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
   static constexpr int kUnpackedAbove = kTokens;
   static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }

@@ -21,7 +21,8 @@ void quantize_block(const float* x, int64_t b, const Int8Row& row) {
   const bool finite = maximum_bits < 0x7f800000u;
   const float maximum = finite ? std::bit_cast<float>(maximum_bits) : 0.0f;
   const bool zero = maximum < kInt8MaximumMin;
-  const float inverse = zero ? 0.0f : 127.0f / maximum;
+  const float scale = zero ? 1.0f : int8_scale(maximum);
+  const float inverse = zero ? 0.0f : 1.0f / scale;
 
   int32_t lanes[2][2] = {};  // [half][even, odd], see int8_row.h
   for (int i = 0; i < 32; ++i) {
@@ -29,7 +30,7 @@ void quantize_block(const float* x, int64_t b, const Int8Row& row) {
     row.values[32 * b + i] = static_cast<int8_t>(value);
     lanes[i / 16][i % 4 / 2] += value;
   }
-  row.scales[b] = !finite ? std::numeric_limits<float>::quiet_NaN() : zero ? 0.0f : maximum / 127.0f;
+  row.scales[b] = finite ? scale : std::numeric_limits<float>::quiet_NaN();
   row.scaled_sums[b] = row.scales[b] * static_cast<float>(lanes[0][0] + lanes[0][1] + lanes[1][0] + lanes[1][1]);
   for (int lane = 0; lane < 2; ++lane) {
     row.offsets8[2 * b + lane] = static_cast<int16_t>(-8 * (lanes[0][lane] + lanes[1][lane]));

@@ -50,7 +50,8 @@ void quantize_block(const float* x, int64_t b, const Int8Row& row) {
   const bool finite = maximum_bits < 0x7f800000;
   const float maximum = finite ? __builtin_bit_cast(float, maximum_bits) : 0.0f;
   const bool zero = maximum < kInt8MaximumMin;
-  const float inverse = zero ? 0.0f : 127.0f / maximum;
+  const float scale = zero ? 1.0f : int8_scale(maximum);
+  const float inverse = zero ? 0.0f : 1.0f / scale;
 
   int16x4_t q[8];
   for (int i = 0; i < 8; ++i) {
@@ -62,7 +63,7 @@ void quantize_block(const float* x, int64_t b, const Int8Row& row) {
                             vmovn_s16(vcombine_s16(q[4 * i + 2], q[4 * i + 3])));
     vst1q_s8(row.values + 32 * b + 16 * i, values[i]);
   }
-  store_block_sums(values, !finite ? __builtin_nanf("") : zero ? 0.0f : maximum / 127.0f, b, row);
+  store_block_sums(values, finite ? scale : __builtin_nanf(""), b, row);
 }
 
 void quantize_row(const float* x, int64_t cols, std::byte* out) {
