@@ -10,7 +10,7 @@ namespace cairn::cpu {
 namespace {
 
 // Weights of a chunk that several groups of kTokensAtOnce tokens pass over: what they leave of the L2 cache.
-constexpr int64_t kChunkBytesMax = 128 * 1024;
+constexpr int64_t kChunkBytesMax = 512 * 1024;
 // Weight rows of a chunk are a multiple of this, two panels: outputs of two threads do not share a cache line.
 constexpr int64_t kRowMultiple = 32;
 // What one thread does per nanosecond, for the size of chunks only.
