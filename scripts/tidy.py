@@ -33,6 +33,8 @@ ISA_FLAGS = {  # and the machine
     "avx2": ("x86_64", ["-mavx2", "-mfma", "-mf16c"]),
     "avxvnni": ("x86_64", ["-mavxvnni", "-mavx2", "-mfma", "-mf16c"]),
     "avx512": ("x86_64", ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mfma", "-mf16c"]),
+    "avx512bf16": ("x86_64", ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mavx512bf16",
+                              "-mfma", "-mf16c"]),
     "neon": ("aarch64", ["-march=armv8.2-a+dotprod"]),
 }
 ISA_INCLUDES = re.compile(r'^(immintrin\.h|arm_neon\.h|cstddef|cstdint|cstring|quant/blocks\.h|kernels/cpu/.*\.h)$')

@@ -57,7 +57,7 @@ std::vector<Reference> read_runs(const std::string& model) {
 
 std::vector<std::string> isas() {
   std::vector<std::string> names;
-  for (const char* name : {"generic", "avx2", "avx512", "neon"}) {
+  for (const char* name : {"generic", "avx2", "avx512", "avx512bf16", "neon"}) {
     if (make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
   }
   return names;

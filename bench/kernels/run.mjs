@@ -25,7 +25,7 @@ if (missing.length > 0) throw new Error(`no kernels for ${missing} with ${isa}; 
 
 // One round of a type: {arithmetic, roof: Map('read 1' -> GB/s, 'int8 1' -> GMAC/s), figures: Map('decode 1' -> ...)}.
 async function measure(type) {
-  const filter = `^(Roof/(read|(int8|float32)/${isa})|(Gemv|Gemm[0-9]+)/${type}/${isa})/`;
+  const filter = `^(Roof/(read|(int8|float32|bf16)/${isa})|(Gemv|Gemm[0-9]+)/${type}/${isa})/`;
   const { stdout } = await run(bench, [`--benchmark_filter=${filter}`, `--benchmark_min_time=${seconds}`, '--benchmark_format=json']);
   const found = { roof: new Map(), figures: new Map() };
   for (const entry of JSON.parse(stdout).benchmarks) {

@@ -40,6 +40,7 @@ const CpuFeatures& cpu_features() {
     found.avx512_vnni = found.avx2_fma_f16c && __builtin_cpu_supports("avx512f") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+    found.avx512_bf16 = found.avx512_vnni && __builtin_cpu_supports("avx512bf16");
 #elif defined(__aarch64__)
     found.neon_dotprod = (::getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif

@@ -10,6 +10,7 @@ struct CpuFeatures {
   bool avx2_fma_f16c = false;
   bool avx_vnni = false;      ///< those and the int8 dot products of AVX2 registers
   bool avx512_vnni = false;   ///< AVX-512 F, BW, DQ, VL and VNNI together
+  bool avx512_bf16 = false;   ///< those and the products of bfloat16 pairs
   bool neon_dotprod = false;  ///< NEON with the dot products of Armv8.2
 };
 const CpuFeatures& cpu_features();

@@ -30,6 +30,9 @@ TEST(Machine, ABetterInstructionSetImpliesTheOther) {
   if (cpu_features().avx512_vnni || cpu_features().avx_vnni) {
     EXPECT_TRUE(cpu_features().avx2_fma_f16c);
   }
+  if (cpu_features().avx512_bf16) {
+    EXPECT_TRUE(cpu_features().avx512_vnni);
+  }
 }
 
 }  // namespace

@@ -166,7 +166,8 @@ class Backend {
 
 struct CpuOptions {
   int threads = 0;  ///< 0: one per usable core
-  std::string isa;  ///< "" (best), "generic", "avx2", "avx512", "neon"; CAIRN_ISA in the environment if empty
+  std::string
+      isa;  ///< "" (best), "generic", "avx2", "avx512", "avx512bf16", "neon"; CAIRN_ISA in the environment if empty
 };
 /// Errors: kInvalidArgument (unknown ISA, or one this machine lacks; the message lists what it has).
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);

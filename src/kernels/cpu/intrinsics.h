@@ -1,5 +1,6 @@
 /// The compiler's x86 intrinsics; or, with CAIRN_EMULATE_AVX512, AVX-512 ones that SIMDe spells out for the machine at
-/// hand, so that cpu/avx512/ and cpu/avxvnni/ are tested where no processor has them (see emulated/CMakeLists.txt).
+/// hand, so that cpu/avx512/, cpu/avx512bf16/ and cpu/avxvnni/ are tested where no processor has them (see
+/// emulated/CMakeLists.txt).
 #pragma once
 
 #if defined(__x86_64__)
@@ -49,6 +50,25 @@ struct MissingAvx512 {
     return simde_mm512_inserti64x4(simde_mm512_castsi256_si512(_mm256_cvtepi8_epi32(bytes)),
                                    _mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)), 1);
   }
+  static simde__m256bh cvtneps_pbh(simde__m512 value) {
+    uint32_t lanes[16];
+    uint16_t words[16];
+    simde_mm512_storeu_ps(lanes, value);
+    for (int i = 0; i < 16; ++i) {
+      const uint32_t magnitude = lanes[i] & 0x7fffffffu;
+      if (magnitude > 0x7f800000u) {
+        lanes[i] |= 0x400000u;
+      } else if (magnitude < 0x800000u) {
+        lanes[i] &= 0x80000000u;
+      } else {
+        lanes[i] += 0x7fffu + (lanes[i] >> 16 & 1);
+      }
+      words[i] = static_cast<uint16_t>(lanes[i] >> 16);
+    }
+    simde__m256bh rounded;
+    __builtin_memcpy(&rounded, words, sizeof(words));
+    return rounded;
+  }
   static simde__m256i cvtepi32_epi16(simde__m512i value) {
     int32_t lanes[16];
     int16_t words[16];
@@ -74,6 +94,7 @@ struct MissingAvx512 {
 }  // namespace cairn::cpu
 #define _mm512_cvtepu16_epi32 ::cairn::cpu::MissingAvx512::cvtepu16_epi32
 #define _mm512_cvtepi8_epi32 ::cairn::cpu::MissingAvx512::cvtepi8_epi32
+#define _mm512_cvtneps_pbh ::cairn::cpu::MissingAvx512::cvtneps_pbh
 #define _mm512_cvtepi32_epi16 ::cairn::cpu::MissingAvx512::cvtepi32_epi16
 #define _mm512_srai_epi32 ::cairn::cpu::MissingAvx512::srai_epi32
 #define _mm512_cvtepi32_ps ::cairn::cpu::MissingAvx512::cvtepi32_ps

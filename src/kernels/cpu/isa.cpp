@@ -14,6 +14,7 @@ namespace {
 constexpr Isa kGeneric{"generic", &kGenericMatmul, &kGenericRows, &kGenericAttention};
 #if defined(__x86_64__)
 constexpr std::array kIsas{
+    Isa{"avx512bf16", &kAvx512Bf16Matmul, &kAvx512Rows, &kAvx512Attention},
     Isa{"avx512", &kAvx512Matmul, &kAvx512Rows, &kAvx512Attention},
     Isa{"avxvnni", &kAvxVnniMatmul, &kAvx2Rows, &kAvx2Attention},
     Isa{"avx2", &kAvx2Matmul, &kAvx2Rows, &kAvx2Attention},
@@ -26,6 +27,7 @@ constexpr std::array kIsas{kGeneric};
 #endif
 
 bool usable(std::string_view name) {
+  if (name == "avx512bf16") return cpu_features().avx512_bf16;
   if (name == "avx512") return cpu_features().avx512_vnni;
   if (name == "avxvnni") return cpu_features().avx_vnni;
   if (name == "avx2") return cpu_features().avx2_fma_f16c;

@@ -14,6 +14,8 @@ size_t int8_row_bytes(int64_t cols) {
   return static_cast<size_t>(((int8_row_bytes_used(cols) + 63) / 64 | 1) * 64);
 }
 
+size_t bf16_row_bytes(int64_t cols) { return static_cast<size_t>(((cols * 2 + 63) / 64 | 1) * 64); }
+
 int64_t weight_row_bytes(TensorType type, int64_t cols) { return row_bytes(type, cols); }
 
 void decode_weights(TensorType type, const std::byte* blocks, int64_t cols, float* out) {

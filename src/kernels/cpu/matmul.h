@@ -1,10 +1,10 @@
 /// Matrix products: the part of the CPU dispatch table that is worth the most.
 ///
 /// Two kinds. Float: rows as the file has them, of any type, decoded to float32 and multiplied by the float32
-/// activations. Int8: panels (panel.h) against activations quantised per 32 columns (absmax / 127, its mantissa
-/// rounded up to two bits; values round to nearest).
-/// In both, one (weight row, token) pair's arithmetic has a fixed order that depends on the column count alone, so
-/// neither the tile it falls in nor its neighbours change a bit of the result.
+/// activations; with some instruction sets those of BF16 by activations rounded to bfloat16. Int8: panels (panel.h)
+/// against activations quantised per 32 columns (absmax / 127, its mantissa rounded up to two bits; values round to
+/// nearest). In both, one (weight row, token) pair's arithmetic has a fixed order that depends on the column count
+/// alone, so neither the tile it falls in nor its neighbours change a bit of the result.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,9 @@ bool has_matmul(TensorType type);
 /// int8_row.h and the same for all instruction sets, as are the bytes that quantize_row writes.
 size_t int8_row_bytes(int64_t cols);
 
+/// Bytes of one row of `cols` columns rounded to bfloat16, a multiple of 64.
+size_t bf16_row_bytes(int64_t cols);
+
 using MatmulFunction = void (*)(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin,
                                 int64_t row_end, const std::byte* const* inputs, int32_t tokens, float* const* outputs);
 
@@ -40,12 +43,16 @@ struct MatmulKernels {
   /// so that products show it.
   void (*quantize_row)(const float* x, int64_t cols, std::byte* out);
   /// outputs[t][r] = row r of the weights times inputs[t], for r in [row_begin, row_end) and t in [0, tokens).
-  /// `weights` points to the file's row 0 and inputs[t] is float [cols]. Reads no byte outside these rows. Any thread;
+  /// `weights` points to the file's row 0 and inputs[t] is float [cols]; or, for BF16 where
+  /// there is round_row, what that wrote. Reads no byte outside these rows. Any thread;
   /// allocates nothing.
   MatmulFunction matmul_rows;
   /// The same for a type that has_panels: `weights` are all rows' panels, row_begin is a multiple of kPanelRows and
   /// inputs[t] is an int8 row.
   MatmulFunction matmul_panels;
+  /// x [cols] -> a row of bfloat16 (to nearest, ties to even; numbers below 2^-126 are zeros) at `out`, 64-byte aligned
+  /// and filled up with zeros. Null: nobody asks for such rows.
+  void (*round_row)(const float* x, int64_t cols, std::byte* out);
 };
 
 extern const MatmulKernels kGenericMatmul;
@@ -53,6 +60,7 @@ extern const MatmulKernels kGenericMatmul;
 extern const MatmulKernels kAvx2Matmul;
 extern const MatmulKernels kAvxVnniMatmul;
 extern const MatmulKernels kAvx512Matmul;
+extern const MatmulKernels kAvx512Bf16Matmul;
 #elif defined(__aarch64__)
 extern const MatmulKernels kNeonMatmul;
 #endif

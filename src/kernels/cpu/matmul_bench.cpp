@@ -2,7 +2,7 @@
 //   Gemv            one row of activations, weights that come from DRAM: what decoding is made of (compare GB/s of
 //                   weights, as they lie in memory, with Roof/read)
 //   Gemm1 to 128    so many rows, weights of 2048 x 2048 that stay in the cache as far as they fit: what prompts are
-//                   made of (compare GMAC/s with Roof/int8 or, where the label says so, Roof/float32)
+//                   made of (compare GMAC/s with the Roof that the label names)
 //   DecodeProducts  shapes of a 1B Llama, weights from DRAM: a step of several streams. "ns/row" is time per row
 // Weights are the backend's, in huge pages; a server's float types are read from the mapped file instead.
 //   kernels_bench --benchmark_filter='Gemv/.*/avx2'
@@ -108,7 +108,8 @@ void run(benchmark::State& state, const std::string& isa, const Shape& shape, in
   state.counters["GMAC/s"] = per_second(weight_count * tokens);
   state.counters["ns/row"] =
       benchmark::Counter(tokens / 1e9, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
-  state.SetLabel(copied ? "int8" : "float32");
+  const bool rounded = shape.type == TensorType::kBF16 && choose_isa(isa).value().matmul->round_row != nullptr;
+  state.SetLabel(copied ? "int8" : rounded ? "bf16" : "float32");
 }
 
 void quantize(benchmark::State& state, const MatmulKernels* kernels) {

@@ -3,65 +3,25 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "base/machine.h"
 #include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/matmul_test_support.h"
 #include "kernels/cpu/panel.h"
 #include "quant/blocks.h"
 #include "quant/codec.h"
+#include "quant/float_formats.h"
 
 namespace cairn::cpu {
-#if defined(__x86_64__)
-extern const MatmulKernels kEmulatedAvx512Matmul;
-MatmulFunction emulated_avxvnni_product_of_32(TensorType type);
-MatmulFunction emulated_avxvnni_product_of_256(TensorType type);
-#endif
-
 namespace {
 
-using Random = std::mt19937_64;
-
-#if defined(__x86_64__)
-// Only its int8 products are AVX-VNNI's own.
-const MatmulKernels& emulated_avxvnni() {
-  static const MatmulKernels kernels = {
-      "avxvnni_emulated", kAvx2Matmul.quantize_row, kAvx2Matmul.matmul_rows,
-      [](TensorType type, const std::byte* panels, int64_t cols, int64_t row_begin, int64_t row_end,
-         const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
-        MatmulFunction product = emulated_avxvnni_product_of_32(type);
-        if (product == nullptr) product = emulated_avxvnni_product_of_256(type);
-        product(type, panels, cols, row_begin, row_end, inputs, tokens, outputs);
-      }};
-  return kernels;
-}
-#endif
-
-struct Isa {
-  std::string name;
-  const MatmulKernels* kernels;
-};
-
-std::vector<Isa> isas() {
-  std::vector<Isa> list = {{"generic", &kGenericMatmul}};
-#if defined(__x86_64__)
-  if (cpu_features().avx2_fma_f16c) {
-    list.push_back({"avx2", &kAvx2Matmul});
-    list.push_back({"avx512_emulated", &kEmulatedAvx512Matmul});
-    list.push_back({"avxvnni_emulated", &emulated_avxvnni()});
-  }
-  if (cpu_features().avx_vnni) list.push_back({"avxvnni", &kAvxVnniMatmul});
-  if (cpu_features().avx512_vnni) list.push_back({"avx512", &kAvx512Matmul});
-#elif defined(__aarch64__)
-  if (cpu_features().neon_dotprod) list.push_back({"neon", &kNeonMatmul});
-#endif
-  return list;
-}
+using namespace matmul_test;
 
 std::vector<TensorType> types() {
   std::vector<TensorType> list;
@@ -70,35 +30,6 @@ std::vector<TensorType> types() {
   }
   return list;
 }
-
-int64_t random_between(Random& random, int64_t low, int64_t high) {
-  return std::uniform_int_distribution<int64_t>(low, high)(random);
-}
-
-// Prints into the failure, so that a failing run can be repeated: CAIRN_TEST_SEED=n kernels_test.
-uint64_t test_seed() {
-  const char* given = std::getenv("CAIRN_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-}
-
-// 64-byte aligned rows of equal size.
-class Rows {
- public:
-  Rows(int64_t rows, size_t row_bytes)
-      : row_bytes_(row_bytes),
-        bytes_(static_cast<size_t>(rows) * row_bytes + 64),
-        pointers_(static_cast<size_t>(rows)) {
-    std::byte* begin = bytes_.data() + (64 - reinterpret_cast<uintptr_t>(bytes_.data()) % 64) % 64;
-    for (size_t r = 0; r < pointers_.size(); ++r) pointers_[r] = begin + r * row_bytes_;
-  }
-  std::byte* row(size_t r) { return const_cast<std::byte*>(pointers_[r]); }
-  const std::byte* const* pointers() const { return pointers_.data(); }
-
- private:
-  size_t row_bytes_;
-  std::vector<std::byte> bytes_;
-  std::vector<const std::byte*> pointers_;
-};
 
 // Any bytes, except those that decode to infinite, NaN or enormous values.
 std::vector<std::byte> random_weights(TensorType type, int64_t rows, int64_t cols, Random& random) {
@@ -136,13 +67,22 @@ Problem random_problem(TensorType type, int64_t rows, int64_t cols, int32_t toke
   return p;
 }
 
+bool takes_rounded(TensorType type, const MatmulKernels& kernels) {
+  return type == TensorType::kBF16 && kernels.round_row != nullptr;
+}
+
 Rows make_inputs(const Problem& p, const MatmulKernels& kernels) {
   const size_t cols = static_cast<size_t>(p.cols);
-  Rows inputs(p.tokens, has_panels(p.type) ? int8_row_bytes(p.cols) : (cols * 4 + 63) / 64 * 64);
+  const bool rounded = takes_rounded(p.type, kernels);
+  Rows inputs(p.tokens, has_panels(p.type) ? int8_row_bytes(p.cols)
+                        : rounded          ? bf16_row_bytes(p.cols)
+                                           : (cols * 4 + 63) / 64 * 64);
   for (size_t t = 0; t < static_cast<size_t>(p.tokens); ++t) {
     const float* x = p.x.data() + t * cols;
     if (has_panels(p.type)) {
       kernels.quantize_row(x, p.cols, inputs.row(t));
+    } else if (rounded) {
+      kernels.round_row(x, p.cols, inputs.row(t));
     } else {
       std::memcpy(inputs.row(t), x, cols * 4);
     }
@@ -189,7 +129,7 @@ struct Expected {
 };
 
 // The exact product of decoded weights with the activations that the kernel was given.
-std::vector<Expected> exact(const Problem& p, Rows& inputs) {
+std::vector<Expected> exact(const Problem& p, Rows& inputs, const MatmulKernels& kernels) {
   const auto cols = static_cast<size_t>(p.cols);
   const auto stride = static_cast<size_t>(row_bytes(p.type, p.cols));
   std::vector<Expected> out;
@@ -198,7 +138,9 @@ std::vector<Expected> exact(const Problem& p, Rows& inputs) {
     std::vector<double> x(cols);
     for (size_t c = 0; c < cols; ++c) {
       const Int8Row row = int8_row(inputs.row(t), p.cols);
-      x[c] = has_panels(p.type) ? double(row.values[c]) * row.scales[c / 32] : p.x[t * cols + c];
+      x[c] = p.x[t * cols + c];
+      if (has_panels(p.type)) x[c] = double(row.values[c]) * row.scales[c / 32];
+      if (takes_rounded(p.type, kernels)) x[c] = bf16_to_float(float_to_bf16(p.x[t * cols + c]));
     }
     for (size_t r = 0; r < static_cast<size_t>(p.rows); ++r) {
       decode_row(p.type, std::span(p.weights).subspan(r * stride, stride), w);
@@ -222,7 +164,7 @@ std::vector<Expected> exact(const Problem& p, Rows& inputs) {
 void expect_exact(const Problem& p, const MatmulKernels& kernels) {
   Rows inputs = make_inputs(p, kernels);
   const std::vector<float> out = multiply(p, kernels, inputs, 0, p.rows);
-  const std::vector<Expected> expected = exact(p, inputs);
+  const std::vector<Expected> expected = exact(p, inputs, kernels);
   const double epsilon = std::ldexp(8 + static_cast<double>(p.cols) / 32, -24);
   for (size_t i = 0; i < out.size(); ++i) {
     ASSERT_NEAR(out[i], expected[i].value, epsilon * expected[i].magnitude + 1e-30)
@@ -237,14 +179,6 @@ int64_t random_cols(TensorType type, Random& random) {
     return random_between(random, 1, 3) == 1 ? random_between(random, 1000, 1100) : random_between(random, 1, 99);
   return block * random_between(random, 1, std::max<int64_t>(2, 352 / block));
 }
-
-class MatmulTest : public ::testing::TestWithParam<Isa> {
- protected:
-  MatmulTest() { RecordProperty("seed", std::to_string(seed_)); }
-  uint64_t seed_ = test_seed();
-  Random random_{seed_};
-  ::testing::ScopedTrace trace_{__FILE__, __LINE__, "CAIRN_TEST_SEED=" + std::to_string(seed_)};
-};
 
 TEST_P(MatmulTest, EqualsExactProductOnRandomShapes) {
   for (const TensorType type : types()) {
@@ -471,67 +405,9 @@ TEST_P(MatmulTest, NothingSaturatesWhateverTheBytes) {
   }
 }
 
-// -- Activations.
-
-TEST_P(MatmulTest, QuantizedRowsHaveTheSameBytesEverywhere) {
-  const float infinity = std::numeric_limits<float>::infinity();
-  for (int repeat = 0; repeat < 50; ++repeat) {
-    const int64_t cols = 32 * random_between(random_, 1, 40);
-    std::vector<float> x;
-    for (int64_t b = 0; b < cols / 32; ++b) {
-      const float scale = std::ldexp(1.0f, static_cast<int>(random_between(random_, -140, 127)));
-      const int64_t kind = random_between(random_, 0, 9);
-      for (int i = 0; i < 32; ++i) {
-        // Kind 1 has ties: halves of a step.
-        const auto steps = static_cast<float>(random_between(random_, -254, 254));
-        x.push_back(kind == 0 ? 0.0f : kind == 1 ? (i == 0 ? 127.0f : steps / 2) : scale * steps / 254);
-      }
-      if (kind == 2) x[x.size() - 5] = infinity;
-      if (kind == 3) x[x.size() - 17] = -std::numeric_limits<float>::quiet_NaN();
-      if (kind == 4) x[x.size() - 9] = -0.0f;
-    }
-    Rows rows(2, int8_row_bytes(cols));
-    std::memset(rows.row(0), 0xa5, int8_row_bytes(cols));
-    kGenericMatmul.quantize_row(x.data(), cols, rows.row(0));
-    GetParam().kernels->quantize_row(x.data(), cols, rows.row(1));
-    ASSERT_EQ(std::memcmp(rows.row(0), rows.row(1), int8_row_bytes(cols)), 0) << "cols " << cols;
-  }
-}
-
-TEST_P(MatmulTest, QuantizedRowIsWithinHalfAStepAndSumsAreRight) {
-  std::normal_distribution<float> normal;
-  std::vector<float> x(96);
-  for (auto& v : x) v = normal(random_);
-  Rows rows(1, int8_row_bytes(96));
-  GetParam().kernels->quantize_row(x.data(), 96, rows.row(0));
-  const Int8Row row = int8_row(rows.row(0), 96);
-  for (int b = 0; b < 3; ++b) {
-    EXPECT_EQ(std::bit_cast<uint32_t>(row.scales[b]) % ((1 << 23) / kInt8Mantissas), 0u);
-    int32_t lanes[2][2] = {};
-    int32_t largest = 0;
-    for (int i = 0; i < 32; ++i) {
-      const int8_t value = row.values[32 * b + i];
-      largest = std::max(largest, std::abs(int32_t{value}));
-      EXPECT_LE(std::abs(value * row.scales[b] - x[static_cast<size_t>(32 * b + i)]), row.scales[b] * 0.5001f);
-      lanes[i / 16][i % 4 / 2] += value;
-    }
-    // The next smaller scale would be too small.
-    EXPECT_GE(largest, 127 * kInt8Mantissas / (kInt8Mantissas + 1));
-    EXPECT_LE(largest, 127);
-    const int32_t sum = lanes[0][0] + lanes[0][1] + lanes[1][0] + lanes[1][1];
-    EXPECT_EQ(row.scaled_sums[b], row.scales[b] * static_cast<float>(sum));
-    for (int lane = 0; lane < 2; ++lane) {
-      EXPECT_EQ(row.offsets8[2 * b + lane], -8 * (lanes[0][lane] + lanes[1][lane]));
-      for (int half = 0; half < 2; ++half) {
-        EXPECT_EQ(row.offsets32[4 * b + 2 * half + lane], -32 * lanes[half][lane]);
-      }
-    }
-  }
-}
-
 TEST_P(MatmulTest, NaNActivationShowsInItsOwnTokenOnly) {
   for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K,
-                                TensorType::kF32, TensorType::kF16}) {
+                                TensorType::kF32, TensorType::kF16, TensorType::kBF16}) {
     for (const int32_t tokens : {6, 20}) {
       Problem p = random_problem(type, 19, 512, tokens, random_);
       p.x[2 * 512 + 300] = std::numeric_limits<float>::quiet_NaN();
@@ -564,8 +440,7 @@ TEST(Panel, KeepsTheValueOfEveryWeight) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, MatmulTest, ::testing::ValuesIn(isas()),
-                         [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Isas, MatmulTest, ::testing::ValuesIn(isas()), isa_name);
 
 }  // namespace
 }  // namespace cairn::cpu

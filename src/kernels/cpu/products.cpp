@@ -57,6 +57,14 @@ int64_t Products::quantized_bytes(const WorkSizes& sizes) {
   return bytes;
 }
 
+int64_t Products::rounded_bytes(const WorkSizes& sizes) const {
+  int64_t bytes = 0;
+  for (const WorkSizes::Input& input : sizes.inputs) {
+    bytes = std::max(bytes, input.rows * static_cast<int64_t>(bf16_row_bytes(input.cols)));
+  }
+  return kernels_.round_row == nullptr ? 0 : bytes;
+}
+
 int64_t Products::order_bytes(const WorkSizes& sizes) {
   if (sizes.expert_choices == 0) return 0;
   return (sizes.experts + 1 + sizes.expert_choices) * static_cast<int64_t>(sizeof(int32_t));
@@ -75,6 +83,7 @@ int64_t Products::packed_bytes(const WorkSizes& sizes) const {
 
 Result<void> Products::reserve(const WorkSizes& sizes) {
   CAIRN_TRY_VOID(quantized_memory_.reserve(quantized_bytes(sizes)));
+  CAIRN_TRY_VOID(rounded_memory_.reserve(rounded_bytes(sizes)));
   CAIRN_TRY_VOID(order_.reserve(order_bytes(sizes)));
   CAIRN_TRY_VOID(packed_.reserve(packed_bytes(sizes)));
   jobs_.reserve(static_cast<size_t>(jobs_max(sizes)));
@@ -82,13 +91,13 @@ Result<void> Products::reserve(const WorkSizes& sizes) {
 }
 
 int64_t Products::reserve_bytes(const WorkSizes& sizes) const {
-  return quantized_bytes(sizes) + order_bytes(sizes) + packed_bytes(sizes) +
+  return quantized_bytes(sizes) + rounded_bytes(sizes) + order_bytes(sizes) + packed_bytes(sizes) +
          jobs_max(sizes) * static_cast<int64_t>(sizeof(Job));
 }
 
 void Products::matmul(std::span<const Projection> projections, const float* x, int32_t rows) {
   if (projections.empty() || rows == 0) return;
-  quantize(projections, x, rows);
+  prepare(projections, x, rows);
   jobs_.clear();
   total_ns_ = 0;
   for (const Projection& projection : projections) add_job(projection, 0, nullptr, rows);
@@ -99,7 +108,7 @@ void Products::matmul_experts(std::span<const Projection> projections, const flo
                               int32_t used, bool input_per_choice) {
   if (projections.empty() || rows == 0) return;
   const int64_t pairs = int64_t{rows} * used;
-  quantize(projections, x, input_per_choice ? pairs : rows);
+  prepare(projections, x, input_per_choice ? pairs : rows);
   // Pairs in order of expert: counted, then placed. first[e] ends as the end of expert e, which is the begin of e + 1.
   const int64_t experts = projections[0].weight->experts;
   auto* first = order_.get_array<int32_t>(experts + 1 + pairs);
@@ -121,17 +130,26 @@ void Products::matmul_experts(std::span<const Projection> projections, const flo
   run_jobs(x, input_per_choice ? 1 : used);
 }
 
-void Products::quantize(std::span<const Projection> projections, const float* x, int64_t rows) {
+bool Products::takes_rounded(const Weight& weight) const {
+  return weight.type == TensorType::kBF16 && kernels_.round_row != nullptr;
+}
+
+void Products::prepare(std::span<const Projection> projections, const float* x, int64_t rows) {
   const int64_t cols = projections[0].weight->cols;
-  const bool needed =
-      std::ranges::any_of(projections, [](const Projection& p) { return p.weight->panels || packs(*p.weight); });
-  if (!needed) return;
-  const auto stride = static_cast<int64_t>(int8_row_bytes(cols));
-  auto* out = quantized_memory_.get_array<std::byte>(rows * stride);
-  team_.run_items(rows, static_cast<double>(cols) * 0.5, 1, [&](int64_t begin, int64_t end, int) {
-    for (int64_t r = begin; r < end; ++r) kernels_.quantize_row(x + r * cols, cols, out + r * stride);
-  });
-  quantized_ = out;
+  const auto convert = [&](auto of, Scratch& memory, size_t row_bytes,
+                           void (*function)(const float*, int64_t, std::byte*)) -> const std::byte* {
+    if (std::ranges::none_of(projections, [&](const Projection& p) { return of(*p.weight); })) return nullptr;
+    const auto stride = static_cast<int64_t>(row_bytes);
+    auto* out = memory.get_array<std::byte>(rows * stride);
+    team_.run_items(rows, static_cast<double>(cols) * 0.5, 1, [&](int64_t begin, int64_t end, int) {
+      for (int64_t r = begin; r < end; ++r) function(x + r * cols, cols, out + r * stride);
+    });
+    return out;
+  };
+  const auto takes_int8 = [](const Weight& weight) { return weight.panels || packs(weight); };
+  quantized_ = convert(takes_int8, quantized_memory_, int8_row_bytes(cols), kernels_.quantize_row);
+  rounded_ = convert([&](const Weight& weight) { return takes_rounded(weight); }, rounded_memory_, bf16_row_bytes(cols),
+                     kernels_.round_row);
 }
 
 void Products::add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens) {
@@ -194,10 +212,12 @@ void Products::run_rows(const Job& job, const std::byte* weights, int64_t row_be
                         const float* x, int32_t outputs_per_input) const {
   const Weight& weight = *job.projection->weight;
   const bool int8 = weight.panels || job.packs;
-  const std::byte* input = int8 ? quantized_ : reinterpret_cast<const std::byte*>(x);
+  const bool rounded = takes_rounded(weight);
+  const std::byte* input = int8 ? quantized_ : rounded ? rounded_ : reinterpret_cast<const std::byte*>(x);
   const MatmulFunction product = int8 ? kernels_.matmul_panels : kernels_.matmul_rows;
-  const int64_t stride =
-      int8 ? static_cast<int64_t>(int8_row_bytes(weight.cols)) : weight.cols * static_cast<int64_t>(sizeof(float));
+  const size_t stride = int8      ? int8_row_bytes(weight.cols)
+                        : rounded ? bf16_row_bytes(weight.cols)
+                                  : static_cast<size_t>(weight.cols) * sizeof(float);
   std::array<const std::byte*, kTokensAtOnce> inputs;
   std::array<float*, kTokensAtOnce> outputs;
   const bool read_at_once = job.scale != 1 || job.bias != nullptr;
@@ -207,7 +227,7 @@ void Products::run_rows(const Job& job, const std::byte* weights, int64_t row_be
     const int32_t tokens = std::min(most, job.tokens - tile);
     for (int32_t t = 0; t < tokens; ++t) {
       const int64_t output = job.outputs == nullptr ? tile + t : job.outputs[tile + t];
-      inputs[t] = input + output / outputs_per_input * stride;
+      inputs[t] = input + output / outputs_per_input * static_cast<int64_t>(stride);
       outputs[t] = job.projection->out + output * weight.rows + first_row;
     }
     product(weight.type, weights, weight.cols, row_begin, row_end, inputs.data(), tokens, outputs.data());

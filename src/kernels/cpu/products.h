@@ -1,4 +1,5 @@
-/// Matrix products of the CPU backend: quantises the inputs, cuts the weights into chunks of rows for the threads.
+/// Matrix products of the CPU backend: quantises or rounds the inputs, cuts the weights into chunks of rows for the
+/// threads.
 #pragma once
 
 #include <cstddef>
@@ -46,10 +47,12 @@ class Products {
   };
 
   static int64_t quantized_bytes(const WorkSizes& sizes);
+  int64_t rounded_bytes(const WorkSizes& sizes) const;
   static int64_t order_bytes(const WorkSizes& sizes);
   static int64_t jobs_max(const WorkSizes& sizes);
   int64_t packed_bytes(const WorkSizes& sizes) const;
-  void quantize(std::span<const Projection> projections, const float* x, int64_t rows);
+  bool takes_rounded(const Weight& weight) const;
+  void prepare(std::span<const Projection> projections, const float* x, int64_t rows);
   void add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens);
   void run_jobs(const float* x, int32_t outputs_per_input);
   void run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input, std::byte* packed) const;
@@ -59,7 +62,9 @@ class Products {
   const MatmulKernels& kernels_;
   Team& team_;
   Scratch quantized_memory_;
-  const std::byte* quantized_ = nullptr;  // the input of the product that runs
+  Scratch rounded_memory_;
+  const std::byte* quantized_ = nullptr;  // the input of the product that runs, as int8 rows
+  const std::byte* rounded_ = nullptr;    // and as rows of bfloat16
   Scratch order_;                         // int32: outputs of matmul_experts, by expert
   Scratch packed_;                        // panels of each thread, of jobs that pack
   std::vector<Job> jobs_;

@@ -116,9 +116,20 @@ struct Peak {
   }
 }
 
-constexpr Peak kPeaks[] = {{"avx2", "int8", int8_avx2, 8 * 32},        {"avx2", "float32", float_avx2, 12 * 8},
-                           {"avxvnni", "int8", int8_avxvnni, 12 * 32}, {"avxvnni", "float32", float_avx2, 12 * 8},
-                           {"avx512", "int8", int8_avx512, 16 * 64},   {"avx512", "float32", float_avx512, 16 * 16}};
+[[gnu::target("avx512f,avx512bf16")]] void bf16_avx512(int64_t rounds) {
+  const __m512i weights = _mm512_set1_epi32(0x3c003c00);
+  __m512 sums[16] = {};
+  for (int64_t i = 0; i < rounds; ++i) {
+    for (__m512& sum : sums) asm volatile("vdpbf16ps %1, %1, %0" : "+v"(sum) : "v"(weights));
+  }
+}
+
+constexpr Peak kPeaks[] = {
+    {"avx2", "int8", int8_avx2, 8 * 32},          {"avx2", "float32", float_avx2, 12 * 8},
+    {"avxvnni", "int8", int8_avxvnni, 12 * 32},   {"avxvnni", "float32", float_avx2, 12 * 8},
+    {"avx512", "int8", int8_avx512, 16 * 64},     {"avx512", "float32", float_avx512, 16 * 16},
+    {"avx512bf16", "int8", int8_avx512, 16 * 64}, {"avx512bf16", "float32", float_avx512, 16 * 16},
+    {"avx512bf16", "bf16", bf16_avx512, 16 * 32}};
 
 // Of the fastest turn: how well additions and multiplications share the ports changes by a third from one to the next.
 void multiply(benchmark::State& state, const Peak& peak) {

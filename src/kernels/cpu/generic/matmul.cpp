@@ -106,6 +106,6 @@ void matmul_rows(TensorType type, const std::byte* weights, int64_t cols, int64_
 
 }  // namespace
 
-const MatmulKernels kGenericMatmul = {"generic", quantize_row, matmul_rows, matmul_panels};
+const MatmulKernels kGenericMatmul = {"generic", quantize_row, matmul_rows, matmul_panels, nullptr};
 
 }  // namespace cairn::cpu

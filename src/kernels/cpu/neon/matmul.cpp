@@ -10,10 +10,13 @@ namespace cairn::cpu {
 namespace {
 
 struct FloatVector : Vector {
+  using Input = float;
+  static constexpr int kColumns = kLanes;
   // 4 rows x 6 tokens of accumulators, 6 activations and a weight: 31 of 32 registers.
   static constexpr int kRows = 4;
   static constexpr int kTokens = 6;
   using Vector::load;
+  static F multiply_add(F a, F b, F c) { return fma(a, b, c); }
   static F load(const Bf16* from) {
     const uint16x4_t upper = vld1_u16(reinterpret_cast<const uint16_t*>(from));
     return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(upper), 16));
@@ -82,6 +85,7 @@ void matmul_panels(TensorType type, const std::byte* panels, int64_t cols, int64
 
 }  // namespace
 
-constinit const MatmulKernels kNeonMatmul = {"neon", quantize_row, FloatProducts<FloatVector>::matmul, matmul_panels};
+constinit const MatmulKernels kNeonMatmul = {"neon", quantize_row, FloatProducts<FloatVector>::matmul, matmul_panels,
+                                             nullptr};
 
 }  // namespace cairn::cpu
