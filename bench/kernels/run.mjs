@@ -90,7 +90,7 @@ const share = (speed, percent) => (percent === '' ? speed : `${speed} (${percent
 const products = [...new Set(rows.map(({ what }) => what))].filter((what) => what.startsWith('rows '));
 console.log(`${machine}, ${isa}; ${begin} before, ${load()} after; medians of ${rounds}\n`);
 for (const n of threads) {
-  const peaks = ['int8', 'float32'].map((what) => [what, cell('roof', what, n)]).filter(([, one]) => one !== undefined);
+  const peaks = ['int8', 'bf16', 'float32'].map((what) => [what, cell('roof', what, n)]).filter(([, one]) => one !== undefined);
   console.log(`${n} thread${n === '1' ? '' : 's'} at most: ${cell('roof', 'read', n).gb_per_s} GB/s read` +
     peaks.map(([what, one]) => `, ${one.gmac_per_s} GMAC/s ${what}`).join(''));
 }
