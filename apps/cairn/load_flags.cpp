@@ -44,7 +44,8 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
       .add_option("--draft", options.draft_model,
                   "Small GGUF model of the same vocabulary that guesses ahead, or DeepSeek V4's block that does")
       ->check(CLI::ExistingFile);
-  command.add_option("--isa", options.isa, "Instruction set: generic, avx2, avx512, neon (default: the best one here)");
+  command.add_option("--isa", options.isa,
+                     "Instruction set: generic, avx2, avxvnni, avx512, avx512bf16, neon (default: the best one here)");
   command.add_flag(
       "--pack-cache", options.pack_cache,
       "Keep the weights as the kernels read them in MODEL.packed, as large as the model: later starts map it");

@@ -166,8 +166,9 @@ class Backend {
 
 struct CpuOptions {
   int threads = 0;  ///< 0: one per usable core
-  std::string
-      isa;  ///< "" (best), "generic", "avx2", "avx512", "avx512bf16", "neon"; CAIRN_ISA in the environment if empty
+  /// A name in kernels/cpu/isa.cpp, such as "avx2"; the value of CAIRN_ISA in the environment if empty, or else the
+  /// best.
+  std::string isa;
 };
 /// Errors: kInvalidArgument (unknown ISA, or one this machine lacks; the message lists what it has).
 Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);

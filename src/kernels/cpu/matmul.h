@@ -43,9 +43,8 @@ struct MatmulKernels {
   /// so that products show it.
   void (*quantize_row)(const float* x, int64_t cols, std::byte* out);
   /// outputs[t][r] = row r of the weights times inputs[t], for r in [row_begin, row_end) and t in [0, tokens).
-  /// `weights` points to the file's row 0 and inputs[t] is float [cols]; or, for BF16 where
-  /// there is round_row, what that wrote. Reads no byte outside these rows. Any thread;
-  /// allocates nothing.
+  /// `weights` points to the file's row 0 and inputs[t] is float [cols]; or, for BF16 where there is round_row, what
+  /// that wrote. Reads no byte outside these rows. Any thread; allocates nothing.
   MatmulFunction matmul_rows;
   /// The same for a type that has_panels: `weights` are all rows' panels, row_begin is a multiple of kPanelRows and
   /// inputs[t] is an int8 row.

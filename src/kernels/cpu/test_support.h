@@ -20,6 +20,7 @@ namespace cairn::cpu {
 
 #if defined(__x86_64__)
 extern const MatmulKernels kEmulatedAvx512Matmul;
+extern const MatmulKernels kEmulatedAvx512Bf16Matmul;
 extern const RowKernels kEmulatedAvx512Rows;
 extern const AttentionKernels kEmulatedAvx512Attention;
 #endif
@@ -30,8 +31,11 @@ inline std::vector<Isa> isas_under_test() {
   std::vector<Isa> isas(usable.begin(), usable.end());
 #if defined(__x86_64__)
   // The emulation itself is compiled for AVX2.
-  if (choose_isa("avx2").has_value())
+  if (choose_isa("avx2").has_value()) {
     isas.push_back({"avx512 emulated", &kEmulatedAvx512Matmul, &kEmulatedAvx512Rows, &kEmulatedAvx512Attention});
+    isas.push_back(
+        {"avx512bf16 emulated", &kEmulatedAvx512Bf16Matmul, &kEmulatedAvx512Rows, &kEmulatedAvx512Attention});
+  }
 #endif
   return isas;
 }

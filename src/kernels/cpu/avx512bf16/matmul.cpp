@@ -14,7 +14,7 @@ namespace {
 struct Bf16Vector : Vector {
   using Input = Bf16;
   static constexpr int kColumns = 2 * kLanes;
-  // 6 rows x 4 tokens of accumulators, 4 activations and a weight: 29 of 32 registers.
+  // 8 rows x 3 tokens of accumulators, 3 activations and a weight: 28 of 32 registers.
   static constexpr int kRows = 8;
   static constexpr int kTokens = 3;
   using Vector::load;
