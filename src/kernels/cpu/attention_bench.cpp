@@ -39,7 +39,7 @@ BENCHMARK(Attention)
     ->ArgsProduct({{1, 256}, {4096}, {1, 4, 8}, {64, 128}, {0, 1}, {1, 2}})
     ->UseRealTime();
 
-// What a step of several streams is made of, beside DecodeProducts (matmul_bench.cpp). Arguments: streams of one row
+// What a step of several streams is made of, beside Products (matmul_bench.cpp). Arguments: streams of one row
 // each, their context, KV type, threads. The shape of a 1B Llama. "ns/row" is time per row of the batch.
 void DecodeAttention(benchmark::State& state) {
   const auto streams = static_cast<int32_t>(state.range(0)), context = static_cast<int32_t>(state.range(1));

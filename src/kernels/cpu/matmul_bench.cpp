@@ -3,7 +3,8 @@
 //                   weights, as they lie in memory, with Roof/read)
 //   Gemm1 to 128    so many rows, weights of 2048 x 2048 that stay in the cache as far as they fit: what prompts are
 //                   made of (compare GMAC/s with the Roof that the label names)
-//   DecodeProducts  shapes of a 1B Llama, weights from DRAM: a step of several streams. "ns/row" is time per row
+//   Products        shapes of a 1B Llama, weights from DRAM: a step of several streams, a long prompt. "ns/row" is time
+//                   per row
 // Weights are the backend's, in huge pages; a server's float types are read from the mapped file instead.
 //   kernels_bench --benchmark_filter='Gemv/.*/avx2'
 #include <benchmark/benchmark.h>
@@ -143,7 +144,7 @@ void register_types(const std::string& isa) {
   }
 }
 
-void register_decode_products() {
+void register_products() {
   using enum TensorType;
   for (Shape shape : {Shape{kQ4_0, 2048, 2048, 0},
                       {kQ4_0, 2048, 8192, 0},
@@ -153,7 +154,7 @@ void register_decode_products() {
                       {kQ4_K, 8192, 2048, 0},
                       {kQ6_K, 32064, 2048, 0}}) {
     shape.copies = cold_bytes() / (shape.rows * row_bytes(shape.type, shape.cols)) + 1;
-    const std::string name = "DecodeProducts/" + std::string(tensor_type_name(shape.type)) + "/" +
+    const std::string name = "Products/" + std::string(tensor_type_name(shape.type)) + "/" +
                              std::to_string(shape.rows) + "x" + std::to_string(shape.cols);
     benchmark::RegisterBenchmark(name.c_str(),
                                  [=](benchmark::State& state) {
@@ -161,7 +162,7 @@ void register_decode_products() {
                                        static_cast<int>(state.range(1)));
                                  })
         ->ArgNames({"rows", "threads"})
-        ->ArgsProduct({{1, 2, 4, 8, 16, 32}, bench_threads()})
+        ->ArgsProduct({{1, 2, 4, 8, 16, 32, 512}, bench_threads()})
         ->UseRealTime();
   }
 }
@@ -172,7 +173,7 @@ const bool kRegistered = [] {
     benchmark::RegisterBenchmark(("Quantize/" + std::string(isa.name)).c_str(), quantize, isa.matmul);
     register_types(std::string(isa.name));
   }
-  register_decode_products();
+  register_products();
   return true;
 }();
 

@@ -12,142 +12,59 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/cpu/int8_block.h"
-#include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/int8_tiles.h"
 #include "kernels/cpu/matmul.h"
-#include "kernels/cpu/matmul_panel.h"
-#include "kernels/cpu/scaled_products.h"
-#include "kernels/cpu/unpacked_blocks.h"
+#include "kernels/cpu/scaled_blocks.h"
 
 namespace cairn::cpu {
 namespace {
 
-/// Blocks whose codes are unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
-inline constexpr int32_t kUnpackedBlocks = 16;
-/// How far ahead of the bodies memory is asked for where one panel is read at a time: what is on its way while a core
-/// waits for memory, and no more of the L1 cache than a fifth. Several panels ask for the next ones.
-inline constexpr int64_t kAhead = 7168;
+/// Activations of kTokensAtOnce tokens that the L2 cache holds (430 KiB), in blocks of each. Of longer rows, so many
+/// are multiplied by kRowGroups groups of kPanels panels before the next ones are read.
+inline constexpr int64_t kBlocksInL2 = 64;
+inline constexpr int kRowGroups = 4;
 
 template <class V>
 struct Int8Products {
-  using I = typename V::I;
   using F = typename V::F;
-  /// Of as many panels as are multiplied at once.
-  static constexpr int kRows = V::kPanels * kPanelLanes;
-  /// One token's sums. In memory: the integer sums need the registers.
-  using Sums = float[kRows];
-  /// Sums of tokens that only fill up a tile.
-  static constexpr int32_t kSpareSums = (V::kTokens > V::kScaledTokens ? V::kTokens : V::kScaledTokens) - 1;
-
-  /// Continues the sums of T tokens over `count` blocks, the first at `at` of the inputs. Of T inputs only the first
-  /// `tokens` count: the others' sums are of the last one. Not inlined, for registers.
-  template <int T, class Source>
-  [[gnu::noinline]] static void tile(Source source, int64_t count, const std::byte* const* inputs, int32_t tokens,
-                                     Places at, Sums* sums) {
-    constexpr int kAtOnce =
-        V::vectors_at_once(Source::kShape) < Source::kVectors ? V::vectors_at_once(Source::kShape) : Source::kVectors;
-    const std::byte* rows[T];
-    for (int t = 0; t < T; ++t) rows[t] = inputs[t < tokens ? t : tokens - 1];
-    for (int64_t b = 0; b < count; ++b) {
-      source.prefetch();
-#pragma GCC unroll 2
-      for (int v = 0; v < Source::kVectors; v += kAtOnce)
-        BlockProducts<V, kRows>::template add_block<T, kAtOnce>(source, v, rows, at, sums);
-      source.next();
-      at.advance();
-    }
-  }
-
-  /// The smallest tile, a power of two, that has room for the tokens.
-  template <int T, class Source>
-  static void tile_for(int32_t tokens, const Source& source, int64_t count, const std::byte* const* inputs,
-                       const Places& at, Sums* sums) {
-    if constexpr (T > 1) {
-      if (tokens <= T / 2) return tile_for<T / 2>(tokens, source, count, inputs, at, sums);
-    }
-    tile<T>(source, count, inputs, tokens, at, sums);
-  }
-
-  /// Any number of tokens. `sums` has room for a multiple of V::kTokens.
-  template <class Source>
-  static void tiles(int32_t tokens, const Source& source, int64_t count, const std::byte* const* inputs,
-                    const Places& at, Sums* sums) {
-    for (int32_t t = 0; t < tokens; t += V::kTokens) {
-      const int32_t n = tokens - t < V::kTokens ? tokens - t : V::kTokens;
-      tile_for<V::kTokens>(n, source, count, inputs + t, at, sums + t);
-    }
-  }
-
-  /// Adds the products of kPanels panels to sums[t], for at most kTokensAtOnce tokens; `scaled` if ScaledProducts may
-  /// do it. What is added to the kSpareSums after those of the tokens means nothing.
-  template <Int8Type kType, int kPanels>
-  static void multiply_panels(const Codebook& codebook, const std::byte* panels, int64_t cols,
-                              const std::byte* const* inputs, int32_t tokens, bool scaled, Sums* sums) {
-    constexpr PanelFormat kFormat = int8_traits(kType).format;
-    constexpr Int8Shape kShape = kShapeOf<V, kType>;
-    constexpr bool kScales = V::kScaledTokens > 0 && !kShape.factors && kPanels == V::kPanels;
-    const bool unpacked_once = V::unpacks(kType) && tokens > V::kUnpackedAbove;
-    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : unpacked_once ? kUnpackedBlocks : kChunkBlocks;
-    PanelScales<V, kType> scales[kPanels];
-    for (int64_t begin = 0; begin < cols / 32; begin += at_once) {
-      const int64_t count = cols / 32 - begin < at_once ? cols / 32 - begin : at_once;
-      if constexpr (scales[0].kUnpacked) {
-        for (int i = 0; i < kPanels; ++i) {
-          scales[i].unpack(panels + i * kFormat.panel_bytes(cols) + begin / 8 * kFormat.head_bytes(), count,
-                           codebook.multiplier);
-        }
-      }
-      const Places at = places(inputs[0], cols, begin);
-      const int64_t ahead = kPanels > 1 ? kPanels * kFormat.panel_bytes(cols) : kAhead + kFormat.body_begin(cols) / 2;
-      const PanelBlocks<V, kType> first(panels, cols, begin, scales[0], codebook, ahead);
-      auto blocks = [&] {
-        if constexpr (kPanels == 1) {
-          return first;
-        } else {
-          static_assert(kPanels == 2);
-          const std::byte* second = panels + kFormat.panel_bytes(cols);
-          return PanelPair<V, kType>(first, PanelBlocks<V, kType>(second, cols, begin, scales[1], codebook, ahead));
-        }
-      }();
-      if constexpr (kScales) {
-        ScaledProducts<V, kShape, kRows> products;
-        if (scaled && products.fill(blocks, count)) {
-          products.add(inputs, tokens, at, PanelsAhead(kFormat, panels, cols, begin, count), sums);
-          continue;
-        }
-      }
-      if constexpr (V::unpacks(kType)) {
-        if (unpacked_once) {
-          UnpackedBlock<V, kShape, kPanels * kPanelLanes> unpacked[kUnpackedBlocks];
-          for (int64_t b = 0; b < count; ++b, blocks.next()) {
-            blocks.prefetch();
-            unpacked[b].fill(blocks);
-          }
-          tiles(tokens, UnpackedBlocks<V, kShape, kPanels * kPanelLanes>(unpacked), count, inputs, at, sums);
-          continue;
-        }
-      }
-      tiles(tokens, blocks, count, inputs, at, sums);
-    }
-  }
+  using Tiles = Int8Tiles<V>;
+  using Sums = typename Tiles::Sums;
+  static constexpr int kRows = Tiles::kRows;
 
   /// outputs[t][row + i] = row i of the panels times inputs[t], for i in [0, rows) and t in [0, tokens): at most
-  /// kPanels panels and kTokensAtOnce tokens. `scaled`: see multiply_panels.
-  template <Int8Type kType, int kPanels>
+  /// kGroups times kPanels panels and kTokensAtOnce tokens. Several groups take turns every kBlocksInL2 blocks.
+  /// `scaled`: see multiply_panels.
+  template <Int8Type kType, int kPanels, int kGroups>
   static void multiply_rows(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                             const std::byte* const* inputs, int32_t tokens, bool scaled, float* const* outputs,
                             int64_t row) {
-    alignas(64) Sums sums[kTokensAtOnce + kSpareSums];
+    constexpr int64_t kGroupRows = int64_t{kPanels} * kPanelLanes;
+    alignas(64) Sums sums[kGroups][kTokensAtOnce + Tiles::kSpareSums];
     // Vectors at a time: for so few bytes the compiler's own instructions take ten times as long.
-    for (int32_t t = 0; t < tokens + kSpareSums; ++t) {
-      for (int i = 0; i < kPanels * kPanelLanes; i += V::kLanes) V::store(sums[t] + i, V::set(0));
+    for (int g = 0; g < kGroups; ++g) {
+      for (int32_t t = 0; t < tokens + Tiles::kSpareSums; ++t) {
+        for (int i = 0; i < kGroupRows; i += V::kLanes) V::store(sums[g][t] + i, V::set(0));
+      }
     }
-    multiply_panels<kType, kPanels>(codebook, panels, cols, inputs, tokens, scaled, sums);
-    if (rows == kPanels * kPanelLanes) {
-      for (int32_t t = 0; t < tokens; ++t) put<kPanels * kPanelLanes>(sums[t], outputs[t] + row, tokens);
-    } else {
+    const int64_t blocks = cols / 32;
+    const int64_t at_once = kGroups == 1 ? blocks : kBlocksInL2;
+    const int64_t stride = kPanels * int8_traits(kType).format.panel_bytes(cols);
+    for (int64_t begin = 0; begin < blocks; begin += at_once) {
+      const int64_t end = blocks - begin < at_once ? blocks : begin + at_once;
+      for (int64_t g = 0; g * kGroupRows < rows; ++g) {
+        Tiles::template multiply_panels<kType, kPanels>(codebook, panels + g * stride, cols, begin, end, inputs, tokens,
+                                                        scaled, sums[g]);
+      }
+    }
+    for (int64_t g = 0; g * kGroupRows < rows; ++g) {
+      const int64_t first = row + g * kGroupRows;
+      const int64_t left = rows - g * kGroupRows;
       for (int32_t t = 0; t < tokens; ++t) {
-        std::memcpy(outputs[t] + row, sums[t], static_cast<size_t>(rows) * sizeof(float));
+        if (left >= kGroupRows) {
+          put<kGroupRows>(sums[g][t], outputs[t] + first, tokens);
+        } else {
+          std::memcpy(outputs[t] + first, sums[g][t], static_cast<size_t>(left) * sizeof(float));
+        }
       }
     }
   }
@@ -179,15 +96,20 @@ struct Int8Products {
       const bool scaled =
           V::kScaledTokens > 0 && count > V::kUnpackedAbove && scales_are_ordinary(inputs + begin, count, cols);
       // One token or two wait for memory, which is read best from one place.
-      const int64_t at_once = count > 2 ? kRows : kPanelLanes;
-      for (int64_t r = row_begin; r < row_end; r += at_once) {
-        const int64_t rows = row_end - r < at_once ? row_end - r : at_once;
+      const bool grouped = count > V::kUnpackedAbove && cols / 32 > kBlocksInL2;
+      const int64_t at_once = grouped ? kRowGroups * kRows : count > 2 ? kRows : kPanelLanes;
+      for (int64_t r = row_begin, rows; r < row_end; r += rows) {
+        rows = row_end - r < at_once ? row_end - r : at_once;
         const std::byte* panels = weights + r / kPanelLanes * stride;
-        if (rows > kPanelLanes) {
-          multiply_rows<kType, V::kPanels>(codebook, panels, cols, rows, inputs + begin, count, scaled, outputs + begin,
-                                           r);
+        if (rows > kRows) {
+          rows = rows / kRows * kRows;
+          multiply_rows<kType, V::kPanels, kRowGroups>(codebook, panels, cols, rows, inputs + begin, count, scaled,
+                                                       outputs + begin, r);
+        } else if (rows > kPanelLanes) {
+          multiply_rows<kType, V::kPanels, 1>(codebook, panels, cols, rows, inputs + begin, count, scaled,
+                                              outputs + begin, r);
         } else {
-          multiply_rows<kType, 1>(codebook, panels, cols, rows, inputs + begin, count, scaled, outputs + begin, r);
+          multiply_rows<kType, 1, 1>(codebook, panels, cols, rows, inputs + begin, count, scaled, outputs + begin, r);
         }
       }
     }

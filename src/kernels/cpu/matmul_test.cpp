@@ -206,12 +206,15 @@ TEST_P(MatmulTest, EqualsExactProductOnAwkwardWidths) {
 TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
   const MatmulKernels& kernels = *GetParam().kernels;
   for (const TensorType type : types()) {
-    for (const bool wide : {false, true}) {
-      const int64_t rows = random_between(random_, 1, wide ? 40 : 70);
-      const auto tokens =
-          static_cast<int32_t>(wide ? random_between(random_, 17, kTokensAtOnce + 2) : random_between(random_, 1, 19));
+    // Few tokens, many tokens, and rows of which the caches hold a part.
+    for (const int kind : {0, 1, 2}) {
+      const int64_t rows =
+          kind == 2 ? random_between(random_, 70, 140) : random_between(random_, 1, kind == 1 ? 40 : 70);
+      const int32_t tokens_min = kind == 0 ? 1 : 17;
+      const auto tokens = static_cast<int32_t>(random_between(random_, tokens_min, kind == 1 ? kTokensAtOnce + 2 : 19));
       const int64_t block = tensor_type_info(type).block_elements;
-      const int64_t cols = wide ? (1024 / block + 1) * block : random_cols(type, random_);
+      const int64_t least = kind == 1 ? 1024 : 2048;
+      const int64_t cols = kind > 0 ? (least / block + 1) * block : random_cols(type, random_);
       const Problem p = random_problem(type, rows, cols, tokens, random_);
       const Rows inputs = make_inputs(p, kernels);
       const Prepared weights(p);

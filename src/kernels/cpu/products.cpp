@@ -173,7 +173,7 @@ void Products::add_job(const Projection& projection, int64_t expert, const int32
     const int64_t cached = std::max(kRowMultiple, kChunkBytesMax / bytes / kRowMultiple * kRowMultiple);
     job.chunk_rows = std::min(job.chunk_rows, cached);
   }
-  job.chunk_rows = std::min(job.chunk_rows, weight.rows);
+  job.chunk_rows = std::min(team_.balanced_chunk(weight.rows, job.chunk_rows, kRowMultiple), weight.rows);
   if (!jobs_.empty()) job.chunk_begin = jobs_.back().chunk_end();
   jobs_.push_back(job);
 }

@@ -1,4 +1,4 @@
-/// Float rows to int8 rows (int8_row.h) with AVX2, which is all that either x86 ISA needs for it.
+/// Float rows to int8 rows (int8_row.h) with AVX2, and the rest of a row for AVX-512 (avx512/quantize.h).
 #pragma once
 
 #if defined(__AVX2__)
@@ -40,13 +40,23 @@ inline void store_block_sums(__m256i bytes, float scale, int64_t b, const Int8Ro
   std::memcpy(row.offsets32 + 4 * b, &offsets32, sizeof(offsets32));
 }
 
+/// 32 values times the inverse of their scale; zeros if not all are finite.
+inline __m256i quantized_bytes(const float* x, float inverse, bool finite) {
+  if (!finite) return _mm256_setzero_si256();
+  __m256i q[4];
+  for (int i = 0; i < 4; ++i) {
+    q[i] = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_loadu_ps(x + 8 * i), _mm256_set1_ps(inverse)));
+  }
+  return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3])),
+                                     _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+
 inline void quantize_block(const float* x, int64_t b, const Int8Row& row) {
-  __m256 in[4];
   __m256i largest = _mm256_setzero_si256();
   for (int i = 0; i < 4; ++i) {
-    in[i] = _mm256_loadu_ps(x + 8 * i);
     // Magnitudes compare as integers, which puts infinite above finite and NaN above both.
-    const __m256i bits = _mm256_and_si256(_mm256_castps_si256(in[i]), _mm256_set1_epi32(0x7fffffff));
+    const __m256i bits =
+        _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x + 8 * i)), _mm256_set1_epi32(0x7fffffff));
     largest = _mm256_max_epi32(largest, bits);
   }
   const int32_t maximum_bits = maximum_lane(largest);
@@ -54,15 +64,7 @@ inline void quantize_block(const float* x, int64_t b, const Int8Row& row) {
   const float maximum = finite ? __builtin_bit_cast(float, maximum_bits) : 0.0f;
   const bool zero = maximum < kInt8MaximumMin;
   const float scale = zero ? 1.0f : int8_scale(maximum);
-  const __m256 inverse = _mm256_set1_ps(zero ? 0.0f : 1.0f / scale);
-
-  __m256i q[4];
-  for (int i = 0; i < 4; ++i) {
-    q[i] = finite ? _mm256_cvtps_epi32(_mm256_mul_ps(in[i], inverse)) : _mm256_setzero_si256();
-  }
-  const __m256i bytes =
-      _mm256_permutevar8x32_epi32(_mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3])),
-                                  _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  const __m256i bytes = quantized_bytes(x, zero ? 0.0f : 1.0f / scale, finite);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(row.values + 32 * b), bytes);
   store_block_sums(bytes, finite ? scale : __builtin_nanf(""), b, row);
 }

@@ -28,6 +28,22 @@ class Team {
     return (chunk + multiple - 1) / multiple * multiple;
   }
 
+  /// The largest chunk of those between half of `most` and `most`, a multiple of `multiple`, with which the last member
+  /// is done first if all are equally fast.
+  int64_t balanced_chunk(int64_t items, int64_t most, int64_t multiple) const {
+    int64_t best = most;
+    int64_t least = items;
+    for (int64_t chunk = most; chunk < items && 2 * chunk > most; chunk -= multiple) {
+      const int64_t round = threads() * chunk;
+      const int64_t longest = items / round * chunk + std::min(items % round, chunk);
+      if (longest < least) {
+        least = longest;
+        best = chunk;
+      }
+    }
+    return best;
+  }
+
   /// body(begin, end, member) over [0, count), by whoever is free; `member` as in ThreadPool.
   void run(int64_t count, int64_t chunk, FunctionRef<void(int64_t, int64_t, int)> body) {
     pool_.parallel_for(count, chunk, body);

@@ -1,9 +1,9 @@
 #include "kernels/cpu/matmul.h"
 
 #if defined(__x86_64__)
+#include "kernels/cpu/avx512/quantize.h"
 #include "kernels/cpu/avx512/vector.h"
 #include "kernels/cpu/matmul_float_body.h"
-#include "kernels/cpu/quantize_body.h"
 
 namespace cairn::cpu {
 namespace {
@@ -44,7 +44,7 @@ void matmul_panels(TensorType type, const std::byte* panels, int64_t cols, int64
 
 }  // namespace
 
-constinit const MatmulKernels kAvx512Matmul = {"avx512", quantize_row, matmul_rows, matmul_panels, nullptr};
+constinit const MatmulKernels kAvx512Matmul = {"avx512", quantize_row_of_16s, matmul_rows, matmul_panels, nullptr};
 
 }  // namespace cairn::cpu
 #endif

@@ -1,0 +1,130 @@
+/// Tiles of the int8 products (matmul_int8_body.h): what a few panels add to the sums of many tokens.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/int8_block.h"
+#include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/matmul_panel.h"
+#include "kernels/cpu/scaled_products.h"
+#include "kernels/cpu/unpacked_blocks.h"
+
+namespace cairn::cpu {
+namespace {
+
+/// Blocks whose codes are unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
+inline constexpr int32_t kUnpackedBlocks = 16;
+/// How far ahead of the bodies memory is asked for where one panel is read at a time: what is on its way while a core
+/// waits for memory, and no more of the L1 cache than a fifth. Several panels ask for the next ones.
+inline constexpr int64_t kAhead = 7168;
+
+template <class V>
+struct Int8Tiles {
+  using I = typename V::I;
+  using F = typename V::F;
+  /// Of as many panels as are multiplied at once.
+  static constexpr int kRows = V::kPanels * kPanelLanes;
+  /// One token's sums. In memory: the integer sums need the registers.
+  using Sums = float[kRows];
+  /// Sums of tokens that only fill up a tile.
+  static constexpr int32_t kSpareSums = (V::kTokens > V::kScaledTokens ? V::kTokens : V::kScaledTokens) - 1;
+
+  /// Continues the sums of T tokens over `count` blocks, the first at `at` of the inputs. Of T inputs only the first
+  /// `tokens` count: the others' sums are of the last one. Not inlined, for registers.
+  template <int T, class Source>
+  [[gnu::noinline]] static void tile(Source source, int64_t count, const std::byte* const* inputs, int32_t tokens,
+                                     Places at, Sums* sums) {
+    constexpr int kAtOnce =
+        V::vectors_at_once(Source::kShape) < Source::kVectors ? V::vectors_at_once(Source::kShape) : Source::kVectors;
+    const std::byte* rows[T];
+    for (int t = 0; t < T; ++t) rows[t] = inputs[t < tokens ? t : tokens - 1];
+    for (int64_t b = 0; b < count; ++b) {
+      source.prefetch();
+#pragma GCC unroll 2
+      for (int v = 0; v < Source::kVectors; v += kAtOnce)
+        BlockProducts<V, kRows>::template add_block<T, kAtOnce>(source, v, rows, at, sums);
+      source.next();
+      at.advance();
+    }
+  }
+
+  /// The smallest tile, a power of two, that has room for the tokens.
+  template <int T, class Source>
+  static void tile_for(int32_t tokens, const Source& source, int64_t count, const std::byte* const* inputs,
+                       const Places& at, Sums* sums) {
+    if constexpr (T > 1) {
+      if (tokens <= T / 2) return tile_for<T / 2>(tokens, source, count, inputs, at, sums);
+    }
+    tile<T>(source, count, inputs, tokens, at, sums);
+  }
+
+  /// Any number of tokens. `sums` has room for a multiple of V::kTokens.
+  template <class Source>
+  static void tiles(int32_t tokens, const Source& source, int64_t count, const std::byte* const* inputs,
+                    const Places& at, Sums* sums) {
+    for (int32_t t = 0; t < tokens; t += V::kTokens) {
+      const int32_t n = tokens - t < V::kTokens ? tokens - t : V::kTokens;
+      tile_for<V::kTokens>(n, source, count, inputs + t, at, sums + t);
+    }
+  }
+
+  /// Adds the products of blocks [block_begin, block_end) of kPanels panels to sums[t], for at most kTokensAtOnce
+  /// tokens; `scaled` if ScaledProducts may do it. What is added to the kSpareSums after those of the tokens means
+  /// nothing.
+  template <Int8Type kType, int kPanels>
+  static void multiply_panels(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t block_begin,
+                              int64_t block_end, const std::byte* const* inputs, int32_t tokens, bool scaled,
+                              Sums* sums) {
+    constexpr PanelFormat kFormat = int8_traits(kType).format;
+    constexpr Int8Shape kShape = kShapeOf<V, kType>;
+    constexpr bool kScales = V::kScaledTokens > 0 && !kShape.factors && kPanels == V::kPanels;
+    const bool unpacked_once = V::unpacks(kType) && tokens > V::kUnpackedAbove;
+    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : unpacked_once ? kUnpackedBlocks : kChunkBlocks;
+    PanelScales<V, kType> scales[kPanels];
+    for (int64_t begin = block_begin; begin < block_end; begin += at_once) {
+      const int64_t count = block_end - begin < at_once ? block_end - begin : at_once;
+      if constexpr (scales[0].kUnpacked) {
+        for (int i = 0; i < kPanels; ++i) {
+          scales[i].unpack(panels + i * kFormat.panel_bytes(cols) + begin / 8 * kFormat.head_bytes(), count,
+                           codebook.multiplier);
+        }
+      }
+      const Places at = places(inputs[0], cols, begin);
+      const int64_t ahead = kPanels > 1 ? kPanels * kFormat.panel_bytes(cols) : kAhead + kFormat.body_begin(cols) / 2;
+      const PanelBlocks<V, kType> first(panels, cols, begin, scales[0], codebook, ahead);
+      auto blocks = [&] {
+        if constexpr (kPanels == 1) {
+          return first;
+        } else {
+          static_assert(kPanels == 2);
+          const std::byte* second = panels + kFormat.panel_bytes(cols);
+          return PanelPair<V, kType>(first, PanelBlocks<V, kType>(second, cols, begin, scales[1], codebook, ahead));
+        }
+      }();
+      if constexpr (kScales) {
+        ScaledProducts<V, kShape, kRows> products;
+        if (scaled && products.fill(blocks, count)) {
+          products.add(inputs, tokens, at, PanelsAhead(kFormat, panels, cols, begin, count), sums);
+          continue;
+        }
+      }
+      if constexpr (V::unpacks(kType)) {
+        if (unpacked_once) {
+          UnpackedBlock<V, kShape, kPanels * kPanelLanes> unpacked[kUnpackedBlocks];
+          for (int64_t b = 0; b < count; ++b, blocks.next()) {
+            blocks.prefetch();
+            unpacked[b].fill(blocks);
+          }
+          tiles(tokens, UnpackedBlocks<V, kShape, kPanels * kPanelLanes>(unpacked), count, inputs, at, sums);
+          continue;
+        }
+      }
+      tiles(tokens, blocks, count, inputs, at, sums);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace cairn::cpu
