@@ -62,14 +62,14 @@ double CostModel::step_ns(int32_t rows, int64_t attended) const {
   return load_ * without_load(features(rows, attended));
 }
 
-int32_t CostModel::rows_within(double budget_ns, int32_t rows, int64_t attended, int64_t position,
-                               int32_t rows_max) const {
+int32_t CostModel::rows_within(double budget_ns, int32_t rows, int64_t attended, int64_t position, int32_t rows_max,
+                               int32_t growth) const {
   if (rows_seen_max_ == 0) return std::clamp(kFirstRows - rows, 0, rows_max);
   const auto fits = [&](int32_t more) {
     return step_ns(rows + more, attended + attended_by(position, more)) <= budget_ns;
   };
   int32_t low = 0;
-  int32_t high = std::clamp(2 * std::max(rows_seen_max_, rows) - rows, 0, rows_max);
+  int32_t high = std::clamp(growth * std::max(rows_seen_max_, rows) - rows, 0, rows_max);
   while (low < high) {
     const int32_t middle = low + (high - low + 1) / 2;
     fits(middle) ? low = middle : high = middle - 1;

@@ -17,6 +17,9 @@ constexpr int64_t attended_by(int64_t position, int64_t rows) { return rows * po
 
 /// Rows of a first step, of which nothing is known.
 inline constexpr int32_t kFirstRows = 16;
+/// How many times the rows of the largest step so far the next may have beside streams: what is predicted for more than
+/// was seen is a guess, and a wrong one must not freeze a stream.
+inline constexpr int32_t kRowGrowth = 2;
 
 /// Allocates nothing. Thread: the engine's.
 class CostModel {
@@ -24,9 +27,10 @@ class CostModel {
   /// Predicted nanoseconds of a step. Monotone in both. Before anything was observed: 0, "unknown".
   double step_ns(int32_t rows, int64_t attended) const;
   /// How many more rows of one prompt, the first at `position`, fit beside `rows` rows that attend to `attended`
-  /// positions, so that the step takes at most `budget_ns`; between 0 and `rows_max`. A step has at most twice the rows
-  /// of the largest seen, or of `rows`, so that a guess cannot freeze a stream; the first one at most kFirstRows.
-  int32_t rows_within(double budget_ns, int32_t rows, int64_t attended, int64_t position, int32_t rows_max) const;
+  /// positions, so that the step takes at most `budget_ns`; between 0 and `rows_max`. A step has at most `growth` times
+  /// the rows of the largest seen, or of `rows`; the first one at most kFirstRows.
+  int32_t rows_within(double budget_ns, int32_t rows, int64_t attended, int64_t position, int32_t rows_max,
+                      int32_t growth = kRowGrowth) const;
   /// A step took so long. Ignored if that is not above 0.
   void observe(int32_t rows, int64_t attended, double ns);
 

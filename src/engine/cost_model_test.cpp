@@ -83,6 +83,15 @@ TEST(CostModel, StepsGrowByTwoAtMost) {
   EXPECT_EQ(cost.rows_within(-5, 1, 0, 0, 7), 0);
 }
 
+TEST(CostModel, StepsGrowByMoreIfAsked) {
+  CostModel cost;
+  for (int i = 0; i < 3; ++i) cost.observe(10, 0, 1 * kMs);
+  const double forever = std::numeric_limits<double>::max();
+  EXPECT_EQ(cost.rows_within(forever, 0, 0, 0, 512, 32), 320);
+  EXPECT_EQ(cost.rows_within(forever, 15, 0, 0, 512, 32), 465);
+  EXPECT_LE(cost.rows_within(8 * kMs, 0, 0, 0, 512, 32), 160);  // a row more costs half of the average at least
+}
+
 TEST(CostModel, NonsenseIsIgnored) {
   CostModel cost;
   for (const double ns :

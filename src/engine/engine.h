@@ -42,7 +42,7 @@ struct EngineOptions {
   int32_t running_max = 64;       ///< sequences in the batch; at most the runner's rows_max and logit_rows_max are used
   int32_t tenant_requests_max = 0;     ///< waiting and running, of one tenant; 0: no limit
   std::chrono::milliseconds step{30};  ///< what prompts may add to a step while streams decode
-  int32_t chunk_rows_max = 256;        ///< prompt rows of one step, however fast they are
+  int32_t chunk_rows_max = 264;        ///< prompt rows of one step, however fast they are
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< host memory for pages that the pool gives up; 0: none
   SpeculationOptions speculation{};

@@ -123,6 +123,7 @@ void Scheduler::add_prompts(std::span<const Demand> demands, const CostModel& co
   rows_.set_wanting(wanting);
 
   const Budget budget = budget_of(demands, cost, step, plan);
+  const int32_t growth = plan.empty() ? kIdleRowGrowth : kRowGrowth;
   bool in_time_full = false;  // no row more for those that are not late
   int32_t chunk_left = std::min(limits_.chunk_rows_max, step.rows_left);
   while (chunk_left > 0 && std::ranges::find(wanting, true) != wanting.end()) {
@@ -131,7 +132,7 @@ void Scheduler::add_prompts(std::span<const Demand> demands, const CostModel& co
     const Demand& demand = demands[place.index];
     const int32_t wanted = demand.late || !in_time_full ? std::min(demand.rows, chunk_left) : 0;
     int32_t rows = cost.rows_within(demand.late ? budget.late_step_ns : budget.step_ns, step.rows, step.attended,
-                                    demand.position, wanted);
+                                    demand.position, wanted, growth);
     rows = std::max(rows, std::min(kPromptRowsMin - step.prompt_rows, wanted));
     const bool time_is_up = rows < wanted;
     const bool logits = rows == demand.rows && step.logits_left > 0;

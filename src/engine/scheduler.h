@@ -45,7 +45,10 @@ struct Share {
 /// Of prompt rows and of admissions, while both classes want some.
 inline constexpr std::array<int32_t, kPriorities> kPriorityWeights = {4, 1};
 /// A step in which nobody decodes may take so many times as long: only the arrival of others waits for its end.
-inline constexpr int32_t kIdleStepFactor = 16;
+inline constexpr int32_t kIdleStepFactor = 64;
+/// And its rows may grow by so much (see kRowGrowth): the first prompt of a model's life goes in steps of the usual
+/// size once one of few rows has shown how fast the machine is.
+inline constexpr int32_t kIdleRowGrowth = 32;
 /// When short prompts would be late there are more clients than the machine can serve in time: they may then add so
 /// many times step_ns to a step, or first tokens would wait for ever smaller batches. A long prompt never may.
 inline constexpr double kLateStepFactor = 8;

@@ -113,8 +113,8 @@ TEST(Scheduler, PromptsFillTheTime) {
   const Plan busy = plan_within(30, {decode(), prompt(1'000)});
   ASSERT_EQ(busy.size(), 2u);
   EXPECT_NEAR(busy[1].rows, 30, 4);
-  const Plan quiet = plan_within(10, {prompt(1'000)});
-  EXPECT_NEAR(quiet.at(0).rows, 10 * kIdleStepFactor - 20, 8);
+  const Plan quiet = plan_within(3, {prompt(1'000)});
+  EXPECT_NEAR(quiet.at(0).rows, 3 * kIdleStepFactor - 20, 8);
   // More when a short prompt is late.
   Demand late = prompt(kLateRowsMax);
   late.late = true;
@@ -148,6 +148,14 @@ TEST(Scheduler, AFirstStepIsSmall) {
   const CostModel cost;
   Scheduler scheduler({512, 64, 256, 30 * kMs});
   EXPECT_EQ(plan(scheduler, {prompt(1'000), prompt(1'000)}, cost), (Plan{{0, kFirstRows, false}}));
+}
+
+TEST(Scheduler, StepsGrowFasterWhereNobodyDecodes) {
+  CostModel cost;
+  cost.observe(kFirstRows, 0, kFirstRows * kMs);
+  Scheduler scheduler({512, 64, 256, 1'000 * kMs});
+  EXPECT_EQ(plan(scheduler, {prompt(1'000)}, cost), (Plan{{0, 256, false}}));
+  EXPECT_EQ(plan(scheduler, {decode(), prompt(1'000)}, cost).at(1).rows, kRowGrowth * kFirstRows - 1);
 }
 
 /// Limits and demands that random() drew.
