@@ -43,7 +43,14 @@ export async function quiet() {
 }
 
 // What the machine is, for tables and for the name of bench/results/KIND-CPU-CORES-ISA.csv. Never what it is called.
-const cpu = os.cpus()[0].model.replace(/\((R|TM)\)/gi, '').replace(/ +/g, ' ').trim();
+// Virtual machines often say no more than "AMD EPYC": the generation is added where the name has none.
+function generation() {
+  const info = process.platform === 'linux' ? fs.readFileSync('/proc/cpuinfo', 'utf8') : '';
+  if (!/^vendor_id\s*: AuthenticAMD$/m.test(info)) return '';
+  const zen = { 23: '2', 25: / avx512f /.test(info) ? '4' : '3', 26: '5' }[info.match(/^cpu family\s*: (\d+)$/m)?.[1]];
+  return zen ? ` Zen ${zen}` : '';
+}
+const cpu = os.cpus()[0].model.replace(/\((R|TM)\)/gi, '').replace(/ +/g, ' ').trim() + generation();
 export const machine = `${cpu}, ${os.availableParallelism()} cores`;
 export function resultsFile(kind, isa) {
   const name = `${kind} ${cpu} ${os.availableParallelism()} cores ${isa}`.toLowerCase().replace(/[^a-z0-9]+/g, '-');
