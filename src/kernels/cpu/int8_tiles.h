@@ -16,9 +16,12 @@ namespace {
 
 /// Blocks whose codes are unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
 inline constexpr int32_t kUnpackedBlocks = 16;
-/// How far ahead of the bodies memory is asked for where one panel is read at a time: what is on its way while a core
-/// waits for memory, and no more of the L1 cache than a fifth. Several panels ask for the next ones.
-inline constexpr int64_t kAhead = 7168;
+/// How far ahead memory is asked for where one panel is read at a time: little, since the processor's own prefetchers
+/// follow one stream; but far where scales are unpacked, which interrupts it. Several panels ask for the next ones.
+inline constexpr int64_t kAhead = 512;
+inline constexpr int64_t kAheadOfScales = 8192;
+static_assert(kUnpackedBlocks % kPanelSectionBlocks == 0 && kScaledBlocksMax % kPanelSectionBlocks == 0 &&
+              kChunkBlocks % kPanelSectionBlocks == 0);
 
 template <class V>
 struct Int8Tiles {
@@ -81,26 +84,31 @@ struct Int8Tiles {
     constexpr Int8Shape kShape = kShapeOf<V, kType>;
     constexpr bool kScales = V::kScaledTokens > 0 && !kShape.factors && kPanels == V::kPanels;
     const bool unpacked_once = V::unpacks(kType) && tokens > V::kUnpackedAbove;
-    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : unpacked_once ? kUnpackedBlocks : kChunkBlocks;
+    // A token or two wait for memory: all of it is read in order then.
+    const int64_t chunk = PanelScales<V, kType>::kUnpacked && tokens <= 2 ? kPanelSectionBlocks : kChunkBlocks;
+    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : unpacked_once ? kUnpackedBlocks : chunk;
     PanelScales<V, kType> scales[kPanels];
     for (int64_t begin = block_begin; begin < block_end; begin += at_once) {
       const int64_t count = block_end - begin < at_once ? block_end - begin : at_once;
       if constexpr (scales[0].kUnpacked) {
         for (int i = 0; i < kPanels; ++i) {
-          scales[i].unpack(panels + i * kFormat.panel_bytes(cols) + begin / 8 * kFormat.head_bytes(), count,
-                           codebook.multiplier);
+          scales[i].unpack(
+              panels + i * kFormat.panel_bytes(cols) + begin / kPanelSectionBlocks * kFormat.section_bytes(), count,
+              codebook.multiplier);
         }
       }
       const Places at = places(inputs[0], cols, begin);
-      const int64_t ahead = kPanels > 1 ? kPanels * kFormat.panel_bytes(cols) : kAhead + kFormat.body_begin(cols) / 2;
-      const PanelBlocks<V, kType> first(panels, cols, begin, scales[0], codebook, ahead);
+      const int64_t ahead = kPanels > 1           ? kPanels * kFormat.panel_bytes(cols)
+                            : scales[0].kUnpacked ? kAheadOfScales
+                                                  : kAhead;
+      const PanelBlocks<V, kType> first(panels, begin, scales[0], codebook, ahead);
       auto blocks = [&] {
         if constexpr (kPanels == 1) {
           return first;
         } else {
           static_assert(kPanels == 2);
           const std::byte* second = panels + kFormat.panel_bytes(cols);
-          return PanelPair<V, kType>(first, PanelBlocks<V, kType>(second, cols, begin, scales[1], codebook, ahead));
+          return PanelPair<V, kType>(first, PanelBlocks<V, kType>(second, begin, scales[1], codebook, ahead));
         }
       }();
       if constexpr (kScales) {

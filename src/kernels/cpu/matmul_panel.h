@@ -32,13 +32,12 @@ class PanelBlocks {
   using F = typename V::F;
   using Scales = PanelScales<V, kType>;
 
-  /// From block `begin` on, whose scales are the first ones of `scales`; memory is asked for `ahead` bytes before it is
-  /// read. The codebook is not looked at if the type has none.
-  PanelBlocks(const std::byte* panel, int64_t cols, int64_t begin, const Scales& scales, const Codebook& codebook,
-              int64_t ahead)
-      : body_(panel + kFormat.body_begin(cols) + begin * kFormat.body_bytes()),
-        head_(panel + begin * kFormat.head_bytes()),
-        asked_(reinterpret_cast<uintptr_t>(panel) + static_cast<uintptr_t>(ahead + begin * kBlockBytes)),
+  /// From block `begin` on, which begins a section and whose scales are the first ones of `scales`; memory is asked for
+  /// `ahead` bytes before it is read. The codebook is not looked at if the type has none.
+  PanelBlocks(const std::byte* panel, int64_t begin, const Scales& scales, const Codebook& codebook, int64_t ahead)
+      : head_(panel + begin / kPanelSectionBlocks * kFormat.section_bytes()),
+        body_(head_ + kFormat.section_heads_bytes()),
+        asked_(reinterpret_cast<uintptr_t>(head_) + static_cast<uintptr_t>(ahead)),
         scales_(scales.scales),
         half_scales_(scales.half_scales),
         minima_(scales.minima),
@@ -55,18 +54,22 @@ class PanelBlocks {
   void next() {
     body_ += kFormat.body_bytes();
     asked_ += kBlockBytes;
+    const bool section_ends = ++block_ % kPanelSectionBlocks == 0;
+    if (section_ends) body_ += kFormat.section_heads_bytes();
     if constexpr (Scales::kUnpacked) {
       ++scales_, ++half_scales_, ++minima_, ++factors_, ++minimum_pairs_;
     } else {
       head_ += kFormat.head_bytes();
+      if (section_ends)
+        head_ += kFormat.section_bytes() - kPanelSectionCols / kFormat.block_cols * kFormat.head_bytes();
     }
   }
 
-  /// Asks for what comes later: the processor's own prefetchers do not run far enough ahead. As many bytes for each
-  /// block as a panel has for it, heads and bodies in the order of memory: all of the next panel, or of the one after
-  /// that, has been asked for when its turn comes. Reading beyond the matrix is only asked for.
+  /// Asks for what comes later, as many bytes for each block as a panel has for it, in the order of memory. For the L2
+  /// cache: what waits for DRAM holds one of the few places that the L1 cache has for lines on their way. Reading
+  /// beyond the matrix is only asked for.
   void prefetch() const {
-    for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i));
+    for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i), 0, 2);
   }
 
   template <int kPlane>
@@ -115,13 +118,14 @@ class PanelBlocks {
  private:
   static constexpr PanelFormat kFormat = kTraits.format;
   /// Of 32 columns, heads included.
-  static constexpr uintptr_t kBlockBytes = kFormat.body_bytes() + kFormat.head_bytes() * 32 / kFormat.block_cols;
+  static constexpr uintptr_t kBlockBytes = kFormat.section_bytes() / kPanelSectionBlocks;
 
   I dword(int i, int v) const { return V::load(body_ + i * kPanelDword + 4 * v * V::kLanes); }
   I nibbles(int k, int v) const { return V::masked(k < 4 ? dword(k, v) : V::shift(dword(k - 4, v), -4), 15); }
 
-  const std::byte* body_;
   const std::byte* head_;
+  const std::byte* body_;
+  int64_t block_ = 0;  // from the first one on
   uintptr_t asked_;
   const float (*scales_)[kPanelLanes];
   const float (*half_scales_)[2][kPanelLanes];

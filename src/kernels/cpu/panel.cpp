@@ -14,11 +14,13 @@ namespace {
 // Of a row's block in a file.
 constexpr int64_t kBlockBytesMax = 256;
 
-PanelPlace place_of(const PanelFormat& format, std::byte* panel, int64_t cols, int64_t block, int64_t row) {
-  std::byte* head = panel + block * format.head_bytes();
-  const int64_t bodies = block * (format.block_cols / 32);
+PanelPlace place_of(const PanelFormat& format, std::byte* panel, int64_t block, int64_t row) {
+  const int64_t blocks = kPanelSectionCols / format.block_cols;  // of a section
+  std::byte* section = panel + block / blocks * format.section_bytes();
+  std::byte* head = section + block % blocks * format.head_bytes();
+  const int64_t bodies = block % blocks * (format.block_cols / 32);
   return {head + 2 * row, head + format.head_halves * kPanelHalf + 4 * row,
-          panel + format.body_begin(cols) + bodies * format.body_bytes() + 4 * row};
+          section + format.section_heads_bytes() + bodies * format.body_bytes() + 4 * row};
 }
 
 const PanelPacking& packing_of(TensorType type) {
@@ -54,7 +56,7 @@ void pack_panels(TensorType type, const std::byte* from, int64_t rows, int64_t c
     for (int64_t b = 0; b < blocks; ++b) {
       const std::byte* block = from + p * kPanelRows * blocks * block_bytes + b * block_bytes;
       for (int64_t r = 0; r < count; ++r) {
-        packing.pack(block + r * blocks * block_bytes, place_of(format, panel, cols, b, r));
+        packing.pack(block + r * blocks * block_bytes, place_of(format, panel, b, r));
       }
     }
   }
@@ -66,7 +68,7 @@ void decode_panel_block(TensorType type, const std::byte* panels, int64_t cols, 
   const PanelFormat& format = packing.format;
   // Only read from: a place serves both directions.
   auto* panel = const_cast<std::byte*>(panels) + row / kPanelRows * format.panel_bytes(cols);
-  const PanelPlace place = place_of(format, panel, cols, block, row % kPanelRows);
+  const PanelPlace place = place_of(format, panel, block, row % kPanelRows);
   if (packing.unpack == nullptr) return decode_codes(place, *packing.codebook, out);
   std::array<std::byte, kBlockBytesMax> bytes;
   packing.unpack(place, bytes.data());

@@ -2,9 +2,11 @@
 /// by side, so that a vector register is one dword of each row, memory is read from front to back and nothing is ever
 /// summed across lanes. All instruction sets share the layout. Every weight keeps its exact value.
 ///
-/// A matrix is its panels in order, the last one filled up with rows of zeros. A panel is
-///  * heads, one per block of the type, in order: what scales it, its halves and then its dwords, each [row];
-///  * from a multiple of 64 bytes on bodies, one per 32 columns, in order: dwords, each [row].
+/// A matrix is its panels in order, the last one filled up with rows of zeros. A panel is sections of kPanelSectionCols
+/// columns, so that memory is read from one place; the last one may have fewer. A section is
+///  * heads, one per block of the type, in order: what scales it, its halves and then its dwords, each [row]. As many
+///    bytes in each section, a multiple of 64;
+///  * bodies, one per 32 columns, in order: dwords, each [row].
 ///
 /// Heads: the file's halves d (Q4_0, Q5_0, Q8_0, IQ4_NL), d and m (Q4_1, Q5_1); for MXFP4 the scale as the upper half
 /// of a float. Q1_0, Q2_0: d once for each 32 columns. NVFP4: half the scales of 16 columns, as halves. Q4_K, Q5_K: the
@@ -32,6 +34,11 @@ inline constexpr int64_t kPanelRows = 16;
 static constexpr int64_t kPanelHalf = kPanelRows * 2;
 static constexpr int64_t kPanelDword = kPanelRows * 4;
 
+/// Columns of a section.
+static constexpr int64_t kPanelSectionCols = 256;
+/// Bodies of a section.
+static constexpr int64_t kPanelSectionBlocks = kPanelSectionCols / 32;
+
 struct PanelFormat {
   int32_t block_cols;  ///< columns that share a head
   int32_t head_halves;
@@ -40,9 +47,14 @@ struct PanelFormat {
 
   constexpr int64_t head_bytes() const { return head_halves * kPanelHalf + head_dwords * kPanelDword; }
   constexpr int64_t body_bytes() const { return body_dwords * kPanelDword; }
-  /// Where the bodies begin in a panel of `cols` columns.
-  constexpr int64_t body_begin(int64_t cols) const { return (cols / block_cols * head_bytes() + 63) / 64 * 64; }
-  constexpr int64_t panel_bytes(int64_t cols) const { return body_begin(cols) + cols / 32 * body_bytes(); }
+  /// Of a section, before its bodies.
+  constexpr int64_t section_heads_bytes() const {
+    return (kPanelSectionCols / block_cols * head_bytes() + 63) / 64 * 64;
+  }
+  constexpr int64_t section_bytes() const { return section_heads_bytes() + kPanelSectionBlocks * body_bytes(); }
+  constexpr int64_t panel_bytes(int64_t cols) const {
+    return (cols + kPanelSectionCols - 1) / kPanelSectionCols * section_heads_bytes() + cols / 32 * body_bytes();
+  }
   /// The same bytes as heads of 32 columns, of a format without dwords in its heads.
   constexpr PanelFormat of_32_cols() const { return {32, head_halves * 32 / block_cols, 0, body_dwords}; }
 };

@@ -19,7 +19,7 @@ class PanelsAhead {
   /// After the pair at `panels`, whose blocks [begin, begin + count) are multiplied meanwhile.
   PanelsAhead(const PanelFormat& format, const std::byte* panels, int64_t cols, int64_t begin, int64_t count)
       : panel_bytes_(static_cast<uintptr_t>(format.panel_bytes(cols))) {
-    const int64_t block_bytes = format.body_bytes() + format.head_bytes() * 32 / format.block_cols;
+    const int64_t block_bytes = format.section_bytes() / kPanelSectionBlocks;
     at_ = reinterpret_cast<uintptr_t>(panels) + 2 * panel_bytes_ + static_cast<uintptr_t>(begin * block_bytes);
     lines_ = count * block_bytes / 64 + 1;
   }
