@@ -117,7 +117,7 @@ class PanelBlocks {
 
  private:
   static constexpr PanelFormat kFormat = kTraits.format;
-  /// Of 32 columns, heads included.
+  /// Of 32 columns, their part of the heads included.
   static constexpr uintptr_t kBlockBytes = kFormat.section_bytes() / kPanelSectionBlocks;
 
   I dword(int i, int v) const { return V::load(body_ + i * kPanelDword + 4 * v * V::kLanes); }

@@ -46,9 +46,10 @@ struct PanelScales {
   /// Of 16 columns, both int16 lanes of a dword.
   alignas(64) int32_t minimum_pairs[kMinimumPairs ? kChunkBlocks : 1][2][kPanelLanes];
 
-  /// `count` blocks, a multiple of 8, from the section at `head` on. `multiplier` is the codebook's, or 1.
+  /// `count` blocks, a multiple of kPanelSectionBlocks, from the section at `head` on. `multiplier` is the codebook's,
+  /// or 1.
   void unpack(const std::byte* head, int64_t count, float multiplier) {
-    for (int64_t b = 0; b < count; b += 8, head += kTraits.format.section_bytes()) {
+    for (int64_t b = 0; b < count; b += kPanelSectionBlocks, head += kTraits.format.section_bytes()) {
       for (int v = 0; v < kPanelLanes / V::kLanes; ++v) {
         const int row = v * V::kLanes;
         const std::byte* halves = head + 2 * row;
