@@ -9,17 +9,33 @@
 namespace cairn::cpu {
 namespace {
 
-/// A token's sums are of kRows rows.
+/// Sums of tokens, kRows rows each, where many leave the registers to the integer sums.
 template <class V, int kRows>
+struct SumsInMemory {
+  float (*sums)[kRows];
+
+  typename V::F get(int t, int v) const { return V::load_floats(sums[t] + v * V::kLanes); }
+  void set(int t, int v, typename V::F sum) const { V::store(sums[t] + v * V::kLanes, sum); }
+};
+
+/// The same of T tokens, which no block waits to read back.
+template <class V, int T, int kVectors>
+struct SumsInRegisters {
+  typename V::F sums[T][kVectors];
+
+  typename V::F get(int t, int v) const { return sums[t][v]; }
+  void set(int t, int v, typename V::F sum) { sums[t][v] = sum; }
+};
+
+template <class V>
 struct BlockProducts {
   using I = typename V::I;
   using F = typename V::F;
-  using Sums = float[kRows];
 
   /// Continues the sums of T tokens over the source's current block, for vectors [v, v + R).
-  template <int T, int R, class Source>
+  template <int T, int R, class Source, class Sums>
   [[gnu::always_inline]] static void add_block(const Source& source, int v, const std::byte* const* rows,
-                                               const Places& at, Sums* sums) {
+                                               const Places& at, Sums& sums) {
     if constexpr (Source::kShape.halves) {
       add_half<0, T, R>(source, v, rows, at, sums);
       add_half<1, T, R>(source, v, rows, at, sums);
@@ -30,9 +46,9 @@ struct BlockProducts {
 
  private:
   /// A block with one scale.
-  template <int T, int R, class Source>
+  template <int T, int R, class Source, class Sums>
   [[gnu::always_inline]] static void add_whole(const Source& source, int v, const std::byte* const* rows,
-                                               const Places& at, Sums* sums) {
+                                               const Places& at, Sums& sums) {
     constexpr auto kMinima = Source::kShape.minima;
     I dots[T][R];
     F scales[R];
@@ -42,8 +58,7 @@ struct BlockProducts {
     for (int t = 0; t < T; ++t) {
       const F scale = V::broadcast_float(rows[t] + at.scales);
       for (int r = 0; r < R; ++r) {
-        float* place = sums[t] + (v + r) * V::kLanes;
-        F sum = V::multiply_add(V::to_float(dots[t][r]), V::multiply(scales[r], scale), V::load_floats(place));
+        F sum = V::multiply_add(V::to_float(dots[t][r]), V::multiply(scales[r], scale), sums.get(t, v + r));
         if constexpr (kMinima == Int8Shape::kFloat) {
           sum = V::multiply_subtract(source.minimum(v + r), V::broadcast_float(rows[t] + at.scaled_sums), sum);
         }
@@ -53,15 +68,15 @@ struct BlockProducts {
                      V::pair_products(V::broadcast4(rows[t] + at.offsets32 + 4), source.minimum_pair(1, v + r)));
           sum = V::multiply_subtract(V::to_float(minima), V::multiply(source.minimum(v + r), scale), sum);
         }
-        V::store(place, sum);
+        sums.set(t, v + r, sum);
       }
     }
   }
 
   /// Half a block whose scale is its own.
-  template <int kHalf, int T, int R, class Source>
+  template <int kHalf, int T, int R, class Source, class Sums>
   [[gnu::always_inline]] static void add_half(const Source& source, int v, const std::byte* const* rows,
-                                              const Places& at, Sums* sums) {
+                                              const Places& at, Sums& sums) {
     I dots[T][R];
     V::template half_sums<kHalf, T, R>(source, v, rows, at, dots);
     if constexpr (V::kSumsFirst && T * R >= 8) asm volatile("" : : : "memory");
@@ -70,8 +85,7 @@ struct BlockProducts {
     for (int t = 0; t < T; ++t) {
       const F scale = V::broadcast_float(rows[t] + at.scales);
       for (int r = 0; r < R; ++r) {
-        float* place = sums[t] + (v + r) * V::kLanes;
-        V::store(place, V::multiply_add(V::to_float(dots[t][r]), V::multiply(scales[r], scale), V::load_floats(place)));
+        sums.set(t, v + r, V::multiply_add(V::to_float(dots[t][r]), V::multiply(scales[r], scale), sums.get(t, v + r)));
       }
     }
   }

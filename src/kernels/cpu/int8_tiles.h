@@ -17,11 +17,15 @@ namespace {
 /// Blocks whose codes are unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
 inline constexpr int32_t kUnpackedBlocks = 16;
 /// How far ahead memory is asked for where one panel is read at a time: little, since the processor's own prefetchers
-/// follow one stream; but far where scales are unpacked, which interrupts it. Several panels ask for the next ones.
+/// follow one stream. Several panels ask for the next ones.
 inline constexpr int64_t kAhead = 512;
-inline constexpr int64_t kAheadOfScales = 8192;
 static_assert(kUnpackedBlocks % kPanelSectionBlocks == 0 && kScaledBlocksMax % kPanelSectionBlocks == 0 &&
               kChunkBlocks % kPanelSectionBlocks == 0);
+
+/// Where the section of a panel begins that has the block.
+static inline const std::byte* section_at(const PanelFormat& format, const std::byte* panel, int64_t block) {
+  return panel + block / kPanelSectionBlocks * format.section_bytes();
+}
 
 template <class V>
 struct Int8Tiles {
@@ -39,17 +43,24 @@ struct Int8Tiles {
   template <int T, class Source>
   [[gnu::noinline]] static void tile(Source source, int64_t count, const std::byte* const* inputs, int32_t tokens,
                                      Places at, Sums* sums) {
-    constexpr int kAtOnce =
-        V::vectors_at_once(Source::kShape) < Source::kVectors ? V::vectors_at_once(Source::kShape) : Source::kVectors;
     const std::byte* rows[T];
     for (int t = 0; t < T; ++t) rows[t] = inputs[t < tokens ? t : tokens - 1];
-    for (int64_t b = 0; b < count; ++b) {
-      source.prefetch();
+    SumsInMemory<V, kRows> memory{sums};
+    if constexpr (T > 2) {
+      add_blocks<T>(source, count, rows, at, memory);
+    } else {
+      SumsInRegisters<V, T, Source::kVectors> registers;
 #pragma GCC unroll 2
-      for (int v = 0; v < Source::kVectors; v += kAtOnce)
-        BlockProducts<V, kRows>::template add_block<T, kAtOnce>(source, v, rows, at, sums);
-      source.next();
-      at.advance();
+      for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 4
+        for (int v = 0; v < Source::kVectors; ++v) registers.set(t, v, memory.get(t, v));
+      }
+      add_blocks<T>(source, count, rows, at, registers);
+#pragma GCC unroll 2
+      for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 4
+        for (int v = 0; v < Source::kVectors; ++v) memory.set(t, v, registers.get(t, v));
+      }
     }
   }
 
@@ -83,32 +94,41 @@ struct Int8Tiles {
     constexpr PanelFormat kFormat = int8_traits(kType).format;
     constexpr Int8Shape kShape = kShapeOf<V, kType>;
     constexpr bool kScales = V::kScaledTokens > 0 && !kShape.factors && kPanels == V::kPanels;
+    if constexpr (kPanels == 1 && PanelScales<V, kType>::kUnpacked) {
+      // A token or two wait for memory: all of it is read in order then, and what is met once is not kept.
+      if (tokens <= 2) {
+        const std::byte* section = section_at(kFormat, panels, block_begin);
+        const int64_t count = block_end - block_begin;
+        const ScalesInOrder<V, kType> scales(section, count, codebook.multiplier);
+        const PanelBlocks<V, kType, ScalesInOrder<V, kType>> blocks(section, scales, codebook, kAhead);
+        return tile_for<2>(tokens, blocks, count, inputs, places(inputs[0], cols, block_begin), sums);
+      }
+    }
     const bool unpacked_once = V::unpacks(kType) && tokens > V::kUnpackedAbove;
-    // A token or two wait for memory: all of it is read in order then.
-    const int64_t chunk = PanelScales<V, kType>::kUnpacked && tokens <= 2 ? kPanelSectionBlocks : kChunkBlocks;
-    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : unpacked_once ? kUnpackedBlocks : chunk;
-    PanelScales<V, kType> scales[kPanels];
+    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : unpacked_once ? kUnpackedBlocks : kChunkBlocks;
+    const int64_t ahead = kPanels > 1 ? kPanels * kFormat.panel_bytes(cols) : kAhead;
+    PanelScales<V, kType> unpacked_scales[kPanels];
     for (int64_t begin = block_begin; begin < block_end; begin += at_once) {
       const int64_t count = block_end - begin < at_once ? block_end - begin : at_once;
-      if constexpr (scales[0].kUnpacked) {
-        for (int i = 0; i < kPanels; ++i) {
-          scales[i].unpack(
-              panels + i * kFormat.panel_bytes(cols) + begin / kPanelSectionBlocks * kFormat.section_bytes(), count,
-              codebook.multiplier);
-        }
-      }
       const Places at = places(inputs[0], cols, begin);
-      const int64_t ahead = kPanels > 1           ? kPanels * kFormat.panel_bytes(cols)
-                            : scales[0].kUnpacked ? kAheadOfScales
-                                                  : kAhead;
-      const PanelBlocks<V, kType> first(panels, begin, scales[0], codebook, ahead);
+      const auto panel = [&](int i) {
+        const std::byte* section = section_at(kFormat, panels + i * kFormat.panel_bytes(cols), begin);
+        if constexpr (PanelScales<V, kType>::kUnpacked) {
+          unpacked_scales[i].unpack(section, count, codebook.multiplier);
+          const ChunkScales<V, kType> scales(unpacked_scales[i]);
+          return PanelBlocks<V, kType, ChunkScales<V, kType>>(section, scales, codebook, ahead);
+        } else {
+          const HeadScales<V, kType> scales(section);
+          return PanelBlocks<V, kType, HeadScales<V, kType>>(section, scales, codebook, ahead);
+        }
+      };
       auto blocks = [&] {
         if constexpr (kPanels == 1) {
-          return first;
+          return panel(0);
         } else {
           static_assert(kPanels == 2);
-          const std::byte* second = panels + kFormat.panel_bytes(cols);
-          return PanelPair<V, kType>(first, PanelBlocks<V, kType>(second, begin, scales[1], codebook, ahead));
+          const auto first = panel(0);
+          return PanelPair(first, panel(1));
         }
       }();
       if constexpr (kScales) {
@@ -130,6 +150,22 @@ struct Int8Tiles {
         }
       }
       tiles(tokens, blocks, count, inputs, at, sums);
+    }
+  }
+
+ private:
+  template <int T, class Source, class Totals>
+  [[gnu::always_inline]] static void add_blocks(Source& source, int64_t count, const std::byte* const* rows, Places& at,
+                                                Totals& totals) {
+    constexpr int kAtOnce =
+        V::vectors_at_once(Source::kShape) < Source::kVectors ? V::vectors_at_once(Source::kShape) : Source::kVectors;
+    for (int64_t b = 0; b < count; ++b) {
+      source.prefetch();
+#pragma GCC unroll 4
+      for (int v = 0; v < Source::kVectors; v += kAtOnce)
+        BlockProducts<V>::template add_block<T, kAtOnce>(source, v, rows, at, totals);
+      source.next();
+      at.advance();
     }
   }
 };

@@ -11,8 +11,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/block_scales.h"
 #include "kernels/cpu/int8_type.h"
-#include "kernels/cpu/panel_scales.h"
 
 namespace cairn::cpu {
 namespace {
@@ -22,7 +22,8 @@ constexpr bool kSignedCodes = V::kInt16Sums && kShape.factors && !kShape.half_fi
 template <class V, Int8Shape kShape>
 constexpr int kPlanes = V::kInt16Sums && !kShape.half_fits() && !kSignedCodes<V, kShape> ? 2 : 1;
 
-template <class V, Int8Type kType>
+/// `Scales` is one of block_scales.h.
+template <class V, Int8Type kType, class Scales>
 class PanelBlocks {
  public:
   static constexpr Int8Traits kTraits = int8_traits(kType);
@@ -30,19 +31,13 @@ class PanelBlocks {
   static constexpr int kVectors = kPanelLanes / V::kLanes;
   using I = typename V::I;
   using F = typename V::F;
-  using Scales = PanelScales<V, kType>;
 
-  /// From block `begin` on, which begins a section and whose scales are the first ones of `scales`; memory is asked for
-  /// `ahead` bytes before it is read. The codebook is not looked at if the type has none.
-  PanelBlocks(const std::byte* panel, int64_t begin, const Scales& scales, const Codebook& codebook, int64_t ahead)
-      : head_(panel + begin / kPanelSectionBlocks * kFormat.section_bytes()),
-        body_(head_ + kFormat.section_heads_bytes()),
-        asked_(reinterpret_cast<uintptr_t>(head_) + static_cast<uintptr_t>(ahead)),
-        scales_(scales.scales),
-        half_scales_(scales.half_scales),
-        minima_(scales.minima),
-        factors_(scales.factors),
-        minimum_pairs_(scales.minimum_pairs) {
+  /// From the section at `section` on, whose scales are the first ones of `scales`; memory is asked for `ahead` bytes
+  /// before it is read. The codebook is not looked at if the type has none.
+  PanelBlocks(const std::byte* section, const Scales& scales, const Codebook& codebook, int64_t ahead)
+      : body_(section + kFormat.section_heads_bytes()),
+        asked_(reinterpret_cast<uintptr_t>(section) + static_cast<uintptr_t>(ahead)),
+        scales_(scales) {
     if constexpr (kTraits.codebook) {
       constexpr bool kTwo = kPlanes<V, kShape> == 2;
       constexpr int32_t kOffset = kSignedCodes<V, kShape> ? 0 : kShape.offset;
@@ -54,21 +49,15 @@ class PanelBlocks {
   void next() {
     body_ += kFormat.body_bytes();
     asked_ += kBlockBytes;
-    const bool section_ends = ++block_ % kPanelSectionBlocks == 0;
-    if (section_ends) body_ += kFormat.section_heads_bytes();
-    if constexpr (Scales::kUnpacked) {
-      ++scales_, ++half_scales_, ++minima_, ++factors_, ++minimum_pairs_;
-    } else {
-      head_ += kFormat.head_bytes();
-      if (section_ends)
-        head_ += kFormat.section_bytes() - kPanelSectionCols / kFormat.block_cols * kFormat.head_bytes();
-    }
+    if (++block_ % kPanelSectionBlocks == 0) body_ += kFormat.section_heads_bytes();
+    scales_.next();
   }
 
   /// Asks for what comes later, as many bytes for each block as a panel has for it, in the order of memory. For the L2
   /// cache: what waits for DRAM holds one of the few places that the L1 cache has for lines on their way. Reading
   /// beyond the matrix is only asked for.
   void prefetch() const {
+    if constexpr (Scales::kInOrder) read_in_order(body_, kFormat.body_bytes());
     for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i), 0, 2);
   }
 
@@ -95,25 +84,11 @@ class PanelBlocks {
     }
   }
 
-  F scale(int v) const {
-    const std::byte* half = head_ + 2 * v * V::kLanes;
-    if constexpr (kTraits.scale == ScaleKind::kUnpacked) return V::load_floats((*scales_) + v * V::kLanes);
-    if constexpr (kTraits.scale == ScaleKind::kUpper) return V::load_uppers(half);
-    if constexpr (kTraits.scale == ScaleKind::kEighth) return V::multiply(V::load_halves(half), V::set(0.125f));
-    return V::load_halves(half);
-  }
-  /// Of the columns of one half of the block.
-  F half_scale(int half, int v) const {
-    if constexpr (Scales::kHalves) return V::load_floats((*half_scales_)[half] + v * V::kLanes);
-    return V::load_halves(head_ + half * kPanelHalf + 2 * v * V::kLanes);
-  }
-  F minimum(int v) const {
-    if constexpr (Scales::kUnpacked) return V::load_floats((*minima_) + v * V::kLanes);
-    // The file's is to be added.
-    return V::multiply(V::load_halves(head_ + kPanelHalf + 2 * v * V::kLanes), V::set(-1));
-  }
-  I factor(int half, int v) const { return V::load((*factors_)[half] + v * V::kLanes); }
-  I minimum_pair(int half, int v) const { return V::load((*minimum_pairs_)[half] + v * V::kLanes); }
+  F scale(int v) const { return scales_.scale(v); }
+  F half_scale(int half, int v) const { return scales_.half_scale(half, v); }
+  F minimum(int v) const { return scales_.minimum(v); }
+  I factor(int half, int v) const { return scales_.factor(half, v); }
+  I minimum_pair(int half, int v) const { return scales_.minimum_pair(half, v); }
 
  private:
   static constexpr PanelFormat kFormat = kTraits.format;
@@ -123,23 +98,18 @@ class PanelBlocks {
   I dword(int i, int v) const { return V::load(body_ + i * kPanelDword + 4 * v * V::kLanes); }
   I nibbles(int k, int v) const { return V::masked(k < 4 ? dword(k, v) : V::shift(dword(k - 4, v), -4), 15); }
 
-  const std::byte* head_;
   const std::byte* body_;
   int64_t block_ = 0;  // from the first one on
   uintptr_t asked_;
-  const float (*scales_)[kPanelLanes];
-  const float (*half_scales_)[2][kPanelLanes];
-  const float (*minima_)[kPanelLanes];
-  const int32_t (*factors_)[2][kPanelLanes];
-  const int32_t (*minimum_pairs_)[2][kPanelLanes];
+  Scales scales_;
   I codes_[2];
 };
 
 /// Two panels as one source of both's rows.
-template <class V, Int8Type kType>
+template <class V, Int8Type kType, class Scales>
 class PanelPair {
  public:
-  using One = PanelBlocks<V, kType>;
+  using One = PanelBlocks<V, kType, Scales>;
   static constexpr Int8Shape kShape = One::kShape;
   static constexpr int kVectors = 2 * One::kVectors;
   using I = typename V::I;

@@ -25,104 +25,112 @@ constexpr Int8Shape kShapeOf = [] {
   return shape;
 }();
 
+/// Scales of a section (panel.h) whose head is of 256 columns, for V::kLanes rows of its panel. Blocks are counted from
+/// the section's first one. What a type does not have is not to be asked for.
+template <class V, Int8Type kType>
+class SectionScales {
+ public:
+  using I = typename V::I;
+  using F = typename V::F;
+  static constexpr Int8Traits kTraits = int8_traits(kType);
+  static constexpr Int8Shape kShape = kShapeOf<V, kType>;
+
+  /// Of rows [row, row + V::kLanes). `multiplier` is the codebook's, or 1.
+  SectionScales(const std::byte* head, int row, float multiplier)
+      : dwords_(head + kTraits.format.head_halves * kPanelHalf + 4 * row) {
+    if constexpr (kPackedMinima) {
+      d_ = V::low_halves(dword(0));
+      dmin_ = V::low_halves(V::template shift_dwords_right<16>(dword(0)));
+    } else if constexpr (kType == Int8Type::kQ2_K) {
+      d_ = V::low_halves(dword(4));
+      // The pairs' sums are of -32 times the activations (int8_row.h).
+      dmin_ = V::multiply(V::low_halves(V::template shift_dwords_right<16>(dword(4))), V::set(-1.0f / 32));
+    } else {
+      d_ = V::load_halves(head + 2 * row);
+      if constexpr (kTraits.codebook) d_ = V::multiply(d_, V::set(multiplier));
+    }
+  }
+
+  F scale(int block) const {
+    if constexpr (kPackedMinima) return V::multiply(d_, V::to_float(V::byte(scales(block / 4), block % 4)));
+    if constexpr (kType == Int8Type::kIQ4_XS) {
+      return V::multiply(d_, V::to_float(V::signed_byte(dword(block / 4), block % 4)));
+    }
+    return d_;
+  }
+  F half_scale(int block, int half) const {
+    return V::multiply(d_, V::to_float(V::signed_byte(dword(block / 2), block % 2 * 2 + half)));
+  }
+  /// What to subtract per column, or what to multiply the minimum pairs' sums with.
+  F minimum(int block) const {
+    if constexpr (kPackedMinima) return V::multiply(dmin_, V::to_float(V::byte(minima(block / 4), block % 4)));
+    return dmin_;
+  }
+  /// Of 16 columns, as V::factor makes them.
+  I factor(int block, int half) const {
+    const I bytes = dword(block / 2);
+    // A byte of Q2_K is a factor and a minimum of four bits each.
+    return V::factor(kType == Int8Type::kQ2_K ? V::masked(bytes, 15) : bytes, block % 2 * 2 + half);
+  }
+  /// Of 16 columns, both int16 lanes of a dword.
+  I minimum_pair(int block, int half) const {
+    return V::pair(V::masked(V::template shift_right<4>(dword(block / 2)), 15), block % 2 * 2 + half);
+  }
+
+ private:
+  /// d and dmin, then three dwords of packed scales (see k4_scale_min).
+  static constexpr bool kPackedMinima = kType == Int8Type::kQ4_K || kType == Int8Type::kQ5_K;
+
+  I dword(int i) const { return V::load(dwords_ + i * kPanelDword); }
+  /// Of four blocks, a byte each.
+  I scales(int half) const {
+    if (half == 0) return V::masked(dword(1), 63);
+    return V::either(V::masked(dword(3), 15), V::masked(V::template shift_right<2>(dword(1)), 48));
+  }
+  I minima(int half) const {
+    if (half == 0) return V::masked(dword(2), 63);
+    return V::either(V::masked(V::template shift_right<4>(dword(3)), 15),
+                     V::masked(V::template shift_right<2>(dword(2)), 48));
+  }
+
+  const std::byte* dwords_;
+  F d_;
+  F dmin_;
+};
+
 /// Scales of a chunk of blocks, unpacked. What a type does not need has no room.
 template <class V, Int8Type kType>
 struct PanelScales {
-  using I = typename V::I;
-  using F = typename V::F;
   static constexpr Int8Traits kTraits = int8_traits(kType);
   static constexpr bool kUnpacked = kTraits.scale == ScaleKind::kUnpacked;
   static constexpr Int8Shape kShape = kShapeOf<V, kType>;
   static constexpr bool kMinima = kUnpacked && kShape.minima != Int8Shape::kNone;
-  static constexpr bool kMinimumPairs = kShape.minima == Int8Shape::kInteger;
+  static constexpr bool kMinimumPairs = kUnpacked && kShape.minima == Int8Shape::kInteger;
   static constexpr bool kHalves = kUnpacked && kShape.halves;
 
   alignas(64) float scales[kUnpacked && !kHalves ? kChunkBlocks : 1][kPanelLanes];
   alignas(64) float half_scales[kHalves ? kChunkBlocks : 1][2][kPanelLanes];
-  /// What to subtract per column, or what to multiply the minimum pairs' sums with.
   alignas(64) float minima[kMinima ? kChunkBlocks : 1][kPanelLanes];
-  /// Of 16 columns, as V::factor makes them.
   alignas(64) int32_t factors[kShape.factors ? kChunkBlocks : 1][2][kPanelLanes];
-  /// Of 16 columns, both int16 lanes of a dword.
   alignas(64) int32_t minimum_pairs[kMinimumPairs ? kChunkBlocks : 1][2][kPanelLanes];
 
   /// `count` blocks, a multiple of kPanelSectionBlocks, from the section at `head` on. `multiplier` is the codebook's,
   /// or 1.
   void unpack(const std::byte* head, int64_t count, float multiplier) {
     for (int64_t b = 0; b < count; b += kPanelSectionBlocks, head += kTraits.format.section_bytes()) {
-      for (int v = 0; v < kPanelLanes / V::kLanes; ++v) {
-        const int row = v * V::kLanes;
-        const std::byte* halves = head + 2 * row;
-        const std::byte* dwords = head + kTraits.format.head_halves * kPanelHalf + 4 * row;
-        if constexpr (kType == Int8Type::kQ4_K || kType == Int8Type::kQ5_K) {
-          unpack_with_minima(dwords, b, row);
-        } else if constexpr (kType == Int8Type::kQ2_K) {
-          unpack_q2_k(dwords, b, row);
-        } else if constexpr (kType == Int8Type::kIQ4_XS) {
-          unpack_iq4_xs(V::load_halves(halves), dwords, b, row);
-        } else {
-          unpack_factors(V::multiply(V::load_halves(halves), V::set(multiplier)), dwords, b, row);
+      for (int row = 0; row < kPanelLanes; row += V::kLanes) {
+        const SectionScales<V, kType> section(head, row, multiplier);
+#pragma GCC unroll 8
+        for (int i = 0; i < kPanelSectionBlocks; ++i) {
+          if constexpr (!kHalves) V::store(scales[b + i] + row, section.scale(i));
+          if constexpr (kMinima) V::store(minima[b + i] + row, section.minimum(i));
+          for (int half = 0; half < 2; ++half) {
+            if constexpr (kHalves) V::store(half_scales[b + i][half] + row, section.half_scale(i, half));
+            if constexpr (kShape.factors) V::store(factors[b + i][half] + row, section.factor(i, half));
+            if constexpr (kMinimumPairs) V::store(minimum_pairs[b + i][half] + row, section.minimum_pair(i, half));
+          }
         }
       }
-    }
-  }
-
- private:
-  static I dword(const std::byte* head, int i) { return V::load(head + i * kPanelDword); }
-
-  // d and dmin, then three dwords of packed scales (see k4_scale_min).
-  void unpack_with_minima(const std::byte* head, int64_t block, int row) {
-    const F d = V::low_halves(dword(head, 0));
-    const F dmin = V::low_halves(V::template shift_dwords_right<16>(dword(head, 0)));
-    const I first = dword(head, 1), second = dword(head, 2), third = dword(head, 3);
-    const I scales_of[2] = {V::masked(first, 63),
-                            V::either(V::masked(third, 15), V::masked(V::template shift_right<2>(first), 48))};
-    const I minima_of[2] = {V::masked(second, 63), V::either(V::masked(V::template shift_right<4>(third), 15),
-                                                             V::masked(V::template shift_right<2>(second), 48))};
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      V::store(scales[block + i] + row, V::multiply(d, V::to_float(V::byte(scales_of[i / 4], i % 4))));
-      V::store(minima[block + i] + row, V::multiply(dmin, V::to_float(V::byte(minima_of[i / 4], i % 4))));
-    }
-  }
-
-  void unpack_factors(F d, const std::byte* head, int64_t block, int row) {
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      if constexpr (!kHalves) V::store(scales[block + i] + row, d);
-      for (int j = 0; j < 2; ++j) {
-        if constexpr (kHalves) {
-          const F factor = V::to_float(V::signed_byte(dword(head, i / 2), i % 2 * 2 + j));
-          V::store(half_scales[block + i][j] + row, V::multiply(d, factor));
-        } else {
-          V::store(factors[block + i][j] + row, V::factor(dword(head, i / 2), i % 2 * 2 + j));
-        }
-      }
-    }
-  }
-
-  // A byte is a factor and a minimum of four bits each.
-  void unpack_q2_k(const std::byte* head, int64_t block, int row) {
-    const F d = V::low_halves(dword(head, 4));
-    // The pairs' sums are of -32 times the activations (int8_row.h).
-    const F dmin = V::multiply(V::low_halves(V::template shift_dwords_right<16>(dword(head, 4))), V::set(-1.0f / 32));
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      V::store(scales[block + i] + row, d);
-      V::store(minima[block + i] + row, dmin);
-      for (int j = 0; j < 2; ++j) {
-        const I both = dword(head, i / 2);
-        V::store(factors[block + i][j] + row, V::factor(V::masked(both, 15), i % 2 * 2 + j));
-        V::store(minimum_pairs[block + i][j] + row,
-                 V::pair(V::masked(V::template shift_right<4>(both), 15), i % 2 * 2 + j));
-      }
-    }
-  }
-
-  void unpack_iq4_xs(F d, const std::byte* head, int64_t block, int row) {
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) {
-      V::store(scales[block + i] + row, V::multiply(d, V::to_float(V::signed_byte(dword(head, i / 4), i % 4))));
     }
   }
 };

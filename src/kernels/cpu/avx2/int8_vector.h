@@ -106,7 +106,8 @@ struct Int8Vector : Int8Operations {
     add_products<0, 4 * kHalf, 4 * kHalf + 4, T, R>(source, v, rows, at.values, sums);
     for (int t = 0; t < T; ++t) {
       for (int r = 0; r < R; ++r) {
-        const I factor = Source::kShape.factors ? source.factor(kHalf, v + r) : _mm256_set1_epi16(1);
+        I factor = _mm256_set1_epi16(1);
+        if constexpr (Source::kShape.factors) factor = source.factor(kHalf, v + r);
         sums[t][r] = _mm256_madd_epi16(sums[t][r], factor);
       }
     }
