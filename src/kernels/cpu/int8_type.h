@@ -49,11 +49,11 @@ enum class Int8Type {
 
 /// Where a block of 32 columns has its float scale.
 enum class ScaleKind {
-  kHalf,      ///< the head's first half
-  kEighth,    ///< an eighth of it: codes are times eight
-  kHalves,    ///< of 16 columns: the head's halves
-  kUpper,     ///< the same, as the upper half of a float
-  kUnpacked,  ///< in a head of 256 columns: PanelScales
+  kHalf,     ///< the head's first half
+  kEighth,   ///< an eighth of it: codes are times eight
+  kHalves,   ///< of 16 columns: the head's halves
+  kUpper,    ///< the same, as the upper half of a float
+  kSection,  ///< in a head of 256 columns: SectionScales
 };
 
 struct Int8Traits {
@@ -78,19 +78,19 @@ constexpr Int8Traits int8_traits(Int8Type type) {
     case Int8Type::kQ8_0:
       return {kPanelQ8_0, 8, false, ScaleKind::kHalf, {128, 128, false, Shape::kNone}};
     case Int8Type::kQ2_K:
-      return {kPanelQ2_K, 2, false, ScaleKind::kUnpacked, {0, 3, true, Shape::kInteger}};
+      return {kPanelQ2_K, 2, false, ScaleKind::kSection, {0, 3, true, Shape::kInteger}};
     case Int8Type::kQ3_K:
-      return {kPanelQ3_K, 3, false, ScaleKind::kUnpacked, {4, 4, true, Shape::kNone}};
+      return {kPanelQ3_K, 3, false, ScaleKind::kSection, {4, 4, true, Shape::kNone}};
     case Int8Type::kQ4_K:
-      return {kPanelQ4_K, 4, false, ScaleKind::kUnpacked, {0, 15, false, Shape::kFloat}};
+      return {kPanelQ4_K, 4, false, ScaleKind::kSection, {0, 15, false, Shape::kFloat}};
     case Int8Type::kQ5_K:
-      return {kPanelQ5_K, 5, false, ScaleKind::kUnpacked, {0, 31, false, Shape::kFloat}};
+      return {kPanelQ5_K, 5, false, ScaleKind::kSection, {0, 31, false, Shape::kFloat}};
     case Int8Type::kQ6_K:
-      return {kPanelQ6_K, 6, false, ScaleKind::kUnpacked, {32, 32, true, Shape::kNone}};
+      return {kPanelQ6_K, 6, false, ScaleKind::kSection, {32, 32, true, Shape::kNone}};
     case Int8Type::kIQ4_NL:
       return {kPanelIQ4_NL, 4, true, ScaleKind::kHalf, {128, 128, false, Shape::kNone}};
     case Int8Type::kIQ4_XS:
-      return {kPanelIQ4_XS, 4, true, ScaleKind::kUnpacked, {128, 128, false, Shape::kNone}};
+      return {kPanelIQ4_XS, 4, true, ScaleKind::kSection, {128, 128, false, Shape::kNone}};
     case Int8Type::kMXFP4:
       return {kPanelMXFP4, 4, true, ScaleKind::kUpper, {16, 12, false, Shape::kNone}};
     case Int8Type::kNVFP4:
@@ -100,7 +100,7 @@ constexpr Int8Traits int8_traits(Int8Type type) {
     case Int8Type::kQ2_0:
       return {kPanelQ2_0.of_32_cols(), 2, false, ScaleKind::kEighth, {8, 16, false, Shape::kNone}};
     case Int8Type::kCodes:
-      return {kPanelCodes, 4, true, ScaleKind::kUnpacked, {64, 62, true, Shape::kNone}};
+      return {kPanelCodes, 4, true, ScaleKind::kSection, {64, 62, true, Shape::kNone}};
   }
   __builtin_unreachable();
 }

@@ -53,9 +53,9 @@ class PanelBlocks {
     scales_.next();
   }
 
-  /// Asks for what comes later, as many bytes for each block as a panel has for it, in the order of memory. For the L2
-  /// cache: what waits for DRAM holds one of the few places that the L1 cache has for lines on their way. Reading
-  /// beyond the matrix is only asked for.
+  /// Before a block: asks for what comes later, as many bytes for each block as a panel has for it, in the order of
+  /// memory. For the L2 cache: what waits for DRAM holds one of the few places that the L1 cache has for lines on their
+  /// way. Reading beyond the matrix is only asked for.
   void prefetch() const {
     if constexpr (Scales::kInOrder) read_in_order(body_, kFormat.body_bytes());
     for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i), 0, 2);

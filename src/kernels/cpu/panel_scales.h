@@ -102,7 +102,7 @@ class SectionScales {
 template <class V, Int8Type kType>
 struct PanelScales {
   static constexpr Int8Traits kTraits = int8_traits(kType);
-  static constexpr bool kUnpacked = kTraits.scale == ScaleKind::kUnpacked;
+  static constexpr bool kUnpacked = kTraits.scale == ScaleKind::kSection;
   static constexpr Int8Shape kShape = kShapeOf<V, kType>;
   static constexpr bool kMinima = kUnpacked && kShape.minima != Int8Shape::kNone;
   static constexpr bool kMinimumPairs = kUnpacked && kShape.minima == Int8Shape::kInteger;
