@@ -16,9 +16,6 @@ namespace {
 
 /// Blocks whose codes are unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
 inline constexpr int32_t kUnpackedBlocks = 16;
-/// How far ahead memory is asked for where one panel is read at a time: little, since the processor's own prefetchers
-/// follow one stream. Several panels ask for the next ones.
-inline constexpr int64_t kAhead = 512;
 static_assert(kUnpackedBlocks % kPanelSectionBlocks == 0 && kScaledBlocksMax % kPanelSectionBlocks == 0 &&
               kChunkBlocks % kPanelSectionBlocks == 0);
 
@@ -100,13 +97,14 @@ struct Int8Tiles {
         const std::byte* section = section_at(kFormat, panels, block_begin);
         const int64_t count = block_end - block_begin;
         const ScalesInOrder<V, kType> scales(section, count, codebook.multiplier);
-        const PanelBlocks<V, kType, ScalesInOrder<V, kType>> blocks(section, scales, codebook, kAhead);
+        const PanelBlocks<V, kType, ScalesInOrder<V, kType>> blocks(section, scales, codebook, read_ahead());
         return tile_for<2>(tokens, blocks, count, inputs, places(inputs[0], cols, block_begin), sums);
       }
     }
     const bool unpacked_once = V::unpacks(kType) && tokens > V::kUnpackedAbove;
     const int64_t at_once = kScales && scaled ? kScaledBlocksMax : unpacked_once ? kUnpackedBlocks : kChunkBlocks;
-    const int64_t ahead = kPanels > 1 ? kPanels * kFormat.panel_bytes(cols) : kAhead;
+    // Several panels ask for the next ones, which are not needed soon.
+    const ReadAhead ahead = kPanels > 1 ? ReadAhead{kPanels * kFormat.panel_bytes(cols), false} : read_ahead();
     PanelScales<V, kType> unpacked_scales[kPanels];
     for (int64_t begin = block_begin; begin < block_end; begin += at_once) {
       const int64_t count = block_end - begin < at_once ? block_end - begin : at_once;

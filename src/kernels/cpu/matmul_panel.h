@@ -32,11 +32,12 @@ class PanelBlocks {
   using I = typename V::I;
   using F = typename V::F;
 
-  /// From the section at `section` on, whose scales are the first ones of `scales`; memory is asked for `ahead` bytes
-  /// before it is read. The codebook is not looked at if the type has none.
-  PanelBlocks(const std::byte* section, const Scales& scales, const Codebook& codebook, int64_t ahead)
+  /// From the section at `section` on, whose scales are the first ones of `scales`; memory is asked for
+  /// `ahead` of its use. The codebook is not looked at if the type has none.
+  PanelBlocks(const std::byte* section, const Scales& scales, const Codebook& codebook, const ReadAhead& ahead)
       : body_(section + kFormat.section_heads_bytes()),
-        asked_(reinterpret_cast<uintptr_t>(section) + static_cast<uintptr_t>(ahead)),
+        asked_(reinterpret_cast<uintptr_t>(section) + static_cast<uintptr_t>(ahead.bytes)),
+        to_l1_(ahead.to_l1),
         scales_(scales) {
     if constexpr (kTraits.codebook) {
       constexpr bool kTwo = kPlanes<V, kShape> == 2;
@@ -54,11 +55,16 @@ class PanelBlocks {
   }
 
   /// Before a block: asks for what comes later, as many bytes for each block as a panel has for it, in the order of
-  /// memory. For the L2 cache: what waits for DRAM holds one of the few places that the L1 cache has for lines on their
-  /// way. Reading beyond the matrix is only asked for.
+  /// memory. Reading beyond the matrix is only asked for. No function of its own: g++ 12 drops calls of one that does
+  /// nothing else.
   void prefetch() const {
     if constexpr (Scales::kInOrder) read_in_order(body_, kFormat.body_bytes());
-    for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i), 0, 2);
+    if (to_l1_) {
+      for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i));
+    } else {
+      for (uintptr_t i = 0; i < kBlockBytes; i += 64)
+        __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i), 0, 2);
+    }
   }
 
   template <int kPlane>
@@ -101,6 +107,7 @@ class PanelBlocks {
   const std::byte* body_;
   int64_t block_ = 0;  // from the first one on
   uintptr_t asked_;
+  bool to_l1_;
   Scales scales_;
   I codes_[2];
 };
