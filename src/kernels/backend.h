@@ -142,6 +142,8 @@ class Backend {
   /// may begin inside of a head: so do then all that turn.
   virtual void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
                     int32_t head_dim) = 0;
+  /// What attention() reads best of as many bits and as precise as `wanted`.
+  virtual KvType stored_kv_type(KvType wanted) const { return wanted; }
   /// Writes k [rows, kv_heads * key_dim] and v [rows, kv_heads * value_dim] of every slice's rows to their pages.
   virtual void store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) = 0;
   /// Attention of q [rows, heads * key_dim] over what the pages hold, up to each row's own position if it is causal;

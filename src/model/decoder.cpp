@@ -15,7 +15,7 @@ Decoder::Decoder(DecoderDescription description, DecoderWeights weights, Backend
       backend_(backend),
       rows_max_(options.rows_max),
       logit_rows_max_(options.logit_rows_max) {
-  kv_layout_ = kv_layout_of(description_, options.kv_type, kv_places_);
+  kv_layout_ = kv_layout_of(description_, backend, options.kv_type, kv_places_);
 }
 
 Result<std::unique_ptr<Runner>> Decoder::create(DecoderDescription description, DecoderWeights weights,

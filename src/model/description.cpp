@@ -171,9 +171,10 @@ Result<void> describe_temperature(const Keys& keys, DecoderDescription& descript
   return {};
 }
 
-KvLayout kv_layout_of(const DecoderDescription& description, KvType type, std::vector<KvPlace>& places) {
+KvLayout kv_layout_of(const DecoderDescription& description, const Backend& backend, KvType type,
+                      std::vector<KvPlace>& places) {
   KvLayout layout;
-  layout.type = type;
+  layout.type = description.latent ? type : backend.stored_kv_type(type);
   places.clear();
   for (const LayerDescription& layer : description.layers) {
     const KvKind kind = description.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;

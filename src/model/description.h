@@ -134,7 +134,8 @@ struct KvPlace {
 };
 
 /// One group for layers that see everything, one for those with a window, one for latent ones; `places` gets one entry
-/// per layer.
-KvLayout kv_layout_of(const DecoderDescription& description, KvType type, std::vector<KvPlace>& places);
+/// per layer. Of `type`, or what the backend keeps for it.
+KvLayout kv_layout_of(const DecoderDescription& description, const Backend& backend, KvType type,
+                      std::vector<KvPlace>& places);
 
 }  // namespace cairn

@@ -70,7 +70,7 @@ Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, cons
   plan.weight_bytes += direction_bytes(options, description.layers.size(), description.embedding);
   plan.scratch_bytes = Decoder::bytes(description, backend, options);
   std::vector<KvPlace> places;
-  plan.kv_layout = kv_layout_of(description, options.kv_type, places);
+  plan.kv_layout = kv_layout_of(description, backend, options.kv_type, places);
   plan.context_tokens = description.context_tokens;
   return plan;
 }

@@ -367,8 +367,9 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
       model_memory_plan(*reader, *backend_, {.context_tokens = 100, .kv_type = KvType::kF16, .rows_max = 8});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->context_tokens, 100);
-  // 4 layers, 2 heads of 32 + 32, 2 bytes.
-  EXPECT_EQ(plan->kv_layout.token_bytes(), 4 * 2 * 64 * 2);
+  // 4 layers, 2 heads of 32 + 32, 2 bytes; where they are int16, scales besides.
+  const bool int16 = backend_->stored_kv_type(KvType::kF16) == KvType::kI16;
+  EXPECT_EQ(plan->kv_layout.token_bytes(), 4 * 2 * 2 * (32 * 2 + (int16 ? 4 : 0)));
   ASSERT_EQ(plan->kv_layout.groups.size(), 2u);
   EXPECT_EQ(plan->kv_layout.groups[0].kind, KvKind::kWindow);
   EXPECT_EQ(plan->kv_layout.groups[0].window, 16);

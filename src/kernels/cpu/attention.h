@@ -11,12 +11,54 @@ namespace cairn::cpu {
 
 /// As cairn::kPageTokens.
 inline constexpr int32_t kAttentionPage = 32;
+/// As kSegmentTokens of attention_op.h.
+inline constexpr int32_t kAttentionSegment = 512;
 /// From one query's scores to the next one's: a segment (attention_op.h) and a cache line, so that the scores of many
 /// queries for one page do not all fall into the same set of the L1 cache.
-inline constexpr int32_t kScoreStride = 512 + 16;
+inline constexpr int32_t kScoreStride = kAttentionSegment + 16;
 
 /// Scores are multiplied by this before their exponentials are taken, as powers of 2.
 inline constexpr float kLog2OfE = 1.44269504f;
+
+/// Attention over pages of KvType::kI16 (kv_page.h), by products of int16: a processor adds up twice as many of them at
+/// a time as of float32, and integer sums are exact in any order. A row of keys or of queries has one scale, so that
+/// its Euclidean norm is kInt16Norm: no product of two rows leaves int32 then, whatever their length. Rounding costs a
+/// score 1e-5 of the product of both norms, about what keys rounded to binary16 do.
+struct Int16Attention {
+  /// The scale of a row [dim]. A NaN or an infinity makes it one.
+  float (*key_scale)(const float* x, int32_t dim);
+  float (*value_scale)(const float* x, int32_t dim);
+  /// x [n], of a row with that scale, to int16, to nearest.
+  void (*round)(const float* x, int32_t n, float scale, int16_t* out);
+  /// queries[i] [key_dim] -> pairs as keys are in, at out + i * query_pairs(key_dim), filled up with zeros; n scales.
+  void (*pair_queries)(const float* const* queries, int32_t n, int32_t key_dim, int32_t* out, float* scales);
+  /// AttentionKernels::scores of a head's keys in a page and of what pair_queries made. Memory from `next` on is asked
+  /// for on the way; it will be read next.
+  void (*scores)(const std::byte* keys, int32_t key_dim, const int32_t* queries, const float* query_scales, int32_t n,
+                 const std::byte* next, float* scores);
+  /// Makes of weights[t], a segment's, int16 times a scale for [lo, hi), zeros elsewhere, as pairs of tokens over the
+  /// weights of pages [page_begin, page_end); values[page] are the head's values in a page, whose scales are in it.
+  /// Returns what sums of products are to be multiplied by.
+  float (*pair_weights)(float* weights, const std::byte* const* values, int32_t value_dim, int32_t lo, int32_t hi,
+                        int32_t page_begin, int32_t page_end);
+  /// sums[i * value_dim + d] = scales[i] * the sum over the tokens of pages [page_begin, page_end) of the products of
+  /// weights + i * kScoreStride and values[page], for i < n. values[page_end] is asked for as `next` is.
+  void (*sum_values)(const std::byte* const* values, int32_t value_dim, const float* weights, const float* scales,
+                     int32_t page_begin, int32_t page_end, int32_t n, float* sums);
+};
+/// Norm of a row of keys or queries, just below what one element can be.
+inline constexpr float kInt16Norm = 32700;
+/// Largest value, and largest sum and largest single one of a segment's weights: 512 products stay within int32, also
+/// when each weight is rounded up.
+inline constexpr float kInt16Value = 4095;
+inline constexpr float kInt16WeightSum = 523000;
+inline constexpr float kInt16Weight = 32700;
+/// Pairs of a key's row, and of a query's with what fills it up.
+constexpr int32_t key_pairs(int32_t key_dim) { return (key_dim + 1) / 2; }
+constexpr int64_t query_pairs(int32_t key_dim) { return (key_pairs(key_dim) + 15) / 16 * 16; }
+/// Bytes from a head's keys or values in a page to their scales.
+constexpr int64_t key_scales_at(int32_t key_dim) { return int64_t{4} * kAttentionPage * key_pairs(key_dim); }
+constexpr int64_t value_scales_at(int32_t value_dim) { return int64_t{2} * kAttentionPage * value_dim; }
 
 struct AttentionKernels {
   /// A head's keys or values in a page (kv_page.h) to float32 in the same order: keys [key_dim, kAttentionPage], values
@@ -46,6 +88,8 @@ struct AttentionKernels {
                 const float* other_values, int32_t value_dim);
   /// out = values / (sum + e^(sink - the largest score)); a sink of -infinity is none.
   void (*finish)(float largest, float sum, const float* values, float sink, int32_t value_dim, float* out);
+  /// Null where int16 is no faster.
+  const Int16Attention* int16;
 };
 
 extern const AttentionKernels kGenericAttention;

@@ -15,7 +15,7 @@ void Attention(benchmark::State& state) {
   const auto rows = static_cast<int32_t>(state.range(0)), context = static_cast<int32_t>(state.range(1));
   const auto group = static_cast<int32_t>(state.range(2)), head_dim = static_cast<int32_t>(state.range(3));
   const auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(5)), .isa = ""}).value();
-  KvView kv{.type = state.range(4) != 0 ? KvType::kF16 : KvType::kF32,
+  KvView kv{.type = backend->stored_kv_type(state.range(4) != 0 ? KvType::kF16 : KvType::kF32),
             .kv_heads = 4,
             .key_dim = head_dim,
             .value_dim = head_dim};
@@ -45,7 +45,10 @@ void DecodeAttention(benchmark::State& state) {
   const auto streams = static_cast<int32_t>(state.range(0)), context = static_cast<int32_t>(state.range(1));
   const auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(3)), .isa = ""}).value();
   constexpr int32_t kHeadDim = 64, kLayers = 16;
-  KvView kv{.type = static_cast<KvType>(state.range(2)), .kv_heads = 8, .key_dim = kHeadDim, .value_dim = kHeadDim};
+  KvView kv{.type = backend->stored_kv_type(static_cast<KvType>(state.range(2))),
+            .kv_heads = 8,
+            .key_dim = kHeadDim,
+            .value_dim = kHeadDim};
   const int64_t layer = int64_t{2} * kPageTokens * kv.kv_heads * kv_row_bytes(kv.type, kHeadDim);
   kv.page_stride = layer * kLayers;
   const int32_t pages_each = (context + kPageTokens - 1) / kPageTokens;

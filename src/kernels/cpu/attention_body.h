@@ -7,6 +7,7 @@
 #include "kernels/cpu/attention_decode_body.h"
 #include "kernels/cpu/attention_rows_body.h"
 #include "kernels/cpu/attention_softmax_body.h"
+#include "kernels/cpu/attention_tiles.h"
 
 namespace cairn::cpu {
 namespace {
@@ -15,26 +16,10 @@ template <class V>
 struct AttentionOps {
   using F = typename V::F;
   static constexpr int32_t kLanes = V::kLanes;
-  // Two multiply-adds of latency four per cycle need eight sums at least; with twelve, hiccups do not stop them. Two
-  // vectors of keys or values and a broadcast number beside them fill 16 registers.
-  static constexpr int kSums = V::kRegisters == 16 ? 12 : 24;
-  static constexpr int kTileVectors = 2;
-  static constexpr int kTileQueries = kSums / kTileVectors;
+  using Tiles = AttentionTiles<V>;
+  static constexpr int kTileVectors = Tiles::kTileVectors;
   static constexpr int kPageVectors = kAttentionPage / kLanes;
   static_assert(kPageVectors % kTileVectors == 0);
-
-  /// Calls tile<kQueries>(first query) until all n have had their turn.
-  template <class Tile>
-  static void in_tiles(int32_t n, const Tile& tile) {
-    int32_t i = 0;
-    const auto advance = [&]<int kQueries>() {
-      for (; i + kQueries <= n; i += kQueries) tile.template operator()<kQueries>(i);
-    };
-    advance.template operator()<kTileQueries>();
-    advance.template operator()<4>();
-    advance.template operator()<2>();
-    advance.template operator()<1>();
-  }
 
   template <int kQueries, int kVectors>
   static void scores_of(const float* keys, int32_t key_dim, const float* const* queries, float* scores) {
@@ -56,7 +41,7 @@ struct AttentionOps {
   }
 
   static void scores(const float* keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores) {
-    in_tiles(n, [&]<int kQueries>(int32_t i) {
+    Tiles::in_tiles(n, [&]<int kQueries>(int32_t i) {
       constexpr int kVectors = kQueries > 2 || kPageVectors < 4 ? kTileVectors : 4;
       for (int v = 0; v < kPageVectors; v += kVectors) {
         scores_of<kQueries, kVectors>(keys + v * kLanes, key_dim, queries + i, scores + i * kScoreStride + v * kLanes);
@@ -115,14 +100,14 @@ struct AttentionOps {
 
   static void add_values(const float* values, int32_t stride, int32_t value_dim, const float* weights, int32_t lo,
                          int32_t hi, int32_t n, float* sums) {
-    in_tiles(n, [&]<int kQueries>(int32_t i) {
+    Tiles::in_tiles(n, [&]<int kQueries>(int32_t i) {
       add_values_of<kQueries>(values, stride, value_dim, weights + i * kScoreStride, lo, hi, sums + i * value_dim);
     });
   }
 };
 
 template <class V>
-constexpr AttentionKernels make_attention_kernels() {
+constexpr AttentionKernels make_attention_kernels(const Int16Attention* int16) {
   using Ops = AttentionOps<V>;
   using Decoder = PageDecoder<V>;
   using Rows = RowDecoder<V>;
@@ -139,6 +124,7 @@ constexpr AttentionKernels make_attention_kernels() {
       .relu_dot = Rows::relu_dot,
       .merge = Softmax::merge,
       .finish = Softmax::finish,
+      .int16 = int16,
   };
 }
 

@@ -1,7 +1,6 @@
 #include "kernels/cpu/attention_op.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <limits>
 
@@ -11,7 +10,8 @@
 namespace cairn::cpu {
 namespace {
 
-static_assert(kAttentionPage == kPageTokens && kScoreStride >= kSegmentTokens && kSegmentTokens % kPageTokens == 0);
+static_assert(kAttentionPage == kPageTokens && kAttentionSegment == kSegmentTokens &&
+              kSegmentTokens % kPageTokens == 0);
 static_assert(kKvPieceBytes == int64_t{kKvBlock + 2} * kAttentionPage);
 constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
 
@@ -34,7 +34,7 @@ int64_t AttentionOp::page_floats(const KvView& kv) {
 }
 
 int64_t AttentionOp::working_floats(const KvView& kv) {
-  return page_floats(kv) + kBlockQueries * kScoreStride + 2 * sums_floats(kv);
+  return page_floats(kv) + kBlockQueries * (kScoreStride + query_pairs(kv.key_dim) + 2) + 2 * sums_floats(kv);
 }
 
 AttentionOp::Sums AttentionOp::sums_at(float* memory) {
@@ -47,6 +47,9 @@ AttentionOp::Working AttentionOp::working_at(float* memory, const KvView& kv) {
   working.scores = memory + page_floats(kv);
   working.segment = sums_at(working.scores + kBlockQueries * kScoreStride);
   working.total = sums_at(working.segment.largest + sums_floats(kv));
+  working.query_scales = working.total.largest + sums_floats(kv);
+  working.weight_scales = working.query_scales + kBlockQueries;
+  working.queries = reinterpret_cast<int32_t*>(working.weight_scales + kBlockQueries);
   return working;
 }
 
@@ -80,6 +83,7 @@ void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std
   CAIRN_DCHECK(params.scale > 0);
   CAIRN_DCHECK(params.slopes == nullptr || params.soft_cap == 0);
   CAIRN_DCHECK(params.causal || params.window == 0);
+  CAIRN_DCHECK(kv.type != KvType::kI16 || kernels_.int16 != nullptr);
   const Call call{params, kv, q, out, params.heads / kv.kv_heads};
   list_blocks(call, slices);
   if (blocks_.empty()) return;
@@ -134,6 +138,7 @@ void AttentionOp::attend_whole(const Call& call) {
     for (int64_t b = begin; b < end; ++b) {
       const Block& block = blocks_[b];
       clear(block, working.total);
+      prepare_queries(call, block, working);
       for (int32_t segment = block.segment_begin; segment < block.segment_end; ++segment) {
         attend_segment(call, block, segment, working, working.segment);
         merge(call.kv, block, working.segment, working.total);
@@ -163,7 +168,9 @@ void AttentionOp::attend_split(const Call& call, int32_t at_once) {
       for (int64_t i = begin; i < end; ++i) {
         const Block& block = blocks_[i / at_once];
         const auto segment = static_cast<int32_t>(block.segment_begin + wave + i % at_once);
-        if (segment < block.segment_end) attend_segment(call, block, segment, working, sums_at(pieces + i * sums));
+        if (segment >= block.segment_end) continue;
+        prepare_queries(call, block, working);
+        attend_segment(call, block, segment, working, sums_at(pieces + i * sums));
       }
     });
     for (int64_t i = 0; i < blocks * at_once; ++i) {
@@ -207,9 +214,12 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
     if (queries.lo >= queries.hi) continue;
     pages[seen++] = {block.slice->pages[segment * kSegmentPages + page], page * kPageTokens, queries};
   }
-  score_pages(call, block, {pages.data(), seen}, working);
+  if (call.kv.type == KvType::kI16) {
+    score_int16_pages(call, block, {pages.data(), seen}, working);
+  } else {
+    score_pages(call, block, {pages.data(), seen}, working);
+  }
   clear(block, sums);
-  std::fill_n(sums.values, int64_t{block.count} * call.kv.value_dim, 0.0f);
   for (int32_t i = 0; i < block.count; ++i) {
     const Range range = ranges[i];
     if (range.lo >= range.hi) continue;
@@ -218,7 +228,22 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
     kernels_.exponentials(scores, range.lo, range.hi, call.params.scale, call.params.soft_cap, &sums.largest[i],
                           &sums.sum[i]);
   }
-  add_pages(call, block, {pages.data(), seen}, ranges, working, sums);
+  if (call.kv.type == KvType::kI16) {
+    sum_int16_pages(call, block, {pages.data(), seen}, ranges, working, sums);
+  } else {
+    std::fill_n(sums.values, int64_t{block.count} * call.kv.value_dim, 0.0f);
+    add_pages(call, block, {pages.data(), seen}, ranges, working, sums);
+  }
+}
+
+std::array<const float*, AttentionOp::kBlockQueries> AttentionOp::queries_of(const Call& call, const Block& block) {
+  std::array<const float*, kBlockQueries> queries{};
+  for (int32_t i = 0; i < block.count; ++i) {
+    const int64_t row = block.slice->row_begin + (block.begin + i) / call.group;
+    const int64_t head = int64_t{block.kv_head} * call.group + (block.begin + i) % call.group;
+    queries[i] = call.q + (row * call.params.heads + head) * call.kv.key_dim;
+  }
+  return queries;
 }
 
 void AttentionOp::lower_by_distance(const Call& call, const Block& block, int32_t query, int32_t segment,
@@ -236,12 +261,7 @@ void AttentionOp::lower_by_distance(const Call& call, const Block& block, int32_
 void AttentionOp::score_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,
                               const Working& working) const {
   const KvView& kv = call.kv;
-  std::array<const float*, kBlockQueries> queries;
-  for (int32_t i = 0; i < block.count; ++i) {
-    const int64_t row = block.slice->row_begin + (block.begin + i) / call.group;
-    const int64_t head = int64_t{block.kv_head} * call.group + (block.begin + i) % call.group;
-    queries[i] = call.q + (row * call.params.heads + head) * kv.key_dim;
-  }
+  const std::array<const float*, kBlockQueries> queries = queries_of(call, block);
   for (size_t p = 0; p < pages.size(); ++p) {
     const std::byte* bytes = page_keys(kv, pages[p].page, block.kv_head);
     // After the last keys come the first values.

@@ -4,6 +4,7 @@
 /// it depends on the query and its position alone: not on the slice, chunk, block or thread that it was part of.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -56,6 +57,7 @@ class AttentionOp {
   struct Range {
     int32_t lo = 0;
     int32_t hi = 0;
+    bool operator==(const Range&) const = default;
   };
   // A page that some queries of a block see, and its first position, counted from the segment's begin.
   struct SeenPage {
@@ -68,6 +70,9 @@ class AttentionOp {
     float* scores = nullptr;  // [kBlockQueries, kScoreStride]
     Sums segment;
     Sums total;
+    int32_t* queries = nullptr;      // of Int16Attention: [kBlockQueries, query_pairs]
+    float* query_scales = nullptr;   // [kBlockQueries]
+    float* weight_scales = nullptr;  // [kBlockQueries]
   };
 
   static int64_t sums_floats(const KvView& kv) { return kBlockQueries * (int64_t{kv.value_dim} + 2); }
@@ -84,14 +89,20 @@ class AttentionOp {
   static Range range_of(const Call& call, const Block& block, int32_t query, int32_t segment);
   static Range queries_of_page(std::span<const Range> ranges, int32_t page);
   static void clear(const Block& block, const Sums& sums);
+  static std::array<const float*, kBlockQueries> queries_of(const Call& call, const Block& block);
+  void prepare_queries(const Call& call, const Block& block, const Working& working) const;
   void attend_segment(const Call& call, const Block& block, int32_t segment, const Working& working,
                       const Sums& sums) const;
   static void lower_by_distance(const Call& call, const Block& block, int32_t query, int32_t segment,
                                 const Range& range, float* scores);
   void score_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, const Working& working) const;
+  void score_int16_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,
+                         const Working& working) const;
   static size_t pages_together(const Call& call, std::span<const SeenPage> pages, std::span<const Range> ranges);
   void add_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, std::span<const Range> ranges,
                  const Working& working, const Sums& sums) const;
+  void sum_int16_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,
+                       std::span<const Range> ranges, const Working& working, const Sums& sums) const;
   void merge(const KvView& kv, const Block& block, const Sums& piece, const Sums& total) const;
   void finish(const Call& call, const Block& block, const Sums& total) const;
   void attend_whole(const Call& call);

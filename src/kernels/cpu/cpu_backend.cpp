@@ -193,6 +193,9 @@ class CpuBackend final : public Backend {
              [&](int64_t r) { kernel(table + r * dims, dims, x + r * cols, heads, head_dim); });
   }
 
+  KvType stored_kv_type(KvType wanted) const override {
+    return wanted == KvType::kF16 && isa_.attention->int16 != nullptr ? KvType::kI16 : wanted;
+  }
   void store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) override;
 
   void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
@@ -288,7 +291,7 @@ void CpuBackend::store_kv(const KvView& kv, std::span<const AttentionSlice> slic
     for (const AttentionSlice& slice : slices) {
       const auto from = static_cast<int32_t>(std::max<int64_t>(begin - first, 0));
       const auto to = static_cast<int32_t>(std::min<int64_t>(end - first, slice.rows));
-      if (from < to) store_kv_rows(rows_, kv, slice, from, to, k, v);
+      if (from < to) store_kv_rows(isa_, kv, slice, from, to, k, v);
       first += slice.rows;
     }
   });

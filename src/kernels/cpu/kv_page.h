@@ -3,6 +3,9 @@
 /// Keys of a head lie [key_dim][kPageTokens], one dimension of all tokens side by side, so that scores need no
 /// transposing; values lie [kPageTokens][value_dim]. For kQ8_0 both are cut into pieces of kKvBlock dimensions: a
 /// piece's int8 in that order ([kKvBlock][kPageTokens] or [kPageTokens][kKvBlock]), then kPageTokens binary16 scales.
+/// For kI16 both lie in pairs, as products of pairs want them: keys [pairs][kPageTokens], a pair of dimensions i and
+/// i + key_pairs(key_dim); values [kPageTokens / 2][value_dim], a pair of tokens i and i + kPageTokens / 2; then
+/// kPageTokens scales of the tokens. The first of a pair has the lower address.
 ///
 /// Pages of LatentOperations hold rows one after the other instead. For kQ8_0 a row is the int8 of all its blocks, then
 /// their scales.

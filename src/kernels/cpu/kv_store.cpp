@@ -35,6 +35,8 @@ void store_block(const RowKernels& kernels, KvType type, const float* x, int32_t
       scatter(values, n, dim_stride, piece + token * token_stride);
       break;
     }
+    case KvType::kI16:
+      CAIRN_CHECK(false && "int16 have one scale for a whole row");
   }
 }
 
@@ -51,9 +53,39 @@ void store_values(const RowKernels& kernels, KvType type, const float* x, int32_
   }
 }
 
+// The elements of a row of kI16, one after the other.
+template <class Store>
+void store_int16(const Int16Attention& kernels, const float* x, int32_t dim, float scale, const Store& store) {
+  int16_t values[kKvBlock];
+  for (int32_t begin = 0; begin < dim; begin += kKvBlock) {
+    const int32_t n = std::min(kKvBlock, dim - begin);
+    kernels.round(x + begin, n, scale, values);
+    for (int32_t i = 0; i < n; ++i) store(begin + i, values[i]);
+  }
+}
+
+void store_int16_keys(const Int16Attention& kernels, const float* x, int32_t dim, int32_t token, std::byte* head) {
+  const float scale = kernels.key_scale(x, dim);
+  reinterpret_cast<float*>(head + key_scales_at(dim))[token] = scale;
+  const int32_t pairs = key_pairs(dim);
+  auto* to = reinterpret_cast<int16_t*>(head) + int64_t{2} * token;
+  if (dim < 2 * pairs) to[(pairs - 1) * 2 * kPageTokens + 1] = 0;
+  store_int16(kernels, x, dim, scale, [&](int32_t i, int16_t value) {
+    to[i < pairs ? i * 2 * kPageTokens : (i - pairs) * 2 * kPageTokens + 1] = value;
+  });
+}
+
+void store_int16_values(const Int16Attention& kernels, const float* x, int32_t dim, int32_t token, std::byte* head) {
+  const float scale = kernels.value_scale(x, dim);
+  reinterpret_cast<float*>(head + value_scales_at(dim))[token] = scale;
+  constexpr int32_t kHalf = kPageTokens / 2;
+  auto* to = reinterpret_cast<int16_t*>(head) + int64_t{2} * (token % kHalf) * dim + token / kHalf;
+  store_int16(kernels, x, dim, scale, [&](int32_t i, int16_t value) { to[2 * i] = value; });
+}
+
 }  // namespace
 
-void store_kv_rows(const RowKernels& kernels, const KvView& kv, const AttentionSlice& slice, int32_t begin, int32_t end,
+void store_kv_rows(const Isa& isa, const KvView& kv, const AttentionSlice& slice, int32_t begin, int32_t end,
                    const float* k, const float* v) {
   // A head's rows of one page after the other: its keys, a cache line for each dimension, stay in the L1 cache.
   for (int32_t row = begin, next = begin; row < end; row = next) {
@@ -64,8 +96,17 @@ void store_kv_rows(const RowKernels& kernels, const KvView& kv, const AttentionS
     for (int32_t head = 0; head < kv.kv_heads; ++head) {
       for (int32_t i = 0; i < next - row; ++i) {
         const int64_t from = (int64_t{slice.row_begin} + row + i) * kv.kv_heads + head;
-        store_keys(kernels, kv.type, k + from * kv.key_dim, kv.key_dim, token + i, page_keys(kv, page, head));
-        store_values(kernels, kv.type, v + from * kv.value_dim, kv.value_dim, token + i, page_values(kv, page, head));
+        const float* key = k + from * kv.key_dim;
+        const float* value = v + from * kv.value_dim;
+        std::byte* keys = page_keys(kv, page, head);
+        std::byte* values = page_values(kv, page, head);
+        if (kv.type == KvType::kI16) {
+          store_int16_keys(*isa.attention->int16, key, kv.key_dim, token + i, keys);
+          store_int16_values(*isa.attention->int16, value, kv.value_dim, token + i, values);
+        } else {
+          store_keys(*isa.rows, kv.type, key, kv.key_dim, token + i, keys);
+          store_values(*isa.rows, kv.type, value, kv.value_dim, token + i, values);
+        }
       }
     }
   }

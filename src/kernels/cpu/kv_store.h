@@ -3,14 +3,14 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/row_ops.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/kv.h"
 
 namespace cairn::cpu {
 
 /// Rows [begin, end) of the slice: k [all rows, kv_heads * key_dim], v [all rows, kv_heads * value_dim]. Different rows
 /// may be stored by different threads at once; it is fastest if they are of different pages.
-void store_kv_rows(const RowKernels& kernels, const KvView& kv, const AttentionSlice& slice, int32_t begin, int32_t end,
+void store_kv_rows(const Isa& isa, const KvView& kv, const AttentionSlice& slice, int32_t begin, int32_t end,
                    const float* k, const float* v);
 
 }  // namespace cairn::cpu

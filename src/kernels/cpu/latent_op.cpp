@@ -66,7 +66,10 @@ void LatentOp::store_row(const KvView& kv, const float* x, std::byte* to) const 
       }
       return;
     }
+    case KvType::kI16:
+      break;
   }
+  CAIRN_CHECK(false && "rows of LatentOperations are not of int16");
 }
 
 }  // namespace cairn::cpu

@@ -32,7 +32,10 @@ inline void decode_latent_row(const AttentionKernels& kernels, const KvView& kv,
     case KvType::kQ8_0:
       kernels.decode_q8_0_row(row, kv.key_dim, out);
       return;
+    case KvType::kI16:
+      break;
   }
+  CAIRN_CHECK(false && "rows of LatentOperations are not of int16");
 }
 
 /// q [heads, dim] to out [dim, kTileHeads]; heads that are missing are zeros.

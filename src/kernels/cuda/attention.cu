@@ -350,7 +350,10 @@ void start(cudaStream_t stream, const AttentionCall& call, KvType type, dim3 gri
     case KvType::kQ8_0:
       if (call.tiling.staged) return start<KvType::kQ8_0, true, kSplit>(stream, call, grid, device);
       return start<KvType::kQ8_0, false, kSplit>(stream, call, grid, device);
+    case KvType::kI16:
+      break;
   }
+  CAIRN_CHECK(false && "keys and values are not of int16 here");
 }
 
 // Queries that pieces are kept of. It grows with both arguments: memory for larger calls is enough for smaller ones.

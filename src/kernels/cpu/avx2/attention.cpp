@@ -1,8 +1,14 @@
 #include "kernels/cpu/attention_body.h"
+#include "kernels/cpu/attention_int16_body.h"
 #include "kernels/cpu/avx2/vector.h"
 
 namespace cairn::cpu {
+namespace {
 
-constinit const AttentionKernels kAvx2Attention = make_attention_kernels<Vector>();
+constexpr Int16Attention kInt16 = make_int16_attention<Vector>();
+
+}  // namespace
+
+constinit const AttentionKernels kAvx2Attention = make_attention_kernels<Vector>(&kInt16);
 
 }  // namespace cairn::cpu

@@ -37,6 +37,9 @@ struct Vector {
     return value;
   }
   static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static F sqrt(F x) { return _mm256_sqrt_ps(x); }
+  // c plus the products of both int16 halves of a lane.
+  static I add_pair_products(I a, I b, I c) { return (I)_mm256_madd_epi16((__m256i)a, (__m256i)b) + c; }
 
  private:
   static __m256i first(int64_t n) {

@@ -39,6 +39,9 @@ struct Vector {
     return value;
   }
   static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F sqrt(F x) { return _mm512_sqrt_ps(x); }
+  // c plus the products of both int16 halves of a lane.
+  static I add_pair_products(I a, I b, I c) { return (I)_mm512_dpwssd_epi32((__m512i)c, (__m512i)a, (__m512i)b); }
 
  private:
   static __mmask16 first(int64_t n) { return static_cast<__mmask16>((1u << n) - 1); }

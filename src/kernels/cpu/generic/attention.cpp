@@ -3,6 +3,6 @@
 
 namespace cairn::cpu {
 
-constinit const AttentionKernels kGenericAttention = make_attention_kernels<Vector>();
+constinit const AttentionKernels kGenericAttention = make_attention_kernels<Vector>(nullptr);
 
 }  // namespace cairn::cpu

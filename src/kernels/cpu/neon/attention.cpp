@@ -3,6 +3,6 @@
 
 namespace cairn::cpu {
 
-constinit const AttentionKernels kNeonAttention = make_attention_kernels<Vector>();
+constinit const AttentionKernels kNeonAttention = make_attention_kernels<Vector>(nullptr);
 
 }  // namespace cairn::cpu

@@ -1,0 +1,166 @@
+/// Attention by products of int16 pairs (Int16Attention), written once over an ISA's `Vector` that has
+/// add_pair_products.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/attention_tiles.h"
+#include "kernels/cpu/int16_rows_body.h"
+#include "kernels/cpu/vector_math.h"
+
+namespace cairn::cpu {
+namespace {
+
+template <class V>
+struct Int16Ops {
+  using F = typename V::F;
+  using I = typename V::I;
+  using Math = VectorMath<V>;
+  using Rows = Int16Rows<V>;
+  using Tiles = AttentionTiles<V>;
+  static constexpr int32_t kLanes = V::kLanes;
+  static constexpr int kPageVectors = kAttentionPage / kLanes;
+  static constexpr int32_t kPagePairs = kAttentionPage / 2;
+
+  static F to_float(I x) { return __builtin_convertvector(x, F); }
+  static I load(const int32_t* from) { return (I)V::keep(V::load(reinterpret_cast<const float*>(from))); }
+  static I broadcast(int32_t x) { return x - I{}; }
+
+  template <int kQueries, int kVectors>
+  static void scores_of(const std::byte* keys, int32_t key_dim, int v0, const int32_t* queries,
+                        const float* query_scales, const std::byte* next, float* scores) {
+    const int32_t* pairs = reinterpret_cast<const int32_t*>(keys) + v0 * kLanes;
+    next += v0 * kLanes * 4;
+    I sums[kQueries][kVectors] = {};
+    for (int32_t i = 0; i < key_pairs(key_dim); ++i) {
+      I key[kVectors];
+      for (int v = 0; v < kVectors; ++v) key[v] = load(pairs + int64_t{i} * kAttentionPage + v * kLanes);
+      for (int line = 0; line < kVectors * kLanes; line += 16) {
+        __builtin_prefetch(next + (int64_t{i} * kAttentionPage + line) * 4);
+      }
+      for (int q = 0; q < kQueries; ++q) {
+        const I query = broadcast(queries[q * query_pairs(key_dim) + i]);
+        for (int v = 0; v < kVectors; ++v) sums[q][v] = V::add_pair_products(query, key[v], sums[q][v]);
+      }
+    }
+    const float* scales = reinterpret_cast<const float*>(keys + key_scales_at(key_dim)) + v0 * kLanes;
+    for (int q = 0; q < kQueries; ++q) {
+      for (int v = 0; v < kVectors; ++v) {
+        const F scale = V::load(scales + v * kLanes) * query_scales[q];
+        V::store(scores + q * kScoreStride + (v0 + v) * kLanes, to_float(sums[q][v]) * scale);
+      }
+    }
+  }
+
+  static void scores(const std::byte* keys, int32_t key_dim, const int32_t* queries, const float* query_scales,
+                     int32_t n, const std::byte* next, float* scores) {
+    Tiles::in_tiles(n, [&]<int kQueries>(int32_t q) {
+      constexpr int kVectors = kQueries > 2 || kPageVectors < 4 ? Tiles::kTileVectors : 4;
+      for (int v = 0; v < kPageVectors; v += kVectors) {
+        scores_of<kQueries, kVectors>(keys, key_dim, v, queries + q * query_pairs(key_dim), query_scales + q, next,
+                                      scores + q * kScoreStride);
+      }
+    });
+  }
+
+  static float pair_weights(float* weights, const std::byte* const* values, int32_t value_dim, int32_t lo, int32_t hi,
+                            int32_t page_begin, int32_t page_end) {
+    const I numbers = V::lane_numbers();
+    F sum = V::set(0), most = V::set(0);
+    for (int32_t page = page_begin; page < page_end; ++page) {
+      const auto* scales = reinterpret_cast<const float*>(values[page] + value_scales_at(value_dim));
+      for (int32_t i = 0; i < kAttentionPage; i += kLanes) {
+        const int32_t t = page * kAttentionPage + i;
+        F weight = V::load(weights + t) * V::load(scales + i);
+        if (t < lo || t + kLanes > hi) {
+          weight = Math::select((numbers >= lo - t) & (numbers < hi - t), weight, V::set(0));
+        }
+        V::store(weights + t, weight);
+        sum = sum + weight;
+        most = Math::larger(weight, most);
+      }
+    }
+    const F of_sum = V::set(Math::joined_lanes(sum, [](F a, F b) { return a + b; }) * (1 / kInt16WeightSum));
+    const F of_most = V::set(Math::joined_lanes(most, Math::larger) * (1 / kInt16Weight));
+    const F scale = Math::larger(of_most, of_sum);  // a NaN in the sum stays
+    const F factor = Rows::inverse(scale);
+    auto* pairs = reinterpret_cast<int32_t*>(weights);
+    for (int32_t page = page_begin; page < page_end; ++page) {
+      for (int32_t i = 0; i < kPagePairs; i += kLanes) {
+        const float* low = weights + page * kAttentionPage + i;
+        const I first = Rows::rounded(V::load(low), factor);
+        Rows::store(pairs + page * kPagePairs + i, Rows::pair(first, Rows::rounded(V::load(low + kPagePairs), factor)));
+      }
+    }
+    return scale[0];
+  }
+
+  // A function of its own, so that the compiler keeps its few pointers in registers. Loads of a row's last vector may
+  // reach into what is behind: into the scales at most.
+  template <int kQueries, int kVectors>
+  [[gnu::noinline]] static void sum_block(const std::byte* const* values, int32_t value_dim, int32_t d,
+                                          const float* weights, const float* scales, int32_t page_begin,
+                                          int32_t page_end, float* sums) {
+    I acc[kQueries][kVectors] = {};
+    for (int32_t page = page_begin; page < page_end; ++page) {
+      const int32_t* row = reinterpret_cast<const int32_t*>(values[page]) + d;
+      const int32_t* next = reinterpret_cast<const int32_t*>(values[page + 1]) + d;
+      const float* pairs = weights + page * kPagePairs;
+      for (int32_t t = 0; t < kPagePairs; ++t, row += value_dim, next += value_dim) {
+        I value[kVectors];
+        for (int v = 0; v < kVectors; ++v) value[v] = load(row + v * kLanes);
+        for (int line = 0; line < kVectors * kLanes; line += 16) __builtin_prefetch(next + line);
+        for (int q = 0; q < kQueries; ++q) {
+          const I weight = (I)V::set(pairs[q * kScoreStride + t]);
+          for (int v = 0; v < kVectors; ++v) acc[q][v] = V::add_pair_products(weight, value[v], acc[q][v]);
+        }
+      }
+    }
+    for (int q = 0; q < kQueries; ++q) {
+      for (int v = 0; v < kVectors; ++v) {
+        const F sum = to_float(acc[q][v]) * scales[q];
+        float* to = sums + q * value_dim + d + v * kLanes;
+        const int32_t n = value_dim - d - v * kLanes;
+        if (n < kLanes) {
+          V::store_some(to, sum, n);
+        } else {
+          V::store(to, sum);
+        }
+      }
+    }
+  }
+
+  static void sum_values(const std::byte* const* values, int32_t value_dim, const float* weights, const float* scales,
+                         int32_t page_begin, int32_t page_end, int32_t n, float* sums) {
+    Tiles::in_tiles(n, [&]<int kQueries>(int32_t q) {
+      constexpr int kVectors = kQueries > 4 || V::kRegisters == 16 ? Tiles::kTileVectors : 4;
+      const auto block = [&]<int kAtOnce>(int32_t d) {
+        sum_block<kQueries, kAtOnce>(values, value_dim, d, weights + q * kScoreStride, scales + q, page_begin, page_end,
+                                     sums + q * value_dim);
+      };
+      int32_t d = 0;
+      for (; d + kVectors * kLanes <= value_dim; d += kVectors * kLanes) block.template operator()<kVectors>(d);
+      for (; d < value_dim; d += kLanes) block.template operator()<1>(d);
+    });
+  }
+};
+
+template <class V>
+constexpr Int16Attention make_int16_attention() {
+  using Ops = Int16Ops<V>;
+  using Rows = Int16Rows<V>;
+  return {
+      .key_scale = Rows::key_scale,
+      .value_scale = Rows::value_scale,
+      .round = Rows::round,
+      .pair_queries = Rows::pair_queries,
+      .scores = Ops::scores,
+      .pair_weights = Ops::pair_weights,
+      .sum_values = Ops::sum_values,
+  };
+}
+
+}  // namespace
+}  // namespace cairn::cpu

@@ -1,0 +1,32 @@
+/// Tiles of attention: a few queries that meet the same keys or values.
+#pragma once
+
+#include <cstdint>
+
+namespace cairn::cpu {
+namespace {
+
+template <class V>
+struct AttentionTiles {
+  // Two multiply-adds of latency four per cycle need eight sums at least; with twelve, hiccups do not stop them. Two
+  // vectors of keys or values and a broadcast number beside them fill 16 registers.
+  static constexpr int kSums = V::kRegisters == 16 ? 12 : 24;
+  static constexpr int kTileVectors = 2;
+  static constexpr int kTileQueries = kSums / kTileVectors;
+
+  /// Calls tile<kQueries>(first query) until all n have had their turn.
+  template <class Tile>
+  static void in_tiles(int32_t n, const Tile& tile) {
+    int32_t i = 0;
+    const auto advance = [&]<int kQueries>() {
+      for (; i + kQueries <= n; i += kQueries) tile.template operator()<kQueries>(i);
+    };
+    advance.template operator()<kTileQueries>();
+    advance.template operator()<4>();
+    advance.template operator()<2>();
+    advance.template operator()<1>();
+  }
+};
+
+}  // namespace
+}  // namespace cairn::cpu
