@@ -68,22 +68,27 @@ struct Int16Ops {
   static float pair_weights(float* weights, const std::byte* const* values, int32_t value_dim, int32_t lo, int32_t hi,
                             int32_t page_begin, int32_t page_end) {
     const I numbers = V::lane_numbers();
-    F sum = V::set(0), most = V::set(0);
+    F sums[kPageVectors] = {}, most[kPageVectors] = {};  // one of each would be waited for
     for (int32_t page = page_begin; page < page_end; ++page) {
       const auto* scales = reinterpret_cast<const float*>(values[page] + value_scales_at(value_dim));
-      for (int32_t i = 0; i < kAttentionPage; i += kLanes) {
-        const int32_t t = page * kAttentionPage + i;
-        F weight = V::load(weights + t) * V::load(scales + i);
+#pragma GCC unroll 4
+      for (int v = 0; v < kPageVectors; ++v) {
+        const int32_t t = page * kAttentionPage + v * kLanes;
+        F weight = V::load(weights + t) * V::load(scales + v * kLanes);
         if (t < lo || t + kLanes > hi) {
           weight = Math::select((numbers >= lo - t) & (numbers < hi - t), weight, V::set(0));
         }
         V::store(weights + t, weight);
-        sum = sum + weight;
-        most = Math::larger(weight, most);
+        sums[v] = sums[v] + weight;
+        most[v] = Math::larger(weight, most[v]);
       }
     }
-    const F of_sum = V::set(Math::joined_lanes(sum, [](F a, F b) { return a + b; }) * (1 / kInt16WeightSum));
-    const F of_most = V::set(Math::joined_lanes(most, Math::larger) * (1 / kInt16Weight));
+    for (int v = 1; v < kPageVectors; ++v) {
+      sums[0] = sums[0] + sums[v];
+      most[0] = Math::larger(most[0], most[v]);
+    }
+    const F of_sum = V::set(Math::joined_lanes(sums[0], [](F a, F b) { return a + b; }) * (1 / kInt16WeightSum));
+    const F of_most = V::set(Math::joined_lanes(most[0], Math::larger) * (1 / kInt16Weight));
     const F scale = Math::larger(of_most, of_sum);  // a NaN in the sum stays
     const F factor = Rows::inverse(scale);
     auto* pairs = reinterpret_cast<int32_t*>(weights);
@@ -97,12 +102,13 @@ struct Int16Ops {
     return scale[0];
   }
 
-  // A function of its own, so that the compiler keeps its few pointers in registers. Loads of a row's last vector may
-  // reach into what is behind: into the scales at most.
+  // A function of its own, so that the compiler keeps its few pointers in registers. A row's last elements, fewer than
+  // a vector, stand alone.
   template <int kQueries, int kVectors>
   [[gnu::noinline]] static void sum_block(const std::byte* const* values, int32_t value_dim, int32_t d,
                                           const float* weights, const float* scales, int32_t page_begin,
                                           int32_t page_end, float* sums) {
+    const int32_t n = value_dim - d;
     I acc[kQueries][kVectors] = {};
     for (int32_t page = page_begin; page < page_end; ++page) {
       const int32_t* row = reinterpret_cast<const int32_t*>(values[page]) + d;
@@ -110,7 +116,10 @@ struct Int16Ops {
       const float* pairs = weights + page * kPagePairs;
       for (int32_t t = 0; t < kPagePairs; ++t, row += value_dim, next += value_dim) {
         I value[kVectors];
-        for (int v = 0; v < kVectors; ++v) value[v] = load(row + v * kLanes);
+        for (int v = 0; v < kVectors; ++v) {
+          value[v] =
+              kVectors == 1 ? (I)Rows::load_up_to(reinterpret_cast<const float*>(row), n) : load(row + v * kLanes);
+        }
         for (int line = 0; line < kVectors * kLanes; line += 16) __builtin_prefetch(next + line);
         for (int q = 0; q < kQueries; ++q) {
           const I weight = (I)V::set(pairs[q * kScoreStride + t]);
@@ -122,8 +131,7 @@ struct Int16Ops {
       for (int v = 0; v < kVectors; ++v) {
         const F sum = to_float(acc[q][v]) * scales[q];
         float* to = sums + q * value_dim + d + v * kLanes;
-        const int32_t n = value_dim - d - v * kLanes;
-        if (n < kLanes) {
+        if (kVectors == 1 && n < kLanes) {
           V::store_some(to, sum, n);
         } else {
           V::store(to, sum);

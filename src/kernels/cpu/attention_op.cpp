@@ -219,6 +219,8 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
   } else {
     score_pages(call, block, {pages.data(), seen}, working);
   }
+  const bool int16 = call.kv.type == KvType::kI16;
+  const SegmentValues values = int16 ? values_of(call, block, {pages.data(), seen}) : SegmentValues{};
   clear(block, sums);
   for (int32_t i = 0; i < block.count; ++i) {
     const Range range = ranges[i];
@@ -227,9 +229,14 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
     if (call.params.slopes != nullptr) lower_by_distance(call, block, i, segment, range, scores);
     kernels_.exponentials(scores, range.lo, range.hi, call.params.scale, call.params.soft_cap, &sums.largest[i],
                           &sums.sum[i]);
+    if (int16) {
+      const Range of = pages_of(range);
+      working.weight_scales[i] =
+          kernels_.int16->pair_weights(scores, values.data(), call.kv.value_dim, range.lo, range.hi, of.lo, of.hi);
+    }
   }
-  if (call.kv.type == KvType::kI16) {
-    sum_int16_pages(call, block, {pages.data(), seen}, ranges, working, sums);
+  if (int16) {
+    sum_int16_pages(call, values, ranges, working, sums);
   } else {
     std::fill_n(sums.values, int64_t{block.count} * call.kv.value_dim, 0.0f);
     add_pages(call, block, {pages.data(), seen}, ranges, working, sums);

@@ -65,6 +65,8 @@ class AttentionOp {
     int32_t begin = 0;
     Range queries;
   };
+  // A head's values in each page of a segment that is seen, and what will be read after the last.
+  using SegmentValues = std::array<const std::byte*, kSegmentTokens / kPageTokens + 1>;
   struct Working {
     float* page = nullptr;    // a page's keys, or the values of one or several
     float* scores = nullptr;  // [kBlockQueries, kScoreStride]
@@ -87,6 +89,7 @@ class AttentionOp {
   void list_blocks(const Call& call, std::span<const AttentionSlice> slices);
   double segment_ns(const Call& call) const;
   static Range range_of(const Call& call, const Block& block, int32_t query, int32_t segment);
+  static Range pages_of(const Range& range);
   static Range queries_of_page(std::span<const Range> ranges, int32_t page);
   static void clear(const Block& block, const Sums& sums);
   static std::array<const float*, kBlockQueries> queries_of(const Call& call, const Block& block);
@@ -101,8 +104,9 @@ class AttentionOp {
   static size_t pages_together(const Call& call, std::span<const SeenPage> pages, std::span<const Range> ranges);
   void add_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, std::span<const Range> ranges,
                  const Working& working, const Sums& sums) const;
-  void sum_int16_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,
-                       std::span<const Range> ranges, const Working& working, const Sums& sums) const;
+  static SegmentValues values_of(const Call& call, const Block& block, std::span<const SeenPage> pages);
+  void sum_int16_pages(const Call& call, const SegmentValues& values, std::span<const Range> ranges,
+                       const Working& working, const Sums& sums) const;
   void merge(const KvView& kv, const Block& block, const Sums& piece, const Sums& total) const;
   void finish(const Call& call, const Block& block, const Sums& total) const;
   void attend_whole(const Call& call);

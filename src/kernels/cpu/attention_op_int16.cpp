@@ -24,31 +24,35 @@ void AttentionOp::score_int16_pages(const Call& call, const Block& block, std::s
   }
 }
 
-void AttentionOp::sum_int16_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,
-                                  std::span<const Range> ranges, const Working& working, const Sums& sums) const {
-  const KvView& kv = call.kv;
-  // By the page's number in the segment; after the last values come, most often, the next head's keys.
-  std::array<const std::byte*, kSegmentTokens / kPageTokens + 1> values{};
+AttentionOp::SegmentValues AttentionOp::values_of(const Call& call, const Block& block,
+                                                  std::span<const SeenPage> pages) {
+  SegmentValues values{};
   for (const SeenPage& page : pages) {
-    values[page.begin / kPageTokens] = page_values(kv, page.page, block.kv_head);
-    values[page.begin / kPageTokens + 1] = page_keys(kv, pages[0].page, block.kv_head + 1);
+    const int32_t number = page.begin / kPageTokens;
+    values[number] = page_values(call.kv, page.page, block.kv_head);
+    // After the last values come, most often, the next head's keys.
+    values[number + 1] = page_keys(call.kv, pages[0].page, block.kv_head + 1);
   }
-  const auto pages_of = [](const Range& range) {
-    if (range.lo >= range.hi) return Range{};
-    return Range{range.lo / kPageTokens, (range.hi + kPageTokens - 1) / kPageTokens};
-  };
+  return values;
+}
+
+// Of a segment.
+AttentionOp::Range AttentionOp::pages_of(const Range& range) {
+  if (range.lo >= range.hi) return {};
+  return {range.lo / kPageTokens, (range.hi + kPageTokens - 1) / kPageTokens};
+}
+
+void AttentionOp::sum_int16_pages(const Call& call, const SegmentValues& values, std::span<const Range> ranges,
+                                  const Working& working, const Sums& sums) const {
   // Queries that see the same pages go together: tokens that one of them does not see have no weight.
   const auto count = static_cast<int32_t>(ranges.size());
   for (int32_t i = 0, end = 0; i < count; i = end) {
     const Range same = pages_of(ranges[i]);
-    for (end = i; end < count && pages_of(ranges[end]) == same; ++end) {
-      working.weight_scales[end] =
-          kernels_.int16->pair_weights(working.scores + int64_t{end} * kScoreStride, values.data(), kv.value_dim,
-                                       ranges[end].lo, ranges[end].hi, same.lo, same.hi);
-    }
-    kernels_.int16->sum_values(values.data(), kv.value_dim, working.scores + int64_t{i} * kScoreStride,
+    while (end < count && pages_of(ranges[end]) == same) ++end;
+    if (same == Range{}) continue;
+    kernels_.int16->sum_values(values.data(), call.kv.value_dim, working.scores + int64_t{i} * kScoreStride,
                                working.weight_scales + i, same.lo, same.hi, end - i,
-                               sums.values + int64_t{i} * kv.value_dim);
+                               sums.values + int64_t{i} * call.kv.value_dim);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "kernels/cpu/block_scales.h"
 #include "kernels/cpu/int8_type.h"
+#include "kernels/cpu/matmul.h"
 
 namespace cairn::cpu {
 namespace {
