@@ -91,20 +91,13 @@ struct Int8Tiles {
     constexpr PanelFormat kFormat = int8_traits(kType).format;
     constexpr Int8Shape kShape = kShapeOf<V, kType>;
     constexpr bool kScales = V::kScaledTokens > 0 && !kShape.factors && kPanels == V::kPanels;
-    if constexpr (kPanels == 1 && PanelScales<V, kType>::kUnpacked) {
-      // A token or two wait for memory: all of it is read in order then, and what is met once is not kept.
-      if (tokens <= 2) {
-        const std::byte* section = section_at(kFormat, panels, block_begin);
-        const int64_t count = block_end - block_begin;
-        const ScalesInOrder<V, kType> scales(section, count, codebook.multiplier);
-        const PanelBlocks<V, kType, ScalesInOrder<V, kType>> blocks(section, scales, codebook, read_ahead());
-        return tile_for<2>(tokens, blocks, count, inputs, places(inputs[0], cols, block_begin), sums);
-      }
-    }
-    const bool unpacked_once = V::unpacks(kType) && tokens > V::kUnpackedAbove;
-    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : unpacked_once ? kUnpackedBlocks : kChunkBlocks;
-    // Several panels ask for the next ones, which are not needed soon.
+    // Several panels ask for the next ones.
     const ReadAhead ahead = kPanels > 1 ? ReadAhead{kPanels * kFormat.panel_bytes(cols), false} : read_ahead();
+    if (tokens <= V::kUnpackedAbove) {
+      return multiply_few<kType, kPanels>(codebook, panels, cols, block_begin, block_end, inputs, tokens, ahead, sums);
+    }
+    constexpr int64_t kBlocks = V::unpacks(kType) ? kUnpackedBlocks : kChunkBlocks;
+    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : kBlocks;
     PanelScales<V, kType> unpacked_scales[kPanels];
     for (int64_t begin = block_begin; begin < block_end; begin += at_once) {
       const int64_t count = block_end - begin < at_once ? block_end - begin : at_once;
@@ -120,15 +113,7 @@ struct Int8Tiles {
           return PanelBlocks<V, kType, HeadScales<V, kType>>(section, scales, codebook, ahead);
         }
       };
-      auto blocks = [&] {
-        if constexpr (kPanels == 1) {
-          return panel(0);
-        } else {
-          static_assert(kPanels == 2);
-          const auto first = panel(0);
-          return PanelPair(first, panel(1));
-        }
-      }();
+      auto blocks = joined<kPanels>(panel);
       if constexpr (kScales) {
         ScaledProducts<V, kShape, kRows> products;
         if (scaled && products.fill(blocks, count)) {
@@ -137,21 +122,52 @@ struct Int8Tiles {
         }
       }
       if constexpr (V::unpacks(kType)) {
-        if (unpacked_once) {
-          UnpackedBlock<V, kShape, kPanels * kPanelLanes> unpacked[kUnpackedBlocks];
-          for (int64_t b = 0; b < count; ++b, blocks.next()) {
-            blocks.prefetch();
-            unpacked[b].fill(blocks);
-          }
-          tiles(tokens, UnpackedBlocks<V, kShape, kPanels * kPanelLanes>(unpacked), count, inputs, at, sums);
-          continue;
+        UnpackedBlock<V, kShape, kPanels * kPanelLanes> unpacked[kUnpackedBlocks];
+        for (int64_t b = 0; b < count; ++b, blocks.next()) {
+          blocks.prefetch();
+          unpacked[b].fill(blocks);
         }
+        tiles(tokens, UnpackedBlocks<V, kShape, kPanels * kPanelLanes>(unpacked), count, inputs, at, sums);
+      } else {
+        tiles(tokens, blocks, count, inputs, at, sums);
       }
-      tiles(tokens, blocks, count, inputs, at, sums);
     }
   }
 
  private:
+  /// panel(i) of all panels as one source.
+  template <int kPanels, class Panel>
+  static auto joined(const Panel& panel) {
+    if constexpr (kPanels == 1) {
+      return panel(0);
+    } else {
+      static_assert(kPanels == 2);
+      const auto first = panel(0);
+      return PanelPair(first, panel(1));
+    }
+  }
+
+  /// multiply_panels of few tokens. They wait for memory: all of it is read in order, and what is met once or twice is
+  /// not kept.
+  template <Int8Type kType, int kPanels>
+  static void multiply_few(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t block_begin,
+                           int64_t block_end, const std::byte* const* inputs, int32_t tokens, const ReadAhead& ahead,
+                           Sums* sums) {
+    constexpr PanelFormat kFormat = int8_traits(kType).format;
+    const int64_t count = block_end - block_begin;
+    const auto panel = [&](int i) {
+      const std::byte* section = section_at(kFormat, panels + i * kFormat.panel_bytes(cols), block_begin);
+      if constexpr (PanelScales<V, kType>::kUnpacked) {
+        const ScalesInOrder<V, kType> scales(section, count, codebook.multiplier);
+        return PanelBlocks<V, kType, ScalesInOrder<V, kType>>(section, scales, codebook, ahead);
+      } else {
+        const HeadScales<V, kType> scales(section);
+        return PanelBlocks<V, kType, HeadScales<V, kType>>(section, scales, codebook, ahead);
+      }
+    };
+    tiles(tokens, joined<kPanels>(panel), count, inputs, places(inputs[0], cols, block_begin), sums);
+  }
+
   template <int T, class Source, class Totals>
   [[gnu::always_inline]] static void add_blocks(Source& source, int64_t count, const std::byte* const* rows, Places& at,
                                                 Totals& totals) {

@@ -1,8 +1,9 @@
 // Matrix products per type and instruction set, through the backend.
 //   Gemv            one row of activations, weights that come from DRAM: what decoding is made of (compare GB/s of
 //                   weights, as they lie in memory, with Roof/read)
-//   Gemm1 to 128    so many rows, weights of 2048 x 2048 that stay in the cache as far as they fit: what prompts are
-//                   made of (compare GMAC/s with the Roof that the label names)
+//   Gemm1 to 128    so many rows, weights of 2048 x 2048 that stay in the cache as far as they fit (compare GMAC/s with
+//                   the Roof that the label names)
+//   Gemm512         a prompt: the gate or up matrix of a 1B Llama, 8192 x 2048
 //   Products        shapes of a 1B Llama, weights from DRAM: a step of several streams, a long prompt. "ns/row" is time
 //                   per row
 // Weights are the backend's, in huge pages; a server's float types are read from the mapped file instead.
@@ -141,6 +142,7 @@ void register_types(const std::string& isa) {
     for (const int32_t tokens : {1, 4, 16, 128}) {
       add("Gemm" + std::to_string(tokens), {info.type, kCols, kCols, 1}, tokens);
     }
+    add("Gemm512", {info.type, 4 * kCols, kCols, 1}, 512);
   }
 }
 

@@ -29,12 +29,24 @@ struct FloatProducts {
   static constexpr bool kBf16 = kColumns > kLanes;
   // One token waits for memory, which is read best from few places; with fewer sums than these it waits for them.
   static constexpr int kRowsOfOneToken = kLanes >= 8 ? 3 : 8;
+  // With the longest vectors one sum is about as fast as memory: rows that are read in place follow each other then, as
+  // many as there are lanes in a vector of totals.
+  static constexpr bool kRowByRow = kLanes >= 16;
+  static constexpr int kRowsInPlace = kRowByRow ? kLanes : kRowsOfOneToken;
+  // How long before its use memory is asked for, row by row: 4 or 16 KiB are no worse.
+  static constexpr uintptr_t kAhead = 8192;
   // Threads' shares are multiples of 32 rows, of which six leave two.
   static constexpr int kRowsOfRest = V::kRows == 6 ? 3 : V::kRows;
   // A multiple of every type's block: 8 rows x 1024 x 2 bytes are 16 KiB, a third of the L1 cache.
   static constexpr int64_t kChunkCols = 1024;
   // Bounds the sums: 66 x 8 rows x 64 bytes are 33 KiB. A multiple of tiles' tokens.
   static constexpr int32_t kGroupTokens = (64 + V::kTokens - 1) / V::kTokens * V::kTokens;
+
+  /// Whether R rows are multiplied by one token, one after the other.
+  template <int R>
+  static constexpr bool follow_each_other() {
+    return kRowByRow && R == kRowsInPlace;
+  }
 
   /// Where the rows behind these begin.
   template <int R>
@@ -47,6 +59,15 @@ struct FloatProducts {
                              int64_t begin, int64_t n, float* sums) {
     const W* w[R];
     for (int r = 0; r < R; ++r) w[r] = reinterpret_cast<const W*>(rows[r]) + begin;
+    if constexpr (follow_each_other<R>()) {
+      const X* x = reinterpret_cast<const X*>(inputs[0]) + begin;
+      // Those that only fill up the group are the last one again.
+      for (int r = 0; r < R && (r == 0 || w[r] != w[r - 1]); ++r) {
+        Tiles::template tile<1, 1>(w + r, &x, n, reinterpret_cast<uintptr_t>(w[r]) + kAhead, begin == 0,
+                                   sums + r * kLanes);
+      }
+      return;
+    }
     Tiles::template tiles<R>(w, inputs, tokens, begin, n, next_rows<R>(rows) + R * begin * sizeof(W), sums);
   }
 
@@ -92,8 +113,9 @@ struct FloatProducts {
   static void multiply_group(TensorType type, const std::byte* const* rows, int64_t cols,
                              const std::byte* const* inputs, int32_t tokens, float* sums) {
     const int64_t whole = cols / kColumns * kColumns;
-    for (int64_t begin = 0; begin < whole; begin += kChunkCols) {
-      const int64_t n = whole - begin < kChunkCols ? whole - begin : kChunkCols;
+    const int64_t chunk = follow_each_other<R>() ? whole : kChunkCols;
+    for (int64_t begin = 0; begin < whole; begin += chunk) {
+      const int64_t n = whole - begin < chunk ? whole - begin : chunk;
       if constexpr (kBf16) {
         tiles_in_place<Bf16, R>(rows, inputs, tokens, begin, n, sums);
       } else if (type == TensorType::kF32) {
@@ -102,7 +124,7 @@ struct FloatProducts {
         tiles_in_place<uint16_t, R>(rows, inputs, tokens, begin, n, sums);
       } else if (type == TensorType::kBF16) {
         tiles_in_place<Bf16, R>(rows, inputs, tokens, begin, n, sums);
-      } else {
+      } else if constexpr (!follow_each_other<R>()) {
         tiles_decoded<R>(type, rows, inputs, tokens, begin, n, sums);
       }
     }
@@ -139,7 +161,9 @@ struct FloatProducts {
   static void matmul(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                      const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
     if (tokens == 1) {
-      return multiply<kRowsOfOneToken>(type, weights, cols, row_begin, row_end, inputs, tokens, outputs);
+      const bool in_place = type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
+      const auto product = in_place ? multiply<kRowsInPlace> : multiply<kRowsOfOneToken>;
+      return product(type, weights, cols, row_begin, row_end, inputs, tokens, outputs);
     }
     const int64_t rest = row_end - (row_end - row_begin) % V::kRows;
     multiply<V::kRows>(type, weights, cols, row_begin, rest, inputs, tokens, outputs);

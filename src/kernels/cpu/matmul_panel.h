@@ -59,7 +59,10 @@ class PanelBlocks {
   /// memory. Reading beyond the matrix is only asked for. No function of its own: g++ 12 drops calls of one that does
   /// nothing else.
   void prefetch() const {
-    if constexpr (Scales::kInOrder) read_in_order(body_, kFormat.body_bytes());
+    if constexpr (Scales::kInOrder) {
+      const int64_t heads = block_ % kPanelSectionBlocks == 0 ? kFormat.section_heads_bytes() : 0;
+      read_in_order(body_ - heads, heads + kFormat.body_bytes());
+    }
     if (to_l1_) {
       for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i));
     } else {
