@@ -34,7 +34,9 @@ endif()
 
 find_program(CAIRN_CCACHE ccache)
 if(CAIRN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CAIRN_CCACHE}")
+  # With paths from the checkout on: presets, clones and worktrees take what another of them has compiled alike.
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+      "${CAIRN_CCACHE}")
 endif()
 find_program(CAIRN_MOLD mold)
 if(CAIRN_MOLD AND NOT CMAKE_CROSSCOMPILING)  # a cross compiler looks for linkers of its own only
