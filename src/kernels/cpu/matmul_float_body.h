@@ -39,6 +39,7 @@ struct FloatProducts {
   static constexpr int kRowsOfRest = V::kRows == 6 ? 3 : V::kRows;
   // A multiple of every type's block: 8 rows x 1024 x 2 bytes are 16 KiB, a third of the L1 cache.
   static constexpr int64_t kChunkCols = 1024;
+  static_assert(!kRowByRow || (V::kRows != kRowsInPlace && kRowsOfRest != kRowsInPlace));
   // Bounds the sums: 66 x 8 rows x 64 bytes are 33 KiB. A multiple of tiles' tokens.
   static constexpr int32_t kGroupTokens = (64 + V::kTokens - 1) / V::kTokens * V::kTokens;
 
