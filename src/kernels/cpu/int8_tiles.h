@@ -81,46 +81,28 @@ struct Int8Tiles {
     }
   }
 
+  /// Whether many tokens want ScaledProducts.
+  template <Int8Type kType>
+  static constexpr bool kScales = V::kScaledTokens > 0 && !kShapeOf<V, kType>.factors;
+
   /// Adds the products of blocks [block_begin, block_end) of kPanels panels to sums[t], for at most kTokensAtOnce
-  /// tokens; `scaled` if ScaledProducts may do it. What is added to the kSpareSums after those of the tokens means
-  /// nothing.
+  /// tokens. What is added to the kSpareSums after those of the tokens means nothing.
   template <Int8Type kType, int kPanels>
   static void multiply_panels(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t block_begin,
-                              int64_t block_end, const std::byte* const* inputs, int32_t tokens, bool scaled,
-                              Sums* sums) {
+                              int64_t block_end, const std::byte* const* inputs, int32_t tokens, Sums* sums) {
     constexpr PanelFormat kFormat = int8_traits(kType).format;
     constexpr Int8Shape kShape = kShapeOf<V, kType>;
-    constexpr bool kScales = V::kScaledTokens > 0 && !kShape.factors && kPanels == V::kPanels;
     // Several panels ask for the next ones.
     const ReadAhead ahead = kPanels > 1 ? ReadAhead{kPanels * kFormat.panel_bytes(cols), false} : read_ahead();
     if (tokens <= V::kUnpackedAbove) {
       return multiply_few<kType, kPanels>(codebook, panels, cols, block_begin, block_end, inputs, tokens, ahead, sums);
     }
     constexpr int64_t kBlocks = V::unpacks(kType) ? kUnpackedBlocks : kChunkBlocks;
-    const int64_t at_once = kScales && scaled ? kScaledBlocksMax : kBlocks;
-    PanelScales<V, kType> unpacked_scales[kPanels];
-    for (int64_t begin = block_begin; begin < block_end; begin += at_once) {
-      const int64_t count = block_end - begin < at_once ? block_end - begin : at_once;
+    Chunk<kType, kPanels> chunk;
+    for (int64_t begin = block_begin; begin < block_end; begin += kBlocks) {
+      const int64_t count = block_end - begin < kBlocks ? block_end - begin : kBlocks;
       const Places at = places(inputs[0], cols, begin);
-      const auto panel = [&](int i) {
-        const std::byte* section = section_at(kFormat, panels + i * kFormat.panel_bytes(cols), begin);
-        if constexpr (PanelScales<V, kType>::kUnpacked) {
-          unpacked_scales[i].unpack(section, count, codebook.multiplier);
-          const ChunkScales<V, kType> scales(unpacked_scales[i]);
-          return PanelBlocks<V, kType, ChunkScales<V, kType>>(section, scales, codebook, ahead);
-        } else {
-          const HeadScales<V, kType> scales(section);
-          return PanelBlocks<V, kType, HeadScales<V, kType>>(section, scales, codebook, ahead);
-        }
-      };
-      auto blocks = joined<kPanels>(panel);
-      if constexpr (kScales) {
-        ScaledProducts<V, kShape, kRows> products;
-        if (scaled && products.fill(blocks, count)) {
-          products.add(inputs, tokens, at, PanelsAhead(kFormat, panels, cols, begin, count), sums);
-          continue;
-        }
-      }
+      auto blocks = chunk.blocks(codebook, panels, cols, begin, count, ahead);
       if constexpr (V::unpacks(kType)) {
         UnpackedBlock<V, kShape, kPanels * kPanelLanes> unpacked[kUnpackedBlocks];
         for (int64_t b = 0; b < count; ++b, blocks.next()) {
@@ -133,6 +115,31 @@ struct Int8Tiles {
       }
     }
   }
+
+  /// Blocks of kPanels panels for several tiles: their scales are unpacked once.
+  template <Int8Type kType, int kPanels>
+  class Chunk {
+   public:
+    /// At most kChunkBlocks blocks as a source, until the next call.
+    auto blocks(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t begin, int64_t count,
+                const ReadAhead& ahead) {
+      constexpr PanelFormat kFormat = int8_traits(kType).format;
+      return joined<kPanels>([&](int i) {
+        const std::byte* section = section_at(kFormat, panels + i * kFormat.panel_bytes(cols), begin);
+        if constexpr (PanelScales<V, kType>::kUnpacked) {
+          scales_[i].unpack(section, count, codebook.multiplier);
+          const ChunkScales<V, kType> scales(scales_[i]);
+          return PanelBlocks<V, kType, ChunkScales<V, kType>>(section, scales, codebook, ahead);
+        } else {
+          const HeadScales<V, kType> scales(section);
+          return PanelBlocks<V, kType, HeadScales<V, kType>>(section, scales, codebook, ahead);
+        }
+      });
+    }
+
+   private:
+    PanelScales<V, kType> scales_[kPanels];
+  };
 
  private:
   /// panel(i) of all panels as one source.

@@ -23,6 +23,8 @@ inline constexpr int32_t kTokensPastCaches = 64;
 /// Tokens that products with panels do best with at once: that many share weights that have been unpacked. A multiple
 /// of tiles' tokens, or else some of them would be multiplied for nothing.
 inline constexpr int32_t kTokensAtOnce = 132;
+/// Rows that such products do best with at once.
+inline constexpr int64_t kRowsAtOnce = 128;
 
 /// Whether there is any product for the type.
 bool has_matmul(TensorType type);

@@ -9,7 +9,7 @@
 namespace cairn::cpu {
 namespace {
 
-// Weights of a chunk that several groups of kTokensAtOnce tokens pass over: what they leave of the L2 cache.
+// Weights of a chunk that several products of some tokens each pass over: what they leave of the L2 cache.
 constexpr int64_t kChunkBytesMax = 512 * 1024;
 // Weight rows of a chunk are a multiple of this, two panels: outputs of two threads do not share a cache line.
 constexpr int64_t kRowMultiple = 32;
@@ -162,18 +162,26 @@ void Products::add_job(const Projection& projection, int64_t expert, const int32
           .outputs = outputs,
           .tokens = tokens,
           .packs = packs(weight)};
-  const double products = static_cast<double>(tokens) * static_cast<double>(weight.cols);
-  const bool int8 = weight.panels || job.packs;
+  const bool read_at_once = job.scale != 1 || job.bias != nullptr;
+  // A little fewer: still a multiple of tiles' tokens.
+  job.tokens_at_once = read_at_once ? kTokensPastCaches - 4 : kTokensAtOnce;
+  // Panels ask for the memory that they want next, activations do not: they stay in the L2 cache for many rows.
+  job.chunk_tokens = weight.panels ? std::min(tokens, job.tokens_at_once) : tokens;
+  const double products = static_cast<double>(job.chunk_tokens) * static_cast<double>(weight.cols);
   double row_ns = std::max(static_cast<double>(bytes) / kWeightBytesPerNs,
-                           products / (int8 ? kInt8ProductsPerNs : kFloatProductsPerNs));
+                           products / (job.int8() ? kInt8ProductsPerNs : kFloatProductsPerNs));
   if (job.packs) row_ns += static_cast<double>(weight.cols) / kPackedPerNs;
-  total_ns_ += row_ns * static_cast<double>(weight.rows);
-  job.chunk_rows = team_.chunk_items(weight.rows, row_ns, kRowMultiple);
-  if (tokens > kTokensAtOnce) {
+  const int64_t passes = (tokens + job.chunk_tokens - 1) / job.chunk_tokens;
+  total_ns_ += row_ns * static_cast<double>(weight.rows * passes);
+  // Of more passes each may have fewer chunks, which are longer.
+  const bool long_chunks = tokens >= kTokensPastCaches && weight.rows >= 2 * kRowsAtOnce * team_.threads();
+  const int64_t multiple = long_chunks ? kRowsAtOnce : kRowMultiple;
+  job.chunk_rows = team_.chunk_items(weight.rows * passes, row_ns, multiple);
+  if (job.chunk_tokens > job.tokens_at_once) {
     const int64_t cached = std::max(kRowMultiple, kChunkBytesMax / bytes / kRowMultiple * kRowMultiple);
     job.chunk_rows = std::min(job.chunk_rows, cached);
   }
-  job.chunk_rows = std::min(team_.balanced_chunk(weight.rows, job.chunk_rows, kRowMultiple), weight.rows);
+  job.chunk_rows = std::min(team_.balanced_chunk(weight.rows, job.chunk_rows, multiple), weight.rows);
   if (!jobs_.empty()) job.chunk_begin = jobs_.back().chunk_end();
   jobs_.push_back(job);
 }
@@ -195,23 +203,25 @@ void Products::run_jobs(const float* x, int32_t outputs_per_input) {
 void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input,
                          std::byte* packed) const {
   const Weight& weight = *job.projection->weight;
-  const int64_t row_begin = chunk * job.chunk_rows;
+  const int64_t row_begin = chunk % job.row_chunks() * job.chunk_rows;
   const int64_t row_end = std::min(row_begin + job.chunk_rows, weight.rows);
-  if (!job.packs) return run_rows(job, job.weights, row_begin, row_end, 0, x, outputs_per_input);
+  const int64_t token = chunk / job.row_chunks() * job.chunk_tokens;
+  const Range tokens{token, std::min<int64_t>(token + job.chunk_tokens, job.tokens)};
+  if (!job.packs) return run_rows(job, job.weights, {row_begin, row_end}, 0, tokens, x, outputs_per_input);
   const int64_t bytes = row_bytes(weight.type, weight.cols);
   for (int64_t row = row_begin; row < row_end; row += kRowMultiple) {
     const int64_t rows = std::min(kRowMultiple, row_end - row);
     pack_panels(weight.type, job.weights + row * bytes, rows, weight.cols, 0, (rows + kPanelRows - 1) / kPanelRows,
                 packed);
-    run_rows(job, packed, 0, rows, row, x, outputs_per_input);
+    run_rows(job, packed, {0, rows}, row, tokens, x, outputs_per_input);
   }
 }
 
-// Rows [row_begin, row_end) of `weights`, which begin with row `first_row` of the job's.
-void Products::run_rows(const Job& job, const std::byte* weights, int64_t row_begin, int64_t row_end, int64_t first_row,
+// Rows of `weights`, which begin with row `first_row` of the job's.
+void Products::run_rows(const Job& job, const std::byte* weights, Range rows, int64_t first_row, Range tokens,
                         const float* x, int32_t outputs_per_input) const {
   const Weight& weight = *job.projection->weight;
-  const bool int8 = weight.panels || job.packs;
+  const bool int8 = job.int8();
   const bool rounded = takes_rounded(weight);
   const std::byte* input = int8 ? quantized_ : rounded ? rounded_ : reinterpret_cast<const std::byte*>(x);
   const MatmulFunction product = int8 ? kernels_.matmul_panels : kernels_.matmul_rows;
@@ -220,22 +230,19 @@ void Products::run_rows(const Job& job, const std::byte* weights, int64_t row_be
                                   : static_cast<size_t>(weight.cols) * sizeof(float);
   std::array<const std::byte*, kTokensAtOnce> inputs;
   std::array<float*, kTokensAtOnce> outputs;
-  const bool read_at_once = job.scale != 1 || job.bias != nullptr;
-  // A little fewer: still a multiple of tiles' tokens.
-  const int32_t most = read_at_once ? kTokensPastCaches - 4 : kTokensAtOnce;
-  for (int32_t tile = 0; tile < job.tokens; tile += most) {
-    const int32_t tokens = std::min(most, job.tokens - tile);
-    for (int32_t t = 0; t < tokens; ++t) {
-      const int64_t output = job.outputs == nullptr ? tile + t : job.outputs[tile + t];
+  for (int64_t begin = tokens.begin; begin < tokens.end; begin += job.tokens_at_once) {
+    const auto count = static_cast<int32_t>(std::min<int64_t>(job.tokens_at_once, tokens.end - begin));
+    for (int32_t t = 0; t < count; ++t) {
+      const int64_t output = job.outputs == nullptr ? begin + t : job.outputs[begin + t];
       inputs[t] = input + output / outputs_per_input * static_cast<int64_t>(stride);
       outputs[t] = job.projection->out + output * weight.rows + first_row;
     }
-    product(weight.type, weights, weight.cols, row_begin, row_end, inputs.data(), tokens, outputs.data());
-    for (int32_t t = 0; t < tokens && job.scale != 1; ++t) {
-      for (int64_t r = row_begin; r < row_end; ++r) outputs[t][r] *= job.scale;
+    product(weight.type, weights, weight.cols, rows.begin, rows.end, inputs.data(), count, outputs.data());
+    for (int32_t t = 0; t < count && job.scale != 1; ++t) {
+      for (int64_t r = rows.begin; r < rows.end; ++r) outputs[t][r] *= job.scale;
     }
-    for (int32_t t = 0; t < tokens && job.bias != nullptr; ++t) {
-      for (int64_t r = row_begin; r < row_end; ++r) outputs[t][r] += job.bias[first_row + r];
+    for (int32_t t = 0; t < count && job.bias != nullptr; ++t) {
+      for (int64_t r = rows.begin; r < rows.end; ++r) outputs[t][r] += job.bias[first_row + r];
     }
   }
 }

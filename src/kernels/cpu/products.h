@@ -1,5 +1,5 @@
-/// Matrix products of the CPU backend: quantises or rounds the inputs, cuts the weights into chunks of rows for the
-/// threads.
+/// Matrix products of the CPU backend: quantises or rounds the inputs, cuts the work into chunks of rows and tokens for
+/// the threads.
 #pragma once
 
 #include <cstddef>
@@ -40,10 +40,19 @@ class Products {
     const int32_t* outputs = nullptr;  // row numbers of the output; null: 0, 1, ...
     int32_t tokens = 0;                // how many
     bool packs = false;                // file rows that become panels as they are multiplied
+    int32_t tokens_at_once = 0;        // that a product takes
+    int32_t chunk_tokens = 0;          // of a chunk, all or those of one product
     int64_t chunk_rows = 0;            // weight rows of a chunk
     int64_t chunk_begin = 0;           // chunks of the jobs before
 
-    int64_t chunk_end() const { return chunk_begin + (projection->weight->rows + chunk_rows - 1) / chunk_rows; }
+    bool int8() const { return projection->weight->panels || packs; }
+    int64_t row_chunks() const { return (projection->weight->rows + chunk_rows - 1) / chunk_rows; }
+    /// All rows of some tokens, then of the next ones.
+    int64_t chunk_end() const { return chunk_begin + row_chunks() * ((tokens + chunk_tokens - 1) / chunk_tokens); }
+  };
+  struct Range {
+    int64_t begin;
+    int64_t end;
   };
 
   static int64_t quantized_bytes(const WorkSizes& sizes);
@@ -56,8 +65,8 @@ class Products {
   void add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens);
   void run_jobs(const float* x, int32_t outputs_per_input);
   void run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input, std::byte* packed) const;
-  void run_rows(const Job& job, const std::byte* weights, int64_t row_begin, int64_t row_end, int64_t first_row,
-                const float* x, int32_t outputs_per_input) const;
+  void run_rows(const Job& job, const std::byte* weights, Range rows, int64_t first_row, Range tokens, const float* x,
+                int32_t outputs_per_input) const;
 
   const MatmulKernels& kernels_;
   Team& team_;

@@ -28,8 +28,7 @@ struct alignas(64) ScaledBlock {
   static constexpr int kVectors = kRows / V::kLanes;
 
   uint8_t codes[8][kRows][4];
-  int32_t factors[kParts][kInt8Mantissas][kRows];  ///< V::factor_bits of the scales
-  uint16_t present[kParts][kVectors];              ///< lanes whose scale is not 0
+  float factors[kParts][kInt8Mantissas][kRows];  ///< scales times the mantissas
   alignas(64) float minima[kShape.minima == Int8Shape::kNone ? 1 : kRows];
 
   /// Whether all scales are ordinary.
@@ -56,29 +55,45 @@ struct alignas(64) ScaledBlock {
     }
   }
   bool fill_scales(int part, int v, typename V::F scales) {
-    present[part][v] = V::present(scales);
 #pragma GCC unroll 4
     for (int m = 0; m < kInt8Mantissas; ++m) {
-      V::store(factors[part][m] + v * V::kLanes, V::factor_bits(scales, 1 + m * (1.0f / kInt8Mantissas)));
+      const auto mantissa = V::set(1 + m * (1.0f / kInt8Mantissas));
+      V::store(factors[part][m] + v * V::kLanes, V::multiply(scales, mantissa));
     }
     return V::ordinary(scales);
   }
 };
 
-/// Whether all of the activations' scales are between 2^-60 and 2^60.
-inline bool scales_are_ordinary(const std::byte* const* inputs, int32_t tokens, int64_t cols) {
-  constexpr uint32_t kLowest = (127 - 60) << 23;
-  constexpr uint32_t kRange = 120 << 23;
-  uint32_t most = 0;
-  for (int32_t t = 0; t < tokens; ++t) {
-    const float* scales = int8_row(inputs[t], cols).scales;
-    for (int64_t b = 0; b < cols / 32; ++b) {
-      const uint32_t above = __builtin_bit_cast(uint32_t, scales[b]) - kLowest;
-      most = most > above ? most : above;
+/// What a tile wants to know of a token's blocks besides their values.
+template <class V, Int8Shape kShape, int kRows>
+struct alignas(64) ScaledToken {
+  static constexpr int kParts = ScaledBlock<V, kShape, kRows>::kParts;
+
+  int32_t starts[kScaledBlocksMax * kParts];  ///< of integer sums: the bits of `ones`, and what codes are offset by
+  float ones[kScaledBlocksMax];               ///< V::counting of the scales
+  int32_t factors[kScaledBlocksMax];          ///< where a block has its scales times the mantissa, in bytes
+
+  /// Of `count` blocks, the first at `at` of the row. Whether all scales are ordinary.
+  bool fill(const std::byte* row, const Places& at, int64_t count) {
+    static_assert(kScaledBlocksMax == V::kLanes);
+    const auto scales = V::load_up_to(row + at.scales, count);
+    const auto counting = V::counting(scales);
+    V::store(ones, counting);
+    V::store(factors, V::template mantissas<kInt8Mantissas>(scales, sizeof(float) * kRows));
+    const std::byte* offsets = row + (kParts == 2 ? at.offsets32 : at.offsets8);
+#pragma GCC unroll 2
+    for (int i = 0; i < kParts; ++i) {
+      const auto begin = kParts == 2 ? V::twice(counting, i) : counting;
+      if constexpr (kShape.offset == 0) {
+        V::store(starts + i * V::kLanes, begin);
+      } else {
+        const auto some = V::load_up_to(offsets + i * sizeof(begin), count * kParts - i * V::kLanes);
+        V::store(starts + i * V::kLanes, V::add(begin, V::template starts<kShape.offset, kParts>(some)));
+      }
     }
+    return V::ordinary(V::as_float(scales));
   }
-  return most < kRange;
-}
+};
 
 }  // namespace
 }  // namespace cairn::cpu

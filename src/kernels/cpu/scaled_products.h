@@ -12,17 +12,15 @@
 namespace cairn::cpu {
 namespace {
 
-/// Memory of the two panels after a pair, as many bytes of each as some of its blocks take: asked for between products,
-/// little at a time, since a processor waits for a few lines only.
+/// Memory of the blocks of two panels that are multiplied next: asked for between products, little at a time, since a
+/// processor waits for a few lines only.
 class PanelsAhead {
  public:
-  /// After the pair at `panels`, whose blocks [begin, begin + count) are multiplied meanwhile.
-  PanelsAhead(const PanelFormat& format, const std::byte* panels, int64_t cols, int64_t begin, int64_t count)
-      : panel_bytes_(static_cast<uintptr_t>(format.panel_bytes(cols))) {
-    const int64_t block_bytes = format.section_bytes() / kPanelSectionBlocks;
-    at_ = reinterpret_cast<uintptr_t>(panels) + 2 * panel_bytes_ + static_cast<uintptr_t>(begin * block_bytes);
-    lines_ = count * block_bytes / 64 + 1;
-  }
+  /// `count` blocks from the section at `next` on.
+  PanelsAhead(const PanelFormat& format, const std::byte* next, int64_t cols, int64_t count)
+      : at_(reinterpret_cast<uintptr_t>(next)),
+        panel_bytes_(static_cast<uintptr_t>(format.panel_bytes(cols))),
+        lines_(count * format.section_bytes() / kPanelSectionBlocks / 64 + 1) {}
 
   /// That ask() will be called so many times.
   void expect(int64_t times) { lines_at_once_ = (lines_ + times - 1) / times; }
@@ -42,88 +40,103 @@ class PanelsAhead {
   int64_t lines_at_once_ = 0;
 };
 
+/// Writes some of a token's outputs. Those of many tokens go past the caches: their rows lie a power of two apart, so
+/// that each of their lines would be read before it is written and push another one out.
+template <class V>
+[[gnu::always_inline]] inline void put(typename V::F outputs, float* to, int32_t tokens) {
+  if (tokens >= kTokensPastCaches && reinterpret_cast<uintptr_t>(to) % 64 == 0) {
+    V::stream(to, outputs);
+  } else {
+    std::memcpy(to, &outputs, sizeof(outputs));
+  }
+}
+
 template <class V, Int8Shape kShape, int kRows>
 class ScaledProducts {
  public:
   using Sums = float[kRows];
   static constexpr int kTokens = V::kScaledTokens;
 
-  /// Takes `count` <= kScaledBlocksMax blocks. Whether all are ordinary: otherwise there is no product.
-  template <class Source>
-  bool fill(Source from, int64_t count) {
-    bool ordinary = true;
-    for (int64_t b = 0; b < count; ++b, from.next()) ordinary &= blocks_[b].fill(from);
+  /// Takes `count` <= kScaledBlocksMax blocks, at `at` of the inputs, of at most kTokensAtOnce tokens. Whether their
+  /// scales are ordinary: otherwise there is no product.
+  bool take_tokens(const std::byte* const* inputs, int32_t tokens, const Places& at, int64_t count) {
+    inputs_ = inputs;
+    count_of_tokens_ = tokens;
+    at_ = at;
     count_ = count;
+    bool ordinary = true;
+    for (int32_t t = 0; t < tokens; ++t) ordinary &= tokens_[t].fill(inputs[t], at, count);
+    for (int32_t t = tokens; t % kTokens != 0; ++t) tokens_[t] = tokens_[tokens - 1];
+    return ordinary;
+  }
+  /// Takes the same blocks of kRows rows, with the same answer.
+  template <class Source>
+  bool take_rows(Source from) {
+    bool ordinary = true;
+    for (int64_t b = 0; b < count_; ++b, from.next()) ordinary &= blocks_[b].fill(from);
     return ordinary;
   }
 
-  /// Continues the sums of at most kTokensAtOnce tokens; the blocks' columns are at `at` of the inputs, whose scales
-  /// are ordinary. `sums` has room for `tokens` rounded up to a multiple of kTokens; the rest means nothing.
-  void add(const std::byte* const* inputs, int32_t tokens, const Places& at, PanelsAhead ahead, Sums* sums) {
-    for (int32_t t = 0; t < tokens; ++t) start(inputs[t], at, starts_[t]);
-    ahead.expect((tokens + kTokens - 1) / kTokens * count_);
-    for (int32_t t = 0; t < tokens; t += kTokens) add_tile(inputs + t, t, tokens - t, at, ahead, sums + t);
+  /// Continues the tokens' sums with what was taken, or lets them begin. `sums` has room for a multiple of kTokens;
+  /// what is beyond the tokens means nothing. If they end, it is at outputs[t] + row.
+  void add(PanelsAhead ahead, Sums* sums, bool begin, bool end, float* const* outputs, int64_t row) {
+    ahead.expect((count_of_tokens_ + kTokens - 1) / kTokens * count_);
+    for (int32_t t = 0; t < count_of_tokens_; t += kTokens) {
+      const int32_t left = count_of_tokens_ - t;
+      F totals[kTokens][kVectors];
+      for_each_total(
+          [&](int i, int v) { totals[i][v] = begin ? V::set(0) : V::load_floats(sums[t + i] + v * V::kLanes); });
+      add_tile(inputs_ + t, tokens_ + t, left, ahead, totals);
+      for_each_total([&](int i, int v) {
+        if (!end) {
+          V::store(sums[t + i] + v * V::kLanes, totals[i][v]);
+        } else if (i < left) {
+          put<V>(totals[i][v], outputs[t + i] + row + v * V::kLanes, count_of_tokens_);
+        }
+      });
+    }
   }
 
  private:
   using I = typename V::I;
   using F = typename V::F;
   using Block = ScaledBlock<V, kShape, kRows>;
+  using Token = ScaledToken<V, kShape, kRows>;
   static constexpr int kParts = Block::kParts;
   static constexpr int kVectors = Block::kVectors;
 
-  /// What a token's integer sums begin with.
-  void start(const std::byte* row, const Places& at, int32_t* to) const {
-    if constexpr (kShape.offset == 0) return;
-    const std::byte* offsets = row + (kParts == 2 ? at.offsets32 : at.offsets8);
-    const int64_t count = count_ * kParts;
-    for (int64_t i = 0; i < count; i += V::kLanes) {
-      if (count - i >= V::kLanes) {
-        V::store(to + i, V::template starts<kShape.offset, kParts>(V::load(offsets + 4 * i)));
-      } else {
-        alignas(64) std::byte last[sizeof(I)] = {};
-        std::memcpy(last, offsets + 4 * i, static_cast<size_t>(4 * (count - i)));
-        V::store(to + i, V::template starts<kShape.offset, kParts>(V::load(last)));
-      }
+  template <class Function>
+  [[gnu::always_inline]] static void for_each_total(const Function& function) {
+#pragma GCC unroll 8
+    for (int t = 0; t < kTokens; ++t) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) function(t, v);
     }
   }
 
-  /// Of the inputs only the first `tokens` count: the others' sums are of the last one. Not inlined, for registers.
-  [[gnu::noinline]] void add_tile(const std::byte* const* inputs, int32_t first, int32_t tokens, Places at,
-                                  PanelsAhead& ahead, Sums* sums) const {
+  /// Of the inputs only the first `tokens` count: the others' totals are of the last one.
+  [[gnu::always_inline]] void add_tile(const std::byte* const* inputs, const Token* tokens_at, int32_t tokens,
+                                       PanelsAhead& ahead, F (*totals)[kVectors]) const {
     const std::byte* rows[kTokens];
-    const int32_t* starts[kTokens];
-    F totals[kTokens][kVectors];
+    for (int t = 0; t < kTokens; ++t) rows[t] = inputs[t < tokens ? t : tokens - 1];
+    Places at = at_;
     PanelsAhead asked = ahead;
-#pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
-      const int token = t < tokens ? t : tokens - 1;
-      rows[t] = inputs[token];
-      starts[t] = starts_[first + token];
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) totals[t][v] = V::load_floats(sums[t] + v * V::kLanes);
-    }
     for (int64_t b = 0; b < count_; ++b) {
       asked.ask();
 #pragma GCC unroll 2
-      for (int part = 0; part < kParts; ++part) add_part(blocks_[b], b, part, rows, starts, at, totals);
+      for (int part = 0; part < kParts; ++part) add_part(blocks_[b], b, part, rows, tokens_at, at, totals);
       at.advance();
     }
     ahead = asked;
-#pragma GCC unroll 8
-    for (int t = 0; t < kTokens; ++t) {
-#pragma GCC unroll 2
-      for (int v = 0; v < kVectors; ++v) V::store(sums[t] + v * V::kLanes, totals[t][v]);
-    }
   }
 
   [[gnu::always_inline]] static void add_part(const Block& block, int64_t b, int part, const std::byte* const* rows,
-                                              const int32_t* const* starts, const Places& at, F (*totals)[kVectors]) {
+                                              const Token* tokens, const Places& at, F (*totals)[kVectors]) {
     constexpr int kGroups = 8 / kParts;  // of 4 columns
     I dots[kTokens][kVectors];
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
-      const I start = kShape.offset == 0 ? V::set_pairs(0) : V::broadcast(starts[t][b * kParts + part]);
+      const I start = V::broadcast(tokens[t].starts[b * kParts + part]);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) dots[t][v] = start;
     }
@@ -141,12 +154,13 @@ class ScaledProducts {
     }
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
-      const I scale = V::broadcast4(rows[t] + at.scales);
-      const int32_t* factors = block.factors[part][mantissa(rows[t] + at.scales)];
+      const F one = V::set(tokens[t].ones[b]);
+      const auto* factors = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(block.factors[part]) +
+                                                           tokens[t].factors[b]);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        const F product = V::scaled(block.present[part][v], factors + v * V::kLanes, scale);
-        totals[t][v] = V::multiply_add(V::to_float(dots[t][v]), product, totals[t][v]);
+        const F sum = V::subtract(V::as_float(dots[t][v]), one);
+        totals[t][v] = V::multiply_add(sum, V::load_floats(factors + v * V::kLanes), totals[t][v]);
         if constexpr (kShape.minima == Int8Shape::kFloat) {
           totals[t][v] = V::multiply_subtract(V::load_floats(block.minima + v * V::kLanes),
                                               V::broadcast_float(rows[t] + at.scaled_sums), totals[t][v]);
@@ -155,15 +169,12 @@ class ScaledProducts {
     }
   }
 
-  static uint32_t mantissa(const std::byte* scale) {
-    uint32_t bits;
-    std::memcpy(&bits, scale, sizeof(bits));
-    return bits / ((1 << 23) / kInt8Mantissas) % kInt8Mantissas;
-  }
-
   Block blocks_[kScaledBlocksMax];
-  alignas(64) int32_t starts_[kTokensAtOnce][kScaledBlocksMax * kParts];
-  int64_t count_;
+  Token tokens_[kTokensAtOnce + kTokens - 1];
+  const std::byte* const* inputs_;
+  int32_t count_of_tokens_;
+  Places at_;
+  int64_t count_;  // of blocks
 };
 
 }  // namespace
