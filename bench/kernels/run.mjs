@@ -58,13 +58,11 @@ const threads = [...new Set([...all[0].figures.keys()].map((name) => name.split(
 const typical = (list, digits = 1) => median(list).toFixed(digits);
 const rows = [];
 const row = (type, arithmetic, what, n, rest) => rows.push({ type, isa, arithmetic, what, threads: n, gb_per_s: '', gmac_per_s: '', percent_of_read: '', percent_of_peak: '', ...rest, date: today() });
-// Multiply peaks are a matter of the core alone: the best one is it. Bandwidth comes and goes with the neighbours.
-const peak = (name) => Math.max(...all.map(({ roof }) => roof.get(name)));
 for (const n of threads) {
   for (const name of [...new Set(all.flatMap(({ roof }) => [...roof.keys()]))].filter((key) => key.endsWith(` ${n}`))) {
     const what = name.split(' ')[0];
-    if (what === 'read') row('roof', '', what, n, { gb_per_s: typical(all.map(({ roof }) => roof.get(name))) });
-    else row('roof', what, what, n, { gmac_per_s: peak(name).toFixed(1) });
+    const speed = typical(all.map(({ roof }) => roof.get(name)));
+    row('roof', what === 'read' ? '' : what, what, n, what === 'read' ? { gb_per_s: speed } : { gmac_per_s: speed });
   }
 }
 for (const [type, list] of measured) {
@@ -72,13 +70,17 @@ for (const [type, list] of measured) {
   for (const name of list[0].figures.keys()) {
     const n = name.split(' ').at(-1);
     const speeds = (of) => list.map(({ figures }) => figures.get(name)[of]);
-    const limit = `${arithmetic} ${n}`;
     const what = name.slice(0, -n.length - 1);
+    // Of what the machine could do in the same round: its clock and its memory change with the neighbours.
+    const share = (of, limit) => {
+      if (!list[0].roof.has(limit)) return '';
+      return typical(speeds(of).map((speed, i) => (100 * speed) / list[i].roof.get(limit)), 0);
+    };
     row(type, arithmetic, what, n, {
       gb_per_s: typical(speeds('read')),
       gmac_per_s: typical(speeds('macs')),
-      percent_of_read: what === 'decode' ? typical(speeds('read').map((speed, i) => (100 * speed) / list[i].roof.get(`read ${n}`)), 0) : '',
-      percent_of_peak: list[0].roof.has(limit) ? ((100 * median(speeds('macs'))) / peak(limit)).toFixed(0) : '',
+      percent_of_read: what === 'decode' ? share('read', `read ${n}`) : '',
+      percent_of_peak: share('macs', `${arithmetic} ${n}`),
     });
   }
 }
@@ -86,7 +88,7 @@ const file = resultsFile('kernels', isa);
 updateCsv(file, ['type', 'isa', 'what', 'threads'], rows);
 
 const cell = (type, what, n) => rows.find((one) => one.type === type && one.what === what && one.threads === n);
-const share = (speed, percent) => (percent === '' ? speed : `${speed} (${percent} %)`);
+const withShare = (speed, percent) => (percent === '' ? speed : `${speed} (${percent} %)`);
 const products = [...new Set(rows.map(({ what }) => what))].filter((what) => what.startsWith('rows '));
 console.log(`${machine}, ${isa}; ${begin} before, ${load()} after; medians of ${rounds}\n`);
 for (const n of threads) {
@@ -98,8 +100,8 @@ const table = [
   ['type', 'arithmetic', 'threads', 'decode GB/s', ...products.map((what) => `${what.slice(5)} row${what === 'rows 1' ? '' : 's'} GMAC/s`)],
   ...types.flatMap((type) => threads.map((n) => {
     const decode = cell(type, 'decode', n);
-    const cells = products.map((what) => cell(type, what, n)).map((one) => share(one.gmac_per_s, one.percent_of_peak));
-    return [type, decode.arithmetic, n, share(decode.gb_per_s, decode.percent_of_read), ...cells];
+    const cells = products.map((what) => cell(type, what, n)).map((one) => withShare(one.gmac_per_s, one.percent_of_peak));
+    return [type, decode.arithmetic, n, withShare(decode.gb_per_s, decode.percent_of_read), ...cells];
   })),
 ];
 const widths = table[0].map((_, i) => Math.max(...table.map((line) => line[i].length)));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/tensor_type.h"
+#include "kernels/cpu/matmul.h"
 #include "kernels/cpu/panel.h"
 #include "kernels/cpu/test_support.h"
 #include "quant/codec.h"
@@ -115,8 +116,9 @@ TEST_P(CpuBackend, ProductsOfMixedTypesAgreeWithDoublePrecision) {
 TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
   Random random(2);
   SCOPED_TRACE(random.trace());
-  constexpr int64_t kRows = 200, kCols = 768;
-  constexpr int32_t kTokens = 70;
+  // More than a product takes at once.
+  constexpr int64_t kRows = 2 * kRowsAtOnce + 19, kCols = 768;
+  constexpr int32_t kTokens = kTokensAtOnce + 3;
   const std::vector<float> x = random.normals(kTokens * kCols);
   for (const TensorType type : kTypes) {
     SCOPED_TRACE(tensor_type_name(type));
@@ -135,7 +137,7 @@ TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
       cpu->matmul(projections, x.data(), kTokens);
       EXPECT_TRUE(same_bits(out, rows_alone)) << threads << " threads";
       // Other counts fall into other tiles.
-      for (const int32_t tokens : {2, 3, 5, 8, 65}) {
+      for (const int32_t tokens : {2, 3, 5, 8, 65, 69}) {
         std::fill(out.begin(), out.end(), 0.0f);
         cpu->matmul({projections + 1, 1}, x.data(), tokens);
         EXPECT_TRUE(same_bits(std::span(out).first(tokens * kRows), std::span(rows_alone).first(tokens * kRows)))

@@ -94,7 +94,7 @@ struct Int8Tiles {
     constexpr Int8Shape kShape = kShapeOf<V, kType>;
     // Several panels ask for the next ones.
     const ReadAhead ahead = kPanels > 1 ? ReadAhead{kPanels * kFormat.panel_bytes(cols), false} : read_ahead();
-    if (tokens <= V::kUnpackedAbove) {
+    if (tokens <= V::many_above(kType)) {
       return multiply_few<kType, kPanels>(codebook, panels, cols, block_begin, block_end, inputs, tokens, ahead, sums);
     }
     constexpr int64_t kBlocks = V::unpacks(kType) ? kUnpackedBlocks : kChunkBlocks;

@@ -56,7 +56,7 @@ struct Int8Products {
   }
 
   /// The same with ScaledProducts: of kRowGroups times V::kPanels panels, more than one panel, and more than
-  /// V::kUnpackedAbove tokens.
+  /// V::many_above(kType) tokens.
   template <Int8Type kType>
   static void multiply_scaled(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                               const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
@@ -121,7 +121,7 @@ struct Int8Products {
     for (int32_t begin = 0; begin < tokens; begin += kTokensAtOnce) {
       const int32_t count = tokens - begin < kTokensAtOnce ? tokens - begin : kTokensAtOnce;
       // One token or two wait for memory, which is read best from one place.
-      const bool many = count > V::kUnpackedAbove;
+      const bool many = count > V::many_above(kType);
       const bool grouped = many && (kScales || cols / 32 > kBlocksInL2);
       const int64_t at_once = grouped ? kRowGroups * kRows : count > 2 ? kRows : kPanelLanes;
       for (int64_t r = row_begin, rows; r < row_end; r += rows) {

@@ -26,8 +26,9 @@ struct Int8Vector : Int8Operations {
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
-  /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
-  static constexpr int kUnpackedAbove = kTokens;
+  /// More tokens than this are many.
+  static constexpr int32_t many_above(Int8Type /*type*/) { return kTokens; }
+  /// Whether they want the type's codes unpacked first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) {
     return !int8_traits(type).shape.whole_fits() || int8_traits(type).bits == 5;
   }

@@ -33,8 +33,11 @@ struct Int8Vector {
   static constexpr bool kSumsFirst = true;
   static constexpr bool kInt16Sums = false;
   static constexpr bool kFloatFactors = true;
-  /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
-  static constexpr int kUnpackedAbove = 2 * kTokens;
+  /// More tokens than this are many. Those of types with packed scales and minima are before two tiles take them apart.
+  static constexpr int32_t many_above(Int8Type type) {
+    return type == Int8Type::kQ4_K || type == Int8Type::kQ5_K ? kTokens : 2 * kTokens;
+  }
+  /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) { return type == Int8Type::kQ2_K; }
   static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
 

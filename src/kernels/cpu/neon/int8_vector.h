@@ -28,8 +28,9 @@ struct Int8Vector {
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
-  /// Whether many tokens, more than kUnpackedAbove, want the type's codes unpacked first (UnpackedBlocks).
-  static constexpr int kUnpackedAbove = kTokens;
+  /// More tokens than this are many.
+  static constexpr int32_t many_above(Int8Type /*type*/) { return kTokens; }
+  /// Whether they want the type's codes unpacked first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
   /// Factors take two sums of a block.
   static constexpr int vectors_at_once(Int8Shape shape) { return shape.factors ? 2 : 4; }
