@@ -76,7 +76,7 @@ class CpuBackend final : public Backend {
     }
     const int64_t panels = (matrix.rows + kPanelRows - 1) / kPanelRows;
     const int64_t expert_bytes = expert_stride(weight);
-    CAIRN_TRY(Buffer memory, allocate(matrix.experts * expert_bytes));
+    CAIRN_TRY(Buffer memory, weights_.allocate(matrix.experts * expert_bytes));
     weight.memory = std::make_shared<Buffer>(std::move(memory));
     weight.data = weight.memory->data();
     auto* to = static_cast<std::byte*>(weight.memory->data());
@@ -246,6 +246,7 @@ class CpuBackend final : public Backend {
   const Isa isa_;
   const RowKernels& rows_;
   Team team_;
+  Slabs weights_;
   Products products_;
   AttentionOp attention_;
   LatentOp latent_;

@@ -1,6 +1,7 @@
 #include "kernels/cpu/cpu_backend.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -12,6 +13,7 @@
 
 #include "base/tensor_type.h"
 #include "kernels/cpu/matmul.h"
+#include "kernels/cpu/memory.h"
 #include "kernels/cpu/panel.h"
 #include "kernels/cpu/test_support.h"
 #include "quant/codec.h"
@@ -399,6 +401,61 @@ TEST_P(CpuBackend, MemoryIsZeroedAndAligned) {
   cpu->write(values, 12, buffer.data());
   cpu->read(buffer.data(), 12, back);
   EXPECT_TRUE(std::ranges::equal(values, back));
+}
+
+// Of a slab, of the next one, too small and too large for one.
+TEST(Slabs, BuffersAreZeroedAndApartAndOutliveThem) {
+  struct Held {
+    Buffer buffer;
+    int value;
+  };
+  std::vector<Held> held;
+  {
+    Slabs slabs;
+    int value = 0;
+    for (const int64_t bytes : {70'001, 1 << 20, 0, 100, 8 << 20, 8 << 20, (8 << 20) - 63, 8 << 20, (8 << 20) + 1}) {
+      Buffer buffer = slabs.allocate(bytes).value();
+      ASSERT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 64, 0u) << bytes;
+      auto* data = static_cast<char*>(buffer.data());
+      EXPECT_EQ(std::count(data, data + bytes, 0), bytes);
+      std::fill_n(data, bytes, static_cast<char>(++value));
+      held.push_back({std::move(buffer), value});
+    }
+  }
+  // The first one's slab stays for the others.
+  held.erase(held.begin());
+  for (const auto& [buffer, value] : held) {
+    const auto* data = static_cast<const char*>(buffer.data());
+    const auto bytes = static_cast<int64_t>(buffer.bytes());
+    if (bytes > 1) {
+      EXPECT_EQ(std::count(data, data + bytes, value), bytes);
+    }
+  }
+}
+
+TEST(Slabs, AMappingReturnsWithItsLastBuffer) {
+  const auto is_mapped = [](const void* at) {
+    unsigned char in_memory;
+    const uintptr_t page = reinterpret_cast<uintptr_t>(at) & ~uintptr_t{65535};
+    return ::mincore(reinterpret_cast<void*>(page), 1, &in_memory) == 0;
+  };
+  auto slabs = std::make_unique<Slabs>();
+  Buffer first = slabs->allocate(1 << 20).value(), second = slabs->allocate(1 << 20).value();
+  const void* at = first.data();
+  first = {};
+  EXPECT_TRUE(is_mapped(at));
+  second = {};
+  EXPECT_TRUE(is_mapped(at));  // where the next one would go
+  slabs.reset();
+  EXPECT_FALSE(is_mapped(at));
+  Buffer large = cpu::allocate(5 << 20).value();
+  at = large.data();
+  const void* last = static_cast<const char*>(at) + large.bytes() - 1;
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(at) % (2 << 20), 0u);
+  EXPECT_TRUE(is_mapped(last));
+  large = {};
+  EXPECT_FALSE(is_mapped(at));
+  EXPECT_FALSE(is_mapped(last));
 }
 
 TEST(MakeCpuBackend, RefusesWhatCannotBeAndSaysWhatCan) {

@@ -3,7 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 
@@ -16,6 +19,44 @@ constexpr std::align_val_t kAlignment{64};
 // From here on a mapping of its own, which returns to the system when freed and may have huge pages. Below, the heap,
 // where sanitizers see an access beyond the end.
 constexpr int64_t kMapBytesMin = int64_t{1} << 20;
+// Of a huge page, and of an ordinary one at most.
+constexpr int64_t kHugePage = int64_t{2} << 20;
+constexpr int64_t kPageMax = int64_t{64} << 10;
+
+// Of buffers up to kSlabBytesMax, which begin after a line with the count of owners. The smallest are for the heap,
+// where sanitizers see an access beyond the end.
+constexpr int64_t kSlabBytes = int64_t{32} << 20;
+constexpr int64_t kSlabBytesMax = kSlabBytes / 4;
+constexpr int64_t kSlabBytesMin = int64_t{64} << 10;
+constexpr int64_t kLine = 64;
+using Owners = std::atomic<int64_t>;
+
+size_t in_pages(size_t size) { return (size + kPageMax - 1) / kPageMax * kPageMax; }
+
+// mmap of in_pages(size) bytes at a multiple of `alignment`, itself one of kPageMax; or MAP_FAILED.
+void* map_aligned(size_t size, size_t alignment) {
+  const size_t mapped_bytes = in_pages(size) + alignment;
+  void* mapped = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return mapped;
+  auto* begin = static_cast<std::byte*>(mapped);
+  const size_t before = (alignment - reinterpret_cast<uintptr_t>(begin) % alignment) % alignment;
+  const size_t used = mapped_bytes - alignment;
+  if (before > 0) ::munmap(begin, before);
+  ::munmap(begin + before + used, alignment - before);
+#ifdef MADV_HUGEPAGE
+  // Only a wish: without huge pages everything works, a little slower.
+  ::madvise(begin + before, used, MADV_HUGEPAGE);
+#endif
+  return begin + before;
+}
+
+std::unexpected<Error> out_of_memory(int64_t bytes) {
+  return fail(Code::kOutOfMemory, "cannot allocate {} MiB: {}", bytes >> 20, std::strerror(errno));
+}
+
+void leave(std::byte* slab) {
+  if (reinterpret_cast<Owners*>(slab)->fetch_sub(1) == 1) ::munmap(slab, kSlabBytes);
+}
 
 }  // namespace
 
@@ -28,14 +69,34 @@ Result<Buffer> allocate(int64_t bytes) {
     std::memset(data, 0, size);
     return Buffer(data, size, [](void* at, size_t) { ::operator delete(at, kAlignment); });
   }
-  void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED)
-    return fail(Code::kOutOfMemory, "cannot allocate {} MiB: {}", bytes >> 20, std::strerror(errno));
-#ifdef MADV_HUGEPAGE
-  // Only a wish: without huge pages everything works, a little slower.
-  ::madvise(data, size, MADV_HUGEPAGE);
-#endif
-  return Buffer(data, size, [](void* at, size_t length) { ::munmap(at, length); });
+  // A matrix of 2.4 MB may have no huge page if it begins anywhere.
+  void* data = map_aligned(size, bytes < kHugePage ? kPageMax : kHugePage);
+  if (data == MAP_FAILED) return out_of_memory(bytes);
+  return Buffer(data, size, [](void* at, size_t length) { ::munmap(at, in_pages(length)); });
+}
+
+Slabs::~Slabs() {
+  if (slab_ != nullptr) leave(slab_);
+}
+
+Result<Buffer> Slabs::allocate(int64_t bytes) {
+  if (bytes < kSlabBytesMin || bytes > kSlabBytesMax) return cpu::allocate(bytes);
+  const int64_t size = (bytes + kLine - 1) / kLine * kLine;
+  if (slab_ == nullptr || used_ + size > kSlabBytes) {
+    void* mapped = map_aligned(kSlabBytes, kSlabBytes);
+    if (mapped == MAP_FAILED) return out_of_memory(kSlabBytes);
+    if (slab_ != nullptr) leave(slab_);
+    slab_ = static_cast<std::byte*>(mapped);
+    new (slab_) Owners(1);
+    used_ = kLine;
+  }
+  std::byte* data = slab_ + used_;
+  used_ += size;
+  reinterpret_cast<Owners*>(slab_)->fetch_add(1);
+  return Buffer(data, static_cast<size_t>(bytes), [](void* at, size_t) {
+    const uintptr_t within = reinterpret_cast<uintptr_t>(at) % kSlabBytes;
+    leave(static_cast<std::byte*>(at) - within);
+  });
 }
 
 Result<void> Scratch::reserve(int64_t bytes) {
