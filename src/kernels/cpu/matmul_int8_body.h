@@ -91,6 +91,16 @@ struct Int8Products {
     }
   }
 
+  /// The function for several groups of many tokens.
+  template <Int8Type kType>
+  static constexpr auto multiply_groups() {
+    if constexpr (Tiles::template kScales<kType>) {
+      return multiply_scaled<kType>;
+    } else {
+      return multiply_rows<kType, V::kPanels, kRowGroups>;
+    }
+  }
+
   // Both take vectors at a time: for so few bytes the compiler's own instructions take ten times as long.
   template <int kCount>
   static void clear(Sums* sums, int32_t tokens) {
@@ -133,12 +143,10 @@ struct Int8Products {
         };
         if (rows <= kPanelLanes) {
           multiply(multiply_rows<kType, 1, 1>);
-        } else if (many && kScales) {
-          if constexpr (kScales) multiply(multiply_scaled<kType>);
-        } else if (rows <= kRows) {
-          multiply(multiply_rows<kType, V::kPanels, 1>);
+        } else if (rows > kRows || (many && kScales)) {
+          multiply(multiply_groups<kType>());
         } else {
-          multiply(multiply_rows<kType, V::kPanels, kRowGroups>);
+          multiply(multiply_rows<kType, V::kPanels, 1>);
         }
       }
     }

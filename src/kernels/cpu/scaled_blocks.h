@@ -1,10 +1,12 @@
 /// Products of many tokens where registers hold both the integer and the float sums of a tile (AVX-512).
 ///
-/// Multiplying a weight's scale by an activation's, for each pair of a row and a token, would take a tenth of the
-/// multiplications that a processor can do. But an activation's scale is one of four numbers times a power of two
-/// (int8_row.h): weights' scales are multiplied by the four once for all tokens, and per token an exponent is added, as
-/// an integer, by units that have nothing else to do. The bits are those of the product as long as no exponent leaves
-/// its range; what is not ordinary is left to the tiles of few tokens, whose sums these continue.
+/// Per block, multiplying a weight's scale by an activation's for each pair of a row and a token would take a tenth of
+/// the multiplications that a processor can do. But an activation's scale is one of four mantissas times 2^e
+/// (int8_row.h). Weights' scales are multiplied by the four once for all tokens. And an integer sum that begins with
+/// the bits of the float 1.5 * 2^(e + 23) is, read as a float, that float plus the sum times 2^e: a subtraction, for
+/// which there are other units, converts and scales it at once. The bits are those of the product of both scales as
+/// long as no exponent leaves its range; what is not ordinary is left to the tiles of few tokens, whose sums these
+/// continue.
 #pragma once
 
 #include <cstddef>

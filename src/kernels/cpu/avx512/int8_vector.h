@@ -3,7 +3,6 @@
 
 #include "kernels/cpu/avx512/vector.h"  // the intrinsics, or their emulation
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -131,10 +130,10 @@ struct Int8Vector {
     const I exponents = _mm512_and_si512(scales, _mm512_set1_epi32(0x7f800000));
     return _mm512_add_epi32(exponents, _mm512_set1_epi32((23 << 23) + (1 << 22)));
   }
-  /// Which of kCount mantissas, evenly from 1 on, times `bytes`.
+  /// Which of kCount mantissas, evenly from 1 on and a power of two of them, times `bytes`.
   template <int kCount>
   static I mantissas(I scales, int32_t bytes) {
-    const I uppers = _mm512_srli_epi32(scales, 24 - std::bit_width(unsigned{kCount}));
+    const I uppers = _mm512_srli_epi32(scales, 23 - __builtin_ctz(kCount));
     return _mm512_mullo_epi32(_mm512_and_si512(uppers, _mm512_set1_epi32(kCount - 1)), _mm512_set1_epi32(bytes));
   }
   /// Each of the first eight, or of the last, twice.
