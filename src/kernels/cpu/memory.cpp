@@ -23,11 +23,9 @@ constexpr int64_t kMapBytesMin = int64_t{1} << 20;
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int64_t kPageMax = int64_t{64} << 10;
 
-// Of buffers up to kSlabBytesMax, which begin after a line with the count of owners. The smallest are for the heap,
-// where sanitizers see an access beyond the end.
+// Of buffers up to kSlabBytesMax, which begin after a line with the count of owners.
 constexpr int64_t kSlabBytes = int64_t{32} << 20;
 constexpr int64_t kSlabBytesMax = kSlabBytes / 4;
-constexpr int64_t kSlabBytesMin = int64_t{64} << 10;
 constexpr int64_t kLine = 64;
 using Owners = std::atomic<int64_t>;
 
@@ -50,10 +48,6 @@ void* map_aligned(size_t size, size_t alignment) {
   return begin + before;
 }
 
-std::unexpected<Error> out_of_memory(int64_t bytes) {
-  return fail(Code::kOutOfMemory, "cannot allocate {} MiB: {}", bytes >> 20, std::strerror(errno));
-}
-
 void leave(std::byte* slab) {
   if (reinterpret_cast<Owners*>(slab)->fetch_sub(1) == 1) ::munmap(slab, kSlabBytes);
 }
@@ -71,7 +65,8 @@ Result<Buffer> allocate(int64_t bytes) {
   }
   // A matrix of 2.4 MB may have no huge page if it begins anywhere.
   void* data = map_aligned(size, bytes < kHugePage ? kPageMax : kHugePage);
-  if (data == MAP_FAILED) return out_of_memory(bytes);
+  if (data == MAP_FAILED)
+    return fail(Code::kOutOfMemory, "cannot allocate {} MiB: {}", bytes >> 20, std::strerror(errno));
   return Buffer(data, size, [](void* at, size_t length) { ::munmap(at, in_pages(length)); });
 }
 
@@ -80,11 +75,11 @@ Slabs::~Slabs() {
 }
 
 Result<Buffer> Slabs::allocate(int64_t bytes) {
-  if (bytes < kSlabBytesMin || bytes > kSlabBytesMax) return cpu::allocate(bytes);
+  if (bytes < kMapBytesMin || bytes > kSlabBytesMax) return cpu::allocate(bytes);
   const int64_t size = (bytes + kLine - 1) / kLine * kLine;
   if (slab_ == nullptr || used_ + size > kSlabBytes) {
     void* mapped = map_aligned(kSlabBytes, kSlabBytes);
-    if (mapped == MAP_FAILED) return out_of_memory(kSlabBytes);
+    if (mapped == MAP_FAILED) return cpu::allocate(bytes);  // less may be there
     if (slab_ != nullptr) leave(slab_);
     slab_ = static_cast<std::byte*>(mapped);
     new (slab_) Owners(1);

@@ -12,7 +12,7 @@ namespace cairn::cpu {
 /// Zeroed and aligned to 64 bytes; in huge pages where it is large and the system allows. Errors: kOutOfMemory.
 Result<Buffer> allocate(int64_t bytes);
 
-/// Buffers that lie one after the other in a few large mappings, so that those of some hundred KiB have huge pages too:
+/// Buffers that lie one after the other in a few large mappings, so that those of one or two MiB have huge pages too:
 /// for what ends together, since a mapping returns to the system with its last buffer. Buffers may outlive this and end
 /// on any thread.
 class Slabs {

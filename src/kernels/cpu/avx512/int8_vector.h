@@ -32,7 +32,8 @@ struct Int8Vector {
   static constexpr bool kSumsFirst = true;
   static constexpr bool kInt16Sums = false;
   static constexpr bool kFloatFactors = true;
-  /// More tokens than this are many. Those of types with packed scales and minima are before two tiles take them apart.
+  /// More tokens than this are many. Of types with packed scales and minima those of a second tile are, which would
+  /// take them apart again.
   static constexpr int32_t many_above(Int8Type type) {
     return type == Int8Type::kQ4_K || type == Int8Type::kQ5_K ? kTokens : 2 * kTokens;
   }
