@@ -16,6 +16,7 @@ namespace {
 /// order in which groups of columns want a body's lines (Zen 4: Q6_K 15 instead of 25 GB/s; Zen 5: Q4_0 20 instead of
 /// 27, with four tokens 13 instead of 24).
 inline void read_in_order(const std::byte* from, int64_t bytes) {
+  asm("" : "+r"(from));
   for (int64_t i = 0; i < bytes; i += 64) static_cast<void>(*static_cast<const volatile std::byte*>(from + i));
 }
 

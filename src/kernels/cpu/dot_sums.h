@@ -11,7 +11,8 @@
 namespace cairn::cpu {
 namespace {
 
-/// V has the small operations, and dot(sum, weights, y), multiply_integers, set_pairs and eighth.
+/// V has the small operations, and dot(sum, weights, y), multiply_integers, set_pairs and eighth; and dot_broadcast
+/// where one vector is multiplied at a time.
 template <class V>
 struct DotSums {
   using I = typename V::I;
@@ -20,6 +21,7 @@ struct DotSums {
   template <int kBegin, int kEnd, int T, int R, class Source>
   [[gnu::always_inline]] static void add_products(const Source& source, int v, const std::byte* const* rows,
                                                   int64_t values, I (*sums)[R]) {
+    if constexpr (R == 1 && T > 2) return add_broadcast<kBegin, kEnd, T>(source, v, rows, values, sums);
 #pragma GCC unroll 8
     for (int k = kBegin; k < kEnd; ++k) {
       I weights[R];
@@ -31,19 +33,45 @@ struct DotSums {
     }
   }
 
+  /// The same for one vector of rows, with a product that broadcasts the activations itself.
+  template <int kBegin, int kEnd, int T, class Source>
+  [[gnu::always_inline]] static void add_broadcast(const Source& source, int v, const std::byte* const* rows,
+                                                   int64_t values, I (*sums)[1]) {
+    I weights[8];
+    const auto add = [&](int k, int t) {
+      sums[t][0] = V::dot_broadcast(sums[t][0], weights[k], rows[t] + values + 4 * k);
+    };
+    if constexpr (Source::kGroupsAtOnce) {
+#pragma GCC unroll 8
+      for (int k = kBegin; k < kEnd; ++k) weights[k] = source.template group<0>(k, v);
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) {
+#pragma GCC unroll 8
+        for (int k = kBegin; k < kEnd; ++k) add(k, t);
+      }
+    } else {
+#pragma GCC unroll 8
+      for (int k = kBegin; k < kEnd; ++k) {
+        weights[k] = source.template group<0>(k, v);
+#pragma GCC unroll 8
+        for (int t = 0; t < T; ++t) add(k, t);
+      }
+    }
+  }
+
   /// -kOffset times the sum of the columns: of all, from offsets8, or of 16, from offsets32 (int8_row.h).
   template <int kOffset>
   static I whole_offset(const std::byte* offsets8) {
     static_assert(kOffset % 8 == 0);
     if constexpr (kOffset == 0) return V::set_pairs(0);
-    return V::pair_products(V::broadcast4(offsets8), V::set_pairs(kOffset / 8));
+    return V::pair_products_broadcast(offsets8, V::set_pairs(kOffset / 8));
   }
   template <int kOffset>
   static I half_offset(const std::byte* offsets32) {
     static_assert(kOffset == 0 || kOffset == 4 || kOffset % 32 == 0);
     if constexpr (kOffset == 0) return V::set_pairs(0);
-    if constexpr (kOffset >= 32) return V::pair_products(V::broadcast4(offsets32), V::set_pairs(kOffset / 32));
-    return V::eighth(V::pair_products(V::broadcast4(offsets32), V::set_pairs(1)));
+    if constexpr (kOffset >= 32) return V::pair_products_broadcast(offsets32, V::set_pairs(kOffset / 32));
+    return V::eighth(V::pair_products_broadcast(offsets32, V::set_pairs(1)));
   }
 
   template <int T, int R, class Source>

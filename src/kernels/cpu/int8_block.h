@@ -9,13 +9,13 @@
 namespace cairn::cpu {
 namespace {
 
-/// Sums of tokens, kRows rows each, where many leave the registers to the integer sums.
-template <class V, int kRows>
+/// Sums of tokens, kRow floats from one to the next, where many leave the registers to the integer sums.
+template <class V, int kRow>
 struct SumsInMemory {
-  float (*sums)[kRows];
+  float* sums;
 
-  typename V::F get(int t, int v) const { return V::load_floats(sums[t] + v * V::kLanes); }
-  void set(int t, int v, typename V::F sum) const { V::store(sums[t] + v * V::kLanes, sum); }
+  typename V::F get(int t, int v) const { return V::load_floats(sums + t * kRow + v * V::kLanes); }
+  void set(int t, int v, typename V::F sum) const { V::store(sums + t * kRow + v * V::kLanes, sum); }
 };
 
 /// The same of T tokens, which no block waits to read back.
@@ -45,6 +45,9 @@ struct BlockProducts {
   }
 
  private:
+  /// Nothing of what follows is loaded before: while many tokens' sums are in registers, there are few left for it.
+  [[gnu::always_inline]] static void sums_end() { asm volatile("" : : : "memory"); }
+
   /// A block with one scale.
   template <int T, int R, class Source, class Sums>
   [[gnu::always_inline]] static void add_whole(const Source& source, int v, const std::byte* const* rows,
@@ -53,7 +56,7 @@ struct BlockProducts {
     I dots[T][R];
     F scales[R];
     V::template block_sums<T, R>(source, v, rows, at, dots);
-    if constexpr (V::kSumsFirst && T * R >= 8) asm volatile("" : : : "memory");
+    if constexpr (T > 2 && T <= V::kTokensInRegisters) sums_end();
     for (int r = 0; r < R; ++r) scales[r] = source.scale(v + r);
     for (int t = 0; t < T; ++t) {
       const F scale = V::broadcast_float(rows[t] + at.scales);
@@ -79,7 +82,7 @@ struct BlockProducts {
                                               const Places& at, Sums& sums) {
     I dots[T][R];
     V::template half_sums<kHalf, T, R>(source, v, rows, at, dots);
-    if constexpr (V::kSumsFirst && T * R >= 8) asm volatile("" : : : "memory");
+    if constexpr (T > 2 && T <= V::kTokensInRegisters) sums_end();
     F scales[R];
     for (int r = 0; r < R; ++r) scales[r] = source.half_scale(kHalf, v + r);
     for (int t = 0; t < T; ++t) {

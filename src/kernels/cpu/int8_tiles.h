@@ -1,4 +1,4 @@
-/// Tiles of the int8 products (matmul_int8_body.h): what a few panels add to the sums of many tokens.
+/// Tiles of the int8 products (matmul_int8_body.h): what a panel adds to the sums of some tokens.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "kernels/cpu/int8_row.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
-#include "kernels/cpu/scaled_products.h"
+#include "kernels/cpu/scaled_blocks.h"
 #include "kernels/cpu/unpacked_blocks.h"
 
 namespace cairn::cpu {
@@ -28,10 +28,8 @@ template <class V>
 struct Int8Tiles {
   using I = typename V::I;
   using F = typename V::F;
-  /// Of as many panels as are multiplied at once.
-  static constexpr int kRows = V::kPanels * kPanelLanes;
-  /// One token's sums. In memory: the integer sums need the registers.
-  using Sums = float[kRows];
+  /// Floats from one token's sums to the next one's: those of a panel, or of the two of ScaledProducts.
+  static constexpr int kSumsRow = V::kScaledTokens > 0 ? kScaledRows : kPanelLanes;
   /// Sums of tokens that only fill up a tile.
   static constexpr int32_t kSpareSums = (V::kTokens > V::kScaledTokens ? V::kTokens : V::kScaledTokens) - 1;
 
@@ -39,21 +37,21 @@ struct Int8Tiles {
   /// `tokens` count: the others' sums are of the last one. Not inlined, for registers.
   template <int T, class Source>
   [[gnu::noinline]] static void tile(Source source, int64_t count, const std::byte* const* inputs, int32_t tokens,
-                                     Places at, Sums* sums) {
+                                     Places at, float* sums) {
     const std::byte* rows[T];
     for (int t = 0; t < T; ++t) rows[t] = inputs[t < tokens ? t : tokens - 1];
-    SumsInMemory<V, kRows> memory{sums};
-    if constexpr (T > 2) {
+    SumsInMemory<V, kSumsRow> memory{sums};
+    if constexpr (T > V::kTokensInRegisters) {
       add_blocks<T>(source, count, rows, at, memory);
     } else {
       SumsInRegisters<V, T, Source::kVectors> registers;
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int t = 0; t < T; ++t) {
 #pragma GCC unroll 4
         for (int v = 0; v < Source::kVectors; ++v) registers.set(t, v, memory.get(t, v));
       }
       add_blocks<T>(source, count, rows, at, registers);
-#pragma GCC unroll 2
+#pragma GCC unroll 8
       for (int t = 0; t < T; ++t) {
 #pragma GCC unroll 4
         for (int v = 0; v < Source::kVectors; ++v) memory.set(t, v, registers.get(t, v));
@@ -64,7 +62,7 @@ struct Int8Tiles {
   /// The smallest tile, a power of two, that has room for the tokens.
   template <int T, class Source>
   static void tile_for(int32_t tokens, const Source& source, int64_t count, const std::byte* const* inputs,
-                       const Places& at, Sums* sums) {
+                       const Places& at, float* sums) {
     if constexpr (T > 1) {
       if (tokens <= T / 2) return tile_for<T / 2>(tokens, source, count, inputs, at, sums);
     }
@@ -74,10 +72,10 @@ struct Int8Tiles {
   /// Any number of tokens. `sums` has room for a multiple of V::kTokens.
   template <class Source>
   static void tiles(int32_t tokens, const Source& source, int64_t count, const std::byte* const* inputs,
-                    const Places& at, Sums* sums) {
+                    const Places& at, float* sums) {
     for (int32_t t = 0; t < tokens; t += V::kTokens) {
       const int32_t n = tokens - t < V::kTokens ? tokens - t : V::kTokens;
-      tile_for<V::kTokens>(n, source, count, inputs + t, at, sums + t);
+      tile_for<V::kTokens>(n, source, count, inputs + t, at, sums + int64_t{t} * kSumsRow);
     }
   }
 
@@ -85,94 +83,74 @@ struct Int8Tiles {
   template <Int8Type kType>
   static constexpr bool kScales = V::kScaledTokens > 0 && !kShapeOf<V, kType>.factors;
 
-  /// Adds the products of blocks [block_begin, block_end) of kPanels panels to sums[t], for at most kTokensAtOnce
-  /// tokens. What is added to the kSpareSums after those of the tokens means nothing.
-  template <Int8Type kType, int kPanels>
-  static void multiply_panels(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t block_begin,
-                              int64_t block_end, const std::byte* const* inputs, int32_t tokens, Sums* sums) {
-    constexpr PanelFormat kFormat = int8_traits(kType).format;
+  /// Adds the products of blocks [block_begin, block_end) of a panel to the sums of at most kTokensAtOnce tokens. What
+  /// is added to the kSpareSums after those of the tokens means nothing.
+  template <Int8Type kType>
+  static void multiply_panel(const Codebook& codebook, const std::byte* panel, int64_t cols, int64_t block_begin,
+                             int64_t block_end, const std::byte* const* inputs, int32_t tokens, float* sums) {
     constexpr Int8Shape kShape = kShapeOf<V, kType>;
-    // Several panels ask for the next ones.
-    const ReadAhead ahead = kPanels > 1 ? ReadAhead{kPanels * kFormat.panel_bytes(cols), false} : read_ahead();
     if (tokens <= V::many_above(kType)) {
-      return multiply_few<kType, kPanels>(codebook, panels, cols, block_begin, block_end, inputs, tokens, ahead, sums);
+      return multiply_few<kType>(codebook, panel, block_begin, block_end, inputs, tokens,
+                                 places(inputs[0], cols, block_begin), sums);
     }
     constexpr int64_t kBlocks = V::unpacks(kType) ? kUnpackedBlocks : kChunkBlocks;
-    Chunk<kType, kPanels> chunk;
+    Chunk<kType> chunk;
     for (int64_t begin = block_begin; begin < block_end; begin += kBlocks) {
       const int64_t count = block_end - begin < kBlocks ? block_end - begin : kBlocks;
       const Places at = places(inputs[0], cols, begin);
-      auto blocks = chunk.blocks(codebook, panels, cols, begin, count, ahead);
+      auto blocks = chunk.blocks(codebook, panel, begin, count, read_ahead());
       if constexpr (V::unpacks(kType)) {
-        UnpackedBlock<V, kShape, kPanels * kPanelLanes> unpacked[kUnpackedBlocks];
+        UnpackedBlock<V, kShape> unpacked[kUnpackedBlocks];
         for (int64_t b = 0; b < count; ++b, blocks.next()) {
           blocks.prefetch();
           unpacked[b].fill(blocks);
         }
-        tiles(tokens, UnpackedBlocks<V, kShape, kPanels * kPanelLanes>(unpacked), count, inputs, at, sums);
+        tiles(tokens, UnpackedBlocks<V, kShape>(unpacked), count, inputs, at, sums);
       } else {
         tiles(tokens, blocks, count, inputs, at, sums);
       }
     }
   }
 
-  /// Blocks of kPanels panels for several tiles: their scales are unpacked once.
-  template <Int8Type kType, int kPanels>
+  /// Blocks of a panel for several tiles: their scales are unpacked once.
+  template <Int8Type kType>
   class Chunk {
    public:
     /// At most kChunkBlocks blocks as a source, until the next call.
-    auto blocks(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t begin, int64_t count,
+    auto blocks(const Codebook& codebook, const std::byte* panel, int64_t begin, int64_t count,
                 const ReadAhead& ahead) {
-      constexpr PanelFormat kFormat = int8_traits(kType).format;
-      return joined<kPanels>([&](int i) {
-        const std::byte* section = section_at(kFormat, panels + i * kFormat.panel_bytes(cols), begin);
-        if constexpr (PanelScales<V, kType>::kUnpacked) {
-          scales_[i].unpack(section, count, codebook.multiplier);
-          const ChunkScales<V, kType> scales(scales_[i]);
-          return PanelBlocks<V, kType, ChunkScales<V, kType>>(section, scales, codebook, ahead);
-        } else {
-          const HeadScales<V, kType> scales(section);
-          return PanelBlocks<V, kType, HeadScales<V, kType>>(section, scales, codebook, ahead);
-        }
-      });
-    }
-
-   private:
-    PanelScales<V, kType> scales_[kPanels];
-  };
-
- private:
-  /// panel(i) of all panels as one source.
-  template <int kPanels, class Panel>
-  static auto joined(const Panel& panel) {
-    if constexpr (kPanels == 1) {
-      return panel(0);
-    } else {
-      static_assert(kPanels == 2);
-      const auto first = panel(0);
-      return PanelPair(first, panel(1));
-    }
-  }
-
-  /// multiply_panels of few tokens. They wait for memory: all of it is read in order, and what is met once or twice is
-  /// not kept.
-  template <Int8Type kType, int kPanels>
-  static void multiply_few(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t block_begin,
-                           int64_t block_end, const std::byte* const* inputs, int32_t tokens, const ReadAhead& ahead,
-                           Sums* sums) {
-    constexpr PanelFormat kFormat = int8_traits(kType).format;
-    const int64_t count = block_end - block_begin;
-    const auto panel = [&](int i) {
-      const std::byte* section = section_at(kFormat, panels + i * kFormat.panel_bytes(cols), block_begin);
+      const std::byte* section = section_at(int8_traits(kType).format, panel, begin);
       if constexpr (PanelScales<V, kType>::kUnpacked) {
-        const ScalesInOrder<V, kType> scales(section, count, codebook.multiplier);
-        return PanelBlocks<V, kType, ScalesInOrder<V, kType>>(section, scales, codebook, ahead);
+        scales_.unpack(section, count, codebook.multiplier);
+        const ChunkScales<V, kType> scales(scales_);
+        return PanelBlocks<V, kType, ChunkScales<V, kType>>(section, scales, codebook, ahead);
       } else {
         const HeadScales<V, kType> scales(section);
         return PanelBlocks<V, kType, HeadScales<V, kType>>(section, scales, codebook, ahead);
       }
-    };
-    tiles(tokens, joined<kPanels>(panel), count, inputs, places(inputs[0], cols, block_begin), sums);
+    }
+
+   private:
+    PanelScales<V, kType> scales_;
+  };
+
+ private:
+  /// multiply_panel of few tokens. They wait for memory: all of it is read in order, and what is met once or twice is
+  /// not kept.
+  template <Int8Type kType>
+  static void multiply_few(const Codebook& codebook, const std::byte* panel, int64_t block_begin, int64_t block_end,
+                           const std::byte* const* inputs, int32_t tokens, const Places& at, float* sums) {
+    const int64_t count = block_end - block_begin;
+    const std::byte* section = section_at(int8_traits(kType).format, panel, block_begin);
+    if constexpr (PanelScales<V, kType>::kUnpacked) {
+      const ScalesInOrder<V, kType> scales(section, count, codebook.multiplier);
+      const PanelBlocks<V, kType, ScalesInOrder<V, kType>> blocks(section, scales, codebook, read_ahead());
+      tiles(tokens, blocks, count, inputs, at, sums);
+    } else {
+      const HeadScales<V, kType> scales(section);
+      const PanelBlocks<V, kType, HeadScales<V, kType>> blocks(section, scales, codebook, read_ahead());
+      tiles(tokens, blocks, count, inputs, at, sums);
+    }
   }
 
   template <int T, class Source, class Totals>

@@ -14,90 +14,86 @@
 
 #include "kernels/cpu/int8_tiles.h"
 #include "kernels/cpu/matmul.h"
-#include "kernels/cpu/scaled_blocks.h"
+#include "kernels/cpu/scaled_products.h"
 
 namespace cairn::cpu {
 namespace {
 
 /// Activations of kTokensAtOnce tokens that the L2 cache holds (430 KiB), in blocks of each. Of longer rows, so many
-/// are multiplied by kRowGroups groups of kPanels panels before the next ones are read.
+/// are multiplied by kRowGroups panels before the next ones are read.
 inline constexpr int64_t kBlocksInL2 = 64;
+/// Panels, or pairs of them, that take turns.
 inline constexpr int kRowGroups = 4;
 
 template <class V>
 struct Int8Products {
   using F = typename V::F;
   using Tiles = Int8Tiles<V>;
-  using Sums = typename Tiles::Sums;
-  static constexpr int kRows = Tiles::kRows;
+  using Sums = float[Tiles::kSumsRow];
 
   /// outputs[t][row + i] = row i of the panels times inputs[t], for i in [0, rows) and t in [0, tokens): at most
-  /// kGroups times kPanels panels and kTokensAtOnce tokens. Several groups take turns every kBlocksInL2 blocks.
-  template <Int8Type kType, int kPanels, int kGroups>
+  /// kPanels panels and kTokensAtOnce tokens. Several panels take turns every kBlocksInL2 blocks.
+  template <Int8Type kType, int kPanels>
   static void multiply_rows(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                             const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
-    constexpr int64_t kGroupRows = int64_t{kPanels} * kPanelLanes;
-    alignas(64) Sums sums[kGroups][kTokensAtOnce + Tiles::kSpareSums];
-    for (auto& group : sums) clear<kGroupRows>(group, tokens);
+    alignas(64) Sums sums[kPanels][kTokensAtOnce + Tiles::kSpareSums];
+    for (auto& panel : sums) clear<kPanelLanes>(panel, tokens);
     const int64_t blocks = cols / 32;
-    const int64_t at_once = kGroups == 1 ? blocks : kBlocksInL2;
-    const int64_t stride = kPanels * int8_traits(kType).format.panel_bytes(cols);
+    const int64_t at_once = kPanels == 1 ? blocks : kBlocksInL2;
+    const int64_t stride = int8_traits(kType).format.panel_bytes(cols);
     for (int64_t begin = 0; begin < blocks; begin += at_once) {
       const int64_t end = blocks - begin < at_once ? blocks : begin + at_once;
-      for (int64_t g = 0; g * kGroupRows < rows; ++g) {
-        Tiles::template multiply_panels<kType, kPanels>(codebook, panels + g * stride, cols, begin, end, inputs, tokens,
-                                                        sums[g]);
+      for (int64_t i = 0; i * kPanelLanes < rows; ++i) {
+        Tiles::template multiply_panel<kType>(codebook, panels + i * stride, cols, begin, end, inputs, tokens,
+                                              sums[i][0]);
       }
     }
-    for (int64_t g = 0; g * kGroupRows < rows; ++g) {
-      const int64_t first = g * kGroupRows;
-      put_all<kGroupRows>(sums[g], rows - first, tokens, outputs, row + first);
+    for (int64_t i = 0; i * kPanelLanes < rows; ++i) {
+      const int64_t first = i * kPanelLanes;
+      put_all<kPanelLanes>(sums[i], rows - first, tokens, outputs, row + first);
     }
   }
 
-  /// The same with ScaledProducts: of kRowGroups times V::kPanels panels, more than one panel, and more than
-  /// V::many_above(kType) tokens.
+  /// The same with ScaledProducts, of more than V::many_above(kType) tokens: at most kRowGroups pairs of panels, whole
+  /// ones, or a single pair whose second panel has fewer rows.
   template <Int8Type kType>
   static void multiply_scaled(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                               const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
     constexpr PanelFormat kFormat = int8_traits(kType).format;
     alignas(64) Sums sums[kRowGroups][kTokensAtOnce + Tiles::kSpareSums];
-    typename Tiles::template Chunk<kType, V::kPanels> chunk;
-    ScaledProducts<V, kShapeOf<V, kType>, kRows> products;
+    typename Tiles::template Chunk<kType> chunks[2];
+    ScaledProducts<V, kShapeOf<V, kType>> products;
     const int64_t blocks = cols / 32;
-    const int64_t stride = V::kPanels * kFormat.panel_bytes(cols);
+    const int64_t stride = kFormat.panel_bytes(cols);
     for (int64_t begin = 0, end; begin < blocks; begin = end) {
       end = blocks - begin < kScaledBlocksMax ? blocks : begin + kScaledBlocksMax;
       const bool ordinary = products.take_tokens(inputs, tokens, places(inputs[0], cols, begin), end - begin);
-      for (int64_t g = 0; g * kRows < rows; ++g) {
-        const std::byte* pair = panels + g * stride;
-        const int64_t left = rows - g * kRows;
+      for (int64_t g = 0; g * kScaledRows < rows; ++g) {
+        const std::byte* pair = panels + 2 * g * stride;
+        const int64_t left = rows - g * kScaledRows;
         const bool last = end == blocks;
-        const bool ends = last && left >= kRows;
+        const bool ends = last && left >= kScaledRows;
         // The same blocks of the next rows, or the next blocks of the first.
-        const std::byte* next = left > kRows ? section_at(kFormat, pair + stride, begin)
-                                : last       ? pair + stride
-                                             : section_at(kFormat, panels, end);
-        if (ordinary && products.take_rows(chunk.blocks(codebook, pair, cols, begin, end - begin, {}))) {
+        const std::byte* next = left > kScaledRows ? section_at(kFormat, pair + 2 * stride, begin)
+                                : last             ? pair + 2 * stride
+                                                   : section_at(kFormat, panels, end);
+        const auto source = [&] {
+          const auto first = chunks[0].blocks(codebook, pair, begin, end - begin, {});
+          return PanelPair(first, chunks[1].blocks(codebook, pair + stride, begin, end - begin, {}));
+        };
+        if (ordinary && products.take_rows(source())) {
           const PanelsAhead ahead(kFormat, next, cols, end - begin);
-          products.add(ahead, sums[g], begin == 0, ends, outputs, row + g * kRows);
+          products.add(ahead, sums[g], begin == 0, ends, outputs, row + g * kScaledRows);
           if (ends) continue;
         } else {
-          if (begin == 0) clear<kRows>(sums[g], tokens);
-          Tiles::template multiply_panels<kType, V::kPanels>(codebook, pair, cols, begin, end, inputs, tokens, sums[g]);
+          if (begin == 0) clear<kScaledRows>(sums[g], tokens);
+          for (int i = 0; i < 2; ++i) {
+            Tiles::template multiply_panel<kType>(codebook, pair + i * stride, cols, begin, end, inputs, tokens,
+                                                  sums[g][0] + int64_t{i} * kPanelLanes);
+          }
         }
-        if (last) put_all<kRows>(sums[g], left, tokens, outputs, row + g * kRows);
+        if (last) put_all<kScaledRows>(sums[g], left, tokens, outputs, row + g * kScaledRows);
       }
-    }
-  }
-
-  /// The function for several groups of many tokens.
-  template <Int8Type kType>
-  static constexpr auto multiply_groups() {
-    if constexpr (Tiles::template kScales<kType>) {
-      return multiply_scaled<kType>;
-    } else {
-      return multiply_rows<kType, V::kPanels, kRowGroups>;
     }
   }
 
@@ -127,27 +123,27 @@ struct Int8Products {
     constexpr Int8Traits kTraits = int8_traits(kType);
     const Codebook codebook = kTraits.codebook ? codebook_of(type) : Codebook{{}, 1};
     const int64_t stride = kTraits.format.panel_bytes(cols);
-    constexpr bool kScales = Tiles::template kScales<kType>;
     for (int32_t begin = 0; begin < tokens; begin += kTokensAtOnce) {
       const int32_t count = tokens - begin < kTokensAtOnce ? tokens - begin : kTokensAtOnce;
-      // One token or two wait for memory, which is read best from one place.
       const bool many = count > V::many_above(kType);
-      const bool grouped = many && (kScales || cols / 32 > kBlocksInL2);
-      const int64_t at_once = grouped ? kRowGroups * kRows : count > 2 ? kRows : kPanelLanes;
       for (int64_t r = row_begin, rows; r < row_end; r += rows) {
-        rows = row_end - r < at_once ? row_end - r : at_once;
-        if (rows > kRows) rows = rows / kRows * kRows;
-        const std::byte* panels = weights + r / kPanelLanes * stride;
-        const auto multiply = [&](auto function) {
-          function(codebook, panels, cols, rows, inputs + begin, count, outputs + begin, r);
+        const int64_t left = row_end - r;
+        const auto multiply = [&](auto function, int64_t at_most) {
+          rows = left < at_most ? left : at_most;
+          function(codebook, weights + r / kPanelLanes * stride, cols, rows, inputs + begin, count, outputs + begin, r);
         };
-        if (rows <= kPanelLanes) {
-          multiply(multiply_rows<kType, 1, 1>);
-        } else if (rows > kRows || (many && kScales)) {
-          multiply(multiply_groups<kType>());
-        } else {
-          multiply(multiply_rows<kType, V::kPanels, 1>);
+        if constexpr (Tiles::template kScales<kType>) {
+          if (many && left > kPanelLanes) {
+            constexpr int64_t kAtOnce = kRowGroups * kScaledRows;
+            const int64_t pairs = left < kAtOnce ? left / kScaledRows * kScaledRows : kAtOnce;
+            multiply(multiply_scaled<kType>, pairs > 0 ? pairs : left);
+            continue;
+          }
+        } else if (many && cols / 32 > kBlocksInL2) {
+          multiply(multiply_rows<kType, kRowGroups>, kRowGroups * kPanelLanes);
+          continue;
         }
+        multiply(multiply_rows<kType, 1>, kPanelLanes);
       }
     }
     if (tokens >= kTokensPastCaches) V::streamed();

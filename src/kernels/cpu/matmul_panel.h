@@ -30,6 +30,9 @@ class PanelBlocks {
   static constexpr Int8Traits kTraits = int8_traits(kType);
   static constexpr Int8Shape kShape = kShapeOf<V, kType>;
   static constexpr int kVectors = kPanelLanes / V::kLanes;
+  /// Whether a tile of several tokens is multiplied token by token with all groups at hand, not group by group.
+  /// Measured (Zen 5, eight tokens): Q4_0, Q6_K and Q8_0 are a tenth faster so, Q5_0 a fifth slower.
+  static constexpr bool kGroupsAtOnce = kTraits.bits != 5;
   using I = typename V::I;
   using F = typename V::F;
 
@@ -63,11 +66,13 @@ class PanelBlocks {
       const int64_t heads = block_ % kPanelSectionBlocks == 0 ? kFormat.section_heads_bytes() : 0;
       read_in_order(body_ - heads, heads + kFormat.body_bytes());
     }
+    // One address: the compiler would keep and move on one of each line.
+    uintptr_t at = asked_;
+    asm("" : "+r"(at));
     if (to_l1_) {
-      for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i));
+      for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(at + i));
     } else {
-      for (uintptr_t i = 0; i < kBlockBytes; i += 64)
-        __builtin_prefetch(reinterpret_cast<const void*>(asked_ + i), 0, 2);
+      for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(at + i), 0, 2);
     }
   }
 
@@ -116,7 +121,7 @@ class PanelBlocks {
   I codes_[2];
 };
 
-/// Two panels as one source of both's rows.
+/// Two panels as one source of both's rows, for ScaledProducts.
 template <class V, Int8Type kType, class Scales>
 class PanelPair {
  public:

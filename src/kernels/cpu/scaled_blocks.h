@@ -23,9 +23,13 @@ namespace {
 /// Blocks at once: their codes, the activations of a tile's tokens and the sums share the L1 cache.
 inline constexpr int32_t kScaledBlocksMax = 16;
 
-/// Codes of a block of kRows rows, unpacked, and their scales.
-template <class V, Int8Shape kShape, int kRows>
+/// Rows at once: two panels.
+inline constexpr int kScaledRows = 2 * kPanelLanes;
+
+/// Codes of a block of kScaledRows rows, unpacked, and their scales.
+template <class V, Int8Shape kShape>
 struct alignas(64) ScaledBlock {
+  static constexpr int kRows = kScaledRows;
   static constexpr int kParts = kShape.halves ? 2 : 1;
   static constexpr int kVectors = kRows / V::kLanes;
 
@@ -67,9 +71,9 @@ struct alignas(64) ScaledBlock {
 };
 
 /// What a tile wants to know of a token's blocks besides their values.
-template <class V, Int8Shape kShape, int kRows>
+template <class V, Int8Shape kShape>
 struct alignas(64) ScaledToken {
-  static constexpr int kParts = ScaledBlock<V, kShape, kRows>::kParts;
+  static constexpr int kParts = ScaledBlock<V, kShape>::kParts;
 
   int32_t starts[kScaledBlocksMax * kParts];  ///< of integer sums: the bits of `ones`, and what codes are offset by
   float ones[kScaledBlocksMax];               ///< V::counting of the scales
@@ -81,7 +85,7 @@ struct alignas(64) ScaledToken {
     const auto scales = V::load_up_to(row + at.scales, count);
     const auto counting = V::counting(scales);
     V::store(ones, counting);
-    V::store(factors, V::template mantissas<kInt8Mantissas>(scales, sizeof(float) * kRows));
+    V::store(factors, V::template mantissas<kInt8Mantissas>(scales, sizeof(float) * kScaledRows));
     const std::byte* offsets = row + (kParts == 2 ? at.offsets32 : at.offsets8);
 #pragma GCC unroll 2
     for (int i = 0; i < kParts; ++i) {

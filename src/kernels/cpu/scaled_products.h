@@ -51,10 +51,10 @@ template <class V>
   }
 }
 
-template <class V, Int8Shape kShape, int kRows>
+template <class V, Int8Shape kShape>
 class ScaledProducts {
  public:
-  using Sums = float[kRows];
+  using Sums = float[kScaledRows];
   static constexpr int kTokens = V::kScaledTokens;
 
   /// Takes `count` <= kScaledBlocksMax blocks, at `at` of the inputs, of at most kTokensAtOnce tokens. Whether their
@@ -69,7 +69,7 @@ class ScaledProducts {
     for (int32_t t = tokens; t % kTokens != 0; ++t) tokens_[t] = tokens_[tokens - 1];
     return ordinary;
   }
-  /// Takes the same blocks of kRows rows, with the same answer.
+  /// Takes the same blocks of kScaledRows rows, with the same answer.
   template <class Source>
   bool take_rows(Source from) {
     bool ordinary = true;
@@ -100,8 +100,8 @@ class ScaledProducts {
  private:
   using I = typename V::I;
   using F = typename V::F;
-  using Block = ScaledBlock<V, kShape, kRows>;
-  using Token = ScaledToken<V, kShape, kRows>;
+  using Block = ScaledBlock<V, kShape>;
+  using Token = ScaledToken<V, kShape>;
   static constexpr int kParts = Block::kParts;
   static constexpr int kVectors = Block::kVectors;
 

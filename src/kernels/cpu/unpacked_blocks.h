@@ -9,9 +9,10 @@
 namespace cairn::cpu {
 namespace {
 
-/// A block of kRows rows with everything ready. What a shape does not need has no room.
-template <class V, Int8Shape kShape, int kRows>
+/// A block of a panel with everything ready. What a shape does not need has no room.
+template <class V, Int8Shape kShape>
 struct alignas(64) UnpackedBlock {
+  static constexpr int kRows = kPanelLanes;
   static constexpr bool kMinima = kShape.minima != Int8Shape::kNone;
   static constexpr bool kMinimumPairs = kShape.minima == Int8Shape::kInteger;
 
@@ -39,15 +40,16 @@ struct alignas(64) UnpackedBlock {
   }
 };
 
-template <class V, Int8Shape kOfShape, int kRows>
+template <class V, Int8Shape kOfShape>
 class UnpackedBlocks {
  public:
   static constexpr Int8Shape kShape = kOfShape;
-  static constexpr int kVectors = kRows / V::kLanes;
+  static constexpr int kVectors = kPanelLanes / V::kLanes;
+  static constexpr bool kGroupsAtOnce = false;
   using I = typename V::I;
   using F = typename V::F;
 
-  explicit UnpackedBlocks(const UnpackedBlock<V, kShape, kRows>* blocks) : block_(blocks) {}
+  explicit UnpackedBlocks(const UnpackedBlock<V, kShape>* blocks) : block_(blocks) {}
 
   void next() { ++block_; }
   void prefetch() const {}
@@ -61,7 +63,7 @@ class UnpackedBlocks {
   I minimum_pair(int half, int v) const { return V::load(block_->minimum_pairs[half] + v * V::kLanes); }
 
  private:
-  const UnpackedBlock<V, kShape, kRows>* block_;
+  const UnpackedBlock<V, kShape>* block_;
 };
 
 }  // namespace

@@ -16,9 +16,8 @@ namespace {
 // pairs may wrap on the way; Int8Shape says of how many columns the sum of (code - offset) y fits at the end.
 struct Int8Vector : Int8Operations {
   static constexpr int kTokens = 4;
-  /// Panels multiplied at once.
-  static constexpr int kPanels = 1;
-  static constexpr bool kSumsFirst = false;
+  /// Tiles of at most so many keep their sums in registers.
+  static constexpr int kTokensInRegisters = 2;
   static constexpr bool kInt16Sums = true;
   // 8 integer sums and what the products pass through are what the 16 registers hold: types that need two sums of a
   // block take one vector at a time.

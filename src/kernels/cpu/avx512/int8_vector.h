@@ -18,28 +18,23 @@ struct Int8Vector {
   using I = __m512i;
   using F = __m512;
   static constexpr int kLanes = 16;
-  // With two panels 8 integer sums: more keep the conversions of one block from running beside the products of the
-  // next. Emulation takes ten times as long to compile.
+  // With their integer and float sums, and the codes of a block, 24 of 32 registers. Emulation takes ten times as long
+  // to compile.
 #ifdef CAIRN_EMULATE_AVX512
   static constexpr int kTokens = 2;
 #else
   static constexpr int kTokens = 8;
 #endif
-  /// Panels multiplied at once.
-  static constexpr int kPanels = 2;
-  /// Whether a large tile's integer sums end before its floats are loaded: here the compiler would load them first, and
-  /// have no registers left for the sums. Not measured with the other instruction sets.
-  static constexpr bool kSumsFirst = true;
+  /// Tiles of at most so many keep their sums in registers: so a block's conversions run beside the next one's
+  /// products.
+  static constexpr int kTokensInRegisters = kTokens;
   static constexpr bool kInt16Sums = false;
   static constexpr bool kFloatFactors = true;
-  /// More tokens than this are many. Of types with packed scales and minima those of a second tile are, which would
-  /// take them apart again.
-  static constexpr int32_t many_above(Int8Type type) {
-    return type == Int8Type::kQ4_K || type == Int8Type::kQ5_K ? kTokens : 2 * kTokens;
-  }
+  /// More tokens than this are many.
+  static constexpr int32_t many_above(Int8Type /*type*/) { return 2 * kTokens; }
   /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) { return type == Int8Type::kQ2_K; }
-  static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
+  static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 1; }
 
   static I load(const void* from) { return _mm512_loadu_si512(from); }
   static F load_floats(const float* from) { return _mm512_loadu_ps(from); }
@@ -94,6 +89,16 @@ struct Int8Vector {
   /// As both int16 lanes: ready for vpmaddwd.
   static I pair(I dwords, int i) { return _mm512_or_si512(byte(dwords, i), _mm512_slli_epi32(byte(dwords, i), 16)); }
   static I pair_products(I lanes, I pairs) { return _mm512_dpwssd_epi32(_mm512_setzero_si512(), lanes, pairs); }
+  /// The same with two lanes broadcast.
+  static I pair_products_broadcast(const std::byte* lanes, I pairs) {
+#ifdef CAIRN_EMULATE_AVX512
+    return pair_products(broadcast4(lanes), pairs);
+#else
+    I sum = _mm512_setzero_si512();
+    asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(pairs), "m"(*reinterpret_cast<const int32_t*>(lanes)));
+    return sum;
+#endif
+  }
   static I add(I a, I b) { return _mm512_add_epi32(a, b); }
 
   static F set(float value) { return _mm512_set1_ps(value); }
@@ -151,6 +156,15 @@ struct Int8Vector {
   static F subtract(F a, F b) { return _mm512_sub_ps(a, b); }
 
   static I dot(I sum, I weights, I y) { return _mm512_dpbusd_epi32(sum, weights, y); }
+  /// dot with four columns of y broadcast. The compiler would load them with an instruction of its own.
+  static I dot_broadcast(I sum, I weights, const std::byte* y) {
+#ifdef CAIRN_EMULATE_AVX512
+    return dot(sum, weights, broadcast4(y));
+#else
+    asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(weights), "m"(*reinterpret_cast<const int32_t*>(y)));
+    return sum;
+#endif
+  }
   static I multiply_integers(I a, I b) { return _mm512_mullo_epi32(a, b); }
   static I set_pairs(int16_t value) { return _mm512_set1_epi16(value); }
   static I eighth(I v) { return _mm512_srai_epi32(v, 3); }

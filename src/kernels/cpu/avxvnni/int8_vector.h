@@ -17,9 +17,8 @@ struct Int8Vector : Int8Operations {
 #else
   static constexpr int kTokens = 4;
 #endif
-  /// Panels multiplied at once.
-  static constexpr int kPanels = 1;
-  static constexpr bool kSumsFirst = false;
+  /// Tiles of at most so many keep their sums in registers.
+  static constexpr int kTokensInRegisters = 2;
   static constexpr bool kInt16Sums = false;
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;

@@ -21,9 +21,8 @@ struct Int8Vector {
   static constexpr int kLanes = 4;
   // 4 tokens x 4 vectors of integer sums, 4 vectors of activations, and weights on their way: of 32 registers.
   static constexpr int kTokens = 4;
-  /// Panels multiplied at once.
-  static constexpr int kPanels = 1;
-  static constexpr bool kSumsFirst = false;
+  /// Tiles of at most so many keep their sums in registers.
+  static constexpr int kTokensInRegisters = 2;
   static constexpr bool kInt16Sums = false;
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
