@@ -37,8 +37,8 @@ Result<std::unique_ptr<Runner>> Decoder::create(DecoderDescription description, 
                            .groups = decoder->kv_layout_.groups.size(),
                            .hidden = true});
   decoder->temperatures_.reserve(rows);
-  decoder->hidden_values_.resize(rows * model.embedding);
-  decoder->logits_.resize(options.logit_rows_max * model.vocabulary);
+  decoder->hidden_values_ = std::make_unique_for_overwrite<float[]>(rows * model.embedding);
+  decoder->logits_ = std::make_unique_for_overwrite<float[]>(options.logit_rows_max * model.vocabulary);
   CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
 }
@@ -294,13 +294,13 @@ Result<LogitsView> Decoder::logits() {
     if (description_.logit_scale != 1 || description_.logit_cap > 0) {
       backend_.scale_and_cap(out, values, description_.logit_scale, description_.logit_cap);
     }
-    backend_.read(out, values * kBytes, logits_.data());
+    backend_.read(out, values * kBytes, logits_.get());
   }
-  if (hidden_values > 0) backend_.read(hidden_ + logit_rows * width, hidden_values * kBytes, hidden_values_.data());
+  if (hidden_values > 0) backend_.read(hidden_ + logit_rows * width, hidden_values * kBytes, hidden_values_.get());
   // Of steps without logits too: how long they take is measured by who runs them.
   CAIRN_TRY_VOID(backend_.finish());
-  return LogitsView{std::span(logits_).first(values), description_.vocabulary,
-                    std::span(hidden_values_).first(hidden_values)};
+  return LogitsView{std::span(logits_.get(), values), description_.vocabulary,
+                    std::span(hidden_values_.get(), hidden_values)};
 }
 
 EmbeddingAbility Decoder::embedding() const {

@@ -74,11 +74,12 @@ class Decoder final : public Runner {
 
   // Of the step in progress; reserved once.
   BatchRows batch_;
-  int32_t rows_ = 0;                  // those that are still wanted
-  float* hidden_ = nullptr;           // [rows_, embedding], the residual stream
-  std::vector<float> temperatures_;   // per row, if the model has them
-  std::vector<float> logits_;         // in host memory
-  std::vector<float> hidden_values_;  // in host memory, [rows_max_, embedding]
+  int32_t rows_ = 0;                 // those that are still wanted
+  float* hidden_ = nullptr;          // [rows_, embedding], the residual stream
+  std::vector<float> temperatures_;  // per row, if the model has them
+  // In host memory. Their pages are taken when rows are wanted.
+  std::unique_ptr<float[]> logits_;         // [logit_rows_max_, vocabulary]
+  std::unique_ptr<float[]> hidden_values_;  // [rows_max_, embedding]
 };
 
 }  // namespace cairn

@@ -57,11 +57,12 @@ Result<Scratch> Scratch::create(Backend& backend, const DecoderDescription& desc
                                 int32_t logit_rows) {
   Scratch scratch;
   CAIRN_TRY(scratch.memory_, backend.allocate(bytes(description, rows, logit_rows)));
-  // Writes its zeros: the first prompt would wait for the system to clear the pages.
-  backend.clamp(static_cast<float*>(scratch.memory_.data()),
-                bytes(description, rows, logit_rows) / int64_t{sizeof(float)}, 0, 0);
   const Sizes all = sizes(description, rows, logit_rows);
   std::exclusive_scan(all.begin(), all.end(), scratch.offsets_.begin(), int64_t{0});
+  // Writes its zeros: the first prompt would wait for the system to clear the pages. Not those of logits, the last
+  // part: few steps want more than a few rows of them.
+  const int64_t touched = scratch.offsets_[static_cast<size_t>(ScratchPart::kLogits)] / int64_t{sizeof(float)};
+  backend.clamp(static_cast<float*>(scratch.memory_.data()), touched, 0, 0);
   return scratch;
 }
 

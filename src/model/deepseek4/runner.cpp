@@ -136,7 +136,7 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
                   .groups = kv_layout_.groups.size()});
   stream_rows_.reserve(rows_max_ * description_.streams);
   given_ids_.reserve(int64_t{rows_max_} * description_.experts_used);
-  logits_.resize(logit_rows_max_ * description_.vocabulary);
+  logits_ = std::make_unique_for_overwrite<float[]>(logit_rows_max_ * description_.vocabulary);
   return {};
 }
 
@@ -332,9 +332,9 @@ LogitsView ModelRunner::logits(const StreamWeights& weights, const Buffer& norm)
     backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
     const Projection output[] = {weights_.output.to(arrays_.logits)};
     backend_.matmul(output, arrays_.input, rows_);
-    backend_.read(arrays_.logits, values * kElementBytes, logits_.data());
+    backend_.read(arrays_.logits, values * kElementBytes, logits_.get());
   }
-  return {std::span(logits_).first(values), description_.vocabulary, {}};
+  return {std::span(logits_.get(), values), description_.vocabulary, {}};
 }
 
 }  // namespace cairn::deepseek4

@@ -147,7 +147,7 @@ class ModelRunner final : public Runner {
   std::vector<Completed> completed_;  // per ratio
   std::vector<int32_t> stream_rows_;  // each row as many times as there are streams
   std::vector<int32_t> given_ids_;    // experts of hashed layers, [rows, used]
-  std::vector<float> logits_;         // in host memory
+  std::unique_ptr<float[]> logits_;   // [logit_rows_max_, vocabulary] in host memory, whose pages are taken when wanted
 };
 
 }  // namespace cairn::deepseek4
