@@ -45,7 +45,8 @@ struct BlockProducts {
   }
 
  private:
-  /// Nothing of what follows is loaded before: while many tokens' sums are in registers, there are few left for it.
+  /// Nothing of what follows is loaded before: while the sums of more than four tokens are in registers, there are few
+  /// left for it.
   [[gnu::always_inline]] static void sums_end() { asm volatile("" : : : "memory"); }
 
   /// A block with one scale.
@@ -56,7 +57,7 @@ struct BlockProducts {
     I dots[T][R];
     F scales[R];
     V::template block_sums<T, R>(source, v, rows, at, dots);
-    if constexpr (T > 2 && T <= V::kTokensInRegisters) sums_end();
+    if constexpr (T > 4 && T <= V::kTokensInRegisters) sums_end();
     for (int r = 0; r < R; ++r) scales[r] = source.scale(v + r);
     for (int t = 0; t < T; ++t) {
       const F scale = V::broadcast_float(rows[t] + at.scales);
@@ -82,7 +83,7 @@ struct BlockProducts {
                                               const Places& at, Sums& sums) {
     I dots[T][R];
     V::template half_sums<kHalf, T, R>(source, v, rows, at, dots);
-    if constexpr (T > 2 && T <= V::kTokensInRegisters) sums_end();
+    if constexpr (T > 4 && T <= V::kTokensInRegisters) sums_end();
     F scales[R];
     for (int r = 0; r < R; ++r) scales[r] = source.half_scale(kHalf, v + r);
     for (int t = 0; t < T; ++t) {

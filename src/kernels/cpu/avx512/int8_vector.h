@@ -18,13 +18,8 @@ struct Int8Vector {
   using I = __m512i;
   using F = __m512;
   static constexpr int kLanes = 16;
-  // With their integer and float sums, and the codes of a block, 24 of 32 registers. Emulation takes ten times as long
-  // to compile.
-#ifdef CAIRN_EMULATE_AVX512
-  static constexpr int kTokens = 2;
-#else
+  // With their integer and float sums, and the codes of a block, 24 of 32 registers.
   static constexpr int kTokens = 8;
-#endif
   /// Tiles of at most so many keep their sums in registers: so a block's conversions run beside the next one's
   /// products.
   static constexpr int kTokensInRegisters = kTokens;
