@@ -133,7 +133,7 @@ void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
                          : layers == "all" ? kGpuLayersAll
                                            : static_cast<int32_t>(std::stol(layers));
           },
-          "Layers on the GPU: all, 0, or auto: all if there is a GPU that can (default: auto)")
+          "Layers on the GPU, the last ones: a number, all, or auto: as many as fit if there is one (default: auto)")
       ->check(CLI::IsMember({"auto", "all"}) | CLI::Range(0, kLayersMax));
 }
 

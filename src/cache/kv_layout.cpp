@@ -23,10 +23,10 @@ int64_t KvLayout::page_bytes(const KvGroup& group) const {
   return aligned(bytes);
 }
 
-int64_t KvLayout::token_bytes() const {
+int64_t KvLayout::token_bytes(std::optional<int32_t> device) const {
   int64_t bytes = 0;
   for (const KvGroup& group : groups) {
-    if (group.kind != KvKind::kState) bytes += page_bytes(group);
+    if (group.kind != KvKind::kState && group.device == device.value_or(group.device)) bytes += page_bytes(group);
   }
   return bytes / kPageTokens;
 }

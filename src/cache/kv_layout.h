@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/kv.h"
@@ -20,8 +21,8 @@ struct KvLayer {
   int32_t kv_heads = 0;
   int32_t key_dim = 0;
   int32_t value_dim = 0;
-  int32_t tokens_per_row = 1;  ///< as in KvView
-  bool exact = false;          ///< kF32, whatever the layout's type
+  int32_t tokens_per_row = 1;       ///< as in KvView
+  std::optional<KvType> type = {};  ///< if it is not the layout's
 };
 
 struct KvGroup {
@@ -29,6 +30,7 @@ struct KvGroup {
   int32_t window = 0;  ///< tokens, for kWindow
   std::vector<KvLayer> layers;
   int64_t state_bytes = 0;  ///< of a slot, for kState, which has no layers
+  int32_t device = 0;       ///< which of the model's backends has its pages and computes with them
 };
 
 /// Groups that a layout may have.
@@ -40,14 +42,14 @@ struct KvLayout {
   KvType type = KvType::kF32;
   std::vector<KvGroup> groups;
 
-  KvType type_of(const KvLayer& layer) const { return layer.exact ? KvType::kF32 : type; }
+  KvType type_of(const KvLayer& layer) const { return layer.type.value_or(type); }
   /// Bytes of one layer's part of a page, a multiple of 64: rows_per_kv_page() rows of keys and of values for every KV
   /// head.
   int64_t layer_bytes(const KvLayer& layer) const;
   /// Bytes of a page of the group, a multiple of 64.
   int64_t page_bytes(const KvGroup& group) const;
-  /// Bytes that one more position costs over all groups but kState.
-  int64_t token_bytes() const;
+  /// Bytes that one more position costs over all groups but kState, or those of one device.
+  int64_t token_bytes(std::optional<int32_t> device = {}) const;
 };
 
 /// Pages that hold `tokens` positions.

@@ -7,13 +7,15 @@
 
 namespace cairn {
 
-Result<PagePool> PagePool::create(Backend& backend, const KvLayout& layout, std::span<const int32_t> pages) {
+Result<PagePool> PagePool::create(std::span<Backend* const> backends, const KvLayout& layout,
+                                  std::span<const int32_t> pages) {
   CAIRN_CHECK(!layout.groups.empty() && pages.size() == layout.groups.size());
   PagePool pool;
-  pool.backend_ = &backend;
   pool.layout_ = layout;
   for (size_t g = 0; g < pages.size(); ++g) {
-    CAIRN_CHECK(pages[g] > 0);
+    const int32_t device = layout.groups[g].device;
+    CAIRN_CHECK(pages[g] > 0 && device >= 0 && device < std::ssize(backends));
+    Backend& backend = *backends[device];
     const int64_t page_bytes = layout.page_bytes(layout.groups[g]);
     int64_t bytes = 0;
     if (__builtin_mul_overflow(page_bytes, int64_t{pages[g]}, &bytes)) {
@@ -24,6 +26,7 @@ Result<PagePool> PagePool::create(Backend& backend, const KvLayout& layout, std:
       return fail(Code::kOutOfMemory, "no memory for {} KV pages of {} bytes ({} bytes): {}", pages[g], page_bytes,
                   bytes, memory.error().text());
     }
+    pool.backends_.push_back(&backend);
     pool.page_bytes_.push_back(page_bytes);
     pool.memory_.push_back(std::move(memory).value());
     pool.references_.emplace_back(pages[g], 0);
@@ -139,15 +142,15 @@ void PagePool::forget(int32_t group, PageId page) {
 
 void PagePool::copy(int32_t group, PageId from, PageId to) {
   CAIRN_CHECK(from != to);
-  backend_->copy(memory(group, from), page_bytes_[group], memory(group, to));
+  backends_[group]->copy(memory(group, from), page_bytes_[group], memory(group, to));
 }
 
 void PagePool::read(int32_t group, PageId page, std::byte* to) const {
-  backend_->read(memory(group, page), page_bytes_[group], to);
+  backends_[group]->read(memory(group, page), page_bytes_[group], to);
 }
 
 void PagePool::write(int32_t group, const std::byte* from, PageId page) {
-  backend_->write(from, page_bytes_[group], memory(group, page));
+  backends_[group]->write(from, page_bytes_[group], memory(group, page));
 }
 
 KvView PagePool::view(int32_t group, int32_t layer) const {

@@ -28,9 +28,15 @@ struct PageTable {
 
 class PagePool {
  public:
-  /// pages[g] of every group; the memory comes from the backend at once, and `backend` outlives the pool. Errors:
-  /// kOutOfMemory with the bytes asked for.
-  static Result<PagePool> create(Backend& backend, const KvLayout& layout, std::span<const int32_t> pages);
+  /// pages[g] of every group; the memory comes from backends[KvGroup::device] at once, and they outlive the pool.
+  /// Errors: kOutOfMemory with the bytes asked for.
+  static Result<PagePool> create(std::span<Backend* const> backends, const KvLayout& layout,
+                                 std::span<const int32_t> pages);
+  /// The same where there is one.
+  static Result<PagePool> create(Backend& backend, const KvLayout& layout, std::span<const int32_t> pages) {
+    Backend* const backends[] = {&backend};
+    return create(backends, layout, pages);
+  }
   /// Bytes that it takes beside the pages themselves.
   static int64_t list_bytes(std::span<const int32_t> pages);
 
@@ -80,9 +86,9 @@ class PagePool {
  private:
   std::byte* memory(int32_t group, PageId page) const;
 
-  Backend* backend_ = nullptr;
   KvLayout layout_;
-  std::vector<int64_t> page_bytes_;  // per group, as all below
+  std::vector<Backend*> backends_;  // per group, as all below
+  std::vector<int64_t> page_bytes_;
   std::vector<Buffer> memory_;
   std::vector<std::vector<PageId>> free_;
   std::vector<std::vector<int32_t>> references_;  // [group][page]

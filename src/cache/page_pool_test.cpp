@@ -283,5 +283,48 @@ TEST_F(PagePoolTest, TooMuchMemoryIsAnErrorWithTheBytes) {
   EXPECT_NE(pool.error().message.find("2048000000 bytes"), std::string::npos) << pool.error().message;
 }
 
+/// Which counts what it is asked for.
+class CountingBackend : public MemoryBackend {
+ public:
+  int64_t allocated = 0;
+  int copies = 0, reads = 0, writes = 0;
+
+  Result<Buffer> allocate(int64_t bytes) override {
+    allocated += bytes;
+    return MemoryBackend::allocate(bytes);
+  }
+  void copy(const void* from, int64_t bytes, void* to) override {
+    ++copies;
+    MemoryBackend::copy(from, bytes, to);
+  }
+  void read(const void* from, int64_t bytes, void* to) override {
+    ++reads;
+    MemoryBackend::read(from, bytes, to);
+  }
+  void write(const void* from, int64_t bytes, void* to) override {
+    ++writes;
+    MemoryBackend::write(from, bytes, to);
+  }
+};
+
+TEST(PagePoolDevices, EachGroupsPagesAreWhereItsDeviceIs) {
+  KvLayout layout = four_groups();
+  layout.groups[kWindowGroup].device = 1;
+  CountingBackend devices[2];
+  Backend* const backends[] = {&devices[0], &devices[1]};
+  auto pool = PagePool::create(backends, layout, std::array{3, 2, 1, 1}).value();
+  EXPECT_EQ(devices[0].allocated, 3 * 2048 + 640 + 128);
+  EXPECT_EQ(devices[1].allocated, 2 * 384);
+  std::vector<std::byte> bytes(4096);
+  pool.write(kWindowGroup, bytes.data(), PageId{0});
+  pool.copy(kWindowGroup, PageId{0}, PageId{1});
+  pool.read(kWindowGroup, PageId{1}, bytes.data());
+  EXPECT_EQ(devices[0].copies + devices[0].reads + devices[0].writes, 0);
+  EXPECT_TRUE(devices[1].copies == 1 && devices[1].reads == 1 && devices[1].writes == 1);
+  pool.copy(kFullGroup, PageId{0}, PageId{2});
+  EXPECT_EQ(devices[0].copies, 1);
+  EXPECT_EQ(devices[1].copies, 1);
+}
+
 }  // namespace
 }  // namespace cairn

@@ -155,12 +155,19 @@ class GenerateStream {
 /// Owns its thread. Destroying it stops it.
 class Engine {
  public:
-  /// `runner`, `backend` and `tokenizer` outlive the engine. `drafter` null: the model's own block that guesses,
-  /// or else prompt lookup, if options ask for speculation. Errors: kInvalidArgument (an option out of its range),
-  /// kOutOfMemory (KV pages).
+  /// `runner`, its `backends` by KvGroup::device and `tokenizer` outlive the engine. `drafter` null: the model's own
+  /// block that guesses, or else prompt lookup, if options ask for speculation. Errors: kInvalidArgument (an option out
+  /// of its range), kOutOfMemory (KV pages).
+  static Result<std::unique_ptr<Engine>> create(Runner& runner, std::span<Backend* const> backends,
+                                                const Tokenizer& tokenizer, const EngineOptions& options,
+                                                std::unique_ptr<Drafter> drafter = nullptr);
+  /// The same where there is one.
   static Result<std::unique_ptr<Engine>> create(Runner& runner, Backend& backend, const Tokenizer& tokenizer,
                                                 const EngineOptions& options,
-                                                std::unique_ptr<Drafter> drafter = nullptr);
+                                                std::unique_ptr<Drafter> drafter = nullptr) {
+    Backend* const backends[] = {&backend};
+    return create(runner, backends, tokenizer, options, std::move(drafter));
+  }
   virtual ~Engine() = default;
 
   /// Thread-safe; does not wait. Errors: kInvalidArgument (empty prompt, token out of range, sampling, max_tokens,

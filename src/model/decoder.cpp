@@ -9,23 +9,36 @@
 
 namespace cairn {
 
-Decoder::Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options)
+namespace {
+
+// Only with the last layer are there any.
+int32_t logit_rows_of(const DecoderDescription& description, const ModelOptions& options, LayerRange range) {
+  return range.is_last(description) ? options.logit_rows_max : 0;
+}
+
+}  // namespace
+
+Decoder::Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options,
+                 LayerRange range, KvPlan kv)
     : description_(std::move(description)),
       weights_(std::move(weights)),
       backend_(backend),
+      range_(range),
       rows_max_(options.rows_max),
-      logit_rows_max_(options.logit_rows_max) {
-  kv_layout_ = kv_layout_of(description_, backend, options.kv_type, kv_places_);
-}
+      logit_rows_max_(options.logit_rows_max),
+      kv_(std::move(kv)) {}
 
-Result<std::unique_ptr<Runner>> Decoder::create(DecoderDescription description, DecoderWeights weights,
-                                                Backend& backend, const ModelOptions& options) {
-  std::unique_ptr<Decoder> decoder(new Decoder(std::move(description), std::move(weights), backend, options));
+Result<std::unique_ptr<Decoder>> Decoder::create(DecoderDescription description, DecoderWeights weights,
+                                                 Backend& backend, const ModelOptions& options, LayerRange range,
+                                                 KvPlan kv) {
+  std::unique_ptr<Decoder> decoder(
+      new Decoder(std::move(description), std::move(weights), backend, options, range, std::move(kv)));
   const DecoderDescription& model = decoder->description_;
   const int32_t rows = options.rows_max;
+  const int32_t logit_rows = logit_rows_of(model, options, range);
   CAIRN_TRY(decoder->directions_,
             Directions::load(options.directions, std::ssize(model.layers), model.embedding, backend));
-  CAIRN_TRY(decoder->scratch_, Scratch::create(backend, model, rows, options.logit_rows_max));
+  CAIRN_TRY(decoder->scratch_, Scratch::create(backend, model, rows, logit_rows));
   CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows)));
   if (model.latent) {
     CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
@@ -34,11 +47,11 @@ Result<std::unique_ptr<Runner>> Decoder::create(DecoderDescription description, 
                            .logit_rows = options.logit_rows_max,
                            .context_tokens = model.context_tokens,
                            .vocabulary = model.vocabulary,
-                           .groups = decoder->kv_layout_.groups.size(),
+                           .groups = decoder->kv_.layout.groups.size(),
                            .hidden = true});
   decoder->temperatures_.reserve(rows);
   decoder->hidden_values_ = std::make_unique_for_overwrite<float[]>(rows * model.embedding);
-  decoder->logits_ = std::make_unique_for_overwrite<float[]>(options.logit_rows_max * model.vocabulary);
+  decoder->logits_ = std::make_unique_for_overwrite<float[]>(logit_rows * model.vocabulary);
   CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
 }
@@ -68,11 +81,12 @@ WorkSizes Decoder::work_sizes(const DecoderDescription& model, int32_t rows) {
   return sizes;
 }
 
-int64_t Decoder::bytes(const DecoderDescription& description, const Backend& backend, const ModelOptions& options) {
+int64_t Decoder::bytes(const DecoderDescription& description, const Backend& backend, const ModelOptions& options,
+                       LayerRange range) {
+  const int32_t logit_rows = logit_rows_of(description, options, range);
   // Logits and hidden rows are kept a second time in host memory.
-  const int64_t host_values =
-      options.logit_rows_max * description.vocabulary + options.rows_max * description.embedding;
-  int64_t bytes = Scratch::bytes(description, options.rows_max, options.logit_rows_max) +
+  const int64_t host_values = logit_rows * description.vocabulary + options.rows_max * description.embedding;
+  int64_t bytes = Scratch::bytes(description, options.rows_max, logit_rows) +
                   host_values * static_cast<int64_t>(sizeof(float)) +
                   backend.reserve_bytes(work_sizes(description, options.rows_max));
   if (description.latent) bytes += LatentAttention::bytes(description, options.rows_max);
@@ -80,16 +94,48 @@ int64_t Decoder::bytes(const DecoderDescription& description, const Backend& bac
 }
 
 Result<LogitsView> Decoder::step(const Batch& batch) {
+  CAIRN_CHECK(range_.is_first() && range_.is_last(description_));
+  begin_with_tokens(batch);
+  run_layers(*batch.pool);
+  return logits();
+}
+
+Result<void> Decoder::first_step(const Batch& batch, std::span<float> rows) {
+  CAIRN_CHECK(range_.is_first() && !range_.is_last(description_));
+  begin_with_tokens(batch);
+  CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
+  run_layers(*batch.pool);
+  backend_.read(hidden_, static_cast<int64_t>(rows.size_bytes()), rows.data());
+  return backend_.finish();
+}
+
+Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float> rows) {
+  CAIRN_CHECK(!range_.is_first() && range_.is_last(description_));
+  begin_with(batch, rows);
+  run_layers(*batch.pool);
+  return logits();
+}
+
+void Decoder::begin_with_tokens(const Batch& batch) {
   plan(batch);
   hidden_ = scratch_[ScratchPart::kHidden];
   backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, hidden_);
+}
+
+void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
+  plan(batch);
+  CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
+  hidden_ = scratch_[ScratchPart::kHidden];
+  backend_.write(rows.data(), static_cast<int64_t>(rows.size_bytes()), hidden_);
+}
+
+void Decoder::run_layers(const PagePool& pool) {
   compute_ropes();
-  for (size_t layer = 0; layer < weights_.layers.size(); ++layer) {
-    attention(layer, *batch.pool);
-    if (layer + 1 == weights_.layers.size()) keep_wanted_rows();
+  for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
+    attention(layer, pool);
+    if (layer + 1 == description_.layers.size()) keep_wanted_rows();
     feed_forward(layer);
   }
-  return logits();
 }
 
 void Decoder::plan(const Batch& batch) {
@@ -118,7 +164,7 @@ void Decoder::compute_ropes() {
 }
 
 void Decoder::attention(size_t layer, const PagePool& pool) {
-  const LayerWeights& weights = weights_.layers[layer];
+  const LayerWeights& weights = weights_of(layer);
   const float* x = hidden_;
   if (description_.pre_norms) {
     float* normed = scratch_[ScratchPart::kNormed];
@@ -139,7 +185,7 @@ void Decoder::attention(size_t layer, const PagePool& pool) {
 
 void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   query_key_value(layer, x);
-  const KvPlace place = kv_places_[layer];
+  const KvPlace place = kv_.places[layer];
   const KvView kv = pool.view(place.group, place.layer);
   const std::span<const AttentionSlice> slices = batch_.slices(place.group);
   backend_.store_kv(kv, slices, scratch_[ScratchPart::kKey], scratch_[ScratchPart::kValue]);
@@ -152,7 +198,7 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
 }
 
 void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) {
-  const KvPlace place = kv_places_[layer];
+  const KvPlace place = kv_.places[layer];
   LatentStep step;
   step.rows = rows_;
   step.rope_table = rope_table(description_.layers[layer].rope);
@@ -160,11 +206,11 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
   step.slices = batch_.slices(place.group);
   step.kv = pool.view(place.group, place.layer);
   if (description_.latent->indexer) step.index_keys = pool.view(place.group, place.layer + 1);
-  latent_->run(weights_.layers[layer].latent, step, x, scratch_[ScratchPart::kAttended]);
+  latent_->run(weights_of(layer).latent, step, x, scratch_[ScratchPart::kAttended]);
 }
 
 void Decoder::query_key_value(size_t layer, const float* x) {
-  const LayerWeights& weights = weights_.layers[layer];
+  const LayerWeights& weights = weights_of(layer);
   float* query = scratch_[ScratchPart::kQuery];
   float* key = scratch_[ScratchPart::kKey];
   const Projection projections[] = {weights.query.to(query), weights.key.to(key),
@@ -196,7 +242,7 @@ void Decoder::query_key_value(size_t layer, const float* x) {
 
 void Decoder::feed_forward(size_t layer) {
   if (rows_ == 0) return;
-  const LayerWeights& weights = weights_.layers[layer];
+  const LayerWeights& weights = weights_of(layer);
   const float* x = hidden_;
   if (description_.pre_norms) {
     float* normed = scratch_[ScratchPart::kNormed];

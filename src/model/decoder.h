@@ -1,4 +1,5 @@
 /// One forward pass of a decoder over a ragged batch: whatever a DecoderDescription says, by operations of a Backend.
+/// Where several backends share the layers, each has a Decoder of its own (pipeline.h).
 #pragma once
 
 #include <cstdint>
@@ -22,13 +23,20 @@ namespace cairn {
 class Decoder final : public Runner {
  public:
   /// Bytes that create() takes, of the backend's working memory too.
-  static int64_t bytes(const DecoderDescription& description, const Backend& backend, const ModelOptions& options);
-  /// Allocates all that steps need. Errors: kOutOfMemory.
-  static Result<std::unique_ptr<Runner>> create(DecoderDescription description, DecoderWeights weights,
-                                                Backend& backend, const ModelOptions& options);
+  static int64_t bytes(const DecoderDescription& description, const Backend& backend, const ModelOptions& options,
+                       LayerRange range);
+  /// Allocates all that steps need; `weights` are of the range, `kv` of all layers. Errors: kOutOfMemory.
+  static Result<std::unique_ptr<Decoder>> create(DecoderDescription description, DecoderWeights weights,
+                                                 Backend& backend, const ModelOptions& options, LayerRange range,
+                                                 KvPlan kv);
 
+  /// Of all layers.
   Result<LogitsView> step(const Batch& batch) override;
-  const KvLayout& kv_layout() const override { return kv_layout_; }
+  /// Of a range with the first layer, but not the last: into `rows` [rows of the batch, embedding].
+  Result<void> first_step(const Batch& batch, std::span<float> rows);
+  /// Of a range with the last layer, but not the first, from those rows.
+  Result<LogitsView> last_step(const Batch& batch, std::span<const float> rows);
+  const KvLayout& kv_layout() const override { return kv_.layout; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
   int32_t rows_max() const override { return rows_max_; }
@@ -37,11 +45,16 @@ class Decoder final : public Runner {
   float rank(std::span<const float> hidden) const override;
 
  private:
-  Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options);
+  Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options,
+          LayerRange range, KvPlan kv);
 
   /// Fills batch_ and temperatures_.
   void plan(const Batch& batch);
   static WorkSizes work_sizes(const DecoderDescription& model, int32_t rows);
+  /// The residual stream of the rows before the range: of their tokens, or those that a range before has left.
+  void begin_with_tokens(const Batch& batch);
+  void begin_with(const Batch& batch, std::span<const float> rows);
+  void run_layers(const PagePool& pool);
   void compute_ropes();
   void attention(size_t layer, const PagePool& pool);
   /// From the normalised input to kAttended.
@@ -59,14 +72,15 @@ class Decoder final : public Runner {
   void keep_wanted_rows();
   Result<LogitsView> logits();
   const float* rope_table(int32_t rope) const;
+  const LayerWeights& weights_of(size_t layer) const { return weights_.layers[layer - range_.begin]; }
 
   const DecoderDescription description_;
   const DecoderWeights weights_;
   Backend& backend_;
+  const LayerRange range_;
   const int32_t rows_max_;
   const int32_t logit_rows_max_;
-  std::vector<KvPlace> kv_places_;  // per layer
-  KvLayout kv_layout_;
+  const KvPlan kv_;
   Directions directions_;
   Scratch scratch_;
   std::optional<LatentAttention> latent_;

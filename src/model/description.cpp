@@ -171,25 +171,34 @@ Result<void> describe_temperature(const Keys& keys, DecoderDescription& descript
   return {};
 }
 
-KvLayout kv_layout_of(const DecoderDescription& description, const Backend& backend, KvType type,
-                      std::vector<KvPlace>& places) {
-  KvLayout layout;
-  layout.type = description.latent ? type : backend.stored_kv_type(type);
-  places.clear();
+KvPlan kv_plan_of(const DecoderDescription& description, const Backend& backend, const ModelOptions& options) {
+  const FirstLayers& first = options.first_layers;
+  KvPlan plan;
+  std::vector<KvGroup>& groups = plan.layout.groups;
+  plan.layout.type = options.kv_type;
   for (const LayerDescription& layer : description.layers) {
     const KvKind kind = description.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
+    const bool is_first = std::ssize(plan.places) < first.count;
+    const int32_t device = is_first ? kFirstLayersDevice : 0;
     size_t group = 0;
-    while (group < layout.groups.size() && layout.groups[group].kind != kind) ++group;
-    if (group == layout.groups.size()) layout.groups.push_back({kind, layer.window, {}});
-    places.push_back({static_cast<int32_t>(group), static_cast<int32_t>(layout.groups[group].layers.size())});
-    std::vector<KvLayer>& layers = layout.groups[group].layers;
-    const int32_t value_dim = description.latent ? 0 : description.value_dim;
-    layers.push_back({.kv_heads = description.kv_heads, .key_dim = description.key_dim, .value_dim = value_dim});
+    while (group < groups.size() && (groups[group].kind != kind || groups[group].device != device)) ++group;
+    if (group == groups.size()) {
+      groups.push_back({.kind = kind, .window = layer.window, .layers = {}, .device = device});
+    }
+    std::vector<KvLayer>& layers = groups[group].layers;
+    plan.places.push_back({static_cast<int32_t>(group), static_cast<int32_t>(layers.size())});
+    KvLayer kv{.kv_heads = description.kv_heads, .key_dim = description.key_dim, .value_dim = description.value_dim};
+    if (description.latent) {
+      kv.value_dim = 0;
+    } else {
+      kv.type = (is_first ? *first.backend : backend).stored_kv_type(options.kv_type);
+    }
+    layers.push_back(kv);
     if (description.latent && description.latent->indexer) {
       layers.push_back({.kv_heads = 1, .key_dim = description.latent->indexer->key_dim});
     }
   }
-  return layout;
+  return plan;
 }
 
 }  // namespace cairn

@@ -15,6 +15,8 @@
 
 namespace cairn {
 
+struct ModelOptions;
+
 /// RMS norm of queries and keys before they are rotated.
 enum class QkNorm {
   kNone,
@@ -133,9 +135,23 @@ struct KvPlace {
   int32_t layer = 0;
 };
 
-/// One group for layers that see everything, one for those with a window, one for latent ones; `places` gets one entry
-/// per layer. Of `type`, or what the backend keeps for it.
-KvLayout kv_layout_of(const DecoderDescription& description, const Backend& backend, KvType type,
-                      std::vector<KvPlace>& places);
+struct KvPlan {
+  KvLayout layout;
+  std::vector<KvPlace> places;  ///< per layer of the model
+};
+
+/// On each device one group for layers that see everything, one for those with a window, one for latent ones; of the
+/// options' type, or what the layers' backend keeps for it. `backend` is the model's own.
+KvPlan kv_plan_of(const DecoderDescription& description, const Backend& backend, const ModelOptions& options);
+
+/// Layers [begin, end) of a decoder: all, or those that one of several backends computes.
+struct LayerRange {
+  int32_t begin = 0;
+  int32_t end = 0;
+
+  /// Whether it begins with tokens, and whether it ends with logits.
+  bool is_first() const { return begin == 0; }
+  bool is_last(const DecoderDescription& description) const { return end == std::ssize(description.layers); }
+};
 
 }  // namespace cairn

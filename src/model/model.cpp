@@ -12,6 +12,7 @@
 #include "model/embedder.h"
 #include "model/encoder.h"
 #include "model/latent_attention.h"
+#include "model/pipeline.h"
 #include "model/weights/binder.h"
 #include "model/weights/decoder_weights.h"
 #include "model/weights/encoder_weights.h"
@@ -35,7 +36,7 @@ int64_t direction_bytes(const ModelOptions& options, size_t layers, int64_t embe
 /// `load` binds all weights of the model.
 template <class Load>
 Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const ModelOptions& options, Load load,
-                          ModelMemoryPlan& plan) {
+                          PartMemoryPlan& plan) {
   const auto count = [&](bool in_place) -> Result<int64_t> {
     Binder binder(file, backend, {.in_place = in_place, .counts_only = true});
     CAIRN_TRY_VOID(load(binder));
@@ -61,22 +62,61 @@ Result<void> check_operations(Backend& backend, bool latent, bool streams) {
               backend.description(), streams ? "mixed streams and compressed rows" : "attention over latent rows");
 }
 
-Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const DecoderDescription& description,
-                                const ModelOptions& options) {
+Result<void> check_first_layers(const DecoderDescription& description, const FirstLayers& first) {
+  if (first.count >= 0 && first.count < std::ssize(description.layers)) return {};
+  return fail(Code::kInvalidArgument, "{} layers are to be on another device, but the model has {}", first.count,
+              description.layers.size());
+}
+
+// Other models than decoders are on one backend as a whole.
+Result<void> check_is_whole(const ModelOptions& options, std::string_view what) {
+  if (options.first_layers.count == 0) return {};
+  return fail(Code::kUnsupported, "{} cannot be split between GPU and CPU; use --gpu-layers all, auto or 0", what);
+}
+
+/// What is on options.first_layers.backend, and what is on the model's own.
+LayerRange first_part(const ModelOptions& options) { return {0, options.first_layers.count}; }
+LayerRange last_part(const DecoderDescription& description, const ModelOptions& options) {
+  return {options.first_layers.count, static_cast<int32_t>(description.layers.size())};
+}
+
+Result<void> plan_part(const gguf::Reader& file, Backend& backend, const DecoderDescription& description,
+                       const ModelOptions& options, LayerRange range, PartMemoryPlan& plan) {
   CAIRN_TRY_VOID(check_operations(backend, description.latent.has_value(), false));
-  ModelMemoryPlan plan;
-  const auto load = [&](Binder& binder) { return load_decoder_weights(binder, description); };
+  const auto load = [&](Binder& binder) { return load_decoder_weights(binder, description, range); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
   plan.weight_bytes += direction_bytes(options, description.layers.size(), description.embedding);
-  plan.scratch_bytes = Decoder::bytes(description, backend, options);
-  std::vector<KvPlace> places;
-  plan.kv_layout = kv_layout_of(description, backend, options.kv_type, places);
+  plan.scratch_bytes = Decoder::bytes(description, backend, options, range);
+  return {};
+}
+
+/// Options of the part on the other backend, which has memory of its own.
+ModelOptions first_options(const ModelOptions& options) {
+  ModelOptions first = options;
+  first.available_bytes = 0;
+  first.pack_cache = nullptr;
+  return first;
+}
+
+Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const DecoderDescription& description,
+                                const ModelOptions& options) {
+  const FirstLayers& first = options.first_layers;
+  CAIRN_TRY_VOID(check_first_layers(description, first));
+  ModelMemoryPlan plan;
+  CAIRN_TRY_VOID(plan_part(file, backend, description, options, last_part(description, options), plan));
+  if (first.count > 0) {
+    CAIRN_TRY_VOID(
+        plan_part(file, *first.backend, description, first_options(options), first_part(options), plan.first));
+    plan.first.scratch_bytes += options.rows_max * description.embedding * static_cast<int64_t>(sizeof(float));
+  }
+  plan.kv_layout = kv_plan_of(description, backend, options).layout;
   plan.context_tokens = description.context_tokens;
   return plan;
 }
 
 Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const EncoderDescription& description,
                                 const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_is_whole(options, "an encoder"));
   ModelMemoryPlan plan;
   const auto load = [&](Binder& binder) { return load_encoder_weights(binder, backend, description); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
@@ -87,6 +127,7 @@ Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, cons
 
 Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend,
                                 const deepseek4::ModelDescription& description, const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_is_whole(options, "DeepSeek V4"));
   CAIRN_TRY_VOID(check_operations(backend, true, true));
   ModelMemoryPlan plan;
   const auto load = [&](Binder& binder) {
@@ -101,8 +142,8 @@ Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend,
   return plan;
 }
 
-Result<void> check_memory(const ModelMemoryPlan& plan, const Backend& backend, const ModelOptions& options) {
-  const int64_t page = plan.kv_layout.token_bytes() * kPageTokens;
+Result<void> check_memory(const PartMemoryPlan& plan, int64_t page, const Backend& backend,
+                          const ModelOptions& options) {
   const int64_t needed = plan.weight_bytes + plan.scratch_bytes + page;
   const int64_t available = available_bytes(backend, options);
   if (needed <= available) return {};
@@ -112,9 +153,10 @@ Result<void> check_memory(const ModelMemoryPlan& plan, const Backend& backend, c
               needed / kMiB, plan.weight_bytes / kMiB, plan.scratch_bytes / kMiB, page / kMiB, available / kMiB);
 }
 
-Result<Binder> begin_loading(const gguf::Reader& file, Backend& backend, const ModelMemoryPlan& plan,
-                             const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_memory(plan, backend, options));
+/// Of one part, whose pages of KV are on `device`.
+Result<Binder> begin_loading(const gguf::Reader& file, Backend& backend, const PartMemoryPlan& plan,
+                             const KvLayout& kv_layout, int32_t device, const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_memory(plan, kv_layout.token_bytes(device) * kPageTokens, backend, options));
   if (plan.weights_in_place) {
     log_warning(
         "memory: no room to keep weights of two and three bits unpacked: they are unpacked for each product, which is "
@@ -127,6 +169,19 @@ void end_loading(const Binder& binder, const ModelOptions& options) {
   binder.warn_of_unused();
   if (options.pack_cache == nullptr) return;
   if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
+}
+
+/// `last_binder` will not warn of what they use.
+Result<std::unique_ptr<Decoder>> load_first_layers(const gguf::Reader& file, const DecoderDescription& description,
+                                                   const PartMemoryPlan& plan, const KvPlan& kv,
+                                                   const ModelOptions& all_options, Binder& last_binder) {
+  const ModelOptions options = first_options(all_options);
+  Backend& backend = *options.first_layers.backend;
+  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, kv.layout, kFirstLayersDevice, options));
+  const LayerRange range = first_part(options);
+  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description, range));
+  last_binder.mark_used(binder);
+  return Decoder::create(description, std::move(weights), backend, options, range, kv);
 }
 
 Result<deepseek4::ModelDescription> describe_deepseek4(const gguf::Reader& file, const ModelOptions& options) {
@@ -148,7 +203,7 @@ Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, Backend
                                                const ModelOptions& options) {
   CAIRN_TRY(deepseek4::ModelDescription description, describe_deepseek4(file, options));
   CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
-  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, options));
+  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
   CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, description, options.predictor));
   end_loading(binder, options);
   return deepseek4::ModelRunner::create(std::move(description), std::move(weights), backend, options);
@@ -178,13 +233,23 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
   if (deepseek4::is_deepseek4(file)) return load_deepseek4(file, backend, options);
   CAIRN_TRY(DecoderDescription description, describe_decoder(file, options.context_tokens));
   CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
-  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, options));
-  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description));
+  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
+  KvPlan kv = kv_plan_of(description, backend, options);
+  std::unique_ptr<Decoder> first;
+  if (options.first_layers.count > 0) {
+    CAIRN_TRY(first, load_first_layers(file, description, plan.first, kv, options, binder));
+  }
+  const LayerRange range = last_part(description, options);
+  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description, range));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
   }
   end_loading(binder, options);
-  return Decoder::create(std::move(description), std::move(weights), backend, options);
+  const int64_t embedding = description.embedding;
+  CAIRN_TRY(auto decoder,
+            Decoder::create(std::move(description), std::move(weights), backend, options, range, std::move(kv)));
+  if (first == nullptr) return decoder;
+  return std::make_unique<Pipeline>(std::move(first), std::move(decoder), embedding);
 }
 
 Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
@@ -196,7 +261,7 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
   }
   CAIRN_TRY(EncoderDescription description, describe_encoder(file, options.context_tokens));
   CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
-  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, options));
+  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
   CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, description));
   end_loading(binder, options);
   return Encoder::create(std::move(description), std::move(weights), backend, options.rows_max);

@@ -19,6 +19,15 @@ namespace cairn {
 
 class Backend;
 
+/// Layers that another backend than the model's own computes, for want of memory, with the embedding of tokens before
+/// them. Decoders only.
+struct FirstLayers {
+  Backend* backend = nullptr;  ///< outlives the runner
+  int32_t count = 0;           ///< 0: none; less than all
+};
+/// KvGroup::device of their keys and values; that of all others is 0.
+inline constexpr int32_t kFirstLayersDevice = 1;
+
 struct ModelOptions {
   /// Positions per sequence; 0: what the file says the model was trained for.
   int32_t context_tokens = 0;
@@ -36,8 +45,9 @@ struct ModelOptions {
   int64_t available_bytes = 0;
   /// No copy of weights that is larger than the file's (HostMatrix::in_place).
   bool weights_in_place = false;
-  /// Copies of weights are looked for there, and saved there; outlives the runner. null: none.
+  /// Copies of weights are looked for there, and saved there; outlives the runner. null: none. Not with `first_layers`.
   PackCache* pack_cache = nullptr;
+  FirstLayers first_layers{};
 };
 
 /// Names of general.architecture that load, sorted.
@@ -46,13 +56,18 @@ std::vector<std::string_view> supported_architectures();
 /// Whether the file is no model, but a block that guesses ahead for one: ModelOptions::predictor.
 bool is_predictor(const gguf::Reader& file);
 
-/// What a model will take of the machine's memory, known before anything is loaded.
-struct ModelMemoryPlan {
+/// What a model, or the part of it that is on one backend, will take of memory but for keys and values.
+struct PartMemoryPlan {
   int64_t weight_bytes = 0;       ///< tensors, as the backend has them: mapped from the file or copied
   bool weights_in_place = false;  ///< asked for, or because larger copies would take most of the memory there is
   int64_t scratch_bytes = 0;      ///< activations and working memory of a step, allocated by load_model
-  KvLayout kv_layout;             ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
-  int32_t context_tokens = 0;     ///< positions per sequence, as load_model would have them
+};
+
+/// What a model will take of its backend's memory, known before anything is loaded.
+struct ModelMemoryPlan : PartMemoryPlan {
+  PartMemoryPlan first;        ///< of the other backend's memory (ModelOptions::first_layers)
+  KvLayout kv_layout;          ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
+  int32_t context_tokens = 0;  ///< positions per sequence, as load_model would have them
 };
 
 /// Goes through the file's tensors without reading them. Errors: load_model's, but for what needs their content.
@@ -60,7 +75,8 @@ Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& bac
 
 /// `file` and `backend` outlive the runner. Errors: kUnsupported (architecture or tensor type: the message lists what
 /// there is), kCorruptFile (a tensor missing or of the wrong shape, a hyper-parameter out of range: named),
-/// kInvalidArgument (a context beyond the trained one, a `predictor` for an architecture that takes none), kOutOfMemory
+/// kInvalidArgument (a context beyond the trained one, a `predictor` for an architecture that takes none, as many
+/// `first_layers` as there are or more), kOutOfMemory
 /// (weights, scratch and a first page of KV do not fit: how much is needed and how much there is).
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
 

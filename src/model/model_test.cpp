@@ -452,6 +452,21 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
     ASSERT_FALSE(view.has_value());
     EXPECT_EQ(view.error().message, "the device is gone");
   }
+  // One of two devices is enough.
+  for (const bool first : {false, true}) {
+    Backend& own = first ? *backend_ : backend;
+    Backend& other = first ? backend : *backend_;
+    const auto split =
+        load_model(file, own, {.context_tokens = 64, .rows_max = 8, .first_layers = {&other, 1}}).value();
+    Backend* const backends[] = {&own, &other};
+    PagePool pages_of_both = PagePool::create(backends, split->kv_layout(), pages_of_each(*split, 1)).value();
+    PageTable table;
+    ASSERT_TRUE(pages_of_both.extend(table, 2));
+    const BatchSlice slice{SequenceId{}, 0, 2, 0, &table, LogitsWanted::kLast};
+    const auto view = split->step({tokens, {&slice, 1}, &pages_of_both});
+    ASSERT_FALSE(view.has_value());
+    EXPECT_EQ(view.error().message, "the device is gone");
+  }
   const auto encoder_file = gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / "bert.gguf").value();
   const auto encoder = load_embedder(encoder_file, backend, {}).value();
   const EmbedText text{tokens};

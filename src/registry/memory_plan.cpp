@@ -138,14 +138,15 @@ Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes&
   // Asked for: all of it. Not asked for: what fits, but never a context too short to be of use.
   const int64_t context_least =
       wishes.context_tokens != 0 ? context_wanted : std::min<int64_t>(kContextTokensMin, context_wanted);
-  const int64_t pages_wanted = std::min(kPagesMax, int64_t{pages_for(context_wanted)} * std::max(1, wishes.sequences));
+  const int64_t pages_max = wishes.kv_tokens_max != 0 ? wishes.kv_tokens_max / kPageTokens : kPagesMax;
+  const int64_t pages_wanted = std::min(pages_max, int64_t{pages_for(context_wanted)} * std::max(1, wishes.sequences));
   const int64_t pages_least = wishes.kv_bytes != 0 ? 1 : pages_for(context_least);
 
   const int64_t budget = wishes.kv_bytes != 0 ? wishes.kv_bytes : left;
   // A budget that was asked for is filled, if pages take any memory.
   const bool fill = wishes.kv_bytes != 0 && model.kv_layout.token_bytes() > 0;
   divider.limit_windows(pages_least, pages_wanted, budget);
-  int64_t pages = divider.largest(budget, fill ? kPagesMax : pages_wanted);
+  int64_t pages = divider.largest(budget, fill ? pages_max : pages_wanted);
   if (wishes.kv_bytes != 0 && pages < 1) {
     return fail(Code::kInvalidArgument, "a KV cache of {} holds no page: one takes {}; raise --kv-bytes",
                 bytes_text(wishes.kv_bytes), bytes_text(divider.divide(1, 0).bytes));
@@ -176,6 +177,47 @@ Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes&
   plan.kv_tokens = pages * kPageTokens;
   plan.window_sequences = divider.window_sequences();
   plan.context_tokens = static_cast<int32_t>(std::min(context_wanted, plan.kv_tokens));
+  return plan;
+}
+
+Result<SplitPlan> plan_split_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes,
+                                    int64_t first_available_bytes) {
+  const auto part_of = [&](int32_t device) {
+    ModelMemoryPlan part = model;
+    if (device == kFirstLayersDevice) static_cast<PartMemoryPlan&>(part) = model.first;
+    std::erase_if(part.kv_layout.groups, [&](const KvGroup& group) { return group.device != device; });
+    return part;
+  };
+  const ModelMemoryPlan own = part_of(0), first = part_of(kFirstLayersDevice);
+  MemoryWishes own_wishes = wishes, first_wishes = wishes;
+  if (const int64_t all = model.kv_layout.token_bytes(); wishes.kv_bytes > 0 && all > 0) {
+    const double share = static_cast<double>(own.kv_layout.token_bytes()) / static_cast<double>(all);
+    own_wishes.kv_bytes = static_cast<int64_t>(share * static_cast<double>(wishes.kv_bytes));
+    first_wishes.kv_bytes = wishes.kv_bytes - own_wishes.kv_bytes;
+  }
+  // Both have the same kinds of parts, so an error says whose they are.
+  const auto of_first = [](Result<MemoryPlan> result) {
+    if (!result) result.error().message = "of the first layers, which are not on the GPU: " + result.error().message;
+    return result;
+  };
+  SplitPlan plan;
+  CAIRN_TRY(plan.own, plan_memory(own, own_wishes, available_bytes));
+  CAIRN_TRY(plan.first, of_first(plan_memory(first, first_wishes, first_available_bytes)));
+  if (plan.own.kv_tokens != plan.first.kv_tokens) {
+    // What one of them could hold beyond the other is of no use.
+    own_wishes.kv_tokens_max = first_wishes.kv_tokens_max = std::min(plan.own.kv_tokens, plan.first.kv_tokens);
+    CAIRN_TRY(plan.own, plan_memory(own, own_wishes, available_bytes));
+    CAIRN_TRY(plan.first, of_first(plan_memory(first, first_wishes, first_available_bytes)));
+  }
+  std::vector<int32_t> kv_pages;
+  size_t next[] = {0, 0};
+  for (const KvGroup& group : model.kv_layout.groups) {
+    const MemoryPlan& part = group.device == kFirstLayersDevice ? plan.first : plan.own;
+    kv_pages.push_back(part.kv_pages[next[group.device]++]);
+  }
+  plan.own.kv_pages = std::move(kv_pages);
+  plan.own.kv_tokens = std::min(plan.own.kv_tokens, plan.first.kv_tokens);
+  plan.own.context_tokens = std::min(plan.own.context_tokens, plan.first.context_tokens);
   return plan;
 }
 

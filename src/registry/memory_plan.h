@@ -38,6 +38,7 @@ struct MemoryWishes {
   int32_t sequences_running = 64;  ///< in a batch at most, whatever their lengths
   int32_t step_rows = ModelOptions{}.rows_max;
   int64_t kv_host_bytes = 0;  ///< of a second tier, which is no part of the plan: the index is larger for it
+  int64_t kv_tokens_max = 0;  ///< positions of all sequences together, whatever else is asked for; 0: no bound
 };
 
 struct MemoryPlan {
@@ -57,7 +58,16 @@ struct MemoryPlan {
   std::string text() const;
 };
 
+/// Of a model on two backends (ModelOptions::first_layers).
+struct SplitPlan {
+  MemoryPlan own;    ///< of the model's own; context_tokens, kv_tokens and kv_pages are those of both
+  MemoryPlan first;  ///< of the other's
+};
+
 /// Errors: kOutOfMemory with every part and what there is, kInvalidArgument (kv_bytes below one page of every group).
 Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes);
+/// The same for two backends with memory of their own, which share kv_bytes.
+Result<SplitPlan> plan_split_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes,
+                                    int64_t first_available_bytes);
 
 }  // namespace cairn

@@ -141,6 +141,43 @@ TEST(MemoryPlan, StateGroupsGetSlotsToRunAndToResume) {
   EXPECT_EQ(states_only->context_tokens, 4096) << "a state holds any number of tokens";
 }
 
+/// The model with 64 MiB of weights more on another device, where a page is half of one.
+ModelMemoryPlan split_model_of(int32_t context_tokens) {
+  ModelMemoryPlan model = model_of(context_tokens);
+  model.first = {.weight_bytes = 64 * kMib};
+  KvGroup first = model.kv_layout.groups[0];
+  first.layers[0].kv_heads = 4;
+  first.device = kFirstLayersDevice;
+  model.kv_layout.groups.insert(model.kv_layout.groups.begin(), first);
+  return model;
+}
+
+TEST(MemoryPlan, TwoDevicesHoldAsMuchAsTheOneThatHoldsLess) {
+  const int64_t first_fixed = 64 * kMib + kReservedBytes + kMib / 2;
+  const ModelMemoryPlan model = split_model_of(131'072);
+  for (const auto& [own, first] : {std::pair{100, 10'000}, {10'000, 50}}) {
+    const auto plan = plan_split_memory(model, {}, kFixed + own * kMib, first_fixed + first * kMib);
+    ASSERT_TRUE(plan.has_value()) << plan.error().text();
+    EXPECT_EQ(plan->own.kv_pages, (std::vector<int32_t>{100, 100}));
+    EXPECT_EQ(plan->own.kv_tokens, 3200);
+    EXPECT_EQ(plan->own.context_tokens, 3200);
+    EXPECT_EQ(plan->own.kv_bytes, 100 * kMib);
+    EXPECT_EQ(plan->first.kv_bytes, 50 * kMib);
+    EXPECT_EQ(plan->own.weight_bytes, 1000 * kMib);
+    EXPECT_EQ(plan->first.weight_bytes, 64 * kMib);
+  }
+  // One budget for both.
+  const auto asked = plan_split_memory(model, {.kv_bytes = 30 * kMib}, kFixed + 100 * kMib, first_fixed + 100 * kMib);
+  ASSERT_TRUE(asked.has_value()) << asked.error().text();
+  EXPECT_EQ(asked->own.kv_pages, (std::vector<int32_t>{20, 20}));
+
+  const auto refused = plan_split_memory(model, {}, kFixed + 100 * kMib, first_fixed);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kOutOfMemory);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("first layers"));
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("weights 64.0 MiB"));
+}
+
 TEST(MemoryPlan, ALayerBeyondAnyMemoryIsRefused) {
   ModelMemoryPlan model = model_of(4096);
   model.kv_layout.groups[0].layers.assign(2'000, {1 << 20, 1 << 20, 1 << 20});

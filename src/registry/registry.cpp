@@ -81,8 +81,8 @@ ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* pr
 }
 
 // `draft_bytes` are spoken for already, and so are those of the second tier, in the machine's memory.
-Result<MemoryPlan> plan_for(const gguf::Reader& file, const Device& device, const LoadOptions& options,
-                            const ModelOptions& model_options, int64_t draft_bytes) {
+Result<SplitPlan> plan_for(const gguf::Reader& file, const Device& device, const LoadOptions& options,
+                           const ModelOptions& model_options, int64_t draft_bytes) {
   CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, *device.backend, model_options));
   const MemoryWishes wishes{.context_tokens = options.context_tokens,
                             .kv_bytes = options.kv_bytes,
@@ -90,22 +90,30 @@ Result<MemoryPlan> plan_for(const gguf::Reader& file, const Device& device, cons
                             .sequences_running = options.running_max,
                             .kv_host_bytes = options.kv_host_bytes};
   const int64_t available = device.backend->available_bytes() - draft_bytes;
-  if (!device.gpu) return plan_memory(model, wishes, available - options.kv_host_bytes);
-  if (const int64_t host = available_memory_bytes(); options.kv_host_bytes > host) {
+  SplitPlan plan;
+  if (!device.gpu) {
+    CAIRN_TRY(plan.own, plan_memory(model, wishes, available - options.kv_host_bytes));
+    return plan;
+  }
+  const int64_t host = available_memory_bytes();
+  if (options.kv_host_bytes > host) {
     return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
                 bytes_text(options.kv_host_bytes), bytes_text(host));
   }
-  return plan_memory(model, wishes, available);
+  if (device.first_layers > 0) return plan_split_memory(model, wishes, available, host - options.kv_host_bytes);
+  CAIRN_TRY(plan.own, plan_memory(model, wishes, available));
+  return plan;
 }
 
 // What is known before weights are read.
 struct Preparation {
   std::unique_ptr<DraftModel> draft;  // null: none
-  MemoryPlan plan;
+  SplitPlan plan;                     // of one device: its own part alone
 };
 
 Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
-                            const LoadOptions& options, const ModelOptions& model_options) {
+                            const LoadOptions& options, ModelOptions model_options) {
+  model_options.first_layers = device.first();
   Preparation made;
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty() && model_options.predictor == nullptr) {
@@ -166,8 +174,9 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
     engine_options.speculation.tokens_max = kDraftTokens;
   if (model.runner->predicts()) log_info("guesses ahead with a block of its own");
+  Backend* const backends[] = {model.backend.get(), model.first_backend.get()};
   CAIRN_TRY(model.engine,
-            Engine::create(*model.runner, *model.backend, *model.tokenizer, engine_options, std::move(drafter)));
+            Engine::create(*model.runner, backends, *model.tokenizer, engine_options, std::move(drafter)));
   log_info("context: {} tokens per conversation", model.engine->context_tokens());
   return {};
 }
@@ -175,6 +184,12 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
 }  // namespace
 
 LoadedModel::~LoadedModel() = default;
+
+std::string LoadedModel::devices_text() const {
+  if (first_backend == nullptr) return backend->description();
+  return fmt::format("{}; {} for the first {} layers", backend->description(), first_backend->description(),
+                     first_layers);
+}
 
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
@@ -191,7 +206,8 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
     return {};
   };
   CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
-  const MemoryPlan& plan = prepared.plan;
+  const MemoryPlan& plan = prepared.plan.own;
+  model_options.first_layers = device.first();
   CAIRN_TRY(std::string_view template_source, file.metadata().string_or("tokenizer.chat_template", ""));
   if (template_source.empty()) template_source = builtin_template(architecture);
   if (!options.chat_template.empty()) template_source = options.chat_template;
@@ -215,6 +231,8 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .chat_template = std::move(chat_template),
       .template_source = std::string(template_source),
       .output_format = output_format,
+      .first_backend = std::move(device.first_backend),
+      .first_layers = device.first_layers,
       .backend = std::move(device.backend),
       .pack_cache = nullptr,
       .predictor = std::move(predictor),
@@ -226,14 +244,15 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   });
   for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();
   log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
-           static_cast<double>(model->parameters) * 1e-9, model->backend->description());
+           static_cast<double>(model->parameters) * 1e-9, model->devices_text());
   log_info("memory: {}", plan.text());
+  if (model->first_layers > 0) log_info("memory of the first layers: {}", prepared.plan.first.text());
   if (options.kv_host_bytes > 0)
     log_info("memory: {} for what the KV cache gives up", bytes_text(options.kv_host_bytes));
 
   model_options.context_tokens = plan.context_tokens;
-  model_options.weights_in_place = plan.weights_in_place;
-  if (options.pack_cache) {
+  model_options.weights_in_place = plan.weights_in_place || prepared.plan.first.weights_in_place;
+  if (options.pack_cache && model->first_backend == nullptr) {
     model->pack_cache = std::make_unique<PackCache>(path, model->file, model->backend->copy_format());
     model_options.pack_cache = model->pack_cache.get();
   }

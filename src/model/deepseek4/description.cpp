@@ -193,7 +193,7 @@ KvLayout kv_layout_of(const ModelDescription& description, KvType type, std::vec
     return KvPlace{group, static_cast<int32_t>(layout.groups[group].layers.size()) - 1};
   };
   const auto add_inputs = [&](const CompressorParams& compressor) {
-    const KvLayer inputs{.kv_heads = 1, .key_dim = compressor.width(), .exact = true};
+    const KvLayer inputs{.kv_heads = 1, .key_dim = compressor.width(), .type = KvType::kF32};
     return add(KvKind::kWindow, compressor.span(), inputs);
   };
   places.clear();
@@ -217,7 +217,7 @@ KvLayout kv_layout_of(const ModelDescription& description, KvType type, std::vec
   if (description.predicts) {
     // A row reads the streams of the position before it.
     const auto width = static_cast<int32_t>(description.streams * description.embedding);
-    places.back().streams = add(KvKind::kWindow, 2, {.kv_heads = 1, .key_dim = width, .exact = true});
+    places.back().streams = add(KvKind::kWindow, 2, {.kv_heads = 1, .key_dim = width, .type = KvType::kF32});
   }
   return layout;
 }

@@ -77,6 +77,7 @@ class Binder {
 
   /// For tensors that others read.
   void mark_used(std::string_view tensor);
+  void mark_used(const Binder& other) { used_.insert(other.used_.begin(), other.used_.end()); }
   /// Logs the tensors that nothing asked for: a file that has some may mean more than we compute.
   void warn_of_unused() const;
 

@@ -9,7 +9,7 @@ namespace {
 /// Loads the tensors of one layer, "blk.N.".
 class LayerLoader {
  public:
-  LayerLoader(Binder& binder, const DecoderDescription& description, size_t layer)
+  LayerLoader(Binder& binder, const DecoderDescription& description, int32_t layer)
       : binder_(binder), description_(description), layer_(layer), prefix_(fmt::format("blk.{}.", layer)) {}
 
   Result<LayerWeights> load() {
@@ -109,25 +109,29 @@ class LayerLoader {
 
   Binder& binder_;
   const DecoderDescription& description_;
-  const size_t layer_;
+  const int32_t layer_;
   const std::string prefix_;
 };
 
 }  // namespace
 
-Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescription& description) {
+Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescription& description, LayerRange range) {
   DecoderWeights weights;
-  CAIRN_TRY(Linear embedding, binder.linear("token_embd", description.vocabulary, description.embedding));
-  weights.embedding = embedding.weight;
-  for (size_t layer = 0; layer < description.layers.size(); ++layer) {
+  const bool output_is_embedding = description.output_is_embedding || !binder.has("output.weight");
+  if (range.is_first() || (range.is_last(description) && output_is_embedding)) {
+    CAIRN_TRY(Linear embedding, binder.linear("token_embd", description.vocabulary, description.embedding));
+    weights.embedding = embedding.weight;
+  }
+  for (int32_t layer = range.begin; layer < range.end; ++layer) {
     CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, description, layer).load());
     weights.layers.push_back(std::move(loaded));
   }
+  if (!range.is_last(description)) return weights;
   CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", description.embedding));
-  if (!description.output_is_embedding && binder.has("output.weight")) {
-    CAIRN_TRY(weights.output, binder.linear("output", description.vocabulary, description.embedding));
-  } else {
+  if (output_is_embedding) {
     weights.output.weight = weights.embedding;
+  } else {
+    CAIRN_TRY(weights.output, binder.linear("output", description.vocabulary, description.embedding));
   }
   if (description.labels > 0) {
     CAIRN_TRY(weights.labels, binder.linear("cls.output", description.labels, description.embedding));

@@ -40,13 +40,14 @@ struct LayerWeights {
 };
 
 struct DecoderWeights {
-  Weight embedding;
-  std::vector<LayerWeights> layers;
-  Buffer output_norm;
-  Linear output;  ///< refers to the embedding where they are one
-  Linear labels;  ///< of the head that ranks; empty if there is none
+  Weight embedding;                  ///< empty where the range has no first layer, and no output that refers to it
+  std::vector<LayerWeights> layers;  ///< of the range
+  Buffer output_norm;                ///< empty where the range has no last layer, as what follows
+  Linear output;                     ///< refers to the embedding where they are one
+  Linear labels;                     ///< of the head that ranks; empty if there is none
 };
 
-Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescription& description);
+/// Of those layers: the embedding comes with the first one, the output and the labels with the last.
+Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescription& description, LayerRange range);
 
 }  // namespace cairn

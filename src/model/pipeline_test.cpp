@@ -1,0 +1,138 @@
+// A decoder on two backends gives the logits of one, bit for bit where both compute alike.
+#include "model/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "cache/page_pool.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/embedder.h"
+#include "model/model.h"
+
+namespace cairn {
+namespace {
+
+gguf::Reader open_model(const std::string& name) {
+  return gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / (name + ".gguf")).value();
+}
+
+std::unique_ptr<Backend> processor() { return make_cpu_backend({.threads = 1, .isa = ""}).value(); }
+
+int32_t layers_of(const gguf::Reader& file) {
+  const std::string architecture(file.metadata().string("general.architecture").value());
+  return static_cast<int32_t>(file.metadata().integer(architecture + ".block_count").value());
+}
+
+class PipelineTest : public testing::Test {
+ protected:
+  ModelOptions options_with(int32_t first_layers, KvType kv_type = KvType::kF32) const {
+    return {.context_tokens = 64,
+            .kv_type = kv_type,
+            .rows_max = 16,
+            .logit_rows_max = 16,
+            .first_layers = {first_backend_.get(), first_layers}};
+  }
+
+  /// Logits, or hidden rows, of all positions: several rows at once, then single ones.
+  std::vector<float> run(Runner& runner, LogitsWanted wanted) {
+    const std::vector<int32_t> counts(runner.kv_layout().groups.size(), 2);
+    Backend* const backends[] = {backend_.get(), first_backend_.get()};
+    PagePool pool = PagePool::create(backends, runner.kv_layout(), counts).value();
+    PageTable pages;
+    EXPECT_TRUE(pool.extend(pages, kTokens));
+    std::vector<TokenId> tokens;
+    for (int32_t i = 0; i < kTokens; ++i) tokens.push_back(TokenId{3 + i * 7 % 40});
+    std::vector<float> all;
+    for (int32_t at = 0; at < kTokens;) {
+      const int32_t rows = at < 21 ? 7 : 1;
+      const BatchSlice slice{SequenceId{}, 0, rows, at, &pages, wanted};
+      const auto view = runner.step({std::span(tokens).subspan(at, rows), std::span(&slice, 1), &pool});
+      EXPECT_TRUE(view.has_value()) << view.error().text();
+      const std::span<const float> values = wanted == LogitsWanted::kAll ? view->values : view->hidden;
+      all.insert(all.end(), values.begin(), values.end());
+      at += rows;
+    }
+    return all;
+  }
+
+  static constexpr int32_t kTokens = 26;
+  const std::unique_ptr<Backend> backend_ = processor();
+  const std::unique_ptr<Backend> first_backend_ = processor();
+};
+
+TEST_F(PipelineTest, LogitsAreThoseOfOneBackendWhereverItIsCut) {
+  for (const char* name : {"llama", "llama-tied-llama3rope", "llama-moe", "gemma3", "olmo2-swa", "qwen3moe", "phi3",
+                           "mistral3", "deepseek2", "deepseek32", "quant-llama-q4_k_m"}) {
+    const gguf::Reader file = open_model(name);
+    for (const KvType kv_type : {KvType::kF32, KvType::kF16}) {
+      const auto whole = load_model(file, *backend_, options_with(0, kv_type)).value();
+      const std::vector<float> expected = run(*whole, LogitsWanted::kAll);
+      ASSERT_EQ(std::ssize(expected), kTokens * whole->vocabulary());
+      for (int32_t count = 1; count < layers_of(file); ++count) {
+        SCOPED_TRACE(fmt::format("{}, {} layers first", name, count));
+        const auto split = load_model(file, *backend_, options_with(count, kv_type));
+        ASSERT_TRUE(split.has_value()) << split.error().text();
+        const std::vector<float> logits = run(**split, LogitsWanted::kAll);
+        ASSERT_EQ(logits.size(), expected.size());
+        EXPECT_EQ(std::memcmp(logits.data(), expected.data(), logits.size() * sizeof(float)), 0);
+      }
+    }
+  }
+}
+
+TEST_F(PipelineTest, RowsBehindTheLastNormToo) {
+  const gguf::Reader file = open_model("qwen3");
+  const auto whole = load_model(file, *backend_, options_with(0)).value();
+  const auto split = load_model(file, *backend_, options_with(1)).value();
+  EXPECT_EQ(split->embedding().dimensions, whole->embedding().dimensions);
+  const std::vector<float> expected = run(*whole, LogitsWanted::kHiddenAll);
+  EXPECT_EQ(std::ssize(expected), kTokens * whole->embedding().dimensions);
+  EXPECT_EQ(run(*split, LogitsWanted::kHiddenAll), expected);
+}
+
+TEST_F(PipelineTest, EachPartHasItsOwnWeightsAndPages) {
+  const gguf::Reader file = open_model("gemma3");  // with windows and without
+  const int32_t layers = layers_of(file);
+  const auto whole = model_memory_plan(file, *backend_, options_with(0)).value();
+  EXPECT_EQ(whole.first.weight_bytes, 0);
+  EXPECT_EQ(whole.kv_layout.token_bytes(kFirstLayersDevice), 0);
+  const auto one = model_memory_plan(file, *backend_, options_with(1)).value();
+  const auto most = model_memory_plan(file, *backend_, options_with(layers - 1)).value();
+  for (const auto& plan : {one, most}) {
+    // The embedding is the output too, so both have it.
+    EXPECT_GT(plan.weight_bytes + plan.first.weight_bytes, whole.weight_bytes);
+    EXPECT_LT(plan.weight_bytes, whole.weight_bytes);
+    EXPECT_EQ(plan.kv_layout.token_bytes(0) + plan.kv_layout.token_bytes(kFirstLayersDevice),
+              whole.kv_layout.token_bytes());
+    EXPECT_GT(plan.first.scratch_bytes, 0);
+  }
+  EXPECT_GT(one.weight_bytes, most.weight_bytes);
+  EXPECT_LT(one.first.weight_bytes, most.first.weight_bytes);
+  EXPECT_EQ(one.kv_layout.token_bytes(kFirstLayersDevice) * layers, whole.kv_layout.token_bytes());
+}
+
+TEST_F(PipelineTest, WhatCannotBeCutIsRefused) {
+  const gguf::Reader llama = open_model("llama");
+  for (const int32_t count : {-1, layers_of(llama), 99}) {
+    const auto refused = load_model(llama, *backend_, options_with(count));
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(refused.error().message, testing::HasSubstr(std::to_string(count)));
+  }
+  const gguf::Reader flash = open_model("deepseek4"), bert = open_model("bert");
+  for (const Error& error : {load_model(flash, *backend_, options_with(1)).error(),
+                             load_embedder(bert, *backend_, options_with(1)).error()}) {
+    EXPECT_EQ(error.code, Code::kUnsupported);
+    EXPECT_THAT(error.message, testing::HasSubstr("cannot be split"));
+  }
+}
+
+}  // namespace
+}  // namespace cairn
