@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -12,7 +13,7 @@
 namespace cairn {
 
 /// The rows that the first part leaves go through host memory to the last one, which does all else. Which device a
-/// layer is on depends on the model alone, and never on a batch: same bytes (design 1.1).
+/// layer is on is settled at load and never depends on a batch: same bytes (design 1.1).
 class Pipeline final : public Runner {
  public:
   /// `embedding`: columns of a row between the two.
