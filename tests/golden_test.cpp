@@ -20,6 +20,7 @@
 #include "model/model.h"
 #include "model/quantize.h"
 #include "reference_logits.h"
+#include "sequence.h"
 
 namespace cairn {
 namespace {
@@ -71,45 +72,6 @@ class Model {
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<PagePool> pool_;
 };
-
-/// A sequence in progress: what it has pages for and how far it is.
-class Sequence {
- public:
-  explicit Sequence(Model& model) : model_(model) {}
-  ~Sequence() { model_.pool().release(pages_); }
-  Sequence(const Sequence&) = delete;
-
-  int32_t position() const { return position_; }
-  BatchSlice slice(int32_t row_begin, int32_t rows, LogitsWanted logits) {
-    EXPECT_TRUE(model_.pool().extend(pages_, position_ + rows));
-    BatchSlice slice{SequenceId{}, row_begin, rows, position_, &pages_, logits};
-    position_ += rows;
-    return slice;
-  }
-  /// One step of this sequence alone.
-  std::vector<float> step(std::span<const TokenId> tokens, LogitsWanted logits) {
-    const BatchSlice one = slice(0, static_cast<int32_t>(tokens.size()), logits);
-    const auto view = model_.runner().step({tokens, std::span(&one, 1), &model_.pool()});
-    EXPECT_TRUE(view.has_value());
-    return {view->values.begin(), view->values.end()};
-  }
-  /// A prompt alone, as many rows a step as there may be: the last row's logits.
-  std::vector<float> steps(std::span<const TokenId> tokens) {
-    for (; tokens.size() > kRowsMax; tokens = tokens.subspan(kRowsMax)) {
-      step(tokens.first(kRowsMax), LogitsWanted::kNone);
-    }
-    return step(tokens, LogitsWanted::kLast);
-  }
-
- private:
-  Model& model_;
-  PageTable pages_;
-  int32_t position_ = 0;
-};
-
-TokenId largest(std::span<const float> logits) {
-  return TokenId{static_cast<int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin())};
-}
 
 double squared_error(std::span<const float> a, std::span<const float> b) {
   double sum = 0;

@@ -14,7 +14,7 @@ Result<PagePool> PagePool::create(std::span<Backend* const> backends, const KvLa
   pool.layout_ = layout;
   for (size_t g = 0; g < pages.size(); ++g) {
     const int32_t device = layout.groups[g].device;
-    CAIRN_CHECK(pages[g] > 0 && device >= 0 && device < std::ssize(backends));
+    CAIRN_CHECK(pages[g] > 0 && device >= 0 && device < std::ssize(backends) && backends[device] != nullptr);
     Backend& backend = *backends[device];
     const int64_t page_bytes = layout.page_bytes(layout.groups[g]);
     int64_t bytes = 0;

@@ -76,8 +76,8 @@ Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& bac
 /// `file` and `backend` outlive the runner. Errors: kUnsupported (architecture or tensor type: the message lists what
 /// there is), kCorruptFile (a tensor missing or of the wrong shape, a hyper-parameter out of range: named),
 /// kInvalidArgument (a context beyond the trained one, a `predictor` for an architecture that takes none, as many
-/// `first_layers` as there are or more), kOutOfMemory
-/// (weights, scratch and a first page of KV do not fit: how much is needed and how much there is).
+/// `first_layers` as there are or more), kOutOfMemory (weights, scratch and a first page of KV do not fit: how much is
+/// needed and how much there is).
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
 
 }  // namespace cairn

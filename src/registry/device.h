@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-/// Layers on the GPU: as many as fit, of none at the least; or all, else an error.
+/// Layers on the GPU: as many as fit, perhaps none; or all, else an error.
 inline constexpr int32_t kGpuLayersAuto = -1;
 inline constexpr int32_t kGpuLayersAll = std::numeric_limits<int32_t>::max();
 

@@ -168,6 +168,7 @@ test('files that cannot be used are refused in one line that says why', () => {
   fails(['generate', tiny, '-p', 'x', '--ctx', '9999999'], /context/);
   fails(['generate', tiny, '-p', 'x', '--isa', 'sse9'], /sse9.*generic/s);
   fails(['generate', tiny, '-p', 'x', '--gpu-layers', '99999999'], /--gpu-layers/);
+  fails(['generate', tiny, '-p', 'x', '--gpu-layers', '1'], /CUDA/);
   fails(['generate', tiny, '-p', 'x', '--gpu-layers', 'some'], /--gpu-layers/);
   fails(['serve', tiny, '--host', 'no such host'], /no such host/);
   fails(['serve', tiny, '--kv-host-bytes', '1GiB', '--no-prefix-cache'], /--no-prefix-cache excludes --kv-host-bytes/);

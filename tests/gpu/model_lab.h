@@ -14,6 +14,7 @@
 #include "gpu/lab.h"
 #include "model/model.h"
 #include "reference_logits.h"
+#include "sequence.h"
 
 namespace cairn::gpu {
 
@@ -53,31 +54,6 @@ class Model {
   std::unique_ptr<PagePool> pool_;
 };
 
-class Sequence {
- public:
-  explicit Sequence(Model& model) : model_(model) {}
-  ~Sequence() { model_.pool().release(pages_); }
-  Sequence(const Sequence&) = delete;
-
-  BatchSlice slice(int32_t row_begin, int32_t rows) {
-    EXPECT_TRUE(model_.pool().extend(pages_, position_ + rows));
-    const BatchSlice made{SequenceId{}, row_begin, rows, position_, &pages_, LogitsWanted::kAll};
-    position_ += rows;
-    return made;
-  }
-  std::vector<float> step(std::span<const TokenId> tokens) {
-    const BatchSlice one = slice(0, static_cast<int32_t>(tokens.size()));
-    const auto view = model_.runner().step({tokens, std::span(&one, 1), &model_.pool()});
-    EXPECT_TRUE(view.has_value()) << view.error().text();
-    return {view->values.begin(), view->values.end()};
-  }
-
- private:
-  Model& model_;
-  PageTable pages_;
-  int32_t position_ = 0;
-};
-
 /// Of all rows.
 inline std::vector<float> logits_of(Model& model, std::span<const TokenId> tokens, size_t chunk) {
   Sequence sequence(model);
@@ -89,21 +65,13 @@ inline std::vector<float> logits_of(Model& model, std::span<const TokenId> token
   return all;
 }
 
-inline TokenId largest(std::span<const float> logits) {
-  return TokenId{static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())};
-}
-
 inline std::vector<TokenId> greedy(Model& model, const Prompt& prompt) {
   Sequence sequence(model);
-  std::vector<float> rows;
-  for (size_t at = 0; at < prompt.tokens.size(); at += kStepRows) {
-    const size_t count = std::min<size_t>(kStepRows, prompt.tokens.size() - at);
-    rows = sequence.step(std::span(prompt.tokens).subspan(at, count));
-  }
+  std::vector<float> row = sequence.steps(prompt.tokens);
   std::vector<TokenId> written;
   while (written.size() < prompt.greedy.size()) {
-    written.push_back(largest(std::span(rows).last(static_cast<size_t>(model.vocabulary()))));
-    rows = sequence.step({&written.back(), 1});
+    written.push_back(largest(row));
+    row = sequence.step({&written.back(), 1});
   }
   return written;
 }

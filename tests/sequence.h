@@ -1,0 +1,56 @@
+/// For tests of whole models: a sequence that runs through one.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cache/page_pool.h"
+#include "model/runner.h"
+
+namespace cairn {
+
+/// A sequence in progress: what it has pages for and how far it is.
+class Sequence {
+ public:
+  /// Of anything that has a runner() and its pool().
+  explicit Sequence(auto& model) : runner_(model.runner()), pool_(model.pool()) {}
+  ~Sequence() { pool_.release(pages_); }
+  Sequence(const Sequence&) = delete;
+
+  int32_t position() const { return position_; }
+  BatchSlice slice(int32_t row_begin, int32_t rows, LogitsWanted logits = LogitsWanted::kAll) {
+    EXPECT_TRUE(pool_.extend(pages_, position_ + rows));
+    const BatchSlice slice{SequenceId{}, row_begin, rows, position_, &pages_, logits};
+    position_ += rows;
+    return slice;
+  }
+  /// One step of this sequence alone.
+  std::vector<float> step(std::span<const TokenId> tokens, LogitsWanted logits = LogitsWanted::kAll) {
+    const BatchSlice one = slice(0, static_cast<int32_t>(tokens.size()), logits);
+    const auto view = runner_.step({tokens, std::span(&one, 1), &pool_});
+    EXPECT_TRUE(view.has_value()) << view.error().text();
+    return {view->values.begin(), view->values.end()};
+  }
+  /// A prompt alone, as many rows a step as there may be: the last row's logits.
+  std::vector<float> steps(std::span<const TokenId> tokens) {
+    const auto rows = static_cast<size_t>(runner_.rows_max());
+    for (; tokens.size() > rows; tokens = tokens.subspan(rows)) step(tokens.first(rows), LogitsWanted::kNone);
+    return step(tokens, LogitsWanted::kLast);
+  }
+
+ private:
+  Runner& runner_;
+  PagePool& pool_;
+  PageTable pages_;
+  int32_t position_ = 0;
+};
+
+inline TokenId largest(std::span<const float> logits) {
+  return TokenId{static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())};
+}
+
+}  // namespace cairn
