@@ -87,7 +87,7 @@ double squared(std::span<const float> a) {
 
 /// Logits of all rows of a prompt that runs alone, `chunk` rows a step.
 std::vector<float> logits_of(Model& model, std::span<const TokenId> tokens, size_t chunk) {
-  Sequence sequence(model);
+  TestSequence sequence(model);
   std::vector<float> all;
   for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
     const auto rows = sequence.step(tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), LogitsWanted::kAll);
@@ -164,7 +164,7 @@ TEST_P(GoldenTest, LogitsAndGreedyContinuationAreThePeers) {
     double worst = 0;
     for (const Prompt& run : reference.runs) {
       worst = std::max(worst, worst_nmse(model, run));
-      Sequence sequence(model);
+      TestSequence sequence(model);
       std::vector<float> last = sequence.steps(run.tokens);
       std::vector<TokenId> greedy;
       for (size_t i = 0; i < run.greedy.size(); ++i) {
@@ -185,9 +185,9 @@ std::vector<float> logits_among_others(Model& model, std::span<const TokenId> to
   constexpr uint32_t kSeed = 11;
   std::mt19937 random(kSeed);
   const auto token = [&] { return TokenId{static_cast<int32_t>(random() % model.runner().vocabulary())}; };
-  std::vector<std::unique_ptr<Sequence>> others;
-  for (int i = 0; i < 8; ++i) others.push_back(std::make_unique<Sequence>(model));
-  Sequence sequence(model);
+  std::vector<std::unique_ptr<TestSequence>> others;
+  for (int i = 0; i < 8; ++i) others.push_back(std::make_unique<TestSequence>(model));
+  TestSequence sequence(model);
   std::vector<float> all;
   while (sequence.position() < static_cast<int32_t>(tokens.size())) {
     std::vector<TokenId> rows;
@@ -405,7 +405,7 @@ TEST_P(QuantGoldenTest, AsNearToExactArithmeticAsThePeer) {
 
     // The exact continuation, fed token by token: ours must agree wherever the exact margin is far above the error.
     for (const Prompt& run : exact.runs) {
-      Sequence sequence(model);
+      TestSequence sequence(model);
       std::vector<float> last = sequence.step(run.tokens, LogitsWanted::kLast);
       size_t compared = 0;
       for (size_t i = 0; i < run.greedy.size(); ++i) {
@@ -448,7 +448,7 @@ TEST_P(TrainedTest, TellsAStory) {
   ASSERT_TRUE(pieces.has_value());
   const auto bos = model.file().metadata().integer_or("tokenizer.ggml.bos_token_id", 1);
   ASSERT_TRUE(bos.has_value());
-  Sequence sequence(model);
+  TestSequence sequence(model);
   TokenId token{static_cast<int32_t>(*bos)};
   std::string text;
   for (int i = 0; i < 60; ++i) {

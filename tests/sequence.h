@@ -13,13 +13,13 @@
 
 namespace cairn {
 
-/// A sequence in progress: what it has pages for and how far it is.
-class Sequence {
+/// A sequence in progress: what it has pages for and how far it is. Not of the engine's name: a test may have both.
+class TestSequence {
  public:
   /// Of anything that has a runner() and its pool().
-  explicit Sequence(auto& model) : runner_(model.runner()), pool_(model.pool()) {}
-  ~Sequence() { pool_.release(pages_); }
-  Sequence(const Sequence&) = delete;
+  explicit TestSequence(auto& model) : runner_(model.runner()), pool_(model.pool()) {}
+  ~TestSequence() { pool_.release(pages_); }
+  TestSequence(const TestSequence&) = delete;
 
   int32_t position() const { return position_; }
   BatchSlice slice(int32_t row_begin, int32_t rows, LogitsWanted logits = LogitsWanted::kAll) {

@@ -56,7 +56,7 @@ class Model {
 
 /// Of all rows.
 inline std::vector<float> logits_of(Model& model, std::span<const TokenId> tokens, size_t chunk) {
-  Sequence sequence(model);
+  TestSequence sequence(model);
   std::vector<float> all;
   for (; !tokens.empty(); tokens = tokens.subspan(std::min(chunk, tokens.size()))) {
     const std::vector<float> rows = sequence.step(tokens.first(std::min(chunk, tokens.size())));
@@ -66,7 +66,7 @@ inline std::vector<float> logits_of(Model& model, std::span<const TokenId> token
 }
 
 inline std::vector<TokenId> greedy(Model& model, const Prompt& prompt) {
-  Sequence sequence(model);
+  TestSequence sequence(model);
   std::vector<float> row = sequence.steps(prompt.tokens);
   std::vector<TokenId> written;
   while (written.size() < prompt.greedy.size()) {

@@ -115,9 +115,9 @@ TEST_F(GpuModel, SameBytesHoweverARequestRuns) {
       EXPECT_TRUE(cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;
     }
     // Beside seven others that begin as it does and go on in their own ways.
-    Sequence sequence(model);
-    std::vector<std::unique_ptr<Sequence>> others;
-    for (int i = 0; i < 7; ++i) others.push_back(std::make_unique<Sequence>(model));
+    TestSequence sequence(model);
+    std::vector<std::unique_ptr<TestSequence>> others;
+    for (int i = 0; i < 7; ++i) others.push_back(std::make_unique<TestSequence>(model));
     std::vector<float> among;
     for (size_t at = 0; at < tokens.size();) {
       const size_t count = std::min(1 + at % 11, tokens.size() - at);
