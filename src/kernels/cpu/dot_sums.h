@@ -6,12 +6,13 @@
 #include <cstdint>
 
 #include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/int8_type.h"
 
 namespace cairn::cpu {
 namespace {
 
-/// V has the small operations, and dot(sum, weights, y), multiply_integers, set_pairs and eighth; and dot_broadcast
+/// V has the small operations, and dot(sum, weights, y), multiply_integers, starts and load_up_to; and dot_broadcast
 /// where one vector is multiplied at a time.
 template <class V>
 struct DotSums {
@@ -59,19 +60,11 @@ struct DotSums {
     }
   }
 
-  /// -kOffset times the sum of the columns: of all, from offsets8, or of 16, from offsets32 (int8_row.h).
-  template <int kOffset>
-  static I whole_offset(const std::byte* offsets8) {
-    static_assert(kOffset % 8 == 0);
-    if constexpr (kOffset == 0) return V::set_pairs(0);
-    return V::pair_products_broadcast(offsets8, V::set_pairs(kOffset / 8));
-  }
-  template <int kOffset>
-  static I half_offset(const std::byte* offsets32) {
-    static_assert(kOffset == 0 || kOffset == 4 || kOffset % 32 == 0);
-    if constexpr (kOffset == 0) return V::set_pairs(0);
-    if constexpr (kOffset >= 32) return V::pair_products_broadcast(offsets32, V::set_pairs(kOffset / 32));
-    return V::eighth(V::pair_products_broadcast(offsets32, V::set_pairs(1)));
+  /// What the sums of a block begin with, or those of a half.
+  template <Int8Shape kShape>
+  static I start(const Places& at, int t, int half) {
+    if constexpr (kShape.offset == 0) return V::broadcast(0);
+    return V::broadcast(at.starts[t * kStartsRow + half]);
   }
 
   template <int T, int R, class Source>
@@ -93,7 +86,7 @@ struct DotSums {
       }
     } else {
       for (int t = 0; t < T; ++t) {
-        for (int r = 0; r < R; ++r) dots[t][r] = whole_offset<kShape.offset>(rows[t] + at.offsets8);
+        for (int r = 0; r < R; ++r) dots[t][r] = start<kShape>(at, t, 0);
       }
       add_products<0, 8, T, R>(source, v, rows, at.values, dots);
     }
@@ -104,9 +97,7 @@ struct DotSums {
   [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
                                                const Places& at, I (*sums)[R]) {
     for (int t = 0; t < T; ++t) {
-      for (int r = 0; r < R; ++r) {
-        sums[t][r] = half_offset<Source::kShape.offset>(rows[t] + at.offsets32 + 4 * kHalf);
-      }
+      for (int r = 0; r < R; ++r) sums[t][r] = start<Source::kShape>(at, t, kHalf);
     }
     add_products<4 * kHalf, 4 * kHalf + 4, T, R>(source, v, rows, at.values, sums);
   }

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/int8_block.h"
 #include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
 #include "kernels/cpu/scaled_blocks.h"
@@ -33,13 +34,19 @@ struct Int8Tiles {
   /// Sums of tokens that only fill up a tile.
   static constexpr int32_t kSpareSums = (V::kTokens > V::kScaledTokens ? V::kTokens : V::kScaledTokens) - 1;
 
-  /// Continues the sums of T tokens over `count` blocks, the first at `at` of the inputs. Of T inputs only the first
-  /// `tokens` count: the others' sums are of the last one. Not inlined, for registers.
+  /// Continues the sums of T tokens over `count` <= kChunkBlocks blocks, the first at `at` of the inputs. Of T inputs
+  /// only the first `tokens` count: the others' sums are of the last one. Not inlined, for registers.
   template <int T, class Source>
   [[gnu::noinline]] static void tile(Source source, int64_t count, const std::byte* const* inputs, int32_t tokens,
                                      Places at, float* sums) {
     const std::byte* rows[T];
     for (int t = 0; t < T; ++t) rows[t] = inputs[t < tokens ? t : tokens - 1];
+    constexpr bool kStarts = kHasStarts<V, Source::kShape>;
+    alignas(64) int32_t starts[kStarts ? T : 1][kStartsRow];
+    if constexpr (kStarts) {
+      for (int t = 0; t < T; ++t) fill_starts<V, Source::kShape>(rows[t], at, count, starts[t]);
+      at.starts = starts[0];
+    }
     SumsInMemory<V, kSumsRow> memory{sums};
     if constexpr (T > V::kTokensInRegisters) {
       add_blocks<T>(source, count, rows, at, memory);
@@ -90,15 +97,14 @@ struct Int8Tiles {
                              int64_t block_end, const std::byte* const* inputs, int32_t tokens, float* sums) {
     constexpr Int8Shape kShape = kShapeOf<V, kType>;
     if (tokens <= V::many_above(kType)) {
-      return multiply_few<kType>(codebook, panel, block_begin, block_end, inputs, tokens,
-                                 places(inputs[0], cols, block_begin), sums);
+      return multiply_few<kType>(codebook, panel, cols, block_begin, block_end, inputs, tokens, sums);
     }
     constexpr int64_t kBlocks = V::unpacks(kType) ? kUnpackedBlocks : kChunkBlocks;
     Chunk<kType> chunk;
     for (int64_t begin = block_begin; begin < block_end; begin += kBlocks) {
       const int64_t count = block_end - begin < kBlocks ? block_end - begin : kBlocks;
       const Places at = places(inputs[0], cols, begin);
-      auto blocks = chunk.blocks(codebook, panel, begin, count, read_ahead());
+      auto blocks = chunk.blocks(codebook, panel, begin, count, read_ahead(tokens));
       if constexpr (V::unpacks(kType)) {
         UnpackedBlock<V, kShape> unpacked[kUnpackedBlocks];
         for (int64_t b = 0; b < count; ++b, blocks.next()) {
@@ -138,18 +144,22 @@ struct Int8Tiles {
   /// multiply_panel of few tokens. They wait for memory: all of it is read in order, and what is met once or twice is
   /// not kept.
   template <Int8Type kType>
-  static void multiply_few(const Codebook& codebook, const std::byte* panel, int64_t block_begin, int64_t block_end,
-                           const std::byte* const* inputs, int32_t tokens, const Places& at, float* sums) {
-    const int64_t count = block_end - block_begin;
-    const std::byte* section = section_at(int8_traits(kType).format, panel, block_begin);
-    if constexpr (PanelScales<V, kType>::kUnpacked) {
-      const ScalesInOrder<V, kType> scales(section, count, codebook.multiplier);
-      const PanelBlocks<V, kType, ScalesInOrder<V, kType>> blocks(section, scales, codebook, read_ahead());
-      tiles(tokens, blocks, count, inputs, at, sums);
-    } else {
-      const HeadScales<V, kType> scales(section);
-      const PanelBlocks<V, kType, HeadScales<V, kType>> blocks(section, scales, codebook, read_ahead());
-      tiles(tokens, blocks, count, inputs, at, sums);
+  static void multiply_few(const Codebook& codebook, const std::byte* panel, int64_t cols, int64_t block_begin,
+                           int64_t block_end, const std::byte* const* inputs, int32_t tokens, float* sums) {
+    const ReadAhead ahead = read_ahead(tokens);
+    for (int64_t begin = block_begin; begin < block_end; begin += kChunkBlocks) {
+      const int64_t count = block_end - begin < kChunkBlocks ? block_end - begin : kChunkBlocks;
+      const std::byte* section = section_at(int8_traits(kType).format, panel, begin);
+      const Places at = places(inputs[0], cols, begin);
+      if constexpr (PanelScales<V, kType>::kUnpacked) {
+        const ScalesInOrder<V, kType> scales(section, count, codebook.multiplier);
+        const PanelBlocks<V, kType, ScalesInOrder<V, kType>> blocks(section, scales, codebook, ahead);
+        tiles(tokens, blocks, count, inputs, at, sums);
+      } else {
+        const HeadScales<V, kType> scales(section);
+        const PanelBlocks<V, kType, HeadScales<V, kType>> blocks(section, scales, codebook, ahead);
+        tiles(tokens, blocks, count, inputs, at, sums);
+      }
     }
   }
 
@@ -165,6 +175,7 @@ struct Int8Tiles {
         BlockProducts<V>::template add_block<T, kAtOnce>(source, v, rows, at, totals);
       source.next();
       at.advance();
+      if constexpr (kHasStarts<V, Source::kShape>) at.starts += kStartsOf<Source::kShape>;
     }
   }
 };

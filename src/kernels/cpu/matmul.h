@@ -80,13 +80,13 @@ MatmulFunction neon_product_of_256(TensorType type);
 #endif
 
 // -- For the kernels. Functions, not inline ones: files compiled for an instruction set call them (design 6).
-/// How long before its use memory is asked for where one panel is read at a time, and for which cache.
+/// How long before its use memory is asked for where one panel is read at a time, and for which cache, if at all.
 struct ReadAhead {
   int64_t bytes;
-  bool to_l1;  ///< or else the L2 cache
+  enum To { kNowhere, kL2, kL1 } to;
 };
-/// What this processor reads fastest with.
-ReadAhead read_ahead();
+/// What this processor multiplies so many tokens fastest with.
+ReadAhead read_ahead(int32_t tokens);
 /// Bytes from one weight row to the next.
 int64_t weight_row_bytes(TensorType type, int64_t cols);
 /// quant's decode_row of `cols` elements, a multiple of the type's block.

@@ -41,7 +41,7 @@ class PanelBlocks {
   PanelBlocks(const std::byte* section, const Scales& scales, const Codebook& codebook, const ReadAhead& ahead)
       : body_(section + kFormat.section_heads_bytes()),
         asked_(reinterpret_cast<uintptr_t>(section) + static_cast<uintptr_t>(ahead.bytes)),
-        to_l1_(ahead.to_l1),
+        to_(ahead.to),
         scales_(scales) {
     if constexpr (kTraits.codebook) {
       constexpr bool kTwo = kPlanes<V, kShape> == 2;
@@ -66,10 +66,11 @@ class PanelBlocks {
       const int64_t heads = block_ % kPanelSectionBlocks == 0 ? kFormat.section_heads_bytes() : 0;
       read_in_order(body_ - heads, heads + kFormat.body_bytes());
     }
+    if (to_ == ReadAhead::kNowhere) return;
     // One address: the compiler would keep and move on one of each line.
     uintptr_t at = asked_;
     asm("" : "+r"(at));
-    if (to_l1_) {
+    if (to_ == ReadAhead::kL1) {
       for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(at + i));
     } else {
       for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(at + i), 0, 2);
@@ -116,7 +117,7 @@ class PanelBlocks {
   const std::byte* body_;
   int64_t block_ = 0;  // from the first one on
   uintptr_t asked_;
-  bool to_l1_;
+  ReadAhead::To to_;
   Scales scales_;
   I codes_[2];
 };

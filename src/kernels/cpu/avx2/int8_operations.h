@@ -79,7 +79,6 @@ struct Int8Operations {
     return _mm256_srai_epi16(_mm256_shuffle_epi8(dwords, order), 8);
   }
   static I pair(I dwords, int i) { return factor(dwords, i); }
-  static I pair_products_broadcast(const std::byte* lanes, I pairs) { return pair_products(broadcast4(lanes), pairs); }
   static I pair_products(I lanes, I pairs) { return _mm256_madd_epi16(lanes, pairs); }
   static I add(I a, I b) { return _mm256_add_epi32(a, b); }
 

@@ -24,6 +24,8 @@ struct Int8Vector {
   /// products.
   static constexpr int kTokensInRegisters = kTokens;
   static constexpr bool kInt16Sums = false;
+  /// Whether int8_starts.h is wanted.
+  static constexpr bool kStarts = true;
   static constexpr bool kFloatFactors = true;
   /// More tokens than this are many.
   static constexpr int32_t many_above(Int8Type /*type*/) { return 2 * kTokens; }
@@ -84,16 +86,6 @@ struct Int8Vector {
   /// As both int16 lanes: ready for vpmaddwd.
   static I pair(I dwords, int i) { return _mm512_or_si512(byte(dwords, i), _mm512_slli_epi32(byte(dwords, i), 16)); }
   static I pair_products(I lanes, I pairs) { return _mm512_dpwssd_epi32(_mm512_setzero_si512(), lanes, pairs); }
-  /// The same with two lanes broadcast.
-  static I pair_products_broadcast(const std::byte* lanes, I pairs) {
-#ifdef CAIRN_EMULATE_AVX512
-    return pair_products(broadcast4(lanes), pairs);
-#else
-    I sum = _mm512_setzero_si512();
-    asm("vpdpwssd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(pairs), "m"(*reinterpret_cast<const int32_t*>(lanes)));
-    return sum;
-#endif
-  }
   static I add(I a, I b) { return _mm512_add_epi32(a, b); }
 
   static F set(float value) { return _mm512_set1_ps(value); }

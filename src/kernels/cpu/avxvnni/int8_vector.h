@@ -20,6 +20,8 @@ struct Int8Vector : Int8Operations {
   /// Tiles of at most so many keep their sums in registers.
   static constexpr int kTokensInRegisters = 2;
   static constexpr bool kInt16Sums = false;
+  /// Whether int8_starts.h is wanted.
+  static constexpr bool kStarts = true;
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
@@ -42,7 +44,20 @@ struct Int8Vector : Int8Operations {
   }
   static I multiply_integers(I a, I b) { return _mm256_mullo_epi32(a, b); }
   static I set_pairs(int16_t value) { return _mm256_set1_epi16(value); }
-  static I eighth(I v) { return _mm256_srai_epi32(v, 3); }
+  static I broadcast(int32_t value) { return _mm256_set1_epi32(value); }
+  /// What sums begin with, given the offsets (int8_row.h) of whole blocks, kParts 1, or of their halves.
+  template <int kOffset, int kParts>
+  static I starts(I offsets) {
+    if constexpr (kParts == 1) return pair_products(offsets, set_pairs(kOffset / 8));
+    if constexpr (kOffset >= 32) return pair_products(offsets, set_pairs(kOffset / 32));
+    return _mm256_srai_epi32(pair_products(offsets, set_pairs(kOffset)), 5);
+  }
+  /// Zeros after the first `count` dwords.
+  static I load_up_to(const void* from, int64_t count) {
+    I v = _mm256_setzero_si256();
+    std::memcpy(&v, from, static_cast<size_t>(count < kLanes ? count : kLanes) * sizeof(int32_t));
+    return v;
+  }
   /// Bytes and factors as int32, not as the pairs that AVX2 alone multiplies.
   static I factor(I dwords, int i) { return signed_byte(dwords, i); }
 
