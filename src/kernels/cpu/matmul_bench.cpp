@@ -91,13 +91,16 @@ void run(benchmark::State& state, const std::string& isa, const Shape& shape, in
   const auto backend = make_cpu_backend({.threads = threads, .isa = isa}).value();
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
-  std::vector<float> x(static_cast<size_t>(tokens * shape.cols));
-  for (float& value : x) value = normal(random);
-  std::vector<float> out(static_cast<size_t>(tokens * shape.rows));
+  // As a model's: outputs of many tokens go past the caches where their lines allow it.
+  const auto floats = [](int64_t count) { return allocate(count * static_cast<int64_t>(sizeof(float))).value(); };
+  const Buffer input = floats(tokens * shape.cols);
+  const Buffer output = floats(tokens * shape.rows);
+  auto* x = static_cast<float*>(input.data());
+  std::generate_n(x, tokens * shape.cols, [&] { return normal(random); });
   size_t next = 0;
   const auto multiply = [&] {
-    const Projection projection{&weights[next++ % weights.size()], nullptr, out.data()};
-    backend->matmul({&projection, 1}, x.data(), tokens);
+    const Projection projection{&weights[next++ % weights.size()], nullptr, static_cast<float*>(output.data())};
+    backend->matmul({&projection, 1}, x, tokens);
     benchmark::ClobberMemory();
   };
   multiply();  // takes memory from the system
