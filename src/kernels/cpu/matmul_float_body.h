@@ -62,9 +62,10 @@ struct FloatProducts {
     for (int r = 0; r < R; ++r) w[r] = reinterpret_cast<const W*>(rows[r]) + begin;
     if constexpr (follow_each_other<R>()) {
       const X* x = reinterpret_cast<const X*>(inputs[0]) + begin;
+      const uintptr_t ahead = read_ahead(1).to == ReadAhead::kNowhere ? 0 : kAhead;
       // Those that only fill up the group are the last one again.
       for (int r = 0; r < R && (r == 0 || w[r] != w[r - 1]); ++r) {
-        Tiles::template tile<1, 1>(w + r, &x, n, reinterpret_cast<uintptr_t>(w[r]) + kAhead, begin == 0,
+        Tiles::template tile<1, 1>(w + r, &x, n, reinterpret_cast<uintptr_t>(w[r]) + ahead, begin == 0,
                                    sums + r * kLanes);
       }
       return;
