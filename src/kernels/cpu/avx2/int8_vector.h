@@ -19,6 +19,7 @@ struct Int8Vector : Int8Operations {
   /// Tiles of at most so many keep their sums in registers.
   static constexpr int kTokensInRegisters = 2;
   static constexpr bool kInt16Sums = true;
+  /// Whether int8_starts.h is wanted.
   static constexpr bool kStarts = false;
   // 8 integer sums and what the products pass through are what the 16 registers hold: types that need two sums of a
   // block take one vector at a time.

@@ -24,6 +24,7 @@ struct Int8Vector {
   /// Tiles of at most so many keep their sums in registers.
   static constexpr int kTokensInRegisters = 2;
   static constexpr bool kInt16Sums = false;
+  /// Whether int8_starts.h is wanted.
   static constexpr bool kStarts = false;
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
