@@ -12,7 +12,7 @@
 namespace cairn::cpu {
 namespace {
 
-/// V has the small operations, and dot(sum, weights, y), multiply_integers, starts and load_up_to; and dot_broadcast
+/// V has the small operations, and dot(sum, weights, y), multiply_integers and broadcast; and dot_broadcast
 /// where one vector is multiplied at a time.
 template <class V>
 struct DotSums {

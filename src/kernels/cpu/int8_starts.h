@@ -22,6 +22,15 @@ inline constexpr int64_t kStartsRow = 2 * kChunkBlocks;
 template <class V, Int8Shape kShape>
 constexpr bool kHasStarts = V::kStarts && kShape.offset != 0;
 
+/// -kOffset times the sums of blocks, kParts 1, or of their halves, whose offsets (int8_row.h) are given.
+template <class V, int kOffset, int kParts>
+inline typename V::I starts_of(typename V::I offsets) {
+  static_assert(kParts == 1 ? kOffset % 8 == 0 : kOffset == 4 || kOffset % 32 == 0);
+  if constexpr (kParts == 1) return V::pair_products(offsets, V::set_pairs(kOffset / 8));
+  if constexpr (kOffset >= 32) return V::pair_products(offsets, V::set_pairs(kOffset / 32));
+  return V::eighth(V::pair_products(offsets, V::set_pairs(1)));
+}
+
 /// What takes the offsets of unsigned weights out of the sums: starts[i] = -kShape.offset times the sum of a block's
 /// columns, or of its half's, for `count` <= kChunkBlocks blocks, the first at `at` of the row.
 template <class V, Int8Shape kShape>
@@ -30,7 +39,7 @@ inline void fill_starts(const std::byte* row, const Places& at, int64_t count, i
   const std::byte* offsets = row + (kParts == 2 ? at.offsets32 : at.offsets8);
   for (int64_t i = 0; i < count * kParts; i += V::kLanes) {
     const auto some = V::load_up_to(offsets + i * sizeof(int32_t), count * kParts - i);
-    V::store(starts + i, V::template starts<kShape.offset, kParts>(some));
+    V::store(starts + i, starts_of<V, kShape.offset, kParts>(some));
   }
 }
 

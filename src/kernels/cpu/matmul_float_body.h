@@ -62,6 +62,7 @@ struct FloatProducts {
     for (int r = 0; r < R; ++r) w[r] = reinterpret_cast<const W*>(rows[r]) + begin;
     if constexpr (follow_each_other<R>()) {
       const X* x = reinterpret_cast<const X*>(inputs[0]) + begin;
+      // Or for what is read now: it is on its way.
       const uintptr_t ahead = read_ahead(1).to == ReadAhead::kNowhere ? 0 : kAhead;
       // Those that only fill up the group are the last one again.
       for (int r = 0; r < R && (r == 0 || w[r] != w[r - 1]); ++r) {

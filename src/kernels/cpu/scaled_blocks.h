@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
 
@@ -94,7 +95,7 @@ struct alignas(64) ScaledToken {
         V::store(starts + i * V::kLanes, begin);
       } else {
         const auto some = V::load_up_to(offsets + i * sizeof(begin), count * kParts - i * V::kLanes);
-        V::store(starts + i * V::kLanes, V::add(begin, V::template starts<kShape.offset, kParts>(some)));
+        V::store(starts + i * V::kLanes, V::add(begin, starts_of<V, kShape.offset, kParts>(some)));
       }
     }
     return V::ordinary(V::as_float(scales));

@@ -102,13 +102,6 @@ struct Int8Vector {
 
   // For ScaledProducts (scaled_blocks.h).
   static I broadcast(int32_t value) { return _mm512_set1_epi32(value); }
-  /// What sums begin with, given the offsets (int8_row.h) of whole blocks, kParts 1, or of their halves.
-  template <int kOffset, int kParts>
-  static I starts(I offsets) {
-    if constexpr (kParts == 1) return pair_products(offsets, set_pairs(kOffset / 8));
-    if constexpr (kOffset >= 32) return pair_products(offsets, set_pairs(kOffset / 32));
-    return eighth(pair_products(offsets, set_pairs(1)));
-  }
   static constexpr int kScaledTokens = 6;
   /// Whether all are 0 or of a magnitude between 2^-60 and 2^60.
   static bool ordinary(F scales) {

@@ -44,14 +44,8 @@ struct Int8Vector : Int8Operations {
   }
   static I multiply_integers(I a, I b) { return _mm256_mullo_epi32(a, b); }
   static I set_pairs(int16_t value) { return _mm256_set1_epi16(value); }
+  static I eighth(I v) { return _mm256_srai_epi32(v, 3); }
   static I broadcast(int32_t value) { return _mm256_set1_epi32(value); }
-  /// What sums begin with, given the offsets (int8_row.h) of whole blocks, kParts 1, or of their halves.
-  template <int kOffset, int kParts>
-  static I starts(I offsets) {
-    if constexpr (kParts == 1) return pair_products(offsets, set_pairs(kOffset / 8));
-    if constexpr (kOffset >= 32) return pair_products(offsets, set_pairs(kOffset / 32));
-    return _mm256_srai_epi32(pair_products(offsets, set_pairs(kOffset)), 5);
-  }
   /// Zeros after the first `count` dwords.
   static I load_up_to(const void* from, int64_t count) {
     I v = _mm256_setzero_si256();
