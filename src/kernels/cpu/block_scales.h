@@ -1,5 +1,6 @@
 /// Where PanelBlocks (matmul_panel.h) has the scales of its blocks from, written once over an ISA's Int8Vector (see
-/// matmul_int8_body.h): vectors v of one block's rows, until next(). Passed by value.
+/// matmul_int8_body.h): vectors v of one block's rows, until next().
+/// begin_section() comes before the first of each section. Passed by value.
 #pragma once
 
 #include <cstddef>
@@ -12,32 +13,14 @@
 namespace cairn::cpu {
 namespace {
 
-/// Reads a byte of each line, from the first to the last: the processor's prefetchers follow a stream, but not the
-/// order in which groups of columns want a body's lines (Zen 4: Q6_K 15 instead of 25 GB/s; Zen 5: Q4_0 20 instead of
-/// 27, with four tokens 13 instead of 24).
-inline void read_in_order(const std::byte* from, int64_t bytes) {
-  asm("" : "+r"(from));
-  // Into a general register: the compiler loads what is volatile into a mask, which the units of the products do.
-  for (int64_t i = 0; i < bytes; i += 64) asm volatile("" : : "r"(static_cast<int>(from[i])));
-}
-
 /// Of types with a head for each 32 columns.
 template <class V, Int8Type kType>
 class HeadScales {
  public:
   using F = typename V::F;
 
-  static constexpr bool kInOrder = true;
-
-  /// From the section at `head` on.
-  explicit HeadScales(const std::byte* head) : head_(head) {}
-
-  void next() {
-    head_ += kFormat.head_bytes();
-    if (++block_ % kPanelSectionBlocks == 0) {
-      head_ += kFormat.section_bytes() - kPanelSectionBlocks * kFormat.head_bytes();
-    }
-  }
+  void begin_section(const std::byte* heads) { head_ = heads; }
+  void next() { head_ += kTraits.format.head_bytes(); }
   F scale(int v) const {
     const std::byte* half = head_ + 2 * v * V::kLanes;
     if constexpr (kTraits.scale == ScaleKind::kUpper) return V::load_uppers(half);
@@ -51,10 +34,45 @@ class HeadScales {
 
  private:
   static constexpr Int8Traits kTraits = int8_traits(kType);
-  static constexpr PanelFormat kFormat = kTraits.format;
 
-  const std::byte* head_;
-  int64_t block_ = 0;
+  const std::byte* head_ = nullptr;
+};
+
+/// The same, where a vector has all rows of a panel: taken from the heads of a section when it begins, for few tokens.
+/// They wait for memory, and prefetchers that see the heads' lines again with every block lose the stream (Zen 4: Q8_0
+/// 25 instead of 29 GB/s).
+template <class V, Int8Type kType>
+class HeldScales {
+ public:
+  using F = typename V::F;
+
+  void begin_section(const std::byte* heads) {
+    HeadScales<V, kType> from;
+    from.begin_section(heads);
+#pragma GCC unroll 8
+    for (int b = 0; b < kPanelSectionBlocks; ++b, from.next()) {
+      if constexpr (kShape.halves) {
+        for (int half = 0; half < 2; ++half) scales_[b][half] = from.half_scale(half, 0);
+      } else {
+        scales_[b][0] = from.scale(0);
+      }
+      if constexpr (kMinima) minima_[b] = from.minimum(0);
+    }
+    block_ = 0;
+  }
+  void next() { ++block_; }
+  F scale(int /*v*/) const { return scales_[block_][0]; }
+  F half_scale(int half, int /*v*/) const { return scales_[block_][half]; }
+  F minimum(int /*v*/) const { return minima_[block_]; }
+
+ private:
+  static_assert(V::kLanes == kPanelLanes);
+  static constexpr Int8Shape kShape = kShapeOf<V, kType>;
+  static constexpr bool kMinima = kShape.minima != Int8Shape::kNone;
+
+  F scales_[kPanelSectionBlocks][kShape.halves ? 2 : 1];
+  F minima_[kMinima ? kPanelSectionBlocks : 1];
+  int block_ = 0;  // of the section
 };
 
 /// Of a chunk whose scales were unpacked before: for blocks that several tiles meet.
@@ -64,8 +82,6 @@ class ChunkScales {
   using I = typename V::I;
   using F = typename V::F;
 
-  static constexpr bool kInOrder = false;
-
   explicit ChunkScales(const PanelScales<V, kType>& scales)
       : scales_(scales.scales),
         half_scales_(scales.half_scales),
@@ -73,6 +89,7 @@ class ChunkScales {
         factors_(scales.factors),
         minimum_pairs_(scales.minimum_pairs) {}
 
+  void begin_section(const std::byte* /*heads*/) {}
   void next() { ++scales_, ++half_scales_, ++minima_, ++factors_, ++minimum_pairs_; }
   F scale(int v) const { return V::load_floats(*scales_ + v * V::kLanes); }
   F half_scale(int half, int v) const { return V::load_floats((*half_scales_)[half] + v * V::kLanes); }
@@ -88,53 +105,34 @@ class ChunkScales {
   const int32_t (*minimum_pairs_)[2][kPanelLanes];
 };
 
-/// Taken from the head when asked: for blocks that are met once or twice, and wait for memory.
+/// Of types with a head for 256 columns, taken from it when asked: for blocks that are met once or twice.
 template <class V, Int8Type kType>
 class ScalesInOrder {
  public:
   using I = typename V::I;
   using F = typename V::F;
 
-  static constexpr bool kInOrder = true;
+  /// `multiplier` is the codebook's, or 1.
+  explicit ScalesInOrder(float multiplier) : multiplier_(multiplier) {}
 
-  /// From the section at `head` on, of `count` blocks. `multiplier` is the codebook's, or 1.
-  ScalesInOrder(const std::byte* head, int64_t count, float multiplier)
-      : head_(head),
-        left_(count),
-        multiplier_(multiplier),
-        sections_(sections(std::make_integer_sequence<int, kVectors>())) {}
-
-  void next() {
-    --left_;
-    if (++block_ == kPanelSectionBlocks && left_ > 0) {
-      block_ = 0;
-      head_ += int8_traits(kType).format.section_bytes();
-      sections_ = sections(std::make_integer_sequence<int, kVectors>());
-    }
+  void begin_section(const std::byte* heads) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) sections_[v] = SectionScales<V, kType>(heads, v * V::kLanes, multiplier_);
+    block_ = 0;
   }
-  F scale(int v) const { return sections_.of[v].scale(block_); }
-  F half_scale(int half, int v) const { return sections_.of[v].half_scale(block_, half); }
-  F minimum(int v) const { return sections_.of[v].minimum(block_); }
-  I factor(int half, int v) const { return sections_.of[v].factor(block_, half); }
-  I minimum_pair(int half, int v) const { return sections_.of[v].minimum_pair(block_, half); }
+  void next() { ++block_; }
+  F scale(int v) const { return sections_[v].scale(block_); }
+  F half_scale(int half, int v) const { return sections_[v].half_scale(block_, half); }
+  F minimum(int v) const { return sections_[v].minimum(block_); }
+  I factor(int half, int v) const { return sections_[v].factor(block_, half); }
+  I minimum_pair(int half, int v) const { return sections_[v].minimum_pair(block_, half); }
 
  private:
   static constexpr int kVectors = kPanelLanes / V::kLanes;
-  struct Sections {
-    SectionScales<V, kType> of[kVectors];
-  };
 
-  template <int... kAt>
-  Sections sections(std::integer_sequence<int, kAt...> /*vectors*/) const {
-    read_in_order(head_, int8_traits(kType).format.section_heads_bytes());
-    return {{SectionScales<V, kType>(head_, kAt * V::kLanes, multiplier_)...}};
-  }
-
-  const std::byte* head_;
-  int64_t left_;  // blocks
   float multiplier_;
   int block_ = 0;  // of the section
-  Sections sections_;
+  SectionScales<V, kType> sections_[kVectors];
 };
 
 }  // namespace

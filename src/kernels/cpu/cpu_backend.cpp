@@ -60,7 +60,7 @@ class CpuBackend final : public Backend {
   bool supports(TensorType type) const override { return has_matmul(type); }
 
   // The same for all instruction sets. Count it up when panel.h changes.
-  std::string copy_format() const override { return "panels 2"; }
+  std::string copy_format() const override { return "panels 3"; }
   int64_t load_bytes(const HostMatrix& matrix) const override {
     return matrix.experts * expert_stride(described(matrix));
   }

@@ -15,8 +15,11 @@ namespace {
 /// Of a block, starts of its sums: one, or where its halves are summed each on its own, one for each.
 template <Int8Shape kShape>
 constexpr int kStartsOf = kShape.halves || kShape.factors ? 2 : 1;
-/// From one token's starts to the next one's.
-inline constexpr int64_t kStartsRow = 2 * kChunkBlocks;
+/// Blocks whose starts are there at once.
+inline constexpr int64_t kStartsBlocks = 256;
+/// From one token's starts to the next one's: an odd number of cache lines.
+inline constexpr int64_t kStartsRow = 2 * kStartsBlocks + 16;
+static_assert(kStartsBlocks % kPanelSectionBlocks == 0 && kStartsBlocks >= kChunkBlocks);
 
 /// Whether V wants them (Int8Vector's kStarts).
 template <class V, Int8Shape kShape>
@@ -32,7 +35,7 @@ inline typename V::I starts_of(typename V::I offsets) {
 }
 
 /// What takes the offsets of unsigned weights out of the sums: starts[i] = -kShape.offset times the sum of a block's
-/// columns, or of its half's, for `count` <= kChunkBlocks blocks, the first at `at` of the row.
+/// columns, or of its half's, for `count` <= kStartsBlocks blocks, the first at `at` of the row.
 template <class V, Int8Shape kShape>
 inline void fill_starts(const std::byte* row, const Places& at, int64_t count, int32_t* starts) {
   constexpr int kParts = kStartsOf<kShape>;

@@ -23,7 +23,7 @@ ReadAhead read_ahead([[maybe_unused]] int32_t tokens) {
   // Several tokens compute in between, so that those prefetchers fall behind: asked for 512 bytes ahead, eight tokens
   // are half as fast. Zen 5 read Q4_K and Q6_K half as fast from its L2 cache.
   static const bool few_places = __builtin_cpu_is("amdfam19h") != 0;
-  if (few_places) return {8192, tokens == 1 ? ReadAhead::kNowhere : ReadAhead::kL2};
+  if (few_places) return {8192, tokens <= 2 ? ReadAhead::kNowhere : ReadAhead::kL2};
 #endif
   return {8192, ReadAhead::kL1};
 }

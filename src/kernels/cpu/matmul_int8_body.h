@@ -22,6 +22,8 @@ namespace {
 /// Activations of kTokensAtOnce tokens that the L2 cache holds (430 KiB), in blocks of each. Of longer rows, so many
 /// are multiplied by kRowGroups panels before the next ones are read.
 inline constexpr int64_t kBlocksInL2 = 64;
+/// Rows that two tiles of few tokens read in turns, the second from the L2 cache.
+inline constexpr int64_t kRowsOfFew = 64;
 /// Panels, or pairs of them, that take turns.
 inline constexpr int kRowGroups = 4;
 
@@ -141,6 +143,10 @@ struct Int8Products {
           }
         } else if (many && cols / 32 > kBlocksInL2) {
           multiply(multiply_rows<kType, kRowGroups>, kRowGroups * kPanelLanes);
+          continue;
+        }
+        if (Tiles::are_few(kType, count)) {
+          multiply(Tiles::template multiply_few<kType>, count <= V::kTokensInRegisters ? left : kRowsOfFew);
           continue;
         }
         multiply(multiply_rows<kType, 1>, kPanelLanes);

@@ -24,9 +24,10 @@ template <class V, Int8Shape kShape>
 constexpr int kPlanes = V::kInt16Sums && !kShape.half_fits() && !kSignedCodes<V, kShape> ? 2 : 1;
 
 /// `Scales` is one of block_scales.h.
-template <class V, Int8Type kType, class Scales>
+template <class V, Int8Type kType, class Scales, bool kOfFew>
 class PanelBlocks {
  public:
+  static constexpr bool kFew = kOfFew;
   static constexpr Int8Traits kTraits = int8_traits(kType);
   static constexpr Int8Shape kShape = kShapeOf<V, kType>;
   static constexpr int kVectors = kPanelLanes / V::kLanes;
@@ -39,7 +40,7 @@ class PanelBlocks {
   /// From the section at `section` on, whose scales are the first ones of `scales`; memory is asked for
   /// `ahead` of its use. The codebook is not looked at if the type has none.
   PanelBlocks(const std::byte* section, const Scales& scales, const Codebook& codebook, const ReadAhead& ahead)
-      : body_(section + kFormat.section_heads_bytes()),
+      : body_(section),
         asked_(reinterpret_cast<uintptr_t>(section) + static_cast<uintptr_t>(ahead.bytes)),
         to_(ahead.to),
         scales_(scales) {
@@ -51,10 +52,13 @@ class PanelBlocks {
     }
   }
 
+  void begin_section() {
+    scales_.begin_section(body_);
+    body_ += kFormat.section_heads_bytes();
+  }
   void next() {
     body_ += kFormat.body_bytes();
     asked_ += kBlockBytes;
-    if (++block_ % kPanelSectionBlocks == 0) body_ += kFormat.section_heads_bytes();
     scales_.next();
   }
 
@@ -62,10 +66,6 @@ class PanelBlocks {
   /// memory. Reading beyond the matrix is only asked for. No function of its own: g++ 12 drops calls of one that does
   /// nothing else.
   void prefetch() const {
-    if constexpr (Scales::kInOrder) {
-      const int64_t heads = block_ % kPanelSectionBlocks == 0 ? kFormat.section_heads_bytes() : 0;
-      read_in_order(body_ - heads, heads + kFormat.body_bytes());
-    }
     if (to_ == ReadAhead::kNowhere) return;
     // One address: the compiler would keep and move on one of each line.
     uintptr_t at = asked_;
@@ -86,17 +86,18 @@ class PanelBlocks {
     } else if constexpr (kTraits.bits == 4) {
       return nibbles(k, v);
     } else if constexpr (kTraits.bits == 5) {
-      return V::either(nibbles(k, v), V::masked(V::shift(dword(4, v), 4 - k), 16));
+      return V::either(nibbles(k, v), V::masked(V::shift(dword(0, v), 4 - k), 16));
     } else if constexpr (kTraits.bits == 6) {
-      return V::either(nibbles(k, v), V::masked(V::shift(dword(4 + k / 4, v), 4 - k % 4 * 2), 48));
+      return V::either(nibbles(k, v), V::masked(V::shift(dword(k / 4 * 5, v), 4 - k % 4 * 2), 48));
     } else if constexpr (kTraits.bits == 1) {
       return V::masked(V::shift(dword(0, v), 4 - k), 16);
     } else if constexpr (kTraits.scale == ScaleKind::kEighth) {
       return V::masked(V::shift(dword(k / 4, v), 3 - k % 4 * 2), 24);
     } else {
-      const I low = V::masked(V::shift(dword(k / 4, v), -(k % 4 * 2)), 3);
+      constexpr int kFirst = kTraits.bits == 3 ? 1 : 0;
+      const I low = V::masked(V::shift(dword(kFirst + k / 4, v), -(k % 4 * 2)), 3);
       if constexpr (kTraits.bits == 2) return low;
-      return V::either(low, V::masked(V::shift(dword(2, v), 2 - k), 4));
+      return V::either(low, V::masked(V::shift(dword(0, v), 2 - k), 4));
     }
   }
 
@@ -112,21 +113,43 @@ class PanelBlocks {
   static constexpr uintptr_t kBlockBytes = kFormat.section_bytes() / kPanelSectionBlocks;
 
   I dword(int i, int v) const { return V::load(body_ + i * kPanelDword + 4 * v * V::kLanes); }
-  I nibbles(int k, int v) const { return V::masked(k < 4 ? dword(k, v) : V::shift(dword(k - 4, v), -4), 15); }
+  I nibbles(int k, int v) const {
+    constexpr int kFirst = kTraits.bits == 5 || kTraits.bits == 6 ? 1 : 0;
+    const I both = dword(kFirst + k % 4, v);
+    return V::masked(k < 4 ? both : V::shift(both, -4), 15);
+  }
 
   const std::byte* body_;
-  int64_t block_ = 0;  // from the first one on
   uintptr_t asked_;
   ReadAhead::To to_;
   Scales scales_;
   I codes_[2];
 };
 
+/// function(b) for `count` blocks of a source that is at the first one's section. Unrolled, what a source holds of a
+/// section can stay in registers.
+template <bool kUnrolled = false, class Source, class Function>
+[[gnu::always_inline]] inline void for_each_block(Source& source, int64_t count, const Function& function) {
+  for (int64_t begin = 0; begin < count; begin += kPanelSectionBlocks) {
+    const int64_t blocks = count - begin < kPanelSectionBlocks ? count - begin : kPanelSectionBlocks;
+    source.begin_section();
+    if constexpr (kUnrolled) {
+#pragma GCC unroll 8
+      for (int b = 0; b < kPanelSectionBlocks; ++b, source.next()) {
+        if (b == blocks) break;
+        function(begin + b);
+      }
+    } else {
+      for (int64_t b = 0; b < blocks; ++b, source.next()) function(begin + b);
+    }
+  }
+}
+
 /// Two panels as one source of both's rows, for ScaledProducts.
 template <class V, Int8Type kType, class Scales>
 class PanelPair {
  public:
-  using One = PanelBlocks<V, kType, Scales>;
+  using One = PanelBlocks<V, kType, Scales, false>;
   static constexpr Int8Shape kShape = One::kShape;
   static constexpr int kVectors = 2 * One::kVectors;
   using I = typename V::I;
@@ -134,6 +157,10 @@ class PanelPair {
 
   PanelPair(const One& first, const One& second) : first_(first), second_(second) {}
 
+  void begin_section() {
+    first_.begin_section();
+    second_.begin_section();
+  }
   void next() {
     first_.next();
     second_.next();

@@ -16,8 +16,9 @@
 ///
 /// Bodies: "group k" are columns 4k to 4k+3, one a byte. Dwords of four bits: dword k < 4 has group k in the low
 /// nibbles and group k + 4 in the high ones. Of two bits: dword j has group 4j + i in bits 2i, 2i+1. Of one bit: group
-/// k in bit k. A weight's low bits come first: Q5 is four and one, Q6 four and two, Q3 two and one. Eight bits: dword k
-/// has group k, with 128 added to Q8_0's values.
+/// k in bit k. Eight bits: dword k has group k, with 128 added to Q8_0's values. Weights of several such parts have
+/// them in the order in which groups want them, so that lines are read in order: Q5 the one bit, then four; Q3 the one,
+/// then two; Q6 the two bits of groups 0 to 3, four bits, the two of groups 4 to 7.
 ///
 /// ISA files include this header under their own flags, hence `static` (see quant/blocks.h).
 #pragma once

@@ -25,13 +25,14 @@ void add_bits(void* to, uint32_t bits) { store(to, load(to) | bits); }
 
 // -- Blocks of 32: "low nibbles, then high" is the panel's own order.
 
-template <int kFrom>
+// From dword kAt of the body on.
+template <int kFrom, int kAt = 0>
 void pack_nibbles(const std::byte* block, const Place& to) {
-  for (int k = 0; k < 4; ++k) store(to.body(k), load(block + kFrom + 4 * k));
+  for (int k = 0; k < 4; ++k) store(to.body(kAt + k), load(block + kFrom + 4 * k));
 }
-template <int kFrom>
+template <int kFrom, int kAt = 0>
 void unpack_nibbles(const Place& from, std::byte* block) {
-  for (int k = 0; k < 4; ++k) store(block + kFrom + 4 * k, load(from.body(k)));
+  for (int k = 0; k < 4; ++k) store(block + kFrom + 4 * k, load(from.body(kAt + k)));
 }
 
 // Q4_0 and IQ4_NL.
@@ -68,24 +69,24 @@ uint32_t bits_of_plane(uint32_t plane) {
 
 void pack_q5_0(const std::byte* block, const Place& to) {
   std::memcpy(to.half(0), block, 2);
-  store(to.body(4), plane_of_bits(load(block + 2)));
-  pack_nibbles<6>(block, to);
+  store(to.body(0), plane_of_bits(load(block + 2)));
+  pack_nibbles<6, 1>(block, to);
 }
 void unpack_q5_0(const Place& from, std::byte* block) {
   std::memcpy(block, from.half(0), 2);
-  store(block + 2, bits_of_plane(load(from.body(4))));
-  unpack_nibbles<6>(from, block);
+  store(block + 2, bits_of_plane(load(from.body(0))));
+  unpack_nibbles<6, 1>(from, block);
 }
 
 void pack_q5_1(const std::byte* block, const Place& to) {
   for (int i = 0; i < 2; ++i) std::memcpy(to.half(i), block + 2 * i, 2);
-  store(to.body(4), plane_of_bits(load(block + 4)));
-  pack_nibbles<8>(block, to);
+  store(to.body(0), plane_of_bits(load(block + 4)));
+  pack_nibbles<8, 1>(block, to);
 }
 void unpack_q5_1(const Place& from, std::byte* block) {
   for (int i = 0; i < 2; ++i) std::memcpy(block + 2 * i, from.half(i), 2);
-  store(block + 4, bits_of_plane(load(from.body(4))));
-  unpack_nibbles<8>(from, block);
+  store(block + 4, bits_of_plane(load(from.body(0))));
+  unpack_nibbles<8, 1>(from, block);
 }
 
 void pack_q8_0(const std::byte* block, const Place& to) {
@@ -188,23 +189,25 @@ void unpack_nvfp4(const Place& from, std::byte* block) {
 
 // -- Blocks of 256.
 
-// 64 columns in 32 bytes, the first 32 columns in the low nibbles, the others in the high ones; kBody dwords a body.
-template <int kFrom, int kBody>
+// 64 columns in 32 bytes, the first 32 columns in the low nibbles, the others in the high ones: dwords from kAt on of
+// kBody.
+template <int kFrom, int kBody, int kAt = 0>
 void pack_nibble_pairs(const std::byte* block, const Place& to) {
   for (int pair = 0; pair < 4; ++pair) {
     for (int k = 0; k < 4; ++k) {
       const std::byte* at = block + kFrom + 32 * pair + 4 * k;
       const uint32_t a = load(at), b = load(at + 16);
-      store(to.body(2 * kBody * pair + k), (a & kLow) | (b & kLow) << 4);
-      store(to.body(2 * kBody * pair + kBody + k), (a & kHigh) >> 4 | (b & kHigh));
+      store(to.body(2 * kBody * pair + kAt + k), (a & kLow) | (b & kLow) << 4);
+      store(to.body(2 * kBody * pair + kBody + kAt + k), (a & kHigh) >> 4 | (b & kHigh));
     }
   }
 }
-template <int kFrom, int kBody>
+template <int kFrom, int kBody, int kAt = 0>
 void unpack_nibble_pairs(const Place& from, std::byte* block) {
   for (int pair = 0; pair < 4; ++pair) {
     for (int k = 0; k < 4; ++k) {
-      const uint32_t even = load(from.body(2 * kBody * pair + k)), odd = load(from.body(2 * kBody * pair + kBody + k));
+      const uint32_t even = load(from.body(2 * kBody * pair + kAt + k)),
+                     odd = load(from.body(2 * kBody * pair + kBody + kAt + k));
       std::byte* at = block + kFrom + 32 * pair + 4 * k;
       store(at, (even & kLow) | (odd & kLow) << 4);
       store(at + 16, (even & kHigh) >> 4 | (odd & kHigh));
@@ -230,23 +233,24 @@ void unpack_bit_planes(const Place& from, std::byte* block) {
   }
 }
 
-// 128 columns in 32 bytes, two bits each: those of body 4p + s in bits 2s, 2s+1. Dwords kAt and kAt + 1 of kBody.
-template <int kFrom, int kBody, int kAt>
+// 128 columns in 32 bytes, two bits each: those of body 4p + s in bits 2s, 2s+1. Dwords kFirst and kSecond of kBody.
+template <int kFrom, int kBody, int kFirst, int kSecond>
 void pack_two_bits(const std::byte* block, const Place& to) {
   for (int b = 0; b < 8; ++b) {
     uint32_t pairs[2] = {};
     for (int k = 0; k < 8; ++k) {
       pairs[k / 4] |= (load(block + kFrom + b / 4 * 32 + 4 * k) >> (b % 4 * 2) & kTwo) << (k % 4 * 2);
     }
-    for (int j = 0; j < 2; ++j) store(to.body(kBody * b + kAt + j), pairs[j]);
+    store(to.body(kBody * b + kFirst), pairs[0]);
+    store(to.body(kBody * b + kSecond), pairs[1]);
   }
 }
-template <int kFrom, int kBody, int kAt>
+template <int kFrom, int kBody, int kFirst, int kSecond>
 void unpack_two_bits(const Place& from, std::byte* block) {
   std::memset(block + kFrom, 0, 64);
   for (int b = 0; b < 8; ++b) {
     for (int k = 0; k < 8; ++k) {
-      const uint32_t pair = load(from.body(kBody * b + kAt + k / 4)) >> (k % 4 * 2) & kTwo;
+      const uint32_t pair = load(from.body(kBody * b + (k < 4 ? kFirst : kSecond))) >> (k % 4 * 2) & kTwo;
       add_bits(block + kFrom + b / 4 * 32 + 4 * k, pair << (b % 4 * 2));
     }
   }
@@ -263,13 +267,13 @@ void unpack_q4_k(const Place& from, std::byte* block) {
 
 void pack_q5_k(const std::byte* block, const Place& to) {
   for (int i = 0; i < 4; ++i) store(to.head(i), load(block + 4 * i));
-  pack_bit_planes<16, 5, 4>(block, to);
-  pack_nibble_pairs<48, 5>(block, to);
+  pack_bit_planes<16, 5, 0>(block, to);
+  pack_nibble_pairs<48, 5, 1>(block, to);
 }
 void unpack_q5_k(const Place& from, std::byte* block) {
   for (int i = 0; i < 4; ++i) store(block + 4 * i, load(from.head(i)));
-  unpack_bit_planes<16, 5, 4>(from, block);
-  unpack_nibble_pairs<48, 5>(from, block);
+  unpack_bit_planes<16, 5, 0>(from, block);
+  unpack_nibble_pairs<48, 5, 1>(from, block);
 }
 
 // Where the file has the low bits of group k of body b (see BlockQ6_K).
@@ -282,10 +286,10 @@ void pack_q6_k(const std::byte* block, const Place& to) {
   for (int b = 0; b < 8; ++b) {
     for (int k = 0; k < 4; ++k) {
       const auto low = [&](int group) { return load(block + q6_low(b, group)) >> q6_shift(b) & kLow; };
-      store(to.body(6 * b + k), low(k) | low(k + 4) << 4);
+      store(to.body(6 * b + 1 + k), low(k) | low(k + 4) << 4);
     }
   }
-  pack_two_bits<128, 6, 4>(block, to);
+  pack_two_bits<128, 6, 0, 5>(block, to);
 }
 void unpack_q6_k(const Place& from, std::byte* block) {
   std::memset(block, 0, 128);
@@ -293,30 +297,30 @@ void unpack_q6_k(const Place& from, std::byte* block) {
   for (int i = 0; i < 4; ++i) store(block + 192 + 4 * i, load(from.head(i)));
   for (int b = 0; b < 8; ++b) {
     for (int k = 0; k < 8; ++k) {
-      const uint32_t low = load(from.body(6 * b + k % 4)) >> (k / 4 * 4) & kLow;
+      const uint32_t low = load(from.body(6 * b + 1 + k % 4)) >> (k / 4 * 4) & kLow;
       add_bits(block + q6_low(b, k), low << q6_shift(b));
     }
   }
-  unpack_two_bits<128, 6, 4>(from, block);
+  unpack_two_bits<128, 6, 0, 5>(from, block);
 }
 
 void pack_q2_k(const std::byte* block, const Place& to) {
   for (int i = 0; i < 4; ++i) store(to.head(i), load(block + 4 * i));
   store(to.head(4), load(block + 80));
-  pack_two_bits<16, 2, 0>(block, to);
+  pack_two_bits<16, 2, 0, 1>(block, to);
 }
 void unpack_q2_k(const Place& from, std::byte* block) {
   for (int i = 0; i < 4; ++i) store(block + 4 * i, load(from.head(i)));
   store(block + 80, load(from.head(4)));
-  unpack_two_bits<16, 2, 0>(from, block);
+  unpack_two_bits<16, 2, 0, 1>(from, block);
 }
 
 void pack_q3_k(const std::byte* block, const Place& to) {
   std::memcpy(to.half(0), block + 108, 2);
   const auto* scales = reinterpret_cast<const uint8_t*>(block + 96);
   for (int i = 0; i < 16; ++i) to.head(i / 4)[i % 4] = static_cast<std::byte>(q3_k_scale(scales, i));
-  pack_two_bits<32, 3, 0>(block, to);
-  pack_bit_planes<0, 3, 2>(block, to);
+  pack_two_bits<32, 3, 1, 2>(block, to);
+  pack_bit_planes<0, 3, 0>(block, to);
 }
 void unpack_q3_k(const Place& from, std::byte* block) {
   std::memcpy(block + 108, from.half(0), 2);
@@ -327,8 +331,8 @@ void unpack_q3_k(const Place& from, std::byte* block) {
     scales[8 + i % 4] = static_cast<uint8_t>(scales[8 + i % 4] | scale >> 4 << (i / 4 * 2));
   }
   std::memcpy(block + 96, scales, sizeof(scales));
-  unpack_two_bits<32, 3, 0>(from, block);
-  unpack_bit_planes<0, 3, 2>(from, block);
+  unpack_two_bits<32, 3, 1, 2>(from, block);
+  unpack_bit_planes<0, 3, 0>(from, block);
 }
 
 void pack_iq4_xs(const std::byte* block, const Place& to) {

@@ -35,9 +35,12 @@ class SectionScales {
   static constexpr Int8Traits kTraits = int8_traits(kType);
   static constexpr Int8Shape kShape = kShapeOf<V, kType>;
 
+  SectionScales() = default;
   /// Of rows [row, row + V::kLanes). `multiplier` is the codebook's, or 1.
-  SectionScales(const std::byte* head, int row, float multiplier)
-      : dwords_(head + kTraits.format.head_halves * kPanelHalf + 4 * row) {
+  SectionScales(const std::byte* head, int row, float multiplier) {
+    const std::byte* dwords = head + kTraits.format.head_halves * kPanelHalf + 4 * row;
+#pragma GCC unroll 8
+    for (int i = 0; i < kTraits.format.head_dwords; ++i) dwords_[i] = V::load(dwords + i * kPanelDword);
     if constexpr (kPackedMinima) {
       d_ = V::low_halves(dword(0));
       dmin_ = V::low_halves(V::template shift_dwords_right<16>(dword(0)));
@@ -81,7 +84,7 @@ class SectionScales {
   /// d and dmin, then three dwords of packed scales (see k4_scale_min).
   static constexpr bool kPackedMinima = kType == Int8Type::kQ4_K || kType == Int8Type::kQ5_K;
 
-  I dword(int i) const { return V::load(dwords_ + i * kPanelDword); }
+  I dword(int i) const { return dwords_[i]; }
   /// Of four blocks, a byte each.
   I scales(int half) const {
     if (half == 0) return V::masked(dword(1), 63);
@@ -93,7 +96,7 @@ class SectionScales {
                      V::masked(V::template shift_right<2>(dword(2)), 48));
   }
 
-  const std::byte* dwords_;
+  I dwords_[kTraits.format.head_dwords];
   F d_;
   F dmin_;
 };

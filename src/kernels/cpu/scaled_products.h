@@ -73,7 +73,7 @@ class ScaledProducts {
   template <class Source>
   bool take_rows(Source from) {
     bool ordinary = true;
-    for (int64_t b = 0; b < count_; ++b, from.next()) ordinary &= blocks_[b].fill(from);
+    for_each_block(from, count_, [&](int64_t b) { ordinary &= blocks_[b].fill(from); });
     return ordinary;
   }
 

@@ -46,11 +46,13 @@ class UnpackedBlocks {
   static constexpr Int8Shape kShape = kOfShape;
   static constexpr int kVectors = kPanelLanes / V::kLanes;
   static constexpr bool kGroupsAtOnce = false;
+  static constexpr bool kFew = false;
   using I = typename V::I;
   using F = typename V::F;
 
   explicit UnpackedBlocks(const UnpackedBlock<V, kShape>* blocks) : block_(blocks) {}
 
+  void begin_section() {}
   void next() { ++block_; }
   void prefetch() const {}
   template <int kPlane>
