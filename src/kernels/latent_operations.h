@@ -46,8 +46,8 @@ class LatentOperations {
   /// key_dim]. Of kF32 views with a row for each position.
   virtual void load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) = 0;
   /// The rows with the largest sums over heads h of weights[h] * max(0, q[h] . row), into chosen [queries, most]:
-  /// ascending; what is behind the last of fewer is left as it is. q [queries, heads * key_dim], weights [queries,
-  /// heads].
+  /// ascending; what is behind the last of fewer is left as it is. Which of equal sums is for the backend to say. q
+  /// [queries, heads * key_dim], weights [queries, heads].
   virtual void choose_rows(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
                            const float* q, const float* weights, int32_t* chosen) = 0;
   /// One softmax over the rows of all sources, which have the same key_dim. q [queries, heads * key_dim]; out [queries,

@@ -8,6 +8,8 @@ namespace cairn {
 
 /// Of LatentOperations. row_dim 0: none is called.
 struct LatentSizes {
+  int64_t rows = 0;  ///< of a call, and heads of attend_rows()
+  int32_t heads = 0;
   int32_t context_tokens = 0;
   int32_t row_dim = 0;
   int32_t choose_heads = 0;  ///< 0: choose_rows() is not called

@@ -45,7 +45,10 @@ void LatentAttention::add_work(const DecoderDescription& description, int32_t ro
   sizes.inputs.push_back({rows, latent.query_rank});
   sizes.expert_choices = std::max(sizes.expert_choices, choices);
   sizes.experts = std::max<int64_t>(sizes.experts, description.heads);
-  sizes.latent = {.context_tokens = description.context_tokens, .row_dim = latent.row_dim()};
+  sizes.latent = {.rows = rows,
+                  .heads = description.heads,
+                  .context_tokens = description.context_tokens,
+                  .row_dim = latent.row_dim()};
   if (!latent.indexer) return;
   sizes.latent.choose_heads = latent.indexer->heads;
   sizes.latent.choose_dim = latent.indexer->key_dim;

@@ -9,6 +9,7 @@ namespace cairn::gpu {
 namespace {
 
 // In parts of the largest logit.
+constexpr double kBoundDeep = 3e-4;  // of 27 layers
 constexpr double kBoundHalves = 2e-3;
 constexpr double kBoundQ8 = 3e-2;
 // Squared, of all logits together, in parts of their squares: with quantised weights activations are rounded to 8 bits,
@@ -46,6 +47,8 @@ class GpuModel : public GpuTest {
   }
 };
 
+// Not deepseek32-topk8 and deepseek4-topk8: with their four heads many sums that choose rows are exactly zero, and the
+// processor takes others of those (kernels/cpu/row_chooser.h).
 TEST_F(GpuModel, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
   for (const char* name : {"llama",           "llama-tied-llama3rope",
                            "llama-bias",      "llama-rope-linear",
@@ -57,14 +60,17 @@ TEST_F(GpuModel, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
                            "gemma3",          "phi3",
                            "phi3-longrope",   "smollm3",
                            "olmo2",           "olmo2-swa",
-                           "granite",         "granitemoe"}) {
+                           "granite",         "granitemoe",
+                           "deepseek2",       "deepseek2-lite",
+                           "deepseek2-nomla", "deepseek32",
+                           "mistral4"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
     Model on_gpu(file, gpu(), reference.context), on_cpu(file, cpu(), reference.context);
     const double found = worst(on_gpu, on_cpu, reference);
     std::printf("%-24s worst difference %.1e\n", name, found);
-    EXPECT_LE(found, kBoundF32);
+    EXPECT_LE(found, name == std::string_view("deepseek2-lite") ? kBoundDeep : kBoundF32);
     for (const Prompt& prompt : reference.runs) EXPECT_EQ(greedy(on_gpu, prompt), prompt.greedy);
   }
 }
@@ -91,7 +97,7 @@ TEST_F(GpuModel, QuantizedLogitsStayNearThoseOfTheProcessor) {
 
 TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
   for (const auto& [type, bound] : {std::pair{KvType::kF16, kBoundHalves}, {KvType::kQ8_0, kBoundQ8}}) {
-    for (const char* name : {"llama", "gemma3"}) {
+    for (const char* name : {"llama", "gemma3", "deepseek2", "deepseek32"}) {
       SCOPED_TRACE(name);
       const Reference reference = reference_of(name);
       const auto file = gguf::Reader::open(model_path(name)).value();
@@ -103,7 +109,7 @@ TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
 
 TEST_F(GpuModel, SameBytesHoweverARequestRuns) {
   for (const char* name : {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16",
-                           "quant-llama-bf16", "quant-qwen3moe-q4_k_m"}) {
+                           "quant-llama-bf16", "quant-qwen3moe-q4_k_m", "deepseek2", "deepseek32-topk8"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
@@ -171,7 +177,7 @@ TEST_F(GpuModel, Encoders) {
 }
 
 TEST_F(GpuModel, ArchitecturesWithoutKernelsAreRefused) {
-  for (const char* name : {"deepseek2", "deepseek2-nomla", "deepseek32", "deepseek4"}) {
+  for (const char* name : {"deepseek4"}) {
     const auto file = gguf::Reader::open(model_path(name)).value();
     const auto loaded = load_model(file, gpu(), {});
     ASSERT_FALSE(loaded.has_value()) << name;

@@ -4,20 +4,18 @@
 /// Many rows: a block goes through all chunks of its rows and joins them as it goes. Few rows: each chunk has a block
 /// of its own, which leaves its sums in scratch memory for merge_pieces. Both make the same additions.
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
 
 #include "base/check.h"
 #include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/attention_call.cuh"
-#include "kernels/cuda/attention_merge.h"
+#include "kernels/cuda/attention_merge.cuh"
 #include "kernels/cuda/attention_page.cuh"
+#include "kernels/cuda/attention_sums.cuh"
+#include "kernels/cuda/large_launch.cuh"
 
 namespace cairn::cuda {
 namespace {
-
-// Queries of a call whose chunks go to different blocks, unless a single row has more.
-constexpr int64_t kSplitQueriesMax = 2048;
 
 // Rows of a slice with chunks of one size, and heads that read one KV head.
 struct Tile {
@@ -36,6 +34,9 @@ struct Tile {
   __device__ SeenPositions seen_by_row(const AttentionParams& params, int32_t number) const {
     return seen_by(params, place, number);
   }
+  __device__ SeenPositions seen_by_query(const AttentionParams& params, int32_t query) const {
+    return seen_by_row(params, query / heads);
+  }
 };
 
 // Shared memory of a block: arrays of queries, a page in float32, and (staged) a page of keys and one of values as they
@@ -50,61 +51,19 @@ CAIRN_EVERYWHERE constexpr int64_t floats_of_tile(int32_t key_dim, int32_t value
   return int64_t{kPageTokens} * tile_stride(key_dim > value_dim ? key_dim : value_dim);
 }
 constexpr int64_t shared_bytes(int32_t queries, const KvView& kv, bool staged) {
-  const int64_t floats = int64_t{queries} * (key_columns(kv.key_dim) + value_columns(kv.value_dim) + kNumbersOfQuery) +
-                         kPageTokens * weights_stride(queries) + floats_of_tile(kv.key_dim, kv.value_dim);
+  const int64_t tile = floats_of_tile(kv.key_dim, kv.value_dim) * static_cast<int64_t>(sizeof(float));
   const int64_t page = kPageTokens * (kv_row_bytes(kv.type, kv.key_dim) + kv_row_bytes(kv.type, kv.value_dim));
-  return floats * static_cast<int64_t>(sizeof(float)) + (staged ? page : 0);
+  return query_array_bytes(queries, kv.key_dim, kv.value_dim) + tile + (staged ? page : 0);
 }
 
 __device__ Shared lay_out(const AttentionCall& call, int32_t queries) {
   Shared shared;
   auto* next = reinterpret_cast<float*>(shared_memory());
-  const auto take = [&next](int64_t floats) {
-    float* taken = next;
-    next += floats;
-    return taken;
-  };
-  QueryArrays& arrays = shared.arrays;
-  arrays.count = queries;
-  arrays.queries = take(int64_t{queries} * key_columns(call.key_dim));
-  arrays.sums = take(int64_t{queries} * value_columns(call.value_dim));
-  arrays.weights = take(int64_t{kPageTokens} * weights_stride(queries));
-  arrays.largest = take(queries);
-  arrays.total = take(queries);
-  arrays.factor = take(queries);
-  arrays.joined_largest = take(queries);
-  arrays.joined_total = take(queries);
-  arrays.keep = take(queries);
-  arrays.take = take(queries);
-  arrays.finish = take(queries);
-  shared.tile = take(floats_of_tile(call.key_dim, call.value_dim));
-  shared.keys = reinterpret_cast<std::byte*>(next);
+  shared.arrays = lay_out_queries(queries, call.key_dim, call.value_dim, next);
+  shared.tile = next;
+  shared.keys = reinterpret_cast<std::byte*>(next + floats_of_tile(call.key_dim, call.value_dim));
   shared.values = shared.keys + kPageTokens * call.pages.key_row_bytes;
   return shared;
-}
-
-// The sums of a chunk begin anew.
-__device__ void clear_numbers(const QueryArrays& arrays) {
-  for (int32_t i = threadIdx.x; i < arrays.count; i += kAttentionThreads) {
-    arrays.largest[i] = -INFINITY;
-    arrays.total[i] = 0;
-    arrays.factor[i] = 1;
-  }
-}
-
-__device__ void begin_tile(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays) {
-  const int32_t columns = key_columns(call.key_dim), warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
-  for (int32_t i = warp; i < arrays.count; i += kAttentionWarps) {
-    const float* q = call.q + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * call.key_dim;
-    const bool filled = i < tile.queries();
-    for (int32_t d = lane; d < columns; d += kWarp) {
-      arrays.queries[i * columns + d] = filled && d < call.key_dim ? q[d] : 0.0f;
-    }
-  }
-  const int32_t sums = arrays.count * value_columns(call.value_dim);
-  for (int32_t i = threadIdx.x; i < sums; i += kAttentionThreads) arrays.sums[i] = 0;
-  for (int32_t i = threadIdx.x; i < arrays.count; i += kAttentionThreads) arrays.joined_total[i] = 0;
-  clear_numbers(arrays);
 }
 
 __device__ void weigh_page(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t begin) {
@@ -117,77 +76,17 @@ __device__ void weigh_page(const AttentionCall& call, const Tile& tile, const Qu
   }
 }
 
-// Leaves each query's sums over `chunk` as a piece of its row.
-__device__ void store_pieces(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t chunk) {
-  const int32_t dim = call.value_dim, columns = value_columns(dim), lane = threadIdx.x % kWarp;
-  for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps) {
-    const Chunks chunks = chunks_of(tile.seen_by_row(call.params, i / tile.heads), tile.chunk);
-    if (chunk < chunks.first || chunk > chunks.last) continue;
-    const int64_t query = tile.row_of(i) * call.params.heads + tile.head_of(i);
-    const int64_t piece = query * kChunksMax + chunk - chunks.first;
-    for (int32_t d = lane; d < dim; d += kWarp) call.pieces.values[piece * dim + d] = arrays.sums[i * columns + d];
-    if (lane == 0) call.pieces.numbers[piece] = make_float2(arrays.largest[i], arrays.total[i]);
-  }
-}
-
-// Finds what joins each query's sums over `chunk` to those of the chunks before. take -1: the query sees nothing of it.
-__device__ void find_joints(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t chunk) {
-  for (int32_t i = threadIdx.x; i < tile.queries(); i += kAttentionThreads) {
-    const Chunks chunks = chunks_of(tile.seen_by_row(call.params, i / tile.heads), tile.chunk);
-    arrays.take[i] = -1;
-    if (chunk < chunks.first || chunk > chunks.last) continue;
-    Joint joint{arrays.largest[i], 0, 1};
-    float total = arrays.total[i];
-    if (chunk > chunks.first) {
-      joint = joint_of(arrays.joined_largest[i], arrays.largest[i]);
-      total = joined(joint.keep, arrays.joined_total[i], joint.take, total);
-    }
-    arrays.joined_largest[i] = joint.largest;
-    arrays.joined_total[i] = total;
-    arrays.keep[i] = chunk > chunks.first ? joint.keep : -1;
-    arrays.take[i] = joint.take;
-    const float sink = call.params.sinks == nullptr ? -INFINITY : call.params.sinks[tile.head_of(i)];
-    arrays.finish[i] = chunk == chunks.last ? finish_factor(joint.largest, total, sink) : 1.0f;
-  }
-}
-
-// The sums so far are in `out`.
-__device__ void join_sums(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays) {
-  const int32_t dim = call.value_dim, columns = value_columns(dim), lane = threadIdx.x % kWarp;
-  for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps) {
-    if (arrays.take[i] < 0) continue;
-    float* out = call.out + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * dim;
-    for (int32_t d = lane; d < dim; d += kWarp) {
-      float value = arrays.sums[i * columns + d];
-      if (!(arrays.keep[i] < 0)) value = joined(arrays.keep[i], out[d], arrays.take[i], value);
-      out[d] = __fmul_rn(value, arrays.finish[i]);
-    }
-  }
-}
-
-// After all threads have added the chunk's last page.
-template <bool kSplit>
-__device__ void end_chunk(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t chunk) {
-  __syncthreads();
-  if constexpr (kSplit) {
-    store_pieces(call, tile, arrays, chunk);
-  } else {
-    find_joints(call, tile, arrays, chunk);
-    __syncthreads();
-    join_sums(call, tile, arrays);
-  }
-  __syncthreads();
-  const int32_t sums = arrays.count * value_columns(call.value_dim);
-  for (int32_t i = threadIdx.x; i < sums; i += kAttentionThreads) arrays.sums[i] = 0;
-  clear_numbers(arrays);
-}
-
 // Where a page of the tile's sequence lies: copied to shared memory if staged, or in place.
 template <bool kStaged>
 __device__ const std::byte* fetch(const std::byte* from, int64_t row_bytes, std::byte* to) {
   if constexpr (!kStaged) return from;
   copy_async<kAttentionThreads>(from, kPageTokens * row_bytes, to);
   return to;
+}
+
+// The rows of a page, one after the other.
+__device__ auto rows_from(const std::byte* first, int64_t row_bytes) {
+  return [=](int32_t row) { return first + row * row_bytes; };
 }
 
 // Pages [begin, end). While a page's keys are worked on, its values are on their way, and the next page's keys while
@@ -213,7 +112,7 @@ __device__ void attend_pages(const AttentionCall& call, const Tile& tile, const 
     const int32_t position = page * kPageTokens;
     wait_for_copies<1>();
     __syncthreads();
-    decode_page<kType>(keys, pages.key_row_bytes, call.key_dim, of_keys, shared.tile);
+    decode_page<kType>(rows_from(keys, pages.key_row_bytes), call.key_dim, of_keys, shared.tile);
     __syncthreads();
     if (page + 1 < end) keys = keys_of(page + 1);
     end_copies();
@@ -222,13 +121,13 @@ __device__ void attend_pages(const AttentionCall& call, const Tile& tile, const 
     weigh_page(call, tile, arrays, position);
     wait_for_copies<1>();
     __syncthreads();
-    decode_page<kType>(values, pages.value_row_bytes, call.value_dim, of_values, shared.tile);
+    decode_page<kType>(rows_from(values, pages.value_row_bytes), call.value_dim, of_values, shared.tile);
     __syncthreads();
     if (page + 1 < end) values = values_of(page + 1);
     end_copies();
     const bool all = position >= last.begin && position + kPageTokens <= first.end;
-    add_page(arrays, shared.tile, of_values, max(first.begin - position, 0), min(last.end - position, kPageTokens),
-             all);
+    add_page(arrays, shared.tile, tile_stride(of_values), of_values, max(first.begin - position, 0),
+             min(last.end - position, kPageTokens), all);
     if (page + 1 == end || (position + kPageTokens) % tile.chunk == 0) {
       end_chunk<kSplit>(call, tile, arrays, position / tile.chunk);
     }
@@ -296,13 +195,6 @@ __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionC
   }
 }
 
-// Bytes of shared memory that a block can have.
-int64_t shared_bytes_max(int device) {
-  int bytes = 0;
-  cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return bytes;
-}
-
 AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32_t rows, int64_t bytes_max) {
   AttentionTiling tiling;
   tiling.group = params.heads / kv.kv_heads;
@@ -328,15 +220,8 @@ AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32
 
 template <KvType kType, bool kStaged, bool kSplit>
 void start(cudaStream_t stream, const AttentionCall& call, dim3 grid, int device) {
-  const auto kernel = attention_kernel<kType, kStaged, kSplit>;
-  static std::atomic<uint64_t> allowed{0};  // the devices on which it may have as much shared memory as there is
-  const uint64_t bit = uint64_t{1} << (device % 64);
-  if ((allowed.load(std::memory_order_relaxed) & bit) == 0) {
-    const auto bytes = static_cast<int>(shared_bytes_max(device));
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-    allowed.fetch_or(bit, std::memory_order_relaxed);
-  }
-  launch(kernel, grid, kAttentionThreads, static_cast<size_t>(call.tiling.shared_bytes), stream, call);
+  launch_large<attention_kernel<kType, kStaged, kSplit>>(device, grid, kAttentionThreads, call.tiling.shared_bytes,
+                                                         stream, call);
 }
 
 template <bool kSplit>
@@ -356,15 +241,10 @@ void start(cudaStream_t stream, const AttentionCall& call, KvType type, dim3 gri
   CAIRN_CHECK(false && "keys and values are not of int16 here");
 }
 
-// Queries that pieces are kept of. It grows with both arguments: memory for larger calls is enough for smaller ones.
-int64_t split_queries(int64_t rows, int32_t heads) {
-  return std::min(rows * heads, std::max<int64_t>(kSplitQueriesMax, heads));
-}
-
 }  // namespace
 
 int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim) {
-  return split_queries(rows, heads) * kChunksMax * (value_dim + 2) * static_cast<int64_t>(sizeof(float));
+  return Pieces::bytes(split_queries(rows, heads), value_dim);
 }
 
 void attention(cudaStream_t stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
@@ -386,8 +266,7 @@ void attention(cudaStream_t stream, const AttentionParams& params, const KvView&
   dim3 grid(static_cast<unsigned>(rows.count), static_cast<unsigned>(kv.kv_heads * tiling.head_tiles), 1);
   CAIRN_DCHECK(grid.y <= kGridMax);
   if (!split) return start<false>(stream, call, kv.type, grid, device);
-  call.pieces.numbers = static_cast<float2*>(scratch);
-  call.pieces.values = reinterpret_cast<float*>(call.pieces.numbers + queries * kChunksMax);
+  call.pieces = Pieces::at(scratch, queries);
   grid.z = static_cast<unsigned>(chunks);
   start<true>(stream, call, kv.type, grid, device);
   merge_pieces(stream, call);

@@ -1,6 +1,9 @@
 /// What the kernels of one call of attention share: its arguments, and how the queries are dealt to blocks.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "kernels/cuda/attention_plan.h"
 #include "kernels/cuda/kv_row.cuh"
 #include "kernels/cuda/operations.h"
@@ -13,7 +16,21 @@ namespace cairn::cuda {
 struct Pieces {
   float2* numbers = nullptr;  ///< largest score, sum of the exponentials
   float* values = nullptr;    ///< [.., value_dim]
+
+  static int64_t bytes(int64_t queries, int32_t value_dim) {
+    return queries * kChunksMax * (value_dim + 2) * static_cast<int64_t>(sizeof(float));
+  }
+  static Pieces at(void* scratch, int64_t queries) {
+    auto* numbers = static_cast<float2*>(scratch);
+    return {numbers, reinterpret_cast<float*>(numbers + queries * kChunksMax)};
+  }
 };
+/// Queries of a call whose chunks go to different blocks, unless a single row has more.
+inline constexpr int64_t kSplitQueriesMax = 2048;
+/// Queries that pieces are kept of. It grows with both arguments: memory for larger calls is enough for smaller ones.
+inline int64_t split_queries(int64_t rows, int32_t heads) {
+  return std::min(rows * heads, std::max<int64_t>(kSplitQueriesMax, heads));
+}
 
 /// A block has `tile_rows` rows of one slice and `tile_heads` query heads of one KV head; its results do not depend on
 /// how many.
@@ -27,6 +44,11 @@ struct AttentionTiling {
   int64_t shared_bytes = 0;
 };
 
+/// What the row `number` rows after `place`, in the same slice, sees.
+__device__ inline SeenPositions seen_by(const AttentionParams& params, const RowPlace& place, int32_t number) {
+  return seen_positions(place.position + number, place.slice_position, place.slice_rows, params.causal, params.window);
+}
+
 struct AttentionCall {
   AttentionParams params;
   KvPages pages;
@@ -37,14 +59,8 @@ struct AttentionCall {
   const float* q;
   float* out;
   Pieces pieces;
+
+  __device__ SeenPositions seen_by_row(int64_t row) const { return seen_by(params, rows.places[row], 0); }
 };
-
-/// What the row `number` rows after `place`, in the same slice, sees.
-__device__ inline SeenPositions seen_by(const AttentionParams& params, const RowPlace& place, int32_t number) {
-  return seen_positions(place.position + number, place.slice_position, place.slice_rows, params.causal, params.window);
-}
-
-/// Writes `out` from the pieces that each row has.
-void merge_pieces(cudaStream_t stream, const AttentionCall& call);
 
 }  // namespace cairn::cuda

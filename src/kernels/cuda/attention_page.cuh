@@ -40,9 +40,9 @@ struct QueryArrays {
 };
 inline constexpr int32_t kNumbersOfQuery = 8;
 
-/// A page of one head to float32, [kPageTokens, columns].
-template <KvType kType>
-__device__ void decode_page(const std::byte* rows, int64_t row_bytes, int32_t dim, int32_t columns, float* tile) {
+/// kPageTokens rows, of which row_at(i) is the address of the i-th, to float32, [kPageTokens, columns].
+template <KvType kType, class RowAt>
+__device__ void decode_page(const RowAt& row_at, int32_t dim, int32_t columns, float* tile) {
   constexpr int kRows = kPageTokens / kAttentionWarps;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int32_t stride = tile_stride(columns);
@@ -50,7 +50,7 @@ __device__ void decode_page(const std::byte* rows, int64_t row_bytes, int32_t di
     float4 fours[kRows];
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
-      fours[i] = four_of_row<kType>(rows + (warp + i * kAttentionWarps) * row_bytes, d, dim);
+      fours[i] = four_of_row<kType>(row_at(warp + i * kAttentionWarps), d, dim);
     }
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -144,12 +144,13 @@ __device__ float add_weighted(float sum, float weight, float value) {
   return kAll || !(weight < 0) ? __fmaf_rn(weight, value, sum) : sum;
 }
 
-/// Adds the tile's rows [begin, end) to the sums: a thread has four queries and kDims dimensions at a time. With kAll
-/// every query sees all of these rows.
+/// Adds the first `columns` of the tile's rows [begin, end), `stride` apart, to the sums: a thread has four queries and
+/// kDims dimensions at a time. With kAll every query sees all of these rows.
 template <int kDims, bool kAll>
-__device__ void add_values(const QueryArrays& arrays, const float* tile, int32_t columns, int32_t begin, int32_t end) {
+__device__ void add_values(const QueryArrays& arrays, const float* tile, int32_t stride, int32_t columns, int32_t begin,
+                           int32_t end) {
   const int32_t groups = columns / kDims;
-  const int32_t stride = tile_stride(columns), of_weights = weights_stride(arrays.count);
+  const int32_t of_weights = weights_stride(arrays.count);
   for (int32_t item = threadIdx.x; item < arrays.count / 4 * groups; item += kAttentionThreads) {
     const int32_t query = item / groups * 4, d = item % groups * kDims;
     float* to = arrays.sums + query * columns + d;
@@ -186,15 +187,15 @@ __device__ void add_values(const QueryArrays& arrays, const float* tile, int32_t
 }
 
 /// `all`: every query sees all of the page.
-__device__ inline void add_page(const QueryArrays& arrays, const float* tile, int32_t columns, int32_t begin,
-                                int32_t end, bool all) {
+__device__ inline void add_page(const QueryArrays& arrays, const float* tile, int32_t stride, int32_t columns,
+                                int32_t begin, int32_t end, bool all) {
   // Four dimensions a thread read less, one keeps all threads busy.
   if (arrays.count / 4 * (columns / 4) >= kAttentionThreads) {
-    if (all) return add_values<4, true>(arrays, tile, columns, begin, end);
-    return add_values<4, false>(arrays, tile, columns, begin, end);
+    if (all) return add_values<4, true>(arrays, tile, stride, columns, begin, end);
+    return add_values<4, false>(arrays, tile, stride, columns, begin, end);
   }
-  if (all) return add_values<1, true>(arrays, tile, columns, begin, end);
-  add_values<1, false>(arrays, tile, columns, begin, end);
+  if (all) return add_values<1, true>(arrays, tile, stride, columns, begin, end);
+  add_values<1, false>(arrays, tile, stride, columns, begin, end);
 }
 
 }  // namespace cairn::cuda

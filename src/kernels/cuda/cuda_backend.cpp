@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/latent_operations.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/slice_places.h"
@@ -14,9 +15,6 @@
 namespace cairn {
 namespace cuda {
 namespace {
-
-// What attention's arrays fit the shared memory of every GPU for.
-constexpr int32_t kHeadDimMax = 576;
 
 constexpr int64_t padded_columns(int64_t cols) { return (cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded; }
 
@@ -70,7 +68,7 @@ class CudaBackend final : public Backend {
   Result<void> reserve(const WorkSizes& sizes) override;
   int64_t reserve_bytes(const WorkSizes& sizes) const override {
     return QuantizedInput::bytes(sizes) + scratch_bytes(sizes) + SlicePlaces::bytes(sizes) +
-           ArgumentRing::bytes(argument_bytes(sizes));
+           ArgumentRing::bytes(argument_bytes(sizes)) + CudaLatent::reserve_bytes(sizes);
   }
 
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
@@ -189,6 +187,8 @@ class CudaBackend final : public Backend {
   void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                  const float* q, float* out) override;
 
+  LatentOperations* latent() override { return &latent_; }
+
   void read(const void* from, int64_t bytes, void* to) override {
     if (bytes == 0) return;
     stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, queue()), "read");
@@ -245,6 +245,7 @@ class CudaBackend final : public Backend {
   SlicePlaces places_;
   QuantizedInput quantized_;
   Buffer attention_scratch_;
+  CudaLatent latent_{*stream_, arguments_, places_};
 };
 
 Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
@@ -278,6 +279,7 @@ Result<void> CudaBackend::reserve(const WorkSizes& sizes) {
   CAIRN_TRY_VOID(quantized_.reserve(*stream_, sizes));
   CAIRN_TRY_VOID(grow(*stream_, scratch_bytes(sizes), attention_scratch_));
   CAIRN_TRY_VOID(places_.reserve(*stream_, sizes));
+  CAIRN_TRY_VOID(latent_.reserve(sizes));
   return arguments_.reserve(*stream_, argument_bytes(sizes));
 }
 

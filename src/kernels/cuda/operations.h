@@ -10,9 +10,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <span>
 
 #include "base/tensor_type.h"
 #include "kernels/kv.h"
+#include "kernels/latent_operations.h"
 #include "kernels/operation_params.h"
 #include "kernels/routing.h"
 
@@ -102,9 +104,37 @@ struct Rows {
 /// rows in their natural order); a row of kQ8_0 is blocks of binary16 scale and 32 codes, as in GGUF.
 void store_kv(cudaStream_t stream, const KvView& kv, const Rows& rows, const float* k, const float* v);
 
+/// What attention's arrays fit the shared memory of every GPU for.
+inline constexpr int32_t kHeadDimMax = 576;
 /// Partial results of attention: splits over positions, merged in order. `bytes` of it for a call of these sizes.
 int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim);
 void attention(cudaStream_t stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
                void* scratch, float* out);
+
+// What LatentOperations says, of rows that follow each other in its operands.
+/// `x` begins with the first row that these complete.
+void store_rows(cudaStream_t stream, const KvView& kv, const Rows& rows, const float* x);
+void load_previous_rows(cudaStream_t stream, const KvView& kv, const Rows& rows, float* out);
+
+/// Whether choose_rows() can keep the queries of so many heads in shared memory.
+bool can_choose(int32_t heads, int32_t key_dim);
+/// Of scores of some rows at a time.
+int64_t choose_rows_scratch_bytes(int32_t context_tokens);
+/// Of rows with equal sums the first ones.
+void choose_rows(cudaStream_t stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
+                 const float* weights, void* scratch, int32_t* chosen);
+
+/// A RowSource on the device.
+struct LatentSource {
+  KvView kv;
+  Rows rows;
+  int32_t window = 0;
+  const int32_t* chosen = nullptr;
+  int32_t chosen_max = 0;
+};
+int64_t attend_rows_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim);
+/// The sources' rows have the same positions.
+void attend_rows(cudaStream_t stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
+                 const float* q, void* scratch, float* out);
 
 }  // namespace cairn::cuda

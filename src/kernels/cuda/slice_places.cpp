@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/cuda/latent_plan.h"
 
 namespace cairn::cuda {
 namespace {
@@ -26,7 +27,9 @@ int64_t bytes_of(const std::vector<T>& values) {
 }  // namespace
 
 SlicePlaces::Limits SlicePlaces::Limits::of(const WorkSizes& sizes) {
-  return {sizes.attention_rows, std::max(kPagesMin, pages_of(sizes.attention_tokens))};
+  const bool latent = sizes.latent.row_dim > 0;
+  const int64_t tokens = std::max(sizes.attention_tokens, latent ? sizes.latent.context_tokens : 0);
+  return {std::max(sizes.attention_rows, latent ? sizes.latent.rows : 0), std::max(kPagesMin, pages_of(tokens))};
 }
 
 int64_t SlicePlaces::Limits::place_bytes() const {
@@ -52,13 +55,13 @@ bool SlicePlaces::Content::operator==(const Content& other) const {
 
 // Of the device and of the host, where they are kept for comparing.
 int64_t SlicePlaces::bytes(const WorkSizes& sizes) {
-  if (sizes.attention_rows == 0) return 0;
+  if (Limits::of(sizes).rows == 0) return 0;
   return Limits::of(sizes).bytes() * static_cast<int64_t>(2 * kRemembered + 1);
 }
 
 Result<void> SlicePlaces::reserve(Stream& stream, const WorkSizes& sizes) {
-  if (sizes.attention_rows == 0) return {};
   const Limits wanted = Limits::of(sizes);
+  if (wanted.rows == 0) return {};
   limits_ = {std::max(limits_.rows, wanted.rows), std::max(limits_.pages, wanted.pages)};
   wanted_.reserve(limits_);
   for (Slot& slot : slots_) {
@@ -67,6 +70,15 @@ Result<void> SlicePlaces::reserve(Stream& stream, const WorkSizes& sizes) {
     CAIRN_TRY_VOID(grow(stream, limits_.bytes(), slot.device));
   }
   return {};
+}
+
+int64_t SlicePlaces::completed(std::span<const AttentionSlice> slices, int64_t end, int32_t tokens_per_row) {
+  int64_t rows = 0;
+  for (const AttentionSlice& slice : slices) {
+    const auto inside = static_cast<int32_t>(std::clamp<int64_t>(end - slice.row_begin, 0, slice.rows));
+    rows += completed_rows(slice.position_begin, slice.position_begin + inside, tokens_per_row);
+  }
+  return rows;
 }
 
 void SlicePlaces::begin(std::span<const AttentionSlice> slices) {

@@ -1,4 +1,5 @@
-/// The slices of a call of attention or store_kv as kernels read them: a place for every row and one list of pages.
+/// The slices of a call of attention, store_kv and their like as kernels read them: a place for every row and one list
+/// of pages.
 #pragma once
 
 #include <array>
@@ -32,14 +33,17 @@ class SlicePlaces {
   /// Nothing on the stream uses any. Errors: kOutOfMemory.
   Result<void> reserve(Stream& stream, const WorkSizes& sizes);
 
+  /// Rows of a layer (kv_rows) that the slices' rows before row `end` of the batch complete.
+  static int64_t completed(std::span<const AttentionSlice> slices, int64_t end, int32_t tokens_per_row);
+
   /// Begins a call.
   void begin(std::span<const AttentionSlice> slices);
   /// The next rows of the call, as many as limits allow, for the next operation of the stream; false at the call's end.
   bool next(Stream& stream, ArgumentRing& ring, Run& run);
 
  private:
-  /// KV groups that models have: one or two.
-  static constexpr size_t kRemembered = 4;
+  /// KV groups that models have: one or two, of DeepSeek V4 up to five.
+  static constexpr size_t kRemembered = 5;
   static constexpr int64_t kPagesMin = int64_t{1} << 16;
   static constexpr int64_t kAlignment = 256;
   /// Of a run.

@@ -100,7 +100,8 @@ WorkSizes ModelRunner::work_sizes(const ModelDescription& model, int32_t rows) {
   sizes.expert_choices = std::max(used, groups);
   sizes.experts = std::max(model.experts, model.output_groups);
   sizes.routed_experts = model.experts;
-  sizes.latent = {.context_tokens = model.context_tokens, .row_dim = model.head_dim};
+  sizes.latent = {
+      .rows = rows, .heads = model.heads, .context_tokens = model.context_tokens, .row_dim = model.head_dim};
   if (std::ranges::any_of(model.layers, &LayerDescription::indexed)) {
     sizes.latent.choose_heads = model.index_heads;
     sizes.latent.choose_dim = model.index_dim;

@@ -117,6 +117,13 @@ T __ldg(const T* at, const EmulatedPlace& place = EmulatedPlace::current()) {
   return *at;
 }
 
+/// Threads of a block take turns.
+inline int atomicAdd(int* at, int value) {
+  const int before = *at;
+  *at = before + value;
+  return before;
+}
+
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }

@@ -1,23 +1,24 @@
 /// Joins the chunks of each row that different blocks have attended to.
+#pragma once
+
 #include "base/check.h"
 #include "kernels/cuda/attention_call.cuh"
 #include "kernels/cuda/attention_merge.h"
 #include "kernels/cuda/reduce.cuh"
 
 namespace cairn::cuda {
-namespace {
 
-constexpr int kBlock = 128;
+inline constexpr int kMergeThreads = 128;
 static_assert(kChunksMax == kWarp);
 
-struct Factors {
+struct MergeFactors {
   float keep[kChunksMax];
   float take[kChunksMax];
   float finish;
 };
 
-// The first warp, a lane for each chunk: what attention_kernel finds chunk by chunk.
-__device__ void find_factors(const float2* numbers, int32_t count, float sink, Factors& factors) {
+/// The first warp, a lane for each chunk: what find_joints finds chunk by chunk.
+__device__ inline void find_factors(const float2* numbers, int32_t count, float sink, MergeFactors& factors) {
   const int lane = threadIdx.x;
   const float2 own = lane < count ? numbers[lane] : make_float2(-INFINITY, 0);
   // The largest of all chunks up to the lane's.
@@ -39,21 +40,22 @@ __device__ void find_factors(const float2* numbers, int32_t count, float sink, F
   if (lane == count - 1) factors.finish = finish_factor(largest, total, sink);
 }
 
-__global__ void __launch_bounds__(kBlock) merge_kernel(AttentionCall call) {
+template <class Call>
+__global__ void __launch_bounds__(kMergeThreads) merge_kernel(Call call) {
   const int64_t row = blockIdx.x;
   const auto head = static_cast<int32_t>(blockIdx.y);
-  const SeenPositions seen = seen_by(call.params, call.rows.places[row], 0);
+  const SeenPositions seen = call.seen_by_row(row);
   const Chunks chunks = chunks_of(seen, chunk_positions(seen.end - seen.begin));
   const int32_t count = chunks.last - chunks.first + 1;
   const int64_t query = row * call.params.heads + head;
-  __shared__ Factors factors;
+  __shared__ MergeFactors factors;
   if (threadIdx.x < kWarp) {
     const float sink = call.params.sinks == nullptr ? -INFINITY : call.params.sinks[head];
     find_factors(call.pieces.numbers + query * kChunksMax, count, sink, factors);
   }
   __syncthreads();
   const int32_t dim = call.value_dim;
-  for (int32_t d = threadIdx.x; d < dim; d += kBlock) {
+  for (int32_t d = threadIdx.x; d < dim; d += kMergeThreads) {
     const float* pieces = call.pieces.values + query * kChunksMax * dim + d;
     float value = pieces[0];
 #pragma unroll 8
@@ -64,12 +66,13 @@ __global__ void __launch_bounds__(kBlock) merge_kernel(AttentionCall call) {
   }
 }
 
-}  // namespace
-
-void merge_pieces(cudaStream_t stream, const AttentionCall& call) {
+/// Writes `out` from the pieces that each row has. `call` has what this needs of an AttentionCall; every row sees
+/// something.
+template <class Call>
+void merge_pieces(cudaStream_t stream, const Call& call) {
   CAIRN_DCHECK(call.params.heads <= kGridMax);
   const dim3 grid(static_cast<unsigned>(call.rows.count), static_cast<unsigned>(call.params.heads));
-  launch(merge_kernel, grid, kBlock, 0, stream, call);
+  launch(merge_kernel<Call>, grid, kMergeThreads, 0, stream, call);
 }
 
 }  // namespace cairn::cuda

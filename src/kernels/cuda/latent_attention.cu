@@ -1,0 +1,216 @@
+/// Attention where one row is key and value for all heads: a block attends with some heads of one query to the rows
+/// that it reads (latent_plan.h), tile by tile, chunk by chunk.
+///
+/// A tile is brought to float32 once: its rows are the keys, and their first elements the values. Chunks and their
+/// joining are those of attention.cu, with rows as the query numbers them instead of positions.
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <span>
+
+#include "base/check.h"
+#include "kernels/cuda/attention_merge.cuh"
+#include "kernels/cuda/attention_page.cuh"
+#include "kernels/cuda/attention_sums.cuh"
+#include "kernels/cuda/large_launch.cuh"
+#include "kernels/cuda/latent_plan.h"
+#include "kernels/cuda/latent_row.cuh"
+
+namespace cairn::cuda {
+namespace {
+
+static_assert(kLatentTile == kWarp);
+
+struct Source {
+  LatentPages pages;
+  Rows rows;
+  int32_t window = 0;
+  const int32_t* chosen = nullptr;
+  int32_t chosen_max = 0;  // 0: none are chosen
+
+  CAIRN_EVERYWHERE ReadRows read_by(int32_t position) const {
+    return read_rows(position, pages.tokens_per_row, window, chosen_max);
+  }
+};
+
+struct Call {
+  RowAttentionParams params;
+  int32_t key_dim = 0;
+  int32_t value_dim = 0;
+  Source sources[kRowSourcesMax];
+  int32_t sources_count = 0;
+  Rows rows;  // of the first source: all have the same positions
+  int32_t tile_heads = 0;
+  const float* q = nullptr;
+  float* out = nullptr;
+  Pieces pieces;
+
+  CAIRN_EVERYWHERE ReadList read_by(int32_t position) const {
+    ReadList list;
+    for (int32_t s = 0; s < static_cast<int32_t>(kRowSourcesMax); ++s) {
+      if (s < sources_count) list.add(s, sources[s].read_by(position));
+    }
+    return list;
+  }
+  __device__ SeenPositions seen_by_row(int64_t row) const { return {0, read_by(rows.places[row].position).end}; }
+};
+
+// Some heads of one row.
+struct Tile {
+  int64_t row = 0;
+  int32_t head = 0;  // the first
+  int32_t heads = 0;
+  int32_t chunk = 0;  // numbers of `list`
+  ReadList list;
+
+  __device__ int32_t queries() const { return heads; }
+  __device__ int64_t row_of(int32_t /*query*/) const { return row; }
+  __device__ int32_t head_of(int32_t query) const { return head + query; }
+  __device__ SeenPositions seen_by_query(const RowAttentionParams& /*params*/, int32_t /*query*/) const {
+    return {0, list.end};
+  }
+};
+
+// Shared memory of a block: arrays of queries, a tile in float32, and where a tile's rows are, for two tiles.
+struct Shared {
+  QueryArrays arrays;
+  float* tile;
+  const std::byte** rows;
+};
+constexpr int64_t shared_bytes(int32_t queries, int32_t key_dim, int32_t value_dim) {
+  return query_array_bytes(queries, key_dim, value_dim) +
+         kLatentTile * (tile_stride(key_dim) * static_cast<int64_t>(sizeof(float)) +
+                        2 * static_cast<int64_t>(sizeof(const std::byte*)));
+}
+__device__ Shared lay_out(const Call& call, int32_t queries) {
+  Shared shared;
+  auto* next = reinterpret_cast<float*>(shared_memory());
+  shared.arrays = lay_out_queries(queries, call.key_dim, call.value_dim, next);
+  shared.tile = next;
+  shared.rows = reinterpret_cast<const std::byte**>(next + kLatentTile * tile_stride(call.key_dim));
+  return shared;
+}
+
+// The first warp: where the rows of the tile that begins at `number` are. Those behind its end are its last one.
+__device__ void find_rows(const Call& call, const Tile& tile, int32_t number, const std::byte** rows) {
+  if (threadIdx.x >= kWarp) return;
+  const ReadTile read = tile_at(tile.list, call.sources_count, number);
+  const Source& source = call.sources[read.source];
+  const int32_t i = read.first + min(static_cast<int32_t>(threadIdx.x), read.count - 1);
+  const int32_t row = source.chosen_max == 0 ? i : source.chosen[tile.row * source.chosen_max + i];
+  const int32_t* pages = source.rows.pages + source.rows.places[tile.row].pages_begin;
+  rows[threadIdx.x] = source.pages.row(pages, row);
+}
+
+__device__ void decode_rows(KvType type, const std::byte* const* rows, int32_t dim, float* tile) {
+  const auto row_at = [rows](int32_t i) { return rows[i]; };
+  if (type == KvType::kF32) return decode_page<KvType::kF32>(row_at, dim, key_columns(dim), tile);
+  if (type == KvType::kF16) return decode_page<KvType::kF16>(row_at, dim, key_columns(dim), tile);
+  decode_page<KvType::kQ8_0>(row_at, dim, key_columns(dim), tile);
+}
+
+// Numbers [begin, end) of the list, whole tiles: the chunks of which they are.
+template <bool kSplit>
+__device__ void attend_tiles(const Call& call, const Tile& tile, const Shared& shared, int32_t begin, int32_t end) {
+  const QueryArrays& arrays = shared.arrays;
+  const int32_t stride = tile_stride(call.key_dim);
+  const std::byte** rows = shared.rows;
+  const std::byte** next_rows = shared.rows + kLatentTile;
+  find_rows(call, tile, begin, rows);
+  for (int32_t number = begin; number < end; number += kLatentTile) {
+    const ReadTile read = tile_at(tile.list, call.sources_count, number);
+    __syncthreads();
+    decode_rows(call.sources[read.source].pages.type, rows, call.key_dim, shared.tile);
+    if (number + kLatentTile < end) find_rows(call, tile, number + kLatentTile, next_rows);
+    __syncthreads();
+    score_page(arrays, shared.tile, key_columns(call.key_dim));
+    __syncthreads();
+    const ScoreRule rule{call.params.scale, 0, 0, 0, {number, number + read.count}};
+    for (int32_t i = threadIdx.x / kWarp; i < tile.heads; i += kAttentionWarps) weigh_query(arrays, i, rule, number);
+    __syncthreads();
+    add_page(arrays, shared.tile, stride, value_columns(call.value_dim), 0, read.count, true);
+    if (number + kLatentTile >= end || (number + kLatentTile) % tile.chunk == 0) {
+      end_chunk<kSplit>(call, tile, arrays, number / tile.chunk);
+    }
+    const std::byte** read_rows = rows;
+    rows = next_rows;
+    next_rows = read_rows;
+  }
+}
+
+// Blocks along x are rows, along y tiles of heads, along z chunks.
+template <bool kSplit>
+__global__ void __launch_bounds__(kAttentionThreads) attend_kernel(__grid_constant__ const Call call) {
+  Tile tile;
+  // Rows at the end of a prompt read most: they begin.
+  tile.row = call.rows.count - 1 - static_cast<int32_t>(blockIdx.x);
+  tile.head = static_cast<int32_t>(blockIdx.y) * call.tile_heads;
+  tile.heads = min(call.tile_heads, call.params.heads - tile.head);
+  tile.list = call.read_by(call.rows.places[tile.row].position);
+  tile.chunk = chunk_positions(tile.list.end);
+  const int32_t begin = kSplit ? static_cast<int32_t>(blockIdx.z) * tile.chunk : 0;
+  const int32_t end = kSplit ? min(begin + tile.chunk, tile.list.end) : tile.list.end;
+  if (begin >= end) return;
+  const Shared shared = lay_out(call, round_up(call.tile_heads, 4));
+  begin_tile(call, tile, shared.arrays);
+  attend_tiles<kSplit>(call, tile, shared, begin, end);
+}
+
+// As many as fit: more heads read less, but two blocks on a multiprocessor wait less than one. Each takes 1 KiB beside
+// what it asks for.
+int32_t heads_of_tile(int32_t heads, int32_t key_dim, int32_t value_dim, int64_t bytes_max) {
+  int32_t tile_heads = 1;
+  for (const int64_t bytes : {(bytes_max + 1024) / 2 - 1024, bytes_max}) {
+    for (const int32_t queries : {32, 16, 8, 4}) {
+      const int32_t tiles = (heads + queries - 1) / queries;
+      tile_heads = (heads + tiles - 1) / tiles;
+      if (shared_bytes(round_up(tile_heads, 4), key_dim, value_dim) <= bytes) return tile_heads;
+    }
+  }
+  return tile_heads;
+}
+
+}  // namespace
+
+int64_t attend_rows_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim) {
+  return Pieces::bytes(split_queries(rows, heads), value_dim);
+}
+
+void attend_rows(cudaStream_t stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
+                 const float* q, void* scratch, float* out) {
+  CAIRN_DCHECK(params.scale > 0 && !sources.empty() && sources.size() <= kRowSourcesMax);
+  Call call;
+  call.params = params;
+  call.key_dim = sources[0].kv.key_dim;
+  call.value_dim = params.value_dim;
+  call.rows = sources[0].rows;
+  CAIRN_DCHECK(call.value_dim <= call.key_dim);
+  if (call.rows.count == 0) return;
+  for (const LatentSource& source : sources) {
+    CAIRN_DCHECK(source.kv.kv_heads == 1 && source.kv.key_dim == call.key_dim && source.kv.type != KvType::kI16);
+    CAIRN_DCHECK(source.rows.count == call.rows.count);
+    const int32_t chosen_max = source.chosen == nullptr ? 0 : source.chosen_max;
+    call.sources[call.sources_count++] = {LatentPages(source.kv), source.rows, source.window, source.chosen,
+                                          chosen_max};
+  }
+  int device = 0;
+  cudaGetDevice(&device);
+  const int64_t bytes_max = shared_bytes_max(device);
+  call.tile_heads = heads_of_tile(params.heads, call.key_dim, call.value_dim, bytes_max);
+  const int64_t bytes = shared_bytes(round_up(call.tile_heads, 4), call.key_dim, call.value_dim);
+  CAIRN_CHECK(bytes <= bytes_max);
+  call.q = q;
+  call.out = out;
+  const int64_t queries = int64_t{call.rows.count} * params.heads;
+  // Nobody reads more than the row whose position is last.
+  const int32_t chunks = chunks_most(call.read_by(call.rows.positions_max - 1).end, false);
+  const bool split = chunks > 1 && queries <= split_queries(call.rows.count, params.heads);
+  dim3 grid(static_cast<unsigned>(call.rows.count), blocks_of(params.heads, call.tile_heads, kGridMax), 1);
+  if (!split) return launch_large<attend_kernel<false>>(device, grid, kAttentionThreads, bytes, stream, call);
+  call.pieces = Pieces::at(scratch, queries);
+  grid.z = static_cast<unsigned>(chunks);
+  launch_large<attend_kernel<true>>(device, grid, kAttentionThreads, bytes, stream, call);
+  merge_pieces(stream, call);
+}
+
+}  // namespace cairn::cuda
