@@ -33,15 +33,15 @@ class Model {
  public:
   Model(const gguf::Reader& file, Backend& backend, int32_t context, KvType kv_type = KvType::kF32,
         FirstLayers first = {})
-      : runner_(load_model(file, backend,
-                           {.context_tokens = context,
-                            .kv_type = kv_type,
-                            .rows_max = kStepRows,
-                            .logit_rows_max = kStepRows,
-                            .first_layers = first})
-                    .value()) {
+      : Model(file, backend,
+              // The references were made without the rounding.
+              {.context_tokens = context, .kv_type = kv_type, .simulate_rounding = false, .first_layers = first}) {}
+  /// With as many rows as all tests here need.
+  Model(const gguf::Reader& file, Backend& backend, ModelOptions options) {
+    options.rows_max = options.logit_rows_max = kStepRows;
+    runner_ = load_model(file, backend, options).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
-    Backend* const backends[] = {&backend, first.backend};
+    Backend* const backends[] = {&backend, options.first_layers.backend};
     pool_ = std::make_unique<PagePool>(PagePool::create(backends, runner_->kv_layout(), pages).value());
   }
 

@@ -63,7 +63,8 @@ TEST_F(GpuModel, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
                            "granite",         "granitemoe",
                            "deepseek2",       "deepseek2-lite",
                            "deepseek2-nomla", "deepseek32",
-                           "mistral4"}) {
+                           "mistral4",        "deepseek4",
+                           "deepseek4-hash",  "deepseek4-clamp"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
@@ -97,7 +98,7 @@ TEST_F(GpuModel, QuantizedLogitsStayNearThoseOfTheProcessor) {
 
 TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
   for (const auto& [type, bound] : {std::pair{KvType::kF16, kBoundHalves}, {KvType::kQ8_0, kBoundQ8}}) {
-    for (const char* name : {"llama", "gemma3", "deepseek2", "deepseek32"}) {
+    for (const char* name : {"llama", "gemma3", "deepseek2", "deepseek32", "deepseek4"}) {
       SCOPED_TRACE(name);
       const Reference reference = reference_of(name);
       const auto file = gguf::Reader::open(model_path(name)).value();
@@ -108,8 +109,9 @@ TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
 }
 
 TEST_F(GpuModel, SameBytesHoweverARequestRuns) {
-  for (const char* name : {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16",
-                           "quant-llama-bf16", "quant-qwen3moe-q4_k_m", "deepseek2", "deepseek32-topk8"}) {
+  for (const char* name :
+       {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16", "quant-llama-bf16",
+        "quant-qwen3moe-q4_k_m", "deepseek2", "deepseek32-topk8", "deepseek4-topk8"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
@@ -173,16 +175,6 @@ TEST_F(GpuModel, Encoders) {
     for (size_t i = 0; i < texts.size(); ++i) {
       EXPECT_TRUE(cpu::same_bits(embedded(*on_gpu, i, 1), std::span(together).subspan(i * width, width)));
     }
-  }
-}
-
-TEST_F(GpuModel, ArchitecturesWithoutKernelsAreRefused) {
-  for (const char* name : {"deepseek4"}) {
-    const auto file = gguf::Reader::open(model_path(name)).value();
-    const auto loaded = load_model(file, gpu(), {});
-    ASSERT_FALSE(loaded.has_value()) << name;
-    EXPECT_EQ(loaded.error().code, Code::kUnsupported);
-    EXPECT_NE(loaded.error().message.find("--gpu-layers 0"), std::string::npos) << loaded.error().message;
   }
 }
 

@@ -6,8 +6,10 @@
 
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gguf/reader.h"
@@ -29,9 +31,11 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// Four layers with compressed rows and one block that guesses, blk.4.
-inline std::filesystem::path make_model(const std::filesystem::path& path) {
+/// Four layers with compressed rows and one block that guesses, blk.4; `more` are keys of its shape.
+inline std::filesystem::path make_model(const std::filesystem::path& path,
+                                        std::span<const std::pair<const char*, const char*>> more = {}) {
   synth::Shape shape = synth::Shape::of_architecture("deepseek4").value();
+  for (const auto& [key, value] : more) EXPECT_TRUE(shape.set(key, value).has_value());
   for (const auto& [key, value] : {std::pair{"nextn_predict_layers", "1"},
                                    {"attention.sliding_window", "16"},
                                    {"attention.compress_ratios", "0,4,128,4,0"},

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "kernels/cpu/kv_page.h"
+#include "kernels/simulated_rounding.h"
 
 namespace cairn::cpu {
 namespace {
@@ -13,47 +14,18 @@ namespace {
 constexpr double kExponentialNs = 1.0;
 constexpr double kRoundNs = 3.0;
 
-// The least power of two that brings `largest` down to `top`.
-float scale_of(float largest, float top) {
-  int exponent = 0;
-  const float fraction = std::frexp(largest / top, &exponent);
-  return std::ldexp(1.0f, fraction > 0.5f ? exponent : exponent - 1);
-}
-
 float largest_magnitude(const float* x, int32_t n) {
   float largest = 0;
   for (int32_t i = 0; i < n; ++i) largest = std::max(largest, std::fabs(x[i]));
   return largest;
 }
 
-// To the nearest number of `fraction_bits` bits after the leading one, whose exponents begin at `exponent_min`: those
-// below have the spacing of the smallest. Ties to even.
-float to_nearest(float x, int fraction_bits, int exponent_min) {
-  if (x == 0) return x;
-  const int exponent = std::max(std::ilogb(x), exponent_min) - fraction_bits;
-  return std::ldexp(std::nearbyint(std::ldexp(x, -exponent)), exponent);
+void round_block(const SimulatedFormat& format, float* x, int32_t n) {
+  const float scale = simulated_scale(format, largest_magnitude(x, n));
+  for (int32_t i = 0; i < n; ++i) x[i] = simulated_rounded(format, scale, x[i]);
 }
 
-// A format of few bits with a scale for every `block` elements.
-struct Rounding {
-  int32_t block;
-  float top;    // largest number
-  float least;  // magnitude that the scale is made for, at least
-  int fraction_bits;
-  int exponent_min;
-};
-constexpr Rounding kE4m3 = {64, 448, 1e-4f, 3, -6};
-constexpr Rounding kE2m1 = {32, 6, 6 * 0x1p-126f, 1, 0};
-
-void round_block(const Rounding& format, float* x, int32_t n) {
-  const float scale = scale_of(std::max(largest_magnitude(x, n), format.least), format.top);
-  for (int32_t i = 0; i < n; ++i) {
-    const float reduced = std::clamp(x[i] / scale, -format.top, format.top);
-    x[i] = to_nearest(reduced, format.fraction_bits, format.exponent_min) * scale;
-  }
-}
-
-void round_row(const Rounding& format, float* x, int32_t dims) {
+void round_row(const SimulatedFormat& format, float* x, int32_t dims) {
   for (int32_t i = 0; i < dims; i += format.block) round_block(format, x + i, std::min(format.block, dims - i));
 }
 
@@ -116,7 +88,7 @@ void CompressorOp::compress(const CompressorParams& params, const KvView& values
 void CompressorOp::round_fp8(float* x, int64_t rows, int64_t stride, int32_t dims) {
   team_.run_items(rows, kRoundNs * dims, 1, [&](int64_t begin, int64_t end, int) {
     for (int64_t r = begin; r < end; ++r) {
-      round_row(kE4m3, x + r * stride, dims);
+      round_row(kSimulatedE4m3, x + r * stride, dims);
     }
   });
 }
@@ -126,7 +98,7 @@ void CompressorOp::hadamard_fp4(float* x, int64_t rows, int32_t dims) {
     for (int64_t r = begin; r < end; ++r) {
       float* row = x + r * dims;
       hadamard(row, dims);
-      round_row(kE2m1, row, dims);
+      round_row(kSimulatedE2m1, row, dims);
     }
   });
 }

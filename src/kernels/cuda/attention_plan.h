@@ -7,13 +7,8 @@
 
 #include <cstdint>
 
+#include "kernels/everywhere.h"
 #include "kernels/kv.h"
-
-#if defined(__CUDACC__)
-#define CAIRN_EVERYWHERE __host__ __device__
-#else
-#define CAIRN_EVERYWHERE
-#endif
 
 namespace cairn::cuda {
 

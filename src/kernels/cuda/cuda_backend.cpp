@@ -6,11 +6,13 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "kernels/cuda/compressor_operations.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/latent_operations.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/slice_places.h"
+#include "kernels/cuda/stream_operations.h"
 
 namespace cairn {
 namespace cuda {
@@ -104,7 +106,7 @@ class CudaBackend final : public Backend {
   void combine_experts(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
                        float* out) override {
     if (rows == 0) return;
-    cuda::combine_experts(queue(), y, weights, rows, used, cols, out);
+    weighted_sums(queue(), y, weights, used, used, rows, cols, out);
     stream_->launched("combine_experts");
   }
 
@@ -188,6 +190,8 @@ class CudaBackend final : public Backend {
                  const float* q, float* out) override;
 
   LatentOperations* latent() override { return &latent_; }
+  StreamOperations* streams() override { return &streams_; }
+  CompressorOperations* compressor() override { return &compressor_; }
 
   void read(const void* from, int64_t bytes, void* to) override {
     if (bytes == 0) return;
@@ -246,6 +250,8 @@ class CudaBackend final : public Backend {
   QuantizedInput quantized_;
   Buffer attention_scratch_;
   CudaLatent latent_{*stream_, arguments_, places_};
+  CudaStreams streams_{*stream_};
+  CudaCompressor compressor_{*stream_, arguments_, places_};
 };
 
 Result<Weight> CudaBackend::load(const HostMatrix& matrix) {

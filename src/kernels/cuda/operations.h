@@ -13,10 +13,12 @@
 #include <span>
 
 #include "base/tensor_type.h"
+#include "kernels/compressor_operations.h"
 #include "kernels/kv.h"
 #include "kernels/latent_operations.h"
 #include "kernels/operation_params.h"
 #include "kernels/routing.h"
+#include "kernels/stream_operations.h"
 
 namespace cairn::cuda {
 
@@ -59,8 +61,9 @@ void embed(cudaStream_t stream, const Matrix& table, const int32_t* ids, int64_t
 
 void route(cudaStream_t stream, const RouteParams& params, const float* logits, int32_t rows, int32_t* ids,
            float* weights);
-void combine_experts(cudaStream_t stream, const float* y, const float* weights, int32_t rows, int32_t used,
-                     int64_t cols, float* out);
+/// out[r] = sum over i, in order, of weights[r * weights_stride + i] * y[r, i]; y [rows, used, cols].
+void weighted_sums(cudaStream_t stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
+                   int64_t rows, int64_t cols, float* out);
 
 void rms_norm(cudaStream_t stream, const float* x, const float* weight, float epsilon, int64_t rows, int64_t cols,
               float* out);
@@ -136,5 +139,20 @@ int64_t attend_rows_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim
 /// The sources' rows have the same positions.
 void attend_rows(cudaStream_t stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
                  const float* q, void* scratch, float* out);
+
+// StreamOperations; collapse_streams is weighted_sums().
+void mix_streams(cudaStream_t stream, const StreamParams& params, const float* logits, int64_t rows, float* shares);
+void gate_streams(cudaStream_t stream, const StreamParams& params, const float* logits, int64_t rows, float* shares);
+void expand_streams(cudaStream_t stream, const float* x, const float* y, const float* shares, int32_t streams,
+                    int64_t rows, int64_t cols, float* out);
+
+// CompressorOperations.
+/// `out` begins with the first row that these complete.
+void compress(cudaStream_t stream, const CompressorParams& params, const KvView& values, const KvView& scores,
+              const Rows& rows, float* out);
+void round_fp8(cudaStream_t stream, float* x, int64_t rows, int64_t stride, int32_t dims);
+/// `dims` is at most kHadamardMax.
+void hadamard_fp4(cudaStream_t stream, float* x, int64_t rows, int32_t dims);
+inline constexpr int32_t kHadamardMax = 8192;
 
 }  // namespace cairn::cuda

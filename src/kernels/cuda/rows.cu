@@ -1,7 +1,7 @@
 /// Operations that go element by element: activations, sums and products of arrays, and rows copied or weighed.
 #include "base/check.h"
 #include "kernels/cuda/activation.cuh"
-#include "kernels/cuda/four.cuh"
+#include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/operations.h"
 
 namespace cairn::cuda {
@@ -59,21 +59,6 @@ struct Clamp {
   }
 };
 
-// Rows in x, their columns four by four in y. f(row, column, columns of it).
-template <class F>
-__global__ void __launch_bounds__(kBlock) columns_kernel(F f, int64_t cols) {
-  const int64_t step = int64_t{gridDim.y} * kBlock * 4;
-  for (int64_t c = 4 * (int64_t{blockIdx.y} * kBlock + threadIdx.x); c < cols; c += step) f(blockIdx.x, c, cols - c);
-}
-
-template <class F>
-void for_columns(cudaStream_t stream, const F& f, int64_t rows, int64_t cols) {
-  CAIRN_DCHECK(rows <= INT32_MAX);
-  if (rows == 0) return;
-  const dim3 grid(static_cast<unsigned>(rows), blocks_of(cols, kBlock * 4, kGridMax));
-  launch(columns_kernel<F>, grid, kBlock, 0, stream, f, cols);
-}
-
 template <bool kAligned>
 struct ScaleRows {
   float* x;
@@ -105,17 +90,19 @@ struct CopyRows {
   }
 };
 
+// Row `row` is the sum of `used` rows of y, times weights that a row has at the same places.
 template <bool kAligned>
-struct CombineExperts {
+struct WeightedSums {
   const float* y;
   const float* weights;
+  int32_t weights_stride;
   int32_t used;
   int64_t cols;
   float* out;
   __device__ void operator()(int64_t row, int64_t column, int64_t count) const {
     Four sum{};
     for (int32_t j = 0; j < used; ++j) {
-      const float weight = weights[row * used + j];
+      const float weight = weights[row * weights_stride + j];
       const Four value = load_four<kAligned>(y + (row * used + j) * cols + column, count);
 #pragma unroll
       for (int k = 0; k < 4; ++k) sum.at[k] = __fmaf_rn(weight, value.at[k], sum.at[k]);
@@ -176,12 +163,12 @@ void copy_columns(cudaStream_t stream, const float* from, int64_t from_stride, f
   copy_rows(stream, from, from_stride, nullptr, to, to_stride, rows, cols);
 }
 
-void combine_experts(cudaStream_t stream, const float* y, const float* weights, int32_t rows, int32_t used,
-                     int64_t cols, float* out) {
+void weighted_sums(cudaStream_t stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
+                   int64_t rows, int64_t cols, float* out) {
   if (columns_aligned(cols, y, out)) {
-    for_columns(stream, CombineExperts<true>{y, weights, used, cols, out}, rows, cols);
+    for_columns(stream, WeightedSums<true>{y, weights, weights_stride, used, cols, out}, rows, cols);
   } else {
-    for_columns(stream, CombineExperts<false>{y, weights, used, cols, out}, rows, cols);
+    for_columns(stream, WeightedSums<false>{y, weights, weights_stride, used, cols, out}, rows, cols);
   }
 }
 

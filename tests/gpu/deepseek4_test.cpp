@@ -1,0 +1,69 @@
+// DeepSeek V4 on the GPU beyond its reference files: rows that an index of many heads chooses, the rounding of
+// training, the block that guesses ahead.
+#include "gguf/reader.h"
+#include "gpu/model_lab.h"
+#include "predictor/files.h"
+
+namespace cairn::gpu {
+namespace {
+
+class GpuDeepseek4 : public GpuTest {
+ protected:
+  static constexpr int32_t kContext = 256;
+  static constexpr int32_t kPrompt = 140;  // a row of 128 positions, and more than the index chooses of those of four
+
+  GpuDeepseek4() {
+    Random random(11);
+    for (int32_t i = 0; i < kPrompt + 8; ++i) tokens_.push_back(TokenId{random.integer(0, 500)});
+  }
+  std::span<const TokenId> prompt() const { return std::span(tokens_).first(kPrompt); }
+  static ModelOptions options(bool rounding, bool predict) {
+    return {.context_tokens = kContext, .simulate_rounding = rounding, .predict = predict};
+  }
+
+  predictor::Folder folder_;
+  // With so many heads hardly any sum is zero: of equal ones GPU and processor take others.
+  static constexpr std::pair<const char*, const char*> kShape[] = {{"embedding_length", "128"},
+                                                                   {"attention.q_lora_rank", "64"},
+                                                                   {"expert_feed_forward_length", "64"},
+                                                                   {"attention.indexer.head_count", "16"},
+                                                                   {"attention.indexer.key_length", "64"},
+                                                                   {"attention.indexer.top_k", "8"}};
+  const gguf::Reader file_ = gguf::Reader::open(predictor::make_model(folder_ / "model.gguf", kShape)).value();
+  std::vector<TokenId> tokens_;
+};
+
+TEST_F(GpuDeepseek4, ChosenRowsAndRounding) {
+  std::vector<std::vector<float>> of_both;
+  for (const bool rounding : {false, true}) {
+    Model on_gpu(file_, gpu(), options(rounding, false)), on_cpu(file_, cpu(), options(rounding, false));
+    const std::vector<float> logits = logits_of(on_gpu, prompt(), kStepRows);
+    EXPECT_LE(difference(logits, logits_of(on_cpu, prompt(), kStepRows)), kBoundF32) << rounding;
+    EXPECT_TRUE(cpu::same_bits(logits, logits_of(on_gpu, prompt(), 33))) << rounding;
+    of_both.push_back(logits);
+  }
+  EXPECT_GT(difference(of_both[0], of_both[1]), kBoundF32);
+}
+
+TEST_F(GpuDeepseek4, Guesses) {
+  std::vector<std::vector<float>> guesses;
+  for (Backend* backend : {&gpu(), &cpu()}) {
+    Model model(file_, *backend, options(false, true));
+    ASSERT_TRUE(model.runner().predicts());
+    TestSequence sequence(model);
+    // In two steps, so that the block looks back from one to the other.
+    sequence.step(prompt().first(7), LogitsWanted::kLast);
+    sequence.step(prompt().subspan(7), LogitsWanted::kLast);
+    auto& all = guesses.emplace_back();
+    for (int32_t i = 0; i < 3; ++i) {
+      const BatchSlice one = sequence.slice(0, 1, LogitsWanted::kLast);
+      const auto view = model.runner().predict({std::span(tokens_).subspan(kPrompt + i, 1), {&one, 1}, &model.pool()});
+      ASSERT_TRUE(view.has_value()) << view.error().text();
+      all.insert(all.end(), view->values.begin(), view->values.end());
+    }
+  }
+  EXPECT_LE(difference(guesses[0], guesses[1]), kBoundF32);
+}
+
+}  // namespace
+}  // namespace cairn::gpu
