@@ -35,7 +35,7 @@ class GpuSplit : public GpuTest {
 };
 
 TEST_F(GpuSplit, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
-  for (const char* name : {"llama", "llama-tied-llama3rope", "gemma3", "qwen3moe"}) {
+  for (const char* name : {"llama", "llama-tied-llama3rope", "gemma3", "qwen3moe", "deepseek2"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();

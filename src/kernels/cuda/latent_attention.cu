@@ -91,15 +91,15 @@ __device__ Shared lay_out(const Call& call, int32_t queries) {
   return shared;
 }
 
-// The first warp: where the rows of the tile that begins at `number` are. Those behind its end are its last one.
-__device__ void find_rows(const Call& call, const Tile& tile, int32_t number, const std::byte** rows) {
-  if (threadIdx.x >= kWarp) return;
+// Where the row of the thread's lane is, of the tile that begins at `number`. Those behind its end are its last one.
+__device__ const std::byte* find_row(const Call& call, const Tile& tile, int32_t number) {
+  const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
   const ReadTile read = tile_at(tile.list, call.sources_count, number);
   const Source& source = call.sources[read.source];
-  const int32_t i = read.first + min(static_cast<int32_t>(threadIdx.x), read.count - 1);
+  const int32_t i = read.first + min(lane, read.count - 1);
   const int32_t row = source.chosen_max == 0 ? i : source.chosen[tile.row * source.chosen_max + i];
   const int32_t* pages = source.rows.pages + source.rows.places[tile.row].pages_begin;
-  rows[threadIdx.x] = source.pages.row(pages, row);
+  return source.pages.row(pages, row);
 }
 
 __device__ void decode_rows(KvType type, const std::byte* const* rows, int32_t dim, float* tile) {
@@ -114,14 +114,18 @@ template <bool kSplit>
 __device__ void attend_tiles(const Call& call, const Tile& tile, const Shared& shared, int32_t begin, int32_t end) {
   const QueryArrays& arrays = shared.arrays;
   const int32_t stride = tile_stride(call.key_dim);
+  const bool first_warp = threadIdx.x < kWarp;
   const std::byte** rows = shared.rows;
   const std::byte** next_rows = shared.rows + kLatentTile;
-  find_rows(call, tile, begin, rows);
+  if (first_warp) rows[threadIdx.x] = find_row(call, tile, begin);
   for (int32_t number = begin; number < end; number += kLatentTile) {
     const ReadTile read = tile_at(tile.list, call.sources_count, number);
     __syncthreads();
+    // What says where the next tile's rows are is on its way while this one is decoded.
+    const std::byte* next = nullptr;
+    if (first_warp && number + kLatentTile < end) next = find_row(call, tile, number + kLatentTile);
     decode_rows(call.sources[read.source].pages.type, rows, call.key_dim, shared.tile);
-    if (number + kLatentTile < end) find_rows(call, tile, number + kLatentTile, next_rows);
+    if (first_warp) next_rows[threadIdx.x] = next;
     __syncthreads();
     score_page(arrays, shared.tile, key_columns(call.key_dim));
     __syncthreads();
@@ -132,9 +136,9 @@ __device__ void attend_tiles(const Call& call, const Tile& tile, const Shared& s
     if (number + kLatentTile >= end || (number + kLatentTile) % tile.chunk == 0) {
       end_chunk<kSplit>(call, tile, arrays, number / tile.chunk);
     }
-    const std::byte** read_rows = rows;
+    const std::byte** were_read = rows;
     rows = next_rows;
-    next_rows = read_rows;
+    next_rows = were_read;
   }
 }
 
