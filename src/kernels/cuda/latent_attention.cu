@@ -5,21 +5,16 @@
 /// joining are those of attention.cu, with rows as the query numbers them instead of positions.
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <span>
 
 #include "base/check.h"
 #include "kernels/cuda/attention_merge.cuh"
-#include "kernels/cuda/attention_page.cuh"
 #include "kernels/cuda/attention_sums.cuh"
 #include "kernels/cuda/large_launch.cuh"
-#include "kernels/cuda/latent_plan.h"
-#include "kernels/cuda/latent_row.cuh"
+#include "kernels/cuda/latent_tile.cuh"
 
 namespace cairn::cuda {
 namespace {
-
-static_assert(kLatentTile == kWarp);
 
 struct Source {
   LatentPages pages;
@@ -100,13 +95,6 @@ __device__ const std::byte* find_row(const Call& call, const Tile& tile, int32_t
   const int32_t row = source.chosen_max == 0 ? i : source.chosen[tile.row * source.chosen_max + i];
   const int32_t* pages = source.rows.pages + source.rows.places[tile.row].pages_begin;
   return source.pages.row(pages, row);
-}
-
-__device__ void decode_rows(KvType type, const std::byte* const* rows, int32_t dim, float* tile) {
-  const auto row_at = [rows](int32_t i) { return rows[i]; };
-  if (type == KvType::kF32) return decode_page<KvType::kF32>(row_at, dim, key_columns(dim), tile);
-  if (type == KvType::kF16) return decode_page<KvType::kF16>(row_at, dim, key_columns(dim), tile);
-  decode_page<KvType::kQ8_0>(row_at, dim, key_columns(dim), tile);
 }
 
 // Numbers [begin, end) of the list, whole tiles: the chunks of which they are.

@@ -7,10 +7,8 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "kernels/cuda/attention_page.cuh"
 #include "kernels/cuda/large_launch.cuh"
-#include "kernels/cuda/latent_plan.h"
-#include "kernels/cuda/latent_row.cuh"
+#include "kernels/cuda/latent_tile.cuh"
 
 namespace cairn::cuda {
 namespace {
@@ -63,14 +61,6 @@ __device__ void load_queries(const Call& call, int64_t row, const QueryArrays& a
   }
 }
 
-__device__ void decode_keys(const Call& call, const std::byte* const* rows, float* tile) {
-  const auto row_at = [rows](int32_t i) { return rows[i]; };
-  const int32_t dim = call.key_dim, columns = key_columns(dim);
-  if (call.keys.type == KvType::kF32) return decode_page<KvType::kF32>(row_at, dim, columns, tile);
-  if (call.keys.type == KvType::kF16) return decode_page<KvType::kF16>(row_at, dim, columns, tile);
-  decode_page<KvType::kQ8_0>(row_at, dim, columns, tile);
-}
-
 // Products become scores.
 __device__ void add_heads(const Call& call, const QueryArrays& arrays, const float* weights, int32_t count,
                           float* scores) {
@@ -108,7 +98,7 @@ __global__ void __launch_bounds__(kAttentionThreads) score_kernel(Call call) {
       rows[threadIdx.x] = call.keys.row(pages, min(at + static_cast<int32_t>(threadIdx.x), end - 1));
     }
     __syncthreads();
-    decode_keys(call, rows, tile);
+    decode_rows(call.keys.type, rows, call.key_dim, tile);
     __syncthreads();
     score_page(arrays, tile, key_columns(call.key_dim));
     __syncthreads();
