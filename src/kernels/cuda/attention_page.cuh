@@ -149,8 +149,7 @@ __device__ float add_weighted(float sum, float weight, float value) {
 template <int kDims, bool kAll>
 __device__ void add_values(const QueryArrays& arrays, const float* tile, int32_t stride, int32_t columns, int32_t begin,
                            int32_t end) {
-  const int32_t groups = columns / kDims;
-  const int32_t of_weights = weights_stride(arrays.count);
+  const int32_t groups = columns / kDims, of_weights = weights_stride(arrays.count);
   for (int32_t item = threadIdx.x; item < arrays.count / 4 * groups; item += kAttentionThreads) {
     const int32_t query = item / groups * 4, d = item % groups * kDims;
     float* to = arrays.sums + query * columns + d;
