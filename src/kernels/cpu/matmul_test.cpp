@@ -202,6 +202,17 @@ TEST_P(MatmulTest, EqualsExactProductOnAwkwardWidths) {
   }
 }
 
+// Several panels of rows longer than what is made once for all of them (int8_starts.h).
+TEST_P(MatmulTest, EqualsExactProductOfLongRows) {
+  constexpr int64_t kCols = 8192 + 2 * 256;
+  for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kQ3_K, TensorType::kQ6_K}) {
+    for (const int32_t tokens : {1, 3, 10}) {
+      expect_exact(random_problem(type, 2 * kPanelRows + 5, kCols, tokens, random_), *GetParam().kernels);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 // The promise of the header: neither the tile nor the neighbours change a bit.
 TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
   const MatmulKernels& kernels = *GetParam().kernels;
