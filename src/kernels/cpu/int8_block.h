@@ -4,7 +4,9 @@
 #include <cstddef>
 
 #include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/int8_type.h"
+#include "kernels/cpu/matmul_panel.h"
 
 namespace cairn::cpu {
 namespace {
@@ -42,6 +44,23 @@ struct BlockProducts {
     } else {
       add_whole<T, R>(source, v, rows, at, sums);
     }
+  }
+
+  /// Continues the sums of T tokens over `count` blocks of a source that begins with a section, the first at `at` of
+  /// the rows.
+  template <int T, class Source, class Totals>
+  [[gnu::always_inline]] static void add_blocks(Source& source, int64_t count, const std::byte* const* rows, Places& at,
+                                                Totals& totals) {
+    constexpr int kAtOnce =
+        V::vectors_at_once(Source::kShape) < Source::kVectors ? V::vectors_at_once(Source::kShape) : Source::kVectors;
+    for_each_block<T == 1 && Source::kFew && Source::kVectors == 1>(
+        source, count, [&](int64_t) __attribute__((always_inline)) {
+          source.prefetch();
+#pragma GCC unroll 4
+          for (int v = 0; v < Source::kVectors; v += kAtOnce) add_block<T, kAtOnce>(source, v, rows, at, totals);
+          at.advance();
+          if constexpr (kHasStarts<V, Source::kShape>) at.starts += kStartsOf<Source::kShape>;
+        });
   }
 
  private:

@@ -3,9 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <type_traits>
 
+#include "kernels/cpu/few_tokens.h"
 #include "kernels/cpu/int8_block.h"
 #include "kernels/cpu/int8_row.h"
 #include "kernels/cpu/int8_starts.h"
@@ -52,7 +51,7 @@ struct Int8Tiles {
     }
     SumsInMemory<V, kSumsRow> memory{sums};
     if constexpr (T > V::kTokensInRegisters) {
-      add_blocks<T>(source, count, rows, at, memory);
+      BlockProducts<V>::template add_blocks<T>(source, count, rows, at, memory);
     } else {
       SumsInRegisters<V, T, Source::kVectors> registers;
 #pragma GCC unroll 8
@@ -60,51 +59,11 @@ struct Int8Tiles {
 #pragma GCC unroll 4
         for (int v = 0; v < Source::kVectors; ++v) registers.set(t, v, memory.get(t, v));
       }
-      add_blocks<T>(source, count, rows, at, registers);
+      BlockProducts<V>::template add_blocks<T>(source, count, rows, at, registers);
 #pragma GCC unroll 8
       for (int t = 0; t < T; ++t) {
 #pragma GCC unroll 4
         for (int v = 0; v < Source::kVectors; ++v) memory.set(t, v, registers.get(t, v));
-      }
-    }
-  }
-
-  /// multiply_few of at most T tokens, whose sums are in registers. What is made for all panels is made once, and
-  /// between panels there is little else: memory idles while nothing is asked of it.
-  template <Int8Type kType, int T>
-  [[gnu::noinline]] static void panels_of_few(const Codebook& codebook, const std::byte* panels, int64_t cols,
-                                              int64_t rows, const std::byte* const* inputs, int32_t tokens,
-                                              float* const* outputs, int64_t row) {
-    auto source = few<kType>(codebook, panels, tokens);
-    using Source = decltype(source);
-    const std::byte* from[T];
-    for (int t = 0; t < T; ++t) from[t] = inputs[t < tokens ? t : tokens - 1];
-    constexpr bool kStarts = kHasStarts<V, Source::kShape>;
-    alignas(64) int32_t starts[kStarts ? T : 1][kStartsRow];
-    const int64_t blocks = cols / 32;
-    for (int64_t r = 0; r < rows; r += kPanelLanes) {
-      SumsInRegisters<V, T, Source::kVectors> sums;
-      for (int t = 0; t < T; ++t) {
-        for (int v = 0; v < Source::kVectors; ++v) sums.set(t, v, V::set(0));
-      }
-      for (int64_t begin = 0; begin < blocks; begin += kStartsBlocks) {
-        const int64_t count = blocks - begin < kStartsBlocks ? blocks - begin : kStartsBlocks;
-        Places at = places(from[0], cols, begin);
-        if constexpr (kStarts) {
-          if (r == 0 || blocks > kStartsBlocks) {
-            for (int t = 0; t < T; ++t) fill_starts<V, Source::kShape>(from[t], at, count, starts[t]);
-          }
-          at.starts = starts[0];
-        }
-        add_blocks<T>(source, count, from, at, sums);
-      }
-#pragma GCC unroll 8
-      for (int t = 0; t < T; ++t) {
-        if (t == tokens) break;
-#pragma GCC unroll 4
-        for (int v = 0; v < Source::kVectors; ++v) {
-          put_some(sums.get(t, v), rows - r - v * V::kLanes, outputs[t] + row + r + v * V::kLanes);
-        }
       }
     }
   }
@@ -117,34 +76,6 @@ struct Int8Tiles {
       if (tokens <= T / 2) return tile_for<T / 2>(tokens, source, count, inputs, at, sums);
     }
     tile<T>(source, count, inputs, tokens, at, sums);
-  }
-
-  /// panels_of_few of the smallest T, a power of two, that has room for the tokens.
-  template <Int8Type kType, int T>
-  static void panels_for(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
-                         const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
-    if constexpr (T > 1) {
-      if (tokens <= T / 2) {
-        return panels_for<kType, T / 2>(codebook, panels, cols, rows, inputs, tokens, outputs, row);
-      }
-    }
-    panels_of_few<kType, T>(codebook, panels, cols, rows, inputs, tokens, outputs, row);
-  }
-
-  /// Whether so many tokens want multiply_few.
-  static constexpr bool are_few(Int8Type type, int32_t tokens) {
-    return tokens <= (V::kTokens <= V::kTokensInRegisters ? V::many_above(type) : V::kTokensInRegisters);
-  }
-
-  /// outputs[t][row + i] = row i of the panels times inputs[t], for i in [0, rows) and t in [0, tokens).
-  template <Int8Type kType>
-  static void multiply_few(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
-                           const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
-    constexpr int32_t kAtOnce = V::kTokensInRegisters;
-    for (int32_t t = 0; t < tokens; t += kAtOnce) {
-      const int32_t n = tokens - t < kAtOnce ? tokens - t : kAtOnce;
-      panels_for<kType, kAtOnce>(codebook, panels, cols, rows, inputs + t, n, outputs + t, row);
-    }
   }
 
   /// Any number of tokens. `sums` has room for a multiple of V::kTokens.
@@ -170,7 +101,8 @@ struct Int8Tiles {
     if (tokens <= V::many_above(kType)) {
       for (int64_t begin = block_begin; begin < block_end; begin += kChunkBlocks) {
         const int64_t count = block_end - begin < kChunkBlocks ? block_end - begin : kChunkBlocks;
-        const auto blocks = few<kType>(codebook, section_at(int8_traits(kType).format, panel, begin), tokens);
+        const auto blocks =
+            FewTokens<V>::template blocks<kType>(codebook, section_at(int8_traits(kType).format, panel, begin), tokens);
         tiles(tokens, blocks, count, inputs, places(inputs[0], cols, begin), sums);
       }
       return;
@@ -215,45 +147,6 @@ struct Int8Tiles {
    private:
     PanelScales<V, kType> scales_;
   };
-
- private:
-  /// Blocks for few tokens, which wait for memory: all of it is read in order, and what is met once or twice is not
-  /// kept.
-  template <Int8Type kType>
-  static auto few(const Codebook& codebook, const std::byte* section, int32_t tokens) {
-    if constexpr (PanelScales<V, kType>::kUnpacked) {
-      using Scales = ScalesInOrder<V, kType>;
-      return PanelBlocks<V, kType, Scales, true>(section, Scales(codebook.multiplier), codebook, read_ahead(tokens));
-    } else {
-      using Scales = std::conditional_t<V::kLanes == kPanelLanes, HeldScales<V, kType>, HeadScales<V, kType>>;
-      return PanelBlocks<V, kType, Scales, true>(section, Scales{}, codebook, read_ahead(tokens));
-    }
-  }
-
-  /// Writes the first `count` of a vector's sums, if any.
-  static void put_some(F sums, int64_t count, float* to) {
-    if (count >= V::kLanes) {
-      std::memcpy(to, &sums, sizeof(sums));
-    } else if (count > 0) {
-      std::memcpy(to, &sums, static_cast<size_t>(count) * sizeof(float));
-    }
-  }
-
-  template <int T, class Source, class Totals>
-  [[gnu::always_inline]] static void add_blocks(Source& source, int64_t count, const std::byte* const* rows, Places& at,
-                                                Totals& totals) {
-    constexpr int kAtOnce =
-        V::vectors_at_once(Source::kShape) < Source::kVectors ? V::vectors_at_once(Source::kShape) : Source::kVectors;
-    for_each_block<T == 1 && Source::kFew && Source::kVectors == 1>(
-        source, count, [&](int64_t) __attribute__((always_inline)) {
-          source.prefetch();
-#pragma GCC unroll 4
-          for (int v = 0; v < Source::kVectors; v += kAtOnce)
-            BlockProducts<V>::template add_block<T, kAtOnce>(source, v, rows, at, totals);
-          at.advance();
-          if constexpr (kHasStarts<V, Source::kShape>) at.starts += kStartsOf<Source::kShape>;
-        });
-  }
 };
 
 }  // namespace

@@ -18,10 +18,10 @@ size_t bf16_row_bytes(int64_t cols) { return static_cast<size_t>(((cols * 2 + 63
 
 ReadAhead read_ahead([[maybe_unused]] int32_t tokens) {
 #if defined(__x86_64__)
-  // Measured on Zen 4, and Zen 3 is taken to be alike. One token waits for memory, and the processor's own prefetchers
-  // read that fastest: what is asked for holds one of the few places that the L1 cache has for lines on their way.
-  // Several tokens compute in between, so that those prefetchers fall behind: asked for 512 bytes ahead, eight tokens
-  // are half as fast. Zen 5 read Q4_K and Q6_K half as fast from its L2 cache.
+  // Measured on Zen 4, and Zen 3 is taken to be alike. One or two tokens wait for memory, and the processor's own
+  // prefetchers read that fastest: what is asked for holds one of the few places that the L1 cache has for lines on
+  // their way. More tokens compute in between, so that those prefetchers fall behind: asked for 512 bytes ahead, eight
+  // tokens are half as fast. Zen 5 read Q4_K and Q6_K half as fast from its L2 cache.
   static const bool few_places = __builtin_cpu_is("amdfam19h") != 0;
   if (few_places) return {8192, tokens <= 2 ? ReadAhead::kNowhere : ReadAhead::kL2};
 #endif

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/few_tokens.h"
 #include "kernels/cpu/int8_tiles.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/scaled_products.h"
@@ -145,8 +146,8 @@ struct Int8Products {
           multiply(multiply_rows<kType, kRowGroups>, kRowGroups * kPanelLanes);
           continue;
         }
-        if (Tiles::are_few(kType, count)) {
-          multiply(Tiles::template multiply_few<kType>, count <= V::kTokensInRegisters ? left : kRowsOfFew);
+        if (FewTokens<V>::are_few(kType, count)) {
+          multiply(FewTokens<V>::template multiply<kType>, count <= V::kTokensInRegisters ? left : kRowsOfFew);
           continue;
         }
         multiply(multiply_rows<kType, 1>, kPanelLanes);

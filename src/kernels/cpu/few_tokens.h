@@ -1,0 +1,115 @@
+/// The int8 products (matmul_int8_body.h) of few tokens, which wait for memory: panels are read once and in order, and
+/// there is little to do between them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "kernels/cpu/int8_block.h"
+#include "kernels/cpu/int8_row.h"
+#include "kernels/cpu/int8_starts.h"
+#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/matmul_panel.h"
+
+namespace cairn::cpu {
+namespace {
+
+template <class V>
+struct FewTokens {
+  using F = typename V::F;
+
+  /// Whether so many tokens want multiply().
+  static constexpr bool are_few(Int8Type type, int32_t tokens) {
+    return tokens <= (V::kTokens <= V::kTokensInRegisters ? V::many_above(type) : V::kTokensInRegisters);
+  }
+
+  /// outputs[t][row + i] = row i of the panels times inputs[t], for i in [0, rows) and t in [0, tokens).
+  template <Int8Type kType>
+  static void multiply(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
+                       const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
+    constexpr int32_t kAtOnce = V::kTokensInRegisters;
+    for (int32_t t = 0; t < tokens; t += kAtOnce) {
+      const int32_t n = tokens - t < kAtOnce ? tokens - t : kAtOnce;
+      panels_for<kType, kAtOnce>(codebook, panels, cols, rows, inputs + t, n, outputs + t, row);
+    }
+  }
+
+  /// Blocks from the section on: all of it is read in order, and what is met once or twice is not kept.
+  template <Int8Type kType>
+  static auto blocks(const Codebook& codebook, const std::byte* section, int32_t tokens) {
+    if constexpr (PanelScales<V, kType>::kUnpacked) {
+      using Scales = ScalesInOrder<V, kType>;
+      return PanelBlocks<V, kType, Scales, true>(section, Scales(codebook.multiplier), codebook, read_ahead(tokens));
+    } else {
+      using Scales = std::conditional_t<V::kLanes == kPanelLanes, HeldScales<V, kType>, HeadScales<V, kType>>;
+      return PanelBlocks<V, kType, Scales, true>(section, Scales{}, codebook, read_ahead(tokens));
+    }
+  }
+
+ private:
+  /// panels_of_few of the smallest T, a power of two, that has room for the tokens.
+  template <Int8Type kType, int T>
+  static void panels_for(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
+                         const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
+    if constexpr (T > 1) {
+      if (tokens <= T / 2) {
+        return panels_for<kType, T / 2>(codebook, panels, cols, rows, inputs, tokens, outputs, row);
+      }
+    }
+    panels_of_few<kType, T>(codebook, panels, cols, rows, inputs, tokens, outputs, row);
+  }
+
+  /// multiply() of at most T tokens, whose sums are in registers. What is made for all panels is made once, and
+  /// between panels there is little else: memory idles while nothing is asked of it.
+  template <Int8Type kType, int T>
+  [[gnu::noinline]] static void panels_of_few(const Codebook& codebook, const std::byte* panels, int64_t cols,
+                                              int64_t rows, const std::byte* const* inputs, int32_t tokens,
+                                              float* const* outputs, int64_t row) {
+    auto source = blocks<kType>(codebook, panels, tokens);
+    using Source = decltype(source);
+    const std::byte* from[T];
+    for (int t = 0; t < T; ++t) from[t] = inputs[t < tokens ? t : tokens - 1];
+    constexpr bool kStarts = kHasStarts<V, Source::kShape>;
+    alignas(64) int32_t starts[kStarts ? T : 1][kStartsRow];
+    const int64_t row_blocks = cols / 32;
+    for (int64_t r = 0; r < rows; r += kPanelLanes) {
+      SumsInRegisters<V, T, Source::kVectors> sums;
+      for (int t = 0; t < T; ++t) {
+        for (int v = 0; v < Source::kVectors; ++v) sums.set(t, v, V::set(0));
+      }
+      for (int64_t begin = 0; begin < row_blocks; begin += kStartsBlocks) {
+        const int64_t count = row_blocks - begin < kStartsBlocks ? row_blocks - begin : kStartsBlocks;
+        Places at = places(from[0], cols, begin);
+        if constexpr (kStarts) {
+          if (r == 0 || row_blocks > kStartsBlocks) {
+            for (int t = 0; t < T; ++t) fill_starts<V, Source::kShape>(from[t], at, count, starts[t]);
+          }
+          at.starts = starts[0];
+        }
+        BlockProducts<V>::template add_blocks<T>(source, count, from, at, sums);
+      }
+#pragma GCC unroll 8
+      for (int t = 0; t < T; ++t) {
+        if (t == tokens) break;
+#pragma GCC unroll 4
+        for (int v = 0; v < Source::kVectors; ++v) {
+          put_some(sums.get(t, v), rows - r - v * V::kLanes, outputs[t] + row + r + v * V::kLanes);
+        }
+      }
+    }
+  }
+
+  /// Writes the first `count` of a vector's sums, if any.
+  static void put_some(F sums, int64_t count, float* to) {
+    if (count >= V::kLanes) {
+      std::memcpy(to, &sums, sizeof(sums));
+    } else if (count > 0) {
+      std::memcpy(to, &sums, static_cast<size_t>(count) * sizeof(float));
+    }
+  }
+};
+
+}  // namespace
+}  // namespace cairn::cpu
