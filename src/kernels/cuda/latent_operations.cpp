@@ -14,6 +14,11 @@ int64_t scratch_bytes(const LatentSizes& sizes) {
   return sizes.choose_heads == 0 ? attend : std::max(attend, choose_rows_scratch_bytes(sizes.context_tokens));
 }
 
+// Queries of the slices before a run, which may begin inside of a batch.
+int64_t queries_before(std::span<const AttentionSlice> slices, const SlicePlaces::Run& run) {
+  return run.first - slices.front().row_begin;
+}
+
 }  // namespace
 
 Result<void> CudaLatent::reserve(const WorkSizes& sizes) {
@@ -49,7 +54,7 @@ void CudaLatent::store_rows(const KvView& kv, std::span<const AttentionSlice> sl
 void CudaLatent::load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) {
   SlicePlaces::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
-    const int64_t before = run.first - slices.front().row_begin;
+    const int64_t before = queries_before(slices, run);
     cuda::load_previous_rows(stream_.get(), kv, run.rows, out + before * kv.key_dim);
     stream_.launched("load_previous_rows");
   }
@@ -59,9 +64,9 @@ void CudaLatent::choose_rows(const ChooseParams& params, const KvView& keys, std
                              const float* q, const float* weights, int32_t* chosen) {
   SlicePlaces::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
-    const int64_t before = run.first * params.heads;
+    const int64_t queries = queries_before(slices, run), before = queries * params.heads;
     cuda::choose_rows(stream_.get(), params, keys, run.rows, q + before * keys.key_dim, weights + before,
-                      scratch_.data(), chosen + run.first * params.most);
+                      scratch_.data(), chosen + queries * params.most);
     stream_.launched("choose_rows");
   }
 }
@@ -73,15 +78,16 @@ void CudaLatent::attend_rows(const RowAttentionParams& params, std::span<const R
   for (size_t s = 0; s < sources.size(); ++s) places[s]->begin(sources[s].slices);
   std::array<SlicePlaces::Run, kRowSourcesMax> runs;
   while (places_.next(stream_, arguments_, runs[0])) {
+    const int64_t queries = queries_before(sources[0].slices, runs[0]);
     std::array<LatentSource, kRowSourcesMax> there;
     for (size_t s = 0; s < sources.size(); ++s) {
       // Both end their runs at the same rows: a sequence has as many pages in every group.
       if (s > 0) CAIRN_CHECK(places[s]->next(stream_, arguments_, runs[s]) && runs[s].first == runs[0].first);
       const RowSource& source = sources[s];
       there[s] = {source.kv, runs[s].rows, source.window, source.chosen, source.chosen_max};
-      if (source.chosen != nullptr) there[s].chosen += runs[0].first * source.chosen_max;
+      if (source.chosen != nullptr) there[s].chosen += queries * source.chosen_max;
     }
-    const int64_t before = runs[0].first * params.heads;
+    const int64_t before = queries * params.heads;
     cuda::attend_rows(stream_.get(), params, std::span(there).first(sources.size()), q + before * sources[0].kv.key_dim,
                       scratch_.data(), out + before * params.value_dim);
     stream_.launched("attend_rows");
