@@ -78,10 +78,10 @@ class GpuProducts : public GpuTest {
   }
 };
 
-TEST_F(GpuProducts, TheUsualTypesAreThere) {
-  for (const TensorType type : {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ8_0,
-                                TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ5_K, TensorType::kQ6_K}) {
-    EXPECT_TRUE(gpu().supports(type)) << tensor_type_name(type);
+TEST_F(GpuProducts, EveryTypeOfTheProcessorIsThereButOne) {
+  for (const TensorTypeInfo& info : tensor_types()) {
+    const bool expected = cpu().supports(info.type) && info.type != TensorType::kNVFP4;
+    EXPECT_EQ(gpu().supports(info.type), expected) << info.name;
   }
 }
 

@@ -1,25 +1,29 @@
 /// Every quantised type that the GPU multiplies, and how to get from one that is known at run time to its format.
 #pragma once
 
+#include "kernels/cuda/blocks_grid.cuh"
 #include "kernels/cuda/blocks_small.cuh"
 #include "kernels/cuda/blocks_super.cuh"
+#include "kernels/cuda/blocks_ternary.cuh"
 
 namespace cairn::cuda {
 
 template <class... F>
 struct FormatList {};
 
-/// In two lists, so that kernels can be compiled in two files, which takes half as long.
+/// In three lists, so that kernels can be compiled in three files, which takes a third as long.
 using SmallFormats = FormatList<FormatQ4_0, FormatQ4_1, FormatQ5_0, FormatQ5_1, FormatQ8_0, FormatIQ4_NL, FormatMXFP4>;
 using SuperFormats = FormatList<FormatQ2_K, FormatQ3_K, FormatQ4_K, FormatQ5_K, FormatQ6_K, FormatIQ4_XS>;
+using LowBitFormats = FormatList<FormatIQ1_S, FormatIQ1_M, FormatIQ2_XXS, FormatIQ2_XS, FormatIQ2_S, FormatIQ3_XXS,
+                                 FormatIQ3_S, FormatTQ1_0, FormatTQ2_0, FormatQ1_0, FormatQ2_0>;
 
-template <class A, class B>
+template <class A, class B, class C>
 struct Joined;
-template <class... A, class... B>
-struct Joined<FormatList<A...>, FormatList<B...>> {
-  using List = FormatList<A..., B...>;
+template <class... A, class... B, class... C>
+struct Joined<FormatList<A...>, FormatList<B...>, FormatList<C...>> {
+  using List = FormatList<A..., B..., C...>;
 };
-using AllFormats = Joined<SmallFormats, SuperFormats>::List;
+using AllFormats = Joined<SmallFormats, SuperFormats, LowBitFormats>::List;
 
 template <class... F>
 bool has_format(FormatList<F...>, TensorType type) {

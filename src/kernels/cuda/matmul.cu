@@ -38,9 +38,9 @@ Product product_of(const Matrix& matrix, const float* bias, const Input& input, 
 
 void multiply_by(cudaStream_t stream, const Product& product, bool vectors) {
   const bool done = vectors ? multiply_vectors_small(stream, product) || multiply_vectors_super(stream, product) ||
-                                  multiply_vectors_float(stream, product)
+                                  multiply_vectors_low_bits(stream, product) || multiply_vectors_float(stream, product)
                             : multiply_tiles_small(stream, product) || multiply_tiles_super(stream, product) ||
-                                  multiply_tiles_float(stream, product);
+                                  multiply_tiles_low_bits(stream, product) || multiply_tiles_float(stream, product);
   CAIRN_DCHECK(done);
 }
 

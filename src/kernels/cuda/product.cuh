@@ -53,10 +53,12 @@ inline constexpr int32_t kVectorOutputs = 8;
 // one of its own.
 bool multiply_vectors_small(cudaStream_t stream, const Product& product);
 bool multiply_vectors_super(cudaStream_t stream, const Product& product);
+bool multiply_vectors_low_bits(cudaStream_t stream, const Product& product);
 bool multiply_vectors_float(cudaStream_t stream, const Product& product);
 // Tiles: any number.
 bool multiply_tiles_small(cudaStream_t stream, const Product& product);
 bool multiply_tiles_super(cudaStream_t stream, const Product& product);
+bool multiply_tiles_low_bits(cudaStream_t stream, const Product& product);
 bool multiply_tiles_float(cudaStream_t stream, const Product& product);
 
 }  // namespace cairn::cuda

@@ -114,6 +114,15 @@ CAIRN_HOST_DEVICE uint32_t spread_bits(uint32_t bits, int to) {
   return (((bits & 15u) * 0x00204081u) & 0x01010101u) << to;
 }
 
+/// A set of seven signs and the eighth, which makes the number of negative ones even.
+CAIRN_HOST_DEVICE uint32_t even_signs_of(uint32_t set) {
+#if defined(__CUDA_ARCH__)
+  return set | (static_cast<uint32_t>(__popc(set)) & 1u) << 7;
+#else
+  return even_signs(set);
+#endif
+}
+
 /// Byte i of the result is byte s of (high, low), s the low three bits of nibble i of `selector`.
 CAIRN_HOST_DEVICE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
 #if defined(__CUDA_ARCH__)
@@ -127,6 +136,12 @@ CAIRN_HOST_DEVICE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t s
   }
   return result;
 #endif
+}
+
+/// The bytes of `table` that four pairs of bits choose, the lowest first; `pairs` below 256.
+CAIRN_HOST_DEVICE uint32_t look_up_pairs(uint32_t table, uint32_t pairs) {
+  const uint32_t nibbles = (pairs | pairs << 4) & 0x0f0fu;
+  return permute_bytes(table, table, (nibbles | nibbles << 2) & 0x3333u);
 }
 
 /// Sixteen int8 values, four to a word.
