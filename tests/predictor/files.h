@@ -33,16 +33,16 @@ class Folder {
 
 /// Four layers with compressed rows and one block that guesses, blk.4; `more` are keys of its shape.
 inline std::filesystem::path make_model(const std::filesystem::path& path,
-                                        std::span<const std::pair<const char*, const char*>> more = {}) {
+                                        std::span<const std::pair<const char*, const char*>> more = {},
+                                        const synth::Options& options = {.type = "F32", .threads = 2}) {
   synth::Shape shape = synth::Shape::of_architecture("deepseek4").value();
-  for (const auto& [key, value] : more) EXPECT_TRUE(shape.set(key, value).has_value());
   for (const auto& [key, value] : {std::pair{"nextn_predict_layers", "1"},
                                    {"attention.sliding_window", "16"},
                                    {"attention.compress_ratios", "0,4,128,4,0"},
                                    {"hash_layer_count", "1"}}) {
     EXPECT_TRUE(shape.set(key, value).has_value());
   }
-  const synth::Options options{.type = "F32", .threads = 2};
+  for (const auto& [key, value] : more) EXPECT_TRUE(shape.set(key, value).has_value());
   const auto plan = synth::plan(std::move(shape), options);
   EXPECT_TRUE(plan.has_value()) << plan.error().text();
   const auto written = synth::write(*plan, options, path);
