@@ -1,4 +1,4 @@
-// multiply_tiles for blocks of at most three bits a weight and their scales.
+// multiply_tiles for rows of grids, ternary weights and those of one or two bits.
 #include "kernels/cuda/tiles.cuh"
 
 namespace cairn::cuda {

@@ -1,4 +1,4 @@
-// multiply_vectors for blocks of at most three bits a weight and their scales.
+// multiply_vectors for rows of grids, ternary weights and those of one or two bits.
 #include "kernels/cuda/vectors.cuh"
 
 namespace cairn::cuda {
