@@ -26,7 +26,7 @@ struct DotSums {
 #pragma GCC unroll 8
     for (int k = kBegin; k < kEnd; ++k) {
       I weights[R];
-      for (int r = 0; r < R; ++r) weights[r] = source.template group<0>(k, v + r);
+      for (int r = 0; r < R; ++r) weights[r] = source.group(k, v + r);
       for (int t = 0; t < T; ++t) {
         const I y = V::broadcast4(rows[t] + values + 4 * k);
         for (int r = 0; r < R; ++r) sums[t][r] = V::dot(sums[t][r], weights[r], y);
@@ -44,7 +44,7 @@ struct DotSums {
     };
     if constexpr (Source::kGroupsAtOnce && T > 1) {
 #pragma GCC unroll 8
-      for (int k = kBegin; k < kEnd; ++k) weights[k] = source.template group<0>(k, v);
+      for (int k = kBegin; k < kEnd; ++k) weights[k] = source.group(k, v);
 #pragma GCC unroll 8
       for (int t = 0; t < T; ++t) {
 #pragma GCC unroll 8
@@ -53,7 +53,7 @@ struct DotSums {
     } else {
 #pragma GCC unroll 8
       for (int k = kBegin; k < kEnd; ++k) {
-        weights[k] = source.template group<0>(k, v);
+        weights[k] = source.group(k, v);
         // One token waits for memory, and the compiler would mix up the order of its lines (Zen 4: Q8_0 29 instead of
         // 32 GB/s).
         if constexpr (T == 1) asm volatile("" : : : "memory");

@@ -105,13 +105,13 @@ constexpr Int8Traits int8_traits(Int8Type type) {
   __builtin_unreachable();
 }
 
-/// A codebook's codes for a byte shuffle: their bits from `shift` on under `mask`.
+/// A codebook's codes for a byte shuffle.
 struct ByteTable {
   alignas(16) uint8_t bytes[16];
 };
-inline ByteTable code_table(const Codebook& codebook, int32_t offset, int shift, int mask) {
+inline ByteTable code_table(const Codebook& codebook, int32_t offset) {
   ByteTable table;
-  for (int i = 0; i < 16; ++i) table.bytes[i] = static_cast<uint8_t>((codebook.values[i] + offset) >> shift & mask);
+  for (int i = 0; i < 16; ++i) table.bytes[i] = static_cast<uint8_t>(codebook.values[i] + offset);
   return table;
 }
 

@@ -17,8 +17,8 @@ namespace cairn::cpu {
 /// Columns that share one activation scale.
 inline constexpr int32_t kActivationBlock = 32;
 
-/// Outputs of so many tokens, of int8 products, are written past the caches; other threads see them when the product
-/// has returned. Whoever reads them at once asks for fewer tokens.
+/// Outputs of so many tokens, of int8 products, are written past the caches with some instruction sets; other threads
+/// see them when the product has returned. Whoever reads them at once asks for fewer tokens.
 inline constexpr int32_t kTokensPastCaches = 64;
 /// Tokens that products with panels do best with at once: that many share weights that have been unpacked. A multiple
 /// of tiles' tokens, or else some of them would be multiplied for nothing.

@@ -153,7 +153,9 @@ struct Int8Products {
         multiply(multiply_rows<kType, 1>, kPanelLanes);
       }
     }
-    if (tokens >= kTokensPastCaches) V::streamed();
+    if constexpr (V::kStreams) {
+      if (tokens >= kTokensPastCaches) V::streamed();
+    }
   }
 };
 

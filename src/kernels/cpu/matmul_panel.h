@@ -3,9 +3,9 @@
 /// UnpackedBlocks (unpacked_blocks.h) has had it done for a few blocks that many tokens meet. They are passed by value:
 /// what they point to moves on with next().
 ///
-/// A block is 32 columns of kPanelRows rows, V::kLanes rows a vector. `group<plane>(k, v)` are the codes of columns 4k
-/// to 4k+3 of vector v's rows, unsigned bytes. Where int16 sums of V would not hold the products of 16 columns, they
-/// are in two planes, their low and their high four bits; or, if they have factors, without their offset, signed.
+/// A block is 32 columns of kPanelRows rows, V::kLanes rows a vector. `group(k, v)` are the codes of columns 4k to 4k+3
+/// of vector v's rows, unsigned bytes; or, where V adds products in int16 and such a sum would not hold those of 8
+/// columns, signed ones without their offset.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,7 @@ namespace cairn::cpu {
 namespace {
 
 template <class V, Int8Shape kShape>
-constexpr bool kSignedCodes = V::kInt16Sums && kShape.factors && !kShape.half_fits();
-template <class V, Int8Shape kShape>
-constexpr int kPlanes = V::kInt16Sums && !kShape.half_fits() && !kSignedCodes<V, kShape> ? 2 : 1;
+constexpr bool kSignedCodes = V::kInt16Sums && !kShape.half_fits();
 
 /// `Scales` is one of block_scales.h.
 template <class V, Int8Type kType, class Scales, bool kOfFew>
@@ -45,10 +43,7 @@ class PanelBlocks {
         to_(ahead.to),
         scales_(scales) {
     if constexpr (kTraits.codebook) {
-      constexpr bool kTwo = kPlanes<V, kShape> == 2;
-      constexpr int32_t kOffset = kSignedCodes<V, kShape> ? 0 : kShape.offset;
-      codes_[0] = V::table(code_table(codebook, kOffset, 0, kTwo ? 15 : 255));
-      codes_[1] = kTwo ? V::table(code_table(codebook, kOffset, 4, 15)) : codes_[0];
+      codes_ = V::table(code_table(codebook, kSignedCodes<V, kShape> ? 0 : kShape.offset));
     }
   }
 
@@ -77,12 +72,12 @@ class PanelBlocks {
     }
   }
 
-  template <int kPlane>
   I group(int k, int v) const {
     if constexpr (kTraits.codebook) {
-      return V::look_up(codes_[kPlane], nibbles(k, v));
+      return V::look_up(codes_, nibbles(k, v));
     } else if constexpr (kTraits.bits == 8) {
-      return V::template eight_bits<kPlane>(dword(k, v));
+      if constexpr (kSignedCodes<V, kShape>) return V::flip_signs(dword(k, v));
+      return dword(k, v);
     } else if constexpr (kTraits.bits == 4) {
       return nibbles(k, v);
     } else if constexpr (kTraits.bits == 5) {
@@ -123,7 +118,7 @@ class PanelBlocks {
   uintptr_t asked_;
   ReadAhead::To to_;
   Scales scales_;
-  I codes_[2];
+  I codes_;
 };
 
 /// function(b) for `count` blocks of a source that is at the first one's section. Unrolled, what a source holds of a
@@ -169,10 +164,7 @@ class PanelPair {
     first_.prefetch();
     second_.prefetch();
   }
-  template <int kPlane>
-  I group(int k, int v) const {
-    return of(v).template group<kPlane>(k, v % One::kVectors);
-  }
+  I group(int k, int v) const { return of(v).group(k, v % One::kVectors); }
   F scale(int v) const { return of(v).scale(v % One::kVectors); }
   F half_scale(int half, int v) const { return of(v).half_scale(half, v % One::kVectors); }
   F minimum(int v) const { return of(v).minimum(v % One::kVectors); }

@@ -45,7 +45,7 @@ struct alignas(64) ScaledBlock {
     for (int v = 0; v < kVectors; ++v) {
       const int row = v * V::kLanes;
 #pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) V::store(codes[k][row], from.template group<0>(k, v));
+      for (int k = 0; k < 8; ++k) V::store(codes[k][row], from.group(k, v));
       if constexpr (kShape.minima != Int8Shape::kNone) V::store(minima + row, from.minimum(v));
       for (int part = 0; part < kParts; ++part) ordinary &= fill_scales(part, v, scale_of(from, part, v));
     }

@@ -40,15 +40,14 @@ class PanelsAhead {
   int64_t lines_at_once_ = 0;
 };
 
-/// Writes some of a token's outputs. Those of many tokens go past the caches: their rows lie a power of two apart, so
-/// that each of their lines would be read before it is written and push another one out.
+/// Writes some of a token's outputs. Those of many tokens go past the caches, if V wants that: their rows lie a power
+/// of two apart, so that each of their lines would be read before it is written and push another one out.
 template <class V>
 [[gnu::always_inline]] inline void put(typename V::F outputs, float* to, int32_t tokens) {
-  if (tokens >= kTokensPastCaches && reinterpret_cast<uintptr_t>(to) % 64 == 0) {
-    V::stream(to, outputs);
-  } else {
-    std::memcpy(to, &outputs, sizeof(outputs));
+  if constexpr (V::kStreams) {
+    if (tokens >= kTokensPastCaches && reinterpret_cast<uintptr_t>(to) % 64 == 0) return V::stream(to, outputs);
   }
+  std::memcpy(to, &outputs, sizeof(outputs));
 }
 
 template <class V, Int8Shape kShape>

@@ -16,7 +16,7 @@ struct alignas(64) UnpackedBlock {
   static constexpr bool kMinima = kShape.minima != Int8Shape::kNone;
   static constexpr bool kMinimumPairs = kShape.minima == Int8Shape::kInteger;
 
-  uint8_t codes[kPlanes<V, kShape>][8][kRows][4];
+  uint8_t codes[8][kRows][4];
   alignas(64) float scales[kRows];
   alignas(64) float minima[kMinima ? kRows : 1];
   alignas(64) int32_t factors[2][kShape.factors ? kRows : 1];
@@ -26,10 +26,7 @@ struct alignas(64) UnpackedBlock {
   void fill(const Source& from) {
     for (int row = 0, v = 0; row < kRows; row += V::kLanes, ++v) {
 #pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) {
-        V::store(codes[0][k][row], from.template group<0>(k, v));
-        if constexpr (kPlanes<V, kShape> == 2) V::store(codes[1][k][row], from.template group<1>(k, v));
-      }
+      for (int k = 0; k < 8; ++k) V::store(codes[k][row], from.group(k, v));
       V::store(scales + row, from.scale(v));
       if constexpr (kMinima) V::store(minima + row, from.minimum(v));
       for (int half = 0; half < 2; ++half) {
@@ -55,10 +52,7 @@ class UnpackedBlocks {
   void begin_section() {}
   void next() { ++block_; }
   void prefetch() const {}
-  template <int kPlane>
-  I group(int k, int v) const {
-    return V::load(block_->codes[kPlane][k][v * V::kLanes]);
-  }
+  I group(int k, int v) const { return V::load(block_->codes[k][v * V::kLanes]); }
   F scale(int v) const { return V::load_floats(block_->scales + v * V::kLanes); }
   F minimum(int v) const { return V::load_floats(block_->minima + v * V::kLanes); }
   I factor(int half, int v) const { return V::load(block_->factors[half] + v * V::kLanes); }

@@ -29,12 +29,11 @@ struct Int8Operations {
   }
   static void store(void* to, I value) { _mm256_store_si256(static_cast<__m256i*>(to), value); }
   static void store(float* to, F value) { _mm256_store_ps(to, value); }
-  /// Past the caches, to whole cache lines; other threads see it once streamed() has returned.
-  static void stream(float* to, F value) { _mm256_stream_ps(to, value); }
-  static void streamed() { _mm_sfence(); }
 
   static I masked(I v, int8_t mask) { return _mm256_and_si256(v, _mm256_set1_epi8(mask)); }
   static I either(I a, I b) { return _mm256_or_si256(a, b); }
+  /// Bytes with 128 added -> signed ones without, and back.
+  static I flip_signs(I v) { return _mm256_xor_si256(v, _mm256_set1_epi8(-128)); }
   /// Within 16 bits, to the left or, if negative, to the right: mask what comes from the neighbour.
   [[gnu::always_inline]] static I shift(I v, int bits) {
     return bits >= 0 ? _mm256_slli_epi16(v, bits) : _mm256_srli_epi16(v, -bits);
@@ -51,11 +50,6 @@ struct Int8Operations {
   static F low_halves(I v) {
     const I packed = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xffff)), _mm256_setzero_si256());
     return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0xd8)));
-  }
-  /// A byte's low four bits (plane 0) or its high ones.
-  template <int kPlane>
-  static I eight_bits(I v) {
-    return masked(kPlane == 0 ? v : _mm256_srli_epi16(v, 4), 15);
   }
   static I table(const ByteTable& bytes) {
     return _mm256_broadcastsi128_si256(_mm_load_si128(reinterpret_cast<const __m128i*>(bytes.bytes)));

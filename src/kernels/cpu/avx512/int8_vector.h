@@ -26,6 +26,8 @@ struct Int8Vector {
   static constexpr bool kInt16Sums = false;
   /// Whether int8_starts.h is wanted.
   static constexpr bool kStarts = true;
+  /// Whether outputs of many tokens go past the caches.
+  static constexpr bool kStreams = true;
   static constexpr bool kFloatFactors = true;
   /// More tokens than this are many.
   static constexpr int32_t many_above(Int8Type /*type*/) { return 2 * kTokens; }
@@ -66,10 +68,6 @@ struct Int8Vector {
   }
   /// The halves in the low 16 bits of the dwords.
   static F low_halves(I v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
-  template <int kPlane>
-  static I eight_bits(I v) {
-    return v;
-  }
   static I table(const ByteTable& bytes) {
     return _mm512_broadcast_i32x4(_mm_load_si128(reinterpret_cast<const __m128i*>(bytes.bytes)));
   }

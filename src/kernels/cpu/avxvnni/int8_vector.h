@@ -22,6 +22,8 @@ struct Int8Vector : Int8Operations {
   static constexpr bool kInt16Sums = false;
   /// Whether int8_starts.h is wanted.
   static constexpr bool kStarts = true;
+  /// Whether outputs of many tokens go past the caches.
+  static constexpr bool kStreams = false;
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
@@ -31,10 +33,6 @@ struct Int8Vector : Int8Operations {
   static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
   static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
 
-  template <int kPlane>
-  static I eight_bits(I v) {
-    return v;
-  }
   static I dot(I sum, I weights, I y) {
 #ifdef CAIRN_EMULATE_AVX512
     return simde_mm256_dpbusd_epi32(sum, weights, y);

@@ -26,6 +26,8 @@ struct Int8Vector {
   static constexpr bool kInt16Sums = false;
   /// Whether int8_starts.h is wanted.
   static constexpr bool kStarts = false;
+  /// Whether outputs of many tokens go past the caches.
+  static constexpr bool kStreams = false;
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
@@ -46,8 +48,6 @@ struct Int8Vector {
   }
   static void store(void* to, I value) { vst1q_u8(static_cast<uint8_t*>(to), vreinterpretq_u8_s32(value)); }
   static void store(float* to, F value) { vst1q_f32(to, value); }
-  static void stream(float* to, F value) { vst1q_f32(to, value); }
-  static void streamed() {}
 
   static I masked(I v, int8_t mask) { return vandq_s32(v, vreinterpretq_s32_s8(vdupq_n_s8(mask))); }
   static I either(I a, I b) { return vorrq_s32(a, b); }
@@ -66,10 +66,6 @@ struct Int8Vector {
   }
   /// The halves in the low 16 bits of the dwords.
   static F low_halves(I v) { return vcvt_f32_f16(vreinterpret_f16_s16(vmovn_s32(v))); }
-  template <int kPlane>
-  static I eight_bits(I v) {
-    return v;
-  }
   static I table(const ByteTable& bytes) { return load(bytes.bytes); }
   /// The table's bytes at the indices, each below 16.
   static I look_up(I table, I indices) {
@@ -104,7 +100,7 @@ struct Int8Vector {
   template <int kGroup, int T, int R, class Source>
   [[gnu::always_inline]] static void add_group(const Source& source, int v, const int8x16_t (&y)[T], I (*sums)[R]) {
     for (int r = 0; r < R; ++r) {
-      int8x16_t weights = vreinterpretq_s8_s32(source.template group<0>(kGroup, v + r));
+      int8x16_t weights = vreinterpretq_s8_s32(source.group(kGroup, v + r));
       if constexpr (Source::kShape.offset == 128) weights = veorq_s8(weights, vdupq_n_s8(-128));
       for (int t = 0; t < T; ++t) sums[t][r] = vdotq_laneq_s32(sums[t][r], weights, y[t], kGroup % 4);
     }
