@@ -29,6 +29,14 @@ struct FewTokens {
   template <Int8Type kType>
   static void multiply(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                        const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
+    if constexpr (V::kPairsForOne) {
+      if (tokens == 1) {
+        const int64_t paired = rows / (2 * kPanelLanes) * (2 * kPanelLanes);
+        panels_of_few<kType, 1, true>(codebook, panels, cols, paired, inputs, 1, outputs, row);
+        panels += paired / kPanelLanes * int8_traits(kType).format.panel_bytes(cols);
+        return panels_of_few<kType, 1>(codebook, panels, cols, rows - paired, inputs, 1, outputs, row + paired);
+      }
+    }
     constexpr int32_t kAtOnce = V::kTokensInRegisters;
     for (int32_t t = 0; t < tokens; t += kAtOnce) {
       const int32_t n = tokens - t < kAtOnce ? tokens - t : kAtOnce;
@@ -49,6 +57,8 @@ struct FewTokens {
   }
 
  private:
+  static constexpr int kVectors = kPanelLanes / V::kLanes;
+
   /// panels_of_few of the smallest T, a power of two, that has room for the tokens.
   template <Int8Type kType, int T>
   static void panels_for(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
@@ -62,19 +72,28 @@ struct FewTokens {
   }
 
   /// multiply() of at most T tokens, whose sums are in registers. What is made for all panels is made once, and
-  /// between panels there is little else: memory idles while nothing is asked of it.
-  template <Int8Type kType, int T>
+  /// between panels there is little else: memory idles while nothing is asked of it. With kPairs, of whole panels, an
+  /// even number: the first half of them beside the second one.
+  template <Int8Type kType, int T, bool kPairs = false>
   [[gnu::noinline]] static void panels_of_few(const Codebook& codebook, const std::byte* panels, int64_t cols,
                                               int64_t rows, const std::byte* const* inputs, int32_t tokens,
                                               float* const* outputs, int64_t row) {
-    auto source = blocks<kType>(codebook, panels, tokens);
+    const int64_t from_first = rows / 2;
+    const int64_t to_second = from_first / kPanelLanes * int8_traits(kType).format.panel_bytes(cols);
+    auto source = [&] {
+      const auto first = blocks<kType>(codebook, panels, tokens);
+      if constexpr (kPairs)
+        return PanelPair(first, blocks<kType>(codebook, panels + to_second, tokens));
+      else
+        return first;
+    }();
     using Source = decltype(source);
     const std::byte* from[T];
     for (int t = 0; t < T; ++t) from[t] = inputs[t < tokens ? t : tokens - 1];
     constexpr bool kStarts = kHasStarts<V, Source::kShape>;
     alignas(64) int32_t starts[kStarts ? T : 1][kStartsRow];
     const int64_t row_blocks = cols / 32;
-    for (int64_t r = 0; r < rows; r += kPanelLanes) {
+    for (int64_t r = 0; r < (kPairs ? from_first : rows); r += kPanelLanes) {
       SumsInRegisters<V, T, Source::kVectors> sums;
       for (int t = 0; t < T; ++t) {
         for (int v = 0; v < Source::kVectors; ++v) sums.set(t, v, V::set(0));
@@ -94,8 +113,11 @@ struct FewTokens {
       for (int t = 0; t < T; ++t) {
         if (t == tokens) break;
 #pragma GCC unroll 4
-        for (int v = 0; v < Source::kVectors; ++v) {
+        for (int v = 0; v < kVectors; ++v) {
           put_some(sums.get(t, v), rows - r - v * V::kLanes, outputs[t] + row + r + v * V::kLanes);
+          if constexpr (kPairs) {
+            put_some(sums.get(t, v + kVectors), V::kLanes, outputs[t] + row + from_first + r + v * V::kLanes);
+          }
         }
       }
     }

@@ -18,12 +18,15 @@ size_t bf16_row_bytes(int64_t cols) { return static_cast<size_t>(((cols * 2 + 63
 
 ReadAhead read_ahead([[maybe_unused]] int32_t tokens) {
 #if defined(__x86_64__)
-  // Measured on Zen 4, and Zen 3 is taken to be alike. One or two tokens wait for memory, and the processor's own
-  // prefetchers read that fastest: what is asked for holds one of the few places that the L1 cache has for lines on
-  // their way. More tokens compute in between, so that those prefetchers fall behind: asked for 512 bytes ahead, eight
-  // tokens are half as fast. Zen 5 read Q4_K and Q6_K half as fast from its L2 cache.
-  static const bool few_places = __builtin_cpu_is("amdfam19h") != 0;
-  if (few_places) return {8192, tokens <= 2 ? ReadAhead::kNowhere : ReadAhead::kL2};
+  // Measured on Zen 3 (no AVX-512) and Zen 4; Zen 5 read Q4_K and Q6_K half as fast from its L2 cache. On Zen 4 one or
+  // two tokens wait for memory, and the processor's own prefetchers read that fastest: what is asked for holds one of
+  // the few places that the L1 cache has for lines on their way. More tokens compute in between, so that those
+  // prefetchers fall behind: asked for 512 bytes ahead, eight tokens are half as fast. On Zen 3 they fall behind one
+  // token too.
+  static const bool zen_3_or_4 = __builtin_cpu_is("amdfam19h") != 0;
+  static const bool avx512 = __builtin_cpu_supports("avx512f") != 0;
+  if (zen_3_or_4 && avx512) return {8192, tokens <= 2 ? ReadAhead::kNowhere : ReadAhead::kL2};
+  if (zen_3_or_4) return {2048, ReadAhead::kL2};
 #endif
   return {8192, ReadAhead::kL1};
 }

@@ -58,13 +58,13 @@ class PanelBlocks {
   }
 
   /// Before a block: asks for what comes later, as many bytes for each block as a panel has for it, in the order of
-  /// memory. Reading beyond the matrix is only asked for. No function of its own: g++ 12 drops calls of one that does
-  /// nothing else.
+  /// memory. Reading beyond the matrix is only asked for.
   void prefetch() const {
     if (to_ == ReadAhead::kNowhere) return;
-    // One address: the compiler would keep and move on one of each line.
+    // One address: the compiler would keep and move on one of each line. Volatile: g++ 12 drops calls of functions that
+    // only prefetch.
     uintptr_t at = asked_;
-    asm("" : "+r"(at));
+    asm volatile("" : "+r"(at));
     if (to_ == ReadAhead::kL1) {
       for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(at + i));
     } else {
@@ -140,15 +140,16 @@ template <bool kUnrolled = false, class Source, class Function>
   }
 }
 
-/// Two panels as one source of both's rows, for ScaledProducts.
-template <class V, Int8Type kType, class Scales>
+/// Two panels, each a PanelBlocks, as one source of both's rows.
+template <class One>
 class PanelPair {
  public:
-  using One = PanelBlocks<V, kType, Scales, false>;
+  static constexpr bool kFew = One::kFew;
+  static constexpr bool kGroupsAtOnce = One::kGroupsAtOnce;
   static constexpr Int8Shape kShape = One::kShape;
   static constexpr int kVectors = 2 * One::kVectors;
-  using I = typename V::I;
-  using F = typename V::F;
+  using I = typename One::I;
+  using F = typename One::F;
 
   PanelPair(const One& first, const One& second) : first_(first), second_(second) {}
 

@@ -24,6 +24,8 @@ struct Int8Vector : Int8Operations {
   static constexpr bool kStarts = false;
   /// Whether outputs of many tokens go past the caches: measured on Zen 3, prompts take twice as long then.
   static constexpr bool kStreams = false;
+  /// Whether one token reads two panels side by side: one stream through memory is slower than two (Zen 3).
+  static constexpr bool kPairsForOne = true;
   static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;

@@ -28,6 +28,8 @@ struct Int8Vector {
   static constexpr bool kStarts = true;
   /// Whether outputs of many tokens go past the caches.
   static constexpr bool kStreams = true;
+  /// Whether one token reads two panels side by side.
+  static constexpr bool kPairsForOne = false;
   static constexpr bool kFloatFactors = true;
   /// More tokens than this are many.
   static constexpr int32_t many_above(Int8Type /*type*/) { return 2 * kTokens; }

@@ -24,6 +24,8 @@ struct Int8Vector : Int8Operations {
   static constexpr bool kStarts = true;
   /// Whether outputs of many tokens go past the caches.
   static constexpr bool kStreams = false;
+  /// Whether one token reads two panels side by side.
+  static constexpr bool kPairsForOne = false;
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
