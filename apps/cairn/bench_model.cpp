@@ -44,8 +44,10 @@ struct ModelBenchFlags {
   int32_t depth = 0;
 };
 
-constexpr int32_t kWarmupTokens = 32;
-constexpr int32_t kContextMin = 2 * kWarmupTokens;
+// Of a prompt that is read before the clock starts, at most, and of its answer.
+constexpr int32_t kWarmupTokens = 512;
+constexpr int32_t kWarmupAnswer = 2;
+constexpr int32_t kContextMin = 64;
 // Of several sequences: what one decodes while the others' prompts are read.
 constexpr int32_t kContextExtra = 512;
 
@@ -92,9 +94,10 @@ Result<void> bench_model(ModelBenchFlags& flags) {
   CAIRN_TRY(const auto model, flags.load.load());
   if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
   {
-    // Reads weights that stay in the file into memory.
-    CAIRN_TRY(Sequences first, begin_sequences(*model, 1, kWarmupTokens, 1));
-    CAIRN_TRY_VOID(wait_for_all(first, 2));
+    // As of a server that has been running: reads weights that stay in the file into memory, and takes the pages of
+    // scratch and cache from the system, which clears them first.
+    CAIRN_TRY(Sequences first, begin_sequences(*model, 1, std::min(flags.prompt, kWarmupTokens), 1));
+    CAIRN_TRY_VOID(wait_for_all(first, kWarmupAnswer));
   }
   while (model->engine->stats().active_requests > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 

@@ -49,7 +49,8 @@ async function decode(last, position, count) {
   }
 }
 
-await decode(await prefill(1, 32), 32, 2);  // reads the file into memory
+const warmup = Math.min(prompt, batch);
+await decode(await prefill(1, warmup), warmup, 2);  // takes memory from the system; reads the file into it
 native.disposeSequence(0);  // what it held
 const begin = performance.now();
 const first = await prefill(sequences, prompt);
