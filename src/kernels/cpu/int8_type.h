@@ -26,7 +26,8 @@ struct Int8Shape {
   constexpr bool quarter_fits() const { return largest * 127 * 4 <= 32767; }
 };
 
-/// Types of one kind share their code: kCodes are all those of kPanelCodes.
+/// Types of one kind share their code: all those of kPanelCodes are kCodes, or kSmallCodes if their values are at
+/// most 16.
 enum class Int8Type {
   kQ4_0,
   kQ4_1,
@@ -44,7 +45,8 @@ enum class Int8Type {
   kNVFP4,
   kQ1_0,
   kQ2_0,
-  kCodes
+  kCodes,
+  kSmallCodes
 };
 
 /// Where a block of 32 columns has its float scale.
@@ -101,6 +103,8 @@ constexpr Int8Traits int8_traits(Int8Type type) {
       return {kPanelQ2_0.of_32_cols(), 2, false, ScaleKind::kEighth, {8, 16, false, Shape::kNone}};
     case Int8Type::kCodes:
       return {kPanelCodes, 4, true, ScaleKind::kSection, {64, 62, true, Shape::kNone}};
+    case Int8Type::kSmallCodes:
+      return {kPanelCodes, 4, true, ScaleKind::kSection, {32, 16, true, Shape::kNone}};
   }
   __builtin_unreachable();
 }
