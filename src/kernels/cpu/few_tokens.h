@@ -21,8 +21,8 @@ struct FewTokens {
   using F = typename V::F;
 
   /// Whether so many tokens want multiply().
-  static constexpr bool are_few(Int8Type type, int32_t tokens) {
-    return tokens <= (V::kTokens <= V::kTokensInRegisters ? V::many_above(type) : V::kTokensInRegisters);
+  static constexpr bool are_few(int32_t tokens) {
+    return tokens <= (V::kTokens <= V::kTokensInRegisters ? V::kManyAbove : V::kTokensInRegisters);
   }
 
   /// outputs[t][row + i] = row i of the panels times inputs[t], for i in [0, rows) and t in [0, tokens).

@@ -98,7 +98,7 @@ struct Int8Tiles {
   static void multiply_panel(const Codebook& codebook, const std::byte* panel, int64_t cols, int64_t block_begin,
                              int64_t block_end, const std::byte* const* inputs, int32_t tokens, float* sums) {
     constexpr Int8Shape kShape = kShapeOf<V, kType>;
-    if (tokens <= V::many_above(kType)) {
+    if (tokens <= V::kManyAbove) {
       for (int64_t begin = block_begin; begin < block_end; begin += kChunkBlocks) {
         const int64_t count = block_end - begin < kChunkBlocks ? block_end - begin : kChunkBlocks;
         const auto blocks =

@@ -57,7 +57,7 @@ struct Int8Products {
     }
   }
 
-  /// The same with ScaledProducts, of more than V::many_above(kType) tokens: at most kRowGroups pairs of panels, whole
+  /// The same with ScaledProducts, of more than V::kManyAbove tokens: at most kRowGroups pairs of panels, whole
   /// ones, or a single pair whose second panel has fewer rows.
   template <Int8Type kType>
   static void multiply_scaled(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
@@ -128,7 +128,7 @@ struct Int8Products {
     const int64_t stride = kTraits.format.panel_bytes(cols);
     for (int32_t begin = 0; begin < tokens; begin += kTokensAtOnce) {
       const int32_t count = tokens - begin < kTokensAtOnce ? tokens - begin : kTokensAtOnce;
-      const bool many = count > V::many_above(kType);
+      const bool many = count > V::kManyAbove;
       for (int64_t r = row_begin, rows; r < row_end; r += rows) {
         const int64_t left = row_end - r;
         const auto multiply = [&](auto function, int64_t at_most) {
@@ -146,7 +146,7 @@ struct Int8Products {
           multiply(multiply_rows<kType, kRowGroups>, kRowGroups * kPanelLanes);
           continue;
         }
-        if (FewTokens<V>::are_few(kType, count)) {
+        if (FewTokens<V>::are_few(count)) {
           multiply(FewTokens<V>::template multiply<kType>, count <= V::kTokensInRegisters ? left : kRowsOfFew);
           continue;
         }

@@ -31,7 +31,7 @@ struct Int8Vector : Int8Operations {
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
   /// More tokens than this are many: with fewer, unpacking takes more time than it saves (Zen 3).
-  static constexpr int32_t many_above(Int8Type /*type*/) { return 4 * kTokens; }
+  static constexpr int32_t kManyAbove = 4 * kTokens;
   /// Whether they want the type's codes unpacked first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) {
     return !int8_traits(type).shape.whole_fits() || int8_traits(type).bits == 5 || type == Int8Type::kMXFP4;

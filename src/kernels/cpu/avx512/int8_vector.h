@@ -32,7 +32,7 @@ struct Int8Vector {
   static constexpr bool kPairsForOne = false;
   static constexpr bool kFloatFactors = true;
   /// More tokens than this are many.
-  static constexpr int32_t many_above(Int8Type /*type*/) { return 2 * kTokens; }
+  static constexpr int32_t kManyAbove = 2 * kTokens;
   /// Whether many tokens want the type's codes unpacked first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) { return type == Int8Type::kQ2_K; }
   static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 1; }

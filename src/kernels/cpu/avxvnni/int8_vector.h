@@ -30,7 +30,7 @@ struct Int8Vector : Int8Operations {
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
   /// More tokens than this are many.
-  static constexpr int32_t many_above(Int8Type /*type*/) { return kTokens; }
+  static constexpr int32_t kManyAbove = kTokens;
   /// Whether they want the type's codes unpacked first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
   static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
