@@ -28,12 +28,23 @@ struct Int16Ops {
   static I load(const int32_t* from) { return (I)V::keep(V::load(reinterpret_cast<const float*>(from))); }
   static I broadcast(int32_t x) { return x - I{}; }
 
+  // Unrolled before the compiler chooses what stays in registers.
+  template <int kQueries, int kVectors, class Function>
+  [[gnu::always_inline]] static void for_each_sum(const Function& function) {
+#pragma GCC unroll 12
+    for (int q = 0; q < kQueries; ++q) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) function(q, v);
+    }
+  }
+
   template <int kQueries, int kVectors>
   static void scores_of(const std::byte* keys, int32_t key_dim, int v0, const int32_t* queries,
                         const float* query_scales, const std::byte* next, float* scores) {
     const int32_t* pairs = reinterpret_cast<const int32_t*>(keys) + v0 * kLanes;
     next += v0 * kLanes * 4;
-    I sums[kQueries][kVectors] = {};
+    I sums[kQueries][kVectors];
+    for_each_sum<kQueries, kVectors>([&](int q, int v) { sums[q][v] = broadcast(0); });
     for (int32_t i = 0; i < key_pairs(key_dim); ++i) {
       I key[kVectors];
       for (int v = 0; v < kVectors; ++v) key[v] = load(pairs + int64_t{i} * kAttentionPage + v * kLanes);
@@ -46,12 +57,11 @@ struct Int16Ops {
       }
     }
     const float* scales = reinterpret_cast<const float*>(keys + key_scales_at(key_dim)) + v0 * kLanes;
-    for (int q = 0; q < kQueries; ++q) {
-      for (int v = 0; v < kVectors; ++v) {
-        const F scale = V::load(scales + v * kLanes) * query_scales[q];
-        V::store(scores + q * kScoreStride + (v0 + v) * kLanes, to_float(sums[q][v]) * scale);
-      }
-    }
+    F key_scales[kVectors];
+    for (int v = 0; v < kVectors; ++v) key_scales[v] = V::keep(V::load(scales + v * kLanes));
+    for_each_sum<kQueries, kVectors>([&](int q, int v) {
+      V::store(scores + q * kScoreStride + (v0 + v) * kLanes, to_float(sums[q][v]) * (key_scales[v] * query_scales[q]));
+    });
   }
 
   static void scores(const std::byte* keys, int32_t key_dim, const int32_t* queries, const float* query_scales,
@@ -109,7 +119,8 @@ struct Int16Ops {
                                           const float* weights, const float* scales, int32_t page_begin,
                                           int32_t page_end, float* sums) {
     const int32_t n = value_dim - d;
-    I acc[kQueries][kVectors] = {};
+    I acc[kQueries][kVectors];
+    for_each_sum<kQueries, kVectors>([&](int q, int v) { acc[q][v] = broadcast(0); });
     for (int32_t page = page_begin; page < page_end; ++page) {
       const int32_t* row = reinterpret_cast<const int32_t*>(values[page]) + d;
       const int32_t* next = reinterpret_cast<const int32_t*>(values[page + 1]) + d;
@@ -127,17 +138,15 @@ struct Int16Ops {
         }
       }
     }
-    for (int q = 0; q < kQueries; ++q) {
-      for (int v = 0; v < kVectors; ++v) {
-        const F sum = to_float(acc[q][v]) * scales[q];
-        float* to = sums + q * value_dim + d + v * kLanes;
-        if (kVectors == 1 && n < kLanes) {
-          V::store_some(to, sum, n);
-        } else {
-          V::store(to, sum);
-        }
+    for_each_sum<kQueries, kVectors>([&](int q, int v) {
+      const F sum = to_float(acc[q][v]) * scales[q];
+      float* to = sums + q * value_dim + d + v * kLanes;
+      if (kVectors == 1 && n < kLanes) {
+        V::store_some(to, sum, n);
+      } else {
+        V::store(to, sum);
       }
-    }
+    });
   }
 
   static void sum_values(const std::byte* const* values, int32_t value_dim, const float* weights, const float* scales,
