@@ -65,16 +65,22 @@ TEST_F(GpuBackend, UnknownTypesAreRefused) {
   EXPECT_EQ(weight.error().code, Code::kUnsupported);
 }
 
-TEST_F(GpuBackend, ScalesAreRefusedInsteadOfLeftOut) {
-  const std::vector<float> values(4, 1.0f);
-  const auto weight = gpu().load({.type = TensorType::kF32,
-                                  .rows = 1,
-                                  .cols = 4,
-                                  .data = reinterpret_cast<const std::byte*>(values.data()),
-                                  .scales = {0.5f}});
-  ASSERT_FALSE(weight.has_value());
-  EXPECT_EQ(weight.error().code, Code::kUnsupported);
-  EXPECT_NE(weight.error().message.find("--gpu-layers 0"), std::string::npos) << weight.error().message;
+TEST_F(GpuBackend, ScalesOfMatricesLieBehindTheirBlocks) {
+  const std::vector<float> values(15, 1.0f), x(3, 2.0f);
+  const HostMatrix matrix{.type = TensorType::kF32,
+                          .rows = 5,
+                          .cols = 3,
+                          .data = reinterpret_cast<const std::byte*>(values.data()),
+                          .scales = {-0.5f}};
+  const int64_t before = Buffer::bytes_in_all();
+  const Weight weight = gpu().load(matrix).value();
+  ASSERT_TRUE(gpu().reserve(sizes_of_tests()).has_value());
+  EXPECT_EQ(Buffer::bytes_in_all() - before, gpu().load_bytes(matrix));
+  Arrays arrays(gpu());
+  float* out = arrays.make(5);
+  const Projection projection{&weight, arrays.put(std::vector<float>{0, 1, 2, 3, 4}), out};
+  gpu().matmul({&projection, 1}, arrays.put(x), 1);
+  EXPECT_EQ(arrays.get(out, 5), (std::vector<float>{-3, -2, -1, 0, 1})) << "the bias is not scaled";
 }
 
 // Arguments may be changed as soon as the call returns, however many are on their way.

@@ -18,6 +18,9 @@ namespace cairn::cuda {
 inline constexpr int kGroupColumns = 32;
 inline constexpr int kGroupOctets = kGroupColumns / 8;
 
+/// Factors of 16 columns: kSmall, with which an integer holds a group's sum; or kLarge, bfloat16 numbers whose products
+/// with sums of 16 columns are floats.
+enum class Factors { kNone, kSmall, kLarge };
 enum class Minima { kNone, kFloat, kInteger };
 
 struct GroupScales {
@@ -28,10 +31,10 @@ struct GroupScales {
 };
 
 /// What all formats have. `block` points to a block's first byte, `group` counts in the block, `octet` in the group.
-template <class Block, TensorType kOfType, bool kWithFactors, Minima kWithMinima>
+template <class Block, TensorType kOfType, Factors kWithFactors, Minima kWithMinima>
 struct Format {
   static constexpr TensorType kType = kOfType;
-  static constexpr bool kFactors = kWithFactors;
+  static constexpr Factors kFactors = kWithFactors;
   static constexpr Minima kMinima = kWithMinima;
   static constexpr int kBytes = static_cast<int>(sizeof(Block));
   /// What all blocks of a matrix are aligned to.
@@ -55,7 +58,7 @@ CAIRN_HOST_DEVICE GroupPlace group_place(const uint8_t* row, uint32_t group) {
 /// The weight of a code in columns [16 half, 16 half + 16) of its group. The bits that quant's decoders give.
 template <class F>
 CAIRN_HOST_DEVICE float weight_of(const GroupScales& scales, int code, int half) {
-  const int32_t factor = !F::kFactors ? 1 : half == 0 ? scales.factors[0] : scales.factors[1];
+  const int32_t factor = F::kFactors == Factors::kNone ? 1 : half == 0 ? scales.factors[0] : scales.factors[1];
   float minimum = 0;
   if constexpr (F::kMinima == Minima::kFloat) minimum = scales.minimum;
   if constexpr (F::kMinima == Minima::kInteger) {

@@ -68,7 +68,7 @@ CAIRN_HOST_DEVICE Octet iq1_codes(uint32_t index, bool down) {
   return levels_of_pairs(down ? kDownWord : kUpWord, grid_row(CAIRN_GRID(kIq1Codes), index));
 }
 
-struct FormatIQ1_S : SuperFormat<BlockIQ1_S, TensorType::kIQ1_S, false, Minima::kNone> {
+struct FormatIQ1_S : SuperFormat<BlockIQ1_S, TensorType::kIQ1_S, Factors::kNone, Minima::kNone> {
   static CAIRN_HOST_DEVICE uint32_t high(const uint8_t* block, int group) {
     return load_half_word(block + offsetof(BlockIQ1_S, qh) + 2 * group);
   }
@@ -83,7 +83,7 @@ struct FormatIQ1_S : SuperFormat<BlockIQ1_S, TensorType::kIQ1_S, false, Minima::
   }
 };
 
-struct FormatIQ1_M : SuperFormat<BlockIQ1_M, TensorType::kIQ1_M, true, Minima::kNone> {
+struct FormatIQ1_M : SuperFormat<BlockIQ1_M, TensorType::kIQ1_M, Factors::kSmall, Minima::kNone> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const uint32_t low = load_byte(block + offsetof(BlockIQ1_M, qs) + 4 * group + octet);
     const uint32_t both = load_byte(block + offsetof(BlockIQ1_M, qh) + 2 * group + octet / 2) >> (octet % 2 * 4);
@@ -108,7 +108,7 @@ CAIRN_HOST_DEVICE GroupScales iq2_scales(const uint8_t* block, uint32_t pair) {
   return {.scale = first_half(block) * (1.0f / 8), .factors = {odd(pair & 15u), odd(pair >> 4)}};
 }
 
-struct FormatIQ2_XXS : SuperFormat<BlockIQ2_XXS, TensorType::kIQ2_XXS, false, Minima::kNone> {
+struct FormatIQ2_XXS : SuperFormat<BlockIQ2_XXS, TensorType::kIQ2_XXS, Factors::kNone, Minima::kNone> {
   static constexpr int kAt = static_cast<int>(offsetof(BlockIQ2_XXS, qs));
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const uint32_t index = load_byte(block + kAt + 8 * group + octet);
@@ -121,7 +121,7 @@ struct FormatIQ2_XXS : SuperFormat<BlockIQ2_XXS, TensorType::kIQ2_XXS, false, Mi
   }
 };
 
-struct FormatIQ2_XS : SuperFormat<BlockIQ2_XS, TensorType::kIQ2_XS, true, Minima::kNone> {
+struct FormatIQ2_XS : SuperFormat<BlockIQ2_XS, TensorType::kIQ2_XS, Factors::kSmall, Minima::kNone> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const uint32_t q = load_half_word(block + offsetof(BlockIQ2_XS, qs) + 8 * group + 2 * octet);
     return iq2_codes(grid_row(CAIRN_GRID(kIq2XsCodes), q & 511u), even_signs_of(q >> 9));
@@ -131,7 +131,7 @@ struct FormatIQ2_XS : SuperFormat<BlockIQ2_XS, TensorType::kIQ2_XS, true, Minima
   }
 };
 
-struct FormatIQ2_S : SuperFormat<BlockIQ2_S, TensorType::kIQ2_S, true, Minima::kNone> {
+struct FormatIQ2_S : SuperFormat<BlockIQ2_S, TensorType::kIQ2_S, Factors::kSmall, Minima::kNone> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const int row = 4 * group + octet;
     const uint32_t high = (load_byte(block + offsetof(BlockIQ2_S, qh) + group) >> (2 * octet)) & 3u;
@@ -148,7 +148,7 @@ CAIRN_HOST_DEVICE Octet iq3_levels(uint32_t low, uint32_t high, uint32_t first, 
   return {{permute_bytes(low, high, first), permute_bytes(low, high, second)}};
 }
 
-struct FormatIQ3_XXS : SuperFormat<BlockIQ3_XXS, TensorType::kIQ3_XXS, false, Minima::kNone> {
+struct FormatIQ3_XXS : SuperFormat<BlockIQ3_XXS, TensorType::kIQ3_XXS, Factors::kNone, Minima::kNone> {
   static constexpr int kPackedAt = static_cast<int>(offsetof(BlockIQ3_XXS, scales_and_signs));
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     constexpr uint32_t kLow = level_word(quant::kIq3XxsLevels, 0), kHigh = level_word(quant::kIq3XxsLevels, 4);
@@ -164,7 +164,7 @@ struct FormatIQ3_XXS : SuperFormat<BlockIQ3_XXS, TensorType::kIQ3_XXS, false, Mi
   }
 };
 
-struct FormatIQ3_S : SuperFormat<BlockIQ3_S, TensorType::kIQ3_S, false, Minima::kNone> {
+struct FormatIQ3_S : SuperFormat<BlockIQ3_S, TensorType::kIQ3_S, Factors::kNone, Minima::kNone> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     constexpr uint32_t kLow = level_word(quant::kIq3SLevels, 0), kHigh = level_word(quant::kIq3SLevels, 4);
     const uint32_t pair = load_half_word(block + offsetof(BlockIQ3_S, qs) + 8 * group + 2 * octet);

@@ -1,4 +1,4 @@
-/// The quantised types whose block is one group of 32 columns (blocks.cuh).
+/// The quantised types whose block is one group of 32 columns, or two (blocks.cuh).
 #pragma once
 
 #include "kernels/cuda/blocks.cuh"
@@ -7,11 +7,12 @@ namespace cairn::cuda {
 
 /// Blocks of one group, with nibbles: octets 0 and 1 are the low ones, 2 and 3 the high ones.
 template <class Block, TensorType kType, Minima kMinima>
-struct SmallFormat : Format<Block, kType, false, kMinima> {
+struct SmallFormat : Format<Block, kType, Factors::kNone, kMinima> {
   static constexpr int kGroups = 1;
 
   static CAIRN_HOST_DEVICE Octet packed(const uint8_t* block, int octet) {
-    return Format<Block, kType, false, kMinima>::bytes(block, static_cast<int>(offsetof(Block, qs)) + octet % 2 * 8);
+    return Format<Block, kType, Factors::kNone, kMinima>::bytes(block,
+                                                                static_cast<int>(offsetof(Block, qs)) + octet % 2 * 8);
   }
   static CAIRN_HOST_DEVICE Octet nibbles(const uint8_t* block, int octet) {
     const Octet q = packed(block, octet);
@@ -91,6 +92,20 @@ struct FormatMXFP4 : SmallFormat<BlockMXFP4, TensorType::kMXFP4, Minima::kNone> 
   }
   static CAIRN_HOST_DEVICE GroupScales scales(const uint8_t* block, int) {
     return {.scale = float_of_e8m0_half(load_byte(block))};
+  }
+};
+
+/// Two groups, of two halves each with eight low nibbles, then eight high ones.
+struct FormatNVFP4 : Format<BlockNVFP4, TensorType::kNVFP4, Factors::kLarge, Minima::kNone> {
+  static constexpr int kGroups = 2;
+  static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
+    constexpr ByteTable kTable = byte_table(kFp4Values);
+    const Octet q = bytes(block, static_cast<int>(offsetof(BlockNVFP4, qs)) + 16 * group + octet / 2 * 8);
+    return {{look_up(kTable, q.words[0], octet % 2 != 0), look_up(kTable, q.words[1], octet % 2 != 0)}};
+  }
+  static CAIRN_HOST_DEVICE GroupScales scales(const uint8_t* block, int group) {
+    const uint32_t pair = load_half_word(block + 2 * group);
+    return {.scale = 1.0f / 1024, .factors = {units_of_ue4m3(pair & 255u), units_of_ue4m3(pair >> 8)}};
   }
 };
 

@@ -6,12 +6,12 @@
 namespace cairn::cuda {
 
 /// Blocks of eight groups.
-template <class Block, TensorType kType, bool kFactors, Minima kMinima>
+template <class Block, TensorType kType, Factors kFactors, Minima kMinima>
 struct SuperFormat : Format<Block, kType, kFactors, kMinima> {
   static constexpr int kGroups = 8;
 };
 
-struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, true, Minima::kInteger> {
+struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, Factors::kSmall, Minima::kInteger> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const Octet q = bytes(block, static_cast<int>(offsetof(BlockQ2_K, qs)) + group / 4 * 32 + 8 * octet);
     const int shift = group % 4 * 2;
@@ -27,7 +27,7 @@ struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, true, Minima::kInt
   }
 };
 
-struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, true, Minima::kNone> {
+struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, Factors::kSmall, Minima::kNone> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const Octet low = bytes(block, static_cast<int>(offsetof(BlockQ3_K, qs)) + group / 4 * 32 + 8 * octet);
     const Octet high = bytes(block, static_cast<int>(offsetof(BlockQ3_K, hmask)) + 8 * octet);
@@ -63,7 +63,7 @@ CAIRN_HOST_DEVICE GroupScales k4_scales(const uint8_t* block, int group) {
           .minimum = float_of_half(first.words[0] >> 16) * static_cast<float>(minimum)};
 }
 
-struct FormatQ4_K : SuperFormat<BlockQ4_K, TensorType::kQ4_K, false, Minima::kFloat> {
+struct FormatQ4_K : SuperFormat<BlockQ4_K, TensorType::kQ4_K, Factors::kNone, Minima::kFloat> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const Octet q = bytes(block, static_cast<int>(offsetof(BlockQ4_K, qs)) + group / 2 * 32 + 8 * octet);
     const int shift = group % 2 * 4;
@@ -72,7 +72,7 @@ struct FormatQ4_K : SuperFormat<BlockQ4_K, TensorType::kQ4_K, false, Minima::kFl
   static CAIRN_HOST_DEVICE GroupScales scales(const uint8_t* block, int group) { return k4_scales(block, group); }
 };
 
-struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, false, Minima::kFloat> {
+struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, Factors::kNone, Minima::kFloat> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const Octet low = bytes(block, static_cast<int>(offsetof(BlockQ5_K, qs)) + group / 2 * 32 + 8 * octet);
     const Octet high = bytes(block, static_cast<int>(offsetof(BlockQ5_K, qh)) + 8 * octet);
@@ -86,7 +86,7 @@ struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, false, Minima::kFl
   static CAIRN_HOST_DEVICE GroupScales scales(const uint8_t* block, int group) { return k4_scales(block, group); }
 };
 
-struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, true, Minima::kNone> {
+struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, Factors::kSmall, Minima::kNone> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const int half = group / 4, set = group % 4;
     const Octet low = bytes(block, static_cast<int>(offsetof(BlockQ6_K, ql)) + half * 64 + set % 2 * 32 + 8 * octet);
@@ -106,7 +106,7 @@ struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, true, Minima::kNon
   }
 };
 
-struct FormatIQ4_XS : SuperFormat<BlockIQ4_XS, TensorType::kIQ4_XS, false, Minima::kNone> {
+struct FormatIQ4_XS : SuperFormat<BlockIQ4_XS, TensorType::kIQ4_XS, Factors::kNone, Minima::kNone> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     constexpr ByteTable kTable = byte_table(kIq4Values);
     const Octet q = bytes(block, static_cast<int>(offsetof(BlockIQ4_XS, qs)) + group * 16 + octet % 2 * 8);

@@ -16,7 +16,7 @@ CAIRN_HOST_DEVICE uint32_t digits(uint32_t fractions, int n) {
   return less_one(both[0] | both[1] << 8);
 }
 
-struct FormatTQ1_0 : SuperFormat<BlockTQ1_0, TensorType::kTQ1_0, false, Minima::kNone> {
+struct FormatTQ1_0 : SuperFormat<BlockTQ1_0, TensorType::kTQ1_0, Factors::kNone, Minima::kNone> {
   /// Five digits each of 32 bytes, then of 16, then four each of 4.
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     if (group < 5) return digits_of(bytes(block, 8 * octet), group);
@@ -34,7 +34,7 @@ struct FormatTQ1_0 : SuperFormat<BlockTQ1_0, TensorType::kTQ1_0, false, Minima::
   }
 };
 
-struct FormatTQ2_0 : SuperFormat<BlockTQ2_0, TensorType::kTQ2_0, false, Minima::kNone> {
+struct FormatTQ2_0 : SuperFormat<BlockTQ2_0, TensorType::kTQ2_0, Factors::kNone, Minima::kNone> {
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const Octet q = bytes(block, group / 4 * 32 + 8 * octet);
     const int shift = group % 4 * 2;
@@ -45,7 +45,7 @@ struct FormatTQ2_0 : SuperFormat<BlockTQ2_0, TensorType::kTQ2_0, false, Minima::
   }
 };
 
-struct FormatQ1_0 : Format<BlockQ1_0, TensorType::kQ1_0, false, Minima::kNone> {
+struct FormatQ1_0 : Format<BlockQ1_0, TensorType::kQ1_0, Factors::kNone, Minima::kNone> {
   static constexpr int kGroups = 4;
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     const uint32_t bits = load_byte(block + offsetof(BlockQ1_0, qs) + 4 * group + octet);
@@ -57,7 +57,7 @@ struct FormatQ1_0 : Format<BlockQ1_0, TensorType::kQ1_0, false, Minima::kNone> {
   }
 };
 
-struct FormatQ2_0 : Format<BlockQ2_0, TensorType::kQ2_0, false, Minima::kNone> {
+struct FormatQ2_0 : Format<BlockQ2_0, TensorType::kQ2_0, Factors::kNone, Minima::kNone> {
   static constexpr int kGroups = 2;
   static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
     constexpr uint32_t kLevels = 0x020100ffu;  // -1, 0, 1, 2

@@ -20,15 +20,23 @@ namespace {
 
 constexpr int64_t padded_columns(int64_t cols) { return (cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded; }
 
-Matrix matrix_of(const Weight& weight) { return {weight.type, weight.rows, weight.cols, weight.experts, weight.data}; }
-
 int64_t matrix_bytes(const HostMatrix& matrix) {
   return matrix.experts * matrix.rows * row_bytes(matrix.type, matrix.cols);
 }
-// Kernels read blocks through the aligned words around them: the last one is whole too.
-int64_t padded_bytes(const HostMatrix& matrix) {
+// Kernels read blocks through the aligned words around them: the last one is whole too. Scales lie behind.
+int64_t padded(int64_t bytes) {
   constexpr int64_t kAlignment = 64;
-  return (matrix_bytes(matrix) + kAlignment - 1) / kAlignment * kAlignment;
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+int64_t scales_bytes(const HostMatrix& matrix) { return std::ssize(matrix.scales) * int64_t{sizeof(float)}; }
+
+Matrix matrix_of(const Weight& weight) {
+  Matrix matrix{weight.type, weight.rows, weight.cols, weight.experts, weight.data};
+  if (!weight.scales.empty()) {
+    const int64_t bytes = weight.experts * weight.rows * row_bytes(weight.type, weight.cols);
+    matrix.scales = reinterpret_cast<const float*>(static_cast<const std::byte*>(weight.data) + padded(bytes));
+  }
+  return matrix;
 }
 
 // What was multiplied is quantised once for all products of a call: codes, scales and sums in one piece of memory.
@@ -65,7 +73,9 @@ class CudaBackend final : public Backend {
   int64_t available_bytes() const override { return free_bytes(*stream_); }
   bool supports(TensorType type) const override { return multiplies(type); }
   std::string copy_format() const override { return ""; }
-  int64_t load_bytes(const HostMatrix& matrix) const override { return padded_bytes(matrix); }
+  int64_t load_bytes(const HostMatrix& matrix) const override {
+    return padded(matrix_bytes(matrix)) + padded(scales_bytes(matrix));
+  }
   Result<Weight> load(const HostMatrix& matrix) override;
   Result<void> reserve(const WorkSizes& sizes) override;
   int64_t reserve_bytes(const WorkSizes& sizes) const override {
@@ -78,7 +88,8 @@ class CudaBackend final : public Backend {
     static_assert(sizeof(TokenId) == sizeof(int32_t));
     const auto* numbers = reinterpret_cast<const int32_t*>(ids.data());
     const auto* there = argument(std::span(numbers, ids.size()));
-    cuda::embed(queue(), matrix_of(table), there, std::ssize(ids), scale, out);
+    const float own = table.scales.empty() ? 1 : table.scales[0];
+    cuda::embed(queue(), matrix_of(table), there, std::ssize(ids), own * scale, out);
     stream_->launched("embed");
   }
   void matmul(std::span<const Projection> projections, const float* x, int32_t rows) override {
@@ -258,18 +269,17 @@ Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
   if (!supports(matrix.type))
     return fail(Code::kUnsupported, "no matrix product on the GPU for tensors of type {}",
                 tensor_type_name(matrix.type));
-  if (!matrix.scales.empty())
-    return fail(Code::kUnsupported,
-                "tensors with a scale of their own (NVFP4) have no product on the GPU yet: "
-                "use --gpu-layers 0");
-  CAIRN_TRY(Buffer memory, allocate(padded_bytes(matrix)));
+  CAIRN_TRY(Buffer memory, allocate(load_bytes(matrix)));
   CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.data, matrix_bytes(matrix), memory.data()));
+  std::byte* const behind = static_cast<std::byte*>(memory.data()) + padded(matrix_bytes(matrix));
+  CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.scales.data(), scales_bytes(matrix), behind));
   Weight weight{.type = matrix.type,
                 .rows = matrix.rows,
                 .cols = matrix.cols,
                 .experts = matrix.experts,
                 .data = memory.data(),
-                .memory = {}};
+                .memory = {},
+                .scales = matrix.scales};
   weight.memory = std::make_shared<Buffer>(std::move(memory));
   return weight;
 }

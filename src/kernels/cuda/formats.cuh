@@ -12,7 +12,8 @@ template <class... F>
 struct FormatList {};
 
 /// In three lists, so that kernels can be compiled in three files, which takes a third as long.
-using SmallFormats = FormatList<FormatQ4_0, FormatQ4_1, FormatQ5_0, FormatQ5_1, FormatQ8_0, FormatIQ4_NL, FormatMXFP4>;
+using SmallFormats =
+    FormatList<FormatQ4_0, FormatQ4_1, FormatQ5_0, FormatQ5_1, FormatQ8_0, FormatIQ4_NL, FormatMXFP4, FormatNVFP4>;
 using SuperFormats = FormatList<FormatQ2_K, FormatQ3_K, FormatQ4_K, FormatQ5_K, FormatQ6_K, FormatIQ4_XS>;
 using LowBitFormats = FormatList<FormatIQ1_S, FormatIQ1_M, FormatIQ2_XXS, FormatIQ2_XS, FormatIQ2_S, FormatIQ3_XXS,
                                  FormatIQ3_S, FormatTQ1_0, FormatTQ2_0, FormatQ1_0, FormatQ2_0>;

@@ -28,6 +28,7 @@ Product product_of(const Matrix& matrix, const float* bias, const Input& input, 
   product.rows = static_cast<int32_t>(matrix.rows);
   product.cols = static_cast<int32_t>(matrix.cols);
   product.matrices = static_cast<int32_t>(matrix.experts);
+  product.scales = matrix.scales;
   product.bias = bias;
   product.x = input.x;
   product.quantized = input.quantized;

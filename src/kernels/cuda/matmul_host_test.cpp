@@ -99,8 +99,13 @@ TYPED_TEST(BlockFormat, SumsStayExact) {
     for (uint32_t group = 0; group < kCols / kGroupColumns; ++group) {
       const GroupPlace place = group_place<TypeParam>(blocks.row(seed), group);
       const GroupScales scales = TypeParam::scales(place.block, place.group);
-      for (int half = 0; TypeParam::kFactors && half < 2; ++half) {
-        largest_factor = std::max<int64_t>(largest_factor, std::abs(scales.factors[half]));
+      for (int half = 0; TypeParam::kFactors != Factors::kNone && half < 2; ++half) {
+        if (TypeParam::kFactors == Factors::kLarge) {
+          const auto number = static_cast<float>(scales.factors[half]);
+          EXPECT_EQ(std::bit_cast<uint32_t>(number) & 0xffffu, 0u) << number << " has the bits of a bfloat16";
+        } else {
+          largest_factor = std::max<int64_t>(largest_factor, std::abs(scales.factors[half]));
+        }
       }
       for (int octet = 0; octet < kGroupOctets; ++octet) {
         const Octet codes = TypeParam::codes(place.block, place.group, octet);
@@ -110,8 +115,12 @@ TYPED_TEST(BlockFormat, SumsStayExact) {
   }
   const int64_t largest = largest_code * largest_factor * 127 * kGroupColumns;
   EXPECT_LT(largest, int64_t{1} << 31);
-  if (!TypeParam::kFactors) {
+  if (TypeParam::kFactors == Factors::kNone) {
     EXPECT_LT(largest, int64_t{1} << 22);
+  }
+  // A half's sum times a bfloat16's eight bits.
+  if (TypeParam::kFactors == Factors::kLarge) {
+    EXPECT_LT(largest / 2, int64_t{1} << (24 - 8));
   }
 }
 

@@ -29,6 +29,7 @@ struct Matrix {
   int64_t cols = 0;
   int64_t experts = 1;
   const void* data = nullptr;
+  const float* scales = nullptr;  ///< on the device: what products of each expert are multiplied by, or null
 };
 
 /// Whether `multiply`, `multiply_experts` and `embed` read this type.
@@ -56,7 +57,7 @@ void multiply(cudaStream_t stream, const Matrix& matrix, const float* bias, cons
 /// `ids` [rows, used] on the device; out [rows, used, matrix.rows].
 void multiply_experts(cudaStream_t stream, const Matrix& matrix, const float* bias, const Input& input, int32_t rows,
                       const int32_t* ids, int32_t used, bool input_per_choice, float* out);
-/// `ids` [count] on the device.
+/// `ids` [count] on the device. The table's scales are not looked at: `scale` has them.
 void embed(cudaStream_t stream, const Matrix& table, const int32_t* ids, int64_t count, float scale, float* out);
 
 void route(cudaStream_t stream, const RouteParams& params, const float* logits, int32_t rows, int32_t* ids,

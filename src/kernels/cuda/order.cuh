@@ -22,6 +22,19 @@ inline constexpr int kPassClasses = 8;
 inline constexpr int kPasses = kClasses / kPassClasses;
 inline constexpr int kFloatStep = 8;
 
+/// The sum of a group whose halves have `first` and `second`, times their factors. Of kLarge both products are exact.
+template <class F, class Factor>
+__device__ __forceinline__ float join_halves(Factor first_factor, int32_t first, Factor second_factor, int32_t second) {
+  if constexpr (F::kFactors == Factors::kLarge) {
+    const float product = __fmul_rn(static_cast<float>(first_factor), static_cast<float>(first));
+    return __fmaf_rn(static_cast<float>(second_factor), static_cast<float>(second), product);
+  } else if constexpr (F::kFactors == Factors::kSmall) {
+    return static_cast<float>(first_factor * first + second_factor * second);
+  } else {
+    return static_cast<float>(first + second);
+  }
+}
+
 /// A group's term of a quantised row: `sum` of codes (times factors) and activations' codes, and for minima the sum of
 /// the activations' codes (times integer minima), already scaled by `input_scale`.
 template <class F>

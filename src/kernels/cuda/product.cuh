@@ -19,7 +19,8 @@ struct Product {
   int32_t rows = 0;  ///< of a matrix
   int32_t cols = 0;
   int32_t matrices = 1;
-  const float* bias = nullptr;  ///< [matrices, rows] or null
+  const float* scales = nullptr;  ///< [matrices], of sums before the bias, or null
+  const float* bias = nullptr;    ///< [matrices, rows] or null
 
   const float* x = nullptr;  ///< [inputs, cols]: of types without int8
   Int8Rows quantized;        ///< of the others
@@ -40,6 +41,7 @@ struct Product {
     return ids == nullptr || input_per_choice ? output : output / used;
   }
   __device__ __forceinline__ void store(int32_t output, int32_t matrix, int32_t row, float sum) const {
+    if (scales != nullptr) sum = __fmul_rn(sum, scales[matrix]);
     if (bias != nullptr) sum = __fadd_rn(sum, bias[static_cast<int64_t>(matrix) * rows + row]);
     out[static_cast<int64_t>(output) * rows + row] = sum;
   }

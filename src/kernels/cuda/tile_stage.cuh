@@ -32,6 +32,30 @@ __device__ __forceinline__ uint32_t pack_pair(const int32_t (&pair)[2]) {
 __device__ __forceinline__ int32_t first_of(uint32_t pair) { return static_cast<int16_t>(pair & 0xffffu); }
 __device__ __forceinline__ int32_t second_of(uint32_t pair) { return static_cast<int32_t>(pair) >> 16; }
 
+/// Factors as pairs: of kLarge the upper halves of floats.
+template <class F>
+__device__ __forceinline__ uint32_t pack_factors(const int32_t (&factors)[2]) {
+  if constexpr (F::kFactors != Factors::kLarge) return pack_pair(factors);
+  const uint32_t first = __float_as_uint(static_cast<float>(factors[0]));
+  return first >> 16 | (__float_as_uint(static_cast<float>(factors[1])) & 0xffff0000u);
+}
+template <class F>
+__device__ __forceinline__ auto first_factor(uint32_t pair) {
+  if constexpr (F::kFactors == Factors::kLarge) {
+    return float_of_bits(pair << 16);
+  } else {
+    return first_of(pair);
+  }
+}
+template <class F>
+__device__ __forceinline__ auto second_factor(uint32_t pair) {
+  if constexpr (F::kFactors == Factors::kLarge) {
+    return float_of_bits(pair & 0xffff0000u);
+  } else {
+    return second_of(pair);
+  }
+}
+
 /// Rows beyond the matrix are its last one again; groups beyond a row's end are left as they are, nobody reads them.
 template <class F>
 __device__ __forceinline__ void stage_weights(const Product& product, int32_t matrix, int32_t row_begin,
@@ -58,7 +82,7 @@ __device__ __forceinline__ void stage_weights(const Product& product, int32_t ma
     const GroupScales scales = F::scales(place.block, place.group);
     stage.scales[at][row] = scales.scale;
     if constexpr (F::kMinima != Minima::kNone) stage.minima[at][row] = scales.minimum;
-    if constexpr (F::kFactors) stage.factors[at][row] = pack_pair(scales.factors);
+    if constexpr (F::kFactors != Factors::kNone) stage.factors[at][row] = pack_factors<F>(scales.factors);
     if constexpr (F::kMinima == Minima::kInteger) stage.integer_minima[at][row] = pack_pair(scales.minima);
   }
 }

@@ -38,6 +38,7 @@ __device__ __forceinline__ void multiply_to_floats(const uint32_t (&a)[4], const
 }
 
 /// As multiply_to_floats, columns [0, 16) times the first factors of the two rows, the rest times the second.
+template <class F>
 __device__ __forceinline__ void multiply_halves(const uint32_t (&a)[4], const uint32_t (&b)[2],
                                                 const uint32_t (&factors)[2], float (&sums)[4]) {
   // Octets 0 and 1 are the first half: the other lanes' weights do not count.
@@ -54,7 +55,7 @@ __device__ __forceinline__ void multiply_halves(const uint32_t (&a)[4], const ui
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const uint32_t pair = factors[i / 2];
-    sums[i] = static_cast<float>(first_of(pair) * first_sums[i] + second_of(pair) * second_sums[i]);
+    sums[i] = join_halves<F>(first_factor<F>(pair), first_sums[i], second_factor<F>(pair), second_sums[i]);
   }
 }
 
@@ -75,9 +76,9 @@ template <class F>
 __device__ __forceinline__ void multiply_part(const TileStage& stage, int at, int row, const uint32_t (&a)[4],
                                               const InputPart& input, float* sums) {
   float products[4];
-  if constexpr (F::kFactors) {
+  if constexpr (F::kFactors != Factors::kNone) {
     const uint32_t factors[2] = {stage.factors[at][row], stage.factors[at][row + 8]};
-    multiply_halves(a, input.codes, factors, products);
+    multiply_halves<F>(a, input.codes, factors, products);
   } else {
     multiply_to_floats(a, input.codes, products);
   }

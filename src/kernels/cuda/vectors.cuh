@@ -73,15 +73,14 @@ __device__ __forceinline__ int32_t dot_of_one(const uint32_t* x, int32_t value) 
 
 template <class F>
 __device__ __forceinline__ float add_product(float total, const WeightGroup<F>& w, const InputGroup& x) {
-  int32_t first = dot(x.codes, w.codes), second = dot(x.codes + 4, w.codes + 4);
-  if constexpr (F::kFactors) first *= w.scales.factors[0], second *= w.scales.factors[1];
+  const int32_t first = dot(x.codes, w.codes), second = dot(x.codes + 4, w.codes + 4);
+  const float sum = join_halves<F>(w.scales.factors[0], first, w.scales.factors[1], second);
   float scaled_minima = x.scaled_sum;
   if constexpr (F::kMinima == Minima::kInteger) {
     const int32_t minima = dot_of_one(x.codes, w.scales.minima[0]) + dot_of_one(x.codes + 4, w.scales.minima[1]);
     scaled_minima = __fmul_rn(x.scale, static_cast<float>(minima));
   }
-  return add_group<F>(total, w.scales.scale, w.scales.minimum, x.scale, static_cast<float>(first + second),
-                      scaled_minima);
+  return add_group<F>(total, w.scales.scale, w.scales.minimum, x.scale, sum, scaled_minima);
 }
 
 /// Outputs [kInputs * blockIdx.y, ...) of up to kInputs; all of one matrix, so with `ids` one.

@@ -106,6 +106,13 @@ CAIRN_HOST_DEVICE float float_of_e8m0_half(uint32_t e) {
   return float_of_bits(e < 2 ? 0x00200000u << e : (e - 1) << 23);
 }
 
+/// ue4m3_half_to_float (quant/float_formats.h) in units of 2^-10: below 2^18.
+CAIRN_HOST_DEVICE int32_t units_of_ue4m3(uint32_t code) {
+  const uint32_t exponent = (code >> 3) & 15u, fraction = code & 7u;
+  if ((code & 127u) == 127u) return 0;
+  return static_cast<int32_t>(exponent == 0 ? fraction : (8 + fraction) << (exponent - 1));
+}
+
 // -- Four bytes at once.
 
 /// Bits 0 to 3 of `bits`, as bit `to` of bytes 0 to 3.
