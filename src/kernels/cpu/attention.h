@@ -17,6 +17,10 @@ inline constexpr int32_t kAttentionSegment = 512;
 /// queries for one page do not all fall into the same set of the L1 cache.
 inline constexpr int32_t kScoreStride = kAttentionSegment + 16;
 
+/// Of pages of KvType::kI16, memory is asked for so many before its use, into the L2 cache: of the L1 cache's few
+/// places for lines on their way, streams of decode would find none free.
+inline constexpr int32_t kPagesAhead = 2;
+
 /// Scores are multiplied by this before their exponentials are taken, as powers of 2.
 inline constexpr float kLog2OfE = 1.44269504f;
 
@@ -32,8 +36,8 @@ struct Int16Attention {
   void (*round)(const float* x, int32_t n, float scale, int16_t* out);
   /// queries[i] [key_dim] -> pairs as keys are in, at out + i * query_pairs(key_dim), filled up with zeros; n scales.
   void (*pair_queries)(const float* const* queries, int32_t n, int32_t key_dim, int32_t* out, float* scales);
-  /// AttentionKernels::scores of a head's keys in a page and of what pair_queries made. Memory from `next` on is asked
-  /// for on the way; it will be read next.
+  /// AttentionKernels::scores of a head's keys in a page and of what pair_queries made. A page's memory from `next` on,
+  /// which will be read kPagesAhead pages later, is asked for on the way.
   void (*scores)(const std::byte* keys, int32_t key_dim, const int32_t* queries, const float* query_scales, int32_t n,
                  const std::byte* next, float* scores);
   /// Makes of weights[t], a segment's, int16 times a scale for [lo, hi), zeros elsewhere, as pairs of tokens over the
@@ -42,7 +46,7 @@ struct Int16Attention {
   float (*pair_weights)(float* weights, const std::byte* const* values, int32_t value_dim, int32_t lo, int32_t hi,
                         int32_t page_begin, int32_t page_end);
   /// sums[i * value_dim + d] = scales[i] * the sum over the tokens of pages [page_begin, page_end) of the products of
-  /// weights + i * kScoreStride and values[page], for i < n. values[page_end] is asked for as `next` is.
+  /// weights + i * kScoreStride and values[page], for i < n. values[page + kPagesAhead] is asked for on the way.
   void (*sum_values)(const std::byte* const* values, int32_t value_dim, const float* weights, const float* scales,
                      int32_t page_begin, int32_t page_end, int32_t n, float* sums);
 };

@@ -49,7 +49,7 @@ struct Int16Ops {
       I key[kVectors];
       for (int v = 0; v < kVectors; ++v) key[v] = load(pairs + int64_t{i} * kAttentionPage + v * kLanes);
       for (int line = 0; line < kVectors * kLanes; line += 16) {
-        __builtin_prefetch(next + (int64_t{i} * kAttentionPage + line) * 4);
+        __builtin_prefetch(next + (int64_t{i} * kAttentionPage + line) * 4, 0, 2);
       }
       for (int q = 0; q < kQueries; ++q) {
         const I query = broadcast(queries[q * query_pairs(key_dim) + i]);
@@ -57,6 +57,9 @@ struct Int16Ops {
       }
     }
     const float* scales = reinterpret_cast<const float*>(keys + key_scales_at(key_dim)) + v0 * kLanes;
+    for (int line = 0; line < kVectors * kLanes; line += 16) {
+      __builtin_prefetch(next + key_scales_at(key_dim) + int64_t{line} * 4, 0, 2);
+    }
     F key_scales[kVectors];
     for (int v = 0; v < kVectors; ++v) key_scales[v] = V::keep(V::load(scales + v * kLanes));
     for_each_sum<kQueries, kVectors>([&](int q, int v) {
@@ -123,7 +126,7 @@ struct Int16Ops {
     for_each_sum<kQueries, kVectors>([&](int q, int v) { acc[q][v] = broadcast(0); });
     for (int32_t page = page_begin; page < page_end; ++page) {
       const int32_t* row = reinterpret_cast<const int32_t*>(values[page]) + d;
-      const int32_t* next = reinterpret_cast<const int32_t*>(values[page + 1]) + d;
+      const int32_t* next = reinterpret_cast<const int32_t*>(values[page + kPagesAhead]) + d;
       const float* pairs = weights + page * kPagePairs;
       for (int32_t t = 0; t < kPagePairs; ++t, row += value_dim, next += value_dim) {
         I value[kVectors];
@@ -131,7 +134,7 @@ struct Int16Ops {
           value[v] =
               kVectors == 1 ? (I)Rows::load_up_to(reinterpret_cast<const float*>(row), n) : load(row + v * kLanes);
         }
-        for (int line = 0; line < kVectors * kLanes; line += 16) __builtin_prefetch(next + line);
+        for (int line = 0; line < kVectors * kLanes; line += 16) __builtin_prefetch(next + line, 0, 2);
         for (int q = 0; q < kQueries; ++q) {
           const I weight = (I)V::set(pairs[q * kScoreStride + t]);
           for (int v = 0; v < kVectors; ++v) acc[q][v] = V::add_pair_products(weight, value[v], acc[q][v]);

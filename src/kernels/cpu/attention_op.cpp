@@ -13,7 +13,6 @@ namespace {
 static_assert(kAttentionPage == kPageTokens && kAttentionSegment == kSegmentTokens &&
               kSegmentTokens % kPageTokens == 0);
 static_assert(kKvPieceBytes == int64_t{kKvBlock + 2} * kAttentionPage);
-constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
 
 // Memory for pieces in flight, per thread: enough for 4 blocks of head dimension 128 with 4 segments each.
 constexpr int64_t kSplitFloatsPerThread = 128 * 1024;
@@ -214,13 +213,13 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
     if (queries.lo >= queries.hi) continue;
     pages[seen++] = {block.slice->pages[segment * kSegmentPages + page], page * kPageTokens, queries};
   }
-  if (call.kv.type == KvType::kI16) {
-    score_int16_pages(call, block, {pages.data(), seen}, working);
+  const bool int16 = call.kv.type == KvType::kI16;
+  const SegmentMemory memory = int16 ? memory_of(call, block, segment, {pages.data(), seen}) : SegmentMemory{};
+  if (int16) {
+    score_int16_pages(call, memory.keys, {pages.data(), seen}, working);
   } else {
     score_pages(call, block, {pages.data(), seen}, working);
   }
-  const bool int16 = call.kv.type == KvType::kI16;
-  const SegmentValues values = int16 ? values_of(call, block, {pages.data(), seen}) : SegmentValues{};
   clear(block, sums);
   for (int32_t i = 0; i < block.count; ++i) {
     const Range range = ranges[i];
@@ -231,12 +230,12 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
                           &sums.sum[i]);
     if (int16) {
       const Range of = pages_of(range);
-      working.weight_scales[i] =
-          kernels_.int16->pair_weights(scores, values.data(), call.kv.value_dim, range.lo, range.hi, of.lo, of.hi);
+      working.weight_scales[i] = kernels_.int16->pair_weights(scores, memory.values.data(), call.kv.value_dim, range.lo,
+                                                              range.hi, of.lo, of.hi);
     }
   }
   if (int16) {
-    sum_int16_pages(call, values, ranges, working, sums);
+    sum_int16_pages(call, memory.values, ranges, working, sums);
   } else {
     std::fill_n(sums.values, int64_t{block.count} * call.kv.value_dim, 0.0f);
     add_pages(call, block, {pages.data(), seen}, ranges, working, sums);

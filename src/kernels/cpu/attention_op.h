@@ -46,6 +46,7 @@ class AttentionOp {
     int32_t segment_begin = 0;  // segments that some query of the block sees
     int32_t segment_end = 0;
   };
+  static constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
   static constexpr int32_t kBlockQueries = 96;
   // Softmax-weighted sums of a block's queries, over one segment or several.
   struct Sums {
@@ -65,8 +66,12 @@ class AttentionOp {
     int32_t begin = 0;
     Range queries;
   };
-  // A head's values in each page of a segment that is seen, and what will be read after the last.
-  using SegmentValues = std::array<const std::byte*, kSegmentTokens / kPageTokens + 1>;
+  // A head's keys or values in each page of a segment that is seen, and what will be read after the last.
+  using SegmentBytes = std::array<const std::byte*, kSegmentPages + kPagesAhead>;
+  struct SegmentMemory {
+    SegmentBytes keys;
+    SegmentBytes values;
+  };
   struct Working {
     float* page = nullptr;    // a page's keys, or the values of one or several
     float* scores = nullptr;  // [kBlockQueries, kScoreStride]
@@ -99,13 +104,14 @@ class AttentionOp {
   static void lower_by_distance(const Call& call, const Block& block, int32_t query, int32_t segment,
                                 const Range& range, float* scores);
   void score_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, const Working& working) const;
-  void score_int16_pages(const Call& call, const Block& block, std::span<const SeenPage> pages,
+  void score_int16_pages(const Call& call, const SegmentBytes& keys, std::span<const SeenPage> pages,
                          const Working& working) const;
   static size_t pages_together(const Call& call, std::span<const SeenPage> pages, std::span<const Range> ranges);
   void add_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, std::span<const Range> ranges,
                  const Working& working, const Sums& sums) const;
-  static SegmentValues values_of(const Call& call, const Block& block, std::span<const SeenPage> pages);
-  void sum_int16_pages(const Call& call, const SegmentValues& values, std::span<const Range> ranges,
+  static SegmentMemory memory_of(const Call& call, const Block& block, int32_t segment,
+                                 std::span<const SeenPage> pages);
+  void sum_int16_pages(const Call& call, const SegmentBytes& values, std::span<const Range> ranges,
                        const Working& working, const Sums& sums) const;
   void merge(const KvView& kv, const Block& block, const Sums& piece, const Sums& total) const;
   void finish(const Call& call, const Block& block, const Sums& total) const;
