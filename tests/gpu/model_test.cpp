@@ -107,9 +107,10 @@ TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
       Model on_gpu(file, gpu(), reference.context, type), on_cpu(file, cpu(), reference.context, type);
       // Values that are rounded the other way can give an expert to a token that two want about as much: with those of
       // AVX2 one row in 316 of deepseek2 is 0.33 off.
+      const bool experts = std::string_view(name).starts_with("deepseek");
       const std::vector<double> found = differences(on_gpu, on_cpu, reference);
       const auto off = std::ranges::count_if(found, [bound](double d) { return !(d <= bound); });
-      EXPECT_LE(off, std::ssize(found) / kRowsPerOtherExpert) << "worst " << std::ranges::max(found);
+      EXPECT_LE(off, experts ? std::ssize(found) / kRowsPerOtherExpert : 0) << "worst " << std::ranges::max(found);
     }
   }
 }
