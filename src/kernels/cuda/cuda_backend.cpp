@@ -20,9 +20,8 @@ namespace {
 
 constexpr int64_t padded_columns(int64_t cols) { return (cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded; }
 
-int64_t matrix_bytes(const HostMatrix& matrix) {
-  return matrix.experts * matrix.rows * row_bytes(matrix.type, matrix.cols);
-}
+// Of a HostMatrix or a Weight.
+int64_t matrix_bytes(const auto& matrix) { return matrix.experts * matrix.rows * row_bytes(matrix.type, matrix.cols); }
 // Kernels read blocks through the aligned words around them: the last one is whole too. Scales lie behind.
 int64_t padded(int64_t bytes) {
   constexpr int64_t kAlignment = 64;
@@ -33,8 +32,8 @@ int64_t scales_bytes(const HostMatrix& matrix) { return std::ssize(matrix.scales
 Matrix matrix_of(const Weight& weight) {
   Matrix matrix{weight.type, weight.rows, weight.cols, weight.experts, weight.data};
   if (!weight.scales.empty()) {
-    const int64_t bytes = weight.experts * weight.rows * row_bytes(weight.type, weight.cols);
-    matrix.scales = reinterpret_cast<const float*>(static_cast<const std::byte*>(weight.data) + padded(bytes));
+    const std::byte* behind = static_cast<const std::byte*>(weight.data) + padded(matrix_bytes(weight));
+    matrix.scales = reinterpret_cast<const float*>(behind);
   }
   return matrix;
 }

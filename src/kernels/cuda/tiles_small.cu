@@ -1,4 +1,4 @@
-// multiply_tiles for blocks of one group.
+// multiply_tiles for blocks of one or two groups.
 #include "kernels/cuda/tiles.cuh"
 
 namespace cairn::cuda {

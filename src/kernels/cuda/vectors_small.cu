@@ -1,4 +1,4 @@
-// multiply_vectors for blocks of one group.
+// multiply_vectors for blocks of one or two groups.
 #include "kernels/cuda/vectors.cuh"
 
 namespace cairn::cuda {
