@@ -12,17 +12,29 @@
 #include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
+#include "kernels/cpu/scaled_few.h"
 
 namespace cairn::cpu {
 namespace {
+
+/// Rows that two tiles of few tokens read in turns, the second from the L2 cache.
+inline constexpr int64_t kRowsOfFew = 64;
 
 template <class V>
 struct FewTokens {
   using F = typename V::F;
 
   /// Whether so many tokens want multiply().
+  template <Int8Type kType>
   static constexpr bool are_few(int32_t tokens) {
+    if (kScalesFew<V, kType>) return tokens <= kScaledFewMax;
     return tokens <= (V::kTokens <= V::kTokensInRegisters ? V::kManyAbove : V::kTokensInRegisters);
+  }
+  /// Rows that multiply() wants at once of `left` ones: where it reads them again for more tokens, those that the L2
+  /// cache holds.
+  template <Int8Type kType>
+  static constexpr int64_t rows_at_once(int32_t tokens, int64_t left) {
+    return kScalesFew<V, kType> || tokens <= V::kTokensInRegisters ? left : kRowsOfFew;
   }
 
   /// outputs[t][row + i] = row i of the panels times inputs[t], for i in [0, rows) and t in [0, tokens).
@@ -35,6 +47,11 @@ struct FewTokens {
         panels_of_few<kType, 1, true>(codebook, panels, cols, paired, inputs, 1, outputs, row);
         panels += paired / kPanelLanes * int8_traits(kType).format.panel_bytes(cols);
         return panels_of_few<kType, 1>(codebook, panels, cols, rows - paired, inputs, 1, outputs, row + paired);
+      }
+    }
+    if constexpr (kScalesFew<V, kType>) {
+      if (tokens > kScaledFewAbove && are_ordinary(inputs, tokens, cols)) {
+        return scaled_panels<kType>(codebook, panels, cols, rows, inputs, tokens, outputs, row);
       }
     }
     constexpr int32_t kAtOnce = V::kTokensInRegisters;
@@ -58,6 +75,42 @@ struct FewTokens {
 
  private:
   static constexpr int kVectors = kPanelLanes / V::kLanes;
+
+  /// Whether all scales of the tokens are ordinary.
+  static bool are_ordinary(const std::byte* const* inputs, int32_t tokens, int64_t cols) {
+    const int64_t blocks = cols / 32;
+    const Places at = places(inputs[0], cols, 0);
+    bool ordinary = true;
+    for (int32_t t = 0; t < tokens; ++t) {
+      for (int64_t b = 0; b < blocks; b += V::kLanes) {
+        ordinary &= V::ordinary(V::as_float(V::load_up_to(inputs[t] + at.scales + 4 * b, blocks - b)));
+      }
+    }
+    return ordinary;
+  }
+
+  /// multiply() with ScaledFew.
+  template <Int8Type kType>
+  [[gnu::noinline]] static void scaled_panels(const Codebook& codebook, const std::byte* panels, int64_t cols,
+                                              int64_t rows, const std::byte* const* inputs, int32_t tokens,
+                                              float* const* outputs, int64_t row) {
+    auto source = blocks<kType>(codebook, panels, tokens);
+    using Products = ScaledFew<V, decltype(source)::kShape>;
+    Products products;
+    alignas(64) typename Products::Sums sums[kScaledFewMax];
+    const int64_t row_blocks = cols / 32;
+    for (int64_t r = 0; r < rows; r += kPanelLanes) {
+      for (int32_t t = 0; t < tokens; ++t) V::store(sums[t], V::set(0));
+      for (int64_t begin = 0; begin < row_blocks; begin += kStartsBlocks) {
+        const int64_t count = row_blocks - begin < kStartsBlocks ? row_blocks - begin : kStartsBlocks;
+        if (r == 0 || row_blocks > kStartsBlocks) {
+          products.take(inputs, tokens, places(inputs[0], cols, begin), count);
+        }
+        products.add(source, sums);
+      }
+      for (int32_t t = 0; t < tokens; ++t) put_some(V::load_floats(sums[t]), rows - r, outputs[t] + row + r);
+    }
+  }
 
   /// panels_of_few of the smallest T, a power of two, that has room for the tokens.
   template <Int8Type kType, int T>

@@ -4,7 +4,7 @@
 //   Gemm1 to 128    so many rows, weights of 2048 x 2048 that stay in the cache as far as they fit (compare GMAC/s with
 //                   the Roof that the label names)
 //   Gemm512         a prompt: the gate or up matrix of a 1B Llama, 8192 x 2048
-//   Few4 to 16      so many rows, weights of 4096 x 2048 from DRAM: a step of several streams
+//   Few4 to 32      so many rows, weights of 4096 x 2048 from DRAM: a step of several streams
 //   Products        shapes of a 1B Llama, weights from DRAM: a step of several streams, a long prompt. "ns/row" is time
 //                   per row
 // Weights are the backend's, in huge pages; a server's float types are read from the mapped file instead.
@@ -150,7 +150,7 @@ void register_types(const std::string& isa) {
     }
     add("Gemm512", {info.type, 4 * kCols, kCols, 1}, 512);
     const int64_t bytes = 2 * kCols * row_bytes(info.type, kCols);
-    for (const int32_t tokens : {4, 8, 16}) {
+    for (const int32_t tokens : {4, 8, 16, 32}) {
       add("Few" + std::to_string(tokens), {info.type, 2 * kCols, kCols, cold_bytes() / bytes + 1}, tokens);
     }
   }

@@ -23,8 +23,6 @@ namespace {
 /// Activations of kTokensAtOnce tokens that the L2 cache holds (430 KiB), in blocks of each. Of longer rows, so many
 /// are multiplied by kRowGroups panels before the next ones are read.
 inline constexpr int64_t kBlocksInL2 = 64;
-/// Rows that two tiles of few tokens read in turns, the second from the L2 cache.
-inline constexpr int64_t kRowsOfFew = 64;
 /// Panels, or pairs of them, that take turns.
 inline constexpr int kRowGroups = 4;
 
@@ -135,6 +133,10 @@ struct Int8Products {
           rows = left < at_most ? left : at_most;
           function(codebook, weights + r / kPanelLanes * stride, cols, rows, inputs + begin, count, outputs + begin, r);
         };
+        if (FewTokens<V>::template are_few<kType>(count)) {
+          multiply(FewTokens<V>::template multiply<kType>, FewTokens<V>::template rows_at_once<kType>(count, left));
+          continue;
+        }
         if constexpr (Tiles::template kScales<kType>) {
           if (many && left > kPanelLanes) {
             constexpr int64_t kAtOnce = kRowGroups * kScaledRows;
@@ -144,10 +146,6 @@ struct Int8Products {
           }
         } else if (many && cols / 32 > kBlocksInL2) {
           multiply(multiply_rows<kType, kRowGroups>, kRowGroups * kPanelLanes);
-          continue;
-        }
-        if (FewTokens<V>::are_few(count)) {
-          multiply(FewTokens<V>::template multiply<kType>, count <= V::kTokensInRegisters ? left : kRowsOfFew);
           continue;
         }
         multiply(multiply_rows<kType, 1>, kPanelLanes);

@@ -206,7 +206,7 @@ TEST_P(MatmulTest, EqualsExactProductOnAwkwardWidths) {
 TEST_P(MatmulTest, EqualsExactProductOfLongRows) {
   constexpr int64_t kCols = 8192 + 2 * 256;
   for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kQ3_K, TensorType::kQ6_K}) {
-    for (const int32_t tokens : {1, 3, 10}) {
+    for (const int32_t tokens : {1, 3, 10, 35}) {
       expect_exact(random_problem(type, 2 * kPanelRows + 5, kCols, tokens, random_), *GetParam().kernels);
       if (HasFatalFailure()) return;
     }
@@ -217,12 +217,12 @@ TEST_P(MatmulTest, EqualsExactProductOfLongRows) {
 TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
   const MatmulKernels& kernels = *GetParam().kernels;
   for (const TensorType type : types()) {
-    // Few tokens, many tokens, and rows of which the caches hold a part.
+    // Few tokens, many tokens, and some more than few with rows of which the caches hold a part.
     for (const int kind : {0, 1, 2}) {
       const int64_t rows =
           kind == 2 ? random_between(random_, 70, 140) : random_between(random_, 1, kind == 1 ? 40 : 70);
-      const int32_t tokens_min = kind == 0 ? 1 : 17;
-      const auto tokens = static_cast<int32_t>(random_between(random_, tokens_min, kind == 1 ? kTokensAtOnce + 2 : 19));
+      const int32_t tokens_min = kind == 0 ? 1 : 17 * kind;
+      const auto tokens = static_cast<int32_t>(random_between(random_, tokens_min, kind == 1 ? kTokensAtOnce + 2 : 36));
       const int64_t block = tensor_type_info(type).block_elements;
       const int64_t least = kind == 1 ? 1024 : 2048;
       const int64_t cols = kind > 0 ? (least / block + 1) * block : random_cols(type, random_);
@@ -265,26 +265,26 @@ void scale_block(TensorType type, std::span<std::byte> block, bool zero) {
 TEST_P(MatmulTest, EveryScaleGivesTheSameBitsAlone) {
   const MatmulKernels& kernels = *GetParam().kernels;
   constexpr int64_t kCols = 1280;
-  constexpr int32_t kTokens = 20;
   for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ6_K,
                                 TensorType::kMXFP4, TensorType::kNVFP4}) {
-    for (int kind = 0; kind < 6; ++kind) {
-      Problem p = random_problem(type, 35, kCols, kTokens, random_);
+    for (int kind = 0; kind < 12; ++kind) {
+      const int32_t tokens = kind < 6 ? 20 : 40;
+      Problem p = random_problem(type, 35, kCols, tokens, random_);
       const auto size = static_cast<size_t>(tensor_type_info(type).block_bytes);
       for (size_t at = 0; at < p.weights.size(); at += size) {
         if (random_between(random_, 0, 3) == 0)
           scale_block(type, std::span(p.weights).subspan(at, size), kind % 2 == 0);
       }
-      for (int64_t b = 0; b < kTokens * kCols / 32; ++b) {
+      for (int64_t b = 0; b < tokens * kCols / 32; ++b) {
         constexpr int kBits[] = {0, 0, 124, -98, -62, 70};
-        const int bits = random_between(random_, 0, 3) == 0 ? kBits[kind] : 0;
+        const int bits = random_between(random_, 0, 3) == 0 ? kBits[kind % 6] : 0;
         const float factor = random_between(random_, 0, 9) == 0 ? 0 : std::ldexp(1.0f, bits);
         for (int64_t i = 0; i < 32; ++i) p.x[static_cast<size_t>(32 * b + i)] *= factor;
       }
       const Rows inputs = make_inputs(p, kernels);
       const Prepared weights(p);
       const std::vector<float> together = multiply(p, kernels, inputs, 0, p.rows);
-      for (int32_t t = 0; t < kTokens; ++t) {
+      for (int32_t t = 0; t < tokens; ++t) {
         std::vector<float> alone(static_cast<size_t>(p.rows));
         float* output = alone.data();
         kernels.matmul_panels(type, weights.data(), kCols, 0, p.rows, inputs.pointers() + t, 1, &output);
@@ -305,7 +305,7 @@ TEST_P(MatmulTest, EveryTileShapeGivesTheSameBits) {
   for (const TensorType type : types()) {
     if (!has_panels(type) && type != TensorType::kF32 && type != TensorType::kF16 && type != TensorType::kBF16)
       continue;
-    const Problem all = random_problem(type, 37, 256, 19, random_);
+    const Problem all = random_problem(type, 37, 256, 36, random_);
     const Rows inputs = make_inputs(all, kernels);
     const std::vector<float> whole = multiply(all, kernels, inputs, 0, all.rows);
     for (int64_t rows = 1; rows <= all.rows; ++rows) {
@@ -422,7 +422,7 @@ TEST_P(MatmulTest, NothingSaturatesWhateverTheBytes) {
 TEST_P(MatmulTest, NaNActivationShowsInItsOwnTokenOnly) {
   for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K,
                                 TensorType::kF32, TensorType::kF16, TensorType::kBF16}) {
-    for (const int32_t tokens : {6, 20}) {
+    for (const int32_t tokens : {6, 20, 40}) {
       Problem p = random_problem(type, 19, 512, tokens, random_);
       p.x[2 * 512 + 300] = std::numeric_limits<float>::quiet_NaN();
       const Rows inputs = make_inputs(p, *GetParam().kernels);

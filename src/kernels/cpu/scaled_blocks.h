@@ -71,31 +71,41 @@ struct alignas(64) ScaledBlock {
   }
 };
 
-/// What a tile wants to know of a token's blocks besides their values.
-template <class V, Int8Shape kShape>
+/// What a tile wants to know of a token's blocks, kBlocks at most, besides their values. A block's scales times one
+/// mantissa are kRows floats, and those times the next one follow.
+template <class V, Int8Shape kShape, int64_t kBlocks, int kRows>
 struct alignas(64) ScaledToken {
   static constexpr int kParts = ScaledBlock<V, kShape>::kParts;
 
-  int32_t starts[kScaledBlocksMax * kParts];  ///< of integer sums: the bits of `ones`, and what codes are offset by
-  float ones[kScaledBlocksMax];               ///< V::counting of the scales
-  int32_t factors[kScaledBlocksMax];          ///< where a block has its scales times the mantissa, in bytes
+  int32_t starts[kBlocks * kParts];  ///< of integer sums: the bits of `ones`, and what codes are offset by
+  float ones[kBlocks];               ///< V::counting of the scales
+  int32_t factors[kBlocks];          ///< where a block has its scales times the mantissa, in bytes
+  int32_t apart[16];                 ///< a cache line, or the tokens would share few sets of the L1 cache
 
   /// Of `count` blocks, the first at `at` of the row. Whether all scales are ordinary.
   bool fill(const std::byte* row, const Places& at, int64_t count) {
-    static_assert(kScaledBlocksMax == V::kLanes);
-    const auto scales = V::load_up_to(row + at.scales, count);
+    static_assert(kBlocks % V::kLanes == 0);
+    bool ordinary = true;
+    for (int64_t b = 0; b < count; b += V::kLanes) ordinary &= fill_vector(row, at, b, count - b);
+    return ordinary;
+  }
+
+ private:
+  bool fill_vector(const std::byte* row, const Places& at, int64_t b, int64_t count) {
+    const auto scales = V::load_up_to(row + at.scales + b * 4, count);
     const auto counting = V::counting(scales);
-    V::store(ones, counting);
-    V::store(factors, V::template mantissas<kInt8Mantissas>(scales, sizeof(float) * kScaledRows));
-    const std::byte* offsets = row + (kParts == 2 ? at.offsets32 : at.offsets8);
+    V::store(ones + b, V::as_float(counting));
+    V::store(factors + b, V::template mantissas<kInt8Mantissas>(scales, sizeof(float) * kRows));
+    const std::byte* offsets = row + (kParts == 2 ? at.offsets32 : at.offsets8) + b * 4 * kParts;
 #pragma GCC unroll 2
     for (int i = 0; i < kParts; ++i) {
+      int32_t* to = starts + b * kParts + i * V::kLanes;
       const auto begin = kParts == 2 ? V::twice(counting, i) : counting;
       if constexpr (kShape.offset == 0) {
-        V::store(starts + i * V::kLanes, begin);
+        V::store(to, begin);
       } else {
         const auto some = V::load_up_to(offsets + i * sizeof(begin), count * kParts - i * V::kLanes);
-        V::store(starts + i * V::kLanes, V::add(begin, starts_of<V, kShape.offset, kParts>(some)));
+        V::store(to, V::add(begin, starts_of<V, kShape.offset, kParts>(some)));
       }
     }
     return V::ordinary(V::as_float(scales));

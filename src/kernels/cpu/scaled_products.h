@@ -100,7 +100,7 @@ class ScaledProducts {
   using I = typename V::I;
   using F = typename V::F;
   using Block = ScaledBlock<V, kShape>;
-  using Token = ScaledToken<V, kShape>;
+  using Token = ScaledToken<V, kShape, kScaledBlocksMax, kScaledRows>;
   static constexpr int kParts = Block::kParts;
   static constexpr int kVectors = Block::kVectors;
 
