@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/int8_prepared.h"
 #include "kernels/cpu/int8_row.h"
-#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/int8_type.h"
 
 namespace cairn::cpu {
@@ -67,7 +67,7 @@ struct DotSums {
   template <Int8Shape kShape>
   static I start(const Places& at, int t, int half) {
     if constexpr (kShape.offset == 0) return V::broadcast(0);
-    return V::broadcast(at.starts[t * kStartsRow + half]);
+    return V::broadcast(at.prepared[t * kPreparedRow<kStartsOf<kShape>> + half]);
   }
 
   template <int T, int R, class Source>

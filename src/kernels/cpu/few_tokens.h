@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "kernels/cpu/int8_block.h"
+#include "kernels/cpu/int8_prepared.h"
 #include "kernels/cpu/int8_row.h"
-#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
 #include "kernels/cpu/scaled_few.h"
@@ -101,9 +101,9 @@ struct FewTokens {
     const int64_t row_blocks = cols / 32;
     for (int64_t r = 0; r < rows; r += kPanelLanes) {
       for (int32_t t = 0; t < tokens; ++t) V::store(sums[t], V::set(0));
-      for (int64_t begin = 0; begin < row_blocks; begin += kStartsBlocks) {
-        const int64_t count = row_blocks - begin < kStartsBlocks ? row_blocks - begin : kStartsBlocks;
-        if (r == 0 || row_blocks > kStartsBlocks) {
+      for (int64_t begin = 0; begin < row_blocks; begin += kPreparedBlocks) {
+        const int64_t count = row_blocks - begin < kPreparedBlocks ? row_blocks - begin : kPreparedBlocks;
+        if (r == 0 || row_blocks > kPreparedBlocks) {
           products.take(inputs, tokens, places(inputs[0], cols, begin), count);
         }
         products.add(source, sums);
@@ -143,23 +143,18 @@ struct FewTokens {
     using Source = decltype(source);
     const std::byte* from[T];
     for (int t = 0; t < T; ++t) from[t] = inputs[t < tokens ? t : tokens - 1];
-    constexpr bool kStarts = kHasStarts<V, Source::kShape>;
-    alignas(64) int32_t starts[kStarts ? T : 1][kStartsRow];
+    Prepared<V, Source, T> prepared;
     const int64_t row_blocks = cols / 32;
     for (int64_t r = 0; r < (kPairs ? from_first : rows); r += kPanelLanes) {
       SumsInRegisters<V, T, Source::kVectors> sums;
       for (int t = 0; t < T; ++t) {
         for (int v = 0; v < Source::kVectors; ++v) sums.set(t, v, V::set(0));
       }
-      for (int64_t begin = 0; begin < row_blocks; begin += kStartsBlocks) {
-        const int64_t count = row_blocks - begin < kStartsBlocks ? row_blocks - begin : kStartsBlocks;
+      for (int64_t begin = 0; begin < row_blocks; begin += kPreparedBlocks) {
+        const int64_t count = row_blocks - begin < kPreparedBlocks ? row_blocks - begin : kPreparedBlocks;
         Places at = places(from[0], cols, begin);
-        if constexpr (kStarts) {
-          if (r == 0 || row_blocks > kStartsBlocks) {
-            for (int t = 0; t < T; ++t) fill_starts<V, Source::kShape>(from[t], at, count, starts[t]);
-          }
-          at.starts = starts[0];
-        }
+        if (r == 0 || row_blocks > kPreparedBlocks) prepared.fill(from, at, count);
+        prepared.give(at);
         BlockProducts<V>::template add_blocks<T>(source, count, from, at, sums);
       }
 #pragma GCC unroll 8

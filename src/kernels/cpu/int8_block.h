@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
+#include "kernels/cpu/int8_prepared.h"
 #include "kernels/cpu/int8_row.h"
-#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/int8_type.h"
 #include "kernels/cpu/matmul_panel.h"
 
@@ -59,7 +59,7 @@ struct BlockProducts {
 #pragma GCC unroll 4
           for (int v = 0; v < Source::kVectors; v += kAtOnce) add_block<T, kAtOnce>(source, v, rows, at, totals);
           at.advance();
-          if constexpr (kHasStarts<V, Source::kShape>) at.starts += kStartsOf<Source::kShape>;
+          Prepared<V, Source, T>::advance(at);
         });
   }
 

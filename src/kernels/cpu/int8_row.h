@@ -47,8 +47,8 @@ struct Places {
   int64_t scaled_sums;
   int64_t offsets8;
   int64_t offsets32;
-  /// Of the first token (int8_starts.h); the next one's are kStartsRow further.
-  const int32_t* starts = nullptr;
+  /// Of the first token (int8_prepared.h); the next one's are kPreparedRow further.
+  const int32_t* prepared = nullptr;
 
   void advance() {
     values += 32;

@@ -6,8 +6,8 @@
 
 #include "kernels/cpu/few_tokens.h"
 #include "kernels/cpu/int8_block.h"
+#include "kernels/cpu/int8_prepared.h"
 #include "kernels/cpu/int8_row.h"
-#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
 #include "kernels/cpu/scaled_blocks.h"
@@ -43,12 +43,9 @@ struct Int8Tiles {
     Source source = from;
     const std::byte* rows[T];
     for (int t = 0; t < T; ++t) rows[t] = inputs[t < tokens ? t : tokens - 1];
-    constexpr bool kStarts = kHasStarts<V, Source::kShape>;
-    alignas(64) int32_t starts[kStarts ? T : 1][kStartsRow];
-    if constexpr (kStarts) {
-      for (int t = 0; t < T; ++t) fill_starts<V, Source::kShape>(rows[t], at, count, starts[t]);
-      at.starts = starts[0];
-    }
+    Prepared<V, Source, T> prepared;
+    prepared.fill(rows, at, count);
+    prepared.give(at);
     SumsInMemory<V, kSumsRow> memory{sums};
     if constexpr (T > V::kTokensInRegisters) {
       BlockProducts<V>::template add_blocks<T>(source, count, rows, at, memory);

@@ -5,7 +5,8 @@
 ///
 /// A block is 32 columns of kPanelRows rows, V::kLanes rows a vector. `group(k, v)` are the codes of columns 4k to 4k+3
 /// of vector v's rows, unsigned bytes; or, where V adds products in int16 and such a sum would not hold those of 8
-/// columns, signed ones without their offset.
+/// columns, signed ones without their offset. Where V adds products in int32 instead, `pairs(k, i, v)` are the same as
+/// pairs of int16 (V::pairs).
 #pragma once
 
 #include <cstddef>
@@ -18,6 +19,11 @@
 namespace cairn::cpu {
 namespace {
 
+/// Whether V multiplies codes of a shape as int16 whose products it adds in int32: those of which the sum of four
+/// columns does not fit int16.
+template <class V, Int8Shape kShape>
+constexpr bool kSumsPairs = V::kInt16Sums && !kShape.factors && !kShape.half_fits() && !kShape.quarter_fits();
+
 template <class V, Int8Shape kShape>
 constexpr bool kSignedCodes = V::kInt16Sums && !kShape.half_fits();
 
@@ -26,6 +32,7 @@ template <class V, Int8Type kType, class Scales, bool kOfFew>
 class PanelBlocks {
  public:
   static constexpr bool kFew = kOfFew;
+  static constexpr bool kUnpacked = false;
   static constexpr Int8Traits kTraits = int8_traits(kType);
   static constexpr Int8Shape kShape = kShapeOf<V, kType>;
   static constexpr int kVectors = kPanelLanes / V::kLanes;
@@ -96,6 +103,8 @@ class PanelBlocks {
     }
   }
 
+  I pairs(int k, int i, int v) const { return V::pairs(group(k, v), i); }
+
   F scale(int v) const { return scales_.scale(v); }
   F half_scale(int half, int v) const { return scales_.half_scale(half, v); }
   F minimum(int v) const { return scales_.minimum(v); }
@@ -145,6 +154,7 @@ template <class One>
 class PanelPair {
  public:
   static constexpr bool kFew = One::kFew;
+  static constexpr bool kUnpacked = false;
   static constexpr bool kGroupsAtOnce = One::kGroupsAtOnce;
   static constexpr Int8Shape kShape = One::kShape;
   static constexpr int kVectors = 2 * One::kVectors;
@@ -166,6 +176,7 @@ class PanelPair {
     second_.prefetch();
   }
   I group(int k, int v) const { return of(v).group(k, v % One::kVectors); }
+  I pairs(int k, int i, int v) const { return of(v).pairs(k, i, v % One::kVectors); }
   F scale(int v) const { return of(v).scale(v % One::kVectors); }
   F half_scale(int half, int v) const { return of(v).half_scale(half, v % One::kVectors); }
   F minimum(int v) const { return of(v).minimum(v % One::kVectors); }

@@ -202,7 +202,7 @@ TEST_P(MatmulTest, EqualsExactProductOnAwkwardWidths) {
   }
 }
 
-// Several panels of rows longer than what is made once for all of them (int8_starts.h).
+// Several panels of rows longer than what is made once for all of them (int8_prepared.h).
 TEST_P(MatmulTest, EqualsExactProductOfLongRows) {
   constexpr int64_t kCols = 8192 + 2 * 256;
   for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kQ3_K, TensorType::kQ6_K}) {

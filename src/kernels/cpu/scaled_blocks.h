@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/int8_prepared.h"
 #include "kernels/cpu/int8_row.h"
-#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/matmul.h"
 #include "kernels/cpu/matmul_panel.h"
 

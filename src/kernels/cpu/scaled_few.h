@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/int8_prepared.h"
 #include "kernels/cpu/int8_row.h"
-#include "kernels/cpu/int8_starts.h"
 #include "kernels/cpu/int8_type.h"
 #include "kernels/cpu/matmul_panel.h"
 #include "kernels/cpu/scaled_blocks.h"
@@ -30,7 +30,7 @@ class ScaledFew {
  public:
   using Sums = float[kPanelLanes];
 
-  /// Takes `count` <= kStartsBlocks blocks, the first at `at` of the rows, of at most kScaledFewMax tokens, whose
+  /// Takes `count` <= kPreparedBlocks blocks, the first at `at` of the rows, of at most kScaledFewMax tokens, whose
   /// scales are ordinary.
   void take(const std::byte* const* rows, int32_t tokens, const Places& at, int64_t count) {
     const int32_t rest = tokens % kGroup;
@@ -54,7 +54,7 @@ class ScaledFew {
  private:
   using I = typename V::I;
   using F = typename V::F;
-  using Token = ScaledToken<V, kShape, kStartsBlocks, kPanelLanes>;
+  using Token = ScaledToken<V, kShape, kPreparedBlocks, kPanelLanes>;
   static constexpr int kParts = Token::kParts;
   static constexpr bool kMinima = kShape.minima == Int8Shape::kFloat;
   static constexpr int32_t kGroup = 8;

@@ -9,14 +9,16 @@
 namespace cairn::cpu {
 namespace {
 
-/// A block of a panel with everything ready. What a shape does not need has no room.
+/// A block of a panel with everything ready: groups of codes or, where V wants those, pairs. What a shape does not need
+/// has no room.
 template <class V, Int8Shape kShape>
 struct alignas(64) UnpackedBlock {
   static constexpr int kRows = kPanelLanes;
+  static constexpr bool kPairs = kSumsPairs<V, kShape>;
   static constexpr bool kMinima = kShape.minima != Int8Shape::kNone;
   static constexpr bool kMinimumPairs = kShape.minima == Int8Shape::kInteger;
 
-  uint8_t codes[8][kRows][4];
+  uint8_t codes[kPairs ? 16 : 8][kRows][4];
   alignas(64) float scales[kRows];
   alignas(64) float minima[kMinima ? kRows : 1];
   alignas(64) int32_t factors[2][kShape.factors ? kRows : 1];
@@ -26,7 +28,13 @@ struct alignas(64) UnpackedBlock {
   void fill(const Source& from) {
     for (int row = 0, v = 0; row < kRows; row += V::kLanes, ++v) {
 #pragma GCC unroll 8
-      for (int k = 0; k < 8; ++k) V::store(codes[k][row], from.group(k, v));
+      for (int k = 0; k < 8; ++k) {
+        if constexpr (kPairs) {
+          for (int i = 0; i < 2; ++i) V::store(codes[2 * k + i][row], from.pairs(k, i, v));
+        } else {
+          V::store(codes[k][row], from.group(k, v));
+        }
+      }
       V::store(scales + row, from.scale(v));
       if constexpr (kMinima) V::store(minima + row, from.minimum(v));
       for (int half = 0; half < 2; ++half) {
@@ -44,6 +52,7 @@ class UnpackedBlocks {
   static constexpr int kVectors = kPanelLanes / V::kLanes;
   static constexpr bool kGroupsAtOnce = false;
   static constexpr bool kFew = false;
+  static constexpr bool kUnpacked = true;
   using I = typename V::I;
   using F = typename V::F;
 
@@ -53,6 +62,7 @@ class UnpackedBlocks {
   void next() { ++block_; }
   void prefetch() const {}
   I group(int k, int v) const { return V::load(block_->codes[k][v * V::kLanes]); }
+  I pairs(int k, int i, int v) const { return V::load(block_->codes[2 * k + i][v * V::kLanes]); }
   F scale(int v) const { return V::load_floats(block_->scales + v * V::kLanes); }
   F minimum(int v) const { return V::load_floats(block_->minima + v * V::kLanes); }
   I factor(int half, int v) const { return V::load(block_->factors[half] + v * V::kLanes); }

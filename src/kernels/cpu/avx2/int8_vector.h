@@ -5,8 +5,10 @@
 #include <cstdint>
 
 #include "kernels/cpu/avx2/int8_operations.h"
+#include "kernels/cpu/int8_prepared.h"
 #include "kernels/cpu/int8_row.h"
 #include "kernels/cpu/int8_type.h"
+#include "kernels/cpu/matmul_panel.h"
 
 namespace cairn::cpu {
 namespace {
@@ -20,8 +22,9 @@ struct Int8Vector : Int8Operations {
   /// puts the tokens' own on the stack.
   static constexpr int kTokensInRegisters = kTokens;
   static constexpr bool kInt16Sums = true;
-  /// Whether int8_starts.h is wanted.
-  static constexpr bool kStarts = false;
+  /// See int8_prepared.h: activations as pairs of int16. One token waits for memory without them too.
+  template <class Source, int T>
+  static constexpr int kPrepared = (T > 1 || Source::kUnpacked) && kSumsPairs<Int8Vector, Source::kShape> ? 16 : 0;
   /// Whether outputs of many tokens go past the caches: measured on Zen 3, prompts take twice as long then.
   static constexpr bool kStreams = false;
   /// Whether one token reads two panels side by side: one stream through memory is slower than two (Zen 3).
@@ -69,8 +72,49 @@ struct Int8Vector : Int8Operations {
       whole_sums<kShape.offset, T, R>(source, v, rows, at, dots);
     } else if constexpr (kShape.half_fits()) {
       sums_of_halves<T, R>(source, v, rows, at, dots);
+    } else if constexpr (kPrepared<Source, T> > 0) {
+      pair_sums<T, R>(source, v, at, dots);
     } else {
       signed_sums<T, R>(source, v, rows, at, dots);
+    }
+  }
+
+  /// Bytes as int16, pairs of them two apart: the first and the third of each four, i = 0, or the second and the
+  /// fourth.
+  static I pairs(I bytes, int i) { return _mm256_srai_epi16(i == 0 ? _mm256_slli_epi16(bytes, 8) : bytes, 8); }
+
+  /// Of a block's eight groups of four columns the first pairs, then the second ones.
+  template <Int8Shape kShape>
+  static void prepare(const std::byte* row, const Places& at, int64_t count, int32_t* to) {
+    for (int64_t b = 0; b < count; ++b, to += 2 * kLanes) {
+      const I values = load(row + at.values + 32 * b);
+      store(to, pairs(values, 0));
+      store(to + kLanes, pairs(values, 1));
+    }
+  }
+
+  /// Signed codes of eight bits. Products of int16 pairs are sums in int32: with activations that are pairs already,
+  /// two additions and two products of four columns, where |code| and its sign take five operations.
+  template <int T, int R, class Source>
+  [[gnu::always_inline]] static void pair_sums(const Source& source, int v, const Places& at, I (*dots)[R]) {
+    constexpr int64_t kRow = kPreparedRow<kPrepared<Source, T>>;
+    for (int t = 0; t < T; ++t) {
+      for (int r = 0; r < R; ++r) dots[t][r] = _mm256_setzero_si256();
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) {
+#pragma GCC unroll 2
+      for (int i = 0; i < 2; ++i) {
+        I weights[R];
+        for (int r = 0; r < R; ++r) weights[r] = source.pairs(k, i, v + r);
+        for (int t = 0; t < T; ++t) {
+          const I y = _mm256_set1_epi32(at.prepared[t * kRow + i * kLanes + k]);
+          for (int r = 0; r < R; ++r) {
+            dots[t][r] = _mm256_add_epi32(dots[t][r], _mm256_madd_epi16(weights[r], y));
+            keep_order(dots[t][r]);
+          }
+        }
+      }
     }
   }
 

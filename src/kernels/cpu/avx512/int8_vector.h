@@ -24,8 +24,9 @@ struct Int8Vector {
   /// products.
   static constexpr int kTokensInRegisters = kTokens;
   static constexpr bool kInt16Sums = false;
-  /// Whether int8_starts.h is wanted.
-  static constexpr bool kStarts = true;
+  /// See int8_prepared.h.
+  template <class Source, int T>
+  static constexpr int kPrepared = kStartsOf<Source::kShape>;
   /// Whether outputs of many tokens go past the caches.
   static constexpr bool kStreams = true;
   /// Whether one token reads two panels side by side.
@@ -144,6 +145,10 @@ struct Int8Vector {
     asm("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(weights), "m"(*reinterpret_cast<const int32_t*>(y)));
     return sum;
 #endif
+  }
+  template <Int8Shape kShape>
+  static void prepare(const std::byte* row, const Places& at, int64_t count, int32_t* to) {
+    fill_starts<Int8Vector, kShape>(row, at, count, to);
   }
   static I multiply_integers(I a, I b) { return _mm512_mullo_epi32(a, b); }
   static I set_pairs(int16_t value) { return _mm512_set1_epi16(value); }

@@ -20,8 +20,9 @@ struct Int8Vector : Int8Operations {
   /// Tiles of at most so many keep their sums in registers.
   static constexpr int kTokensInRegisters = 2;
   static constexpr bool kInt16Sums = false;
-  /// Whether int8_starts.h is wanted.
-  static constexpr bool kStarts = true;
+  /// See int8_prepared.h.
+  template <class Source, int T>
+  static constexpr int kPrepared = kStartsOf<Source::kShape>;
   /// Whether outputs of many tokens go past the caches.
   static constexpr bool kStreams = false;
   /// Whether one token reads two panels side by side.
@@ -41,6 +42,10 @@ struct Int8Vector : Int8Operations {
 #else
     return _mm256_dpbusd_avx_epi32(sum, weights, y);
 #endif
+  }
+  template <Int8Shape kShape>
+  static void prepare(const std::byte* row, const Places& at, int64_t count, int32_t* to) {
+    fill_starts<Int8Vector, kShape>(row, at, count, to);
   }
   static I multiply_integers(I a, I b) { return _mm256_mullo_epi32(a, b); }
   static I set_pairs(int16_t value) { return _mm256_set1_epi16(value); }

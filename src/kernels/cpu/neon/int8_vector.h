@@ -24,8 +24,9 @@ struct Int8Vector {
   /// Tiles of at most so many keep their sums in registers.
   static constexpr int kTokensInRegisters = 2;
   static constexpr bool kInt16Sums = false;
-  /// Whether int8_starts.h is wanted.
-  static constexpr bool kStarts = false;
+  /// See int8_prepared.h.
+  template <class Source, int T>
+  static constexpr int kPrepared = 0;
   /// Whether outputs of many tokens go past the caches.
   static constexpr bool kStreams = false;
   /// Whether one token reads two panels side by side.
