@@ -100,7 +100,7 @@ struct FewTokens {
     alignas(64) typename Products::Sums sums[kScaledFewMax];
     const int64_t row_blocks = cols / 32;
     for (int64_t r = 0; r < rows; r += kPanelLanes) {
-      for (int32_t t = 0; t < tokens; ++t) V::store(sums[t], V::set(0));
+      for (int32_t t = 0; t < Products::filled_up(tokens); ++t) V::store(sums[t], V::set(0));
       for (int64_t begin = 0; begin < row_blocks; begin += kPreparedBlocks) {
         const int64_t count = row_blocks - begin < kPreparedBlocks ? row_blocks - begin : kPreparedBlocks;
         if (r == 0 || row_blocks > kPreparedBlocks) {

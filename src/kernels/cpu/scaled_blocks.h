@@ -80,7 +80,6 @@ struct alignas(64) ScaledToken {
   int32_t starts[kBlocks * kParts];  ///< of integer sums: the bits of `ones`, and what codes are offset by
   float ones[kBlocks];               ///< V::counting of the scales
   int32_t factors[kBlocks];          ///< where a block has its scales times the mantissa, in bytes
-  int32_t apart[16];                 ///< a cache line, or the tokens would share few sets of the L1 cache
 
   /// Of `count` blocks, the first at `at` of the row. Whether all scales are ordinary.
   bool fill(const std::byte* row, const Places& at, int64_t count) {

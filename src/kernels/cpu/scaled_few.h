@@ -30,13 +30,15 @@ class ScaledFew {
  public:
   using Sums = float[kPanelLanes];
 
+  /// Tokens whose sums add() continues, those beyond `tokens` to no purpose.
+  static constexpr int32_t filled_up(int32_t tokens) { return (tokens + kHalf - 1) / kHalf * kHalf; }
+
   /// Takes `count` <= kPreparedBlocks blocks, the first at `at` of the rows, of at most kScaledFewMax tokens, whose
   /// scales are ordinary.
   void take(const std::byte* const* rows, int32_t tokens, const Places& at, int64_t count) {
-    const int32_t rest = tokens % kGroup;
-    half_ = rest > 0 && rest <= kHalf;
-    groups_ = tokens / kGroup + (rest > kHalf ? 1 : 0);
-    for (int32_t t = 0; t < groups_ * kGroup + (half_ ? kHalf : 0); ++t) {
+    groups_ = filled_up(tokens) / kGroup;
+    half_ = filled_up(tokens) % kGroup != 0;
+    for (int32_t t = 0; t < filled_up(tokens); ++t) {
       rows_[t] = rows[t < tokens ? t : tokens - 1];
       tokens_[t].fill(rows_[t], at, count);
     }
@@ -44,8 +46,7 @@ class ScaledFew {
     count_ = count;
   }
 
-  /// Continues the tokens' sums over what was taken, from a source that begins with a section. `sums` has room for
-  /// kScaledFewMax tokens; what is beyond those taken means nothing.
+  /// Continues the tokens' sums over what was taken, from a source that begins with a section.
   template <class Source>
   void add(Source& source, Sums* sums) const {
     return half_ ? add_blocks<true>(source, sums) : add_blocks<false>(source, sums);
@@ -54,7 +55,10 @@ class ScaledFew {
  private:
   using I = typename V::I;
   using F = typename V::F;
-  using Token = ScaledToken<V, kShape, kPreparedBlocks, kPanelLanes>;
+  /// An odd number of cache lines: otherwise the tokens would share few sets of the L1 cache.
+  struct Token : ScaledToken<V, kShape, kPreparedBlocks, kPanelLanes> {
+    int32_t apart[16];
+  };
   static constexpr int kParts = Token::kParts;
   static constexpr bool kMinima = kShape.minima == Int8Shape::kFloat;
   static constexpr int32_t kGroup = 8;
