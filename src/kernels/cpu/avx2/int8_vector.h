@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/avx2/int8_operations.h"
+#include "kernels/cpu/avx2/int8_pairs.h"
 #include "kernels/cpu/int8_prepared.h"
 #include "kernels/cpu/int8_row.h"
 #include "kernels/cpu/int8_type.h"
@@ -16,7 +16,7 @@ namespace {
 // Without VNNI: unsigned times signed bytes, pairs added to int16 with saturation (vpmaddubsw), which cannot happen:
 // codes are below 64, so a pair reaches 63 * 127 * 2 = 16002, or magnitudes of at most 128, 32512. The sums of pairs
 // may wrap on the way; Int8Shape says of how many columns the sum of (code - offset) y fits at the end.
-struct Int8Vector : Int8Operations {
+struct Int8Vector : Int8Pairs {
   static constexpr int kTokens = 4;
   /// Tiles of at most so many keep their sums in registers: those of a block, 8, are most of the 16, and the compiler
   /// puts the tokens' own on the stack.
@@ -39,9 +39,6 @@ struct Int8Vector : Int8Operations {
   static constexpr bool unpacks(Int8Type type) {
     return !int8_traits(type).shape.whole_fits() || int8_traits(type).bits == 5 || type == Int8Type::kMXFP4;
   }
-
-  /// Fixes the order of additions: regrouped by the compiler, the sums of a block need more registers than there are.
-  static void keep_order(I& sum) { asm("" : "+x"(sum)); }
 
   /// sums[t][r] += group(k, v + r) * y[t] in int16, for k in [kBegin, kEnd). Groups four apart take turns: they
   /// are often nibbles of the same bytes.
@@ -73,48 +70,9 @@ struct Int8Vector : Int8Operations {
     } else if constexpr (kShape.half_fits()) {
       sums_of_halves<T, R>(source, v, rows, at, dots);
     } else if constexpr (kPrepared<Source, T> > 0) {
-      pair_sums<T, R>(source, v, at, dots);
+      pair_sums<kPreparedRow<kPrepared<Source, T>>, T, R>(source, v, at, dots);
     } else {
       signed_sums<T, R>(source, v, rows, at, dots);
-    }
-  }
-
-  /// Bytes as int16, pairs of them two apart: the first and the third of each four, i = 0, or the second and the
-  /// fourth.
-  static I pairs(I bytes, int i) { return _mm256_srai_epi16(i == 0 ? _mm256_slli_epi16(bytes, 8) : bytes, 8); }
-
-  /// Of a block's eight groups of four columns the first pairs, then the second ones.
-  template <Int8Shape kShape>
-  static void prepare(const std::byte* row, const Places& at, int64_t count, int32_t* to) {
-    for (int64_t b = 0; b < count; ++b, to += 2 * kLanes) {
-      const I values = load(row + at.values + 32 * b);
-      store(to, pairs(values, 0));
-      store(to + kLanes, pairs(values, 1));
-    }
-  }
-
-  /// Signed codes of eight bits. Products of int16 pairs are sums in int32: with activations that are pairs already,
-  /// two additions and two products of four columns, where |code| and its sign take five operations.
-  template <int T, int R, class Source>
-  [[gnu::always_inline]] static void pair_sums(const Source& source, int v, const Places& at, I (*dots)[R]) {
-    constexpr int64_t kRow = kPreparedRow<kPrepared<Source, T>>;
-    for (int t = 0; t < T; ++t) {
-      for (int r = 0; r < R; ++r) dots[t][r] = _mm256_setzero_si256();
-    }
-#pragma GCC unroll 8
-    for (int k = 0; k < 8; ++k) {
-#pragma GCC unroll 2
-      for (int i = 0; i < 2; ++i) {
-        I weights[R];
-        for (int r = 0; r < R; ++r) weights[r] = source.pairs(k, i, v + r);
-        for (int t = 0; t < T; ++t) {
-          const I y = _mm256_set1_epi32(at.prepared[t * kRow + i * kLanes + k]);
-          for (int r = 0; r < R; ++r) {
-            dots[t][r] = _mm256_add_epi32(dots[t][r], _mm256_madd_epi16(weights[r], y));
-            keep_order(dots[t][r]);
-          }
-        }
-      }
     }
   }
 
