@@ -13,8 +13,9 @@ namespace cairn {
 enum class KvType {
   kF32,
   kF16,
-  kQ8_0,  ///< per 32 elements of a head's row: int8 values and a binary16 scale, maximum / 127, as in GGUF's Q8_0
-  kI16,   ///< per row of a head: int16 values and a float32 scale; as precise as kF16 (Backend::stored_kv_type)
+  kQ8_0,       ///< per 32 elements of a head's row: int8 values and a binary16 scale, maximum / 127, as in GGUF's Q8_0
+  kI16,        ///< per row of a head: int16 values and a float32 scale; as precise as kF16 (Backend::stored_kv_type)
+  kQ8_0Pairs,  ///< the numbers of kQ8_0 in another order (Backend::stored_kv_type)
 };
 /// Elements that share a scale of kQ8_0, and their bytes.
 inline constexpr int32_t kKvBlock = 32;
@@ -22,7 +23,8 @@ inline constexpr int64_t kKvBlockBytes = 34;
 /// Bytes that one head's row of `dim` elements takes. Of kQ8_0 they are whole blocks, of kI16 pairs: any dim works,
 /// multiples of 32 waste nothing.
 constexpr int64_t kv_row_bytes(KvType type, int32_t dim) {
-  if (type == KvType::kQ8_0) return (int64_t{dim} + kKvBlock - 1) / kKvBlock * kKvBlockBytes;
+  if (type == KvType::kQ8_0 || type == KvType::kQ8_0Pairs)
+    return (int64_t{dim} + kKvBlock - 1) / kKvBlock * kKvBlockBytes;
   if (type == KvType::kI16) return (int64_t{dim} + 1) / 2 * 4 + 4;
   return int64_t{dim} * (type == KvType::kF32 ? 4 : 2);
 }

@@ -17,38 +17,47 @@ inline constexpr int32_t kAttentionSegment = 512;
 /// queries for one page do not all fall into the same set of the L1 cache.
 inline constexpr int32_t kScoreStride = kAttentionSegment + 16;
 
-/// Of pages of KvType::kI16, memory is asked for so many before its use, into the L2 cache: of the L1 cache's few
+/// Of pages in pairs (kv_page.h), memory is asked for so many before its use, into the L2 cache: of the L1 cache's few
 /// places for lines on their way, streams of decode would find none free.
 inline constexpr int32_t kPagesAhead = 2;
 
 /// Scores are multiplied by this before their exponentials are taken, as powers of 2.
 inline constexpr float kLog2OfE = 1.44269504f;
 
-/// Attention over pages of KvType::kI16 (kv_page.h), by products of int16: a processor adds up twice as many of them at
-/// a time as of float32, and integer sums are exact in any order. A row of keys or of queries has one scale, so that
-/// its Euclidean norm is kInt16Norm: no product of two rows leaves int32 then, whatever their length. Rounding costs a
-/// score 1e-5 of the product of both norms, about what keys rounded to binary16 do.
-struct Int16Attention {
-  /// The scale of a row [dim]. A NaN or an infinity makes it one.
-  float (*key_scale)(const float* x, int32_t dim);
-  float (*value_scale)(const float* x, int32_t dim);
-  /// x [n], of a row with that scale, to int16, to nearest.
-  void (*round)(const float* x, int32_t n, float scale, int16_t* out);
+/// Positions [lo, hi) of a segment, counted from its begin; empty if lo >= hi.
+struct TokenRange {
+  int32_t lo = 0;
+  int32_t hi = 0;
+  bool operator==(const TokenRange&) const = default;
+};
+
+/// Attention over pages whose numbers lie in pairs (kv_page.h), by products of int16: a processor adds up twice as many
+/// of them at a time as of float32, and integer sums are exact in any order. A row of queries, or of keys of kI16, has
+/// one scale, so that its Euclidean norm is kInt16Norm: no product of two rows leaves int32 then, whatever their
+/// length. Rounding costs a score 1e-5 of the product of both norms, about what keys rounded to binary16 do.
+struct PairAttention {
   /// queries[i] [key_dim] -> pairs as keys are in, at out + i * query_pairs(key_dim), filled up with zeros; n scales.
   void (*pair_queries)(const float* const* queries, int32_t n, int32_t key_dim, int32_t* out, float* scales);
   /// AttentionKernels::scores of a head's keys in a page and of what pair_queries made. A page's memory from `next` on,
   /// which will be read kPagesAhead pages later, is asked for on the way.
   void (*scores)(const std::byte* keys, int32_t key_dim, const int32_t* queries, const float* query_scales, int32_t n,
                  const std::byte* next, float* scores);
-  /// Makes of weights[t], a segment's, int16 times a scale for [lo, hi), zeros elsewhere, as pairs of tokens over the
-  /// weights of pages [page_begin, page_end); values[page] are the head's values in a page, whose scales are in it.
-  /// Returns what sums of products are to be multiplied by.
-  float (*pair_weights)(float* weights, const std::byte* const* values, int32_t value_dim, int32_t lo, int32_t hi,
-                        int32_t page_begin, int32_t page_end);
-  /// sums[i * value_dim + d] = scales[i] * the sum over the tokens of pages [page_begin, page_end) of the products of
-  /// weights + i * kScoreStride and values[page], for i < n. values[page + kPagesAhead] is asked for on the way.
-  void (*sum_values)(const std::byte* const* values, int32_t value_dim, const float* weights, const float* scales,
+  /// sums[i * value_dim + d] = the sum over the tokens seen[i] of a segment, which lie in its pages [page_begin,
+  /// page_end), of weights[i * kScoreStride + token] * the values, for i < n; values[page] are the head's in a page.
+  /// The weights times the values' scales are rounded to int16 with one scale for each query. values[page +
+  /// kPagesAhead] is asked for on the way.
+  void (*sum_values)(const std::byte* const* values, int32_t value_dim, float* weights, const TokenRange* seen,
                      int32_t page_begin, int32_t page_end, int32_t n, float* sums);
+};
+
+struct Int16Attention {
+  /// The scale of a row [dim] of kI16. A NaN or an infinity makes it one.
+  float (*key_scale)(const float* x, int32_t dim);
+  float (*value_scale)(const float* x, int32_t dim);
+  /// x [n], of a row with that scale, to int16, to nearest.
+  void (*round)(const float* x, int32_t n, float scale, int16_t* out);
+  PairAttention int16;  ///< over pages of KvType::kI16
+  PairAttention q8_0;   ///< of KvType::kQ8_0Pairs
 };
 /// Norm of a row of keys or queries, just below what one element can be.
 inline constexpr float kInt16Norm = 32700;
@@ -57,12 +66,18 @@ inline constexpr float kInt16Norm = 32700;
 inline constexpr float kInt16Value = 4095;
 inline constexpr float kInt16WeightSum = 523000;
 inline constexpr float kInt16Weight = 32700;
+/// Of values of eight bits 512 products stay within int32 whatever their sum is.
+inline constexpr float kQ8WeightSum = kAttentionSegment * kInt16Weight;
+static_assert(int64_t{127} * kAttentionSegment * 32701 <= INT32_MAX);
 /// Pairs of a key's row, and of a query's with what fills it up.
 constexpr int32_t key_pairs(int32_t key_dim) { return (key_dim + 1) / 2; }
 constexpr int64_t query_pairs(int32_t key_dim) { return (key_pairs(key_dim) + 15) / 16 * 16; }
 /// Bytes from a head's keys or values in a page to their scales.
 constexpr int64_t key_scales_at(int32_t key_dim) { return int64_t{4} * kAttentionPage * key_pairs(key_dim); }
 constexpr int64_t value_scales_at(int32_t value_dim) { return int64_t{2} * kAttentionPage * value_dim; }
+/// As kKvBlock and kKvPieceScales of kv_page.h.
+inline constexpr int32_t kQ8Dims = 32;
+inline constexpr int64_t kQ8ScalesAt = int64_t{kQ8Dims} * kAttentionPage;
 
 struct AttentionKernels {
   /// A head's keys or values in a page (kv_page.h) to float32 in the same order: keys [key_dim, kAttentionPage], values

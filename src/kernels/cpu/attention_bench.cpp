@@ -17,13 +17,12 @@ std::byte* filled(const Buffer& memory) {
   return static_cast<std::byte*>(memory.data());
 }
 
-// Arguments: rows, context (the rows are its last ones), query heads per KV head, head dimension, binary16 or not,
-// threads.
+// Arguments: rows, context (the rows are its last ones), query heads per KV head, head dimension, KV type, threads.
 void Attention(benchmark::State& state) {
   const auto rows = static_cast<int32_t>(state.range(0)), context = static_cast<int32_t>(state.range(1));
   const auto group = static_cast<int32_t>(state.range(2)), head_dim = static_cast<int32_t>(state.range(3));
   const auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(5)), .isa = ""}).value();
-  KvView kv{.type = backend->stored_kv_type(state.range(4) != 0 ? KvType::kF16 : KvType::kF32),
+  KvView kv{.type = backend->stored_kv_type(static_cast<KvType>(state.range(4))),
             .kv_heads = 4,
             .key_dim = head_dim,
             .value_dim = head_dim};
@@ -50,8 +49,8 @@ void Attention(benchmark::State& state) {
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
 BENCHMARK(Attention)
-    ->ArgNames({"rows", "context", "group", "dim", "f16", "threads"})
-    ->ArgsProduct({{1, 256}, {4096}, {1, 4, 8}, {64, 128}, {0, 1}, {1, 2}})
+    ->ArgNames({"rows", "context", "group", "dim", "type", "threads"})
+    ->ArgsProduct({{1, 256}, {4096}, {1, 4, 8}, {64, 128}, {0, 1, 2}, {1, 2}})
     ->UseRealTime();
 
 // What a step of several streams is made of, beside Products (matmul_bench.cpp). Arguments: streams of one row

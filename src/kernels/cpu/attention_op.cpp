@@ -12,7 +12,8 @@ namespace {
 
 static_assert(kAttentionPage == kPageTokens && kAttentionSegment == kSegmentTokens &&
               kSegmentTokens % kPageTokens == 0);
-static_assert(kKvPieceBytes == int64_t{kKvBlock + 2} * kAttentionPage);
+static_assert(kKvPieceBytes == int64_t{kKvBlock + 2} * kAttentionPage && kKvPieceScales == kQ8ScalesAt &&
+              kKvBlock == kQ8Dims);
 
 // Memory for pieces in flight, per thread: enough for 4 blocks of head dimension 128 with 4 segments each.
 constexpr int64_t kSplitFloatsPerThread = 128 * 1024;
@@ -33,7 +34,7 @@ int64_t AttentionOp::page_floats(const KvView& kv) {
 }
 
 int64_t AttentionOp::working_floats(const KvView& kv) {
-  return page_floats(kv) + kBlockQueries * (kScoreStride + query_pairs(kv.key_dim) + 2) + 2 * sums_floats(kv);
+  return page_floats(kv) + kBlockQueries * (kScoreStride + query_pairs(kv.key_dim) + 1) + 2 * sums_floats(kv);
 }
 
 AttentionOp::Sums AttentionOp::sums_at(float* memory) {
@@ -47,8 +48,7 @@ AttentionOp::Working AttentionOp::working_at(float* memory, const KvView& kv) {
   working.segment = sums_at(working.scores + kBlockQueries * kScoreStride);
   working.total = sums_at(working.segment.largest + sums_floats(kv));
   working.query_scales = working.total.largest + sums_floats(kv);
-  working.weight_scales = working.query_scales + kBlockQueries;
-  working.queries = reinterpret_cast<int32_t*>(working.weight_scales + kBlockQueries);
+  working.queries = reinterpret_cast<int32_t*>(working.query_scales + kBlockQueries);
   return working;
 }
 
@@ -82,8 +82,7 @@ void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std
   CAIRN_DCHECK(params.scale > 0);
   CAIRN_DCHECK(params.slopes == nullptr || params.soft_cap == 0);
   CAIRN_DCHECK(params.causal || params.window == 0);
-  CAIRN_DCHECK(kv.type != KvType::kI16 || kernels_.int16 != nullptr);
-  const Call call{params, kv, q, out, params.heads / kv.kv_heads};
+  const Call call{params, kv, q, out, params.heads / kv.kv_heads, pairs_of(kv.type)};
   list_blocks(call, slices);
   if (blocks_.empty()) return;
   // Few blocks, as in the decode steps of few streams: their segments go to different threads.
@@ -213,33 +212,22 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
     if (queries.lo >= queries.hi) continue;
     pages[seen++] = {block.slice->pages[segment * kSegmentPages + page], page * kPageTokens, queries};
   }
-  const bool int16 = call.kv.type == KvType::kI16;
-  const SegmentMemory memory = int16 ? memory_of(call, block, segment, {pages.data(), seen}) : SegmentMemory{};
-  if (int16) {
-    score_int16_pages(call, memory.keys, {pages.data(), seen}, working);
-  } else {
-    score_pages(call, block, {pages.data(), seen}, working);
-  }
   clear(block, sums);
-  for (int32_t i = 0; i < block.count; ++i) {
-    const Range range = ranges[i];
-    if (range.lo >= range.hi) continue;
-    float* scores = working.scores + int64_t{i} * kScoreStride;
-    if (call.params.slopes != nullptr) lower_by_distance(call, block, i, segment, range, scores);
-    kernels_.exponentials(scores, range.lo, range.hi, call.params.scale, call.params.soft_cap, &sums.largest[i],
-                          &sums.sum[i]);
-    if (int16) {
-      const Range of = pages_of(range);
-      working.weight_scales[i] = kernels_.int16->pair_weights(scores, memory.values.data(), call.kv.value_dim, range.lo,
-                                                              range.hi, of.lo, of.hi);
-    }
-  }
-  if (int16) {
-    sum_int16_pages(call, memory.values, ranges, working, sums);
-  } else {
-    std::fill_n(sums.values, int64_t{block.count} * call.kv.value_dim, 0.0f);
-    add_pages(call, block, {pages.data(), seen}, ranges, working, sums);
-  }
+  if (call.pairs != nullptr) return attend_pairs(call, block, segment, {pages.data(), seen}, ranges, working, sums);
+  score_pages(call, block, {pages.data(), seen}, working);
+  for (int32_t i = 0; i < block.count; ++i) weigh(call, block, i, segment, ranges[i], working, sums);
+  std::fill_n(sums.values, int64_t{block.count} * call.kv.value_dim, 0.0f);
+  add_pages(call, block, {pages.data(), seen}, ranges, working, sums);
+}
+
+// A query's scores of a segment become weights.
+void AttentionOp::weigh(const Call& call, const Block& block, int32_t query, int32_t segment, const Range& range,
+                        const Working& working, const Sums& sums) const {
+  if (range.lo >= range.hi) return;
+  float* scores = working.scores + int64_t{query} * kScoreStride;
+  if (call.params.slopes != nullptr) lower_by_distance(call, block, query, segment, range, scores);
+  kernels_.exponentials(scores, range.lo, range.hi, call.params.scale, call.params.soft_cap, &sums.largest[query],
+                        &sums.sum[query]);
 }
 
 std::array<const float*, AttentionOp::kBlockQueries> AttentionOp::queries_of(const Call& call, const Block& block) {

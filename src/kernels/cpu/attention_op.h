@@ -35,7 +35,8 @@ class AttentionOp {
     const KvView& kv;
     const float* q;
     float* out;
-    int32_t group;  // query heads of a KV head
+    int32_t group;               // query heads of a KV head
+    const PairAttention* pairs;  // null if keys and values are no pairs
   };
   // Queries begin .. begin + count - 1 of a slice and KV head, numbered row by row: query i is row i / group.
   struct Block {
@@ -48,18 +49,15 @@ class AttentionOp {
   };
   static constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
   static constexpr int32_t kBlockQueries = 96;
+  // A multiple of every instruction set's tile (attention_tiles.h).
+  static constexpr int32_t kWeighedTogether = 12;
   // Softmax-weighted sums of a block's queries, over one segment or several.
   struct Sums {
     float* largest = nullptr;  // [kBlockQueries]
     float* sum = nullptr;      // [kBlockQueries]
     float* values = nullptr;   // [kBlockQueries, value_dim]
   };
-  // Positions [lo, hi) of a segment, counted from its begin; empty if lo >= hi.
-  struct Range {
-    int32_t lo = 0;
-    int32_t hi = 0;
-    bool operator==(const Range&) const = default;
-  };
+  using Range = TokenRange;
   // A page that some queries of a block see, and its first position, counted from the segment's begin.
   struct SeenPage {
     PageId page{};
@@ -77,9 +75,8 @@ class AttentionOp {
     float* scores = nullptr;  // [kBlockQueries, kScoreStride]
     Sums segment;
     Sums total;
-    int32_t* queries = nullptr;      // of Int16Attention: [kBlockQueries, query_pairs]
-    float* query_scales = nullptr;   // [kBlockQueries]
-    float* weight_scales = nullptr;  // [kBlockQueries]
+    int32_t* queries = nullptr;     // of PairAttention: [kBlockQueries, query_pairs]
+    float* query_scales = nullptr;  // [kBlockQueries]
   };
 
   static int64_t sums_floats(const KvView& kv) { return kBlockQueries * (int64_t{kv.value_dim} + 2); }
@@ -96,6 +93,7 @@ class AttentionOp {
   static Range range_of(const Call& call, const Block& block, int32_t query, int32_t segment);
   static Range pages_of(const Range& range);
   static Range queries_of_page(std::span<const Range> ranges, int32_t page);
+  const PairAttention* pairs_of(KvType type) const;
   static void clear(const Block& block, const Sums& sums);
   static std::array<const float*, kBlockQueries> queries_of(const Call& call, const Block& block);
   void prepare_queries(const Call& call, const Block& block, const Working& working) const;
@@ -104,15 +102,17 @@ class AttentionOp {
   static void lower_by_distance(const Call& call, const Block& block, int32_t query, int32_t segment,
                                 const Range& range, float* scores);
   void score_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, const Working& working) const;
-  void score_int16_pages(const Call& call, const SegmentBytes& keys, std::span<const SeenPage> pages,
-                         const Working& working) const;
+  void score_pair_pages(const Call& call, const SegmentBytes& keys, std::span<const SeenPage> pages,
+                        const Working& working) const;
   static size_t pages_together(const Call& call, std::span<const SeenPage> pages, std::span<const Range> ranges);
   void add_pages(const Call& call, const Block& block, std::span<const SeenPage> pages, std::span<const Range> ranges,
                  const Working& working, const Sums& sums) const;
   static SegmentMemory memory_of(const Call& call, const Block& block, int32_t segment,
                                  std::span<const SeenPage> pages);
-  void sum_int16_pages(const Call& call, const SegmentBytes& values, std::span<const Range> ranges,
-                       const Working& working, const Sums& sums) const;
+  void attend_pairs(const Call& call, const Block& block, int32_t segment, std::span<const SeenPage> pages,
+                    std::span<const Range> ranges, const Working& working, const Sums& sums) const;
+  void weigh(const Call& call, const Block& block, int32_t query, int32_t segment, const Range& range,
+             const Working& working, const Sums& sums) const;
   void merge(const KvView& kv, const Block& block, const Sums& piece, const Sums& total) const;
   void finish(const Call& call, const Block& block, const Sums& total) const;
   void attend_whole(const Call& call);

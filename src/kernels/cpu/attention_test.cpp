@@ -137,10 +137,13 @@ class Sequence {
 class Attention : public ::testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Isas, Attention, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
+constexpr int32_t kKvTypes = 5;
+
 // One of the types that the instruction set has, by number.
 KvType kv_type(const Isa& isa, int32_t number) {
-  const auto type = static_cast<KvType>(number % 4);
-  return type == KvType::kI16 && isa.attention->int16 == nullptr ? KvType::kF32 : type;
+  const auto type = static_cast<KvType>(number % kKvTypes);
+  const bool pairs = type == KvType::kI16 || type == KvType::kQ8_0Pairs;
+  return pairs && isa.attention->int16 == nullptr ? KvType::kF32 : type;
 }
 
 // `dims`: how many of the head dimensions to choose from.
@@ -151,7 +154,7 @@ Shape random_shape(const Isa& isa, Random& random, int32_t dims = 10) {
   shape.group = random.integer(1, 9);
   shape.key_dim = kDims[random.integer(0, dims - 1)];
   shape.value_dim = kDims[random.integer(0, dims - 1)];
-  shape.type = kv_type(isa, random.integer(0, 3));
+  shape.type = kv_type(isa, random.integer(0, kKvTypes - 1));
   shape.scale = 1 / std::sqrt(static_cast<float>(shape.key_dim));
   shape.soft_cap = random.integer(0, 2) == 0 ? 2.0f : 0;
   shape.window = random.integer(0, 2) == 0 ? random.integer(1, 700) : 0;
@@ -166,8 +169,9 @@ TEST_P(Attention, AgreesWithDoublePrecision) {
     const auto backend = make_backend(GetParam(), 1);
     const Shape shape = random_shape(GetParam(), random);
     const int32_t tokens = random.integer(1, seed % 4 == 0 ? 1200 : 150);
-    // Unlike the others, numbers are not rounded to kI16 before the truth is made of them.
-    const bool rounds = shape.type == KvType::kI16;
+    // Unlike the others, numbers are not rounded to kI16 before the truth is made of them. With pairs, queries and
+    // weights are rounded besides.
+    const bool rounds = shape.type == KvType::kI16 || shape.type == KvType::kQ8_0Pairs;
     Sequence sequence(*backend, shape, tokens, random);
     const std::vector<float> out = sequence.attend(0, tokens);
     double error = 0, power = 0;
@@ -302,7 +306,7 @@ TEST_P(Attention, PagesBehindTheWindowAreNotTouched) {
   constexpr int32_t kTokens = 700;
   Random random(9);
   SCOPED_TRACE(random.trace());
-  for (int32_t number = 0; number < 4; ++number) {
+  for (int32_t number = 0; number < kKvTypes; ++number) {
     const KvType type = kv_type(GetParam(), number);
     for (const int32_t window : {1, 32, 33, 40, 550}) {
       SCOPED_TRACE(window);
@@ -331,7 +335,7 @@ TEST_P(Attention, Q8_0IsWithinOnePercent) {
   SCOPED_TRACE(random.trace());
   constexpr int32_t kTokens = 200;
   const auto backend = make_backend(GetParam(), 1);
-  const Shape shape{.key_dim = 72, .value_dim = 48, .type = KvType::kQ8_0};
+  const Shape shape{.key_dim = 72, .value_dim = 48, .type = backend->stored_kv_type(KvType::kQ8_0)};
   Random same(12);
   Sequence exact(*backend, {.key_dim = 72, .value_dim = 48}, kTokens, same);
   Sequence rounded(*backend, shape, kTokens, random);
@@ -385,34 +389,38 @@ TEST_P(Attention, Int16IsAsPreciseAsHalves) {
 }
 
 // Rows of one number each and rows with one number only, both ways the largest sums that there can be.
-TEST_P(Attention, Int16SumsDoNotOverflow) {
+class PairSums : public Attention {
+ public:
+  // Rows of `size`, or with `alone` of zeros after the first number.
+  static void are_true(Backend& backend, KvType type, int32_t dim, bool alone, float size) {
+    SCOPED_TRACE(::testing::Message() << static_cast<int>(type) << " " << dim << " " << alone << " " << size);
+    constexpr int32_t kTokens = 512;
+    Random random(14);
+    const Shape shape{
+        .kv_heads = 1, .group = 1, .key_dim = dim, .value_dim = dim, .type = type, .scale = 1e-3f / (size * size)};
+    Sequence sequence(backend, shape, kTokens, random);
+    for (size_t i = 0; i < sequence.k.size(); ++i) {
+      const bool there = !alone || i % static_cast<size_t>(dim) == 0;
+      sequence.q[i] = sequence.k[i] = there ? size : 0;
+      sequence.v[i] = there ? -size : 0;
+    }
+    const std::vector<float> out = sequence.attend(0, kTokens);
+    for (int64_t row = 0; row < kTokens; row += 73) {
+      const std::vector<double> truth = sequence.truth(static_cast<int32_t>(row));
+      for (int64_t d = 0; d < dim; ++d) EXPECT_NEAR(out[row * dim + d], truth[d], 1e-3 * size) << row << " " << d;
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Isas, PairSums, ::testing::ValuesIn(isas_under_test()), isa_test_name);
+
+TEST_P(PairSums, DoNotOverflow) {
   const auto backend = make_backend(GetParam(), 1);
   if (backend->stored_kv_type(KvType::kF16) != KvType::kI16) GTEST_SKIP() << "products of int16 are not faster here";
-  constexpr int32_t kTokens = 512;
   for (const int32_t dim : {1, 7, 64, 576}) {
     for (const bool alone : {false, true}) {
-      for (const float size : {1e-12f, 1.0f, 1e12f}) {
-        SCOPED_TRACE(::testing::Message() << dim << " dimensions, " << alone << ", " << size);
-        Random random(14);
-        Sequence sequence(*backend,
-                          {.kv_heads = 1,
-                           .group = 1,
-                           .key_dim = dim,
-                           .value_dim = dim,
-                           .type = KvType::kI16,
-                           .scale = 1e-3f / (size * size)},
-                          kTokens, random);
-        for (size_t i = 0; i < sequence.k.size(); ++i) {
-          const bool there = !alone || i % static_cast<size_t>(dim) == 0;
-          sequence.q[i] = sequence.k[i] = there ? size : 0;
-          sequence.v[i] = there ? -size : 0;
-        }
-        const std::vector<float> out = sequence.attend(0, kTokens);
-        for (int64_t row = 0; row < kTokens; row += 73) {
-          const std::vector<double> truth = sequence.truth(static_cast<int32_t>(row));
-          for (int64_t d = 0; d < dim; ++d) EXPECT_NEAR(out[row * dim + d], truth[d], 1e-3 * size) << row << " " << d;
-        }
-      }
+      for (const float size : {1e-12f, 1.0f, 1e12f}) are_true(*backend, KvType::kI16, dim, alone, size);
+      // A scale of kQ8_0 is a half.
+      for (const float size : {1e-3f, 1.0f, 1e6f}) are_true(*backend, KvType::kQ8_0Pairs, dim, alone, size);
     }
   }
 }
@@ -420,7 +428,7 @@ TEST_P(Attention, Int16SumsDoNotOverflow) {
 TEST_P(Attention, WhatIsNoNumberShows) {
   constexpr int32_t kTokens = 100;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
-  for (int32_t number = 0; number < 4; ++number) {
+  for (int32_t number = 0; number < kKvTypes; ++number) {
     const KvType type = kv_type(GetParam(), number);
     for (const float bad : {kNan, kInfinity}) {
       // Others saturate, or give a key's infinity no weight.

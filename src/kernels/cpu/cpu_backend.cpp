@@ -194,7 +194,9 @@ class CpuBackend final : public Backend {
   }
 
   KvType stored_kv_type(KvType wanted) const override {
-    return wanted == KvType::kF16 && isa_.attention->int16 != nullptr ? KvType::kI16 : wanted;
+    if (isa_.attention->int16 == nullptr) return wanted;
+    if (wanted == KvType::kF16) return KvType::kI16;
+    return wanted == KvType::kQ8_0 ? KvType::kQ8_0Pairs : wanted;
   }
   void store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) override;
 

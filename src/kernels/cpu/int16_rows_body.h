@@ -55,16 +55,25 @@ struct Int16Rows {
     return Math::joined_lanes((F)most, [](F a, F b) { return (F)larger((I)a, (I)b); }) * (1 / kInt16Value);
   }
 
+  // Pairs as pages of this kind (pair_pages.h) have them.
+  template <class Pages>
   static void pair_queries(const float* const* queries, int32_t n, int32_t key_dim, int32_t* out, float* scales) {
-    const int32_t half = key_pairs(key_dim), rest = key_dim - half;
-    for (int32_t q = 0; q < n; ++q, out += query_pairs(key_dim)) {
+    const int32_t dims = Pages::piece_dims(key_dim), half = key_pairs(dims);
+    for (int32_t q = 0; q < n; ++q) {
       const F scale = norm_scale(queries[q], key_dim);
       const F factor = inverse(scale);
       scales[q] = scale[0];
-      for (int32_t i = 0; i < query_pairs(key_dim); i += kLanes) {
-        const I low = i < half ? rounded(load_up_to(queries[q] + i, half - i), factor) : I{};
-        const I high = i < rest ? rounded(load_up_to(queries[q] + half + i, rest - i), factor) : I{};
-        store(out + i, pair(low, high));
+      // Of a piece's pairs the first numbers are x[i], the second ones x[half + i].
+      for (int32_t begin = 0; begin < key_dim; begin += dims) {
+        const float* x = queries[q] + begin;
+        const int32_t there = key_dim - begin < dims ? key_dim - begin : dims;
+        const int32_t lows = there < half ? there : half, highs = there - half;
+        for (int32_t i = 0; i < query_pairs(dims); i += kLanes) {
+          const I low = i < lows ? rounded(load_up_to(x + i, lows - i), factor) : I{};
+          const I high = i < highs ? rounded(load_up_to(x + half + i, highs - i), factor) : I{};
+          store(out + i, pair(low, high));
+        }
+        out += query_pairs(dims);
       }
     }
   }

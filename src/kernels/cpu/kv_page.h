@@ -5,7 +5,8 @@
 /// piece's int8 in that order ([kKvBlock][kPageTokens] or [kPageTokens][kKvBlock]), then kPageTokens binary16 scales.
 /// For kI16 both lie in pairs, as products of pairs want them: keys [pairs][kPageTokens], a pair of dimensions i and
 /// i + key_pairs(key_dim); values [kPageTokens / 2][value_dim], a pair of tokens i and i + kPageTokens / 2; then
-/// kPageTokens scales of the tokens. The first of a pair has the lower address.
+/// kPageTokens scales of the tokens. The first of a pair has the lower address. kQ8_0Pairs is both: pieces as kQ8_0's,
+/// in each of which the int8 lie in pairs as those of kI16 with kKvBlock dimensions.
 ///
 /// Pages of LatentOperations hold rows one after the other instead. For kQ8_0 a row is the int8 of all its blocks, then
 /// their scales.

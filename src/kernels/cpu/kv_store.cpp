@@ -36,7 +36,8 @@ void store_block(const RowKernels& kernels, KvType type, const float* x, int32_t
       break;
     }
     case KvType::kI16:
-      CAIRN_CHECK(false && "int16 have one scale for a whole row");
+    case KvType::kQ8_0Pairs:
+      CAIRN_CHECK(false && "pairs are stored by other functions");
   }
 }
 
@@ -83,6 +84,49 @@ void store_int16_values(const Int16Attention& kernels, const float* x, int32_t d
   store_int16(kernels, x, dim, scale, [&](int32_t i, int16_t value) { to[2 * i] = value; });
 }
 
+// The pieces of a row of kQ8_0Pairs: store(to, i, value) for the elements i of a piece at `to`.
+template <class Store>
+void store_q8_0_pairs(const RowKernels& kernels, const float* x, int32_t dim, int32_t token, std::byte* head,
+                      const Store& store) {
+  for (int32_t begin = 0; begin < dim; begin += kKvBlock, head += kKvPieceBytes) {
+    int8_t values[kKvBlock];
+    const int32_t n = std::min(kKvBlock, dim - begin);
+    reinterpret_cast<uint16_t*>(head + kKvPieceScales)[token] = kernels.to_q8_0(x + begin, n, values);
+    for (int32_t i = 0; i < n; ++i) store(reinterpret_cast<int8_t*>(head), i, values[i]);
+  }
+}
+
+void store_q8_0_key_pairs(const RowKernels& kernels, const float* x, int32_t dim, int32_t token, std::byte* head) {
+  constexpr int32_t kPairs = key_pairs(kKvBlock);
+  store_q8_0_pairs(kernels, x, dim, token, head, [token](int8_t* piece, int32_t i, int8_t value) {
+    piece[(i % kPairs * kPageTokens + token) * 2 + i / kPairs] = value;
+  });
+}
+
+void store_q8_0_value_pairs(const RowKernels& kernels, const float* x, int32_t dim, int32_t token, std::byte* head) {
+  constexpr int32_t kHalf = kPageTokens / 2;
+  store_q8_0_pairs(kernels, x, dim, token, head, [token](int8_t* piece, int32_t i, int8_t value) {
+    piece[(token % kHalf * kKvBlock + i) * 2 + token / kHalf] = value;
+  });
+}
+
+void store_row(const Isa& isa, const KvView& kv, const float* key, const float* value, int32_t token, std::byte* keys,
+               std::byte* values) {
+  switch (kv.type) {
+    case KvType::kI16:
+      store_int16_keys(*isa.attention->int16, key, kv.key_dim, token, keys);
+      store_int16_values(*isa.attention->int16, value, kv.value_dim, token, values);
+      return;
+    case KvType::kQ8_0Pairs:
+      store_q8_0_key_pairs(*isa.rows, key, kv.key_dim, token, keys);
+      store_q8_0_value_pairs(*isa.rows, value, kv.value_dim, token, values);
+      return;
+    default:
+      store_keys(*isa.rows, kv.type, key, kv.key_dim, token, keys);
+      store_values(*isa.rows, kv.type, value, kv.value_dim, token, values);
+  }
+}
+
 }  // namespace
 
 void store_kv_rows(const Isa& isa, const KvView& kv, const AttentionSlice& slice, int32_t begin, int32_t end,
@@ -96,17 +140,8 @@ void store_kv_rows(const Isa& isa, const KvView& kv, const AttentionSlice& slice
     for (int32_t head = 0; head < kv.kv_heads; ++head) {
       for (int32_t i = 0; i < next - row; ++i) {
         const int64_t from = (int64_t{slice.row_begin} + row + i) * kv.kv_heads + head;
-        const float* key = k + from * kv.key_dim;
-        const float* value = v + from * kv.value_dim;
-        std::byte* keys = page_keys(kv, page, head);
-        std::byte* values = page_values(kv, page, head);
-        if (kv.type == KvType::kI16) {
-          store_int16_keys(*isa.attention->int16, key, kv.key_dim, token + i, keys);
-          store_int16_values(*isa.attention->int16, value, kv.value_dim, token + i, values);
-        } else {
-          store_keys(*isa.rows, kv.type, key, kv.key_dim, token + i, keys);
-          store_values(*isa.rows, kv.type, value, kv.value_dim, token + i, values);
-        }
+        store_row(isa, kv, k + from * kv.key_dim, v + from * kv.value_dim, token + i, page_keys(kv, page, head),
+                  page_values(kv, page, head));
       }
     }
   }

@@ -67,9 +67,10 @@ void LatentOp::store_row(const KvView& kv, const float* x, std::byte* to) const 
       return;
     }
     case KvType::kI16:
+    case KvType::kQ8_0Pairs:
       break;
   }
-  CAIRN_CHECK(false && "rows of LatentOperations are not of int16");
+  CAIRN_CHECK(false && "rows of LatentOperations are not in pairs");
 }
 
 }  // namespace cairn::cpu

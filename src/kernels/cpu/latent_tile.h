@@ -33,9 +33,10 @@ inline void decode_latent_row(const AttentionKernels& kernels, const KvView& kv,
       kernels.decode_q8_0_row(row, kv.key_dim, out);
       return;
     case KvType::kI16:
+    case KvType::kQ8_0Pairs:
       break;
   }
-  CAIRN_CHECK(false && "rows of LatentOperations are not of int16");
+  CAIRN_CHECK(false && "rows of LatentOperations are not in pairs");
 }
 
 /// q [heads, dim] to out [dim, kTileHeads]; heads that are missing are zeros.

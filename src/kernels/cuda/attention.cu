@@ -236,9 +236,10 @@ void start(cudaStream_t stream, const AttentionCall& call, KvType type, dim3 gri
       if (call.tiling.staged) return start<KvType::kQ8_0, true, kSplit>(stream, call, grid, device);
       return start<KvType::kQ8_0, false, kSplit>(stream, call, grid, device);
     case KvType::kI16:
+    case KvType::kQ8_0Pairs:
       break;
   }
-  CAIRN_CHECK(false && "keys and values are not of int16 here");
+  CAIRN_CHECK(false && "keys and values are not in pairs here");
 }
 
 }  // namespace

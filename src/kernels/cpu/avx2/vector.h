@@ -27,6 +27,10 @@ struct Vector {
   static F load(const int8_t* from) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
   }
+  // 2 * kLanes elements as int16.
+  static I widened(const int8_t* from) {
+    return (I)_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
   static void store(uint16_t* half, F value) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(half), _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
   }

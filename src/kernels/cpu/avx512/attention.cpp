@@ -1,5 +1,5 @@
 #include "kernels/cpu/attention_body.h"
-#include "kernels/cpu/attention_int16_body.h"
+#include "kernels/cpu/attention_pairs_body.h"
 #include "kernels/cpu/avx512/vector.h"
 
 namespace cairn::cpu {

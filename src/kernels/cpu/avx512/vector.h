@@ -27,6 +27,10 @@ struct Vector {
   static F load(const int8_t* from) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
   }
+  // 2 * kLanes elements as int16.
+  static I widened(const int8_t* from) {
+    return (I)_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
   static void store(uint16_t* half, F value) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(half), _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
   }
