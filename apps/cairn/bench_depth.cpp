@@ -108,13 +108,30 @@ Result<int32_t> fill(DeepSequence& sequence, int32_t rows_max, int32_t depth) {
 }
 
 /// For one sequence.
-Result<MemoryPlan> plan_one(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
-  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, options));
-  if (std::ranges::any_of(model.kv_layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; })) {
-    return fail(Code::kUnsupported, "--depth is not for models with recurrent layers, whose state cannot be made up");
-  }
+Result<SplitPlan> plan_one(const gguf::Reader& file, const Device& device, const ModelOptions& options) {
   const MemoryWishes wishes{.context_tokens = options.context_tokens, .sequences = 1, .sequences_running = 1};
-  return plan_memory(model, wishes, backend.available_bytes());
+  return plan_device_memory(file, device, options, wishes);
+}
+
+Result<void> check_layout(const KvLayout& layout) {
+  const bool states =
+      std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; });
+  if (!states) return {};
+  return fail(Code::kUnsupported, "--depth is not for models with recurrent layers, whose state cannot be made up");
+}
+
+/// Of all devices.
+nlohmann::ordered_json planned_bytes(const SplitPlan& plan) {
+  int64_t weights = 0, scratch = 0, kv = 0, all = 0;
+  const auto add = [&](const MemoryPlan& part) {
+    weights += part.weight_bytes;
+    scratch += part.scratch_bytes;
+    kv += part.kv_bytes;
+    all += part.bytes();
+  };
+  add(plan.own);
+  for (const MemoryPlan& part : plan.earlier) add(part);
+  return {{"weights", weights}, {"scratch", scratch}, {"kv", kv}, {"all", all}};
 }
 
 }  // namespace
@@ -134,22 +151,23 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   options.kv_type = kv_type_named(flags.kv_type);
   options.simulate_rounding = wanted.simulate_rounding;
   options.directions = wanted.directions;
-  MemoryPlan plan;
+  SplitPlan plan;
   const auto fits = [&](const Device& device) -> Result<void> {
-    CAIRN_TRY(plan, plan_one(file, *device.backend, options));
+    CAIRN_TRY(plan, plan_one(file, device, options));
     return {};
   };
   CAIRN_TRY(const Device device, choose_device(file, {wanted.gpu_layers, {wanted.threads, wanted.isa}}, fits));
-  Backend* backend = device.backend.get();
-  log_info("memory: {}", plan.text());
-  options.weights_in_place = plan.weights_in_place;
+  log_info("memory: {}", plan.own.text());
+  options.earlier = device.earlier();
+  options.weights_in_place = plan.weights_in_place();
   std::unique_ptr<PackCache> pack_cache;
-  if (wanted.pack_cache) {
-    pack_cache = std::make_unique<PackCache>(flags.model, file, backend->copy_format());
+  if (wanted.pack_cache && options.earlier.empty()) {
+    pack_cache = std::make_unique<PackCache>(flags.model, file, device.backend().copy_format());
     options.pack_cache = pack_cache.get();
   }
-  CAIRN_TRY(const auto runner, load_model(file, *backend, options));
-  CAIRN_TRY(PagePool pool, PagePool::create(*backend, runner->kv_layout(), plan.kv_pages));
+  CAIRN_TRY(const auto runner, load_model(file, device.backend(), options));
+  CAIRN_TRY_VOID(check_layout(runner->kv_layout()));
+  CAIRN_TRY(PagePool pool, PagePool::create(device.by_number(), runner->kv_layout(), plan.own.kv_pages));
   DeepSequence sequence(*runner, pool);
   const auto begin = steady_clock::now();
   CAIRN_TRY(const int32_t computed, fill(sequence, runner->rows_max(), depth));
@@ -168,14 +186,13 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   const double median = seconds[seconds.size() / 2];
   const nlohmann::ordered_json result{
       {"model", std::filesystem::path(flags.model).stem().string()},
-      {"backend", backend->description()},
+      {"backend", device.text()},
       {"depth_tokens", depth},
       {"computed_tokens", computed},
       {"answer_tokens", answer},
       {"median_ms_per_token", median * 1e3},
       {"decode_tokens_per_s", 1 / median},
-      {"planned_bytes",
-       {{"weights", plan.weight_bytes}, {"scratch", plan.scratch_bytes}, {"kv", plan.kv_bytes}, {"all", plan.bytes()}}},
+      {"planned_bytes", planned_bytes(plan)},
       {"buffer_bytes", Buffer::bytes_in_all()},
       {"resident_bytes_most", peak_resident_bytes()},
   };

@@ -113,7 +113,7 @@ Result<void> bench_model(ModelBenchFlags& flags) {
   const nlohmann::ordered_json result{
       {"model", model->name},
       {"quantisation", model->quantisation},
-      {"backend", model->devices_text()},
+      {"backend", model->device.text()},
       {"sequences", flags.sequences},
       {"prompt_tokens", flags.prompt},
       {"answer_tokens", flags.answer},

@@ -12,6 +12,7 @@
 #include "load_flags.h"
 #include "model/model.h"
 #include "registry/device.h"
+#include "registry/memory_plan.h"
 
 namespace cairn {
 
@@ -85,16 +86,16 @@ Result<void> run_logits(const LogitsFlags& flags) {
   options.rows_max = flags.chunk;
   options.logit_rows_max = flags.chunk;
   const auto fits = [&](const Device& device) -> Result<void> {
-    CAIRN_TRY_VOID(model_memory_plan(file, *device.backend, options));
+    CAIRN_TRY_VOID(plan_device_memory(file, device, options, {.context_tokens = flags.context, .sequences = 1}));
     return {};
   };
   CAIRN_TRY(const Device device, choose_device(file, {flags.gpu_layers, {.threads = flags.threads, .isa = ""}}, fits));
-  Backend* backend = device.backend.get();
-  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, *backend, options));
+  options.earlier = device.earlier();
+  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, device.backend(), options));
   CAIRN_TRY_VOID(check_tokens(flags.tokens, *runner));
   const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kPageTokens - 1) / kPageTokens;
   const std::vector<int32_t> pages_of_each(runner->kv_layout().groups.size(), pages);
-  CAIRN_TRY(PagePool pool, PagePool::create(*backend, runner->kv_layout(), pages_of_each));
+  CAIRN_TRY(PagePool pool, PagePool::create(device.by_number(), runner->kv_layout(), pages_of_each));
   return print_logits(flags, *runner, pool);
 }
 

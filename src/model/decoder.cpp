@@ -109,6 +109,14 @@ Result<void> Decoder::first_step(const Batch& batch, std::span<float> rows) {
   return backend_.finish();
 }
 
+Result<void> Decoder::middle_step(const Batch& batch, std::span<float> rows) {
+  CAIRN_CHECK(!range_.is_first() && !range_.is_last(description_));
+  begin_with(batch, rows);
+  run_layers(*batch.pool);
+  backend_.read(hidden_, static_cast<int64_t>(rows.size_bytes()), rows.data());
+  return backend_.finish();
+}
+
 Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float> rows) {
   CAIRN_CHECK(!range_.is_first() && range_.is_last(description_));
   begin_with(batch, rows);

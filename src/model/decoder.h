@@ -34,6 +34,8 @@ class Decoder final : public Runner {
   Result<LogitsView> step(const Batch& batch) override;
   /// Of a range with the first layer, but not the last: into `rows` [rows of the batch, embedding].
   Result<void> first_step(const Batch& batch, std::span<float> rows);
+  /// Of a range with neither, from those rows to others in their place.
+  Result<void> middle_step(const Batch& batch, std::span<float> rows);
   /// Of a range with the last layer, but not the first, from those rows.
   Result<LogitsView> last_step(const Batch& batch, std::span<const float> rows);
   const KvLayout& kv_layout() const override { return kv_.layout; }

@@ -171,15 +171,27 @@ Result<void> describe_temperature(const Keys& keys, DecoderDescription& descript
   return {};
 }
 
+namespace {
+
+/// The number of the device that has a layer's keys and values, and its backend.
+std::pair<int32_t, const Backend*> device_of_layer(int64_t layer, const Backend& own, const ModelOptions& options) {
+  int64_t end = 0;
+  for (size_t part = 0; part < options.earlier.size(); ++part) {
+    end += options.earlier[part].layers;
+    if (layer < end) return {device_of_part(part), options.earlier[part].backend};
+  }
+  return {0, &own};
+}
+
+}  // namespace
+
 KvPlan kv_plan_of(const DecoderDescription& description, const Backend& backend, const ModelOptions& options) {
-  const FirstLayers& first = options.first_layers;
   KvPlan plan;
   std::vector<KvGroup>& groups = plan.layout.groups;
   plan.layout.type = options.kv_type;
   for (const LayerDescription& layer : description.layers) {
     const KvKind kind = description.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
-    const bool is_first = std::ssize(plan.places) < first.count;
-    const int32_t device = is_first ? kFirstLayersDevice : 0;
+    const auto [device, on] = device_of_layer(std::ssize(plan.places), backend, options);
     size_t group = 0;
     while (group < groups.size() && (groups[group].kind != kind || groups[group].device != device)) ++group;
     if (group == groups.size()) {
@@ -191,7 +203,7 @@ KvPlan kv_plan_of(const DecoderDescription& description, const Backend& backend,
     if (description.latent) {
       kv.value_dim = 0;
     } else {
-      kv.type = (is_first ? *first.backend : backend).stored_kv_type(options.kv_type);
+      kv.type = on->stored_kv_type(options.kv_type);
     }
     layers.push_back(kv);
     if (description.latent && description.latent->indexer) {

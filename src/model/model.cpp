@@ -62,22 +62,35 @@ Result<void> check_operations(Backend& backend, bool latent, bool streams) {
               backend.description(), streams ? "mixed streams and compressed rows" : "attention over latent rows");
 }
 
-Result<void> check_first_layers(const DecoderDescription& description, const FirstLayers& first) {
-  if (first.count >= 0 && first.count < std::ssize(description.layers)) return {};
-  return fail(Code::kInvalidArgument, "{} layers are to be on another device, but the model has {}", first.count,
-              description.layers.size());
+Result<void> check_parts(const DecoderDescription& description, const ModelOptions& options) {
+  if (std::ssize(options.earlier) > kEarlierPartsMax) {
+    return fail(Code::kInvalidArgument, "the model is to be on {} devices, which is more than {}",
+                options.earlier.size() + 1, kEarlierPartsMax + 1);
+  }
+  int64_t layers = 0;
+  bool empty = false;
+  for (const LayerPart& part : options.earlier) {
+    layers += part.layers;
+    empty = empty || part.layers < 1;
+  }
+  if (!empty && layers < std::ssize(description.layers)) return {};
+  return fail(Code::kInvalidArgument, "{} layers are to be on other devices, but the model has {}{}", layers,
+              description.layers.size(), empty ? ", and each device has one at least" : "");
 }
 
 // Other models than decoders are on one backend as a whole.
 Result<void> check_is_whole(const ModelOptions& options, std::string_view what) {
-  if (options.first_layers.count == 0) return {};
-  return fail(Code::kUnsupported, "{} cannot be split between GPU and CPU; use --gpu-layers all, auto or 0", what);
+  if (options.earlier.empty()) return {};
+  return fail(Code::kUnsupported, "{} cannot be split between devices; use --gpu-layers all, auto or 0", what);
 }
 
-/// What is on options.first_layers.backend, and what is on the model's own.
-LayerRange first_part(const ModelOptions& options) { return {0, options.first_layers.count}; }
-LayerRange last_part(const DecoderDescription& description, const ModelOptions& options) {
-  return {options.first_layers.count, static_cast<int32_t>(description.layers.size())};
+/// The layers of part `part` of options.earlier, or of the model's own after them.
+LayerRange range_of(const DecoderDescription& description, const ModelOptions& options, size_t part) {
+  LayerRange range;
+  for (size_t i = 0; i < part; ++i) range.begin += options.earlier[i].layers;
+  const bool own = part == options.earlier.size();
+  range.end = own ? static_cast<int32_t>(description.layers.size()) : range.begin + options.earlier[part].layers;
+  return range;
 }
 
 Result<void> plan_part(const gguf::Reader& file, Backend& backend, const DecoderDescription& description,
@@ -90,24 +103,28 @@ Result<void> plan_part(const gguf::Reader& file, Backend& backend, const Decoder
   return {};
 }
 
-/// Options of the part on the other backend, which has memory of its own.
-ModelOptions first_options(const ModelOptions& options) {
-  ModelOptions first = options;
-  first.available_bytes = 0;
-  first.pack_cache = nullptr;
-  return first;
+/// Options of the parts on other backends, which have memory of their own.
+ModelOptions earlier_options(const ModelOptions& options) {
+  ModelOptions earlier = options;
+  earlier.available_bytes = 0;
+  earlier.pack_cache = nullptr;
+  return earlier;
 }
 
 Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const DecoderDescription& description,
                                 const ModelOptions& options) {
-  const FirstLayers& first = options.first_layers;
-  CAIRN_TRY_VOID(check_first_layers(description, first));
+  CAIRN_TRY_VOID(check_parts(description, options));
+  const size_t parts = options.earlier.size();
   ModelMemoryPlan plan;
-  CAIRN_TRY_VOID(plan_part(file, backend, description, options, last_part(description, options), plan));
-  if (first.count > 0) {
-    CAIRN_TRY_VOID(
-        plan_part(file, *first.backend, description, first_options(options), first_part(options), plan.first));
-    plan.first.scratch_bytes += options.rows_max * description.embedding * static_cast<int64_t>(sizeof(float));
+  CAIRN_TRY_VOID(plan_part(file, backend, description, options, range_of(description, options, parts), plan));
+  for (size_t part = 0; part < parts; ++part) {
+    CAIRN_TRY_VOID(plan_part(file, *options.earlier[part].backend, description, earlier_options(options),
+                             range_of(description, options, part), plan.earlier.emplace_back()));
+  }
+  // Of the pipeline, in the machine's memory.
+  if (parts > 0) {
+    plan.earlier.front().scratch_bytes +=
+        options.rows_max * description.embedding * static_cast<int64_t>(sizeof(float));
   }
   plan.kv_layout = kv_plan_of(description, backend, options).layout;
   plan.context_tokens = description.context_tokens;
@@ -171,14 +188,14 @@ void end_loading(const Binder& binder, const ModelOptions& options) {
   if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
 }
 
-/// `last_binder` will not warn of what they use.
-Result<std::unique_ptr<Decoder>> load_first_layers(const gguf::Reader& file, const DecoderDescription& description,
-                                                   const PartMemoryPlan& plan, const KvPlan& kv,
-                                                   const ModelOptions& all_options, Binder& last_binder) {
-  const ModelOptions options = first_options(all_options);
-  Backend& backend = *options.first_layers.backend;
-  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, kv.layout, kFirstLayersDevice, options));
-  const LayerRange range = first_part(options);
+/// Part `part` of options.earlier. `last_binder` will not warn of what it uses.
+Result<std::unique_ptr<Decoder>> load_part(const gguf::Reader& file, const DecoderDescription& description,
+                                           const ModelMemoryPlan& plan, const KvPlan& kv,
+                                           const ModelOptions& all_options, size_t part, Binder& last_binder) {
+  const ModelOptions options = earlier_options(all_options);
+  Backend& backend = *options.earlier[part].backend;
+  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan.earlier[part], kv.layout, device_of_part(part), options));
+  const LayerRange range = range_of(description, options, part);
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description, range));
   last_binder.mark_used(binder);
   return Decoder::create(description, std::move(weights), backend, options, range, kv);
@@ -235,11 +252,11 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
   CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
   CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
   KvPlan kv = kv_plan_of(description, backend, options);
-  std::unique_ptr<Decoder> first;
-  if (options.first_layers.count > 0) {
-    CAIRN_TRY(first, load_first_layers(file, description, plan.first, kv, options, binder));
+  std::vector<std::unique_ptr<Decoder>> earlier;
+  for (size_t part = 0; part < options.earlier.size(); ++part) {
+    CAIRN_TRY(earlier.emplace_back(), load_part(file, description, plan, kv, options, part, binder));
   }
-  const LayerRange range = last_part(description, options);
+  const LayerRange range = range_of(description, options, options.earlier.size());
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description, range));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
@@ -248,8 +265,8 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
   const int64_t embedding = description.embedding;
   CAIRN_TRY(auto decoder,
             Decoder::create(std::move(description), std::move(weights), backend, options, range, std::move(kv)));
-  if (first == nullptr) return decoder;
-  return std::make_unique<Pipeline>(std::move(first), std::move(decoder), embedding);
+  if (earlier.empty()) return decoder;
+  return std::make_unique<Pipeline>(std::move(earlier), std::move(decoder), embedding);
 }
 
 Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,

@@ -19,14 +19,15 @@ namespace cairn {
 
 class Backend;
 
-/// Layers that another backend than the model's own computes, for want of memory, with the embedding of tokens before
-/// them. Decoders only.
-struct FirstLayers {
+/// Layers that another backend than the model's own computes, for want of memory.
+struct LayerPart {
   Backend* backend = nullptr;  ///< outlives the runner
-  int32_t count = 0;           ///< 0: none; less than all
+  int32_t layers = 0;          ///< at least one
 };
-/// KvGroup::device of their keys and values; that of all others is 0.
-inline constexpr int32_t kFirstLayersDevice = 1;
+/// Parts before the model's own.
+inline constexpr int32_t kEarlierPartsMax = 8;
+/// KvGroup::device of the keys and values of part `part` of ModelOptions::earlier; those of the model's own are on 0.
+constexpr int32_t device_of_part(size_t part) { return 1 + static_cast<int32_t>(part); }
 
 struct ModelOptions {
   /// Positions per sequence; 0: what the file says the model was trained for.
@@ -45,9 +46,12 @@ struct ModelOptions {
   int64_t available_bytes = 0;
   /// No copy of weights that is larger than the file's (HostMatrix::in_place).
   bool weights_in_place = false;
-  /// Copies of weights are looked for there, and saved there; outlives the runner. null: none. Not with `first_layers`.
+  /// Copies of weights are looked for there, and saved there; outlives the runner. null: none. Not with `earlier`
+  /// parts.
   PackCache* pack_cache = nullptr;
-  FirstLayers first_layers{};
+  /// The first layers, part by part; the first one has the embedding of tokens too. The model's own backend has at
+  /// least one layer, and the output. Decoders only.
+  std::vector<LayerPart> earlier{};
 };
 
 /// Names of general.architecture that load, sorted.
@@ -65,7 +69,7 @@ struct PartMemoryPlan {
 
 /// What a model will take of its backend's memory, known before anything is loaded.
 struct ModelMemoryPlan : PartMemoryPlan {
-  PartMemoryPlan first;        ///< of the other backend's memory (ModelOptions::first_layers)
+  std::vector<PartMemoryPlan> earlier{};  ///< of other backends' memory, as ModelOptions::earlier
   KvLayout kv_layout;          ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
   int32_t context_tokens = 0;  ///< positions per sequence, as load_model would have them
 };
@@ -76,8 +80,8 @@ Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& bac
 /// `file` and `backend` outlive the runner. Errors: kUnsupported (architecture or tensor type: the message lists what
 /// there is), kCorruptFile (a tensor missing or of the wrong shape, a hyper-parameter out of range: named),
 /// kInvalidArgument (a context beyond the trained one, a `predictor` for an architecture that takes none, as many
-/// `first_layers` as there are or more), kOutOfMemory (weights, scratch and a first page of KV do not fit: how much is
-/// needed and how much there is).
+/// layers in `earlier` parts as there are or more), kOutOfMemory (weights, scratch and a first page of KV do not fit:
+/// how much is needed and how much there is).
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
 
 }  // namespace cairn

@@ -456,8 +456,7 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
   for (const bool first : {false, true}) {
     Backend& own = first ? *backend_ : backend;
     Backend& other = first ? backend : *backend_;
-    const auto split =
-        load_model(file, own, {.context_tokens = 64, .rows_max = 8, .first_layers = {&other, 1}}).value();
+    const auto split = load_model(file, own, {.context_tokens = 64, .rows_max = 8, .earlier = {{&other, 1}}}).value();
     Backend* const backends[] = {&own, &other};
     PagePool pages_of_both = PagePool::create(backends, split->kv_layout(), pages_of_each(*split, 1)).value();
     PageTable table;

@@ -1,4 +1,4 @@
-/// A decoder whose layers are on two backends, one after the other.
+/// A decoder whose layers are on several backends, one after the other.
 #pragma once
 
 #include <memory>
@@ -12,17 +12,18 @@
 
 namespace cairn {
 
-/// The rows that the first part leaves go through host memory to the last one, which does all else. Which device a
-/// layer is on is settled at load and never depends on a batch: same bytes (design 1.1).
+/// The rows that a part leaves go through host memory to the next one; the last one does all else. Which device a layer
+/// is on is settled at load and never depends on a batch: same bytes (design 1.1).
 class Pipeline final : public Runner {
  public:
-  /// `embedding`: columns of a row between the two.
-  Pipeline(std::unique_ptr<Decoder> first, std::unique_ptr<Decoder> last, int64_t embedding)
-      : first_(std::move(first)), last_(std::move(last)), embedding_(embedding), rows_(rows_max() * embedding) {}
+  /// `earlier`: at least one. `embedding`: columns of a row between two parts.
+  Pipeline(std::vector<std::unique_ptr<Decoder>> earlier, std::unique_ptr<Decoder> last, int64_t embedding)
+      : earlier_(std::move(earlier)), last_(std::move(last)), embedding_(embedding), rows_(rows_max() * embedding) {}
 
   Result<LogitsView> step(const Batch& batch) override {
     const std::span<float> rows = std::span(rows_).first(batch.tokens.size() * embedding_);
-    CAIRN_TRY_VOID(first_->first_step(batch, rows));
+    CAIRN_TRY_VOID(earlier_.front()->first_step(batch, rows));
+    for (const auto& part : std::span(earlier_).subspan(1)) CAIRN_TRY_VOID(part->middle_step(batch, rows));
     return last_->last_step(batch, rows);
   }
   const KvLayout& kv_layout() const override { return last_->kv_layout(); }
@@ -34,7 +35,7 @@ class Pipeline final : public Runner {
   float rank(std::span<const float> hidden) const override { return last_->rank(hidden); }
 
  private:
-  const std::unique_ptr<Decoder> first_;
+  const std::vector<std::unique_ptr<Decoder>> earlier_;
   const std::unique_ptr<Decoder> last_;
   const int64_t embedding_;
   std::vector<float> rows_;  // [rows_max(), embedding_]

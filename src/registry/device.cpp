@@ -1,68 +1,137 @@
 #include "registry/device.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "base/check.h"
 #include "base/log.h"
+#include "registry/layer_division.h"
 
 namespace cairn {
 namespace {
 
 using Fits = std::function<Result<void>(const Device&)>;
 
-Result<int32_t> layers_of(const gguf::Reader& file) {
-  CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
-  CAIRN_TRY(const int64_t layers, file.metadata().integer(fmt::format("{}.block_count", architecture)));
-  return static_cast<int32_t>(std::clamp<int64_t>(layers, 0, kGpuLayersAll));
+bool has_processor(const Device& device) { return !device.parts.front().gpu; }
+int32_t gpus_of(const Device& device) {
+  return static_cast<int32_t>(std::ranges::count(device.parts, true, &DevicePart::gpu));
 }
 
-/// As many layers as fit on the device's GPU, with the rest on the processor; none if not even one fits. Errors: those
-/// of `fits` with one layer.
-Result<void> fit_layers(Device& device, int32_t layers, const CpuOptions& cpu, const Fits& fits) {
-  CAIRN_TRY(device.first_backend, make_cpu_backend(cpu));
+/// Gives the GPUs the last `on_gpu` layers, at least one each, and the processor what is before them.
+void divide(const LayerBytes& bytes, int32_t on_gpu, Device& device) {
+  const bool processor = has_processor(device);
+  if (processor) device.parts.front().layers = static_cast<int32_t>(bytes.layers.size()) - on_gpu;
+  const std::span<DevicePart> gpus = std::span(device.parts).subspan(processor ? 1 : 0);
+  std::vector<int64_t> free;
+  for (const DevicePart& part : gpus) free.push_back(part.backend->available_bytes());
+  const std::vector<int32_t> counts = divide_layers(bytes, on_gpu, free);
+  for (size_t i = 0; i < gpus.size(); ++i) gpus[i].layers = counts[i];
+  device.parts.back().layers = 0;
+}
+
+Result<void> add_processor(const CpuOptions& cpu, Device& device) {
+  CAIRN_TRY(auto backend, make_cpu_backend(cpu));
+  device.parts.insert(device.parts.begin(), DevicePart{std::move(backend), false, 0});
+  return {};
+}
+
+/// As many layers as fit on the device's GPUs, or on fewer of them, with the rest on the processor. Errors: those of
+/// `fits` with one layer on one GPU.
+Result<int32_t> fit_layers(Device& device, const LayerBytes& bytes, const CpuOptions& cpu, const Fits& fits) {
+  CAIRN_TRY_VOID(add_processor(cpu, device));
   const auto fit = [&](int32_t on_gpu) {
-    device.first_layers = layers - on_gpu;
+    divide(bytes, on_gpu, device);
     return fits(device);
   };
-  CAIRN_TRY_VOID(fit(1));
-  int32_t most = 1;
-  for (int32_t beyond = layers; beyond - most > 1;) {
+  auto least = fit(gpus_of(device));
+  while (!least && gpus_of(device) > 1) {
+    device.parts.pop_back();
+    least = fit(gpus_of(device));
+  }
+  CAIRN_TRY_VOID(std::move(least));
+  int32_t most = gpus_of(device);
+  for (auto beyond = static_cast<int32_t>(bytes.layers.size()); beyond - most > 1;) {
     const int32_t middle = most + (beyond - most) / 2;
     (fit(middle) ? most : beyond) = middle;
   }
-  return fit(most);
+  CAIRN_TRY_VOID(fit(most));
+  return most;
 }
 
-/// `layers` of the model's, kGpuLayersAuto or kGpuLayersAll.
-Result<Device> on_gpu(int32_t wanted, int32_t layers, const CpuOptions& cpu, const Fits& fits) {
-  CAIRN_TRY(auto backend, make_cuda_backend({}));
-  Device device{std::move(backend), true};
-  if (wanted != kGpuLayersAuto && wanted < layers) {
-    CAIRN_TRY(device.first_backend, make_cpu_backend(cpu));
-    device.first_layers = layers - wanted;
+/// So many layers on as few GPUs as they fit on. With an error `device` has all that were tried.
+Result<void> on_gpus(const LayerBytes& bytes, int32_t on_gpu, const Fits& fits, Device& device) {
+  CAIRN_TRY(const int32_t there, cuda_device_count());
+  std::optional<Error> error;  // the first one: others say what comes of dividing
+  for (int32_t number = 0; number < there && gpus_of(device) < std::min(kGpusMax, on_gpu); ++number) {
+    auto backend = make_cuda_backend({.device = number});
+    if (!backend) {
+      log_info("gpu: device {} is not used: {}", number, backend.error().text());
+      if (!error) error = std::move(backend).error();
+      continue;
+    }
+    if (gpus_of(device) == 0) error.reset();
+    device.parts.push_back({std::move(*backend), true, 0});
+    divide(bytes, on_gpu, device);
+    auto fit = fits(device);
+    if (fit) return {};
+    if (!error) error = fit.error();
+    if (fit.error().code != Code::kOutOfMemory) break;
   }
-  auto whole = fits(device);
-  if (whole) return device;
-  if (wanted != kGpuLayersAuto || whole.error().code != Code::kOutOfMemory || layers < 2) {
-    return std::unexpected(std::move(whole).error());
+  CAIRN_CHECK(error.has_value());
+  return std::unexpected(*std::move(error));
+}
+
+/// `wanted` of the model's layers, kGpuLayersAuto or kGpuLayersAll.
+Result<Device> choose_gpus(const gguf::Reader& file, int32_t wanted, const CpuOptions& cpu, const Fits& fits) {
+  CAIRN_TRY(const LayerBytes bytes, layer_bytes(file));
+  const auto layers = static_cast<int32_t>(bytes.layers.size());
+  const bool automatic = wanted == kGpuLayersAuto;
+  Device device;
+  if (!automatic && wanted < layers) CAIRN_TRY_VOID(add_processor(cpu, device));
+  auto done = on_gpus(bytes, automatic ? layers : std::min(wanted, layers), fits, device);
+  if (done) return device;
+  if (!automatic || done.error().code != Code::kOutOfMemory || layers < 2) {
+    return std::unexpected(std::move(done).error());
   }
-  if (!fit_layers(device, layers, cpu, fits)) return std::unexpected(std::move(whole).error());
-  log_info("gpu: {} of {} layers: {}", layers - device.first_layers, layers, whole.error().text());
+  const auto most = fit_layers(device, bytes, cpu, fits);
+  if (!most) return std::unexpected(std::move(done).error());
+  log_info("gpu: {} of {} layers: {}", *most, layers, done.error().text());
   return device;
 }
 
 }  // namespace
 
+std::vector<LayerPart> Device::earlier() const {
+  std::vector<LayerPart> earlier;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) earlier.push_back({parts[i].backend.get(), parts[i].layers});
+  return earlier;
+}
+
+std::vector<Backend*> Device::by_number() const {
+  std::vector<Backend*> backends{&backend()};
+  for (size_t i = 0; i + 1 < parts.size(); ++i) backends.push_back(parts[i].backend.get());
+  return backends;
+}
+
+std::string Device::text() const {
+  std::string text = backend().description();
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    text += fmt::format("{}{} for {} layers", i == 0 ? "; before it " : ", ", parts[i].backend->description(),
+                        parts[i].layers);
+  }
+  return text;
+}
+
 Result<Device> choose_device(const gguf::Reader& file, const DeviceWishes& wishes, const Fits& fits) {
   const bool automatic = wishes.gpu_layers == kGpuLayersAuto;
   if (wishes.gpu_layers != 0 && (built_with_cuda() || !automatic)) {
-    CAIRN_TRY(const int32_t layers, layers_of(file));
-    auto device = on_gpu(wishes.gpu_layers, layers, wishes.cpu, fits);
+    auto device = choose_gpus(file, wishes.gpu_layers, wishes.cpu, fits);
     if (device || !automatic) return device;
     log_info("gpu: not used: {}", device.error().text());
   }
-  CAIRN_TRY(auto backend, make_cpu_backend(wishes.cpu));
-  Device device{std::move(backend), false};
+  Device device;
+  CAIRN_TRY_VOID(add_processor(wishes.cpu, device));
   CAIRN_TRY_VOID(fits(device));
   return device;
 }

@@ -1,10 +1,12 @@
-/// Which device a model runs on: a GPU if it can, or the processor, or both.
+/// Which devices a model runs on: GPUs if it can, or the processor, or both.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "gguf/reader.h"
@@ -13,28 +15,41 @@
 
 namespace cairn {
 
-/// Layers on the GPU: as many as fit, perhaps none; or all, else an error.
+/// Layers on GPUs: as many as fit, perhaps none; or all, else an error.
 inline constexpr int32_t kGpuLayersAuto = -1;
 inline constexpr int32_t kGpuLayersAll = std::numeric_limits<int32_t>::max();
+/// GPUs that one model is on at most.
+inline constexpr int32_t kGpusMax = kEarlierPartsMax;
 
 struct DeviceWishes {
   int32_t gpu_layers = kGpuLayersAuto;  ///< one of those, 0, or a number: of the last ones, and the output
   CpuOptions cpu{};
 };
 
-struct Device {
+struct DevicePart {
   std::unique_ptr<Backend> backend;
-  bool gpu = false;  ///< its memory is not the machine's
-  std::unique_ptr<Backend> first_backend =
-      nullptr;               ///< the processor, of layers before the GPU's; null: there are none
-  int32_t first_layers = 0;  ///< how many those are
-
-  FirstLayers first() const { return {first_backend.get(), first_layers}; }
+  bool gpu = false;    ///< its memory is not the machine's
+  int32_t layers = 0;  ///< of those that come next; of the last part, which has the rest, 0
 };
 
-/// A device on which `fits` says that the model's file can be loaded. With kGpuLayersAuto, where memory is short on the
-/// GPU, as many layers as fit there are on it; otherwise the processor comes after the GPU. Why is logged. Errors:
-/// those of the backends and of `fits`.
+struct Device {
+  /// In the order of the layers: the processor first, if it is one of several.
+  std::vector<DevicePart> parts{};
+
+  /// The model's own, of the last layers and the output.
+  Backend& backend() const { return *parts.back().backend; }
+  bool on_gpu() const { return !parts.empty() && parts.back().gpu; }
+  std::vector<LayerPart> earlier() const;
+  /// By KvGroup::device.
+  std::vector<Backend*> by_number() const;
+  /// "cpu avx2, 2 threads", "cuda NVIDIA H100; before it cpu avx2, 2 threads for 4 layers".
+  std::string text() const;
+};
+
+/// A device on which `fits` says that the model's file can be loaded: the first GPU, or as many as it takes, in the
+/// order in which CUDA counts them, with layers divided by their free memory. With kGpuLayersAuto, where all of them
+/// are short of memory, as many layers as fit there are on them; otherwise the processor comes after the GPUs. Why is
+/// logged. Errors: those of the backends and of `fits`.
 Result<Device> choose_device(const gguf::Reader& file, const DeviceWishes& wishes,
                              const std::function<Result<void>(const Device&)>& fits);
 

@@ -13,8 +13,8 @@ class DeviceTest : public testing::Test {
   Result<Device> choose(int32_t gpu_layers, Result<void> on_gpu = {}, Result<void> on_cpu = {}) {
     asked_gpu_ = asked_cpu_ = false;
     const auto fits = [&](const Device& device) -> Result<void> {
-      (device.gpu ? asked_gpu_ : asked_cpu_) = true;
-      return device.gpu ? on_gpu : on_cpu;
+      (device.on_gpu() ? asked_gpu_ : asked_cpu_) = true;
+      return device.on_gpu() ? on_gpu : on_cpu;
     };
     return choose_device(file_, {.gpu_layers = gpu_layers, .cpu = {.threads = 1, .isa = "generic"}}, fits);
   }
@@ -28,8 +28,8 @@ class DeviceTest : public testing::Test {
 TEST_F(DeviceTest, WithoutLayersOnTheGpuItIsTheProcessor) {
   const auto device = choose(0);
   ASSERT_TRUE(device.has_value());
-  EXPECT_FALSE(device->gpu);
-  EXPECT_EQ(device->backend->description(), "cpu generic, 1 thread");
+  EXPECT_FALSE(device->on_gpu());
+  EXPECT_EQ(device->text(), "cpu generic, 1 thread");
   EXPECT_FALSE(asked_gpu_);
   EXPECT_TRUE(asked_cpu_);
 }
@@ -37,7 +37,7 @@ TEST_F(DeviceTest, WithoutLayersOnTheGpuItIsTheProcessor) {
 TEST_F(DeviceTest, WhereTheGpuCannotTakeItTheProcessorDoes) {
   const auto device = choose(kGpuLayersAuto, fail(Code::kOutOfMemory, "too large"));
   ASSERT_TRUE(device.has_value());
-  EXPECT_FALSE(device->gpu);
+  EXPECT_FALSE(device->on_gpu());
   EXPECT_TRUE(asked_cpu_);
   EXPECT_EQ(choose(kGpuLayersAuto, fail(Code::kOutOfMemory, "too large"), fail(Code::kOutOfMemory, "here too"))
                 .error()
@@ -52,7 +52,7 @@ TEST_F(DeviceTest, WhatWasAskedForOnTheGpuOrNothing) {
     EXPECT_FALSE(asked_cpu_);
     if (make_cuda_backend({}).has_value()) {
       ASSERT_TRUE(device.has_value()) << device.error().text();
-      EXPECT_TRUE(device->gpu && asked_gpu_);
+      EXPECT_TRUE(device->on_gpu() && asked_gpu_);
       EXPECT_EQ(choose(wanted, fail(Code::kOutOfMemory, "too large")).error().message, "too large");
       continue;
     }

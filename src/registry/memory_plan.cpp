@@ -1,9 +1,13 @@
 #include "registry/memory_plan.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "base/check.h"
+#include "base/machine.h"
 #include "cache/page_pool.h"
 #include "cache/prefix_index.h"
+#include "kernels/backend.h"
 
 namespace cairn {
 namespace {
@@ -180,45 +184,100 @@ Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes&
   return plan;
 }
 
+bool SplitPlan::weights_in_place() const {
+  return own.weights_in_place || std::ranges::any_of(earlier, &MemoryPlan::weights_in_place);
+}
+
+namespace {
+
+/// What is on the device of that number, with its part of the wishes.
+struct DevicePlan {
+  ModelMemoryPlan model;
+  MemoryWishes wishes;
+};
+
+DevicePlan plan_of_device(const ModelMemoryPlan& model, const MemoryWishes& wishes, int32_t device) {
+  DevicePlan part{model, wishes};
+  if (device > 0) static_cast<PartMemoryPlan&>(part.model) = model.earlier[static_cast<size_t>(device) - 1];
+  std::erase_if(part.model.kv_layout.groups, [&](const KvGroup& group) { return group.device != device; });
+  const int64_t all = model.kv_layout.token_bytes();
+  if (wishes.kv_bytes == 0 || all == 0) return part;
+  // Shares add up to what was asked for.
+  int64_t before = 0;
+  for (int32_t i = 0; i < device; ++i) before += model.kv_layout.token_bytes(i);
+  const auto share_up_to = [&](int64_t token_bytes) {
+    return static_cast<int64_t>(static_cast<double>(token_bytes) / static_cast<double>(all) *
+                                static_cast<double>(wishes.kv_bytes));
+  };
+  part.wishes.kv_bytes = share_up_to(before + part.model.kv_layout.token_bytes()) - share_up_to(before);
+  return part;
+}
+
+}  // namespace
+
 Result<SplitPlan> plan_split_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes,
-                                    int64_t first_available_bytes) {
-  const auto part_of = [&](int32_t device) {
-    ModelMemoryPlan part = model;
-    if (device == kFirstLayersDevice) static_cast<PartMemoryPlan&>(part) = model.first;
-    std::erase_if(part.kv_layout.groups, [&](const KvGroup& group) { return group.device != device; });
-    return part;
+                                    std::span<const PartMemory> earlier) {
+  CAIRN_CHECK(earlier.size() == model.earlier.size());
+  const auto plan_all = [&](const MemoryWishes& wanted) -> Result<SplitPlan> {
+    SplitPlan plan;
+    const DevicePlan own = plan_of_device(model, wanted, 0);
+    CAIRN_TRY(plan.own, plan_memory(own.model, own.wishes, available_bytes));
+    for (size_t i = 0; i < earlier.size(); ++i) {
+      const DevicePlan part = plan_of_device(model, wanted, device_of_part(i));
+      auto planned = plan_memory(part.model, part.wishes, earlier[i].available_bytes);
+      if (!planned) {
+        planned.error().message = fmt::format("of the layers on {}: {}", earlier[i].name, planned.error().message);
+        return std::unexpected(std::move(planned).error());
+      }
+      plan.earlier.push_back(*std::move(planned));
+    }
+    return plan;
   };
-  const ModelMemoryPlan own = part_of(0), first = part_of(kFirstLayersDevice);
-  MemoryWishes own_wishes = wishes, first_wishes = wishes;
-  if (const int64_t all = model.kv_layout.token_bytes(); wishes.kv_bytes > 0 && all > 0) {
-    const double share = static_cast<double>(own.kv_layout.token_bytes()) / static_cast<double>(all);
-    own_wishes.kv_bytes = static_cast<int64_t>(share * static_cast<double>(wishes.kv_bytes));
-    first_wishes.kv_bytes = wishes.kv_bytes - own_wishes.kv_bytes;
-  }
-  // Both have the same kinds of parts, so an error says whose they are.
-  const auto of_first = [](Result<MemoryPlan> result) {
-    if (!result) result.error().message = "of the first layers, which are not on the GPU: " + result.error().message;
-    return result;
+  const auto least_tokens = [](const SplitPlan& plan) {
+    int64_t tokens = plan.own.kv_tokens;
+    for (const MemoryPlan& part : plan.earlier) tokens = std::min(tokens, part.kv_tokens);
+    return tokens;
   };
-  SplitPlan plan;
-  CAIRN_TRY(plan.own, plan_memory(own, own_wishes, available_bytes));
-  CAIRN_TRY(plan.first, of_first(plan_memory(first, first_wishes, first_available_bytes)));
-  if (plan.own.kv_tokens != plan.first.kv_tokens) {
-    // What one of them could hold beyond the other is of no use.
-    own_wishes.kv_tokens_max = first_wishes.kv_tokens_max = std::min(plan.own.kv_tokens, plan.first.kv_tokens);
-    CAIRN_TRY(plan.own, plan_memory(own, own_wishes, available_bytes));
-    CAIRN_TRY(plan.first, of_first(plan_memory(first, first_wishes, first_available_bytes)));
+  CAIRN_TRY(SplitPlan plan, plan_all(wishes));
+  const int64_t tokens = least_tokens(plan);
+  const auto as_many = [&](const MemoryPlan& part) { return part.kv_tokens == tokens; };
+  if (!as_many(plan.own) || !std::ranges::all_of(plan.earlier, as_many)) {
+    // What one of them could hold beyond the others is of no use.
+    MemoryWishes fewer = wishes;
+    fewer.kv_tokens_max = tokens;
+    CAIRN_TRY(plan, plan_all(fewer));
   }
   std::vector<int32_t> kv_pages;
-  size_t next[] = {0, 0};
+  std::vector<size_t> next(earlier.size() + 1, 0);
   for (const KvGroup& group : model.kv_layout.groups) {
-    const MemoryPlan& part = group.device == kFirstLayersDevice ? plan.first : plan.own;
-    kv_pages.push_back(part.kv_pages[next[group.device]++]);
+    const MemoryPlan& part = group.device == 0 ? plan.own : plan.earlier[static_cast<size_t>(group.device) - 1];
+    kv_pages.push_back(part.kv_pages[next[static_cast<size_t>(group.device)]++]);
+  }
+  plan.own.kv_tokens = least_tokens(plan);
+  for (const MemoryPlan& part : plan.earlier) {
+    plan.own.context_tokens = std::min(plan.own.context_tokens, part.context_tokens);
   }
   plan.own.kv_pages = std::move(kv_pages);
-  plan.own.kv_tokens = std::min(plan.own.kv_tokens, plan.first.kv_tokens);
-  plan.own.context_tokens = std::min(plan.own.context_tokens, plan.first.context_tokens);
   return plan;
+}
+
+Result<SplitPlan> plan_device_memory(const gguf::Reader& file, const Device& device, ModelOptions options,
+                                     const MemoryWishes& wishes, int64_t own_taken) {
+  options.earlier = device.earlier();
+  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, device.backend(), options));
+  const int64_t available = device.backend().available_bytes() - own_taken;
+  if (!device.on_gpu()) return plan_split_memory(model, wishes, available - wishes.kv_host_bytes, {});
+  const int64_t host = available_memory_bytes();
+  if (wishes.kv_host_bytes > host) {
+    return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
+                bytes_text(wishes.kv_host_bytes), bytes_text(host));
+  }
+  std::vector<PartMemory> earlier;
+  for (const DevicePart& part : std::span(device.parts).first(device.parts.size() - 1)) {
+    earlier.push_back(
+        {part.gpu ? part.backend->available_bytes() : host - wishes.kv_host_bytes, part.backend->description()});
+  }
+  return plan_split_memory(model, wishes, available, earlier);
 }
 
 }  // namespace cairn

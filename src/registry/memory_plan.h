@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/bytes_text.h"
 #include "base/error.h"
+#include "gguf/reader.h"
 #include "model/model.h"
+#include "registry/device.h"
 
 namespace cairn {
 
@@ -58,16 +61,29 @@ struct MemoryPlan {
   std::string text() const;
 };
 
-/// Of a model on two backends (ModelOptions::first_layers).
+/// Of a model on several backends (ModelOptions::earlier).
 struct SplitPlan {
-  MemoryPlan own;    ///< of the model's own; context_tokens, kv_tokens and kv_pages are those of both
-  MemoryPlan first;  ///< of the other's
+  MemoryPlan own;  ///< of the model's own; context_tokens, kv_tokens and kv_pages are those of all
+  std::vector<MemoryPlan> earlier{};
+
+  bool weights_in_place() const;  ///< of any
+};
+
+/// What a backend of an earlier part has.
+struct PartMemory {
+  int64_t available_bytes = 0;
+  std::string name;  ///< for errors
 };
 
 /// Errors: kOutOfMemory with every part and what there is, kInvalidArgument (kv_bytes below one page of every group).
 Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes);
-/// The same for two backends with memory of their own, which share kv_bytes.
+/// The same for several backends with memory of their own, which share kv_bytes; `earlier` as the model's. Errors say
+/// whose memory it is.
 Result<SplitPlan> plan_split_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes,
-                                    int64_t first_available_bytes);
+                                    std::span<const PartMemory> earlier);
+/// What load_model will find on that device, of which `own_taken` bytes of the model's own backend and kv_host_bytes of
+/// the machine's are spoken for. Errors: model_memory_plan's too.
+Result<SplitPlan> plan_device_memory(const gguf::Reader& file, const Device& device, ModelOptions options,
+                                     const MemoryWishes& wishes, int64_t own_taken = 0);
 
 }  // namespace cairn

@@ -144,10 +144,10 @@ TEST(MemoryPlan, StateGroupsGetSlotsToRunAndToResume) {
 /// The model with 64 MiB of weights more on another device, where a page is half of one.
 ModelMemoryPlan split_model_of(int32_t context_tokens) {
   ModelMemoryPlan model = model_of(context_tokens);
-  model.first = {.weight_bytes = 64 * kMib};
+  model.earlier = {{.weight_bytes = 64 * kMib}};
   KvGroup first = model.kv_layout.groups[0];
   first.layers[0].kv_heads = 4;
-  first.device = kFirstLayersDevice;
+  first.device = device_of_part(0);
   model.kv_layout.groups.insert(model.kv_layout.groups.begin(), first);
   return model;
 }
@@ -156,26 +156,54 @@ TEST(MemoryPlan, TwoDevicesHoldAsMuchAsTheOneThatHoldsLess) {
   const int64_t first_fixed = 64 * kMib + kReservedBytes + kMib / 2;
   const ModelMemoryPlan model = split_model_of(131'072);
   for (const auto& [own, first] : {std::pair{100, 10'000}, {10'000, 50}}) {
-    const auto plan = plan_split_memory(model, {}, kFixed + own * kMib, first_fixed + first * kMib);
+    const auto plan = plan_split_memory(model, {}, kFixed + own * kMib, {{{first_fixed + first * kMib, "cpu"}}});
     ASSERT_TRUE(plan.has_value()) << plan.error().text();
     EXPECT_EQ(plan->own.kv_pages, (std::vector<int32_t>{100, 100}));
     EXPECT_EQ(plan->own.kv_tokens, 3200);
     EXPECT_EQ(plan->own.context_tokens, 3200);
     EXPECT_EQ(plan->own.kv_bytes, 100 * kMib);
-    EXPECT_EQ(plan->first.kv_bytes, 50 * kMib);
+    EXPECT_EQ(plan->earlier[0].kv_bytes, 50 * kMib);
     EXPECT_EQ(plan->own.weight_bytes, 1000 * kMib);
-    EXPECT_EQ(plan->first.weight_bytes, 64 * kMib);
+    EXPECT_EQ(plan->earlier[0].weight_bytes, 64 * kMib);
   }
   // One budget for both.
-  const auto asked = plan_split_memory(model, {.kv_bytes = 30 * kMib}, kFixed + 100 * kMib, first_fixed + 100 * kMib);
+  const auto asked =
+      plan_split_memory(model, {.kv_bytes = 30 * kMib}, kFixed + 100 * kMib, {{{first_fixed + 100 * kMib, "cpu"}}});
   ASSERT_TRUE(asked.has_value()) << asked.error().text();
   EXPECT_EQ(asked->own.kv_pages, (std::vector<int32_t>{20, 20}));
 
-  const auto refused = plan_split_memory(model, {}, kFixed + 100 * kMib, first_fixed);
+  const auto refused = plan_split_memory(model, {}, kFixed + 100 * kMib, {{{first_fixed, "cpu avx2"}}});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::kOutOfMemory);
-  EXPECT_THAT(refused.error().message, testing::HasSubstr("first layers"));
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("layers on cpu avx2"));
   EXPECT_THAT(refused.error().message, testing::HasSubstr("weights 64.0 MiB"));
+}
+
+TEST(MemoryPlan, ThreeDevicesTooAndEachGroupGetsItsOwnPages) {
+  const int64_t fixed = 64 * kMib + kReservedBytes + kMib / 2;
+  ModelMemoryPlan model = split_model_of(131'072);
+  model.earlier.push_back({.weight_bytes = 32 * kMib});
+  KvGroup window = model.kv_layout.groups[0];  // between the two of the others
+  window.kind = KvKind::kWindow;
+  window.window = 64;
+  window.device = device_of_part(1);
+  KvGroup second = model.kv_layout.groups[0];
+  second.device = device_of_part(1);
+  model.kv_layout.groups.insert(model.kv_layout.groups.begin() + 1, {window, second});
+  const MemoryWishes wishes{.sequences_running = 1};
+  const PartMemory least{fixed + 40 * kMib, "cuda 0"}, more{fixed + 10'000 * kMib, "cuda 1"};
+  const auto plan = plan_split_memory(model, wishes, kFixed + 100 * kMib, {{least, more}});
+  ASSERT_TRUE(plan.has_value()) << plan.error().text();
+  ASSERT_EQ(plan->own.kv_pages.size(), 4u);
+  EXPECT_EQ(plan->own.kv_pages[0], 80);
+  EXPECT_LT(plan->own.kv_pages[1], 80) << "of windows";
+  EXPECT_EQ(plan->own.kv_pages[2], 80);
+  EXPECT_EQ(plan->own.kv_pages[3], 80);
+  EXPECT_EQ(plan->own.kv_tokens, 80 * kPageTokens);
+  EXPECT_EQ(plan->earlier[1].weight_bytes, 32 * kMib);
+  const auto refused = plan_split_memory(model, wishes, kFixed + 100 * kMib, {{more, {1000, "cuda 7"}}});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("layers on cuda 7"));
 }
 
 TEST(MemoryPlan, ALayerBeyondAnyMemoryIsRefused) {

@@ -6,7 +6,6 @@
 #include <map>
 
 #include "base/log.h"
-#include "base/machine.h"
 #include "base/utf8.h"
 #include "engine/encoder_engine.h"
 #include "gguf/fingerprint.h"
@@ -80,31 +79,6 @@ ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* pr
   return model_options;
 }
 
-// `draft_bytes` are spoken for already, and so are those of the second tier, in the machine's memory.
-Result<SplitPlan> plan_for(const gguf::Reader& file, const Device& device, const LoadOptions& options,
-                           const ModelOptions& model_options, int64_t draft_bytes) {
-  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, *device.backend, model_options));
-  const MemoryWishes wishes{.context_tokens = options.context_tokens,
-                            .kv_bytes = options.kv_bytes,
-                            .sequences = options.sequences,
-                            .sequences_running = options.running_max,
-                            .kv_host_bytes = options.kv_host_bytes};
-  const int64_t available = device.backend->available_bytes() - draft_bytes;
-  SplitPlan plan;
-  if (!device.gpu) {
-    CAIRN_TRY(plan.own, plan_memory(model, wishes, available - options.kv_host_bytes));
-    return plan;
-  }
-  const int64_t host = available_memory_bytes();
-  if (options.kv_host_bytes > host) {
-    return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
-                bytes_text(options.kv_host_bytes), bytes_text(host));
-  }
-  if (device.first_layers > 0) return plan_split_memory(model, wishes, available, host - options.kv_host_bytes);
-  CAIRN_TRY(plan.own, plan_memory(model, wishes, available));
-  return plan;
-}
-
 // What is known before weights are read.
 struct Preparation {
   std::unique_ptr<DraftModel> draft;  // null: none
@@ -112,16 +86,20 @@ struct Preparation {
 };
 
 Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
-                            const LoadOptions& options, ModelOptions model_options) {
-  model_options.first_layers = device.first();
+                            const LoadOptions& options, const ModelOptions& model_options) {
   Preparation made;
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty() && model_options.predictor == nullptr) {
-    CAIRN_TRY(made.draft, open_draft(options.draft_model, tokenizer, *device.backend,
+    CAIRN_TRY(made.draft, open_draft(options.draft_model, tokenizer, device.backend(),
                                      {.context_tokens = options.context_tokens, .sequences = options.sequences}));
     draft_bytes = made.draft->plan.bytes();
   }
-  CAIRN_TRY(made.plan, plan_for(file, device, options, model_options, draft_bytes));
+  const MemoryWishes wishes{.context_tokens = options.context_tokens,
+                            .kv_bytes = options.kv_bytes,
+                            .sequences = options.sequences,
+                            .sequences_running = options.running_max,
+                            .kv_host_bytes = options.kv_host_bytes};
+  CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, wishes, draft_bytes));
   return made;
 }
 
@@ -141,7 +119,7 @@ Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options
     return fail_at("draft", Code::kInvalidArgument, "{} writes no text, for which a draft model could guess",
                    model.name);
   }
-  CAIRN_TRY(model.embedder, load_embedder(model.file, *model.backend, model_options));
+  CAIRN_TRY(model.embedder, load_embedder(model.file, model.device.backend(), model_options));
   CAIRN_TRY_VOID(check_vocabulary(model, model.embedder->vocabulary()));
   set_embedding(model, model.embedder->ability(), Pooling::kMean);
   CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, {.queue_max = options.queue_max,
@@ -153,7 +131,7 @@ Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options
 
 Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options, const MemoryPlan& plan,
                            const LoadOptions& options) {
-  CAIRN_TRY(model.runner, load_model(model.file, *model.backend, model_options));
+  CAIRN_TRY(model.runner, load_model(model.file, model.device.backend(), model_options));
   set_embedding(model, model.runner->embedding(), Pooling::kLast);
   CAIRN_TRY_VOID(check_vocabulary(model, model.runner->vocabulary()));
   EngineOptions engine_options;
@@ -169,14 +147,13 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   if (model.draft != nullptr) {
     log_info("draft model {}: {}", options.draft_model, model.draft->plan.text());
     const auto vocabulary = static_cast<int32_t>(model.runner->vocabulary());
-    CAIRN_TRY(drafter, load_draft(*model.draft, *model.backend, vocabulary));
+    CAIRN_TRY(drafter, load_draft(*model.draft, model.device.backend(), vocabulary));
   }
   if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
     engine_options.speculation.tokens_max = kDraftTokens;
   if (model.runner->predicts()) log_info("guesses ahead with a block of its own");
-  Backend* const backends[] = {model.backend.get(), model.first_backend.get()};
-  CAIRN_TRY(model.engine,
-            Engine::create(*model.runner, backends, *model.tokenizer, engine_options, std::move(drafter)));
+  CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.by_number(), *model.tokenizer, engine_options,
+                                         std::move(drafter)));
   log_info("context: {} tokens per conversation", model.engine->context_tokens());
   return {};
 }
@@ -184,12 +161,6 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
 }  // namespace
 
 LoadedModel::~LoadedModel() = default;
-
-std::string LoadedModel::devices_text() const {
-  if (first_backend == nullptr) return backend->description();
-  return fmt::format("{}; {} for the first {} layers", backend->description(), first_backend->description(),
-                     first_layers);
-}
 
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
@@ -207,7 +178,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   };
   CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
   const MemoryPlan& plan = prepared.plan.own;
-  model_options.first_layers = device.first();
+  model_options.earlier = device.earlier();
   CAIRN_TRY(std::string_view template_source, file.metadata().string_or("tokenizer.chat_template", ""));
   if (template_source.empty()) template_source = builtin_template(architecture);
   if (!options.chat_template.empty()) template_source = options.chat_template;
@@ -231,9 +202,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .chat_template = std::move(chat_template),
       .template_source = std::string(template_source),
       .output_format = output_format,
-      .first_backend = std::move(device.first_backend),
-      .first_layers = device.first_layers,
-      .backend = std::move(device.backend),
+      .device = std::move(device),
       .pack_cache = nullptr,
       .predictor = std::move(predictor),
       .runner = nullptr,
@@ -244,16 +213,18 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   });
   for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();
   log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
-           static_cast<double>(model->parameters) * 1e-9, model->devices_text());
+           static_cast<double>(model->parameters) * 1e-9, model->device.text());
   log_info("memory: {}", plan.text());
-  if (model->first_layers > 0) log_info("memory of the first layers: {}", prepared.plan.first.text());
+  for (size_t i = 0; i < prepared.plan.earlier.size(); ++i) {
+    log_info("memory of {}: {}", model->device.parts[i].backend->description(), prepared.plan.earlier[i].text());
+  }
   if (options.kv_host_bytes > 0)
     log_info("memory: {} for what the KV cache gives up", bytes_text(options.kv_host_bytes));
 
   model_options.context_tokens = plan.context_tokens;
-  model_options.weights_in_place = plan.weights_in_place || prepared.plan.first.weights_in_place;
-  if (options.pack_cache && model->first_backend == nullptr) {
-    model->pack_cache = std::make_unique<PackCache>(path, model->file, model->backend->copy_format());
+  model_options.weights_in_place = prepared.plan.weights_in_place();
+  if (options.pack_cache && model_options.earlier.empty()) {
+    model->pack_cache = std::make_unique<PackCache>(path, model->file, model->device.backend().copy_format());
     model_options.pack_cache = model->pack_cache.get();
   }
   if (is_encoder(model->file)) {

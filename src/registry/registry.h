@@ -67,11 +67,9 @@ struct LoadedModel {
   std::unique_ptr<Tokenizer> tokenizer;
   ControlTexts control_texts;
   ChatTemplate chat_template;
-  std::string template_source;             ///< of chat_template; empty: it has one of its own
-  OutputFormat output_format;              ///< how its chat answers are written
-  std::unique_ptr<Backend> first_backend;  ///< of the first layers, if they have another than the rest; null: none
-  int32_t first_layers = 0;                ///< how many those are
-  std::unique_ptr<Backend> backend;
+  std::string template_source;  ///< of chat_template; empty: it has one of its own
+  OutputFormat output_format;   ///< how its chat answers are written
+  Device device;
   std::unique_ptr<PackCache> pack_cache;    ///< null: none
   std::unique_ptr<gguf::Reader> predictor;  ///< file of a block that guesses; null: none of its own
   std::unique_ptr<Runner> runner;           ///< null: an encoder
@@ -80,8 +78,6 @@ struct LoadedModel {
   std::unique_ptr<DraftModel> draft;        ///< null: none
   std::unique_ptr<Engine> engine;
 
-  /// "cpu avx2, 2 threads", "cuda NVIDIA H100; cpu avx2, 2 threads for the first 4 layers".
-  std::string devices_text() const;
   ~LoadedModel();
 };
 

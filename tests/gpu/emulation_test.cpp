@@ -188,6 +188,26 @@ TEST_F(EmulationDeathTest, CopiesHaveTwoSides) {
   EXPECT_DEATH(cudaFree(here), "no memory of the device");
 }
 
+TEST_F(EmulationDeathTest, WorkIsForTheCurrentDevice) {
+  int32_t* there = array();
+  int32_t here[1] = {};
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_DEATH(launch(mirror<true>, dim3(1), kThreads, 0, stream_, there, there), "another device");
+  EXPECT_DEATH(cudaMemsetAsync(there, 0, 4, stream_), "current device");
+  cudaStream_t other = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
+  EXPECT_DEATH(cudaMemcpyAsync(here, there, 4, cudaMemcpyDeviceToHost, other), "sides");
+#if defined(__SANITIZE_ADDRESS__)
+  const auto touch = [&] {
+    launch(mirror<true>, dim3(1), kThreads, kThreads * sizeof(int32_t), other, there, there);
+    cudaStreamSynchronize(other);
+  };
+  EXPECT_DEATH(touch(), "use-after-poison");
+#endif
+  cudaStreamDestroy(other);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+}
+
 #if defined(__SANITIZE_ADDRESS__)
 void beyond_the_end(int32_t* to) { to[threadIdx.x + 1] = 1; }
 void beyond_shared_memory() { reinterpret_cast<int32_t*>(shared_memory())[threadIdx.x + 1] = 1; }

@@ -32,16 +32,17 @@ inline std::filesystem::path reference_path(const std::string& name) {
 class Model {
  public:
   Model(const gguf::Reader& file, Backend& backend, int32_t context, KvType kv_type = KvType::kF32,
-        FirstLayers first = {})
+        const std::vector<LayerPart>& earlier = {})
       : Model(file, backend,
               // The references were made without the rounding.
-              {.context_tokens = context, .kv_type = kv_type, .simulate_rounding = false, .first_layers = first}) {}
+              {.context_tokens = context, .kv_type = kv_type, .simulate_rounding = false, .earlier = earlier}) {}
   /// With as many rows as all tests here need.
   Model(const gguf::Reader& file, Backend& backend, ModelOptions options) {
     options.rows_max = options.logit_rows_max = kStepRows;
     runner_ = load_model(file, backend, options).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
-    Backend* const backends[] = {&backend, options.first_layers.backend};
+    std::vector<Backend*> backends{&backend};
+    for (const LayerPart& part : options.earlier) backends.push_back(part.backend);
     pool_ = std::make_unique<PagePool>(PagePool::create(backends, runner_->kv_layout(), pages).value());
   }
 

@@ -1,8 +1,12 @@
-// Models that are on the processor with their first layers and on the GPU with the rest: numbers, the choice of how
-// many layers fit, and a whole model with its engine.
+// Models that are on the processor with their first layers and on the GPU with the rest, or on several GPUs: numbers,
+// the choice of how many layers fit, and a whole model with its engine.
 #include <gmock/gmock.h>
 
+#include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/answer.h"
 #include "engine/engine.h"
@@ -20,13 +24,30 @@ int32_t layers_of(const gguf::Reader& file) {
 
 class GpuSplit : public GpuTest {
  protected:
-  /// The choice for a model of seven layers where memory has room for `fitting` layers on the GPU.
-  Result<Device> choose(int32_t gpu_layers, int32_t fitting) {
+  /// Layers of each part.
+  std::vector<int32_t> layers_of_parts(const Device& device) const {
+    std::vector<int32_t> layers;
+    for (const DevicePart& part : device.parts) layers.push_back(part.layers);
+    layers.back() = layers_of(file_) - std::accumulate(layers.begin(), layers.end(), 0);
+    return layers;
+  }
+  int32_t layers_on_gpus(const Device& device) const {
+    int32_t layers = 0;
+    const std::vector<int32_t> of_parts = layers_of_parts(device);
+    for (size_t i = 0; i < of_parts.size(); ++i) layers += device.parts[i].gpu ? of_parts[i] : 0;
+    return layers;
+  }
+
+  /// The choice for a model of seven layers where memory has room for `fitting` layers on GPUs, for all seven if there
+  /// are `gpus`.
+  Result<Device> choose(int32_t gpu_layers, int32_t fitting, int gpus = 1) {
     const auto fits = [&](const Device& device) -> Result<void> {
-      const int32_t on_gpu = device.gpu ? layers_of(file_) - device.first_layers : 0;
-      EXPECT_EQ(device.first_backend != nullptr && device.first_layers > 0, on_gpu != 0 && on_gpu < layers_of(file_));
-      if (on_gpu <= fitting) return {};
-      return fail(Code::kOutOfMemory, "{} layers do not fit", on_gpu);
+      const int32_t on_gpu = layers_on_gpus(device);
+      EXPECT_EQ(device.parts.front().gpu, on_gpu == layers_of(file_));
+      for (const int32_t layers : layers_of_parts(device)) EXPECT_GT(layers, 0);
+      const bool enough = on_gpu < layers_of(file_) || std::ssize(device.parts) >= gpus;
+      if (on_gpu <= fitting && enough) return {};
+      return fail(Code::kOutOfMemory, "{} layers do not fit on {} GPUs", on_gpu, device.parts.size());
     };
     return choose_device(file_, {.gpu_layers = gpu_layers, .cpu = {.threads = 1, .isa = ""}}, fits);
   }
@@ -39,7 +60,7 @@ TEST_F(GpuSplit, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
-    Model split(file, gpu(), reference.context, KvType::kF32, {&cpu(), layers_of(file) / 2});
+    Model split(file, gpu(), reference.context, KvType::kF32, {{&cpu(), layers_of(file) / 2}});
     Model whole(file, cpu(), reference.context);
     const std::vector<TokenId>& tokens = reference.runs.front().tokens;
     EXPECT_LE(difference(logits_of(split, tokens, kStepRows), logits_of(whole, tokens, kStepRows)), kBoundF32);
@@ -50,10 +71,10 @@ TEST_F(GpuSplit, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
 TEST_F(GpuSplit, ChunksDoNotChangeIt) {
   const Reference reference = reference_of("gemma3");
   const auto file = gguf::Reader::open(model_path("gemma3")).value();
-  Model split(file, gpu(), reference.context, KvType::kF16, {&cpu(), 1});
+  Model split(file, gpu(), reference.context, KvType::kF16, {{&cpu(), 1}});
   const KvLayout& layout = split.runner().kv_layout();
   for (const KvGroup& group : layout.groups) {
-    const Backend& backend = group.device == kFirstLayersDevice ? cpu() : gpu();
+    const Backend& backend = group.device == device_of_part(0) ? cpu() : gpu();
     EXPECT_EQ(layout.type_of(group.layers.front()), backend.stored_kv_type(KvType::kF16));
   }
   const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(20);
@@ -69,8 +90,8 @@ TEST_F(GpuSplit, AsManyLayersAsAskedFor) {
   for (int32_t wanted = 1; wanted <= layers + 1; ++wanted) {
     const auto device = choose(wanted, layers);
     ASSERT_TRUE(device.has_value()) << device.error().text();
-    EXPECT_TRUE(device->gpu);
-    EXPECT_EQ(device->first_layers, std::max(0, layers - wanted));
+    EXPECT_TRUE(device->on_gpu());
+    EXPECT_EQ(layers_on_gpus(*device), std::min(layers, wanted));
   }
   EXPECT_EQ(choose(layers, layers - 1).error().code, Code::kOutOfMemory) << "asked for, so not fewer";
 }
@@ -80,9 +101,59 @@ TEST_F(GpuSplit, AsManyLayersAsFitIfNoneSaysHowMany) {
   for (int32_t fitting = 0; fitting <= layers; ++fitting) {
     const auto device = choose(kGpuLayersAuto, fitting);
     ASSERT_TRUE(device.has_value()) << device.error().text();
-    EXPECT_EQ(device->gpu, fitting > 0);
-    EXPECT_EQ(device->first_layers, fitting == 0 ? 0 : layers - fitting);
-    EXPECT_EQ(device->first_backend != nullptr, fitting > 0 && fitting < layers);
+    EXPECT_EQ(device->on_gpu(), fitting > 0);
+    EXPECT_EQ(layers_on_gpus(*device), fitting);
+  }
+}
+
+class SeveralGpus : public GpuSplit {
+ protected:
+  void SetUp() override {
+    GpuSplit::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const int there = cuda_device_count().value();
+    if (there < kGpus) GTEST_SKIP() << "skipped: " << there << " CUDA devices, not " << kGpus;
+    for (int number = 0; number < kGpus; ++number) {
+      gpus_.push_back(reserved(make_cuda_backend({.device = number})).value());
+    }
+  }
+
+  static constexpr int kGpus = 3;
+  std::vector<std::unique_ptr<Backend>> gpus_;
+};
+
+TEST_F(SeveralGpus, GiveTheBytesOfOne) {
+  for (const char* name : {"gemma3", "deepseek2"}) {
+    SCOPED_TRACE(name);
+    const Reference reference = reference_of(name);
+    const auto file = gguf::Reader::open(model_path(name)).value();
+    Model whole(file, *gpus_[0], reference.context, KvType::kQ8_0);
+    Model split(file, *gpus_[1], reference.context, KvType::kQ8_0,
+                {{gpus_[2].get(), 1}, {gpus_[0].get(), layers_of(file) - 2}});
+    const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(20);
+    EXPECT_TRUE(cpu::same_bits(logits_of(split, tokens, kStepRows), logits_of(whole, tokens, kStepRows)));
+  }
+}
+
+TEST_F(SeveralGpus, AreTakenWhenOneIsTooSmall) {
+  const int32_t layers = layers_of(file_);
+  for (const int32_t wanted : {kGpuLayersAuto, kGpuLayersAll}) {
+    for (int gpus = 1; gpus <= kGpus; ++gpus) {
+      const auto device = choose(wanted, layers, gpus);
+      ASSERT_TRUE(device.has_value()) << gpus << ": " << device.error().text();
+      EXPECT_EQ(std::ssize(device->parts), gpus);
+      EXPECT_EQ(layers_on_gpus(*device), layers);
+    }
+  }
+  const int none = cuda_device_count().value() + 1;
+  EXPECT_EQ(choose(kGpuLayersAll, layers, none).error().code, Code::kOutOfMemory);
+  // The processor takes the rest, of as many GPUs as have a layer.
+  for (int32_t fitting = 1; fitting < layers; ++fitting) {
+    const auto device = choose(kGpuLayersAuto, fitting, none);
+    ASSERT_TRUE(device.has_value()) << fitting << ": " << device.error().text();
+    EXPECT_EQ(std::ssize(device->parts), 1 + std::min(fitting, none - 1));
+    EXPECT_EQ(layers_on_gpus(*device), fitting);
+    EXPECT_THAT(device->text(), testing::HasSubstr(fmt::format("for {} layers", layers - fitting)));
   }
 }
 
@@ -96,7 +167,7 @@ TEST_F(GpuSplit, AWholeModelWithItsEngine) {
     options.threads = 1;
     const auto model = load_model_file(model_path("llama"), options);
     ASSERT_TRUE(model.has_value()) << model.error().text();
-    EXPECT_EQ((*model)->first_backend != nullptr, gpu_layers == 1);
+    EXPECT_EQ((*model)->device.parts.size(), gpu_layers == 1 ? 2u : 1u);
     for (int i = 0; i < 2; ++i) {  // the second time the prompt is in the cache, on both devices
       GenerateRequest request;
       for (int32_t token = 0; token < 40; ++token) request.prompt.push_back(TokenId{3 + token * 7 % 40});

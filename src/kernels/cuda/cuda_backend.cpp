@@ -333,6 +333,8 @@ Result<std::unique_ptr<Backend>> make_cuda_backend(const CudaOptions& options) {
   return backend;
 }
 
+Result<int> cuda_device_count() { return cuda::count_devices(); }
+
 bool built_with_cuda() { return true; }
 
 }  // namespace cairn

@@ -12,6 +12,8 @@ constexpr int kCapabilityMajorMin = 8;
 // CUDA writes 13.0 as 13000.
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
+}  // namespace
+
 // Without a driver, with an old one or without a GPU the first call of the runtime fails, each with a remedy of its
 // own.
 Result<int> count_devices() {
@@ -42,8 +44,6 @@ Result<int> count_devices() {
   return count;
 }
 
-}  // namespace
-
 Result<std::unique_ptr<Stream>> open_device(int device) {
   CAIRN_TRY(const int count, count_devices());
   if (device < 0 || device >= count)
@@ -51,7 +51,7 @@ Result<std::unique_ptr<Stream>> open_device(int device) {
   cudaDeviceProp properties{};
   if (const cudaError_t error = cudaGetDeviceProperties(&properties, device); error != cudaSuccess)
     return fail(Code::kNotFound, "CUDA device {} does not say what it is: {}", device, error_text(error));
-  const std::string name = properties.name;
+  const std::string name = count > 1 ? fmt::format("{} #{}", properties.name, device) : properties.name;
   if (properties.major < kCapabilityMajorMin) {
     return fail(Code::kUnsupported, "{} has compute capability {}.{}, but the kernels need {}.0 or later", name,
                 properties.major, properties.minor, kCapabilityMajorMin);

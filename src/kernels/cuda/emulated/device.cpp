@@ -1,10 +1,18 @@
-// What the emulated device says of itself.
+// What the emulated devices say of themselves.
 #include <cstdio>
 
 #include "kernels/cuda/emulated/include/cuda_runtime_api.h"
 #include "kernels/cuda/emulated/queue.h"
 
-using cairn::cuda::emulated::keep;
+using namespace cairn::cuda::emulated;
+
+namespace {
+
+thread_local int current = 0;
+
+}  // namespace
+
+int cairn::cuda::emulated::current_device() { return current; }
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 const char* cudaGetErrorName(cudaError_t error) {
@@ -42,19 +50,23 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 cudaError_t cudaGetDeviceCount(int* count) {
   // Kernels are compiled for processors with fused multiply-adds, without which they would take long.
-  *count = __builtin_cpu_supports("fma") ? 1 : 0;
+  *count = __builtin_cpu_supports("fma") ? kDevices : 0;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return keep(cudaErrorInvalidDevice);
+  if (device < 0 || device >= kDevices) return keep(cudaErrorInvalidDevice);
   std::snprintf(properties->name, sizeof(properties->name), "emulated");
   properties->major = 9;
   properties->minor = 0;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device();
   return cudaSuccess;
 }
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : keep(cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int device) {
+  if (device < 0 || device >= kDevices) return keep(cudaErrorInvalidDevice);
+  current = device;
+  return cudaSuccess;
+}
 // NOLINTEND(readability-identifier-naming)

@@ -1,8 +1,9 @@
-// Memory of the emulated device: the host's, each allocation by itself, so that AddressSanitizer sees what a kernel
-// does beyond one's end. While the device does nothing, the begin of each is poisoned: the host has no business there.
+// Memory of the emulated devices: the host's, each allocation by itself, so that AddressSanitizer sees what a kernel
+// does beyond one's end. While its device does nothing, the begin of each is poisoned: the host has no business there.
 #include "kernels/cuda/emulated/device_memory.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +22,8 @@
 namespace cairn::cuda::emulated {
 namespace {
 
-constexpr size_t kBytesInAll = size_t{4} << 30;
+constexpr size_t kBytesInAll = size_t{4} << 30;  // of each
+constexpr int kNoDevice = -1;
 constexpr size_t kAlignment = 256;
 // Of an allocation: whoever reads it begins at its begin, and large ones would take long.
 constexpr size_t kPoisonedBytes = size_t{16} << 10;
@@ -31,9 +33,9 @@ struct Memory {
   size_t used = 0;
   int users = 0;
 };
-Memory& memory() {
-  static auto* all = new Memory;
-  return *all;
+Memory& memory_of(int device) {
+  static auto* all = new std::array<Memory, kDevices>;
+  return (*all)[static_cast<size_t>(device)];
 }
 
 void poison(const std::byte* begin, size_t bytes) { ASAN_POISON_MEMORY_REGION(begin, std::min(bytes, kPoisonedBytes)); }
@@ -41,24 +43,27 @@ void unpoison(const std::byte* begin, size_t bytes) {
   ASAN_UNPOISON_MEMORY_REGION(begin, std::min(bytes, kPoisonedBytes));
 }
 
-bool on_device(const void* address) {
+// The device that has it, or kNoDevice.
+int device_of(const void* address) {
   const auto* at = static_cast<const std::byte*>(address);
-  const auto next = memory().pieces.upper_bound(at);
-  if (next == memory().pieces.begin()) return false;
-  const auto& [begin, bytes] = *std::prev(next);
-  return at < begin + bytes;
+  for (int device = 0; device < kDevices; ++device) {
+    const auto& pieces = memory_of(device).pieces;
+    const auto next = pieces.upper_bound(at);
+    if (next != pieces.begin() && at < std::prev(next)->first + std::prev(next)->second) return device;
+  }
+  return kNoDevice;
 }
 
 }  // namespace
 
-MemoryInUse::MemoryInUse() {
-  if (memory().users++ > 0) return;
-  for (const auto& [begin, bytes] : memory().pieces) unpoison(begin, bytes);
+MemoryInUse::MemoryInUse(int device) : device_(device) {
+  if (memory_of(device_).users++ > 0) return;
+  for (const auto& [begin, bytes] : memory_of(device_).pieces) unpoison(begin, bytes);
 }
 
 MemoryInUse::~MemoryInUse() {
-  if (--memory().users > 0) return;
-  for (const auto& [begin, bytes] : memory().pieces) poison(begin, bytes);
+  if (--memory_of(device_).users > 0) return;
+  for (const auto& [begin, bytes] : memory_of(device_).pieces) poison(begin, bytes);
 }
 
 }  // namespace cairn::cuda::emulated
@@ -67,24 +72,28 @@ using namespace cairn::cuda::emulated;
 
 // NOLINTBEGIN(readability-identifier-naming,cppcoreguidelines-no-malloc): CUDA's names, and what they do
 cudaError_t cudaMalloc(void** data, size_t bytes) {
-  if (bytes > kBytesInAll - memory().used) return keep(cudaErrorMemoryAllocation);
+  Memory& memory = memory_of(current_device());
+  if (bytes > kBytesInAll - memory.used) return keep(cudaErrorMemoryAllocation);
   if (posix_memalign(data, kAlignment, bytes) != 0) return keep(cudaErrorMemoryAllocation);
   std::memset(*data, 0xff, bytes);
   const auto* begin = static_cast<const std::byte*>(*data);
-  memory().pieces[begin] = bytes;
-  memory().used += bytes;
+  memory.pieces[begin] = bytes;
+  memory.used += bytes;
   poison(begin, bytes);
   return cudaSuccess;
 }
 
 // It waits for the device, as the real one does.
 cudaError_t cudaFree(void* data) {
-  const auto piece = memory().pieces.find(static_cast<const std::byte*>(data));
-  if (piece == memory().pieces.end()) broken("cudaFree of what is no memory of the device", Place::current());
+  const int device = device_of(data);
+  if (device == kNoDevice) broken("cudaFree of what is no memory of the device", Place::current());
+  Memory& memory = memory_of(device);
+  const auto piece = memory.pieces.find(static_cast<const std::byte*>(data));
+  if (piece == memory.pieces.end()) broken("cudaFree of the middle of a piece of memory", Place::current());
   finish_all();
   unpoison(piece->first, piece->second);
-  memory().used -= piece->second;
-  memory().pieces.erase(piece);
+  memory.used -= piece->second;
+  memory.pieces.erase(piece);
   std::free(data);
   return cudaSuccess;
 }
@@ -100,19 +109,22 @@ cudaError_t cudaFreeHost(void* data) {
 }
 
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = kBytesInAll - memory().used;
+  *free = kBytesInAll - memory_of(current_device()).used;
   *total = kBytesInAll;
   return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream) {
-  if (!on_device(data)) broken("cudaMemsetAsync of what is no memory of the device", Place::current());
+  if (device_of(data) != current_device())
+    broken("cudaMemsetAsync of what is no memory of the current device", Place::current());
   enqueue(stream, [=] { std::memset(data, value, bytes); });
   return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  if (on_device(to) != (kind != cudaMemcpyDeviceToHost) || on_device(from) != (kind != cudaMemcpyHostToDevice)) {
+  const int to_wanted = kind == cudaMemcpyDeviceToHost ? kNoDevice : current_device();
+  const int from_wanted = kind == cudaMemcpyHostToDevice ? kNoDevice : current_device();
+  if (device_of(to) != to_wanted || device_of(from) != from_wanted) {
     broken("cudaMemcpyAsync whose memory is not on the sides that its kind says", Place::current());
   }
   enqueue(stream, [=] { std::memcpy(to, from, bytes); });

@@ -1,5 +1,6 @@
 #include "kernels/cuda/emulated/queue.h"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <unordered_map>
@@ -11,12 +12,14 @@
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names
 struct EmulatedStream {
+  int device = 0;
   std::deque<std::function<void()>> work;
   int64_t done = 0;
   int64_t enqueued() const { return done + static_cast<int64_t>(work.size()); }
 };
 
 struct EmulatedEvent {
+  int device = 0;
   cudaStream_t stream = nullptr;
   int64_t after = 0;  // so much work of the stream
 };
@@ -38,15 +41,16 @@ std::unordered_set<cudaStream_t>& streams() {
   return *all;
 }
 
+// Of the current device.
 std::unordered_map<const void*, int>& shared_allowed() {
-  static auto* of_kernels = new std::unordered_map<const void*, int>;
-  return *of_kernels;
+  static auto* of_kernels = new std::array<std::unordered_map<const void*, int>, kDevices>;
+  return (*of_kernels)[static_cast<size_t>(current_device())];
 }
 
 // The first `count` of all work that the stream ever had.
 void finish_first(EmulatedStream& stream, int64_t count) {
   if (stream.done >= count) return;
-  const MemoryInUse in_use;
+  const MemoryInUse in_use(stream.device);
   while (stream.done < count) {
     const auto work = std::move(stream.work.front());
     stream.work.pop_front();
@@ -61,6 +65,11 @@ void must_be_known(cudaStream_t stream) {
   if (!is_known(stream)) broken("a stream that is the default one or not there any more", Place::current());
 }
 
+void must_be_current(cudaStream_t stream) {
+  must_be_known(stream);
+  if (stream->device != current_device()) broken("a stream of another device than the current one", Place::current());
+}
+
 }  // namespace
 
 cudaError_t keep(cudaError_t error) {
@@ -69,7 +78,7 @@ cudaError_t keep(cudaError_t error) {
 }
 
 void enqueue(cudaStream_t stream, std::function<void()> work) {
-  must_be_known(stream);
+  must_be_current(stream);
   stream->work.push_back(std::move(work));
 }
 
@@ -108,13 +117,14 @@ using namespace cairn::cuda::emulated;
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (device != 0 || attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin) return keep(cudaErrorInvalidValue);
+  if (device < 0 || device >= kDevices || attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin)
+    return keep(cudaErrorInvalidValue);
   *value = kSharedMost;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = new EmulatedStream;
+  *stream = new EmulatedStream{.device = current_device(), .work = {}};
   streams().insert(*stream);
   return cudaSuccess;
 }
@@ -133,7 +143,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new EmulatedEvent;
+  *event = new EmulatedEvent{.device = current_device()};
   return cudaSuccess;
 }
 
@@ -143,8 +153,10 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  must_be_known(stream);
-  *event = {stream, stream->enqueued()};
+  must_be_current(stream);
+  if (event->device != stream->device) broken("an event of another device than its stream", Place::current());
+  event->stream = stream;
+  event->after = stream->enqueued();
   return cudaSuccess;
 }
 

@@ -1,4 +1,4 @@
-/// The work of an emulated device's streams.
+/// The work of the emulated devices' streams.
 #pragma once
 
 #include <functional>
@@ -7,9 +7,13 @@
 
 namespace cairn::cuda::emulated {
 
+/// Several, so that tests can divide a model between them.
+inline constexpr int kDevices = 3;
+/// The calling thread's.
+int current_device();
 /// Keeps an error for cudaGetLastError and gives it back.
 cudaError_t keep(cudaError_t error);
-/// For when the stream is waited for.
+/// For when the stream is waited for. It is one of the current device.
 void enqueue(cudaStream_t stream, std::function<void()> work);
 /// Does all work of all streams.
 void finish_all();

@@ -1,7 +1,7 @@
-/// What the backend calls of CUDA's runtime, for an emulated device on the host.
+/// What the backend calls of CUDA's runtime, for emulated devices on the host.
 ///
 /// A stream does its work as late as it may: when somebody waits for it. Memory of the device is the host's, but only
-/// the work of a stream may touch it; the two sides of a copy must be what its kind says. What a real device would
+/// the work of its streams may touch it; the two sides of a copy must be what its kind says. What a real device would
 /// leave undefined ends the process with a message. Thread: one at a time.
 #pragma once
 

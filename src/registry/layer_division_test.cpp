@@ -1,0 +1,54 @@
+#include "registry/layer_division.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <numeric>
+
+namespace cairn {
+namespace {
+
+using Counts = std::vector<int32_t>;
+
+TEST(LayerDivision, FollowsFreeMemory) {
+  const LayerBytes bytes{.layers = std::vector<int64_t>(32, 100)};
+  EXPECT_EQ(divide_layers(bytes, 32, {{5}}), Counts{32});
+  EXPECT_EQ(divide_layers(bytes, 32, {{80, 80}}), (Counts{16, 16}));
+  EXPECT_EQ(divide_layers(bytes, 32, {{24, 8}}), (Counts{24, 8}));
+  EXPECT_EQ(divide_layers(bytes, 16, {{10, 20, 10}}), (Counts{4, 8, 4}));
+}
+
+TEST(LayerDivision, EmbeddingAndOutputHaveTheirWeight) {
+  const LayerBytes bytes{.layers = std::vector<int64_t>(8, 100), .embedding = 400, .output = 200};
+  EXPECT_EQ(divide_layers(bytes, 8, {{10, 10}}), (Counts{3, 5}));
+  // Of fewer layers the embedding is elsewhere.
+  EXPECT_EQ(divide_layers(bytes, 6, {{10, 10}}), (Counts{4, 2}));
+}
+
+TEST(LayerDivision, EachDeviceHasOneLayerAtLeast) {
+  const LayerBytes bytes{.layers = {1, 1, 1, 1000}};
+  EXPECT_EQ(divide_layers(bytes, 4, {{1, 1, 1, 1}}), (Counts{1, 1, 1, 1}));
+  EXPECT_EQ(divide_layers(bytes, 4, {{1'000'000, 1}}), (Counts{3, 1}));
+  EXPECT_EQ(divide_layers(bytes, 4, {{0, 1'000'000}}), (Counts{1, 3}));
+  EXPECT_EQ(divide_layers(bytes, 4, {{0, 0}}).size(), 2u) << "no memory anywhere: an error of others";
+}
+
+TEST(LayerDivision, ReadsTheFile) {
+  const auto models = std::filesystem::path(CAIRN_FIXTURES) / "models";
+  const auto llama = gguf::Reader::open(models / "llama.gguf").value();
+  const LayerBytes bytes = layer_bytes(llama).value();
+  ASSERT_EQ(std::ssize(bytes.layers), llama.metadata().integer("llama.block_count").value());
+  int64_t all = 0;
+  for (const auto& tensor : llama.tensors()) all += std::ssize(tensor.bytes);
+  EXPECT_EQ(std::accumulate(bytes.layers.begin(), bytes.layers.end(), bytes.embedding + bytes.output), all);
+  EXPECT_GT(bytes.layers.front(), 0);
+  EXPECT_GT(bytes.output, 0);
+  // One matrix for both, which two devices have.
+  const auto tied = gguf::Reader::open(models / "llama-tied-llama3rope.gguf").value();
+  const LayerBytes of_tied = layer_bytes(tied).value();
+  EXPECT_GT(of_tied.embedding, 0);
+  EXPECT_GE(of_tied.output, of_tied.embedding);
+}
+
+}  // namespace
+}  // namespace cairn
