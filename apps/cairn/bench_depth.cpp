@@ -152,9 +152,9 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   options.simulate_rounding = wanted.simulate_rounding;
   options.directions = wanted.directions;
   SplitPlan plan;
-  const auto fits = [&](const Device& device) -> Result<void> {
+  const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY(plan, plan_one(file, device, options));
-    return {};
+    return plan.own.whole_context;
   };
   CAIRN_TRY(const Device device, choose_device(file, {wanted.gpu_layers, {wanted.threads, wanted.isa}}, fits));
   log_info("memory: {}", plan.own.text());

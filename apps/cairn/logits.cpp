@@ -85,9 +85,9 @@ Result<void> run_logits(const LogitsFlags& flags) {
   options.kv_type = kv_type_named(flags.kv_type);
   options.rows_max = flags.chunk;
   options.logit_rows_max = flags.chunk;
-  const auto fits = [&](const Device& device) -> Result<void> {
+  const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY_VOID(plan_device_memory(file, device, options, {.context_tokens = flags.context, .sequences = 1}));
-    return {};
+    return true;
   };
   CAIRN_TRY(const Device device, choose_device(file, {flags.gpu_layers, {.threads = flags.threads, .isa = ""}}, fits));
   options.earlier = device.earlier();

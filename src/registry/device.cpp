@@ -11,8 +11,6 @@
 namespace cairn {
 namespace {
 
-using Fits = std::function<Result<void>(const Device&)>;
-
 bool has_processor(const Device& device) { return !device.parts.front().gpu; }
 int32_t gpus_of(const Device& device) {
   return static_cast<int32_t>(std::ranges::count(device.parts, true, &DevicePart::gpu));
@@ -49,20 +47,30 @@ Result<int32_t> fit_layers(Device& device, const LayerBytes& bytes, const CpuOpt
     device.parts.pop_back();
     least = fit(gpus_of(device));
   }
-  CAIRN_TRY_VOID(std::move(least));
+  if (!least) return std::unexpected(std::move(least).error());
   int32_t most = gpus_of(device);
   for (auto beyond = static_cast<int32_t>(bytes.layers.size()); beyond - most > 1;) {
     const int32_t middle = most + (beyond - most) / 2;
     (fit(middle) ? most : beyond) = middle;
   }
-  CAIRN_TRY_VOID(fit(most));
+  CAIRN_TRY([[maybe_unused]] const bool whole, fit(most));
   return most;
 }
 
-/// So many layers on as few GPUs as they fit on. With an error `device` has all that were tried.
+/// Back to the GPUs on which the layers fitted.
+Result<void> without_last(const LayerBytes& bytes, int32_t on_gpu, const Fits& fits, Device& device) {
+  device.parts.pop_back();
+  divide(bytes, on_gpu, device);
+  CAIRN_TRY([[maybe_unused]] const bool whole, fits(device));
+  return {};
+}
+
+/// So many layers on as few GPUs as they fit on with whole contexts, or else on all. With an error `device` has all
+/// that were tried.
 Result<void> on_gpus(const LayerBytes& bytes, int32_t on_gpu, const Fits& fits, Device& device) {
   CAIRN_TRY(const int32_t there, cuda_device_count());
   std::optional<Error> error;  // the first one: others say what comes of dividing
+  bool tight = false;          // what is in `device` fits, with shorter contexts
   for (int32_t number = 0; number < there && gpus_of(device) < std::min(kGpusMax, on_gpu); ++number) {
     auto backend = make_cuda_backend({.device = number});
     if (!backend) {
@@ -74,10 +82,13 @@ Result<void> on_gpus(const LayerBytes& bytes, int32_t on_gpu, const Fits& fits, 
     device.parts.push_back({std::move(*backend), true, 0});
     divide(bytes, on_gpu, device);
     auto fit = fits(device);
-    if (fit) return {};
-    if (!error) error = fit.error();
-    if (fit.error().code != Code::kOutOfMemory) break;
+    if (fit && *fit) return {};
+    if (!fit && tight) return without_last(bytes, on_gpu, fits, device);
+    tight = fit.has_value();
+    if (!fit && !error) error = fit.error();
+    if (!fit && fit.error().code != Code::kOutOfMemory) break;
   }
+  if (tight) return {};
   CAIRN_CHECK(error.has_value());
   return std::unexpected(*std::move(error));
 }
@@ -132,7 +143,7 @@ Result<Device> choose_device(const gguf::Reader& file, const DeviceWishes& wishe
   }
   Device device;
   CAIRN_TRY_VOID(add_processor(wishes.cpu, device));
-  CAIRN_TRY_VOID(fits(device));
+  CAIRN_TRY([[maybe_unused]] const bool whole, fits(device));
   return device;
 }
 

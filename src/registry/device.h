@@ -46,11 +46,13 @@ struct Device {
   std::string text() const;
 };
 
-/// A device on which `fits` says that the model's file can be loaded: the first GPU, or as many as it takes, in the
-/// order in which CUDA counts them, with layers divided by their free memory. With kGpuLayersAuto, where all of them
-/// are short of memory, as many layers as fit there are on them; otherwise the processor comes after the GPUs. Why is
-/// logged. Errors: those of the backends and of `fits`.
-Result<Device> choose_device(const gguf::Reader& file, const DeviceWishes& wishes,
-                             const std::function<Result<void>(const Device&)>& fits);
+/// Whether the model's file can be loaded on a device, and if so, whether contexts are as long there as they should be.
+using Fits = std::function<Result<bool>(const Device&)>;
+
+/// A device on which the model fits, of which `fits` was asked last: the first GPU, or as many as it takes for contexts
+/// as long as they should be, in the order in which CUDA counts them, with layers divided by their free memory. With
+/// kGpuLayersAuto, where all of them are short of memory, as many layers as fit there are on them; otherwise the
+/// processor comes after the GPUs. Why is logged. Errors: those of the backends and of `fits`.
+Result<Device> choose_device(const gguf::Reader& file, const DeviceWishes& wishes, const Fits& fits);
 
 }  // namespace cairn

@@ -10,9 +10,9 @@ namespace {
 class DeviceTest : public testing::Test {
  protected:
   /// What choose_device gives, and what it asked about.
-  Result<Device> choose(int32_t gpu_layers, Result<void> on_gpu = {}, Result<void> on_cpu = {}) {
+  Result<Device> choose(int32_t gpu_layers, Result<bool> on_gpu = true, Result<bool> on_cpu = true) {
     asked_gpu_ = asked_cpu_ = false;
-    const auto fits = [&](const Device& device) -> Result<void> {
+    const auto fits = [&](const Device& device) -> Result<bool> {
       (device.on_gpu() ? asked_gpu_ : asked_cpu_) = true;
       return device.on_gpu() ? on_gpu : on_cpu;
     };

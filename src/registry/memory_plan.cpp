@@ -181,6 +181,7 @@ Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes&
   plan.kv_tokens = pages * kPageTokens;
   plan.window_sequences = divider.window_sequences();
   plan.context_tokens = static_cast<int32_t>(std::min(context_wanted, plan.kv_tokens));
+  plan.whole_context = plan.context_tokens == context_wanted;
   return plan;
 }
 
@@ -256,6 +257,7 @@ Result<SplitPlan> plan_split_memory(const ModelMemoryPlan& model, const MemoryWi
   plan.own.kv_tokens = least_tokens(plan);
   for (const MemoryPlan& part : plan.earlier) {
     plan.own.context_tokens = std::min(plan.own.context_tokens, part.context_tokens);
+    plan.own.whole_context = plan.own.whole_context && part.whole_context;
   }
   plan.own.kv_pages = std::move(kv_pages);
   return plan;

@@ -46,6 +46,7 @@ struct MemoryWishes {
 
 struct MemoryPlan {
   int32_t context_tokens = 0;     ///< of one sequence, which fits in every group
+  bool whole_context = false;     ///< that is as many as the model was trained for, or as were asked for
   std::vector<int32_t> kv_pages;  ///< of every KV group
   int64_t kv_tokens = 0;          ///< positions of all sequences together
   int32_t window_sequences = 0;   ///< whose windows have room beside each other, however long; 0: there are no windows

@@ -172,9 +172,9 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   }
   ModelOptions model_options = model_options_of(options, predictor.get());
   Preparation prepared;
-  const auto fits = [&](const Device& device) -> Result<void> {
+  const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY(prepared, prepare(file, *tokenizer, device, options, model_options));
-    return {};
+    return prepared.plan.own.whole_context;
   };
   CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
   const MemoryPlan& plan = prepared.plan.own;

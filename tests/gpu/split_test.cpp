@@ -39,19 +39,21 @@ class GpuSplit : public GpuTest {
   }
 
   /// The choice for a model of seven layers where memory has room for `fitting` layers on GPUs, for all seven if there
-  /// are `gpus`.
-  Result<Device> choose(int32_t gpu_layers, int32_t fitting, int gpus = 1) {
-    const auto fits = [&](const Device& device) -> Result<void> {
+  /// are `gpus` at least and `gpus_most` at most, and for whole contexts with `gpus_roomy`.
+  Result<Device> choose(int32_t gpu_layers, int32_t fitting, int gpus = 1, int gpus_roomy = 1, int gpus_most = 99) {
+    const auto fits = [&](const Device& device) -> Result<bool> {
+      asked_last_ = std::ssize(device.parts);
       const int32_t on_gpu = layers_on_gpus(device);
       EXPECT_EQ(device.parts.front().gpu, on_gpu == layers_of(file_));
       for (const int32_t layers : layers_of_parts(device)) EXPECT_GT(layers, 0);
-      const bool enough = on_gpu < layers_of(file_) || std::ssize(device.parts) >= gpus;
-      if (on_gpu <= fitting && enough) return {};
+      const bool enough = on_gpu < layers_of(file_) || (asked_last_ >= gpus && asked_last_ <= gpus_most);
+      if (on_gpu <= fitting && enough) return asked_last_ >= gpus_roomy;
       return fail(Code::kOutOfMemory, "{} layers do not fit on {} GPUs", on_gpu, device.parts.size());
     };
     return choose_device(file_, {.gpu_layers = gpu_layers, .cpu = {.threads = 1, .isa = ""}}, fits);
   }
 
+  int64_t asked_last_ = 0;  // parts
   const gguf::Reader file_ = gguf::Reader::open(model_path("gemma3")).value();
 };
 
@@ -146,6 +148,15 @@ TEST_F(SeveralGpus, AreTakenWhenOneIsTooSmall) {
     }
   }
   const int none = cuda_device_count().value() + 1;
+  // More of them make contexts longer, if they do; what does not fit any more is left again.
+  for (int roomy = 1; roomy <= none; ++roomy) {
+    for (int most = 1; most < none; ++most) {
+      const auto device = choose(kGpuLayersAuto, layers, 1, roomy, most);
+      ASSERT_TRUE(device.has_value()) << device.error().text();
+      EXPECT_EQ(std::ssize(device->parts), std::min({roomy, most, none - 1}));
+      EXPECT_EQ(std::ssize(device->parts), asked_last_);
+    }
+  }
   EXPECT_EQ(choose(kGpuLayersAll, layers, none).error().code, Code::kOutOfMemory);
   // The processor takes the rest, of as many GPUs as have a layer.
   for (int32_t fitting = 1; fitting < layers; ++fitting) {
