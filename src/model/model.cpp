@@ -121,7 +121,7 @@ Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, cons
     CAIRN_TRY_VOID(plan_part(file, *options.earlier[part].backend, description, earlier_options(options),
                              range_of(description, options, part), plan.earlier.emplace_back()));
   }
-  // Of the pipeline, in the machine's memory.
+  // The pipeline's rows, although in the machine's memory wherever the first part is.
   if (parts > 0) {
     plan.earlier.front().scratch_bytes +=
         options.rows_max * description.embedding * static_cast<int64_t>(sizeof(float));

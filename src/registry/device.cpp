@@ -37,7 +37,9 @@ Result<void> add_processor(const CpuOptions& cpu, Device& device) {
 /// As many layers as fit on the device's GPUs, or on fewer of them, with the rest on the processor. Errors: those of
 /// `fits` with one layer on one GPU.
 Result<int32_t> fit_layers(Device& device, const LayerBytes& bytes, const CpuOptions& cpu, const Fits& fits) {
+  const auto layers = static_cast<int32_t>(bytes.layers.size());
   CAIRN_TRY_VOID(add_processor(cpu, device));
+  while (gpus_of(device) >= layers) device.parts.pop_back();  // each part has one
   const auto fit = [&](int32_t on_gpu) {
     divide(bytes, on_gpu, device);
     return fits(device);
@@ -49,7 +51,7 @@ Result<int32_t> fit_layers(Device& device, const LayerBytes& bytes, const CpuOpt
   }
   if (!least) return std::unexpected(std::move(least).error());
   int32_t most = gpus_of(device);
-  for (auto beyond = static_cast<int32_t>(bytes.layers.size()); beyond - most > 1;) {
+  for (int32_t beyond = layers; beyond - most > 1;) {
     const int32_t middle = most + (beyond - most) / 2;
     (fit(middle) ? most : beyond) = middle;
   }
@@ -74,7 +76,7 @@ Result<void> on_gpus(const LayerBytes& bytes, int32_t on_gpu, const Fits& fits, 
   for (int32_t number = 0; number < there && gpus_of(device) < std::min(kGpusMax, on_gpu); ++number) {
     auto backend = make_cuda_backend({.device = number});
     if (!backend) {
-      log_info("gpu: device {} is not used: {}", number, backend.error().text());
+      if (there > 1) log_info("gpu: device {} is not used: {}", number, backend.error().text());
       if (!error) error = std::move(backend).error();
       continue;
     }
@@ -102,7 +104,8 @@ Result<Device> choose_gpus(const gguf::Reader& file, int32_t wanted, const CpuOp
   if (!automatic && wanted < layers) CAIRN_TRY_VOID(add_processor(cpu, device));
   auto done = on_gpus(bytes, automatic ? layers : std::min(wanted, layers), fits, device);
   if (done) return device;
-  if (!automatic || done.error().code != Code::kOutOfMemory || layers < 2) {
+  const bool short_of_memory = done.error().code == Code::kOutOfMemory && !device.parts.empty();
+  if (!automatic || !short_of_memory || layers < 2) {
     return std::unexpected(std::move(done).error());
   }
   const auto most = fit_layers(device, bytes, cpu, fits);
