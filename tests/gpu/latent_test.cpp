@@ -5,16 +5,10 @@
 #include <set>
 
 #include "gpu/lab.h"
+#include "gpu/same_rows.h"
 
 namespace cairn::gpu {
 namespace {
-
-/// Rows of a sequence in a call.
-struct Part {
-  size_t sequence = 0;
-  int32_t begin = 0;
-  int32_t rows = 0;
-};
 
 struct SourceShape {
   KvType type = KvType::kF32;
@@ -257,36 +251,9 @@ TEST_F(GpuLatent, ARowSeesNeitherItsNeighboursNorHowItsPromptWasCut) {
   uint32_t seed = 100;
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed - 100);
-    constexpr int32_t kTokens = kEmulated ? 200 : 500, kOthers = kEmulated ? 100 : 300;
-    const std::vector<int32_t> lengths = {kTokens, 77, kOthers};
-    const int64_t width = int64_t{shape.heads} * shape.value_dim;
-    const auto fresh = [&] { return Lab(gpu(), shape, lengths, seed); };
-    std::vector<float> alone, cut, among;
-    Lab first = fresh();
-    for (int32_t at = 0; at < kTokens; at += kTokens / 2) {
-      const Part part{0, at, kTokens / 2};
-      const std::vector<float> rows = first.attend({&part, 1});
-      alone.insert(alone.end(), rows.begin(), rows.end());
-    }
-    Lab second = fresh();
-    for (int32_t at = 0, rows = 0; at < kTokens; at += rows) {
-      rows = std::min(1 + at % 23, kTokens - at);
-      const Part part{0, at, rows};
-      const std::vector<float> out = second.attend({&part, 1});
-      cut.insert(cut.end(), out.begin(), out.end());
-    }
-    EXPECT_TRUE(cpu::same_bits(alone, cut));
-    Lab third = fresh();
-    for (int32_t at = 0; at < kTokens; at += 50) {
-      std::vector<Part> parts;
-      if (at < kOthers) parts.push_back({2, at, 50});
-      parts.push_back({0, at, 50});
-      if (at < 77) parts.push_back({1, at, std::min(50, 77 - at)});
-      const std::vector<float> out = third.attend(parts);
-      const auto begin = out.begin() + (at < kOthers ? 50 : 0) * width;
-      among.insert(among.end(), begin, begin + 50 * width);
-    }
-    EXPECT_TRUE(cpu::same_bits(alone, among));
+    constexpr auto kLengths = three_lengths(kEmulated ? 200 : 500, kEmulated ? 100 : 300);
+    const auto make = [&] { return Lab(gpu(), shape, {kLengths.begin(), kLengths.end()}, seed); };
+    expect_same_rows(make, kLengths, int64_t{shape.heads} * shape.value_dim);
     ++seed;
   }
 }
