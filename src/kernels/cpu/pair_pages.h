@@ -40,15 +40,13 @@ template <class V>
 struct Int16Pages {
   using F = typename V::F;
   using I = typename V::I;
-  static constexpr bool kOnePiece = true;
+  static constexpr int64_t kPieceBytes = 0;  ///< from a piece to the next one; 0: there is none
   static constexpr int kPairBytes = 4;
   static constexpr int32_t kDimsTogether = 64;  ///< of values, summed at a time; a multiple of kLanes
   static constexpr float kWeightSum = kInt16WeightSum;
 
   static constexpr int32_t pieces(int32_t) { return 1; }
   static constexpr int32_t piece_dims(int32_t dim) { return dim; }
-  /// Bytes from a piece to the next one.
-  static constexpr int64_t piece_stride(int32_t) { return 0; }
   static I pairs(const std::byte* from) { return (I)V::keep(V::load(reinterpret_cast<const float*>(from))); }
   static I some_pairs(const std::byte* from, int32_t n) {
     return n < V::kLanes ? (I)V::load_some(reinterpret_cast<const float*>(from), n) : pairs(from);
@@ -67,14 +65,13 @@ template <class V>
 struct Q8Pages {
   using F = typename V::F;
   using I = typename V::I;
-  static constexpr bool kOnePiece = false;
+  static constexpr int64_t kPieceBytes = kQ8ScalesAt + 2 * kAttentionPage;
   static constexpr int kPairBytes = 2;
   static constexpr int32_t kDimsTogether = 32;
   static constexpr float kWeightSum = kQ8WeightSum;
 
   static constexpr int32_t pieces(int32_t dim) { return (dim + kQ8Dims - 1) / kQ8Dims; }
   static constexpr int32_t piece_dims(int32_t) { return kQ8Dims; }
-  static constexpr int64_t piece_stride(int32_t) { return kQ8ScalesAt + 2 * kAttentionPage; }
   static I pairs(const std::byte* from) { return (I)V::keep((F)V::widened(reinterpret_cast<const int8_t*>(from))); }
   /// A piece is always whole.
   static I some_pairs(const std::byte* from, int32_t) { return pairs(from); }

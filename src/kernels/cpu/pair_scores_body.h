@@ -62,7 +62,7 @@ struct PairScores : PairVectors<V> {
                         const float* query_scales, const std::byte* next, float* scores) {
     const int32_t pieces = Pages::pieces(key_dim);
     for (int32_t p = 0; p < pieces; ++p) {
-      const int64_t at = p * Pages::piece_stride(key_dim);
+      const int64_t at = p * Pages::kPieceBytes;
       score_piece<kQueries, kVectors>(keys + at, key_dim, v0, queries + int64_t{p} * kPagePairs, next + at, p == 0,
                                       p == pieces - 1 ? query_scales : nullptr, scores);
     }

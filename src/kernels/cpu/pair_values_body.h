@@ -109,7 +109,7 @@ struct PairValues : PairVectors<V> {
     const int32_t end = begin + dims < value_dim ? begin + dims : value_dim;
     int32_t d = begin;
     const auto block = [&]<int kAtOnce>() {
-      const int64_t at = piece * Pages::piece_stride(value_dim) + (d - begin) * Pages::kPairBytes;
+      const int64_t at = piece * Pages::kPieceBytes + (d - begin) * Pages::kPairBytes;
       sum_block<kQueries, kAtOnce>(values, at, int64_t{dims} * Pages::kPairBytes, end - d, pairs, scales, page_begin,
                                    page_end, value_dim, sums + d);
     };
@@ -122,11 +122,11 @@ struct PairValues : PairVectors<V> {
     Tiles::in_tiles(n, [&]<int kQueries>(int32_t q) {
       float* own = weights + q * kScoreStride;
       // Of one piece, what is made takes the place of what it is made of.
-      alignas(64) float memory[Pages::kOnePiece ? 1 : kQueries * kScoreStride];
-      float* pairs = Pages::kOnePiece ? own : memory;
+      alignas(64) float memory[Pages::kPieceBytes == 0 ? 1 : kQueries * kScoreStride];
+      float* pairs = Pages::kPieceBytes == 0 ? own : memory;
       float scales[kQueries];
       for (int32_t piece = 0; piece < Pages::pieces(value_dim); ++piece) {
-        const int64_t at = piece * Pages::piece_stride(value_dim);
+        const int64_t at = piece * Pages::kPieceBytes;
         for (int i = 0; i < kQueries; ++i) {
           scales[i] = pair_weights(own + i * kScoreStride, values, at, value_dim, seen[q + i], page_begin, page_end,
                                    pairs + i * kScoreStride);
