@@ -56,13 +56,13 @@ std::vector<int32_t> divide_layers(const LayerBytes& bytes, int32_t layers, std:
   const std::span<const int64_t> own = std::span(bytes.layers).last(layers);
   const int64_t before = layers == all ? bytes.embedding : 0;
   const auto weights = static_cast<double>(std::accumulate(own.begin(), own.end(), before + bytes.output));
-  const auto room = static_cast<double>(std::max<int64_t>(1, std::accumulate(free_bytes.begin(), free_bytes.end(), 0)));
+  const int64_t room = std::max<int64_t>(1, std::accumulate(free_bytes.begin(), free_bytes.end(), int64_t{0}));
   std::vector<int32_t> counts;
   auto taken = static_cast<double>(before), free = 0.0;
   int32_t next = 0;
   for (int32_t device = 0; device + 1 < devices; ++device) {
     free += static_cast<double>(free_bytes[device]);
-    const double share = weights * free / room;
+    const double share = weights * free / static_cast<double>(room);
     const int32_t begin = next, most = layers - (devices - 1 - device);  // each one after it has a layer too
     do {
       taken += static_cast<double>(own[next++]);

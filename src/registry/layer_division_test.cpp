@@ -16,6 +16,9 @@ TEST(LayerDivision, FollowsFreeMemory) {
   EXPECT_EQ(divide_layers(bytes, 32, {{80, 80}}), (Counts{16, 16}));
   EXPECT_EQ(divide_layers(bytes, 32, {{24, 8}}), (Counts{24, 8}));
   EXPECT_EQ(divide_layers(bytes, 16, {{10, 20, 10}}), (Counts{4, 8, 4}));
+  constexpr int64_t kGib = 1 << 30;
+  const LayerBytes large{.layers = std::vector<int64_t>(80, kGib / 2), .embedding = kGib, .output = kGib};
+  EXPECT_EQ(divide_layers(large, 80, {{24 * kGib, 80 * kGib}}), (Counts{17, 63}));
 }
 
 TEST(LayerDivision, EmbeddingAndOutputHaveTheirWeight) {
