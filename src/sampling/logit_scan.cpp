@@ -1,49 +1,15 @@
 #include "sampling/logit_scan.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstddef>
 #include <limits>
+
+#include "sampling/block_loops.h"
 
 namespace cairn {
 namespace {
 
 constexpr float kNothing = -std::numeric_limits<float>::infinity();
-
-// e^kLeast is below the smallest normal float: exp_above_least gives 0.
-constexpr float kLeast = -90.0f;
-
-// e^x for kLeast <= x <= 0 in float, written so that compilers vectorise a loop over it: no calls, and no selection
-// between floats, which they would turn into branches. x = n ln2 + r with |r| <= ln2 / 2, then the Taylor polynomial of
-// degree 7 (error r^8 / 8! < 6e-9). Results that would be subnormal are 0.
-inline float exp_above_least(float x) {
-  constexpr float kShift = 12582912.0f;     // 1.5 * 2^23: adding it leaves the nearest integer in the low mantissa bits
-  constexpr float kLn2High = 0.693145752f;  // 16 bits, so that n * kLn2High is exact
-  constexpr float kLn2Low = 1.42860677e-6f;  // ln2 - kLn2High
-  const float shifted = x * 1.44269504f + kShift;
-  const float n = shifted - kShift;
-  const float r = (x - n * kLn2High) - n * kLn2Low;
-  float power = 1.0f / 5040.0f;
-  power = power * r + 1.0f / 720.0f;
-  power = power * r + 1.0f / 120.0f;
-  power = power * r + 1.0f / 24.0f;
-  power = power * r + 1.0f / 6.0f;
-  power = power * r + 0.5f;
-  power = power * r + 1.0f;
-  power = power * r + 1.0f;
-  const int32_t exponent = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(kShift) + 127;
-  return power * std::bit_cast<float>((exponent > 0 ? exponent : 0) << 23);
-}
-
-// Weights of one block. Two loops, as one would not be vectorised.
-void weigh(const float* logits, size_t count, float largest, float temperature, float* weights) {
-  for (size_t i = 0; i < count; ++i) {
-    const float x = (logits[i] - largest) / temperature;
-    weights[i] = x > kLeast ? x : kLeast;
-  }
-  for (size_t i = 0; i < count; ++i) weights[i] = exp_above_least(weights[i]);
-}
 
 }  // namespace
 
@@ -57,22 +23,12 @@ void SamplerScratch::reserve(int32_t vocabulary) {
 }
 
 float scan_maxima(std::span<const float> logits, std::vector<float>& block_max) {
-  constexpr size_t kLanes = 16;  // independent maxima, so that the loop over them becomes vector instructions
+  const BlockLoops& loops = usable_block_loops().front();
   block_max.resize(scan_blocks(logits.size()));
   float largest = kNothing;
   for (size_t block = 0; block < block_max.size(); ++block) {
     const size_t begin = block * kScanBlock;
-    const size_t end = std::min(begin + kScanBlock, logits.size());
-    std::array<float, kLanes> lanes;
-    lanes.fill(kNothing);
-    size_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) {
-        lanes[lane] = logits[i + lane] > lanes[lane] ? logits[i + lane] : lanes[lane];
-      }
-    }
-    for (; i < end; ++i) lanes[0] = logits[i] > lanes[0] ? logits[i] : lanes[0];
-    block_max[block] = *std::max_element(lanes.begin(), lanes.end());
+    block_max[block] = loops.largest(&logits[begin], std::min(kScanBlock, logits.size() - begin));
     largest = std::max(largest, block_max[block]);
   }
   return largest;
@@ -87,21 +43,14 @@ TokenId scan_first(std::span<const float> logits, std::span<const float> block_m
 
 double scan_weights(std::span<const float> logits, float largest, float temperature, std::vector<float>& weights,
                     std::vector<double>& block_sum) {
-  constexpr size_t kLanes = 4;
+  const BlockLoops& loops = usable_block_loops().front();
   weights.resize(logits.size());
   block_sum.resize(scan_blocks(logits.size()));
   double total = 0;
   for (size_t block = 0; block < block_sum.size(); ++block) {
     const size_t begin = block * kScanBlock;
-    const size_t end = std::min(begin + kScanBlock, logits.size());
-    weigh(&logits[begin], end - begin, largest, temperature, &weights[begin]);
-    std::array<double, kLanes> lanes{};
-    size_t i = begin;
-    for (; i + kLanes <= end; i += kLanes) {
-      for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += weights[i + lane];
-    }
-    for (; i < end; ++i) lanes[0] += weights[i];
-    block_sum[block] = (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]);
+    const size_t count = std::min(kScanBlock, logits.size() - begin);
+    block_sum[block] = loops.weigh(&logits[begin], count, largest, temperature, &weights[begin]);
     total += block_sum[block];
   }
   return total;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 
+#include "sampling/block_loops.h"
 #include "sampling/random.h"
 
 namespace cairn {
@@ -71,6 +72,32 @@ TEST(LogitScan, WeightsAreExponentials) {
   }
   EXPECT_NEAR(total, sum, 1e-12 * sum);
   EXPECT_NEAR(block_sum.front() + block_sum.back(), total, total);
+}
+
+// Whatever a processor has: a token that is drawn does not depend on it.
+TEST(LogitScan, EveryWidthOfVectorsGivesTheSameBits) {
+  const std::span<const BlockLoops> usable = usable_block_loops();
+  ASSERT_EQ(usable.back().name, "plain");
+  if (usable.size() == 1) GTEST_SKIP() << "there is one";
+  std::mt19937 random(8);
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<float> logits(1 + random() % kScanBlock);
+    for (float& logit : logits) {
+      logit = static_cast<float>(static_cast<double>(random()) * 1e-7 - 200);
+      if (random() % 20 == 0) logit = random() % 2 ? kNan : -kInfinity;
+    }
+    const float largest = usable.back().largest(logits.data(), logits.size());
+    if (largest == -kInfinity) continue;
+    const float temperature = round % 3 == 0 ? 1.0f : static_cast<float>(1 + random() % 200) / 100;
+    std::vector<float> expected(logits.size()), weights(logits.size());
+    const double sum = usable.back().weigh(logits.data(), logits.size(), largest, temperature, expected.data());
+    for (const BlockLoops& loops : usable) {
+      SCOPED_TRACE(loops.name);
+      ASSERT_EQ(loops.largest(logits.data(), logits.size()), largest);
+      ASSERT_EQ(loops.weigh(logits.data(), logits.size(), largest, temperature, weights.data()), sum);
+      ASSERT_EQ(weights, expected);
+    }
+  }
 }
 
 TEST(LogitScan, WeightsSurviveExtremeTemperatures) {

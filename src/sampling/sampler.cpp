@@ -31,14 +31,10 @@ bool has_penalties(const SamplingParams& params) {
          (params.repetition_penalty != 1 || params.frequency_penalty != 0 || params.presence_penalty != 0);
 }
 
-// ln of the sum of exp(logit) over the row, in order of ids. With infinite logits only those count.
-double log_sum_exp(std::span<const float> logits, float largest) {
+// ln of the sum of exp(logit) over the row. With infinite logits only those count.
+double log_sum_exp(std::span<const float> logits, float largest, SamplerScratch& scratch) {
   if (largest == kInfinity) return std::log(static_cast<double>(std::count(logits.begin(), logits.end(), kInfinity)));
-  double sum = 0;
-  for (const float logit : logits) {
-    if (logit > -kInfinity) sum += std::exp(static_cast<double>(logit) - largest);
-  }
-  return largest + std::log(sum);
+  return largest + std::log(scan_weights(logits, largest, 1, scratch.weights, scratch.block_sum));
 }
 
 }  // namespace
@@ -256,7 +252,7 @@ TokenId Sampler::draw(std::span<const float> logits, bool greedy) {
 
 void Sampler::report(std::span<const float> logits, Sampled& sampled) {
   const float largest = scan_maxima(logits, scratch_->block_max);
-  const double total = log_sum_exp(logits, largest);
+  const double total = log_sum_exp(logits, largest, *scratch_);
   const auto logprob = [&](float logit) {
     if (largest == kInfinity) return static_cast<float>(logit == kInfinity ? -total : -kInfinity);
     return static_cast<float>(logit - total);
