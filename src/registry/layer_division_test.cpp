@@ -1,9 +1,13 @@
 #include "registry/layer_division.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <numeric>
+#include <string>
+
+#include "gguf/writer.h"
 
 namespace cairn {
 namespace {
@@ -51,6 +55,24 @@ TEST(LayerDivision, ReadsTheFile) {
   const LayerBytes of_tied = layer_bytes(tied).value();
   EXPECT_GT(of_tied.embedding, 0);
   EXPECT_GE(of_tied.output, of_tied.embedding);
+}
+
+TEST(LayerDivision, RefusesANumberOfLayersThatCannotBe) {
+  const auto path = std::filesystem::temp_directory_path() / fmt::format("cairn_layers.{}.gguf", ::getpid());
+  for (const int64_t layers : {int64_t{-1}, int64_t{0}, int64_t{1} << 40}) {
+    auto writer = gguf::Writer::create(path);
+    ASSERT_TRUE(writer.has_value());
+    writer->set("general.architecture", "llama");
+    writer->set_integer("llama.block_count", gguf::ValueType::kI64, layers);
+    ASSERT_TRUE(writer->finish().has_value());
+    const auto file = gguf::Reader::open(path);
+    ASSERT_TRUE(file.has_value()) << file.error().text();
+    const auto bytes = layer_bytes(*file);
+    ASSERT_FALSE(bytes.has_value());
+    EXPECT_EQ(bytes.error().code, Code::kCorruptFile);
+    EXPECT_NE(bytes.error().message.find(std::to_string(layers)), std::string::npos) << bytes.error().message;
+  }
+  std::filesystem::remove(path);
 }
 
 }  // namespace

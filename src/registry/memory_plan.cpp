@@ -257,8 +257,8 @@ Result<SplitPlan> plan_split_memory(const ModelMemoryPlan& model, const MemoryWi
   plan.own.kv_tokens = least_tokens(plan);
   for (const MemoryPlan& part : plan.earlier) {
     plan.own.context_tokens = std::min(plan.own.context_tokens, part.context_tokens);
-    plan.own.whole_context = plan.own.whole_context && part.whole_context;
   }
+  plan.own.whole_context = plan.own.context_tokens == model.context_tokens;
   plan.own.kv_pages = std::move(kv_pages);
   return plan;
 }

@@ -34,6 +34,8 @@ TEST(MemoryPlan, ShrinksWhatWasNotAskedFor) {
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->kv_pages, std::vector<int32_t>{100});
   EXPECT_EQ(plan->context_tokens, 3200);
+  EXPECT_FALSE(plan->whole_context);
+  EXPECT_TRUE(plan_memory(model_of(3200), {}, kFixed + 100 * kMib)->whole_context);
 }
 
 TEST(MemoryPlan, RefusesWhatWasAskedForAndDoesNotFitWithEveryFigure) {
@@ -161,11 +163,14 @@ TEST(MemoryPlan, TwoDevicesHoldAsMuchAsTheOneThatHoldsLess) {
     EXPECT_EQ(plan->own.kv_pages, (std::vector<int32_t>{100, 100}));
     EXPECT_EQ(plan->own.kv_tokens, 3200);
     EXPECT_EQ(plan->own.context_tokens, 3200);
+    EXPECT_FALSE(plan->own.whole_context) << "one of them is too small for it";
     EXPECT_EQ(plan->own.kv_bytes, 100 * kMib);
     EXPECT_EQ(plan->earlier[0].kv_bytes, 50 * kMib);
     EXPECT_EQ(plan->own.weight_bytes, 1000 * kMib);
     EXPECT_EQ(plan->earlier[0].weight_bytes, 64 * kMib);
   }
+  EXPECT_TRUE(plan_split_memory(split_model_of(3200), {}, kFixed + 100 * kMib, {{{first_fixed + 100 * kMib, "cpu"}}})
+                  ->own.whole_context);
   // One budget for both.
   const auto asked =
       plan_split_memory(model, {.kv_bytes = 30 * kMib}, kFixed + 100 * kMib, {{{first_fixed + 100 * kMib, "cpu"}}});

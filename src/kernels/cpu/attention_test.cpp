@@ -413,6 +413,14 @@ class PairSums : public Attention {
 };
 INSTANTIATE_TEST_SUITE_P(Isas, PairSums, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
+TEST_P(PairSums, AreWhatCachesAreKeptForIfTheyAreThere) {
+  const auto backend = make_backend(GetParam(), 1);
+  const bool there = GetParam().attention->int16 != nullptr;
+  EXPECT_EQ(backend->stored_kv_type(KvType::kF16), there ? KvType::kI16 : KvType::kF16);
+  EXPECT_EQ(backend->stored_kv_type(KvType::kQ8_0), there ? KvType::kQ8_0Pairs : KvType::kQ8_0);
+  EXPECT_EQ(backend->stored_kv_type(KvType::kF32), KvType::kF32);
+}
+
 TEST_P(PairSums, DoNotOverflow) {
   const auto backend = make_backend(GetParam(), 1);
   if (backend->stored_kv_type(KvType::kF16) != KvType::kI16) GTEST_SKIP() << "products of int16 are not faster here";

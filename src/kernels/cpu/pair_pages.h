@@ -15,6 +15,9 @@ template <class V>
 struct PairVectors {
   using F = typename V::F;
   using I = typename V::I;
+  static constexpr int32_t kLanes = V::kLanes;
+  static constexpr int kPageVectors = kAttentionPage / kLanes;
+  static constexpr int32_t kPagePairs = kAttentionPage / 2;
   static constexpr int kLine = 64;  // bytes that memory is asked for at a time
 
   static F to_float(I x) { return __builtin_convertvector(x, F); }

@@ -19,9 +19,7 @@ struct PairScores : PairVectors<V> {
   using Vectors = PairVectors<V>;
   using Tiles = AttentionTiles<V>;
   using Vectors::ask_for, Vectors::broadcast, Vectors::to_float;
-  static constexpr int32_t kLanes = V::kLanes;
-  static constexpr int kPageVectors = kAttentionPage / kLanes;
-  static constexpr int32_t kPagePairs = kAttentionPage / 2;
+  using Vectors::kLanes, Vectors::kPagePairs, Vectors::kPageVectors;
 
   // Of one piece. A piece's sums, times the keys' scales, are added to those of the pieces before it.
   template <int kQueries, int kVectors>

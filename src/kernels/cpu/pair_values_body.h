@@ -22,9 +22,7 @@ struct PairValues : PairVectors<V> {
   using Math = VectorMath<V>;
   using Rows = Int16Rows<V>;
   using Vectors::ask_for, Vectors::broadcast, Vectors::to_float;
-  static constexpr int32_t kLanes = V::kLanes;
-  static constexpr int kPageVectors = kAttentionPage / kLanes;
-  static constexpr int32_t kPagePairs = kAttentionPage / 2;
+  using Vectors::kLanes, Vectors::kPagePairs, Vectors::kPageVectors;
 
   // Makes of a segment's weights[t], times the values' scales of a piece, int16 times one scale for t in `seen`, zeros
   // elsewhere, as pairs of tokens. Returns that scale. `at`: of the piece in a page.
