@@ -34,6 +34,7 @@ class MemoryBackend : public Backend {
   void route(const RouteParams&, const float*, int32_t, int32_t*, float*) override {}
   void combine_experts(const float*, const float*, int32_t, int32_t, int64_t, float*) override {}
   void rms_norm(const float*, const float*, float, int64_t, int64_t, float*) override {}
+  void add_rms_norm(float*, const float*, float, const float*, float, int64_t, int64_t, float*) override {}
   void layer_norm(const float*, const float*, const float*, float, int64_t, int64_t, float*) override {}
   void gate(Activation, const float*, const float*, int64_t, float*) override {}
   void add(float*, const float*, int64_t, float) override {}

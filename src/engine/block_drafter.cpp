@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "engine/drafter.h"
-#include "sampling/logit_scan.h"
+#include "engine/greedy_rows.h"
 
 namespace cairn {
 namespace {
@@ -12,11 +12,12 @@ namespace {
 class BlockDrafter final : public Drafter {
  public:
   explicit BlockDrafter(Runner& runner)
-      : runner_(runner), sequences_max_(static_cast<size_t>(std::min(runner.rows_max(), runner.logit_rows_max()))) {
+      : runner_(runner),
+        sequences_max_(static_cast<size_t>(std::min(runner.rows_max(), runner.logit_rows_max()))),
+        greedy_(runner, static_cast<int32_t>(sequences_max_), runner.vocabulary()) {
     active_.reserve(sequences_max_);
     tokens_.reserve(sequences_max_);
     slices_.reserve(sequences_max_);
-    block_max_.reserve(scan_blocks(static_cast<size_t>(runner.vocabulary())));
   }
 
   // One batch a guess: the next reads what this one leaves.
@@ -27,13 +28,14 @@ class BlockDrafter final : public Drafter {
     }
     while (!active_.empty()) {
       lay_out();
-      const Result<LogitsView> logits = runner_.predict({tokens_, slices_, active_.front()->pool});
-      if (!logits.has_value()) {
+      const Result<std::span<const TokenId>> guesses = guess();
+      if (!guesses.has_value()) {
         if (!std::exchange(has_failed_, true))
-          log_warning("guessing ahead failed; nothing is proposed when it does (said once): {}", logits.error().text());
+          log_warning("guessing ahead failed; nothing is proposed when it does (said once): {}",
+                      guesses.error().text());
         return;
       }
-      take(*logits);
+      take(*guesses);
     }
   }
   bool writes_pages() const override { return true; }
@@ -56,15 +58,19 @@ class BlockDrafter final : public Drafter {
     }
   }
 
+  Result<std::span<const TokenId>> guess() {
+    CAIRN_TRY(const LogitsView logits,
+              runner_.predict({tokens_, slices_, active_.front()->pool, greedy_.keeps_logits()}));
+    return greedy_.of(logits, active_.size());
+  }
+
   // Keeps in active_ those that are to be proposed more.
-  void take(const LogitsView& logits) {
+  void take(std::span<const TokenId> guesses) {
     size_t kept = 0;
     for (size_t i = 0; i < active_.size(); ++i) {
-      const std::span<const float> values = logits.row(static_cast<int64_t>(i));
-      const TokenId token = scan_first(values, block_max_, scan_maxima(values, block_max_));
-      if (token == kNoToken) continue;
+      if (guesses[i] == kNoToken) continue;
       std::vector<TokenId>& proposed = *active_[i]->proposed;
-      proposed.push_back(token);
+      proposed.push_back(guesses[i]);
       if (static_cast<int32_t>(proposed.size()) < active_[i]->tokens_max) active_[kept++] = active_[i];
     }
     active_.resize(kept);
@@ -72,13 +78,13 @@ class BlockDrafter final : public Drafter {
 
   Runner& runner_;
   const size_t sequences_max_;  // of a batch
+  GreedyRows greedy_;
   bool has_failed_ = false;
 
   // Of the call at hand.
   std::vector<const DraftRequest*> active_;
   std::vector<TokenId> tokens_;
   std::vector<BatchSlice> slices_;
-  std::vector<float> block_max_;
 };
 
 }  // namespace

@@ -45,7 +45,8 @@ Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& opti
       tenants_(options.tenant_requests_max),
       queue_(options.queue_max),
       scheduler_(limits_),
-      drafter_(std::move(drafter)) {
+      drafter_(std::move(drafter)),
+      runner_draws_(runner.draws()) {
   const auto sequences = static_cast<size_t>(running_max_);
   running_.reserve(sequences);
   scratch_.reserve(vocabulary_);
@@ -55,6 +56,7 @@ Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& opti
   draft_requests_.reserve(sequences);
   batch_tokens_.reserve(static_cast<size_t>(limits_.rows_max));
   batch_slices_.reserve(sequences);
+  if (runner_draws_) row_draws_.reserve(limits_.logit_rows_max);
   reports_.reserve(kPrefixReportsMax);
   count_pages();
 }
@@ -103,14 +105,15 @@ Core::Turn Core::turn() {
       turn = running_.empty() && ready_.empty() ? Turn::kIdle : Turn::kStalled;
     } else {
       at_stake_ = AtStake::kBatch;
-      const Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_});
+      const Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_, runner_draws_});
       ++counters_.steps;
-      if (logits.has_value()) {
-        emit(*logits, clock_.now().count());
+      const Result<void> emitted =
+          logits.has_value() ? emit(*logits, clock_.now().count()) : std::unexpected(logits.error());
+      if (emitted.has_value()) {
         keep_pages();
         learn_cost(clock_.now().count() - begin_ns);
       } else {
-        fail_at_stake(logits.error());
+        fail_at_stake(emitted.error());
       }
     }
   } catch (const std::bad_alloc&) {
@@ -237,7 +240,8 @@ void Core::lay_out() {
 
 // A sequence moves on only here and only once its events are whole. If memory runs out at one sequence, those after it
 // are where they were, and the next step computes their rows again, to the same values.
-void Core::emit(const LogitsView& logits, int64_t now_ns) {
+Result<void> Core::emit(const LogitsView& logits, int64_t now_ns) {
+  if (runner_draws_) CAIRN_TRY_VOID(draw_rows());
   at_stake_ = AtStake::kSequence;
   int64_t row = 0;
   std::span<const float> hidden = logits.hidden;
@@ -255,7 +259,7 @@ void Core::emit(const LogitsView& logits, int64_t now_ns) {
     }
     sequence->token_at(now_ns);
     Events events;
-    emit_one(*sequence, share, logits, row, events);
+    CAIRN_TRY_VOID(emit_one(*sequence, share, logits, row, events));
     row += demands_[at_stake_sequence_].decode ? share.rows : 1;
     if (events.finished) {
       retire(sequence, std::move(events));
@@ -264,6 +268,38 @@ void Core::emit(const LogitsView& logits, int64_t now_ns) {
     }
   }
   at_stake_ = AtStake::kNothing;
+  return {};
+}
+
+// All draws of the step that do not depend on each other.
+Result<void> Core::draw_rows() {
+  row_draws_.begin();
+  int32_t row = 0;
+  for (const Share& share : plan_) {
+    Sequence& sequence = *running_[static_cast<size_t>(share.demand)];
+    if (sequence.embeds() || !share.logits) continue;
+    const int32_t rows = demands_[static_cast<size_t>(share.demand)].decode ? share.rows : 1;
+    for (int32_t ahead = 0; ahead < rows && sequence.add_draw(row + ahead, ahead, row_draws_); ++ahead) continue;
+    row += rows;
+  }
+  return row_draws_.run(runner_);
+}
+
+// The token after a row. Who draws it follows from the request and the row alone, never from proposals.
+Result<Sampled> Core::choose(Sequence& sequence, const LogitsView& logits, int64_t row) {
+  if (!runner_draws_) return sequence.choose(logits.row(row));
+  if (sequence.is_given()) return sequence.choose({});
+  const Drawn* drawn = row_draws_.of(row);
+  if (drawn == nullptr) {
+    late_row_draws_.begin();
+    if (sequence.add_draw(static_cast<int32_t>(row), 0, late_row_draws_)) {
+      CAIRN_TRY_VOID(late_row_draws_.run(runner_));
+      drawn = late_row_draws_.of(row);
+    }
+  }
+  if (drawn != nullptr && drawn->token != Drawn::kNotHere) return sequence.take(*drawn);
+  CAIRN_TRY(const std::span<const float> values, runner_.logits_row(row));
+  return sequence.choose(values);
 }
 
 // Takes from the front of `hidden` what the sequence wanted.
@@ -284,22 +320,25 @@ void Core::emit_hidden(std::unique_ptr<Sequence>& sequence, const Share& share, 
 }
 
 // Samples after the last row that is known to be right; a proposal that is sampled makes the next row right as well.
-void Core::emit_one(Sequence& sequence, const Share& share, const LogitsView& logits, int64_t row, Events& events) {
+Result<void> Core::emit_one(Sequence& sequence, const Share& share, const LogitsView& logits, int64_t row,
+                            Events& events) {
   SequenceMemory& memory = sequence.memory();
   const bool decode = demands_[static_cast<size_t>(share.demand)].decode;
   const int32_t proposed = decode ? share.rows - 1 : 0;
   if (decode) ++memory.computed;
   ++counters_.tokens_generated;
-  bool finished = sequence.sample(logits.row(row), events);
+  CAIRN_TRY(Sampled sampled, choose(sequence, logits, row));
+  bool finished = sequence.add_token(std::move(sampled), events);
   int32_t accepted = 0;
   while (!finished && accepted < proposed &&
          sequence.tokens().back() == sequence.drafts()[static_cast<size_t>(accepted)]) {
     ++accepted;
     ++memory.computed;
     ++counters_.tokens_generated;
-    finished = sequence.sample(logits.row(row + accepted), events);
+    CAIRN_TRY(sampled, choose(sequence, logits, row + accepted));
+    finished = sequence.add_token(std::move(sampled), events);
   }
-  if (proposed == 0) return;
+  if (proposed == 0) return {};
   sequence.drafted(proposed, accepted);
   if (finished) {  // the finish was written before this step's proposals were counted
     events.finish.timings.drafted += proposed;
@@ -307,6 +346,7 @@ void Core::emit_one(Sequence& sequence, const Share& share, const LogitsView& lo
   }
   counters_.drafted_tokens += proposed;
   counters_.accepted_tokens += accepted;
+  return {};
 }
 
 void Core::retire(std::unique_ptr<Sequence>& sequence, Events&& events) {

@@ -23,6 +23,7 @@
 #include "engine/drafter.h"
 #include "engine/engine.h"
 #include "engine/request_queue.h"
+#include "engine/row_draws.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
 #include "engine/tenants.h"
@@ -104,10 +105,12 @@ class Core {
   void propose();
   void plan(int64_t now_ns);
   void lay_out();
-  void emit(const LogitsView& logits, int64_t now_ns);
+  Result<void> draw_rows();
+  Result<void> emit(const LogitsView& logits, int64_t now_ns);
   void emit_hidden(std::unique_ptr<Sequence>& sequence, const Share& share, std::span<const float>& hidden,
                    int64_t now_ns);
-  void emit_one(Sequence& sequence, const Share& share, const LogitsView& logits, int64_t row, Events& events);
+  Result<void> emit_one(Sequence& sequence, const Share& share, const LogitsView& logits, int64_t row, Events& events);
+  Result<Sampled> choose(Sequence& sequence, const LogitsView& logits, int64_t row);
   void retire(std::unique_ptr<Sequence>& sequence, Events&& events);
   void fail_at_stake(const Error& error);
 
@@ -152,6 +155,9 @@ class Core {
   std::vector<TokenId> batch_tokens_;
   std::vector<BatchSlice> batch_slices_;
   int64_t batch_attended_ = 0;
+  const bool runner_draws_;
+  RowDraws row_draws_;                       // of all rows whose draws are known when the step is done
+  RowDraws late_row_draws_;                  // of one row
   std::shared_ptr<EventChannel> admitting_;  // whose request has left the queue and is no sequence yet
   AtStake at_stake_ = AtStake::kNothing;
   size_t at_stake_sequence_ = 0;

@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "cache/page_pool.h"
-#include "sampling/logit_scan.h"
+#include "engine/greedy_rows.h"
 
 namespace cairn {
 namespace {
@@ -24,12 +24,11 @@ class DraftModel final : public Drafter {
   DraftModel(Runner& runner, PagePool&& pool, int32_t vocabulary)
       : runner_(runner),
         pool_(std::move(pool)),
-        vocabulary_(static_cast<size_t>(std::min<int64_t>(vocabulary, runner.vocabulary()))),
-        sequences_max_(static_cast<size_t>(std::min(runner.rows_max(), runner.logit_rows_max()))) {
+        sequences_max_(static_cast<size_t>(std::min(runner.rows_max(), runner.logit_rows_max()))),
+        greedy_(runner, static_cast<int32_t>(sequences_max_), vocabulary) {
     tokens_.reserve(static_cast<size_t>(runner.rows_max()));
     slices_.reserve(sequences_max_);
     active_.reserve(sequences_max_);
-    block_max_.reserve(scan_blocks(vocabulary_));
   }
 
   void propose(std::span<const DraftRequest> requests) override {
@@ -39,12 +38,12 @@ class DraftModel final : public Drafter {
     choose();
     while (!active_.empty()) {
       lay_out();
-      const Result<LogitsView> logits = runner_.step({tokens_, slices_, &pool_});
-      if (!logits.has_value()) {
-        give_up(logits.error());
+      const Result<std::span<const TokenId>> guesses = guess();
+      if (!guesses.has_value()) {
+        give_up(guesses.error());
         return;
       }
-      take(*logits);
+      take(*guesses);
     }
   }
 
@@ -140,10 +139,16 @@ class DraftModel final : public Drafter {
     }
   }
 
+  // What follows each slice that proposes.
+  Result<std::span<const TokenId>> guess() {
+    CAIRN_TRY(const LogitsView logits, runner_.step({tokens_, slices_, &pool_, greedy_.keeps_logits()}));
+    const auto proposes = [](const BatchSlice& slice) { return slice.logits == LogitsWanted::kLast; };
+    return greedy_.of(logits, static_cast<size_t>(std::ranges::count_if(slices_, proposes)));
+  }
+
   // The batch has been computed: keeps in active_ those that are to be proposed more.
-  void take(const LogitsView& logits) {
-    int64_t row = 0;
-    size_t kept = 0;
+  void take(std::span<const TokenId> guesses) {
+    size_t next = 0, kept = 0;
     for (size_t i = 0; i < active_.size(); ++i) {
       Work work = active_[i];
       const bool proposes = slices_[i].logits == LogitsWanted::kLast;
@@ -151,8 +156,7 @@ class DraftModel final : public Drafter {
           std::span(tokens_).subspan(static_cast<size_t>(slices_[i].row_begin), static_cast<size_t>(slices_[i].rows));
       work.followed->tokens.insert(work.followed->tokens.end(), computed.begin(), computed.end());
       if (!proposes) continue;
-      const std::span<const float> values = logits.row(row++).first(vocabulary_);
-      const TokenId token = scan_first(values, block_max_, scan_maxima(values, block_max_));
+      const TokenId token = guesses[next++];
       if (token == kNoToken) continue;
       work.request->proposed->push_back(token);
       if (static_cast<int32_t>(work.request->proposed->size()) == work.request->tokens_max) continue;
@@ -172,8 +176,8 @@ class DraftModel final : public Drafter {
 
   Runner& runner_;
   PagePool pool_;
-  const size_t vocabulary_;
   const size_t sequences_max_;  // of a batch
+  GreedyRows greedy_;
   std::unordered_map<SequenceId, Followed> followed_;
   int64_t calls_ = 0;
   bool has_failed_ = false;
@@ -183,7 +187,6 @@ class DraftModel final : public Drafter {
   std::vector<Work> active_;
   std::vector<TokenId> tokens_;
   std::vector<BatchSlice> slices_;
-  std::vector<float> block_max_;
 };
 
 }  // namespace

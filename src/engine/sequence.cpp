@@ -149,19 +149,39 @@ void Sequence::publish(Events&& events) {
   channel_->publish(std::move(events));
 }
 
-Sampled Sequence::choose(std::span<const float> logits) {
-  if (forced_next_ == steer_.forced.size()) return sampler_.sample(logits, steer_.banned, steer_.greedy);
+TokenId Sequence::take_forced() {
   const TokenId token = steer_.forced[forced_next_++];
-  if (forced_next_ == steer_.forced.size()) {
+  if (!is_forced()) {
     steer_.forced.clear();
     forced_next_ = 0;
   }
-  return sampler_.force(token, logits);
+  return token;
 }
 
-bool Sequence::sample(std::span<const float> logits, Events& events) {
+Sampled Sequence::choose(std::span<const float> logits) {
+  return is_forced() ? sampler_.force(take_forced(), logits) : sampler_.sample(logits, steer_.banned, steer_.greedy);
+}
+
+bool Sequence::is_given() const { return is_forced() && !sampler_.reports(); }
+
+bool Sequence::add_draw(int32_t row, int32_t ahead, RowDraws& draws) {
+  if (ahead > 0 && (steering_ != nullptr || !sampler_.knows_later_draws())) return false;
+  if (is_forced()) {
+    if (sampler_.reports()) draws.add(sampler_.draw_of_forced(row, steer_.forced[forced_next_], draws.changes()));
+    return sampler_.reports();
+  }
+  if (!sampler_.can_draw(steer_.banned)) return false;
+  draws.add(sampler_.draw_of(row, ahead, steer_.banned, steer_.greedy, draws.changes()));
+  return true;
+}
+
+Sampled Sequence::take(const Drawn& drawn) {
+  if (is_forced()) take_forced();
+  return sampler_.take(drawn);
+}
+
+bool Sequence::add_token(Sampled&& sampled, Events& events) {
   CAIRN_DCHECK(memory_.computed == static_cast<int32_t>(tokens_.size()));
-  Sampled sampled = choose(logits);
   if (sampled.token == kNoToken) {
     events.finished = true;
     events.finish = finish(FinishReason::kError);

@@ -13,6 +13,7 @@
 #include "engine/drafter.h"
 #include "engine/engine.h"
 #include "engine/request_queue.h"
+#include "engine/row_draws.h"
 #include "engine/scheduler.h"
 #include "engine/steering.h"
 #include "engine/stop_matcher.h"
@@ -70,9 +71,17 @@ class Sequence {
   /// Tokens that could still follow the next one.
   int32_t drafts_room() const { return tokens_max_ - static_cast<int32_t>(tokens_.size()) - 1; }
 
-  /// The logits of the last token are here, which has been seen: samples the next one and adds its events. True when
-  /// the answer has come to its end.
-  bool sample(std::span<const float> logits, Events& events);
+  // -- The token after the last one, whose logits are here, or with a runner that draws.
+  Sampled choose(std::span<const float> logits);
+  /// Whether the token follows without logits.
+  bool is_given() const;
+  /// Adds the draw from a row: of the next token, or of one so many `ahead` if what comes between are proposals that
+  /// are sampled. False if that cannot be said yet, or must be left to choose().
+  bool add_draw(int32_t row, int32_t ahead, RowDraws& draws);
+  /// Instead of choose(): the draw was made and is not Drawn::kNotHere.
+  Sampled take(const Drawn& drawn);
+  /// Adds the token's events. True when the answer has come to its end.
+  bool add_token(Sampled&& sampled, Events& events);
   /// A finish that the sequence did not come to by itself. Text held back is dropped.
   Events end(FinishReason reason, Error error) const;
   void publish(Events&& events);
@@ -91,7 +100,8 @@ class Sequence {
   std::chrono::nanoseconds stalled_for(int64_t now_ns);
 
  private:
-  Sampled choose(std::span<const float> logits);
+  bool is_forced() const { return forced_next_ < steer_.forced.size(); }
+  TokenId take_forced();
   void add_event(Sampled&& sampled, Events& events);
   Finish finish(FinishReason reason) const;
   Finish finish_with_rest(FinishReason reason);

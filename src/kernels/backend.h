@@ -21,6 +21,7 @@
 #include "base/tensor_type.h"
 #include "kernels/buffer.h"                 // IWYU pragma: export
 #include "kernels/compressor_operations.h"  // IWYU pragma: export
+#include "kernels/draw_operations.h"        // IWYU pragma: export
 #include "kernels/kv.h"                     // IWYU pragma: export
 #include "kernels/latent_operations.h"      // IWYU pragma: export
 #include "kernels/operation_params.h"       // IWYU pragma: export
@@ -109,6 +110,9 @@ class Backend {
   // -- Rows. `out` may be the input.
   /// out = x / sqrt(mean(x^2) + epsilon) * weight, over rows of `cols`. weight [cols], or null for 1.
   virtual void rms_norm(const float* x, const float* weight, float epsilon, int64_t rows, int64_t cols, float* out) = 0;
+  /// x += scale * y, then rms_norm of x.
+  virtual void add_rms_norm(float* x, const float* y, float scale, const float* weight, float epsilon, int64_t rows,
+                            int64_t cols, float* out) = 0;
   /// out = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias, over rows of `cols`. weight and bias [cols];
   /// bias may be null for 0.
   virtual void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t rows,
@@ -150,11 +154,16 @@ class Backend {
   /// out [rows, heads * value_dim].
   virtual void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                          const float* q, float* out) = 0;
+  /// Null: rows of logits are read, and drawn from elsewhere.
+  virtual DrawOperations* draws() { return nullptr; }
   /// Null: models that need them do not run here.
   virtual LatentOperations* latent() { return nullptr; }
   virtual StreamOperations* streams() { return nullptr; }
   virtual CompressorOperations* compressor() { return nullptr; }
 
+  /// A step of a model begins, like those before it: operations from here to the next read(), write(), copy() or
+  /// finish() may be begun together.
+  virtual void begin_step() {}
   /// Copies `bytes` to host memory, after everything before it has finished.
   virtual void read(const void* from, int64_t bytes, void* to) = 0;
   /// Copies from host into backend memory.

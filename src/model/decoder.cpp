@@ -26,7 +26,8 @@ Decoder::Decoder(DecoderDescription description, DecoderWeights weights, Backend
       range_(range),
       rows_max_(options.rows_max),
       logit_rows_max_(options.logit_rows_max),
-      kv_(std::move(kv)) {}
+      kv_(std::move(kv)),
+      logits_(backend) {}
 
 Result<std::unique_ptr<Decoder>> Decoder::create(DecoderDescription description, DecoderWeights weights,
                                                  Backend& backend, const ModelOptions& options, LayerRange range,
@@ -39,7 +40,7 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderDescription description,
   CAIRN_TRY(decoder->directions_,
             Directions::load(options.directions, std::ssize(model.layers), model.embedding, backend));
   CAIRN_TRY(decoder->scratch_, Scratch::create(backend, model, rows, logit_rows));
-  CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows)));
+  CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows, logit_rows)));
   if (model.latent) {
     CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
   }
@@ -51,15 +52,16 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderDescription description,
                            .hidden = true});
   decoder->temperatures_.reserve(rows);
   decoder->hidden_values_ = std::make_unique_for_overwrite<float[]>(rows * model.embedding);
-  decoder->logits_ = std::make_unique_for_overwrite<float[]>(logit_rows * model.vocabulary);
+  decoder->logits_.reserve(logit_rows, model.vocabulary);
   CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
 }
 
-WorkSizes Decoder::work_sizes(const DecoderDescription& model, int32_t rows) {
+WorkSizes Decoder::work_sizes(const DecoderDescription& model, int32_t rows, int32_t logit_rows) {
   const bool dense = !std::ranges::all_of(model.layers, &LayerDescription::routed);
   const int64_t attended = int64_t{model.heads} * model.value_dim;
   WorkSizes sizes;
+  sizes.draw_rows = logit_rows;
   sizes.inputs.push_back({rows, std::max({model.embedding, attended, dense ? model.feed_forward : 0})});
   if (model.experts) {
     const RouteParams& route = model.experts->route;
@@ -85,10 +87,10 @@ int64_t Decoder::bytes(const DecoderDescription& description, const Backend& bac
                        LayerRange range) {
   const int32_t logit_rows = logit_rows_of(description, options, range);
   // Logits and hidden rows are kept a second time in host memory.
-  const int64_t host_values = logit_rows * description.vocabulary + options.rows_max * description.embedding;
   int64_t bytes = Scratch::bytes(description, options.rows_max, logit_rows) +
-                  host_values * static_cast<int64_t>(sizeof(float)) +
-                  backend.reserve_bytes(work_sizes(description, options.rows_max));
+                  LogitRows::bytes(logit_rows, description.vocabulary) +
+                  options.rows_max * description.embedding * static_cast<int64_t>(sizeof(float)) +
+                  backend.reserve_bytes(work_sizes(description, options.rows_max, logit_rows));
   if (description.latent) bytes += LatentAttention::bytes(description, options.rows_max);
   return bytes;
 }
@@ -105,7 +107,7 @@ Result<void> Decoder::first_step(const Batch& batch, std::span<float> rows) {
   begin_with_tokens(batch);
   CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
   run_layers(*batch.pool);
-  backend_.read(hidden_, static_cast<int64_t>(rows.size_bytes()), rows.data());
+  backend_.read(hidden(), static_cast<int64_t>(rows.size_bytes()), rows.data());
   return backend_.finish();
 }
 
@@ -113,7 +115,7 @@ Result<void> Decoder::middle_step(const Batch& batch, std::span<float> rows) {
   CAIRN_CHECK(!range_.is_first() && !range_.is_last(description_));
   begin_with(batch, rows);
   run_layers(*batch.pool);
-  backend_.read(hidden_, static_cast<int64_t>(rows.size_bytes()), rows.data());
+  backend_.read(hidden(), static_cast<int64_t>(rows.size_bytes()), rows.data());
   return backend_.finish();
 }
 
@@ -126,6 +128,7 @@ Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float>
 
 void Decoder::begin_with_tokens(const Batch& batch) {
   plan(batch);
+  backend_.begin_step();
   hidden_ = scratch_[ScratchPart::kHidden];
   backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, hidden_);
 }
@@ -135,6 +138,7 @@ void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
   CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
   hidden_ = scratch_[ScratchPart::kHidden];
   backend_.write(rows.data(), static_cast<int64_t>(rows.size_bytes()), hidden_);
+  backend_.begin_step();
 }
 
 void Decoder::run_layers(const PagePool& pool) {
@@ -149,6 +153,7 @@ void Decoder::run_layers(const PagePool& pool) {
 void Decoder::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
+  keeps_logits_ = batch.keep_logits;
   temperatures_.clear();
   if (description_.temperature_scale == 0) return;
   for (const int32_t position : batch_.positions()) {
@@ -173,13 +178,7 @@ void Decoder::compute_ropes() {
 
 void Decoder::attention(size_t layer, const PagePool& pool) {
   const LayerWeights& weights = weights_of(layer);
-  const float* x = hidden_;
-  if (description_.pre_norms) {
-    float* normed = scratch_[ScratchPart::kNormed];
-    backend_.rms_norm(x, weights.attention_norm.floats(), description_.norm_epsilon, rows_, description_.embedding,
-                      normed);
-    x = normed;
-  }
+  const float* x = block_input(weights.attention_norm);
   if (latent_) {
     attend_latent(layer, pool, x);
   } else {
@@ -251,13 +250,7 @@ void Decoder::query_key_value(size_t layer, const float* x) {
 void Decoder::feed_forward(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_of(layer);
-  const float* x = hidden_;
-  if (description_.pre_norms) {
-    float* normed = scratch_[ScratchPart::kNormed];
-    backend_.rms_norm(x, weights.feed_forward_norm.floats(), description_.norm_epsilon, rows_, description_.embedding,
-                      normed);
-    x = normed;
-  }
+  const float* x = block_input(weights.feed_forward_norm);
   float* block = scratch_[ScratchPart::kBlock];
   if (description_.layers[layer].routed) {
     routed(weights, x, block);
@@ -317,7 +310,32 @@ void Decoder::add_block(const Buffer& post_norm) {
   if (description_.post_norms) {
     backend_.rms_norm(block, post_norm.floats(), description_.norm_epsilon, rows_, description_.embedding, block);
   }
-  backend_.add(hidden_, block, rows_ * description_.embedding, description_.residual_scale);
+  block_waits_ = true;
+}
+
+float* Decoder::hidden() {
+  if (std::exchange(block_waits_, false)) {
+    backend_.add(hidden_, scratch_[ScratchPart::kBlock], rows_ * description_.embedding, description_.residual_scale);
+  }
+  return hidden_;
+}
+
+const float* Decoder::block_input(const Buffer& norm) {
+  if (!description_.pre_norms) return hidden();
+  float* normed = scratch_[ScratchPart::kNormed];
+  norm_hidden(norm, normed);
+  return normed;
+}
+
+void Decoder::norm_hidden(const Buffer& norm, float* out) {
+  const float epsilon = description_.norm_epsilon;
+  const int64_t width = description_.embedding;
+  if (std::exchange(block_waits_, false)) {
+    backend_.add_rms_norm(hidden_, scratch_[ScratchPart::kBlock], description_.residual_scale, norm.floats(), epsilon,
+                          rows_, width, out);
+  } else {
+    backend_.rms_norm(hidden_, norm.floats(), epsilon, rows_, width, out);
+  }
 }
 
 // Those of logits first.
@@ -325,9 +343,9 @@ void Decoder::keep_wanted_rows() {
   float* last = scratch_[ScratchPart::kLast];
   const int64_t width = description_.embedding;
   const auto logit_rows = static_cast<int64_t>(batch_.logit_rows().size());
-  if (logit_rows > 0) backend_.gather_rows(hidden_, batch_.logit_rows(), width, last);
-  if (!batch_.hidden_rows().empty())
-    backend_.gather_rows(hidden_, batch_.hidden_rows(), width, last + logit_rows * width);
+  const float* all = hidden();
+  if (logit_rows > 0) backend_.gather_rows(all, batch_.logit_rows(), width, last);
+  if (!batch_.hidden_rows().empty()) backend_.gather_rows(all, batch_.hidden_rows(), width, last + logit_rows * width);
   rows_ = static_cast<int32_t>(batch_.logit_rows().size() + batch_.hidden_rows().size());
   hidden_ = last;
 }
@@ -335,26 +353,26 @@ void Decoder::keep_wanted_rows() {
 Result<LogitsView> Decoder::logits() {
   const auto logit_rows = static_cast<int32_t>(batch_.logit_rows().size());
   const int64_t width = description_.embedding;
-  const int64_t values = logit_rows * description_.vocabulary;
   const int64_t hidden_values = static_cast<int64_t>(batch_.hidden_rows().size()) * width;
-  constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
   if (rows_ > 0) {
-    backend_.rms_norm(hidden_, weights_.output_norm.floats(), description_.norm_epsilon, rows_, width, hidden_);
+    norm_hidden(weights_.output_norm, hidden_);
   }
+  float* out = scratch_[ScratchPart::kLogits];
   if (logit_rows > 0) {
-    float* out = scratch_[ScratchPart::kLogits];
     const Projection output[] = {weights_.output.to(out)};
     backend_.matmul(output, hidden_, logit_rows);
     if (description_.logit_scale != 1 || description_.logit_cap > 0) {
-      backend_.scale_and_cap(out, values, description_.logit_scale, description_.logit_cap);
+      backend_.scale_and_cap(out, logit_rows * description_.vocabulary, description_.logit_scale,
+                             description_.logit_cap);
     }
-    backend_.read(out, values * kBytes, logits_.get());
   }
-  if (hidden_values > 0) backend_.read(hidden_ + logit_rows * width, hidden_values * kBytes, hidden_values_.get());
-  // Of steps without logits too: how long they take is measured by who runs them.
-  CAIRN_TRY_VOID(backend_.finish());
-  return LogitsView{std::span(logits_.get(), values), description_.vocabulary,
-                    std::span(hidden_values_.get(), hidden_values)};
+  if (hidden_values > 0) {
+    backend_.read(hidden_ + logit_rows * width, hidden_values * static_cast<int64_t>(sizeof(float)),
+                  hidden_values_.get());
+  }
+  CAIRN_TRY(LogitsView view, logits_.take(out, logit_rows, keeps_logits_));
+  view.hidden = std::span(hidden_values_.get(), hidden_values);
+  return view;
 }
 
 EmbeddingAbility Decoder::embedding() const {

@@ -13,6 +13,7 @@
 #include "model/description.h"
 #include "model/directions.h"
 #include "model/latent_attention.h"
+#include "model/logit_rows.h"
 #include "model/model.h"
 #include "model/runner.h"
 #include "model/scratch.h"
@@ -43,6 +44,12 @@ class Decoder final : public Runner {
   int32_t context_tokens() const override { return description_.context_tokens; }
   int32_t rows_max() const override { return rows_max_; }
   int32_t logit_rows_max() const override { return logit_rows_max_; }
+  bool draws() const override { return logits_.draws(); }
+  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> changes,
+                    std::span<Drawn> drawn) override {
+    return logits_.draw(draws, changes, drawn);
+  }
+  Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
   EmbeddingAbility embedding() const override;
   float rank(std::span<const float> hidden) const override;
 
@@ -52,7 +59,7 @@ class Decoder final : public Runner {
 
   /// Fills batch_ and temperatures_.
   void plan(const Batch& batch);
-  static WorkSizes work_sizes(const DecoderDescription& model, int32_t rows);
+  static WorkSizes work_sizes(const DecoderDescription& model, int32_t rows, int32_t logit_rows);
   /// The residual stream of the rows before the range: of their tokens, or those that a range before has left.
   void begin_with_tokens(const Batch& batch);
   void begin_with(const Batch& batch, std::span<const float> rows);
@@ -66,8 +73,14 @@ class Decoder final : public Runner {
   void feed_forward(size_t layer);
   void dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out);
   void routed(const LayerWeights& weights, const float* x, float* out);
-  /// hidden += residual_scale * norm(block).
+  /// hidden += residual_scale * norm(block), when hidden is asked for.
   void add_block(const Buffer& post_norm);
+  /// The residual stream with all blocks.
+  float* hidden();
+  /// The same, normalised; `out` may be hidden_.
+  void norm_hidden(const Buffer& norm, float* out);
+  /// What a block reads: hidden, normalised if that comes first.
+  const float* block_input(const Buffer& norm);
   /// Reads the head that ranks into host memory.
   Result<void> read_labels();
   /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
@@ -92,10 +105,12 @@ class Decoder final : public Runner {
   BatchRows batch_;
   int32_t rows_ = 0;                 // those that are still wanted
   float* hidden_ = nullptr;          // [rows_, embedding], the residual stream
+  bool block_waits_ = false;         // kBlock is still to be added
   std::vector<float> temperatures_;  // per row, if the model has them
-  // In host memory. Their pages are taken when rows are wanted.
-  std::unique_ptr<float[]> logits_;         // [logit_rows_max_, vocabulary]
-  std::unique_ptr<float[]> hidden_values_;  // [rows_max_, embedding]
+  bool keeps_logits_ = false;
+  LogitRows logits_;
+  std::unique_ptr<float[]>
+      hidden_values_;  // [rows_max_, embedding] in host memory; pages are taken when rows are wanted
 };
 
 }  // namespace cairn

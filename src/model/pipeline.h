@@ -31,6 +31,12 @@ class Pipeline final : public Runner {
   int32_t context_tokens() const override { return last_->context_tokens(); }
   int32_t rows_max() const override { return last_->rows_max(); }
   int32_t logit_rows_max() const override { return last_->logit_rows_max(); }
+  bool draws() const override { return last_->draws(); }
+  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> changes,
+                    std::span<Drawn> drawn) override {
+    return last_->draw(draws, changes, drawn);
+  }
+  Result<std::span<const float>> logits_row(int64_t row) override { return last_->logits_row(row); }
   EmbeddingAbility embedding() const override { return last_->embedding(); }
   float rank(std::span<const float> hidden) const override { return last_->rank(hidden); }
 

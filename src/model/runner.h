@@ -8,6 +8,7 @@
 #include "base/ids.h"
 #include "cache/kv_layout.h"
 #include "cache/page_pool.h"
+#include "kernels/draw_operations.h"
 #include "model/pooling.h"
 
 namespace cairn {
@@ -36,11 +37,12 @@ struct Batch {
   std::span<const TokenId> tokens;  ///< all rows of all slices, flat
   std::span<const BatchSlice> slices;
   const PagePool* pool = nullptr;  ///< whose pages the slices' tables name
+  bool keep_logits = false;        ///< rows of logits are not read, but left for draw() and logits_row()
 };
 
 /// Logits [rows wanted, vocabulary], in order of the slices; valid until the next step.
 struct LogitsView {
-  std::span<const float> values;
+  std::span<const float> values;  ///< none if they are kept
   int64_t vocabulary = 0;
   std::span<const float> hidden = {};  ///< [rows wanted, EmbeddingAbility::dimensions], of the slices that want those
 
@@ -63,6 +65,18 @@ class Runner {
   virtual int32_t logit_rows_max() const = 0;
   /// Without dimensions no slice may want hidden rows.
   virtual EmbeddingAbility embedding() const { return {}; }
+  /// Whether a batch may ask for logits to be kept.
+  virtual bool draws() const { return false; }
+  /// Draws from rows of the last step, which kept its logits; those come back as they were. `drawn` has a place for
+  /// each of `draws`. Errors: those of step().
+  virtual Result<void> draw(std::span<const Draw> /*draws*/, std::span<const LogitChange> /*changes*/,
+                            std::span<Drawn> /*drawn*/) {
+    return fail(Code::kUnsupported, "the model's logits are not kept");
+  }
+  /// One of those rows, valid until the next step. Errors: those of step().
+  virtual Result<std::span<const float>> logits_row(int64_t /*row*/) {
+    return fail(Code::kUnsupported, "the model's logits are not kept");
+  }
   /// Whether there is a block that guesses ahead.
   virtual bool predicts() const { return false; }
   /// Guesses by that block: logits [slices, vocabulary] of what follows each row, which is a token that step() has not

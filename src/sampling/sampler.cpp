@@ -31,6 +31,20 @@ bool has_penalties(const SamplingParams& params) {
          (params.repetition_penalty != 1 || params.frequency_penalty != 0 || params.presence_penalty != 0);
 }
 
+// One for each token.
+void merge_biases(std::vector<std::pair<TokenId, float>>& biases) {
+  std::ranges::stable_sort(biases, {}, &std::pair<TokenId, float>::first);
+  size_t kept = 0;
+  for (const auto& [token, bias] : biases) {
+    if (kept > 0 && biases[kept - 1].first == token) {
+      biases[kept - 1].second += bias;
+    } else {
+      biases[kept++] = {token, bias};
+    }
+  }
+  biases.resize(kept);
+}
+
 // ln of the sum of exp(logit) over the row. With infinite logits only those count.
 double log_sum_exp(std::span<const float> logits, float largest, SamplerScratch& scratch) {
   if (largest == kInfinity) return std::log(static_cast<double>(std::count(logits.begin(), logits.end(), kInfinity)));
@@ -89,6 +103,7 @@ Sampler::Sampler(const SamplingParams& params, int32_t vocabulary, std::span<con
     scratch_ = own_scratch_.get();
   }
   scratch_->reserve(vocabulary);
+  merge_biases(params_.logit_bias);
   if (!has_penalties(params_)) return;
   recent_max_ = static_cast<size_t>(params_.penalty_last < 0 ? kPenaltyLastMax : params_.penalty_last);
   recent_.reserve(recent_max_);
@@ -108,20 +123,32 @@ void Sampler::remember(TokenId token) {
   ++counts_[static_cast<size_t>(index(token))];
 }
 
-void Sampler::penalise(std::span<float> logits) {
-  // A token may be in the ring many times but is penalised once: its count is negative while that is done.
+// Calls visit(token, count) for each of the last tokens once.
+template <class Visit>
+void Sampler::for_each_recent(Visit visit) {
+  // Those that were visited have a negative count for so long.
   for (const TokenId token : recent_) {
-    const auto i = static_cast<size_t>(index(token));
-    if (counts_[i] < 0) continue;
-    float& logit = logits[i];
-    logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
-    logit -= static_cast<float>(counts_[i]) * params_.frequency_penalty + params_.presence_penalty;
-    counts_[i] = -counts_[i];
+    int32_t& count = counts_[static_cast<size_t>(index(token))];
+    if (count < 0) continue;
+    visit(token, count);
+    count = -count;
   }
   for (const TokenId token : recent_) {
     int32_t& count = counts_[static_cast<size_t>(index(token))];
     count = std::abs(count);
   }
+}
+
+float Sampler::penalty(int32_t count) const {
+  return static_cast<float>(count) * params_.frequency_penalty + params_.presence_penalty;
+}
+
+void Sampler::penalise(std::span<float> logits) {
+  for_each_recent([&](TokenId token, int32_t count) {
+    float& logit = logits[static_cast<size_t>(index(token))];
+    logit = logit > 0 ? logit / params_.repetition_penalty : logit * params_.repetition_penalty;
+    logit -= penalty(count);
+  });
 }
 
 // Logits after bias and penalties, with largest_ and the scratch's block_max set for them. Nothing in play: largest_ is
@@ -270,15 +297,70 @@ void Sampler::report(std::span<const float> logits, Sampled& sampled) {
 Sampled Sampler::force(TokenId token, std::span<const float> logits) {
   Sampled sampled;
   sampled.token = token;
-  if (params_.logprobs || params_.top_logprobs > 0) report(logits, sampled);
-  remember(sampled.token);
-  ++drawn_;
+  if (reports()) report(logits, sampled);
+  count_drawn(token);
   return sampled;
+}
+
+void Sampler::count_drawn(TokenId token) {
+  remember(token);
+  ++drawn_;
 }
 
 Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> banned, bool greedy) {
   const TokenId token = draw(prepare(logits, banned), greedy);
   return token == kNoToken ? Sampled{} : force(token, logits);
+}
+
+bool Sampler::can_draw(std::span<const TokenId> banned) const {
+  return params_.typical_p >= 1 && params_.logit_bias.size() + recent_.size() + banned.size() <= kDrawChangesMax;
+}
+
+Draw Sampler::draw_of(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
+                      std::vector<LogitChange>& changes) {
+  CAIRN_DCHECK(can_draw(banned) && (ahead == 0 || knows_later_draws()));
+  Draw draw;
+  draw.row = row;
+  draw.changes = static_cast<int32_t>(changes.size());
+  for (const auto& [token, bias] : params_.logit_bias) changes.push_back({index(token), bias});
+  draw.biases = static_cast<int32_t>(params_.logit_bias.size());
+  for_each_recent([&](TokenId token, int32_t count) { changes.push_back({index(token), penalty(count)}); });
+  draw.penalties = static_cast<int32_t>(changes.size()) - draw.changes - draw.biases;
+  for (const TokenId token : banned) changes.push_back({index(token), 0});
+  draw.out_of_play = static_cast<int32_t>(banned.size());
+  draw.repetition = params_.repetition_penalty;
+  draw.temperature = greedy ? 0 : params_.temperature;
+  draw.top_k = params_.top_k;
+  if (params_.top_p < 1) draw.top_p = params_.top_p - kProbabilitySlack;
+  if (params_.min_p > 0) draw.least = std::log(static_cast<double>(params_.min_p)) - kProbabilitySlack;
+  draw.random = uniform(params_.seed, drawn_ + static_cast<uint64_t>(ahead));
+  if (reports()) draw.likeliest = params_.top_logprobs;
+  return draw;
+}
+
+Draw Sampler::draw_of_forced(int32_t row, TokenId token, const std::vector<LogitChange>& changes) const {
+  Draw draw;
+  draw.row = row;
+  draw.changes = static_cast<int32_t>(changes.size());
+  draw.forced = index(token);
+  if (reports()) draw.likeliest = params_.top_logprobs;
+  return draw;
+}
+
+Sampled Sampler::take(const Drawn& drawn) {
+  CAIRN_DCHECK(drawn.token != Drawn::kNotHere);
+  if (drawn.token == Drawn::kNothing) return {};
+  Sampled sampled;
+  sampled.token = TokenId{drawn.token};
+  if (reports()) {
+    const double total = drawn.largest + std::log(drawn.sum);
+    sampled.logprob = static_cast<float>(drawn.logit - total);
+    for (const Drawn::Likely& each : std::span(drawn.likely).first(static_cast<size_t>(drawn.likeliest))) {
+      sampled.top.push_back({TokenId{each.token}, static_cast<float>(each.logit - total)});
+    }
+  }
+  count_drawn(sampled.token);
+  return sampled;
 }
 
 std::vector<std::pair<TokenId, float>> Sampler::distribution(std::span<const float> logits) {

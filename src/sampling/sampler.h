@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
+#include "kernels/draw_operations.h"
 #include "sampling/candidates.h"
 
 namespace cairn {
@@ -31,7 +32,7 @@ struct SamplingParams {
   float frequency_penalty = 0.0f;   ///< -2 .. 2, per occurrence among the last penalty_last
   float presence_penalty = 0.0f;    ///< -2 .. 2, once
   int32_t penalty_last = 64;  ///< tokens of prompt and answer that penalties look at; -1: all (to kPenaltyLastMax)
-  std::vector<std::pair<TokenId, float>> logit_bias;  ///< -100 .. 100 each; those of one token add up
+  std::vector<std::pair<TokenId, float>> logit_bias{};  ///< -100 .. 100 each; those of one token add up
   uint64_t seed = 0;
   bool logprobs = false;     ///< report the chosen token's log-probability
   int32_t top_logprobs = 0;  ///< and those of the n most likely, 0 .. kTopLogprobsMax
@@ -67,17 +68,34 @@ class Sampler {
   /// As if `token` had been drawn: the draws after it are those that they would be.
   Sampled force(TokenId token, std::span<const float> logits);
 
+  // -- Where the device draws that has the logits: draw_of() says what sample() or force() would do with a row, and
+  // take() goes on with what came of it. Without penalties the draw after the next ones is known before they are.
+  /// Whether draw_of() is possible: not with typical_p, nor with more changes of logits than a draw may have.
+  bool can_draw(std::span<const TokenId> banned) const;
+  bool knows_later_draws() const { return recent_max_ == 0; }
+  bool reports() const { return params_.logprobs || params_.top_logprobs > 0; }
+  /// The draw `ahead` of the next one, from row number `row`. Its changes are added to `changes`.
+  Draw draw_of(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
+               std::vector<LogitChange>& changes);
+  Draw draw_of_forced(int32_t row, TokenId token, const std::vector<LogitChange>& changes) const;
+  /// The next draw was made and is not Drawn::kNotHere.
+  Sampled take(const Drawn& drawn);
+
   /// Candidates and probabilities that sample() would draw from next, most likely first. For tests and inspection.
   std::vector<std::pair<TokenId, float>> distribution(std::span<const float> logits);
 
  private:
   std::span<const float> prepare(std::span<const float> logits, std::span<const TokenId> banned = {});
+  template <class Visit>
+  void for_each_recent(Visit visit);
+  float penalty(int32_t count) const;
   void penalise(std::span<float> logits);
   bool truncate(std::span<const float> logits);
   void select_nucleus(std::span<const float> logits);
   double weigh_candidates();
   TokenId draw(std::span<const float> logits, bool greedy);
   void report(std::span<const float> logits, Sampled& sampled);
+  void count_drawn(TokenId token);
   void remember(TokenId token);
 
   SamplingParams params_;

@@ -16,7 +16,6 @@ constexpr int kThreads = 128;
 
 class Emulation : public testing::Test {
  protected:
-  Emulation() { EXPECT_EQ(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), cudaSuccess); }
   ~Emulation() override {
     cudaStreamDestroy(stream_);
     for (int32_t* array : arrays_) cudaFree(array);
@@ -41,7 +40,7 @@ class Emulation : public testing::Test {
   /// One block.
   template <class... Parameters, class... Arguments>
   void run(void (*kernel)(Parameters...), const Arguments&... arguments) {
-    launch(kernel, dim3(1), kThreads, kThreads * sizeof(int32_t), stream_, arguments...);
+    launch(kernel, dim3(1), kThreads, kThreads * sizeof(int32_t), launches_, arguments...);
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
     cudaStreamSynchronize(stream_);
   }
@@ -52,7 +51,14 @@ class Emulation : public testing::Test {
     return all;
   }
 
-  cudaStream_t stream_ = nullptr;
+  static cudaStream_t made_stream() {
+    cudaStream_t made = nullptr;
+    EXPECT_EQ(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking), cudaSuccess);
+    return made;
+  }
+
+  const cudaStream_t stream_ = made_stream();
+  Launches launches_{stream_};
   std::vector<int32_t*> arrays_;
 };
 
@@ -126,14 +132,14 @@ TEST_F(Emulation, StreamsWorkLate) {
 
 TEST_F(Emulation, LaunchesBeyondTheDeviceAreErrors) {
   int32_t* at = array();
-  launch(sum_of_warp, dim3(1), 2'048, 0, stream_, at, at);
+  launch(sum_of_warp, dim3(1), 2'048, 0, launches_, at, at);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
-  launch(sum_of_warp, dim3(1, 70'000), 32, 0, stream_, at, at);
+  launch(sum_of_warp, dim3(1, 70'000), 32, 0, launches_, at, at);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
-  launch(sum_of_warp, dim3(1), 32, 100 << 10, stream_, at, at);
+  launch(sum_of_warp, dim3(1), 32, 100 << 10, launches_, at, at);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidValue) << "more than it may have unasked";
   EXPECT_EQ(cudaFuncSetAttribute(sum_of_warp, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10), cudaSuccess);
-  launch(sum_of_warp, dim3(1), 32, 100 << 10, stream_, at, at);
+  launch(sum_of_warp, dim3(1), 32, 100 << 10, launches_, at, at);
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
@@ -192,14 +198,15 @@ TEST_F(EmulationDeathTest, WorkIsForTheCurrentDevice) {
   int32_t* there = array();
   int32_t here[1] = {};
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-  EXPECT_DEATH(launch(mirror<true>, dim3(1), kThreads, 0, stream_, there, there), "another device");
+  EXPECT_DEATH(launch(mirror<true>, dim3(1), kThreads, 0, launches_, there, there), "another device");
   EXPECT_DEATH(cudaMemsetAsync(there, 0, 4, stream_), "current device");
   cudaStream_t other = nullptr;
   ASSERT_EQ(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
   EXPECT_DEATH(cudaMemcpyAsync(here, there, 4, cudaMemcpyDeviceToHost, other), "sides");
 #if defined(__SANITIZE_ADDRESS__)
   const auto touch = [&] {
-    launch(mirror<true>, dim3(1), kThreads, kThreads * sizeof(int32_t), other, there, there);
+    Launches of_other(other);
+    launch(mirror<true>, dim3(1), kThreads, kThreads * sizeof(int32_t), of_other, there, there);
     cudaStreamSynchronize(other);
   };
   EXPECT_DEATH(touch(), "use-after-poison");

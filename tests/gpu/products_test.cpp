@@ -1,5 +1,7 @@
 // Matrix products and embeddings on the GPU, of every type that it multiplies, against double precision and against
 // the processor's; and rows alone against rows among others.
+#include <memory>
+
 #include "gpu/lab.h"
 #include "quant/codec.h"
 #include "quant/test_data.h"
@@ -127,24 +129,106 @@ TEST_F(GpuProducts, AgreeWithTheProcessorAndDoNotSeeTheirNeighbours) {
   }
 }
 
-TEST_F(GpuProducts, ProjectionsOfOneInputMayHaveDifferentTypes) {
+// Norms and gates quantise what they write, for the product that is likely to follow.
+TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
+  constexpr int64_t kRows = 5;
+  for (const int64_t cols : {224, 256, 1'024, 2'048}) {
+    const Blocks blocks(TensorType::kQ8_0, 33, cols, 1, 51);
+    const Weight weight = gpu().load(blocks.matrix).value();
+    Random random(52);
+    Arrays arrays(gpu());
+    const std::vector<float> values = random.normals(kRows * cols, 3);
+    float* const x = arrays.put(values);
+    float* const y = arrays.put(random.normals(kRows * cols));
+    const float* const norm = arrays.put(random.normals(cols));
+    float* const out = arrays.make(kRows * cols);
+    float* const copy = arrays.make(kRows * cols);
+    float* const products = arrays.make(kRows * 33);
+    const Projection projection{&weight, nullptr, products};
+    const auto product_of = [&](const float* input) {
+      gpu().matmul({&projection, 1}, input, kRows);
+      return arrays.get(products, kRows * 33);
+    };
+    // A copy was never quantised along.
+    const auto check = [&](const char* what) {
+      const std::vector<float> found = product_of(out);
+      EXPECT_TRUE(cpu::same_bits(found, product_of(out))) << what << ", " << cols << " columns, again";
+      gpu().copy(out, kRows * cols * 4, copy);
+      EXPECT_TRUE(cpu::same_bits(found, product_of(copy))) << what << ", " << cols << " columns";
+    };
+    gpu().rms_norm(x, norm, 1e-6f, kRows, cols, out);
+    check("norm");
+    gpu().add_rms_norm(x, y, 0.5f, norm, 1e-6f, kRows, cols, out);
+    check("sum and norm");
+    gpu().gate(Activation::kSilu, x, y, kRows * cols, out);
+    check("gate");
+    gpu().rms_norm(x, norm, 1e-6f, kRows, cols, out);
+    gpu().add(out, y, kRows * cols, 2);
+    check("something after the norm");
+    gpu().rms_norm(x, norm, 1e-6f, kRows, cols, out);
+    gpu().write(values.data(), kRows * cols * 4, out);
+    check("a write after the norm");
+    gpu().rms_norm(x, norm, 1e-6f, kRows, cols, out);
+    gpu().copy(y, kRows * cols * 4, out);
+    check("a copy after the norm");
+    gpu().rms_norm(x, norm, 1e-6f, kRows, cols, out);
+    gpu().rms_norm(y, norm, 1e-6f, kRows, cols, copy);
+    check("another norm after the norm");
+  }
+}
+
+// Those of the same type are computed together.
+TEST_F(GpuProducts, ProjectionsOfOneInputGiveWhatEachGivesAlone) {
   constexpr int64_t kCols = 1'024;
-  const Blocks f16(TensorType::kF16, 33, kCols, 1, 31), q8(TensorType::kQ8_0, 64, kCols, 1, 32),
-      q4(TensorType::kQ4_K, 129, kCols, 1, 33);
-  const Weight weights[] = {gpu().load(f16.matrix).value(), gpu().load(q8.matrix).value(),
-                            gpu().load(q4.matrix).value()};
+  constexpr int64_t kExperts = 5;
+  constexpr int32_t kUsed = 2, kTokensMax = 9;
+  std::vector<std::unique_ptr<Blocks>> blocks;
+  std::vector<Weight> weights;
+  for (const auto& [type, rows] : {std::pair{TensorType::kF16, 33},
+                                   {TensorType::kF16, 9},
+                                   {TensorType::kQ8_0, 64},
+                                   {TensorType::kQ4_K, 129},
+                                   {TensorType::kQ4_K, 1},
+                                   {TensorType::kQ4_K, 16},
+                                   {TensorType::kQ4_K, 40},
+                                   {TensorType::kQ8_0, 7}}) {
+    blocks.push_back(std::make_unique<Blocks>(type, rows, kCols, kExperts, 31 + static_cast<uint32_t>(blocks.size())));
+    weights.push_back(gpu().load(blocks.back()->matrix).value());
+  }
   Random random(34);
-  const std::vector<float> x = random.normals(9 * kCols);
-  Arrays arrays(gpu());
-  const float* in = arrays.put(x);
-  std::vector<Projection> together;
-  for (const Weight& weight : weights) together.push_back({&weight, nullptr, arrays.make(9 * weight.rows)});
-  gpu().matmul(together, in, 9);
-  for (const Projection& each : together) {
-    float* out = arrays.make(9 * each.weight->rows);
-    const Projection alone{each.weight, nullptr, out};
-    gpu().matmul({&alone, 1}, in, 9);
-    EXPECT_TRUE(cpu::same_bits(arrays.get(out, 9 * each.weight->rows), arrays.get(each.out, 9 * each.weight->rows)));
+  const std::vector<float> x = random.normals(kTokensMax * kCols);
+  std::vector<int32_t> chosen;
+  for (int32_t i = 0; i < kTokensMax * kUsed; ++i) chosen.push_back(i * 3 % kExperts);
+  for (const int32_t tokens : {1, 2, 4, 7, kTokensMax}) {
+    for (const bool experts : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} rows, experts {}", tokens, experts));
+      Arrays arrays(gpu());
+      const float* in = arrays.put(x);
+      const int32_t* ids = arrays.put(chosen);
+      const int64_t outputs = experts ? tokens * kUsed : tokens;
+      std::vector<Weight> used = weights;
+      std::vector<Projection> together;
+      for (Weight& weight : used) {
+        if (!experts) weight.experts = 1;
+        const float* bias = arrays.put(random.normals(weight.rows * kExperts));
+        together.push_back({&weight, bias, arrays.make(outputs * weight.rows)});
+      }
+      const auto multiply = [&](std::span<const Projection> projections) {
+        if (experts) {
+          gpu().matmul_experts(projections, in, tokens, ids, kUsed, false);
+        } else {
+          gpu().matmul(projections, in, tokens);
+        }
+      };
+      multiply(together);
+      for (const Projection& each : together) {
+        const int64_t count = outputs * each.weight->rows;
+        const Projection alone{each.weight, each.bias, arrays.make(count)};
+        multiply({&alone, 1});
+        EXPECT_TRUE(cpu::same_bits(arrays.get(alone.out, count), arrays.get(each.out, count)))
+            << tensor_type_name(each.weight->type) << ", " << each.weight->rows;
+      }
+    }
   }
 }
 

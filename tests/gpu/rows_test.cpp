@@ -48,6 +48,38 @@ TEST_F(GpuRows, Norms) {
   }
 }
 
+TEST_F(GpuRows, SumsWithTheirNorms) {
+  for (const int64_t cols : kWidths) {
+    SCOPED_TRACE(std::to_string(cols) + " columns");
+    Random random(static_cast<uint32_t>(cols));
+    const std::vector<float> x = random.normals(kRowsMax * cols, 3), y = random.normals(kRowsMax * cols),
+                             weight = random.normals(cols);
+    // Both outputs, and the bits of the two operations alone.
+    check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
+      Arrays arrays(backend);
+      float* sum = arrays.put(rows_of(x, cols, first, rows));
+      float* apart = arrays.put(rows_of(x, cols, first, rows));
+      const float* added = arrays.put(rows_of(y, cols, first, rows));
+      const float* by = arrays.put(weight);
+      float* out = arrays.make(rows * cols);
+      float* out_apart = arrays.make(rows * cols);
+      backend.add_rms_norm(sum, added, 0.5f, by, 1e-6f, rows, cols, out);
+      backend.add(apart, added, rows * cols, 0.5f);
+      backend.rms_norm(apart, by, 1e-6f, rows, cols, out_apart);
+      std::vector<float> both;
+      for (int64_t r = 0; r < rows; ++r) {
+        for (float* of : {sum, out}) {
+          const std::vector<float> row = arrays.get<float>(of + r * cols, cols);
+          both.insert(both.end(), row.begin(), row.end());
+        }
+      }
+      EXPECT_TRUE(cpu::same_bits(arrays.get(sum, rows * cols), arrays.get(apart, rows * cols)));
+      EXPECT_TRUE(cpu::same_bits(arrays.get(out, rows * cols), arrays.get(out_apart, rows * cols)));
+      return both;
+    });
+  }
+}
+
 TEST_F(GpuRows, Gates) {
   for (const Activation activation :
        {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu, Activation::kReluSquared}) {

@@ -135,6 +135,14 @@ class CpuBackend final : public Backend {
              [&](int64_t r) { rows_.rms_norm(x + r * cols, weight, epsilon, cols, out + r * cols); });
   }
 
+  void add_rms_norm(float* x, const float* y, float scale, const float* weight, float epsilon, int64_t rows,
+                    int64_t cols, float* out) override {
+    for_rows(rows, cols, 3 * kCopyNs, [&](int64_t r) {
+      rows_.add(x + r * cols, y + r * cols, cols, scale);
+      rows_.rms_norm(x + r * cols, weight, epsilon, cols, out + r * cols);
+    });
+  }
+
   void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t rows, int64_t cols,
                   float* out) override {
     for_rows(rows, cols, 3 * kCopyNs,

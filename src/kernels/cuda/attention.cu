@@ -219,13 +219,13 @@ AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32
 }
 
 template <KvType kType, bool kStaged, bool kSplit>
-void start(cudaStream_t stream, const AttentionCall& call, dim3 grid, int device) {
+void start(Launches& stream, const AttentionCall& call, dim3 grid, int device) {
   launch_large<attention_kernel<kType, kStaged, kSplit>>(device, grid, kAttentionThreads, call.tiling.shared_bytes,
                                                          stream, call);
 }
 
 template <bool kSplit>
-void start(cudaStream_t stream, const AttentionCall& call, KvType type, dim3 grid, int device) {
+void start(Launches& stream, const AttentionCall& call, KvType type, dim3 grid, int device) {
   switch (type) {
     case KvType::kF32:
       return start<KvType::kF32, false, kSplit>(stream, call, grid, device);
@@ -248,7 +248,7 @@ int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim) 
   return Pieces::bytes(split_queries(rows, heads), value_dim);
 }
 
-void attention(cudaStream_t stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
+void attention(Launches& stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
                void* scratch, float* out) {
   CAIRN_DCHECK(params.heads % kv.kv_heads == 0 && kv.tokens_per_row == 1);
   CAIRN_DCHECK(params.slopes == nullptr || params.soft_cap == 0);

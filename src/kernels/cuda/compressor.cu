@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kBlock)
 
 }  // namespace
 
-void compress(cudaStream_t stream, const CompressorParams& params, const KvView& values, const KvView& scores,
+void compress(Launches& stream, const CompressorParams& params, const KvView& values, const KvView& scores,
               const Rows& rows, float* out) {
   for (const KvView* view : {&values, &scores}) {
     CAIRN_DCHECK(view->type == KvType::kF32 && view->key_dim == params.width() && view->tokens_per_row == 1);
@@ -130,14 +130,14 @@ void compress(cudaStream_t stream, const CompressorParams& params, const KvView&
   launch(compress_kernel, grid, kBlock, 0, stream, call);
 }
 
-void round_fp8(cudaStream_t stream, float* x, int64_t rows, int64_t stride, int32_t dims) {
+void round_fp8(Launches& stream, float* x, int64_t rows, int64_t stride, int32_t dims) {
   const int64_t blocks = rows * ((dims + kSimulatedE4m3.block - 1) / kSimulatedE4m3.block);
   if (blocks == 0) return;
   launch(round_kernel, dim3(blocks_of(blocks, kWarps, INT32_MAX)), kBlock, 0, stream, kSimulatedE4m3, x, rows, stride,
          dims);
 }
 
-void hadamard_fp4(cudaStream_t stream, float* x, int64_t rows, int32_t dims) {
+void hadamard_fp4(Launches& stream, float* x, int64_t rows, int32_t dims) {
   CAIRN_CHECK(dims > 0 && dims <= kHadamardMax && std::has_single_bit(static_cast<uint32_t>(dims)));
   if (rows == 0) return;
   const float factor = 1 / std::sqrt(static_cast<float>(dims));

@@ -22,16 +22,16 @@ class CudaCompressor final : public CompressorOperations {
     SlicePlaces::Run run;
     for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
       const int64_t before = SlicePlaces::completed(slices, run.first, params.ratio);
-      cuda::compress(stream_.get(), params, values, scores, run.rows, out + before * params.dim);
+      cuda::compress(stream_.launches(), params, values, scores, run.rows, out + before * params.dim);
       stream_.launched("compress");
     }
   }
   void round_fp8(float* x, int64_t rows, int64_t stride, int32_t dims) override {
-    cuda::round_fp8(stream_.get(), x, rows, stride, dims);
+    cuda::round_fp8(stream_.launches(), x, rows, stride, dims);
     stream_.launched("round_fp8");
   }
   void hadamard_fp4(float* x, int64_t rows, int32_t dims) override {
-    cuda::hadamard_fp4(stream_.get(), x, rows, dims);
+    cuda::hadamard_fp4(stream_.launches(), x, rows, dims);
     stream_.launched("hadamard_fp4");
   }
 

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "kernels/cuda/compressor_operations.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/draw_operations.h"
+#include "kernels/cuda/grid.cuh"
 #include "kernels/cuda/latent_operations.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/operations.h"
@@ -49,9 +51,12 @@ class QuantizedInput {
     return elements + 2 * elements / kBlock * kNumberBytes;
   }
   Result<void> reserve(Stream& stream, const WorkSizes& sizes) { return grow(stream, bytes(sizes), memory_); }
+  bool holds(int64_t elements) const {
+    return elements + 2 * elements / kBlock * kNumberBytes <= static_cast<int64_t>(memory_.bytes());
+  }
   Int8Rows rows(int64_t rows, int64_t cols) const {
     const int64_t elements = rows * padded_columns(cols), blocks = elements / kBlock;
-    CAIRN_CHECK(elements + 2 * blocks * kNumberBytes <= static_cast<int64_t>(memory_.bytes()));
+    CAIRN_CHECK(holds(elements));
     auto* codes = static_cast<int8_t*>(memory_.data());
     auto* scales = reinterpret_cast<float*>(codes + elements);
     return {codes, scales, reinterpret_cast<int32_t*>(scales + blocks)};
@@ -79,7 +84,8 @@ class CudaBackend final : public Backend {
   Result<void> reserve(const WorkSizes& sizes) override;
   int64_t reserve_bytes(const WorkSizes& sizes) const override {
     return QuantizedInput::bytes(sizes) + scratch_bytes(sizes) + SlicePlaces::bytes(sizes) +
-           ArgumentRing::bytes(argument_bytes(sizes)) + CudaLatent::reserve_bytes(sizes);
+           ArgumentRing::bytes(argument_bytes(sizes)) + CudaLatent::reserve_bytes(sizes) +
+           CudaDraw::reserve_bytes(sizes);
   }
 
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
@@ -94,19 +100,17 @@ class CudaBackend final : public Backend {
   void matmul(std::span<const Projection> projections, const float* x, int32_t rows) override {
     if (projections.empty() || rows == 0) return;
     const Input input = input_of(projections, x, rows);
-    for (const Projection& each : projections) {
-      multiply(queue(), matrix_of(*each.weight), each.bias, input, rows, each.out);
-      stream_->launched("matmul");
-    }
+    multiply(queue(), outputs_of(projections), input, rows);
+    stream_->launched("matmul");
+    still_quantized();
   }
   void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice) override {
     if (projections.empty() || rows == 0) return;
     const Input input = input_of(projections, x, input_per_choice ? int64_t{rows} * used : rows);
-    for (const Projection& each : projections) {
-      multiply_experts(queue(), matrix_of(*each.weight), each.bias, input, rows, ids, used, input_per_choice, each.out);
-      stream_->launched("matmul_experts");
-    }
+    multiply_experts(queue(), outputs_of(projections), input, rows, ids, used, input_per_choice);
+    stream_->launched("matmul_experts");
+    still_quantized();
   }
   void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) override {
     if (rows == 0) return;
@@ -121,9 +125,11 @@ class CudaBackend final : public Backend {
   }
 
   void rms_norm(const float* x, const float* weight, float epsilon, int64_t rows, int64_t cols, float* out) override {
-    if (rows == 0) return;
-    cuda::rms_norm(queue(), x, weight, epsilon, rows, cols, out);
-    stream_->launched("rms_norm");
+    norm({.x = const_cast<float*>(x), .weight = weight, .epsilon = epsilon, .out = out}, rows, cols);
+  }
+  void add_rms_norm(float* x, const float* y, float scale, const float* weight, float epsilon, int64_t rows,
+                    int64_t cols, float* out) override {
+    norm({.x = x, .added = y, .added_scale = scale, .weight = weight, .epsilon = epsilon, .out = out}, rows, cols);
   }
   void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t rows, int64_t cols,
                   float* out) override {
@@ -133,8 +139,11 @@ class CudaBackend final : public Backend {
   }
   void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) override {
     if (n == 0) return;
-    cuda::gate(queue(), activation, gate, up, n, out);
+    const bool also = quantizes(n, n) && aligned16(gate, up, out);
+    const Int8Rows quantized = also ? quantized_.rows(1, n) : Int8Rows{};
+    cuda::gate(queue(), activation, gate, up, n, out, quantized);
     stream_->launched("gate");
+    if (quantized.codes != nullptr) quantized_input_ = {out, n, queue().count()};
   }
   void add(float* x, const float* y, int64_t n, float scale) override {
     if (n == 0) return;
@@ -199,29 +208,50 @@ class CudaBackend final : public Backend {
   void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                  const float* q, float* out) override;
 
+  DrawOperations* draws() override { return &draw_; }
   LatentOperations* latent() override { return &latent_; }
   StreamOperations* streams() override { return &streams_; }
   CompressorOperations* compressor() override { return &compressor_; }
 
   void read(const void* from, int64_t bytes, void* to) override {
     if (bytes == 0) return;
-    stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost, queue()), "read");
-    stream_->check(cudaStreamSynchronize(queue()), "a kernel");
+    copy_bytes(from, bytes, to, cudaMemcpyDeviceToHost, "read");
+    wait();
   }
   // Waits, since the driver may still read the host's memory after the call.
   void write(const void* from, int64_t bytes, void* to) override {
     if (bytes == 0) return;
-    stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, queue()), "write");
-    stream_->check(cudaStreamSynchronize(queue()), "a kernel");
+    copy_bytes(from, bytes, to, cudaMemcpyHostToDevice, "write");
+    wait();
   }
   void copy(const void* from, int64_t bytes, void* to) override {
-    if (bytes == 0) return;
-    stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice, queue()), "copy");
+    if (bytes > 0) copy_bytes(from, bytes, to, cudaMemcpyDeviceToDevice, "copy");
   }
-  Result<void> finish() override { return stream_->finish(); }
+  void begin_step() override {
+    stream_->get();
+    places_.begin_step();
+    latent_.begin_step();
+    stream_->launches().gather();
+  }
+  Result<void> finish() override {
+    Result<void> finished = stream_->finish();
+    arguments_.restart();
+    return finished;
+  }
 
  private:
-  cudaStream_t queue() const { return stream_->get(); }
+  Launches& queue() { return stream_->launches(); }
+
+  void copy_bytes(const void* from, int64_t bytes, void* to, cudaMemcpyKind kind, std::string_view operation) {
+    const cudaStream_t stream = stream_->get();
+    stream_->launched("a kernel");
+    if (kind != cudaMemcpyDeviceToHost) quantized_input_ = {};
+    stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream), operation);
+  }
+  void wait() {
+    stream_->check(cudaStreamSynchronize(stream_->get()), "a kernel");
+    arguments_.restart();
+  }
 
   /// An argument in host memory, for the operation that is enqueued next.
   template <class T>
@@ -230,14 +260,45 @@ class CudaBackend final : public Backend {
         arguments_.put(*stream_, values.data(), static_cast<int64_t>(values.size() * sizeof(T))));
   }
 
+  /// Good until the next call.
+  std::span<const OutputMatrix> outputs_of(std::span<const Projection> projections) {
+    outputs_.clear();
+    for (const Projection& each : projections) outputs_.push_back({matrix_of(*each.weight), each.bias, each.out});
+    return outputs_;
+  }
+
+  void norm(RmsNormParams params, int64_t rows, int64_t cols) {
+    if (rows == 0) return;
+    const int64_t elements = rows * cols;
+    if (quantizes(elements, cols) && aligned16(params.x, params.added, params.out))
+      params.quantized = quantized_.rows(rows, cols);
+    cuda::rms_norm(queue(), params, rows, cols);
+    stream_->launched("rms_norm");
+    if (params.quantized.codes != nullptr) quantized_input_ = {params.out, elements, queue().count()};
+  }
+
+  /// Whether an operation quantises its output beside writing it: a product is likely to follow.
+  bool quantizes(int64_t elements, int64_t cols) const {
+    return has_quantized_weights_ && cols % kColumnsPadded == 0 && quantized_.holds(elements);
+  }
+  /// Products have not changed their input.
+  void still_quantized() {
+    if (quantized_input_.launches == launches_before_product_) quantized_input_.launches = queue().count();
+  }
+
   Input input_of(std::span<const Projection> projections, const float* x, int64_t rows) {
     const int64_t cols = projections[0].weight->cols;
     Input input{x, {}};
     if (std::ranges::any_of(projections, [](const Projection& each) { return wants_int8(each.weight->type); })) {
       input.quantized = quantized_.rows(rows, cols);
-      quantize_rows(queue(), x, rows, cols, input.quantized);
-      stream_->launched("quantize_rows");
+      const QuantizedOf wanted{x, rows * cols, queue().count()};
+      if (cols % kColumnsPadded != 0 || wanted != quantized_input_) {
+        quantize_rows(queue(), x, rows, cols, input.quantized);
+        stream_->launched("quantize_rows");
+        quantized_input_ = {cols % kColumnsPadded == 0 ? x : nullptr, rows * cols, queue().count()};
+      }
     }
+    launches_before_product_ = queue().count();
     for (const Projection& each : projections) CAIRN_DCHECK(each.weight->cols == cols);
     return input;
   }
@@ -250,15 +311,28 @@ class CudaBackend final : public Backend {
   static int64_t argument_bytes(const WorkSizes& sizes) {
     int64_t rows = sizes.attention_tokens;
     for (const WorkSizes::Input& input : sizes.inputs) rows = std::max(rows, input.rows);
-    return std::max({rows * int64_t{4}, sizes.head_dim * int64_t{8}, SlicePlaces::argument_bytes(sizes)});
+    return std::max({rows * int64_t{4}, sizes.head_dim * int64_t{8}, SlicePlaces::argument_bytes(sizes),
+                     CudaDraw::argument_bytes(sizes)});
   }
 
   const std::unique_ptr<Stream> stream_;  // first: all memory is used on it
   Uploader uploader_;
   ArgumentRing arguments_;
   SlicePlaces places_;
+  // What quantized_ holds, as long as nothing has been launched since then.
+  struct QuantizedOf {
+    const float* x = nullptr;
+    int64_t elements = 0;
+    int64_t launches = 0;
+    bool operator==(const QuantizedOf&) const = default;
+  };
   QuantizedInput quantized_;
+  QuantizedOf quantized_input_;
+  int64_t launches_before_product_ = 0;
+  bool has_quantized_weights_ = false;
+  std::vector<OutputMatrix> outputs_;
   Buffer attention_scratch_;
+  CudaDraw draw_{*stream_, arguments_};
   CudaLatent latent_{*stream_, arguments_, places_};
   CudaStreams streams_{*stream_};
   CudaCompressor compressor_{*stream_, arguments_, places_};
@@ -268,6 +342,7 @@ Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
   if (!supports(matrix.type))
     return fail(Code::kUnsupported, "no matrix product on the GPU for tensors of type {}",
                 tensor_type_name(matrix.type));
+  has_quantized_weights_ |= wants_int8(matrix.type);
   CAIRN_TRY(Buffer memory, allocate(load_bytes(matrix)));
   CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.data, matrix_bytes(matrix), memory.data()));
   std::byte* const behind = static_cast<std::byte*>(memory.data()) + padded(matrix_bytes(matrix));
@@ -294,6 +369,7 @@ Result<void> CudaBackend::reserve(const WorkSizes& sizes) {
   CAIRN_TRY_VOID(quantized_.reserve(*stream_, sizes));
   CAIRN_TRY_VOID(grow(*stream_, scratch_bytes(sizes), attention_scratch_));
   CAIRN_TRY_VOID(places_.reserve(*stream_, sizes));
+  CAIRN_TRY_VOID(draw_.reserve(sizes));
   CAIRN_TRY_VOID(latent_.reserve(sizes));
   return arguments_.reserve(*stream_, argument_bytes(sizes));
 }

@@ -59,7 +59,8 @@ Result<std::unique_ptr<Stream>> open_device(int device) {
   if (const cudaError_t error = cudaSetDevice(device); error != cudaSuccess)
     return fail(Code::kNotFound, "{} cannot be used: {}", name, error_text(error));
   CAIRN_TRY(auto stream, Stream::create(device, name));
-  const cudaError_t error = probe(stream->get());
+  cudaError_t error = probe(stream->launches());
+  if (error == cudaSuccess) error = cudaStreamSynchronize(stream->get());
   if (error == cudaSuccess) return stream;
   cudaGetLastError();
   if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidPtx ||

@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kBlock) store_kernel(Call call) {
 
 }  // namespace
 
-void store_kv(cudaStream_t stream, const KvView& kv, const Rows& rows, const float* k, const float* v) {
+void store_kv(Launches& stream, const KvView& kv, const Rows& rows, const float* k, const float* v) {
   CAIRN_DCHECK(kv.tokens_per_row == 1);
   if (rows.count == 0) return;
   const Call call{KvPages(kv), rows.places, rows.pages, k, v, kv.kv_heads, kv.key_dim, kv.value_dim};

@@ -18,7 +18,7 @@ inline int64_t shared_bytes_max(int device) {
 
 /// On `device`, which is current.
 template <auto kKernel, class... Arguments>
-void launch_large(int device, dim3 grid, int threads, int64_t shared_bytes, cudaStream_t stream,
+void launch_large(int device, dim3 grid, int threads, int64_t shared_bytes, Launches& stream,
                   const Arguments&... arguments) {
   static std::atomic<uint64_t> allowed{0};  // the devices on which it may have as much shared memory as there is
   const uint64_t bit = uint64_t{1} << (device % 64);

@@ -168,7 +168,7 @@ int64_t attend_rows_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim
   return Pieces::bytes(split_queries(rows, heads), value_dim);
 }
 
-void attend_rows(cudaStream_t stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
+void attend_rows(Launches& stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
                  const float* q, void* scratch, float* out) {
   CAIRN_DCHECK(params.scale > 0 && !sources.empty() && sources.size() <= kRowSourcesMax);
   Call call;

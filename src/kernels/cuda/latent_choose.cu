@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "kernels/cuda/large_launch.cuh"
 #include "kernels/cuda/latent_tile.cuh"
+#include "kernels/cuda/rank.cuh"
 
 namespace cairn::cuda {
 namespace {
@@ -104,13 +105,6 @@ __global__ void __launch_bounds__(kAttentionThreads) score_kernel(Call call) {
     __syncthreads();
     add_heads(call, arrays, weights, min(end - at, kLatentTile), scores + at);
   }
-}
-
-// Larger for larger scores, the same for zeros of both signs; NaN is as -infinity.
-__device__ uint32_t rank_of(float score) {
-  if (score == 0) score = 0;
-  const uint32_t bits = __float_as_uint(score >= -INFINITY ? score : -INFINITY);
-  return (bits >> 31) != 0 ? ~bits : bits | 0x80000000u;
 }
 
 // Ranks above `rank` are taken, and so many of those that have it.
@@ -217,7 +211,7 @@ int64_t choose_rows_scratch_bytes(int32_t context_tokens) {
   return std::max<int64_t>(context_tokens, kScoresAtOnce) * static_cast<int64_t>(sizeof(float));
 }
 
-void choose_rows(cudaStream_t stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
+void choose_rows(Launches& stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
                  const float* weights, void* scratch, int32_t* chosen) {
   CAIRN_DCHECK(keys.kv_heads == 1 && keys.type != KvType::kI16 && params.most > 0);
   CAIRN_CHECK(can_choose(params.heads, keys.key_dim));

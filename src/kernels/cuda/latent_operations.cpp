@@ -46,7 +46,7 @@ void CudaLatent::store_rows(const KvView& kv, std::span<const AttentionSlice> sl
   SlicePlaces::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
     const int64_t before = SlicePlaces::completed(slices, run.first, kv.tokens_per_row);
-    cuda::store_rows(stream_.get(), kv, run.rows, x + before * kv.key_dim);
+    cuda::store_rows(stream_.launches(), kv, run.rows, x + before * kv.key_dim);
     stream_.launched("store_rows");
   }
 }
@@ -55,7 +55,7 @@ void CudaLatent::load_previous_rows(const KvView& kv, std::span<const AttentionS
   SlicePlaces::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
     const int64_t before = queries_before(slices, run);
-    cuda::load_previous_rows(stream_.get(), kv, run.rows, out + before * kv.key_dim);
+    cuda::load_previous_rows(stream_.launches(), kv, run.rows, out + before * kv.key_dim);
     stream_.launched("load_previous_rows");
   }
 }
@@ -65,7 +65,7 @@ void CudaLatent::choose_rows(const ChooseParams& params, const KvView& keys, std
   SlicePlaces::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
     const int64_t queries = queries_before(slices, run), before = queries * params.heads;
-    cuda::choose_rows(stream_.get(), params, keys, run.rows, q + before * keys.key_dim, weights + before,
+    cuda::choose_rows(stream_.launches(), params, keys, run.rows, q + before * keys.key_dim, weights + before,
                       scratch_.data(), chosen + queries * params.most);
     stream_.launched("choose_rows");
   }
@@ -88,8 +88,8 @@ void CudaLatent::attend_rows(const RowAttentionParams& params, std::span<const R
       if (source.chosen != nullptr) there[s].chosen += queries * source.chosen_max;
     }
     const int64_t before = queries * params.heads;
-    cuda::attend_rows(stream_.get(), params, std::span(there).first(sources.size()), q + before * sources[0].kv.key_dim,
-                      scratch_.data(), out + before * params.value_dim);
+    cuda::attend_rows(stream_.launches(), params, std::span(there).first(sources.size()),
+                      q + before * sources[0].kv.key_dim, scratch_.data(), out + before * params.value_dim);
     stream_.launched("attend_rows");
   }
 }

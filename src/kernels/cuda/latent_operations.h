@@ -24,6 +24,7 @@ class CudaLatent final : public LatentOperations {
   /// Errors: kUnsupported (rows or queries that are too large), kOutOfMemory.
   Result<void> reserve(const WorkSizes& sizes);
   static int64_t reserve_bytes(const WorkSizes& sizes);
+  void begin_step() { second_places_.begin_step(); }
 
   void store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) override;
   void load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) override;

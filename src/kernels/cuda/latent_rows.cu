@@ -49,14 +49,14 @@ __global__ void __launch_bounds__(kBlock) load_previous_kernel(LatentPages pages
 
 }  // namespace
 
-void store_rows(cudaStream_t stream, const KvView& kv, const Rows& rows, const float* x) {
+void store_rows(Launches& stream, const KvView& kv, const Rows& rows, const float* x) {
   CAIRN_DCHECK(kv.kv_heads == 1 && kv.type != KvType::kI16);
   if (rows.count == 0) return;
   const StoreCall call{LatentPages(kv), rows, kv.key_dim, x};
   launch(store_kernel, dim3(static_cast<unsigned>(rows.count)), kBlock, 0, stream, call);
 }
 
-void load_previous_rows(cudaStream_t stream, const KvView& kv, const Rows& rows, float* out) {
+void load_previous_rows(Launches& stream, const KvView& kv, const Rows& rows, float* out) {
   CAIRN_DCHECK(kv.type == KvType::kF32 && kv.tokens_per_row == 1);
   if (rows.count == 0) return;
   launch(load_previous_kernel, dim3(static_cast<unsigned>(rows.count)), kBlock, 0, stream, LatentPages(kv), rows,

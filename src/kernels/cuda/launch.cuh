@@ -1,4 +1,4 @@
-/// Launches of kernels: the one place with the syntax for it.
+/// Launches of kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -6,14 +6,15 @@
 #include <cstddef>
 
 #include "kernels/cuda/grid.cuh"
+#include "kernels/cuda/launch_arguments.h"
 
 namespace cairn::cuda {
 
 /// Errors stay with the device, as operations.h says.
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, cudaStream_t stream,
+void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, Launches& launches,
             const Arguments&... arguments) {
-  kernel<<<grid, static_cast<unsigned>(threads), shared_bytes, stream>>>(arguments...);
+  add_launch<Parameters...>(launches, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes, arguments...);
 }
 
 /// The shared memory that the launch gave the block.

@@ -13,7 +13,8 @@ namespace {
 // for each expert on.
 constexpr int64_t kChoicesOfExpertMin = 3;
 
-Product product_of(const Matrix& matrix, const float* bias, const Input& input, float* out) {
+Product product_of(const OutputMatrix& of, const Input& input) {
+  const Matrix& matrix = of.matrix;
   CAIRN_DCHECK(multiplies(matrix.type));
   CAIRN_DCHECK(matrix.rows > 0 && matrix.rows <= kGridMax * kTileRows);
   CAIRN_DCHECK(matrix.cols > 0 && matrix.cols <= INT32_MAX - kColumnsPadded);
@@ -29,20 +30,34 @@ Product product_of(const Matrix& matrix, const float* bias, const Input& input, 
   product.cols = static_cast<int32_t>(matrix.cols);
   product.matrices = static_cast<int32_t>(matrix.experts);
   product.scales = matrix.scales;
-  product.bias = bias;
+  product.bias = of.bias;
   product.x = input.x;
   product.quantized = input.quantized;
   product.padded_cols = static_cast<int32_t>((matrix.cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded);
-  product.out = out;
+  product.out = of.out;
   return product;
 }
 
-void multiply_by(cudaStream_t stream, const Product& product, bool vectors) {
-  const bool done = vectors ? multiply_vectors_small(stream, product) || multiply_vectors_super(stream, product) ||
-                                  multiply_vectors_low_bits(stream, product) || multiply_vectors_float(stream, product)
-                            : multiply_tiles_small(stream, product) || multiply_tiles_super(stream, product) ||
-                                  multiply_tiles_low_bits(stream, product) || multiply_tiles_float(stream, product);
+void multiply_vectors(Launches& stream, Products& products) {
+  if (products.count == 0) return;
+  const bool done = multiply_vectors_small(stream, products) || multiply_vectors_super(stream, products) ||
+                    multiply_vectors_low_bits(stream, products) || multiply_vectors_float(stream, products);
   CAIRN_DCHECK(done);
+  products.count = 0;
+}
+
+void multiply_tiles(Launches& stream, const Product& product) {
+  const bool done = multiply_tiles_small(stream, product) || multiply_tiles_super(stream, product) ||
+                    multiply_tiles_low_bits(stream, product) || multiply_tiles_float(stream, product);
+  CAIRN_DCHECK(done);
+}
+
+// Vectors wait in `together` for others of their type.
+void multiply_by(Launches& stream, const Product& product, bool vectors, Products& together) {
+  if (!vectors) return multiply_tiles(stream, product);
+  const bool fits = together.count < Products::kMax && together.of[0].type == product.type;
+  if (!fits) multiply_vectors(stream, together);
+  together.of[together.count++] = product;
 }
 
 }  // namespace
@@ -50,26 +65,33 @@ void multiply_by(cudaStream_t stream, const Product& product, bool vectors) {
 bool wants_int8(TensorType type) { return has_format(AllFormats(), type); }
 bool multiplies(TensorType type) { return wants_int8(type) || has_format(FloatFormats(), type); }
 
-void multiply(cudaStream_t stream, const Matrix& matrix, const float* bias, const Input& input, int32_t rows,
-              float* out) {
-  CAIRN_DCHECK(matrix.experts == 1 && rows >= 0);
+void multiply(Launches& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows) {
   if (rows == 0) return;
-  Product product = product_of(matrix, bias, input, out);
-  product.outputs = rows;
-  multiply_by(stream, product, rows <= kVectorOutputs);
+  Products together;
+  for (const OutputMatrix& each : matrices) {
+    CAIRN_DCHECK(each.matrix.experts == 1);
+    Product product = product_of(each, input);
+    product.outputs = rows;
+    multiply_by(stream, product, rows <= kVectorOutputs, together);
+  }
+  multiply_vectors(stream, together);
 }
 
-void multiply_experts(cudaStream_t stream, const Matrix& matrix, const float* bias, const Input& input, int32_t rows,
-                      const int32_t* ids, int32_t used, bool input_per_choice, float* out) {
+void multiply_experts(Launches& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,
+                      const int32_t* ids, int32_t used, bool input_per_choice) {
   CAIRN_DCHECK(rows >= 0 && used > 0 && int64_t{rows} * used <= INT32_MAX);
   if (rows == 0) return;
-  Product product = product_of(matrix, bias, input, out);
-  product.ids = ids;
-  product.used = used;
-  product.input_per_choice = input_per_choice;
-  product.outputs = rows * used;
-  const bool few = product.outputs < kChoicesOfExpertMin * matrix.experts && product.outputs <= kGridMax;
-  multiply_by(stream, product, few);
+  Products together;
+  for (const OutputMatrix& each : matrices) {
+    Product product = product_of(each, input);
+    product.ids = ids;
+    product.used = used;
+    product.input_per_choice = input_per_choice;
+    product.outputs = rows * used;
+    const bool few = product.outputs < kChoicesOfExpertMin * each.matrix.experts && product.outputs <= kGridMax;
+    multiply_by(stream, product, few, together);
+  }
+  multiply_vectors(stream, together);
 }
 
 }  // namespace cairn::cuda

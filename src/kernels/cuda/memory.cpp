@@ -136,12 +136,13 @@ int64_t ArgumentRing::stage(Stream& stream, const void* from, int64_t bytes) {
   return at;
 }
 
-// What was at that place of the device before is overwritten in the stream's order, after those that read it.
+// What was at that place of the device before is overwritten in the stream's order, after those that read it: launches
+// that wait read what was put since the last restart or change of segments, elsewhere.
 const void* ArgumentRing::put(Stream& stream, const void* from, int64_t bytes) {
   const int64_t at = stage(stream, from, bytes);
   std::byte* to = static_cast<std::byte*>(device_.data()) + at;
   stream.check(cudaMemcpyAsync(to, static_cast<std::byte*>(pinned_.data()) + at, static_cast<size_t>(bytes),
-                               cudaMemcpyHostToDevice, stream.get()),
+                               cudaMemcpyHostToDevice, stream.ahead()),
                "a copy of arguments");
   return to;
 }
@@ -149,7 +150,7 @@ const void* ArgumentRing::put(Stream& stream, const void* from, int64_t bytes) {
 void ArgumentRing::send(Stream& stream, const void* from, int64_t bytes, void* to) {
   const int64_t at = stage(stream, from, bytes);
   stream.check(cudaMemcpyAsync(to, static_cast<std::byte*>(pinned_.data()) + at, static_cast<size_t>(bytes),
-                               cudaMemcpyHostToDevice, stream.get()),
+                               cudaMemcpyHostToDevice, stream.ahead()),
                "a copy of arguments");
 }
 

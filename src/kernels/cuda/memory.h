@@ -65,6 +65,8 @@ class ArgumentRing {
   static int64_t bytes(int64_t argument_bytes);
   /// For arguments of up to so many bytes. Nothing on the stream uses any. Errors: kOutOfMemory.
   Result<void> reserve(Stream& stream, int64_t argument_bytes);
+  /// All that was put has been used: the next steps' arguments lie where this one's did.
+  void restart() { segment_ = used_ = 0; }
   /// Where the argument is on the device, for the next operation of the stream.
   const void* put(Stream& stream, const void* from, int64_t bytes);
   /// Copies it to other memory of the device.

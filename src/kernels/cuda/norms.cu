@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "kernels/cuda/four.cuh"
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/quantize.cuh"
 #include "kernels/cuda/reduce.cuh"
 
 namespace cairn::cuda {
@@ -52,23 +53,43 @@ __device__ void map_row(const float* x, int64_t cols, float* out, F f) {
 }
 
 struct RmsNorm {
-  const float* x;
+  float* x;
+  const float* added;  // or null
+  float added_scale;
   const float* weight;
   float epsilon;
   float* out;
+  Int8Rows quantized;  // codes null: not wanted
 
   template <int kThreads, bool kAligned>
   __device__ void operator()(int64_t row, int64_t cols) const {
-    const float* from = x + row * cols;
+    using P = Place<kThreads>;
+    float* from = x + row * cols;
+    if (added != nullptr) {
+      const float* y = added + row * cols;
+      for (int64_t c = P().first; c < cols; c += P::kStep) {
+        Four four = load_four<kAligned>(from + c, cols - c);
+        const Four other = load_four<kAligned>(y + c, cols - c);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) four.at[k] = __fmaf_rn(added_scale, other.at[k], four.at[k]);
+        store_four<kAligned>(four, cols - c, from + c);
+      }
+    }
     const double sum = sum_of<kThreads, kAligned>(
         from, cols, [](float sum, float value, int64_t) { return __fmaf_rn(value, value, sum); });
     const double mean = sum / static_cast<double>(cols);
     const auto factor = static_cast<float>(1.0 / sqrt(mean + static_cast<double>(epsilon)));
+    float* const to = out + row * cols;
     const float* w = weight;
-    map_row<kThreads, kAligned>(from, cols, out + row * cols, [factor, w](float value, int64_t c) {
+    map_row<kThreads, kAligned>(from, cols, to, [factor, w](float value, int64_t c) {
       value = __fmul_rn(value, factor);
       return w == nullptr ? value : __fmul_rn(value, w[c]);
     });
+    if (quantized.codes == nullptr) return;
+    // What each thread has just written.
+    for (int64_t c = P().first; c < cols; c += P::kStep) {
+      quantize_four(load_four<kAligned>(to + c, cols - c), row * cols + c, quantized);
+    }
   }
 };
 
@@ -125,7 +146,7 @@ __global__ void __launch_bounds__(kBlock) row_kernel(Operation operation, int64_
 }
 
 template <class Operation>
-void for_rows(cudaStream_t stream, const Operation& operation, int64_t rows, int64_t cols, bool aligned) {
+void for_rows(Launches& stream, const Operation& operation, int64_t rows, int64_t cols, bool aligned) {
   CAIRN_DCHECK(rows <= INT32_MAX);
   if (rows == 0) return;
   if (cols <= kWarpColumns) {
@@ -139,18 +160,20 @@ void for_rows(cudaStream_t stream, const Operation& operation, int64_t rows, int
 
 }  // namespace
 
-void rms_norm(cudaStream_t stream, const float* x, const float* weight, float epsilon, int64_t rows, int64_t cols,
-              float* out) {
-  for_rows(stream, RmsNorm{x, weight, epsilon, out}, rows, cols, columns_aligned(cols, x, out));
+void rms_norm(Launches& stream, const RmsNormParams& params, int64_t rows, int64_t cols) {
+  const auto& [x, added, added_scale, weight, epsilon, out, quantized] = params;
+  CAIRN_DCHECK(quantized.codes == nullptr || (quantizes_along(cols) && aligned16(x, out)));
+  for_rows(stream, RmsNorm{x, added, added_scale, weight, epsilon, out, quantized}, rows, cols,
+           columns_aligned(cols, x, added, out));
 }
 
-void layer_norm(cudaStream_t stream, const float* x, const float* weight, const float* bias, float epsilon,
-                int64_t rows, int64_t cols, float* out) {
+void layer_norm(Launches& stream, const float* x, const float* weight, const float* bias, float epsilon, int64_t rows,
+                int64_t cols, float* out) {
   CAIRN_DCHECK(weight != nullptr);
   for_rows(stream, LayerNorm{x, weight, bias, epsilon, out}, rows, cols, columns_aligned(cols, x, out));
 }
 
-void steer(cudaStream_t stream, float* x, const float* direction, float scale, int64_t rows, int64_t cols) {
+void steer(Launches& stream, float* x, const float* direction, float scale, int64_t rows, int64_t cols) {
   for_rows(stream, Steer{x, direction, scale}, rows, cols, columns_aligned(cols, x));
 }
 

@@ -9,10 +9,9 @@ __global__ void nothing() {}
 
 }  // namespace
 
-cudaError_t probe(cudaStream_t stream) {
+cudaError_t probe(Launches& stream) {
   launch(nothing, dim3(1), 1, 0, stream);
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? cudaStreamSynchronize(stream) : error;
+  return cudaGetLastError();
 }
 
 }  // namespace cairn::cuda

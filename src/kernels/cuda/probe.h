@@ -3,9 +3,11 @@
 
 #include <cuda_runtime_api.h>
 
+#include "kernels/cuda/launches.h"
+
 namespace cairn::cuda {
 
-/// Runs one that does nothing. cudaErrorNoKernelImageForDevice and its kin: there are none for the stream's device.
-cudaError_t probe(cudaStream_t stream);
+/// Launches one that does nothing. cudaErrorNoKernelImageForDevice and its kin: there are none for the stream's device.
+cudaError_t probe(Launches& stream);
 
 }  // namespace cairn::cuda

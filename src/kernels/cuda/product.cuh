@@ -48,19 +48,49 @@ struct Product {
 #endif
 };
 
+/// Products that one launch computes, one behind the other in its grid: matrices of one type that have the same inputs
+/// and choices. Small ones take no longer than the largest one then.
+struct Products {
+  static constexpr int kMax = 3;
+
+  Product of[kMax];
+  int count = 0;
+  uint32_t first_blocks[kMax] = {};  ///< along x, of each
+
+  /// Grid along x of all, of which one needs blocks_for(product).
+  template <class BlocksFor>
+  unsigned place(BlocksFor blocks_for) {
+    uint32_t blocks = 0;
+    for (int i = 0; i < count; ++i) {
+      first_blocks[i] = blocks;
+      blocks += blocks_for(of[i]);
+    }
+    return blocks;
+  }
+#if defined(__CUDACC__)
+  /// The one that the block belongs to.
+  __device__ __forceinline__ int of_block() const {
+    int own = 0;
+#pragma unroll
+    for (int i = 1; i < kMax; ++i) own += i < count && blockIdx.x >= first_blocks[i] ? 1 : 0;
+    return own;
+  }
+#endif
+};
+
 /// Up to so many outputs of one matrix are computed as vectors, more as tiles. All give the same bytes.
 inline constexpr int32_t kVectorOutputs = 8;
 
 // Vectors: at most kVectorOutputs outputs without `ids`, at most kGridMax with them. Each returns whether the type is
 // one of its own.
-bool multiply_vectors_small(cudaStream_t stream, const Product& product);
-bool multiply_vectors_super(cudaStream_t stream, const Product& product);
-bool multiply_vectors_low_bits(cudaStream_t stream, const Product& product);
-bool multiply_vectors_float(cudaStream_t stream, const Product& product);
+bool multiply_vectors_small(Launches& stream, Products& products);
+bool multiply_vectors_super(Launches& stream, Products& products);
+bool multiply_vectors_low_bits(Launches& stream, Products& products);
+bool multiply_vectors_float(Launches& stream, Products& products);
 // Tiles: any number.
-bool multiply_tiles_small(cudaStream_t stream, const Product& product);
-bool multiply_tiles_super(cudaStream_t stream, const Product& product);
-bool multiply_tiles_low_bits(cudaStream_t stream, const Product& product);
-bool multiply_tiles_float(cudaStream_t stream, const Product& product);
+bool multiply_tiles_small(Launches& stream, const Product& product);
+bool multiply_tiles_super(Launches& stream, const Product& product);
+bool multiply_tiles_low_bits(Launches& stream, const Product& product);
+bool multiply_tiles_float(Launches& stream, const Product& product);
 
 }  // namespace cairn::cuda

@@ -1,18 +1,12 @@
-// Rows of floats to int8, by the same rule as on the CPU (kernels/cpu/int8_row.h): about maximum / 127 is a block's
-// scale, values are rounded to nearest, ties to even. A block with an infinite or a NaN is zeros with the scale NaN.
+// Rows of floats to int8.
 #include "base/check.h"
-#include "kernels/cuda/blocks.cuh"
-#include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/operations.h"
+#include "kernels/cuda/quantize.cuh"
 
 namespace cairn::cuda {
 namespace {
 
 constexpr int kWarps = 8;
 constexpr int64_t kBlocksMax = 1 << 20;
-// A block whose absolute maximum is below this is all zeros: 127 / maximum would overflow.
-constexpr float kMaximumMin = 1e-30f;
-constexpr uint32_t kInfinity = 0x7f800000u;
 static_assert(kGroupColumns == kWarp);
 
 // A warp for each group of 32 columns, a lane for each column.
@@ -23,21 +17,12 @@ __global__ __launch_bounds__(kWarps* kWarp) void quantize_kernel(const float* x,
        group += int64_t{gridDim.x} * kWarps) {
     const int64_t row = group / groups_of_row, column = group % groups_of_row * kGroupColumns + lane;
     const float value = column < cols ? x[row * cols + column] : 0.0f;
-    // Magnitudes compare as integers, which puts infinite above finite and NaN above both.
-    const uint32_t largest = __reduce_max_sync(kAllLanes, __float_as_uint(value) & 0x7fffffffu);
-    const bool finite = largest < kInfinity;
-    const float maximum = finite ? __uint_as_float(largest) : 0.0f;
-    const bool zero = maximum < kMaximumMin;
-    // The mantissa rounded up to two bits, for the sake of the CPU's products: both have the same codes.
-    constexpr uint32_t kLowBits = (1u << 21) - 1;
-    const uint32_t scale_bits = (__float_as_uint(__fdiv_rn(maximum, 127.0f)) + kLowBits) & ~kLowBits;
-    const float scale = zero ? 1.0f : __uint_as_float(scale_bits);
-    const float inverse = zero ? 0.0f : __fdiv_rn(1.0f, scale);
-    const int code = finite ? __float2int_rn(__fmul_rn(value, inverse)) : 0;
+    const Int8Scale scale(__reduce_max_sync(kAllLanes, Int8Scale::magnitude(value)));
+    const int code = scale.code(value);
     const int sum = __reduce_add_sync(kAllLanes, code);
     out.codes[group * kGroupColumns + lane] = static_cast<int8_t>(code);
     if (lane == 0) {
-      out.scales[group] = finite ? scale : __uint_as_float(kInfinity | 0x400000u);
+      out.scales[group] = scale.scale();
       out.sums[group] = sum;
     }
   }
@@ -45,7 +30,7 @@ __global__ __launch_bounds__(kWarps* kWarp) void quantize_kernel(const float* x,
 
 }  // namespace
 
-void quantize_rows(cudaStream_t stream, const float* x, int64_t rows, int64_t cols, const Int8Rows& out) {
+void quantize_rows(Launches& stream, const float* x, int64_t rows, int64_t cols, const Int8Rows& out) {
   CAIRN_DCHECK(rows >= 0 && cols > 0);
   if (rows == 0) return;
   const int64_t groups_of_row = (cols + kColumnsPadded - 1) / kColumnsPadded * (kColumnsPadded / kGroupColumns);

@@ -3,6 +3,7 @@
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/quantize.cuh"
 
 namespace cairn::cuda {
 namespace {
@@ -12,9 +13,10 @@ constexpr int64_t kBlocksMax = 4096;  // of map_kernel, which goes on with what 
 
 __device__ int64_t thread_number() { return int64_t{blockIdx.x} * kBlock + threadIdx.x; }
 
-// out[i] = f(x[i], y[i]), where a null y stands for ones.
+// out[i] = f(x[i], y[i]), where a null y stands for ones. Quantised too if there is memory for it.
 template <bool kAligned, class F>
-__global__ void __launch_bounds__(kBlock) map_kernel(F f, const float* x, const float* y, int64_t n, float* out) {
+__global__ void __launch_bounds__(kBlock)
+    map_kernel(F f, const float* x, const float* y, int64_t n, float* out, Int8Rows quantized) {
   const int64_t step = int64_t{gridDim.x} * kBlock * 4;
   for (int64_t i = 4 * thread_number(); i < n; i += step) {
     const Four a = load_four<kAligned>(x + i, n - i);
@@ -24,14 +26,16 @@ __global__ void __launch_bounds__(kBlock) map_kernel(F f, const float* x, const 
 #pragma unroll
     for (int k = 0; k < 4; ++k) result.at[k] = f(a.at[k], b.at[k]);
     store_four<kAligned>(result, n - i, out + i);
+    if (quantized.codes != nullptr) quantize_four(result, i, quantized);
   }
 }
 
 template <class F>
-void map(cudaStream_t stream, const F& f, const float* x, const float* y, int64_t n, float* out) {
+void map(Launches& stream, const F& f, const float* x, const float* y, int64_t n, float* out,
+         const Int8Rows& quantized = {}) {
   if (n == 0) return;
   const auto kernel = columns_aligned(n, x, y, out) ? map_kernel<true, F> : map_kernel<false, F>;
-  launch(kernel, dim3(blocks_of(n, kBlock * 4, kBlocksMax)), kBlock, 0, stream, f, x, y, n, out);
+  launch(kernel, dim3(blocks_of(n, kBlock * 4, kBlocksMax)), kBlock, 0, stream, f, x, y, n, out, quantized);
 }
 
 struct Gate {
@@ -111,7 +115,7 @@ struct WeightedSums {
   }
 };
 
-void scale_rows_by(cudaStream_t stream, float* x, const float* factors, bool of_sigmoid, int64_t rows, int64_t cols) {
+void scale_rows_by(Launches& stream, float* x, const float* factors, bool of_sigmoid, int64_t rows, int64_t cols) {
   if (columns_aligned(cols, x)) {
     for_columns(stream, ScaleRows<true>{x, factors, of_sigmoid, cols}, rows, cols);
   } else {
@@ -119,7 +123,7 @@ void scale_rows_by(cudaStream_t stream, float* x, const float* factors, bool of_
   }
 }
 
-void copy_rows(cudaStream_t stream, const float* from, int64_t from_stride, const int32_t* numbers, float* to,
+void copy_rows(Launches& stream, const float* from, int64_t from_stride, const int32_t* numbers, float* to,
                int64_t to_stride, int64_t rows, int64_t cols) {
   if (columns_aligned(cols | from_stride | to_stride, from, to)) {
     for_columns(stream, CopyRows<true>{from, from_stride, numbers, to, to_stride}, rows, cols);
@@ -130,40 +134,42 @@ void copy_rows(cudaStream_t stream, const float* from, int64_t from_stride, cons
 
 }  // namespace
 
-void gate(cudaStream_t stream, Activation activation, const float* gate, const float* up, int64_t n, float* out) {
-  map(stream, Gate{activation}, gate, up, n, out);
+void gate(Launches& stream, Activation activation, const float* gate, const float* up, int64_t n, float* out,
+          const Int8Rows& quantized) {
+  CAIRN_DCHECK(quantized.codes == nullptr || (quantizes_along(n) && aligned16(gate, up, out)));
+  map(stream, Gate{activation}, gate, up, n, out, quantized);
 }
 
-void add(cudaStream_t stream, float* x, const float* y, int64_t n, float scale) {
+void add(Launches& stream, float* x, const float* y, int64_t n, float scale) {
   map(stream, AddScaled{scale}, x, y, n, x);
 }
 
-void scale_rows(cudaStream_t stream, float* x, const float* factors, int64_t rows, int64_t cols) {
+void scale_rows(Launches& stream, float* x, const float* factors, int64_t rows, int64_t cols) {
   scale_rows_by(stream, x, factors, false, rows, cols);
 }
 
-void sigmoid_scale_rows(cudaStream_t stream, float* x, const float* gates, int64_t rows, int64_t cols) {
+void sigmoid_scale_rows(Launches& stream, float* x, const float* gates, int64_t rows, int64_t cols) {
   scale_rows_by(stream, x, gates, true, rows, cols);
 }
 
-void scale_and_cap(cudaStream_t stream, float* x, int64_t n, float scale, float cap) {
+void scale_and_cap(Launches& stream, float* x, int64_t n, float scale, float cap) {
   map(stream, ScaleAndCap{scale, cap}, x, nullptr, n, x);
 }
 
-void clamp(cudaStream_t stream, float* x, int64_t n, float least, float most) {
+void clamp(Launches& stream, float* x, int64_t n, float least, float most) {
   map(stream, Clamp{least, most}, x, nullptr, n, x);
 }
 
-void gather_rows(cudaStream_t stream, const float* x, const int32_t* numbers, int64_t count, int64_t cols, float* out) {
+void gather_rows(Launches& stream, const float* x, const int32_t* numbers, int64_t count, int64_t cols, float* out) {
   copy_rows(stream, x, cols, numbers, out, cols, count, cols);
 }
 
-void copy_columns(cudaStream_t stream, const float* from, int64_t from_stride, float* to, int64_t to_stride,
-                  int64_t rows, int64_t cols) {
+void copy_columns(Launches& stream, const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
+                  int64_t cols) {
   copy_rows(stream, from, from_stride, nullptr, to, to_stride, rows, cols);
 }
 
-void weighted_sums(cudaStream_t stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
+void weighted_sums(Launches& stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
                    int64_t rows, int64_t cols, float* out) {
   if (columns_aligned(cols, y, out)) {
     for_columns(stream, WeightedSums<true>{y, weights, weights_stride, used, cols, out}, rows, cols);

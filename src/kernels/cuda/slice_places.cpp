@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "kernels/cuda/attention_plan.h"
 #include "kernels/cuda/latent_plan.h"
 
 namespace cairn::cuda {
@@ -29,7 +30,8 @@ int64_t bytes_of(const std::vector<T>& values) {
 SlicePlaces::Limits SlicePlaces::Limits::of(const WorkSizes& sizes) {
   const bool latent = sizes.latent.row_dim > 0;
   const int64_t tokens = std::max(sizes.attention_tokens, latent ? sizes.latent.context_tokens : 0);
-  return {std::max(sizes.attention_rows, latent ? sizes.latent.rows : 0), std::max(kPagesMin, pages_of(tokens))};
+  return {std::max(sizes.attention_rows, latent ? sizes.latent.rows : 0), std::max(kPagesMin, pages_of(tokens)),
+          tokens};
 }
 
 int64_t SlicePlaces::Limits::place_bytes() const {
@@ -62,7 +64,8 @@ int64_t SlicePlaces::bytes(const WorkSizes& sizes) {
 Result<void> SlicePlaces::reserve(Stream& stream, const WorkSizes& sizes) {
   const Limits wanted = Limits::of(sizes);
   if (wanted.rows == 0) return {};
-  limits_ = {std::max(limits_.rows, wanted.rows), std::max(limits_.pages, wanted.pages)};
+  limits_ = {std::max(limits_.rows, wanted.rows), std::max(limits_.pages, wanted.pages),
+             std::max(limits_.tokens, wanted.tokens)};
   wanted_.reserve(limits_);
   for (Slot& slot : slots_) {
     slot.content.clear();
@@ -79,6 +82,11 @@ int64_t SlicePlaces::completed(std::span<const AttentionSlice> slices, int64_t e
     rows += completed_rows(slice.position_begin, slice.position_begin + inside, tokens_per_row);
   }
   return rows;
+}
+
+void SlicePlaces::begin_step() {
+  for (Slot& slot : slots_) slot.content.clear();
+  oldest_ = 0;
 }
 
 void SlicePlaces::begin(std::span<const AttentionSlice> slices) {
@@ -111,6 +119,10 @@ int64_t SlicePlaces::gather() {
     done_ += taken;
     if (done_ < slice.rows) break;
   }
+  // In coarse steps: what follows from it, as the sizes of grids, is then the same in most steps.
+  const int64_t coarse = (wanted_.positions_max + int64_t{kChunkLeast} - 1) / kChunkLeast * kChunkLeast;
+  wanted_.positions_max =
+      static_cast<int32_t>(std::min(coarse, std::max<int64_t>(limits_.tokens, wanted_.positions_max)));
   return first;
 }
 
@@ -131,6 +143,7 @@ bool SlicePlaces::next(Stream& stream, ArgumentRing& ring, Run& run) {
     return true;
   }
   Slot& slot = slots_[oldest_];
+  if (!slot.content.places.empty()) stream.get();  // those that wait may read it
   oldest_ = (oldest_ + 1) % kRemembered;
   std::swap(slot.content, wanted_);
   auto* memory = static_cast<std::byte*>(slot.device.data());

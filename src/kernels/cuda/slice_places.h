@@ -36,6 +36,8 @@ class SlicePlaces {
   /// Rows of a layer (kv_rows) that the slices' rows before row `end` of the batch complete.
   static int64_t completed(std::span<const AttentionSlice> slices, int64_t end, int32_t tokens_per_row);
 
+  /// What was sent is forgotten: each step's slices lie where those of the step before did.
+  void begin_step();
   /// Begins a call.
   void begin(std::span<const AttentionSlice> slices);
   /// The next rows of the call, as many as limits allow, for the next operation of the stream; false at the call's end.
@@ -50,6 +52,7 @@ class SlicePlaces {
   struct Limits {
     int64_t rows = 0;
     int64_t pages = 0;
+    int64_t tokens = 0;  // that a row sees
 
     static Limits of(const WorkSizes& sizes);
     int64_t place_bytes() const;

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "kernels/cuda/launches.h"
 
 namespace cairn::cuda {
 
@@ -25,8 +26,13 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// For a call of the CUDA runtime by this thread, which works on the device from then on.
-  cudaStream_t get() const;
+  /// For a call of the CUDA runtime by this thread, which works on the device from then on. Launches that wait are
+  /// enqueued.
+  cudaStream_t get();
+  /// The same for what nothing that waits reads or writes.
+  cudaStream_t ahead();
+  /// For kernels.
+  Launches& launches();
   const std::string& name() const { return name_; }
 
   /// Keeps and logs the first error; `operation` is what failed.
@@ -38,10 +44,12 @@ class Stream {
 
  private:
   Stream(int device, std::string name) : device_(device), name_(std::move(name)) {}
+  void make_current() const;
 
   const int device_;
   const std::string name_;
   cudaStream_t stream_ = nullptr;
+  std::unique_ptr<Launches> launches_;
   std::optional<Error> first_error_;
 };
 

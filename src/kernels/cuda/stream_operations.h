@@ -13,21 +13,21 @@ class CudaStreams final : public StreamOperations {
   explicit CudaStreams(Stream& stream) : stream_(stream) {}
 
   void mix_streams(const StreamParams& params, const float* logits, int64_t rows, float* shares) override {
-    cuda::mix_streams(stream_.get(), params, logits, rows, shares);
+    cuda::mix_streams(stream_.launches(), params, logits, rows, shares);
     stream_.launched("mix_streams");
   }
   void gate_streams(const StreamParams& params, const float* logits, int64_t rows, float* shares) override {
-    cuda::gate_streams(stream_.get(), params, logits, rows, shares);
+    cuda::gate_streams(stream_.launches(), params, logits, rows, shares);
     stream_.launched("gate_streams");
   }
   void collapse_streams(const float* x, const float* shares, int32_t stride, int32_t streams, int64_t rows,
                         int64_t cols, float* out) override {
-    weighted_sums(stream_.get(), x, shares, stride, streams, rows, cols, out);
+    weighted_sums(stream_.launches(), x, shares, stride, streams, rows, cols, out);
     stream_.launched("collapse_streams");
   }
   void expand_streams(const float* x, const float* y, const float* shares, int32_t streams, int64_t rows, int64_t cols,
                       float* out) override {
-    cuda::expand_streams(stream_.get(), x, y, shares, streams, rows, cols, out);
+    cuda::expand_streams(stream_.launches(), x, y, shares, streams, rows, cols, out);
     stream_.launched("expand_streams");
   }
 

@@ -117,7 +117,7 @@ inline dim3 tile_grid(const Product& product) {
 
 /// Launches a kernel of tiles whose shared memory is a kShared.
 template <class Shared>
-void launch_tiles(void (*kernel)(Product), cudaStream_t stream, const Product& product) {
+void launch_tiles(void (*kernel)(Product), Launches& stream, const Product& product) {
   // It is more than kernels get unasked, and two blocks of a multiprocessor want it. The attributes belong to the
   // device that is current, so they are set every time.
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Shared)));

@@ -85,10 +85,13 @@ __device__ __forceinline__ float add_product(float total, const WeightGroup<F>& 
 
 /// Outputs [kInputs * blockIdx.y, ...) of up to kInputs; all of one matrix, so with `ids` one.
 template <class F, int kInputs>
-__global__ __launch_bounds__(kVectorWarps* kWarp) void multiply_vectors(const __grid_constant__ Product product) {
+__global__ __launch_bounds__(kVectorWarps* kWarp) void multiply_vectors(const __grid_constant__ Products products) {
+  const int number = products.of_block();
+  const Product& product = products.of[number];
   constexpr int kRows = kVectorRows<kInputs>;
   const uint32_t lane = threadIdx.x % kWarp;
-  const auto row_begin = static_cast<int32_t>((blockIdx.x * kVectorWarps + threadIdx.x / kWarp) * kRows);
+  const auto row_begin =
+      static_cast<int32_t>(((blockIdx.x - products.first_blocks[number]) * kVectorWarps + threadIdx.x / kWarp) * kRows);
   if (row_begin >= product.rows) return;
   const auto output = static_cast<int32_t>(blockIdx.y);
   const int32_t matrix = product.matrix_of(output);
@@ -136,20 +139,21 @@ __global__ __launch_bounds__(kVectorWarps* kWarp) void multiply_vectors(const __
 }
 
 template <class F, int kInputs>
-void launch_vectors(cudaStream_t stream, const Product& product) {
-  const unsigned blocks = blocks_of(product.rows, kVectorWarps * kVectorRows<kInputs>, INT32_MAX);
-  const dim3 grid(blocks, product.ids == nullptr ? 1 : static_cast<unsigned>(product.outputs));
-  launch(multiply_vectors<F, kInputs>, grid, kVectorWarps * kWarp, 0, stream, product);
+void launch_vectors(Launches& stream, Products& products) {
+  const unsigned blocks = products.place(
+      [](const Product& each) { return blocks_of(each.rows, kVectorWarps * kVectorRows<kInputs>, INT32_MAX); });
+  const dim3 grid(blocks, products.of[0].ids == nullptr ? 1 : static_cast<unsigned>(products.of[0].outputs));
+  launch(multiply_vectors<F, kInputs>, grid, kVectorWarps * kWarp, 0, stream, products);
 }
 
 template <class Formats>
-bool multiply_vectors_of(cudaStream_t stream, const Product& product) {
-  return visit_format(Formats(), product.type, [&]<class F>() {
-    const int32_t inputs = product.ids == nullptr ? product.outputs : 1;
-    if (inputs == 1) return launch_vectors<F, 1>(stream, product);
-    if (inputs == 2) return launch_vectors<F, 2>(stream, product);
-    if (inputs <= 4) return launch_vectors<F, 4>(stream, product);
-    launch_vectors<F, kVectorOutputs>(stream, product);
+bool multiply_vectors_of(Launches& stream, Products& products) {
+  return visit_format(Formats(), products.of[0].type, [&]<class F>() {
+    const int32_t inputs = products.of[0].ids == nullptr ? products.of[0].outputs : 1;
+    if (inputs == 1) return launch_vectors<F, 1>(stream, products);
+    if (inputs == 2) return launch_vectors<F, 2>(stream, products);
+    if (inputs <= 4) return launch_vectors<F, 4>(stream, products);
+    launch_vectors<F, kVectorOutputs>(stream, products);
   });
 }
 

@@ -12,9 +12,12 @@ constexpr int kRows = kInputs <= 4 ? 2 : 4;
 
 // The shape of vectors.cuh's kernel.
 template <class F, bool kWide, int kInputs>
-__global__ __launch_bounds__(kWarps* kWarp) void multiply_vectors(const __grid_constant__ Product product) {
+__global__ __launch_bounds__(kWarps* kWarp) void multiply_vectors(const __grid_constant__ Products products) {
+  const int number = products.of_block();
+  const Product& product = products.of[number];
   const int lane = threadIdx.x % kWarp;
-  const auto row_begin = static_cast<int32_t>((blockIdx.x * kWarps + threadIdx.x / kWarp) * kRows<kInputs>);
+  const auto row_begin = static_cast<int32_t>(
+      ((blockIdx.x - products.first_blocks[number]) * kWarps + threadIdx.x / kWarp) * kRows<kInputs>);
   if (row_begin >= product.rows) return;
   const auto output = static_cast<int32_t>(blockIdx.y);
   const int32_t matrix = product.matrix_of(output), cols = product.cols;
@@ -62,26 +65,29 @@ __global__ __launch_bounds__(kWarps* kWarp) void multiply_vectors(const __grid_c
 }
 
 template <class F, bool kWide, int kInputs>
-void start(cudaStream_t stream, const Product& product) {
-  const unsigned blocks = blocks_of(product.rows, kWarps * kRows<kInputs>, INT32_MAX);
-  const dim3 grid(blocks, product.ids == nullptr ? 1 : static_cast<unsigned>(product.outputs));
-  launch(multiply_vectors<F, kWide, kInputs>, grid, kWarps * kWarp, 0, stream, product);
+void start(Launches& stream, Products& products) {
+  const unsigned blocks =
+      products.place([](const Product& each) { return blocks_of(each.rows, kWarps * kRows<kInputs>, INT32_MAX); });
+  const dim3 grid(blocks, products.of[0].ids == nullptr ? 1 : static_cast<unsigned>(products.of[0].outputs));
+  launch(multiply_vectors<F, kWide, kInputs>, grid, kWarps * kWarp, 0, stream, products);
 }
 
 template <class F, bool kWide>
-void start(cudaStream_t stream, const Product& product) {
-  const int32_t inputs = product.ids == nullptr ? product.outputs : 1;
-  if (inputs == 1) return start<F, kWide, 1>(stream, product);
-  if (inputs == 2) return start<F, kWide, 2>(stream, product);
-  if (inputs <= 4) return start<F, kWide, 4>(stream, product);
-  start<F, kWide, kVectorOutputs>(stream, product);
+void start(Launches& stream, Products& products) {
+  const int32_t inputs = products.of[0].ids == nullptr ? products.of[0].outputs : 1;
+  if (inputs == 1) return start<F, kWide, 1>(stream, products);
+  if (inputs == 2) return start<F, kWide, 2>(stream, products);
+  if (inputs <= 4) return start<F, kWide, 4>(stream, products);
+  start<F, kWide, kVectorOutputs>(stream, products);
 }
 
 }  // namespace
 
-bool multiply_vectors_float(cudaStream_t stream, const Product& product) {
-  return visit_format(FloatFormats(), product.type, [&]<class F>() {
-    return reads_wide(product) ? start<F, true>(stream, product) : start<F, false>(stream, product);
+bool multiply_vectors_float(Launches& stream, Products& products) {
+  bool wide = true;
+  for (int i = 0; i < products.count; ++i) wide = wide && reads_wide(products.of[i]);
+  return visit_format(FloatFormats(), products.of[0].type, [&]<class F>() {
+    return wide ? start<F, true>(stream, products) : start<F, false>(stream, products);
   });
 }
 

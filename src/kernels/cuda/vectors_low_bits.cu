@@ -3,8 +3,8 @@
 
 namespace cairn::cuda {
 
-bool multiply_vectors_low_bits(cudaStream_t stream, const Product& product) {
-  return multiply_vectors_of<LowBitFormats>(stream, product);
+bool multiply_vectors_low_bits(Launches& stream, Products& products) {
+  return multiply_vectors_of<LowBitFormats>(stream, products);
 }
 
 }  // namespace cairn::cuda

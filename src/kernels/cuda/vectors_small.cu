@@ -3,8 +3,8 @@
 
 namespace cairn::cuda {
 
-bool multiply_vectors_small(cudaStream_t stream, const Product& product) {
-  return multiply_vectors_of<SmallFormats>(stream, product);
+bool multiply_vectors_small(Launches& stream, Products& products) {
+  return multiply_vectors_of<SmallFormats>(stream, products);
 }
 
 }  // namespace cairn::cuda

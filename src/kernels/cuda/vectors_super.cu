@@ -3,8 +3,8 @@
 
 namespace cairn::cuda {
 
-bool multiply_vectors_super(cudaStream_t stream, const Product& product) {
-  return multiply_vectors_of<SuperFormats>(stream, product);
+bool multiply_vectors_super(Launches& stream, Products& products) {
+  return multiply_vectors_of<SuperFormats>(stream, products);
 }
 
 }  // namespace cairn::cuda

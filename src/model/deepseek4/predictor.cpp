@@ -9,6 +9,7 @@ Result<LogitsView> ModelRunner::predict(const Batch& batch) {
   CAIRN_CHECK(description_.predicts);
   for (const BatchSlice& slice : batch.slices) CAIRN_CHECK(slice.rows == 1 && slice.logits == LogitsWanted::kLast);
   plan(batch);
+  backend_.begin_step();
   compute_ropes();
   begin_guesses(batch);
   const size_t layer = description_.main_layers();

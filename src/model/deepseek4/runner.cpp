@@ -25,7 +25,8 @@ ModelRunner::ModelRunner(ModelDescription description, ModelWeights weights, Bac
       compressor_(*backend.compressor()),
       rows_max_(options.rows_max),
       logit_rows_max_(options.logit_rows_max),
-      rounding_(options.simulate_rounding) {
+      rounding_(options.simulate_rounding),
+      logits_(backend) {
   kv_layout_ = kv_layout_of(description_, options.kv_type, places_);
 }
 
@@ -88,8 +89,10 @@ int64_t ModelRunner::array_bytes(const ModelDescription& model, const ModelOptio
   return bytes;
 }
 
-WorkSizes ModelRunner::work_sizes(const ModelDescription& model, int32_t rows) {
+WorkSizes ModelRunner::work_sizes(const ModelDescription& model, const ModelOptions& options) {
+  const int32_t rows = options.rows_max;
   WorkSizes sizes;
+  sizes.draw_rows = options.logit_rows_max;
   const int64_t used = int64_t{rows} * model.experts_used, groups = int64_t{rows} * model.output_groups;
   sizes.inputs = {{rows, model.streams * model.embedding},
                   {rows, std::max(model.query_rank, model.shared_width)},
@@ -110,8 +113,8 @@ WorkSizes ModelRunner::work_sizes(const ModelDescription& model, int32_t rows) {
 }
 
 int64_t ModelRunner::bytes(const ModelDescription& description, const Backend& backend, const ModelOptions& options) {
-  const int64_t logits = options.logit_rows_max * description.vocabulary * kElementBytes;  // in host memory
-  return array_bytes(description, options) + logits + backend.reserve_bytes(work_sizes(description, options.rows_max));
+  return array_bytes(description, options) + LogitRows::bytes(options.logit_rows_max, description.vocabulary) +
+         backend.reserve_bytes(work_sizes(description, options));
 }
 
 Result<void> ModelRunner::allocate(const ModelOptions& options) {
@@ -137,7 +140,7 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
                   .groups = kv_layout_.groups.size()});
   stream_rows_.reserve(rows_max_ * description_.streams);
   given_ids_.reserve(int64_t{rows_max_} * description_.experts_used);
-  logits_ = std::make_unique_for_overwrite<float[]>(logit_rows_max_ * description_.vocabulary);
+  logits_.reserve(logit_rows_max_, description_.vocabulary);
   return {};
 }
 
@@ -151,12 +154,13 @@ Result<std::unique_ptr<Runner>> ModelRunner::create(ModelDescription description
   CAIRN_TRY_VOID(runner->allocate(options));
   CAIRN_TRY(runner->directions_,
             Directions::load(options.directions, static_cast<int64_t>(model.main_layers()), model.embedding, backend));
-  CAIRN_TRY_VOID(backend.reserve(work_sizes(model, options.rows_max)));
+  CAIRN_TRY_VOID(backend.reserve(work_sizes(model, options)));
   return runner;
 }
 
 Result<LogitsView> ModelRunner::step(const Batch& batch) {
   plan(batch);
+  backend_.begin_step();
   compute_ropes();
   begin_streams(batch.tokens);
   const size_t layers = description_.main_layers();
@@ -168,7 +172,7 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
   if (!description_.predicts) return logits(weights_.output_streams, weights_.output_norm);
   store(places_.back().streams, *batch.pool, arrays_.streams);
   keep_wanted_rows();
-  const LogitsView result = logits(weights_.output_streams, weights_.output_norm);
+  CAIRN_TRY(const LogitsView result, logits(weights_.output_streams, weights_.output_norm));
   follow(batch);
   return result;
 }
@@ -176,6 +180,7 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
 void ModelRunner::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
+  keeps_logits_ = batch.keep_logits;
   tokens_.assign(batch.tokens.begin(), batch.tokens.end());
   for (Completed& each : completed_) {
     each.positions.clear();
@@ -320,9 +325,9 @@ void ModelRunner::keep_wanted_rows() {
   rows_ = static_cast<int32_t>(wanted.size());
 }
 
-LogitsView ModelRunner::logits(const StreamWeights& weights, const Buffer& norm) {
+Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffer& norm) {
   const int32_t streams = description_.streams;
-  const int64_t width = description_.embedding, values = rows_ * description_.vocabulary;
+  const int64_t width = description_.embedding;
   if (rows_ > 0) {
     backend_.rms_norm(arrays_.streams, nullptr, description_.norm_epsilon, rows_, streams * width, arrays_.flat);
     const Projection gate[] = {weights.logits.to(arrays_.share_logits)};
@@ -333,9 +338,8 @@ LogitsView ModelRunner::logits(const StreamWeights& weights, const Buffer& norm)
     backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
     const Projection output[] = {weights_.output.to(arrays_.logits)};
     backend_.matmul(output, arrays_.input, rows_);
-    backend_.read(arrays_.logits, values * kElementBytes, logits_.get());
   }
-  return {std::span(logits_.get(), values), description_.vocabulary, {}};
+  return logits_.take(arrays_.logits, rows_, keeps_logits_);
 }
 
 }  // namespace cairn::deepseek4

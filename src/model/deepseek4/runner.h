@@ -14,6 +14,7 @@
 #include "model/batch_rows.h"
 #include "model/deepseek4/description.h"
 #include "model/deepseek4/weights.h"
+#include "model/logit_rows.h"
 #include "model/model.h"
 #include "model/runner.h"
 
@@ -31,6 +32,12 @@ class ModelRunner final : public Runner {
   const KvLayout& kv_layout() const override { return kv_layout_; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
+  bool draws() const override { return logits_.draws(); }
+  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> changes,
+                    std::span<Drawn> drawn) override {
+    return logits_.draw(draws, changes, drawn);
+  }
+  Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
   bool predicts() const override { return description_.predicts; }
   Result<LogitsView> predict(const Batch& batch) override;
   int32_t rows_max() const override { return rows_max_; }
@@ -82,7 +89,7 @@ class ModelRunner final : public Runner {
   template <class Visit>
   static void for_each_array(const ModelDescription& model, const ModelOptions& options, Arrays& arrays, Visit visit);
   static int64_t array_bytes(const ModelDescription& model, const ModelOptions& options);
-  static WorkSizes work_sizes(const ModelDescription& model, int32_t rows);
+  static WorkSizes work_sizes(const ModelDescription& model, const ModelOptions& options);
   Result<void> allocate(const ModelOptions& options);
 
   /// Fills all that belongs to the step.
@@ -117,7 +124,7 @@ class ModelRunner final : public Runner {
   /// arrays_.gate = silu(gate) * up, both clamped.
   void clamp_and_gate(float clamp, int64_t n);
   void keep_wanted_rows();
-  LogitsView logits(const StreamWeights& streams, const Buffer& norm);
+  Result<LogitsView> logits(const StreamWeights& streams, const Buffer& norm);
 
   // -- The block that guesses, predictor.cpp.
   /// Computes of the batch's rows what guesses for later ones look back at.
@@ -147,7 +154,8 @@ class ModelRunner final : public Runner {
   std::vector<Completed> completed_;  // per ratio
   std::vector<int32_t> stream_rows_;  // each row as many times as there are streams
   std::vector<int32_t> given_ids_;    // experts of hashed layers, [rows, used]
-  std::unique_ptr<float[]> logits_;   // [logit_rows_max_, vocabulary] in host memory, whose pages are taken when wanted
+  bool keeps_logits_ = false;
+  LogitRows logits_;
 };
 
 }  // namespace cairn::deepseek4

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <functional>
+#include <tuple>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/cuda/emulated/block.h"
 #include "kernels/cuda/emulated/include/cuda_runtime_api.h"
@@ -10,7 +13,28 @@ namespace cairn::cuda::emulated {
 
 /// Lets launches of a kernel have more shared memory than kernels get unasked.
 cudaError_t allow_shared(const void* kernel, int bytes);
-/// Enqueues the kernel, of which `work` is one thread. What the device does not take is left to cudaGetLastError.
-void launch(const void* kernel, const Grid& grid, cudaStream_t stream, std::function<void()> work);
+/// Enqueues the kernel, of which `work` is one thread. What the device does not take is left to cudaGetLastError too.
+cudaError_t launch(const void* kernel, const Grid& grid, cudaStream_t stream, std::function<void()> work);
+
+/// One thread of a kernel with copies of these arguments.
+using Bind = std::function<void()> (*)(const void* kernel, void** arguments);
+/// Lets cudaLaunchKernel and graphs know what types a kernel's arguments have.
+void know(const void* kernel, Bind bind);
+/// One of those that are known.
+std::function<void()> bound(const void* kernel, void** arguments);
+
+template <class... Parameters, size_t... kIndices>
+std::function<void()> bind(const void* kernel, void** arguments, std::index_sequence<kIndices...>) {
+  const auto typed = reinterpret_cast<void (*)(Parameters...)>(const_cast<void*>(kernel));
+  const std::tuple<std::remove_cvref_t<Parameters>...> copies{
+      *static_cast<std::remove_cvref_t<Parameters>*>(arguments[kIndices])...};
+  return [typed, copies] { std::apply(typed, copies); };
+}
+template <class... Parameters>
+void know(void (*kernel)(Parameters...)) {
+  know(reinterpret_cast<const void*>(kernel), [](const void* same, [[maybe_unused]] void** arguments) {
+    return bind<Parameters...>(same, arguments, std::index_sequence_for<Parameters...>{});
+  });
+}
 
 }  // namespace cairn::cuda::emulated

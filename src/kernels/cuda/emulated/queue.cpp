@@ -92,22 +92,17 @@ cudaError_t allow_shared(const void* kernel, int bytes) {
   return cudaSuccess;
 }
 
-void launch(const void* kernel, const Grid& grid, cudaStream_t stream, std::function<void()> work) {
+cudaError_t launch(const void* kernel, const Grid& grid, cudaStream_t stream, std::function<void()> work) {
   const auto allowed = shared_allowed().find(kernel);
   const int shared_most = allowed == shared_allowed().end() ? kSharedUnasked : allowed->second;
   const dim3& blocks = grid.blocks;
   const bool none = blocks.x == 0 || blocks.y == 0 || blocks.z == 0 || grid.threads <= 0;
   const bool many =
       blocks.x > kBlocksMaxX || blocks.y > kBlocksMaxYZ || blocks.z > kBlocksMaxYZ || grid.threads > kThreadsMax;
-  if (none || many) {
-    keep(cudaErrorInvalidConfiguration);
-    return;
-  }
-  if (grid.shared_bytes > static_cast<size_t>(shared_most)) {
-    keep(cudaErrorInvalidValue);
-    return;
-  }
+  if (none || many) return keep(cudaErrorInvalidConfiguration);
+  if (grid.shared_bytes > static_cast<size_t>(shared_most)) return keep(cudaErrorInvalidValue);
   enqueue(stream, [grid, work = std::move(work)] { run_grid(grid, work); });
+  return cudaSuccess;
 }
 
 }  // namespace cairn::cuda::emulated

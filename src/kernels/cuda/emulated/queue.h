@@ -1,6 +1,7 @@
 /// The work of the emulated devices' streams.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 
 #include "kernels/cuda/emulated/include/cuda_runtime_api.h"
@@ -15,6 +16,8 @@ int current_device();
 cudaError_t keep(cudaError_t error);
 /// For when the stream is waited for. It is one of the current device.
 void enqueue(cudaStream_t stream, std::function<void()> work);
+/// Graphs that were launched so far.
+int64_t graphs_launched();
 /// Does all work of all streams.
 void finish_all();
 

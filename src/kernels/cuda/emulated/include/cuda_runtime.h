@@ -140,6 +140,7 @@ inline int min(int a, int b) { return a < b ? a : b; }
 inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 inline int __popc(uint32_t a) { return std::popcount(a); }
+inline int __ffs(int a) { return a == 0 ? 0 : std::countr_zero(static_cast<unsigned>(a)) + 1; }
 /// The low word of (high, low) >> shift; shifts from 32 on are 32.
 inline uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t shift) {
   return shift >= 32 ? high : static_cast<uint32_t>(((static_cast<uint64_t>(high) << 32) | low) >> shift);

@@ -6,14 +6,15 @@
 #include <cstddef>
 
 #include "kernels/cuda/grid.cuh"
+#include "kernels/cuda/launch_arguments.h"
 
 namespace cairn::cuda {
 
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, cudaStream_t stream,
+void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, Launches& launches,
             const Arguments&... arguments) {
-  emulated::launch(reinterpret_cast<const void*>(kernel), {grid, threads, shared_bytes}, stream,
-                   [kernel, ... copies = arguments] { kernel(copies...); });
+  emulated::know(kernel);
+  add_launch<Parameters...>(launches, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes, arguments...);
 }
 
 using emulated::shared_memory;

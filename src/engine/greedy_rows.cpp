@@ -1,0 +1,36 @@
+#include "engine/greedy_rows.h"
+
+#include <algorithm>
+
+#include "sampling/logit_scan.h"
+
+namespace cairn {
+
+GreedyRows::GreedyRows(Runner& runner, int32_t rows_max, int64_t vocabulary)
+    : runner_(runner), vocabulary_(std::min(vocabulary, runner.vocabulary())), keeps_(runner.draws()) {
+  if (keeps_) draws_.reserve(rows_max);
+  block_max_.reserve(scan_blocks(static_cast<size_t>(vocabulary_)));
+  tokens_.reserve(static_cast<size_t>(rows_max));
+}
+
+Result<std::span<const TokenId>> GreedyRows::of(const LogitsView& logits, size_t rows) {
+  tokens_.clear();
+  if (!keeps_) {
+    for (size_t row = 0; row < rows; ++row) {
+      const std::span<const float> values =
+          logits.row(static_cast<int64_t>(row)).first(static_cast<size_t>(vocabulary_));
+      tokens_.push_back(scan_first(values, block_max_, scan_maxima(values, block_max_)));
+    }
+    return tokens_;
+  }
+  draws_.begin();
+  for (size_t row = 0; row < rows; ++row) draws_.add({.row = static_cast<int32_t>(row), .temperature = 0});
+  CAIRN_TRY_VOID(draws_.run(runner_));
+  for (size_t row = 0; row < rows; ++row) {
+    const int32_t token = draws_.of(static_cast<int64_t>(row))->token;
+    tokens_.push_back(token < 0 || token >= vocabulary_ ? kNoToken : TokenId{token});
+  }
+  return tokens_;
+}
+
+}  // namespace cairn

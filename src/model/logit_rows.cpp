@@ -1,0 +1,41 @@
+#include "model/logit_rows.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace cairn {
+
+void LogitRows::reserve(int64_t rows_max, int64_t vocabulary) {
+  vocabulary_ = vocabulary;
+  here_ = std::make_unique_for_overwrite<float[]>(rows_max * vocabulary);
+}
+
+bool LogitRows::draws() const { return backend_.draws() != nullptr && vocabulary_ <= kDrawVocabularyMax; }
+
+Result<LogitsView> LogitRows::take(float* there, int64_t rows, bool keep) {
+  there_ = there;
+  rows_ = rows;
+  const int64_t read = keep ? 0 : rows;
+  if (read > 0) backend_.read(there, bytes(read, vocabulary_), here_.get());
+  CAIRN_TRY_VOID(backend_.finish());
+  return LogitsView{std::span(here_.get(), read * vocabulary_), vocabulary_};
+}
+
+Result<void> LogitRows::draw(std::span<const Draw> draws, std::span<const LogitChange> changes,
+                             std::span<Drawn> drawn) {
+  CAIRN_CHECK(std::ranges::all_of(draws, [this](const Draw& draw) { return draw.row >= 0 && draw.row < rows_; }));
+  if (draws.empty()) return {};
+  backend_.draws()->draw(there_, vocabulary_, draws, changes, drawn);
+  return backend_.finish();
+}
+
+Result<std::span<const float>> LogitRows::row(int64_t i) {
+  CAIRN_CHECK(i >= 0 && i < rows_);
+  float* const to = here_.get() + i * vocabulary_;
+  backend_.read(there_ + i * vocabulary_, bytes(1, vocabulary_), to);
+  CAIRN_TRY_VOID(backend_.finish());
+  return std::span<const float>(to, static_cast<size_t>(vocabulary_));
+}
+
+}  // namespace cairn

@@ -1,0 +1,41 @@
+/// The rows of logits that a step has computed: read into host memory, or left where they are to be drawn from.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/error.h"
+#include "kernels/backend.h"
+#include "model/runner.h"
+
+namespace cairn {
+
+class LogitRows {
+ public:
+  explicit LogitRows(Backend& backend) : backend_(backend) {}
+
+  /// Bytes of host memory that reserve() asks for.
+  static int64_t bytes(int64_t rows_max, int64_t vocabulary) {
+    return rows_max * vocabulary * static_cast<int64_t>(sizeof(float));
+  }
+  void reserve(int64_t rows_max, int64_t vocabulary);
+  /// As Runner's.
+  bool draws() const;
+
+  /// Those of a step, [rows, vocabulary] in the backend's memory until the next one. With `keep` none is read. Waits
+  /// for all operations before, of steps without logits too: how long they take is measured by who runs them.
+  Result<LogitsView> take(float* there, int64_t rows, bool keep);
+  /// As Runner's.
+  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> changes, std::span<Drawn> drawn);
+  Result<std::span<const float>> row(int64_t i);
+
+ private:
+  Backend& backend_;
+  int64_t vocabulary_ = 0;
+  std::unique_ptr<float[]> here_;  // [rows_max, vocabulary_], whose pages are taken when rows are read
+  float* there_ = nullptr;         // of the last step
+  int64_t rows_ = 0;
+};
+
+}  // namespace cairn

@@ -1,0 +1,342 @@
+// Tokens drawn on the GPU: those that the sampler takes from the same logits, and whole answers of an engine whose
+// model draws, whatever runs beside them.
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include "engine/answer.h"
+#include "engine/draft_model.h"
+#include "engine/engine.h"
+#include "engine/steering.h"
+#include "gpu/model_lab.h"
+#include "sampling/sampler.h"
+
+namespace cairn::gpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+// More than the device sorts, and no multiple of anything.
+constexpr int32_t kVocabulary = 5'003;
+
+class GpuDraw : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    WorkSizes sizes = sizes_of_tests();
+    sizes.draw_rows = 64;
+    ASSERT_TRUE(gpu().reserve(sizes).has_value());
+  }
+  /// The draws in one call, from rows of logits that must be as before.
+  static std::vector<Drawn> draw(const std::vector<float>& logits, int64_t vocabulary, std::span<const Draw> draws,
+                                 std::span<const LogitChange> changes = {}) {
+    Arrays arrays(gpu());
+    float* const there = arrays.put(logits);
+    std::vector<Drawn> drawn(draws.size());
+    gpu().draws()->draw(there, vocabulary, draws, changes, drawn);
+    EXPECT_TRUE(cpu::same_bits(arrays.get(there, std::ssize(logits)), logits)) << "logits have changed";
+    return drawn;
+  }
+};
+
+// Rows that look like a model's, and rows that do not.
+std::vector<std::vector<float>> rows_of_all_kinds(int32_t vocabulary) {
+  std::vector<std::vector<float>> rows;
+  const auto add = [&](auto logit_of) {
+    std::vector<float>& row = rows.emplace_back();
+    for (int32_t i = 0; i < vocabulary; ++i) row.push_back(logit_of(i));
+  };
+  Random random(7);
+  const std::vector<float> normals = random.normals(vocabulary);
+  add([&](int32_t i) { return 3 * normals[i] + 5; });
+  add([&](int32_t i) { return 12 * normals[i] - 40; });                      // few matter
+  add([&](int32_t i) { return 0.01f * normals[i]; });                        // nearly flat
+  add([&](int32_t i) { return std::round(2 * normals[i]); });                // many are equal
+  add([&](int32_t i) { return i % 7 == 3 ? 1.5f : -kInfinity; });            // few are possible, all alike
+  add([&](int32_t i) { return i % 3 == 0 ? kNaN : normals[i]; });            // NaN counts as -infinity
+  add([&](int32_t i) { return i == vocabulary - 1 ? 0.25f : -kInfinity; });  // one is
+  add([&](int32_t i) { return 1e30f * normals[i]; });
+  add([&](int32_t i) { return i % 1'000 == 999 ? kInfinity : normals[i]; });
+  add([](int32_t) { return -kInfinity; });
+  return rows;
+}
+
+struct Wish {
+  std::string name;
+  SamplingParams params;
+  std::vector<TokenId> banned;
+  bool greedy = false;
+};
+
+std::vector<Wish> wishes() {
+  std::vector<Wish> all;
+  const auto add = [&](std::string name, auto set) {
+    set(all.emplace_back(Wish{std::move(name), {}, {}, false}).params);
+  };
+  add("plain", [](SamplingParams&) {});
+  add("greedy", [](SamplingParams& params) { params.temperature = 0; });
+  add("cold", [](SamplingParams& params) { params.temperature = 0.05f; });
+  add("hot", [](SamplingParams& params) { params.temperature = 2; });
+  for (const int32_t k : {1, 2, 40, 1'000, 4'500}) {
+    add("top_k " + std::to_string(k), [k](SamplingParams& params) { params.top_k = k; });
+  }
+  add("top_k of all", [](SamplingParams& params) { params.top_k = 1 << 30; });
+  for (const float p : {0.05f, 0.5f, 0.95f}) {
+    add("top_p " + std::to_string(p), [p](SamplingParams& params) { params.top_p = p; });
+  }
+  for (const float p : {0.05f, 0.9f}) {
+    add("min_p " + std::to_string(p), [p](SamplingParams& params) { params.min_p = p; });
+  }
+  add("all filters", [](SamplingParams& params) {
+    params.top_k = 40, params.top_p = 0.95f, params.min_p = 0.05f, params.temperature = 0.8f;
+  });
+  add("top_p and min_p", [](SamplingParams& params) { params.top_p = 0.9f, params.min_p = 0.1f; });
+  add("penalties", [](SamplingParams& params) {
+    params.repetition_penalty = 1.3f, params.frequency_penalty = 0.4f, params.presence_penalty = 0.5f;
+    params.top_k = 20;
+  });
+  add("penalties that raise", [](SamplingParams& params) {
+    params.repetition_penalty = 0.5f, params.frequency_penalty = -2, params.presence_penalty = -1;
+  });
+  add("biases", [](SamplingParams& params) {
+    params.logit_bias = {{TokenId{17}, 6.0f}, {TokenId{4'000}, 3.0f}, {TokenId{17}, 2.0f}, {TokenId{5}, -100.0f}};
+    params.repetition_penalty = 1.1f;
+  });
+  add("log-probabilities", [](SamplingParams& params) { params.logprobs = true; });
+  add("log-probabilities of 20", [](SamplingParams& params) {
+    params.logprobs = true, params.top_logprobs = kTopLogprobsMax, params.top_k = 3, params.presence_penalty = 1;
+  });
+  all.push_back({"banned", {.repetition_penalty = 1.2f}, {TokenId{3}, TokenId{17}, TokenId{3}}, false});
+  all.push_back({"all but three banned", {}, {}, false});
+  for (int32_t i = 3; i < kDrawChangesMax; ++i) all.back().banned.push_back(TokenId{i % kVocabulary});
+  all.push_back({"greedy for once", {.top_k = 5}, {}, true});
+  for (Wish& wish : all) wish.params.seed = std::hash<std::string>{}(wish.name);
+  return all;
+}
+
+void expect_same(const Sampled& a, const Sampled& b) {
+  EXPECT_EQ(index(a.token), index(b.token));
+  EXPECT_NEAR(a.logprob, b.logprob, 1e-5);
+  ASSERT_EQ(a.top.size(), b.top.size());
+  for (size_t i = 0; i < a.top.size(); ++i) {
+    EXPECT_EQ(index(a.top[i].token), index(b.top[i].token)) << i;
+    EXPECT_NEAR(a.top[i].logprob, b.top[i].logprob, 1e-5) << i;
+  }
+}
+
+TEST_F(GpuDraw, TokensAreTheSamplers) {
+  const std::vector<std::vector<float>> rows = rows_of_all_kinds(kVocabulary);
+  std::vector<float> logits;
+  for (const std::vector<float>& row : rows) logits.insert(logits.end(), row.begin(), row.end());
+  std::vector<TokenId> prompt;
+  for (int32_t i = 0; i < 80; ++i) prompt.push_back(TokenId{i * i * 7 % kVocabulary});
+  int64_t left = 0, drawn_here = 0;
+  for (const Wish& wish : wishes()) {
+    SCOPED_TRACE(wish.name);
+    std::vector<Sampler> samplers, on_gpu;
+    for (size_t row = 0; row < rows.size(); ++row) {
+      samplers.emplace_back(wish.params, kVocabulary, prompt);
+      on_gpu.emplace_back(wish.params, kVocabulary, prompt);
+    }
+    // Each draws several tokens in turn, which penalties see.
+    for (int32_t turn = 0; turn < (kEmulated ? 2 : 20); ++turn) {
+      std::vector<Draw> draws;
+      std::vector<LogitChange> changes;
+      for (size_t row = 0; row < rows.size(); ++row) {
+        ASSERT_TRUE(on_gpu[row].can_draw(wish.banned));
+        draws.push_back(on_gpu[row].draw_of(static_cast<int32_t>(row), 0, wish.banned, wish.greedy, changes));
+      }
+      const std::vector<Drawn> drawn = draw(logits, kVocabulary, draws, changes);
+      for (size_t row = 0; row < rows.size(); ++row) {
+        SCOPED_TRACE("row " + std::to_string(row));
+        const Sampled expected = samplers[row].sample(rows[row], wish.banned, wish.greedy);
+        const bool not_here = drawn[row].token == Drawn::kNotHere;
+        (not_here ? left : drawn_here) += 1;
+        expect_same(not_here ? on_gpu[row].sample(rows[row], wish.banned, wish.greedy) : on_gpu[row].take(drawn[row]),
+                    expected);
+      }
+    }
+  }
+  // Those of infinity, and of nearly flat rows those that filters choose from.
+  EXPECT_GT(left, 0);
+  EXPECT_LT(left, drawn_here / 5);
+}
+
+TEST_F(GpuDraw, RowsAloneGiveWhatTheyGiveAmongOthers) {
+  const std::vector<std::vector<float>> rows = rows_of_all_kinds(kVocabulary);
+  SamplingParams params{.top_k = 50, .presence_penalty = 0.5f, .seed = 3, .top_logprobs = 5};
+  const std::vector<TokenId> prompt = {TokenId{1}, TokenId{17}, TokenId{400}};
+  Sampler sampler(params, kVocabulary, prompt);
+  std::vector<float> logits;
+  std::vector<Draw> draws;
+  std::vector<LogitChange> changes;
+  for (const std::vector<float>& row : rows) {
+    draws.push_back(sampler.draw_of(static_cast<int32_t>(draws.size()), 0, {}, false, changes));
+    logits.insert(logits.end(), row.begin(), row.end());
+  }
+  const std::vector<Drawn> together = draw(logits, kVocabulary, draws, changes);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    std::vector<LogitChange> own;
+    const Draw one = sampler.draw_of(0, 0, {}, false, own);
+    const Drawn alone = draw(rows[row], kVocabulary, {&one, 1}, own).front();
+    ASSERT_EQ(alone.token, together[row].token) << row;
+    if (alone.token < 0) continue;
+    EXPECT_EQ(alone.sum, together[row].sum) << row;
+    EXPECT_EQ(alone.logit, together[row].logit) << row;
+    ASSERT_EQ(alone.likeliest, together[row].likeliest) << row;
+    for (int32_t i = 0; i < alone.likeliest; ++i) {
+      EXPECT_EQ(alone.likely[i].token, together[row].likely[i].token) << row << " " << i;
+    }
+  }
+}
+
+// A share of draws that is off by as little as this would show.
+TEST_F(GpuDraw, SharesAreProbabilities) {
+  constexpr int32_t kRows = 64, kTurns = kEmulated ? 20 : 200;
+  const std::vector<float> row = {0, std::log(2.0f), -kInfinity, std::log(3.0f), std::log(4.0f)};
+  std::vector<float> logits;
+  for (int32_t i = 0; i < kRows; ++i) logits.insert(logits.end(), row.begin(), row.end());
+  for (const int32_t top_k : {0, 4}) {
+    std::vector<double> found(row.size());
+    for (int32_t turn = 0; turn < kTurns; ++turn) {
+      std::vector<Draw> draws(kRows);
+      for (int32_t i = 0; i < kRows; ++i) {
+        draws[i].row = i;
+        draws[i].top_k = top_k;
+        draws[i].random = (turn * kRows + i + 0.5) / (kTurns * kRows);
+      }
+      for (const Drawn& drawn : draw(logits, std::ssize(row), draws)) found[drawn.token] += 1.0 / (kTurns * kRows);
+    }
+    for (size_t i = 0; i < row.size(); ++i) {
+      EXPECT_NEAR(found[i], std::exp(row[i]) / 10, 1.5 / (kTurns * kRows)) << i << " top_k " << top_k;
+    }
+  }
+}
+
+// What a draw cannot be.
+TEST_F(GpuDraw, OthersAreLeftToTheSampler) {
+  const std::vector<TokenId> prompt(kDrawChangesMax + 1, TokenId{1}), banned(kDrawChangesMax + 1, TokenId{1});
+  EXPECT_FALSE(Sampler({.typical_p = 0.9f}, kVocabulary, {}).can_draw({}));
+  EXPECT_FALSE(Sampler({}, kVocabulary, {}).can_draw(banned));
+  EXPECT_FALSE(Sampler({.presence_penalty = 1, .penalty_last = -1}, kVocabulary, prompt).can_draw({}));
+  EXPECT_TRUE(Sampler({.presence_penalty = 1}, kVocabulary, prompt).can_draw({}));
+}
+
+// Forces tokens, bans the last one and is greedy in turn.
+class Meddling final : public Steering {
+ public:
+  void begin(Steer& next) override { next.forced = {TokenId{65}, TokenId{66}}; }
+  void token(TokenId token, std::string_view, Steer& next) override {
+    next.greedy = ++seen_ % 3 == 0;
+    next.banned = {token};
+    if (seen_ == 5) next.forced = {TokenId{67}};
+  }
+
+ private:
+  int32_t seen_ = 0;
+};
+
+std::vector<GenerateRequest> requests(int32_t vocabulary) {
+  std::vector<GenerateRequest> all;
+  for (const Wish& wish : wishes()) {
+    if (!wish.banned.empty() || wish.greedy) continue;
+    GenerateRequest& request = all.emplace_back();
+    request.sampling = wish.params;
+    for (auto& [token, bias] : request.sampling.logit_bias) token = TokenId{index(token) % vocabulary};
+    request.ignore_eos = true;
+    request.max_tokens = 12;
+    // What comes again and again is what prompt lookup proposes.
+    for (int32_t i = 0; i < 20 + std::ssize(all); ++i) request.prompt.push_back(TokenId{40 + i % 5});
+  }
+  for (const float temperature : {0.0f, 0.8f}) {
+    for (const bool logprobs : {false, true}) {
+      GenerateRequest request = all[1];
+      request.sampling.temperature = temperature;
+      request.sampling.logprobs = logprobs;
+      request.steering = std::make_shared<Meddling>();
+      all.push_back(request);
+    }
+  }
+  all.push_back(all[0]);
+  all.back().sampling.typical_p = 0.8f;
+  return all;
+}
+
+// Hands every row over instead of drawing from it.
+class Reading final : public Runner {
+ public:
+  explicit Reading(Runner& runner) : runner_(runner) {}
+  Result<LogitsView> step(const Batch& batch) override { return runner_.step(batch); }
+  const KvLayout& kv_layout() const override { return runner_.kv_layout(); }
+  int64_t vocabulary() const override { return runner_.vocabulary(); }
+  int32_t context_tokens() const override { return runner_.context_tokens(); }
+  int32_t rows_max() const override { return runner_.rows_max(); }
+  int32_t logit_rows_max() const override { return runner_.logit_rows_max(); }
+
+ private:
+  Runner& runner_;
+};
+
+TEST_F(GpuDraw, DraftModelsProposeWhatRowsThatWereReadSay) {
+  const auto file = gguf::Reader::open(model_path("llama")).value();
+  ModelOptions model_options{.context_tokens = 128, .kv_type = KvType::kF32};
+  model_options.rows_max = model_options.logit_rows_max = 48;
+  const auto runner = load_model(file, gpu(), model_options).value();
+  Reading reading(*runner);
+  const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 16);
+  const std::vector<TokenId> first = {TokenId{40}, TokenId{90}, TokenId{7}}, second(20, TokenId{65});
+  const auto proposals_of = [&](Runner& from, int32_t vocabulary) {
+    const auto drafter = make_draft_model(from, gpu(), {pages, vocabulary}).value();
+    std::vector<std::vector<TokenId>> proposed(2);
+    const DraftRequest requests[] = {{SequenceId{1}, first, 5, &proposed[0], nullptr, nullptr},
+                                     {SequenceId{2}, second, 3, &proposed[1], nullptr, nullptr}};
+    drafter->propose(requests);
+    return proposed;
+  };
+  const auto vocabulary = static_cast<int32_t>(runner->vocabulary());
+  const auto drawn = proposals_of(*runner, vocabulary);
+  EXPECT_EQ(drawn[0].size(), 5u);
+  EXPECT_EQ(drawn[1].size(), 3u);
+  EXPECT_EQ(drawn, proposals_of(reading, vocabulary));
+  // Nothing comes of a token that is for nobody.
+  EXPECT_TRUE(proposals_of(*runner, index(drawn[0][0]))[0].empty());
+}
+
+// Drawing, reading, and drawing alone without guesses.
+TEST_F(GpuDraw, AnswersAreThoseOfRowsThatWereRead) {
+  const auto file = gguf::Reader::open(model_path("llama")).value();
+  const auto tokenizer = Tokenizer::load(file.metadata()).value();
+  ModelOptions model_options{.context_tokens = 128, .kv_type = KvType::kF32};
+  model_options.rows_max = model_options.logit_rows_max = 48;
+  const auto runner = load_model(file, gpu(), model_options).value();
+  ASSERT_TRUE(runner->draws());
+  Reading reading(*runner);
+  const std::vector<int32_t> pages(runner->kv_layout().groups.size(), kPoolPages);
+  EngineOptions options{.kv_pages = pages, .running_max = 32, .speculation = {.tokens_max = 3}};
+  const auto answers_of = [&](Runner& from, bool together) {
+    const auto engine = Engine::create(from, gpu(), *tokenizer, options).value();
+    std::vector<Answer> answers;
+    std::vector<std::unique_ptr<GenerateStream>> streams;
+    for (GenerateRequest& request : requests(static_cast<int32_t>(runner->vocabulary()))) {
+      streams.push_back(engine->submit(std::move(request)).value());
+      if (!together) answers.push_back(collect(*streams.back()));
+    }
+    for (const auto& stream : streams)
+      if (together) answers.push_back(collect(*stream));
+    EXPECT_EQ(engine->stats().accepted_tokens > 0, options.speculation.tokens_max > 0);
+    return answers;
+  };
+  const std::vector<Answer> drawn = answers_of(*runner, true), read = answers_of(reading, true);
+  options.speculation.tokens_max = 0;
+  const std::vector<Answer> alone = answers_of(*runner, false);
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    SCOPED_TRACE("request " + std::to_string(i));
+    EXPECT_EQ(drawn[i].finish.reason, FinishReason::kLength) << drawn[i].finish.error.text();
+    EXPECT_EQ(drawn[i].tokens, read[i].tokens);
+    EXPECT_EQ(drawn[i].tokens, alone[i].tokens);
+  }
+}
+
+}  // namespace
+}  // namespace cairn::gpu

@@ -1,0 +1,123 @@
+// Launches that wait and graphs of them: whatever way kernels take, they do the same.
+#include "kernels/cuda/launches.h"
+
+#include "gpu/model_lab.h"
+#if defined(CAIRN_EMULATED_GPU)
+#include "kernels/cuda/emulated/queue.h"
+#endif
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/operations.h"
+
+namespace cairn::gpu {
+namespace {
+
+using cuda::Launches;
+
+constexpr int64_t kNumbers = 1'000;
+
+class GpuLaunches : public GpuTest {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    stream_ = cuda::open_device(0).value();
+    for (Buffer& array : arrays_) array = cuda::allocate(*stream_, kNumbers * 4).value();
+  }
+  /// A step of so many kernels: x *= factor, then x += y again and again.
+  void step(float factor, size_t kernels) {
+    Launches& launches = stream_->launches();
+    launches.gather();
+    cuda::scale_and_cap(launches, arrays_[0].floats(), kNumbers, factor, 0);
+    for (size_t i = 1; i < kernels; ++i) {
+      cuda::add(launches, arrays_[0].floats(), arrays_[1].floats(), kNumbers, static_cast<float>(i));
+    }
+  }
+  void put(const Buffer& to, float value) {
+    const std::vector<float> values(kNumbers, value);
+    cudaMemcpyAsync(to.data(), values.data(), kNumbers * 4, cudaMemcpyHostToDevice, stream_->get());
+    ASSERT_TRUE(stream_->finish().has_value());
+  }
+  std::vector<float> get(const Buffer& from) {
+    std::vector<float> values(kNumbers);
+    cudaMemcpyAsync(values.data(), from.data(), kNumbers * 4, cudaMemcpyDeviceToHost, stream_->get());
+    EXPECT_TRUE(stream_->finish().has_value());
+    return values;
+  }
+  int64_t graph_launches() { return stream_->launches().graph_launches(); }
+  /// What steps give, one after the other, which begin with 1 and add 2.
+  void check(const std::vector<float>& factors, size_t kernels) {
+    put(arrays_[0], 1);
+    put(arrays_[1], 2);
+    float expected = 1;
+    for (const float factor : factors) {
+      step(factor, kernels);
+      expected *= factor;
+      for (size_t i = 1; i < kernels; ++i) expected += 2 * static_cast<float>(i);
+      ASSERT_EQ(get(arrays_[0]), std::vector<float>(kNumbers, expected));
+    }
+  }
+
+  std::unique_ptr<cuda::Stream> stream_;
+  Buffer arrays_[2];
+};
+
+TEST_F(GpuLaunches, StepsThatAreAlikeBecomeAGraph) {
+  check({1, 1, 1}, Launches::kKernelsMin);
+  EXPECT_EQ(graph_launches(), 0);
+  check({1, 1, 1, 1}, Launches::kKernelsMin);
+  EXPECT_EQ(graph_launches(), 4);
+}
+
+TEST_F(GpuLaunches, ArgumentsOfAGraphChange) {
+  check({1, 1, 1, 1, 0.5f, 0.25f, 0.25f, 2}, Launches::kKernelsMin);
+  EXPECT_EQ(graph_launches(), 5);
+}
+
+TEST_F(GpuLaunches, FewKernelsAreNotWorthOne) {
+  check({1, 1, 1, 1, 1, 1}, Launches::kKernelsMin - 1);
+  EXPECT_EQ(graph_launches(), 0);
+}
+
+TEST_F(GpuLaunches, StepsOfSeveralKindsHaveGraphsOfTheirOwn) {
+  for (size_t kind = 0; kind < Launches::kGraphsMax + 2; ++kind) check({1, 1, 1, 1}, Launches::kKernelsMin + kind);
+  EXPECT_EQ(graph_launches(), static_cast<int64_t>(Launches::kGraphsMax) + 2);
+  check({1, 1}, Launches::kKernelsMin + 5);  // is known
+  EXPECT_EQ(graph_launches(), static_cast<int64_t>(Launches::kGraphsMax) + 4);
+  check({1, 1}, Launches::kKernelsMin);  // was forgotten
+  EXPECT_EQ(graph_launches(), static_cast<int64_t>(Launches::kGraphsMax) + 4);
+}
+
+TEST_F(GpuLaunches, CallsOfTheRuntimeComeAfterWhatWaits) {
+  put(arrays_[0], 1);
+  put(arrays_[1], 2);
+  step(3, 2);
+  cudaMemcpyAsync(arrays_[1].data(), arrays_[0].data(), kNumbers * 4, cudaMemcpyDeviceToDevice, stream_->get());
+  EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 5));
+  // What is launched now does not wait.
+  cuda::scale_and_cap(stream_->launches(), arrays_[1].floats(), kNumbers, 2, 0);
+  cudaStreamSynchronize(stream_->ahead());
+  EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 10));
+}
+
+#if defined(CAIRN_EMULATED_GPU)
+// Only the emulated GPU counts them; that logits are the same is what GpuModel.SameBytes* shows.
+TEST_F(GpuLaunches, TokensOneByOneAreGraphs) {
+  for (const char* name : {"llama", "qwen3moe", "gemma3", "deepseek2"}) {
+    SCOPED_TRACE(name);
+    const auto file = gguf::Reader::open(model_path(name)).value();
+    Model model(file, gpu(), 256);
+    TestSequence sequence(model);
+    sequence.steps(std::vector<TokenId>(20, TokenId{7}));
+    const int64_t before = cuda::emulated::graphs_launched();
+    for (int32_t i = 0; i < 12; ++i) {
+      const TokenId token{i};
+      sequence.step({&token, 1});
+    }
+    EXPECT_EQ(cuda::emulated::graphs_launched() - before, 12 - Launches::kAlikeMin);
+  }
+}
+#endif
+
+}  // namespace
+}  // namespace cairn::gpu
