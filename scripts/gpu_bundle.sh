@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts what a GPU machine without packages, compiler or reference data needs into one folder: the program and gpu_test of
-# the preset cuda, the libraries that they load and the reference files that the tests read (bundle.tar.xz), and run.sh,
+# Puts what a GPU machine without packages, compiler or reference data needs into one folder: the program, gpu_test and
+# kernels_bench of the preset cuda, the libraries that they load and the reference files that the tests read (bundle.tar.xz), and run.sh,
 # which unpacks that and runs a command with it: `run.sh gpu_test --gtest_filter=...`, `run.sh cairn bench model ...`.
 # Build the preset first.
 # usage: scripts/gpu_bundle.sh [FOLDER] (default build/gpu; emptied)
@@ -10,7 +10,7 @@ folder=$(realpath -m "${1:-build/gpu}")
 fixtures=$(realpath "${CAIRN_FIXTURES:-../shared/fixtures}")
 rm -rf "$folder"
 mkdir -p "$folder/bundle/lib" "$folder/bundle/fixtures/models"
-for program in build/cuda/cairn build/cuda/tests/gpu_test; do
+for program in build/cuda/cairn build/cuda/tests/gpu_test build/cuda/src/kernels/kernels_bench; do
   strip -o "$folder/bundle/$(basename "$program")" "$program"
   # Not the C library, which goes with the other machine's loader.
   ldd "$program" | awk '$2 == "=>" && $1 !~ /^(libc|libm|libdl|librt|libpthread)\.so/ { print $3 }' |

@@ -17,6 +17,20 @@ bool is_float(TensorType type) {
   return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
 }
 
+/// Of squared errors, in parts of the squares: activations are float32, or rounded to 11, 8 or 7 bits.
+double squared_bound(TensorType type) {
+  switch (type) {
+    case TensorType::kF32:
+      return 1e-11;
+    case TensorType::kF16:
+      return 2e-7;
+    case TensorType::kBF16:
+      return 1e-5;
+    default:
+      return 5e-4;
+  }
+}
+
 /// A matrix as a file has it: of floats random numbers, of blocks the reference rows one after the other.
 struct Blocks {
   Blocks(TensorType type, int64_t rows, int64_t cols, int64_t experts, uint32_t seed)
@@ -102,7 +116,7 @@ TEST_F(GpuProducts, AgreeWithDoublePrecision) {
         const Projection projection{&weight, arrays.put(bias), out};
         gpu().matmul({&projection, 1}, arrays.put(rows_of(x, cols, 0, tokens)), tokens);
         const double error = squared_error(blocks, x, bias, arrays.get(out, tokens * rows), tokens);
-        EXPECT_LT(error, is_float(type) ? 1e-11 : 5e-4) << tokens << " rows";
+        EXPECT_LT(error, squared_bound(type)) << tokens << " rows";
       }
     }
   }
@@ -119,13 +133,14 @@ TEST_F(GpuProducts, AgreeWithTheProcessorAndDoNotSeeTheirNeighbours) {
     const std::vector<float> x = random.normals(kRowsMax * cols);
     const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
     // Both round activations alike but for ties.
-    check_rows(gpu(), cpu(), floats ? 1e-5 : 1e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
-      Arrays arrays(backend);
-      float* out = arrays.make(tokens * rows);
-      const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, nullptr, out};
-      backend.matmul({&projection, 1}, arrays.put(rows_of(x, cols, first, tokens)), static_cast<int32_t>(tokens));
-      return arrays.get(out, tokens * rows);
-    });
+    check_rows(
+        gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 1e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
+          Arrays arrays(backend);
+          float* out = arrays.make(tokens * rows);
+          const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, nullptr, out};
+          backend.matmul({&projection, 1}, arrays.put(rows_of(x, cols, first, tokens)), static_cast<int32_t>(tokens));
+          return arrays.get(out, tokens * rows);
+        });
   }
 }
 
@@ -174,6 +189,61 @@ TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
     gpu().rms_norm(x, norm, 1e-6f, kRows, cols, out);
     gpu().rms_norm(y, norm, 1e-6f, kRows, cols, copy);
     check("another norm after the norm");
+  }
+}
+
+// More rows than vectors are made for, in small tiles and in large ones.
+TEST_F(GpuProducts, ManyRowsOfHalves) {
+  struct Shape {
+    int64_t rows, cols;
+    int32_t tokens;
+  };
+  for (const TensorType type : {TensorType::kF16, TensorType::kBF16}) {
+    for (const auto& [rows, cols, tokens] : {Shape{77, 333, 65}, {200, 512, 130}, {32'768, 40, 66}}) {
+      SCOPED_TRACE(fmt::format("{} [{}, {}], {} rows", tensor_type_name(type), rows, cols, tokens));
+      const Blocks blocks(type, rows, cols, 1, 61);
+      Random random(62);
+      const std::vector<float> x = random.normals(tokens * cols);
+      const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
+      const auto product = [&](Backend& backend, const Weight& weight, int64_t first, int32_t count) {
+        Arrays arrays(backend);
+        const Projection projection{&weight, nullptr, arrays.make(count * rows)};
+        backend.matmul({&projection, 1}, arrays.put(rows_of(x, cols, first, count)), count);
+        return arrays.get(projection.out, count * rows);
+      };
+      const std::vector<float> together = product(gpu(), on_gpu, 0, tokens);
+      EXPECT_LE(difference(together, product(cpu(), on_cpu, 0, tokens)), 1e-2);
+      for (const int64_t row : {int64_t{0}, int64_t{tokens} / 2, int64_t{tokens} - 1}) {
+        EXPECT_TRUE(cpu::same_bits(product(gpu(), on_gpu, row, 1), rows_of(together, rows, row, 1))) << "row " << row;
+      }
+      EXPECT_TRUE(cpu::same_bits(product(gpu(), on_gpu, 1, 20), rows_of(together, rows, 1, 20)));
+    }
+  }
+}
+
+// float16 ends at 65504.
+TEST_F(GpuProducts, LargeActivationsMeetHalves) {
+  constexpr int64_t kRows = 40, kCols = 300;
+  for (const TensorType type : {TensorType::kF16, TensorType::kBF16}) {
+    const Blocks blocks(type, kRows, kCols, 1, 71);
+    const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
+    Random random(72);
+    std::vector<float> x;
+    for (const float largest : {1.0f, 3e4f, 4e4f, 1e5f, 1e9f, 1e30f}) {
+      for (const float normal : random.normals(kCols)) x.push_back(normal * largest);
+    }
+    const auto tokens = static_cast<int32_t>(std::ssize(x) / kCols);
+    const auto product = [&](Backend& backend, const Weight& weight) {
+      Arrays arrays(backend);
+      const Projection projection{&weight, nullptr, arrays.make(tokens * kRows)};
+      backend.matmul({&projection, 1}, arrays.put(x), tokens);
+      return arrays.get(projection.out, tokens * kRows);
+    };
+    const std::vector<float> found = product(gpu(), on_gpu), expected = product(cpu(), on_cpu);
+    for (int64_t row = 0; row < tokens; ++row) {
+      EXPECT_LE(difference(rows_of(found, kRows, row, 1), rows_of(expected, kRows, row, 1)), 1e-2)
+          << tensor_type_name(type) << " row " << row;
+    }
   }
 }
 
@@ -249,15 +319,16 @@ TEST_F(GpuProducts, OfExperts) {
       const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
       const int64_t inputs = per_choice ? kUsed : 1;
       const std::vector<float> x = random.normals(kRowsMax * inputs * cols);
-      check_rows(gpu(), cpu(), floats ? 1e-5 : 1e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
-        Arrays arrays(backend);
-        float* out = arrays.make(tokens * kUsed * rows);
-        const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, arrays.put(bias), out};
-        backend.matmul_experts({&projection, 1}, arrays.put(rows_of(x, inputs * cols, first, tokens)),
-                               static_cast<int32_t>(tokens), arrays.put(rows_of(ids, kUsed, first, tokens)), kUsed,
-                               per_choice);
-        return arrays.get(out, tokens * kUsed * rows);
-      });
+      check_rows(gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 1e-2,
+                 [&](Backend& backend, int64_t first, int64_t tokens) {
+                   Arrays arrays(backend);
+                   float* out = arrays.make(tokens * kUsed * rows);
+                   const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, arrays.put(bias), out};
+                   backend.matmul_experts({&projection, 1}, arrays.put(rows_of(x, inputs * cols, first, tokens)),
+                                          static_cast<int32_t>(tokens), arrays.put(rows_of(ids, kUsed, first, tokens)),
+                                          kUsed, per_choice);
+                   return arrays.get(out, tokens * kUsed * rows);
+                 });
     }
   }
 }

@@ -40,31 +40,42 @@ Matrix matrix_of(const Weight& weight) {
   return matrix;
 }
 
-// What was multiplied is quantised once for all products of a call: codes, scales and sums in one piece of memory.
-class QuantizedInput {
+// Where inputs of products are made anew, once for all products of a call, in one piece of memory: codes, scales and
+// sums of int8, or 16-bit floats and their rows' scales.
+class InputMemory {
  public:
   static int64_t bytes(const WorkSizes& sizes) {
     int64_t elements = 0;
     for (const WorkSizes::Input& input : sizes.inputs) {
       elements = std::max(elements, input.rows * padded_columns(input.cols));
     }
-    return elements + 2 * elements / kBlock * kNumberBytes;
+    return bytes_of(elements);
   }
   Result<void> reserve(Stream& stream, const WorkSizes& sizes) { return grow(stream, bytes(sizes), memory_); }
-  bool holds(int64_t elements) const {
-    return elements + 2 * elements / kBlock * kNumberBytes <= static_cast<int64_t>(memory_.bytes());
-  }
-  Int8Rows rows(int64_t rows, int64_t cols) const {
-    const int64_t elements = rows * padded_columns(cols), blocks = elements / kBlock;
+  bool holds(int64_t elements) const { return bytes_of(elements) <= static_cast<int64_t>(memory_.bytes()); }
+  Int8Rows quantized(int64_t rows, int64_t cols) const {
+    const int64_t elements = rows * padded_columns(cols);
     CAIRN_CHECK(holds(elements));
     auto* codes = static_cast<int8_t*>(memory_.data());
     auto* scales = reinterpret_cast<float*>(codes + elements);
-    return {codes, scales, reinterpret_cast<int32_t*>(scales + blocks)};
+    return {codes, scales, reinterpret_cast<int32_t*>(scales + elements / kBlock)};
+  }
+  HalfRows halves(int64_t rows, int64_t cols) const {
+    const int64_t elements = rows * padded_columns(cols);
+    CAIRN_CHECK(holds(elements));
+    auto* values = static_cast<uint16_t*>(memory_.data());
+    return {values, reinterpret_cast<float*>(values + elements)};
   }
 
  private:
   static constexpr int64_t kBlock = 32;
   static constexpr int64_t kNumberBytes = 4;
+  // The larger of both: rows have at least kColumnsPadded elements.
+  static int64_t bytes_of(int64_t elements) {
+    return std::max(elements + 2 * elements / kBlock * kNumberBytes,
+                    2 * elements + elements / kColumnsPadded * kNumberBytes);
+  }
+
   Buffer memory_;
 };
 
@@ -83,7 +94,7 @@ class CudaBackend final : public Backend {
   Result<Weight> load(const HostMatrix& matrix) override;
   Result<void> reserve(const WorkSizes& sizes) override;
   int64_t reserve_bytes(const WorkSizes& sizes) const override {
-    return QuantizedInput::bytes(sizes) + scratch_bytes(sizes) + SlicePlaces::bytes(sizes) +
+    return InputMemory::bytes(sizes) + scratch_bytes(sizes) + SlicePlaces::bytes(sizes) +
            ArgumentRing::bytes(argument_bytes(sizes)) + CudaLatent::reserve_bytes(sizes) +
            CudaDraw::reserve_bytes(sizes);
   }
@@ -99,18 +110,21 @@ class CudaBackend final : public Backend {
   }
   void matmul(std::span<const Projection> projections, const float* x, int32_t rows) override {
     if (projections.empty() || rows == 0) return;
-    const Input input = input_of(projections, x, rows);
-    multiply(queue(), outputs_of(projections), input, rows);
-    stream_->launched("matmul");
-    still_quantized();
+    for_kinds(projections, [&](InputKind kind, std::span<const OutputMatrix> matrices) {
+      const Input input = input_of(kind, x, rows, matrices[0].matrix.cols);
+      multiply(queue(), matrices, input, rows);
+      stream_->launched("matmul");
+    });
   }
   void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice) override {
     if (projections.empty() || rows == 0) return;
-    const Input input = input_of(projections, x, input_per_choice ? int64_t{rows} * used : rows);
-    multiply_experts(queue(), outputs_of(projections), input, rows, ids, used, input_per_choice);
-    stream_->launched("matmul_experts");
-    still_quantized();
+    const int64_t inputs = input_per_choice ? int64_t{rows} * used : rows;
+    for_kinds(projections, [&](InputKind kind, std::span<const OutputMatrix> matrices) {
+      const Input input = input_of(kind, x, inputs, matrices[0].matrix.cols);
+      multiply_experts(queue(), matrices, input, rows, ids, used, input_per_choice);
+      stream_->launched("matmul_experts");
+    });
   }
   void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) override {
     if (rows == 0) return;
@@ -140,10 +154,10 @@ class CudaBackend final : public Backend {
   void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) override {
     if (n == 0) return;
     const bool also = quantizes(n, n) && aligned16(gate, up, out);
-    const Int8Rows quantized = also ? quantized_.rows(1, n) : Int8Rows{};
+    const Int8Rows quantized = also ? inputs_.quantized(1, n) : Int8Rows{};
     cuda::gate(queue(), activation, gate, up, n, out, quantized);
     stream_->launched("gate");
-    if (quantized.codes != nullptr) quantized_input_ = {out, n, queue().count()};
+    if (quantized.codes != nullptr) made_input_ = {out, InputKind::kInt8, n, queue().count()};
   }
   void add(float* x, const float* y, int64_t n, float scale) override {
     if (n == 0) return;
@@ -245,7 +259,7 @@ class CudaBackend final : public Backend {
   void copy_bytes(const void* from, int64_t bytes, void* to, cudaMemcpyKind kind, std::string_view operation) {
     const cudaStream_t stream = stream_->get();
     stream_->launched("a kernel");
-    if (kind != cudaMemcpyDeviceToHost) quantized_input_ = {};
+    if (kind != cudaMemcpyDeviceToHost) made_input_ = {};
     stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream), operation);
   }
   void wait() {
@@ -260,46 +274,52 @@ class CudaBackend final : public Backend {
         arguments_.put(*stream_, values.data(), static_cast<int64_t>(values.size() * sizeof(T))));
   }
 
-  /// Good until the next call.
-  std::span<const OutputMatrix> outputs_of(std::span<const Projection> projections) {
-    outputs_.clear();
-    for (const Projection& each : projections) outputs_.push_back({matrix_of(*each.weight), each.bias, each.out});
-    return outputs_;
+  /// Calls multiply(kind, matrices) for the projections of each kind. Products do not change their input.
+  template <class Multiply>
+  void for_kinds(std::span<const Projection> projections, Multiply multiply) {
+    for (const InputKind kind : {InputKind::kFloats, InputKind::kInt8, InputKind::kF16, InputKind::kBF16}) {
+      matrices_.clear();
+      for (const Projection& each : projections) {
+        if (input_kind(each.weight->type) == kind) matrices_.push_back({matrix_of(*each.weight), each.bias, each.out});
+      }
+      if (matrices_.empty()) continue;
+      multiply(kind, std::span<const OutputMatrix>(matrices_));
+      if (made_input_.launches == launches_before_product_) made_input_.launches = queue().count();
+    }
   }
 
   void norm(RmsNormParams params, int64_t rows, int64_t cols) {
     if (rows == 0) return;
     const int64_t elements = rows * cols;
     if (quantizes(elements, cols) && aligned16(params.x, params.added, params.out))
-      params.quantized = quantized_.rows(rows, cols);
+      params.quantized = inputs_.quantized(rows, cols);
     cuda::rms_norm(queue(), params, rows, cols);
     stream_->launched("rms_norm");
-    if (params.quantized.codes != nullptr) quantized_input_ = {params.out, elements, queue().count()};
+    if (params.quantized.codes != nullptr) made_input_ = {params.out, InputKind::kInt8, elements, queue().count()};
   }
 
   /// Whether an operation quantises its output beside writing it: a product is likely to follow.
   bool quantizes(int64_t elements, int64_t cols) const {
-    return has_quantized_weights_ && cols % kColumnsPadded == 0 && quantized_.holds(elements);
+    return has_quantized_weights_ && cols % kColumnsPadded == 0 && inputs_.holds(elements);
   }
-  /// Products have not changed their input.
-  void still_quantized() {
-    if (quantized_input_.launches == launches_before_product_) quantized_input_.launches = queue().count();
-  }
-
-  Input input_of(std::span<const Projection> projections, const float* x, int64_t rows) {
-    const int64_t cols = projections[0].weight->cols;
-    Input input{x, {}};
-    if (std::ranges::any_of(projections, [](const Projection& each) { return wants_int8(each.weight->type); })) {
-      input.quantized = quantized_.rows(rows, cols);
-      const QuantizedOf wanted{x, rows * cols, queue().count()};
-      if (cols % kColumnsPadded != 0 || wanted != quantized_input_) {
-        quantize_rows(queue(), x, rows, cols, input.quantized);
-        stream_->launched("quantize_rows");
-        quantized_input_ = {cols % kColumnsPadded == 0 ? x : nullptr, rows * cols, queue().count()};
-      }
+  Input input_of(InputKind kind, const float* x, int64_t rows, int64_t cols) {
+    Input input{.x = x};
+    const bool whole = cols % kColumnsPadded == 0;
+    const MadeInput wanted{x, kind, rows * cols, queue().count()};
+    const bool is_there = whole && wanted == made_input_;
+    if (kind == InputKind::kInt8) {
+      input.quantized = inputs_.quantized(rows, cols);
+      if (!is_there) quantize_rows(queue(), x, rows, cols, input.quantized);
+    } else if (kind != InputKind::kFloats) {
+      input.halves = inputs_.halves(rows, cols);
+      const TensorType type = kind == InputKind::kBF16 ? TensorType::kBF16 : TensorType::kF16;
+      if (!is_there) round_rows(queue(), type, x, rows, cols, input.halves);
+    }
+    if (kind != InputKind::kFloats && !is_there) {
+      stream_->launched("input_of");
+      made_input_ = {whole ? x : nullptr, kind, rows * cols, queue().count()};
     }
     launches_before_product_ = queue().count();
-    for (const Projection& each : projections) CAIRN_DCHECK(each.weight->cols == cols);
     return input;
   }
 
@@ -319,18 +339,19 @@ class CudaBackend final : public Backend {
   Uploader uploader_;
   ArgumentRing arguments_;
   SlicePlaces places_;
-  // What quantized_ holds, as long as nothing has been launched since then.
-  struct QuantizedOf {
+  // What inputs_ holds, as long as nothing has been launched since then.
+  struct MadeInput {
     const float* x = nullptr;
+    InputKind kind = InputKind::kFloats;
     int64_t elements = 0;
     int64_t launches = 0;
-    bool operator==(const QuantizedOf&) const = default;
+    bool operator==(const MadeInput&) const = default;
   };
-  QuantizedInput quantized_;
-  QuantizedOf quantized_input_;
+  InputMemory inputs_;
+  MadeInput made_input_;
   int64_t launches_before_product_ = 0;
   bool has_quantized_weights_ = false;
-  std::vector<OutputMatrix> outputs_;
+  std::vector<OutputMatrix> matrices_;  // of a call
   Buffer attention_scratch_;
   CudaDraw draw_{*stream_, arguments_};
   CudaLatent latent_{*stream_, arguments_, places_};
@@ -342,7 +363,7 @@ Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
   if (!supports(matrix.type))
     return fail(Code::kUnsupported, "no matrix product on the GPU for tensors of type {}",
                 tensor_type_name(matrix.type));
-  has_quantized_weights_ |= wants_int8(matrix.type);
+  has_quantized_weights_ |= input_kind(matrix.type) == InputKind::kInt8;
   CAIRN_TRY(Buffer memory, allocate(load_bytes(matrix)));
   CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.data, matrix_bytes(matrix), memory.data()));
   std::byte* const behind = static_cast<std::byte*>(memory.data()) + padded(matrix_bytes(matrix));
@@ -366,7 +387,7 @@ Result<void> CudaBackend::reserve(const WorkSizes& sizes) {
   }
   CAIRN_TRY_VOID(finish());
   uploader_.release();
-  CAIRN_TRY_VOID(quantized_.reserve(*stream_, sizes));
+  CAIRN_TRY_VOID(inputs_.reserve(*stream_, sizes));
   CAIRN_TRY_VOID(grow(*stream_, scratch_bytes(sizes), attention_scratch_));
   CAIRN_TRY_VOID(places_.reserve(*stream_, sizes));
   CAIRN_TRY_VOID(draw_.reserve(sizes));

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "base/check.h"
-#include "kernels/cuda/floats.cuh"
+#include "kernels/cuda/halves.cuh"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/tile.cuh"
 
@@ -20,7 +20,7 @@ Product product_of(const OutputMatrix& of, const Input& input) {
   CAIRN_DCHECK(matrix.cols > 0 && matrix.cols <= INT32_MAX - kColumnsPadded);
   CAIRN_DCHECK(matrix.experts > 0 && matrix.experts <= INT32_MAX);
   CAIRN_DCHECK(matrix.cols % tensor_type_info(matrix.type).block_elements == 0);
-  CAIRN_DCHECK(!wants_int8(matrix.type) || aligned16(input.quantized.codes));
+  CAIRN_DCHECK(aligned16(input.quantized.codes, input.halves.values));
   Product product;
   product.type = matrix.type;
   product.weights = static_cast<const uint8_t*>(matrix.data);
@@ -33,6 +33,7 @@ Product product_of(const OutputMatrix& of, const Input& input) {
   product.bias = of.bias;
   product.x = input.x;
   product.quantized = input.quantized;
+  product.halves = input.halves;
   product.padded_cols = static_cast<int32_t>((matrix.cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded);
   product.out = of.out;
   return product;
@@ -41,14 +42,16 @@ Product product_of(const OutputMatrix& of, const Input& input) {
 void multiply_vectors(Launches& stream, Products& products) {
   if (products.count == 0) return;
   const bool done = multiply_vectors_small(stream, products) || multiply_vectors_super(stream, products) ||
-                    multiply_vectors_low_bits(stream, products) || multiply_vectors_float(stream, products);
+                    multiply_vectors_low_bits(stream, products) || multiply_vectors_float(stream, products) ||
+                    multiply_vectors_half(stream, products);
   CAIRN_DCHECK(done);
   products.count = 0;
 }
 
 void multiply_tiles(Launches& stream, const Product& product) {
   const bool done = multiply_tiles_small(stream, product) || multiply_tiles_super(stream, product) ||
-                    multiply_tiles_low_bits(stream, product) || multiply_tiles_float(stream, product);
+                    multiply_tiles_low_bits(stream, product) || multiply_tiles_float(stream, product) ||
+                    multiply_tiles_half(stream, product);
   CAIRN_DCHECK(done);
 }
 
@@ -62,8 +65,12 @@ void multiply_by(Launches& stream, const Product& product, bool vectors, Product
 
 }  // namespace
 
-bool wants_int8(TensorType type) { return has_format(AllFormats(), type); }
-bool multiplies(TensorType type) { return wants_int8(type) || has_format(FloatFormats(), type); }
+InputKind input_kind(TensorType type) {
+  if (type == TensorType::kF16) return InputKind::kF16;
+  if (type == TensorType::kBF16) return InputKind::kBF16;
+  return has_format(AllFormats(), type) ? InputKind::kInt8 : InputKind::kFloats;
+}
+bool multiplies(TensorType type) { return has_format(AllFormats(), type) || has_format(FloatFormats(), type); }
 
 void multiply(Launches& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows) {
   if (rows == 0) return;
@@ -72,7 +79,8 @@ void multiply(Launches& stream, std::span<const OutputMatrix> matrices, const In
     CAIRN_DCHECK(each.matrix.experts == 1);
     Product product = product_of(each, input);
     product.outputs = rows;
-    multiply_by(stream, product, rows <= kVectorOutputs, together);
+    const bool half = has_format(HalfFormats(), product.type);
+    multiply_by(stream, product, rows <= (half ? kHalfVectorOutputs : kVectorOutputs), together);
   }
   multiply_vectors(stream, together);
 }

@@ -43,21 +43,34 @@ struct Int8Rows {
   int32_t* sums = nullptr;  ///< [rows, padded cols / 32]
 };
 inline constexpr int64_t kColumnsPadded = 256;
-/// Whether products with this type read Int8Rows; the others read float32 rows.
-bool wants_int8(TensorType type);
 void quantize_rows(Launches& stream, const float* x, int64_t rows, int64_t cols, const Int8Rows& out);
 
-/// What a product reads: `x` [rows, cols], and `quantized` of it if wants_int8(matrix.type).
+/// Activations as products with matrices of 16-bit floats want them: rounded to the matrix's type, a row in parts of
+/// its scale. Columns are filled up as those of Int8Rows.
+struct HalfRows {
+  uint16_t* values = nullptr;  ///< [rows, padded cols]
+  float* scales = nullptr;     ///< [rows], powers of two; 1 unless a float16 would be infinite
+};
+/// `type` is the matrix's.
+void round_rows(Launches& stream, TensorType type, const float* x, int64_t rows, int64_t cols, const HalfRows& out);
+
+/// What products with a type read.
+enum class InputKind { kFloats, kInt8, kF16, kBF16 };
+InputKind input_kind(TensorType type);
+/// `x` [rows, cols], and that as Int8Rows or HalfRows if the matrices' kind is one of those.
 struct Input {
   const float* x = nullptr;
-  Int8Rows quantized;
+  Int8Rows quantized{};
+  HalfRows halves{};
 };
+
 /// A matrix and where its products go.
 struct OutputMatrix {
   Matrix matrix;
   const float* bias = nullptr;
   float* out = nullptr;
 };
+/// All matrices are of one kind.
 void multiply(Launches& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows);
 /// `ids` [rows, used] on the device; out [rows, used, matrix.rows].
 void multiply_experts(Launches& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,

@@ -23,7 +23,8 @@ struct Product {
   const float* bias = nullptr;    ///< [matrices, rows] or null
 
   const float* x = nullptr;  ///< [inputs, cols]: of types without int8
-  Int8Rows quantized;        ///< of the others
+  Int8Rows quantized;        ///< of those with int8
+  HalfRows halves;           ///< of 16-bit floats
   int32_t padded_cols = 0;
 
   const int32_t* ids = nullptr;  ///< [outputs] or null
@@ -80,17 +81,20 @@ struct Products {
 
 /// Up to so many outputs of one matrix are computed as vectors, more as tiles. All give the same bytes.
 inline constexpr int32_t kVectorOutputs = 8;
+inline constexpr int32_t kHalfVectorOutputs = 64;  // of 16-bit floats
 
-// Vectors: at most kVectorOutputs outputs without `ids`, at most kGridMax with them. Each returns whether the type is
-// one of its own.
+// Vectors: at most kVectorOutputs (kHalfVectorOutputs) outputs without `ids`, at most kGridMax with them. Each returns
+// whether the type is one of its own.
 bool multiply_vectors_small(Launches& stream, Products& products);
 bool multiply_vectors_super(Launches& stream, Products& products);
 bool multiply_vectors_low_bits(Launches& stream, Products& products);
 bool multiply_vectors_float(Launches& stream, Products& products);
+bool multiply_vectors_half(Launches& stream, Products& products);
 // Tiles: any number.
 bool multiply_tiles_small(Launches& stream, const Product& product);
 bool multiply_tiles_super(Launches& stream, const Product& product);
 bool multiply_tiles_low_bits(Launches& stream, const Product& product);
 bool multiply_tiles_float(Launches& stream, const Product& product);
+bool multiply_tiles_half(Launches& stream, const Product& product);
 
 }  // namespace cairn::cuda

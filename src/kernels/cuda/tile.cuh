@@ -54,9 +54,10 @@ __device__ void store_tile(const Product& product, const TileSums& sums, int32_t
   __syncthreads();
 }
 
-/// Outputs of one matrix, and what finding them takes.
-struct OutputList {
-  int32_t outputs[kTileOutputs + kTileThreads];
+/// Outputs of one matrix, kOutputs to a tile, and what finding them takes.
+template <int kOutputs>
+struct OutputListOf {
+  int32_t outputs[kOutputs + kTileThreads];
   int32_t found[kTileWarps];
 
   /// Appends those of [begin, begin + kTileThreads) that chose `matrix` to the first `count`. How many there are then.
@@ -85,44 +86,46 @@ struct OutputList {
   }
 };
 
+using OutputList = OutputListOf<kTileOutputs>;
+
 /// Calls tile(matrix, outputs, count) for every tile of the block: one without `ids`, else those of matrix blockIdx.x.
 /// All threads; `outputs` are read until the call returns, which begins and ends with all of them.
-template <class Tile>
-__device__ void each_tile(const Product& product, OutputList& list, Tile tile) {
+template <int kOutputs, class Tile>
+__device__ void each_tile(const Product& product, OutputListOf<kOutputs>& list, Tile tile) {
   const auto block = static_cast<int32_t>(blockIdx.x);
   if (product.ids == nullptr) {
-    const int32_t begin = block * kTileOutputs;
-    if (threadIdx.x < kTileOutputs) list.outputs[threadIdx.x] = begin + static_cast<int32_t>(threadIdx.x);
+    const int32_t begin = block * kOutputs;
+    if (threadIdx.x < kOutputs) list.outputs[threadIdx.x] = begin + static_cast<int32_t>(threadIdx.x);
     __syncthreads();
-    tile(0, list.outputs, min(kTileOutputs, product.outputs - begin));
+    tile(0, list.outputs, min(kOutputs, product.outputs - begin));
     return;
   }
   int32_t count = 0;
   for (int32_t begin = 0; begin < product.outputs; begin += kTileThreads) {
     count = list.append(product, block, begin, count);
     int32_t first = 0;
-    for (; count - first >= kTileOutputs; first += kTileOutputs) tile(block, list.outputs + first, kTileOutputs);
+    for (; count - first >= kOutputs; first += kOutputs) tile(block, list.outputs + first, kOutputs);
     if (first > 0) list.keep_from(first, count);
     count -= first;
   }
   if (count > 0) tile(block, list.outputs, count);
 }
 
-/// A block for each tile, or with `ids` for each matrix and kTileRows of it.
-inline dim3 tile_grid(const Product& product) {
-  const unsigned columns = product.ids == nullptr ? blocks_of(product.outputs, kTileOutputs, INT32_MAX)
-                                                  : static_cast<unsigned>(product.matrices);
-  return {columns, blocks_of(product.rows, kTileRows, kGridMax)};
+/// A block for each tile, or with `ids` for each matrix and `rows` of it.
+inline dim3 tile_grid(const Product& product, int64_t rows = kTileRows, int64_t outputs = kTileOutputs) {
+  const unsigned columns =
+      product.ids == nullptr ? blocks_of(product.outputs, outputs, INT32_MAX) : static_cast<unsigned>(product.matrices);
+  return {columns, blocks_of(product.rows, rows, kGridMax)};
 }
 
 /// Launches a kernel of tiles whose shared memory is a kShared.
 template <class Shared>
-void launch_tiles(void (*kernel)(Product), Launches& stream, const Product& product) {
+void launch_tiles(void (*kernel)(Product), Launches& stream, const Product& product, dim3 grid) {
   // It is more than kernels get unasked, and two blocks of a multiprocessor want it. The attributes belong to the
   // device that is current, so they are set every time.
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Shared)));
   cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
-  launch(kernel, tile_grid(product), kTileThreads, sizeof(Shared), stream, product);
+  launch(kernel, grid, kTileThreads, sizeof(Shared), stream, product);
 }
 
 }  // namespace cairn::cuda

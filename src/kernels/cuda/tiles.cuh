@@ -168,8 +168,9 @@ __global__ __launch_bounds__(kTileThreads, 2) void multiply_tiles(const __grid_c
 
 template <class Formats>
 bool multiply_tiles_of(Launches& stream, const Product& product) {
-  return visit_format(Formats(), product.type,
-                      [&]<class F>() { launch_tiles<TilesShared>(multiply_tiles<F>, stream, product); });
+  return visit_format(Formats(), product.type, [&]<class F>() {
+    launch_tiles<TilesShared>(multiply_tiles<F>, stream, product, tile_grid(product));
+  });
 }
 
 }  // namespace cairn::cuda

@@ -1,4 +1,4 @@
-// Products of float matrices with many inputs, in float32 without tensor cores. A stage is 64 columns, eight for each
+// Products of float32 matrices with many inputs, in float32 without tensor cores. A stage is 64 columns, eight for each
 // warp, which multiplies them column after column: a lane has 8 rows by 8 outputs.
 #include "kernels/cuda/floats.cuh"
 #include "kernels/cuda/tile.cuh"
@@ -115,9 +115,9 @@ __global__ __launch_bounds__(kTileThreads, 2) void multiply_tiles(const __grid_c
 }  // namespace
 
 bool multiply_tiles_float(Launches& stream, const Product& product) {
-  return visit_format(FloatFormats(), product.type, [&]<class F>() {
+  return visit_format(FormatList<FormatF32>(), product.type, [&]<class F>() {
     const auto kernel = reads_wide(product) ? multiply_tiles<F, true> : multiply_tiles<F, false>;
-    launch_tiles<Shared>(kernel, stream, product);
+    launch_tiles<Shared>(kernel, stream, product, tile_grid(product));
   });
 }
 

@@ -1,6 +1,6 @@
-// Products of float matrices with few inputs. A warp computes kRows elements of each of kInputs outputs, a lane has the
-// columns of its class: eight neighbouring ones of every 256, which 16-bit floats have in one load of 16 bytes, so a
-// warp reads 512 or 1024 neighbouring bytes of a row. On an H100 that should reach nine tenths of the bandwidth.
+// Products of float32 matrices with few inputs. A warp computes kRows elements of each of kInputs outputs, a lane has
+// the columns of its class: eight neighbouring ones of every 256, which 16-bit floats have in one load of 16 bytes, so
+// a warp reads 512 or 1024 neighbouring bytes of a row. On an H100 that should reach nine tenths of the bandwidth.
 #include "kernels/cuda/floats.cuh"
 
 namespace cairn::cuda {
@@ -86,7 +86,7 @@ void start(Launches& stream, Products& products) {
 bool multiply_vectors_float(Launches& stream, Products& products) {
   bool wide = true;
   for (int i = 0; i < products.count; ++i) wide = wide && reads_wide(products.of[i]);
-  return visit_format(FloatFormats(), products.of[0].type, [&]<class F>() {
+  return visit_format(FormatList<FormatF32>(), products.of[0].type, [&]<class F>() {
     return wide ? start<F, true>(stream, products) : start<F, false>(stream, products);
   });
 }

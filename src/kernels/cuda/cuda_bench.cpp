@@ -1,0 +1,207 @@
+// The GPU's kernels against its roofs, measured in the same run: copies within its memory (GpuCopy), and products of
+// what is in registers already (GpuInt8Peak, GpuBf16Peak). Shapes are those of an 8B Llama.
+//   build/cuda/src/kernels/kernels_bench --benchmark_filter=Gpu
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/memory.h"
+#include "kernels/cuda/peak.h"
+
+namespace cairn {
+namespace {
+
+// The emulated GPU shows that all of this runs, no speed.
+#if defined(CAIRN_EMULATED_GPU)
+constexpr int64_t kScale = 64;  // sizes are divided by it
+constexpr int32_t kCalls = 2;
+#else
+constexpr int64_t kScale = 1;
+constexpr int32_t kCalls = 64;
+#endif
+// More than the second-level cache holds: what a call reads was last read so many bytes before.
+constexpr int64_t kColdBytes = (int64_t{256} << 20) / kScale;
+constexpr int32_t kContext = 4096 / static_cast<int32_t>(kScale);
+constexpr int64_t kVocabulary = 128'256 / kScale;
+
+// Null, and the benchmark says why, where there is none.
+Backend* gpu(benchmark::State& state) {
+  static const auto* made = new Result<std::unique_ptr<Backend>>(make_cuda_backend({}));
+  if (!*made) {
+    state.SkipWithError(made->error().text().c_str());
+    return nullptr;
+  }
+  return (*made)->get();
+}
+
+std::vector<std::byte> random_bytes(int64_t bytes) {
+  std::mt19937 random(1);
+  std::vector<std::byte> all(static_cast<size_t>(bytes));
+  for (std::byte& each : all) each = static_cast<std::byte>(random());
+  return all;
+}
+
+// kCalls calls as one step, again and again, so that they become a graph as a step of decoding does. Bytes and
+// operations are those of a call.
+template <class Call>
+void run(benchmark::State& state, Backend& backend, double bytes, double operations, Call call) {
+  for (auto _ : state) {
+    backend.begin_step();
+    for (int32_t i = 0; i < kCalls; ++i) call(i);
+    if (const auto finished = backend.finish(); !finished) {
+      state.SkipWithError(finished.error().text().c_str());
+      return;
+    }
+  }
+  const auto rate = [](double each) {
+    return benchmark::Counter(each * kCalls, benchmark::Counter::kIsIterationInvariantRate);
+  };
+  if (bytes > 0) state.counters["GB/s"] = rate(bytes / 1e9);
+  if (operations > 0) state.counters["TFLOP/s"] = rate(operations / 1e12);
+  state.counters["us each"] =
+      benchmark::Counter(kCalls / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+}
+
+void GpuCopy(benchmark::State& state) {
+  Backend* const backend = gpu(state);
+  if (backend == nullptr) return;
+  const Buffer from = backend->allocate(kColdBytes).value(), to = backend->allocate(kColdBytes).value();
+  run(state, *backend, 2.0 * kColdBytes, 0, [&](int32_t) { backend->copy(from.data(), kColdBytes, to.data()); });
+}
+BENCHMARK(GpuCopy)->UseRealTime();
+
+void peak(benchmark::State& state, bool floats) {
+  if (gpu(state) == nullptr) return;
+  const auto stream = cuda::open_device(0).value();
+  const cuda::PeakWork work{.blocks = static_cast<int32_t>(4'096 / kScale / kScale),
+                            .rounds = static_cast<int32_t>(4'096 / kScale / kScale),
+                            .floats = floats};
+  const Buffer out = cuda::allocate(*stream, int64_t{work.blocks} * cuda::kPeakThreads * 4).value();
+  for (auto _ : state) {
+    cuda::multiply_registers(stream->launches(), work, static_cast<int32_t*>(out.data()));
+    if (!stream->finish()) state.SkipWithError("the kernel failed");
+  }
+  state.counters["TFLOP/s"] = benchmark::Counter(static_cast<double>(cuda::peak_operations(work)) / 1e12,
+                                                 benchmark::Counter::kIsIterationInvariantRate);
+}
+void GpuInt8Peak(benchmark::State& state) { peak(state, false); }
+void GpuBf16Peak(benchmark::State& state) { peak(state, true); }
+BENCHMARK(GpuInt8Peak)->UseRealTime();
+BENCHMARK(GpuBf16Peak)->UseRealTime();
+
+// Arguments: type, rows and columns of the matrix, rows of the input.
+void GpuProduct(benchmark::State& state) {
+  Backend* const backend = gpu(state);
+  if (backend == nullptr) return;
+  HostMatrix matrix{.type = static_cast<TensorType>(state.range(0)),
+                    .rows = state.range(1) / kScale,
+                    .cols = std::max<int64_t>(state.range(2) / kScale, 256)};
+  const auto tokens = static_cast<int32_t>(state.range(3));
+  const int64_t bytes = matrix.rows * row_bytes(matrix.type, matrix.cols);
+  const std::vector<std::byte> data = random_bytes(bytes);
+  matrix.data = data.data();
+  std::vector<Weight> weights;
+  for (int64_t total = 0; total < kColdBytes && std::ssize(weights) < kCalls; total += bytes)
+    weights.push_back(backend->load(matrix).value());
+  WorkSizes sizes;
+  sizes.inputs.push_back({tokens, matrix.cols});
+  if (!backend->reserve(sizes)) return state.SkipWithError("no memory");
+  const Buffer x = backend->allocate(tokens * matrix.cols * 4).value();
+  const Buffer out = backend->allocate(tokens * matrix.rows * 4).value();
+  const double operations = 2.0 * tokens * static_cast<double>(matrix.rows * matrix.cols);
+  run(state, *backend, static_cast<double>(bytes), operations, [&](int32_t i) {
+    const Projection projection{&weights[static_cast<size_t>(i) % weights.size()], nullptr, out.floats()};
+    backend->matmul({&projection, 1}, x.floats(), tokens);
+  });
+}
+void products(benchmark::internal::Benchmark* benchmark) {
+  for (const TensorType type :
+       {TensorType::kBF16, TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K}) {
+    for (const auto& [rows, cols] : {std::pair{4'096, 4'096}, {14'336, 4'096}, {4'096, 14'336}}) {
+      for (const int64_t tokens : {int64_t{1}, int64_t{8}, int64_t{32}, int64_t{256}, 2'048 / kScale}) {
+        benchmark->Args({static_cast<int64_t>(type), rows, cols, tokens});
+      }
+    }
+  }
+}
+BENCHMARK(GpuProduct)->ArgNames({"type", "rows", "cols", "tokens"})->Apply(products)->UseRealTime();
+
+// Keys and values of so many streams, each with its own pages.
+struct Streams {
+  Streams(Backend& backend, KvType type, int32_t count, int32_t rows) : kv{.type = type, .kv_heads = 8} {
+    kv.key_dim = kv.value_dim = 128;
+    const int32_t pages_of_each = (kContext + kPageTokens - 1) / kPageTokens;
+    kv.page_stride = int64_t{2} * kPageTokens * kv.kv_heads * kv_row_bytes(type, kv.key_dim);
+    memory = backend.allocate(kv.page_stride * pages_of_each * count).value();
+    kv.base = static_cast<std::byte*>(memory.data());
+    for (int32_t i = 0; i < count * pages_of_each; ++i) pages.push_back(PageId{i});
+    for (int32_t i = 0; i < count; ++i) {
+      slices.push_back({i * rows, rows, kContext - rows,
+                        std::span(pages).subspan(static_cast<size_t>(i) * pages_of_each, pages_of_each)});
+    }
+  }
+  KvView kv;
+  Buffer memory;
+  std::vector<PageId> pages;
+  std::vector<AttentionSlice> slices;
+};
+
+// Arguments: KV type, streams, rows of each, which are the last ones of its context.
+void GpuAttention(benchmark::State& state) {
+  Backend* const backend = gpu(state);
+  if (backend == nullptr) return;
+  const auto count = static_cast<int32_t>(state.range(1)), rows = static_cast<int32_t>(state.range(2));
+  Streams streams(*backend, static_cast<KvType>(state.range(0)), count, rows);
+  const AttentionParams params{.heads = 32, .scale = 0.1f};
+  WorkSizes sizes;
+  sizes.attention_rows = int64_t{count} * rows;
+  sizes.attention_heads = params.heads;
+  sizes.head_dim = streams.kv.key_dim;
+  sizes.attention_tokens = kContext;
+  if (!backend->reserve(sizes)) return state.SkipWithError("no memory");
+  const int64_t elements = sizes.attention_rows * params.heads * streams.kv.key_dim;
+  const Buffer q = backend->allocate(elements * 4).value(), out = backend->allocate(elements * 4).value();
+  const double seen = static_cast<double>(sizes.attention_rows) * (kContext - rows / 2.0);
+  run(state, *backend, static_cast<double>(streams.memory.bytes()), seen * params.heads * streams.kv.key_dim * 4,
+      [&](int32_t) { backend->attention(params, streams.kv, streams.slices, q.floats(), out.floats()); });
+}
+BENCHMARK(GpuAttention)
+    ->ArgNames({"type", "streams", "rows"})
+    ->ArgsProduct({{static_cast<int64_t>(KvType::kF16), static_cast<int64_t>(KvType::kQ8_0)}, {1, 32}, {1}})
+    ->Args({static_cast<int64_t>(KvType::kF16), 1, 512 / kScale})
+    ->UseRealTime();
+
+// Arguments: rows, top_k, whether log-probabilities are wanted.
+void GpuDraw(benchmark::State& state) {
+  Backend* const backend = gpu(state);
+  if (backend == nullptr) return;
+  const int64_t rows = state.range(0);
+  WorkSizes sizes;
+  sizes.draw_rows = rows;
+  if (!backend->reserve(sizes)) return state.SkipWithError("no memory");
+  std::vector<float> logits(static_cast<size_t>(rows * kVocabulary));
+  std::mt19937 random(1);
+  std::normal_distribution<float> normal(0, 3);
+  for (float& logit : logits) logit = normal(random);
+  const Buffer there = backend->allocate(std::ssize(logits) * 4).value();
+  backend->write(logits.data(), std::ssize(logits) * 4, there.data());
+  std::vector<Draw> draws(static_cast<size_t>(rows));
+  for (size_t i = 0; i < draws.size(); ++i) {
+    draws[i].row = static_cast<int32_t>(i);
+    draws[i].random = 0.5;
+    draws[i].top_k = static_cast<int32_t>(state.range(1));
+    draws[i].likeliest = state.range(2) != 0 ? 5 : -1;
+  }
+  std::vector<Drawn> drawn(draws.size());
+  run(state, *backend, static_cast<double>(logits.size()) * 4, 0,
+      [&](int32_t) { backend->draws()->draw(there.floats(), kVocabulary, draws, {}, drawn); });
+}
+BENCHMARK(GpuDraw)->ArgNames({"rows", "top_k", "logprobs"})->ArgsProduct({{1, 64}, {0, 40}, {0, 1}})->UseRealTime();
+
+}  // namespace
+}  // namespace cairn
