@@ -9,6 +9,8 @@
 #include <limits>
 #include <span>
 
+#include "kernels/everywhere.h"
+
 namespace cairn {
 
 /// Most likely tokens that a draw can report.
@@ -41,7 +43,7 @@ struct Draw {
   int32_t penalties = 0;    ///< then so many penalties, the same,
   int32_t out_of_play = 0;  ///< then so many tokens that are out of play
 
-  constexpr int32_t change_count() const { return biases + penalties + out_of_play; }
+  CAIRN_EVERYWHERE constexpr int32_t change_count() const { return biases + penalties + out_of_play; }
 };
 
 /// All but the token is of the row as the model gave it.

@@ -13,6 +13,8 @@
 namespace cairn {
 namespace {
 
+static_assert(kTopLogprobsMax <= kDrawLikeliestMax);
+
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Inclusive bounds. A NaN is in no range.

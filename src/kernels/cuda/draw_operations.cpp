@@ -33,13 +33,14 @@ void CudaDraw::draw(float* logits, int64_t vocabulary, std::span<const Draw> dra
                     std::span<const LogitChange> changes, std::span<Drawn> drawn) {
   CAIRN_CHECK(draws.size() == drawn.size() &&
               bytes_of<Drawn>(std::ssize(draws)) <= static_cast<int64_t>(drawn_.bytes()));
+  CAIRN_CHECK(std::ranges::all_of(draws, [](const Draw& draw) { return draw.change_count() <= kDrawChangesMax; }));
   auto* const results = static_cast<Drawn*>(drawn_.data());
   for (size_t begin = 0; begin < draws.size();) {
     const int64_t first_change = draws[begin].changes;
     int64_t change_count = 0;
     size_t end = begin;
     for (; end < draws.size() && change_count + draws[end].change_count() <= kChangesAtOnce; ++end) {
-      CAIRN_CHECK(draws[end].changes == first_change + change_count && draws[end].change_count() <= kDrawChangesMax);
+      CAIRN_CHECK(draws[end].changes == first_change + change_count);
       change_count += draws[end].change_count();
     }
     const std::span<const Draw> now = draws.subspan(begin, end - begin);
