@@ -161,8 +161,8 @@ class Backend {
   virtual StreamOperations* streams() { return nullptr; }
   virtual CompressorOperations* compressor() { return nullptr; }
 
-  /// A step of a model begins, like those before it: operations from here to the next read(), write(), copy() or
-  /// finish() may be begun together.
+  /// A step of a model begins, like those before it: operations from here to the next read(), copy() or finish() may be
+  /// begun together.
   virtual void begin_step() {}
   /// Copies `bytes` to host memory, after everything before it has finished.
   virtual void read(const void* from, int64_t bytes, void* to) = 0;

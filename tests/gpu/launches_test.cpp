@@ -103,18 +103,25 @@ TEST_F(GpuLaunches, CallsOfTheRuntimeComeAfterWhatWaits) {
 #if defined(CAIRN_EMULATED_GPU)
 // Only the emulated GPU counts them; that logits are the same is what GpuModel.SameBytes* shows.
 TEST_F(GpuLaunches, TokensOneByOneAreGraphs) {
-  for (const char* name : {"llama", "qwen3moe", "gemma3", "deepseek2"}) {
+  constexpr int kTokens = 12, kAlike = kTokens - Launches::kAlikeMin;
+  // Every fourth token of deepseek4 makes a row of four: those steps are of another kind, which does not come often
+  // enough.
+  for (const auto& [name, graphs] : {std::pair{"llama", kAlike},
+                                     {"qwen3moe", kAlike},
+                                     {"gemma3", kAlike},
+                                     {"deepseek2", kAlike},
+                                     {"deepseek4", kAlike - kTokens / 4}}) {
     SCOPED_TRACE(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
     Model model(file, gpu(), 256);
     TestSequence sequence(model);
     sequence.steps(std::vector<TokenId>(20, TokenId{7}));
     const int64_t before = cuda::emulated::graphs_launched();
-    for (int32_t i = 0; i < 12; ++i) {
+    for (int32_t i = 0; i < kTokens; ++i) {
       const TokenId token{i};
       sequence.step({&token, 1});
     }
-    EXPECT_EQ(cuda::emulated::graphs_launched() - before, 12 - Launches::kAlikeMin);
+    EXPECT_EQ(cuda::emulated::graphs_launched() - before, graphs);
   }
 }
 #endif

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/attention_call.cuh"
+#include "kernels/cuda/attention_halves.cuh"
 #include "kernels/cuda/attention_merge.cuh"
 #include "kernels/cuda/attention_page.cuh"
 #include "kernels/cuda/attention_sums.cuh"
@@ -39,38 +40,68 @@ struct Tile {
   }
 };
 
-// Shared memory of a block: arrays of queries, a page in float32, and (staged) a page of keys and one of values as they
-// are stored.
+// Keys and values of float32 are multiplied as such, others on the tensor cores.
+constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
+
+// Shared memory of a block: arrays of queries, a page in float32 or float16, and (staged) a page of keys and one of
+// values as they are stored.
 struct Shared {
   QueryArrays arrays;
   float* tile;
   std::byte* keys;
   std::byte* values;
 };
-CAIRN_EVERYWHERE constexpr int64_t floats_of_tile(int32_t key_dim, int32_t value_dim) {
-  return int64_t{kPageTokens} * tile_stride(key_dim > value_dim ? key_dim : value_dim);
+CAIRN_EVERYWHERE constexpr int64_t floats_of_tile(int32_t key_dim, int32_t value_dim, bool halves) {
+  const int32_t dim = key_dim > value_dim ? key_dim : value_dim;
+  return int64_t{kPageTokens} * (halves ? half_stride(dim) / 2 : tile_stride(dim));
 }
 constexpr int64_t shared_bytes(int32_t queries, const KvView& kv, bool staged) {
-  const int64_t tile = floats_of_tile(kv.key_dim, kv.value_dim) * static_cast<int64_t>(sizeof(float));
+  const int64_t tile =
+      floats_of_tile(kv.key_dim, kv.value_dim, in_halves(kv.type)) * static_cast<int64_t>(sizeof(float));
   const int64_t page = kPageTokens * (kv_row_bytes(kv.type, kv.key_dim) + kv_row_bytes(kv.type, kv.value_dim));
   return query_array_bytes(queries, kv.key_dim, kv.value_dim) + tile + (staged ? page : 0);
 }
 
+template <KvType kType>
 __device__ Shared lay_out(const AttentionCall& call, int32_t queries) {
   Shared shared;
   auto* next = reinterpret_cast<float*>(shared_memory());
   shared.arrays = lay_out_queries(queries, call.key_dim, call.value_dim, next);
   shared.tile = next;
-  shared.keys = reinterpret_cast<std::byte*>(next + floats_of_tile(call.key_dim, call.value_dim));
+  shared.keys = reinterpret_cast<std::byte*>(next + floats_of_tile(call.key_dim, call.value_dim, in_halves(kType)));
   shared.values = shared.keys + kPageTokens * call.pages.key_row_bytes;
   return shared;
 }
 
+template <KvType kType>
+__device__ void begin(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays) {
+  if constexpr (!in_halves(kType)) return begin_tile(call, tile, arrays);
+  for (int32_t i = threadIdx.x / kWarp; i < arrays.count; i += kAttentionWarps) {
+    const float* q = call.q + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * call.key_dim;
+    begin_query_halves(arrays, i, i < tile.queries() ? q : nullptr, call.key_dim);
+  }
+  begin_sums(arrays, call.value_dim);
+}
+
+// A page whose rows lie one after the other, of which the first `count` are there.
+template <KvType kType>
+__device__ void decode(const std::byte* rows, int64_t row_bytes, int32_t count, int32_t dim, int32_t columns,
+                       float* tile) {
+  const auto row_at = [=](int32_t row) { return rows + row * row_bytes; };
+  if constexpr (in_halves(kType)) {
+    decode_page_halves<kType>(row_at, count, dim, reinterpret_cast<__half*>(tile));
+  } else {
+    decode_page<kType>(row_at, dim, columns, tile);
+  }
+}
+
+template <KvType kType>
 __device__ void weigh_page(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t begin) {
   for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps) {
     const int32_t row = i / tile.heads;
     const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[tile.head_of(i)];
-    const ScoreRule rule{call.params.scale, call.params.soft_cap, slope, tile.place.position + row,
+    const float scale = in_halves(kType) ? __fmul_rn(call.params.scale, arrays.query_scale[i]) : call.params.scale;
+    const ScoreRule rule{scale, call.params.soft_cap, slope, tile.place.position + row,
                          tile.seen_by_row(call.params, row)};
     weigh_query(arrays, i, rule, begin);
   }
@@ -82,11 +113,6 @@ __device__ const std::byte* fetch(const std::byte* from, int64_t row_bytes, std:
   if constexpr (!kStaged) return from;
   copy_async<kAttentionThreads>(from, kPageTokens * row_bytes, to);
   return to;
-}
-
-// The rows of a page, one after the other.
-__device__ auto rows_from(const std::byte* first, int64_t row_bytes) {
-  return [=](int32_t row) { return first + row * row_bytes; };
 }
 
 // Pages [begin, end). While a page's keys are worked on, its values are on their way, and the next page's keys while
@@ -112,22 +138,31 @@ __device__ void attend_pages(const AttentionCall& call, const Tile& tile, const 
     const int32_t position = page * kPageTokens;
     wait_for_copies<1>();
     __syncthreads();
-    decode_page<kType>(rows_from(keys, pages.key_row_bytes), call.key_dim, of_keys, shared.tile);
+    decode<kType>(keys, pages.key_row_bytes, kPageTokens, call.key_dim, of_keys, shared.tile);
     __syncthreads();
     if (page + 1 < end) keys = keys_of(page + 1);
     end_copies();
-    score_page(arrays, shared.tile, of_keys);
+    if constexpr (in_halves(kType)) {
+      score_page_halves(arrays, reinterpret_cast<const __half*>(shared.tile), call.key_dim);
+    } else {
+      score_page(arrays, shared.tile, of_keys);
+    }
     __syncthreads();
-    weigh_page(call, tile, arrays, position);
+    weigh_page<kType>(call, tile, arrays, position);
     wait_for_copies<1>();
     __syncthreads();
-    decode_page<kType>(rows_from(values, pages.value_row_bytes), call.value_dim, of_values, shared.tile);
+    // Rows that nobody has written may hold anything, and nothing times an infinity is not nothing.
+    const int32_t there = min(last.end - position, kPageTokens);
+    decode<kType>(values, pages.value_row_bytes, there, call.value_dim, of_values, shared.tile);
     __syncthreads();
     if (page + 1 < end) values = values_of(page + 1);
     end_copies();
-    const bool all = position >= last.begin && position + kPageTokens <= first.end;
-    add_page(arrays, shared.tile, tile_stride(of_values), of_values, max(first.begin - position, 0),
-             min(last.end - position, kPageTokens), all);
+    if constexpr (in_halves(kType)) {
+      add_page_halves(arrays, reinterpret_cast<const __half*>(shared.tile), call.value_dim);
+    } else {
+      const bool all = position >= last.begin && position + kPageTokens <= first.end;
+      add_page(arrays, shared.tile, tile_stride(of_values), of_values, max(first.begin - position, 0), there, all);
+    }
     if (page + 1 == end || (position + kPageTokens) % tile.chunk == 0) {
       end_chunk<kSplit>(call, tile, arrays, position / tile.chunk);
     }
@@ -140,21 +175,21 @@ __device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
   const int32_t page_begin = tile.seen_by_row(call.params, 0).begin / kPageTokens;
   const int32_t page_end = (tile.seen_by_row(call.params, tile.rows - 1).end - 1) / kPageTokens + 1;
   const int32_t chunk_pages = tile.chunk / kPageTokens;
-  const Shared shared = lay_out(call, round_up(tile.queries(), 4));
+  const Shared shared = lay_out<kType>(call, round_up(tile.queries(), 4));
   if constexpr (kSplit) {
     const auto step = static_cast<int32_t>(gridDim.z);
     const int32_t chunk_end = (page_end - 1) / chunk_pages + 1;
     int32_t chunk = page_begin / chunk_pages + static_cast<int32_t>(blockIdx.z);
     if (chunk >= chunk_end) return;
     __syncthreads();  // the tile before is done
-    begin_tile(call, tile, shared.arrays);
+    begin<kType>(call, tile, shared.arrays);
     for (; chunk < chunk_end; chunk += step) {
       attend_pages<kType, kStaged, true>(call, tile, shared, max(page_begin, chunk * chunk_pages),
                                          min(page_end, (chunk + 1) * chunk_pages));
     }
   } else {
     __syncthreads();
-    begin_tile(call, tile, shared.arrays);
+    begin<kType>(call, tile, shared.arrays);
     attend_pages<kType, kStaged, false>(call, tile, shared, page_begin, page_end);
   }
 }
@@ -201,7 +236,8 @@ AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32
   // More queries of a block read less, but two blocks on a multiprocessor wait less than one. Each takes 1 KiB beside
   // what it asks for.
   for (const int64_t bytes : {(bytes_max + 1024) / 2 - 1024, bytes_max}) {
-    for (const int32_t queries : {32, 16, 8, 4}) {
+    for (const int32_t queries : {64, 32, 16, 8, 4}) {
+      if (queries > 32 && !in_halves(kv.type)) continue;
       tiling.head_tiles = (tiling.group + queries - 1) / queries;
       tiling.tile_heads = (tiling.group + tiling.head_tiles - 1) / tiling.head_tiles;
       tiling.tile_rows = std::max(1, std::min(rows, queries / tiling.tile_heads));

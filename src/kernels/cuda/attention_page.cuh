@@ -26,7 +26,8 @@ CAIRN_EVERYWHERE constexpr int32_t weights_stride(int32_t queries) { return quer
 /// What a block keeps in shared memory for its queries, a multiple of 4 of them.
 struct QueryArrays {
   int32_t count;          // with those that only fill up
-  float* queries;         // [count, key_columns]
+  float* queries;         // [count, key_columns], or float16 (attention_halves.cuh)
+  float* query_scale;     // [count]: what those of float16 are in parts of
   float* sums;            // [count, value_columns]: of the chunk so far, relative to `largest`
   float* weights;         // [kPageTokens, weights_stride]: scores of a page, then weights
   float* largest;         // [count]: of the chunk so far
@@ -38,7 +39,7 @@ struct QueryArrays {
   float* take;            // [count]
   float* finish;          // [count]
 };
-inline constexpr int32_t kNumbersOfQuery = 8;
+inline constexpr int32_t kNumbersOfQuery = 9;
 
 /// kPageTokens rows, of which row_at(i) is the address of the i-th, to float32, [kPageTokens, columns].
 template <KvType kType, class RowAt>

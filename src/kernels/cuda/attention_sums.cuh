@@ -29,6 +29,7 @@ __device__ inline QueryArrays lay_out_queries(int32_t queries, int32_t key_dim, 
   arrays.queries = take(int64_t{queries} * key_columns(key_dim));
   arrays.sums = take(int64_t{queries} * value_columns(value_dim));
   arrays.weights = take(int64_t{kPageTokens} * weights_stride(queries));
+  arrays.query_scale = take(queries);
   arrays.largest = take(queries);
   arrays.total = take(queries);
   arrays.factor = take(queries);
@@ -51,6 +52,11 @@ __device__ inline void clear_sums(const QueryArrays& arrays, int32_t value_dim) 
   }
 }
 
+__device__ inline void begin_sums(const QueryArrays& arrays, int32_t value_dim) {
+  for (int32_t i = threadIdx.x; i < arrays.count; i += kAttentionThreads) arrays.joined_total[i] = 0;
+  clear_sums(arrays, value_dim);
+}
+
 template <class Call, class Tile>
 __device__ void begin_tile(const Call& call, const Tile& tile, const QueryArrays& arrays) {
   const int32_t columns = key_columns(call.key_dim), warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
@@ -61,8 +67,7 @@ __device__ void begin_tile(const Call& call, const Tile& tile, const QueryArrays
       arrays.queries[i * columns + d] = filled && d < call.key_dim ? q[d] : 0.0f;
     }
   }
-  for (int32_t i = threadIdx.x; i < arrays.count; i += kAttentionThreads) arrays.joined_total[i] = 0;
-  clear_sums(arrays, call.value_dim);
+  begin_sums(arrays, call.value_dim);
 }
 
 /// Leaves each query's sums over `chunk` as a piece of its row.

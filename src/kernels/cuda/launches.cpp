@@ -34,7 +34,6 @@ void Launches::enqueue() {
   if (list_.size() == 0) return;
   ++lists_;
   if (!enqueue_as_graph()) enqueue_each(list_);
-  std::swap(list_, before_);
   list_.clear();
 }
 
@@ -49,9 +48,7 @@ bool Launches::enqueue_as_graph() {
   if (list_.size() < kKernelsMin || has_failed_) return false;
   Graph* graph = graph_like(list_);
   if (graph == nullptr) {
-    alike_ = are_alike(list_, before_) ? alike_ + 1 : 0;
-    if (alike_ < kAlikeMin) return false;
-    alike_ = 0;
+    if (!was_seen()) return false;
     graph = make_graph();
     if (graph == nullptr) return false;
   }
@@ -69,6 +66,23 @@ Graph* Launches::graph_like(const LaunchList& list) {
   if (found == graphs_.end()) return nullptr;
   found->used = lists_;
   return found->graph.get();
+}
+
+bool Launches::was_seen() {
+  auto found = std::ranges::find_if(seen_, [&](const Seen& seen) { return are_alike(seen.list, list_); });
+  if (found == seen_.end()) {
+    if (seen_.size() < kSeenMax) seen_.emplace_back();
+    // The new one, or the one that did not come for longest.
+    found = std::ranges::min_element(seen_, {}, &Seen::used);
+    found->times = 0;
+  } else if (found->times == kAlikeMin) {
+    seen_.erase(found);
+    return true;
+  }
+  found->list = list_;
+  ++found->times;
+  found->used = lists_;
+  return false;
 }
 
 Graph* Launches::make_graph() {

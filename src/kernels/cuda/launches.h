@@ -25,8 +25,10 @@ class Launches {
   static constexpr size_t kGraphsMax = 16;
   /// Kernels that are worth one.
   static constexpr size_t kKernelsMin = 16;
-  /// Lists that must have been alike, one after the other, before a graph is made.
+  /// Lists that must have been alike before a graph is made of another one, and how many kinds of them are remembered:
+  /// a step may have more kernels at every fourth or 128th position.
   static constexpr int kAlikeMin = 3;
+  static constexpr size_t kSeenMax = 8;
 
   explicit Launches(cudaStream_t stream);
   ~Launches();
@@ -36,6 +38,7 @@ class Launches {
   void add(const Launch& launch);
   /// Launches wait for enqueue() from now on. What they read is not written before.
   void gather() { gathers_ = true; }
+  bool gathers() const { return gathers_; }
   /// Enqueues what waits; from now on each launch at once.
   void enqueue();
   /// How many there have been.
@@ -48,18 +51,25 @@ class Launches {
     std::unique_ptr<Graph> graph;
     int64_t used = 0;  // when
   };
+  // What there is no graph of yet: the last one of those that were alike.
+  struct Seen {
+    LaunchList list;
+    int times = 0;
+    int64_t used = 0;
+  };
 
   void enqueue_each(LaunchList& list);
   bool enqueue_as_graph();
   Graph* graph_like(const LaunchList& list);
+  /// Whether enough lists like the one at hand have come before it; it is remembered if not.
+  bool was_seen();
   Graph* make_graph();
   void give_up(cudaError_t error);
 
   const cudaStream_t stream_;
   bool gathers_ = false;
   LaunchList list_;
-  LaunchList before_;  // the list before it
-  int alike_ = 0;      // lists before it that were like the one before them
+  std::vector<Seen> seen_;
   std::vector<Known> graphs_;
   int64_t count_ = 0;
   int64_t lists_ = 0;

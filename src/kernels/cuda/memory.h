@@ -67,6 +67,7 @@ class ArgumentRing {
   Result<void> reserve(Stream& stream, int64_t argument_bytes);
   /// All that was put has been used: the next steps' arguments lie where this one's did.
   void restart() { segment_ = used_ = 0; }
+  bool holds(int64_t bytes) const { return bytes <= segment_bytes_; }
   /// Where the argument is on the device, for the next operation of the stream.
   const void* put(Stream& stream, const void* from, int64_t bytes);
   /// Copies it to other memory of the device.

@@ -180,6 +180,8 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
 void ModelRunner::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
+  // Each step begins with the same memory, so that it is like the one before it.
+  if (arrays_.streams > arrays_.streams_next) std::swap(arrays_.streams, arrays_.streams_next);
   keeps_logits_ = batch.keep_logits;
   tokens_.assign(batch.tokens.begin(), batch.tokens.end());
   for (Completed& each : completed_) {

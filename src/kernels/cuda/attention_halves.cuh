@@ -1,0 +1,138 @@
+/// Attention's work on one page on the tensor cores: what attention_page.cuh does, with queries, keys, weights and
+/// values rounded to float16 and sums in float32. For keys and values that are no more precise than that.
+///
+/// A query's numbers follow from its own row of every product, and those from the page alone: so they are the same
+/// whatever other queries there are.
+#pragma once
+
+#include "kernels/cuda/attention_page.cuh"
+#include "kernels/cuda/mma.cuh"
+
+namespace cairn::cuda {
+
+/// Halves from a row to the next, of queries and of a page: what the lanes of a warp read at once lies in different
+/// banks. The rows are filled up with zeros to a multiple of 16 columns.
+CAIRN_EVERYWHERE constexpr int32_t half_columns(int32_t dim) { return round_up(dim, 16); }
+CAIRN_EVERYWHERE constexpr int32_t half_stride(int32_t dim) { return half_columns(dim) + 8; }
+
+__device__ inline uint32_t pack_halves(float low, float high) {
+  return __half_as_ushort(__float2half_rn(low)) | static_cast<uint32_t>(__half_as_ushort(__float2half_rn(high))) << 16;
+}
+// A number that is too large for a float16 becomes the largest one.
+__device__ inline float within_halves(float value) {
+  constexpr float kLargest = 65504;
+  return value > kLargest ? kLargest : value < -kLargest ? -kLargest : value;
+}
+
+/// The page's first `count` rows, of which row_at(i) is the address of the i-th, and zeros.
+template <KvType kType, class RowAt>
+__device__ void decode_page_halves(const RowAt& row_at, int32_t count, int32_t dim, __half* tile) {
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
+  const int32_t stride = half_stride(dim);
+  for (int32_t d = 4 * lane; d < half_columns(dim); d += 4 * kWarp) {
+#pragma unroll
+    for (int row = warp; row < kPageTokens; row += kAttentionWarps) {
+      const float4 four = row < count ? four_of_row<kType>(row_at(row), d, dim) : make_float4(0, 0, 0, 0);
+      *reinterpret_cast<uint2*>(tile + row * stride + d) =
+          uint2{pack_halves(within_halves(four.x), within_halves(four.y)),
+                pack_halves(within_halves(four.z), within_halves(four.w))};
+    }
+  }
+}
+
+/// A query in float16, in parts of a power of two that is 1 unless a number would be too large. A warp.
+__device__ inline void begin_query_halves(const QueryArrays& arrays, int32_t query, const float* q, int32_t dim) {
+  constexpr float kLargest = 32768;
+  const int lane = threadIdx.x % kWarp;
+  float largest = 0;
+  for (int32_t d = lane; d < dim; d += kWarp) largest = q == nullptr ? 0 : fmaxf(largest, fabsf(q[d]));
+  largest = warp_max(largest);
+  float scale = 1;
+  if (largest > kLargest && largest < INFINITY) {
+    scale = __uint_as_float(((__float_as_uint(largest) >> 23) - 14) << 23);
+  }
+  const float inverse = 1.0f / scale;
+  __half* to = reinterpret_cast<__half*>(arrays.queries) + query * half_stride(dim);
+  for (int32_t d = lane; d < half_columns(dim); d += kWarp) {
+    to[d] = __float2half_rn(q != nullptr && d < dim ? __fmul_rn(q[d], inverse) : 0.0f);
+  }
+  if (lane == 0) arrays.query_scale[query] = scale;
+}
+
+__device__ inline uint32_t two_halves(const __half* at) { return *reinterpret_cast<const uint32_t*>(at); }
+
+/// Products of all queries and all keys of the tile, to arrays.weights. A warp has eight keys.
+__device__ inline void score_page_halves(const QueryArrays& arrays, const __half* tile, int32_t dim) {
+  static_assert(kAttentionWarps * 8 == kPageTokens);
+  const int warp = threadIdx.x / kWarp, g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
+  const int32_t stride = half_stride(dim);
+  const auto* queries = reinterpret_cast<const __half*>(arrays.queries);
+  const __half* key = tile + (8 * warp + g) * stride + 2 * t;
+  for (int32_t query = 0; query < arrays.count; query += 16) {
+    // Behind the last one it is computed again and thrown away.
+    const __half* upper = queries + min(query + g, arrays.count - 1) * stride + 2 * t;
+    const __half* lower = queries + min(query + g + 8, arrays.count - 1) * stride + 2 * t;
+    float sums[4] = {};
+    for (int32_t d = 0; d < half_columns(dim); d += 16) {
+      const uint32_t a[4] = {two_halves(upper + d), two_halves(lower + d), two_halves(upper + d + 8),
+                             two_halves(lower + d + 8)};
+      const uint32_t b[2] = {two_halves(key + d), two_halves(key + d + 8)};
+      multiply_f16(a, b, sums);
+    }
+    float* weights = arrays.weights + (8 * warp + 2 * t) * weights_stride(arrays.count) + query + g;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int below = i / 2 * 8;
+      if (query + g + below < arrays.count) weights[i % 2 * weights_stride(arrays.count) + below] = sums[i];
+    }
+  }
+}
+
+/// Adds the tile's rows to the sums. A warp has every fourth eight dimensions of all queries.
+__device__ inline void add_page_halves(const QueryArrays& arrays, const __half* tile, int32_t dim) {
+  const int warp = threadIdx.x / kWarp, g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
+  const int32_t stride = half_stride(dim), columns = value_columns(dim), of_weights = weights_stride(arrays.count);
+  for (int32_t query = 0; query < arrays.count; query += 16) {
+    // What a query does not see has a negative weight.
+    const auto two_weights = [&](int32_t token, int32_t of_query) {
+      const float* at = arrays.weights + token * of_weights + min(of_query, arrays.count - 1);
+      return pack_halves(fmaxf(at[0], 0), fmaxf(at[of_weights], 0));
+    };
+    uint32_t weights[kPageTokens / 16][4];
+#pragma unroll
+    for (int k = 0; k < kPageTokens / 16; ++k) {
+      const int32_t token = 16 * k + 2 * t;
+      weights[k][0] = two_weights(token, query + g);
+      weights[k][1] = two_weights(token, query + g + 8);
+      weights[k][2] = two_weights(token + 8, query + g);
+      weights[k][3] = two_weights(token + 8, query + g + 8);
+    }
+    const int32_t upper = min(query + g, arrays.count - 1), lower = min(query + g + 8, arrays.count - 1);
+    const float factors[2] = {arrays.factor[upper], arrays.factor[lower]};
+    for (int32_t d = 8 * warp; d < columns; d += 8 * kAttentionWarps) {
+      float sums[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int32_t column = d + 2 * t + i % 2;
+        const float before = column < columns ? arrays.sums[(i < 2 ? upper : lower) * columns + column] : 0.0f;
+        sums[i] = __fmul_rn(before, factors[i / 2]);
+      }
+#pragma unroll
+      for (int k = 0; k < kPageTokens / 16; ++k) {
+        const __half* value = tile + (16 * k + 2 * t) * stride + d + g;
+        const auto two_values = [&](const __half* at) {
+          return __half_as_ushort(at[0]) | static_cast<uint32_t>(__half_as_ushort(at[stride])) << 16;
+        };
+        const uint32_t b[2] = {two_values(value), two_values(value + 8 * stride)};
+        multiply_f16(weights[k], b, sums);
+      }
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int32_t column = d + 2 * t + i % 2, of_query = query + g + i / 2 * 8;
+        if (column < columns && of_query < arrays.count) arrays.sums[of_query * columns + column] = sums[i];
+      }
+    }
+  }
+}
+
+}  // namespace cairn::cuda
