@@ -228,8 +228,9 @@ TEST_F(EngineEnds, CancelAfterTheEndChangesNothing) {
 }
 
 TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
-  for (const bool thrown : {false, true}) {
-    make_runner({});
+  enum class Failing { kStep, kDraw, kMemory };
+  for (const Failing failing : {Failing::kStep, Failing::kDraw, Failing::kMemory}) {
+    make_runner({.draws = failing == Failing::kDraw});
     runner_->hold();
     start({.kv_pages = {32, 32}, .queue_max = 8, .running_max = 2, .chunk_rows_max = 20});
     std::vector<std::unique_ptr<GenerateStream>> streams;
@@ -239,8 +240,11 @@ TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
     runner_->allow(2);
     while (runner_->steps().size() < 2) std::this_thread::sleep_for(milliseconds(1));
     runner_->wait_until_held();
-    thrown ? runner_->throw_next()
-           : runner_->fail_next({Code::kIo, "the machine with layers 8 to 15 went away", "peer"});
+    const bool thrown = failing == Failing::kMemory;
+    const Error error{Code::kIo, "the machine with layers 8 to 15 went away", "peer"};
+    if (failing == Failing::kStep) runner_->fail_next(error);
+    if (failing == Failing::kDraw) runner_->fail_next_draw(error);
+    if (thrown) runner_->throw_next();
     runner_->release();
     for (int i = 0; i < 2; ++i) {
       const Answer answer = collect(*streams[static_cast<size_t>(i)]);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <condition_variable>
@@ -27,6 +28,7 @@ struct FakeRunnerOptions {
   int32_t context_tokens = 256;
   int32_t rows_max = 64;
   int32_t logit_rows_max = 16;
+  bool draws = false;  ///< keeps logits: the most likely token is drawn of each row, whatever is asked for
 };
 
 /// Thread: step() is the engine's, all else is the test's.
@@ -77,6 +79,10 @@ class FakeRunner final : public Runner {
     const std::lock_guard lock(mutex_);
     failure_ = std::move(error);
   }
+  void fail_next_draw(Error error) {
+    const std::lock_guard lock(mutex_);
+    draw_failure_ = std::move(error);
+  }
   void throw_next() {
     const std::lock_guard lock(mutex_);
     throw_ = true;
@@ -112,9 +118,22 @@ class FakeRunner final : public Runner {
     EXPECT_EQ(static_cast<size_t>(rows), batch.tokens.size());
     EXPECT_LE(rows, options_.rows_max);
     EXPECT_LE(row, static_cast<size_t>(options_.logit_rows_max));
-    const size_t values = row * static_cast<size_t>(options_.vocabulary);
+    EXPECT_EQ(batch.keep_logits, options_.draws);
+    const size_t values = batch.keep_logits ? 0 : row * static_cast<size_t>(options_.vocabulary);
     return LogitsView{std::span<const float>(logits_).first(values), options_.vocabulary};
   }
+  bool draws() const override { return options_.draws; }
+  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> /*changes*/,
+                    std::span<Drawn> drawn) override {
+    const std::lock_guard lock(mutex_);
+    if (auto failure = std::exchange(draw_failure_, std::nullopt)) return std::unexpected(std::move(*failure));
+    for (size_t i = 0; i < draws.size(); ++i) {
+      const std::span<const float> row = kept_row(draws[i].row);
+      drawn[i].token = static_cast<int32_t>(std::ranges::max_element(row) - row.begin());
+    }
+    return {};
+  }
+  Result<std::span<const float>> logits_row(int64_t row) override { return kept_row(row); }
   const KvLayout& kv_layout() const override { return layout_; }
   int64_t vocabulary() const override { return options_.vocabulary; }
   int32_t context_tokens() const override { return options_.context_tokens; }
@@ -122,6 +141,11 @@ class FakeRunner final : public Runner {
   int32_t logit_rows_max() const override { return options_.logit_rows_max; }
 
  private:
+  std::span<const float> kept_row(int64_t row) const {
+    const auto vocabulary = static_cast<size_t>(options_.vocabulary);
+    return std::span<const float>(logits_).subspan(static_cast<size_t>(row) * vocabulary, vocabulary);
+  }
+
   void set_allowed(int64_t steps) {
     const std::lock_guard lock(mutex_);
     allowed_ = steps;
@@ -187,6 +211,7 @@ class FakeRunner final : public Runner {
   int64_t allowed_ = -1;  // steps that may pass; -1: all
   bool waiting_ = false;
   std::optional<Error> failure_;
+  std::optional<Error> draw_failure_;
   bool throw_ = false;
   std::vector<std::vector<Slice>> steps_;
 };
