@@ -41,7 +41,7 @@ struct Tile {
 };
 
 // Keys and values of float32 are multiplied as such, others on the tensor cores.
-constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
+CAIRN_EVERYWHERE constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
 
 // Shared memory of a block: arrays of queries, a page in float32 or float16, and (staged) a page of keys and one of
 // values as they are stored.
@@ -75,12 +75,15 @@ __device__ Shared lay_out(const AttentionCall& call, int32_t queries) {
 
 template <KvType kType>
 __device__ void begin(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays) {
-  if constexpr (!in_halves(kType)) return begin_tile(call, tile, arrays);
-  for (int32_t i = threadIdx.x / kWarp; i < arrays.count; i += kAttentionWarps) {
-    const float* q = call.q + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * call.key_dim;
-    begin_query_halves(arrays, i, i < tile.queries() ? q : nullptr, call.key_dim);
+  if constexpr (in_halves(kType)) {
+    for (int32_t i = threadIdx.x / kWarp; i < arrays.count; i += kAttentionWarps) {
+      const float* q = call.q + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * call.key_dim;
+      begin_query_halves(arrays, i, i < tile.queries() ? q : nullptr, call.key_dim);
+    }
+    begin_sums(arrays, call.value_dim);
+  } else {
+    begin_tile(call, tile, arrays);
   }
-  begin_sums(arrays, call.value_dim);
 }
 
 // A page whose rows lie one after the other, of which the first `count` are there.
