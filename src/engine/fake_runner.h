@@ -9,7 +9,6 @@
 #include <bit>
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <functional>
 #include <mutex>
 #include <new>
@@ -18,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "engine/fake_pages.h"
 #include "model/runner.h"
 #include "sampling/random.h"
 
@@ -106,13 +106,14 @@ class FakeRunner final : public Runner {
                   static_cast<size_t>(options_.logit_rows_max));
       }
       for (int32_t i = 0; i < slice.rows; ++i) {
-        write(kv, slice, slice.position_begin + i, batch.tokens[static_cast<size_t>(slice.row_begin + i)]);
+        fake_pages::write(kv, slice, slice.position_begin + i, batch.tokens[static_cast<size_t>(slice.row_begin + i)]);
       }
       if (slice.logits == LogitsWanted::kNone) continue;
       const size_t vocabulary = static_cast<size_t>(options_.vocabulary);
       for (int32_t i = slice.logits == LogitsWanted::kAll ? 0 : slice.rows - 1; i < slice.rows; ++i) {
         const std::span<float> out = std::span(logits_).subspan(row++ * vocabulary, vocabulary);
-        model_(read(kv, slice, slice.position_begin + i + 1), out);
+        fake_pages::read(kv, slice, slice.position_begin + i + 1, history_);
+        model_(history_, out);
       }
     }
     EXPECT_EQ(static_cast<size_t>(rows), batch.tokens.size());
@@ -165,38 +166,6 @@ class FakeRunner final : public Runner {
     }
     if (std::exchange(throw_, false)) throw std::bad_alloc();
     return std::exchange(failure_, std::nullopt);
-  }
-
-  // Key and value of a position: the token, and the hash of the history that ends with it.
-  static std::byte* place(const KvView& kv, const BatchSlice& slice, int32_t position) {
-    const PageId page = slice.pages->groups.at(0).at(static_cast<size_t>(position / kPageTokens));
-    EXPECT_NE(page, kNoPage);
-    return kv.base + index(page) * kv.page_stride + kv.layer_offset + position % kPageTokens * int64_t{4};
-  }
-  static uint32_t chain(uint32_t before, TokenId token) {
-    return static_cast<uint32_t>(mix_bits((uint64_t{before} << 32) + static_cast<uint64_t>(index(token)) + 1));
-  }
-  static void write(const KvView& kv, const BatchSlice& slice, int32_t position, TokenId token) {
-    uint32_t before = 0;
-    if (position > 0) std::memcpy(&before, place(kv, slice, position - 1) + int64_t{kPageTokens} * 4, 4);
-    const uint32_t hash = chain(before, token);
-    std::byte* key = place(kv, slice, position);
-    std::memcpy(key, &token, 4);
-    std::memcpy(key + int64_t{kPageTokens} * 4, &hash, 4);
-  }
-  /// Tokens [0, end) of the slice's sequence.
-  std::span<const TokenId> read(const KvView& kv, const BatchSlice& slice, int32_t end) {
-    history_.clear();
-    uint32_t hash = 0;
-    for (int32_t position = 0; position < end; ++position) {
-      const std::byte* key = place(kv, slice, position);
-      std::memcpy(&history_.emplace_back(), key, 4);
-      hash = chain(hash, history_.back());
-      uint32_t stored = 0;
-      std::memcpy(&stored, key + int64_t{kPageTokens} * 4, 4);
-      EXPECT_EQ(stored, hash) << "position " << position;
-    }
-    return history_;
   }
 
   const FakeRunnerOptions options_;
