@@ -134,7 +134,10 @@ class FakeRunner final : public Runner {
     }
     return {};
   }
-  Result<std::span<const float>> logits_row(int64_t row) override { return kept_row(row); }
+  Result<std::span<const float>> logits_row(int64_t row) override {
+    ADD_FAILURE() << "row " << row << " has left the runner, which draws from all of them";
+    return kept_row(row);
+  }
   const KvLayout& kv_layout() const override { return layout_; }
   int64_t vocabulary() const override { return options_.vocabulary; }
   int32_t context_tokens() const override { return options_.context_tokens; }

@@ -84,7 +84,10 @@ class CudaBackend final : public Backend {
   explicit CudaBackend(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
 
   std::string description() const override { return "cuda " + stream_->name(); }
-  Result<Buffer> allocate(int64_t bytes) override { return cuda::allocate(*stream_, bytes); }
+  Result<Buffer> allocate(int64_t bytes) override {
+    made_input_ = {};  // it may lie where that input did
+    return cuda::allocate(*stream_, bytes);
+  }
   int64_t available_bytes() const override { return free_bytes(*stream_); }
   bool supports(TensorType type) const override { return multiplies(type); }
   std::string copy_format() const override { return ""; }

@@ -49,10 +49,11 @@ bool LaunchList::same(size_t i, const LaunchList& other) const {
          std::memcmp(bytes_.data() + a.bytes_begin, other.bytes_.data() + b.bytes_begin, bytes) == 0;
 }
 
-size_t LaunchList::differences(const LaunchList& other) const {
-  size_t count = 0;
-  for (size_t i = 0; i < size(); ++i) count += same(i, other) ? 0 : 1;
-  return count;
+bool LaunchList::alike(const LaunchList& other, size_t differences_max) const {
+  if (!same_kernels(other)) return false;
+  size_t differences = 0;
+  for (size_t i = 0; i < size() && differences <= differences_max; ++i) differences += same(i, other) ? 0 : 1;
+  return differences <= differences_max;
 }
 
 }  // namespace cairn::cuda

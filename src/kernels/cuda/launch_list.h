@@ -32,12 +32,10 @@ class LaunchList {
   void add(const Launch& launch);
   /// The i-th, as CUDA wants it: good until the list is changed or asked for another one.
   cudaKernelNodeParams at(size_t i);
-  /// Whether both are lists of the same kernels.
-  bool same_kernels(const LaunchList& other) const;
   /// Whether the i-th of both have the same grid and arguments. Lists of the same kernels.
   bool same(size_t i, const LaunchList& other) const;
-  /// How many have not.
-  size_t differences(const LaunchList& other) const;
+  /// Whether both are lists of the same kernels, of which at most so many have not.
+  bool alike(const LaunchList& other, size_t differences_max) const;
 
  private:
   struct Entry {
@@ -51,6 +49,8 @@ class LaunchList {
     size_t bytes_end = 0;
   };
   static constexpr size_t kAlignment = 16;
+
+  bool same_kernels(const LaunchList& other) const;
 
   std::vector<Entry> entries_;
   std::vector<size_t> offsets_;  // of arguments in bytes_
