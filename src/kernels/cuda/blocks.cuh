@@ -6,11 +6,12 @@
 /// codes have an offset in the file (q - 8), they stand in the upper bits of their byte, whose sign bit is then the
 /// flipped highest bit of q: the power of two is in the scale. Sums of codes times activations are integers and exact.
 ///
-/// How the bytes lie is said in quant/blocks.h.
+/// What a block's bytes mean is said in quant/blocks.h, where they lie in panels.cuh. A format's kSections are what its
+/// block is cut into: a piece is what a group or a whole block reads at once.
 #pragma once
 
 #include "base/tensor_type.h"
-#include "kernels/cuda/words.cuh"
+#include "kernels/cuda/panels.cuh"
 #include "quant/blocks.h"
 
 namespace cairn::cuda {
@@ -30,30 +31,29 @@ struct GroupScales {
   int32_t minima[2] = {};
 };
 
-/// What all formats have. `block` points to a block's first byte, `group` counts in the block, `octet` in the group.
+/// What all formats have. Beside this kGroups, kSections, codes(place, octet of the group) and scales(place).
 template <class Block, TensorType kOfType, Factors kWithFactors, Minima kWithMinima>
 struct Format {
   static constexpr TensorType kType = kOfType;
   static constexpr Factors kFactors = kWithFactors;
   static constexpr Minima kMinima = kWithMinima;
   static constexpr int kBytes = static_cast<int>(sizeof(Block));
-  /// What all blocks of a matrix are aligned to.
-  static constexpr int kAlignment = kBytes & -kBytes;
-
-  static CAIRN_HOST_DEVICE Octet bytes(const uint8_t* block, int offset) {
-    return load_octet_of<kAlignment>(block, offset);
-  }
 };
 
-/// A group of a row: its block, and which of the block's groups it is.
-struct GroupPlace {
-  const uint8_t* block;
-  int group;
-};
+/// Whether the sections of a format are its block.
 template <class F>
-CAIRN_HOST_DEVICE GroupPlace group_place(const uint8_t* row, uint32_t group) {
-  return {row + static_cast<uint64_t>(group / F::kGroups) * F::kBytes, static_cast<int>(group % F::kGroups)};
+constexpr bool sections_are_block() {
+  int end = 0;
+  for (const Section& section : F::kSections) {
+    if (section.offset != end || section.bytes % section.piece != 0) return false;
+    end += section.bytes;
+  }
+  return end == F::kBytes;
 }
+
+/// Of the many blocks that begin with a half.
+inline constexpr Section kFirstHalf = {0, 2, 2};
+CAIRN_HOST_DEVICE float first_half(const GroupPlace& place) { return float_of_half(place.half_word<kFirstHalf>(0)); }
 
 /// The weight of a code in columns [16 half, 16 half + 16) of its group. The bits that quant's decoders give.
 template <class F>

@@ -17,56 +17,63 @@ CAIRN_HOST_DEVICE uint32_t digits(uint32_t fractions, int n) {
 }
 
 struct FormatTQ1_0 : SuperFormat<BlockTQ1_0, TensorType::kTQ1_0, Factors::kNone, Minima::kNone> {
+  static constexpr Section kQs = {0, sizeof(BlockTQ1_0::qs), 16};
+  static constexpr Section kQh = {offsetof(BlockTQ1_0, qh), sizeof(BlockTQ1_0::qh), 4};
+  static constexpr Section kD = {offsetof(BlockTQ1_0, d), 2, 2};
+  static constexpr Section kSections[] = {kQs, kQh, kD};
   /// Five digits each of 32 bytes, then of 16, then four each of 4.
-  static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
-    if (group < 5) return digits_of(bytes(block, 8 * octet), group);
-    const int number = 4 * (group - 5) + octet;  // of octets beyond the first 32 bytes
-    if (number < 10) return digits_of(bytes(block, 32 + number % 2 * 8), number / 2);
-    const uint32_t last = load_unaligned_word(block, static_cast<int>(offsetof(BlockTQ1_0, qh)));
+  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
+    if (place.group < 5) return digits_of(place.octet<kQs>(8 * octet), place.group);
+    const int number = 4 * (place.group - 5) + octet;  // of octets beyond the first 32 bytes
+    if (number < 10) return digits_of(place.octet<kQs>(32 + number % 2 * 8), number / 2);
+    const uint32_t last = place.word<kQh>(0);
     const int n = 2 * (number - 10);
     return {{digits(last, n), digits(last, n + 1)}};
   }
   static CAIRN_HOST_DEVICE Octet digits_of(const Octet& q, int n) {
     return {{digits(q.words[0], n), digits(q.words[1], n)}};
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const uint8_t* block, int) {
-    return {.scale = float_of_half(load_half_word(block + offsetof(BlockTQ1_0, d)))};
+  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) {
+    return {.scale = float_of_half(place.half_word<kD>(0))};
   }
 };
 
 struct FormatTQ2_0 : SuperFormat<BlockTQ2_0, TensorType::kTQ2_0, Factors::kNone, Minima::kNone> {
-  static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
-    const Octet q = bytes(block, group / 4 * 32 + 8 * octet);
-    const int shift = group % 4 * 2;
+  static constexpr Section kQs = {0, sizeof(BlockTQ2_0::qs), 32};
+  static constexpr Section kD = {offsetof(BlockTQ2_0, d), 2, 2};
+  static constexpr Section kSections[] = {kQs, kD};
+  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
+    const Octet q = place.octet<kQs>(place.group / 4 * 32 + 8 * octet);
+    const int shift = place.group % 4 * 2;
     return {{less_one((q.words[0] >> shift) & 0x03030303u), less_one((q.words[1] >> shift) & 0x03030303u)}};
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const uint8_t* block, int) {
-    return {.scale = float_of_half(load_half_word(block + offsetof(BlockTQ2_0, d)))};
+  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) {
+    return {.scale = float_of_half(place.half_word<kD>(0))};
   }
 };
 
 struct FormatQ1_0 : Format<BlockQ1_0, TensorType::kQ1_0, Factors::kNone, Minima::kNone> {
   static constexpr int kGroups = 4;
-  static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
-    const uint32_t bits = load_byte(block + offsetof(BlockQ1_0, qs) + 4 * group + octet);
+  static constexpr Section kQs = {offsetof(BlockQ1_0, qs), sizeof(BlockQ1_0::qs), 4};
+  static constexpr Section kSections[] = {kFirstHalf, kQs};
+  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
+    const uint32_t bits = place.byte<kQs>(4 * place.group + octet);
     // Bytes of ones are -1; all but the last of them flipped, 1.
     return {{~(spread_bits(bits, 0) * 0xfeu), ~(spread_bits(bits >> 4, 0) * 0xfeu)}};
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const uint8_t* block, int) {
-    return {.scale = float_of_half(load_half_word(block))};
-  }
+  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) { return {.scale = first_half(place)}; }
 };
 
 struct FormatQ2_0 : Format<BlockQ2_0, TensorType::kQ2_0, Factors::kNone, Minima::kNone> {
   static constexpr int kGroups = 2;
-  static CAIRN_HOST_DEVICE Octet codes(const uint8_t* block, int group, int octet) {
+  static constexpr Section kQs = {offsetof(BlockQ2_0, qs), sizeof(BlockQ2_0::qs), 8};
+  static constexpr Section kSections[] = {kFirstHalf, kQs};
+  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
     constexpr uint32_t kLevels = 0x020100ffu;  // -1, 0, 1, 2
-    const uint32_t q = load_half_word(block + offsetof(BlockQ2_0, qs) + 8 * group + 2 * octet);
+    const uint32_t q = place.half_word<kQs>(8 * place.group + 2 * octet);
     return {{look_up_pairs(kLevels, q & 255u), look_up_pairs(kLevels, q >> 8)}};
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const uint8_t* block, int) {
-    return {.scale = float_of_half(load_half_word(block))};
-  }
+  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) { return {.scale = first_half(place)}; }
 };
 
 }  // namespace cairn::cuda

@@ -13,6 +13,7 @@
 #include "kernels/cuda/latent_operations.h"
 #include "kernels/cuda/memory.h"
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/panels.cuh"
 #include "kernels/cuda/slice_places.h"
 #include "kernels/cuda/stream_operations.h"
 
@@ -22,9 +23,10 @@ namespace {
 
 constexpr int64_t padded_columns(int64_t cols) { return (cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded; }
 
-// Of a HostMatrix or a Weight.
-int64_t matrix_bytes(const auto& matrix) { return matrix.experts * matrix.rows * row_bytes(matrix.type, matrix.cols); }
-// Kernels read blocks through the aligned words around them: the last one is whole too. Scales lie behind.
+// Of a HostMatrix or a Weight, without scales, which lie behind.
+int64_t weight_bytes(const auto& matrix) {
+  return matrix.experts * device_bytes(matrix.type, matrix.rows, matrix.cols);
+}
 int64_t padded(int64_t bytes) {
   constexpr int64_t kAlignment = 64;
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
@@ -34,7 +36,7 @@ int64_t scales_bytes(const HostMatrix& matrix) { return std::ssize(matrix.scales
 Matrix matrix_of(const Weight& weight) {
   Matrix matrix{weight.type, weight.rows, weight.cols, weight.experts, weight.data};
   if (!weight.scales.empty()) {
-    const std::byte* behind = static_cast<const std::byte*>(weight.data) + padded(matrix_bytes(weight));
+    const std::byte* behind = static_cast<const std::byte*>(weight.data) + padded(weight_bytes(weight));
     matrix.scales = reinterpret_cast<const float*>(behind);
   }
   return matrix;
@@ -92,7 +94,7 @@ class CudaBackend final : public Backend {
   bool supports(TensorType type) const override { return multiplies(type); }
   std::string copy_format() const override { return ""; }
   int64_t load_bytes(const HostMatrix& matrix) const override {
-    return padded(matrix_bytes(matrix)) + padded(scales_bytes(matrix));
+    return padded(weight_bytes(matrix)) + padded(scales_bytes(matrix));
   }
   Result<Weight> load(const HostMatrix& matrix) override;
   Result<void> reserve(const WorkSizes& sizes) override;
@@ -264,7 +266,11 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  /// What of a matrix is laid out at a time: as much as the uploader takes at once.
+  static constexpr int64_t kStagingBytes = int64_t{16} << 20;
+
   Launches& queue() { return stream_->launches(); }
+  Result<void> upload_panels(const HostMatrix& matrix, std::byte* to);
 
   void copy_bytes(const void* from, int64_t bytes, void* to, cudaMemcpyKind kind, std::string_view operation) {
     const cudaStream_t stream = stream_->get();
@@ -347,6 +353,7 @@ class CudaBackend final : public Backend {
 
   const std::unique_ptr<Stream> stream_;  // first: all memory is used on it
   Uploader uploader_;
+  Buffer staging_;  // what is uploaded to be laid out anew
   ArgumentRing arguments_;
   SlicePlaces places_;
   // What inputs_ holds, as long as nothing has been launched since then.
@@ -369,14 +376,45 @@ class CudaBackend final : public Backend {
   CudaCompressor compressor_{*stream_, arguments_, places_};
 };
 
+// One piece of whole panels after the other passes through staging_, in the stream's order.
+Result<void> CudaBackend::upload_panels(const HostMatrix& matrix, std::byte* to) {
+  const int64_t row_size = row_bytes(matrix.type, matrix.cols);
+  const int64_t panel_size = kPanelRows * row_size;
+  if (panel_size > INT32_MAX)
+    return fail(Code::kUnsupported, "rows of {} columns are too long for the GPU", matrix.cols);
+  const int64_t piece_rows = std::max<int64_t>(kStagingBytes / panel_size, 1) * kPanelRows;
+  const int64_t staging_bytes = std::max(kStagingBytes, panel_size);
+  if (static_cast<int64_t>(staging_.bytes()) < staging_bytes) CAIRN_TRY_VOID(finish());
+  CAIRN_TRY_VOID(grow(*stream_, staging_bytes, staging_));
+  // Experts of whole panels are like one matrix.
+  const bool whole = matrix.rows % kPanelRows == 0;
+  const int64_t rows = whole ? matrix.experts * matrix.rows : matrix.rows;
+  const std::byte* from = matrix.data;
+  for (int64_t expert = 0; expert < (whole ? 1 : matrix.experts); ++expert) {
+    for (int64_t row = 0; row < rows; row += piece_rows) {
+      const int64_t count = std::min(piece_rows, rows - row);
+      CAIRN_TRY_VOID(uploader_.upload(*stream_, from, count * row_size, staging_.data()));
+      lay_out_panels(queue(), matrix.type, staging_.data(), count, matrix.cols, to);
+      stream_->launched("lay_out_panels");
+      from += count * row_size;
+      to += device_bytes(matrix.type, count, matrix.cols);
+    }
+  }
+  return {};
+}
+
 Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
   if (!supports(matrix.type))
     return fail(Code::kUnsupported, "no matrix product on the GPU for tensors of type {}",
                 tensor_type_name(matrix.type));
   has_quantized_weights_ |= input_kind(matrix.type) == InputKind::kInt8;
   CAIRN_TRY(Buffer memory, allocate(load_bytes(matrix)));
-  CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.data, matrix_bytes(matrix), memory.data()));
-  std::byte* const behind = static_cast<std::byte*>(memory.data()) + padded(matrix_bytes(matrix));
+  if (input_kind(matrix.type) == InputKind::kInt8) {
+    CAIRN_TRY_VOID(upload_panels(matrix, static_cast<std::byte*>(memory.data())));
+  } else {
+    CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.data, weight_bytes(matrix), memory.data()));
+  }
+  std::byte* const behind = static_cast<std::byte*>(memory.data()) + padded(weight_bytes(matrix));
   CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.scales.data(), scales_bytes(matrix), behind));
   Weight weight{.type = matrix.type,
                 .rows = matrix.rows,
@@ -397,6 +435,7 @@ Result<void> CudaBackend::reserve(const WorkSizes& sizes) {
   }
   CAIRN_TRY_VOID(finish());
   uploader_.release();
+  staging_ = Buffer();
   CAIRN_TRY_VOID(inputs_.reserve(*stream_, sizes));
   CAIRN_TRY_VOID(grow(*stream_, scratch_bytes(sizes), attention_scratch_));
   CAIRN_TRY_VOID(places_.reserve(*stream_, sizes));

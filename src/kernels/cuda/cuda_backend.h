@@ -1,8 +1,8 @@
 /// The Backend on an NVIDIA GPU: every operation enqueues kernels (operations.h) on one stream and returns; results are
 /// waited for in read() and finish().
 ///
-/// Weights lie on the device as blocks of the file. Keys and values lie in rows (operations.h), so pages of this
-/// backend are not those of the CPU's.
+/// Quantised weights lie on the device in panels (panels.cuh), others as in the file. Keys and values lie in rows
+/// (operations.h), so pages of this backend are not those of the CPU's.
 #pragma once
 
 #include <memory>

@@ -27,6 +27,12 @@ struct Joined<FormatList<A...>, FormatList<B...>, FormatList<C...>> {
 using AllFormats = Joined<SmallFormats, SuperFormats, LowBitFormats>::List;
 
 template <class... F>
+constexpr bool sections_are_blocks(FormatList<F...>) {
+  return (sections_are_block<F>() && ...);
+}
+static_assert(sections_are_blocks(AllFormats()));
+
+template <class... F>
 bool has_format(FormatList<F...>, TensorType type) {
   return ((type == F::kType) || ...);
 }

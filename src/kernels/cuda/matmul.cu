@@ -25,7 +25,8 @@ Product product_of(const OutputMatrix& of, const Input& input) {
   product.type = matrix.type;
   product.weights = static_cast<const uint8_t*>(matrix.data);
   product.row_bytes = row_bytes(matrix.type, matrix.cols);
-  product.matrix_bytes = product.row_bytes * matrix.rows;
+  product.matrix_bytes = device_bytes(matrix.type, matrix.rows, matrix.cols);
+  product.row_blocks = static_cast<uint32_t>(matrix.cols / tensor_type_info(matrix.type).block_elements);
   product.rows = static_cast<int32_t>(matrix.rows);
   product.cols = static_cast<int32_t>(matrix.cols);
   product.matrices = static_cast<int32_t>(matrix.experts);

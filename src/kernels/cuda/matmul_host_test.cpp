@@ -2,43 +2,52 @@
 // are functions of the host as well, so this test needs no GPU.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
-#include <cstring>
 #include <random>
-#include <string>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/tensor_type.h"
 #include "kernels/cuda/formats.cuh"
+#include "kernels/cuda/panels_test_support.h"
 #include "quant/codec.h"
 
 namespace cairn::cuda {
 namespace {
 
-constexpr int64_t kRows = 64;
-constexpr int64_t kCols = 1024;
+// Not all of a panel, a panel, and some with a part of one; blocks of a row.
+constexpr std::pair<int64_t, uint32_t> kShapes[] = {{5, 1}, {16, 3}, {41, 8}};
 
-// Rows of random bytes, one after the other as in a file: small blocks begin at every place that they can. The last
-// word is whole, since blocks are read through aligned words.
+// Rows of random bytes as in a file, and the panels of them.
+template <class F>
 class RandomBlocks {
  public:
-  RandomBlocks(TensorType type, uint32_t seed) : type_(type) {
+  RandomBlocks(int64_t rows, uint32_t blocks, uint32_t seed) : blocks_(blocks) {
     std::mt19937 random(seed);
-    words_.resize(static_cast<size_t>((kRows * row_bytes(type, kCols) + 3) / 4));
-    for (uint32_t& word : words_) word = random();
+    bytes_.resize(static_cast<size_t>(rows * row_size()));
+    for (uint8_t& byte : bytes_) byte = static_cast<uint8_t>(random());
+    panels_ = panels_of<F>(bytes_, static_cast<size_t>(rows), blocks);
   }
-  const uint8_t* row(int64_t r) const {
-    return reinterpret_cast<const uint8_t*>(words_.data()) + r * row_bytes(type_, kCols);
+  uint32_t groups() const { return blocks_ * F::kGroups; }
+  GroupPlace place(int64_t row, uint32_t group) const {
+    const uint8_t* panel = panels_.data() + row / kPanelRows * kPanelRows * row_size();
+    return group_place<F>(panel, blocks_, static_cast<uint32_t>(row % kPanelRows), group);
   }
-  std::vector<float> decoded(int64_t r) const {
-    std::vector<float> values(kCols);
-    decode_row(type_, std::as_bytes(std::span(row(r), static_cast<size_t>(row_bytes(type_, kCols)))), values);
+  std::vector<float> decoded(int64_t row) const {
+    std::vector<float> values(static_cast<size_t>(groups()) * kGroupColumns);
+    const auto size = static_cast<size_t>(row_size());
+    decode_row(F::kType, std::as_bytes(std::span(bytes_).subspan(static_cast<size_t>(row) * size, size)), values);
     return values;
   }
 
  private:
-  TensorType type_;
-  std::vector<uint32_t> words_;
+  int64_t row_size() const { return int64_t{blocks_} * F::kBytes; }
+
+  uint32_t blocks_;
+  std::vector<uint8_t> bytes_;
+  std::vector<uint8_t> panels_;
 };
 
 int code_of(const Octet& octet, int i) { return static_cast<int8_t>(octet.words[i / 4] >> (i % 4 * 8) & 255u); }
@@ -48,13 +57,13 @@ bool same(float a, float b) {
 }
 
 template <class F>
-std::vector<float> decoded_here(const uint8_t* row) {
+std::vector<float> decoded_here(const RandomBlocks<F>& blocks, int64_t row) {
   std::vector<float> values;
-  for (uint32_t group = 0; group < kCols / kGroupColumns; ++group) {
-    const GroupPlace place = group_place<F>(row, group);
-    const GroupScales scales = F::scales(place.block, place.group);
+  for (uint32_t group = 0; group < blocks.groups(); ++group) {
+    const GroupPlace place = blocks.place(row, group);
+    const GroupScales scales = F::scales(place);
     for (int octet = 0; octet < kGroupOctets; ++octet) {
-      const Octet codes = F::codes(place.block, place.group, octet);
+      const Octet codes = F::codes(place, octet);
       for (int i = 0; i < 8; ++i) values.push_back(weight_of<F>(scales, code_of(codes, i), octet / 2));
     }
   }
@@ -78,14 +87,17 @@ TYPED_TEST(BlockFormat, HasTheBlocksOfItsType) {
 }
 
 TYPED_TEST(BlockFormat, DecodesToTheBitsOfQuant) {
-  for (uint32_t seed = 0; seed < 16; ++seed) {
-    const RandomBlocks blocks(TypeParam::kType, seed);
-    for (int64_t r = 0; r < kRows; ++r) {
-      const std::vector<float> expected = blocks.decoded(r);
-      const std::vector<float> got = decoded_here<TypeParam>(blocks.row(r));
-      ASSERT_EQ(got.size(), expected.size());
-      for (size_t i = 0; i < got.size(); ++i) {
-        ASSERT_TRUE(same(got[i], expected[i])) << got[i] << " for " << expected[i] << ", row " << r << ", column " << i;
+  for (const auto& [rows, row_blocks] : kShapes) {
+    for (uint32_t seed = 0; seed < 8; ++seed) {
+      const RandomBlocks<TypeParam> blocks(rows, row_blocks, seed);
+      for (int64_t r = 0; r < rows; ++r) {
+        const std::vector<float> expected = blocks.decoded(r);
+        const std::vector<float> got = decoded_here(blocks, r);
+        ASSERT_EQ(got.size(), expected.size());
+        for (size_t i = 0; i < got.size(); ++i) {
+          ASSERT_TRUE(same(got[i], expected[i]))
+              << got[i] << " for " << expected[i] << ", row " << r << " of " << rows << ", column " << i;
+        }
       }
     }
   }
@@ -95,10 +107,10 @@ TYPED_TEST(BlockFormat, DecodesToTheBitsOfQuant) {
 TYPED_TEST(BlockFormat, SumsStayExact) {
   int64_t largest_code = 0, largest_factor = 1;
   for (uint32_t seed = 0; seed < 16; ++seed) {
-    const RandomBlocks blocks(TypeParam::kType, seed);
-    for (uint32_t group = 0; group < kCols / kGroupColumns; ++group) {
-      const GroupPlace place = group_place<TypeParam>(blocks.row(seed), group);
-      const GroupScales scales = TypeParam::scales(place.block, place.group);
+    const RandomBlocks<TypeParam> blocks(16, 8, seed);
+    for (uint32_t group = 0; group < blocks.groups(); ++group) {
+      const GroupPlace place = blocks.place(seed, group);
+      const GroupScales scales = TypeParam::scales(place);
       for (int half = 0; TypeParam::kFactors != Factors::kNone && half < 2; ++half) {
         if (TypeParam::kFactors == Factors::kLarge) {
           const auto number = static_cast<float>(scales.factors[half]);
@@ -108,7 +120,7 @@ TYPED_TEST(BlockFormat, SumsStayExact) {
         }
       }
       for (int octet = 0; octet < kGroupOctets; ++octet) {
-        const Octet codes = TypeParam::codes(place.block, place.group, octet);
+        const Octet codes = TypeParam::codes(place, octet);
         for (int i = 0; i < 8; ++i) largest_code = std::max<int64_t>(largest_code, std::abs(code_of(codes, i)));
       }
     }
@@ -121,20 +133,6 @@ TYPED_TEST(BlockFormat, SumsStayExact) {
   // A half's sum times a bfloat16's eight bits.
   if (TypeParam::kFactors == Factors::kLarge) {
     EXPECT_LT(largest / 2, int64_t{1} << (24 - 8));
-  }
-}
-
-TEST(Words, ABlockIsReadFromWhereverItBegins) {
-  std::vector<uint32_t> words(8);
-  auto* bytes = reinterpret_cast<uint8_t*>(words.data());
-  for (int i = 0; i < 32; ++i) bytes[i] = static_cast<uint8_t>(7 * i + 1);
-  for (int begin = 0; begin < 4; ++begin) {
-    for (int offset = 0; offset < 20; ++offset) {
-      if (begin + offset % 4 > 4) continue;
-      uint32_t expected = 0;
-      std::memcpy(&expected, bytes + begin + offset, sizeof(expected));
-      EXPECT_EQ(load_unaligned_word(bytes + begin, offset), expected) << begin << " " << offset;
-    }
   }
 }
 

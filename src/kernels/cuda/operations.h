@@ -22,7 +22,8 @@
 
 namespace cairn::cuda {
 
-/// A weight matrix on the device: [experts, rows, cols] in the file's blocks, `data` aligned to 256 bytes.
+/// A weight matrix on the device: [experts, rows, cols], quantised types in panels (panels.cuh), others as in the file;
+/// `data` aligned to 256 bytes.
 struct Matrix {
   TensorType type = TensorType::kF32;
   int64_t rows = 0;
@@ -34,6 +35,10 @@ struct Matrix {
 
 /// Whether `multiply`, `multiply_experts` and `embed` read this type.
 bool multiplies(TensorType type);
+/// Bytes that an expert's matrix has on the device.
+int64_t device_bytes(TensorType type, int64_t rows, int64_t cols);
+/// Makes panels of a quantised type's rows, which begin anywhere: of at most 2 GiB, aligned to 16 bytes.
+void lay_out_panels(Launches& stream, TensorType type, const void* file_rows, int64_t rows, int64_t cols, void* panels);
 
 /// Activations as products with quantised matrices want them: per row and 32 columns, int8 codes, a scale and the sum
 /// of the codes. Columns are filled up to a multiple of 256 with zeros.

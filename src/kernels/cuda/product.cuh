@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/operations.h"
+#include "kernels/cuda/panels.cuh"
 
 namespace cairn::cuda {
 
@@ -15,8 +16,9 @@ struct Product {
   TensorType type = TensorType::kF32;
   const uint8_t* weights = nullptr;
   int64_t row_bytes = 0;
-  int64_t matrix_bytes = 0;
-  int32_t rows = 0;  ///< of a matrix
+  int64_t matrix_bytes = 0;  ///< on the device
+  uint32_t row_blocks = 0;   ///< blocks of a row
+  int32_t rows = 0;          ///< of a matrix
   int32_t cols = 0;
   int32_t matrices = 1;
   const float* scales = nullptr;  ///< [matrices], of sums before the bias, or null
@@ -34,8 +36,13 @@ struct Product {
   float* out = nullptr;
 
 #if defined(__CUDACC__)
+  /// Of types of floats.
   __device__ __forceinline__ const uint8_t* weight_row(int32_t matrix, int32_t row) const {
     return weights + matrix * matrix_bytes + row * row_bytes;
+  }
+  /// Of quantised types: the panel that has the row, as row `row % kPanelRows`.
+  __device__ __forceinline__ const uint8_t* panel_of(int32_t matrix, int32_t row) const {
+    return weights + matrix * matrix_bytes + row / kPanelRows * kPanelRows * row_bytes;
   }
   __device__ __forceinline__ int32_t matrix_of(int32_t output) const { return ids == nullptr ? 0 : ids[output]; }
   __device__ __forceinline__ int32_t input_of(int32_t output) const {

@@ -56,7 +56,16 @@ __device__ __forceinline__ auto second_factor(uint32_t pair) {
   }
 }
 
-/// Rows beyond the matrix are its last one again; groups beyond a row's end are left as they are, nobody reads them.
+/// Rows beyond the matrix are its last one again.
+template <class F>
+__device__ __forceinline__ GroupPlace place_in_tile(const Product& product, int32_t matrix, int32_t row,
+                                                    uint32_t group) {
+  const int32_t there = min(row, product.rows - 1);
+  return group_place<F>(product.panel_of(matrix, there), product.row_blocks, static_cast<uint32_t>(there % kPanelRows),
+                        group);
+}
+
+/// Groups beyond a row's end are left as they are, nobody reads them.
 template <class F>
 __device__ __forceinline__ void stage_weights(const Product& product, int32_t matrix, int32_t row_begin,
                                               uint32_t first_group, TileStage& stage) {
@@ -67,9 +76,8 @@ __device__ __forceinline__ void stage_weights(const Product& product, int32_t ma
 #pragma unroll 4
     for (uint32_t i = 0; i < kTileRows / kTileWarps; ++i) {
       const uint32_t row = i * kTileWarps + warp;
-      const uint8_t* weights = product.weight_row(matrix, min(row_begin + static_cast<int32_t>(row), product.rows - 1));
-      const GroupPlace place = group_place<F>(weights, group);
-      const Octet codes = F::codes(place.block, place.group, static_cast<int>(lane % kGroupOctets));
+      const GroupPlace place = place_in_tile<F>(product, matrix, row_begin + static_cast<int32_t>(row), group);
+      const Octet codes = F::codes(place, static_cast<int>(lane % kGroupOctets));
       *reinterpret_cast<uint2*>(&stage.weights[row][8 * lane]) = make_uint2(codes.words[0], codes.words[1]);
     }
   }
@@ -77,9 +85,8 @@ __device__ __forceinline__ void stage_weights(const Product& product, int32_t ma
   for (uint32_t i = threadIdx.x; i < kTileRows * kStageGroups; i += kTileThreads) {
     const uint32_t row = i / kStageGroups, at = i % kStageGroups;
     if (first_group + at >= groups) continue;
-    const uint8_t* weights = product.weight_row(matrix, min(row_begin + static_cast<int32_t>(row), product.rows - 1));
-    const GroupPlace place = group_place<F>(weights, first_group + at);
-    const GroupScales scales = F::scales(place.block, place.group);
+    const GroupScales scales =
+        F::scales(place_in_tile<F>(product, matrix, row_begin + static_cast<int32_t>(row), first_group + at));
     stage.scales[at][row] = scales.scale;
     if constexpr (F::kMinima != Minima::kNone) stage.minima[at][row] = scales.minimum;
     if constexpr (F::kFactors != Factors::kNone) stage.factors[at][row] = pack_factors<F>(scales.factors);

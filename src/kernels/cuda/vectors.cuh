@@ -1,14 +1,8 @@
 /// Products of quantised matrices with few inputs: what matters is to read the weights at the speed of the memory.
 ///
-/// A warp computes kRows elements of each of kInputs outputs; a lane has the groups of its class (order.cuh). So the 32
-/// lanes read 32 neighbouring groups, 544 (IQ4_NL, Q4_0: 576) to 1088 bytes of a row, and the next round goes on behind
-/// them. Weights are taken apart once for all inputs; the activations come from the first-level cache, where all warps
-/// of a block find the same ones.
-///
-/// Estimate for an H100 at 3.3 TB/s, which is 15 bytes a cycle for a multiprocessor: with one input the formats of
-/// aligned blocks (Q4_K, Q5_K, IQ4_XS, Q5_1) need less of the load unit than that. Q4_0, Q8_0 and their like are read
-/// by words at odd strides, five to nine lines for a load: about three quarters of the bandwidth. Q3_K and Q6_K need
-/// about 20 such loads for a group: about half. Blocks that are laid out anew when they are loaded would lift both.
+/// A warp computes kRows elements of each of kInputs outputs; a lane has the groups of its class (order.cuh). Weights
+/// are taken apart once for all inputs; the activations come from the first-level cache, where all warps of a block
+/// find the same ones.
 #pragma once
 
 #include <algorithm>
@@ -30,15 +24,14 @@ struct WeightGroup {
   uint32_t codes[2 * kGroupOctets];
   GroupScales scales;
 
-  __device__ __forceinline__ void load(const uint8_t* row, uint32_t group) {
-    const GroupPlace place = group_place<F>(row, group);
+  __device__ __forceinline__ void load(const GroupPlace& place) {
 #pragma unroll
     for (int i = 0; i < kGroupOctets; ++i) {
-      const Octet octet = F::codes(place.block, place.group, i);
+      const Octet octet = F::codes(place, i);
       codes[2 * i] = octet.words[0];
       codes[2 * i + 1] = octet.words[1];
     }
-    scales = F::scales(place.block, place.group);
+    scales = F::scales(place);
   }
 };
 
@@ -97,9 +90,14 @@ __global__ __launch_bounds__(kVectorWarps* kWarp) void multiply_vectors(const __
   const int32_t matrix = product.matrix_of(output);
 
   // Beyond the end the last row and the last input are computed again and thrown away.
-  const uint8_t* weights[kRows];
+  const uint8_t* panels[kRows];
+  uint32_t panel_rows[kRows];
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) weights[r] = product.weight_row(matrix, min(row_begin + r, product.rows - 1));
+  for (int r = 0; r < kRows; ++r) {
+    const int32_t row = min(row_begin + r, product.rows - 1);
+    panels[r] = product.panel_of(matrix, row);
+    panel_rows[r] = static_cast<uint32_t>(row % kPanelRows);
+  }
   uint32_t first_groups[kInputs];
   const int32_t input = product.input_of(output);
   const auto padded_groups = static_cast<uint32_t>(product.padded_cols / kGroupColumns);
@@ -117,7 +115,9 @@ __global__ __launch_bounds__(kVectorWarps* kWarp) void multiply_vectors(const __
   for (uint32_t group = lane; group < groups; group += kClasses) {
     WeightGroup<F> w[kRows];
 #pragma unroll
-    for (int r = 0; r < kRows; ++r) w[r].load(weights[r], group);
+    for (int r = 0; r < kRows; ++r) {
+      w[r].load(group_place<F>(panels[r], product.row_blocks, panel_rows[r], group));
+    }
 #pragma unroll
     for (int i = 0; i < kInputs; ++i) {
       InputGroup x;

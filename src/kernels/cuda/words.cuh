@@ -1,7 +1,4 @@
 /// Bytes of blocks, read as words, and words taken apart, on the device and (for tests) on the host.
-///
-/// Blocks lie as the file has them: those of an odd number of bytes, or of a number that four does not divide, begin
-/// anywhere. They are read through the aligned words around them, never a word without a byte of the block in it.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -52,35 +49,6 @@ CAIRN_HOST_DEVICE Octet load_octet(const uint8_t* at) {
   std::memcpy(&value, at, sizeof(value));
   return value;
 #endif
-}
-
-/// The low word of (high, low) >> bits, bits 0 to 32.
-CAIRN_HOST_DEVICE uint32_t funnel_right(uint32_t low, uint32_t high, uint32_t bits) {
-#if defined(__CUDA_ARCH__)
-  return __funnelshift_rc(low, high, bits);
-#else
-  return static_cast<uint32_t>(((static_cast<uint64_t>(high) << 32) | low) >> bits);
-#endif
-}
-
-/// Bytes [offset, offset + 4) of a block that begins anywhere. `offset % 4` plus what the block's begin lacks to an
-/// aligned one is at most 4. If that is 0, the block goes on after these bytes.
-CAIRN_HOST_DEVICE uint32_t load_unaligned_word(const uint8_t* block, int offset) {
-  const auto past = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(block) % 4);
-  const uint8_t* at = block - past + offset / 4 * 4;
-  return funnel_right(load_word(at), load_word(at + 4), 8 * (past + static_cast<uint32_t>(offset) % 4));
-}
-
-/// Bytes [offset, offset + 8) of a block whose begin and `offset` are multiples of kAlignment, if that is at least 4.
-template <int kAlignment>
-CAIRN_HOST_DEVICE Octet load_octet_of(const uint8_t* block, int offset) {
-  if constexpr (kAlignment >= 8) {
-    return load_octet(block + offset);
-  } else if constexpr (kAlignment == 4) {
-    return {{load_word(block + offset), load_word(block + offset + 4)}};
-  } else {
-    return {{load_unaligned_word(block, offset), load_unaligned_word(block, offset + 4)}};
-  }
 }
 
 // -- Numbers.
