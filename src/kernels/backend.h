@@ -117,8 +117,9 @@ class Backend {
   /// bias may be null for 0.
   virtual void layer_norm(const float* x, const float* weight, const float* bias, float epsilon, int64_t rows,
                           int64_t cols, float* out) = 0;
-  /// act(gate) * up, n elements; up may be null for 1.
-  virtual void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) = 0;
+  /// act(gate) * up, element by element; up may be null for 1.
+  virtual void gate(Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
+                    float* out) = 0;
   /// x += scale * y, n elements.
   virtual void add(float* x, const float* y, int64_t n, float scale) = 0;
   /// x[r, :] *= factors[r]; factors in host memory.

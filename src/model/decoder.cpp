@@ -266,7 +266,7 @@ void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const floa
   float* up = scratch_[ScratchPart::kUp];
   const Projection in[] = {weights.gate.to(gate), weights.up.to(up)};
   backend_.matmul(in, x, rows_);
-  backend_.gate(description_.activation, gate, up, rows_ * inner, gate);
+  backend_.gate(description_.activation, gate, up, rows_, inner, gate);
   const Projection down[] = {weights.down.to(out)};
   backend_.matmul(down, gate, rows_);
 }
@@ -288,7 +288,7 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   float* chosen = scratch_[ScratchPart::kExpertOut];
   const Projection in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
   backend_.matmul_experts(in, x, rows_, ids, used, false);
-  backend_.gate(description_.activation, gate, up, int64_t{rows_} * used * experts.width, gate);
+  backend_.gate(description_.activation, gate, up, int64_t{rows_} * used, experts.width, gate);
   const Projection down[] = {weights.routed.down.to(chosen)};
   backend_.matmul_experts(down, gate, rows_, ids, used, true);
   backend_.combine_experts(chosen, shares, rows_, used, description_.embedding, out);

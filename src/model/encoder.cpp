@@ -229,15 +229,15 @@ void Encoder::finish_layer(const EncoderLayerWeights& weights, const Chunk& chun
   norm(weights.attention_norm, hidden, chunk.rows);
 
   float* up = up_.floats();
-  const int64_t inner = chunk.rows * description_.feed_forward;
+  const int64_t inner = description_.feed_forward;
   if (description_.gated) {
     const Projection in[] = {weights.gate.to(gate_.floats()), weights.up.to(up)};
     backend_.matmul(in, hidden, chunk.rows);
-    backend_.gate(description_.activation, gate_.floats(), up, inner, up);
+    backend_.gate(description_.activation, gate_.floats(), up, chunk.rows, inner, up);
   } else {
     const Projection in[] = {weights.up.to(up)};
     backend_.matmul(in, hidden, chunk.rows);
-    backend_.gate(description_.activation, up, nullptr, inner, up);
+    backend_.gate(description_.activation, up, nullptr, chunk.rows, inner, up);
   }
   const Projection down[] = {weights.down.to(block)};
   backend_.matmul(down, up, chunk.rows);

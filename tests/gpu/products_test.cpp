@@ -17,17 +17,18 @@ bool is_float(TensorType type) {
   return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
 }
 
-/// Of squared errors, in parts of the squares: activations are float32, or rounded to 11, 8 or 7 bits.
+/// Of squared errors, in parts of the squares: activations are float32, or rounded to 8 bits (bfloat16) or 11 (float16),
+/// to which quantised weights are too, and the scales that they are made of.
 double squared_bound(TensorType type) {
   switch (type) {
     case TensorType::kF32:
       return 1e-11;
-    case TensorType::kF16:
-      return 2e-7;
     case TensorType::kBF16:
       return 1e-5;
+    case TensorType::kF16:
+      return 2e-7;
     default:
-      return 5e-4;
+      return 1e-6;
   }
 }
 
@@ -100,8 +101,6 @@ TEST_F(GpuProducts, EveryTypeOfTheProcessorIsThere) {
   }
 }
 
-// Activations of 8 bits: an error of a 127th of the block's largest, evenly spread, in each of them. The reference has
-// few different rows, so their errors do not average out.
 TEST_F(GpuProducts, AgreeWithDoublePrecision) {
   for (const TensorType type : types()) {
     for (const auto& [rows, cols] : kShapes) {
@@ -132,9 +131,9 @@ TEST_F(GpuProducts, AgreeWithTheProcessorAndDoNotSeeTheirNeighbours) {
     Random random(22);
     const std::vector<float> x = random.normals(kRowsMax * cols);
     const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
-    // Both round activations alike but for ties.
+    // The processor rounds activations to 8 bits where weights are quantised.
     check_rows(
-        gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 1e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
+        gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 2e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
           Arrays arrays(backend);
           float* out = arrays.make(tokens * rows);
           const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, nullptr, out};
@@ -144,7 +143,7 @@ TEST_F(GpuProducts, AgreeWithTheProcessorAndDoNotSeeTheirNeighbours) {
   }
 }
 
-// Norms and gates quantise what they write, for the product that is likely to follow.
+// Norms and gates round what they write, for the product that is likely to follow.
 TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
   constexpr int64_t kRows = 5;
   for (const int64_t cols : {224, 256, 1'024, 2'048}) {
@@ -164,7 +163,7 @@ TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
       gpu().matmul({&projection, 1}, input, kRows);
       return arrays.get(products, kRows * 33);
     };
-    // A copy was never quantised along.
+    // A copy was never rounded along.
     const auto check = [&](const char* what) {
       const std::vector<float> found = product_of(out);
       EXPECT_TRUE(cpu::same_bits(found, product_of(out))) << what << ", " << cols << " columns, again";
@@ -175,7 +174,7 @@ TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
     check("norm");
     gpu().add_rms_norm(x, y, 0.5f, norm, 1e-6f, kRows, cols, out);
     check("sum and norm");
-    gpu().gate(Activation::kSilu, x, y, kRows * cols, out);
+    gpu().gate(Activation::kSilu, x, y, kRows, cols, out);
     check("gate");
     gpu().rms_norm(x, norm, 1e-6f, kRows, cols, out);
     gpu().add(out, y, kRows * cols, 2);
@@ -302,6 +301,7 @@ TEST_F(GpuProducts, ProjectionsOfOneInputGiveWhatEachGivesAlone) {
   }
 }
 
+// The processor rounds activations to 8 bits.
 TEST_F(GpuProducts, OfExperts) {
   constexpr int64_t kExperts = 6;
   constexpr int32_t kUsed = 3;
@@ -319,7 +319,7 @@ TEST_F(GpuProducts, OfExperts) {
       const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
       const int64_t inputs = per_choice ? kUsed : 1;
       const std::vector<float> x = random.normals(kRowsMax * inputs * cols);
-      check_rows(gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 1e-2,
+      check_rows(gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 2e-2,
                  [&](Backend& backend, int64_t first, int64_t tokens) {
                    Arrays arrays(backend);
                    float* out = arrays.make(tokens * kUsed * rows);

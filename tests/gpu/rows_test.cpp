@@ -87,13 +87,13 @@ TEST_F(GpuRows, Gates) {
     Random random(2);
     const std::vector<float> up = random.normals(kRowsMax * kWidths[5]);
     check_map(1e-5, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
-      backend.gate(activation, x, nullptr, rows * cols, out);
+      backend.gate(activation, x, nullptr, rows, cols, out);
     });
     check_map(1e-5, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
       // The same for each row, wherever in the batch it is.
       std::vector<float> same;
       for (int64_t r = 0; r < rows; ++r) same.insert(same.end(), up.begin(), up.begin() + cols);
-      backend.gate(activation, x, arrays.put(same), rows * cols, out);
+      backend.gate(activation, x, arrays.put(same), rows, cols, out);
     });
   }
 }
@@ -105,8 +105,8 @@ TEST_F(GpuRows, GatesOfExtremeNumbersAreNumbers) {
     const auto n = std::ssize(x);
     float* out = on_gpu.make(n);
     float* expected = on_cpu.make(n);
-    gpu().gate(activation, on_gpu.put(x), nullptr, n, out);
-    cpu().gate(activation, on_cpu.put(x), nullptr, n, expected);
+    gpu().gate(activation, on_gpu.put(x), nullptr, 1, n, out);
+    cpu().gate(activation, on_cpu.put(x), nullptr, 1, n, expected);
     const std::vector<float> a = on_gpu.get(out, n), b = on_cpu.get(expected, n);
     for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(a[i], b[i], 1e-5 * std::abs(b[i]) + 1e-6) << x[i];
   }

@@ -105,7 +105,7 @@ void Gate(benchmark::State& state) {
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   std::vector<float> x(8192, 0.5f), out = x;
   const auto activation = static_cast<Activation>(state.range(0));
-  for (auto _ : state) backend->gate(activation, x.data(), x.data(), 8192, out.data());
+  for (auto _ : state) backend->gate(activation, x.data(), x.data(), 1, 8192, out.data());
   state.counters["elements/s"] = benchmark::Counter(8192, benchmark::Counter::kIsIterationInvariantRate);
 }
 BENCHMARK(Gate)->ArgName("activation")->DenseRange(0, 4);

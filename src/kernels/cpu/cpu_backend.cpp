@@ -149,9 +149,10 @@ class CpuBackend final : public Backend {
              [&](int64_t r) { rows_.layer_norm(x + r * cols, weight, bias, epsilon, cols, out + r * cols); });
   }
 
-  void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) override {
+  void gate(Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
+            float* out) override {
     const auto kernel = rows_.gate[static_cast<size_t>(activation)];
-    for_elements(n, kExponentialNs, [&](int64_t begin, int64_t end) {
+    for_elements(rows * cols, kExponentialNs, [&](int64_t begin, int64_t end) {
       kernel(gate + begin, up == nullptr ? nullptr : up + begin, end - begin, out + begin);
     });
   }

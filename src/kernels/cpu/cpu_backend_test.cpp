@@ -317,7 +317,7 @@ TEST_P(CpuBackend, RowOperationsDoNotDependOnThreads) {
     std::vector<float> all;
     const auto keep = [&] { all.insert(all.end(), x.begin(), x.end()); };
     cpu->rms_norm(x.data(), weight.data(), 1e-6f, kRows, kCols, x.data()), keep();
-    cpu->gate(Activation::kGeluErf, x.data(), y.data(), kCount, x.data()), keep();
+    cpu->gate(Activation::kGeluErf, x.data(), y.data(), kRows, kCols, x.data()), keep();
     cpu->add(x.data(), y.data(), kCount, 0.5f), keep();
     cpu->scale_rows(x.data(), gates, kCols), keep();
     cpu->sigmoid_scale_rows(x.data(), gates.data(), kRows, kCols), keep();

@@ -1,10 +1,10 @@
 /// Quantised blocks as products read them: eight int8 codes at a time, and what they are multiplied by.
 ///
-/// The unit is a group of 32 columns, which share a scale of the activations. A weight of it is
+/// The unit is a group of 32 columns, a step of a product. A weight of it is
 ///   scale * factors[column / 16] * code - minimum,
 /// without what a format does not have; with integer minima, minimum * minima[column / 16] in place of the last. Where
 /// codes have an offset in the file (q - 8), they stand in the upper bits of their byte, whose sign bit is then the
-/// flipped highest bit of q: the power of two is in the scale. Sums of codes times activations are integers and exact.
+/// flipped highest bit of q: the power of two is in the scale.
 ///
 /// What a block's bytes mean is said in quant/blocks.h, where they lie in panels.cuh. A format's kSections are what its
 /// block is cut into: a piece is what a group or a whole block reads at once.
@@ -19,9 +19,7 @@ namespace cairn::cuda {
 inline constexpr int kGroupColumns = 32;
 inline constexpr int kGroupOctets = kGroupColumns / 8;
 
-/// Factors of 16 columns: kSmall, with which an integer holds a group's sum; or kLarge, bfloat16 numbers whose products
-/// with sums of 16 columns are floats.
-enum class Factors { kNone, kSmall, kLarge };
+enum class Factors { kNone, kOf16Columns };
 enum class Minima { kNone, kFloat, kInteger };
 
 struct GroupScales {
@@ -38,6 +36,8 @@ struct Format {
   static constexpr Factors kFactors = kWithFactors;
   static constexpr Minima kMinima = kWithMinima;
   static constexpr int kBytes = static_cast<int>(sizeof(Block));
+  /// About the middle of the codes. Formats with minima have another one.
+  static constexpr int kCentre = 0;
 };
 
 /// Whether the sections of a format are its block.

@@ -34,7 +34,7 @@ struct FormatIQ1_S : SuperFormat<BlockIQ1_S, TensorType::kIQ1_S, Factors::kNone,
   }
 };
 
-struct FormatIQ1_M : SuperFormat<BlockIQ1_M, TensorType::kIQ1_M, Factors::kSmall, Minima::kNone> {
+struct FormatIQ1_M : SuperFormat<BlockIQ1_M, TensorType::kIQ1_M, Factors::kOf16Columns, Minima::kNone> {
   static constexpr Section kQs = {0, sizeof(BlockIQ1_M::qs), 4};
   static constexpr Section kQh = {offsetof(BlockIQ1_M, qh), sizeof(BlockIQ1_M::qh), 2};
   static constexpr Section kScales = {offsetof(BlockIQ1_M, scales), sizeof(BlockIQ1_M::scales), 8};
@@ -77,7 +77,7 @@ struct FormatIQ2_XXS : SuperFormat<BlockIQ2_XXS, TensorType::kIQ2_XXS, Factors::
   }
 };
 
-struct FormatIQ2_XS : SuperFormat<BlockIQ2_XS, TensorType::kIQ2_XS, Factors::kSmall, Minima::kNone> {
+struct FormatIQ2_XS : SuperFormat<BlockIQ2_XS, TensorType::kIQ2_XS, Factors::kOf16Columns, Minima::kNone> {
   static constexpr Section kQs = {offsetof(BlockIQ2_XS, qs), sizeof(BlockIQ2_XS::qs), 8};
   static constexpr Section kScales = {offsetof(BlockIQ2_XS, scales), sizeof(BlockIQ2_XS::scales), 8};
   static constexpr Section kSections[] = {kFirstHalf, kQs, kScales};
@@ -90,7 +90,7 @@ struct FormatIQ2_XS : SuperFormat<BlockIQ2_XS, TensorType::kIQ2_XS, Factors::kSm
   }
 };
 
-struct FormatIQ2_S : SuperFormat<BlockIQ2_S, TensorType::kIQ2_S, Factors::kSmall, Minima::kNone> {
+struct FormatIQ2_S : SuperFormat<BlockIQ2_S, TensorType::kIQ2_S, Factors::kOf16Columns, Minima::kNone> {
   static constexpr Section kQs = {offsetof(BlockIQ2_S, qs), sizeof(BlockIQ2_S::qs), 4};
   static constexpr Section kSigns = {offsetof(BlockIQ2_S, signs), sizeof(BlockIQ2_S::signs), 4};
   static constexpr Section kQh = {offsetof(BlockIQ2_S, qh), sizeof(BlockIQ2_S::qh), 8};

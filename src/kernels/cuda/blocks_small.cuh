@@ -35,6 +35,7 @@ struct FormatQ4_0 : SmallFormat<BlockQ4_0, TensorType::kQ4_0, Minima::kNone> {
 };
 
 struct FormatQ4_1 : SmallFormat<BlockQ4_1, TensorType::kQ4_1, Minima::kFloat> {
+  static constexpr int kCentre = 8;
   static constexpr Section kScales = {0, offsetof(BlockQ4_1, qs), 4};
   static constexpr Section kSections[] = {kScales, kQs};
   static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) { return nibbles(place, octet); }
@@ -59,6 +60,7 @@ struct FormatQ5_0 : SmallFormat<BlockQ5_0, TensorType::kQ5_0, Minima::kNone> {
 };
 
 struct FormatQ5_1 : SmallFormat<BlockQ5_1, TensorType::kQ5_1, Minima::kFloat> {
+  static constexpr int kCentre = 16;
   static constexpr Section kScales = FormatQ4_1::kScales;
   static constexpr Section kQh = {offsetof(BlockQ5_1, qh), sizeof(BlockQ5_1::qh), 4};
   static constexpr Section kSections[] = {kScales, kQh, kQs};
@@ -98,7 +100,7 @@ struct FormatMXFP4 : SmallFormat<BlockMXFP4, TensorType::kMXFP4, Minima::kNone> 
 };
 
 /// Two groups, of two halves each with eight low nibbles, then eight high ones.
-struct FormatNVFP4 : Format<BlockNVFP4, TensorType::kNVFP4, Factors::kLarge, Minima::kNone> {
+struct FormatNVFP4 : Format<BlockNVFP4, TensorType::kNVFP4, Factors::kOf16Columns, Minima::kNone> {
   static constexpr int kGroups = 2;
   static constexpr Section kD = {0, sizeof(BlockNVFP4::d), 2};
   static constexpr Section kQs = {offsetof(BlockNVFP4, qs), sizeof(BlockNVFP4::qs), 16};

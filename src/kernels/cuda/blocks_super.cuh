@@ -11,7 +11,8 @@ struct SuperFormat : Format<Block, kType, kFactors, kMinima> {
   static constexpr int kGroups = 8;
 };
 
-struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, Factors::kSmall, Minima::kInteger> {
+struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, Factors::kOf16Columns, Minima::kInteger> {
+  static constexpr int kCentre = 2;
   static constexpr Section kScales = {0, sizeof(BlockQ2_K::scales), 16};
   static constexpr Section kQs = {offsetof(BlockQ2_K, qs), sizeof(BlockQ2_K::qs), 32};
   static constexpr Section kD = {offsetof(BlockQ2_K, d), 4, 4};  // and dmin
@@ -31,7 +32,7 @@ struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, Factors::kSmall, M
   }
 };
 
-struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, Factors::kSmall, Minima::kNone> {
+struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, Factors::kOf16Columns, Minima::kNone> {
   static constexpr Section kHmask = {0, sizeof(BlockQ3_K::hmask), 32};
   static constexpr Section kQs = {offsetof(BlockQ3_K, qs), sizeof(BlockQ3_K::qs), 32};
   static constexpr Section kScales = {offsetof(BlockQ3_K, scales), sizeof(BlockQ3_K::scales), 12};
@@ -65,17 +66,20 @@ inline constexpr Section kK4Head = {0, offsetof(BlockQ4_K, qs), 16};
 /// Scale and minimum of a group of Q4_K and Q5_K (k4_scale_min in quant/float_formats.h).
 CAIRN_HOST_DEVICE GroupScales k4_scales(const GroupPlace& place) {
   static_assert(offsetof(BlockQ4_K, scales) == 4 && offsetof(BlockQ5_K, scales) == 4);
-  const Octet first = place.octet<kK4Head>(0);
-  const Octet second = place.octet<kK4Head>(8);
-  const int group = place.group, shift = group % 4 * 8;
-  const uint32_t a = first.words[1] >> shift, b = second.words[0] >> shift, c = second.words[1] >> shift;
-  const uint32_t scale = group < 4 ? a & 63u : (c & 15u) | ((a >> 6) & 3u) << 4;
-  const uint32_t minimum = group < 4 ? b & 63u : ((c >> 4) & 15u) | ((b >> 6) & 3u) << 4;
-  return {.scale = float_of_half(first.words[0] & 0xffffu) * static_cast<float>(scale),
-          .minimum = float_of_half(first.words[0] >> 16) * static_cast<float>(minimum)};
+  const Sixteen head = place.sixteen<kK4Head>(0);
+  const int shift = place.group % 4 * 8;
+  const uint32_t a = head.words[1] >> shift, b = head.words[2] >> shift, c = head.words[3] >> shift;
+  // Of groups from 4 on: four bits in the last word, two in the first groups' bytes. All of it at once, so that no
+  // thread goes another way.
+  const bool first = place.group < 4;
+  const uint32_t scale = first ? a & 63u : (c & 15u) | ((a >> 2) & 0x30u);
+  const uint32_t minimum = first ? b & 63u : ((c >> 4) & 15u) | ((b >> 2) & 0x30u);
+  return {.scale = float_of_half(head.words[0] & 0xffffu) * static_cast<float>(scale),
+          .minimum = float_of_half(head.words[0] >> 16) * static_cast<float>(minimum)};
 }
 
 struct FormatQ4_K : SuperFormat<BlockQ4_K, TensorType::kQ4_K, Factors::kNone, Minima::kFloat> {
+  static constexpr int kCentre = 8;
   static constexpr Section kQs = {offsetof(BlockQ4_K, qs), sizeof(BlockQ4_K::qs), 32};
   static constexpr Section kSections[] = {kK4Head, kQs};
   static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
@@ -87,6 +91,7 @@ struct FormatQ4_K : SuperFormat<BlockQ4_K, TensorType::kQ4_K, Factors::kNone, Mi
 };
 
 struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, Factors::kNone, Minima::kFloat> {
+  static constexpr int kCentre = 16;
   static constexpr Section kQh = {offsetof(BlockQ5_K, qh), sizeof(BlockQ5_K::qh), 32};
   static constexpr Section kQs = {offsetof(BlockQ5_K, qs), sizeof(BlockQ5_K::qs), 32};
   static constexpr Section kSections[] = {kK4Head, kQh, kQs};
@@ -103,7 +108,7 @@ struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, Factors::kNone, Mi
   static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) { return k4_scales(place); }
 };
 
-struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, Factors::kSmall, Minima::kNone> {
+struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, Factors::kOf16Columns, Minima::kNone> {
   static constexpr Section kQl = {0, sizeof(BlockQ6_K::ql), 32};
   static constexpr Section kQh = {offsetof(BlockQ6_K, qh), sizeof(BlockQ6_K::qh), 32};
   static constexpr Section kScales = {offsetof(BlockQ6_K, scales), sizeof(BlockQ6_K::scales), 16};

@@ -21,8 +21,6 @@ namespace cairn {
 namespace cuda {
 namespace {
 
-constexpr int64_t padded_columns(int64_t cols) { return (cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded; }
-
 // Of a HostMatrix or a Weight, without scales, which lie behind.
 int64_t weight_bytes(const auto& matrix) {
   return matrix.experts * device_bytes(matrix.type, matrix.rows, matrix.cols);
@@ -42,40 +40,27 @@ Matrix matrix_of(const Weight& weight) {
   return matrix;
 }
 
-// Where inputs of products are made anew, once for all products of a call, in one piece of memory: codes, scales and
-// sums of int8, or 16-bit floats and their rows' scales.
+// Where inputs of products are rounded, once for all products of a call, in one piece of memory: 16-bit floats and
+// their rows' scales.
 class InputMemory {
  public:
   static int64_t bytes(const WorkSizes& sizes) {
-    int64_t elements = 0;
-    for (const WorkSizes::Input& input : sizes.inputs) {
-      elements = std::max(elements, input.rows * padded_columns(input.cols));
-    }
-    return bytes_of(elements);
+    int64_t most = 0;
+    for (const WorkSizes::Input& input : sizes.inputs) most = std::max(most, bytes_of(input.rows, input.cols));
+    return most;
   }
   Result<void> reserve(Stream& stream, const WorkSizes& sizes) { return grow(stream, bytes(sizes), memory_); }
-  bool holds(int64_t elements) const { return bytes_of(elements) <= static_cast<int64_t>(memory_.bytes()); }
-  Int8Rows quantized(int64_t rows, int64_t cols) const {
-    const int64_t elements = rows * padded_columns(cols);
-    CAIRN_CHECK(holds(elements));
-    auto* codes = static_cast<int8_t*>(memory_.data());
-    auto* scales = reinterpret_cast<float*>(codes + elements);
-    return {codes, scales, reinterpret_cast<int32_t*>(scales + elements / kBlock)};
-  }
-  HalfRows halves(int64_t rows, int64_t cols) const {
-    const int64_t elements = rows * padded_columns(cols);
-    CAIRN_CHECK(holds(elements));
+  bool holds(int64_t rows, int64_t cols) const { return bytes_of(rows, cols) <= static_cast<int64_t>(memory_.bytes()); }
+  HalfRows of(InputKind kind, int64_t rows, int64_t cols) const {
+    CAIRN_CHECK(holds(rows, cols));
     auto* values = static_cast<uint16_t*>(memory_.data());
-    return {values, reinterpret_cast<float*>(values + elements)};
+    auto* scales = reinterpret_cast<float*>(values + rows * padded_columns(cols));
+    return {values, scales, kind == InputKind::kBF16};
   }
 
  private:
-  static constexpr int64_t kBlock = 32;
-  static constexpr int64_t kNumberBytes = 4;
-  // The larger of both: rows have at least kColumnsPadded elements.
-  static int64_t bytes_of(int64_t elements) {
-    return std::max(elements + 2 * elements / kBlock * kNumberBytes,
-                    2 * elements + elements / kColumnsPadded * kNumberBytes);
+  static int64_t bytes_of(int64_t rows, int64_t cols) {
+    return rows * (padded_columns(cols) * int64_t{sizeof(uint16_t)} + int64_t{sizeof(float)});
   }
 
   Buffer memory_;
@@ -156,13 +141,13 @@ class CudaBackend final : public Backend {
     cuda::layer_norm(queue(), x, weight, bias, epsilon, rows, cols, out);
     stream_->launched("layer_norm");
   }
-  void gate(Activation activation, const float* gate, const float* up, int64_t n, float* out) override {
-    if (n == 0) return;
-    const bool also = quantizes(n, n) && aligned16(gate, up, out);
-    const Int8Rows quantized = also ? inputs_.quantized(1, n) : Int8Rows{};
-    cuda::gate(queue(), activation, gate, up, n, out, quantized);
+  void gate(Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
+            float* out) override {
+    if (rows == 0) return;
+    const HalfRows halves = along(rows, cols);
+    cuda::gate(queue(), activation, gate, up, rows, cols, out, halves);
     stream_->launched("gate");
-    if (quantized.codes != nullptr) made_input_ = {out, InputKind::kInt8, n, queue().count()};
+    if (halves.values != nullptr) made_input_ = {out, along_, rows, cols, queue().count()};
   }
   void add(float* x, const float* y, int64_t n, float scale) override {
     if (n == 0) return;
@@ -293,7 +278,7 @@ class CudaBackend final : public Backend {
   /// Calls multiply(kind, matrices) for the projections of each kind. Products do not change their input.
   template <class Multiply>
   void for_kinds(std::span<const Projection> projections, Multiply multiply) {
-    for (const InputKind kind : {InputKind::kFloats, InputKind::kInt8, InputKind::kF16, InputKind::kBF16}) {
+    for (const InputKind kind : {InputKind::kFloats, InputKind::kF16, InputKind::kBF16}) {
       matrices_.clear();
       for (const Projection& each : projections) {
         if (input_kind(each.weight->type) == kind) matrices_.push_back({matrix_of(*each.weight), each.bias, each.out});
@@ -306,34 +291,27 @@ class CudaBackend final : public Backend {
 
   void norm(RmsNormParams params, int64_t rows, int64_t cols) {
     if (rows == 0) return;
-    const int64_t elements = rows * cols;
-    if (quantizes(elements, cols) && aligned16(params.x, params.added, params.out))
-      params.quantized = inputs_.quantized(rows, cols);
+    params.halves = along(rows, cols);
     cuda::rms_norm(queue(), params, rows, cols);
     stream_->launched("rms_norm");
-    if (params.quantized.codes != nullptr) made_input_ = {params.out, InputKind::kInt8, elements, queue().count()};
+    if (params.halves.values != nullptr) made_input_ = {params.out, along_, rows, cols, queue().count()};
   }
 
-  /// Whether an operation quantises its output beside writing it: a product is likely to follow.
-  bool quantizes(int64_t elements, int64_t cols) const {
-    return has_quantized_weights_ && cols % kColumnsPadded == 0 && inputs_.holds(elements);
+  /// Where an operation rounds its output beside writing it: a product is likely to follow. Or nowhere.
+  HalfRows along(int64_t rows, int64_t cols) const {
+    if (along_ == InputKind::kFloats || !inputs_.holds(rows, cols)) return {};
+    return inputs_.of(along_, rows, cols);
   }
   Input input_of(InputKind kind, const float* x, int64_t rows, int64_t cols) {
     Input input{.x = x};
-    const bool whole = cols % kColumnsPadded == 0;
-    const MadeInput wanted{x, kind, rows * cols, queue().count()};
-    const bool is_there = whole && wanted == made_input_;
-    if (kind == InputKind::kInt8) {
-      input.quantized = inputs_.quantized(rows, cols);
-      if (!is_there) quantize_rows(queue(), x, rows, cols, input.quantized);
-    } else if (kind != InputKind::kFloats) {
-      input.halves = inputs_.halves(rows, cols);
-      const TensorType type = kind == InputKind::kBF16 ? TensorType::kBF16 : TensorType::kF16;
-      if (!is_there) round_rows(queue(), type, x, rows, cols, input.halves);
-    }
-    if (kind != InputKind::kFloats && !is_there) {
-      stream_->launched("input_of");
-      made_input_ = {whole ? x : nullptr, kind, rows * cols, queue().count()};
+    if (kind != InputKind::kFloats) {
+      input.halves = inputs_.of(kind, rows, cols);
+      if (const MadeInput wanted{x, kind, rows, cols, queue().count()}; wanted != made_input_) {
+        round_rows(queue(), x, rows, cols, input.halves);
+        stream_->launched("input_of");
+        made_input_ = wanted;
+        made_input_.launches = queue().count();
+      }
     }
     launches_before_product_ = queue().count();
     return input;
@@ -360,15 +338,16 @@ class CudaBackend final : public Backend {
   struct MadeInput {
     const float* x = nullptr;
     InputKind kind = InputKind::kFloats;
-    int64_t elements = 0;
+    int64_t rows = 0;
+    int64_t cols = 0;
     int64_t launches = 0;
     bool operator==(const MadeInput&) const = default;
   };
   InputMemory inputs_;
   MadeInput made_input_;
   int64_t launches_before_product_ = 0;
-  bool has_quantized_weights_ = false;
-  std::vector<OutputMatrix> matrices_;  // of a call
+  InputKind along_ = InputKind::kFloats;  // what most products of the model want
+  std::vector<OutputMatrix> matrices_;    // of a call
   Buffer attention_scratch_;
   CudaDraw draw_{*stream_, arguments_};
   CudaLatent latent_{*stream_, arguments_, places_};
@@ -380,6 +359,7 @@ class CudaBackend final : public Backend {
 Result<void> CudaBackend::upload_panels(const HostMatrix& matrix, std::byte* to) {
   const int64_t row_size = row_bytes(matrix.type, matrix.cols);
   const int64_t panel_size = kPanelRows * row_size;
+  if (panel_size == 0) return {};
   if (panel_size > INT32_MAX)
     return fail(Code::kUnsupported, "rows of {} columns are too long for the GPU", matrix.cols);
   const int64_t piece_rows = std::max<int64_t>(kStagingBytes / panel_size, 1) * kPanelRows;
@@ -407,9 +387,10 @@ Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
   if (!supports(matrix.type))
     return fail(Code::kUnsupported, "no matrix product on the GPU for tensors of type {}",
                 tensor_type_name(matrix.type));
-  has_quantized_weights_ |= input_kind(matrix.type) == InputKind::kInt8;
+  const InputKind kind = input_kind(matrix.type);
+  if (kind == InputKind::kF16 || along_ == InputKind::kFloats) along_ = kind;
   CAIRN_TRY(Buffer memory, allocate(load_bytes(matrix)));
-  if (input_kind(matrix.type) == InputKind::kInt8) {
+  if (lies_in_panels(matrix.type)) {
     CAIRN_TRY_VOID(upload_panels(matrix, static_cast<std::byte*>(memory.data())));
   } else {
     CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.data, weight_bytes(matrix), memory.data()));

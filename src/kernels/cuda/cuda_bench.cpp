@@ -1,5 +1,5 @@
 // The GPU's kernels against its roofs, measured in the same run: copies within its memory (GpuCopy), and products of
-// what is in registers already (GpuInt8Peak, GpuBf16Peak). Shapes are those of an 8B Llama.
+// what is in registers already (GpuBf16Peak). Shapes are those of an 8B Llama.
 //   build/cuda/src/kernels/kernels_bench --benchmark_filter=Gpu
 #include <benchmark/benchmark.h>
 
@@ -75,23 +75,19 @@ void GpuCopy(benchmark::State& state) {
 }
 BENCHMARK(GpuCopy)->UseRealTime();
 
-void peak(benchmark::State& state, bool floats) {
+void GpuBf16Peak(benchmark::State& state) {
   if (gpu(state) == nullptr) return;
   const auto stream = cuda::open_device(0).value();
   const cuda::PeakWork work{.blocks = static_cast<int32_t>(4'096 / kScale / kScale),
-                            .rounds = static_cast<int32_t>(4'096 / kScale / kScale),
-                            .floats = floats};
+                            .rounds = static_cast<int32_t>(4'096 / kScale / kScale)};
   const Buffer out = cuda::allocate(*stream, int64_t{work.blocks} * cuda::kPeakThreads * 4).value();
   for (auto _ : state) {
-    cuda::multiply_registers(stream->launches(), work, static_cast<int32_t*>(out.data()));
+    cuda::multiply_registers(stream->launches(), work, static_cast<float*>(out.data()));
     if (!stream->finish()) state.SkipWithError("the kernel failed");
   }
   state.counters["TFLOP/s"] = benchmark::Counter(static_cast<double>(cuda::peak_operations(work)) / 1e12,
                                                  benchmark::Counter::kIsIterationInvariantRate);
 }
-void GpuInt8Peak(benchmark::State& state) { peak(state, false); }
-void GpuBf16Peak(benchmark::State& state) { peak(state, true); }
-BENCHMARK(GpuInt8Peak)->UseRealTime();
 BENCHMARK(GpuBf16Peak)->UseRealTime();
 
 // Arguments: type, rows and columns of the matrix, rows of the input.

@@ -1,4 +1,5 @@
-// Which kernel computes a product. They all give the same bytes (order.cuh), so the choice is one of speed alone.
+// Which kernel computes a product. They all give the same bytes (order.cuh, halves.cuh), so the choice is one of speed
+// alone.
 #include <cstdint>
 
 #include "base/check.h"
@@ -12,15 +13,17 @@ namespace {
 // Tiles read a matrix once for all that chose it, but not as fast as vectors do: worth their while from so many choices
 // for each expert on.
 constexpr int64_t kChoicesOfExpertMin = 3;
+// Tiles of the fewest rows, one behind the other in a grid.
+constexpr int64_t kMatrixRowsMax = kGridMax * 64;
 
 Product product_of(const OutputMatrix& of, const Input& input) {
   const Matrix& matrix = of.matrix;
   CAIRN_DCHECK(multiplies(matrix.type));
-  CAIRN_DCHECK(matrix.rows > 0 && matrix.rows <= kGridMax * kTileRows);
-  CAIRN_DCHECK(matrix.cols > 0 && matrix.cols <= INT32_MAX - kColumnsPadded);
+  CAIRN_DCHECK(matrix.rows > 0 && matrix.rows <= kMatrixRowsMax);
+  CAIRN_DCHECK(matrix.cols > 0 && matrix.cols <= INT32_MAX - 64);
   CAIRN_DCHECK(matrix.experts > 0 && matrix.experts <= INT32_MAX);
   CAIRN_DCHECK(matrix.cols % tensor_type_info(matrix.type).block_elements == 0);
-  CAIRN_DCHECK(aligned16(input.quantized.codes, input.halves.values));
+  CAIRN_DCHECK(aligned16(input.halves.values));
   Product product;
   product.type = matrix.type;
   product.weights = static_cast<const uint8_t*>(matrix.data);
@@ -33,9 +36,8 @@ Product product_of(const OutputMatrix& of, const Input& input) {
   product.scales = matrix.scales;
   product.bias = of.bias;
   product.x = input.x;
-  product.quantized = input.quantized;
   product.halves = input.halves;
-  product.padded_cols = static_cast<int32_t>((matrix.cols + kColumnsPadded - 1) / kColumnsPadded * kColumnsPadded);
+  product.padded_cols = static_cast<int32_t>(padded_columns(matrix.cols));
   product.out = of.out;
   return product;
 }
@@ -67,9 +69,8 @@ void multiply_by(Launches& stream, const Product& product, bool vectors, Product
 }  // namespace
 
 InputKind input_kind(TensorType type) {
-  if (type == TensorType::kF16) return InputKind::kF16;
   if (type == TensorType::kBF16) return InputKind::kBF16;
-  return has_format(AllFormats(), type) ? InputKind::kInt8 : InputKind::kFloats;
+  return type == TensorType::kF32 ? InputKind::kFloats : InputKind::kF16;
 }
 bool multiplies(TensorType type) { return has_format(AllFormats(), type) || has_format(FloatFormats(), type); }
 
@@ -80,8 +81,8 @@ void multiply(Launches& stream, std::span<const OutputMatrix> matrices, const In
     CAIRN_DCHECK(each.matrix.experts == 1);
     Product product = product_of(each, input);
     product.outputs = rows;
-    const bool half = has_format(HalfFormats(), product.type);
-    multiply_by(stream, product, rows <= (half ? kHalfVectorOutputs : kVectorOutputs), together);
+    const bool floats = product.type == TensorType::kF32;
+    multiply_by(stream, product, rows <= (floats ? kFloatVectorOutputs : kVectorOutputs), together);
   }
   multiply_vectors(stream, together);
 }

@@ -103,39 +103,6 @@ TYPED_TEST(BlockFormat, DecodesToTheBitsOfQuant) {
   }
 }
 
-// What the tile kernel's sums and their conversion to float rest on.
-TYPED_TEST(BlockFormat, SumsStayExact) {
-  int64_t largest_code = 0, largest_factor = 1;
-  for (uint32_t seed = 0; seed < 16; ++seed) {
-    const RandomBlocks<TypeParam> blocks(16, 8, seed);
-    for (uint32_t group = 0; group < blocks.groups(); ++group) {
-      const GroupPlace place = blocks.place(seed, group);
-      const GroupScales scales = TypeParam::scales(place);
-      for (int half = 0; TypeParam::kFactors != Factors::kNone && half < 2; ++half) {
-        if (TypeParam::kFactors == Factors::kLarge) {
-          const auto number = static_cast<float>(scales.factors[half]);
-          EXPECT_EQ(std::bit_cast<uint32_t>(number) & 0xffffu, 0u) << number << " has the bits of a bfloat16";
-        } else {
-          largest_factor = std::max<int64_t>(largest_factor, std::abs(scales.factors[half]));
-        }
-      }
-      for (int octet = 0; octet < kGroupOctets; ++octet) {
-        const Octet codes = TypeParam::codes(place, octet);
-        for (int i = 0; i < 8; ++i) largest_code = std::max<int64_t>(largest_code, std::abs(code_of(codes, i)));
-      }
-    }
-  }
-  const int64_t largest = largest_code * largest_factor * 127 * kGroupColumns;
-  EXPECT_LT(largest, int64_t{1} << 31);
-  if (TypeParam::kFactors == Factors::kNone) {
-    EXPECT_LT(largest, int64_t{1} << 22);
-  }
-  // A half's sum times a bfloat16's eight bits.
-  if (TypeParam::kFactors == Factors::kLarge) {
-    EXPECT_LT(largest / 2, int64_t{1} << (24 - 8));
-  }
-}
-
 TEST(Words, LooksUpEveryNibble) {
   constexpr ByteTable kTable = byte_table(kIq4Values);
   for (uint32_t low = 0; low < 16; ++low) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/machine.h"
 
 namespace cairn::cuda {
 namespace {
@@ -82,6 +83,7 @@ void Event::wait(Stream& stream) {
 }
 
 Result<void> Uploader::upload(Stream& stream, const void* from, int64_t bytes, void* to) {
+  if (threads_ == nullptr) threads_ = std::make_unique<ThreadPool>(std::min(usable_cores(), kThreadsMax));
   for (int64_t at = 0; at < bytes; at += kPieceBytes) {
     Half& half = halves_[next_];
     next_ = 1 - next_;
@@ -90,7 +92,11 @@ Result<void> Uploader::upload(Stream& stream, const void* from, int64_t bytes, v
     }
     half.sent.wait(stream);
     const auto piece = static_cast<size_t>(std::min(kPieceBytes, bytes - at));
-    std::memcpy(half.memory.data(), static_cast<const std::byte*>(from) + at, piece);
+    const std::byte* source = static_cast<const std::byte*>(from) + at;
+    auto* const pinned = static_cast<std::byte*>(half.memory.data());
+    threads_->parallel_for(static_cast<int64_t>(piece), kCopyBytes, [&](int64_t begin, int64_t end, int) {
+      std::memcpy(pinned + begin, source + begin, static_cast<size_t>(end - begin));
+    });
     const cudaError_t error = cudaMemcpyAsync(static_cast<std::byte*>(to) + at, half.memory.data(), piece,
                                               cudaMemcpyHostToDevice, stream.get());
     if (error != cudaSuccess)
@@ -102,6 +108,7 @@ Result<void> Uploader::upload(Stream& stream, const void* from, int64_t bytes, v
 
 void Uploader::release() {
   for (Half& half : halves_) half.memory = Buffer();
+  threads_.reset();
 }
 
 int64_t ArgumentRing::segment_bytes(int64_t argument_bytes) {

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "kernels/buffer.h"
 #include "kernels/cuda/stream.h"
 
@@ -39,22 +41,26 @@ class Event {
   bool recorded_ = false;
 };
 
-/// The way of large arrays to the device: while one piece is on its way, the next is copied out of the file's mapping.
+/// The way of large arrays to the device: while one piece is on its way, the next is copied out of the file's mapping
+/// by several threads, which then wait for the disk together.
 class Uploader {
  public:
   /// Returns when `from` has been read. Errors: kOutOfMemory, kInternal.
   Result<void> upload(Stream& stream, const void* from, int64_t bytes, void* to);
-  /// Gives its memory back until the next upload. Nothing is on its way.
+  /// Gives its memory and threads back until the next upload. Nothing is on its way.
   void release();
 
  private:
   static constexpr int64_t kPieceBytes = int64_t{16} << 20;
+  static constexpr int64_t kCopyBytes = int64_t{1} << 20;  // to a thread at a time
+  static constexpr int kThreadsMax = 8;
   struct Half {
     Buffer memory;
     Event sent;
   };
   std::array<Half, 2> halves_;
   size_t next_ = 0;
+  std::unique_ptr<ThreadPool> threads_;
 };
 
 /// The way of small arrays: arguments that operations get in host memory, which the caller may change at once. They

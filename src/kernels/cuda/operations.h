@@ -14,6 +14,7 @@
 #include "kernels/compressor_operations.h"
 #include "kernels/cuda/launches.h"
 #include "kernels/draw_operations.h"
+#include "kernels/everywhere.h"
 #include "kernels/kv.h"
 #include "kernels/latent_operations.h"
 #include "kernels/operation_params.h"
@@ -35,37 +36,29 @@ struct Matrix {
 
 /// Whether `multiply`, `multiply_experts` and `embed` read this type.
 bool multiplies(TensorType type);
+/// Whether the type is quantised: its matrices lie in panels (panels.cuh).
+bool lies_in_panels(TensorType type);
 /// Bytes that an expert's matrix has on the device.
 int64_t device_bytes(TensorType type, int64_t rows, int64_t cols);
 /// Makes panels of a quantised type's rows, which begin anywhere: of at most 2 GiB, aligned to 16 bytes.
 void lay_out_panels(Launches& stream, TensorType type, const void* file_rows, int64_t rows, int64_t cols, void* panels);
 
-/// Activations as products with quantised matrices want them: per row and 32 columns, int8 codes, a scale and the sum
-/// of the codes. Columns are filled up to a multiple of 256 with zeros.
-struct Int8Rows {
-  int8_t* codes = nullptr;  ///< [rows, padded cols]
-  float* scales = nullptr;  ///< [rows, padded cols / 32]
-  int32_t* sums = nullptr;  ///< [rows, padded cols / 32]
-};
-inline constexpr int64_t kColumnsPadded = 256;
-void quantize_rows(Launches& stream, const float* x, int64_t rows, int64_t cols, const Int8Rows& out);
-
-/// Activations as products with matrices of 16-bit floats want them: rounded to the matrix's type, a row in parts of
-/// its scale. Columns are filled up as those of Int8Rows.
+/// Activations as products with all matrices but those of float32 want them: rounded to 16 bits, a row in parts of its
+/// scale. Columns are filled up with zeros.
 struct HalfRows {
-  uint16_t* values = nullptr;  ///< [rows, padded cols]
+  uint16_t* values = nullptr;  ///< [rows, padded_columns(cols)]
   float* scales = nullptr;     ///< [rows], powers of two; 1 unless a float16 would be infinite
+  bool bfloat = false;         ///< bfloat16, as matrices of that want it, not float16
 };
-/// `type` is the matrix's.
-void round_rows(Launches& stream, TensorType type, const float* x, int64_t rows, int64_t cols, const HalfRows& out);
+CAIRN_EVERYWHERE constexpr int64_t padded_columns(int64_t cols) { return (cols + 31) / 32 * 32; }
+void round_rows(Launches& stream, const float* x, int64_t rows, int64_t cols, const HalfRows& out);
 
 /// What products with a type read.
-enum class InputKind { kFloats, kInt8, kF16, kBF16 };
+enum class InputKind { kFloats, kF16, kBF16 };
 InputKind input_kind(TensorType type);
-/// `x` [rows, cols], and that as Int8Rows or HalfRows if the matrices' kind is one of those.
+/// `x` [rows, cols], and that as HalfRows of the matrices' kind.
 struct Input {
   const float* x = nullptr;
-  Int8Rows quantized{};
   HalfRows halves{};
 };
 
@@ -97,14 +90,14 @@ struct RmsNormParams {
   const float* weight = nullptr;
   float epsilon = 0;
   float* out = nullptr;
-  Int8Rows quantized{};  ///< what products with `out` want, if it has memory: rows of a multiple of kColumnsPadded
+  HalfRows halves{};  ///< `out` rounded too, if it has memory
 };
 void rms_norm(Launches& stream, const RmsNormParams& params, int64_t rows, int64_t cols);
 void layer_norm(Launches& stream, const float* x, const float* weight, const float* bias, float epsilon, int64_t rows,
                 int64_t cols, float* out);
-/// `quantized` as in RmsNormParams.
-void gate(Launches& stream, Activation activation, const float* gate, const float* up, int64_t n, float* out,
-          const Int8Rows& quantized);
+/// `halves` as in RmsNormParams.
+void gate(Launches& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
+          float* out, const HalfRows& halves);
 void add(Launches& stream, float* x, const float* y, int64_t n, float scale);
 /// `factors` [rows] on the device.
 void scale_rows(Launches& stream, float* x, const float* factors, int64_t rows, int64_t cols);

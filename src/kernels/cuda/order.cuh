@@ -1,10 +1,9 @@
-/// The order in which a product's terms are added: one for every element, which follows from the number of columns
-/// alone, so that all kernels give the same bytes.
+/// The order in which a float32 product's terms are added: one for every element, which follows from the number of
+/// columns alone, so that all its kernels give the same bytes. (Of other types: halves.cuh.)
 ///
-/// The columns of a row are cut into steps, of kGroupColumns for quantised types and kFloatStep for the others. Step s
-/// is of class s % 32. A class adds its steps in ascending order, from 0: quantised ones by add_group, the others
-/// column after column with a fused multiply-add. Of the classes c, c + 8, c + 16 and c + 24 the sums are added in this
-/// order, and the eight sums that this gives in pairs, in pairs of pairs, and those.
+/// The columns of a row are cut into steps of kFloatStep. Step s is of class s % 32. A class adds its steps in
+/// ascending order, from 0, column after column with a fused multiply-add. Of the classes c, c + 8, c + 16 and c + 24
+/// the sums are added in this order, and the eight sums that this gives in pairs, in pairs of pairs, and those.
 ///
 /// So a warp may compute one element with a class to a lane, reading whole lines of memory; and eight warps may compute
 /// a tile of elements together, a class to a warp, in four passes over every fourth piece of eight steps.
@@ -12,7 +11,6 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/blocks.cuh"
 #include "kernels/cuda/launch.cuh"
 
 namespace cairn::cuda {
@@ -21,29 +19,6 @@ inline constexpr int kClasses = 32;
 inline constexpr int kPassClasses = 8;
 inline constexpr int kPasses = kClasses / kPassClasses;
 inline constexpr int kFloatStep = 8;
-
-/// The sum of a group whose halves have `first` and `second`, times their factors. Of kLarge both products are exact.
-template <class F, class Factor>
-__device__ __forceinline__ float join_halves(Factor first_factor, int32_t first, Factor second_factor, int32_t second) {
-  if constexpr (F::kFactors == Factors::kLarge) {
-    const float product = __fmul_rn(static_cast<float>(first_factor), static_cast<float>(first));
-    return __fmaf_rn(static_cast<float>(second_factor), static_cast<float>(second), product);
-  } else if constexpr (F::kFactors == Factors::kSmall) {
-    return static_cast<float>(first_factor * first + second_factor * second);
-  } else {
-    return static_cast<float>(first + second);
-  }
-}
-
-/// A group's term of a quantised row: `sum` of codes (times factors) and activations' codes, and for minima the sum of
-/// the activations' codes (times integer minima), already scaled by `input_scale`.
-template <class F>
-__device__ __forceinline__ float add_group(float total, float scale, float minimum, float input_scale, float sum,
-                                           float scaled_minima) {
-  total = __fmaf_rn(scale, __fmul_rn(input_scale, sum), total);
-  if constexpr (F::kMinima != Minima::kNone) total = __fmaf_rn(-minimum, scaled_minima, total);
-  return total;
-}
 
 /// The sum of the eight, with stride `stride`.
 __device__ __forceinline__ float add_eight(const float* sums, int stride) {

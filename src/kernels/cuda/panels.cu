@@ -68,9 +68,10 @@ __global__ __launch_bounds__(kBlock) void lay_out_kernel(const __grid_constant__
 
 }  // namespace
 
+bool lies_in_panels(TensorType type) { return has_format(AllFormats(), type); }
+
 int64_t device_bytes(TensorType type, int64_t rows, int64_t cols) {
-  const bool panels = has_format(AllFormats(), type);
-  return (panels ? (rows + kPanelRows - 1) / kPanelRows * kPanelRows : rows) * row_bytes(type, cols);
+  return (lies_in_panels(type) ? (rows + kPanelRows - 1) / kPanelRows * kPanelRows : rows) * row_bytes(type, cols);
 }
 
 void lay_out_panels(Launches& stream, TensorType type, const void* file_rows, int64_t rows, int64_t cols,

@@ -38,12 +38,12 @@ struct GroupPlace {
   template <Section kSection>
   CAIRN_HOST_DEVICE const uint8_t* at(int offset) const {
     static_assert(kSection.bytes % kSection.piece == 0);
-    constexpr auto kPiece = static_cast<uint32_t>(kSection.piece);
-    constexpr uint32_t kPieces = static_cast<uint32_t>(kSection.bytes) / kPiece;
-    constexpr auto kBegin = static_cast<uint32_t>(kPanelRows * kSection.offset);
+    constexpr uint64_t kPiece = kSection.piece, kPieces = kSection.bytes / kPiece;
+    // In 64 bits, so that what is constant becomes a part of the instructions that load.
     const auto byte = static_cast<uint32_t>(offset);
-    const uint32_t piece = (block * kPieces + byte / kPiece) * kPanelRows + row;
-    return panel + (kBegin * blocks + piece * kPiece + byte % kPiece);
+    const uint64_t section = uint64_t{kPanelRows * kSection.offset} * blocks;
+    const uint64_t of_block = uint64_t{block} * (kPieces * kPanelRows * kPiece);
+    return panel + (section + of_block + row * kPiece) + byte / kPiece * (kPanelRows * kPiece) + byte % kPiece;
   }
 
   // What is at `offset` of a section, a multiple of its size.
@@ -65,6 +65,11 @@ struct GroupPlace {
   CAIRN_HOST_DEVICE Octet octet(int offset) const {
     static_assert(kSection.piece % 8 == 0);
     return load_octet(at<kSection>(offset));
+  }
+  template <Section kSection>
+  CAIRN_HOST_DEVICE Sixteen sixteen(int offset) const {
+    static_assert(kSection.piece % 16 == 0);
+    return load_sixteen(at<kSection>(offset));
   }
 };
 

@@ -7,15 +7,15 @@
 
 namespace cairn::cuda {
 
+/// Of bfloat16.
 struct PeakWork {
-  int32_t blocks = 0;   ///< of kPeakThreads threads
-  int32_t rounds = 0;   ///< of each
-  bool floats = false;  ///< bfloat16, not int8
+  int32_t blocks = 0;  ///< of kPeakThreads threads
+  int32_t rounds = 0;  ///< of each
 };
 inline constexpr int kPeakThreads = 256;
 /// Multiplications and additions.
 int64_t peak_operations(const PeakWork& work);
 /// Writes a number for each thread, so that the products are not left out.
-void multiply_registers(Launches& stream, const PeakWork& work, int32_t* out);
+void multiply_registers(Launches& stream, const PeakWork& work, float* out);
 
 }  // namespace cairn::cuda

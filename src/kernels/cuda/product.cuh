@@ -24,9 +24,8 @@ struct Product {
   const float* scales = nullptr;  ///< [matrices], of sums before the bias, or null
   const float* bias = nullptr;    ///< [matrices, rows] or null
 
-  const float* x = nullptr;  ///< [inputs, cols]: of types without int8
-  Int8Rows quantized;        ///< of those with int8
-  HalfRows halves;           ///< of 16-bit floats
+  const float* x = nullptr;  ///< [inputs, cols]
+  HalfRows halves;           ///< the same for all types but float32
   int32_t padded_cols = 0;
 
   const int32_t* ids = nullptr;  ///< [outputs] or null
@@ -87,10 +86,10 @@ struct Products {
 };
 
 /// Up to so many outputs of one matrix are computed as vectors, more as tiles. All give the same bytes.
-inline constexpr int32_t kVectorOutputs = 8;
-inline constexpr int32_t kHalfVectorOutputs = 64;  // of 16-bit floats
+inline constexpr int32_t kVectorOutputs = 64;
+inline constexpr int32_t kFloatVectorOutputs = 8;  // of float32
 
-// Vectors: at most kVectorOutputs (kHalfVectorOutputs) outputs without `ids`, at most kGridMax with them. Each returns
+// Vectors: at most kVectorOutputs (kFloatVectorOutputs) outputs without `ids`, at most kGridMax with them. Each returns
 // whether the type is one of its own.
 bool multiply_vectors_small(Launches& stream, Products& products);
 bool multiply_vectors_super(Launches& stream, Products& products);

@@ -42,4 +42,18 @@ __device__ double row_sum(double value) {
   return value;
 }
 
+/// The same for the largest number.
+template <int kThreads>
+__device__ float row_max(float value) {
+  value = warp_max(value);
+  if constexpr (kThreads > kWarp) {
+    __shared__ float of_warps[kThreads / kWarp];
+    __syncthreads();  // the numbers before these have been read
+    if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = value;
+    __syncthreads();
+    for (const float other : of_warps) value = fmaxf(value, other);
+  }
+  return value;
+}
+
 }  // namespace cairn::cuda

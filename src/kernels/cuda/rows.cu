@@ -3,7 +3,7 @@
 #include "kernels/cuda/activation.cuh"
 #include "kernels/cuda/columns.cuh"
 #include "kernels/cuda/operations.h"
-#include "kernels/cuda/quantize.cuh"
+#include "kernels/cuda/round.cuh"
 
 namespace cairn::cuda {
 namespace {
@@ -13,10 +13,9 @@ constexpr int64_t kBlocksMax = 4096;  // of map_kernel, which goes on with what 
 
 __device__ int64_t thread_number() { return int64_t{blockIdx.x} * kBlock + threadIdx.x; }
 
-// out[i] = f(x[i], y[i]), where a null y stands for ones. Quantised too if there is memory for it.
+// out[i] = f(x[i], y[i]), where a null y stands for ones.
 template <bool kAligned, class F>
-__global__ void __launch_bounds__(kBlock)
-    map_kernel(F f, const float* x, const float* y, int64_t n, float* out, Int8Rows quantized) {
+__global__ void __launch_bounds__(kBlock) map_kernel(F f, const float* x, const float* y, int64_t n, float* out) {
   const int64_t step = int64_t{gridDim.x} * kBlock * 4;
   for (int64_t i = 4 * thread_number(); i < n; i += step) {
     const Four a = load_four<kAligned>(x + i, n - i);
@@ -26,21 +25,41 @@ __global__ void __launch_bounds__(kBlock)
 #pragma unroll
     for (int k = 0; k < 4; ++k) result.at[k] = f(a.at[k], b.at[k]);
     store_four<kAligned>(result, n - i, out + i);
-    if (quantized.codes != nullptr) quantize_four(result, i, quantized);
   }
 }
 
 template <class F>
-void map(Launches& stream, const F& f, const float* x, const float* y, int64_t n, float* out,
-         const Int8Rows& quantized = {}) {
+void map(Launches& stream, const F& f, const float* x, const float* y, int64_t n, float* out) {
   if (n == 0) return;
   const auto kernel = columns_aligned(n, x, y, out) ? map_kernel<true, F> : map_kernel<false, F>;
-  launch(kernel, dim3(blocks_of(n, kBlock * 4, kBlocksMax)), kBlock, 0, stream, f, x, y, n, out, quantized);
+  launch(kernel, dim3(blocks_of(n, kBlock * 4, kBlocksMax)), kBlock, 0, stream, f, x, y, n, out);
 }
 
 struct Gate {
   Activation activation;
   __device__ float operator()(float x, float up) const { return __fmul_rn(activate(activation, x), up); }
+};
+// The same, rounded too.
+struct GateRows {
+  Gate gate;
+  const float* x;
+  const float* up;  // or null
+  float* out;
+  HalfRows halves;
+
+  template <int kThreads, bool kAligned>
+  __device__ void operator()(int64_t row, int64_t cols) const {
+    float* const to = out + row * cols;
+    const float* const factors = up == nullptr ? nullptr : up + row * cols;
+    const Gate f = gate;
+    float largest = 0;
+    map_row<kThreads, kAligned>(x + row * cols, cols, to, [f, factors, &largest](float value, int64_t c) {
+      value = f(value, factors == nullptr ? 1.0f : factors[c]);
+      largest = fmaxf(largest, fabsf(value));
+      return value;
+    });
+    round_row<kThreads, kAligned>(to, row, cols, largest, halves);
+  }
 };
 struct AddScaled {
   float scale;
@@ -134,10 +153,10 @@ void copy_rows(Launches& stream, const float* from, int64_t from_stride, const i
 
 }  // namespace
 
-void gate(Launches& stream, Activation activation, const float* gate, const float* up, int64_t n, float* out,
-          const Int8Rows& quantized) {
-  CAIRN_DCHECK(quantized.codes == nullptr || (quantizes_along(n) && aligned16(gate, up, out)));
-  map(stream, Gate{activation}, gate, up, n, out, quantized);
+void gate(Launches& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
+          float* out, const HalfRows& halves) {
+  if (halves.values == nullptr) return map(stream, Gate{activation}, gate, up, rows * cols, out);
+  for_rows(stream, GateRows{{activation}, gate, up, out, halves}, rows, cols, columns_aligned(cols, gate, up, out));
 }
 
 void add(Launches& stream, float* x, const float* y, int64_t n, float scale) {

@@ -1,62 +1,20 @@
-/// What the products of many outputs share: a block of threads computes a tile of the result, kTileRows rows of a
-/// matrix for kTileOutputs outputs. Each of its warps computes the whole tile for one class of steps (order.cuh) at a
-/// time, in four passes; what a pass gives is added up in shared memory, and in the end the warps' sums are.
+/// What the products of many outputs share: a block of threads computes a tile of the result, some rows of a matrix for
+/// some outputs.
 #pragma once
 
 #include <cstdint>
 
-#include "kernels/cuda/order.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/product.cuh"
 
 namespace cairn::cuda {
 
-inline constexpr int kTileRows = 64;
-inline constexpr int kTileOutputs = 32;
-inline constexpr int kTileWarps = kPassClasses;
+inline constexpr int kTileWarps = 8;
 inline constexpr int kTileThreads = kTileWarps * kWarp;
-/// Elements of the tile that a lane has.
-inline constexpr int kTileElements = kTileRows * kTileOutputs / kWarp;
-
-/// An element's place in the tile.
-struct TilePlace {
-  int row;
-  int output;
-};
-
-/// Sums of finished passes.
-struct TileSums {
-  float sums[kTileWarps][kTileElements][kWarp];
-
-  /// Adds a warp's sums of a pass; only their own lanes touch them.
-  __device__ __forceinline__ void add(int pass, const float (&of_pass)[kTileElements]) {
-    float(*own)[kWarp] = sums[threadIdx.x / kWarp];
-    const int lane = threadIdx.x % kWarp;
-#pragma unroll
-    for (int i = 0; i < kTileElements; ++i) {
-      own[i][lane] = pass == 0 ? of_pass[i] : __fadd_rn(own[i][lane], of_pass[i]);
-    }
-  }
-};
-
-/// Stores a finished tile; place_of(element, lane) says where elements are. All threads, which may go on at once to
-/// write what the tile was made from.
-template <class PlaceOf>
-__device__ void store_tile(const Product& product, const TileSums& sums, int32_t matrix, int32_t row_begin,
-                           const int32_t* outputs, int32_t count, PlaceOf place_of) {
-  __syncthreads();
-  const int lane = threadIdx.x % kWarp;
-  for (int i = threadIdx.x / kWarp; i < kTileElements; i += kTileWarps) {
-    const TilePlace place = place_of(i, lane);
-    const int32_t row = row_begin + place.row;
-    if (row >= product.rows || place.output >= count) continue;
-    product.store(outputs[place.output], matrix, row, add_eight(&sums.sums[0][i][lane], kTileElements * kWarp));
-  }
-  __syncthreads();
-}
 
 /// Outputs of one matrix, kOutputs to a tile, and what finding them takes.
 template <int kOutputs>
-struct OutputListOf {
+struct OutputList {
   int32_t outputs[kOutputs + kTileThreads];
   int32_t found[kTileWarps];
 
@@ -86,12 +44,10 @@ struct OutputListOf {
   }
 };
 
-using OutputList = OutputListOf<kTileOutputs>;
-
 /// Calls tile(matrix, outputs, count) for every tile of the block: one without `ids`, else those of matrix blockIdx.x.
 /// All threads; `outputs` are read until the call returns, which begins and ends with all of them.
 template <int kOutputs, class Tile>
-__device__ void each_tile(const Product& product, OutputListOf<kOutputs>& list, Tile tile) {
+__device__ void each_tile(const Product& product, OutputList<kOutputs>& list, Tile tile) {
   const auto block = static_cast<int32_t>(blockIdx.x);
   if (product.ids == nullptr) {
     const int32_t begin = block * kOutputs;
@@ -112,7 +68,7 @@ __device__ void each_tile(const Product& product, OutputListOf<kOutputs>& list, 
 }
 
 /// A block for each tile, or with `ids` for each matrix and `rows` of it.
-inline dim3 tile_grid(const Product& product, int64_t rows = kTileRows, int64_t outputs = kTileOutputs) {
+inline dim3 tile_grid(const Product& product, int64_t rows, int64_t outputs) {
   const unsigned columns =
       product.ids == nullptr ? blocks_of(product.outputs, outputs, INT32_MAX) : static_cast<unsigned>(product.matrices);
   return {columns, blocks_of(product.rows, rows, kGridMax)};

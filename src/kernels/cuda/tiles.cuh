@@ -1,176 +1,172 @@
-/// Products of quantised matrices with many inputs, on the tensor cores.
+/// Products on the tensor cores with many inputs: a block computes a tile of 64 or 128 rows by 128 outputs, class after
+/// class of steps (halves.cuh), each warp a part of the tile. Steps come into shared memory while those before them are
+/// multiplied; weights of quantised types are taken apart on the way.
 ///
-/// A pass goes through the columns in stages of eight groups, one for each warp: the block takes the weights of a stage
-/// apart and brings the inputs into shared memory, then each warp multiplies its group, 64 rows by 32 outputs. The sums
-/// of a group are integers, so that the tensor cores' order is nobody's concern; from there on it is add_group's.
-///
-/// An instruction's k are taken by the octet: what it calls k 4 t .. 4 t + 3 and 16 + 4 t .. 19 + 4 t are columns 8 t
-/// .. 8 t + 7 of the group, for weights and inputs alike, so that a lane reads them at once.
+/// Estimate for an H100: a step of a large tile is half a million multiply-adds, for which mma.sync takes about 400
+/// cycles, and 64 KB of shared memory, read and written in 500. That bounds these products by about 470 TFLOP/s. Taking
+/// 4,096 weights apart is about 60 instructions of each warp, which fit beside.
 #pragma once
 
-#include "kernels/cuda/mma.cuh"
-#include "kernels/cuda/tile_stage.cuh"
+#include "kernels/cuda/tile.cuh"
+#include "kernels/cuda/weights.cuh"
 
 namespace cairn::cuda {
 
+inline constexpr int kStages = 4;
+inline constexpr int kStageOutputs = 128;
+// Warps lie 2 by 4 in a tile; each has kStageOutputParts times 8 outputs.
+inline constexpr int kStageRowWarps = 2;
+inline constexpr int kStageOutputParts = 4;
+static_assert(kTileWarps * 8 * kStageOutputParts == kStageRowWarps * kStageOutputs);
+/// Grids of fewer tiles leave a GPU idle: then tiles are smaller.
+inline constexpr int64_t kTilesWanted = 256;
+
+/// Of a step. The eight lanes that read or write shared memory at the same time have two neighbouring rows: all banks.
+template <int kRowParts>
+struct TileStage {
+  static constexpr int kRows = kStageRowWarps * 16 * kRowParts;
+  alignas(16) uint4 weights[kRows][kPieces];
+  alignas(16) uint4 inputs[kStageOutputs][kPieces];
+};
+
+template <int kRowParts>
 struct TilesShared {
-  TileSums sums;
-  TileStage stage;
-  OutputList list;
+  TileStage<kRowParts> stages[kStages];
+  OutputList<kStageOutputs> list;
 };
 
-/// What a lane has of its group's inputs for eight outputs: as multiply_int8 wants the codes, and for two the numbers.
-struct InputPart {
-  uint32_t codes[2];
-  float2 scales;
-  float2 scaled_sums;
+struct Tile {
+  int32_t matrix = 0;
+  int32_t row_begin = 0;
+  const int32_t* outputs = nullptr;
+  int32_t count = 0;
 };
 
-// Integers below 2^22 are added to this number's bits as to its last place: a sum that starts with them is a float.
-constexpr int32_t kSumBits = 0x4b400000;
-constexpr float kSumStart = 12582912.0f;  // 1.5 * 2^23
-
-__device__ __forceinline__ void multiply_to_floats(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&sums)[4]) {
-  int32_t c[4] = {kSumBits, kSumBits, kSumBits, kSumBits};
-  multiply_int8(a, b, c);
+/// Begins the copies of a step's inputs; beyond the last output it is that one again.
+template <int kRowParts>
+__device__ __forceinline__ void load_inputs(const Product& product, const Tile& tile, int32_t step,
+                                            TileStage<kRowParts>& stage) {
 #pragma unroll
-  for (int i = 0; i < 4; ++i) sums[i] = __fsub_rn(__int_as_float(c[i]), kSumStart);
-}
-
-/// As multiply_to_floats, columns [0, 16) times the first factors of the two rows, the rest times the second.
-template <class F>
-__device__ __forceinline__ void multiply_halves(const uint32_t (&a)[4], const uint32_t (&b)[2],
-                                                const uint32_t (&factors)[2], float (&sums)[4]) {
-  // Octets 0 and 1 are the first half: the other lanes' weights do not count.
-  const bool first_half = threadIdx.x % 4 < 2;
-  uint32_t first[4], second[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    first[i] = first_half ? a[i] : 0;
-    second[i] = first_half ? 0 : a[i];
-  }
-  int32_t first_sums[4] = {}, second_sums[4] = {};
-  multiply_int8(first, b, first_sums);
-  multiply_int8(second, b, second_sums);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const uint32_t pair = factors[i / 2];
-    sums[i] = join_halves<F>(first_factor<F>(pair), first_sums[i], second_factor<F>(pair), second_sums[i]);
+  for (int i = threadIdx.x; i < kStageOutputs * kPieces; i += kTileThreads) {
+    const int row = i / kPieces, piece = i % kPieces;
+    const int64_t input = product.input_of(tile.outputs[min(row, tile.count - 1)]);
+    const uint16_t* from = product.halves.values + input * product.padded_cols + step * kHalfStep;
+    __pipeline_memcpy_async(&stage.inputs[row][piece], from + piece * kHalfColumns, sizeof(uint4));
   }
 }
 
-/// The sums of a row's integer minima times the inputs' codes: weights that are the minimum of their half.
-__device__ __forceinline__ void multiply_minima(const uint32_t (&minima)[2], const uint32_t (&b)[2], float (&sums)[4]) {
-  const bool first_half = threadIdx.x % 4 < 2;
-  uint32_t a[4];
+template <bool kBfloat, int kRowParts>
+__device__ __forceinline__ void multiply_stage(const TileStage<kRowParts>& stage,
+                                               float (&sums)[kRowParts][kStageOutputParts][4]) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, g = static_cast<int>(threadIdx.x) % kWarp / 4;
+  const int t = static_cast<int>(threadIdx.x) % 4;
+  const int row = warp % kStageRowWarps * 16 * kRowParts + g,
+            output = warp / kStageRowWarps * 8 * kStageOutputParts + g;
+  uint4 x[kStageOutputParts];
 #pragma unroll
-  for (int r = 0; r < 2; ++r) {
-    const int32_t minimum = first_half ? first_of(minima[r]) : second_of(minima[r]);
-    a[r] = a[r + 2] = static_cast<uint32_t>(minimum) * 0x01010101u;
-  }
-  multiply_to_floats(a, b, sums);
-}
-
-/// Sixteen rows from `row`, eight outputs: adds the group's terms to their four sums in this lane.
-template <class F>
-__device__ __forceinline__ void multiply_part(const TileStage& stage, int at, int row, const uint32_t (&a)[4],
-                                              const InputPart& input, float* sums) {
-  float products[4];
-  if constexpr (F::kFactors != Factors::kNone) {
-    const uint32_t factors[2] = {stage.factors[at][row], stage.factors[at][row + 8]};
-    multiply_halves<F>(a, input.codes, factors, products);
-  } else {
-    multiply_to_floats(a, input.codes, products);
-  }
-  const float input_scales[2] = {input.scales.x, input.scales.y};
-  float minima[4] = {};
-  if constexpr (F::kMinima == Minima::kFloat) {
-    minima[0] = minima[2] = input.scaled_sums.x;
-    minima[1] = minima[3] = input.scaled_sums.y;
-  }
-  if constexpr (F::kMinima == Minima::kInteger) {
-    const uint32_t pairs[2] = {stage.integer_minima[at][row], stage.integer_minima[at][row + 8]};
-    multiply_minima(pairs, input.codes, minima);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) minima[i] = __fmul_rn(input_scales[i % 2], minima[i]);
-  }
-  const float scales[2] = {stage.scales[at][row], stage.scales[at][row + 8]};
-  float minimum[2] = {};
-  if constexpr (F::kMinima != Minima::kNone) {
-    minimum[0] = stage.minima[at][row];
-    minimum[1] = stage.minima[at][row + 8];
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    sums[i] = add_group<F>(sums[i], scales[i / 2], minimum[i / 2], input_scales[i % 2], products[i], minima[i]);
-  }
-}
-
-constexpr int kRowParts = kTileRows / 16;
-constexpr int kOutputParts = kTileOutputs / 8;
-
-/// Element 4 (p * kOutputParts + q) + i is c[i] of multiply_int8, of rows 16 p and outputs 8 q.
-__device__ __forceinline__ TilePlace mma_place(int element, int lane) {
-  const int part = element / 4, i = element % 4;
-  return {part / kOutputParts * 16 + lane / 4 + i / 2 * 8, part % kOutputParts * 8 + lane % 4 * 2 + i % 2};
-}
-
-/// The warp's group of the stage.
-template <class F>
-__device__ __forceinline__ void multiply_stage(const TileStage& stage, int32_t count, float (&sums)[kTileElements]) {
-  const int at = threadIdx.x / kWarp, g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
-  const int column = at * kGroupColumns + 8 * t;
-  InputPart inputs[kOutputParts];
-#pragma unroll
-  for (int q = 0; q < kOutputParts; ++q) {
-    const auto codes = *reinterpret_cast<const uint2*>(&stage.inputs[8 * q + g][column]);
-    inputs[q].codes[0] = codes.x;
-    inputs[q].codes[1] = codes.y;
-    inputs[q].scales = *reinterpret_cast<const float2*>(&stage.input_scales[at][8 * q + 2 * t]);
-    if constexpr (F::kMinima == Minima::kFloat) {
-      inputs[q].scaled_sums = *reinterpret_cast<const float2*>(&stage.scaled_sums[at][8 * q + 2 * t]);
-    }
-  }
+  for (int q = 0; q < kStageOutputParts; ++q) x[q] = stage.inputs[output + 8 * q][t];
 #pragma unroll
   for (int p = 0; p < kRowParts; ++p) {
-    const int row = 16 * p + g;
-    const auto low = *reinterpret_cast<const uint2*>(&stage.weights[row][column]);
-    const auto high = *reinterpret_cast<const uint2*>(&stage.weights[row + 8][column]);
-    const uint32_t a[4] = {low.x, high.x, low.y, high.y};
+    const uint4 upper = stage.weights[row + 16 * p][t], lower = stage.weights[row + 16 * p + 8][t];
 #pragma unroll
-    for (int q = 0; q < kOutputParts; ++q) {
-      if (8 * q < count) multiply_part<F>(stage, at, row, a, inputs[q], sums + 4 * (p * kOutputParts + q));
+    for (int q = 0; q < kStageOutputParts; ++q) multiply_step<kBfloat>(upper, lower, x[q], sums[p][q]);
+  }
+}
+
+template <class Weights, int kRowParts>
+__device__ __forceinline__ void store_tile(const Product& product, const Tile& tile,
+                                           const float (&sums)[kRowParts][kStageOutputParts][4]) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int p = 0; p < kRowParts; ++p) {
+#pragma unroll
+    for (int q = 0; q < kStageOutputParts; ++q) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int32_t row = tile.row_begin + (warp % kStageRowWarps * kRowParts + p) * 16 + half_row(i, lane);
+        const int32_t output = (warp / kStageRowWarps * kStageOutputParts + q) * 8 + half_output(i, lane);
+        if (row < product.rows && output < tile.count)
+          store_half_product(product, tile.outputs[output], tile.matrix, row, sums[p][q][i], Weights::kUnit);
+      }
     }
   }
 }
 
-template <class F>
-__global__ __launch_bounds__(kTileThreads, 2) void multiply_tiles(const __grid_constant__ Product product) {
-  auto& shared = *reinterpret_cast<TilesShared*>(shared_memory());
-  const auto row_begin = static_cast<int32_t>(blockIdx.y) * kTileRows;
-  const auto groups = static_cast<uint32_t>(product.cols / kGroupColumns);
-  each_tile(product, shared.list, [&](int32_t matrix, const int32_t* outputs, int32_t count) {
-#pragma unroll 1
-    for (uint32_t pass = 0; pass < kPasses; ++pass) {
-      float sums[kTileElements] = {};
-      for (uint32_t first = pass * kStageGroups; first < groups; first += kClasses) {
-        stage_weights<F>(product, matrix, row_begin, first, shared.stage);
-        stage_inputs(product, outputs, count, first, F::kMinima == Minima::kFloat, shared.stage);
-        __syncthreads();
-        if (first + threadIdx.x / kWarp < groups) multiply_stage<F>(shared.stage, count, sums);
-        __syncthreads();
-      }
-      shared.sums.add(static_cast<int>(pass), sums);
+template <class Weights, int kRowParts>
+__device__ __forceinline__ void multiply_tile(const Product& product, const Tile& tile,
+                                              TilesShared<kRowParts>& shared) {
+  using Stage = TileStage<kRowParts>;
+  const int32_t steps = half_steps(product), of_class = steps_of_class(product);
+  // Of a tile that is not full, some warps may have no output.
+  const bool has_outputs =
+      static_cast<int32_t>(threadIdx.x) / kWarp / kStageRowWarps * 8 * kStageOutputParts < tile.count;
+  typename Weights::template Stage<Stage::kRows, kTileThreads> weights(product, tile.matrix, tile.row_begin);
+  const auto stage_of = [&](int32_t step) -> Stage& { return shared.stages[step % kStages]; };
+  const auto begin = [&](int32_t step) {
+    if (step < steps) {
+      load_inputs(product, tile, step, stage_of(step));
+      weights.begin(step, stage_of(step).weights);
     }
-    store_tile(product, shared.sums, matrix, row_begin, outputs, count, mma_place);
+    end_copies();  // an empty group at the end keeps their count
+  };
+  const auto finish = [&](int32_t step) {
+    if (step < steps) weights.finish(stage_of(step).weights);
+  };
+  for (int32_t step = 0; step < kStages - 1; ++step) {
+    begin(step);
+    finish(step);
+  }
+  float totals[kRowParts][kStageOutputParts][4];
+  int32_t step = 0;
+#pragma unroll 1
+  for (int32_t number = 0; number < kHalfClasses; ++number) {
+    float sums[kRowParts][kStageOutputParts][4] = {};
+#pragma unroll 1
+    for (const int32_t end = min((number + 1) * of_class, steps); step < end; ++step) {
+      wait_for_copies<kStages - 2>();
+      __syncthreads();  // the step is there, and the one whose place the next takes has been multiplied
+      begin(step + kStages - 1);
+      if (has_outputs) multiply_stage<Weights::kBfloat>(stage_of(step), sums);
+      finish(step + kStages - 1);
+    }
+#pragma unroll
+    for (int p = 0; p < kRowParts; ++p) {
+#pragma unroll
+      for (int q = 0; q < kStageOutputParts; ++q) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          totals[p][q][i] = number == 0 ? sums[p][q][i] : __fadd_rn(totals[p][q][i], sums[p][q][i]);
+        }
+      }
+    }
+  }
+  wait_for_copies<0>();
+  store_tile<Weights>(product, tile, totals);
+  __syncthreads();  // all has been read: the next tile may come
+}
+
+template <class Weights, int kRowParts>
+__global__ __launch_bounds__(kTileThreads,
+                             kRowParts == 2 ? 2 : 1) void multiply_tiles(const __grid_constant__ Product product) {
+  auto& shared = *reinterpret_cast<TilesShared<kRowParts>*>(shared_memory());
+  const auto row_begin = static_cast<int32_t>(blockIdx.y) * TileStage<kRowParts>::kRows;
+  each_tile(product, shared.list, [&](int32_t matrix, const int32_t* outputs, int32_t count) {
+    multiply_tile<Weights>(product, {matrix, row_begin, outputs, count}, shared);
   });
+}
+
+template <class Weights>
+void start_tiles(Launches& stream, const Product& product) {
+  const dim3 large = tile_grid(product, TileStage<4>::kRows, kStageOutputs);
+  if (int64_t{large.x} * large.y >= kTilesWanted)
+    return launch_tiles<TilesShared<4>>(multiply_tiles<Weights, 4>, stream, product, large);
+  const dim3 small = tile_grid(product, TileStage<2>::kRows, kStageOutputs);
+  launch_tiles<TilesShared<2>>(multiply_tiles<Weights, 2>, stream, product, small);
 }
 
 template <class Formats>
 bool multiply_tiles_of(Launches& stream, const Product& product) {
-  return visit_format(Formats(), product.type, [&]<class F>() {
-    launch_tiles<TilesShared>(multiply_tiles<F>, stream, product, tile_grid(product));
-  });
+  return visit_format(Formats(), product.type, [&]<class F>() { start_tiles<PanelWeights<F>>(stream, product); });
 }
 
 }  // namespace cairn::cuda

@@ -1,11 +1,18 @@
 // Products of float32 matrices with many inputs, in float32 without tensor cores. A stage is 64 columns, eight for each
-// warp, which multiplies them column after column: a lane has 8 rows by 8 outputs.
+// warp, which multiplies them column after column: a lane has 8 rows by 8 outputs. Each warp computes the whole tile
+// for one class of columns (order.cuh) at a time, in four passes; what a pass gives is added up in shared memory, and
+// in the end the warps' sums are.
 #include "kernels/cuda/floats.cuh"
 #include "kernels/cuda/tile.cuh"
 
 namespace cairn::cuda {
 namespace {
 
+constexpr int kTileRows = 64;
+constexpr int kTileOutputs = 32;
+// Elements of the tile that a lane has.
+constexpr int kTileElements = kTileRows * kTileOutputs / kWarp;
+static_assert(kTileWarps == kPassClasses);
 constexpr int kStageColumns = kPassClasses * kFloatStep;
 // What the lanes of half a warp read at the same time, two columns of eight rows, lies in different banks.
 constexpr int kPitch = kStageColumns + 4;
@@ -16,11 +23,26 @@ constexpr int kRowStep = kTileRows / kLaneRows;
 constexpr int kOutputStep = kTileOutputs / kLaneOutputs;
 static_assert(kLaneRows * kLaneOutputs == kTileElements && kRowStep * kOutputStep == kWarp);
 
+// Sums of finished passes.
+struct TileSums {
+  float sums[kTileWarps][kTileElements][kWarp];
+
+  // Adds a warp's sums of a pass; only their own lanes touch them.
+  __device__ __forceinline__ void add(int pass, const float (&of_pass)[kTileElements]) {
+    float(*own)[kWarp] = sums[threadIdx.x / kWarp];
+    const int lane = threadIdx.x % kWarp;
+#pragma unroll
+    for (int i = 0; i < kTileElements; ++i) {
+      own[i][lane] = pass == 0 ? of_pass[i] : __fadd_rn(own[i][lane], of_pass[i]);
+    }
+  }
+};
+
 struct Shared {
   TileSums sums;
   alignas(16) float weights[kTileRows][kPitch];
   alignas(16) float inputs[kTileOutputs][kPitch];
-  OutputList list;
+  OutputList<kTileOutputs> list;
 };
 
 __device__ __forceinline__ void store_columns(const float (&columns)[kFloatStep], float* to) {
@@ -81,8 +103,29 @@ __device__ __forceinline__ void multiply_columns(const Shared& shared, int at, i
   }
 }
 
+// An element's place in the tile.
+struct TilePlace {
+  int row;
+  int output;
+};
+
 __device__ __forceinline__ TilePlace place_of(int element, int lane) {
   return {lane % kRowStep + element / kLaneOutputs * kRowStep, lane / kRowStep + element % kLaneOutputs * kOutputStep};
+}
+
+// Stores a finished tile. All threads, which may go on at once to
+// write what the tile was made from.
+__device__ __forceinline__ void store_tile(const Product& product, const TileSums& sums, int32_t matrix,
+                                           int32_t row_begin, const int32_t* outputs, int32_t count) {
+  __syncthreads();
+  const int lane = threadIdx.x % kWarp;
+  for (int i = threadIdx.x / kWarp; i < kTileElements; i += kTileWarps) {
+    const TilePlace place = place_of(i, lane);
+    const int32_t row = row_begin + place.row;
+    if (row >= product.rows || place.output >= count) continue;
+    product.store(outputs[place.output], matrix, row, add_eight(&sums.sums[0][i][lane], kTileElements * kWarp));
+  }
+  __syncthreads();
 }
 
 template <class F, bool kWide>
@@ -108,7 +151,7 @@ __global__ __launch_bounds__(kTileThreads, 2) void multiply_tiles(const __grid_c
       }
       shared.sums.add(pass, sums);
     }
-    store_tile(product, shared.sums, matrix, row_begin, outputs, count, place_of);
+    store_tile(product, shared.sums, matrix, row_begin, outputs, count);
   });
 }
 
@@ -117,7 +160,7 @@ __global__ __launch_bounds__(kTileThreads, 2) void multiply_tiles(const __grid_c
 bool multiply_tiles_float(Launches& stream, const Product& product) {
   return visit_format(FormatList<FormatF32>(), product.type, [&]<class F>() {
     const auto kernel = reads_wide(product) ? multiply_tiles<F, true> : multiply_tiles<F, false>;
-    launch_tiles<Shared>(kernel, stream, product, tile_grid(product));
+    launch_tiles<Shared>(kernel, stream, product, tile_grid(product, kTileRows, kTileOutputs));
   });
 }
 

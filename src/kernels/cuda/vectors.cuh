@@ -1,160 +1,146 @@
-/// Products of quantised matrices with few inputs: what matters is to read the weights at the speed of the memory.
+/// Products on the tensor cores with few inputs: a block computes some rows for all of up to 32 outputs, each of its
+/// warps one class of steps (halves.cuh), so that the weights are read once and at the memory's speed.
 ///
-/// A warp computes kRows elements of each of kInputs outputs; a lane has the groups of its class (order.cuh). Weights
-/// are taken apart once for all inputs; the activations come from the first-level cache, where all warps of a block
-/// find the same ones.
+/// Estimate for an H100, whose memory gives 14.5 bytes a cycle to each multiprocessor: a warp's step of 16 rows by 32
+/// columns of Q4_0 is 288 bytes, 20 cycles of it, and about 50 instructions, which its four schedulers issue in 13. Of
+/// Q4_K they are about 60, of Q8_0 50 for 544 bytes. With 32 outputs, a step of 64 rows reads as many bytes of inputs
+/// from the second-level cache as of Q8_0 weights from memory: about two thirds of the bandwidth are left.
 #pragma once
 
-#include <algorithm>
-
-#include "kernels/cuda/formats.cuh"
-#include "kernels/cuda/order.cuh"
-#include "kernels/cuda/product.cuh"
+#include "kernels/cuda/weights.cuh"
 
 namespace cairn::cuda {
 
-inline constexpr int kVectorWarps = 4;
-/// Rows of the matrix to a warp: activations are loaded once for all of them.
-template <int kInputs>
-inline constexpr int kVectorRows = kInputs <= 4 ? 2 : 4;
+inline constexpr int kVectorThreads = kHalfClasses * kWarp;
+/// Blocks that a grid has at least, before they are made larger so as to read inputs less often.
+inline constexpr int64_t kVectorBlocksMin = 264;
 
-/// A group of a weight row, taken apart.
-template <class F>
-struct WeightGroup {
-  uint32_t codes[2 * kGroupOctets];
-  GroupScales scales;
-
-  __device__ __forceinline__ void load(const GroupPlace& place) {
+/// Stores a part's sums of all classes: of 16 rows and kOutputParts times 8 outputs. All threads.
+template <class Weights, int kOutputParts>
+__device__ __forceinline__ void store_part(const Product& product, int32_t matrix, int32_t row_begin,
+                                           int32_t output_begin, int32_t count, const float (&sums)[kOutputParts][4]) {
+  constexpr int kSums = 4 * kOutputParts;
+  __shared__ float of_classes[kHalfClasses][kSums][kWarp];
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+  __syncthreads();  // the part before has been read
 #pragma unroll
-    for (int i = 0; i < kGroupOctets; ++i) {
-      const Octet octet = F::codes(place, i);
-      codes[2 * i] = octet.words[0];
-      codes[2 * i + 1] = octet.words[1];
+  for (int q = 0; q < kOutputParts; ++q) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) of_classes[warp][4 * q + i][lane] = sums[q][i];
+  }
+  __syncthreads();
+  for (int at = warp; at < kSums; at += kHalfClasses) {
+    float sum = of_classes[0][at][lane];
+#pragma unroll
+    for (int c = 1; c < kHalfClasses; ++c) sum = __fadd_rn(sum, of_classes[c][at][lane]);
+    const int32_t row = row_begin + half_row(at % 4, lane), output = at / 4 * 8 + half_output(at % 4, lane);
+    if (row < product.rows && output < count)
+      store_half_product(product, output_begin + output, matrix, row, sum, Weights::kUnit);
+  }
+}
+
+/// A quad, of which `count` steps are there; all of them if kWhole. What the next steps read is on its way before they
+/// are multiplied, so many at a time that registers hold it.
+template <class Weights, bool kWhole, int kRowParts, int kOutputParts>
+__device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&weights)[kRowParts],
+                                              const uint16_t* const (&inputs)[kOutputParts], int32_t quad,
+                                              int32_t count, float (&sums)[kRowParts][kOutputParts][4]) {
+  using Lane = typename Weights::Lane;
+  constexpr int kAhead = kWhole ? kQuad / kRowParts : 1;
+  typename Lane::Scales scales[kRowParts];
+#pragma unroll
+  for (int p = 0; p < kRowParts; ++p) scales[p] = weights[p].fetch_scales(quad, count);
+#pragma unroll
+  for (int first = 0; first < kQuad; first += kAhead) {
+    if (!kWhole && first >= count) break;
+    decltype(weights[0].fetch(0, 0)) fetched[kAhead][kRowParts];
+    uint4 x[kAhead][kOutputParts];
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) {
+#pragma unroll
+      for (int p = 0; p < kRowParts; ++p) fetched[s][p] = weights[p].fetch(quad, first + s);
+#pragma unroll
+      for (int q = 0; q < kOutputParts; ++q)
+        x[s][q] = *reinterpret_cast<const uint4*>(inputs[q] + (quad * kQuad + first + s) * kHalfStep);
     }
-    scales = F::scales(place);
-  }
-};
-
-/// A group of a quantised input.
-struct InputGroup {
-  uint32_t codes[2 * kGroupOctets];
-  float scale;
-  float scaled_sum;
-
-  __device__ __forceinline__ void load(const Int8Rows& rows, uint32_t group, bool with_sum) {
-    const auto* at = reinterpret_cast<const uint4*>(rows.codes) + static_cast<int64_t>(group) * 2;
-    const uint4 low = __ldg(at), high = __ldg(at + 1);
-    codes[0] = low.x, codes[1] = low.y, codes[2] = low.z, codes[3] = low.w;
-    codes[4] = high.x, codes[5] = high.y, codes[6] = high.z, codes[7] = high.w;
-    scale = __ldg(rows.scales + group);
-    scaled_sum = with_sum ? __fmul_rn(scale, static_cast<float>(__ldg(rows.sums + group))) : 0.0f;
-  }
-};
-
-/// Four words of the input times four of a weight's, or the same word.
-__device__ __forceinline__ int32_t dot(const uint32_t* x, const uint32_t* w) {
-  int32_t sum = 0;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) sum = __dp4a(static_cast<int>(x[i]), static_cast<int>(w[i]), sum);
-  return sum;
-}
-__device__ __forceinline__ int32_t dot_of_one(const uint32_t* x, int32_t value) {
-  const uint32_t word = static_cast<uint32_t>(value) * 0x01010101u;
-  const uint32_t words[4] = {word, word, word, word};
-  return dot(x, words);
-}
-
-template <class F>
-__device__ __forceinline__ float add_product(float total, const WeightGroup<F>& w, const InputGroup& x) {
-  const int32_t first = dot(x.codes, w.codes), second = dot(x.codes + 4, w.codes + 4);
-  const float sum = join_halves<F>(w.scales.factors[0], first, w.scales.factors[1], second);
-  float scaled_minima = x.scaled_sum;
-  if constexpr (F::kMinima == Minima::kInteger) {
-    const int32_t minima = dot_of_one(x.codes, w.scales.minima[0]) + dot_of_one(x.codes + 4, w.scales.minima[1]);
-    scaled_minima = __fmul_rn(x.scale, static_cast<float>(minima));
+    for (int s = 0; s < kAhead; ++s) {
+#pragma unroll
+      for (int p = 0; p < kRowParts; ++p) {
+        const auto step = weights[p].unpack(fetched[s][p], scales[p], first + s);
+#pragma unroll
+        for (int q = 0; q < kOutputParts; ++q)
+          multiply_step<Weights::kBfloat>(step.row, step.row_below, x[s][q], sums[p][q]);
+      }
+    }
   }
-  return add_group<F>(total, w.scales.scale, w.scales.minimum, x.scale, sum, scaled_minima);
 }
 
-/// Outputs [kInputs * blockIdx.y, ...) of up to kInputs; all of one matrix, so with `ids` one.
-template <class F, int kInputs>
-__global__ __launch_bounds__(kVectorWarps* kWarp) void multiply_vectors(const __grid_constant__ Products products) {
+/// kRowParts times 16 rows by kOutputParts times 8 outputs. With `ids` the block's only output is blockIdx.y.
+template <class Weights, int kRowParts, int kOutputParts>
+__global__ __launch_bounds__(kVectorThreads) void multiply_vectors(const __grid_constant__ Products products) {
+  constexpr int kOutputs = 8 * kOutputParts;
   const int number = products.of_block();
   const Product& product = products.of[number];
-  constexpr int kRows = kVectorRows<kInputs>;
-  const uint32_t lane = threadIdx.x % kWarp;
-  const auto row_begin =
-      static_cast<int32_t>(((blockIdx.x - products.first_blocks[number]) * kVectorWarps + threadIdx.x / kWarp) * kRows);
-  if (row_begin >= product.rows) return;
-  const auto output = static_cast<int32_t>(blockIdx.y);
-  const int32_t matrix = product.matrix_of(output);
+  const auto block = static_cast<int32_t>(blockIdx.x - products.first_blocks[number]);
+  const int32_t groups = product.ids == nullptr ? (product.outputs + kOutputs - 1) / kOutputs : 1;
+  // Blocks of the same rows are neighbours: they read the same weights.
+  const int32_t row_begin = block / groups * 16 * kRowParts;
+  const int32_t output_begin = product.ids == nullptr ? block % groups * kOutputs : static_cast<int32_t>(blockIdx.y);
+  const int32_t count = product.ids == nullptr ? min(kOutputs, product.outputs - output_begin) : 1;
+  const int32_t matrix = product.matrix_of(output_begin);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
 
-  // Beyond the end the last row and the last input are computed again and thrown away.
-  const uint8_t* panels[kRows];
-  uint32_t panel_rows[kRows];
+  using Lane = typename Weights::Lane;
+  Lane weights[kRowParts] = {};
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-    const int32_t row = min(row_begin + r, product.rows - 1);
-    panels[r] = product.panel_of(matrix, row);
-    panel_rows[r] = static_cast<uint32_t>(row % kPanelRows);
-  }
-  uint32_t first_groups[kInputs];
-  const int32_t input = product.input_of(output);
-  const auto padded_groups = static_cast<uint32_t>(product.padded_cols / kGroupColumns);
-  Int8Rows rows = product.quantized;
-  rows.codes += static_cast<int64_t>(input) * product.padded_cols;
-  rows.scales += static_cast<int64_t>(input) * padded_groups;
-  rows.sums += static_cast<int64_t>(input) * padded_groups;
+  for (int p = 0; p < kRowParts; ++p) weights[p] = Lane(product, matrix, row_begin + 16 * p, lane);
+  // Beyond the end the last output is computed again and thrown away.
+  const uint16_t* inputs[kOutputParts];
 #pragma unroll
-  for (int i = 0; i < kInputs; ++i)
-    first_groups[i] = static_cast<uint32_t>(min(i, product.outputs - 1)) * padded_groups;
-
-  float totals[kRows][kInputs] = {};
-  const auto groups = static_cast<uint32_t>(product.cols / kGroupColumns);
-#pragma unroll(kInputs == 1 ? 2 : 1)
-  for (uint32_t group = lane; group < groups; group += kClasses) {
-    WeightGroup<F> w[kRows];
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      w[r].load(group_place<F>(panels[r], product.row_blocks, panel_rows[r], group));
-    }
-#pragma unroll
-    for (int i = 0; i < kInputs; ++i) {
-      InputGroup x;
-      x.load(rows, first_groups[i] + group, F::kMinima == Minima::kFloat);
-#pragma unroll
-      for (int r = 0; r < kRows; ++r) totals[r][i] = add_product<F>(totals[r][i], w[r], x);
-    }
+  for (int q = 0; q < kOutputParts; ++q) {
+    const int32_t output = output_begin + min(8 * q + lane / 4, count - 1);
+    inputs[q] = product.halves.values + static_cast<int64_t>(product.input_of(output)) * product.padded_cols +
+                lane % 4 * kHalfColumns;
   }
 
+  float sums[kRowParts][kOutputParts][4] = {};
+  const int32_t steps = half_steps(product), quads = steps_of_class(product) / kQuad;
+  int32_t quad = warp * quads;
+  const int32_t end = quad + quads;
+  for (; quad < end && (quad + 1) * kQuad <= steps; ++quad)
+    multiply_quad<Weights, true>(weights, inputs, quad, kQuad, sums);
+  if (quad < end && quad * kQuad < steps) multiply_quad<Weights, false>(weights, inputs, quad, steps % kQuad, sums);
 #pragma unroll
-  for (int r = 0; r < kRows; ++r) {
-#pragma unroll
-    for (int i = 0; i < kInputs; ++i) {
-      const float sum = add_lanes(totals[r][i]);
-      const bool there = row_begin + r < product.rows && i < (product.ids == nullptr ? product.outputs : 1);
-      if (lane == 0 && there) product.store(output + i, matrix, row_begin + r, sum);
-    }
-  }
+  for (int p = 0; p < kRowParts; ++p)
+    store_part<Weights>(product, matrix, row_begin + 16 * p, output_begin, count, sums[p]);
 }
 
-template <class F, int kInputs>
+template <class Weights, int kRowParts, int kOutputParts>
 void launch_vectors(Launches& stream, Products& products) {
-  const unsigned blocks = products.place(
-      [](const Product& each) { return blocks_of(each.rows, kVectorWarps * kVectorRows<kInputs>, INT32_MAX); });
+  const unsigned blocks = products.place([](const Product& each) {
+    const int32_t groups = each.ids == nullptr ? (each.outputs + 8 * kOutputParts - 1) / (8 * kOutputParts) : 1;
+    return blocks_of(each.rows, 16 * kRowParts, INT32_MAX) * static_cast<unsigned>(groups);
+  });
   const dim3 grid(blocks, products.of[0].ids == nullptr ? 1 : static_cast<unsigned>(products.of[0].outputs));
-  launch(multiply_vectors<F, kInputs>, grid, kVectorWarps * kWarp, 0, stream, products);
+  launch(multiply_vectors<Weights, kRowParts, kOutputParts>, grid, kVectorThreads, 0, stream, products);
+}
+
+template <class Weights>
+void launch_vectors(Launches& stream, Products& products) {
+  const int32_t outputs = products.of[0].ids == nullptr ? products.of[0].outputs : 1;
+  if (outputs <= 8) return launch_vectors<Weights, 1, 1>(stream, products);
+  if (outputs <= 16) return launch_vectors<Weights, 1, 2>(stream, products);
+  int64_t rows = 0;
+  for (int i = 0; i < products.count; ++i) rows += products.of[i].rows;
+  if (rows < kVectorBlocksMin * 64) return launch_vectors<Weights, 2, 4>(stream, products);
+  launch_vectors<Weights, 4, 4>(stream, products);
 }
 
 template <class Formats>
 bool multiply_vectors_of(Launches& stream, Products& products) {
-  return visit_format(Formats(), products.of[0].type, [&]<class F>() {
-    const int32_t inputs = products.of[0].ids == nullptr ? products.of[0].outputs : 1;
-    if (inputs == 1) return launch_vectors<F, 1>(stream, products);
-    if (inputs == 2) return launch_vectors<F, 2>(stream, products);
-    if (inputs <= 4) return launch_vectors<F, 4>(stream, products);
-    launch_vectors<F, kVectorOutputs>(stream, products);
-  });
+  return visit_format(Formats(), products.of[0].type,
+                      [&]<class F>() { launch_vectors<PanelWeights<F>>(stream, products); });
 }
 
 }  // namespace cairn::cuda

@@ -78,7 +78,7 @@ void start(Launches& stream, Products& products) {
   if (inputs == 1) return start<F, kWide, 1>(stream, products);
   if (inputs == 2) return start<F, kWide, 2>(stream, products);
   if (inputs <= 4) return start<F, kWide, 4>(stream, products);
-  start<F, kWide, kVectorOutputs>(stream, products);
+  start<F, kWide, kFloatVectorOutputs>(stream, products);
 }
 
 }  // namespace

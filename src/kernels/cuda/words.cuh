@@ -24,12 +24,17 @@ struct Octet {
   uint32_t words[2];
 };
 
+/// Sixteen bytes in the same order.
+struct Sixteen {
+  uint32_t words[4];
+};
+
 // -- Loads from memory that nobody writes while the kernel runs; `at` is aligned to the size of what is read.
 
 template <class T>
 CAIRN_HOST_DEVICE T load_as(const uint8_t* at) {
 #if defined(__CUDA_ARCH__)
-  return __ldg(reinterpret_cast<const T*>(at));
+  return *reinterpret_cast<const T*>(at);
 #else
   T value = 0;
   std::memcpy(&value, at, sizeof(value));
@@ -42,10 +47,21 @@ CAIRN_HOST_DEVICE uint32_t load_word(const uint8_t* at) { return load_as<uint32_
 
 CAIRN_HOST_DEVICE Octet load_octet(const uint8_t* at) {
 #if defined(__CUDA_ARCH__)
-  const uint2 value = __ldg(reinterpret_cast<const uint2*>(at));
+  const uint2 value = *reinterpret_cast<const uint2*>(at);
   return {{value.x, value.y}};
 #else
   Octet value = {};
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+#endif
+}
+
+CAIRN_HOST_DEVICE Sixteen load_sixteen(const uint8_t* at) {
+#if defined(__CUDA_ARCH__)
+  const uint4 value = *reinterpret_cast<const uint4*>(at);
+  return {{value.x, value.y, value.z, value.w}};
+#else
+  Sixteen value = {};
   std::memcpy(&value, at, sizeof(value));
   return value;
 #endif

@@ -268,14 +268,14 @@ void ModelRunner::feed_forward(size_t layer) {
   route(description, weights);
   const Projection in[] = {weights.routed.gate.to(arrays_.gate), weights.routed.up.to(arrays_.up)};
   backend_.matmul_experts(in, arrays_.input, rows_, arrays_.expert_ids, used, false);
-  clamp_and_gate(description.clamp, rows_ * used * description_.expert_width);
+  clamp_and_gate(description.clamp, int64_t{rows_} * used, description_.expert_width);
   const Projection down[] = {weights.routed.down.to(arrays_.expert_out)};
   backend_.matmul_experts(down, arrays_.gate, rows_, arrays_.expert_ids, used, true);
   backend_.combine_experts(arrays_.expert_out, arrays_.expert_weights, rows_, used, width, arrays_.block);
   if (description_.shared_width > 0) {
     const Projection shared_in[] = {weights.shared.gate.to(arrays_.gate), weights.shared.up.to(arrays_.up)};
     backend_.matmul(shared_in, arrays_.input, rows_);
-    clamp_and_gate(description.shared_clamp, rows_ * description_.shared_width);
+    clamp_and_gate(description.shared_clamp, rows_, description_.shared_width);
     const Projection shared_down[] = {weights.shared.down.to(arrays_.expert_out)};
     backend_.matmul(shared_down, arrays_.gate, rows_);
     backend_.add(arrays_.block, arrays_.expert_out, rows_ * width, 1);
@@ -285,11 +285,12 @@ void ModelRunner::feed_forward(size_t layer) {
 }
 
 // The gate is bounded above only, what it multiplies on both sides.
-void ModelRunner::clamp_and_gate(float clamp, int64_t n) {
+void ModelRunner::clamp_and_gate(float clamp, int64_t rows, int64_t width) {
+  const int64_t n = rows * width;
   constexpr float kUnbounded = -std::numeric_limits<float>::infinity();
   backend_.clamp(arrays_.gate, n, kUnbounded, clamp);
   backend_.clamp(arrays_.up, n, -clamp, clamp);
-  backend_.gate(Activation::kSilu, arrays_.gate, arrays_.up, n, arrays_.gate);
+  backend_.gate(Activation::kSilu, arrays_.gate, arrays_.up, rows, width, arrays_.gate);
 }
 
 void ModelRunner::route(const LayerDescription& layer, const LayerWeights& weights) {

@@ -122,7 +122,7 @@ class ModelRunner final : public Runner {
   void feed_forward(size_t layer);
   void route(const LayerDescription& layer, const LayerWeights& weights);
   /// arrays_.gate = silu(gate) * up, both clamped.
-  void clamp_and_gate(float clamp, int64_t n);
+  void clamp_and_gate(float clamp, int64_t rows, int64_t width);
   void keep_wanted_rows();
   Result<LogitsView> logits(const StreamWeights& streams, const Buffer& norm);
 
