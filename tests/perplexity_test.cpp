@@ -1,5 +1,5 @@
 // What int8 activations cost: perplexity of trained models with quantised weights, against the same weights widened to
-// F32 and multiplied in float32.
+// F32 and multiplied in float32. And what smaller keys and values do.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,11 +27,10 @@ constexpr int32_t kRows = 128;
 using Text = std::vector<TokenId>;
 
 struct Model {
-  explicit Model(const std::filesystem::path& path)
+  explicit Model(const std::filesystem::path& path, KvType kv_type = KvType::kF32)
       : file(gguf::Reader::open(path).value()),
         backend(make_cpu_backend({.threads = 1, .isa = ""}).value()),
-        runner(
-            load_model(file, *backend, {.kv_type = KvType::kF32, .rows_max = kRows, .logit_rows_max = kRows}).value()),
+        runner(load_model(file, *backend, {.kv_type = kv_type, .rows_max = kRows, .logit_rows_max = kRows}).value()),
         pool(PagePool::create(*backend, runner->kv_layout(),
                               std::vector<int32_t>(runner->kv_layout().groups.size(), kTokens / kPageTokens))
                  .value()) {}
@@ -80,8 +79,8 @@ std::vector<Text> written_by(Model& model) {
   return texts;
 }
 
-double perplexity(const std::filesystem::path& path, std::span<const Text> texts) {
-  Model model(path);
+double perplexity(const std::filesystem::path& path, std::span<const Text> texts, KvType kv_type = KvType::kF32) {
+  Model model(path, kv_type);
   double sum = 0;
   for (const Text& text : texts) {
     PageTable pages;
@@ -127,6 +126,26 @@ TEST_P(Perplexity, IsThatOfFloatArithmeticOnTheSameWeights) {
     if (mix != QuantizeMix::kBF16) {
       EXPECT_NE(with_float, original);
     }
+  }
+}
+
+TEST_P(Perplexity, StaysWithSmallerKeysAndValues) {
+  const auto trained = std::filesystem::path(CAIRN_FIXTURES) / "trained" / (GetParam() + ".gguf");
+  Model writer(trained);
+  const std::vector<Text> texts = written_by(writer);
+  const double original = perplexity(trained, texts);
+  struct Case {
+    const char* name;
+    KvType type;
+    double bound;
+  };
+  for (const auto& [name, type, bound] :
+       {Case{"f16", KvType::kF16, 1e-4}, {"bf16", KvType::kBF16, 1e-3}, {"q8_0", KvType::kQ8_0, 3e-3}}) {
+    const double with_smaller = perplexity(trained, texts, type);
+    std::printf("%s keys and values in %s: perplexity %.4f (in f32 %.4f)\n", GetParam().c_str(), name, with_smaller,
+                original);
+    EXPECT_LT(std::abs(with_smaller / original - 1), bound);
+    EXPECT_NE(with_smaller, original);
   }
 }
 

@@ -82,7 +82,7 @@ class SameBytes : public testing::TestWithParam<Model> {
 TEST_P(SameBytes, WhateverElseHappens) {
   std::mt19937 random(kSeed);
   int64_t cached = 0, preempted = 0, drafted = 0, accepted = 0;
-  for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kQ8_0}) {
+  for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kQ8_0, KvType::kBF16}) {
     const std::vector<GenerateRequest> asked = requests(random);
     std::vector<std::string> alone;
     EngineOptions plain_options;

@@ -47,6 +47,8 @@ TEST(KvLayoutTest, BytesOfLayersPagesAndTokens) {
   EXPECT_EQ(layout.page_bytes(layout.groups[kLatentGroup]), 10 * kPageTokens * 2);
   EXPECT_EQ(layout.page_bytes(layout.groups[kStateGroup]), 128);
   EXPECT_EQ(layout.token_bytes(), (32 + 6 + 10) * 2);
+  layout.type = KvType::kBF16;
+  EXPECT_EQ(layout.token_bytes(), (32 + 6 + 10) * 2);
   layout.type = KvType::kQ8_0;
   EXPECT_EQ(layout.layer_bytes(layout.groups[kFullGroup].layers[0]), 2 * 2 * kPageTokens * kKvBlockBytes);
   EXPECT_EQ(layout.page_bytes(layout.groups[kStateGroup]), 128) << "states are not quantised";

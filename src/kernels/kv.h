@@ -16,6 +16,7 @@ enum class KvType {
   kQ8_0,       ///< per 32 elements of a head's row: int8 values and a binary16 scale, maximum / 127, as in GGUF's Q8_0
   kI16,        ///< per row of a head: int16 values and a float32 scale; as precise as kF16 (Backend::stored_kv_type)
   kQ8_0Pairs,  ///< the numbers of kQ8_0 in another order (Backend::stored_kv_type)
+  kBF16,       ///< bfloat16: the range of kF32, 8 bits of precision
 };
 /// Elements that share a scale of kQ8_0, and their bytes.
 inline constexpr int32_t kKvBlock = 32;

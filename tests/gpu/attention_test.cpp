@@ -1,5 +1,6 @@
 // Attention over pages on the GPU against the processor's: every kind of page, head sizes, windows, caps, sinks,
 // slopes; and sequences alone against the same among others, however their prompts were cut.
+#include <bit>
 #include <numeric>
 
 #include "gpu/lab.h"
@@ -117,7 +118,8 @@ constexpr int32_t kStep = kEmulated ? 60 : 200;
 
 class GpuAttention : public GpuTest {
  protected:
-  static double bound(KvType type) { return type == KvType::kF32 ? 1e-5 : 2e-3; }
+  /// Keys and values of bfloat16 are multiplied as float32.
+  static double bound(KvType type) { return type == KvType::kF32 || type == KvType::kBF16 ? 1e-5 : 2e-3; }
 };
 
 const Shape kShapes[] = {
@@ -136,6 +138,9 @@ const Shape kShapes[] = {
     {.kv_heads = 1, .group = 40, .key_dim = 192, .value_dim = 128, .type = KvType::kQ8_0},
     {.type = KvType::kF16, .query_size = 1e7f},  // beyond float16
     {.key_dim = 80, .value_dim = 48, .type = KvType::kQ8_0},
+    {.type = KvType::kBF16, .sinks = true},
+    {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = KvType::kBF16, .window = 40},
+    {.kv_heads = 1, .group = 1, .key_dim = 18, .value_dim = 35, .type = KvType::kBF16, .soft_cap = 20},
     {.soft_cap = 20, .window = 100},
     {.window = 33, .sinks = true},
     {.sinks = true},
@@ -171,6 +176,30 @@ TEST_F(GpuAttention, ARowSeesNeitherItsNeighboursNorHowItsPromptWasCut) {
     const auto make = [&] { return Lab(gpu(), shape, {kLengths.begin(), kLengths.end()}, seed); };
     expect_same_rows(make, kLengths, int64_t{shape.heads()} * shape.value_dim);
     ++seed;
+  }
+}
+
+TEST_F(GpuAttention, Bfloat16IsStoredRoundedToNearest) {
+  std::vector<float> x;
+  for (const uint32_t bits : {0x3f800000u, 0x3f807fffu, 0x3f808000u, 0x3f808001u, 0x3f818000u, 0x3fffc000u, 0xbf808000u,
+                              0xbf808001u, 0xbf818000u, 0x80000000u, 0x00018000u, 0x477fe001u, 0x7f7f0000u, 0x7f800000u,
+                              0xff800000u, 0x7f800001u, 0xffffffffu}) {
+    x.push_back(std::bit_cast<float>(bits));
+  }
+  const auto dim = static_cast<int32_t>(x.size());
+  KvView view{.type = KvType::kBF16, .kv_heads = 1, .key_dim = dim, .value_dim = dim};
+  const int64_t part = kPageTokens * kv_row_bytes(view.type, dim);
+  view.page_stride = 2 * part;
+  Arrays arrays(gpu());
+  auto* page = arrays.make<uint16_t>(part);
+  view.base = reinterpret_cast<std::byte*>(page);
+  const std::vector<PageId> pages = {PageId{0}};
+  const AttentionSlice slice{0, 1, 0, pages};
+  gpu().store_kv(view, {&slice, 1}, arrays.put(x), arrays.put(x));
+  const std::vector<uint16_t> stored = arrays.get(page, part);
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(stored[i], float_to_bf16(x[i])) << "key " << i;
+    EXPECT_EQ(stored[static_cast<size_t>(part) / 2 + i], float_to_bf16(x[i])) << "value " << i;
   }
 }
 

@@ -191,12 +191,17 @@ const Shape kShapes[] = {
     {.sources = {{.window = 1}, {.tokens_per_row = 128}}},
     {.sources = {{.chosen_max = 40}}},
     {.sinks = true, .sources = {{.window = 70}, {.type = KvType::kF16, .tokens_per_row = 4, .chosen_max = 7}}},
+    {.dim = 33, .value_dim = 9, .sources = {{.type = KvType::kBF16}}},
+    {.sources = {{.type = KvType::kBF16, .window = 100},
+                 {.type = KvType::kBF16, .tokens_per_row = 4, .chosen_max = 7}}},
 };
 
 class GpuLatent : public GpuTest {
  protected:
   static double bound(const Shape& shape) {
-    const auto exact = [](const SourceShape& source) { return source.type == KvType::kF32; };
+    const auto exact = [](const SourceShape& source) {
+      return source.type == KvType::kF32 || source.type == KvType::kBF16;
+    };
     return std::ranges::all_of(shape.sources, exact) ? 1e-5 : 2e-4;
   }
 };
@@ -386,6 +391,7 @@ TEST_F(GpuLatent, ChoosesTheLargestSums) {
       {.heads = 64, .dim = 128, .most = 20},
       {.heads = 3, .dim = 5, .most = 1, .type = KvType::kF16},
       {.heads = 33, .dim = 40, .most = 33, .type = KvType::kQ8_0},
+      {.heads = 5, .dim = 24, .most = 9, .type = KvType::kBF16},
       {.heads = 8, .dim = 32, .most = 7, .tokens_per_row = 4},
   };
   uint32_t seed = 200;

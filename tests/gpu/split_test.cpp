@@ -73,16 +73,18 @@ TEST_F(GpuSplit, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
 TEST_F(GpuSplit, ChunksDoNotChangeIt) {
   const Reference reference = reference_of("gemma3");
   const auto file = gguf::Reader::open(model_path("gemma3")).value();
-  Model split(file, gpu(), reference.context, KvType::kF16, {{&cpu(), 1}});
-  const KvLayout& layout = split.runner().kv_layout();
-  for (const KvGroup& group : layout.groups) {
-    const Backend& backend = group.device == device_of_part(0) ? cpu() : gpu();
-    EXPECT_EQ(layout.type_of(group.layers.front()), backend.stored_kv_type(KvType::kF16));
-  }
-  const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(20);
-  const std::vector<float> whole = logits_of(split, tokens, kStepRows);
-  for (const size_t chunk : {size_t{1}, size_t{7}}) {
-    EXPECT_TRUE(cpu::same_bits(whole, logits_of(split, tokens, chunk))) << "chunks of " << chunk;
+  for (const KvType type : {KvType::kF16, KvType::kBF16}) {
+    Model split(file, gpu(), reference.context, type, {{&cpu(), 1}});
+    const KvLayout& layout = split.runner().kv_layout();
+    for (const KvGroup& group : layout.groups) {
+      const Backend& backend = group.device == device_of_part(0) ? cpu() : gpu();
+      EXPECT_EQ(layout.type_of(group.layers.front()), backend.stored_kv_type(type));
+    }
+    const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(20);
+    const std::vector<float> whole = logits_of(split, tokens, kStepRows);
+    for (const size_t chunk : {size_t{1}, size_t{7}}) {
+      EXPECT_TRUE(cpu::same_bits(whole, logits_of(split, tokens, chunk))) << "chunks of " << chunk;
+    }
   }
 }
 

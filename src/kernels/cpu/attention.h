@@ -84,10 +84,12 @@ struct AttentionKernels {
   /// [kAttentionPage, value_dim]. On the way as many bytes from `next` on are asked for from memory; they are what
   /// will be decoded next, and must be an address of the same memory.
   void (*decode_half)(const std::byte* page, int32_t dim, const std::byte* next, float* out);
+  void (*decode_bf16)(const std::byte* page, int32_t dim, const std::byte* next, float* out);
   void (*decode_q8_0_keys)(const std::byte* page, int32_t key_dim, const std::byte* next, float* out);
   void (*decode_q8_0_values)(const std::byte* page, int32_t value_dim, const std::byte* next, float* out);
   /// A row of `dim` elements (kv_page.h) to float32.
   void (*decode_half_row)(const std::byte* row, int32_t dim, float* out);
+  void (*decode_bf16_row)(const std::byte* row, int32_t dim, float* out);
   void (*decode_q8_0_row)(const std::byte* row, int32_t dim, float* out);
   /// scores[i * kScoreStride + t] = queries[i] . key t, for i < n and all t of a page; keys [key_dim, kAttentionPage].
   void (*scores)(const float* keys, int32_t key_dim, const float* const* queries, int32_t n, float* scores);

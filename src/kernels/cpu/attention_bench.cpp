@@ -50,7 +50,7 @@ void Attention(benchmark::State& state) {
 }
 BENCHMARK(Attention)
     ->ArgNames({"rows", "context", "group", "dim", "type", "threads"})
-    ->ArgsProduct({{1, 256}, {4096}, {1, 4, 8}, {64, 128}, {0, 1, 2}, {1, 2}})
+    ->ArgsProduct({{1, 256}, {4096}, {1, 4, 8}, {64, 128}, {0, 1, 2, 5}, {1, 2}})
     ->UseRealTime();
 
 // What a step of several streams is made of, beside Products (matmul_bench.cpp). Arguments: streams of one row
@@ -88,7 +88,7 @@ void DecodeAttention(benchmark::State& state) {
 }
 BENCHMARK(DecodeAttention)
     ->ArgNames({"streams", "context", "type", "threads"})
-    ->ArgsProduct({{1, 16}, {60, 600, 4000}, {0, 1, 2}, {1, 2}})
+    ->ArgsProduct({{1, 16}, {60, 600, 4000}, {0, 1, 2, 5}, {1, 2}})
     ->UseRealTime();
 
 void RmsNorm(benchmark::State& state) {

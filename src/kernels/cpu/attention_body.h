@@ -113,10 +113,12 @@ constexpr AttentionKernels make_attention_kernels(const Int16Attention* int16) {
   using Rows = RowDecoder<V>;
   using Softmax = AttentionSoftmax<V>;
   return {
-      .decode_half = Decoder::decode_half,
+      .decode_half = Decoder::template decode_16_bits<V::load>,
+      .decode_bf16 = Decoder::template decode_16_bits<V::load_uppers>,
       .decode_q8_0_keys = Decoder::decode_q8_0_keys,
       .decode_q8_0_values = Decoder::decode_q8_0_values,
-      .decode_half_row = Rows::decode_half_row,
+      .decode_half_row = Rows::template decode_16_bit_row<V::load>,
+      .decode_bf16_row = Rows::template decode_16_bit_row<V::load_uppers>,
       .decode_q8_0_row = Rows::decode_q8_0_row,
       .scores = Ops::scores,
       .exponentials = Softmax::exponentials,

@@ -9,17 +9,22 @@
 namespace cairn::cpu {
 namespace {
 
+/// V::load of binary16 or V::load_uppers.
+template <class V>
+using WideLoad = typename V::F (*)(const uint16_t*);
+
 template <class V>
 struct PageDecoder {
   using F = typename V::F;
   static constexpr int32_t kLanes = V::kLanes;
   static constexpr int kPageVectors = kAttentionPage / kLanes;
 
-  static void decode_half(const std::byte* page, int32_t dim, const std::byte* next, float* out) {
+  template <WideLoad<V> kLoad>
+  static void decode_16_bits(const std::byte* page, int32_t dim, const std::byte* next, float* out) {
     const auto* from = reinterpret_cast<const uint16_t*>(page);
     for (int64_t i = 0; i < int64_t{dim} * kAttentionPage; i += kAttentionPage) {
       __builtin_prefetch(next + 2 * i);
-      for (int v = 0; v < kPageVectors; ++v) V::store(out + i + v * kLanes, V::load(from + i + v * kLanes));
+      for (int v = 0; v < kPageVectors; ++v) V::store(out + i + v * kLanes, kLoad(from + i + v * kLanes));
     }
   }
 

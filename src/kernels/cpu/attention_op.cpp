@@ -23,6 +23,24 @@ constexpr double kProductsPerNs = 15;
 constexpr int32_t kRunBytes = 32 << 10;
 constexpr float kNoSink = -std::numeric_limits<float>::infinity();
 
+// What brings a page to float32; `q8_0` is what does it to keys or to values of kQ8_0.
+using Decode = void (*)(const std::byte* page, int32_t dim, const std::byte* next, float* out);
+Decode decoder_of(const AttentionKernels& kernels, KvType type, Decode q8_0) {
+  switch (type) {
+    case KvType::kF16:
+      return kernels.decode_half;
+    case KvType::kBF16:
+      return kernels.decode_bf16;
+    case KvType::kQ8_0:
+      return q8_0;
+    case KvType::kF32:
+    case KvType::kI16:
+    case KvType::kQ8_0Pairs:
+      break;
+  }
+  CAIRN_CHECK(false && "read as they are, or in pairs");
+}
+
 }  // namespace
 
 int32_t AttentionOp::run_pages(int32_t value_dim) {
@@ -263,8 +281,7 @@ void AttentionOp::score_pages(const Call& call, const Block& block, std::span<co
                                                  : page_values(kv, pages[0].page, block.kv_head);
     const auto* keys = reinterpret_cast<const float*>(bytes);
     if (kv.type != KvType::kF32) {
-      const auto decode = kv.type == KvType::kF16 ? kernels_.decode_half : kernels_.decode_q8_0_keys;
-      decode(bytes, kv.key_dim, next, working.page);
+      decoder_of(kernels_, kv.type, kernels_.decode_q8_0_keys)(bytes, kv.key_dim, next, working.page);
       keys = working.page;
     }
     const Range seen = pages[p].queries;
@@ -301,7 +318,7 @@ void AttentionOp::add_pages(const Call& call, const Block& block, std::span<cons
         values = reinterpret_cast<const float*>(bytes);
         continue;
       }
-      const auto decode = kv.type == KvType::kF16 ? kernels_.decode_half : kernels_.decode_q8_0_values;
+      const auto decode = decoder_of(kernels_, kv.type, kernels_.decode_q8_0_values);
       decode(bytes, kv.value_dim, next, working.page + static_cast<int64_t>(i - p) * kPageTokens * kv.value_dim);
     }
     const int32_t begin = pages[p].begin;

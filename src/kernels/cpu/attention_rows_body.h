@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cpu/attention_decode_body.h"
 #include "kernels/cpu/vector_math.h"
 
 namespace cairn::cpu {
@@ -16,14 +17,15 @@ struct RowDecoder {
   static constexpr int32_t kLanes = V::kLanes;
   static constexpr int32_t kBlock = 32;
 
-  static void decode_half_row(const std::byte* row, int32_t dim, float* out) {
+  template <WideLoad<V> kLoad>
+  static void decode_16_bit_row(const std::byte* row, int32_t dim, float* out) {
     const auto* from = reinterpret_cast<const uint16_t*>(row);
     int32_t d = 0;
-    for (; d + kLanes <= dim; d += kLanes) V::store(out + d, V::load(from + d));
+    for (; d + kLanes <= dim; d += kLanes) V::store(out + d, kLoad(from + d));
     if (d == dim) return;
     uint16_t last[V::kLanes] = {};
     for (int32_t i = 0; d + i < dim; ++i) last[i] = from[d + i];
-    V::store_some(out + d, V::load(last), dim - d);
+    V::store_some(out + d, kLoad(last), dim - d);
   }
 
   static void decode_q8_0_row(const std::byte* row, int32_t dim, float* out) {

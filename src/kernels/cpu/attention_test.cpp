@@ -17,6 +17,7 @@ namespace cairn::cpu {
 namespace {
 
 static_assert(kv_row_bytes(KvType::kF32, 20) == 80 && kv_row_bytes(KvType::kF16, 20) == 40);
+static_assert(kv_row_bytes(KvType::kBF16, 20) == 40);
 static_assert(kv_row_bytes(KvType::kQ8_0, 64) == 68 && kv_row_bytes(KvType::kQ8_0, 20) == 34);
 static_assert(kv_row_bytes(KvType::kI16, 64) == 132 && kv_row_bytes(KvType::kI16, 7) == 20);
 
@@ -137,7 +138,7 @@ class Sequence {
 class Attention : public ::testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Isas, Attention, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
-constexpr int32_t kKvTypes = 5;
+constexpr int32_t kKvTypes = 6;
 
 // One of the types that the instruction set has, by number.
 KvType kv_type(const Isa& isa, int32_t number) {
@@ -329,28 +330,53 @@ TEST_P(Attention, PagesBehindTheWindowAreNotTouched) {
 }
 
 // Against keys and values as they were before rounding: what the type costs. Normal numbers in blocks of 32 have a
-// maximum of 2 to 3 sigma, so that rounding to int8 has an error of about 0.006 sigma.
-TEST_P(Attention, Q8_0IsWithinOnePercent) {
-  Random random(11);
-  SCOPED_TRACE(random.trace());
-  constexpr int32_t kTokens = 200;
-  const auto backend = make_backend(GetParam(), 1);
-  const Shape shape{.key_dim = 72, .value_dim = 48, .type = backend->stored_kv_type(KvType::kQ8_0)};
-  Random same(12);
-  Sequence exact(*backend, {.key_dim = 72, .value_dim = 48}, kTokens, same);
-  Sequence rounded(*backend, shape, kTokens, random);
-  rounded.q = exact.q;
-  rounded.k = exact.k;
-  rounded.v = exact.v;
-  const std::vector<float> truth = exact.attend(0, kTokens);
-  const std::vector<float> out = rounded.attend(0, kTokens);
-  double error = 0, power = 0;
-  for (size_t i = 0; i < out.size(); ++i) {
-    error += (out[i] - truth[i]) * (out[i] - truth[i]);
-    power += truth[i] * truth[i];
+// maximum of 2 to 3 sigma, so that rounding to int8 has an error of about 0.006 sigma. Rounding to bfloat16 has one of
+// 2^-7 / sqrt(12) / 1.44 = 0.0016 of the number; cutting bits off would have twice that.
+TEST_P(Attention, RoundedTypesAreNear) {
+  for (const auto& [type, bound] : {std::pair{KvType::kQ8_0, 0.01}, {KvType::kBF16, 0.0025}}) {
+    Random random(11);
+    SCOPED_TRACE(random.trace());
+    constexpr int32_t kTokens = 200;
+    const auto backend = make_backend(GetParam(), 1);
+    const Shape shape{.key_dim = 72, .value_dim = 48, .type = backend->stored_kv_type(type)};
+    Random same(12);
+    Sequence exact(*backend, {.key_dim = 72, .value_dim = 48}, kTokens, same);
+    Sequence rounded(*backend, shape, kTokens, random);
+    rounded.q = exact.q;
+    rounded.k = exact.k;
+    rounded.v = exact.v;
+    const std::vector<float> truth = exact.attend(0, kTokens);
+    const std::vector<float> out = rounded.attend(0, kTokens);
+    double error = 0, power = 0;
+    for (size_t i = 0; i < out.size(); ++i) {
+      error += (out[i] - truth[i]) * (out[i] - truth[i]);
+      power += truth[i] * truth[i];
+    }
+    EXPECT_GT(error, 0);
+    EXPECT_LT(std::sqrt(error / power), bound);
   }
-  EXPECT_GT(error, 0);
-  EXPECT_LT(std::sqrt(error / power), 0.01);
+}
+
+// Numbers of any size: attention sees exactly what rounding leaves of them.
+TEST_P(Attention, Bfloat16IsFloat32OfRoundedNumbers) {
+  constexpr int32_t kTokens = 700;
+  for (const float size : {1e-20f, 1.0f, 1e15f}) {
+    SCOPED_TRACE(size);
+    const auto backend = make_backend(GetParam(), 2);
+    Shape shape{.key_dim = 20, .value_dim = 37, .scale = 0.1f / size};
+    Random random(16);
+    Sequence exact(*backend, shape, kTokens, random);
+    shape.type = KvType::kBF16;
+    Sequence rounded(*backend, shape, kTokens, random);
+    rounded.q = exact.q;
+    for (float& value : exact.k) value *= size;
+    for (float& value : exact.v) value *= size;
+    rounded.k = exact.k;
+    rounded.v = exact.v;
+    round_rows(KvType::kBF16, shape.key_dim, exact.k);
+    round_rows(KvType::kBF16, shape.value_dim, exact.v);
+    EXPECT_TRUE(same_bits(rounded.attend(0, kTokens), exact.attend(0, kTokens)));
+  }
 }
 
 // What keeping int16 costs is what keeping binary16 does.
@@ -419,6 +445,7 @@ TEST_P(PairSums, AreWhatCachesAreKeptForIfTheyAreThere) {
   EXPECT_EQ(backend->stored_kv_type(KvType::kF16), there ? KvType::kI16 : KvType::kF16);
   EXPECT_EQ(backend->stored_kv_type(KvType::kQ8_0), there ? KvType::kQ8_0Pairs : KvType::kQ8_0);
   EXPECT_EQ(backend->stored_kv_type(KvType::kF32), KvType::kF32);
+  EXPECT_EQ(backend->stored_kv_type(KvType::kBF16), KvType::kBF16) << "int16 has not its range";
 }
 
 TEST_P(PairSums, DoNotOverflow) {
@@ -459,20 +486,31 @@ TEST_P(Attention, WhatIsNoNumberShows) {
   }
 }
 
-TEST_P(Attention, HalvesAreDecodedExactly) {
-  std::vector<uint16_t> halves(65536);
-  std::iota(halves.begin(), halves.end(), uint16_t{0});
-  std::vector<float> wide(halves.size());
-  const auto* page = reinterpret_cast<const std::byte*>(halves.data());
-  GetParam().attention->decode_half(page, 65536 / kPageTokens, page, wide.data());
-  for (size_t i = 0; i < halves.size(); ++i) {
-    const float truth = half_to_float(halves[i]);
-    if (std::isnan(truth)) {
-      EXPECT_TRUE(std::isnan(wide[i]));
-    } else {
-      EXPECT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(truth)) << i;
+TEST_P(Attention, NumbersOf16BitsAreDecodedExactly) {
+  std::vector<uint16_t> all(65536);
+  std::iota(all.begin(), all.end(), uint16_t{0});
+  std::vector<float> wide(all.size());
+  const auto* bytes = reinterpret_cast<const std::byte*>(all.data());
+  const auto expect_exact = [&](size_t count, float (*truth_of)(uint16_t)) {
+    for (size_t i = 0; i < count; ++i) {
+      const float truth = truth_of(all[i]);
+      if (std::isnan(truth)) {
+        EXPECT_TRUE(std::isnan(wide[i]));
+      } else {
+        EXPECT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(truth)) << i;
+      }
     }
-  }
+  };
+  const AttentionKernels& kernels = *GetParam().attention;
+  kernels.decode_half(bytes, 65536 / kPageTokens, bytes, wide.data());
+  expect_exact(65536, half_to_float);
+  kernels.decode_bf16(bytes, 65536 / kPageTokens, bytes, wide.data());
+  expect_exact(65536, bf16_to_float);
+  // Rows have an end of less than a vector.
+  kernels.decode_half_row(bytes, 65535, wide.data());
+  expect_exact(65535, half_to_float);
+  kernels.decode_bf16_row(bytes, 65535, wide.data());
+  expect_exact(65535, bf16_to_float);
 }
 
 TEST_P(Attention, SinksAloneCanTakeTheWholeWeight) {

@@ -28,6 +28,10 @@ struct KvRounding {
     for (int64_t k = 0; i + k < n; ++k) out[i + k] = last[k];
   }
 
+  static void to_bf16(const float* x, int64_t n, uint16_t* out) {
+    for (int64_t i = 0; i < n; ++i) out[i] = float_to_bf16(x[i]);
+  }
+
   static uint16_t to_q8_0(const float* x, int64_t n, int8_t* values) {
     constexpr float kLargest = 65504.0f;
     constexpr uint16_t kNan = 0x7e00;

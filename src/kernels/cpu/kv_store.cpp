@@ -28,6 +28,12 @@ void store_block(const RowKernels& kernels, KvType type, const float* x, int32_t
       scatter(halves, n, dim_stride, reinterpret_cast<uint16_t*>(head) + at);
       break;
     }
+    case KvType::kBF16: {
+      uint16_t uppers[kKvBlock];
+      kernels.to_bf16(x, n, uppers);
+      scatter(uppers, n, dim_stride, reinterpret_cast<uint16_t*>(head) + at);
+      break;
+    }
     case KvType::kQ8_0: {
       int8_t values[kKvBlock];
       std::byte* piece = head + begin / kKvBlock * kKvPieceBytes;

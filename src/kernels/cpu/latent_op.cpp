@@ -57,6 +57,9 @@ void LatentOp::store_row(const KvView& kv, const float* x, std::byte* to) const 
     case KvType::kF16:
       kernels_.to_half(x, kv.key_dim, reinterpret_cast<uint16_t*>(to));
       return;
+    case KvType::kBF16:
+      kernels_.to_bf16(x, kv.key_dim, reinterpret_cast<uint16_t*>(to));
+      return;
     case KvType::kQ8_0: {
       auto* values = reinterpret_cast<int8_t*>(to);
       const int32_t blocks = (kv.key_dim + kKvBlock - 1) / kKvBlock;

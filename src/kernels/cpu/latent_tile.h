@@ -29,6 +29,9 @@ inline void decode_latent_row(const AttentionKernels& kernels, const KvView& kv,
     case KvType::kF16:
       kernels.decode_half_row(row, kv.key_dim, out);
       return;
+    case KvType::kBF16:
+      kernels.decode_bf16_row(row, kv.key_dim, out);
+      return;
     case KvType::kQ8_0:
       kernels.decode_q8_0_row(row, kv.key_dim, out);
       return;

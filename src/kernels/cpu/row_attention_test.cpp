@@ -32,7 +32,8 @@ struct Shape {
 
 Shape random_shape(Random& random) {
   constexpr int32_t kDims[] = {8, 20, 33, 48, 72, 100, 192};
-  const auto type = [&] { return static_cast<KvType>(random.integer(0, 2)); };
+  constexpr KvType kTypes[] = {KvType::kF32, KvType::kF16, KvType::kQ8_0, KvType::kBF16};
+  const auto type = [&] { return kTypes[random.integer(0, 3)]; };
   Shape shape;
   shape.heads = random.integer(1, 70);
   shape.dim = kDims[random.integer(0, 6)];

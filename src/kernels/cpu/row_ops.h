@@ -45,6 +45,8 @@ struct RowKernels {
   void (*rope_halves)(const float* table, int32_t dims, float* x, int32_t heads, int32_t head_dim);
   /// To binary16, to nearest, ties to even; what is too large becomes the largest finite number, not infinity.
   void (*to_half)(const float* x, int64_t n, uint16_t* out);
+  /// To bfloat16, to nearest, ties to even; infinities and NaN stay what they are.
+  void (*to_bf16)(const float* x, int64_t n, uint16_t* out);
   /// x [n], n <= 32, to int8 values [n] in [-127, 127], to nearest; returns their binary16 scale: the largest
   /// magnitude / 127, at most 65504. The values are relative to the scale as rounded. A NaN makes the scale NaN.
   uint16_t (*to_q8_0)(const float* x, int64_t n, int8_t* values);

@@ -102,6 +102,7 @@ constexpr RowKernels make_row_kernels() {
       .rope_adjacent = Ops::rope_adjacent,
       .rope_halves = Ops::rope_halves,
       .to_half = Rounding::to_half,
+      .to_bf16 = Rounding::to_bf16,
       .to_q8_0 = Rounding::to_q8_0,
   };
 }

@@ -291,6 +291,31 @@ TEST_P(RowOps, HalvesRoundAsTheFormatSaysAndSaturate) {
   EXPECT_TRUE(std::isnan(half_to_float(out[0])));
 }
 
+TEST_P(RowOps, Bfloat16RoundsToNearestAndTiesToEven) {
+  constexpr std::pair<uint32_t, uint16_t> kCases[] = {
+      {0x3f800000, 0x3f80},                                              // 1
+      {0x3f807fff, 0x3f80}, {0x3f808000, 0x3f80},                        // below the middle, and a tie down
+      {0x3f808001, 0x3f81}, {0x3f818000, 0x3f82},                        // above it, and a tie up
+      {0x3fffc000, 0x4000},                                              // into the next power of two
+      {0xbf808000, 0xbf80}, {0xbf808001, 0xbf81}, {0xbf818000, 0xbf82},  // negative ones
+      {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x00008000, 0x0000}, {0x00018000, 0x0002},  // zeros and subnormals
+      {0x477fe000, 0x4780}, {0x7f7f0000, 0x7f7f},  // what binary16 ends at, the largest
+      {0x7f800000, 0x7f80}, {0xff800000, 0xff80},  // infinities
+  };
+  std::vector<float> x;
+  for (const auto& [from, to] : kCases) x.push_back(std::bit_cast<float>(from));
+  std::vector<uint16_t> out(x.size() + 1, 99);
+  kernels().to_bf16(x.data(), static_cast<int64_t>(x.size()), out.data());
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(out[i], kCases[i].second) << i;
+  EXPECT_EQ(out.back(), 99) << "wrote too far";
+  // NaN whose payload is in the lower half, and one that rounding would carry beyond the sign.
+  for (const uint32_t bits : {0x7f800001u, 0xff800001u, 0x7fffffffu, 0xffffffffu}) {
+    const auto nan = std::bit_cast<float>(bits);
+    kernels().to_bf16(&nan, 1, out.data());
+    EXPECT_TRUE(std::isnan(bf16_to_float(out[0]))) << bits;
+  }
+}
+
 TEST_P(RowOps, Q8_0IsWithinHalfAStep) {
   for (uint32_t seed = 0; seed < 400; ++seed) {
     Random random(seed);

@@ -70,6 +70,9 @@ inline void round_rows(KvType type, int32_t dim, std::span<float> x) {
   if (type == KvType::kF16) {
     for (float& value : x) value = half_to_float(float_to_half(value));
   }
+  if (type == KvType::kBF16) {
+    for (float& value : x) value = bf16_to_float(float_to_bf16(value));
+  }
   if (type != KvType::kQ8_0 && type != KvType::kQ8_0Pairs) return;
   for (size_t row = 0; row < x.size(); row += static_cast<size_t>(dim)) {
     for (int32_t begin = 0; begin < dim; begin += kKvBlock) {

@@ -40,8 +40,9 @@ struct Tile {
   }
 };
 
-// Keys and values of float32 are multiplied as such, others on the tensor cores.
-CAIRN_EVERYWHERE constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
+// Keys and values of float32 are multiplied as such, others on the tensor cores. Those of bfloat16 are widened: float16
+// has not their range, and queries and weights that are rounded to bfloat16 lose eight times what they lose in float16.
+CAIRN_EVERYWHERE constexpr bool in_halves(KvType type) { return type != KvType::kF32 && type != KvType::kBF16; }
 
 // Shared memory of a block: arrays of queries, a page in float32 or float16, and (staged) a page of keys and one of
 // values as they are stored.
@@ -246,7 +247,7 @@ AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32
       tiling.tile_rows = std::max(1, std::min(rows, queries / tiling.tile_heads));
       tiling.queries = round_up(tiling.tile_rows * tiling.tile_heads, 4);
       for (const bool staged : {true, false}) {
-        tiling.staged = staged && kv.type != KvType::kF32;
+        tiling.staged = staged && in_halves(kv.type);
         tiling.shared_bytes = shared_bytes(tiling.queries, kv, tiling.staged);
         if (tiling.shared_bytes <= bytes) return tiling;
         // Without staging only where nothing else fits at all.
@@ -268,6 +269,8 @@ void start(Launches& stream, const AttentionCall& call, KvType type, dim3 grid, 
   switch (type) {
     case KvType::kF32:
       return start<KvType::kF32, false, kSplit>(stream, call, grid, device);
+    case KvType::kBF16:
+      return start<KvType::kBF16, false, kSplit>(stream, call, grid, device);
     case KvType::kF16:
       if (call.tiling.staged) return start<KvType::kF16, true, kSplit>(stream, call, grid, device);
       return start<KvType::kF16, false, kSplit>(stream, call, grid, device);

@@ -168,8 +168,12 @@ void GpuAttention(benchmark::State& state) {
 }
 BENCHMARK(GpuAttention)
     ->ArgNames({"type", "streams", "rows"})
-    ->ArgsProduct({{static_cast<int64_t>(KvType::kF16), static_cast<int64_t>(KvType::kQ8_0)}, {1, 32}, {1}})
+    ->ArgsProduct({{static_cast<int64_t>(KvType::kF16), static_cast<int64_t>(KvType::kQ8_0),
+                    static_cast<int64_t>(KvType::kBF16)},
+                   {1, 32},
+                   {1}})
     ->Args({static_cast<int64_t>(KvType::kF16), 1, 512 / kScale})
+    ->Args({static_cast<int64_t>(KvType::kBF16), 1, 512 / kScale})
     ->UseRealTime();
 
 // Arguments: rows, top_k, whether log-probabilities are wanted.

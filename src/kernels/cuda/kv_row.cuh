@@ -62,7 +62,19 @@ __device__ inline float4 four_of_row(const std::byte* row, int32_t d, int32_t di
     for (int k = 0; k < 4; ++k) {
       if (d + k < dim) four[k] = __half2float(from[k]);
     }
+  } else if constexpr (kType == KvType::kBF16) {
+    const auto* from = reinterpret_cast<const uint16_t*>(row) + d;
+    if (dim % 4 == 0) {
+      const uint2 pairs = *reinterpret_cast<const uint2*>(from);
+      return make_float4(__uint_as_float(pairs.x << 16), __uint_as_float(pairs.x & 0xffff0000u),
+                         __uint_as_float(pairs.y << 16), __uint_as_float(pairs.y & 0xffff0000u));
+    }
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      if (d + k < dim) four[k] = __uint_as_float(static_cast<uint32_t>(from[k]) << 16);
+    }
   } else {
+    static_assert(kType == KvType::kQ8_0);
     const std::byte* block = row + d / kKvBlock * kKvBlockBytes;
     const float scale = __half2float(*reinterpret_cast<const __half*>(block));
     const auto* pairs = reinterpret_cast<const char2*>(block + sizeof(__half) + d % kKvBlock);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/bfloat16.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/kv.h"
 
@@ -53,7 +54,10 @@ __device__ void store_block(const float* x, int32_t begin, int32_t dim, std::byt
   } else if (d < dim) {
     if constexpr (kType == KvType::kF32) {
       reinterpret_cast<float*>(row)[d] = value;
+    } else if constexpr (kType == KvType::kBF16) {
+      reinterpret_cast<uint16_t*>(row)[d] = static_cast<uint16_t>(bfloat16_of(value));
     } else {
+      static_assert(kType == KvType::kF16);
       const float most = value > kLargestHalf ? kLargestHalf : value;
       reinterpret_cast<__half*>(row)[d] = __float2half_rn(most < -kLargestHalf ? -kLargestHalf : most);
     }

@@ -19,6 +19,7 @@ struct StoreCall {
 __device__ void store_piece(const StoreCall& call, const float* x, int32_t begin, std::byte* row) {
   if (call.pages.type == KvType::kF32) return store_block<KvType::kF32>(x, begin, call.dim, row);
   if (call.pages.type == KvType::kF16) return store_block<KvType::kF16>(x, begin, call.dim, row);
+  if (call.pages.type == KvType::kBF16) return store_block<KvType::kBF16>(x, begin, call.dim, row);
   store_block<KvType::kQ8_0>(x, begin, call.dim, row);
 }
 

@@ -14,6 +14,7 @@ __device__ inline void decode_rows(KvType type, const std::byte* const* rows, in
   const auto row_at = [rows](int32_t i) { return rows[i]; };
   if (type == KvType::kF32) return decode_page<KvType::kF32>(row_at, dim, key_columns(dim), tile);
   if (type == KvType::kF16) return decode_page<KvType::kF16>(row_at, dim, key_columns(dim), tile);
+  if (type == KvType::kBF16) return decode_page<KvType::kBF16>(row_at, dim, key_columns(dim), tile);
   decode_page<KvType::kQ8_0>(row_at, dim, key_columns(dim), tile);
 }
 

@@ -5,18 +5,13 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/cuda/bfloat16.cuh"
 #include "kernels/cuda/operations.h"
 #include "kernels/cuda/row_kernel.cuh"
 
 namespace cairn::cuda {
 
 inline constexpr float kLargestHalf = 32768;  // 2^15: float16 ends at 65504
-
-__device__ __forceinline__ uint32_t bfloat16_of(float value) {
-  const uint32_t bits = __float_as_uint(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return bits >> 16 | 0x40u;  // a NaN stays one
-  return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
-}
 
 /// The power of two that brings a row's largest magnitude to kLargestHalf at most; at least 1.
 __device__ __forceinline__ float half_row_scale(float largest) {

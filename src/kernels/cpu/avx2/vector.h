@@ -24,6 +24,10 @@ struct Vector {
   static F load(const uint16_t* half) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(half)));
   }
+  // The upper halves of floats: bfloat16.
+  static F load_uppers(const uint16_t* from) {
+    return (F)_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))), 16);
+  }
   static F load(const int8_t* from) {
     return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
   }

@@ -24,6 +24,10 @@ struct Vector {
   static F load(const uint16_t* half) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(half)));
   }
+  // The upper halves of floats: bfloat16.
+  static F load_uppers(const uint16_t* from) {
+    return (F)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))), 16);
+  }
   static F load(const int8_t* from) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
   }

@@ -34,6 +34,10 @@ struct Vector {
   static F load(const uint16_t* half) {
     return F{half_to_float(half[0]), half_to_float(half[1]), half_to_float(half[2]), half_to_float(half[3])};
   }
+  // The upper halves of floats: bfloat16.
+  static F load_uppers(const uint16_t* from) {
+    return F{bf16_to_float(from[0]), bf16_to_float(from[1]), bf16_to_float(from[2]), bf16_to_float(from[3])};
+  }
   static F load(const int8_t* from) {
     return F{static_cast<float>(from[0]), static_cast<float>(from[1]), static_cast<float>(from[2]),
              static_cast<float>(from[3])};

@@ -28,6 +28,8 @@ struct Vector {
     for (int64_t i = 0; i < n; ++i) to[i] = value[i];
   }
   static F load(const uint16_t* half) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(half))); }
+  // The upper halves of floats: bfloat16.
+  static F load_uppers(const uint16_t* from) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(from), 16)); }
   static F load(const int8_t* from) {
     int32_t four;
     __builtin_memcpy(&four, from, sizeof four);
