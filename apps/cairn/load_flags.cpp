@@ -10,7 +10,14 @@ namespace cairn {
 
 KvType kv_type_named(std::string_view name) {
   if (name == "f32") return KvType::kF32;
+  if (name == "bf16") return KvType::kBF16;
   return name == "q8_0" ? KvType::kQ8_0 : KvType::kF16;
+}
+
+void add_kv_type_flag(CLI::App& command, std::string& kv_type) {
+  command.add_option("--kv-type", kv_type, "Precision of cached keys and values")
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0"}))
+      ->capture_default_str();
 }
 
 void LoadFlags::add_to(CLI::App& command, bool model_required) {
@@ -20,9 +27,7 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
       .add_option("--ctx", options.context_tokens,
                   "Tokens per conversation (default: what the model was trained for, if memory allows)")
       ->check(CLI::Range(1, 1 << 24));
-  command.add_option("--kv-type", kv_type, "Precision of cached keys and values")
-      ->check(CLI::IsMember({"f32", "f16", "q8_0"}))
-      ->capture_default_str();
+  add_kv_type_flag(command, kv_type);
   command
       .add_option("--kv-bytes", options.kv_bytes,
                   "Memory for cached keys and values, e.g. 4GiB (default: --parallel whole contexts)")

@@ -13,8 +13,10 @@
 
 namespace cairn {
 
-/// "f32", "f16" or "q8_0".
+/// "f32", "f16", "bf16" or "q8_0".
 KvType kv_type_named(std::string_view name);
+/// Adds --kv-type, which takes one of these names.
+void add_kv_type_flag(CLI::App& command, std::string& kv_type);
 
 struct LoadFlags {
   std::string model;  ///< path

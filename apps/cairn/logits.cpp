@@ -113,9 +113,7 @@ void add_logits(CLI::App& app, int& exit_code) {
   command->add_option("--threads", flags->threads, "0: one per usable core")->check(CLI::Range(0, 1'024));
   command->add_option("--ctx", flags->context, "context length in tokens; 0: the trained one")
       ->check(CLI::Range(0, 1 << 24));
-  command->add_option("--kv-type", flags->kv_type, "type of keys and values in memory")
-      ->check(CLI::IsMember({"f32", "f16"}))
-      ->capture_default_str();
+  add_kv_type_flag(*command, flags->kv_type);
   command->add_flag("--last", flags->last, "only those after the last token");
   command->callback([flags, &exit_code] {
     if (const auto done = run_logits(*flags); !done.has_value()) exit_code = report(done.error());

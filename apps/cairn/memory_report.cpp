@@ -63,9 +63,7 @@ void MemoryFlags::add_to(CLI::App& command) {
       ->check(CLI::Range(1, 1 << 24))
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command.add_option("--kv-type", kv_type, "Precision of cached keys and values")
-      ->check(CLI::IsMember({"f32", "f16", "q8_0"}))
-      ->capture_default_str();
+  add_kv_type_flag(command, kv_type);
   command.add_option("--parallel", sequences, "Whole contexts to plan memory for, beside one")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

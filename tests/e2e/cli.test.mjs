@@ -77,6 +77,31 @@ test('inspect plans the memory of contexts, from a file without weights, too', {
   fs.rmSync(hollow);
 });
 
+test('--kv-type takes every type of keys and values, and no other', () => {
+  const types = ['f32', 'f16', 'bf16', 'q8_0'];
+  const tokens = Array.from({ length: 40 }, (_, i) => (i * 37) % 300).join(',');
+  const kvBytes = {}, logits = {};
+  for (const type of types) {
+    const [plan] = JSON.parse(cairn(['inspect', tiny, '--ctx', '256', '--kv-type', type, '--json']).stdout).memory.plans;
+    assert.equal(plan.kv_type, type);
+    kvBytes[type] = plan.kv_bytes;
+    const run = cairn(['logits', tiny, '--tokens', tokens, '--kv-type', type]);
+    assert.equal(run.status, 0, run.stderr);
+    logits[type] = JSON.parse(run.stdout).logits.flat();
+  }
+  assert.equal(kvBytes.bf16 * 2, kvBytes.f32);
+  const error = (type) => logits[type].reduce((sum, value, i) => sum + (value - logits.f32[i]) ** 2, 0);
+  assert.ok(error('f16') > 0 && error('bf16') > 4 * error('f16'), `${error('f16')} ${error('bf16')}`);
+  for (const type of ['bf16', 'q8_0']) {
+    const run = cairn(['generate', story, '-p', 'Once upon a time', '-n', '40', '--temp', '0', '-q', '--kv-type', type]);
+    assert.equal(run.status, 0, run.stderr);
+    assert.match(run.stdout, /\b(was|there|little|day)\b/);
+    const bench = cairn(['bench', 'model', story, '--prompt', '40', '--answer', '4', '--kv-type', type]);
+    assert.equal(bench.status, 0, bench.stderr);
+  }
+  for (const command of ['generate', 'inspect', 'serve']) fails([command, tiny, '--kv-type', 'bf8'], /--kv-type.*bf8.*bf16/s);
+});
+
 test('quantize writes a smaller model that still runs', () => {
   const out = path.join(folder, 'out.gguf');
   const source = path.join(fixtures, 'models', 'quant-llama-f16.gguf');
