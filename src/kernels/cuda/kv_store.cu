@@ -44,23 +44,6 @@ __global__ void __launch_bounds__(kBlock) store_kernel(Call call) {
   }
 }
 
-auto kernel_of(KvType type) -> void (*)(Call) {
-  switch (type) {
-    case KvType::kF32:
-      return store_kernel<KvType::kF32>;
-    case KvType::kF16:
-      return store_kernel<KvType::kF16>;
-    case KvType::kBF16:
-      return store_kernel<KvType::kBF16>;
-    case KvType::kQ8_0:
-      return store_kernel<KvType::kQ8_0>;
-    case KvType::kI16:
-    case KvType::kQ8_0Pairs:
-      break;
-  }
-  CAIRN_CHECK(false && "keys and values are not in pairs here");
-}
-
 }  // namespace
 
 void store_kv(Launches& stream, const KvView& kv, const Rows& rows, const float* k, const float* v) {
@@ -70,7 +53,21 @@ void store_kv(Launches& stream, const KvView& kv, const Rows& rows, const float*
   const int64_t blocks = (kv.key_dim + kKvBlock - 1) / kKvBlock + (kv.value_dim + kKvBlock - 1) / kKvBlock;
   CAIRN_DCHECK(kv.kv_heads * blocks <= kGridMax * kWarps);
   const dim3 grid(static_cast<unsigned>(rows.count), blocks_of(kv.kv_heads * blocks, kWarps, kGridMax));
-  launch(kernel_of(kv.type), grid, kBlock, 0, stream, call);
+  const auto start = [&](auto kernel) { launch(kernel, grid, kBlock, 0, stream, call); };
+  switch (kv.type) {
+    case KvType::kF32:
+      return start(store_kernel<KvType::kF32>);
+    case KvType::kF16:
+      return start(store_kernel<KvType::kF16>);
+    case KvType::kBF16:
+      return start(store_kernel<KvType::kBF16>);
+    case KvType::kQ8_0:
+      return start(store_kernel<KvType::kQ8_0>);
+    case KvType::kI16:
+    case KvType::kQ8_0Pairs:
+      break;
+  }
+  CAIRN_CHECK(false && "keys and values are not in pairs here");
 }
 
 }  // namespace cairn::cuda
