@@ -30,7 +30,7 @@ struct Served {
 struct Model {
   const char* file;
   int rounds;
-  bool is_trained;  ///< or else it never says what was guessed
+  bool is_trained;  ///< or else it says what was guessed only by chance
 };
 void PrintTo(const Model& model, std::ostream* out) { *out << model.file; }
 
@@ -128,7 +128,9 @@ TEST_P(SameBytes, WhateverElseHappens) {
   EXPECT_GT(cached, 0);
   EXPECT_GT(preempted, 0);
   EXPECT_GT(drafted, 0);
-  EXPECT_EQ(accepted > 0, GetParam().is_trained);
+  if (GetParam().is_trained) {
+    EXPECT_GT(accepted, 0);
+  }
 }
 
 // The second has windows, rows that stand for several positions, and chosen ones.

@@ -236,6 +236,21 @@ TEST_F(GpuLatent, MoreRowsThanARunHas) {
   EXPECT_LE(difference(on_gpu.attend(parts), on_cpu.attend(parts)), 1e-5);
 }
 
+// A model without latent rows, as one that drafts, is on the same GPU and has larger steps.
+TEST_F(GpuLatent, ModelsMayShareTheBackend) {
+  const Shape shape{.heads = 2, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
+  constexpr int32_t kMany = 300;
+  Lab on_gpu(gpu(), shape, {kMany}, 41), on_cpu(cpu(), shape, {kMany}, 41);
+  WorkSizes of_another;
+  of_another.attention_rows = 5'000;
+  of_another.attention_heads = 1;
+  of_another.head_dim = 8;
+  of_another.attention_tokens = 5'000;
+  ASSERT_TRUE(gpu().reserve(of_another).has_value());
+  const Part all{0, 0, kMany};
+  EXPECT_LE(difference(on_gpu.attend({&all, 1}), on_cpu.attend({&all, 1})), 1e-5);
+}
+
 // Several chunks: alone they go to different blocks, among many rows one block goes through all.
 TEST_F(GpuLatent, LongContexts) {
   constexpr int32_t kLong = kEmulated ? 700 : 8'000, kLast = 3;

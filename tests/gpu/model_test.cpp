@@ -14,9 +14,8 @@ constexpr double kBoundHalves = 2e-3;
 constexpr double kBoundQ8 = 3e-2;
 constexpr double kBoundBfloat = 1e-2;
 constexpr int64_t kRowsPerOtherExpert = 100;
-// Squared, of all logits together, in parts of their squares: with quantised weights activations are rounded to 8 bits,
-// and a number that is rounded the other way is a 127th of a block's largest off. Two instruction sets of the processor
-// are up to 3e-4 apart.
+// Squared, of all logits together, in parts of their squares: with quantised weights the processor rounds activations
+// to 8 bits. Two of its instruction sets are up to 3e-4 apart.
 constexpr double kSquaredBoundQuantized = 2e-3;
 // The same with weights of 16-bit floats: activations are rounded to 11 or 8 bits.
 constexpr double kSquaredBoundHalves = 1e-3;

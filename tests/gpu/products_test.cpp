@@ -17,8 +17,8 @@ bool is_float(TensorType type) {
   return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
 }
 
-/// Of squared errors, in parts of the squares: activations are float32, or rounded to 8 bits (bfloat16) or 11 (float16),
-/// to which quantised weights are too, and the scales that they are made of.
+/// Of squared errors, in parts of the squares: activations are float32, or rounded to 8 bits (bfloat16) or 11
+/// (float16), to which quantised weights are too, and the scales that they are made of.
 double squared_bound(TensorType type) {
   switch (type) {
     case TensorType::kF32:
@@ -192,13 +192,23 @@ TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
 }
 
 // More rows than vectors are made for, in small tiles and in large ones.
-TEST_F(GpuProducts, ManyRowsOfHalves) {
+TEST_F(GpuProducts, ManyRows) {
   struct Shape {
     int64_t rows, cols;
     int32_t tokens;
   };
-  for (const TensorType type : {TensorType::kF16, TensorType::kBF16}) {
-    for (const auto& [rows, cols, tokens] : {Shape{77, 333, 65}, {200, 512, 130}, {32'768, 40, 66}}) {
+  constexpr Shape kSmall{200, 512, 130};
+  const std::pair<TensorType, std::vector<Shape>> shapes[] = {
+      {TensorType::kF16, {{77, 333, 65}, kSmall, {32'768, 40, 66}}},
+      {TensorType::kBF16, {{77, 333, 65}, kSmall, {32'768, 40, 66}}},
+      {TensorType::kQ4_1, {{77, 352, 65}, {32'768, 64, 66}}},  // 352: half a quad of steps at the end
+      {TensorType::kNVFP4, {{77, 320, 65}, {32'768, 64, 66}}},
+      {TensorType::kQ2_K, {kSmall}},
+      {TensorType::kQ4_K, {kSmall}},
+      {TensorType::kQ6_K, {kSmall}},
+  };
+  for (const auto& [type, of_type] : shapes) {
+    for (const auto& [rows, cols, tokens] : of_type) {
       SCOPED_TRACE(fmt::format("{} [{}, {}], {} rows", tensor_type_name(type), rows, cols, tokens));
       const Blocks blocks(type, rows, cols, 1, 61);
       Random random(62);
@@ -211,7 +221,7 @@ TEST_F(GpuProducts, ManyRowsOfHalves) {
         return arrays.get(projection.out, count * rows);
       };
       const std::vector<float> together = product(gpu(), on_gpu, 0, tokens);
-      EXPECT_LE(difference(together, product(cpu(), on_cpu, 0, tokens)), 1e-2);
+      EXPECT_LE(difference(together, product(cpu(), on_cpu, 0, tokens)), 2e-2);
       for (const int64_t row : {int64_t{0}, int64_t{tokens} / 2, int64_t{tokens} - 1}) {
         EXPECT_TRUE(cpu::same_bits(product(gpu(), on_gpu, row, 1), rows_of(together, rows, row, 1))) << "row " << row;
       }
@@ -222,8 +232,8 @@ TEST_F(GpuProducts, ManyRowsOfHalves) {
 
 // float16 ends at 65504.
 TEST_F(GpuProducts, LargeActivationsMeetHalves) {
-  constexpr int64_t kRows = 40, kCols = 300;
-  for (const TensorType type : {TensorType::kF16, TensorType::kBF16}) {
+  constexpr int64_t kRows = 40, kCols = 512;
+  for (const TensorType type : {TensorType::kF16, TensorType::kBF16, TensorType::kQ8_0, TensorType::kQ4_K}) {
     const Blocks blocks(type, kRows, kCols, 1, 71);
     const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
     Random random(72);
@@ -240,7 +250,7 @@ TEST_F(GpuProducts, LargeActivationsMeetHalves) {
     };
     const std::vector<float> found = product(gpu(), on_gpu), expected = product(cpu(), on_cpu);
     for (int64_t row = 0; row < tokens; ++row) {
-      EXPECT_LE(difference(rows_of(found, kRows, row, 1), rows_of(expected, kRows, row, 1)), 1e-2)
+      EXPECT_LE(difference(rows_of(found, kRows, row, 1), rows_of(expected, kRows, row, 1)), 2e-2)
           << tensor_type_name(type) << " row " << row;
     }
   }

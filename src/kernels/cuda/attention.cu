@@ -40,9 +40,10 @@ struct Tile {
   }
 };
 
-// Keys and values of float32 are multiplied as such, others on the tensor cores. Those of bfloat16 are widened: float16
-// has not their range, and queries and weights that are rounded to bfloat16 lose eight times what they lose in float16.
-CAIRN_EVERYWHERE constexpr bool in_halves(KvType type) { return type != KvType::kF32 && type != KvType::kBF16; }
+// Keys and values of float32 are multiplied as such, others on the tensor cores.
+CAIRN_EVERYWHERE constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
+template <KvType kType>
+constexpr bool kBfloat = kType == KvType::kBF16;
 
 // Shared memory of a block: arrays of queries, a page in float32 or float16, and (staged) a page of keys and one of
 // values as they are stored.
@@ -79,7 +80,7 @@ __device__ void begin(const AttentionCall& call, const Tile& tile, const QueryAr
   if constexpr (in_halves(kType)) {
     for (int32_t i = threadIdx.x / kWarp; i < arrays.count; i += kAttentionWarps) {
       const float* q = call.q + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * call.key_dim;
-      begin_query_halves(arrays, i, i < tile.queries() ? q : nullptr, call.key_dim);
+      begin_query_halves<kBfloat<kType>>(arrays, i, i < tile.queries() ? q : nullptr, call.key_dim);
     }
     begin_sums(arrays, call.value_dim);
   } else {
@@ -93,7 +94,7 @@ __device__ void decode(const std::byte* rows, int64_t row_bytes, int32_t count, 
                        float* tile) {
   const auto row_at = [=](int32_t row) { return rows + row * row_bytes; };
   if constexpr (in_halves(kType)) {
-    decode_page_halves<kType>(row_at, count, dim, reinterpret_cast<__half*>(tile));
+    decode_page_halves<kType>(row_at, count, dim, reinterpret_cast<uint16_t*>(tile));
   } else {
     decode_page<kType>(row_at, dim, columns, tile);
   }
@@ -147,7 +148,7 @@ __device__ void attend_pages(const AttentionCall& call, const Tile& tile, const 
     if (page + 1 < end) keys = keys_of(page + 1);
     end_copies();
     if constexpr (in_halves(kType)) {
-      score_page_halves(arrays, reinterpret_cast<const __half*>(shared.tile), call.key_dim);
+      score_page_halves<kBfloat<kType>>(arrays, reinterpret_cast<const uint16_t*>(shared.tile), call.key_dim);
     } else {
       score_page(arrays, shared.tile, of_keys);
     }
@@ -162,7 +163,7 @@ __device__ void attend_pages(const AttentionCall& call, const Tile& tile, const 
     if (page + 1 < end) values = values_of(page + 1);
     end_copies();
     if constexpr (in_halves(kType)) {
-      add_page_halves(arrays, reinterpret_cast<const __half*>(shared.tile), call.value_dim);
+      add_page_halves<kBfloat<kType>>(arrays, reinterpret_cast<const uint16_t*>(shared.tile), call.value_dim);
     } else {
       const bool all = position >= last.begin && position + kPageTokens <= first.end;
       add_page(arrays, shared.tile, tile_stride(of_values), of_values, max(first.begin - position, 0), there, all);
@@ -270,6 +271,7 @@ void start(Launches& stream, const AttentionCall& call, KvType type, dim3 grid, 
     case KvType::kF32:
       return start<KvType::kF32, false, kSplit>(stream, call, grid, device);
     case KvType::kBF16:
+      if (call.tiling.staged) return start<KvType::kBF16, true, kSplit>(stream, call, grid, device);
       return start<KvType::kBF16, false, kSplit>(stream, call, grid, device);
     case KvType::kF16:
       if (call.tiling.staged) return start<KvType::kF16, true, kSplit>(stream, call, grid, device);

@@ -1,11 +1,13 @@
 /// Attention's work on one page on the tensor cores: what attention_page.cuh does, with queries, keys, weights and
-/// values rounded to float16 and sums in float32. For keys and values that are no more precise than that.
+/// values rounded to float16, or to bfloat16 if the keys and values are kept so, and sums in float32. For keys and
+/// values that are no more precise than that.
 ///
 /// A query's numbers follow from its own row of every product, and those from the page alone: so they are the same
 /// whatever other queries there are.
 #pragma once
 
 #include "kernels/cuda/attention_page.cuh"
+#include "kernels/cuda/bfloat16.cuh"
 #include "kernels/cuda/mma.cuh"
 
 namespace cairn::cuda {
@@ -15,8 +17,13 @@ namespace cairn::cuda {
 CAIRN_EVERYWHERE constexpr int32_t half_columns(int32_t dim) { return round_up(dim, 16); }
 CAIRN_EVERYWHERE constexpr int32_t half_stride(int32_t dim) { return half_columns(dim) + 8; }
 
+template <bool kBfloat>
+__device__ inline uint32_t half_bits(float value) {
+  return kBfloat ? bfloat16_of(value) : uint32_t{__half_as_ushort(__float2half_rn(value))};
+}
+template <bool kBfloat>
 __device__ inline uint32_t pack_halves(float low, float high) {
-  return __half_as_ushort(__float2half_rn(low)) | static_cast<uint32_t>(__half_as_ushort(__float2half_rn(high))) << 16;
+  return half_bits<kBfloat>(low) | half_bits<kBfloat>(high) << 16;
 }
 // A number that is too large for a float16 becomes the largest one.
 __device__ inline float within_halves(float value) {
@@ -26,58 +33,71 @@ __device__ inline float within_halves(float value) {
 
 /// The page's first `count` rows, of which row_at(i) is the address of the i-th, and zeros.
 template <KvType kType, class RowAt>
-__device__ void decode_page_halves(const RowAt& row_at, int32_t count, int32_t dim, __half* tile) {
+__device__ void decode_page_halves(const RowAt& row_at, int32_t count, int32_t dim, uint16_t* tile) {
+  constexpr bool kBfloat = kType == KvType::kBF16;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int32_t stride = half_stride(dim);
   for (int32_t d = 4 * lane; d < half_columns(dim); d += 4 * kWarp) {
 #pragma unroll
     for (int row = warp; row < kPageTokens; row += kAttentionWarps) {
       const float4 four = row < count ? four_of_row<kType>(row_at(row), d, dim) : make_float4(0, 0, 0, 0);
-      *reinterpret_cast<uint2*>(tile + row * stride + d) =
-          uint2{pack_halves(within_halves(four.x), within_halves(four.y)),
-                pack_halves(within_halves(four.z), within_halves(four.w))};
+      const auto within = [](float value) { return kBfloat ? value : within_halves(value); };
+      *reinterpret_cast<uint2*>(tile + row * stride + d) = uint2{pack_halves<kBfloat>(within(four.x), within(four.y)),
+                                                                 pack_halves<kBfloat>(within(four.z), within(four.w))};
     }
   }
 }
 
-/// A query in float16, in parts of a power of two that is 1 unless a number would be too large. A warp.
+/// A query, of float16 in parts of a power of two that is 1 unless a number would be too large. A warp.
+template <bool kBfloat>
 __device__ inline void begin_query_halves(const QueryArrays& arrays, int32_t query, const float* q, int32_t dim) {
   constexpr float kLargest = 32768;
   const int lane = threadIdx.x % kWarp;
   float largest = 0;
-  for (int32_t d = lane; d < dim; d += kWarp) largest = q == nullptr ? 0 : fmaxf(largest, fabsf(q[d]));
+  for (int32_t d = lane; d < dim && !kBfloat; d += kWarp) largest = q == nullptr ? 0 : fmaxf(largest, fabsf(q[d]));
   largest = warp_max(largest);
   float scale = 1;
   if (largest > kLargest && largest < INFINITY) {
     scale = __uint_as_float(((__float_as_uint(largest) >> 23) - 14) << 23);
   }
   const float inverse = 1.0f / scale;
-  __half* to = reinterpret_cast<__half*>(arrays.queries) + query * half_stride(dim);
+  uint16_t* to = reinterpret_cast<uint16_t*>(arrays.queries) + query * half_stride(dim);
   for (int32_t d = lane; d < half_columns(dim); d += kWarp) {
-    to[d] = __float2half_rn(q != nullptr && d < dim ? __fmul_rn(q[d], inverse) : 0.0f);
+    const float value = q != nullptr && d < dim ? __fmul_rn(q[d], inverse) : 0.0f;
+    to[d] = static_cast<uint16_t>(half_bits<kBfloat>(value));
   }
   if (lane == 0) arrays.query_scale[query] = scale;
 }
 
-__device__ inline uint32_t two_halves(const __half* at) { return *reinterpret_cast<const uint32_t*>(at); }
+template <bool kBfloat>
+__device__ inline void multiply_halves(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&sums)[4]) {
+  if constexpr (kBfloat) {
+    multiply_bf16(a, b, sums);
+  } else {
+    multiply_f16(a, b, sums);
+  }
+}
+
+__device__ inline uint32_t two_halves(const uint16_t* at) { return *reinterpret_cast<const uint32_t*>(at); }
 
 /// Products of all queries and all keys of the tile, to arrays.weights. A warp has eight keys.
-__device__ inline void score_page_halves(const QueryArrays& arrays, const __half* tile, int32_t dim) {
+template <bool kBfloat>
+__device__ inline void score_page_halves(const QueryArrays& arrays, const uint16_t* tile, int32_t dim) {
   static_assert(kAttentionWarps * 8 == kPageTokens);
   const int warp = threadIdx.x / kWarp, g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
   const int32_t stride = half_stride(dim);
-  const auto* queries = reinterpret_cast<const __half*>(arrays.queries);
-  const __half* key = tile + (8 * warp + g) * stride + 2 * t;
+  const auto* queries = reinterpret_cast<const uint16_t*>(arrays.queries);
+  const uint16_t* key = tile + (8 * warp + g) * stride + 2 * t;
   for (int32_t query = 0; query < arrays.count; query += 16) {
     // Behind the last one it is computed again and thrown away.
-    const __half* upper = queries + min(query + g, arrays.count - 1) * stride + 2 * t;
-    const __half* lower = queries + min(query + g + 8, arrays.count - 1) * stride + 2 * t;
+    const uint16_t* upper = queries + min(query + g, arrays.count - 1) * stride + 2 * t;
+    const uint16_t* lower = queries + min(query + g + 8, arrays.count - 1) * stride + 2 * t;
     float sums[4] = {};
     for (int32_t d = 0; d < half_columns(dim); d += 16) {
       const uint32_t a[4] = {two_halves(upper + d), two_halves(lower + d), two_halves(upper + d + 8),
                              two_halves(lower + d + 8)};
       const uint32_t b[2] = {two_halves(key + d), two_halves(key + d + 8)};
-      multiply_f16(a, b, sums);
+      multiply_halves<kBfloat>(a, b, sums);
     }
     float* weights = arrays.weights + (8 * warp + 2 * t) * weights_stride(arrays.count) + query + g;
 #pragma unroll
@@ -89,14 +109,15 @@ __device__ inline void score_page_halves(const QueryArrays& arrays, const __half
 }
 
 /// Adds the tile's rows to the sums. A warp has every fourth eight dimensions of all queries.
-__device__ inline void add_page_halves(const QueryArrays& arrays, const __half* tile, int32_t dim) {
+template <bool kBfloat>
+__device__ inline void add_page_halves(const QueryArrays& arrays, const uint16_t* tile, int32_t dim) {
   const int warp = threadIdx.x / kWarp, g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
   const int32_t stride = half_stride(dim), columns = value_columns(dim), of_weights = weights_stride(arrays.count);
   for (int32_t query = 0; query < arrays.count; query += 16) {
     // What a query does not see has a negative weight.
     const auto two_weights = [&](int32_t token, int32_t of_query) {
       const float* at = arrays.weights + token * of_weights + min(of_query, arrays.count - 1);
-      return pack_halves(fmaxf(at[0], 0), fmaxf(at[of_weights], 0));
+      return pack_halves<kBfloat>(fmaxf(at[0], 0), fmaxf(at[of_weights], 0));
     };
     uint32_t weights[kPageTokens / 16][4];
 #pragma unroll
@@ -119,12 +140,10 @@ __device__ inline void add_page_halves(const QueryArrays& arrays, const __half* 
       }
 #pragma unroll
       for (int k = 0; k < kPageTokens / 16; ++k) {
-        const __half* value = tile + (16 * k + 2 * t) * stride + d + g;
-        const auto two_values = [&](const __half* at) {
-          return __half_as_ushort(at[0]) | static_cast<uint32_t>(__half_as_ushort(at[stride])) << 16;
-        };
+        const uint16_t* value = tile + (16 * k + 2 * t) * stride + d + g;
+        const auto two_values = [&](const uint16_t* at) { return at[0] | static_cast<uint32_t>(at[stride]) << 16; };
         const uint32_t b[2] = {two_values(value), two_values(value + 8 * stride)};
-        multiply_f16(weights[k], b, sums);
+        multiply_halves<kBfloat>(weights[k], b, sums);
       }
 #pragma unroll
       for (int i = 0; i < 4; ++i) {

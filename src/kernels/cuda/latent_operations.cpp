@@ -23,7 +23,8 @@ int64_t queries_before(std::span<const AttentionSlice> slices, const SlicePlaces
 
 Result<void> CudaLatent::reserve(const WorkSizes& sizes) {
   const LatentSizes& latent = sizes.latent;
-  if (latent.row_dim == 0) return {};
+  is_used_ |= latent.row_dim > 0;
+  if (!is_used_) return {};
   if (latent.row_dim > kHeadDimMax) {
     return fail(Code::kUnsupported, "rows of {} elements: attention on the GPU has at most {}; use --gpu-layers 0",
                 latent.row_dim, kHeadDimMax);
@@ -33,7 +34,7 @@ Result<void> CudaLatent::reserve(const WorkSizes& sizes) {
                 "an index of {} heads of {} elements is too large for the GPU's shared memory; use --gpu-layers 0",
                 latent.choose_heads, latent.choose_dim);
   }
-  CAIRN_TRY_VOID(second_places_.reserve(stream_, sizes));
+  CAIRN_TRY_VOID(second_places_.reserve_like(stream_, places_));
   return grow(stream_, scratch_bytes(latent), scratch_);
 }
 

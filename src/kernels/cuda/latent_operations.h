@@ -21,7 +21,7 @@ class CudaLatent final : public LatentOperations {
   CudaLatent(Stream& stream, ArgumentRing& arguments, SlicePlaces& places)
       : stream_(stream), arguments_(arguments), places_(places) {}
 
-  /// Errors: kUnsupported (rows or queries that are too large), kOutOfMemory.
+  /// After `places`. Errors: kUnsupported (rows or queries that are too large), kOutOfMemory.
   Result<void> reserve(const WorkSizes& sizes);
   static int64_t reserve_bytes(const WorkSizes& sizes);
   void begin_step() { second_places_.begin_step(); }
@@ -39,6 +39,7 @@ class CudaLatent final : public LatentOperations {
   SlicePlaces& places_;
   SlicePlaces second_places_;  // of attend_rows' second source, whose pages are others
   Buffer scratch_;
+  bool is_used_ = false;  // by a model of the backend: others grow places_ too
 };
 
 }  // namespace cairn::cuda

@@ -6,9 +6,9 @@
 namespace cairn::cuda {
 
 /// c += a b, for a [16, 16] and b [16, 8] of bfloat16 (or float16), c [16, 8] of float32; what is rounded on the way is
-/// the tensor core's affair, but the same for each element. With g = lane / 4 and t = lane % 4, words of two k each: a[0], a[1] are k from 2 t of rows g
-/// and g + 8, a[2], a[3] those from 8 + 2 t; b[0], b[1] the same k of column g; c[0], c[1] are
-/// columns 2 t and 2 t + 1 of row g, c[2], c[3] of row g + 8.
+/// the tensor core's affair, but the same for each element. With g = lane / 4 and t = lane % 4, words of two k each:
+/// a[0], a[1] are k from 2 t of rows g and g + 8, a[2], a[3] those from 8 + 2 t; b[0], b[1] the same k of column g;
+/// c[0], c[1] are columns 2 t and 2 t + 1 of row g, c[2], c[3] of row g + 8.
 __device__ __forceinline__ void multiply_bf16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4]) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"

@@ -61,8 +61,7 @@ int64_t SlicePlaces::bytes(const WorkSizes& sizes) {
   return Limits::of(sizes).bytes() * static_cast<int64_t>(2 * kRemembered + 1);
 }
 
-Result<void> SlicePlaces::reserve(Stream& stream, const WorkSizes& sizes) {
-  const Limits wanted = Limits::of(sizes);
+Result<void> SlicePlaces::reserve(Stream& stream, const Limits& wanted) {
   if (wanted.rows == 0) return {};
   limits_ = {std::max(limits_.rows, wanted.rows), std::max(limits_.pages, wanted.pages),
              std::max(limits_.tokens, wanted.tokens)};

@@ -31,7 +31,9 @@ class SlicePlaces {
   /// What an argument that is sent through the ring may take.
   static int64_t argument_bytes(const WorkSizes& sizes) { return Limits::of(sizes).bytes(); }
   /// Nothing on the stream uses any. Errors: kOutOfMemory.
-  Result<void> reserve(Stream& stream, const WorkSizes& sizes);
+  Result<void> reserve(Stream& stream, const WorkSizes& sizes) { return reserve(stream, Limits::of(sizes)); }
+  /// For the same slices as `other`, cut to runs in the same places.
+  Result<void> reserve_like(Stream& stream, const SlicePlaces& other) { return reserve(stream, other.limits_); }
 
   /// Rows of a layer (kv_rows) that the slices' rows before row `end` of the batch complete.
   static int64_t completed(std::span<const AttentionSlice> slices, int64_t end, int32_t tokens_per_row);
@@ -72,6 +74,7 @@ class SlicePlaces {
     Buffer device;  // places, then pages
   };
 
+  Result<void> reserve(Stream& stream, const Limits& wanted);
   /// Fills wanted_ with the next rows; their first one.
   int64_t gather();
   Rows rows_in(const Slot& slot) const;

@@ -2,9 +2,10 @@
 /// warps one class of steps (halves.cuh), so that the weights are read once and at the memory's speed.
 ///
 /// Estimate for an H100, whose memory gives 14.5 bytes a cycle to each multiprocessor: a warp's step of 16 rows by 32
-/// columns of Q4_0 is 288 bytes, 20 cycles of it, and about 50 instructions, which its four schedulers issue in 13. Of
-/// Q4_K they are about 60, of Q8_0 50 for 544 bytes. With 32 outputs, a step of 64 rows reads as many bytes of inputs
-/// from the second-level cache as of Q8_0 weights from memory: about two thirds of the bandwidth are left.
+/// columns is 288 bytes of Q4_0 or Q4_K, 20 cycles, in which four schedulers issue 80 instructions. It takes about 60
+/// and 80 (of PTX, which become fewer), of Q8_0 54 where 150 have time, of Q6_K 100 where 116 have. With 32 outputs, a
+/// step of 64 rows reads about twice as many bytes of inputs from the second-level cache as of 4-bit weights from
+/// memory: about two thirds of the bandwidth are left.
 #pragma once
 
 #include "kernels/cuda/weights.cuh"
