@@ -41,7 +41,7 @@ __device__ __forceinline__ int32_t steps_of_class(const Product& product) {
 template <bool kWide>
 __device__ __forceinline__ uint4 load_halves(const uint8_t* row, int32_t column, int32_t cols) {
   const uint8_t* at = row + static_cast<int64_t>(column) * 2;
-  if constexpr (kWide) return column < cols ? __ldg(reinterpret_cast<const uint4*>(at)) : uint4{0, 0, 0, 0};
+  if constexpr (kWide) return column < cols ? *reinterpret_cast<const uint4*>(at) : uint4{0, 0, 0, 0};
   uint32_t words[4] = {};
 #pragma unroll
   for (int k = 0; k < kHalfColumns; ++k) {

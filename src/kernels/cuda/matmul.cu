@@ -20,7 +20,7 @@ Product product_of(const OutputMatrix& of, const Input& input) {
   const Matrix& matrix = of.matrix;
   CAIRN_DCHECK(multiplies(matrix.type));
   CAIRN_DCHECK(matrix.rows > 0 && matrix.rows <= kMatrixRowsMax);
-  CAIRN_DCHECK(matrix.cols > 0 && matrix.cols <= INT32_MAX - 64);
+  CAIRN_DCHECK(matrix.cols > 0 && padded_columns(matrix.cols) <= INT32_MAX);
   CAIRN_DCHECK(matrix.experts > 0 && matrix.experts <= INT32_MAX);
   CAIRN_DCHECK(matrix.cols % tensor_type_info(matrix.type).block_elements == 0);
   CAIRN_DCHECK(aligned16(input.halves.values));

@@ -3,8 +3,9 @@
 /// multiplied; weights of quantised types are taken apart on the way.
 ///
 /// Estimate for an H100: a step of a large tile is half a million multiply-adds, for which mma.sync takes about 400
-/// cycles, and 64 KB of shared memory, read and written in 500. That bounds these products by about 470 TFLOP/s. Taking
-/// 4,096 weights apart is about 60 instructions of each warp, which fit beside.
+/// cycles, and 64 KB of shared memory, read and written in 500. That bounds these products by about 470 TFLOP/s. A step
+/// is about 220 instructions of a warp for Q4_K (of PTX, which become fewer), 32 of them mma.sync; a scheduler has two
+/// warps, so they fit beside.
 #pragma once
 
 #include "kernels/cuda/tile.cuh"
@@ -42,18 +43,31 @@ struct Tile {
   int32_t count = 0;
 };
 
-/// Begins the copies of a step's inputs; beyond the last output it is that one again.
-template <int kRowParts>
-__device__ __forceinline__ void load_inputs(const Product& product, const Tile& tile, int32_t step,
-                                            TileStage<kRowParts>& stage) {
+/// A thread's part of the tile's inputs. Where they are is found out once: with choices it takes divisions.
+class InputStage {
+ public:
+  /// Beyond the last output it is that one again.
+  __device__ __forceinline__ InputStage(const Product& product, const Tile& tile) {
 #pragma unroll
-  for (int i = threadIdx.x; i < kStageOutputs * kPieces; i += kTileThreads) {
-    const int row = i / kPieces, piece = i % kPieces;
-    const int64_t input = product.input_of(tile.outputs[min(row, tile.count - 1)]);
-    const uint16_t* from = product.halves.values + input * product.padded_cols + step * kHalfStep;
-    __pipeline_memcpy_async(&stage.inputs[row][piece], from + piece * kHalfColumns, sizeof(uint4));
+    for (int i = 0; i < kCopies; ++i) {
+      const int64_t input = product.input_of(tile.outputs[min(output(i), tile.count - 1)]);
+      from_[i] = product.halves.values + input * product.padded_cols + piece() * kHalfColumns;
+    }
   }
-}
+  /// Begins the copies of a step.
+  __device__ __forceinline__ void begin(int32_t step, uint4 (*to)[kPieces]) const {
+#pragma unroll
+    for (int i = 0; i < kCopies; ++i)
+      __pipeline_memcpy_async(&to[output(i)][piece()], from_[i] + step * kHalfStep, sizeof(uint4));
+  }
+
+ private:
+  static constexpr int kCopies = kStageOutputs * kPieces / kTileThreads;
+  __device__ static int output(int i) { return static_cast<int>(threadIdx.x) / kPieces + i * (kTileThreads / kPieces); }
+  __device__ static int piece() { return static_cast<int>(threadIdx.x) % kPieces; }
+
+  const uint16_t* from_[kCopies];
+};
 
 template <bool kBfloat, int kRowParts>
 __device__ __forceinline__ void multiply_stage(const TileStage<kRowParts>& stage,
@@ -101,10 +115,11 @@ __device__ __forceinline__ void multiply_tile(const Product& product, const Tile
   const bool has_outputs =
       static_cast<int32_t>(threadIdx.x) / kWarp / kStageRowWarps * 8 * kStageOutputParts < tile.count;
   typename Weights::template Stage<Stage::kRows, kTileThreads> weights(product, tile.matrix, tile.row_begin);
+  const InputStage inputs(product, tile);
   const auto stage_of = [&](int32_t step) -> Stage& { return shared.stages[step % kStages]; };
   const auto begin = [&](int32_t step) {
     if (step < steps) {
-      load_inputs(product, tile, step, stage_of(step));
+      inputs.begin(step, stage_of(step).inputs);
       weights.begin(step, stage_of(step).weights);
     }
     end_copies();  // an empty group at the end keeps their count
@@ -146,8 +161,7 @@ __device__ __forceinline__ void multiply_tile(const Product& product, const Tile
 }
 
 template <class Weights, int kRowParts>
-__global__ __launch_bounds__(kTileThreads,
-                             kRowParts == 2 ? 2 : 1) void multiply_tiles(const __grid_constant__ Product product) {
+__global__ __launch_bounds__(kTileThreads, 1) void multiply_tiles(const __grid_constant__ Product product) {
   auto& shared = *reinterpret_cast<TilesShared<kRowParts>*>(shared_memory());
   const auto row_begin = static_cast<int32_t>(blockIdx.y) * TileStage<kRowParts>::kRows;
   each_tile(product, shared.list, [&](int32_t matrix, const int32_t* outputs, int32_t count) {

@@ -47,28 +47,35 @@ struct RowWeights {
   template <int kRows, int kThreads>
   class Stage {
    public:
-    __device__ __forceinline__ Stage(const Product& product, int32_t matrix, int32_t row_begin)
-        : product_(product), matrix_(matrix), row_begin_(row_begin) {}
+    __device__ __forceinline__ Stage(const Product& product, int32_t matrix, int32_t row_begin) : cols_(product.cols) {
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i)
+        rows_[i] = product.weight_row(matrix, min(row_begin + row(i), product.rows - 1));
+    }
     /// Begins to bring a step; it is there when the copies of this time are and finish() was called.
     __device__ __forceinline__ void begin(int32_t step, uint4 (*to)[kPieces]) {
+      const int32_t column = step * kHalfStep + piece() * kHalfColumns;
 #pragma unroll
-      for (int i = threadIdx.x; i < kRows * kPieces; i += kThreads) {
-        const int row = i / kPieces, piece = i % kPieces;
-        const uint8_t* from = product_.weight_row(matrix_, min(row_begin_ + row, product_.rows - 1));
-        const int32_t column = step * kHalfStep + piece * kHalfColumns;
-        if (kWide && column < product_.cols) {
-          __pipeline_memcpy_async(&to[row][piece], from + static_cast<int64_t>(column) * 2, sizeof(uint4));
+      for (int i = 0; i < kCopies; ++i) {
+        uint4* const there = &to[row(i)][piece()];
+        if constexpr (!kWide) {
+          *there = load_halves<false>(rows_[i], column, cols_);
+        } else if (column < cols_) {
+          __pipeline_memcpy_async(there, rows_[i] + static_cast<int64_t>(column) * 2, sizeof(uint4));
         } else {
-          to[row][piece] = load_halves<false>(from, column, product_.cols);
+          *there = {0, 0, 0, 0};
         }
       }
     }
     __device__ __forceinline__ void finish(uint4 (*)[kPieces]) {}
 
    private:
-    const Product& product_;
-    int32_t matrix_;
-    int32_t row_begin_;
+    static constexpr int kCopies = kRows * kPieces / kThreads;
+    __device__ static int row(int i) { return static_cast<int>(threadIdx.x) / kPieces + i * (kThreads / kPieces); }
+    __device__ static int piece() { return static_cast<int>(threadIdx.x) % kPieces; }
+
+    const uint8_t* rows_[kCopies];
+    int32_t cols_;
   };
 };
 
