@@ -79,6 +79,15 @@ ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* pr
   return model_options;
 }
 
+// Prompt rows of a step on GPUs, and rows of one in all: 1,024 are whole tiles of its products, and enough of them for
+// all multiprocessors. A processor's caches want fewer (EngineOptions, ModelOptions).
+constexpr int32_t kGpuPromptRows = 1'024;
+constexpr int32_t kGpuStepRows = 1'280;
+
+bool all_on_gpus(const Device& device) {
+  return device.on_gpu() && std::ranges::all_of(device.parts, &DevicePart::gpu);
+}
+
 // What is known before weights are read.
 struct Preparation {
   std::unique_ptr<DraftModel> draft;  // null: none
@@ -86,7 +95,8 @@ struct Preparation {
 };
 
 Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
-                            const LoadOptions& options, const ModelOptions& model_options) {
+                            const LoadOptions& options, ModelOptions model_options) {
+  if (all_on_gpus(device)) model_options.rows_max = kGpuStepRows;
   Preparation made;
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty() && model_options.predictor == nullptr) {
@@ -98,6 +108,7 @@ Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer
                             .kv_bytes = options.kv_bytes,
                             .sequences = options.sequences,
                             .sequences_running = options.running_max,
+                            .step_rows = model_options.rows_max,
                             .kv_host_bytes = options.kv_host_bytes};
   CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, wishes, draft_bytes));
   return made;
@@ -139,6 +150,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   engine_options.queue_max = options.queue_max;
   engine_options.running_max = options.running_max;
   engine_options.step = std::chrono::milliseconds(options.step_ms);
+  if (all_on_gpus(model.device)) engine_options.chunk_rows_max = kGpuPromptRows;
   engine_options.tenant_requests_max = options.tenant_requests_max;
   engine_options.prefix_cache = options.prefix_cache;
   engine_options.kv_host_bytes = options.kv_host_bytes;
@@ -179,6 +191,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
   const MemoryPlan& plan = prepared.plan.own;
   model_options.earlier = device.earlier();
+  if (all_on_gpus(device)) model_options.rows_max = kGpuStepRows;
   CAIRN_TRY(std::string_view template_source, file.metadata().string_or("tokenizer.chat_template", ""));
   if (template_source.empty()) template_source = builtin_template(architecture);
   if (!options.chat_template.empty()) template_source = options.chat_template;

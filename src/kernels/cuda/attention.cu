@@ -5,6 +5,7 @@
 /// of its own, which leaves its sums in scratch memory for merge_pieces. Both make the same additions.
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/check.h"
 #include "kernels/cuda/async_copy.cuh"
@@ -12,6 +13,7 @@
 #include "kernels/cuda/attention_halves.cuh"
 #include "kernels/cuda/attention_merge.cuh"
 #include "kernels/cuda/attention_page.cuh"
+#include "kernels/cuda/attention_registers.cuh"
 #include "kernels/cuda/attention_sums.cuh"
 #include "kernels/cuda/large_launch.cuh"
 
@@ -44,6 +46,11 @@ struct Tile {
 CAIRN_EVERYWHERE constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
 template <KvType kType>
 constexpr bool kBfloat = kType == KvType::kBF16;
+// Eights of values whose sums are in registers, or 0. It follows from the dimensions alone, since it changes bits.
+constexpr int value_tiles(KvType type, int32_t value_dim) {
+  if (!in_halves(type) || value_dim > 256) return 0;
+  return value_dim > 128 ? 32 : 16;
+}
 
 // Shared memory of a block: arrays of queries, a page in float32 or float16, and (staged) a page of keys and one of
 // values as they are stored.
@@ -101,15 +108,17 @@ __device__ void decode(const std::byte* rows, int64_t row_bytes, int32_t count, 
 }
 
 template <KvType kType>
+__device__ ScoreRule rule_of(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t query) {
+  const int32_t row = query / tile.heads;
+  const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[tile.head_of(query)];
+  const float scale = in_halves(kType) ? __fmul_rn(call.params.scale, arrays.query_scale[query]) : call.params.scale;
+  return {scale, call.params.soft_cap, slope, tile.place.position + row, tile.seen_by_row(call.params, row)};
+}
+
+template <KvType kType>
 __device__ void weigh_page(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t begin) {
-  for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps) {
-    const int32_t row = i / tile.heads;
-    const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[tile.head_of(i)];
-    const float scale = in_halves(kType) ? __fmul_rn(call.params.scale, arrays.query_scale[i]) : call.params.scale;
-    const ScoreRule rule{scale, call.params.soft_cap, slope, tile.place.position + row,
-                         tile.seen_by_row(call.params, row)};
-    weigh_query(arrays, i, rule, begin);
-  }
+  for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps)
+    weigh_query(arrays, i, rule_of<kType>(call, tile, arrays, i), begin);
 }
 
 // Where a page of the tile's sequence lies: copied to shared memory if staged, or in place.
@@ -120,15 +129,67 @@ __device__ const std::byte* fetch(const std::byte* from, int64_t row_bytes, std:
   return to;
 }
 
+// What a page does to the tile's queries, with scores and sums in shared memory.
+template <KvType kType>
+struct SharedSums {
+  const AttentionCall& call;
+  const Tile& tile;
+  const Shared& shared;
+
+  __device__ void score_page(int32_t begin) {
+    if constexpr (in_halves(kType)) {
+      score_page_halves<kBfloat<kType>>(shared.arrays, reinterpret_cast<const uint16_t*>(shared.tile), call.key_dim);
+    } else {
+      cuda::score_page(shared.arrays, shared.tile, key_columns(call.key_dim));
+    }
+    __syncthreads();
+    weigh_page<kType>(call, tile, shared.arrays, begin);
+  }
+  /// `there`: rows of the page that have been written.
+  __device__ void add_page(int32_t begin, int32_t there) {
+    if constexpr (in_halves(kType)) {
+      add_page_halves<kBfloat<kType>>(shared.arrays, reinterpret_cast<const uint16_t*>(shared.tile), call.value_dim);
+    } else {
+      const SeenPositions first = tile.seen_by_row(call.params, 0), last = tile.seen_by_row(call.params, tile.rows - 1);
+      const bool all = begin >= last.begin && begin + kPageTokens <= first.end;
+      const int32_t columns = value_columns(call.value_dim);
+      cuda::add_page(shared.arrays, shared.tile, tile_stride(columns), columns, max(first.begin - begin, 0), there,
+                     all);
+    }
+  }
+  __device__ void end_chunk() {}
+};
+
+// The same in registers.
+template <KvType kType, int kValueTiles>
+class RegisterSums {
+ public:
+  __device__ RegisterSums(const AttentionCall& call, const Tile& tile, const Shared& shared)
+      : call_(call), shared_(shared), sums_(shared.arrays, [&](int32_t query) {
+          return query < tile.queries() ? rule_of<kType>(call, tile, shared.arrays, query) : ScoreRule{};
+        }) {}
+  __device__ void score_page(int32_t begin) { sums_.score_page(shared_.arrays, page(), call_.key_dim, begin); }
+  __device__ void add_page(int32_t, int32_t) { sums_.add_page(page(), call_.value_dim); }
+  __device__ void end_chunk() {
+    sums_.store(shared_.arrays, call_.value_dim);
+    sums_.begin();
+  }
+
+ private:
+  __device__ const uint16_t* page() const { return reinterpret_cast<const uint16_t*>(shared_.tile); }
+
+  const AttentionCall& call_;
+  const Shared& shared_;
+  WarpSums<kBfloat<kType>, kValueTiles> sums_;
+};
+
 // Pages [begin, end). While a page's keys are worked on, its values are on their way, and the next page's keys while
 // its values are.
-template <KvType kType, bool kStaged, bool kSplit>
-__device__ void attend_pages(const AttentionCall& call, const Tile& tile, const Shared& shared, int32_t begin,
-                             int32_t end) {
-  const QueryArrays& arrays = shared.arrays;
+template <KvType kType, bool kStaged, bool kSplit, class Sums>
+__device__ void attend_pages(const AttentionCall& call, const Tile& tile, const Shared& shared, Sums& sums,
+                             int32_t begin, int32_t end) {
   const KvPages& pages = call.pages;
-  const int32_t of_keys = key_columns(call.key_dim), of_values = value_columns(call.value_dim);
-  const SeenPositions first = tile.seen_by_row(call.params, 0), last = tile.seen_by_row(call.params, tile.rows - 1);
+  const int32_t seen_end = tile.seen_by_row(call.params, tile.rows - 1).end;
   const auto keys_of = [&](int32_t page) {
     return fetch<kStaged>(pages.keys(tile.pages[page], tile.kv_head), pages.key_row_bytes, shared.keys);
   };
@@ -143,40 +204,31 @@ __device__ void attend_pages(const AttentionCall& call, const Tile& tile, const 
     const int32_t position = page * kPageTokens;
     wait_for_copies<1>();
     __syncthreads();
-    decode<kType>(keys, pages.key_row_bytes, kPageTokens, call.key_dim, of_keys, shared.tile);
+    decode<kType>(keys, pages.key_row_bytes, kPageTokens, call.key_dim, key_columns(call.key_dim), shared.tile);
     __syncthreads();
     if (page + 1 < end) keys = keys_of(page + 1);
     end_copies();
-    if constexpr (in_halves(kType)) {
-      score_page_halves<kBfloat<kType>>(arrays, reinterpret_cast<const uint16_t*>(shared.tile), call.key_dim);
-    } else {
-      score_page(arrays, shared.tile, of_keys);
-    }
-    __syncthreads();
-    weigh_page<kType>(call, tile, arrays, position);
+    sums.score_page(position);
     wait_for_copies<1>();
     __syncthreads();
     // Rows that nobody has written may hold anything, and nothing times an infinity is not nothing.
-    const int32_t there = min(last.end - position, kPageTokens);
-    decode<kType>(values, pages.value_row_bytes, there, call.value_dim, of_values, shared.tile);
+    const int32_t there = min(seen_end - position, kPageTokens);
+    decode<kType>(values, pages.value_row_bytes, there, call.value_dim, value_columns(call.value_dim), shared.tile);
     __syncthreads();
     if (page + 1 < end) values = values_of(page + 1);
     end_copies();
-    if constexpr (in_halves(kType)) {
-      add_page_halves<kBfloat<kType>>(arrays, reinterpret_cast<const uint16_t*>(shared.tile), call.value_dim);
-    } else {
-      const bool all = position >= last.begin && position + kPageTokens <= first.end;
-      add_page(arrays, shared.tile, tile_stride(of_values), of_values, max(first.begin - position, 0), there, all);
-    }
+    sums.add_page(position, there);
     if (page + 1 == end || (position + kPageTokens) % tile.chunk == 0) {
-      end_chunk<kSplit>(call, tile, arrays, position / tile.chunk);
+      sums.end_chunk();
+      end_chunk<kSplit>(call, tile, shared.arrays, position / tile.chunk);
     }
   }
   wait_for_copies<0>();
 }
 
-template <KvType kType, bool kStaged, bool kSplit>
+template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
 __device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
+  using Sums = std::conditional_t<kValueTiles == 0, SharedSums<kType>, RegisterSums<kType, kValueTiles>>;
   const int32_t page_begin = tile.seen_by_row(call.params, 0).begin / kPageTokens;
   const int32_t page_end = (tile.seen_by_row(call.params, tile.rows - 1).end - 1) / kPageTokens + 1;
   const int32_t chunk_pages = tile.chunk / kPageTokens;
@@ -188,19 +240,23 @@ __device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
     if (chunk >= chunk_end) return;
     __syncthreads();  // the tile before is done
     begin<kType>(call, tile, shared.arrays);
+    __syncthreads();
+    Sums sums{call, tile, shared};
     for (; chunk < chunk_end; chunk += step) {
-      attend_pages<kType, kStaged, true>(call, tile, shared, max(page_begin, chunk * chunk_pages),
+      attend_pages<kType, kStaged, true>(call, tile, shared, sums, max(page_begin, chunk * chunk_pages),
                                          min(page_end, (chunk + 1) * chunk_pages));
     }
   } else {
     __syncthreads();
     begin<kType>(call, tile, shared.arrays);
-    attend_pages<kType, kStaged, false>(call, tile, shared, page_begin, page_end);
+    __syncthreads();
+    Sums sums{call, tile, shared};
+    attend_pages<kType, kStaged, false>(call, tile, shared, sums, page_begin, page_end);
   }
 }
 
 // Blocks along x are rows, of which every tile's first one does the work, along y tiles of heads, along z chunks.
-template <KvType kType, bool kStaged, bool kSplit>
+template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
 __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionCall call) {
   const AttentionTiling& tiling = call.tiling;
   // Rows at the end of a prompt see most: they begin.
@@ -231,7 +287,7 @@ __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionC
     end = begin + 1;
     while (end < rows && chunk_of(end) == tile.chunk) ++end;
     tile.rows = end - begin;
-    attend_tile<kType, kStaged, kSplit>(call, tile);
+    attend_tile<kType, kStaged, kSplit, kValueTiles>(call, tile);
   }
 }
 
@@ -259,26 +315,33 @@ AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32
   return tiling;
 }
 
-template <KvType kType, bool kStaged, bool kSplit>
+template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
 void start(Launches& stream, const AttentionCall& call, dim3 grid, int device) {
-  launch_large<attention_kernel<kType, kStaged, kSplit>>(device, grid, kAttentionThreads, call.tiling.shared_bytes,
-                                                         stream, call);
+  launch_large<attention_kernel<kType, kStaged, kSplit, kValueTiles>>(device, grid, kAttentionThreads,
+                                                                      call.tiling.shared_bytes, stream, call);
+}
+
+template <KvType kType, bool kSplit>
+void start_halves(Launches& stream, const AttentionCall& call, dim3 grid, int device) {
+  const int tiles = value_tiles(kType, call.value_dim);
+  CAIRN_CHECK(tiles == 0 || call.tiling.staged);
+  if (tiles == 16) return start<kType, true, kSplit, 16>(stream, call, grid, device);
+  if (tiles == 32) return start<kType, true, kSplit, 32>(stream, call, grid, device);
+  if (call.tiling.staged) return start<kType, true, kSplit, 0>(stream, call, grid, device);
+  start<kType, false, kSplit, 0>(stream, call, grid, device);
 }
 
 template <bool kSplit>
 void start(Launches& stream, const AttentionCall& call, KvType type, dim3 grid, int device) {
   switch (type) {
     case KvType::kF32:
-      return start<KvType::kF32, false, kSplit>(stream, call, grid, device);
-    case KvType::kBF16:
-      if (call.tiling.staged) return start<KvType::kBF16, true, kSplit>(stream, call, grid, device);
-      return start<KvType::kBF16, false, kSplit>(stream, call, grid, device);
+      return start<KvType::kF32, false, kSplit, 0>(stream, call, grid, device);
     case KvType::kF16:
-      if (call.tiling.staged) return start<KvType::kF16, true, kSplit>(stream, call, grid, device);
-      return start<KvType::kF16, false, kSplit>(stream, call, grid, device);
+      return start_halves<KvType::kF16, kSplit>(stream, call, grid, device);
+    case KvType::kBF16:
+      return start_halves<KvType::kBF16, kSplit>(stream, call, grid, device);
     case KvType::kQ8_0:
-      if (call.tiling.staged) return start<KvType::kQ8_0, true, kSplit>(stream, call, grid, device);
-      return start<KvType::kQ8_0, false, kSplit>(stream, call, grid, device);
+      return start_halves<KvType::kQ8_0, kSplit>(stream, call, grid, device);
     case KvType::kI16:
     case KvType::kQ8_0Pairs:
       break;

@@ -1,6 +1,7 @@
 /// Attention's work on one page on the tensor cores: what attention_page.cuh does, with queries, keys, weights and
 /// values rounded to float16, or to bfloat16 if the keys and values are kept so, and sums in float32. For keys and
-/// values that are no more precise than that.
+/// values that are no more precise than that. Scores and sums are in shared memory here; where values have few
+/// dimensions, attention_registers.cuh has them elsewhere, with the same queries and pages.
 ///
 /// A query's numbers follow from its own row of every product, and those from the page alone: so they are the same
 /// whatever other queries there are.
@@ -40,10 +41,16 @@ __device__ void decode_page_halves(const RowAt& row_at, int32_t count, int32_t d
   for (int32_t d = 4 * lane; d < half_columns(dim); d += 4 * kWarp) {
 #pragma unroll
     for (int row = warp; row < kPageTokens; row += kAttentionWarps) {
+      auto* to = reinterpret_cast<uint2*>(tile + row * stride + d);
+      if (kType != KvType::kQ8_0 && dim % 4 == 0) {  // as they are
+        const bool there = row < count && d < dim;
+        *to = there ? *reinterpret_cast<const uint2*>(row_at(row) + 2 * d) : make_uint2(0, 0);
+        continue;
+      }
       const float4 four = row < count ? four_of_row<kType>(row_at(row), d, dim) : make_float4(0, 0, 0, 0);
       const auto within = [](float value) { return kBfloat ? value : within_halves(value); };
-      *reinterpret_cast<uint2*>(tile + row * stride + d) = uint2{pack_halves<kBfloat>(within(four.x), within(four.y)),
-                                                                 pack_halves<kBfloat>(within(four.z), within(four.w))};
+      *to = uint2{pack_halves<kBfloat>(within(four.x), within(four.y)),
+                  pack_halves<kBfloat>(within(four.z), within(four.w))};
     }
   }
 }

@@ -109,6 +109,15 @@ struct ScoreRule {
   SeenPositions seen;
 };
 
+/// What becomes of a query's product with the key of a position; -INFINITY if it does not see that.
+__device__ __forceinline__ float score_of(const ScoreRule& rule, float product, int32_t position) {
+  float score = __fmul_rn(product, rule.scale);
+  if (rule.soft_cap > 0) score = __fmul_rn(tanhf(score / rule.soft_cap), rule.soft_cap);
+  const int32_t apart = position > rule.position ? position - rule.position : rule.position - position;
+  if (rule.slope != 0) score = __fmaf_rn(-rule.slope, static_cast<float>(apart), score);
+  return position >= rule.seen.begin && position < rule.seen.end ? score : -INFINITY;
+}
+
 /// Scores of one query for the page that begins at position `begin`, one a lane, become weights; its largest, total and
 /// factor follow. What the query does not see has weight -1.
 __device__ inline void weigh_query(const QueryArrays& arrays, int32_t query, const ScoreRule& rule, int32_t begin) {
@@ -122,11 +131,7 @@ __device__ inline void weigh_query(const QueryArrays& arrays, int32_t query, con
     return;
   }
   const float before = arrays.largest[query];
-  float score = __fmul_rn(weight, rule.scale);
-  if (rule.soft_cap > 0) score = __fmul_rn(tanhf(score / rule.soft_cap), rule.soft_cap);
-  const int32_t apart = position > rule.position ? position - rule.position : rule.position - position;
-  if (rule.slope != 0) score = __fmaf_rn(-rule.slope, static_cast<float>(apart), score);
-  score = seen ? score : -INFINITY;
+  const float score = score_of(rule, weight, position);
   const float largest = fmaxf(before, warp_max(score));
   const float exponential = seen ? expf(__fsub_rn(score, largest)) : 0.0f;
   const float total = warp_sum(exponential);

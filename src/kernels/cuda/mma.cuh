@@ -22,4 +22,23 @@ __device__ __forceinline__ void multiply_f16(const uint32_t (&a)[4], const uint3
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+/// Four matrices of 8 by 8 numbers of 16 bits from shared memory: lanes 8 i to 8 i + 7 have the addresses of the rows
+/// of matrix i, multiples of 16 bytes. A lane gets the numbers 2 t and 2 t + 1 of row g of each; with kTransposed, rows
+/// 2 t and 2 t + 1 of column g. All lanes of a warp.
+template <bool kTransposed>
+__device__ __forceinline__ void load_matrices(const uint16_t* row, uint32_t (&out)[4]) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  if constexpr (kTransposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(at)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(at)
+                 : "memory");
+  }
+}
+
 }  // namespace cairn::cuda

@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "base/check.h"
+
 namespace cairn::cuda {
 
 /// What the lanes of a warp bring to a product.
@@ -41,6 +43,18 @@ inline void multiply_f16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (
                          const EmulatedPlace& place = EmulatedPlace::current()) {
   multiply_16_bits(
       a, b, c, [](uint32_t bits) { return __half2float(__ushort_as_half(static_cast<unsigned short>(bits))); }, place);
+}
+
+template <bool kTransposed>
+void load_matrices(const uint16_t* row, uint32_t (&out)[4], const EmulatedPlace& place = EmulatedPlace::current()) {
+  CAIRN_CHECK(reinterpret_cast<uintptr_t>(row) % 16 == 0);
+  const EmulatedLanes<const uint16_t*> rows(0xffffffffu, row, place);
+  const int g = rows.own() / 4, t = rows.own() % 4;
+  for (int i = 0; i < 4; ++i) {
+    const auto number = [&](int r, int c) { return uint32_t{rows.of(8 * i + r)[c]}; };
+    out[i] =
+        kTransposed ? number(2 * t, g) | number(2 * t + 1, g) << 16 : number(g, 2 * t) | number(g, 2 * t + 1) << 16;
+  }
 }
 
 }  // namespace cairn::cuda
