@@ -165,11 +165,13 @@ template <KvType kType, int kValueTiles>
 class RegisterSums {
  public:
   __device__ RegisterSums(const AttentionCall& call, const Tile& tile, const Shared& shared)
-      : call_(call), shared_(shared), sums_(shared.arrays, [&](int32_t query) {
+      : call_(call),
+        shared_(shared),
+        sums_(shared.arrays, static_cast<int32_t>(threadIdx.x) / kWarp * 16, 0, [&](int32_t query) {
           return query < tile.queries() ? rule_of<kType>(call, tile, shared.arrays, query) : ScoreRule{};
         }) {}
   __device__ void score_page(int32_t begin) { sums_.score_page(shared_.arrays, page(), call_.key_dim, begin); }
-  __device__ void add_page(int32_t, int32_t) { sums_.add_page(page(), call_.value_dim); }
+  __device__ void add_page(int32_t, int32_t) { sums_.add_page(page(), half_stride(call_.value_dim), call_.value_dim); }
   __device__ void end_chunk() {
     sums_.store(shared_.arrays, call_.value_dim);
     sums_.begin();

@@ -1,5 +1,5 @@
-/// Attention's work on one page on the tensor cores with scores, weights and sums in registers: a warp has 16 of the
-/// block's queries and everything of them. Queries, keys, weights and values are numbers of 16 bits as in
+/// Attention's work on one page on the tensor cores with weights and sums in registers: a warp has 16 of the block's
+/// queries and some or all dimensions of their values. Queries, keys, weights and values are numbers of 16 bits as in
 /// attention_halves.cuh, and lie as there.
 ///
 /// A query's numbers are computed in an order that does not depend on the other queries: a page's exponentials are
@@ -13,14 +13,14 @@
 
 namespace cairn::cuda {
 
-/// With values of up to 8 kValueTiles dimensions.
+/// Of queries [first, first + 16) and 8 kValueTiles dimensions of values from `column` on, a multiple of 16.
 template <bool kBfloat, int kValueTiles>
 class WarpSums {
  public:
   /// rule_of(query): of the block's queries, and of those that only fill up, which see nothing.
   template <class RuleOf>
-  __device__ WarpSums(const QueryArrays& arrays, RuleOf rule_of)
-      : first_(static_cast<int32_t>(threadIdx.x) / kWarp * 16), count_(arrays.count), lane_(threadIdx.x % kWarp) {
+  __device__ WarpSums(const QueryArrays& arrays, int32_t first, int32_t column, RuleOf rule_of)
+      : first_(first), column_(column), count_(arrays.count), lane_(threadIdx.x % kWarp) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) rules_[r] = rule_of(first_ + lane_ / 4 + 8 * r);
     begin();
@@ -58,20 +58,27 @@ class WarpSums {
         multiply_halves<kBfloat>(a, {b[2], b[3]}, scores[n + 1]);
       }
     }
-    weigh<0>(scores, begin);
-    weigh<1>(scores, begin);
+    weigh(scores, begin);
+  }
+  /// The same of scores in arrays.weights, where score_page_halves leaves them, of a page of which all queries see
+  /// `seen`.
+  __device__ void take_scores(const QueryArrays& arrays, SeenPositions seen, int32_t begin) {
+    float scores[kKeyTiles][4];
+    const int32_t stride = weights_stride(count_);
 #pragma unroll
-    for (int k = 0; k < kKeyTiles / 2; ++k) {
+    for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const float* two = scores[2 * k + i / 2] + i % 2 * 2;
-        weights_[k][i] = pack_halves<kBfloat>(two[0], two[1]);
+        const int32_t query = min(first_ + lane_ / 4 + i / 2 * 8, count_ - 1);
+        scores[n][i] = arrays.weights[(8 * n + lane_ % 4 * 2 + i % 2) * stride + query];
       }
     }
+    rules_[0].seen = rules_[1].seen = seen;
+    weigh(scores, begin);
   }
 
-  /// Adds the page's values.
-  __device__ void add_page(const uint16_t* values, int32_t dim) {
+  /// Adds the page's values, rows `stride` apart.
+  __device__ void add_page(const uint16_t* values, int32_t stride, int32_t dim) {
     if (first_ >= count_) return;
     // Most pages have nothing larger than those before.
     if (__ballot_sync(kAllLanes, factor_[0] != 1 || factor_[1] != 1) != 0) {
@@ -81,11 +88,11 @@ class WarpSums {
         for (int i = 0; i < 4; ++i) sums_[v][i] = __fmul_rn(sums_[v][i], factor_[i / 2]);
       }
     }
-    const int32_t stride = half_stride(dim), matrix = lane_ / 8, row = lane_ % 8;
-    const uint16_t* value = values + (matrix % 2 * 8 + row) * stride + matrix / 2 * 8;
+    const int32_t matrix = lane_ / 8, row = lane_ % 8;
+    const uint16_t* value = values + (matrix % 2 * 8 + row) * stride + matrix / 2 * 8 + column_;
 #pragma unroll
     for (int v = 0; v < kValueTiles; v += 2) {
-      if (8 * v < half_columns(dim)) {
+      if (column_ + 8 * v < half_columns(dim)) {
 #pragma unroll
         for (int k = 0; k < kKeyTiles / 2; ++k) {
           uint32_t b[4];
@@ -104,14 +111,14 @@ class WarpSums {
     for (int v = 0; v < kValueTiles; ++v) {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const int32_t column = 8 * v + 2 * t + i % 2, query = first_ + g + i / 2 * 8;
+        const int32_t column = column_ + 8 * v + 2 * t + i % 2, query = first_ + g + i / 2 * 8;
         if (column < columns && query < count_) arrays.sums[query * columns + column] = sums_[v][i];
       }
     }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int32_t query = first_ + g + 8 * r;
-      if (t != 0 || query >= count_) continue;
+      if (t != 0 || column_ != 0 || query >= count_) continue;
       arrays.largest[query] = largest_[r];
       arrays.total[query] = total_[r];
     }
@@ -120,9 +127,21 @@ class WarpSums {
  private:
   static constexpr int kKeyTiles = kPageTokens / 8;
 
+  __device__ __forceinline__ void weigh(float (&scores)[kKeyTiles][4], int32_t begin) {
+    weigh_row<0>(scores, begin);
+    weigh_row<1>(scores, begin);
+#pragma unroll
+    for (int k = 0; k < kKeyTiles / 2; ++k) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float* two = scores[2 * k + i / 2] + i % 2 * 2;
+        weights_[k][i] = pack_halves<kBfloat>(two[0], two[1]);
+      }
+    }
+  }
   // Scores of row g + 8 kRow to exponentials, 0 where it does not see.
   template <int kRow>
-  __device__ __forceinline__ void weigh(float (&scores)[kKeyTiles][4], int32_t begin) {
+  __device__ __forceinline__ void weigh_row(float (&scores)[kKeyTiles][4], int32_t begin) {
     const ScoreRule& rule = rules_[kRow];
     const int32_t position = begin + lane_ % 4 * 2;
     float largest = -INFINITY;
@@ -161,6 +180,7 @@ class WarpSums {
   }
 
   int32_t first_;
+  int32_t column_;
   int32_t count_;
   int32_t lane_;
   ScoreRule rules_[2];

@@ -1,14 +1,19 @@
 /// Attention where one row is key and value for all heads: a block attends with some heads of one query to the rows
 /// that it reads (latent_plan.h), tile by tile, chunk by chunk.
 ///
-/// A tile is brought to float32 once: its rows are the keys, and their first elements the values. Chunks and their
-/// joining are those of attention.cu, with rows as the query numbers them instead of positions.
+/// A tile is brought to shared memory once: its rows are the keys, and their first elements the values. Chunks and
+/// their joining are those of attention.cu, with rows as the query numbers them instead of positions.
+///
+/// Rows of float32 are multiplied as such, others on the tensor cores: up to 16 heads to a block, of which each warp
+/// has the scores of eight rows and a quarter of the values' dimensions.
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "base/check.h"
 #include "kernels/cuda/attention_merge.cuh"
+#include "kernels/cuda/attention_registers.cuh"
 #include "kernels/cuda/attention_sums.cuh"
 #include "kernels/cuda/large_launch.cuh"
 #include "kernels/cuda/latent_tile.cuh"
@@ -50,6 +55,19 @@ struct Call {
   __device__ SeenPositions seen_by_row(int64_t row) const { return {0, read_by(rows.places[row].position).end}; }
 };
 
+// On the tensor cores values have so many elements at most.
+constexpr int32_t kHalfValuesMax = 512;
+// What rows, queries and weights are multiplied as.
+enum class Numbers { kFloat32, kFloat16, kBfloat16 };
+// It follows from the types of all sources, since it changes bits.
+Numbers numbers_of(std::span<const LatentSource> sources) {
+  const auto all = [&](auto of_type) {
+    return std::ranges::all_of(sources, [&](const LatentSource& source) { return of_type(source.kv.type); });
+  };
+  if (all([](KvType type) { return type == KvType::kF16 || type == KvType::kQ8_0; })) return Numbers::kFloat16;
+  return all([](KvType type) { return type == KvType::kBF16; }) ? Numbers::kBfloat16 : Numbers::kFloat32;
+}
+
 // Some heads of one row.
 struct Tile {
   int64_t row = 0;
@@ -66,23 +84,28 @@ struct Tile {
   }
 };
 
-// Shared memory of a block: arrays of queries, a tile in float32, and where a tile's rows are, for two tiles.
+// Shared memory of a block: arrays of queries, a tile, and where a tile's rows are, for two tiles.
 struct Shared {
   QueryArrays arrays;
-  float* tile;
+  float* tile;  // or numbers of 16 bits (attention_halves.cuh)
   const std::byte** rows;
+
+  __device__ uint16_t* halves() const { return reinterpret_cast<uint16_t*>(tile); }
 };
-constexpr int64_t shared_bytes(int32_t queries, int32_t key_dim, int32_t value_dim) {
+// Float32 takes more than numbers of 16 bits.
+constexpr int64_t shared_bytes(int32_t queries, int32_t key_dim, int32_t value_dim, bool halves) {
+  const int64_t row_bytes =
+      halves ? half_stride(key_dim) * int64_t{sizeof(uint16_t)} : tile_stride(key_dim) * int64_t{sizeof(float)};
   return query_array_bytes(queries, key_dim, value_dim) +
-         kLatentTile * (tile_stride(key_dim) * static_cast<int64_t>(sizeof(float)) +
-                        2 * static_cast<int64_t>(sizeof(const std::byte*)));
+         kLatentTile * (row_bytes + 2 * static_cast<int64_t>(sizeof(const std::byte*)));
 }
-__device__ Shared lay_out(const Call& call, int32_t queries) {
+__device__ Shared lay_out(const Call& call, int32_t queries, bool halves) {
   Shared shared;
   auto* next = reinterpret_cast<float*>(shared_memory());
   shared.arrays = lay_out_queries(queries, call.key_dim, call.value_dim, next);
   shared.tile = next;
-  shared.rows = reinterpret_cast<const std::byte**>(next + kLatentTile * tile_stride(call.key_dim));
+  const int32_t floats_of_row = halves ? half_stride(call.key_dim) / 2 : tile_stride(call.key_dim);
+  shared.rows = reinterpret_cast<const std::byte**>(next + kLatentTile * floats_of_row);
   return shared;
 }
 
@@ -97,11 +120,90 @@ __device__ const std::byte* find_row(const Call& call, const Tile& tile, int32_t
   return source.pages.row(pages, row);
 }
 
+// What a tile does to the block's heads, in float32.
+class FloatSums {
+ public:
+  __device__ FloatSums(const Call& call, const Tile& tile, const Shared& shared)
+      : call_(call), tile_(tile), shared_(shared) {
+    begin_tile(call, tile, shared.arrays);
+  }
+  __device__ void decode(KvType type, const std::byte* const* rows, int32_t /*count*/) const {
+    decode_rows(type, rows, call_.key_dim, shared_.tile);
+  }
+  __device__ void score(const ReadTile& read, int32_t number) const {
+    score_page(shared_.arrays, shared_.tile, key_columns(call_.key_dim));
+    __syncthreads();
+    const ScoreRule rule{call_.params.scale, 0, 0, 0, {number, number + read.count}};
+    for (int32_t i = threadIdx.x / kWarp; i < tile_.heads; i += kAttentionWarps)
+      weigh_query(shared_.arrays, i, rule, number);
+    __syncthreads();
+  }
+  __device__ void add(const ReadTile& read) const {
+    const int32_t stride = tile_stride(call_.key_dim), columns = value_columns(call_.value_dim);
+    add_page(shared_.arrays, shared_.tile, stride, columns, 0, read.count, true);
+  }
+  __device__ void end_chunk() const {}
+
+ private:
+  const Call& call_;
+  const Tile& tile_;
+  const Shared& shared_;
+};
+
+// On the tensor cores.
+template <bool kBfloat>
+class HalfSums {
+ public:
+  __device__ HalfSums(const Call& call, const Tile& tile, const Shared& shared)
+      : call_(call), shared_(shared), sums_(begun(call, tile, shared), 0, own_column(), [&](int32_t query) {
+          const int32_t own = min(query, shared.arrays.count - 1);
+          return ScoreRule{__fmul_rn(call.params.scale, shared.arrays.query_scale[own]), 0, 0, 0, {}};
+        }) {}
+  __device__ void decode(KvType type, const std::byte* const* rows, int32_t count) const {
+    const auto row_at = [rows](int32_t i) { return rows[i]; };
+    if constexpr (kBfloat) {
+      decode_page_halves<KvType::kBF16>(row_at, count, call_.key_dim, shared_.halves());
+    } else if (type == KvType::kF16) {
+      decode_page_halves<KvType::kF16>(row_at, count, call_.key_dim, shared_.halves());
+    } else {
+      decode_page_halves<KvType::kQ8_0>(row_at, count, call_.key_dim, shared_.halves());
+    }
+  }
+  __device__ void score(const ReadTile& read, int32_t number) {
+    score_page_halves<kBfloat>(shared_.arrays, shared_.halves(), call_.key_dim);
+    __syncthreads();
+    sums_.take_scores(shared_.arrays, {number, number + read.count}, number);
+  }
+  __device__ void add(const ReadTile& /*read*/) {
+    if (own_column() < call_.value_dim) sums_.add_page(shared_.halves(), half_stride(call_.key_dim), call_.value_dim);
+  }
+  __device__ void end_chunk() {
+    sums_.store(shared_.arrays, call_.value_dim);
+    sums_.begin();
+  }
+
+ private:
+  static constexpr int kTiles = kHalfValuesMax / 8 / kAttentionWarps;
+  __device__ static int32_t own_column() { return static_cast<int32_t>(threadIdx.x) / kWarp * 8 * kTiles; }
+  __device__ static const QueryArrays& begun(const Call& call, const Tile& tile, const Shared& shared) {
+    for (int32_t i = threadIdx.x / kWarp; i < shared.arrays.count; i += kAttentionWarps) {
+      const float* q = call.q + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * call.key_dim;
+      begin_query_halves<kBfloat>(shared.arrays, i, i < tile.heads ? q : nullptr, call.key_dim);
+    }
+    begin_sums(shared.arrays, call.value_dim);
+    __syncthreads();
+    return shared.arrays;
+  }
+
+  const Call& call_;
+  const Shared& shared_;
+  WarpSums<kBfloat, kTiles> sums_;
+};
+
 // Numbers [begin, end) of the list, whole tiles: the chunks of which they are.
-template <bool kSplit>
-__device__ void attend_tiles(const Call& call, const Tile& tile, const Shared& shared, int32_t begin, int32_t end) {
-  const QueryArrays& arrays = shared.arrays;
-  const int32_t stride = tile_stride(call.key_dim);
+template <bool kSplit, class Sums>
+__device__ void attend_tiles(const Call& call, const Tile& tile, const Shared& shared, Sums& sums, int32_t begin,
+                             int32_t end) {
   const bool first_warp = threadIdx.x < kWarp;
   const std::byte** rows = shared.rows;
   const std::byte** next_rows = shared.rows + kLatentTile;
@@ -112,17 +214,14 @@ __device__ void attend_tiles(const Call& call, const Tile& tile, const Shared& s
     // What says where the next tile's rows are is on its way while this one is decoded.
     const std::byte* next = nullptr;
     if (first_warp && number + kLatentTile < end) next = find_row(call, tile, number + kLatentTile);
-    decode_rows(call.sources[read.source].pages.type, rows, call.key_dim, shared.tile);
+    sums.decode(call.sources[read.source].pages.type, rows, read.count);
     if (first_warp) next_rows[threadIdx.x] = next;
     __syncthreads();
-    score_page(arrays, shared.tile, key_columns(call.key_dim));
-    __syncthreads();
-    const ScoreRule rule{call.params.scale, 0, 0, 0, {number, number + read.count}};
-    for (int32_t i = threadIdx.x / kWarp; i < tile.heads; i += kAttentionWarps) weigh_query(arrays, i, rule, number);
-    __syncthreads();
-    add_page(arrays, shared.tile, stride, value_columns(call.value_dim), 0, read.count, true);
+    sums.score(read, number);
+    sums.add(read);
     if (number + kLatentTile >= end || (number + kLatentTile) % tile.chunk == 0) {
-      end_chunk<kSplit>(call, tile, arrays, number / tile.chunk);
+      sums.end_chunk();
+      end_chunk<kSplit>(call, tile, shared.arrays, number / tile.chunk);
     }
     const std::byte** were_read = rows;
     rows = next_rows;
@@ -131,8 +230,9 @@ __device__ void attend_tiles(const Call& call, const Tile& tile, const Shared& s
 }
 
 // Blocks along x are rows, along y tiles of heads, along z chunks.
-template <bool kSplit>
+template <Numbers kNumbers, bool kSplit>
 __global__ void __launch_bounds__(kAttentionThreads) attend_kernel(__grid_constant__ const Call call) {
+  using Sums = std::conditional_t<kNumbers == Numbers::kFloat32, FloatSums, HalfSums<kNumbers == Numbers::kBfloat16>>;
   Tile tile;
   // Rows at the end of a prompt read most: they begin.
   tile.row = call.rows.count - 1 - static_cast<int32_t>(blockIdx.x);
@@ -143,23 +243,30 @@ __global__ void __launch_bounds__(kAttentionThreads) attend_kernel(__grid_consta
   const int32_t begin = kSplit ? static_cast<int32_t>(blockIdx.z) * tile.chunk : 0;
   const int32_t end = kSplit ? min(begin + tile.chunk, tile.list.end) : tile.list.end;
   if (begin >= end) return;
-  const Shared shared = lay_out(call, round_up(call.tile_heads, 4));
-  begin_tile(call, tile, shared.arrays);
-  attend_tiles<kSplit>(call, tile, shared, begin, end);
+  const Shared shared = lay_out(call, round_up(call.tile_heads, 4), kNumbers != Numbers::kFloat32);
+  Sums sums(call, tile, shared);
+  attend_tiles<kSplit>(call, tile, shared, sums, begin, end);
 }
 
 // As many as fit: more heads read less, but two blocks on a multiprocessor wait less than one. Each takes 1 KiB beside
 // what it asks for.
-int32_t heads_of_tile(int32_t heads, int32_t key_dim, int32_t value_dim, int64_t bytes_max) {
+int32_t heads_of_tile(int32_t heads, int32_t key_dim, int32_t value_dim, bool halves, int64_t bytes_max) {
   int32_t tile_heads = 1;
   for (const int64_t bytes : {(bytes_max + 1024) / 2 - 1024, bytes_max}) {
     for (const int32_t queries : {32, 16, 8, 4}) {
+      if (halves && queries > 16) continue;
       const int32_t tiles = (heads + queries - 1) / queries;
       tile_heads = (heads + tiles - 1) / tiles;
-      if (shared_bytes(round_up(tile_heads, 4), key_dim, value_dim) <= bytes) return tile_heads;
+      if (shared_bytes(round_up(tile_heads, 4), key_dim, value_dim, halves) <= bytes) return tile_heads;
     }
   }
   return tile_heads;
+}
+
+template <Numbers kNumbers>
+void start(Launches& stream, const Call& call, bool split, dim3 grid, int64_t bytes, int device) {
+  if (split) return launch_large<attend_kernel<kNumbers, true>>(device, grid, kAttentionThreads, bytes, stream, call);
+  launch_large<attend_kernel<kNumbers, false>>(device, grid, kAttentionThreads, bytes, stream, call);
 }
 
 }  // namespace
@@ -188,8 +295,10 @@ void attend_rows(Launches& stream, const RowAttentionParams& params, std::span<c
   int device = 0;
   cudaGetDevice(&device);
   const int64_t bytes_max = shared_bytes_max(device);
-  call.tile_heads = heads_of_tile(params.heads, call.key_dim, call.value_dim, bytes_max);
-  const int64_t bytes = shared_bytes(round_up(call.tile_heads, 4), call.key_dim, call.value_dim);
+  const Numbers numbers = call.value_dim <= kHalfValuesMax ? numbers_of(sources) : Numbers::kFloat32;
+  const bool halves = numbers != Numbers::kFloat32;
+  call.tile_heads = heads_of_tile(params.heads, call.key_dim, call.value_dim, halves, bytes_max);
+  const int64_t bytes = shared_bytes(round_up(call.tile_heads, 4), call.key_dim, call.value_dim, halves);
   CAIRN_CHECK(bytes <= bytes_max);
   call.q = q;
   call.out = out;
@@ -198,11 +307,18 @@ void attend_rows(Launches& stream, const RowAttentionParams& params, std::span<c
   const int32_t chunks = chunks_most(call.read_by(call.rows.positions_max - 1).end, false);
   const bool split = chunks > 1 && queries <= split_queries(call.rows.count, params.heads);
   dim3 grid(static_cast<unsigned>(call.rows.count), blocks_of(params.heads, call.tile_heads, kGridMax), 1);
-  if (!split) return launch_large<attend_kernel<false>>(device, grid, kAttentionThreads, bytes, stream, call);
-  call.pieces = Pieces::at(scratch, queries);
-  grid.z = static_cast<unsigned>(chunks);
-  launch_large<attend_kernel<true>>(device, grid, kAttentionThreads, bytes, stream, call);
-  merge_pieces(stream, call);
+  if (split) {
+    call.pieces = Pieces::at(scratch, queries);
+    grid.z = static_cast<unsigned>(chunks);
+  }
+  if (numbers == Numbers::kFloat16) {
+    start<Numbers::kFloat16>(stream, call, split, grid, bytes, device);
+  } else if (numbers == Numbers::kBfloat16) {
+    start<Numbers::kBfloat16>(stream, call, split, grid, bytes, device);
+  } else {
+    start<Numbers::kFloat32>(stream, call, split, grid, bytes, device);
+  }
+  if (split) merge_pieces(stream, call);
 }
 
 }  // namespace cairn::cuda
