@@ -92,7 +92,6 @@ struct Shared {
 
   __device__ uint16_t* halves() const { return reinterpret_cast<uint16_t*>(tile); }
 };
-// Float32 takes more than numbers of 16 bits.
 constexpr int64_t shared_bytes(int32_t queries, int32_t key_dim, int32_t value_dim, bool halves) {
   const int64_t row_bytes =
       halves ? half_stride(key_dim) * int64_t{sizeof(uint16_t)} : tile_stride(key_dim) * int64_t{sizeof(float)};
