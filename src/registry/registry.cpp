@@ -87,6 +87,7 @@ constexpr int32_t kGpuStepRows = 1'280;
 bool all_on_gpus(const Device& device) {
   return device.on_gpu() && std::ranges::all_of(device.parts, &DevicePart::gpu);
 }
+int32_t step_rows(const Device& device) { return all_on_gpus(device) ? kGpuStepRows : ModelOptions{}.rows_max; }
 
 // What is known before weights are read.
 struct Preparation {
@@ -96,7 +97,7 @@ struct Preparation {
 
 Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
                             const LoadOptions& options, ModelOptions model_options) {
-  if (all_on_gpus(device)) model_options.rows_max = kGpuStepRows;
+  model_options.rows_max = step_rows(device);
   Preparation made;
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty() && model_options.predictor == nullptr) {
@@ -191,7 +192,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
   const MemoryPlan& plan = prepared.plan.own;
   model_options.earlier = device.earlier();
-  if (all_on_gpus(device)) model_options.rows_max = kGpuStepRows;
+  model_options.rows_max = step_rows(device);
   CAIRN_TRY(std::string_view template_source, file.metadata().string_or("tokenizer.chat_template", ""));
   if (template_source.empty()) template_source = builtin_template(architecture);
   if (!options.chat_template.empty()) template_source = options.chat_template;

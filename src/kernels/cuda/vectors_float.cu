@@ -1,6 +1,6 @@
 // Products of float32 matrices with few inputs. A warp computes kRows elements of each of kInputs outputs, a lane has
-// the columns of its class: eight neighbouring ones of every 256, which 16-bit floats have in one load of 16 bytes, so
-// a warp reads 512 or 1024 neighbouring bytes of a row. On an H100 that should reach nine tenths of the bandwidth.
+// the columns of its class: eight neighbouring ones of every 256, so a warp reads 1024 neighbouring bytes of a row. On
+// an H100 that should reach nine tenths of the bandwidth.
 #include "kernels/cuda/floats.cuh"
 
 namespace cairn::cuda {
@@ -10,7 +10,6 @@ constexpr int kWarps = 4;
 template <int kInputs>
 constexpr int kRows = kInputs <= 4 ? 2 : 4;
 
-// The shape of vectors.cuh's kernel.
 template <class F, bool kWide, int kInputs>
 __global__ __launch_bounds__(kWarps* kWarp) void multiply_vectors(const __grid_constant__ Products products) {
   const int number = products.of_block();
