@@ -1,11 +1,12 @@
-# cairn_module(NAME <folder> DEPS <modules...> [LIBS <outside libraries...>] [PRIVATE_LIBS <...>] [ISA <folder> <flags>]...)
+# cairn_module(NAME <folder> DEPS <modules...> [LIBS <outside libraries...>] [PRIVATE_LIBS <...>] [APART <files...>])
 #
 # One folder of src/ is one static library `cairn_<NAME>`: every *.cpp in it except *_test.cpp and *_bench.cpp. The unit
 # tests beside the code become one program `<NAME>_test`, registered with ctest, and benchmarks `<NAME>_bench`. DEPS is
 # the whole list of modules whose headers the folder may include; scripts/tidy.py fails the build's tests when a file
-# includes anything else.
+# includes anything else. APART are sources, as
+# patterns of file(GLOB), whose local names others of the folder have too: CAIRN_UNITY compiles each alone.
 function(cairn_module)
-  cmake_parse_arguments(M "" "NAME" "DEPS;LIBS;PRIVATE_LIBS" ${ARGN})
+  cmake_parse_arguments(M "" "NAME" "DEPS;LIBS;PRIVATE_LIBS;APART" ${ARGN})
   set(target cairn_${M_NAME})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   set(tests ${sources})
@@ -13,9 +14,14 @@ function(cairn_module)
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   list(FILTER benches INCLUDE REGEX "_bench\\.cpp$")
   list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cpp$")
+  if(M_APART)
+    file(GLOB apart CONFIGURE_DEPENDS ${M_APART})
+    set_source_files_properties(${apart} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
 
   if(sources)
     add_library(${target} STATIC ${sources})
+    cairn_unity(${target})
     set(scope PUBLIC)
   else()
     add_library(${target} INTERFACE)
@@ -38,11 +44,22 @@ function(cairn_module)
   endif()
 endfunction()
 
+# cairn_unity(<target>): with CAIRN_UNITY, the target's sources are compiled several at once. Headers then are read, and
+# templates instantiated, once for all of them.
+function(cairn_unity target)
+  if(CAIRN_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # All that is local to a source seems local to an included file.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # cairn_test(NAME <program> SOURCES <files...> LIBS <libraries...>): a GoogleTest program run by ctest. Tests find
 # reference data through the macro CAIRN_FIXTURES, their own source folder through CAIRN_SOURCE_DIR.
 function(cairn_test)
   cmake_parse_arguments(T "" "NAME" "SOURCES;LIBS" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
+  cairn_unity(${T_NAME})
   target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} GTest::gmock GTest::gtest_main)
   target_compile_definitions(${T_NAME} PRIVATE CAIRN_FIXTURES="${CAIRN_FIXTURES}"
                              CAIRN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")

@@ -16,7 +16,7 @@ model=$(realpath "$model")
 
 cd "$here"
 scripts/setup.sh --build-only
-if ! cmake --preset release -DCAIRN_TESTS=OFF >build-release.log 2>&1 || ! cmake --build build/release --target cairn >>build-release.log 2>&1; then
+if ! cmake --preset release -DCAIRN_TESTS=OFF -DCAIRN_UNITY=ON >build-release.log 2>&1 || ! cmake --build build/release --target cairn >>build-release.log 2>&1; then
   tail -n 30 build-release.log >&2
   echo "quickstart.sh: the build failed; the whole log is build-release.log" >&2
   exit 1

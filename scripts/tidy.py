@@ -63,7 +63,7 @@ def module_deps():
         words = match[2].split()
         named, inside = set(), False
         for word in words:
-            if word.isupper() and word in ("DEPS", "LIBS", "PRIVATE_LIBS"):
+            if word in ("DEPS", "LIBS", "PRIVATE_LIBS", "APART"):
                 inside = word == "DEPS"
             elif inside:
                 named.add(word)
