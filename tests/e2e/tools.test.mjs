@@ -21,7 +21,7 @@ after(async () => {
 });
 
 const tool = (name) => ({ type: 'function', function: { name, description: 'Reads one.', parameters: { type: 'object', properties: { a: { type: 'integer' } } } } });
-const base = { model: 'tinystories-656k-f32', messages: [{ role: 'user', content: 'Hi.' }], tools: [tool('read'), tool('write')], temperature: 0, max_tokens: 24 };
+const base = { model: 'stories260K-f32', messages: [{ role: 'user', content: 'Hi.' }], tools: [tool('read'), tool('write')], temperature: 0, max_tokens: 24 };
 const ask = (more) => client.chat.completions.create({ ...base, ...more });
 const named = (name) => ({ type: 'function', function: { name } });
 
