@@ -121,9 +121,9 @@ test('--no-prefix-cache keeps nothing, and gives the same bytes', async (t) => {
 });
 
 test('--kv-host-bytes brings back what --kv-bytes had no room for', async (t) => {
-  const prompts = Array.from({ length: 4 }, (_, i) => `Story ${i}. ${long.repeat(2)}`);
+  const prompts = Array.from({ length: 4 }, (_, i) => `Story ${i}. ${long}`);
   const turns = async (flags) => {
-    const tight = await serve(story, ['--kv-bytes', '256KiB', ...flags]);  // one context
+    const tight = await serve(story, ['--kv-bytes', '320KiB', ...flags]);  // one context
     t.after(() => tight.stop());
     const answers = [];
     for (const prompt of [...prompts, ...prompts]) answers.push(await (await tight.post(completions, { ...once, prompt })).json());

@@ -8,11 +8,11 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
-import { serve, story } from './server.mjs';
+import { serve, storyTrainedFor } from './server.mjs';
 
 let server, client;
 before(async () => {
-  server = await serve(story);
+  server = await serve(storyTrainedFor(1024), ['--name', 'stories260K-f32']);
   client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
 });
 after(async () => {
