@@ -40,7 +40,8 @@ function(cairn_module)
   if(CAIRN_TESTS AND benches AND NOT CAIRN_KERNELS_ONLY)
     add_executable(${M_NAME}_bench ${benches})
     target_link_libraries(${M_NAME}_bench PRIVATE ${target} ${M_PRIVATE_LIBS} benchmark::benchmark_main)
-    target_compile_definitions(${M_NAME}_bench PRIVATE CAIRN_FIXTURES="${CAIRN_FIXTURES}")
+    target_compile_definitions(${M_NAME}_bench PRIVATE CAIRN_TEST_DATA="${CAIRN_TEST_DATA}")
+    add_dependencies(${M_NAME}_bench test_data)
   endif()
 endfunction()
 
@@ -55,14 +56,15 @@ function(cairn_unity target)
 endfunction()
 
 # cairn_test(NAME <program> SOURCES <files...> LIBS <libraries...>): a GoogleTest program run by ctest. Tests find
-# reference data through the macro CAIRN_FIXTURES, their own source folder through CAIRN_SOURCE_DIR.
+# reference data through the macro CAIRN_TEST_DATA, their own source folder through CAIRN_SOURCE_DIR.
 function(cairn_test)
   cmake_parse_arguments(T "" "NAME" "SOURCES;LIBS" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   cairn_unity(${T_NAME})
   target_link_libraries(${T_NAME} PRIVATE ${T_LIBS} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${T_NAME} PRIVATE CAIRN_FIXTURES="${CAIRN_FIXTURES}"
+  target_compile_definitions(${T_NAME} PRIVATE CAIRN_TEST_DATA="${CAIRN_TEST_DATA}"
                              CAIRN_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_dependencies(${T_NAME} test_data)
   add_test(NAME ${T_NAME} COMMAND ${T_NAME})
   set_tests_properties(${T_NAME} PROPERTIES TIMEOUT 900)
 endfunction()

@@ -12,11 +12,12 @@ targets=("$@")
 [ ${#targets[@]} -gt 0 ] || for source in fuzz/*_fuzz.cpp; do targets+=("$(basename "$source" .cpp)"); done
 cmake --build build/fuzz --target "${targets[@]}"
 
-fixtures=$(sed -n 's/^CAIRN_FIXTURES:PATH=//p' build/fuzz/CMakeCache.txt)
+data=$(sed -n 's/^CAIRN_TEST_DATA:PATH=//p' build/fuzz/CMakeCache.txt)
+/usr/bin/python3 tests/data/data.py unpack "$data"
 seed() {  # what a target begins with
   case $1 in
-    gguf_fuzz) find "$fixtures/models" -name '*.gguf' -size -420k | head -n 8 ;;
-    jinja_fuzz) find "$fixtures/chat-templates" -name '*.jinja' ;;
+    gguf_fuzz) find "$data/models" -name '*.gguf' -size -420k | head -n 8 ;;
+    jinja_fuzz) find "$data/chat-templates" -name '*.jinja' ;;
     messages_request_fuzz) find fuzz/seeds/messages_request -type f ;;
     ollama_request_fuzz) find fuzz/seeds/ollama_request -type f ;;
     output_parser_fuzz) find fuzz/seeds/output_parser -type f ;;

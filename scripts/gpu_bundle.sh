@@ -7,19 +7,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$(realpath -m "${1:-build/gpu}")
-fixtures=$(realpath "${CAIRN_FIXTURES:-../shared/fixtures}")
+data=$(sed -n 's/^CAIRN_TEST_DATA:PATH=//p' build/cuda/CMakeCache.txt)
 rm -rf "$folder"
-mkdir -p "$folder/bundle/lib" "$folder/bundle/fixtures/models"
+mkdir -p "$folder/bundle/lib" "$folder/bundle/test-data/models"
 for program in build/cuda/cairn build/cuda/tests/gpu_test build/cuda/src/kernels/kernels_bench; do
   strip -o "$folder/bundle/$(basename "$program")" "$program"
   # Not the C library, which goes with the other machine's loader.
   ldd "$program" | awk '$2 == "=>" && $1 !~ /^(libc|libm|libdl|librt|libpthread)\.so/ { print $3 }' |
     xargs -r cp -Lut "$folder/bundle/lib"
 done
-cp -r "$fixtures/quants" "$folder/bundle/fixtures/"
+cp -r "$data/quants" "$folder/bundle/test-data/"
 # Of the models those that the tests name.
 grep -oE '"[a-z0-9][a-z0-9_-]+"' tests/gpu/model_test.cpp | tr -d '"' | sort -u | while read -r name; do
-  [ ! -f "$fixtures/models/$name.gguf" ] || cp "$fixtures/models/$name.gguf" "$fixtures/models/$name.ref.json" "$folder/bundle/fixtures/models/"
+  [ ! -f "$data/models/$name.gguf" ] || cp "$data/models/$name.gguf" "$data/models/$name.ref.json" "$folder/bundle/test-data/models/"
 done
 tar -cJf "$folder/bundle.tar.xz" -C "$folder" bundle
 rm -r "$folder/bundle"
@@ -28,7 +28,7 @@ cat >"$folder/run.sh" <<'RUN'
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 [ -d /tmp/cairn-gpu/bundle ] || { mkdir -p /tmp/cairn-gpu && tar -xJf "$here/bundle.tar.xz" -C /tmp/cairn-gpu; }
-export LD_LIBRARY_PATH=/tmp/cairn-gpu/bundle/lib CAIRN_FIXTURES=/tmp/cairn-gpu/bundle/fixtures
+export LD_LIBRARY_PATH=/tmp/cairn-gpu/bundle/lib CAIRN_TEST_DATA=/tmp/cairn-gpu/bundle/test-data
 exec "/tmp/cairn-gpu/bundle/$1" "${@:2}"
 RUN
 chmod +x "$folder/run.sh"

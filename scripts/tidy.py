@@ -42,6 +42,7 @@ CUDA_FOLDER = ROOT / "src" / "kernels" / "cuda"
 BANNED = [
     (re.compile(r"-ffast-math|-march=native"), "breaks the same-bytes promise or the portable build"),
     (re.compile(r"/(?:work|root|home/\w+)/"), "a machine's path"),
+    (re.compile(r"\.\./shared\b"), "outside the repository, which stands alone: reference data is in tests/data"),
     (re.compile(r"\b(?:TODO|FIXME|XXX)\b"), "finish it or leave it out"),
 ]
 

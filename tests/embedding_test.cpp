@@ -26,7 +26,7 @@ namespace cairn {
 namespace {
 
 std::filesystem::path fixture(const std::string& name) {
-  return std::filesystem::path(CAIRN_FIXTURES) / "models" / name;
+  return std::filesystem::path(CAIRN_TEST_DATA) / "models" / name;
 }
 
 std::vector<TokenId> random_tokens(std::mt19937& random, int32_t count, int32_t vocabulary) {

@@ -26,7 +26,7 @@ namespace {
 using Vector = std::vector<float>;
 
 std::filesystem::path fixture(const std::string& name) {
-  return std::filesystem::path(CAIRN_FIXTURES) / "models" / name;
+  return std::filesystem::path(CAIRN_TEST_DATA) / "models" / name;
 }
 
 struct Reference {

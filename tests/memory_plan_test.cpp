@@ -174,7 +174,7 @@ TEST_F(MemoryPlanTest, OfSmallModelsIsWhatIsAllocated) {
   for (const char* name : {"llama", "gemma2", "phi3", "qwen2moe", "deepseek2", "deepseek2-nomla", "deepseek32",
                            "deepseek4", "deepseek4-hash"}) {
     SCOPED_TRACE(name);
-    const auto file = gguf::Reader::open(fmt::format("{}/models/{}.gguf", CAIRN_FIXTURES, name));
+    const auto file = gguf::Reader::open(fmt::format("{}/models/{}.gguf", CAIRN_TEST_DATA, name));
     ASSERT_TRUE(file.has_value());
     const ModelOptions options{.context_tokens = 256, .rows_max = 8, .logit_rows_max = 2, .available_bytes = kMemory};
     expect_as_planned(*file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
@@ -200,7 +200,7 @@ TEST_F(MemoryPlanTest, OfTheBlockThatGuessesIsWhatIsAllocated) {
 
 // Its pages are no part of the plan, what finds them is.
 TEST_F(MemoryPlanTest, OfASecondTierIsWhatIsAllocated) {
-  const auto file = gguf::Reader::open(CAIRN_FIXTURES "/models/llama.gguf");
+  const auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
   ASSERT_TRUE(file.has_value());
   const ModelOptions options{.context_tokens = 256, .rows_max = 8, .logit_rows_max = 2, .available_bytes = kMemory};
   const MemoryWishes wishes{.context_tokens = 256, .sequences = 1, .kv_host_bytes = 256 << 20};

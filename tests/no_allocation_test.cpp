@@ -84,7 +84,7 @@ void run_steps(Runner& runner, const PagePool& pool, std::vector<Sequence>& sequ
 class NoAllocationTest : public testing::TestWithParam<const char*> {};
 
 TEST_P(NoAllocationTest, StepsTakeNothingFromTheHeap) {
-  const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / GetParam());
+  const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / GetParam());
   ASSERT_TRUE(file.has_value());
   for (const int threads : {1, 2}) {
     const auto backend = make_cpu_backend({.threads = threads, .isa = ""});

@@ -37,7 +37,7 @@ void PrintTo(const Model& model, std::ostream* out) { *out << model.file; }
 class SameBytes : public testing::TestWithParam<Model> {
  protected:
   void SetUp() override {
-    auto file = gguf::Reader::open(std::string(CAIRN_FIXTURES) + GetParam().file);
+    auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + GetParam().file);
     ASSERT_TRUE(file.has_value()) << file.error().text();
     file_ = std::make_unique<gguf::Reader>(std::move(*file));
     auto tokenizer = Tokenizer::load(file_->metadata());
@@ -135,9 +135,9 @@ TEST_P(SameBytes, WhateverElseHappens) {
 
 // The second has windows, rows that stand for several positions, and chosen ones.
 INSTANTIATE_TEST_SUITE_P(Models, SameBytes,
-                         testing::Values(Model{"/trained/tinystories-656k-f32.gguf", 6, true},
+                         testing::Values(Model{"/trained/stories260K-f32.gguf", 6, true},
                                          Model{"/models/deepseek4-topk8.gguf", 3, false}),
-                         [](const auto& p) { return p.index == 0 ? "tinystories" : "deepseek4"; });
+                         [](const auto& p) { return p.index == 0 ? "stories" : "deepseek4"; });
 
 }  // namespace
 }  // namespace cairn

@@ -1,11 +1,10 @@
 """Writes a llama-architecture GGUF file for each tensor type, so that the speeds of all of them can be compared.
 
-usage: python3 make-types.py SHARED/fixtures OUT_FOLDER [TYPE...]     e.g. make-types.py ../shared/fixtures /tmp/types q4_k iq2_xxs
-Six layers of the shape of a 1B model under a vocabulary of 32,000. Its weights are blocks of the fixtures (quants/),
-shuffled: real ones for that type, though the model says nothing. The embeddings are Q4_0 in all files, so that the types
-differ in the layers alone. Needs python3-numpy.
+usage: python3 make-types.py TEST_DATA OUT_FOLDER [TYPE...]     e.g. make-types.py build/test-data /tmp/types q4_k iq2_xxs
+Six layers of the shape of a 1B model under a vocabulary of 32,000. Its weights are blocks of the tests' reference data
+(quants/), shuffled: real ones for that type, though the model says nothing. The embeddings are Q4_0 in all files, so
+that the types differ in the layers alone. Needs python3-numpy.
 """
-import gzip
 import json
 import struct
 import sys
@@ -59,8 +58,8 @@ class Metadata:
             yield key, self.data[begin : self.at]
 
 
-def metadata(fixtures: Path, name: str) -> list[bytes]:
-    vocabulary = gzip.decompress((fixtures / "tokenizers/ggml-vocab-llama-spm.gguf.gz").read_bytes())
+def metadata(reference: Path, name: str) -> list[bytes]:
+    vocabulary = (reference / "tokenizers/ggml-vocab-llama-spm.gguf").read_bytes()
     pairs = [pair for key, pair in Metadata(vocabulary).pairs() if key.startswith("tokenizer.")]
     strings = {"general.architecture": "llama", "general.name": name}
     numbers = {
@@ -89,7 +88,7 @@ def tensors(kind: str) -> list[tuple[str, list[int], str]]:
     return found
 
 
-def write(fixtures: Path, folder: Path, kind: str, types: dict) -> None:
+def write(reference: Path, folder: Path, kind: str, types: dict) -> None:
     random = np.random.default_rng(1)
     listed = tensors(kind)
     header, offset, sizes = b"", 0, []
@@ -99,7 +98,7 @@ def write(fixtures: Path, folder: Path, kind: str, types: dict) -> None:
         header += struct.pack("<IQ", types[of]["ggml_type"], offset)
         sizes.append(size)
         offset += size + -size % ALIGNMENT
-    pairs = metadata(fixtures, kind)
+    pairs = metadata(reference, kind)
     head = b"GGUF" + struct.pack("<IQQ", 3, len(listed), len(pairs)) + b"".join(pairs) + header
     with open(folder / f"type-{kind}.gguf", "wb") as out:
         out.write(head + bytes(-len(head) % ALIGNMENT))
@@ -107,18 +106,18 @@ def write(fixtures: Path, folder: Path, kind: str, types: dict) -> None:
             if len(shape) == 1:
                 data = np.ones(shape[0], np.float32).tobytes()
             else:
-                blocks = np.fromfile(fixtures / f"quants/{of}.bin", np.uint8).reshape(-1, types[of]["bytes_per_block"])
+                blocks = np.fromfile(reference / f"quants/{of}.bin", np.uint8).reshape(-1, types[of]["bytes_per_block"])
                 data = blocks[random.integers(len(blocks), size=size // types[of]["bytes_per_block"])].tobytes()
             out.write(data + bytes(-len(data) % ALIGNMENT))
 
 
 def main() -> None:
-    fixtures, folder = Path(sys.argv[1]), Path(sys.argv[2])
-    listed = json.loads((fixtures / "quants/index.json").read_text())["types"]
+    reference, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    listed = json.loads((reference / "quants/index.json").read_text())["types"]
     types = {one["name"]: one for one in listed}
     folder.mkdir(parents=True, exist_ok=True)
     for kind in sys.argv[3:] or [name for name in types if name != "f32"]:
-        write(fixtures, folder, kind, types)
+        write(reference, folder, kind, types)
         print(folder / f"type-{kind}.gguf")
 
 

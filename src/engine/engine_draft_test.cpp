@@ -52,7 +52,7 @@ class WrongFrom final : public Drafter {
 
 class EngineDrafts : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 
   /// An engine without its thread, of a model that always says the same.
   std::unique_ptr<Core> make_core(const EngineOptions& options, std::unique_ptr<Drafter> drafter,

@@ -15,7 +15,7 @@ using std::chrono::seconds;
 
 class EngineEnds : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 
   // The model must not end these by itself.
   static GenerateRequest exactly(size_t prompt_tokens, int32_t max_tokens, uint64_t seed = 0) {

@@ -18,7 +18,7 @@ namespace cairn {
 
 class EngineTest : public testing::Test {
  protected:
-  /// For SetUpTestSuite, with CAIRN_FIXTURES.
+  /// For SetUpTestSuite, with CAIRN_TEST_DATA.
   static void load_tokenizer(const std::string& fixtures) {
     auto file = gguf::Reader::open(fixtures + "/models/llama.gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();

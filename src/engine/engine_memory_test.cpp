@@ -16,7 +16,7 @@ constexpr int64_t kHostSlotBytes = 2 * 8 * kPageTokens;
 
 class EngineMemory : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 };
 
 TEST_F(EngineMemory, EachTurnOfAConversationComputesItsNewTokensOnly) {

@@ -41,7 +41,7 @@ class Scripted final : public Steering {
 
 class EngineSteeringTest : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 };
 
 TEST_F(EngineSteeringTest, ForcedTokensComeNextAndTheModelGoesOnFromThem) {

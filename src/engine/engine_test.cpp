@@ -15,7 +15,7 @@ namespace {
 
 class EngineAnswers : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 
   static std::vector<GenerateRequest> mixed_requests() {
     std::vector<GenerateRequest> requests;

@@ -40,7 +40,7 @@ namespace {
 
 class EngineOutOfMemory : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 };
 
 TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineLivesAndNothingIsLost) {

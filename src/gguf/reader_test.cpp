@@ -368,7 +368,7 @@ TEST(Reader, NamesTheFile) {
 TEST(Reader, OpensAllFixturesAndTheirSizesAddUp) {
   int files = 0;
   for (const auto* folder : {"models", "trained"}) {
-    for (const auto& item : std::filesystem::directory_iterator(std::filesystem::path(CAIRN_FIXTURES) / folder)) {
+    for (const auto& item : std::filesystem::directory_iterator(std::filesystem::path(CAIRN_TEST_DATA) / folder)) {
       if (item.path().extension() != ".gguf") continue;
       const auto opened = Reader::open(item.path());
       ASSERT_TRUE(opened.has_value()) << opened.error().text();

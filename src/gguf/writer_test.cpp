@@ -136,7 +136,7 @@ TEST(Writer, NestedArraysComeBack) {
 }
 
 TEST(Writer, ACopyOfAFixtureReadsTheSame) {
-  const auto original = Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / "quant-gpt-oss-mxfp4.gguf");
+  const auto original = Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "quant-gpt-oss-mxfp4.gguf");
   ASSERT_TRUE(original.has_value()) << original.error().text();
   const auto path = test_folder() / "copy.gguf";
   auto writer = Writer::create(path);

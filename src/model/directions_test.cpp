@@ -91,7 +91,7 @@ TEST_F(DirectionsTest, FilesThatDoNotFitAreNamedWithBothSizes) {
 TEST_F(DirectionsTest, ModelsAreSteered) {
   for (const char* name : {"llama.gguf", "deepseek4.gguf"}) {
     SCOPED_TRACE(name);
-    const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / name).value();
+    const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
     const auto logits = [&](const DirectionOptions& options) {
       const auto runner =
           load_model(file, *backend_, {.context_tokens = 64, .rows_max = 8, .directions = options}).value();

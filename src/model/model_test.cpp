@@ -23,7 +23,7 @@ namespace {
 class EditedFile {
  public:
   explicit EditedFile(std::string_view fixture) {
-    std::ifstream stream(std::filesystem::path(CAIRN_FIXTURES) / "models" / fixture, std::ios::binary);
+    std::ifstream stream(std::filesystem::path(CAIRN_TEST_DATA) / "models" / fixture, std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(stream), {}};
     bytes_.resize(text.size());
     std::memcpy(bytes_.data(), text.data(), text.size());
@@ -438,7 +438,7 @@ class BrokenBackend final : public MemoryBackend {
 };
 
 TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
-  const auto path = std::filesystem::path(CAIRN_FIXTURES) / "models" / "llama.gguf";
+  const auto path = std::filesystem::path(CAIRN_TEST_DATA) / "models" / "llama.gguf";
   const auto file = gguf::Reader::open(path).value();
   BrokenBackend backend;
   const auto runner = load_model(file, backend, {.context_tokens = 64, .rows_max = 8}).value();
@@ -466,7 +466,7 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
     ASSERT_FALSE(view.has_value());
     EXPECT_EQ(view.error().message, "the device is gone");
   }
-  const auto encoder_file = gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / "bert.gguf").value();
+  const auto encoder_file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "bert.gguf").value();
   const auto encoder = load_embedder(encoder_file, backend, {}).value();
   const EmbedText text{tokens};
   std::vector<float> out(encoder->ability().dimensions);
@@ -476,7 +476,7 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
 TEST_F(ModelTest, ModelsAreRefusedWhereTheirOperationsAreMissing) {
   BrokenBackend backend;  // which has none but those of every model
   for (const char* name : {"deepseek2.gguf", "deepseek2-nomla.gguf", "deepseek32.gguf", "deepseek4.gguf"}) {
-    const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / name).value();
+    const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
     for (const Error& error : {load_model(file, backend, {}).error(), model_memory_plan(file, backend, {}).error()}) {
       EXPECT_EQ(error.code, Code::kUnsupported) << name;
       EXPECT_NE(error.message.find("memory has no "), std::string::npos) << error.message;

@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::filesystem::path model(const std::string& name) {
-  return std::filesystem::path(CAIRN_FIXTURES) / "models" / (name + ".gguf");
+  return std::filesystem::path(CAIRN_TEST_DATA) / "models" / (name + ".gguf");
 }
 
 // A folder of the test's own, removed afterwards.

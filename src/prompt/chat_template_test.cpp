@@ -21,7 +21,7 @@ ChatTemplate create(std::string_view source) {
 }
 
 ChatTemplate published(const std::string& name) {
-  std::ifstream file(std::string(CAIRN_FIXTURES) + "/chat-templates/" + name + ".jinja", std::ios::binary);
+  std::ifstream file(std::string(CAIRN_TEST_DATA) + "/chat-templates/" + name + ".jinja", std::ios::binary);
   std::ostringstream text;
   text << file.rdbuf();
   EXPECT_FALSE(text.str().empty()) << name;

@@ -15,7 +15,7 @@
 namespace cairn {
 namespace {
 
-const std::string kFolder = CAIRN_FIXTURES "/chat-templates/";
+const std::string kFolder = CAIRN_TEST_DATA "/chat-templates/";
 
 using nlohmann::ordered_json;
 

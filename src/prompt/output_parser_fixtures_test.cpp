@@ -211,7 +211,7 @@ void check_turn(const std::string& name, const ChatTemplate& chat, const OutputF
 TEST(OutputParserFixtures, TurnsComeBack) {
   int templates = 0;
   int turns = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(CAIRN_FIXTURES) + "/chat-templates")) {
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(CAIRN_TEST_DATA) + "/chat-templates")) {
     if (entry.path().extension() != ".jinja") continue;
     const std::string name = entry.path().stem();
     const std::string source = read_file(entry.path());

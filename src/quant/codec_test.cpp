@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-constexpr const char* kFolder = CAIRN_FIXTURES "/quants/";
+constexpr const char* kFolder = CAIRN_TEST_DATA "/quants/";
 
 using quant::kFixtureCols;
 using quant::kFixtureRows;

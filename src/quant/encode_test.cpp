@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-constexpr const char* kFolder = CAIRN_FIXTURES "/quants/";
+constexpr const char* kFolder = CAIRN_TEST_DATA "/quants/";
 
 constexpr TensorType kEncodable[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16, TensorType::kQ8_0,
                                      TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K};

@@ -1,4 +1,4 @@
-/// For quant's tests: reading the reference blocks. `folder` is CAIRN_FIXTURES "/quants/", which only tests know.
+/// For quant's tests: reading the reference blocks. `folder` is CAIRN_TEST_DATA "/quants/", which only tests know.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ class DeviceTest : public testing::Test {
   }
 
   const gguf::Reader file_ =
-      gguf::Reader::open(std::filesystem::path(CAIRN_FIXTURES) / "models" / "llama.gguf").value();
+      gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / "llama.gguf").value();
   bool asked_gpu_ = false;
   bool asked_cpu_ = false;
 };

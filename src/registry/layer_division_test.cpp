@@ -41,7 +41,7 @@ TEST(LayerDivision, EachDeviceHasOneLayerAtLeast) {
 }
 
 TEST(LayerDivision, ReadsTheFile) {
-  const auto models = std::filesystem::path(CAIRN_FIXTURES) / "models";
+  const auto models = std::filesystem::path(CAIRN_TEST_DATA) / "models";
   const auto llama = gguf::Reader::open(models / "llama.gguf").value();
   const LayerBytes bytes = layer_bytes(llama).value();
   ASSERT_EQ(std::ssize(bytes.layers), llama.metadata().integer("llama.block_count").value());

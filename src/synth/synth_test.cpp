@@ -232,7 +232,7 @@ TEST_F(Synth, TensorsAreThoseOfTheFixtures) {
   for (const std::string name :
        {"deepseek4", "deepseek4-hash", "deepseek2", "deepseek2-lite", "llama", "llama-moe", "qwen3", "qwen3moe"}) {
     SCOPED_TRACE(name);
-    const gguf::Reader fixture = open(std::filesystem::path(CAIRN_FIXTURES) / "models" / (name + ".gguf"));
+    const gguf::Reader fixture = open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / (name + ".gguf"));
     const std::string arch(fixture.metadata().string("general.architecture").value());
     Shape shape = architecture(arch);
     for (const Key& key : std::vector<Key>(shape.keys().begin(), shape.keys().end())) {

@@ -9,7 +9,7 @@ namespace cairn {
 namespace {
 
 TEST(ControlTexts, AreGuardedAndNothingElseIs) {
-  auto file = gguf::Reader::open(CAIRN_FIXTURES "/models/llama.gguf");
+  auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
   ASSERT_TRUE(file.has_value()) << file.error().text();
   auto tokenizer = Tokenizer::load(file->metadata());
   ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 std::vector<json> lines_of(const std::string& path) {
   std::vector<json> lines;
-  std::ifstream file(std::string(CAIRN_FIXTURES) + path);
+  std::ifstream file(std::string(CAIRN_TEST_DATA) + path);
   for (std::string line; std::getline(file, line);) lines.push_back(json::parse(line));
   return lines;
 }
@@ -26,7 +26,7 @@ std::vector<json> lines_of(const std::string& path) {
 class CutText : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    const auto path = test::unpack_vocabulary(CAIRN_FIXTURES, testing::TempDir(), GetParam());
+    const auto path = test::vocabulary_file(CAIRN_TEST_DATA, GetParam());
     auto reader = gguf::Reader::open(path);
     ASSERT_TRUE(reader.has_value()) << reader.error().text();
     auto loaded = Tokenizer::load(reader->metadata());

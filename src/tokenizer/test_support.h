@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
 #include <list>
@@ -10,7 +9,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -158,19 +156,9 @@ inline std::vector<int32_t> numbers(const std::vector<TokenId>& ids) {
   return out;
 }
 
-/// Unpacks ggml-vocab-NAME.gguf.gz of the reference data into `folder`, once. Empty path if that fails.
-inline std::filesystem::path unpack_vocabulary(std::string_view fixtures, const std::filesystem::path& folder,
-                                               std::string_view name) {
-  const std::string file = "ggml-vocab-" + std::string(name) + ".gguf";
-  const std::filesystem::path target = folder / file;
-  if (std::filesystem::exists(target)) return target;
-  const std::filesystem::path unfinished = folder / (file + "." + std::to_string(std::rand()));
-  const std::string command =
-      "gzip -dc '" + std::string(fixtures) + "/tokenizers/" + file + ".gz' > '" + unfinished.string() + "'";
-  std::error_code error;
-  if (std::system(command.c_str()) != 0) return {};
-  std::filesystem::rename(unfinished, target, error);
-  return error ? std::filesystem::path() : target;
+/// ggml-vocab-NAME.gguf of the reference data in `test_data`, which is CAIRN_TEST_DATA: only tests know that.
+inline std::filesystem::path vocabulary_file(std::string_view test_data, std::string_view name) {
+  return std::filesystem::path(test_data) / "tokenizers" / ("ggml-vocab-" + std::string(name) + ".gguf");
 }
 
 }  // namespace cairn::test

@@ -17,7 +17,7 @@ const Tokenizer& vocabulary(const std::string& name) {
   static std::map<std::string, std::unique_ptr<Tokenizer>> loaded;
   std::unique_ptr<Tokenizer>& found = loaded[name];
   if (!found) {
-    const auto path = test::unpack_vocabulary(CAIRN_FIXTURES, std::filesystem::temp_directory_path(), name);
+    const auto path = test::vocabulary_file(CAIRN_TEST_DATA, name);
     found = Tokenizer::load(gguf::Reader::open(path).value().metadata()).value();
   }
   return *found;
@@ -43,7 +43,7 @@ void encode(benchmark::State& state, const std::string& name, const std::string&
 }
 
 void load(benchmark::State& state, const std::string& name) {
-  const auto path = test::unpack_vocabulary(CAIRN_FIXTURES, std::filesystem::temp_directory_path(), name);
+  const auto path = test::vocabulary_file(CAIRN_TEST_DATA, name);
   for (auto _ : state) {
     benchmark::DoNotOptimize(Tokenizer::load(gguf::Reader::open(path).value().metadata()).value());
   }

@@ -70,7 +70,9 @@ test('an open loop sends at the seed\'s times, and the same prompts as any loop'
 });
 
 test('an agent\'s next turn finds its history in the cache', async () => {
-  const { code, rows, stderr } = await bench(['--mix', 'agent', '--clients', '1', '--requests', '5', '--turns', '5', '--words', '12', '--max-tokens', '12']);
+  const roomy = await serve(storyTrainedFor(2048));
+  const { code, rows, stderr } = await bench(['--mix', 'agent', '--clients', '1', '--requests', '5', '--turns', '5', '--words', '12', '--max-tokens', '12'], roomy.url);
+  await roomy.stop();
   assert.equal(code, 0, stderr);
   for (let turn = 1; turn < 5; ++turn) {
     const [before, now] = [rows[turn - 1], rows[turn]].map((row) => ({ prompt: Number(row.prompt_tokens), cached: Number(row.cached_tokens) }));

@@ -4,7 +4,7 @@ import { after, before, test } from 'node:test';
 import { serve, storyTrainedFor } from './server.mjs';
 
 let server;
-before(async () => { server = await serve(storyTrainedFor(8192), ['--parallel', '1']); });
+before(async () => { server = await serve(storyTrainedFor(16384), ['--parallel', '1']); });
 after(async () => {
   const end = await server.stop();
   assert.equal(end.code, 0, end.log);

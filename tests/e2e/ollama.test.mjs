@@ -39,8 +39,8 @@ test('models are listed, shown, and running; the version is one', async () => {
   assert.equal(models[0].details.format, 'gguf');
   assert.equal(models[0].details.family, 'llama');
   assert.equal(models[0].details.quantization_level, 'F32');
-  assert.equal(models[0].details.parameter_size, '656K');
-  assert.ok(models[0].size > 2e6);
+  assert.equal(models[0].details.parameter_size, '293K');
+  assert.ok(models[0].size > 1e6);
   assert.match(models[0].digest, /^[0-9a-f]{64}$/);
   assert.ok(Date.parse(models[0].modified_at) > Date.parse('2020-01-01'));
   const running = (await ollama.ps()).models[0];
@@ -82,13 +82,13 @@ test('a model is shown with its metadata, and what it can do', async () => {
   const shown = await ollama.show({ model: name });
   assert.equal(shown.model_info['general.architecture'], 'llama');
   assert.equal(shown.model_info['llama.context_length'], 4096);
-  assert.ok(shown.model_info['general.parameter_count'] > 600_000);
+  assert.ok(shown.model_info['general.parameter_count'] > 290_000);
   assert.equal(shown.model_info['tokenizer.ggml.tokens'], null);
   assert.match(shown.parameters, /num_ctx 4096/);
   assert.ok(shown.capabilities.includes('completion'));
   assert.ok(!shown.capabilities.includes('thinking'));
   const verbose = await ollama.show({ model: name, verbose: true });
-  assert.ok(verbose.model_info['tokenizer.ggml.tokens'].length > 1000);
+  assert.equal(verbose.model_info['tokenizer.ggml.tokens'].length, 512);
   assert.deepEqual((await thinker.show({ model: 'thinker' })).capabilities.slice(0, 3), ['completion', 'tools', 'thinking']);
   assert.match((await thinker.show({ model: 'thinker' })).template, /enable_thinking/);
 });
@@ -161,7 +161,8 @@ test('options are honoured', async () => {
 });
 
 test('log-probabilities come with every token', async () => {
-  const answer = await chat({ options: greedy(5), logprobs: true, top_logprobs: 2 });
+  const plain = { ...greedy(5), repeat_penalty: 1 };  // a penalty chooses others than the likeliest
+  const answer = await chat({ options: plain, logprobs: true, top_logprobs: 2 });
   assert.equal(answer.logprobs.length, 5);
   for (const entry of answer.logprobs) {
     assert.equal(entry.top_logprobs.length, 2);

@@ -5,7 +5,7 @@ import OpenAI from 'openai';
 import { serve, story } from './server.mjs';
 
 let server, client;
-const name = 'tinystories-656k-f32';
+const name = 'stories260K-f32';
 before(async () => {
   server = await serve(story, ['--queue-max', '64']);
   client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
@@ -161,7 +161,7 @@ test('errors arrive as the client\'s own classes, with what is wrong', async () 
       if (param) assert.equal(error.param, param);
       return true;
     });
-  await rejects(ask({ model: 'gpt-9' }), OpenAI.NotFoundError, /tinystories-656k-f32/, 'model');
+  await rejects(ask({ model: 'gpt-9' }), OpenAI.NotFoundError, /stories260K-f32/, 'model');
   await rejects(ask({ temperature: 9 }), OpenAI.BadRequestError, /temperature must be from 0 to 2/, 'temperature');
   await rejects(ask({ messages: [] }), OpenAI.BadRequestError, /messages/, 'messages');
   await rejects(ask({ messages: [{ role: 'robot', content: 'x' }] }), OpenAI.BadRequestError, /robot/, 'messages[0].role');

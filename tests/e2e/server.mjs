@@ -7,8 +7,8 @@ import path from 'node:path';
 import process from 'node:process';
 
 export const program = process.env.CAIRN_PROGRAM;
-export const fixtures = process.env.CAIRN_FIXTURES;
-export const story = path.join(fixtures, 'trained', 'tinystories-656k-f32.gguf');
+export const fixtures = process.env.CAIRN_TEST_DATA;
+export const story = path.join(fixtures, 'trained', 'stories260K-f32.gguf');
 export const tiny = path.join(fixtures, 'models', 'llama.gguf');
 
 // A copy of the story model whose file says that it was trained for so many tokens. Far beyond the real number what it

@@ -8,11 +8,11 @@ import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import OpenAI from 'openai';
-import { serve, story } from './server.mjs';
+import { serve, storyTrainedFor } from './server.mjs';
 
 let server, client;
 before(async () => {
-  server = await serve(story);
+  server = await serve(storyTrainedFor(1024), ['--name', 'stories260K-f32']);
   client = new OpenAI({ baseURL: server.url + '/v1', apiKey: 'none', maxRetries: 0 });
 });
 after(async () => {
@@ -21,7 +21,7 @@ after(async () => {
 });
 
 const tool = (name) => ({ type: 'function', function: { name, description: 'Reads one.', parameters: { type: 'object', properties: { a: { type: 'integer' } } } } });
-const base = { model: 'tinystories-656k-f32', messages: [{ role: 'user', content: 'Hi.' }], tools: [tool('read'), tool('write')], temperature: 0, max_tokens: 24 };
+const base = { model: 'stories260K-f32', messages: [{ role: 'user', content: 'Hi.' }], tools: [tool('read'), tool('write')], temperature: 0, max_tokens: 24 };
 const ask = (more) => client.chat.completions.create({ ...base, ...more });
 const named = (name) => ({ type: 'function', function: { name } });
 

@@ -9,7 +9,7 @@ import { fixtures, serve, story } from './server.mjs';
 let server, model;
 before(async () => {
   server = await serve(story);
-  model = createOpenAICompatible({ name: 'cairn', baseURL: server.url + '/v1', includeUsage: true })('tinystories-656k-f32');
+  model = createOpenAICompatible({ name: 'cairn', baseURL: server.url + '/v1', includeUsage: true })('stories260K-f32');
 });
 after(async () => {
   const end = await server.stop();

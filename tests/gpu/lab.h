@@ -171,11 +171,11 @@ std::span<const T> rows_of(const std::vector<T>& values, int64_t cols, int64_t f
   return std::span<const T>(values).subspan(static_cast<size_t>(first * cols), static_cast<size_t>(rows * cols));
 }
 
-/// The folder of reference data; CAIRN_FIXTURES in the environment names another, for a program that was built
+/// The folder of reference data; CAIRN_TEST_DATA in the environment names another, for a program that was built
 /// elsewhere.
 inline std::filesystem::path fixtures() {
-  const char* moved = std::getenv("CAIRN_FIXTURES");
-  return moved != nullptr ? moved : CAIRN_FIXTURES;
+  const char* moved = std::getenv("CAIRN_TEST_DATA");
+  return moved != nullptr ? moved : CAIRN_TEST_DATA;
 }
 
 }  // namespace cairn::gpu

@@ -237,11 +237,11 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
   options.predictor = &unbiased;
   EXPECT_NE(error_of(file_).find("tensor mtp.0.exp_probs_b.bias is missing"), std::string::npos) << error_of(file_);
   options.predictor = &poor;
-  const auto llama = gguf::Reader::open(CAIRN_FIXTURES "/models/llama.gguf").value();
+  const auto llama = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf").value();
   EXPECT_NE(error_of(llama).find("the model's architecture is \"llama\""), std::string::npos) << error_of(llama);
   // Asked for where there is none: the model loads without.
   options.predictor = nullptr;
-  const auto v4 = gguf::Reader::open(CAIRN_FIXTURES "/models/deepseek4.gguf").value();
+  const auto v4 = gguf::Reader::open(CAIRN_TEST_DATA "/models/deepseek4.gguf").value();
   const auto loaded = load_model(v4, *backend, options);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
   EXPECT_FALSE((*loaded)->predicts());

@@ -14,7 +14,7 @@ namespace cairn::sim {
 class SimTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    auto file = gguf::Reader::open(std::string(CAIRN_FIXTURES) + "/models/llama.gguf");
+    auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/models/llama.gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
     auto loaded = Tokenizer::load(file->metadata());
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();

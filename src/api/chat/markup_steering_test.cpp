@@ -15,7 +15,7 @@ const OutputFormat kDsml{ToolFormat::kDsmlV4, ReasoningFormat::kThink};
 
 class MarkupSteeringTest : public EngineTest {
  protected:
-  static void SetUpTestSuite() { load_tokenizer(CAIRN_FIXTURES); }
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 
   enum class Sure { kYes, kNo };
   /// Tokens of the script, and how sure the model is of each.

@@ -20,9 +20,9 @@ namespace {
 using nlohmann::ordered_json;
 
 const TurnScope kScope{.id = 7, .tenant = ""};
-constexpr const char* kTiny = CAIRN_FIXTURES "/models/llama.gguf";
-constexpr const char* kSentencePiece = CAIRN_FIXTURES "/trained/stories260K-f32.gguf";
-const std::filesystem::path kTemplates = CAIRN_FIXTURES "/chat-templates";
+constexpr const char* kTiny = CAIRN_TEST_DATA "/models/llama.gguf";
+constexpr const char* kSentencePiece = CAIRN_TEST_DATA "/trained/stories260K-f32.gguf";
+const std::filesystem::path kTemplates = CAIRN_TEST_DATA "/chat-templates";
 
 ordered_json tools() {
   return ordered_json::parse(R"([{"type": "function", "function": {"name": "add", "description": "Adds.",

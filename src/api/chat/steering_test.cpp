@@ -15,7 +15,7 @@ const OutputFormat kHermes{ToolFormat::kHermes, ReasoningFormat::kThink};
 class SteeringTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto file = gguf::Reader::open(CAIRN_FIXTURES "/models/llama.gguf");
+    auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
     auto tokenizer = Tokenizer::load(file->metadata());
     ASSERT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
@@ -76,7 +76,7 @@ TEST_F(SteeringTest, AtTheBudgetTheThinkingIsClosed) {
 }
 
 TEST_F(SteeringTest, WhatIsForcedGoesOnFromTheText) {
-  auto file = gguf::Reader::open(CAIRN_FIXTURES "/trained/stories260K-f32.gguf");
+  auto file = gguf::Reader::open(CAIRN_TEST_DATA "/trained/stories260K-f32.gguf");
   ASSERT_TRUE(file.has_value()) << file.error().text();
   tokenizer_ = Tokenizer::load(file->metadata()).value();
   const std::string thoughts = "one two three four five";

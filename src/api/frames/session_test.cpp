@@ -113,7 +113,7 @@ class FramesSessionTest : public testing::Test {
     LoadOptions options;
     options.context_tokens = 64;
     options.threads = 1;
-    auto model = load_model_file(CAIRN_FIXTURES "/models/llama.gguf", options);
+    auto model = load_model_file(CAIRN_TEST_DATA "/models/llama.gguf", options);
     EXPECT_TRUE(model.has_value()) << model.error().text();
     (*model)->engine = std::make_unique<FakeEngine>(scripts_);
     EXPECT_TRUE(registry_.add(std::move(*model)).has_value());

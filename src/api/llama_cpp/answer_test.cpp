@@ -21,7 +21,7 @@ TokenEvent event_of(int id, std::string text) {
 class LlamaCppAnswerTest : public testing::Test {
  protected:
   LlamaCppAnswerTest() {
-    auto file = gguf::Reader::open(std::string(CAIRN_FIXTURES) + "/models/llama.gguf");
+    auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/models/llama.gguf");
     file_ = std::make_unique<gguf::Reader>(std::move(file).value());
     tokenizer_ = Tokenizer::load(file_->metadata()).value();
   }

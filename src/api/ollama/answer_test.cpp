@@ -25,7 +25,7 @@ Part call_end(CallState state = CallState::kWhole) { return part(PartKind::kCall
 class OllamaAnswerTest : public testing::Test {
  protected:
   OllamaAnswerTest() {
-    auto file = gguf::Reader::open(std::string(CAIRN_FIXTURES) + "/models/llama.gguf");
+    auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/models/llama.gguf");
     file_ = std::make_unique<gguf::Reader>(std::move(file).value());
     tokenizer_ = Tokenizer::load(file_->metadata()).value();
   }

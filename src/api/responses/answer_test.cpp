@@ -35,7 +35,7 @@ Part call_end(int32_t index, CallState state = CallState::kWhole) {
 }
 
 std::unique_ptr<Tokenizer> load_tokenizer() {
-  const auto file = gguf::Reader::open(std::string(CAIRN_FIXTURES) + "/models/llama.gguf");
+  const auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/models/llama.gguf");
   return Tokenizer::load(file->metadata()).value();
 }
 

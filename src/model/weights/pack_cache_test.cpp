@@ -26,7 +26,7 @@ class PackCacheTest : public testing::Test {
     std::filesystem::create_directories(folder_);
     model_ = folder_ / "model.gguf";
     packed_ = folder_ / "model.gguf.packed";
-    const auto trained = std::filesystem::path(CAIRN_FIXTURES) / "trained/stories260K-f32.gguf";
+    const auto trained = std::filesystem::path(CAIRN_TEST_DATA) / "trained/stories260K-f32.gguf";
     ASSERT_TRUE(quantize_file(trained, model_, {.mix = QuantizeMix::kQ8_0}).has_value());
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
@@ -69,7 +69,7 @@ TEST_F(PackCacheTest, IsMadeAgainForAnotherModelOfTheSameName) {
   logits(mapped);
   // The same shapes, other weights.
   const auto f16 = folder_ / "f16.gguf";
-  ASSERT_TRUE(quantize_file(std::filesystem::path(CAIRN_FIXTURES) / "trained/stories260K-f32.gguf", f16,
+  ASSERT_TRUE(quantize_file(std::filesystem::path(CAIRN_TEST_DATA) / "trained/stories260K-f32.gguf", f16,
                             {.mix = QuantizeMix::kQ4_0})
                   .has_value());
   const auto time = std::filesystem::last_write_time(model_);
