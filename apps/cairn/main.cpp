@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
   cairn::add_quantize(app, exit_code);
   cairn::add_synth(app, exit_code);
   cairn::add_logits(app, exit_code);
+  cairn::add_perplexity(app, exit_code);
   cairn::add_tokenize(app, exit_code);
   cairn::add_render(app, exit_code);
   cairn::add_bench(app, exit_code);

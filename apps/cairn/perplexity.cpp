@@ -1,0 +1,334 @@
+// `cairn perplexity`: how well a model predicts a text, and how far its predictions are from another's.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/thread_pool.h"
+#include "cache/page_pool.h"
+#include "commands.h"
+#include "engine/perplexity/statistics.h"
+#include "engine/perplexity/windows.h"
+#include "gguf/reader.h"
+#include "load_flags.h"
+#include "model/embedder.h"
+#include "model/model.h"
+#include "progress_line.h"
+#include "registry/device.h"
+#include "registry/memory_plan.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+using std::chrono::steady_clock;
+
+constexpr int32_t kWindowTokensDefault = 512;
+
+struct PerplexityFlags {
+  std::string model;
+  std::vector<std::string> texts;
+  int32_t context = 0;  // 0: that of --against, or else the default
+  int32_t stride = 0;
+  int32_t chunks = 0;  // 0: all
+  std::string save;
+  std::string against;
+  bool json = false;
+  int32_t gpu_layers = kGpuLayersAuto;
+  int32_t threads = 0;
+  std::string isa;
+  std::string kv_type = "f16";
+  bool rounding = true;
+};
+
+// What is computed, before the model is loaded.
+struct Job {
+  Windows windows;
+  int32_t count = 0;  // of windows
+  std::vector<TokenId> tokens;
+  std::optional<LogitsFile> against;
+};
+
+double seconds_since(steady_clock::time_point begin) {
+  return std::chrono::duration<double>(steady_clock::now() - begin).count();
+}
+
+Result<std::string> read_texts(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) {
+    if (name == "-") {
+      text.append(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+      continue;
+    }
+    std::ifstream file(name, std::ios::binary);
+    if (!file) return fail_at(name, Code::kNotFound, "cannot open the text");
+    text.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+    if (file.bad()) return fail_at(name, Code::kIo, "cannot read the text");
+  }
+  return text;
+}
+
+Result<std::vector<TokenId>> text_tokens(const PerplexityFlags& flags, const Tokenizer& tokenizer) {
+  CAIRN_TRY(const std::string text, read_texts(flags.texts));
+  CAIRN_TRY(std::vector<TokenId> tokens, tokenizer.encode(text, {.add_special = true}));
+  if (tokenizer.special().add_eos && !tokens.empty()) tokens.pop_back();  // the text goes on, as far as windows know
+  return tokens;
+}
+
+// The windows of a file of log-probabilities, which say what the text was.
+Result<void> take_windows_of(const LogitsFile& file, const PerplexityFlags& flags, int64_t vocabulary, Job& job) {
+  const LogitsShape& shape = file.shape();
+  if (shape.vocabulary != vocabulary) {
+    return fail_at(flags.against, Code::kInvalidArgument,
+                   "the log-probabilities are of a vocabulary of {} tokens, the model has {}: another tokenizer",
+                   shape.vocabulary, vocabulary);
+  }
+  if (flags.context != 0 && flags.context != shape.window_tokens) {
+    return fail_at(flags.against, Code::kInvalidArgument, "the windows have {} tokens; leave out --ctx-size {}",
+                   shape.window_tokens, flags.context);
+  }
+  for (size_t i = 0; i < job.tokens.size() && i < file.tokens().size(); ++i) {
+    if (job.tokens[i] == file.tokens()[i]) continue;
+    return fail_at(
+        flags.against, Code::kInvalidArgument,
+        "the log-probabilities are of another text: its token {} is {}, here it is {}. Give the same text, or "
+        "none: the file has its tokens",
+        i, index(file.tokens()[i]), index(job.tokens[i]));
+  }
+  if (!job.tokens.empty() && job.tokens.size() < file.tokens().size()) {
+    return fail_at(flags.against, Code::kInvalidArgument,
+                   "the log-probabilities are of a longer text: {} tokens, here there are {}. Give the same text, or "
+                   "none: the file has its tokens",
+                   file.tokens().size(), job.tokens.size());
+  }
+  job.windows.tokens = shape.window_tokens;
+  job.tokens = file.tokens();
+  return {};
+}
+
+Result<Job> plan_job(const PerplexityFlags& flags, const Tokenizer& tokenizer) {
+  Job job;
+  if (!flags.texts.empty()) {
+    CAIRN_TRY(job.tokens, text_tokens(flags, tokenizer));
+  } else if (flags.against.empty()) {
+    return fail(Code::kInvalidArgument, "which text? Name a file, or - for standard input");
+  }
+  job.windows.tokens = flags.context == 0 ? kWindowTokensDefault : flags.context;
+  job.windows.stride = flags.stride;
+  if (tokenizer.special().add_bos) job.windows.first = tokenizer.special().bos;
+  if (!flags.against.empty()) {
+    CAIRN_TRY(job.against, LogitsFile::open(flags.against));
+    CAIRN_TRY_VOID(take_windows_of(*job.against, flags, tokenizer.size(), job));
+  }
+  if (job.windows.stride >= job.windows.tokens) {
+    return fail_at("--stride", Code::kInvalidArgument, "a stride of {} leaves gaps between windows of {} tokens",
+                   job.windows.stride, job.windows.tokens);
+  }
+  job.count = job.windows.of(std::ssize(job.tokens));
+  if (job.count == 0) {
+    return fail(Code::kInvalidArgument,
+                "the text has {} tokens, but one window takes {}: give more text, or a smaller --ctx-size",
+                job.tokens.size(), job.windows.tokens);
+  }
+  if (flags.chunks > 0) job.count = std::min(job.count, flags.chunks);
+  return job;
+}
+
+// ---- Running ----
+
+struct Outcome {
+  std::vector<PositionScore> scores;
+  std::string backend;
+  double seconds = 0;
+};
+
+Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, int64_t vocabulary, const Job& job) {
+  const WindowBatch batch = plan_batch(job.windows, vocabulary);
+  ModelOptions options;
+  options.context_tokens = job.windows.tokens;
+  options.kv_type = kv_type_named(flags.kv_type);
+  options.simulate_rounding = flags.rounding;
+  options.rows_max = batch.rows_max;
+  options.logit_rows_max = batch.logit_rows_max;
+  const auto fits = [&](const Device& device) -> Result<bool> {
+    CAIRN_TRY_VOID(
+        plan_device_memory(file, device, options, {.context_tokens = job.windows.tokens, .sequences = batch.windows}));
+    return true;
+  };
+  CAIRN_TRY(const Device device,
+            choose_device(file, {flags.gpu_layers, {.threads = flags.threads, .isa = flags.isa}}, fits));
+  options.earlier = device.earlier();
+  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, device.backend(), options));
+  CAIRN_TRY(PagePool pool, PagePool::create(device.by_number(), runner->kv_layout(),
+                                            window_pages(runner->kv_layout(), job.windows, batch.windows)));
+  ThreadPool threads(flags.threads == 0 ? usable_cores() : flags.threads);
+
+  std::optional<LogitsFileWriter> save;
+  if (!flags.save.empty()) {
+    const LogitsShape shape{job.windows.tokens, static_cast<int32_t>(runner->vocabulary()), job.count};
+    const auto tokens = std::span(job.tokens).first(static_cast<size_t>(job.count) * job.windows.tokens);
+    CAIRN_TRY(save, LogitsFileWriter::create(flags.save, shape, tokens));
+  }
+  const auto begin = steady_clock::now();
+  ProgressLine line;
+  const auto show = [&](const WindowProgress& now) {
+    const double left = seconds_since(begin) * (now.windows - now.windows_done) / now.windows_done;
+    const auto minutes = static_cast<int64_t>(left) / 60;
+    line.show(fmt::format("{}/{} windows, perplexity {:.4f}, {}:{:02} left", now.windows_done, now.windows,
+                          now.perplexity, minutes, static_cast<int64_t>(left) % 60));
+  };
+  Outcome outcome;
+  CAIRN_TRY(outcome.scores, score_windows(*runner, pool, threads, job.tokens,
+                                          {.windows = job.windows,
+                                           .windows_max = job.count,
+                                           .at_once = batch.windows,
+                                           .against = job.against.has_value() ? &*job.against : nullptr,
+                                           .save = save.has_value() ? &*save : nullptr,
+                                           .progress = show}));
+  if (save.has_value()) CAIRN_TRY_VOID(save->finish());
+  outcome.seconds = seconds_since(begin);
+  outcome.backend = device.text();
+  return outcome;
+}
+
+// ---- Printing ----
+
+// A number that JSON can have.
+ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
+
+void put(ordered_json& json, const std::string& name, const Estimate& estimate) {
+  json[name] = number(estimate.value);
+  json[name + "_error"] = number(estimate.error);
+}
+
+void print_json(const PerplexityFlags& flags, const Job& job, const Outcome& outcome) {
+  ordered_json json{{"model", flags.model},
+                    {"backend", outcome.backend},
+                    {"kv_type", flags.kv_type},
+                    {"window_tokens", job.windows.tokens},
+                    {"stride", job.windows.stride},
+                    {"windows", job.count},
+                    {"positions", outcome.scores.size()},
+                    {"seconds", outcome.seconds},
+                    {"tokens_per_s", job.count * static_cast<double>(job.windows.tokens) / outcome.seconds}};
+  put(json, "perplexity", perplexity_of(outcome.scores));
+  if (job.against.has_value()) {
+    const ModelComparison compared = compare_models(outcome.scores);
+    json["against"] = flags.against;
+    put(json, "base_perplexity", compared.base_perplexity);
+    put(json, "perplexity_ratio", compared.perplexity_ratio);
+    put(json, "log_perplexity_ratio", compared.log_perplexity_ratio);
+    json["correlation"] = number(compared.correlation);
+    put(json, "kl_mean", compared.divergence);
+    json["kl_median"] = number(compared.divergence_median);
+    json["kl_p90"] = number(compared.divergence_p90);
+    json["kl_p95"] = number(compared.divergence_p95);
+    json["kl_p99"] = number(compared.divergence_p99);
+    json["kl_max"] = number(compared.divergence_largest);
+    put(json, "same_first", compared.same_first);
+    put(json, "probability_change", compared.probability_change);
+    put(json, "probability_change_rms", compared.probability_change_rms);
+  }
+  fmt::print("{}\n", json.dump(-1, ' ', false, ordered_json::error_handler_t::replace));
+}
+
+void print_comparison(const ModelComparison& compared) {
+  const auto line = [](const char* name, const Estimate& estimate) {
+    fmt::print("{:<34} {:>11.6f} ± {:.6f}\n", name, estimate.value, estimate.error);
+  };
+  const auto percent = [](const char* name, const Estimate& estimate) {
+    fmt::print("{:<34} {:>9.3f} % ± {:.3f} %\n", name, 100 * estimate.value, 100 * estimate.error);
+  };
+  line("perplexity of the base", compared.base_perplexity);
+  line("ratio of the perplexities", compared.perplexity_ratio);
+  line("its natural logarithm", compared.log_perplexity_ratio);
+  fmt::print("{:<34} {:>9.3f} %\n", "correlation of log-probabilities", 100 * compared.correlation);
+  line("KL divergence, mean", compared.divergence);
+  fmt::print("{:<34} median {:.6f}, 90 % {:.6f}, 95 % {:.6f}, 99 % {:.6f}, largest {:.6f}\n", "",
+             compared.divergence_median, compared.divergence_p90, compared.divergence_p95, compared.divergence_p99,
+             compared.divergence_largest);
+  percent("same likeliest token", compared.same_first);
+  percent("probability of the text, change", compared.probability_change);
+  percent("root of its mean square", compared.probability_change_rms);
+}
+
+void print_text(const Job& job, const Outcome& outcome) {
+  fmt::print("{} windows of {} tokens, {} positions counted, {:.1f} s, {:.1f} tokens/s, on {}\n", job.count,
+             job.windows.tokens, outcome.scores.size(), outcome.seconds,
+             job.count * static_cast<double>(job.windows.tokens) / outcome.seconds, outcome.backend);
+  const Estimate perplexity = perplexity_of(outcome.scores);
+  fmt::print("{:<34} {:>11.6f} ± {:.6f}\n", "perplexity", perplexity.value, perplexity.error);
+  if (job.against.has_value()) print_comparison(compare_models(outcome.scores));
+}
+
+Result<void> run_perplexity(const PerplexityFlags& flags) {
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
+  if (is_encoder(file)) {
+    return fail_at(flags.model, Code::kUnsupported,
+                   "the model is an encoder: it predicts no text, so has no perplexity");
+  }
+  CAIRN_TRY(const auto tokenizer, Tokenizer::load(file.metadata()));
+  CAIRN_TRY(const Job job, plan_job(flags, *tokenizer));
+  CAIRN_TRY(const Outcome outcome, run_job(flags, file, tokenizer->size(), job));
+  if (flags.json) {
+    print_json(flags, job, outcome);
+  } else {
+    print_text(job, outcome);
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_perplexity(CLI::App& app, int& exit_code) {
+  auto flags = std::make_shared<PerplexityFlags>();
+  CLI::App* command = app.add_subcommand(
+      "perplexity", "Measure how well a model predicts a text, and how far its predictions are from another model's");
+  command->add_option("MODEL", flags->model, "GGUF file (any part of a split one)")->required();
+  command->add_option("TEXT", flags->texts,
+                      "Text files, which are joined; - is standard input. Not needed with --against");
+  command->add_option("-c,--ctx-size", flags->context, "Tokens of a window (default: 512, or those of --against)")
+      ->check(CLI::Range(kWindowTokensMin, kWindowTokensMax));
+  auto* stride =
+      command->add_option("--stride", flags->stride,
+                          "Windows begin so many tokens after each other and their last ones so many count; 0: "
+                          "they follow each other and their second halves count");
+  stride->check(CLI::Range(0, kWindowTokensMax))->capture_default_str();
+  command->add_option("--chunks", flags->chunks, "Only the first windows, so many; 0: all")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  auto* save = command->add_option("--save-logits", flags->save,
+                                   "Write log-probabilities of the whole vocabulary to this file, 2 bytes each, as "
+                                   "llama-perplexity does (--kl-divergence-base)");
+  auto* against = command->add_option("--against", flags->against,
+                                      "Compare with the log-probabilities of such a file, whoever wrote it: "
+                                      "Kullback-Leibler divergence and the like");
+  save->excludes(stride);
+  against->excludes(stride);
+  command->add_flag("--json", flags->json, "Print a line of JSON");
+  add_kv_type_flag(*command, flags->kv_type);
+  add_gpu_flag(*command, flags->gpu_layers);
+  command->add_option("-t,--threads", flags->threads, "Threads (default: one per core this process may use)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--isa", flags->isa, "Instruction set, as for serve");
+  command->add_flag_callback(
+      "--no-rounding", [flags] { flags->rounding = false; },
+      "DeepSeek V4: cached rows are not rounded as they were in training");
+  add_log_flag(*command);
+  command->callback([flags, &exit_code] {
+    if (const auto done = run_perplexity(*flags); !done.has_value()) exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn

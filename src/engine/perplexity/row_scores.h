@@ -1,0 +1,41 @@
+/// What one row of logits says: of the token that follows in a text, and beside what another model says.
+///
+/// Sums are of doubles in a fixed order: the same row gives the same bits on every thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/ids.h"
+#include "engine/perplexity/logits_file.h"
+
+namespace cairn {
+
+/// Of a row of logits: entry i has the log-probability (logits[i] - largest) - log_sum.
+struct LogSum {
+  float largest = 0;
+  double log_sum = 0;
+};
+LogSum log_sum(std::span<const float> logits);
+
+/// Of one counted position. The lower half is there only where another model's log-probabilities are.
+struct PositionScore {
+  double nll = 0;  ///< negative log-probability of the token that follows, natural logarithm
+
+  double base_nll = 0;    ///< the same by the other model
+  double divergence = 0;  ///< Kullback-Leibler divergence from it, in nats
+  bool same_first = false;
+
+  double probability_change() const;  ///< of the token that follows, from the other model's to this one's
+};
+
+/// Not finite if a logit is NaN or infinite.
+double negative_log_probability(std::span<const float> logits, const LogSum& sum, TokenId token);
+
+/// Fills the lower half of `score`. Entries to which the other model gives less than e^-16 are left out of the
+/// divergence, as llama-perplexity does: the file does not tell how much less. `block_max` is scratch.
+void compare_row(std::span<const float> logits, const LogSum& sum, const LogitsRecord& base, TokenId token,
+                 std::vector<float>& block_max, PositionScore& score);
+
+}  // namespace cairn

@@ -1,0 +1,69 @@
+/// A text through a model in windows: the score of every position that counts.
+///
+/// A window begins without anything before it, so its first positions say more about the missing context than about the
+/// model: only its last ones count. Several windows run as sequences of one step; scores depend neither on how many nor
+/// on threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "base/thread_pool.h"
+#include "cache/page_pool.h"
+#include "engine/perplexity/logits_file.h"
+#include "engine/perplexity/row_scores.h"
+#include "model/runner.h"
+
+namespace cairn {
+
+/// How a text is cut.
+struct Windows {
+  int32_t tokens = 512;  ///< of a window, kWindowTokensMin .. kWindowTokensMax
+  /// 0: windows follow each other and their second halves count, as in llama-perplexity. Otherwise they begin this many
+  /// tokens after each other, and the last `stride` positions count; less than `tokens`.
+  int32_t stride = 0;
+  TokenId first = kNoToken;  ///< stands in place of every window's first token; kNoToken: none does
+
+  int32_t counted() const { return stride > 0 ? stride : tokens - 1 - tokens / 2; }
+  int32_t counted_begin() const { return tokens - 1 - counted(); }
+  int32_t step() const { return stride > 0 ? stride : tokens; }
+  /// Whole ones of a text.
+  int32_t of(int64_t text_tokens) const;
+};
+
+/// What a runner is loaded with, so that steps are full and logits take a bounded amount of memory.
+struct WindowBatch {
+  int32_t rows_max = 0;        ///< ModelOptions::rows_max
+  int32_t logit_rows_max = 0;  ///< ModelOptions::logit_rows_max
+  int32_t windows = 0;         ///< at once
+};
+WindowBatch plan_batch(const Windows& windows, int64_t vocabulary);
+/// Pages of every KV group for those windows, for PagePool::create.
+std::vector<int32_t> window_pages(const KvLayout& layout, const Windows& windows, int32_t at_once);
+
+struct WindowProgress {
+  int32_t windows_done = 0;
+  int32_t windows = 0;
+  double perplexity = 0;  ///< so far
+};
+
+struct ScoreOptions {
+  Windows windows;
+  int32_t windows_max = std::numeric_limits<int32_t>::max();
+  int32_t at_once = 1;                  ///< windows in a step; the pool has pages for them
+  const LogitsFile* against = nullptr;  ///< of these windows, from the first on; null: none
+  LogitsFileWriter* save = nullptr;     ///< gets the records of all of them; null: none
+  std::function<void(const WindowProgress&)> progress{};
+};
+
+/// Scores of every window's counted positions, one window after the other. `tokens` has at least one window. Errors:
+/// those of the runner and of the files; kCorruptFile where the model's logits are no numbers.
+Result<std::vector<PositionScore>> score_windows(Runner& runner, PagePool& pool, ThreadPool& threads,
+                                                 std::span<const TokenId> tokens, const ScoreOptions& options);
+
+}  // namespace cairn
