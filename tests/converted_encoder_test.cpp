@@ -44,8 +44,10 @@ class ConvertedTest : public testing::TestWithParam<const char*> {
     std::ifstream stream(converted(std::string(GetParam()) + ".ref.json"));
     ASSERT_TRUE(stream.good()) << GetParam();
     reference_ = nlohmann::json::parse(stream);
+    LoadOptions options;
+    options.threads = 2;
     testing::internal::CaptureStderr();
-    auto loaded = load_model_file(converted(std::string(GetParam()) + ".gguf"), {.threads = 2});
+    auto loaded = load_model_file(converted(std::string(GetParam()) + ".gguf"), options);
     log_ = testing::internal::GetCapturedStderr();
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
     model_ = std::move(*loaded);
@@ -149,7 +151,8 @@ INSTANTIATE_TEST_SUITE_P(Files, ConvertedRerankerTest,
 
 TEST_P(ConvertedRerankerTest, PairsHaveTheTokensAndTypesThatTransformersGivesThem) {
   for (const auto& run : reference_.at("runs")) {
-    const auto pairs = api::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query")).value();
+    const auto pairs =
+        api::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
     const api::PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
     EXPECT_EQ(pair.tokens, token_ids(run.at("tokens")));
     EXPECT_EQ(pairs.by_template(), std::string(GetParam()) == "qwen3-reranker");
@@ -170,7 +173,8 @@ TEST_P(ConvertedRerankerTest, ScoresAreThoseOfTransformersAloneAndBesideOthers) 
   EXPECT_EQ(model_->embedding.pooling, Pooling::kRank);
   std::vector<Case> cases;
   for (const auto& run : reference_.at("runs")) {
-    const auto pairs = api::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query")).value();
+    const auto pairs =
+        api::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
     const api::PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
     cases.push_back({pair.tokens,
                      {.pooling = Pooling::kRank, .second_begin = pair.second_begin},

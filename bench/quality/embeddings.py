@@ -6,7 +6,7 @@ usage: bench/quality/embeddings.py MODEL_FOLDER [--url http://127.0.0.1:8080] [-
   --least       the least cosine that passes
 
 Texts are those of texts.txt, twenty in each of ten languages, and each language's twenty as one text, cut to the context. Prints a line per
-language: texts whose tokens differ, least and mean cosine. Exit status 1 if a cosine is below --least or tokens differ. Needs torch and
+language: texts whose tokens differ, how far the least and the mean cosine are from 1. Exit status 1 if a cosine is below --least or tokens differ. Needs torch and
 transformers.
 """
 
@@ -86,12 +86,12 @@ def main():
     options = parser.parse_args()
     reference = Reference(options.model)
     everything = []
-    print(f"{'texts':12} {'count':>5} {'other tokens':>12} {'least cosine':>16} {'mean cosine':>16}   pooling: {reference.pooling}")
+    print(f"{'texts':12} {'count':>5} {'other tokens':>12} {'1 - least cosine':>17} {'1 - mean cosine':>17}   pooling: {reference.pooling}")
 
     def line(name, results):
         cosines = [cosine for _, cosine in results]
         others = sum(not same for same, _ in results)
-        print(f"{name:12} {len(results):5} {others:12} {min(cosines):16.12f} {sum(cosines) / len(cosines):16.12f}")
+        print(f"{name:12} {len(results):5} {others:12} {1 - min(cosines):17.1e} {1 - sum(cosines) / len(cosines):17.1e}")
 
     for name, texts in read_texts().items():
         results = compare(reference, options.url, texts)

@@ -87,7 +87,7 @@ class Letters {
   char32_t operator[](size_t i) const { return static_cast<char32_t>(parts_[i]); }
 
  private:
-  std::array<utf8proc_int32_t, 32> parts_;
+  std::array<utf8proc_int32_t, 8> parts_{};  // no decomposition is longer than 4
   size_t size_;
 };
 

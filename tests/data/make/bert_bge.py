@@ -5,7 +5,7 @@ usage: bert_bge.py VOCABULARY.gguf CASES.jsonl OUT.jsonl
 
 The cases came from llama.cpp, which cuts Hangul and spacing marks otherwise than the models' own tokenizer, takes two control characters for
 spaces, and knows no limit of a word's length. Only those cases change; that the rules written here give the decoded texts of all the others is
-checked. Cases that are no UTF-8 stay. Needs the packages gguf and tokenizers (0.23.3).
+checked. Of the cases that are no UTF-8 ("hex") only those with such control characters change. Needs the packages gguf and tokenizers (0.23.3).
 """
 
 import json
@@ -45,6 +45,13 @@ def decoded(tokens, ids):
     return re.sub(r" '(s|m|re|ve)", r"'\1", text)
 
 
+def text_of(case):
+    if "text" in case:
+        return case["text"]
+    bytes_ = bytes.fromhex(case["hex"])
+    return bytes_.decode("utf-8", "replace") if b"\x0b" in bytes_ or b"\x0c" in bytes_ else None
+
+
 def main():
     tokens, types = read_vocabulary(sys.argv[1])
     by_special = {special: make_tokenizer(tokens, types, special) for special in (False, True)}
@@ -52,8 +59,9 @@ def main():
     with open(sys.argv[2], encoding="utf-8") as cases, open(sys.argv[3], "w", encoding="utf-8") as out:
         for line in cases:
             case = json.loads(line)
-            if "text" in case and "ids" in case:
-                ids = by_special[case["parse_special"]].encode(case["text"], add_special_tokens=False).ids
+            text = text_of(case)
+            if text is not None and "ids" in case:
+                ids = by_special[case["parse_special"]].encode(text, add_special_tokens=False).ids
                 ids = [CLS, *ids, SEP] if case["add_special"] else ids
                 if "detok" in case and decoded(tokens, case["ids"]) != case["detok"]:
                     sys.exit(f"the rules of decoding do not hold for {line}")
