@@ -177,7 +177,7 @@ for (const name of ['bert-rerank', 'roberta-rerank', 'xlm-roberta-rerank', 'qwen
   test(`${name}: tokens of pairs and scores are those of transformers`, async () => {
     const file = path.join(fixtures, 'converted', `${name}.gguf`);
     const { runs, kind } = JSON.parse(fs.readFileSync(path.join(fixtures, 'converted', `${name}.ref.json`)));
-    const server = await serve(file);
+    const server = await serve(file, ['--kv-type', 'f32']);
     for (const { query, document, tokens, token_types: types, score, score_without_pooler: unpooled } of runs) {
       const shown = cairn(['tokenize', file, '-p', query, '--pair', document]);
       assert.equal(shown.status, 0, shown.stderr);
