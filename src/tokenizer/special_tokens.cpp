@@ -134,6 +134,7 @@ void unmark_exceptions(Vocabulary& vocabulary) {
 // Which tokens swallow white space is not in the files; it is known of these models.
 Result<void> mark_stripping(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
   CAIRN_TRY(const std::string_view pre, metadata.string_or("tokenizer.ggml.pre", ""));
+  CAIRN_TRY(const std::string_view model, metadata.string_or("tokenizer.ggml.model", ""));
   CAIRN_TRY(const std::string_view architecture, metadata.string_or("general.architecture", ""));
   CAIRN_TRY(const std::string_view model_name, metadata.string_or("general.name", ""));
   std::string name(model_name);
@@ -141,9 +142,10 @@ Result<void> mark_stripping(const gguf::Metadata& metadata, Vocabulary& vocabula
   const auto named = [&](Texts parts) {
     return std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != std::string::npos; });
   };
-  if (pre.starts_with("jina-v2-") || architecture == "nomic-bert-moe" || architecture == "jina-bert-v3") {
+  if (pre.starts_with("jina-v2-") || pre == "roberta-bpe" || architecture == "nomic-bert-moe" ||
+      architecture == "jina-bert-v3") {
     if (const TokenId mask = vocabulary.find("<mask>"); mask != kNoToken) vocabulary.set_strips_left(mask, true);
-  } else if (named({"phi-3", "phi3"})) {
+  } else if (named({"phi-3", "phi3"}) || (architecture == "phi3" && model == "llama")) {
     for (int32_t i = 0; i < vocabulary.size(); ++i) {
       const TokenId id{i};
       const std::string_view text = vocabulary.entry(id);
@@ -151,8 +153,21 @@ Result<void> mark_stripping(const gguf::Metadata& metadata, Vocabulary& vocabula
       const bool plain = text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
       if (special && !plain) vocabulary.set_strips_right(id, true);
     }
-  } else if (named({"modern-bert"})) {
+  } else if (pre == "modern-bert" || named({"modern-bert"})) {
     if (const TokenId mask = vocabulary.find("[MASK]"); mask != kNoToken) vocabulary.set_strips_left(mask, true);
+  }
+  return {};
+}
+
+// The converter makes some control tokens of Gemma 4 user-defined, so that parsers of answers see them. What a user
+// writes must not become one all the same.
+Result<void> mark_shown_control(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
+  CAIRN_TRY(const std::string_view model, metadata.string_or("tokenizer.ggml.model", ""));
+  if (model != "gemma4") return {};
+  for (const std::string_view text :
+       {"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", "<|\"|>"}) {
+    const TokenId id = vocabulary.find(text);
+    if (id != kNoToken && vocabulary.type(id) == TokenType::kUserDefined) vocabulary.set_shown_control(id, true);
   }
   return {};
 }
@@ -193,6 +208,7 @@ Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const 
   }
   unmark_exceptions(vocabulary);
   CAIRN_TRY_VOID(mark_stripping(metadata, vocabulary));
+  CAIRN_TRY_VOID(mark_shown_control(metadata, vocabulary));
   return out;
 }
 

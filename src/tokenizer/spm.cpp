@@ -18,11 +18,20 @@ uint32_t priority_of(float score) {
   return ~ascending;
 }
 
+// Llama 2 and what followed it puts a space in front of every part of a text between special tokens. Mistral's
+// vocabularies from the third on, which have control tokens for instructions, do it only in front of the whole text:
+// templates write the space behind [INST] themselves. There is no key for it.
+bool prefixes_only_at_start(const Vocabulary& vocabulary) {
+  const TokenId instruction = vocabulary.find("[INST]");
+  return instruction != kNoToken && vocabulary.type(instruction) == TokenType::kControl;
+}
+
 }  // namespace
 
-SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, bool add_space_prefix)
-    : VocabularyTokenizer(std::move(vocabulary), special,
-                          {.drops_first_space = add_space_prefix, .tidies_spaces = false}),
+SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, bool add_space_prefix, bool only_at_start)
+    : VocabularyTokenizer(
+          std::move(vocabulary), special,
+          {.drops_first_space = add_space_prefix, .tidies_spaces = false, .prefix_only_at_start = only_at_start}),
       add_space_prefix_(add_space_prefix) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   for (int byte = 0; byte < 256; ++byte) {
@@ -41,7 +50,8 @@ Result<std::unique_ptr<Tokenizer>> SpmTokenizer::make(Vocabulary vocabulary, Spe
     return fail_at("tokenizer.ggml.scores", Code::kCorruptFile, "a SentencePiece vocabulary needs scores");
   }
   vocabulary.set_pieces(PieceStyle::kEscapedSpace);
-  return std::unique_ptr<Tokenizer>(new SpmTokenizer(std::move(vocabulary), special, add_space_prefix));
+  const bool only_at_start = prefixes_only_at_start(vocabulary);
+  return std::unique_ptr<Tokenizer>(new SpmTokenizer(std::move(vocabulary), special, add_space_prefix, only_at_start));
 }
 
 Result<void> SpmTokenizer::encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const {

@@ -57,6 +57,8 @@ class Vocabulary {
   bool ends_generation(TokenId id) const { return marks_[index(id)] & kEndsGeneration; }
   bool strips_left(TokenId id) const { return marks_[index(id)] & kStripsLeft; }
   bool strips_right(TokenId id) const { return marks_[index(id)] & kStripsRight; }
+  /// Written out always and yet a control token: found in a text only where control tokens are.
+  bool shown_control(TokenId id) const { return marks_[index(id)] & kShownControl; }
   /// Control or unknown: written out only on request.
   bool hidden(TokenId id) const { return type(id) == TokenType::kControl || type(id) == TokenType::kUnknown; }
 
@@ -72,11 +74,12 @@ class Vocabulary {
   /// White space before (after) the token in a text belongs to it.
   void set_strips_left(TokenId id, bool value) { set_mark(id, kStripsLeft, value); }
   void set_strips_right(TokenId id, bool value) { set_mark(id, kStripsRight, value); }
+  void set_shown_control(TokenId id, bool value) { set_mark(id, kShownControl, value); }
   /// After all set_type().
   void set_pieces(PieceStyle style);
 
  private:
-  enum : uint8_t { kEndsGeneration = 1, kStripsLeft = 2, kStripsRight = 4 };
+  enum : uint8_t { kEndsGeneration = 1, kStripsLeft = 2, kStripsRight = 4, kShownControl = 8 };
   void set_mark(TokenId id, uint8_t mark, bool value) {
     uint8_t& marks = marks_[index(id)];
     marks = static_cast<uint8_t>(value ? marks | mark : marks & ~mark);

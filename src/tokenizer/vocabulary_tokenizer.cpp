@@ -11,6 +11,7 @@ VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens sp
       special_(special),
       drops_first_space_(decoding.drops_first_space),
       tidies_spaces_(decoding.tidies_spaces),
+      prefix_only_at_start_(decoding.prefix_only_at_start),
       splitter_(vocabulary_) {}
 
 Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, EncodeOptions options) const {
@@ -22,10 +23,10 @@ Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, 
   if (options.add_special && special_.add_bos) out.push_back(special_.bos);
   const bool cut_behind_special = parts_texts(options.after);
   if (cut_behind_special) text = stripped_after(vocabulary_, options.after, text);
-  bool after_special = cut_behind_special || !out.empty() || options.after == kNoToken;
+  bool after_special = options.after == kNoToken || (!prefix_only_at_start_ && (cut_behind_special || !out.empty()));
   for (const Fragment& fragment : splitter_.split(vocabulary_, text, options.parse_special)) {
-    after_special = after_special || fragment.token != kNoToken;
     if (fragment.token != kNoToken) {
+      after_special = !prefix_only_at_start_;
       out.push_back(fragment.token);
     } else {
       CAIRN_TRY_VOID(encode_text(fragment.text, after_special, out));
@@ -63,6 +64,10 @@ bool VocabularyTokenizer::is_special(TokenId id) const {
   if (!vocabulary_.contains(id)) return false;
   const TokenType type = vocabulary_.type(id);
   return type == TokenType::kControl || type == TokenType::kUserDefined;
+}
+
+bool VocabularyTokenizer::is_control(TokenId id) const {
+  return vocabulary_.contains(id) && (vocabulary_.type(id) == TokenType::kControl || vocabulary_.shown_control(id));
 }
 
 std::string_view VocabularyTokenizer::entry(TokenId id) const {

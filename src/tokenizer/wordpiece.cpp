@@ -6,17 +6,12 @@
 #include <utility>
 
 #include "tokenizer/lenient_utf8.h"
+#include "tokenizer/white_space.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::string_view kWordBegin = "\xE2\x96\x81";  // U+2581
-
-// Unicode's White_Space property.
-bool is_white_space(char32_t c) {
-  return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
-         c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
 
 // The ideographs that BERT's tokenizer makes words of their own (its published list of blocks).
 bool is_ideograph(char32_t c) {
