@@ -9,8 +9,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "api/pair_prompts.h"
 #include "base/utf8.h"
 #include "commands.h"
 #include "gguf/printable.h"
@@ -25,16 +27,12 @@ using nlohmann::ordered_json;
 struct TokenizeFlags {
   std::string model;
   std::optional<std::string> prompt;
+  std::optional<std::string> pair;
   bool jsonl = false;
   bool detok = false;
   bool no_special = false;
   bool plain = false;
 };
-
-Result<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& model) {
-  CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(model));
-  return Tokenizer::load(reader.metadata());
-}
 
 // ---- One JSON line ----
 
@@ -119,10 +117,28 @@ Result<void> answer_lines(const Tokenizer& tokenizer, bool detok) {
 
 // ---- One text ----
 
+std::string prompt_of(const TokenizeFlags& flags) {
+  if (flags.prompt) return *flags.prompt;
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+// As /v1/rerank puts them together; behind each token whether it is of the query (A) or of the document (B), where the
+// model is told.
+Result<void> show_pair(const gguf::Metadata& metadata, const Tokenizer& tokenizer, const TokenizeFlags& flags) {
+  CAIRN_TRY(const api::PairPrompts pairs, api::PairPrompts::make(metadata, tokenizer, prompt_of(flags)));
+  CAIRN_TRY(const api::PairPrompt pair, pairs.with(*flags.pair, 0));
+  for (size_t i = 0; i < pair.tokens.size(); ++i) {
+    const std::string_view piece = tokenizer.piece(pair.tokens[i], /*render_special=*/true);
+    const bool second = pair.second_begin != kNoSecond && std::cmp_greater_equal(i, pair.second_begin);
+    const std::string_view text = pair.second_begin == kNoSecond ? "" : second ? "  B" : "  A";
+    CAIRN_TRY_VOID(
+        write_line(fmt::format("{:>7}{}  '{}'", index(pair.tokens[i]), text, gguf::printable(piece, piece.size()))));
+  }
+  return {};
+}
+
 Result<void> show_tokens(const Tokenizer& tokenizer, const TokenizeFlags& flags) {
-  const std::string text =
-      flags.prompt ? *flags.prompt
-                   : std::string(std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>());
+  const std::string text = prompt_of(flags);
   const EncodeOptions options{.add_special = !flags.no_special, .parse_special = !flags.plain};
   CAIRN_TRY(const std::vector<TokenId> ids, tokenizer.encode(text, options));
   std::string lines;
@@ -134,10 +150,16 @@ Result<void> show_tokens(const Tokenizer& tokenizer, const TokenizeFlags& flags)
   return lines.empty() ? Result<void>{} : write_line(lines);
 }
 
+Result<void> run(const TokenizeFlags& flags) {
+  CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(flags.model));
+  CAIRN_TRY(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::load(reader.metadata()));
+  if (flags.jsonl) return answer_lines(*tokenizer, flags.detok);
+  if (flags.pair) return show_pair(reader.metadata(), *tokenizer, flags);
+  return show_tokens(*tokenizer, flags);
+}
+
 int tokenize(const TokenizeFlags& flags) {
-  const auto tokenizer = load_tokenizer(flags.model);
-  if (!tokenizer) return report(tokenizer.error());
-  const Result<void> done = flags.jsonl ? answer_lines(**tokenizer, flags.detok) : show_tokens(**tokenizer, flags);
+  const Result<void> done = run(flags);
   return done ? 0 : report(done.error());
 }
 
@@ -148,13 +170,17 @@ void add_tokenize(CLI::App& app, int& exit_code) {
   const auto flags = std::make_shared<TokenizeFlags>();
   command->add_option("model", flags->model, "GGUF file; a vocabulary is enough")->required();
   auto* prompt = command->add_option("-p,--prompt", flags->prompt, "the text; without it, standard input");
+  auto* pair =
+      command->add_option("--pair", flags->pair,
+                          "for a reranker: a document; shows the tokens of the text as its query and of both together");
   auto* no_special = command->add_flag("--no-special", flags->no_special,
                                        "without the tokens that the model begins and ends texts with");
   auto* plain = command->add_flag("--plain", flags->plain, "names of special tokens in the text are plain text");
   auto* jsonl = command->add_flag("--jsonl", flags->jsonl,
                                   "for programs: each line of standard input is {\"text\" or \"hex\", \"add_special\", "
                                   "\"parse_special\"}, each line of output {\"ids\"} or {\"error\"}");
-  jsonl->excludes(prompt)->excludes(no_special)->excludes(plain);
+  jsonl->excludes(prompt)->excludes(no_special)->excludes(plain)->excludes(pair);
+  pair->excludes(no_special)->excludes(plain);
   command->add_flag("--detok", flags->detok, "with --jsonl: also the text of the ids, \"detok\" or \"detok_hex\"")
       ->needs(jsonl);
   command->callback([flags, &exit_code] { exit_code = tokenize(*flags); });

@@ -9,14 +9,13 @@
 #include "api/embedding_run.h"
 #include "api/errors.h"
 #include "api/fields.h"
+#include "api/pair_prompts.h"
 #include "api/tenant.h"
 
 namespace cairn::api {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr std::string_view kTemplateKey = "tokenizer.chat_template.rerank";
 
 void read_documents(Fields& fields, std::vector<std::string>& documents) {
   const ordered_json* value = fields.get("documents");
@@ -39,69 +38,9 @@ void read_documents(Fields& fields, std::vector<std::string>& documents) {
   }
 }
 
-/// How a model wants a query and a document together.
-class PairWriter {
- public:
-  static Result<PairWriter> make(const LoadedModel& model, std::string_view query) {
-    PairWriter pairs(model);
-    if (model.embedder == nullptr) {
-      CAIRN_TRY(const std::string_view source, model.file.metadata().string_or(kTemplateKey, ""));
-      if (source.empty()) {
-        return fail_at("model", Code::kUnsupported, "{} has a head that ranks, but no template ({}) to use it with",
-                       model.name, kTemplateKey);
-      }
-      pairs.template_ = source;
-      pairs.query_text_ = query;
-      return pairs;
-    }
-    CAIRN_TRY(pairs.query_, model.tokenizer->encode(query, {.add_special = true, .parse_special = false}));
-    // XLM-RoBERTa closes the first text and opens the second with the same token; BERT has one between them.
-    CAIRN_TRY(const std::string_view kind, model.file.metadata().string_or("tokenizer.ggml.model", ""));
-    if (kind == "t5" && model.tokenizer->special().eos != kNoToken) {
-      pairs.query_.push_back(model.tokenizer->special().eos);
-    }
-    return pairs;
-  }
-
-  /// Fills the prompt and where the document begins, cut to `tokens_max` if that is not 0.
-  Result<void> write(std::string_view document, size_t tokens_max, GenerateRequest& request) const {
-    if (model_->embedder == nullptr) {
-      const std::string text = fill_rerank_template(template_, query_text_, document);
-      CAIRN_TRY(request.prompt, model_->tokenizer->encode(text, {.add_special = false, .parse_special = true}));
-      return {};
-    }
-    CAIRN_TRY(std::vector<TokenId> tokens,
-              model_->tokenizer->encode(document, {.add_special = true, .parse_special = false}));
-    const bool opened = !tokens.empty() && tokens.front() == model_->tokenizer->special().bos;
-    const size_t first = opened ? 1 : 0;
-    request.prompt = query_;
-    request.embed->second_begin = static_cast<int32_t>(query_.size());
-    request.prompt.insert(request.prompt.end(), tokens.begin() + static_cast<ptrdiff_t>(first), tokens.end());
-    // The token at the end stays.
-    if (tokens_max != 0 && request.prompt.size() > tokens_max) {
-      if (query_.size() + 1 >= tokens_max) {
-        return fail(Code::kContextLengthExceeded, "the query has {} tokens, which leaves none of {} to a document",
-                    query_.size(), tokens_max);
-      }
-      const TokenId last = request.prompt.back();
-      request.prompt.resize(tokens_max);
-      request.prompt.back() = last;
-    }
-    return {};
-  }
-
- private:
-  explicit PairWriter(const LoadedModel& model) : model_(&model) {}
-
-  const LoadedModel* model_;
-  std::string_view template_;
-  std::string query_text_;
-  std::vector<TokenId> query_;
-};
-
 class RerankTask final : public EmbedTask {
  public:
-  RerankTask(const LoadedModel& model, PairWriter pairs, RerankRequest request)
+  RerankTask(const LoadedModel& model, PairPrompts pairs, RerankRequest request)
       : model_(model), pairs_(std::move(pairs)), request_(std::move(request)), scores_(request_.documents.size()) {}
 
   size_t texts() const override { return request_.documents.size(); }
@@ -109,8 +48,10 @@ class RerankTask final : public EmbedTask {
 
   Result<void> prepare(size_t i, GenerateRequest& request) override {
     const size_t most = request_.truncate ? static_cast<size_t>(model_.engine->context_tokens()) : 0;
-    const Result<void> written = pairs_.write(request_.documents[i], most, request);
-    if (!written) return fail_at(path(i), written.error().code, "{}: {}", path(i), written.error().message);
+    Result<PairPrompt> pair = pairs_.with(request_.documents[i], most);
+    if (!pair) return fail_at(path(i), pair.error().code, "{}: {}", path(i), pair.error().message);
+    request.prompt = std::move(pair->tokens);
+    request.embed->second_begin = pair->second_begin;
     return {};
   }
 
@@ -141,24 +82,39 @@ class RerankTask final : public EmbedTask {
     size_t document = 0;
   };
   const LoadedModel& model_;
-  PairWriter pairs_;
+  PairPrompts pairs_;
   RerankRequest request_;
   std::vector<Score> scores_;
 };
+
+/// What the outputs of a file's head stand for: "positive, negative"; empty if it does not say.
+Result<std::string> label_names(const gguf::Metadata& metadata) {
+  CAIRN_TRY(const std::string_view architecture, metadata.string_or("general.architecture", ""));
+  const std::string key = fmt::format("{}.classifier.output_labels", architecture);
+  if (!metadata.contains(key)) return std::string();
+  CAIRN_TRY(const auto names, metadata.strings(key));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 Result<void> run(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(RerankRequest request, parse_rerank(body));
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
   if (!model->embedding.ranks) {
+    CAIRN_TRY(const std::string labels, label_names(model->file.metadata()));
     return fail_at("model", Code::kUnsupported,
-                   "{} is no reranker: its file has no head that ranks (cls.output.weight)", model->name);
+                   "{} is no reranker: its file has no head of one score or of yes and no{}", model->name,
+                   labels.empty() ? " (cls.output.weight)" : ", but one for " + labels);
   }
-  if (request.truncate && model->embedder == nullptr) {
+  CAIRN_TRY(PairPrompts pairs, PairPrompts::make(model->file.metadata(), *model->tokenizer, request.query));
+  if (model->embedder == nullptr && !pairs.by_template()) {
+    return fail_at("model", Code::kUnsupported, "{} has a head that ranks, but no template ({}) to use it with",
+                   model->name, kRerankTemplateKey);
+  }
+  if (request.truncate && pairs.by_template()) {
     return fail_at("truncate", Code::kUnsupported, "{} gets its texts in a template, which cannot be cut: shorten them",
                    model->name);
   }
-  CAIRN_TRY(PairWriter pairs, PairWriter::make(*model, request.query));
   GenerateRequest common;
   common.tenant = tenant_of(http);
   common.embed = EmbedWish{.pooling = Pooling::kRank};
@@ -183,27 +139,6 @@ Result<RerankRequest> parse_rerank(const ordered_json& body) {
   fields.accept({"user"});
   CAIRN_TRY_VOID(fields.finish());
   return request;
-}
-
-std::string fill_rerank_template(std::string_view source, std::string_view query, std::string_view document) {
-  constexpr std::string_view kQuery = "{query}", kDocument = "{document}";
-  std::string text;
-  while (!source.empty()) {
-    const size_t brace = std::min(source.find('{'), source.size());
-    text += source.substr(0, brace);
-    source.remove_prefix(brace);
-    if (source.starts_with(kQuery)) {
-      text += query;
-      source.remove_prefix(kQuery.size());
-    } else if (source.starts_with(kDocument)) {
-      text += document;
-      source.remove_prefix(kDocument.size());
-    } else if (!source.empty()) {
-      text += source.front();
-      source.remove_prefix(1);
-    }
-  }
-  return text;
 }
 
 void handle_rerank(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {

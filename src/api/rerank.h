@@ -25,10 +25,6 @@ struct RerankRequest {
 };
 Result<RerankRequest> parse_rerank(const nlohmann::ordered_json& body);
 
-/// A template with the query for {query} and the document for {document}, each wherever it stands; what they say
-/// themselves is not looked at.
-std::string fill_rerank_template(std::string_view source, std::string_view query, std::string_view document);
-
 /// Thread: the server's.
 void handle_rerank(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 

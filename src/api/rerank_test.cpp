@@ -7,6 +7,7 @@
 
 #include "api/embedding_run.h"
 #include "api/fields.h"
+#include "api/pair_prompts.h"
 
 namespace cairn::api {
 namespace {

@@ -58,13 +58,19 @@ Result<void> read_context(const Keys& keys, int32_t context_tokens, DecoderDescr
   return {};
 }
 
-Result<void> read_pooling_and_head(const gguf::Reader& file, DecoderDescription& description) {
+Result<void> read_pooling_and_head(const Keys& keys, DecoderDescription& description) {
+  const gguf::Reader& file = keys.file();
   CAIRN_TRY(description.pooling, read_pooling(file, Pooling::kLast));
   const gguf::Tensor* head = file.find_tensor("cls.output.weight");
   if (head == nullptr) return {};
   const int64_t rows = head->shape.size() < 2 ? 1 : head->shape[1];
-  // More are classes, of which none says how well texts go together.
-  if (rows <= 2 && file.find_tensor("cls.weight") == nullptr) description.labels = rows;
+  if (rows > 2 || file.find_tensor("cls.weight") != nullptr) return {};
+  // Other classes than yes and no do not say how well texts go together.
+  if (const std::string labels = keys.full("classifier.output_labels"); rows == 2 && file.metadata().contains(labels)) {
+    CAIRN_TRY(const auto names, file.metadata().strings(labels));
+    if (names.size() != 2 || names[0] != "yes" || names[1] != "no") return {};
+  }
+  description.labels = rows;
   return {};
 }
 
@@ -131,7 +137,7 @@ Result<DecoderDescription> describe_decoder(const gguf::Reader& file, int32_t co
   CAIRN_TRY_VOID(read_heads(keys, description));
   CAIRN_TRY_VOID(read_context(keys, context_tokens, description));
   CAIRN_TRY(description.vocabulary, read_vocabulary(keys));
-  CAIRN_TRY_VOID(read_pooling_and_head(file, description));
+  CAIRN_TRY_VOID(read_pooling_and_head(keys, description));
   CAIRN_TRY_VOID(architecture->describe(keys, description));
   return description;
 }

@@ -276,7 +276,11 @@ void Encoder::rank(std::span<float> out) {
     const Projection dense[] = {weights_.label_dense.to(key_.floats())};
     backend_.matmul(dense, rows, texts);
     rows = key_.floats();
-    backend_.scale_and_cap(rows, texts * description_.embedding, 1, 1);  // tanh
+    if (description_.label_relu) {
+      backend_.gate(Activation::kRelu, rows, nullptr, texts, description_.embedding, rows);
+    } else {
+      backend_.scale_and_cap(rows, texts * description_.embedding, 1, 1);  // tanh
+    }
   }
   const Projection labels[] = {weights_.labels.to(value_.floats())};
   backend_.matmul(labels, rows, texts);

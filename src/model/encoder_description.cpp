@@ -75,10 +75,10 @@ Result<EncoderDescription> describe_encoder(const gguf::Reader& file, int32_t co
   CAIRN_TRY_VOID(read_sizes(keys, description));
   CAIRN_TRY(description.context_trained, keys.integer("context_length", 1, kContextMax));
   CAIRN_TRY(description.context_tokens, context_of_run(description.context_trained, context_tokens));
-  CAIRN_TRY(description.pooling, read_pooling(file, Pooling::kMean));
   description.token_types = rows_of(file, "token_types.weight");
   description.labels = rows_of(file, "cls.output.weight");
   description.label_dense = description.labels > 0 && file.find_tensor("cls.weight") != nullptr;
+  CAIRN_TRY(description.pooling, read_pooling(file, description.labels == 1 ? Pooling::kRank : Pooling::kMean));
   CAIRN_TRY_VOID(architecture->describe(keys, description));
   return description;
 }

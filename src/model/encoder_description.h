@@ -33,6 +33,7 @@ struct EncoderDescription {
   std::vector<float> slopes;  ///< AttentionParams::slopes, or empty
   int64_t labels = 0;         ///< outputs of the head that ranks; 0: none
   bool label_dense = false;   ///< which has a layer of its own before them
+  bool label_relu = false;    ///< that layer's activation is max(x, 0), as DistilBERT's, else tanh
 };
 
 /// Errors: those of load_model.

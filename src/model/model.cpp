@@ -281,6 +281,11 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
   CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
   CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, description));
   end_loading(binder, options);
+  if (description.labels > 0 && !description.label_dense) {
+    log_warning(
+        "the head that ranks has no layer of its own (cls.weight): converters leave out the pooler of "
+        "BertForSequenceClassification, and without it scores are not the model's; files of RoBERTa's kind are whole");
+  }
   return Encoder::create(std::move(description), std::move(weights), backend, options.rows_max);
 }
 

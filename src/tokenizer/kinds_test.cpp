@@ -129,8 +129,84 @@ TEST(WordPiece, KeepsCaseAndAccentsWhereTheFileSaysSo) {
   EXPECT_EQ(encode(*made(builder), "Caf\u00e9"), (Ids{5, 7}));
   builder.set_boolean("tokenizer.ggml.normalizer.strip_accents", true);
   EXPECT_EQ(encode(*made(builder), "Caf\u00e9"), (Ids{5, 6}));
+}
+
+// Every case is what BertNormalizer and BertPreTokenizer of the tokenizers library do.
+TEST(WordPiece, CleansAsTheLibraryOfItsModelsDoes) {
+  const auto tokenizer = made(test::wordpiece_vocabulary({"\u2581x", "y", "\u2581y", "\u1112", "\u1161", "\u11ab",
+                                                          "\u093e", "i", "\u2581\u65e5", "\u2581;", "\U0001f600"}));
+  // 4 ▁x, 5 y, 6 ▁y, 7 8 9 the parts of 한, 10 a vowel sign, 11 i, 12 ▁日, 13 ▁;, 14 an emoji
+  EXPECT_EQ(encode(*tokenizer, "x\ud55cy"), (Ids{4, 7, 8, 9, 5})) << "a syllable of Hangul is its parts";
+  EXPECT_EQ(encode(*tokenizer, "x\u093ey"), (Ids{4, 10, 5})) << "spacing marks are letters";
+  EXPECT_EQ(encode(*tokenizer, "x\u094d\u0301y"), (Ids{4, 5})) << "marks without a width are accents";
+  EXPECT_EQ(encode(*tokenizer, "x\u0130y"), (Ids{4, 11, 5}));
+  EXPECT_EQ(encode(*tokenizer, "x\v\f\u0085\u200d\u00ady"), (Ids{4, 5})) << "control characters are left out";
+  EXPECT_EQ(encode(*tokenizer, "x\t\u00a0\u3000\u2028y"), (Ids{4, 6}));
+  EXPECT_EQ(encode(*tokenizer, "x\u65e5\u65e5y"), (Ids{4, 12, 12, 6}));
+  EXPECT_EQ(encode(*tokenizer, "x\u037ey"), (Ids{4, 13, 6})) << "the Greek question mark is a semicolon";
+  EXPECT_EQ(encode(*tokenizer, "x\U0001f600\ufe0fy"), (Ids{4, 14, 5})) << "emoji are letters";
+  EXPECT_EQ(encode(*tokenizer, "x\uac01y"), Ids{1});
+}
+
+TEST(WordPiece, AWordOfMoreThanAHundredCharactersIsUnknown) {
+  const auto tokenizer = made(test::wordpiece_vocabulary({"\u2581\u00df", "\u00df"}));
+  std::string word;
+  for (int i = 0; i < 100; ++i) word += "\u00df";
+  EXPECT_EQ(encode(*tokenizer, word).size(), 100u);
+  EXPECT_EQ(encode(*tokenizer, word + "\u00df \u00df"), (Ids{1, 4}));
+}
+
+TEST(WordPiece, TheSeparatorClosesEveryTextWhateverTheKeysSay) {
+  auto builder = test::wordpiece_vocabulary({"\u2581a", "\u2581b"});
+  const auto layouts = [&] {
+    const auto tokenizer = made(builder);
+    Ids pair = test::numbers(tokenizer->encode_first("a").value());
+    const Ids second = test::numbers(tokenizer->encode_second("b").value());
+    pair.insert(pair.end(), second.begin(), second.end());
+    return std::pair(encode(*tokenizer, "a", {.add_special = true}), pair);
+  };
+  const std::pair usual(Ids{2, 4, 3}, Ids{2, 4, 3, 5, 3});
+  EXPECT_EQ(layouts(), usual) << "a file of an older converter";
+  builder.set_boolean("tokenizer.ggml.add_sep_token", true);
+  EXPECT_EQ(layouts(), usual);
   builder.set_boolean("tokenizer.ggml.add_sep_token", false);
-  EXPECT_EQ(encode(*made(builder), "Cafe", {.add_special = true}), (Ids{2, 5, 6}));
+  EXPECT_EQ(layouts(), usual);
+  builder.set_boolean("tokenizer.ggml.add_eos_token", false);
+  EXPECT_EQ(layouts(), usual);
+  builder.set_boolean("tokenizer.ggml.add_eos_token", true).set_boolean("tokenizer.ggml.add_bos_token", true);
+  EXPECT_EQ(layouts(), usual) << "a file of today's converter";
+  builder.set_boolean("tokenizer.ggml.add_sep_token", true);
+  EXPECT_EQ(layouts(), std::pair(Ids({2, 4, 3}), Ids({2, 4, 3, 3, 5, 3})));
+}
+
+TEST(Kinds, PairsAreLaidOutAsTheFileSays) {
+  const auto pair_of = [](const test::MetadataBuilder& builder) {
+    const auto tokenizer = made(builder);
+    Ids pair = test::numbers(tokenizer->encode_first("a").value());
+    const Ids second = test::numbers(tokenizer->encode_second("b").value());
+    pair.insert(pair.end(), second.begin(), second.end());
+    return pair;
+  };
+  auto unigram = test::sentencepiece_vocabulary("t5", {"a", "b"});
+  EXPECT_EQ(pair_of(unigram), (Ids{3, 2, 2, 4, 2}))
+      << "closing token and separator are a unigram vocabulary's defaults";
+  unigram.set_boolean("tokenizer.ggml.add_bos_token", true);
+  EXPECT_EQ(pair_of(unigram), (Ids{1, 3, 2, 2, 4, 2})) << "XLM-RoBERTa, whose eos stands in for a separator";
+  unigram.set_boolean("tokenizer.ggml.add_sep_token", false);
+  EXPECT_EQ(pair_of(unigram), (Ids{1, 3, 2, 4, 2}));
+
+  auto bpe = test::byte_level_vocabulary({}, {"<s>", "</s>", "<sep>"}, "roberta-bpe");
+  bpe.set_integer("tokenizer.ggml.bos_token_id", 256).set_integer("tokenizer.ggml.eos_token_id", 257);
+  bpe.set_integer("tokenizer.ggml.seperator_token_id", 258);
+  const int32_t a = encode(*made(bpe), "a")[0], b = encode(*made(bpe), "b")[0];
+  EXPECT_EQ(pair_of(bpe), (Ids{a, 258, b})) << "RoBERTa's pre-tokenizer has the separator by default";
+  bpe.set_boolean("tokenizer.ggml.add_bos_token", true).set_boolean("tokenizer.ggml.add_eos_token", true);
+  EXPECT_EQ(pair_of(bpe), (Ids{256, a, 257, 258, b, 257}));
+  bpe.set("tokenizer.ggml.pre", "gpt-2");
+  EXPECT_EQ(pair_of(bpe), (Ids{256, a, 257, b, 257}));
+  bpe.set_boolean("tokenizer.ggml.add_sep_token", true);
+  EXPECT_EQ(pair_of(bpe), (Ids{256, a, 257, 258, b, 257}));
+  EXPECT_EQ(pair_of(test::sentencepiece_vocabulary("llama", {"\u2581a", "\u2581b"})), (Ids{1, 259, 260}));
 }
 
 // One word of a megabyte, in each kind: quadratic merging would take hours.
@@ -143,7 +219,7 @@ TEST(Kinds, AMegabyteOfOneLetterTakesLinearTime) {
   const auto unigram = made(test::sentencepiece_vocabulary("t5", {"aaaa", "aa", "a"}));
   EXPECT_EQ(encode(*unigram, text).size(), text.size() / 4);
   const auto wordpiece = made(test::wordpiece_vocabulary({"\u2581a", "aaaa", "a"}));
-  EXPECT_EQ(encode(*wordpiece, text).size(), 1 + (text.size() - 1) / 4 + 3);
+  EXPECT_EQ(encode(*wordpiece, text), Ids{1}) << "a word of that many characters is unknown";
 }
 
 }  // namespace

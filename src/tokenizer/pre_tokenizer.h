@@ -30,6 +30,7 @@ struct PreTokenizerSpec {
   std::span<const SplitRule> rules;
   bool ignore_merges = false;  ///< a word that is an entry is that token, whatever merging would give
   bool add_bos = false;        ///< unless the file says otherwise
+  bool add_separator = false;  ///< between the texts of a pair, unless the file says otherwise
   bool nfc = false;            ///< texts are brought to Unicode's normal form C first
 };
 

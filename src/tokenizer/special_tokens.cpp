@@ -196,8 +196,18 @@ Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const 
   CAIRN_TRY(out.unknown, id("tokenizer.ggml.unknown_token_id", defaults.unknown));
   CAIRN_TRY(out.separator, id("tokenizer.ggml.seperator_token_id", defaults.separator));
   CAIRN_TRY(out.padding, id("tokenizer.ggml.padding_token_id", defaults.padding));
+  CAIRN_TRY(out.mask, id("tokenizer.ggml.mask_token_id", defaults.mask));
+  if (defaults.separator_closes && out.separator != kNoToken) out.eos = out.separator;
+  if (out.separator == kNoToken) out.separator = out.eos;
   CAIRN_TRY(out.add_bos, add_or(metadata, "tokenizer.ggml.add_bos_token", defaults.add_bos, out.bos));
   CAIRN_TRY(out.add_eos, add_or(metadata, "tokenizer.ggml.add_eos_token", defaults.add_eos, out.eos));
+  CAIRN_TRY(out.add_separator, add_or(metadata, "tokenizer.ggml.add_sep_token", defaults.add_separator, out.separator));
+  if (defaults.separator_closes && out.eos != kNoToken) {
+    // Converters say add_sep for a second separator behind the one that closes the first text; older files, which do
+    // not say add_eos, mean that one.
+    out.add_separator = out.add_separator && out.add_eos;
+    out.add_eos = true;
+  }
 
   CAIRN_TRY_VOID(mark_fill_in_middle(metadata, vocabulary));
   for (const std::string_view text : kEndOfTurn) mark_end(vocabulary, vocabulary.find(text));

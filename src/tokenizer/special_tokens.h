@@ -16,14 +16,17 @@ struct SpecialDefaults {
   TokenId unknown = kNoToken;
   TokenId separator = kNoToken;
   TokenId padding = kNoToken;
+  TokenId mask = kNoToken;
   bool add_bos = false;
   bool add_eos = false;
+  bool add_separator = false;
+  bool separator_closes = false;  ///< every text, whatever the file says: eos is the separator
 };
 
 /// Reads the special tokens, makes control tokens of well-known texts that a file lists under another type, and marks
 /// in `vocabulary` what ends generation and what strips white space. An id beyond the vocabulary is logged and counts
-/// as missing: published files have such padding tokens. Errors: kCorruptFile (a key of another type; add_bos_token or
-/// add_eos_token without the token).
+/// as missing: published files have such padding tokens. Errors: kCorruptFile (a key of another type; add_bos_token,
+/// add_eos_token or add_sep_token without the token).
 Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const SpecialDefaults& defaults,
                                           Vocabulary& vocabulary);
 

@@ -35,7 +35,7 @@ Loaded load_bpe(const gguf::Metadata& metadata, Vocabulary vocabulary, BpeTokeni
   }
   CAIRN_TRY(PreTokenizer words, PreTokenizer::compile(spec->rules));
   CAIRN_TRY(const auto merges, metadata.strings("tokenizer.ggml.merges"));
-  const SpecialDefaults defaults = {.add_bos = spec->add_bos};
+  const SpecialDefaults defaults = {.add_bos = spec->add_bos, .add_separator = spec->add_separator};
   CAIRN_TRY(SpecialTokens special, load_special_tokens(metadata, defaults, vocabulary));
   if (alphabet == BpeTokenizer::Alphabet::kCharacters && special.bos != kNoToken) {
     special.add_bos = true;  // some published Gemma 4 files say false, and the models need it
@@ -60,7 +60,8 @@ Loaded load_spm(const gguf::Metadata& metadata, Vocabulary vocabulary) {
 }
 
 Loaded load_unigram(const gguf::Metadata& metadata, Vocabulary vocabulary) {
-  const SpecialDefaults defaults = {.eos = TokenId{1}, .unknown = TokenId{2}, .padding = TokenId{0}, .add_eos = true};
+  const SpecialDefaults defaults = {
+      .eos = TokenId{1}, .unknown = TokenId{2}, .padding = TokenId{0}, .add_eos = true, .add_separator = true};
   CAIRN_TRY(const SpecialTokens special, load_special_tokens(metadata, defaults, vocabulary));
   UnigramTokenizer::Config config;
   CAIRN_TRY(config.add_space_prefix, metadata.boolean_or("tokenizer.ggml.add_space_prefix", false));
@@ -78,13 +79,17 @@ Loaded load_unigram(const gguf::Metadata& metadata, Vocabulary vocabulary) {
 }
 
 Loaded load_wordpiece(const gguf::Metadata& metadata, Vocabulary vocabulary) {
-  const SpecialDefaults defaults = {
-      .bos = TokenId{101}, .unknown = TokenId{100}, .separator = TokenId{102}, .padding = TokenId{0}, .add_bos = true};
+  const SpecialDefaults defaults = {.bos = TokenId{101},
+                                    .unknown = TokenId{100},
+                                    .separator = TokenId{102},
+                                    .padding = TokenId{0},
+                                    .mask = TokenId{103},
+                                    .add_bos = true,
+                                    .separator_closes = true};
   CAIRN_TRY(const SpecialTokens special, load_special_tokens(metadata, defaults, vocabulary));
   WordPieceTokenizer::Config config;
   CAIRN_TRY(config.lowercase, metadata.boolean_or("tokenizer.ggml.normalizer.lowercase", true));
   CAIRN_TRY(config.strip_accents, metadata.boolean_or("tokenizer.ggml.normalizer.strip_accents", config.lowercase));
-  CAIRN_TRY(config.add_separator, metadata.boolean_or("tokenizer.ggml.add_sep_token", true));
   return WordPieceTokenizer::make(std::move(vocabulary), special, config);
 }
 
@@ -97,6 +102,18 @@ constexpr Kind kKinds[] = {
 };
 
 }  // namespace
+
+Result<std::vector<TokenId>> Tokenizer::encode_first(std::string_view text) const {
+  CAIRN_TRY(std::vector<TokenId> tokens, encode(text, {.add_special = true}));
+  if (special().add_separator) tokens.push_back(special().separator);
+  return tokens;
+}
+
+Result<std::vector<TokenId>> Tokenizer::encode_second(std::string_view text) const {
+  CAIRN_TRY(std::vector<TokenId> tokens, encode(text, {.add_special = false}));
+  if (special().add_eos) tokens.push_back(special().eos);
+  return tokens;
+}
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadata) {
   CAIRN_TRY(const std::string_view model, metadata.string(kModelKey));

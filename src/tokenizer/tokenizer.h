@@ -18,7 +18,7 @@
 namespace cairn {
 
 struct EncodeOptions {
-  bool add_special = false;    ///< add BOS / EOS / SEP as the file says
+  bool add_special = false;    ///< add BOS and EOS as the file says
   bool parse_special = false;  ///< "<|im_start|>" in the text becomes the special token rather than plain text
   /// The token in front of the text, where a prompt is put together from pieces: cut behind special tokens, a text gets
   /// the tokens that it has as a whole, and what goes on from text gets no space of SentencePiece's in front.
@@ -26,6 +26,21 @@ struct EncodeOptions {
 };
 
 /// Special tokens of a vocabulary; kNoToken where there is none.
+///
+/// A text is [bos] text [eos], two texts that are to be judged together are [bos] first [eos] [separator] second [eos];
+/// the add_* keys of a file say which of them its model was trained with. What published converters write, by kind:
+///
+/// | tokenizer.ggml.model | bos, eos, sep | a text | a pair | where a file leaves the keys out |
+/// |---|---|---|---|---|
+/// | bert (BERT, DistilBERT) | true, true, false; older files none | [CLS] a [SEP] | [CLS] a [SEP] b [SEP] | the same |
+/// | gpt2 (RoBERTa) | true, true, true | <s> a </s> | <s> a </s></s> b </s> | no bos, no eos; sep for RoBERTa's |
+/// | t5 (XLM-RoBERTa) | true, true, true; older files no sep | <s> a </s> | <s> a </s></s> b </s> | eos and sep |
+/// | t5 (T5) | false, true | a </s> | | eos |
+/// | llama, gemma4 | true, false | <s> a | | bos |
+/// | gpt2 (decoders) | as their tokenizer does; eos for embedders such as Qwen3 | | by a template | bos by
+/// pre-tokenizer |
+///
+/// A text of WordPiece ("bert") is closed by [SEP] whatever the keys say: there, eos is the separator.
 struct SpecialTokens {
   TokenId bos = kNoToken;
   TokenId eos = kNoToken;
@@ -33,8 +48,10 @@ struct SpecialTokens {
   TokenId unknown = kNoToken;
   TokenId separator = kNoToken;
   TokenId padding = kNoToken;
+  TokenId mask = kNoToken;
   bool add_bos = false;
   bool add_eos = false;
+  bool add_separator = false;  ///< between the texts of a pair
 };
 
 /// Immutable once loaded; thread-safe.
@@ -47,6 +64,11 @@ class Tokenizer {
   /// Errors: kInvalidArgument, for byte-pair vocabularies only, where the text has a byte sequence that no character
   /// can have (such as f4 90 80 80); kTooLarge over 256 MiB. Time O(n log n) in the text.
   virtual Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const = 0;
+
+  /// The first text of a pair with all that stands before the second one, and the second with what closes it; see
+  /// SpecialTokens. Names of special tokens in them are plain text. Errors: encode()'s.
+  Result<std::vector<TokenId>> encode_first(std::string_view text) const;
+  Result<std::vector<TokenId>> encode_second(std::string_view text) const;
 
   /// The bytes a token stands for in running text, not always whole characters. A control or unknown token gives its
   /// text if `render_special`, else nothing; a user-defined one is part of the text and always gives it. An id out of

@@ -33,7 +33,7 @@ Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, 
       after_special = false;
     }
   }
-  if (const TokenId closing = closing_token(); options.add_special && closing != kNoToken) out.push_back(closing);
+  if (options.add_special && special_.add_eos) out.push_back(special_.eos);
   return out;
 }
 

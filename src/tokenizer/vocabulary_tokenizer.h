@@ -40,9 +40,6 @@ class VocabularyTokenizer : public Tokenizer {
   /// Appends the tokens of plain text, which is not empty. `after_special`: nothing or a special token is before it,
   /// as far as that matters to the vocabulary.
   virtual Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const = 0;
-  /// What add_special puts at the end; kNoToken for nothing.
-  virtual TokenId closing_token() const { return special_.add_eos ? special_.eos : kNoToken; }
-
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
  private:

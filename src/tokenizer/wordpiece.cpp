@@ -3,6 +3,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <utility>
 
 #include "tokenizer/lenient_utf8.h"
@@ -20,30 +22,27 @@ bool is_ideograph(char32_t c) {
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-// The letter under the accents: the first character of the canonical decomposition.
-char32_t base_letter(char32_t c) {
-  utf8proc_int32_t parts[16];
-  int boundary = UTF8PROC_BOUNDCLASS_START;
-  const auto count =
-      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, 16, UTF8PROC_DECOMPOSE, &boundary);
-  return count >= 1 ? static_cast<char32_t>(parts[0]) : c;
+// A word of more characters is unknown as a whole: BERT's own limit, for which files have no key.
+constexpr int kWordCharactersMax = 100;
+
+constexpr char32_t kCapitalIWithDot = 0x130;
+constexpr char32_t kDotAbove = 0x307;
+
+bool is_accent(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_MN; }
+
+// What BERT's cleaning leaves out: control characters but those that are white space in ASCII's sense of a line.
+bool is_dropped(char32_t c) {
+  if (c == '\t' || c == '\n' || c == '\r') return false;
+  if (c == 0 || c == 0xFFFD) return true;
+  const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(c));
+  return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF || category == UTF8PROC_CATEGORY_CS ||
+         category == UTF8PROC_CATEGORY_CO;
 }
 
-enum class Role { kLetter, kWordAlone, kSpace, kDropped };
-
-Role role_of(char32_t c, bool drop_accents) {
-  if (is_white_space(c)) return Role::kSpace;
-  if (c == 0 || c == 0xFFFD) return Role::kDropped;
+// What is a word of its own: Unicode's punctuation, and every mark of ASCII.
+bool is_punctuation(char32_t c) {
+  if (c < 0x80) return c > ' ' && c < 0x7F && std::isalnum(static_cast<unsigned char>(c)) == 0;
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-      return Role::kDropped;
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-      return drop_accents ? Role::kDropped : Role::kLetter;
     case UTF8PROC_CATEGORY_PC:
     case UTF8PROC_CATEGORY_PD:
     case UTF8PROC_CATEGORY_PS:
@@ -51,16 +50,41 @@ Role role_of(char32_t c, bool drop_accents) {
     case UTF8PROC_CATEGORY_PI:
     case UTF8PROC_CATEGORY_PF:
     case UTF8PROC_CATEGORY_PO:
-      return Role::kWordAlone;
-    case UTF8PROC_CATEGORY_SM:
-    case UTF8PROC_CATEGORY_SC:
-    case UTF8PROC_CATEGORY_SK:
-    case UTF8PROC_CATEGORY_SO:
-      return c < 0x7F || is_ideograph(c) ? Role::kWordAlone : Role::kLetter;
+      return true;
     default:
-      return is_ideograph(c) ? Role::kWordAlone : Role::kLetter;
+      return false;
   }
 }
+
+// One character of a text as the words are made of it: decomposed and without accents, in lower case.
+class Letters {
+ public:
+  Letters(char32_t c, const WordPieceTokenizer::Config& config) : size_(1) {
+    parts_[0] = static_cast<utf8proc_int32_t>(c);
+    if (config.strip_accents) {
+      int boundary = UTF8PROC_BOUNDCLASS_START;
+      const auto count = utf8proc_decompose_char(parts_[0], parts_.data(), static_cast<utf8proc_ssize_t>(parts_.size()),
+                                                 UTF8PROC_DECOMPOSE, &boundary);
+      if (count >= 1 && count <= std::ssize(parts_)) size_ = static_cast<size_t>(count);
+      const auto end = std::remove_if(parts_.begin(), parts_.begin() + static_cast<ptrdiff_t>(size_),
+                                      [](utf8proc_int32_t part) { return is_accent(static_cast<char32_t>(part)); });
+      size_ = static_cast<size_t>(end - parts_.begin());
+    }
+    if (!config.lowercase) return;
+    if (size_ == 1 && parts_[0] == kCapitalIWithDot) {  // the one letter whose lower case is two
+      parts_[1] = kDotAbove;
+      size_ = 2;
+    }
+    for (size_t i = 0; i < size_; ++i) parts_[i] = utf8proc_tolower(parts_[i]);
+  }
+
+  size_t size() const { return size_; }
+  char32_t operator[](size_t i) const { return static_cast<char32_t>(parts_[i]); }
+
+ private:
+  std::array<utf8proc_int32_t, 32> parts_;
+  size_t size_;
+};
 
 }  // namespace
 
@@ -82,25 +106,37 @@ Result<std::unique_ptr<Tokenizer>> WordPieceTokenizer::make(Vocabulary vocabular
   return std::unique_ptr<Tokenizer>(new WordPieceTokenizer(std::move(vocabulary), special, config));
 }
 
+// The order is that of BERT's tokenizer: cleaning, ideographs, accents, case, punctuation.
 Result<void> WordPieceTokenizer::encode_text(std::string_view text, bool, std::vector<TokenId>& out) const {
   std::string scratch;
   CAIRN_TRY(text, lenient_normalise(text, scratch));
   std::string word;
+  int characters = 0;
   const auto finish_word = [&] {
-    if (!word.empty()) encode_word(word, out);
+    if (characters > kWordCharactersMax) {
+      out.push_back(special().unknown);
+    } else if (characters > 0) {
+      encode_word(word, out);
+    }
     word.clear();
+    characters = 0;
   };
   for (size_t offset = 0; offset < text.size();) {
     const LenientChar c = lenient_decode(text, offset);
     offset += static_cast<size_t>(c.length);
-    const char32_t letter = config_.strip_accents ? base_letter(c.value) : c.value;
-    const Role role = role_of(letter, config_.strip_accents);
-    if (role == Role::kDropped) continue;
-    if (role != Role::kLetter) finish_word();
-    if (role == Role::kSpace) continue;
-    const auto lower = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(letter)));
-    lenient_append(word, config_.lowercase ? lower : letter);
-    if (role == Role::kWordAlone) finish_word();
+    if (is_dropped(c.value)) continue;
+    const bool ideograph = is_ideograph(c.value);
+    if (ideograph) finish_word();
+    const Letters letters(c.value, config_);
+    for (size_t i = 0; i < letters.size(); ++i) {
+      const bool alone = is_punctuation(letters[i]);
+      if (alone || is_white_space(letters[i])) finish_word();
+      if (is_white_space(letters[i])) continue;
+      lenient_append(word, letters[i]);
+      ++characters;
+      if (alone) finish_word();
+    }
+    if (ideograph) finish_word();
   }
   finish_word();
   return {};

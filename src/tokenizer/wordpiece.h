@@ -17,7 +17,6 @@ class WordPieceTokenizer final : public VocabularyTokenizer {
   struct Config {
     bool lowercase = true;
     bool strip_accents = true;
-    bool add_separator = true;  ///< add_special puts the separator at the end
   };
   /// Errors: kCorruptFile (no unknown token).
   static Result<std::unique_ptr<Tokenizer>> make(Vocabulary vocabulary, SpecialTokens special, Config config);
@@ -25,7 +24,6 @@ class WordPieceTokenizer final : public VocabularyTokenizer {
  private:
   WordPieceTokenizer(Vocabulary vocabulary, SpecialTokens special, Config config);
   Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const override;
-  TokenId closing_token() const override { return config_.add_separator ? special().separator : kNoToken; }
   void encode_word(std::string_view word, std::vector<TokenId>& out) const;
 
   Config config_;

@@ -5,7 +5,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import OpenAI from 'openai';
-import { fixtures, serve, story } from './server.mjs';
+import { cairn, fixtures, serve, story } from './server.mjs';
 import { addRankHead } from './rank_head.mjs';
 
 const width = 64;
@@ -171,6 +171,30 @@ test('a reranker sorts documents by what its head says', async () => {
   const one = await (await servers.ranker.post('/rerank', { query: 'dog', documents: [documents[1]] })).json();
   assert.equal(one.results[0].relevance_score, all.results.find((r) => r.index === 1).relevance_score);
 });
+
+// Files of the field's own converter, with transformers' tokens and scores.
+for (const name of ['bert-rerank', 'roberta-rerank', 'xlm-roberta-rerank', 'qwen3-reranker']) {
+  test(`${name}: tokens of pairs and scores are those of transformers`, async () => {
+    const file = path.join(fixtures, 'converted', `${name}.gguf`);
+    const { runs, kind } = JSON.parse(fs.readFileSync(path.join(fixtures, 'converted', `${name}.ref.json`)));
+    const server = await serve(file);
+    for (const { query, document, tokens, token_types: types, score, score_without_pooler: unpooled } of runs) {
+      const shown = cairn(['tokenize', file, '-p', query, '--pair', document]);
+      assert.equal(shown.status, 0, shown.stderr);
+      const lines = shown.stdout.trimEnd().split('\n').map((line) => line.trim().split(/\s+/));
+      assert.deepEqual(lines.map(([id]) => Number(id)), tokens);
+      if (name === 'bert-rerank') assert.deepEqual(lines.map(([, which]) => which), types.map((type) => 'AB'[type]));
+      const { results, usage } = await (await server.post('/v1/rerank', { query, documents: [document] })).json();
+      const [expected] = kind === 'yesno' ? score : (unpooled ?? score).map((logit) => 1 / (1 + Math.exp(-logit)));
+      assert.ok(Math.abs(results[0].relevance_score - expected) < 1e-6, `${results[0].relevance_score} instead of ${expected}`);
+      assert.equal(usage.prompt_tokens, tokens.length);
+    }
+    const refused = await server.post('/v1/embeddings', { input: 'a' });
+    assert.match((await refused.json()).error.message, /v1\/rerank/);
+    const { log } = await server.stop();
+    assert.equal(/pooler/.test(log), name === 'bert-rerank', log);
+  });
+}
 
 test('what cannot be ranked is refused', async () => {
   const refused = async (name, body) => {

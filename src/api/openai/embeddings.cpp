@@ -63,7 +63,8 @@ void truncate_prompt(const LoadedModel& model, std::vector<TokenId>& tokens) {
   if (tokens.size() <= most) return;
   const TokenId last = tokens.back();
   tokens.resize(most);
-  if (last == model.tokenizer->special().separator || last == model.tokenizer->special().eos) tokens.back() = last;
+  const SpecialTokens& special = model.tokenizer->special();
+  if (special.add_eos && last == special.eos) tokens.back() = last;
 }
 
 class EmbeddingsTask final : public EmbedTask {

@@ -2,10 +2,13 @@
 
 namespace cairn {
 
-// BERT, and what was trained in its shape (BGE, E5, MiniLM, XLM-RoBERTa): learned positions, feed-forward without gate.
+// BERT, and what was trained in its shape (BGE, E5, MiniLM, RoBERTa, XLM-RoBERTa): learned positions, feed-forward
+// without gate. Converters cut off the first rows of RoBERTa's positions, which no token has. DistilBERT is the one
+// without token types, and its head has another activation.
 Result<void> describe_bert(const Keys& /*keys*/, EncoderDescription& description) {
   description.learned_positions = true;
   description.gated = false;
+  description.label_relu = description.token_types == 0;
   return {};
 }
 

@@ -1,0 +1,188 @@
+// Encoders, embedding decoders and rerankers as published converters write them, from the text to the vector or score,
+// against transformers (the README of the reference data tells how the files were made).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "api/pair_prompts.h"
+#include "engine/answer.h"
+#include "registry/registry.h"
+
+namespace cairn {
+namespace {
+
+using Tokens = std::vector<TokenId>;
+
+Tokens token_ids(const nlohmann::json& list) {
+  Tokens ids;
+  for (const int32_t id : list.get<std::vector<int32_t>>()) ids.push_back(TokenId{id});
+  return ids;
+}
+
+std::filesystem::path converted(const std::string& name) {
+  return std::filesystem::path(CAIRN_FIXTURES) / "converted" / name;
+}
+
+/// One text or pair, and what a wish gives for it.
+struct Case {
+  Tokens tokens;
+  EmbedWish wish;
+  std::vector<float> expected;
+};
+
+class ConvertedTest : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    std::ifstream stream(converted(std::string(GetParam()) + ".ref.json"));
+    ASSERT_TRUE(stream.good()) << GetParam();
+    reference_ = nlohmann::json::parse(stream);
+    testing::internal::CaptureStderr();
+    auto loaded = load_model_file(converted(std::string(GetParam()) + ".gguf"), {.threads = 2});
+    log_ = testing::internal::GetCapturedStderr();
+    ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
+    model_ = std::move(*loaded);
+  }
+
+  std::unique_ptr<GenerateStream> submit(const Case& from) const {
+    GenerateRequest request;
+    request.prompt = from.tokens;
+    request.embed = from.wish;
+    auto stream = model_->engine->submit(std::move(request));
+    EXPECT_TRUE(stream.has_value()) << stream.error().text();
+    return stream ? std::move(*stream) : nullptr;
+  }
+  std::vector<float> result_of(GenerateStream& stream) const {
+    const Finish finish = collect(stream).finish;
+    EXPECT_EQ(finish.reason, FinishReason::kStop) << finish.error.text();
+    return finish.embedding;
+  }
+
+  /// Every case alone; then all of them at once, which must give the same bytes.
+  std::vector<std::vector<float>> results_of(const std::vector<Case>& cases) const {
+    std::vector<std::vector<float>> results;
+    for (const Case& each : cases) results.push_back(result_of(*submit(each)));
+    std::vector<std::unique_ptr<GenerateStream>> streams;
+    for (const Case& each : cases) streams.push_back(submit(each));
+    for (size_t i = 0; i < cases.size(); ++i) {
+      const std::vector<float> beside = result_of(*streams[i]);
+      EXPECT_EQ(beside.size(), results[i].size());
+      if (beside.size() != results[i].size()) continue;
+      EXPECT_EQ(std::memcmp(beside.data(), results[i].data(), beside.size() * sizeof(float)), 0) << "case " << i;
+    }
+    return results;
+  }
+
+  nlohmann::json reference_;
+  std::string log_;
+  std::unique_ptr<LoadedModel> model_;
+};
+
+double nmse(const std::vector<float>& ours, const std::vector<float>& theirs) {
+  EXPECT_EQ(ours.size(), theirs.size());
+  double error = 0, power = 0;
+  for (size_t i = 0; i < theirs.size(); ++i) {
+    error += (double{ours[i]} - theirs[i]) * (double{ours[i]} - theirs[i]);
+    power += double{theirs[i]} * theirs[i];
+  }
+  return error / power;
+}
+
+std::string test_name(const testing::TestParamInfo<const char*>& info) {
+  std::string name = info.param;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+class ConvertedEmbeddingTest : public ConvertedTest {};
+INSTANTIATE_TEST_SUITE_P(Files, ConvertedEmbeddingTest,
+                         testing::Values("bert", "bert-cased", "distilbert", "roberta", "xlm-roberta", "nomic_bert",
+                                         "qwen3-embed"),
+                         test_name);
+
+TEST_P(ConvertedEmbeddingTest, TextsHaveTheTokensThatTransformersGivesThem) {
+  size_t texts = 0;
+  for (const auto& run : reference_.at("runs")) {
+    if (!run.contains("text")) continue;
+    const auto text = run.at("text").get<std::string>();
+    EXPECT_EQ(model_->tokenizer->encode(text, {.add_special = true}).value(), token_ids(run.at("tokens"))) << text;
+    ++texts;
+  }
+  EXPECT_GE(texts, 3u);
+}
+
+// Both compute in float32: what is left is the order of sums, and seven digits of the reference.
+TEST_P(ConvertedEmbeddingTest, VectorsAreThoseOfTransformersAloneAndBesideOthers) {
+  constexpr double kNmseMax = 1e-11;
+  const std::string pooling = reference_.at("pooling");
+  EXPECT_EQ(model_->embedding.pooling, pooling == "mean"  ? Pooling::kMean
+                                       : pooling == "cls" ? Pooling::kCls
+                                                          : Pooling::kLast);
+  EXPECT_FALSE(model_->embedding.ranks);
+  std::vector<Case> cases;
+  for (const auto& run : reference_.at("runs")) {
+    for (const auto& [kind, name] : {std::pair(Pooling::kMean, "embedding_mean"),
+                                     {Pooling::kCls, "embedding_cls"},
+                                     {Pooling::kLast, "embedding_last"}}) {
+      cases.push_back({token_ids(run.at("tokens")), {.pooling = kind}, run.at(name).get<std::vector<float>>()});
+    }
+  }
+  const auto vectors = results_of(cases);
+  double worst = 0;
+  for (size_t i = 0; i < cases.size(); ++i) worst = std::max(worst, nmse(vectors[i], cases[i].expected));
+  std::printf("%-20s worst NMSE %.1e\n", GetParam(), worst);
+  EXPECT_LE(worst, kNmseMax);
+}
+
+class ConvertedRerankerTest : public ConvertedTest {};
+INSTANTIATE_TEST_SUITE_P(Files, ConvertedRerankerTest,
+                         testing::Values("bert-rerank", "distilbert-rerank", "roberta-rerank", "xlm-roberta-rerank",
+                                         "qwen3-reranker"),
+                         test_name);
+
+TEST_P(ConvertedRerankerTest, PairsHaveTheTokensAndTypesThatTransformersGivesThem) {
+  for (const auto& run : reference_.at("runs")) {
+    const auto pairs = api::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query")).value();
+    const api::PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
+    EXPECT_EQ(pair.tokens, token_ids(run.at("tokens")));
+    EXPECT_EQ(pairs.by_template(), std::string(GetParam()) == "qwen3-reranker");
+    if (std::string(GetParam()) != "bert-rerank") continue;  // the others have one type
+    std::vector<int32_t> types(pair.tokens.size(), 0);
+    std::fill(types.begin() + pair.second_begin, types.end(), 1);
+    EXPECT_EQ(types, run.at("token_types").get<std::vector<int32_t>>());
+  }
+}
+
+// A file without the pooler cannot give the model's own scores, and loading it says so.
+TEST_P(ConvertedRerankerTest, ScoresAreThoseOfTransformersAloneAndBesideOthers) {
+  constexpr double kErrorMax = 2e-6;
+  const bool unpooled = std::string(GetParam()) == "bert-rerank";
+  const bool probability = reference_.at("kind") == "yesno";
+  EXPECT_EQ(log_.find("pooler") != std::string::npos, unpooled) << log_;
+  EXPECT_TRUE(model_->embedding.ranks);
+  EXPECT_EQ(model_->embedding.pooling, Pooling::kRank);
+  std::vector<Case> cases;
+  for (const auto& run : reference_.at("runs")) {
+    const auto pairs = api::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query")).value();
+    const api::PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
+    cases.push_back({pair.tokens,
+                     {.pooling = Pooling::kRank, .second_begin = pair.second_begin},
+                     run.at(unpooled ? "score_without_pooler" : "score").get<std::vector<float>>()});
+  }
+  const auto scores = results_of(cases);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    ASSERT_EQ(scores[i].size(), 1u);
+    const double score = probability ? 1 / (1 + std::exp(-double{scores[i][0]})) : scores[i][0];
+    EXPECT_NEAR(score, cases[i].expected.at(0), kErrorMax) << "case " << i;
+  }
+}
+
+}  // namespace
+}  // namespace cairn
