@@ -1,5 +1,7 @@
 #include "api/rerank.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>

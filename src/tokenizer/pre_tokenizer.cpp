@@ -108,7 +108,8 @@ utf8proc_category_t category_of(char32_t c) { return utf8proc_category(static_ca
 bool is_digit(char32_t c) { return category_of(c) == UTF8PROC_CATEGORY_ND; }
 bool is_word_char(char32_t c) {
   const utf8proc_category_t category = category_of(c);
-  return (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ND) || category == UTF8PROC_CATEGORY_PC;
+  return category >= UTF8PROC_CATEGORY_LU &&
+         category <= UTF8PROC_CATEGORY_PC;  // letters, marks, numbers and what joins them
 }
 
 // Appends to `ends` where `word`, which begins at `base`, is cut. The word's own end is the last.

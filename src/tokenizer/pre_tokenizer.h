@@ -17,7 +17,7 @@ struct SplitRule {
   enum class Kind {
     kPattern,               ///< a regular expression
     kThrees,                ///< runs of decimal digits of any script, cut in threes from the right
-    kThreesBeforeBoundary,  ///< the same, but only runs that no letter, mark, digit or underscore follows
+    kThreesBeforeBoundary,  ///< the same, but only runs that no letter, mark, number or underscore follows
     kBeforeThrees           ///< only the cuts in front of a multiple of three digits, and none around a run
   };
   Kind kind = Kind::kPattern;

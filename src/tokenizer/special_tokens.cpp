@@ -93,8 +93,17 @@ TokenId first_of(const Vocabulary& vocabulary, Texts texts) {
   return kNoToken;
 }
 
+// Vocabularies may have such a text as a word: "</s>" closes struck-out text in HTML. Only what looks like nothing else
+// is a control token although the file calls it a normal one.
+bool may_control(const Vocabulary& vocabulary, TokenId id) {
+  const std::string_view text = vocabulary.entry(id);
+  if (!vocabulary.has_types() || text.starts_with("<|") || text.starts_with("<｜")) return true;
+  const bool html = text == "</s>" && vocabulary.find("<eos>") != kNoToken;  // Gemma has tags as user-defined tokens
+  return vocabulary.hidden(id) || (vocabulary.type(id) == TokenType::kUserDefined && !html);
+}
+
 void mark_end(Vocabulary& vocabulary, TokenId id) {
-  if (id == kNoToken) return;
+  if (id == kNoToken || !may_control(vocabulary, id)) return;
   vocabulary.set_type(id, TokenType::kControl);
   vocabulary.set_ends_generation(id, true);
 }
@@ -104,7 +113,7 @@ Result<void> mark_fill_in_middle(const gguf::Metadata& metadata, Vocabulary& voc
     CAIRN_TRY(TokenId id, id_or(metadata, part.key, kNoToken, vocabulary));
     if (id == kNoToken) {
       id = first_of(vocabulary, part.texts);
-      if (id == kNoToken) continue;
+      if (id == kNoToken || !may_control(vocabulary, id)) continue;
       vocabulary.set_type(id, TokenType::kControl);
     }
     if (part.ends_generation) vocabulary.set_ends_generation(id, true);
@@ -212,7 +221,10 @@ Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const 
   CAIRN_TRY_VOID(mark_fill_in_middle(metadata, vocabulary));
   for (const std::string_view text : kEndOfTurn) mark_end(vocabulary, vocabulary.find(text));
   for (const std::string_view text : kEndOfGeneration) mark_end(vocabulary, vocabulary.find(text));
-  if (out.eot == kNoToken) out.eot = first_of(vocabulary, kEndOfTurn);
+  if (out.eot == kNoToken) {
+    out.eot = first_of(vocabulary, kEndOfTurn);
+    if (out.eot != kNoToken && !may_control(vocabulary, out.eot)) out.eot = kNoToken;
+  }
   for (const TokenId end : {out.eos, out.eot, eom}) {
     if (end != kNoToken) vocabulary.set_ends_generation(end, true);
   }

@@ -111,12 +111,12 @@ Result<void> UnigramTokenizer::encode_text(std::string_view text, bool after_spe
   };
   std::vector<Cut> best(all.size() + 1);
   best[0].score = 0;
-  const auto offer = [&](size_t end, double score, size_t begin, TokenId token) {
-    if (score > best[end].score) best[end] = {static_cast<float>(score), static_cast<uint32_t>(begin), token};
+  const auto offer = [&](size_t end, float score, size_t begin, TokenId token) {
+    if (score > best[end].score) best[end] = {score, static_cast<uint32_t>(begin), token};
   };
   for (size_t begin = 0; begin < all.size();) {
     const size_t character = std::min<size_t>(static_cast<size_t>(lenient_length(all[begin])), all.size() - begin);
-    const double score = best[begin].score;  // the sum of two floats is rounded once, when it is kept
+    const float score = best[begin].score;
     bool has_character = false;
     Trie::Node node = Trie::kRoot;
     for (size_t i = begin; i < all.size(); ++i) {
@@ -126,7 +126,7 @@ Result<void> UnigramTokenizer::encode_text(std::string_view text, bool after_spe
       const TokenId token{tokens_.value(node)};
       has_character = has_character || i + 1 - begin == character;
       const bool user_defined = vocabulary().type(token) == TokenType::kUserDefined;
-      offer(i + 1, score + (user_defined ? 0.0 : vocabulary().score(token)), begin, token);
+      offer(i + 1, score + (user_defined ? 0.0f : vocabulary().score(token)), begin, token);
     }
     if (!has_character) offer(begin + character, score + unknown_score_, begin, unknown);
     begin += character;

@@ -49,6 +49,8 @@ class Vocabulary {
   /// Log-probability or the like; 0 where the file has none. Never NaN, between -1e9 and 1e9.
   float score(TokenId id) const { return scores_.empty() ? 0.0f : scores_[index(id)]; }
   bool has_scores() const { return !scores_.empty(); }
+  /// The file says which entries are control tokens; else all are normal ones.
+  bool has_types() const { return has_types_; }
   /// The bytes that the entry stands for; needs set_pieces().
   std::string_view piece(TokenId id) const {
     const size_t i = index(id);
@@ -89,12 +91,18 @@ class Vocabulary {
   std::vector<uint32_t> text_of_;         // per token: its text in texts_; two tokens may share one
   std::vector<TokenId> first_with_text_;  // per text
   std::vector<TokenType> types_;
+  bool has_types_ = false;
   std::vector<float> scores_;  // empty if the file has none
   std::vector<uint8_t> marks_;
   std::string pieces_;
   std::vector<size_t> piece_ends_ = {0};
   size_t entry_bytes_max_ = 0;
 };
+
+inline constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
+
+/// `entry` with every "▁" written as a space, appended to `out`.
+void append_unescaped(std::string& out, std::string_view entry);
 
 /// "<0x0A>" -> 10; -1 for any other text.
 int byte_of_entry(std::string_view entry);

@@ -12,6 +12,7 @@ VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens sp
       drops_first_space_(decoding.drops_first_space),
       tidies_spaces_(decoding.tidies_spaces),
       prefix_only_at_start_(decoding.prefix_only_at_start),
+      underscore_is_space_(decoding.underscore_is_space),
       splitter_(vocabulary_) {}
 
 Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, EncodeOptions options) const {
@@ -21,6 +22,11 @@ Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, 
   std::vector<TokenId> out;
   out.reserve(text.size() / 4 + 2);
   if (options.add_special && special_.add_bos) out.push_back(special_.bos);
+  std::string spaced;
+  if (underscore_is_space_ && text.find(kEscapedSpace) != std::string_view::npos) {
+    append_unescaped(spaced, text);
+    text = spaced;
+  }
   const bool cut_behind_special = parts_texts(options.after);
   if (cut_behind_special) text = stripped_after(vocabulary_, options.after, text);
   bool after_special = options.after == kNoToken || (!prefix_only_at_start_ && (cut_behind_special || !out.empty()));
@@ -79,7 +85,7 @@ void append_escaped_spaces(std::string& out, std::string_view text) {
     const size_t space = text.find(' ');
     out.append(text.substr(0, space));
     if (space == std::string_view::npos) return;
-    out.append("\xE2\x96\x81");
+    out.append(kEscapedSpace);
     text.remove_prefix(space + 1);
   }
 }

