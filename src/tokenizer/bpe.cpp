@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/lenient_utf8.h"
+#include "tokenizer/normal_form.h"
 
 namespace cairn {
 namespace {
@@ -45,8 +46,7 @@ void MergeTable::add(uint32_t left, uint32_t right, Merge merge) {
 Merge MergeTable::find(uint32_t left, uint32_t right) const { return slots_[slot_of(left, right)].merge; }
 
 BpeTokenizer::BpeTokenizer(Vocabulary vocabulary, SpecialTokens special, PreTokenizer words, Config config)
-    : VocabularyTokenizer(std::move(vocabulary), special,
-                          {.drops_first_space = false, .tidies_spaces = config.tidies_spaces}),
+    : VocabularyTokenizer(std::move(vocabulary), special, {.drops_first_space = false, .tidies_spaces = false}),
       words_(std::move(words)),
       config_(config) {}
 
@@ -112,6 +112,8 @@ void BpeTokenizer::find_byte_symbols() {
 Result<void> BpeTokenizer::encode_text(std::string_view text, bool, std::vector<TokenId>& out) const {
   std::string scratch;
   CAIRN_TRY(text, lenient_normalise(text, scratch));
+  std::string composed;
+  if (config_.nfc) text = nfc(text, composed);
   std::string escaped;
   if (config_.alphabet == Alphabet::kCharacters) {
     append_escaped_spaces(escaped, text);

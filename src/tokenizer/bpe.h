@@ -43,7 +43,7 @@ class BpeTokenizer final : public VocabularyTokenizer {
   struct Config {
     Alphabet alphabet = Alphabet::kBytes;
     bool ignore_merges = false;
-    bool tidies_spaces = false;
+    bool nfc = false;  ///< texts are brought to Unicode's normal form C first
   };
   /// `merges`: "left right", best first. Errors: kCorruptFile (a merge is not two texts).
   static Result<std::unique_ptr<Tokenizer>> make(Vocabulary vocabulary, SpecialTokens special, PreTokenizer words,

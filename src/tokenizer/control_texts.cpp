@@ -11,8 +11,7 @@ Trie make_trie(const Tokenizer& tokenizer) {
   std::vector<Trie::Item> items;
   for (int32_t i = 0; i < tokenizer.size(); ++i) {
     const TokenId id{i};
-    // User-defined tokens are part of the language: those always show.
-    if (!tokenizer.is_special(id) || !tokenizer.piece(id, false).empty()) continue;
+    if (!tokenizer.is_control(id)) continue;  // user-defined tokens are part of the language
     if (const std::string_view text = tokenizer.piece(id, true); text.size() > 1) items.push_back({text, i});
   }
   return Trie(std::move(items));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tokenizer/normal_form.h"
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
 
@@ -106,12 +107,17 @@ TEST_P(CutText, AnywhereElseTheTextStaysTheSame) {
     if (!line.contains("text") || line.contains("error")) continue;
     const std::string text = line["text"];
     if (text.size() > 500 || !ends(text).empty()) continue;
-    const auto expected = tokenizer_->decode(whole(text, false), true);
+    // A cut may part a letter from its accent, which normal form C would join.
+    const auto composed = [&](const std::vector<TokenId>& tokens) {
+      std::string scratch;
+      return std::string(nfc(tokenizer_->decode(tokens, true), scratch));
+    };
+    const auto expected = composed(whole(text, false));
     for (size_t at = 1; at < text.size(); at += 3) {
       while (at < text.size() && (text[at] & 0xC0) == 0x80) ++at;
       auto tokens = whole(std::string_view(text).substr(0, at), false);
       append(tokens, std::string_view(text).substr(at), false);
-      ASSERT_EQ(tokenizer_->decode(tokens, true), expected) << "cut at " << at;
+      ASSERT_EQ(composed(tokens), expected) << "cut at " << at;
       ++cuts;
     }
   }

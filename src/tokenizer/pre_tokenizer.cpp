@@ -2,9 +2,12 @@
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
+#include <utf8proc.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "tokenizer/lenient_utf8.h"
 
 namespace cairn {
 namespace {
@@ -99,30 +102,39 @@ class Matcher {
   JitStack stack_;
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_word_char(char c) {
-  return is_digit(c) || c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<signed char>(c) < 0;
+utf8proc_category_t category_of(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
+
+// \d and \w of published patterns.
+bool is_digit(char32_t c) { return category_of(c) == UTF8PROC_CATEGORY_ND; }
+bool is_word_char(char32_t c) {
+  const utf8proc_category_t category = category_of(c);
+  return category >= UTF8PROC_CATEGORY_LU &&
+         category <= UTF8PROC_CATEGORY_PC;  // letters, marks, numbers and what joins them
 }
 
 // Appends to `ends` where `word`, which begins at `base`, is cut. The word's own end is the last.
-void cut_in_threes(std::string_view word, uint32_t base, bool before_boundary, std::vector<uint32_t>& ends) {
+void cut_in_threes(std::string_view word, uint32_t base, SplitRule::Kind kind, std::vector<uint32_t>& ends) {
+  const auto cut_at = [&](size_t offset) {
+    const auto end = base + static_cast<uint32_t>(offset);
+    if (offset > 0 && (ends.empty() || ends.back() < end)) ends.push_back(end);
+  };
+  std::vector<size_t> digits;  // where those of a run begin
   for (size_t i = 0; i < word.size();) {
-    size_t digits_end = i;
-    while (digits_end < word.size() && is_digit(word[digits_end])) ++digits_end;
-    if (digits_end == i) {
-      ++i;
-      continue;
+    const LenientChar c = lenient_decode(word, i);
+    i += static_cast<size_t>(c.length);
+    const bool digit = is_digit(c.value);
+    if (digit) digits.push_back(i - static_cast<size_t>(c.length));
+    if (digits.empty() || (digit && i < word.size())) continue;
+    const size_t digits_end = digit ? i : i - static_cast<size_t>(c.length);
+    if (digit || kind != SplitRule::Kind::kThreesBeforeBoundary || !is_word_char(c.value)) {
+      const bool apart = kind != SplitRule::Kind::kBeforeThrees;
+      if (apart) cut_at(digits.front());
+      for (size_t cut = digits.size() % 3; cut < digits.size(); cut += 3) cut_at(digits[cut]);
+      if (apart) cut_at(digits_end);
     }
-    if (!before_boundary || digits_end == word.size() || !is_word_char(word[digits_end])) {
-      if (i > 0 && (ends.empty() || ends.back() < base + i)) ends.push_back(base + static_cast<uint32_t>(i));
-      for (size_t cut = i + ((digits_end - i - 1) % 3 + 1); cut <= digits_end; cut += 3) {
-        ends.push_back(base + static_cast<uint32_t>(cut));
-      }
-    }
-    i = digits_end;
+    digits.clear();
   }
-  const auto end = base + static_cast<uint32_t>(word.size());
-  if (ends.empty() || ends.back() < end) ends.push_back(end);
+  cut_at(word.size());
 }
 
 Result<void> cut_by_pattern(Matcher& matcher, const pcre2_code* code, std::string_view word, uint32_t base,
@@ -187,7 +199,7 @@ Result<void> PreTokenizer::split(std::string_view text, std::vector<uint32_t>& e
       if (rule.kind == SplitRule::Kind::kPattern) {
         CAIRN_TRY_VOID(cut_by_pattern(matcher, rule.code.get(), word, begin, next));
       } else {
-        cut_in_threes(word, begin, rule.kind == SplitRule::Kind::kThreesBeforeBoundary, next);
+        cut_in_threes(word, begin, rule.kind, next);
       }
       begin = end;
     }

@@ -15,9 +15,10 @@ namespace cairn {
 /// One pass over all words so far. What a pattern matches becomes a word, and what lies between two matches does.
 struct SplitRule {
   enum class Kind {
-    kPattern,              ///< a regular expression
-    kThrees,               ///< runs of ASCII digits, cut in threes from the right
-    kThreesBeforeBoundary  ///< the same, but only runs that no letter, digit or underscore follows
+    kPattern,               ///< a regular expression
+    kThrees,                ///< runs of decimal digits of any script, cut in threes from the right
+    kThreesBeforeBoundary,  ///< the same, but only runs that no letter, mark, number or underscore follows
+    kBeforeThrees           ///< only the cuts in front of a multiple of three digits, and none around a run
   };
   Kind kind = Kind::kPattern;
   /// PCRE2 syntax, in UTF-8. \s and \S mean Unicode's White_Space property.
@@ -30,7 +31,7 @@ struct PreTokenizerSpec {
   bool ignore_merges = false;  ///< a word that is an entry is that token, whatever merging would give
   bool add_bos = false;        ///< unless the file says otherwise
   bool add_separator = false;  ///< between the texts of a pair, unless the file says otherwise
-  bool tidy_spaces = false;    ///< decoding a whole text drops spaces before punctuation
+  bool nfc = false;            ///< texts are brought to Unicode's normal form C first
 };
 
 /// nullptr for a name that is not in the table.

@@ -4,10 +4,35 @@
 #include <cstdint>
 #include <map>
 
+#include "tokenizer/lenient_utf8.h"
+#include "tokenizer/white_space.h"
+
 namespace cairn {
 namespace {
 
-bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+// How many bytes of white space `text` begins with.
+size_t leading_space(std::string_view text) {
+  size_t size = 0;
+  while (size < text.size()) {
+    const LenientChar c = lenient_decode(text, size);
+    if (!is_white_space(c.value)) break;
+    size += static_cast<size_t>(c.length);
+  }
+  return size;
+}
+
+// How many it ends with.
+size_t trailing_space(std::string_view text) {
+  size_t end = text.size();
+  while (end > 0) {
+    size_t begin = end - 1;
+    while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+    const LenientChar c = lenient_decode(text.substr(0, end), begin);
+    if (!is_white_space(c.value) || begin + static_cast<size_t>(c.length) != end) break;
+    end = begin;
+  }
+  return text.size() - end;
+}
 
 struct Taken {
   size_t begin = 0, end = 0;              // the token's text
@@ -24,8 +49,9 @@ SpecialSplitter::Finder SpecialSplitter::make_finder(const Vocabulary& vocabular
   std::vector<Trie::Item> items;
   for (int32_t i = 0; i < vocabulary.size(); ++i) {
     const TokenId id{i};
-    const bool user_defined = vocabulary.type(id) == TokenType::kUserDefined;
-    if (user_defined || (!user_defined_only && vocabulary.hidden(id))) items.push_back({vocabulary.entry(id), i});
+    const bool user_defined = vocabulary.type(id) == TokenType::kUserDefined && !vocabulary.shown_control(id);
+    const bool control = vocabulary.hidden(id) || vocabulary.shown_control(id);
+    if (user_defined || (!user_defined_only && control)) items.push_back({vocabulary.entry(id), i});
   }
   Finder finder{Trie(items), {}};
   if (!items.empty()) finder.shorter.assign(static_cast<size_t>(vocabulary.size()), -1);
@@ -81,14 +107,14 @@ std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::
       }
       Taken take{place.begin, end, place.begin, end, TokenId{place.token}};
       if (vocabulary.strips_left(take.token)) {
-        while (take.space_begin > 0 && !covered[take.space_begin - 1] && is_space(text[take.space_begin - 1])) {
-          --take.space_begin;
-        }
+        size_t from = take.begin;
+        while (from > 0 && !covered[from - 1]) --from;
+        take.space_begin -= trailing_space(text.substr(from, take.begin - from));
       }
       if (vocabulary.strips_right(take.token)) {
-        while (take.space_end < text.size() && !covered[take.space_end] && is_space(text[take.space_end])) {
-          ++take.space_end;
-        }
+        size_t to = take.end;
+        while (to < text.size() && !covered[to]) ++to;
+        take.space_end += leading_space(text.substr(take.end, to - take.end));
       }
       std::fill(covered.begin() + take.space_begin, covered.begin() + take.space_end, true);
       taken.push_back(take);
@@ -109,8 +135,7 @@ std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::
 
 std::string_view stripped_after(const Vocabulary& vocabulary, TokenId before, std::string_view text) {
   if (!vocabulary.strips_right(before)) return text;
-  while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
-  return text;
+  return text.substr(leading_space(text));
 }
 
 }  // namespace cairn

@@ -58,6 +58,8 @@ TEST(SpecialSplit, TokensMayStripTheWhiteSpaceBesideThem) {
   EXPECT_EQ(shown(*vocabulary, "  <l>", true), "[0]");
   EXPECT_EQ(shown(*vocabulary, "<r>  ", true), "[1]");
   EXPECT_EQ(shown(*vocabulary, "<r>  <l>", true), "[1][0]");
+  EXPECT_EQ(shown(*vocabulary, "a\u3000<l>\u00a0b", true), "a[0]\u00a0b") << "of any script";
+  EXPECT_EQ(shown(*vocabulary, "a\u3000<r>\u2028\u00a0b", true), "a\u3000[1]b");
 }
 
 TEST(SpecialSplit, AMegabyteOfPrefixesTakesLinearTime) {
@@ -96,6 +98,19 @@ TEST(SpecialTokens, WellKnownTextsEndGeneration) {
 TEST(SpecialTokens, FamiliesThatUseAnEndForSomethingElse) {
   EXPECT_EQ(ends_of({"<|return|>", "<|call|>", "<|end|>"}), (std::vector<std::string>{"<|return|>", "<|call|>"}));
   EXPECT_EQ(ends_of({"<|tool_response>", "</s>"}), std::vector<std::string>{"<|tool_response>"});
+}
+
+TEST(SpecialTokens, WordsOfALanguageDoNotEndGeneration) {
+  using enum TokenType;
+  const auto ends = [](const std::vector<std::string>& texts, const std::vector<TokenType>& types) {
+    const auto tokenizer = *entries(texts, types).load();
+    return tokenizer->ends_generation(TokenId{0});
+  };
+  EXPECT_FALSE(ends({"</s>", "<|im_end|>"}, {kNormal, kControl})) << "Qwen: the end of struck-out text in HTML";
+  EXPECT_FALSE(ends({"</s>", "<eos>"}, {kUserDefined, kControl})) << "Gemma: tags are user-defined";
+  EXPECT_TRUE(ends({"</s>", "<|end|>"}, {kUserDefined, kControl})) << "Phi 3";
+  EXPECT_TRUE(ends({"</s>"}, {kControl}));
+  EXPECT_TRUE(ends({"<|im_end|>"}, {kNormal})) << "no language has such a word";
 }
 
 TEST(SpecialTokens, KeysComeBeforeTexts) {

@@ -93,8 +93,17 @@ TokenId first_of(const Vocabulary& vocabulary, Texts texts) {
   return kNoToken;
 }
 
+// Vocabularies may have such a text as a word: "</s>" closes struck-out text in HTML. Only what looks like nothing else
+// is a control token although the file calls it a normal one.
+bool may_control(const Vocabulary& vocabulary, TokenId id) {
+  const std::string_view text = vocabulary.entry(id);
+  if (!vocabulary.has_types() || text.starts_with("<|") || text.starts_with("<｜")) return true;
+  const bool html = text == "</s>" && vocabulary.find("<eos>") != kNoToken;  // Gemma has tags as user-defined tokens
+  return vocabulary.hidden(id) || (vocabulary.type(id) == TokenType::kUserDefined && !html);
+}
+
 void mark_end(Vocabulary& vocabulary, TokenId id) {
-  if (id == kNoToken) return;
+  if (id == kNoToken || !may_control(vocabulary, id)) return;
   vocabulary.set_type(id, TokenType::kControl);
   vocabulary.set_ends_generation(id, true);
 }
@@ -104,7 +113,7 @@ Result<void> mark_fill_in_middle(const gguf::Metadata& metadata, Vocabulary& voc
     CAIRN_TRY(TokenId id, id_or(metadata, part.key, kNoToken, vocabulary));
     if (id == kNoToken) {
       id = first_of(vocabulary, part.texts);
-      if (id == kNoToken) continue;
+      if (id == kNoToken || !may_control(vocabulary, id)) continue;
       vocabulary.set_type(id, TokenType::kControl);
     }
     if (part.ends_generation) vocabulary.set_ends_generation(id, true);
@@ -134,6 +143,7 @@ void unmark_exceptions(Vocabulary& vocabulary) {
 // Which tokens swallow white space is not in the files; it is known of these models.
 Result<void> mark_stripping(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
   CAIRN_TRY(const std::string_view pre, metadata.string_or("tokenizer.ggml.pre", ""));
+  CAIRN_TRY(const std::string_view model, metadata.string_or("tokenizer.ggml.model", ""));
   CAIRN_TRY(const std::string_view architecture, metadata.string_or("general.architecture", ""));
   CAIRN_TRY(const std::string_view model_name, metadata.string_or("general.name", ""));
   std::string name(model_name);
@@ -141,9 +151,10 @@ Result<void> mark_stripping(const gguf::Metadata& metadata, Vocabulary& vocabula
   const auto named = [&](Texts parts) {
     return std::ranges::any_of(parts, [&](std::string_view part) { return name.find(part) != std::string::npos; });
   };
-  if (pre.starts_with("jina-v2-") || architecture == "nomic-bert-moe" || architecture == "jina-bert-v3") {
+  if (pre.starts_with("jina-v2-") || pre == "roberta-bpe" || architecture == "nomic-bert-moe" ||
+      architecture == "jina-bert-v3") {
     if (const TokenId mask = vocabulary.find("<mask>"); mask != kNoToken) vocabulary.set_strips_left(mask, true);
-  } else if (named({"phi-3", "phi3"})) {
+  } else if (named({"phi-3", "phi3"}) || (architecture == "phi3" && model == "llama")) {
     for (int32_t i = 0; i < vocabulary.size(); ++i) {
       const TokenId id{i};
       const std::string_view text = vocabulary.entry(id);
@@ -151,8 +162,21 @@ Result<void> mark_stripping(const gguf::Metadata& metadata, Vocabulary& vocabula
       const bool plain = text == "<unk>" || text == "<s>" || text == "<|endoftext|>";
       if (special && !plain) vocabulary.set_strips_right(id, true);
     }
-  } else if (named({"modern-bert"})) {
+  } else if (pre == "modern-bert" || named({"modern-bert"})) {
     if (const TokenId mask = vocabulary.find("[MASK]"); mask != kNoToken) vocabulary.set_strips_left(mask, true);
+  }
+  return {};
+}
+
+// The converter makes some control tokens of Gemma 4 user-defined, so that parsers of answers see them. What a user
+// writes must not become one all the same.
+Result<void> mark_shown_control(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
+  CAIRN_TRY(const std::string_view model, metadata.string_or("tokenizer.ggml.model", ""));
+  if (model != "gemma4") return {};
+  for (const std::string_view text :
+       {"<|channel>", "<channel|>", "<|tool_call>", "<tool_call|>", "<|tool_response>", "<tool_response|>", "<|\"|>"}) {
+    const TokenId id = vocabulary.find(text);
+    if (id != kNoToken && vocabulary.type(id) == TokenType::kUserDefined) vocabulary.set_shown_control(id, true);
   }
   return {};
 }
@@ -197,12 +221,16 @@ Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const 
   CAIRN_TRY_VOID(mark_fill_in_middle(metadata, vocabulary));
   for (const std::string_view text : kEndOfTurn) mark_end(vocabulary, vocabulary.find(text));
   for (const std::string_view text : kEndOfGeneration) mark_end(vocabulary, vocabulary.find(text));
-  if (out.eot == kNoToken) out.eot = first_of(vocabulary, kEndOfTurn);
+  if (out.eot == kNoToken) {
+    out.eot = first_of(vocabulary, kEndOfTurn);
+    if (out.eot != kNoToken && !may_control(vocabulary, out.eot)) out.eot = kNoToken;
+  }
   for (const TokenId end : {out.eos, out.eot, eom}) {
     if (end != kNoToken) vocabulary.set_ends_generation(end, true);
   }
   unmark_exceptions(vocabulary);
   CAIRN_TRY_VOID(mark_stripping(metadata, vocabulary));
+  CAIRN_TRY_VOID(mark_shown_control(metadata, vocabulary));
   return out;
 }
 

@@ -18,12 +18,28 @@ uint32_t priority_of(float score) {
   return ~ascending;
 }
 
+// Llama 2 and what followed it puts a space in front of every part of a text between special tokens. Mistral's
+// vocabularies from the third on, which have control tokens for instructions, do it only in front of the whole text:
+// templates write the space behind [INST] themselves. There is no key for it.
+bool prefixes_only_at_start(const Vocabulary& vocabulary) {
+  const TokenId instruction = vocabulary.find("[INST]");
+  return instruction != kNoToken && vocabulary.type(instruction) == TokenType::kControl;
+}
+
+// A control token with "▁" in its text, which is then no space: CodeLlama's "▁<PRE>".
+bool has_escaped_control(const Vocabulary& vocabulary) {
+  for (int32_t i = 0; i < vocabulary.size(); ++i) {
+    const TokenId id{i};
+    const bool found = vocabulary.hidden(id) || vocabulary.type(id) == TokenType::kUserDefined;
+    if (found && vocabulary.entry(id).find(kEscapedSpace) != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, bool add_space_prefix)
-    : VocabularyTokenizer(std::move(vocabulary), special,
-                          {.drops_first_space = add_space_prefix, .tidies_spaces = false}),
-      add_space_prefix_(add_space_prefix) {
+SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding)
+    : VocabularyTokenizer(std::move(vocabulary), special, decoding), add_space_prefix_(decoding.drops_first_space) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   for (int byte = 0; byte < 256; ++byte) {
     const std::string entry = {'<', '0', 'x', kHex[byte / 16], kHex[byte % 16], '>'};
@@ -41,7 +57,11 @@ Result<std::unique_ptr<Tokenizer>> SpmTokenizer::make(Vocabulary vocabulary, Spe
     return fail_at("tokenizer.ggml.scores", Code::kCorruptFile, "a SentencePiece vocabulary needs scores");
   }
   vocabulary.set_pieces(PieceStyle::kEscapedSpace);
-  return std::unique_ptr<Tokenizer>(new SpmTokenizer(std::move(vocabulary), special, add_space_prefix));
+  const Decoding decoding{.drops_first_space = add_space_prefix,
+                          .tidies_spaces = false,
+                          .prefix_only_at_start = prefixes_only_at_start(vocabulary),
+                          .underscore_is_space = !has_escaped_control(vocabulary)};
+  return std::unique_ptr<Tokenizer>(new SpmTokenizer(std::move(vocabulary), special, decoding));
 }
 
 Result<void> SpmTokenizer::encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const {

@@ -17,7 +17,7 @@ class SpmTokenizer final : public VocabularyTokenizer {
   static Result<std::unique_ptr<Tokenizer>> make(Vocabulary vocabulary, SpecialTokens special, bool add_space_prefix);
 
  private:
-  SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, bool add_space_prefix);
+  SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding);
   Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const override;
 
   bool add_space_prefix_;

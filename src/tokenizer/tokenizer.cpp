@@ -41,7 +41,7 @@ Loaded load_bpe(const gguf::Metadata& metadata, Vocabulary vocabulary, BpeTokeni
     special.add_bos = true;  // some published Gemma 4 files say false, and the models need it
   }
   return BpeTokenizer::make(std::move(vocabulary), special, std::move(words), merges,
-                            {alphabet, spec->ignore_merges, spec->tidy_spaces});
+                            {alphabet, spec->ignore_merges, spec->nfc});
 }
 
 Loaded load_gpt2(const gguf::Metadata& metadata, Vocabulary vocabulary) {

@@ -84,6 +84,8 @@ class Tokenizer {
   virtual bool ends_generation(TokenId id) const = 0;
   /// Control or user-defined token.
   virtual bool is_special(TokenId id) const = 0;
+  /// Steers the model: a text that spells one is that token only with EncodeOptions::parse_special.
+  virtual bool is_control(TokenId id) const { return is_special(id) && piece(id, false).empty(); }
   /// Text of the entry as the file has it ("Ġthe"), for inspection and templates' bos_token.
   virtual std::string_view entry(TokenId id) const = 0;
 

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kSpace = "\xE2\x96\x81";        // U+2581
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 // How much worse than the worst token an unknown character is: sentencepiece's constant.
-constexpr double kUnknownPenalty = 10.0;
+constexpr float kUnknownPenalty = 10.0f;
 
 size_t longest_key(const Trie& trie, std::string_view text) {
   size_t longest = 0;
@@ -35,16 +35,14 @@ UnigramTokenizer::UnigramTokenizer(Vocabulary vocabulary, SpecialTokens special,
   const Vocabulary& words = this->vocabulary();
   std::vector<Trie::Item> all;
   std::vector<Trie::Item> user_defined;
-  double worst = 0;
+  float worst = 0;
   for (int32_t i = 0; i < words.size(); ++i) {
     const TokenId id{i};
     const TokenType type = words.type(id);
     const Trie::Item item{words.entry(id), i};
-    if (type == TokenType::kNormal) worst = std::min<double>(worst, words.score(id));
+    if (type == TokenType::kNormal) worst = std::min(worst, words.score(id));
     if (type == TokenType::kUserDefined) user_defined.push_back(item);
-    if (type == TokenType::kNormal || type == TokenType::kUserDefined || type == TokenType::kUnused) {
-      all.push_back(item);
-    }
+    if (type == TokenType::kNormal || type == TokenType::kUserDefined) all.push_back(item);
   }
   tokens_ = Trie(std::move(all));
   user_defined_ = Trie(std::move(user_defined));
@@ -105,18 +103,20 @@ Result<void> UnigramTokenizer::encode_text(std::string_view text, bool after_spe
   const std::string_view all = normalised;
   const TokenId unknown = special().unknown;
   struct Cut {
-    double score = -std::numeric_limits<double>::infinity();
+    // Sums are rounded to float at each token, as in sentencepiece: which of two cuts with the same tokens in another
+    // order is better depends on it.
+    float score = -std::numeric_limits<float>::infinity();
     uint32_t begin = 0;  // of the last token
     TokenId token = kNoToken;
   };
   std::vector<Cut> best(all.size() + 1);
   best[0].score = 0;
-  const auto offer = [&](size_t end, double score, size_t begin, TokenId token) {
+  const auto offer = [&](size_t end, float score, size_t begin, TokenId token) {
     if (score > best[end].score) best[end] = {score, static_cast<uint32_t>(begin), token};
   };
   for (size_t begin = 0; begin < all.size();) {
     const size_t character = std::min<size_t>(static_cast<size_t>(lenient_length(all[begin])), all.size() - begin);
-    const double score = best[begin].score;
+    const float score = best[begin].score;
     bool has_character = false;
     Trie::Node node = Trie::kRoot;
     for (size_t i = begin; i < all.size(); ++i) {
@@ -126,7 +126,7 @@ Result<void> UnigramTokenizer::encode_text(std::string_view text, bool after_spe
       const TokenId token{tokens_.value(node)};
       has_character = has_character || i + 1 - begin == character;
       const bool user_defined = vocabulary().type(token) == TokenType::kUserDefined;
-      offer(i + 1, score + (user_defined ? 0.0 : vocabulary().score(token)), begin, token);
+      offer(i + 1, score + (user_defined ? 0.0f : vocabulary().score(token)), begin, token);
     }
     if (!has_character) offer(begin + character, score + unknown_score_, begin, unknown);
     begin += character;

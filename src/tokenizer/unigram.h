@@ -32,7 +32,7 @@ class UnigramTokenizer final : public VocabularyTokenizer {
   Config config_;
   Trie tokens_;
   Trie user_defined_;
-  double unknown_score_ = 0;
+  float unknown_score_ = 0;
 };
 
 }  // namespace cairn

@@ -11,7 +11,6 @@ namespace {
 constexpr std::string_view kTokensKey = "tokenizer.ggml.tokens";
 constexpr std::string_view kScoresKey = "tokenizer.ggml.scores";
 constexpr std::string_view kTypesKey = "tokenizer.ggml.token_type";
-constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
 
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
@@ -19,6 +18,8 @@ int hex_digit(char c) {
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   return -1;
 }
+
+}  // namespace
 
 void append_unescaped(std::string& out, std::string_view entry) {
   while (true) {
@@ -29,8 +30,6 @@ void append_unescaped(std::string& out, std::string_view entry) {
     entry.remove_prefix(at + kEscapedSpace.size());
   }
 }
-
-}  // namespace
 
 int byte_of_entry(std::string_view entry) {
   if (entry.size() != 6 || !entry.starts_with("<0x") || entry.back() != '>') return -1;
@@ -59,7 +58,8 @@ Result<Vocabulary> Vocabulary::load(const gguf::Metadata& metadata) {
   out.types_.assign(entries.size(), TokenType::kNormal);
   out.marks_.assign(entries.size(), 0);
 
-  if (metadata.contains(kTypesKey)) {
+  out.has_types_ = metadata.contains(kTypesKey);
+  if (out.has_types_) {
     CAIRN_TRY(const std::vector<int64_t> types, metadata.integers(kTypesKey));
     if (types.size() != entries.size()) {
       return fail_at(std::string(kTypesKey), Code::kCorruptFile, "there are {} types for {} tokens", types.size(),

@@ -49,6 +49,8 @@ class Vocabulary {
   /// Log-probability or the like; 0 where the file has none. Never NaN, between -1e9 and 1e9.
   float score(TokenId id) const { return scores_.empty() ? 0.0f : scores_[index(id)]; }
   bool has_scores() const { return !scores_.empty(); }
+  /// The file says which entries are control tokens; else all are normal ones.
+  bool has_types() const { return has_types_; }
   /// The bytes that the entry stands for; needs set_pieces().
   std::string_view piece(TokenId id) const {
     const size_t i = index(id);
@@ -57,6 +59,8 @@ class Vocabulary {
   bool ends_generation(TokenId id) const { return marks_[index(id)] & kEndsGeneration; }
   bool strips_left(TokenId id) const { return marks_[index(id)] & kStripsLeft; }
   bool strips_right(TokenId id) const { return marks_[index(id)] & kStripsRight; }
+  /// Written out always and yet a control token: found in a text only where control tokens are.
+  bool shown_control(TokenId id) const { return marks_[index(id)] & kShownControl; }
   /// Control or unknown: written out only on request.
   bool hidden(TokenId id) const { return type(id) == TokenType::kControl || type(id) == TokenType::kUnknown; }
 
@@ -72,11 +76,12 @@ class Vocabulary {
   /// White space before (after) the token in a text belongs to it.
   void set_strips_left(TokenId id, bool value) { set_mark(id, kStripsLeft, value); }
   void set_strips_right(TokenId id, bool value) { set_mark(id, kStripsRight, value); }
+  void set_shown_control(TokenId id, bool value) { set_mark(id, kShownControl, value); }
   /// After all set_type().
   void set_pieces(PieceStyle style);
 
  private:
-  enum : uint8_t { kEndsGeneration = 1, kStripsLeft = 2, kStripsRight = 4 };
+  enum : uint8_t { kEndsGeneration = 1, kStripsLeft = 2, kStripsRight = 4, kShownControl = 8 };
   void set_mark(TokenId id, uint8_t mark, bool value) {
     uint8_t& marks = marks_[index(id)];
     marks = static_cast<uint8_t>(value ? marks | mark : marks & ~mark);
@@ -86,12 +91,18 @@ class Vocabulary {
   std::vector<uint32_t> text_of_;         // per token: its text in texts_; two tokens may share one
   std::vector<TokenId> first_with_text_;  // per text
   std::vector<TokenType> types_;
+  bool has_types_ = false;
   std::vector<float> scores_;  // empty if the file has none
   std::vector<uint8_t> marks_;
   std::string pieces_;
   std::vector<size_t> piece_ends_ = {0};
   size_t entry_bytes_max_ = 0;
 };
+
+inline constexpr std::string_view kEscapedSpace = "\xE2\x96\x81";  // U+2581
+
+/// `entry` with every "▁" written as a space, appended to `out`.
+void append_unescaped(std::string& out, std::string_view entry);
 
 /// "<0x0A>" -> 10; -1 for any other text.
 int byte_of_entry(std::string_view entry);

@@ -11,6 +11,8 @@ VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens sp
       special_(special),
       drops_first_space_(decoding.drops_first_space),
       tidies_spaces_(decoding.tidies_spaces),
+      prefix_only_at_start_(decoding.prefix_only_at_start),
+      underscore_is_space_(decoding.underscore_is_space),
       splitter_(vocabulary_) {}
 
 Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, EncodeOptions options) const {
@@ -20,12 +22,17 @@ Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, 
   std::vector<TokenId> out;
   out.reserve(text.size() / 4 + 2);
   if (options.add_special && special_.add_bos) out.push_back(special_.bos);
+  std::string spaced;
+  if (underscore_is_space_ && text.find(kEscapedSpace) != std::string_view::npos) {
+    append_unescaped(spaced, text);
+    text = spaced;
+  }
   const bool cut_behind_special = parts_texts(options.after);
   if (cut_behind_special) text = stripped_after(vocabulary_, options.after, text);
-  bool after_special = cut_behind_special || !out.empty() || options.after == kNoToken;
+  bool after_special = options.after == kNoToken || (!prefix_only_at_start_ && (cut_behind_special || !out.empty()));
   for (const Fragment& fragment : splitter_.split(vocabulary_, text, options.parse_special)) {
-    after_special = after_special || fragment.token != kNoToken;
     if (fragment.token != kNoToken) {
+      after_special = !prefix_only_at_start_;
       out.push_back(fragment.token);
     } else {
       CAIRN_TRY_VOID(encode_text(fragment.text, after_special, out));
@@ -65,6 +72,10 @@ bool VocabularyTokenizer::is_special(TokenId id) const {
   return type == TokenType::kControl || type == TokenType::kUserDefined;
 }
 
+bool VocabularyTokenizer::is_control(TokenId id) const {
+  return vocabulary_.contains(id) && (vocabulary_.type(id) == TokenType::kControl || vocabulary_.shown_control(id));
+}
+
 std::string_view VocabularyTokenizer::entry(TokenId id) const {
   return vocabulary_.contains(id) ? vocabulary_.entry(id) : std::string_view();
 }
@@ -74,7 +85,7 @@ void append_escaped_spaces(std::string& out, std::string_view text) {
     const size_t space = text.find(' ');
     out.append(text.substr(0, space));
     if (space == std::string_view::npos) return;
-    out.append("\xE2\x96\x81");
+    out.append(kEscapedSpace);
     text.remove_prefix(space + 1);
   }
 }

@@ -24,6 +24,7 @@ class VocabularyTokenizer : public Tokenizer {
   const SpecialTokens& special() const final { return special_; }
   bool ends_generation(TokenId id) const final { return vocabulary_.contains(id) && vocabulary_.ends_generation(id); }
   bool is_special(TokenId id) const final;
+  bool is_control(TokenId id) const final;
   std::string_view entry(TokenId id) const final;
   bool drops_first_space() const final { return drops_first_space_; }
   bool tidies_spaces() const final { return tidies_spaces_; }
@@ -32,10 +33,13 @@ class VocabularyTokenizer : public Tokenizer {
   struct Decoding {
     bool drops_first_space = false;
     bool tidies_spaces = false;
+    bool prefix_only_at_start = false;  ///< no space of SentencePiece's behind special tokens
+    bool underscore_is_space = false;   ///< "▁" in a text is read as a space
   };
   VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding);
 
-  /// Appends the tokens of plain text, which is not empty. `after_special`: nothing or a special token is before it.
+  /// Appends the tokens of plain text, which is not empty. `after_special`: nothing or a special token is before it,
+  /// as far as that matters to the vocabulary.
   virtual Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const = 0;
   const Vocabulary& vocabulary() const { return vocabulary_; }
 
@@ -47,6 +51,8 @@ class VocabularyTokenizer : public Tokenizer {
   SpecialTokens special_;
   bool drops_first_space_;
   bool tidies_spaces_;
+  bool prefix_only_at_start_;
+  bool underscore_is_space_;
   SpecialSplitter splitter_;
 };
 

@@ -8,17 +8,12 @@
 #include <utility>
 
 #include "tokenizer/lenient_utf8.h"
+#include "tokenizer/white_space.h"
 
 namespace cairn {
 namespace {
 
 constexpr std::string_view kWordBegin = "\xE2\x96\x81";  // U+2581
-
-// Unicode's White_Space property.
-bool is_white_space(char32_t c) {
-  return (c >= 9 && c <= 13) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
-         c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
 
 // The ideographs that BERT's tokenizer makes words of their own (its published list of blocks).
 bool is_ideograph(char32_t c) {
@@ -147,9 +142,14 @@ Result<void> WordPieceTokenizer::encode_text(std::string_view text, bool, std::v
   return {};
 }
 
-// A word that cannot be cut to its end is one unknown token.
+// A word that cannot be cut to its end is one unknown token. So is one with a "▁" of its own, which would look as if
+// another word began there.
 void WordPieceTokenizer::encode_word(std::string_view word, std::vector<TokenId>& out) const {
   const std::string whole = std::string(kWordBegin).append(word);
+  if (word.find(kWordBegin) != std::string_view::npos) {
+    out.push_back(special().unknown);
+    return;
+  }
   const size_t first = out.size();
   for (size_t begin = 0; begin < whole.size();) {
     size_t end = begin;
