@@ -28,7 +28,7 @@ Tokens token_ids(const nlohmann::json& list) {
 }
 
 std::filesystem::path converted(const std::string& name) {
-  return std::filesystem::path(CAIRN_FIXTURES) / "converted" / name;
+  return std::filesystem::path(CAIRN_TEST_DATA) / "converted" / name;
 }
 
 /// One text or pair, and what a wish gives for it.

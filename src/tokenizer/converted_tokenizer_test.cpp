@@ -21,7 +21,7 @@ namespace {
 using nlohmann::json;
 using Ids = std::vector<int32_t>;
 
-const std::filesystem::path kFolder = std::filesystem::path(CAIRN_FIXTURES) / "tokenizers-converted";
+const std::filesystem::path kFolder = std::filesystem::path(CAIRN_TEST_DATA) / "tokenizers-converted";
 
 std::string file_bytes(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
