@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 namespace cairn {
 namespace {
@@ -13,9 +14,8 @@ namespace {
 constexpr unsigned char kFirstCombiningLead = 0xCC;
 
 struct Free {
-  void operator()(utf8proc_uint8_t* bytes) const {
-    std::free(bytes);
-  }  // NOLINT(cppcoreguidelines-no-malloc): utf8proc's
+  // NOLINTNEXTLINE(cppcoreguidelines-no-malloc): the library's way to hand memory over
+  void operator()(utf8proc_uint8_t* bytes) const { std::free(bytes); }
 };
 
 bool is_ascii(char c) { return static_cast<signed char>(c) >= 0; }

@@ -1,8 +1,8 @@
 """Texts that tokenizers disagree about, the same on every run: what tokenizers.py trains on and compares with.
 
 Languages, code, numbers, white space, control characters, combining marks, emoji, markup of special tokens, long words and
-random characters. The sentences are article 1 of the Universal Declaration of Human Rights (public domain) in 32 languages,
-written from memory; everything else is made here. Characters are those of Unicode 14 (Python 3.11's tables) or older.
+random characters. The sentences are article 1 of the Universal Declaration of Human Rights (public domain) in more than 30
+languages, written from memory; everything else is made here. Characters are those of Unicode 14 (Python 3.11's tables) or older.
 """
 import random
 import unicodedata
