@@ -124,9 +124,10 @@ std::string prompt_of(const TokenizeFlags& flags) {
 
 // As /v1/rerank puts them together; behind each token whether it is of the query (A) or of the document (B), where the
 // model is told.
-Result<void> show_pair(const gguf::Metadata& metadata, const Tokenizer& tokenizer, const TokenizeFlags& flags) {
-  CAIRN_TRY(const api::PairPrompts pairs, api::PairPrompts::make(metadata, tokenizer, prompt_of(flags)));
-  CAIRN_TRY(const api::PairPrompt pair, pairs.with(*flags.pair, 0));
+Result<void> show_pair(const gguf::Metadata& metadata, const Tokenizer& tokenizer, std::string_view query,
+                       std::string_view document) {
+  CAIRN_TRY(const api::PairPrompts pairs, api::PairPrompts::make(metadata, tokenizer, query));
+  CAIRN_TRY(const api::PairPrompt pair, pairs.with(document, 0));
   for (size_t i = 0; i < pair.tokens.size(); ++i) {
     const std::string_view piece = tokenizer.piece(pair.tokens[i], /*render_special=*/true);
     const bool second = pair.second_begin != kNoSecond && std::cmp_greater_equal(i, pair.second_begin);
@@ -154,7 +155,7 @@ Result<void> run(const TokenizeFlags& flags) {
   CAIRN_TRY(const gguf::Reader reader, gguf::Reader::open(flags.model));
   CAIRN_TRY(const std::unique_ptr<Tokenizer> tokenizer, Tokenizer::load(reader.metadata()));
   if (flags.jsonl) return answer_lines(*tokenizer, flags.detok);
-  if (flags.pair) return show_pair(reader.metadata(), *tokenizer, flags);
+  if (flags.pair) return show_pair(reader.metadata(), *tokenizer, prompt_of(flags), *flags.pair);
   return show_tokens(*tokenizer, flags);
 }
 

@@ -53,7 +53,7 @@ class RerankTask final : public EmbedTask {
     Result<PairPrompt> pair = pairs_.with(request_.documents[i], most);
     if (!pair) return fail_at(path(i), pair.error().code, "{}: {}", path(i), pair.error().message);
     request.prompt = std::move(pair->tokens);
-    request.embed->second_begin = pair->second_begin;
+    request.embed = EmbedWish{.pooling = Pooling::kRank, .second_begin = pair->second_begin};
     return {};
   }
 
@@ -119,7 +119,6 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
   }
   GenerateRequest common;
   common.tenant = tenant_of(http);
-  common.embed = EmbedWish{.pooling = Pooling::kRank};
   common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
   EmbeddingRun::start(*model->engine, std::move(common),
                       std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)), response);
