@@ -70,7 +70,7 @@ TEST(RowScores, HoldForLongRowsWithTails) {
   }
   const auto [nll, score] = compare(own, base, TokenId{1000});
   EXPECT_NEAR(nll, std::log(own_total) - own[1000], 1e-6);
-  EXPECT_NEAR(score.divergence, divergence, 1e-5);
+  EXPECT_NEAR(score.divergence, divergence, 1.3e-4);  // half of what codes are apart
 }
 
 TEST(RowScores, OfNoNumbersAreNone) {
