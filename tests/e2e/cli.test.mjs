@@ -43,6 +43,51 @@ test('logits are the same bytes for any chunk size and number of threads', () =>
   for (const more of [['--chunk', '7'], ['--chunk', '1'], ['--threads', '1'], ['--threads', '2']]) assert.equal(run(...more), whole, more.join(' '));
 });
 
+test('perplexity is the same for any number of threads, and a model is at no distance from itself', () => {
+  const text = path.join(folder, 'text.txt');
+  const more = path.join(folder, 'more.txt');
+  fs.writeFileSync(text, 'Once upon a time there was a little girl who liked to play in the garden. '.repeat(20));
+  fs.writeFileSync(more, 'One day she found a big red ball and she was very happy. '.repeat(20));
+  const saved = path.join(folder, 'logits.kld');
+  const run = (args, options) => {
+    const done = cairn(['perplexity', story, ...args, '--json'], options);
+    assert.equal(done.status, 0, done.stderr);
+    const { seconds, tokens_per_s, backend, ...numbers } = JSON.parse(done.stdout);
+    assert.ok(tokens_per_s > 0);
+    return numbers;
+  };
+  const base = run([text, more, '-c', '64', '--save-logits', saved]);
+  assert.ok(base.perplexity > 1 && base.perplexity < 100, `perplexity ${base.perplexity}`);
+  assert.equal(base.positions, base.windows * 31);
+  const input = fs.readFileSync(text, 'utf8') + fs.readFileSync(more, 'utf8');
+  assert.deepEqual(run(['-', '-c', '64', '--threads', '1'], { input }), base);
+  const strided = run([text, '-c', '64', '--stride', '16', '--chunks', '5']);
+  assert.equal(strided.positions, 5 * 16);
+
+  const compared = run([text, more, '--against', saved]);
+  assert.equal(compared.perplexity, base.perplexity);
+  assert.ok(Math.abs(compared.kl_mean) < 1e-4 && compared.same_first === 1);
+  // The file has the tokens: no text is needed.
+  assert.deepEqual(run(['--against', saved]), compared);
+  const small = path.join(folder, 'story-q4_0.gguf');
+  assert.equal(cairn(['quantize', story, small, 'Q4_0']).status, 0);
+  const quantised = cairn(['perplexity', small, '--against', saved]);
+  assert.match(quantised.stdout, /KL divergence, mean +0\.\d+ ± 0\.\d+/);
+  assert.match(quantised.stdout, /same likeliest token/);
+
+  fails(['perplexity', story], /which text/);
+  fails(['perplexity', story, text, '-c', '8192'], /the text has \d+ tokens, but one window takes 8192/);
+  fails(['perplexity', story, text, more, text, more, '-c', '1024'], /context/);
+  fails(['perplexity', story, path.join(folder, 'none.txt')], /cannot open the text .*none\.txt/);
+  fails(['perplexity', story, more, '--against', saved], /another text/);
+  fails(['perplexity', story, '--against', text], /no file of log-probabilities/);
+  fails(['perplexity', tiny, '--against', saved], /vocabulary/);
+  fails(['perplexity', story, text, '-c', '64', '--stride', '64'], /gaps/);
+  fails(['perplexity', path.join(fixtures, 'models', 'bert.gguf'), text], /encoder/);
+  fs.writeFileSync(saved, fs.readFileSync(saved).subarray(0, 5000));
+  fails(['perplexity', story, '--against', saved], /not written to its end/);
+});
+
 test('inspect prints metadata, tensors and a memory plan', () => {
   const run = cairn(['inspect', tiny]);
   assert.equal(run.status, 0, run.stderr);
@@ -207,5 +252,5 @@ test('a model too big for memory says how much is needed', () => {
 test('help names every subcommand', () => {
   const run = cairn(['--help']);
   assert.equal(run.status, 0);
-  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'synth', 'logits', 'tokenize', 'render', 'bench']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
+  for (const name of ['serve', 'chat', 'generate', 'inspect', 'quantize', 'synth', 'perplexity', 'logits', 'tokenize', 'render', 'bench']) assert.match(run.stdout, new RegExp(`\\b${name}\\b`));
 });
