@@ -32,7 +32,7 @@ struct Limits {
 /// Scores of all windows by a model that is loaded for them.
 Result<std::vector<PositionScore>> scores_of(const std::string& name, std::span<const TokenId> tokens,
                                              const ScoreOptions& options, Limits limits = {}) {
-  const auto path = std::filesystem::path(CAIRN_FIXTURES) / name;
+  const auto path = std::filesystem::path(CAIRN_TEST_DATA) / name;
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const auto backend, make_cpu_backend({.threads = limits.threads, .isa = ""}));
   CAIRN_TRY(const auto runner, load_model(file, *backend,
@@ -54,7 +54,7 @@ std::vector<TokenId> random_tokens(int32_t count, int32_t vocabulary) {
 }
 
 TEST(PerplexityWindows, AreThoseOfReferenceLogits) {
-  const auto reference = read_reference(std::filesystem::path(CAIRN_FIXTURES) / "models/llama.ref.json");
+  const auto reference = read_reference(std::filesystem::path(CAIRN_TEST_DATA) / "models/llama.ref.json");
   int compared = 0;
   for (const Prompt& prompt : reference.runs) {
     for (size_t i = 0; i < prompt.positions.size(); ++i) {

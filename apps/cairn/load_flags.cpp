@@ -20,6 +20,12 @@ void add_kv_type_flag(CLI::App& command, std::string& kv_type) {
       ->capture_default_str();
 }
 
+void add_rounding_flag(CLI::App& command, bool& simulate_rounding) {
+  command.add_flag_callback(
+      "--no-rounding", [&simulate_rounding] { simulate_rounding = false; },
+      "DeepSeek V4: cached rows are not rounded as they were in training");
+}
+
 void LoadFlags::add_to(CLI::App& command, bool model_required) {
   auto* path = command.add_option("MODEL", model, "GGUF file (any part of a split one)");
   if (model_required) path->required();
@@ -54,9 +60,7 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
   command.add_flag(
       "--pack-cache", options.pack_cache,
       "Keep the weights as the kernels read them in MODEL.packed, as large as the model: later starts map it");
-  command.add_flag_callback(
-      "--no-rounding", [this] { options.simulate_rounding = false; },
-      "DeepSeek V4: cached rows are not rounded as they were in training");
+  add_rounding_flag(command, options.simulate_rounding);
   command
       .add_option("--steer", options.directions.file,
                   "Directions that are taken out of what each layer writes: float32 [layers, embedding]")

@@ -17,6 +17,8 @@ namespace cairn {
 KvType kv_type_named(std::string_view name);
 /// Adds --kv-type, which takes one of these names.
 void add_kv_type_flag(CLI::App& command, std::string& kv_type);
+/// Adds --no-rounding, which clears ModelOptions::simulate_rounding.
+void add_rounding_flag(CLI::App& command, bool& simulate_rounding);
 
 struct LoadFlags {
   std::string model;  ///< path

@@ -27,6 +27,7 @@ struct LogitsFlags {
   int32_t context = 0;
   std::string kv_type = "f32";
   bool last = false;
+  bool simulate_rounding = true;
 };
 
 void print_row(std::span<const float> row) {
@@ -85,6 +86,7 @@ Result<void> run_logits(const LogitsFlags& flags) {
   options.kv_type = kv_type_named(flags.kv_type);
   options.rows_max = flags.chunk;
   options.logit_rows_max = flags.chunk;
+  options.simulate_rounding = flags.simulate_rounding;
   const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY_VOID(plan_device_memory(file, device, options, {.context_tokens = flags.context, .sequences = 1}));
     return true;
@@ -114,6 +116,7 @@ void add_logits(CLI::App& app, int& exit_code) {
   command->add_option("--ctx", flags->context, "context length in tokens; 0: the trained one")
       ->check(CLI::Range(0, 1 << 24));
   add_kv_type_flag(*command, flags->kv_type);
+  add_rounding_flag(*command, flags->simulate_rounding);
   command->add_flag("--last", flags->last, "only those after the last token");
   command->callback([flags, &exit_code] {
     if (const auto done = run_logits(*flags); !done.has_value()) exit_code = report(done.error());

@@ -16,9 +16,10 @@ struct RouteParams {
   RouteScore score = RouteScore::kSoftmax;
   const float* bias = nullptr;  ///< [experts] or null: added to scores for choosing, not to weights
   /// > 1: as many groups of neighbours. Experts come from the `groups_used` groups whose two best biased scores have
-  /// the largest sums.
+  /// the largest sums (DeepSeek V3), or whose best is largest (V2).
   int32_t groups = 1;
   int32_t groups_used = 1;
+  bool groups_by_best = false;
   float sum_least = 0;  ///< what renormalising divides by, at least
   bool given = false;   ///< the experts are chosen already: `ids` is input, and only weights are found
 };

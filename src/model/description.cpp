@@ -74,6 +74,14 @@ Result<void> read_pooling_and_head(const Keys& keys, DecoderDescription& descrip
   return {};
 }
 
+Result<void> check_causal(const Keys& keys) {
+  const char* key = "attention.causal";
+  CAIRN_TRY(const bool causal, keys.boolean_or(key, true));
+  if (causal) return {};
+  return fail(Code::kUnsupported, "{} is false, but {} is known as a model that writes text only", keys.full(key),
+              keys.architecture());
+}
+
 }  // namespace
 
 Result<int64_t> read_vocabulary(const Keys& keys) {
@@ -138,7 +146,9 @@ Result<DecoderDescription> describe_decoder(const gguf::Reader& file, int32_t co
   CAIRN_TRY_VOID(read_context(keys, context_tokens, description));
   CAIRN_TRY(description.vocabulary, read_vocabulary(keys));
   CAIRN_TRY_VOID(read_pooling_and_head(keys, description));
+  CAIRN_TRY_VOID(check_causal(keys));
   CAIRN_TRY_VOID(architecture->describe(keys, description));
+  description.unread_keys = keys.unread();
   return description;
 }
 
@@ -150,6 +160,13 @@ Result<void> describe_windows(const Keys& keys, int64_t window, int64_t period, 
     description.layers[i].window = static_cast<int32_t>(window);
     description.layers[i].rope = window_rope;
   }
+  return {};
+}
+
+Result<void> describe_window_everywhere(const Keys& keys, int64_t missing, DecoderDescription& description) {
+  CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", missing, 0, kContextMax));
+  if (window == 0 || window >= description.context_tokens) return {};
+  for (LayerDescription& layer : description.layers) layer.window = static_cast<int32_t>(window);
   return {};
 }
 
@@ -168,8 +185,8 @@ Result<void> describe_experts(const Keys& keys, bool required, DecoderDescriptio
   return {};
 }
 
-Result<void> describe_temperature(const Keys& keys, DecoderDescription& description) {
-  CAIRN_TRY(description.temperature_scale, keys.number_or("attention.temperature_scale", 0));
+Result<void> describe_temperature(const Keys& keys, float missing, DecoderDescription& description) {
+  CAIRN_TRY(description.temperature_scale, keys.number_or("attention.temperature_scale", missing));
   if (description.temperature_scale == 0) return {};
   CAIRN_TRY(const int64_t original,
             keys.integer_or("rope.scaling.original_context_length", description.context_trained, 1, kContextMax));

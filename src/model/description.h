@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct RopeDescription {
   int32_t dims = 0;                 ///< first elements of a head that turn; even
   std::vector<double> frequencies;  ///< [dims / 2], radians per position
   float magnitude = 1;
+  /// LongRoPE: contexts of at most so many tokens have other frequencies; 0: there is no choice.
+  int32_t short_context = 0;
 };
 
 /// Feed-forward of routed experts, the same in every layer that has it.
@@ -107,6 +110,7 @@ struct DecoderDescription {
   std::optional<LatentDescription> latent;  ///< of all layers
   std::vector<RopeDescription> ropes;
   std::vector<LayerDescription> layers;
+  std::vector<std::string> unread_keys;  ///< Keys::unread()
 };
 
 /// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
@@ -121,13 +125,18 @@ Result<int32_t> context_of_run(int32_t trained, int32_t wanted);
 Result<void> describe_windows(const Keys& keys, int64_t window, int64_t period, int32_t window_rope,
                               DecoderDescription& description);
 
+/// Windows of attention.sliding_window positions in all layers, unless that is 0 or no less than the context. `missing`
+/// stands for a missing key.
+Result<void> describe_window_everywhere(const Keys& keys, int64_t missing, DecoderDescription& description);
+
 /// Experts by expert_count, expert_used_count and the width keys, in all layers but those that
 /// leading_dense_block_count counts; none if expert_count is 0 or missing and they are not `required`. The caller sets
 /// what is not in the metadata.
 Result<void> describe_experts(const Keys& keys, bool required, DecoderDescription& description);
 
-/// Queries that grow with the position, by attention.temperature_scale and _length.
-Result<void> describe_temperature(const Keys& keys, DecoderDescription& description);
+/// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
+/// scale.
+Result<void> describe_temperature(const Keys& keys, float missing, DecoderDescription& description);
 
 /// Where a layer's keys and values are in the layout. The keys of an indexer are in the layer behind.
 struct KvPlace {

@@ -1,16 +1,24 @@
 #include "model/hyper_params.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 namespace cairn {
 
 namespace {
 constexpr double kNumberMax = 1e30;
+// By whoever wants to know how texts are pooled and what the labels are called.
+constexpr std::string_view kReadElsewhere[] = {"pooling_type", "classifier.output_labels"};
 
 std::string place(const std::string& key) { return "key " + key; }
 }  // namespace
 
-std::string Keys::full(std::string_view key) const { return fmt::format("{}.{}", architecture_, key); }
+std::string Keys::full(std::string_view key) const {
+  std::string name = fmt::format("{}.{}", architecture_, key);
+  asked_.insert(name);
+  return name;
+}
 
 Result<int64_t> Keys::integer(std::string_view key, int64_t least, int64_t most) const {
   const std::string name = full(key);
@@ -78,6 +86,20 @@ Result<std::vector<bool>> Keys::window_pattern(int64_t layers, int64_t period) c
   CAIRN_TRY(period, integer_or(kKey, period, 0, kLayersMax));
   for (int64_t i = 0; i < layers; ++i) windows.push_back(period == 0 || i % period != period - 1);
   return windows;
+}
+
+std::vector<std::string> Keys::unread() const {
+  const std::string prefix = fmt::format("{}.", architecture_);
+  const bool experts = file_.metadata().contains(prefix + "expert_count");
+  std::vector<std::string> names;
+  for (const auto& [name, value] : file_.metadata().values()) {
+    if (!name.starts_with(prefix) || asked_.contains(name)) continue;
+    const std::string_view key = name.substr(prefix.size());
+    if (std::ranges::find(kReadElsewhere, key) != std::end(kReadElsewhere)) continue;
+    if ((key.starts_with("expert_") || key == "leading_dense_block_count") && !experts) continue;
+    names.emplace_back(name);
+  }
+  return names;
 }
 
 }  // namespace cairn

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,9 +52,14 @@ class Keys {
   /// which the last layer has none (1: no windows at all, 0: windows everywhere). `period` stands for a missing key.
   Result<std::vector<bool>> window_pattern(int64_t layers, int64_t period) const;
 
+  /// Whole names of keys of the architecture that the file has and that nobody has asked for: a file that has some may
+  /// mean more than we compute. Keys of experts count only if there are experts.
+  std::vector<std::string> unread() const;
+
  private:
   const gguf::Reader& file_;
   std::string_view architecture_;
+  mutable std::set<std::string, std::less<>> asked_;  ///< whole names
 };
 
 }  // namespace cairn

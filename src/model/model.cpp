@@ -1,5 +1,7 @@
 #include "model/model.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/check.h"
@@ -182,6 +184,18 @@ Result<Binder> begin_loading(const gguf::Reader& file, Backend& backend, const P
   return Binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
 }
 
+// The frequencies of LongRoPE are chosen once, for all texts: cached keys are rotated already. transformers changes
+// from the short factors to the long ones when a text outgrows the original context, and computes all of it again.
+void tell_rope_factors(const DecoderDescription& description) {
+  for (const RopeDescription& rope : description.ropes) {
+    if (rope.short_context == 0) continue;
+    const bool is_long = description.context_tokens > rope.short_context;
+    log_info("LongRoPE: positions turn by the {} factors in texts of any length, by the context of {} tokens{}",
+             is_long ? "long" : "short", description.context_tokens,
+             is_long ? fmt::format("; --ctx {} or less takes the short ones", rope.short_context) : "");
+  }
+}
+
 void end_loading(const Binder& binder, const ModelOptions& options) {
   binder.warn_of_unused();
   if (options.pack_cache == nullptr) return;
@@ -262,6 +276,10 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
     binder.mark_used(name);
   }
   end_loading(binder, options);
+  tell_rope_factors(description);
+  if (const auto& keys = description.unread_keys; !keys.empty()) {
+    log_warning("{} keys of the file are not used: {}", keys.size(), fmt::join(keys, ", "));
+  }
   const int64_t embedding = description.embedding;
   CAIRN_TRY(auto decoder,
             Decoder::create(std::move(description), std::move(weights), backend, options, range, std::move(kv)));

@@ -121,7 +121,12 @@ Result<RopeParams> read_rope_params(const Keys& keys, const DecoderDescription& 
 Result<RopeDescription> read_rope(const Keys& keys, RopeStyle style, const DecoderDescription& description) {
   CAIRN_TRY(const RopeParams params, read_rope_params(keys, description));
   CAIRN_TRY(const std::vector<float> factors, read_factors(keys, params, description.context_tokens));
-  return description_of(params, style, factors);
+  RopeDescription rope = description_of(params, style, factors);
+  const auto has = [&](const char* tensor) { return keys.file().find_tensor(tensor) != nullptr; };
+  if (!has("rope_freqs.weight") && has("rope_factors_long.weight")) {
+    rope.short_context = static_cast<int32_t>(params.original_context);
+  }
+  return rope;
 }
 
 Result<RopeDescription> read_window_rope(const Keys& keys, RopeStyle style, double base,

@@ -240,6 +240,7 @@ TEST_F(GpuRows, RoutesChooseTheSameExperts) {
       {{.experts = 33, .used = 5, .renormalise = true, .score = RouteScore::kSigmoid}, true},
       {{.experts = 256, .used = 8, .renormalise = true, .score = RouteScore::kSigmoid, .groups = 8, .groups_used = 4},
        true},
+      {{.experts = 160, .used = 6, .scale = 16, .groups = 8, .groups_used = 3, .groups_by_best = true}},
       {{.experts = 40, .used = 6, .renormalise = true, .score = RouteScore::kSqrtSoftplus}},
   };
   for (const RouteCase& each : cases) {

@@ -42,19 +42,21 @@ void score_experts(const RowKernels& kernels, const RouteParams& params, const f
   }
 }
 
-// A group's rank: the sum of its two best.
-float rank_of_group(const float* ranks, int32_t count) {
+// A group's rank: its best, or the sum of its two best.
+float rank_of_group(const float* ranks, int32_t count, bool by_best) {
   float best = kExcluded, second = kExcluded;
   for (int32_t i = 0; i < count; ++i) {
     second = std::max(second, std::min(best, ranks[i]));
     best = std::max(best, ranks[i]);
   }
-  return rank_of(count > 1 ? best + second : best);
+  return rank_of(count > 1 && !by_best ? best + second : best);
 }
 
 void exclude_groups(const RouteParams& params, float* ranks, float* groups) {
   const int32_t size = params.experts / params.groups;
-  for (int32_t g = 0; g < params.groups; ++g) groups[g] = rank_of_group(ranks + int64_t{g} * size, size);
+  for (int32_t g = 0; g < params.groups; ++g) {
+    groups[g] = rank_of_group(ranks + int64_t{g} * size, size, params.groups_by_best);
+  }
   for (int32_t i = 0; i < params.groups_used; ++i) take_best(groups, params.groups);
   for (int32_t g = 0; g < params.groups; ++g) {
     if (groups[g] != kExcluded) std::fill_n(ranks + int64_t{g} * size, size, kExcluded);

@@ -94,6 +94,15 @@ TEST_P(RouteTest, ExpertsComeFromTheGroupsWhoseTwoBestAreLargest) {
   }
 }
 
+TEST_P(RouteTest, GroupsMayBeRankedByTheirBest) {
+  // The best expert is in the second group, the two best together are in the first.
+  const std::vector<float> logits = {2.5f, 2.5f, 3, -4};
+  RouteParams params{.experts = 4, .used = 2, .groups = 2, .groups_used = 1};
+  EXPECT_EQ(route(params, logits).ids, (std::vector<int32_t>{0, 1}));
+  params.groups_by_best = true;
+  EXPECT_EQ(route(params, logits).ids, (std::vector<int32_t>{2, 3}));
+}
+
 TEST_P(RouteTest, TheSumIsNoLessThanItsBound) {
   const std::vector<float> logits = {-30, -30};
   RouteParams params{.experts = 2, .used = 2, .renormalise = true, .score = RouteScore::kSigmoid, .sum_least = 0.5f};

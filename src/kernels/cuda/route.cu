@@ -79,19 +79,21 @@ __device__ void score_experts(const RouteParams& params, const float* logits, fl
   __syncwarp();
 }
 
-// A group's rank: the sum of its two best.
-__device__ float rank_of_group(const float* ranks, int32_t count) {
+// A group's rank: its best, or the sum of its two best.
+__device__ float rank_of_group(const float* ranks, int32_t count, bool by_best) {
   float best = excluded(), second = excluded();
   for (int32_t i = 0; i < count; ++i) {
     second = fmaxf(second, fminf(best, ranks[i]));
     best = fmaxf(best, ranks[i]);
   }
-  return rank_of(count > 1 ? __fadd_rn(best, second) : best);
+  return rank_of(count > 1 && !by_best ? __fadd_rn(best, second) : best);
 }
 
 __device__ void exclude_groups(const RouteParams& params, float* ranks, float* groups) {
   const int32_t size = params.experts / params.groups;
-  for (int32_t g = lane(); g < params.groups; g += kWarp) groups[g] = rank_of_group(ranks + g * size, size);
+  for (int32_t g = lane(); g < params.groups; g += kWarp) {
+    groups[g] = rank_of_group(ranks + g * size, size, params.groups_by_best);
+  }
   __syncwarp();
   for (int32_t i = 0; i < params.groups_used; ++i) take_best(groups, params.groups);
   for (int32_t e = lane(); e < params.groups * size; e += kWarp) {

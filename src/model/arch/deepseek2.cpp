@@ -13,13 +13,18 @@ namespace {
 // Files have a tenth of the models' mscale_all_dim.
 constexpr double kLogMultiplierUnit = 0.1;
 constexpr float kIndexerNormEpsilon = 1e-6f;
+// Of all published models, but the usual converter leaves the key out.
+constexpr float kTemperatureMistral4 = 0.1f;
 // What the sum of chosen experts' weights is divided by at least: the smallest ordinary binary16 number.
 constexpr float kExpertSumLeast = 0x1p-14f;
 
-Result<RouteScore> read_score(const Keys& keys) {
+// Files of V2 may lack the key, and so do those of GLM 4.7 Flash, which has a bias for choosing experts and sigmoids.
+Result<RouteScore> read_score(const Keys& keys, const DecoderDescription& description) {
   constexpr int64_t kSoftmax = 1, kSigmoid = 2;
   const char* key = "expert_gating_func";
-  CAIRN_TRY(const int64_t score, keys.integer_or(key, kSoftmax, INT32_MIN, INT32_MAX));
+  const bool biased =
+      keys.file().find_tensor(fmt::format("blk.{}.exp_probs_b.bias", description.layers.size() - 1)) != nullptr;
+  CAIRN_TRY(const int64_t score, keys.integer_or(key, biased ? kSigmoid : kSoftmax, INT32_MIN, INT32_MAX));
   if (score == 0 || score == kSoftmax) return RouteScore::kSoftmax;
   if (score == kSigmoid) return RouteScore::kSigmoid;
   return fail(Code::kUnsupported, "{} is {}; supported are {} (softmax) and {} (sigmoid)", keys.full(key), score,
@@ -28,18 +33,22 @@ Result<RouteScore> read_score(const Keys& keys) {
 
 Result<void> describe_groups(const Keys& keys, RouteParams& route) {
   CAIRN_TRY(const int64_t groups, keys.integer_or("expert_group_count", 0, 0, route.experts));
+  CAIRN_TRY(const int64_t used,
+            keys.integer_or("expert_group_used_count", 0, groups > 1 ? 1 : 0, groups > 1 ? groups : kExpertsMax));
   if (groups <= 1) return {};
   if (route.experts % groups != 0) {
     return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} experts of {}",
                 keys.full("expert_group_count"), groups, route.experts, keys.full("expert_count"));
   }
-  CAIRN_TRY(const int64_t used, keys.integer("expert_group_used_count", 1, groups));
   if (used * (route.experts / groups) < route.used) {
     return fail(Code::kCorruptFile, "{} is {}, but {} groups of {} experts have no {} to choose",
                 keys.full("expert_group_used_count"), used, used, route.experts / groups, route.used);
   }
   route.groups = static_cast<int32_t>(groups);
   route.groups_used = static_cast<int32_t>(used);
+  // No key tells the two rules apart: V2 scores by softmax and ranks a group by its best expert, V3 by sigmoid with a
+  // bias and ranks it by its two best.
+  route.groups_by_best = route.score == RouteScore::kSoftmax;
   return {};
 }
 
@@ -53,7 +62,7 @@ Result<void> describe_routing(const Keys& keys, DecoderDescription& description)
   CAIRN_TRY(const float scale, keys.number_or("expert_weights_scale", 0));
   if (scale != 0) experts.route.scale = scale;
   experts.route.sum_least = kExpertSumLeast;
-  CAIRN_TRY(experts.route.score, read_score(keys));
+  CAIRN_TRY(experts.route.score, read_score(keys, description));
   return describe_groups(keys, experts.route);
 }
 
@@ -108,7 +117,7 @@ Result<void> describe_deepseek2(const Keys& keys, DecoderDescription& descriptio
   CAIRN_TRY_VOID(describe_rope(keys, description));
   CAIRN_TRY_VOID(describe_latent(keys, description));
   description.attention_scale /= std::sqrt(static_cast<float>(description.latent->query_dim()));
-  CAIRN_TRY_VOID(describe_temperature(keys, description));
+  CAIRN_TRY_VOID(describe_temperature(keys, keys.architecture() == "mistral4" ? kTemperatureMistral4 : 0, description));
   return describe_routing(keys, description);
 }
 

@@ -50,6 +50,34 @@ Result<Linear> Binder::experts(std::string_view name, int64_t experts, int64_t r
   return matrix(name, experts, rows, cols, {0, rows});
 }
 
+Result<Linear> Binder::expert_rows(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range) {
+  const std::string weight_name = fmt::format("{}.weight", name);
+  const int64_t shape[] = {cols, rows, experts};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, shape));
+  CAIRN_TRY_VOID(check_supported(*tensor));
+  if (const std::string bias = fmt::format("{}.bias", name); has(bias)) {
+    return fail_at("tensor " + bias, Code::kUnsupported,
+                   "tensor {} is not supported: experts with biases have them apart", bias);
+  }
+  HostMatrix host{tensor->type, range.rows, cols, experts, nullptr, options_.in_place, {}};
+  CAIRN_TRY(host.scales, scales(name, experts));
+  Linear linear;
+  if (!wants(backend_.load_bytes(host))) {
+    linear.weight = {.type = host.type, .rows = host.rows, .cols = cols, .experts = experts, .memory = {}};
+    return linear;
+  }
+  const int64_t row = row_bytes(tensor->type, cols);
+  std::vector<std::byte> bytes;
+  bytes.reserve(experts * range.rows * row);
+  for (int64_t e = 0; e < experts; ++e) {
+    const auto part = tensor->bytes.subspan((e * rows + range.begin) * row, range.rows * row);
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  CAIRN_TRY(linear.weight, load_copy(host, bytes));
+  file_.release(*tensor);
+  return linear;
+}
+
 Result<Linear> Binder::stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
   const std::string weight_name = fmt::format("{}.weight", name);
   const gguf::Tensor* tensor = file_.find_tensor(weight_name);
@@ -68,15 +96,7 @@ Result<Linear> Binder::matrix(std::string_view name, int64_t experts, int64_t ro
 Result<Linear> Binder::bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows,
                             int64_t cols, RowRange range) {
   const std::string weight_name = fmt::format("{}.weight", name);
-  if (!backend_.supports(tensor.type)) {
-    std::string known;
-    for (const TensorTypeInfo& info : tensor_types()) {
-      if (backend_.supports(info.type)) known += fmt::format("{}{}", known.empty() ? "" : ", ", info.name);
-    }
-    return fail_at("tensor " + weight_name, Code::kUnsupported,
-                   "tensor {} is of type {}, for which there is no matrix product here; there is for {}", weight_name,
-                   tensor_type_name(tensor.type), known);
-  }
+  CAIRN_TRY_VOID(check_supported(tensor));
   HostMatrix host{tensor.type, range.rows, cols, experts, tensor.bytes.data(), options_.in_place, {}};
   host.data += range.begin * row_bytes(tensor.type, cols);
   // Parts of one tensor have names of their own.
@@ -145,18 +165,33 @@ Result<Linear> Binder::made(int64_t experts, int64_t rows, int64_t cols,
   }
   std::vector<float> values(experts * rows * cols);
   fill(values);
-  host.data = reinterpret_cast<const std::byte*>(values.data());
-  CAIRN_TRY(linear.weight, backend_.load(host));
-  if (linear.weight.memory != nullptr) return linear;
-  // Used in place, so it needs one: only a backend whose memory is the host's does so.
-  const auto bytes = std::ssize(values) * static_cast<int64_t>(sizeof(float));
-  CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
-  backend_.write(values.data(), bytes, buffer.data());
-  linear.weight.memory = std::make_shared<Buffer>(std::move(buffer));
-  host.data = static_cast<const std::byte*>(linear.weight.memory->data());
-  CAIRN_TRY(const Weight placed, backend_.load(host));
-  linear.weight.data = placed.data;
+  CAIRN_TRY(linear.weight, load_copy(host, std::as_bytes(std::span(values))));
   return linear;
+}
+
+Result<Weight> Binder::load_copy(HostMatrix host, std::span<const std::byte> bytes) {
+  host.data = bytes.data();
+  CAIRN_TRY(Weight weight, backend_.load(host));
+  if (weight.memory != nullptr) return weight;
+  // Used in place, so it needs one: only a backend whose memory is the host's does so.
+  CAIRN_TRY(Buffer buffer, backend_.allocate(std::ssize(bytes)));
+  backend_.write(bytes.data(), std::ssize(bytes), buffer.data());
+  weight.memory = std::make_shared<Buffer>(std::move(buffer));
+  host.data = static_cast<const std::byte*>(weight.memory->data());
+  CAIRN_TRY(const Weight placed, backend_.load(host));
+  weight.data = placed.data;
+  return weight;
+}
+
+Result<void> Binder::check_supported(const gguf::Tensor& tensor) const {
+  if (backend_.supports(tensor.type)) return {};
+  std::string known;
+  for (const TensorTypeInfo& info : tensor_types()) {
+    if (backend_.supports(info.type)) known += fmt::format("{}{}", known.empty() ? "" : ", ", info.name);
+  }
+  return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
+                 "tensor {} is of type {}, for which there is no matrix product here; there is for {}", tensor.name,
+                 tensor_type_name(tensor.type), known);
 }
 
 Result<void> Binder::check_decodable(const gguf::Tensor& tensor) {

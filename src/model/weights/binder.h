@@ -56,7 +56,9 @@ class Binder {
   Result<Linear> linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range);
   /// `name`.weight [experts, rows, cols], and `name`.bias [experts, rows] if there is one.
   Result<Linear> experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
-  /// The same where the file may have the experts' rows one after the other, as a plain matrix.
+  /// Some rows of each expert of `name`.weight [experts, rows, cols], which are copied together. It may have no bias.
+  Result<Linear> expert_rows(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
+  /// The same as experts() where the file may have the experts' rows one after the other, as a plain matrix.
   Result<Linear> stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
   /// A tensor of one dimension, as float32.
   Result<Buffer> vector(std::string_view tensor, int64_t size);
@@ -84,10 +86,13 @@ class Binder {
  private:
   Result<const gguf::Tensor*> find(const std::string& name, std::span<const int64_t> shape);
   Result<Linear> matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
+  /// Loads what lies in memory of the caller's, which may end after the call.
+  Result<Weight> load_copy(HostMatrix host, std::span<const std::byte> bytes);
   Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
                       RowRange range);
   /// Of `name`.scale, one for each expert, if the file has it: NVFP4's numbers are too small to be weights themselves.
   Result<std::vector<float>> scales(std::string_view name, int64_t experts);
+  Result<void> check_supported(const gguf::Tensor& tensor) const;
   static Result<void> check_decodable(const gguf::Tensor& tensor);
   static Result<std::vector<float>> decoded(const gguf::Tensor& tensor);
   Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range);

@@ -93,8 +93,14 @@ class LayerLoader {
       CAIRN_TRY(weights.router_bias, binder_.vector(bias, experts.route.experts));
     }
     FeedForwardWeights& routed = weights.routed;
-    CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.route.experts, experts.width, width));
-    CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.route.experts, experts.width, width));
+    const int64_t inner = experts.width;
+    if (const std::string fused = prefix_ + "ffn_gate_up_exps"; binder_.has(fused + ".weight")) {
+      CAIRN_TRY(routed.gate, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {0, inner}));
+      CAIRN_TRY(routed.up, binder_.expert_rows(fused, experts.route.experts, 2 * inner, width, {inner, inner}));
+    } else {
+      CAIRN_TRY(routed.gate, binder_.experts(prefix_ + "ffn_gate_exps", experts.route.experts, inner, width));
+      CAIRN_TRY(routed.up, binder_.experts(prefix_ + "ffn_up_exps", experts.route.experts, inner, width));
+    }
     CAIRN_TRY(routed.down, binder_.experts(prefix_ + "ffn_down_exps", experts.route.experts, width, experts.width));
     if (experts.shared_width == 0) return {};
     FeedForwardWeights& shared = weights.shared;

@@ -1,0 +1,230 @@
+// Files that the field's own converter wrote from models of transformers (data/make/hf_fixture.py), against what
+// transformers itself computes: the keys and tensors are those of real files, the numbers what a model's authors mean.
+// A new architecture is done when it has a line here. docs/testing.md has more.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "edited_model.h"
+#include "golden_model.h"
+
+namespace cairn {
+namespace {
+
+struct Converted {
+  const char* name;
+  /// NMSE of logits. Both sides are float32 and differ in the order of sums.
+  double nmse_max = 1e-10;
+  /// LongRoPE: transformers turns by the short factors until a text is longer than this, an engine if it was opened
+  /// for no longer ones; so what fits is run in a context of that many tokens.
+  int32_t short_context = 0;
+};
+
+void PrintTo(const Converted& c, std::ostream* out) { *out << c.name; }
+
+const Converted kDecoders[] = {
+    {"llama"},
+    {"llama-spm"},
+    {"llama-bias"},
+    {"llama-tied-llama3rope"},
+    {"llama-linear"},
+    {"llama-yarn"},
+    {"llama-headdim"},
+    {"mistral"},
+    {"mixtral"},
+    {"ministral3"},
+    {"qwen2"},
+    {"qwen2_moe"},
+    {"qwen2-yarn"},
+    {"qwen3"},
+    {"qwen3_moe"},
+    {"gemma"},
+    {"gemma2"},
+    {"gemma2-27b"},
+    {"gemma3"},
+    {"gemma3-27b"},
+    {"phi3"},
+    {"phi3-window"},
+    {"phi3-longrope", 1e-10, 128},
+    {"phi4-partial"},
+    {"phi4-mini-longrope", 1e-10, 128},
+    {"smollm3"},
+    {"olmo2"},
+    {"olmo3"},
+    {"granite"},
+    {"granitemoe"},
+    {"granitemoeshared"},
+    {"deepseek_v2"},
+    {"deepseek_v2-groups"},
+    {"deepseek_v2-lite"},
+    {"deepseek_v3"},
+    {"deepseek_v3-nogroups"},
+    {"deepseek_v32-topk8"},
+    {"deepseek_v4"},
+    {"deepseek_v4-hash"},
+    {"deepseek_v4-yarn"},
+    // transformers normalises latent rows with an epsilon of 1e-6, whatever the file's own is (here 1e-5).
+    {"glm4_moe_lite", 1e-9},
+    {"youtu"},
+    {"mistral4"},
+};
+
+/// Of architectures that Cairn refuses by name. One that it learns moves up.
+const char* const kNotYet[] = {
+    "cohere",
+    "cohere2",
+    "ernie4_5",
+    "ernie4_5_moe",
+    "exaone4",
+    "falcon",
+    "falcon-40b",
+    "falcon_h1",
+    "gemma4",
+    "gemma4-moe",
+    "glm4",
+    "glm4_moe",
+    "gpt2",
+    "gpt_oss",
+    "granite-hybrid-dense",
+    "granitemoehybrid",
+    "hunyuan_v1_dense",
+    "lfm2",
+    "lfm2_moe",
+    "llama4",
+    "mamba2",
+    "minimax_m2",
+    "nemotron",
+    "nemotron_h",
+    "nemotron_h-moe",
+    "olmoe",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_next",
+    "seed_oss",
+    "stablelm",
+    "starcoder2",
+};
+
+std::string file_of(std::string_view name) { return fmt::format("converted/{}.gguf", name); }
+
+/// What loading a file of the test data, or another by its whole path, writes to the log.
+std::string log_of(const std::string& file, int32_t context) {
+  testing::internal::CaptureStderr();
+  Model(file, context, "", 1);
+  return testing::internal::GetCapturedStderr();
+}
+
+class ConvertedTest : public testing::TestWithParam<Converted> {
+ protected:
+  std::string file() const { return file_of(GetParam().name); }
+  Reference reference() const { return read_reference(fixture(fmt::format("converted/{}.ref.json", GetParam().name))); }
+  int32_t context_of(const Reference& reference, const Prompt& run) const {
+    const auto tokens = static_cast<int32_t>(run.tokens.size() + run.greedy.size());
+    return tokens <= GetParam().short_context ? GetParam().short_context : reference.context;
+  }
+};
+
+TEST_P(ConvertedTest, LogitsAndGreedyContinuationAreThoseOfTransformers) {
+  const Reference reference = this->reference();
+  EXPECT_EQ(log_of(file(), reference.context).find("not used"), std::string::npos) << "all keys and tensors have a use";
+  for (const std::string& isa : isas()) {
+    double worst = 0;
+    float margin = 1e9f;
+    for (const Prompt& run : reference.runs) {
+      Model model(file(), context_of(reference, run), isa, 2);
+      worst = std::max(worst, worst_nmse(model, run));
+      EXPECT_EQ(greedy_continuation(model, run), run.greedy) << isa;
+      margin = std::min(margin, std::ranges::min(run.margins));
+    }
+    std::printf("%-24s %-10s worst NMSE %.1e, least margin %.4f\n", GetParam().name, isa.c_str(), worst,
+                static_cast<double>(margin));
+    EXPECT_LE(worst, GetParam().nmse_max) << isa;
+  }
+}
+
+TEST_P(ConvertedTest, SameBytesInUnevenChunksAndAmongOthers) {
+  constexpr size_t kUneven = 7;
+  const Reference reference = this->reference();
+  const std::span<const TokenId> tokens = reference.runs.front().tokens;
+  for (const std::string& isa : isas()) {
+    SCOPED_TRACE(isa);
+    Model model(file(), reference.context, isa, 2);
+    const std::vector<float> whole = logits_of(model, tokens, kRowsMax);
+    expect_same_bytes(whole, logits_of(model, tokens, kUneven), "chunks of 7");
+    expect_same_bytes(whole, logits_among_others(model, tokens), "among 8 others");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, ConvertedTest, testing::ValuesIn(kDecoders),
+                         [](const auto& p) { return test_name(p.param.name); });
+
+/// The converted models that write text.
+std::set<std::string> decoder_files() {
+  constexpr std::string_view kSuffix = ".ref.json";
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(fixture("converted"))) {
+    std::string name = entry.path().filename().string();
+    if (!name.ends_with(kSuffix)) continue;
+    std::ifstream stream(entry.path());
+    if (nlohmann::json::parse(stream).at("kind") != "decoder") continue;
+    names.insert(name.substr(0, name.size() - kSuffix.size()));
+  }
+  return names;
+}
+
+TEST(ConvertedFiles, AreTestedOrNamedAsNotSupportedYet) {
+  std::set<std::string> listed(std::begin(kNotYet), std::end(kNotYet));
+  for (const Converted& each : kDecoders) EXPECT_TRUE(listed.insert(each.name).second) << each.name << " is in both";
+  EXPECT_EQ(decoder_files(), listed);
+}
+
+TEST(ConvertedFiles, TellWhichFactorsOfLongRopeTheyTurnBy) {
+  EXPECT_NE(log_of(file_of("phi3-longrope"), 128).find("the short factors"), std::string::npos);
+  EXPECT_NE(log_of(file_of("phi3-longrope"), 129).find("the long factors"), std::string::npos);
+  EXPECT_EQ(log_of(file_of("phi3"), 128).find("factors"), std::string::npos);
+}
+
+TEST(ConvertedFiles, NameKeysThatHaveNoUse) {
+  const EditedModel edited(fixture(file_of("qwen2")), "window", {}, [](gguf::Writer& writer) {
+    writer.set_integer("qwen2.attention.sliding_window", gguf::ValueType::kU32, 16);
+    writer.set_integer("qwen2.expert_shared_count", gguf::ValueType::kU32, 1);  // of no experts
+  });
+  EXPECT_NE(log_of(edited.path(), 64).find("1 keys of the file are not used: qwen2.attention.sliding_window"),
+            std::string::npos);
+}
+
+TEST(ConvertedFiles, ThatSeeWhatComesAreRefused) {
+  const EditedModel edited(fixture(file_of("qwen2")), "not-causal", {},
+                           [](gguf::Writer& writer) { writer.set_boolean("qwen2.attention.causal", false); });
+  const auto file = gguf::Reader::open(edited.path());
+  ASSERT_TRUE(file.has_value());
+  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  const auto runner = load_model(*file, *backend, {});
+  ASSERT_FALSE(runner.has_value());
+  EXPECT_EQ(runner.error().code, Code::kUnsupported);
+  EXPECT_NE(runner.error().text().find("qwen2.attention.causal"), std::string::npos) << runner.error().text();
+}
+
+TEST(ConvertedFiles, OfOtherArchitecturesAreRefusedByName) {
+  const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
+  for (const std::string name : kNotYet) {
+    const auto file = gguf::Reader::open(fixture(file_of(name)));
+    ASSERT_TRUE(file.has_value()) << name;
+    const auto runner = load_model(*file, *backend, {});
+    ASSERT_FALSE(runner.has_value()) << name << " loads now: test it";
+    EXPECT_EQ(runner.error().code, Code::kUnsupported) << name;
+    const std::string_view architecture = file->metadata().string("general.architecture").value();
+    EXPECT_NE(runner.error().text().find(fmt::format("architecture \"{}\"", architecture)), std::string::npos)
+        << name << ": " << runner.error().text();
+  }
+}
+
+}  // namespace
+}  // namespace cairn

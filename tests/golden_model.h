@@ -1,0 +1,174 @@
+/// For tests that compare whole models with reference logits: a model on every instruction set, and its logits however
+/// its rows are cut into steps.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cache/page_pool.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/model.h"
+#include "reference_logits.h"
+#include "sequence.h"
+
+namespace cairn {
+
+inline constexpr int32_t kRowsMax = 256;
+inline constexpr int32_t kPoolPages = 128;
+
+inline std::filesystem::path fixture(const std::string& name) { return std::filesystem::path(CAIRN_TEST_DATA) / name; }
+
+/// Instruction sets that this machine has.
+inline std::vector<std::string> isas() {
+  std::vector<std::string> names;
+  for (const char* name : {"generic", "avx2", "avx512", "avx512bf16", "neon"}) {
+    if (make_cpu_backend({.threads = 1, .isa = name}).has_value()) names.emplace_back(name);
+  }
+  return names;
+}
+
+/// A file of the test data, loaded; throws what went wrong.
+class Model {
+ public:
+  Model(const std::string& file, int32_t context, const std::string& isa, int threads, KvType kv_type = KvType::kF32,
+        bool rounding = false) {
+    auto reader = gguf::Reader::open(fixture(file));
+    if (!reader.has_value()) throw std::runtime_error(reader.error().text());
+    file_ = std::make_unique<gguf::Reader>(std::move(reader).value());
+    auto backend = make_cpu_backend({.threads = threads, .isa = isa});
+    if (!backend.has_value()) throw std::runtime_error(backend.error().text());
+    backend_ = std::move(backend).value();
+    // The references were made without the rounding.
+    auto runner = load_model(*file_, *backend_,
+                             {.context_tokens = context,
+                              .kv_type = kv_type,
+                              .rows_max = kRowsMax,
+                              .logit_rows_max = kRowsMax,
+                              .simulate_rounding = rounding});
+    if (!runner.has_value()) throw std::runtime_error(runner.error().text());
+    runner_ = std::move(runner).value();
+    const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
+    pool_ = std::make_unique<PagePool>(PagePool::create(*backend_, runner_->kv_layout(), pages).value());
+  }
+
+  Runner& runner() { return *runner_; }
+  PagePool& pool() { return *pool_; }
+  const gguf::Reader& file() const { return *file_; }
+
+ private:
+  std::unique_ptr<gguf::Reader> file_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<PagePool> pool_;
+};
+
+inline double squared_error(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+  return sum;
+}
+
+inline double squared(std::span<const float> a) {
+  double sum = 0;
+  for (const float value : a) sum += double{value} * value;
+  return sum;
+}
+
+/// Logits of all rows of a prompt that runs alone, `chunk` rows a step.
+inline std::vector<float> logits_of(Model& model, std::span<const TokenId> tokens, size_t chunk) {
+  TestSequence sequence(model);
+  std::vector<float> all;
+  for (size_t begin = 0; begin < tokens.size(); begin += chunk) {
+    const auto rows = sequence.step(tokens.subspan(begin, std::min(chunk, tokens.size() - begin)), LogitsWanted::kAll);
+    all.insert(all.end(), rows.begin(), rows.end());
+  }
+  return all;
+}
+
+/// Of all positions that the reference has logits of.
+inline double worst_nmse(Model& model, const Prompt& run) {
+  const int64_t vocabulary = model.runner().vocabulary();
+  const std::vector<float> logits = logits_of(model, run.tokens, kRowsMax);
+  double worst = 0;
+  for (size_t i = 0; i < run.positions.size(); ++i) {
+    const auto row = std::span(logits).subspan(run.positions[i] * vocabulary, vocabulary);
+    worst = std::max(worst, squared_error(row, run.logits[i]) / squared(run.logits[i]));
+  }
+  return worst;
+}
+
+/// What the model itself goes on with after the run's prompt, as many tokens as the reference has.
+inline std::vector<TokenId> greedy_continuation(Model& model, const Prompt& run) {
+  TestSequence sequence(model);
+  std::vector<float> last = sequence.steps(run.tokens);
+  std::vector<TokenId> greedy;
+  for (size_t i = 0; i < run.greedy.size(); ++i) {
+    greedy.push_back(largest(last));
+    last = sequence.step(std::span(&greedy.back(), 1), LogitsWanted::kLast);
+  }
+  return greedy;
+}
+
+/// `tokens` in pieces of changing size beside eight other sequences that are at all phases: long prompts, short ones,
+/// single decoded tokens.
+inline std::vector<float> logits_among_others(Model& model, std::span<const TokenId> tokens) {
+  constexpr uint32_t kSeed = 11;
+  std::mt19937 random(kSeed);
+  const auto token = [&] { return TokenId{static_cast<int32_t>(random() % model.runner().vocabulary())}; };
+  std::vector<std::unique_ptr<TestSequence>> others;
+  for (int i = 0; i < 8; ++i) others.push_back(std::make_unique<TestSequence>(model));
+  TestSequence sequence(model);
+  std::vector<float> all;
+  while (sequence.position() < static_cast<int32_t>(tokens.size())) {
+    std::vector<TokenId> rows;
+    std::vector<BatchSlice> slices;
+    const size_t place = random() % others.size();
+    for (size_t i = 0; i < others.size(); ++i) {
+      if (i == place) {
+        const int32_t left = static_cast<int32_t>(tokens.size()) - sequence.position();
+        const int32_t count = std::min<int32_t>(left, 1 + random() % 13);
+        rows.insert(rows.end(), tokens.begin() + sequence.position(), tokens.begin() + sequence.position() + count);
+        slices.push_back(sequence.slice(static_cast<int32_t>(rows.size()) - count, count, LogitsWanted::kAll));
+      }
+      const int32_t count = others[i]->position() > 0 && random() % 3 != 0 ? 1 : 1 + random() % 21;
+      const LogitsWanted wanted = random() % 2 == 0 ? LogitsWanted::kLast : LogitsWanted::kNone;
+      slices.push_back(others[i]->slice(static_cast<int32_t>(rows.size()), count, wanted));
+      for (int32_t row = 0; row < count; ++row) rows.push_back(token());
+    }
+    const auto view = model.runner().step({rows, slices, &model.pool()});
+    EXPECT_TRUE(view.has_value());
+    int64_t row = 0;
+    for (const BatchSlice& slice : slices) {
+      const int64_t count = slice.logits == LogitsWanted::kAll ? slice.rows : slice.logits == LogitsWanted::kLast;
+      const auto values = view->values.subspan(row * view->vocabulary, count * view->vocabulary);
+      if (slice.logits == LogitsWanted::kAll) all.insert(all.end(), values.begin(), values.end());
+      row += count;
+    }
+    EXPECT_EQ(row, view->rows());
+  }
+  return all;
+}
+
+inline void expect_same_bytes(std::span<const float> a, std::span<const float> b, std::string_view what) {
+  ASSERT_EQ(a.size(), b.size()) << what;
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0) << what;
+}
+
+/// GoogleTest's names are letters, digits and underscores.
+inline std::string test_name(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  return name;
+}
+
+}  // namespace cairn
