@@ -246,6 +246,7 @@ FAMILIES = {
     "bert": row("bert", "wordpiece", "encoder", **BERT),
     "bert-cased": row("bert", "wordpiece-cased", "encoder", pooling="cls", **BERT),
     "bert-rerank": row("bert", "wordpiece", "rerank", num_labels=1, **BERT),
+    "distilbert-rerank": row("distilbert", "wordpiece", "rerank", num_labels=1, hidden_dim=128, n_layers=3, type_vocab_size=1, **BERT),
     "nomic_bert": row("nomic_bert", "wordpiece", "encoder", hub=NOMIC, **BERT),
     "distilbert": row("distilbert", "wordpiece", "encoder", hidden_dim=128, n_layers=3, **BERT),
     "roberta": row(
