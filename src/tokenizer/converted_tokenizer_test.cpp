@@ -1,5 +1,5 @@
 // Vocabularies that the field's converter wrote, against the libraries that their models' authors use: 2,000 texts
-// each, made by tests/data/make/tokenizers.py, whose docstring has the format of the files.
+// each, made by tests/data/make/make_tokenizers.py, whose docstring has the format of the files.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""Texts that tokenizers disagree about, the same on every run: what tokenizers.py trains on and compares with.
+"""Texts that tokenizers disagree about, the same on every run: what make_tokenizers.py trains on and compares with.
 
 Languages, code, numbers, white space, control characters, combining marks, emoji, markup of special tokens, long words and
 random characters. The sentences are article 1 of the Universal Declaration of Human Rights (public domain) in more than 30

