@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What CI leaves out (docs/testing.md): every test under ThreadSanitizer, the kernels' tests as 64-bit ARM, the kernels for
-# NVIDIA GPUs where there is a toolkit, clang-tidy over every source, and every fuzz target for some time.
+# NVIDIA GPUs where there is a toolkit, every header compiled alone, clang-tidy over every source, and every fuzz target for
+# some time.
 # usage: scripts/test_rest.sh [SECONDS of each fuzz target, default 60]
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -57,7 +57,7 @@ def sources(*folders, suffixes=(".h", ".cpp", ".cu", ".cuh")):
 def module_deps():
     deps = {}
     for module in LAYERS:
-        text = (ROOT / "src" / module / "CMakeLists.txt").read_text()
+        text = re.sub(r"#.*", "", (ROOT / "src" / module / "CMakeLists.txt").read_text())
         match = re.search(r"cairn_module\(NAME\s+(\w+)([^)]*)\)", text)
         if not match or match[1] != module:
             sys.exit(f"tidy: src/{module}/CMakeLists.txt has no cairn_module(NAME {module} ...)")
