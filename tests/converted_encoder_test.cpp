@@ -14,6 +14,7 @@
 
 #include "api/pair_prompts.h"
 #include "engine/answer.h"
+#include "reference_logits.h"
 #include "registry/registry.h"
 
 namespace cairn {
@@ -87,16 +88,6 @@ class ConvertedTest : public testing::TestWithParam<const char*> {
   std::string log_;
   std::unique_ptr<LoadedModel> model_;
 };
-
-double nmse(const std::vector<float>& ours, const std::vector<float>& theirs) {
-  EXPECT_EQ(ours.size(), theirs.size());
-  double error = 0, power = 0;
-  for (size_t i = 0; i < theirs.size(); ++i) {
-    error += (double{ours[i]} - theirs[i]) * (double{ours[i]} - theirs[i]);
-    power += double{theirs[i]} * theirs[i];
-  }
-  return error / power;
-}
 
 std::string test_name(const testing::TestParamInfo<const char*>& info) {
   std::string name = info.param;

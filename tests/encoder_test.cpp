@@ -19,6 +19,7 @@
 #include "kernels/backend.h"
 #include "model/embedder.h"
 #include "model/model.h"
+#include "reference_logits.h"
 
 namespace cairn {
 namespace {
@@ -96,16 +97,6 @@ class Model {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Embedder> embedder_;
 };
-
-double nmse(std::span<const float> ours, std::span<const float> theirs) {
-  EXPECT_EQ(ours.size(), theirs.size());
-  double error = 0, power = 0;
-  for (size_t i = 0; i < theirs.size(); ++i) {
-    error += (double{ours[i]} - theirs[i]) * (double{ours[i]} - theirs[i]);
-    power += double{theirs[i]} * theirs[i];
-  }
-  return error / power;
-}
 
 struct Fixture {
   const char* name;

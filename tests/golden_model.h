@@ -72,18 +72,6 @@ class Model {
   std::unique_ptr<PagePool> pool_;
 };
 
-inline double squared_error(std::span<const float> a, std::span<const float> b) {
-  double sum = 0;
-  for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
-  return sum;
-}
-
-inline double squared(std::span<const float> a) {
-  double sum = 0;
-  for (const float value : a) sum += double{value} * value;
-  return sum;
-}
-
 /// Logits of all rows of a prompt that runs alone, `chunk` rows a step.
 inline std::vector<float> logits_of(Model& model, std::span<const TokenId> tokens, size_t chunk) {
   TestSequence sequence(model);
@@ -102,7 +90,7 @@ inline double worst_nmse(Model& model, const Prompt& run) {
   double worst = 0;
   for (size_t i = 0; i < run.positions.size(); ++i) {
     const auto row = std::span(logits).subspan(run.positions[i] * vocabulary, vocabulary);
-    worst = std::max(worst, squared_error(row, run.logits[i]) / squared(run.logits[i]));
+    worst = std::max(worst, nmse(row, run.logits[i]));
   }
   return worst;
 }

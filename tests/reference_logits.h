@@ -6,11 +6,30 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
 #include "base/ids.h"
 
 namespace cairn {
+
+inline double squared_error(std::span<const float> a, std::span<const float> b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+  return sum;
+}
+
+inline double squared(std::span<const float> a) {
+  double sum = 0;
+  for (const float value : a) sum += double{value} * value;
+  return sum;
+}
+
+/// The squared error in parts of the square of what is right.
+inline double nmse(std::span<const float> ours, std::span<const float> theirs) {
+  EXPECT_EQ(ours.size(), theirs.size());
+  return squared_error(ours, theirs) / squared(theirs);
+}
 
 /// Prompts with logits at some positions and the greedy continuation.
 struct Prompt {
