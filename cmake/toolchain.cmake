@@ -16,8 +16,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
                       "$<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow;-Wno-array-bounds;-Wno-free-nonheap-object>"
                       "$<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict;-Wno-mismatched-new-delete>")
 else()
-  # clang sees deprecated parts inside libstdc++ 12's own algorithms.
-  add_compile_options(-Wno-deprecated-declarations)
+  # clang sees deprecated parts inside libstdc++ 12's own algorithms, and does not know all of g++'s attributes.
+  add_compile_options(-Wno-deprecated-declarations -Wno-ignored-attributes)
 endif()
 
 if(CAIRN_SANITIZE)

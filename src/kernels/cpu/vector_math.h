@@ -139,9 +139,21 @@ struct VectorMath {
   template <class Join>
   static float joined_lanes(F value, const Join& join) {
     for (int half = V::kLanes / 2; half > 0; half /= 2) {
-      value = join(value, __builtin_shuffle(value, V::lane_numbers() ^ half));
+      value = join(value, exchanged(value, half));
     }
     return value[0];
+  }
+
+ private:
+  // Each lane is the one whose number differs by `distance`, a power of two.
+  static F exchanged(F value, int distance) {
+#ifdef __clang__  // which shuffles by constants only; it builds fuzz targets
+    F lanes;
+    for (int i = 0; i < V::kLanes; ++i) lanes[i] = value[i ^ distance];
+    return lanes;
+#else
+    return __builtin_shuffle(value, V::lane_numbers() ^ distance);
+#endif
   }
 };
 
