@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
 # From a fresh Debian 12 to a served model: installs packages, builds the release, serves.
-# usage: scripts/quickstart.sh [MODEL.gguf [flags of `cairn serve`, e.g. --port 9000]]
+# usage: scripts/quickstart.sh [MODEL.gguf] [flags of `cairn serve`, e.g. --port 9000]
 # Without MODEL.gguf it serves the small demonstration model that comes along.
 set -euo pipefail
 here=$(cd "$(dirname "$0")/.." && pwd)
-model=${1:-$here/models/guide/guide.gguf}
-case $model in
+model=$here/models/guide/guide.gguf
+case ${1:-} in
   -h | --help)
     sed -n 's/^# //p' "$0"
     exit 0 ;;
+  '' | -*) ;;
+  *)
+    model=$1
+    shift ;;
 esac
 [ -f "$model" ] || { echo "quickstart.sh: no such file: $model" >&2; exit 2; }
 model=$(realpath "$model")
-[ $# -eq 0 ] || shift
 
 cd "$here"
 scripts/setup.sh --build-only

@@ -50,7 +50,7 @@ struct FewTokens {
       }
     }
     if constexpr (kScalesFew<V, kType>) {
-      if (tokens > kScaledFewAbove && are_ordinary(inputs, tokens, cols)) {
+      if (tokens > kScaledFewAbove) {
         return scaled_panels<kType>(codebook, panels, cols, rows, inputs, tokens, outputs, row);
       }
     }
@@ -75,19 +75,6 @@ struct FewTokens {
 
  private:
   static constexpr int kVectors = kPanelLanes / V::kLanes;
-
-  /// Whether all scales of the tokens are ordinary.
-  static bool are_ordinary(const std::byte* const* inputs, int32_t tokens, int64_t cols) {
-    const int64_t blocks = cols / 32;
-    const Places at = places(inputs[0], cols, 0);
-    bool ordinary = true;
-    for (int32_t t = 0; t < tokens; ++t) {
-      for (int64_t b = 0; b < blocks; b += V::kLanes) {
-        ordinary &= V::ordinary(V::as_float(V::load_up_to(inputs[t] + at.scales + 4 * b, blocks - b)));
-      }
-    }
-    return ordinary;
-  }
 
   /// multiply() with ScaledFew.
   template <Int8Type kType>

@@ -70,14 +70,7 @@ inline Places places(const std::byte* input, int64_t cols, int64_t block) {
 
 /// A block whose absolute maximum is below this is all zeros: 127 / maximum would overflow.
 static constexpr float kInt8MaximumMin = 1e-30f;
-/// Numbers of which an activation's scale is one times a power of two: 1, 1.25, 1.5 and 1.75.
-static constexpr int32_t kInt8Mantissas = 4;
-
-/// The smallest scale of those with which `maximum`, at least kInt8MaximumMin, becomes 127 at most.
-static inline float int8_scale(float maximum) {
-  constexpr int32_t kLowBits = (1 << 23) / kInt8Mantissas - 1;
-  const int32_t bits = __builtin_bit_cast(int32_t, maximum / 127.0f);
-  return __builtin_bit_cast(float, (bits + kLowBits) & ~kLowBits);
-}
+/// The scale with which `maximum`, at least kInt8MaximumMin, becomes 127.
+static inline float int8_scale(float maximum) { return maximum / 127.0f; }
 
 }  // namespace cairn::cpu

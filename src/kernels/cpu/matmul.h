@@ -2,9 +2,9 @@
 ///
 /// Two kinds. Float: rows as the file has them, of any type, decoded to float32 and multiplied by the float32
 /// activations; with some instruction sets those of BF16 by activations rounded to bfloat16. Int8: panels (panel.h)
-/// against activations quantised per 32 columns (absmax / 127, its mantissa rounded up to two bits; values round to
-/// nearest). In both, one (weight row, token) pair's arithmetic has a fixed order that depends on the column count
-/// alone, so neither the tile it falls in nor its neighbours change a bit of the result.
+/// against activations quantised per 32 columns (the scale is absmax / 127, values round to nearest). In both, one
+/// (weight row, token) pair's arithmetic has a fixed order that depends on the column count alone, so neither the tile
+/// it falls in nor its neighbours change a bit of the result.
 #pragma once
 
 #include <cstddef>

@@ -68,7 +68,7 @@ struct Int8Products {
     const int64_t stride = kFormat.panel_bytes(cols);
     for (int64_t begin = 0, end; begin < blocks; begin = end) {
       end = blocks - begin < kScaledBlocksMax ? blocks : begin + kScaledBlocksMax;
-      const bool ordinary = products.take_tokens(inputs, tokens, places(inputs[0], cols, begin), end - begin);
+      products.take_tokens(inputs, tokens, places(inputs[0], cols, begin), end - begin);
       for (int64_t g = 0; g * kScaledRows < rows; ++g) {
         const std::byte* pair = panels + 2 * g * stride;
         const int64_t left = rows - g * kScaledRows;
@@ -82,17 +82,10 @@ struct Int8Products {
           const auto first = chunks[0].blocks(codebook, pair, begin, end - begin, {});
           return PanelPair(first, chunks[1].blocks(codebook, pair + stride, begin, end - begin, {}));
         };
-        if (ordinary && products.take_rows(source())) {
-          const PanelsAhead ahead(kFormat, next, cols, end - begin);
-          products.add(ahead, sums[g], begin == 0, ends, outputs, row + g * kScaledRows);
-          if (ends) continue;
-        } else {
-          if (begin == 0) clear<kScaledRows>(sums[g], tokens);
-          for (int i = 0; i < 2; ++i) {
-            Tiles::template multiply_panel<kType>(codebook, pair + i * stride, cols, begin, end, inputs, tokens,
-                                                  sums[g][0] + int64_t{i} * kPanelLanes);
-          }
-        }
+        products.take_rows(source());
+        const PanelsAhead ahead(kFormat, next, cols, end - begin);
+        products.add(ahead, sums[g], begin == 0, ends, outputs, row + g * kScaledRows);
+        if (ends) continue;
         if (last) put_all<kScaledRows>(sums[g], left, tokens, outputs, row + g * kScaledRows);
       }
     }

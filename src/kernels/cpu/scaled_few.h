@@ -19,11 +19,9 @@ namespace {
 inline constexpr int32_t kScaledFewAbove = 8;
 inline constexpr int32_t kScaledFewMax = 32;
 
-/// Whether V has these products for a type. Weights' scales are not looked at: halves times integers of a few bits are
-/// ordinary, and infinity or what is not a number stays that.
+/// Whether V has these products for a type.
 template <class V, Int8Type kType>
-constexpr bool kScalesFew =
-    V::kScaledTokens > 0 && !kShapeOf<V, kType>.factors && int8_traits(kType).scale != ScaleKind::kUpper;
+constexpr bool kScalesFew = V::kScaledTokens > 0 && !kShapeOf<V, kType>.factors;
 
 template <class V, Int8Shape kShape>
 class ScaledFew {
@@ -33,8 +31,7 @@ class ScaledFew {
   /// Tokens whose sums add() continues, those beyond `tokens` to no purpose.
   static constexpr int32_t filled_up(int32_t tokens) { return (tokens + kHalf - 1) / kHalf * kHalf; }
 
-  /// Takes `count` <= kPreparedBlocks blocks, the first at `at` of the rows, of at most kScaledFewMax tokens, whose
-  /// scales are ordinary.
+  /// Takes `count` <= kPreparedBlocks blocks, the first at `at` of the rows, of at most kScaledFewMax tokens.
   void take(const std::byte* const* rows, int32_t tokens, const Places& at, int64_t count) {
     groups_ = filled_up(tokens) / kGroup;
     half_ = filled_up(tokens) % kGroup != 0;
@@ -56,7 +53,7 @@ class ScaledFew {
   using I = typename V::I;
   using F = typename V::F;
   /// An odd number of cache lines: otherwise the tokens would share few sets of the L1 cache.
-  struct Token : ScaledToken<V, kShape, kPreparedBlocks, kPanelLanes> {
+  struct Token : ScaledToken<V, kShape, kPreparedBlocks> {
     int32_t apart[16];
   };
   static constexpr int kParts = Token::kParts;
@@ -65,36 +62,19 @@ class ScaledFew {
   static constexpr int32_t kHalf = kGroup / 2;
   static_assert(kScaledFewMax % kGroup == 0);
 
-  /// Scales times the mantissas.
-  using Factors = float[kInt8Mantissas][kPanelLanes];
-
   /// A block of a panel in registers.
   struct Block {
     I codes[8];
+    F scales[kParts];
     F minima;
 
     template <class Source>
-    [[gnu::always_inline]] Block(const Source& source, Factors* factors) {
+    [[gnu::always_inline]] explicit Block(const Source& source) {
 #pragma GCC unroll 2
-      for (int part = 0; part < kParts; ++part) fill_factors(scale(source, part), factors[part]);
+      for (int part = 0; part < kParts; ++part) scales[part] = part_scale<kShape>(source, part, 0);
       if constexpr (kMinima) minima = source.minimum(0);
 #pragma GCC unroll 8
       for (int k = 0; k < 8; ++k) codes[k] = source.group(k, 0);
-    }
-    template <class Source>
-    [[gnu::always_inline]] static F scale(const Source& source, int part) {
-      if constexpr (kParts == 2) {
-        return source.half_scale(part, 0);
-      } else {
-        return source.scale(0);
-      }
-    }
-    [[gnu::always_inline]] static void fill_factors(F scales, float (*to)[kPanelLanes]) {
-      V::store(to[0], scales);
-#pragma GCC unroll 4
-      for (int m = 1; m < kInt8Mantissas; ++m) {
-        V::store(to[m], V::multiply(scales, V::set(1 + m * (1.0f / kInt8Mantissas))));
-      }
     }
   };
 
@@ -104,18 +84,17 @@ class ScaledFew {
     Places at = at_;
     for_each_block(source, count_, [&](int64_t b) __attribute__((always_inline)) {
       source.prefetch();
-      alignas(64) Factors factors[kParts];
-      const Block block(source, factors);
-      if constexpr (kAndHalf) add_group<kHalf>(block, factors, b, groups_ * kGroup, at, sums);
-      for (int32_t g = 0; g < groups_; ++g) add_group<kGroup>(block, factors, b, g * kGroup, at, sums);
+      const Block block(source);
+      if constexpr (kAndHalf) add_group<kHalf>(block, b, groups_ * kGroup, at, sums);
+      for (int32_t g = 0; g < groups_; ++g) add_group<kGroup>(block, b, g * kGroup, at, sums);
       at.advance();
     });
   }
 
   /// Of tokens [first, first + T).
   template <int T>
-  [[gnu::always_inline]] void add_group(const Block& block, const Factors* factors, int64_t b, int32_t first,
-                                        const Places& at, Sums* sums) const {
+  [[gnu::always_inline]] void add_group(const Block& block, int64_t b, int32_t first, const Places& at,
+                                        Sums* sums) const {
     constexpr int kGroups = 8 / kParts;  // of 4 columns
     const std::byte* const* rows = rows_ + first;
     const Token* tokens = tokens_ + first;
@@ -127,7 +106,7 @@ class ScaledFew {
       asm("" : "+r"(values));
 #pragma GCC unroll 2
       for (int part = 0; part < kParts; ++part) {
-        dots[t][part] = V::broadcast(tokens[t].starts[b * kParts + part]);
+        dots[t][part] = tokens[t].start(b, part);
 #pragma GCC unroll 8
         for (int k = part * kGroups; k < (part + 1) * kGroups; ++k) {
           dots[t][part] = V::dot_broadcast(dots[t][part], block.codes[k], values + 4 * k);
@@ -136,13 +115,11 @@ class ScaledFew {
     }
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) {
-      const F one = V::set(tokens[t].ones[b]);
+      const F scale = V::broadcast_float(rows[t] + at.scales);
       F sum = V::load_floats(sums[first + t]);
 #pragma GCC unroll 2
       for (int part = 0; part < kParts; ++part) {
-        const auto* factor =
-            reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(factors[part]) + tokens[t].factors[b]);
-        sum = V::multiply_add(V::subtract(V::as_float(dots[t][part]), one), V::load_floats(factor), sum);
+        sum = V::multiply_add(V::to_float(dots[t][part]), V::multiply(block.scales[part], scale), sum);
       }
       if constexpr (kMinima) {
         sum = V::multiply_subtract(block.minima, V::broadcast_float(rows[t] + at.scaled_sums), sum);

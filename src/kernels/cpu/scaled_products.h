@@ -56,24 +56,19 @@ class ScaledProducts {
   using Sums = float[kScaledRows];
   static constexpr int kTokens = V::kScaledTokens;
 
-  /// Takes `count` <= kScaledBlocksMax blocks, at `at` of the inputs, of at most kTokensAtOnce tokens. Whether their
-  /// scales are ordinary: otherwise there is no product.
-  bool take_tokens(const std::byte* const* inputs, int32_t tokens, const Places& at, int64_t count) {
+  /// Takes `count` <= kScaledBlocksMax blocks, at `at` of the inputs, of at most kTokensAtOnce tokens.
+  void take_tokens(const std::byte* const* inputs, int32_t tokens, const Places& at, int64_t count) {
     inputs_ = inputs;
     count_of_tokens_ = tokens;
     at_ = at;
     count_ = count;
-    bool ordinary = true;
-    for (int32_t t = 0; t < tokens; ++t) ordinary &= tokens_[t].fill(inputs[t], at, count);
+    for (int32_t t = 0; t < tokens; ++t) tokens_[t].fill(inputs[t], at, count);
     for (int32_t t = tokens; t % kTokens != 0; ++t) tokens_[t] = tokens_[tokens - 1];
-    return ordinary;
   }
-  /// Takes the same blocks of kScaledRows rows, with the same answer.
+  /// Takes the same blocks of kScaledRows rows.
   template <class Source>
-  bool take_rows(Source from) {
-    bool ordinary = true;
-    for_each_block(from, count_, [&](int64_t b) { ordinary &= blocks_[b].fill(from); });
-    return ordinary;
+  void take_rows(Source from) {
+    for_each_block(from, count_, [&](int64_t b) { blocks_[b].fill(from); });
   }
 
   /// Continues the tokens' sums with what was taken, or lets them begin. `sums` has room for a multiple of kTokens;
@@ -100,7 +95,7 @@ class ScaledProducts {
   using I = typename V::I;
   using F = typename V::F;
   using Block = ScaledBlock<V, kShape>;
-  using Token = ScaledToken<V, kShape, kScaledBlocksMax, kScaledRows>;
+  using Token = ScaledToken<V, kShape, kScaledBlocksMax>;
   static constexpr int kParts = Block::kParts;
   static constexpr int kVectors = Block::kVectors;
 
@@ -135,7 +130,7 @@ class ScaledProducts {
     I dots[kTokens][kVectors];
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
-      const I start = V::broadcast(tokens[t].starts[b * kParts + part]);
+      const I start = tokens[t].start(b, part);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) dots[t][v] = start;
     }
@@ -153,13 +148,11 @@ class ScaledProducts {
     }
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
-      const F one = V::set(tokens[t].ones[b]);
-      const auto* factors = reinterpret_cast<const float*>(reinterpret_cast<const std::byte*>(block.factors[part]) +
-                                                           tokens[t].factors[b]);
+      const F scale = V::broadcast_float(rows[t] + at.scales);
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
-        const F sum = V::subtract(V::as_float(dots[t][v]), one);
-        totals[t][v] = V::multiply_add(sum, V::load_floats(factors + v * V::kLanes), totals[t][v]);
+        const F both = V::multiply(V::load_floats(block.scales[part] + v * V::kLanes), scale);
+        totals[t][v] = V::multiply_add(V::to_float(dots[t][v]), both, totals[t][v]);
         if constexpr (kShape.minima == Int8Shape::kFloat) {
           totals[t][v] = V::multiply_subtract(V::load_floats(block.minima + v * V::kLanes),
                                               V::broadcast_float(rows[t] + at.scaled_sums), totals[t][v]);

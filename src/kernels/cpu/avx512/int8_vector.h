@@ -104,37 +104,11 @@ struct Int8Vector {
   // For ScaledProducts (scaled_blocks.h).
   static I broadcast(int32_t value) { return _mm512_set1_epi32(value); }
   static constexpr int kScaledTokens = 6;
-  /// Whether all are 0 or of a magnitude between 2^-60 and 2^60.
-  static bool ordinary(F scales) {
-    const I magnitudes = _mm512_and_si512(_mm512_castps_si512(scales), _mm512_set1_epi32(0x7fffffff));
-    const __mmask16 present = _mm512_test_epi32_mask(magnitudes, magnitudes);
-    const __mmask16 small = _mm512_cmpgt_epi32_mask(_mm512_set1_epi32((127 - 60) << 23), magnitudes);
-    const __mmask16 large = _mm512_cmpgt_epi32_mask(magnitudes, _mm512_set1_epi32((127 + 60) << 23));
-    return ((small & present) | large) == 0;
-  }
-  /// The bits of 1.5 * 2^(e + 23) for scales of exponent e: as an integer, they count in units of 2^e.
-  static I counting(I scales) {
-    const I exponents = _mm512_and_si512(scales, _mm512_set1_epi32(0x7f800000));
-    return _mm512_add_epi32(exponents, _mm512_set1_epi32((23 << 23) + (1 << 22)));
-  }
-  /// Which of kCount mantissas, evenly from 1 on and a power of two of them, times `bytes`.
-  template <int kCount>
-  static I mantissas(I scales, int32_t bytes) {
-    const I uppers = _mm512_srli_epi32(scales, 23 - __builtin_ctz(kCount));
-    return _mm512_mullo_epi32(_mm512_and_si512(uppers, _mm512_set1_epi32(kCount - 1)), _mm512_set1_epi32(bytes));
-  }
-  /// Each of the first eight, or of the last, twice.
-  static I twice(I v, int half) {
-    const I lanes = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
-    return _mm512_permutexvar_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(8 * half)), v);
-  }
   /// Zeros after the first `count` dwords.
   static I load_up_to(const void* from, int64_t count) {
     if (count >= kLanes) return load(from);
     return _mm512_castps_si512(_mm512_maskz_loadu_ps((1U << (count > 0 ? count : 0)) - 1, from));
   }
-  static F as_float(I bits) { return _mm512_castsi512_ps(bits); }
-  static F subtract(F a, F b) { return _mm512_sub_ps(a, b); }
 
   static I dot(I sum, I weights, I y) { return _mm512_dpbusd_epi32(sum, weights, y); }
   /// dot with four columns of y broadcast. The compiler would load them with an instruction of its own.

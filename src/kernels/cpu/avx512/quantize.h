@@ -66,12 +66,7 @@ inline void quantize_16_blocks(const float* x, int64_t b, const Int8Row& row) {
   const __m512 maxima = _mm512_castsi512_ps(bits);
   const __mmask16 present = finite & _mm512_cmp_ps_mask(maxima, _mm512_set1_ps(kInt8MaximumMin), _CMP_GE_OQ);
   const __m512 ones = _mm512_set1_ps(1);
-  // int8_scale.
-  constexpr int32_t kLowBits = (1 << 23) / kInt8Mantissas - 1;
-  const __m512i quotients = _mm512_castps_si512(_mm512_div_ps(maxima, _mm512_set1_ps(127)));
-  const __m512i rounded =
-      _mm512_and_si512(_mm512_add_epi32(quotients, _mm512_set1_epi32(kLowBits)), _mm512_set1_epi32(~kLowBits));
-  const __m512 scales = _mm512_mask_mov_ps(ones, present, _mm512_castsi512_ps(rounded));
+  const __m512 scales = _mm512_mask_div_ps(ones, present, maxima, _mm512_set1_ps(127));  // int8_scale
   alignas(64) float inverses[16];
   _mm512_store_ps(inverses, _mm512_maskz_div_ps(present, ones, scales));
   for (int i = 0; i < 16; ++i) {
