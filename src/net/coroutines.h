@@ -19,6 +19,9 @@ namespace cairn::net {
 /// Operations give their error as a value.
 constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
+/// Between two looks at a connection whose client sends urgent data, which nothing here reads.
+constexpr std::chrono::milliseconds kUrgentPause{100};
+
 /// Returns after `time`, or when cancelled.
 inline boost::asio::awaitable<void> timeout(std::chrono::steady_clock::duration time) {
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, time);

@@ -197,6 +197,7 @@ asio::awaitable<void> FrameConnection::wait_until_hung_up() {
   while (!hung_up()) {
     const auto [error] = co_await socket_.async_wait(Socket::wait_error, kTuple);
     if (error) co_return;
+    if (!hung_up()) co_await timeout(kUrgentPause);  // urgent data ends the wait, too, again and again
   }
 }
 

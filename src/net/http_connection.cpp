@@ -254,6 +254,7 @@ asio::awaitable<void> HttpConnection::wait_until_hung_up() {
   while (!hung_up()) {
     const auto [error] = co_await socket_.async_wait(asio::ip::tcp::socket::wait_error, kTuple);
     if (error) co_return;
+    if (!hung_up()) co_await timeout(kUrgentPause);  // urgent data ends the wait, too, again and again
   }
 }
 

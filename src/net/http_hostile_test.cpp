@@ -2,7 +2,9 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <atomic>
 #include <new>
@@ -183,6 +185,35 @@ TEST_F(HttpHostileTest, AClientThatHasGoneIsNoticedThoughItsEndLooksLikeThatOfSe
   }
   stop();
   held.clear();
+}
+
+// What is sent ahead fills the room for it, so that the server waits for nothing but the connection's end.
+TEST_F(HttpHostileTest, UrgentDataCostsNoProcessorTime) {
+  std::atomic<bool> begun = false, closed = false;
+  std::shared_ptr<HttpResponse> held;
+  clockid_t clock{};
+  start({}, [&](const HttpRequest&, std::shared_ptr<HttpResponse> response) {
+    response->on_close([&] { closed = true; });
+    held = std::move(response);
+    ::pthread_getcpuclockid(::pthread_self(), &clock);
+    begun = true;
+  });
+  RawClient client(port());
+  client.send(get("/") + std::string(100'000, 'x'));
+  client.send_urgent('!');
+  expect_soon([&] { return begun.load(); });
+  const auto processor_ms = [&] {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return time.tv_sec * 1'000 + time.tv_nsec / 1'000'000;
+  };
+  const auto before = processor_ms();
+  std::this_thread::sleep_for(500ms);
+  EXPECT_LT(processor_ms() - before, 100);
+  client.close();
+  expect_soon([&] { return closed.load(); });
+  stop();
+  held.reset();
 }
 
 TEST_F(HttpHostileTest, AHalfSentRequestDoesNotHoldUpTheEnd) {

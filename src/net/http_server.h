@@ -26,7 +26,7 @@ inline constexpr int64_t kUncountedBytes = 16 << 10;
 struct HttpLimits {
   size_t header_bytes_max = 64 << 10;                 ///< with trailers and chunk extensions; over: 431
   size_t body_bytes_max = 32 << 20;                   ///< over: 413
-  std::shared_ptr<ByteBudget> budget;                 ///< for requests and answers that wait; over: 503. Null: no bound
+  std::shared_ptr<ByteBudget> budget = {};            ///< for requests and answers that wait; over: 503. Null: no bound
   size_t connections_max = 16'384;                    ///< over: 503 and close
   size_t unsent_bytes_max = 4 << 20;                  ///< of one stream; over: the client is too slow and is dropped
   std::chrono::seconds read_timeout{60};              ///< to send a request once begun

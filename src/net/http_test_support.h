@@ -47,6 +47,7 @@ class RawClient {
       text.remove_prefix(sent);
     }
   }
+  void send_urgent(char byte) { ::send(socket_, &byte, 1, MSG_NOSIGNAL | MSG_OOB); }
   /// Reads until `marker` was seen (or all, if empty, to the end of the connection).
   std::string read_until(std::string_view marker) {
     char bytes[4096];
