@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <random>
 
+#include "base/random_id.h"
 #include "prompt/tool_call/format.h"
 
 namespace cairn::api {
@@ -26,10 +27,7 @@ std::string call_id_of(uint64_t number, int bytes) {
   return id;
 }
 
-std::string make_call_id(int bytes) {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  return call_id_of(random(), bytes);
-}
+std::string make_call_id(int bytes) { return call_id_of(secure_random(), bytes); }
 
 OutputParser ChatReading::parser() const { return OutputParser(format, tools, prompt); }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "api/chat/prompt.h"
 #include "api/chat/reasoning.h"
@@ -10,6 +9,7 @@
 #include "api/prompt_tokens.h"
 #include "api/tenant.h"
 #include "base/hash.h"
+#include "base/random_id.h"
 #include "prompt/tool_call/format.h"
 
 namespace cairn::api {
@@ -159,10 +159,7 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
 
 }  // namespace
 
-std::string make_answer_id(std::string_view prefix) {
-  thread_local std::mt19937_64 random{std::random_device{}()};
-  return fmt::format("{}{:016x}{:016x}", prefix, random(), random());
-}
+std::string make_answer_id(std::string_view prefix) { return std::string(prefix) + random_id(); }
 
 void set_tenant(const net::HttpRequest& http, GenerateRequest& generate) {
   generate.tenant = tenant_of(http);

@@ -1,0 +1,14 @@
+/// Random numbers that nobody can predict, for ids that clients see: who knows some must not know the next.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace cairn {
+
+/// From the kernel's random source (getrandom), read ahead a few KiB per thread. Thread-safe.
+uint64_t secure_random();
+/// 32 hexadecimal digits of it: 128 bits.
+std::string random_id();
+
+}  // namespace cairn
