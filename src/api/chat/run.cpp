@@ -165,7 +165,7 @@ std::string make_answer_id(std::string_view prefix) {
 }
 
 void set_tenant(const net::HttpRequest& http, GenerateRequest& generate) {
-  generate.tenant = tenant_of(http);
+  name_owner(http, generate);
   if (!generate.tenant.empty()) generate.salt = hash64(generate.tenant, generate.salt) | 1;
 }
 
