@@ -86,10 +86,11 @@ class Core {
   bool has_place(Priority priority) const;
   void count_places(Priority priority);
   bool waits_before(const Waiting& a, const Waiting& b, Priority priority) const;
+  void begin_choice(Priority priority);
   std::unique_ptr<Sequence>* first_ready(Priority priority);
   std::optional<Waiting> first_waiting(Priority priority);
   std::unique_ptr<Sequence> take_candidate(Priority priority);
-  std::unique_ptr<Sequence>* unread(const Priority* priority);
+  std::unique_ptr<Sequence>* who_is_unread(Priority priority);
   std::unique_ptr<Sequence>* with_more_than(const Party& party, Priority priority);
   std::unique_ptr<Sequence>* who_gives_place_to(const Party& party, Priority priority);
   bool make_place(const Sequence& candidate);
@@ -163,6 +164,7 @@ class Core {
   std::vector<std::unique_ptr<Sequence>> running_;  // in order of admission; null once gone within a turn
   std::vector<std::unique_ptr<Sequence>> ready_;  // preempted, or taken from the queue and not yet placed; as they came
   std::array<Holdings, kPriorities> places_;      // sequences of each party in running_, once counted
+  bool must_be_yielded_ = false;                  // a place, to whoever is to be chosen
   std::vector<int32_t> tenant_ranks_;             // of running_, within each tenant
   std::optional<Priority> next_class_;            // whose turn admission is
   int32_t bypassed_ = 0;                          // admissions of the other class since then

@@ -136,15 +136,24 @@ void Core::count_places(Priority priority) {
   }
 }
 
-// Of two of a class whose places have been counted.
+void Core::begin_choice(Priority priority) {
+  count_places(priority);
+  must_be_yielded_ = !has_place(priority) && who_is_unread(priority) == nullptr;
+}
+
+// Of two of a class, after begin_choice. Where a place must be yielded, those come first to whom somebody does.
 bool Core::waits_before(const Waiting& a, const Waiting& b, Priority priority) const {
   const Holdings& places = places_[static_cast<size_t>(priority)];
+  if (must_be_yielded_) {
+    const bool to_a = places.somebody_yields(a.party);
+    if (to_a != places.somebody_yields(b.party)) return to_a;
+  }
   const Held of_a = places.of(a.party);
   const Held of_b = places.of(b.party);
   return of_a != of_b ? of_a < of_b : a.deadline_ns < b.deadline_ns;
 }
 
-// Of those that were put back or had no memory. The class's places have been counted.
+// Of those that were put back or had no memory, after begin_choice.
 std::unique_ptr<Sequence>* Core::first_ready(Priority priority) {
   const auto waiting = [](const Sequence& sequence) { return Waiting{sequence.party(), sequence.deadline_ns()}; };
   std::unique_ptr<Sequence>* first = nullptr;
@@ -155,9 +164,8 @@ std::unique_ptr<Sequence>* Core::first_ready(Priority priority) {
   return first;
 }
 
-// Also counts the class's places.
 std::optional<Waiting> Core::first_waiting(Priority priority) {
-  count_places(priority);
+  begin_choice(priority);
   const auto before = [=, this](const Waiting& a, const Waiting& b) { return waits_before(a, b, priority); };
   const std::optional<Waiting> queued = queue_.first(priority, before);
   const std::unique_ptr<Sequence>* ready = first_ready(priority);
@@ -168,7 +176,7 @@ std::optional<Waiting> Core::first_waiting(Priority priority) {
 
 // The first of what was put back and what is in the queue. Counted as ready until it runs.
 std::unique_ptr<Sequence> Core::take_candidate(Priority priority) {
-  count_places(priority);
+  begin_choice(priority);
   const auto before = [=, this](const Waiting& a, const Waiting& b) { return waits_before(a, b, priority); };
   const std::optional<Waiting> queued = queue_.first(priority, before);
   std::unique_ptr<Sequence>* ready = first_ready(priority);
@@ -216,10 +224,11 @@ bool Core::admit_one(Priority priority) {
   return true;
 }
 
-// One that nobody reads, of the class if that is said; null: there is none.
-std::unique_ptr<Sequence>* Core::unread(const Priority* priority) {
+// One that nobody reads and that has a place which one of the class may have; null: there is none.
+std::unique_ptr<Sequence>* Core::who_is_unread(Priority priority) {
+  const bool batch_only = priority == Priority::kBatch && batch_is_full();
   const auto found = std::ranges::find_if(running_, [=](const std::unique_ptr<Sequence>& sequence) {
-    return sequence->channel().stalled() && (priority == nullptr || sequence->priority() == *priority);
+    return sequence->channel().stalled() && (!batch_only || sequence->priority() == Priority::kBatch);
   });
   return found == running_.end() ? nullptr : &*found;
 }
@@ -239,8 +248,7 @@ std::unique_ptr<Sequence>* Core::with_more_than(const Party& party, Priority pri
 }
 
 std::unique_ptr<Sequence>* Core::who_gives_place_to(const Party& party, Priority priority) {
-  std::unique_ptr<Sequence>* nobody_reads =
-      unread(priority == Priority::kBatch && batch_is_full() ? &priority : nullptr);
+  std::unique_ptr<Sequence>* nobody_reads = who_is_unread(priority);
   return nobody_reads != nullptr ? nobody_reads : with_more_than(party, priority);
 }
 
@@ -256,7 +264,7 @@ bool Core::make_place(const Sequence& candidate) {
 // Puts one back whose pages the candidate may have; false if there is none.
 bool Core::make_room(const Sequence& candidate) {
   if (!has_place(candidate.priority())) return false;
-  if (std::unique_ptr<Sequence>* nobody_reads = unread(nullptr)) {
+  if (std::unique_ptr<Sequence>* nobody_reads = who_is_unread(candidate.priority())) {
     preempt(*nobody_reads, PutBack::kUnread);
   } else if (candidate.priority() == Priority::kInteractive && preempt_batch()) {
     return true;

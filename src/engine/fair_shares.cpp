@@ -30,6 +30,14 @@ int64_t Holdings::Level::of(uint64_t who, uint64_t among) const {
 
 void Holdings::Level::add(uint64_t who, uint64_t among, int64_t amount) { entry(who, among).amount += amount; }
 
+int64_t Holdings::Level::most(uint64_t among) const {
+  int64_t most = 0;
+  for (const Entry& entry : entries_) {
+    if (entry.among == among) most = std::max(most, entry.amount);
+  }
+  return most;
+}
+
 void Holdings::Level::begin() {
   for (Entry& entry : entries_) entry.wants = entry.is_new = false;
 }
@@ -67,6 +75,11 @@ bool Holdings::yields(const Party& other, const Party& party) const {
   const Held theirs = of(other);
   const Held ours = of(party);
   return other.client == party.client ? theirs.tenant >= ours.tenant + 2 : theirs.client >= ours.client + 2;
+}
+
+bool Holdings::somebody_yields(const Party& party) const {
+  const Held ours = of(party);  // who has less than two more is itself none of them
+  return clients_.most(0) >= ours.client + 2 || tenants_.most(party.client) >= ours.tenant + 2;
 }
 
 void Holdings::begin() {

@@ -5,13 +5,14 @@
 ///
 /// **Who goes first.** Of a class (Priority), whoever's client has the least running goes first, of a client's
 /// whoever's tenant has, of those the earliest deadline; so a class's places, and its pages with them, are shared
-/// evenly between the clients that want some, and one alone has all. Where there is no place or no memory for the first
-/// that waits, somebody yields it at once: a sequence whose client does not read; a batch one that is in time, to an
-/// interactive one; then, of a client that has two more than the one that waits at least, the one with the latest
-/// deadline. A sequence that needs a page takes it from one that comes after it: those that are not read come last,
-/// then batch, then the second of each client after the first of each, and so on. The first sequence of the first
-/// class, by deadline, is the first of its client and of all, so as long as its client reads it is never put back and
-/// comes to its end; the deadlines of others stand still, so each is the first some time.
+/// evenly between the clients that want some, and one alone has all. Where there is no place (for the first of those to
+/// whom one is yielded) or no memory for the first that waits, somebody yields it at once: a sequence whose client does
+/// not read; a batch one that is in time, to an interactive one; then, of a client that has two more than the one that
+/// waits at least, the one with the latest deadline. A sequence that needs a page takes it from one that comes after
+/// it: those that are not read come last, then batch, then the second of each client after the first of each, and so
+/// on. The first sequence of the first class, by deadline, is the first of its client and of all, so as long as its
+/// client reads it is never put back and comes to its end; the deadlines of others stand still, so each is the first
+/// some time.
 ///
 /// **Clients that do not read.** A sequence is stalled while kPendingTokensMax events wait for its client. It computes
 /// nothing, and keeps its place and pages only while nobody who waits wants them, and kStallMax at most. Put back, it
@@ -46,6 +47,8 @@ class Holdings {
   void add(const Party& party, int64_t amount);
   /// Whether `other` has so much more than `party` that it still has as much once it has given one to it.
   bool yields(const Party& other, const Party& party) const;
+  /// Whether anybody has so much more.
+  bool somebody_yields(const Party& party) const;
 
   // Of what is given out over time, between those who want some now. Between begin() and settle(), want() names them:
   // the others are forgotten, as they owe nothing and have saved nothing up; who is new has what the one has that has
@@ -61,6 +64,7 @@ class Holdings {
     void clear() { entries_.clear(); }
     int64_t of(uint64_t who, uint64_t among) const;
     void add(uint64_t who, uint64_t among, int64_t amount);
+    int64_t most(uint64_t among) const;
     void begin();
     void want(uint64_t who, uint64_t among);
     void settle();

@@ -40,7 +40,11 @@ TEST(Holdings, WhoHasTwoMoreYieldsOne) {
   EXPECT_TRUE(holdings.yields(kA1, kB));
   EXPECT_TRUE(holdings.yields(kA1, kA2)) << "tenants of one client share as well";
   EXPECT_FALSE(holdings.yields(kA1, kA1));
+  EXPECT_TRUE(holdings.somebody_yields(kB));
+  EXPECT_TRUE(holdings.somebody_yields(kA2));
+  EXPECT_FALSE(holdings.somebody_yields(kA1));
   holdings.add(kB, 1);
+  EXPECT_FALSE(holdings.somebody_yields(kB));
   EXPECT_FALSE(holdings.yields(kA1, kB));
   EXPECT_FALSE(holdings.yields(kB, kA1));
 }

@@ -26,8 +26,9 @@ namespace cairn {
 
 /// Sequence::rank() of one whose client does not read.
 inline constexpr int32_t kUnreadRank = std::numeric_limits<int32_t>::max();
-/// A request whose client made it wait comes at least so long behind those that come when it has read.
-inline constexpr std::chrono::nanoseconds kRejoinDelay = std::chrono::seconds(1);
+/// When its client has read, a request that was put back for that is due in so long at least: after those that came
+/// before.
+inline constexpr std::chrono::nanoseconds kRejoinDelay = std::chrono::seconds(2);
 
 /// KV of one sequence: what the engine takes away from it on preemption and gives back later.
 struct SequenceMemory {
