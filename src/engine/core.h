@@ -154,6 +154,8 @@ class Core {
   const StepLimits limits_;
   const AdmissionLimits request_limits_;
   const size_t unread_max_;  // sequences in ready_ whose clients do not read
+  const Error does_not_fit_{Code::kTooLarge, "the request does not fit", {}};
+  const Error unread_{Code::kQueueFull, "the client does not read its answer, and too many others wait to be read", {}};
   Tenants tenants_;
   RequestQueue queue_;
   UntoldChannels untold_;

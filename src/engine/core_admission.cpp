@@ -34,8 +34,7 @@ Result<void> Core::submit(GenerateRequest&& request, std::shared_ptr<EventChanne
   ++counters_.total_requests;
   if (displaced == nullptr) return {};
   displaced->ticket = TenantTicket();
-  Error error{Code::kQueueFull, "others wait for the place in the queue of this client's newest request", {}};
-  untold_.publish(displaced->channel, end_in_queue(*displaced, FinishReason::kError, std::move(error)));
+  untold_.publish(displaced->channel, end_in_queue(*displaced, FinishReason::kError, copy_of(displaced_error())));
   return {};
 }
 
@@ -86,8 +85,7 @@ void Core::drop_stalled(int64_t now_ns) {
   }
   for (auto sequence = ready_.begin(); sequence != ready_.end() && unread > unread_max_; ++sequence) {
     if (!(*sequence)->waits_for_client()) continue;
-    dismiss(std::move(*sequence), FinishReason::kError,
-            Error{Code::kQueueFull, "the client does not read its answer, and too many others wait to be read", {}});
+    dismiss(std::move(*sequence), FinishReason::kError, copy_of(unread_));
     --unread;
   }
   std::erase(ready_, nullptr);
@@ -211,7 +209,7 @@ bool Core::admit_one(Priority priority) {
     if (running_.empty()) {
       // The limits checked at submit leave room for any sequence alone.
       log_error("a request does not fit into the empty cache");
-      dismiss(std::move(candidate), FinishReason::kError, Error{Code::kTooLarge, "the request does not fit", {}});
+      dismiss(std::move(candidate), FinishReason::kError, copy_of(does_not_fit_));
       return true;
     }
     ready_.push_back(std::move(candidate));

@@ -121,8 +121,7 @@ Result<std::unique_ptr<GenerateStream>> EncoderEngine::submit(GenerateRequest re
   CAIRN_TRY(const Entry displaced, queue_.push(std::move(submission)));
   ++counters_.total;
   if (displaced != nullptr) {
-    finish(*displaced, FinishReason::kError, {},
-           {Code::kQueueFull, "others wait for the place in the queue of this client's newest text", {}});
+    finish(*displaced, FinishReason::kError, {}, copy_of(displaced_error()));
   }
   return stream;
 }

@@ -10,24 +10,27 @@ namespace cairn {
 
 Result<std::unique_ptr<Submission>> RequestQueue::push(std::unique_ptr<Submission> submission) {
   std::unique_ptr<Submission> displaced;
+  std::optional<size_t> makes_room;
   {
     const std::lock_guard lock(mutex_);
     if (stopped_) return fail(Code::kUnavailable, "this model is being unloaded; send the request again later");
     if (size_ >= size_max_) {
-      displaced = make_room_for(submission->party);
-      if (displaced == nullptr) {
+      displaced_error();  // made before it is needed
+      makes_room = who_makes_room_for(submission->party);
+      if (!makes_room) {
         return fail(Code::kQueueFull, "{} requests are waiting already, as many as may; try again later", size_max_);
       }
     }
     entries_.push_back(std::move(submission));
     ++size_;
+    if (makes_room) displaced = take_out(entries_.begin() + static_cast<ptrdiff_t>(*makes_room));
   }
   changed_.notify_one();
   return displaced;
 }
 
-// Null: nobody has so much more.
-std::unique_ptr<Submission> RequestQueue::make_room_for(const Party& party) {
+// The place of the entry; none: nobody has so much more.
+std::optional<size_t> RequestQueue::who_makes_room_for(const Party& party) const {
   Holdings waiting;
   for (const auto& entry : entries_) waiting.add(entry->party, 1);
   auto newest = entries_.end();
@@ -36,7 +39,8 @@ std::unique_ptr<Submission> RequestQueue::make_room_for(const Party& party) {
     if (!waiting.yields(other, party)) continue;
     if (newest == entries_.end() || waiting.of(other) >= waiting.of((*newest)->party)) newest = entry;
   }
-  return newest == entries_.end() ? nullptr : take_out(newest);
+  if (newest == entries_.end()) return std::nullopt;
+  return static_cast<size_t>(newest - entries_.begin());
 }
 
 void RequestQueue::stop() {
@@ -119,6 +123,12 @@ void RequestQueue::visit(Priority priority, FunctionRef<void(const Submission&)>
   for (const auto& entry : entries_) {
     if (entry->request.priority == priority) see(*entry);
   }
+}
+
+const Error& displaced_error() {
+  static const Error error{
+      Code::kQueueFull, "others wait for the place in the queue of this client's newest request; try again later", {}};
+  return error;
 }
 
 Events end_in_queue(const Submission& submission, FinishReason reason, Error error) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -74,7 +75,7 @@ class RequestQueue {
   using Entries = std::deque<std::unique_ptr<Submission>>;
   Entries::const_iterator find_first(Priority priority, Before before) const;
   std::unique_ptr<Submission> take_out(Entries::const_iterator entry);
-  std::unique_ptr<Submission> make_room_for(const Party& party);
+  std::optional<size_t> who_makes_room_for(const Party& party) const;
 
   const int32_t size_max_;
   mutable std::mutex mutex_;  // guards entries_; size_ and stopped_ are written under it
@@ -84,6 +85,8 @@ class RequestQueue {
   std::atomic<bool> stopped_ = false;
 };
 
+/// What the request is answered that push returns.
+const Error& displaced_error();
 /// The end of a request that left the queue without having run.
 Events end_in_queue(const Submission& submission, FinishReason reason, Error error);
 
