@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <condition_variable>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -299,27 +304,33 @@ TEST_F(EncoderEngineTest, RefusesWhatItCannotDo) {
   EXPECT_EQ(error_of(of(3, 5)).code, Code::kUnavailable);
 }
 
-/// Of every second call nothing comes.
-class FailingEmbedder final : public Embedder {
+/// Does something else first in every call.
+class FakeEmbedder final : public Embedder {
  public:
+  using Before = std::function<Result<void>(std::span<const EmbedText>)>;
+  explicit FakeEmbedder(Before before) : before_(std::move(before)) {}
   const EmbeddingAbility& ability() const override { return ability_; }
   int64_t vocabulary() const override { return 10; }
   int32_t context_tokens() const override { return 8; }
   int32_t rows_max() const override { return 8; }
   int32_t texts_max() const override { return 1; }
-  Result<void> embed(std::span<const EmbedText>, Pooling, std::span<float> out) override {
-    if (calls_++ % 2 == 0) return fail(Code::kInternal, "the device is gone");
+  Result<void> embed(std::span<const EmbedText> texts, Pooling, std::span<float> out) override {
+    CAIRN_TRY_VOID(before_(texts));
     std::ranges::fill(out, 1.0f);
     return {};
   }
 
  private:
   const EmbeddingAbility ability_{.dimensions = 4, .pooling = Pooling::kMean};
-  int calls_ = 0;
+  Before before_;
 };
 
 TEST_F(EncoderEngineTest, AFailedCallFailsItsTextsAlone) {
-  FailingEmbedder failing;
+  int calls = 0;
+  FakeEmbedder failing([&](std::span<const EmbedText>) -> Result<void> {
+    if (calls++ % 2 == 0) return fail(Code::kInternal, "the device is gone");
+    return {};
+  });
   const auto engine = make_encoder_engine(failing, {}).value();
   for (int i = 0; i < 4; ++i) {
     const auto stream = engine->submit(request_of({TokenId{1}}, Pooling::kMean, Priority::kInteractive)).value();
@@ -329,6 +340,59 @@ TEST_F(EncoderEngineTest, AFailedCallFailsItsTextsAlone) {
     EXPECT_EQ(answer.finish.embedding.size(), i % 2 == 0 ? 0u : 4u);
   }
   EXPECT_EQ(engine->stats().active_requests, 0);
+}
+
+TEST_F(EncoderEngineTest, WhateverIsThrownFailsItsTextsAndNotTheEngine) {
+  int calls = 0;
+  FakeEmbedder throwing([&](std::span<const EmbedText>) -> Result<void> {
+    if (++calls == 1) throw std::runtime_error("nobody expects this");
+    if (calls == 2) throw std::bad_alloc();
+    return {};
+  });
+  const auto engine = make_encoder_engine(throwing, {}).value();
+  for (const auto& [code, reason] :
+       {std::pair(Code::kInternal, FinishReason::kError), std::pair(Code::kOutOfMemory, FinishReason::kError),
+        std::pair(Code::kInternal, FinishReason::kStop)}) {
+    const auto stream = engine->submit(request_of({TokenId{1}}, Pooling::kMean, Priority::kInteractive)).value();
+    const Answer answer = collect(*stream);
+    EXPECT_EQ(answer.finish.reason, reason);
+    if (reason != FinishReason::kError) continue;
+    EXPECT_EQ(answer.finish.error.code, code);
+  }
+  EXPECT_EQ(engine->stats().active_requests, 0);
+}
+
+// A call has one text here, so their order is that of the calls.
+TEST_F(EncoderEngineTest, ClientsShareWhatTheirTextsTake) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool go = false;
+  std::vector<int32_t> order;
+  FakeEmbedder embedder([&](std::span<const EmbedText> texts) -> Result<void> {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return go; });
+    order.push_back(index(texts.front().tokens.front()));
+    return {};
+  });
+  const auto engine = make_encoder_engine(embedder, {}).value();
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  for (int32_t i = 0; i < 44; ++i) {
+    const int32_t client = i < 40 ? 1 : 2;  // texts of four tokens, then of eight
+    GenerateRequest request =
+        request_of(std::vector(client == 1 ? 4 : 8, TokenId{client}), Pooling::kMean, Priority::kInteractive);
+    request.client = std::to_string(client);
+    streams.push_back(engine->submit(std::move(request)).value());
+  }
+  {
+    const std::lock_guard lock(mutex);
+    go = true;
+  }
+  changed.notify_all();
+  for (const auto& stream : streams) EXPECT_EQ(collect(*stream).finish.reason, FinishReason::kStop);
+  // Two of the first for one of the second, besides the first ones, which nobody else was there for.
+  const auto last_of_second = std::ranges::find(order.rbegin(), order.rend(), 2).base() - order.begin();
+  EXPECT_LE(last_of_second, 16);
+  EXPECT_EQ(std::ranges::count(order, 2), 4);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/errors.h"
+#include "api/post_once.h"
 
 namespace cairn::api {
 
@@ -26,8 +27,7 @@ void EmbeddingRun::start(Engine& engine, GenerateRequest common, std::unique_ptr
 }
 
 void EmbeddingRun::wake(net::HttpResponse& response) {
-  if (turn_posted_.exchange(true, std::memory_order_acq_rel)) return;
-  response.post([weak = weak_from_this()] {
+  post_once(turn_posted_, response, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->turn();
   });
 }
@@ -74,8 +74,13 @@ Result<void> EmbeddingRun::collect_some(steady_clock::time_point end) {
     if (!events.finished) continue;
     slot.stream.reset();
     Finish& done = events.finish;
+    if (done.reason == FinishReason::kError && done.error.code == Code::kQueueFull && slots_.size() > 1) {
+      again_.push_back(slot.text);  // it made room in the queue for somebody else's
+      continue;
+    }
     if (done.reason == FinishReason::kError) return std::unexpected(std::move(done.error));
     if (done.reason == FinishReason::kCancelled) return fail(Code::kUnavailable, "the server is stopping");
+    prepared_[slot.text] = {};
     CAIRN_TRY_VOID(task_->take(slot.text, std::move(done.embedding)));
     ++taken_;
   }
@@ -84,18 +89,23 @@ Result<void> EmbeddingRun::collect_some(steady_clock::time_point end) {
 }
 
 Result<void> EmbeddingRun::submit_some() {
-  while (submitted_ < prepared_.size() && slots_.size() < kEmbedInFlightMax) {
-    GenerateRequest request = prepared_[submitted_];
+  while ((submitted_ < prepared_.size() || !again_.empty()) && slots_.size() < kEmbedInFlightMax) {
+    const size_t text = again_.empty() ? submitted_ : again_.back();
+    GenerateRequest request = prepared_[text];
     auto stream = engine_.submit(std::move(request));
     if (!stream) {
       // Others fill the queue: the next one goes when one of ours comes back.
       if (stream.error().code == Code::kQueueFull && !slots_.empty()) return {};
       Error error = std::move(stream).error();
-      if (error.at.starts_with("prompt")) error.at = task_->path(submitted_) + error.at.substr(6);
+      if (error.at.starts_with("prompt")) error.at = task_->path(text) + error.at.substr(6);
       return std::unexpected(std::move(error));
     }
-    prepared_[submitted_] = {};
-    slots_.push_back({std::move(*stream), submitted_++});
+    if (again_.empty()) {
+      ++submitted_;
+    } else {
+      again_.pop_back();
+    }
+    slots_.push_back({std::move(*stream), text});
     slots_.back().stream->on_events([weak = weak_from_this(), response = response_] {
       if (const auto self = weak.lock()) self->wake(*response);
     });

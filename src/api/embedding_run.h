@@ -71,9 +71,10 @@ class EmbeddingRun : public std::enable_shared_from_this<EmbeddingRun> {
   const GenerateRequest common_;
   std::unique_ptr<EmbedTask> task_;
   std::shared_ptr<net::HttpResponse> response_;
-  std::vector<GenerateRequest> prepared_;
+  std::vector<GenerateRequest> prepared_;  // each until its vector is there
   std::vector<Slot> slots_;
-  size_t submitted_ = 0;
+  std::vector<size_t> again_;  // texts to be submitted once more
+  size_t submitted_ = 0;       // besides those
   size_t taken_ = 0;
   int64_t tokens_ = 0;
   std::atomic<bool> turn_posted_{false};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/errors.h"
+#include "api/post_once.h"
 
 namespace cairn::api {
 
@@ -50,8 +51,7 @@ void Generation::cancel() {
 }
 
 void Generation::wake(net::HttpResponse& response) {
-  if (pump_posted_.exchange(true, std::memory_order_acq_rel)) return;
-  response.post([weak = weak_from_this()] {
+  post_once(pump_posted_, response, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->pump();
   });
 }

@@ -75,7 +75,9 @@ class FakeEngine final : public Engine {
   }
   void stop() override {}
   EngineStats stats() const override { return {}; }
-  Result<PrefixReport> prefix_report(std::string_view) const override { return fail(Code::kNotFound, "none"); }
+  Result<PrefixReport> prefix_report(std::string_view, const Party&) const override {
+    return fail(Code::kNotFound, "none");
+  }
   int32_t context_tokens() const override { return 1; }
 
  private:

@@ -118,7 +118,7 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
                    model->name);
   }
   GenerateRequest common;
-  common.tenant = tenant_of(http);
+  name_owner(http, common);
   common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
   EmbeddingRun::start(*model->engine, std::move(common),
                       std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)), response);

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "api/errors.h"
+#include "api/tenant.h"
 #include "base/utf8.h"
 
 namespace cairn::api {
@@ -121,16 +122,19 @@ void handle_prefix(const Registry& registry, const net::HttpRequest& request, ne
                       {Code::kInvalidArgument,
                        "say which request: /debug/prefix?request=ID, where ID is the `id` of an answer", "request"});
   }
+  const Party asker = party_of(request);
   for (const LoadedModel* model : registry.list()) {
-    if (const auto report = model->engine->prefix_report(*id)) return send_json(response, prefix_json(*model, *report));
+    const auto report = model->engine->prefix_report(*id, asker);
+    if (report) return send_json(response, prefix_json(*model, *report));
   }
   constexpr size_t kIdShownMax = 100;
-  send_error(response,
-             {Code::kNotFound,
-              fmt::format("no request \"{}\" among the last {} that began to run; the id is that of an answer, "
-                          "with -1, -2, ... for its further choices",
-                          id->substr(0, kIdShownMax), kPrefixReportsMax),
-              "request"});
+  send_error(
+      response,
+      {Code::kNotFound,
+       fmt::format("no request \"{}\" of yours among the last {} that began to run; the id is that of an answer, "
+                   "with -1, -2, ... for its further choices",
+                   id->substr(0, kIdShownMax), kPrefixReportsMax),
+       "request"});
 }
 
 }  // namespace cairn::api

@@ -1,6 +1,7 @@
 #include "engine/core.h"
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -42,6 +43,7 @@ Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& opti
       drafts_max_(drafter == nullptr || has_state_ ? 0 : options.speculation.tokens_max),
       limits_(limits_of(runner, options)),
       request_limits_{vocabulary_, runner.context_tokens(), runner.embedding(), pool_tokens_of(pool_)},
+      unread_max_(static_cast<size_t>(options.queue_max)),
       tenants_(options.tenant_requests_max),
       queue_(options.queue_max),
       scheduler_(limits_),
@@ -53,6 +55,8 @@ Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& opti
   demands_.reserve(sequences);
   plan_.reserve(sequences);
   page_keys_.reserve(sequences);
+  tenant_ranks_.reserve(sequences);
+  for (Holdings& places : places_) places.reserve(sequences);
   draft_requests_.reserve(sequences);
   batch_tokens_.reserve(static_cast<size_t>(limits_.rows_max));
   batch_slices_.reserve(sequences);
@@ -91,7 +95,8 @@ EngineStats Core::stats() const {
 
 Core::Turn Core::turn() {
   at_stake_ = AtStake::kNothing;
-  Turn turn = Turn::kWorked;
+  Turn turn = Turn::kStalled;  // unless something was done: without memory nobody spins
+  const bool all_told = untold_.tell_again();
   try {
     ready_.reserve(ready_.size() + running_.size() + 1);  // so that putting back cannot fail
     const int64_t begin_ns = clock_.now().count();
@@ -102,9 +107,10 @@ Core::Turn Core::turn() {
     propose();
     plan(begin_ns);
     if (batch_tokens_.empty()) {
-      turn = running_.empty() && ready_.empty() ? Turn::kIdle : Turn::kStalled;
+      turn = running_.empty() && ready_.empty() && all_told ? Turn::kIdle : Turn::kStalled;
     } else {
       at_stake_ = AtStake::kBatch;
+      turn = Turn::kWorked;
       const Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_, runner_draws_});
       ++counters_.steps;
       const Result<void> emitted =
@@ -117,7 +123,9 @@ Core::Turn Core::turn() {
       }
     }
   } catch (const std::bad_alloc&) {
-    fail_at_stake(Error{Code::kOutOfMemory, "out of memory", {}});
+    fail_at_stake(out_of_memory());
+  } catch (const std::exception& exception) {
+    fail_at_stake(thrown(exception));
   }
   std::erase(running_, nullptr);
   count_pages();
@@ -134,7 +142,7 @@ void Core::learn_cost(int64_t step_ns) {
 }
 
 // Asks for guesses where they are likely to pay: see DraftControl.
-void Core::propose() {
+void Core::propose() try {
   for (const auto& sequence : running_) sequence->drafts().clear();
   drafting_ns_ = 0;
   if (drafts_max_ == 0) return;
@@ -177,6 +185,8 @@ void Core::propose() {
     const auto unknown = std::ranges::find_if(*request.proposed, [&](TokenId id) { return index(id) >= vocabulary_; });
     request.proposed->erase(unknown, request.proposed->end());
   }
+} catch (const std::exception&) {
+  for (const auto& sequence : running_) sequence->drafts().clear();  // nobody needs them
 }
 
 // How long the short prompts here take if they get no more than the ordinary share of every step.
@@ -197,12 +207,12 @@ int64_t Core::ordinary_short_prompts_ns() const {
 // Shares out the step and lays the batch out, with pages for every row.
 void Core::plan(int64_t now_ns) {
   catch_up();
+  rank_running();
   const int64_t short_prompts_ns = ordinary_short_prompts_ns();
   demands_.clear();
   for (const auto& sequence : running_) {
     demands_.push_back(sequence->demand());
     demands_.back().late = sequence->short_prompt() && sequence->deadline_ns() < now_ns + short_prompts_ns;
-    demands_.back().waits = sequence->channel().stalled();
   }
   wait_for_same_pages();
   scheduler_.plan(demands_, cost_, plan_);
@@ -264,7 +274,7 @@ Result<void> Core::emit(const LogitsView& logits, int64_t now_ns) {
     if (events.finished) {
       retire(sequence, std::move(events));
     } else {
-      sequence->publish(std::move(events));
+      sequence->publish(std::move(events), untold_);
     }
   }
   at_stake_ = AtStake::kNothing;
@@ -355,10 +365,12 @@ void Core::retire(std::unique_ptr<Sequence>& sequence, Events&& events) {
   count_pages();
   --counters_.active;
   const std::unique_ptr<Sequence> gone = std::move(sequence);
-  gone->publish(std::move(events));
+  if (events.finish.reason == FinishReason::kError)
+    failures_.log(clock_.now().count(), gone->request_id(), events.finish.error);
+  gone->publish(std::move(events), untold_);
 }
 
-void Core::fail_at_stake(const Error& error) {
+void Core::fail_at_stake(const Error& error) noexcept {
   switch (at_stake_) {
     case AtStake::kNothing:
       break;
@@ -367,8 +379,9 @@ void Core::fail_at_stake(const Error& error) {
       Events events;
       events.finished = true;
       events.finish.reason = FinishReason::kError;
-      events.finish.error = error;
-      admitting_->publish(std::move(events));
+      events.finish.error = copy_of(error);
+      failures_.log(clock_.now().count(), {}, error);
+      untold_.publish(admitting_, std::move(events));
       admitting_.reset();
       break;
     }
@@ -377,12 +390,12 @@ void Core::fail_at_stake(const Error& error) {
         std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
         if (sequence == nullptr) continue;
         drop_states(sequence->memory());  // the step may have moved them on
-        retire(sequence, sequence->end(FinishReason::kError, error));
+        retire(sequence, sequence->end(FinishReason::kError, copy_of(error)));
       }
       break;
     case AtStake::kSequence: {
       std::unique_ptr<Sequence>& sequence = running_[at_stake_sequence_];
-      retire(sequence, sequence->end(FinishReason::kError, error));
+      if (sequence != nullptr) retire(sequence, sequence->end(FinishReason::kError, copy_of(error)));
       break;
     }
   }

@@ -3,6 +3,7 @@
 /// A turn: drop what was cancelled, admit while memory lasts, propose drafts, share out the step (Scheduler), give
 /// every row its page (preempting the cheapest sequence when there is none), run the step, sample, emit, and tell the
 /// prefix index what is new.
+/// Who goes first, and what becomes of those whose clients do not read: see fair_shares.h.
 #pragma once
 
 #include <array>
@@ -13,15 +14,19 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "cache/page_pool.h"
 #include "cache/prefix_index.h"
 #include "engine/admission.h"
+#include "engine/core_counters.h"
 #include "engine/cost_model.h"
 #include "engine/drafter.h"
 #include "engine/engine.h"
+#include "engine/failure_log.h"
+#include "engine/fair_shares.h"
 #include "engine/request_queue.h"
 #include "engine/row_draws.h"
 #include "engine/scheduler.h"
@@ -30,7 +35,7 @@
 
 namespace cairn {
 
-/// A sequence whose client takes nothing for so long gives its pages back.
+/// A sequence whose client takes nothing for so long gives its pages back, even if nobody waits for them.
 inline constexpr std::chrono::seconds kStallMax{10};
 /// The index learns what tokens cost every so many steps.
 inline constexpr int64_t kCostUpdateSteps = 64;
@@ -57,12 +62,12 @@ class Core {
   const PagePool& pool() const { return pool_; }
   int32_t context_tokens() const { return request_limits_.context_tokens; }
   EngineStats stats() const;
-  Result<PrefixReport> prefix_report(std::string_view id) const;
+  Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const;
 
   // -- From the engine's thread.
   Turn turn();
   /// Finishes everything with kCancelled.
-  void end_all();
+  void end_all() noexcept;
   // For audits between turns: every page in use is in the table of a running sequence or in the index.
   std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
   std::span<const std::unique_ptr<Sequence>> ready() const { return ready_; }
@@ -76,8 +81,20 @@ class Core {
   void drop_stalled(int64_t now_ns);
   void admit();
   bool admit_one(Priority priority);
-  bool wants(Priority priority);
+  bool may_admit(Priority priority);
+  bool batch_is_full() const;
+  bool has_place(Priority priority) const;
+  void count_places(Priority priority);
+  bool waits_before(const Waiting& a, const Waiting& b, Priority priority) const;
+  void begin_choice(Priority priority);
+  std::unique_ptr<Sequence>* first_ready(Priority priority);
+  std::optional<Waiting> first_waiting(Priority priority);
   std::unique_ptr<Sequence> take_candidate(Priority priority);
+  std::unique_ptr<Sequence>* who_is_unread(Priority priority);
+  std::unique_ptr<Sequence>* with_more_than(const Party& party, Priority priority);
+  std::unique_ptr<Sequence>* who_gives_place_to(const Party& party, Priority priority);
+  bool make_place(const Sequence& candidate);
+  bool make_room(const Sequence& candidate);
   int32_t pages_to_come(const Sequence& sequence, int32_t group) const;
   bool place(Sequence& sequence);
   bool preempt_batch();
@@ -90,8 +107,10 @@ class Core {
   int32_t reserve_guesses(Sequence& sequence, int32_t wanted);
   void give_back_guesses();
   void reserve_pages();
+  void rank_running();
   std::unique_ptr<Sequence>* victim_for(const Sequence& sequence);
-  void preempt(std::unique_ptr<Sequence>& sequence);
+  bool yields_before(const Sequence& a, const Sequence& b) const;
+  void preempt(std::unique_ptr<Sequence>& sequence, PutBack why);
   void keep_pages();
   void drop_states(SequenceMemory& memory);
   void leave(Sequence& sequence);
@@ -112,7 +131,7 @@ class Core {
   Result<void> emit_one(Sequence& sequence, const Share& share, const LogitsView& logits, int64_t row, Events& events);
   Result<Sampled> choose(Sequence& sequence, const LogitsView& logits, int64_t row);
   void retire(std::unique_ptr<Sequence>& sequence, Events&& events);
-  void fail_at_stake(const Error& error);
+  void fail_at_stake(const Error& error) noexcept;
 
   // What an exception or a failed step takes with it.
   enum class AtStake {
@@ -134,16 +153,23 @@ class Core {
   const int32_t drafts_max_;
   const StepLimits limits_;
   const AdmissionLimits request_limits_;
+  const size_t unread_max_;  // sequences in ready_ whose clients do not read
+  const Error does_not_fit_{Code::kTooLarge, "the request does not fit", {}};
+  const Error unread_{Code::kQueueFull, "the client does not read its answer, and too many others wait to be read", {}};
   Tenants tenants_;
   RequestQueue queue_;
+  UntoldChannels untold_;
   Scheduler scheduler_;
   CostModel cost_;
   std::unique_ptr<Drafter> drafter_;
 
   std::vector<std::unique_ptr<Sequence>> running_;  // in order of admission; null once gone within a turn
-  std::vector<std::unique_ptr<Sequence>> ready_;    // preempted, or taken from the queue and not yet placed
-  std::optional<Priority> next_class_;              // whose turn admission is
-  int32_t bypassed_ = 0;                            // admissions of the other class since then
+  std::vector<std::unique_ptr<Sequence>> ready_;  // preempted, or taken from the queue and not yet placed; as they came
+  std::array<Holdings, kPriorities> places_;      // sequences of each party in running_, once counted
+  bool must_be_yielded_ = false;                  // a place, to whoever is to be chosen
+  std::vector<int32_t> tenant_ranks_;             // of running_, within each tenant
+  std::optional<Priority> next_class_;            // whose turn admission is
+  int32_t bypassed_ = 0;                          // admissions of the other class since then
   int64_t next_id_ = 0;
   SamplerScratch scratch_;
   std::vector<Demand> demands_;
@@ -161,31 +187,13 @@ class Core {
   std::shared_ptr<EventChannel> admitting_;  // whose request has left the queue and is no sequence yet
   AtStake at_stake_ = AtStake::kNothing;
   size_t at_stake_sequence_ = 0;
+  FailureLog failures_;
 
-  // Written by the engine's thread only.
-  struct Counters {
-    std::atomic<int32_t> active = 0;
-    std::atomic<int32_t> ready = 0;
-    std::atomic<int64_t> total_requests = 0;
-    std::atomic<int64_t> cancelled_requests = 0;
-    std::atomic<int64_t> preemptions = 0;
-    std::atomic<int64_t> tokens_generated = 0;
-    std::atomic<int64_t> prompt_tokens = 0;
-    std::atomic<int64_t> cached_tokens = 0;
-    std::atomic<int64_t> drafted_tokens = 0;
-    std::atomic<int64_t> accepted_tokens = 0;
-    std::atomic<int64_t> steps = 0;
-    std::atomic<int64_t> step_ns = 0;
-    std::atomic<int64_t> pages_restored = 0;
-    std::atomic<int32_t> pages_total = 0;
-    std::atomic<int32_t> pages_cached = 0;
-    std::atomic<int32_t> pages_free = 0;
-  };
-  Counters counters_;
+  CoreCounters counters_;
   std::atomic<double> prompt_row_ns_ = 0;  // what a row of a prompt takes, as far as is known
 
   mutable std::mutex reports_mutex_;  // guards the next two
-  std::vector<PrefixReport> reports_;
+  std::vector<std::pair<Party, PrefixReport>> reports_;
   size_t next_report_ = 0;
 };
 

@@ -20,24 +20,21 @@ constexpr std::chrono::nanoseconds kTargetTtft[kPriorities] = {std::chrono::seco
 /// A prompt alone takes its rows' time once; beside others it is expected to take twice as long.
 constexpr double kPromptTimeFactor = 2;
 
-Events cancelled_before_start(const Submission& submission) {
-  Events events;
-  events.finished = true;
-  events.finish.reason = FinishReason::kCancelled;
-  events.finish.usage.prompt_tokens = static_cast<int32_t>(submission.request.prompt.size());
-  return events;
-}
-
 }  // namespace
 
 Result<void> Core::submit(GenerateRequest&& request, std::shared_ptr<EventChannel> channel) {
   CAIRN_TRY(std::unique_ptr<Submission> submission, check_request(std::move(request), request_limits_));
-  CAIRN_TRY(submission->ticket, tenants_.admit(submission->request.tenant));
+  const GenerateRequest& checked = submission->request;
+  submission->party = party_of(checked.client, checked.tenant);
+  CAIRN_TRY(submission->ticket, tenants_.admit(checked.client, checked.tenant));
   submission->arrival_ns = clock_.now().count();
-  submission->deadline_ns = first_token_deadline(submission->request, submission->arrival_ns);
+  submission->deadline_ns = first_token_deadline(checked, submission->arrival_ns);
   submission->channel = std::move(channel);
-  CAIRN_TRY_VOID(queue_.push(std::move(submission)));
+  CAIRN_TRY(const std::unique_ptr<Submission> displaced, queue_.push(std::move(submission)));
   ++counters_.total_requests;
+  if (displaced == nullptr) return {};
+  displaced->ticket = TenantTicket();
+  untold_.publish(displaced->channel, end_in_queue(*displaced, FinishReason::kError, copy_of(displaced_error())));
   return {};
 }
 
@@ -64,7 +61,7 @@ void Core::drop_cancelled() {
   for (const auto& submission : queue_.take([](const Submission& s) { return s.channel->cancelled(); })) {
     ++counters_.cancelled_requests;
     submission->ticket = TenantTicket();
-    submission->channel->publish(cancelled_before_start(*submission));
+    untold_.publish(submission->channel, end_in_queue(*submission, FinishReason::kCancelled, {}));
   }
 }
 
@@ -72,30 +69,31 @@ void Core::drop_cancelled() {
 void Core::dismiss(std::unique_ptr<Sequence> sequence, FinishReason reason, Error error) {
   if (drafter_ != nullptr) drafter_->forget(sequence->id());
   --counters_.ready;
-  sequence->publish(sequence->end(reason, std::move(error)));
+  sequence->publish(sequence->end(reason, std::move(error)), untold_);
 }
 
+// What is not read for too long gives its pages back, and ends when too many others wait to be read.
 void Core::drop_stalled(int64_t now_ns) {
   for (std::unique_ptr<Sequence>& sequence : running_) {
-    if (sequence->stalled_for(now_ns) > kStallMax) preempt(sequence);
+    if (sequence->stalled_for(now_ns) > kStallMax) preempt(sequence, PutBack::kUnread);
   }
   std::erase(running_, nullptr);
-}
-
-bool Core::wants(Priority priority) {
-  if (queue_.first_deadline(priority).has_value()) return true;
-  return std::ranges::any_of(ready_, [&](const std::unique_ptr<Sequence>& sequence) {
-    return sequence->priority() == priority && !sequence->channel().stalled();
-  });
+  size_t unread = 0;
+  for (const std::unique_ptr<Sequence>& sequence : ready_) {
+    sequence->rejoin(now_ns);
+    unread += sequence->waits_for_client() ? 1 : 0;
+  }
+  for (auto sequence = ready_.begin(); sequence != ready_.end() && unread > unread_max_; ++sequence) {
+    if (!(*sequence)->waits_for_client()) continue;
+    dismiss(std::move(*sequence), FinishReason::kError, copy_of(unread_));
+    --unread;
+  }
+  std::erase(ready_, nullptr);
 }
 
 void Core::admit() {
-  const int32_t batch_max = std::max(1, running_max_ * kBatchFourths / 4);
-  while (running_.size() < static_cast<size_t>(running_max_)) {
-    const auto batch_running = std::ranges::count_if(
-        running_, [](const std::unique_ptr<Sequence>& s) { return s->priority() == Priority::kBatch; });
-    const std::array<bool, kPriorities> waiting = {wants(Priority::kInteractive),
-                                                   batch_running < batch_max && wants(Priority::kBatch)};
+  for (;;) {
+    const std::array<bool, kPriorities> waiting = {may_admit(Priority::kInteractive), may_admit(Priority::kBatch)};
     if (!waiting[0] && !waiting[1]) return;
     if (!next_class_ || !waiting[static_cast<size_t>(*next_class_)]) {
       next_class_ = scheduler_.admit_next(waiting);
@@ -112,25 +110,89 @@ void Core::admit() {
   }
 }
 
-// The earliest deadline of what was put back and what is in the queue. Counted as ready until it runs.
-std::unique_ptr<Sequence> Core::take_candidate(Priority priority) {
-  auto best = ready_.end();
-  for (auto sequence = ready_.begin(); sequence != ready_.end(); ++sequence) {
-    if ((*sequence)->priority() != priority || (*sequence)->channel().stalled()) continue;
-    if (best == ready_.end() || (*sequence)->before(**best)) best = sequence;
+// Whether one of the class waits, and has a place or may take somebody's.
+bool Core::may_admit(Priority priority) {
+  const std::optional<Waiting> first = first_waiting(priority);
+  return first && (has_place(priority) || who_gives_place_to(first->party, priority) != nullptr);
+}
+
+bool Core::batch_is_full() const {
+  const auto batch = std::ranges::count(running_, Priority::kBatch, [](const auto& s) { return s->priority(); });
+  return batch >= std::max(1, running_max_ * kBatchFourths / 4);
+}
+
+bool Core::has_place(Priority priority) const {
+  const bool full = running_.size() >= static_cast<size_t>(running_max_);
+  return !full && !(priority == Priority::kBatch && batch_is_full());
+}
+
+void Core::count_places(Priority priority) {
+  Holdings& places = places_[static_cast<size_t>(priority)];
+  places.clear();
+  for (const std::unique_ptr<Sequence>& sequence : running_) {
+    if (sequence != nullptr && sequence->priority() == priority) places.add(sequence->party(), 1);
   }
-  const std::optional<int64_t> queued = queue_.first_deadline(priority);
-  if (best != ready_.end() && (!queued || (*best)->deadline_ns() <= *queued)) {
-    std::unique_ptr<Sequence> candidate = std::move(*best);
-    ready_.erase(best);
+}
+
+void Core::begin_choice(Priority priority) {
+  count_places(priority);
+  must_be_yielded_ = !has_place(priority) && who_is_unread(priority) == nullptr;
+}
+
+// Of two of a class, after begin_choice. Where a place must be yielded, those come first to whom somebody does.
+bool Core::waits_before(const Waiting& a, const Waiting& b, Priority priority) const {
+  const Holdings& places = places_[static_cast<size_t>(priority)];
+  if (must_be_yielded_) {
+    const bool to_a = places.somebody_yields(a.party);
+    if (to_a != places.somebody_yields(b.party)) return to_a;
+  }
+  const Held of_a = places.of(a.party);
+  const Held of_b = places.of(b.party);
+  return of_a != of_b ? of_a < of_b : a.deadline_ns < b.deadline_ns;
+}
+
+// Of those that were put back or had no memory, after begin_choice.
+std::unique_ptr<Sequence>* Core::first_ready(Priority priority) {
+  const auto waiting = [](const Sequence& sequence) { return Waiting{sequence.party(), sequence.deadline_ns()}; };
+  std::unique_ptr<Sequence>* first = nullptr;
+  for (std::unique_ptr<Sequence>& sequence : ready_) {
+    if (sequence->priority() != priority || sequence->waits_for_client()) continue;
+    if (first == nullptr || waits_before(waiting(*sequence), waiting(**first), priority)) first = &sequence;
+  }
+  return first;
+}
+
+std::optional<Waiting> Core::first_waiting(Priority priority) {
+  begin_choice(priority);
+  const auto before = [=, this](const Waiting& a, const Waiting& b) { return waits_before(a, b, priority); };
+  const std::optional<Waiting> queued = queue_.first(priority, before);
+  const std::unique_ptr<Sequence>* ready = first_ready(priority);
+  if (ready == nullptr) return queued;
+  const Waiting put_back{(*ready)->party(), (*ready)->deadline_ns()};
+  return queued && before(*queued, put_back) ? queued : put_back;
+}
+
+// The first of what was put back and what is in the queue. Counted as ready until it runs.
+std::unique_ptr<Sequence> Core::take_candidate(Priority priority) {
+  begin_choice(priority);
+  const auto before = [=, this](const Waiting& a, const Waiting& b) { return waits_before(a, b, priority); };
+  const std::optional<Waiting> queued = queue_.first(priority, before);
+  std::unique_ptr<Sequence>* ready = first_ready(priority);
+  if (ready != nullptr && (!queued || !before(*queued, {(*ready)->party(), (*ready)->deadline_ns()}))) {
+    std::unique_ptr<Sequence> candidate = std::move(*ready);
+    ready_.erase(ready_.begin() + (ready - ready_.data()));
     return candidate;
   }
   if (!queued) return nullptr;
-  ++counters_.ready;  // before it stops waiting in the queue: see stats
-  const std::unique_ptr<Submission> submission = queue_.pop(priority);
+  ready_.reserve(ready_.size() + running_.size() + 1);  // so that putting back cannot fail
+  ++counters_.ready;                                    // before it stops waiting in the queue: see stats
+  const std::unique_ptr<Submission> submission = queue_.pop(priority, before);
+  if (submission == nullptr) {  // another took its place in the queue
+    --counters_.ready;
+    return nullptr;
+  }
   at_stake_ = AtStake::kAdmission;
   admitting_ = submission->channel;
-  ready_.reserve(ready_.size() + 1);
   auto candidate = std::make_unique<Sequence>(SequenceId{next_id_++}, std::move(*submission), tokenizer_, vocabulary_,
                                               pool_.layout().groups.size(), drafts_max_, scratch_);
   at_stake_ = AtStake::kNothing;
@@ -141,13 +203,13 @@ std::unique_ptr<Sequence> Core::take_candidate(Priority priority) {
 bool Core::admit_one(Priority priority) {
   std::unique_ptr<Sequence> candidate = take_candidate(priority);
   if (candidate == nullptr) return false;
-  bool placed = place(*candidate);
-  while (!placed && priority == Priority::kInteractive && preempt_batch()) placed = place(*candidate);
+  bool placed = make_place(*candidate) && place(*candidate);
+  while (!placed && make_room(*candidate)) placed = place(*candidate);
   if (!placed) {
     if (running_.empty()) {
       // The limits checked at submit leave room for any sequence alone.
       log_error("a request does not fit into the empty cache");
-      dismiss(std::move(candidate), FinishReason::kError, Error{Code::kTooLarge, "the request does not fit", {}});
+      dismiss(std::move(candidate), FinishReason::kError, copy_of(does_not_fit_));
       return true;
     }
     ready_.push_back(std::move(candidate));
@@ -157,6 +219,59 @@ bool Core::admit_one(Priority priority) {
   ++counters_.active;
   --counters_.ready;
   running_.push_back(std::move(candidate));
+  return true;
+}
+
+// One that nobody reads and that has a place which one of the class may have; null: there is none.
+std::unique_ptr<Sequence>* Core::who_is_unread(Priority priority) {
+  const bool batch_only = priority == Priority::kBatch && batch_is_full();
+  const auto found = std::ranges::find_if(running_, [=](const std::unique_ptr<Sequence>& sequence) {
+    return sequence->channel().stalled() && (!batch_only || sequence->priority() == Priority::kBatch);
+  });
+  return found == running_.end() ? nullptr : &*found;
+}
+
+// The latest of those who have most in the class, if that is so much more than `party` has that they yield; or null.
+std::unique_ptr<Sequence>* Core::with_more_than(const Party& party, Priority priority) {
+  count_places(priority);
+  const Holdings& places = places_[static_cast<size_t>(priority)];
+  std::unique_ptr<Sequence>* latest = nullptr;
+  for (std::unique_ptr<Sequence>& sequence : running_) {
+    if (sequence->priority() != priority || !places.yields(sequence->party(), party)) continue;
+    const Held held = places.of(sequence->party());
+    const Held most = latest == nullptr ? Held{} : places.of((*latest)->party());
+    if (latest == nullptr || held > most || (held == most && (*latest)->sooner(*sequence))) latest = &sequence;
+  }
+  return latest;
+}
+
+std::unique_ptr<Sequence>* Core::who_gives_place_to(const Party& party, Priority priority) {
+  std::unique_ptr<Sequence>* nobody_reads = who_is_unread(priority);
+  return nobody_reads != nullptr ? nobody_reads : with_more_than(party, priority);
+}
+
+bool Core::make_place(const Sequence& candidate) {
+  if (has_place(candidate.priority())) return true;
+  std::unique_ptr<Sequence>* yields = who_gives_place_to(candidate.party(), candidate.priority());
+  if (yields == nullptr) return false;
+  preempt(*yields, (*yields)->channel().stalled() ? PutBack::kUnread : PutBack::kShare);
+  std::erase(running_, nullptr);
+  return true;
+}
+
+// Puts one back whose pages the candidate may have; false if there is none.
+bool Core::make_room(const Sequence& candidate) {
+  if (!has_place(candidate.priority())) return false;
+  if (std::unique_ptr<Sequence>* nobody_reads = who_is_unread(candidate.priority())) {
+    preempt(*nobody_reads, PutBack::kUnread);
+  } else if (candidate.priority() == Priority::kInteractive && preempt_batch()) {
+    return true;
+  } else if (std::unique_ptr<Sequence>* more = with_more_than(candidate.party(), candidate.priority())) {
+    preempt(*more, PutBack::kShare);
+  } else {
+    return false;
+  }
+  std::erase(running_, nullptr);
   return true;
 }
 
@@ -206,7 +321,7 @@ bool Core::preempt_batch() {
     if (victim == nullptr || sequence->memory().computed < (*victim)->memory().computed) victim = &sequence;
   }
   if (victim == nullptr) return false;
-  preempt(*victim);
+  preempt(*victim, PutBack::kPages);
   std::erase(running_, nullptr);
   return true;
 }
@@ -231,29 +346,32 @@ void Core::report_prefix(const Sequence& sequence, const PrefixHit& hit) noexcep
   }
   const std::lock_guard lock(reports_mutex_);
   if (reports_.size() < kPrefixReportsMax) {
-    reports_.push_back(std::move(report));
+    reports_.emplace_back(sequence.party(), std::move(report));
   } else {
-    reports_[next_report_++ % kPrefixReportsMax] = std::move(report);
+    reports_[next_report_++ % kPrefixReportsMax] = {sequence.party(), std::move(report)};
   }
 } catch (const std::bad_alloc&) {
   log_debug("no memory for a prefix report");
 }
 
-Result<PrefixReport> Core::prefix_report(std::string_view id) const {
+Result<PrefixReport> Core::prefix_report(std::string_view id, const Party& asker) const {
   const std::lock_guard lock(reports_mutex_);
-  const auto report = std::ranges::find(reports_, id, &PrefixReport::id);
-  if (report != reports_.end()) return *report;
+  for (const auto& [party, report] : reports_) {
+    const bool own = party.tenant == asker.tenant && (party.tenant != kNoTenant || party.client == asker.client);
+    if (own && report.id == id) return report;
+  }
   return fail_at("request", Code::kNotFound, "there is no request \"{}\" among the last {} that were admitted", id,
                  kPrefixReportsMax);
 }
 
-void Core::end_all() {
+void Core::end_all() noexcept {
   for (std::unique_ptr<Sequence>& sequence : running_) retire(sequence, sequence->end(FinishReason::kCancelled, {}));
   running_.clear();
   for (std::unique_ptr<Sequence>& sequence : ready_) dismiss(std::move(sequence), FinishReason::kCancelled, {});
   ready_.clear();
-  for (const auto& submission : queue_.take([](const Submission&) { return true; })) {
-    submission->channel->publish(cancelled_before_start(*submission));
+  while (const std::unique_ptr<Submission> submission = queue_.pop_any()) {
+    submission->ticket = TenantTicket();
+    untold_.publish(submission->channel, end_in_queue(*submission, FinishReason::kCancelled, {}));
   }
 }
 

@@ -77,7 +77,7 @@ void Core::reserve_pages() {
     const int32_t tokens = sequence->memory().computed + rows;
     if (pool_.extend(sequence->memory().table, tokens)) continue;
     give_back_guesses();
-    while (sequence != nullptr && !reserve(*sequence, tokens)) preempt(*victim_for(*sequence));
+    while (sequence != nullptr && !reserve(*sequence, tokens)) preempt(*victim_for(*sequence), PutBack::kPages);
   }
   for (Share& share : plan_) {
     const std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
@@ -86,27 +86,66 @@ void Core::reserve_pages() {
   }
 }
 
-// The one that is cheapest to compute again among those that come after `sequence`, of the lowest class there is; the
-// sequence itself if it is the last. So the first of all is never put back, and everything comes to its end.
+// Within a tenant by deadline, within a client by that rank and deadline.
+void Core::rank_running() {
+  bool alone = true;
+  for (const auto& sequence : running_) {
+    sequence->set_rank(sequence->channel().stalled() ? kUnreadRank : 0);
+    alone = alone && sequence->party() == running_.front()->party();
+  }
+  if (alone) return;  // deadlines say it all
+  const auto competes = [](const Sequence& a, const Sequence& b) {
+    return a.rank() != kUnreadRank && a.priority() == b.priority() && a.party().client == b.party().client;
+  };
+  tenant_ranks_.clear();
+  for (const auto& sequence : running_) {
+    tenant_ranks_.push_back(static_cast<int32_t>(std::ranges::count_if(running_, [&](const auto& other) {
+      return competes(*other, *sequence) && other->party() == sequence->party() && other->sooner(*sequence);
+    })));
+  }
+  for (size_t i = 0; i < running_.size(); ++i) {
+    if (running_[i]->rank() == kUnreadRank) continue;
+    int32_t rank = 0;
+    for (size_t j = 0; j < running_.size(); ++j) {
+      if (!competes(*running_[j], *running_[i])) continue;
+      const bool earlier = tenant_ranks_[j] != tenant_ranks_[i] ? tenant_ranks_[j] < tenant_ranks_[i]
+                                                                : running_[j]->sooner(*running_[i]);
+      rank += earlier ? 1 : 0;
+    }
+    running_[i]->set_rank(rank);
+  }
+}
+
+// The first to yield among those that come after `sequence`; the sequence itself if it is the last. So the first of all
+// is never put back, and everything comes to its end.
 std::unique_ptr<Sequence>* Core::victim_for(const Sequence& sequence) {
+  for (int priority = 0; priority < kPriorities; ++priority) count_places(static_cast<Priority>(priority));
   std::unique_ptr<Sequence>* victim = nullptr;
   for (std::unique_ptr<Sequence>& other : running_) {
     if (other == nullptr || other->before(sequence)) continue;
     if (other.get() == &sequence && victim != nullptr) continue;
     const bool itself = victim != nullptr && victim->get() == &sequence;
-    const bool lower = victim != nullptr && other->priority() > (*victim)->priority();
-    const bool cheaper = victim != nullptr && other->priority() == (*victim)->priority() &&
-                         other->memory().computed < (*victim)->memory().computed;
-    if (victim == nullptr || itself || lower || cheaper) victim = &other;
+    if (victim == nullptr || itself || yields_before(*other, **victim)) victim = &other;
   }
   CAIRN_CHECK(victim != nullptr);
   return victim;
 }
 
+// What is not read, then the lowest class, then who has most, then what is cheapest to compute again.
+bool Core::yields_before(const Sequence& a, const Sequence& b) const {
+  if ((a.rank() == kUnreadRank) != (b.rank() == kUnreadRank)) return a.rank() == kUnreadRank;
+  if (a.priority() != b.priority()) return a.priority() > b.priority();
+  const Holdings& places = places_[static_cast<size_t>(a.priority())];
+  const Held of_a = places.of(a.party());
+  const Held of_b = places.of(b.party());
+  if (of_a != of_b) return of_a > of_b;
+  return a.memory().computed < b.memory().computed;
+}
+
 // Its whole pages stay in the index as long as nobody needs them more.
-void Core::preempt(std::unique_ptr<Sequence>& sequence) {
+void Core::preempt(std::unique_ptr<Sequence>& sequence, PutBack why) {
   leave(*sequence);
-  sequence->preempted();
+  sequence->put_back(why);
   ++counters_.preemptions;
   --counters_.active;
   ++counters_.ready;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <system_error>
@@ -14,6 +16,8 @@
 #include "engine/admission.h"
 #include "engine/channel_stream.h"
 #include "engine/event_channel.h"
+#include "engine/failure_log.h"
+#include "engine/fair_shares.h"
 #include "engine/request_queue.h"
 #include "engine/scheduler.h"
 #include "engine/tenants.h"
@@ -26,6 +30,8 @@ using std::chrono::nanoseconds;
 // Tokens of a batch, unless one text has more: enough to read the weights for, few enough to be done soon, when others
 // are waiting or the client is gone.
 constexpr int32_t kBatchTokensMax = 512;
+// How soon what had no memory is tried again.
+constexpr std::chrono::milliseconds kRetryPoll{10};
 
 class EncoderEngine final : public Engine {
  public:
@@ -47,7 +53,7 @@ class EncoderEngine final : public Engine {
   Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override;
   void stop() override;
   EngineStats stats() const override;
-  Result<PrefixReport> prefix_report(std::string_view id) const override;
+  Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const override;
   int32_t context_tokens() const override { return limits_.context_tokens; }
 
  private:
@@ -56,9 +62,10 @@ class EncoderEngine final : public Engine {
   void run();
   void drop_cancelled();
   Entry next();
+  static void charge(Holdings& had, const Party& party, int64_t tokens) noexcept;
   void fill_batch();
   void run_batch();
-  void fail_batch() noexcept;
+  void fail_batch(const Error& error) noexcept;
   void leave(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
   void finish(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
 
@@ -67,12 +74,15 @@ class EncoderEngine final : public Engine {
   SteadyClock clock_;
   Tenants tenants_;
   RequestQueue queue_;
+  UntoldChannels untold_;
   std::mutex join_mutex_;
   std::thread thread_;
 
   // Of the engine's thread.
+  FailureLog failures_;
   Stride classes_;
-  Entry carried_;  // did not fit into the batch before
+  std::array<Holdings, kPriorities> had_;  // tokens of each client that has texts waiting
+  Entry carried_;                          // did not fit into the batch before
   std::vector<Entry> batch_;
   std::vector<EmbedText> texts_;
   std::vector<float> vectors_;
@@ -102,13 +112,17 @@ Result<std::unique_ptr<GenerateStream>> EncoderEngine::submit(GenerateRequest re
                    "this model is an encoder: it gives embeddings (POST /v1/embeddings) and writes no text");
   }
   CAIRN_TRY(Entry submission, check_request(std::move(request), limits_));
-  CAIRN_TRY(submission->ticket, tenants_.admit(submission->request.tenant));
+  submission->party = party_of(submission->request.client, submission->request.tenant);
+  CAIRN_TRY(submission->ticket, tenants_.admit(submission->request.client, submission->request.tenant));
   submission->arrival_ns = clock_.now().count();
   submission->deadline_ns = submission->arrival_ns;
   submission->channel = std::make_shared<EventChannel>();
   auto stream = std::make_unique<ChannelStream>(submission->channel);
-  CAIRN_TRY_VOID(queue_.push(std::move(submission)));
+  CAIRN_TRY(const Entry displaced, queue_.push(std::move(submission)));
   ++counters_.total;
+  if (displaced != nullptr) {
+    finish(*displaced, FinishReason::kError, {}, copy_of(displaced_error()));
+  }
   return stream;
 }
 
@@ -131,28 +145,32 @@ EngineStats EncoderEngine::stats() const {
   return stats;
 }
 
-Result<PrefixReport> EncoderEngine::prefix_report(std::string_view id) const {
+Result<PrefixReport> EncoderEngine::prefix_report(std::string_view id, const Party& /*asker*/) const {
   return fail_at("request", Code::kNotFound, "there is no request \"{}\": an encoder caches nothing", id);
 }
 
 void EncoderEngine::run() {
   while (!queue_.stopped()) {
+    const bool all_told = untold_.tell_again();
     try {
       drop_cancelled();
       fill_batch();
-      if (batch_.empty()) {
+      if (!batch_.empty()) {
+        run_batch();
+      } else if (all_told) {
         queue_.wait();
       } else {
-        run_batch();
+        queue_.wait_for(kRetryPoll);
       }
     } catch (const std::bad_alloc&) {
-      fail_batch();
+      if (batch_.empty()) queue_.wait_for(kRetryPoll);  // nobody spins
+      fail_batch(out_of_memory());
+    } catch (const std::exception& exception) {
+      fail_batch(thrown(exception));
     }
   }
   if (carried_ != nullptr) finish(*carried_, FinishReason::kCancelled, {}, {});
-  for (const Entry& entry : queue_.take([](const Submission&) { return true; })) {
-    finish(*entry, FinishReason::kCancelled, {}, {});
-  }
+  while (const Entry entry = queue_.pop_any()) finish(*entry, FinishReason::kCancelled, {}, {});
 }
 
 void EncoderEngine::drop_cancelled() {
@@ -162,20 +180,37 @@ void EncoderEngine::drop_cancelled() {
   }
 }
 
-// In turns between the priorities, the first to come of each.
+// In turns between the priorities; of each the client that has had the fewest tokens, its first to come.
 EncoderEngine::Entry EncoderEngine::next() {
   if (carried_ != nullptr) {
     counters_.carried = 0;
     return std::exchange(carried_, nullptr);
   }
-  const Stride::Classes waiting = {queue_.first_deadline(Priority::kInteractive).has_value(),
-                                   queue_.first_deadline(Priority::kBatch).has_value()};
+  const Stride::Classes waiting = {queue_.has(Priority::kInteractive), queue_.has(Priority::kBatch)};
   classes_.set_wanting(waiting);
   if (!waiting[0] && !waiting[1]) return nullptr;
   const int priority = classes_.next(waiting);
-  Entry entry = queue_.pop(static_cast<Priority>(priority));
-  if (entry != nullptr) classes_.charge(priority, static_cast<double>(entry->request.prompt.size()));
+  Holdings& had = had_[priority];
+  had.begin();
+  queue_.visit(static_cast<Priority>(priority), [&](const Submission& entry) { had.want(entry.party); });
+  had.settle();
+  Entry entry = queue_.pop(static_cast<Priority>(priority), [&](const Waiting& a, const Waiting& b) {
+    const Held of_a = had.of(a.party);
+    const Held of_b = had.of(b.party);
+    return of_a != of_b ? of_a < of_b : a.deadline_ns < b.deadline_ns;
+  });
+  if (entry == nullptr) return nullptr;
+  const auto tokens = static_cast<int64_t>(entry->request.prompt.size());
+  classes_.charge(priority, static_cast<double>(tokens));
+  charge(had, entry->party, tokens);
   return entry;
+}
+
+// Who has been forgotten meanwhile (it came after the others had been counted) is not charged: nothing may throw here.
+void EncoderEngine::charge(Holdings& had, const Party& party, int64_t tokens) noexcept try {
+  had.add(party, tokens);
+} catch (const std::bad_alloc&) {
+  return;
 }
 
 // Texts of one kind of pooling, as many as fit.
@@ -208,6 +243,7 @@ void EncoderEngine::run_batch() {
   ++counters_.steps;
   counters_.step_ns += clock_.now().count() - begin_ns;
   if (!done) {
+    failures_.log(clock_.now().count(), batch_.front()->request.id, done.error());
     for (const Entry& entry : batch_) leave(*entry, FinishReason::kError, {}, done.error());
     batch_.clear();
     return;
@@ -221,9 +257,10 @@ void EncoderEngine::run_batch() {
   batch_.clear();
 }
 
-void EncoderEngine::fail_batch() noexcept {
+void EncoderEngine::fail_batch(const Error& error) noexcept {
+  failures_.log(clock_.now().count(), batch_.empty() ? std::string_view() : batch_.front()->request.id, error);
   for (const Entry& entry : batch_) {
-    if (entry->channel != nullptr) leave(*entry, FinishReason::kError, {}, {Code::kOutOfMemory, "out of memory", {}});
+    if (entry->channel != nullptr) leave(*entry, FinishReason::kError, {}, copy_of(error));
   }
   batch_.clear();
 }
@@ -246,7 +283,7 @@ void EncoderEngine::finish(Submission& submission, FinishReason reason, std::vec
   events.finish.embedding = std::move(embedding);
   events.finish.error = std::move(error);
   submission.ticket = TenantTicket();
-  submission.channel->publish(std::move(events));
+  untold_.publish(submission.channel, std::move(events));
 }
 
 }  // namespace

@@ -30,7 +30,9 @@ class ThreadEngine final : public Engine {
   Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override;
   void stop() override;
   EngineStats stats() const override { return core_.stats(); }
-  Result<PrefixReport> prefix_report(std::string_view id) const override { return core_.prefix_report(id); }
+  Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const override {
+    return core_.prefix_report(id, asker);
+  }
   int32_t context_tokens() const override { return core_.context_tokens(); }
 
  private:

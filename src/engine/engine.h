@@ -40,13 +40,22 @@ struct EngineOptions {
   std::vector<int32_t> kv_pages;  ///< of every KV group
   int32_t queue_max = 256;        ///< requests waiting; more are refused with kQueueFull
   int32_t running_max = 64;       ///< sequences in the batch; at most the runner's rows_max and logit_rows_max are used
-  int32_t tenant_requests_max = 0;     ///< waiting and running, of one tenant; 0: no limit
+  int32_t tenant_requests_max = 0;     ///< waiting and running, of one tenant (see Tenants); 0: no limit
   std::chrono::milliseconds step{30};  ///< what prompts may add to a step while streams decode
   int32_t chunk_rows_max = 264;        ///< prompt rows of one step, however fast they are
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< host memory for pages that the pool gives up; 0: none
   SpeculationOptions speculation{};
 };
+
+/// Whom a request is of: hashes of GenerateRequest's client and tenant.
+struct Party {
+  uint64_t client = 0;
+  uint64_t tenant = 0;
+  bool operator==(const Party&) const = default;
+};
+inline constexpr uint64_t kNoTenant = 0;  ///< of an empty name
+Party party_of(std::string_view client, std::string_view tenant);
 
 enum class Priority {
   kInteractive,  ///< somebody is waiting
@@ -73,7 +82,8 @@ struct GenerateRequest {
   bool render_special = false;    ///< special tokens show as text
 
   std::string id;      ///< for prefix_report and logs; may be empty
-  std::string tenant;  ///< whose limit (tenant_requests_max) it counts for
+  std::string client;  ///< who shares fairly with others; an address, as long as anybody may make up keys
+  std::string tenant;  ///< among its client's, with a share and a limit (tenant_requests_max) of its own; may be empty
   uint64_t salt = 0;   ///< only requests of the same salt share what is cached
   Priority priority = Priority::kInteractive;
   std::chrono::milliseconds target_ttft{0};  ///< to the first token, from submit; 0: by priority and length
@@ -144,8 +154,9 @@ class GenerateStream {
   virtual Events drain() = 0;
   /// As drain, but waits up to `timeout` for the first event. After the finish was taken it does not wait.
   virtual Events wait(std::chrono::milliseconds timeout) = 0;
-  /// Called on the engine's thread, at most once a step, after events were added; must only wake somebody (it may
-  /// drain, but not destroy the stream, nor throw). Set it once, before the first drain; called at once, on this
+  /// Called on the engine's thread, at most once a step, after events were added, or on another's when its request
+  /// makes room for itself in the queue; must only wake somebody (it may drain, but not destroy the stream; if it
+  /// throws for want of memory it is called again). Set it once, before the first drain; called at once, on this
   /// thread, if events are there already. Never called after the stream is destroyed.
   virtual void on_events(std::function<void()> notify) = 0;
   /// The request's memory is free within one step. Finish follows with kCancelled, unless it came to its end before.
@@ -173,14 +184,15 @@ class Engine {
   /// Thread-safe; does not wait. Errors: kInvalidArgument (empty prompt, token out of range, sampling, max_tokens,
   /// stop, targets; `at` names the field), kContextLengthExceeded (prompt tokens and context tokens in the message; one
   /// token of the answer must fit), kTooLarge (needs more KV pages than there are), kQueueFull (also a tenant's limit),
-  /// kUnavailable (stopping).
+  /// kUnavailable (stopping). kQueueFull may come as a finish, too: see RequestQueue::push and Core::drop_stalled.
   virtual Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) = 0;
   /// Refuses new requests, finishes all with kCancelled and joins the thread. Thread-safe, may be called again.
   virtual void stop() = 0;
   /// Thread-safe, does not wait for the engine's thread.
   virtual EngineStats stats() const = 0;
-  /// Thread-safe. kNotFound: no such request among the last ones.
-  virtual Result<PrefixReport> prefix_report(std::string_view id) const = 0;
+  /// Thread-safe. kNotFound: no such request of the same tenant, or without one of the same client, among the last
+  /// ones.
+  virtual Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const = 0;
   virtual int32_t context_tokens() const = 0;
 };
 

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <new>
 #include <random>
+#include <stdexcept>
 #include <thread>
 
 #include "engine/engine_lab.h"
@@ -394,6 +396,38 @@ TEST_F(EngineEnds, RandomRequestsAndCancelsFromManyThreadsLeaveNothingBehind) {
   wait_until_idle();
   EXPECT_GT(answered, 60);
   EXPECT_EQ(engine_->stats().total_requests + refusals, 200);
+}
+
+TEST_F(EngineEnds, WhateverIsThrownFailsItsRequestsAndNotTheEngine) {
+  make_runner({});
+  std::atomic<int> steps = 0;
+  runner_->set_on_step([&] {
+    if (++steps == 2) throw std::runtime_error("nobody expects this");
+  });
+  start();
+  const Answer failed = ask(exactly(10, 20));
+  EXPECT_EQ(failed.finish.reason, FinishReason::kError);
+  EXPECT_EQ(failed.finish.error.code, Code::kInternal);
+  EXPECT_NE(failed.finish.error.message.find("nobody expects this"), std::string::npos);
+  expect_idle();
+  EXPECT_EQ(ask(exactly(10, 3)).tokens.size(), 3u);
+}
+
+TEST_F(EngineEnds, AClientThatCouldNotBeWokenIsWokenLater) {
+  runner_->hold();
+  start();
+  const auto stream = submit(exactly(10, 1));
+  runner_->wait_until_held();
+  std::atomic<int> calls = 0;
+  std::atomic<bool> told = false;
+  stream->on_events([&] {
+    if (++calls < 4) throw std::bad_alloc();  // of posting the wake-up
+    told = true;
+  });
+  runner_->release();
+  for (int i = 0; i < 2'000 && !told; ++i) std::this_thread::sleep_for(milliseconds(5));
+  EXPECT_TRUE(told);
+  EXPECT_TRUE(stream->drain().finished);
 }
 
 }  // namespace

@@ -210,8 +210,11 @@ TEST_F(EngineMemory, AMissSaysWhereThePromptLeftTheCache) {
   start();
   GenerateRequest request = request_of(prompt_of(100), 2);
   request.id = "first";
+  request.client = "address";
+  request.tenant = "key";
   ask(request);
-  auto report = engine_->prefix_report("first");
+  const Party me = party_of("address", "key");
+  auto report = engine_->prefix_report("first", me);
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->differs_at, -1);
   EXPECT_EQ(report->cached_tokens, 0);
@@ -220,14 +223,65 @@ TEST_F(EngineMemory, AMissSaysWhereThePromptLeftTheCache) {
   ASSERT_NE(cached, request.prompt[70]);
   request.id = "second";
   EXPECT_EQ(ask(request).finish.usage.cached_tokens, 70);
-  report = engine_->prefix_report("second");
+  report = engine_->prefix_report("second", me);
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->cached_tokens, 70);
   EXPECT_EQ(report->differs_at, 70);
   EXPECT_EQ(report->cached, cached);
   ASSERT_EQ(report->prompt_around.size(), 2u * kReportTokensAround + 1);
   EXPECT_EQ(report->prompt_around[kReportTokensAround], TokenId{299});
-  EXPECT_EQ(engine_->prefix_report("third").error().code, Code::kNotFound);
+  EXPECT_EQ(engine_->prefix_report("third", me).error().code, Code::kNotFound);
+}
+
+TEST_F(EngineMemory, AReportIsForWhoeverAsked) {
+  start();
+  GenerateRequest request = request_of(prompt_of(100), 2);
+  const auto asked_as = [&](const std::string& id, const std::string& client, const std::string& tenant) {
+    request.id = id;
+    request.client = client;
+    request.tenant = tenant;
+    ask(request);
+  };
+  const auto sees = [&](const std::string& id, const std::string& client, const std::string& tenant) {
+    const auto report = engine_->prefix_report(id, party_of(client, tenant));
+    if (!report) {
+      const Error nobody = engine_->prefix_report("nobody", party_of(client, tenant)).error();
+      EXPECT_EQ(report.error().code, nobody.code);
+    }
+    return report.has_value();
+  };
+  asked_as("with a key", "here", "key");
+  EXPECT_TRUE(sees("with a key", "here", "key"));
+  EXPECT_TRUE(sees("with a key", "elsewhere", "key"));
+  EXPECT_FALSE(sees("with a key", "here", "another key"));
+  EXPECT_FALSE(sees("with a key", "here", ""));
+  asked_as("without", "here", "");
+  EXPECT_TRUE(sees("without", "here", ""));
+  EXPECT_FALSE(sees("without", "elsewhere", ""));
+  EXPECT_FALSE(sees("without", "here", "key"));
+}
+
+TEST_F(EngineMemory, AFullQueueTellsWhoMadeRoom) {
+  runner_->hold();
+  start({.kv_pages = {64, 64}, .queue_max = 3, .running_max = 1, .chunk_rows_max = 24});
+  GenerateRequest request = request_of(prompt_of(10), 3);
+  request.client = "a";
+  const auto running = submit(request);
+  runner_->wait_until_held();
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  for (int i = 0; i < 3; ++i) streams.push_back(submit(request));
+  EXPECT_EQ(refused(request).code, Code::kQueueFull);
+  request.client = "b";
+  const auto other = submit(request);
+  const Answer displaced = collect(*streams.back());
+  EXPECT_EQ(displaced.finish.reason, FinishReason::kError);
+  EXPECT_EQ(displaced.finish.error.code, Code::kQueueFull);
+  streams.pop_back();
+  runner_->release();
+  for (const auto& stream : streams) EXPECT_EQ(collect(*stream).tokens.size(), 3u);
+  EXPECT_EQ(collect(*other).tokens.size(), 3u);
+  EXPECT_EQ(collect(*running).tokens.size(), 3u);
+  expect_idle();
 }
 
 // Design 1.1: whatever else happens, a request's answer is what the plain loop gives.

@@ -6,10 +6,10 @@
 
 namespace cairn {
 
-void EventChannel::publish(Events&& step) noexcept {
+bool EventChannel::publish(Events&& step) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (abandoned_ || pending_.finished || finish_taken_) return;
+    if (abandoned_ || pending_.finished || finish_taken_) return true;
     try {
       pending_.tokens.reserve(pending_.tokens.size() + step.tokens.size());
       std::move(step.tokens.begin(), step.tokens.end(), std::back_inserter(pending_.tokens));
@@ -26,9 +26,16 @@ void EventChannel::publish(Events&& step) noexcept {
       pending_.finish = std::move(step.finish);
     }
   }
+  return tell();
+}
+
+bool EventChannel::tell() noexcept try {
   ready_.notify_all();
   const std::lock_guard lock(notify_mutex_);
   if (notify_) notify_();
+  return true;
+} catch (...) {  // for want of memory, as whoever wakes may say so
+  return false;
 }
 
 Events EventChannel::take() {
@@ -66,6 +73,39 @@ void EventChannel::abandon() {
   const std::lock_guard lock(mutex_);
   abandoned_ = true;
   pending_ = {};
+}
+
+UntoldChannels::~UntoldChannels() {
+  while (pop() != nullptr) continue;  // one by one: each holds the next
+}
+
+void UntoldChannels::publish(const std::shared_ptr<EventChannel>& channel, Events&& events) noexcept {
+  if (!channel->publish(std::move(events))) push(channel);
+}
+
+bool UntoldChannels::tell_again() noexcept {
+  while (std::shared_ptr<EventChannel> channel = pop()) {
+    if (channel->tell()) continue;
+    push(std::move(channel));
+    return false;
+  }
+  return true;
+}
+
+std::shared_ptr<EventChannel> UntoldChannels::pop() {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<EventChannel> channel = std::move(first_);
+  if (channel == nullptr) return nullptr;
+  first_ = std::move(channel->next_untold_);
+  channel->is_untold_ = false;
+  return channel;
+}
+
+void UntoldChannels::push(std::shared_ptr<EventChannel> channel) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(channel->is_untold_, true)) return;
+  channel->next_untold_ = std::move(first_);
+  first_ = std::move(channel);
 }
 
 }  // namespace cairn

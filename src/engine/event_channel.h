@@ -1,12 +1,14 @@
 /// The way back from the engine's thread to one client: events gather here until the client takes them.
 ///
-/// A client that does not take them stalls its request: the engine computes no more of it until it does.
+/// A client that does not take them stalls its request: the engine computes no more of it until it does, and others
+/// take its place meanwhile (core.h).
 #pragma once
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 
 #include "engine/engine.h"
@@ -14,15 +16,16 @@
 namespace cairn {
 
 /// Events of tokens that may wait for the client; a step adds a few at most.
-inline constexpr size_t kPendingTokensMax = 1'024;
+inline constexpr size_t kPendingTokensMax = 256;
 
 /// Shared by the engine and the stream. Thread-safe.
 class EventChannel {
  public:
   // -- The engine's side.
   /// Adds a step's events, with one wake-up. What follows a finish is dropped. Always delivers a finish: if there is no
-  /// memory for the tokens, the request is cancelled and finished with kError instead.
-  void publish(Events&& step) noexcept;
+  /// memory for the tokens, the request is cancelled and finished with kError instead. False if there was no memory for
+  /// the wake-up: see UntoldChannels.
+  bool publish(Events&& step) noexcept;
   /// Whether the client has asked to stop, or has gone.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
@@ -39,6 +42,8 @@ class EventChannel {
   void abandon();
 
  private:
+  friend class UntoldChannels;
+  bool tell() noexcept;
   bool has_events() const { return pending_.finished || !pending_.tokens.empty(); }
   Events take();
 
@@ -52,6 +57,26 @@ class EventChannel {
 
   std::mutex notify_mutex_;  // guards notify_ and its calls; taken before mutex_
   std::function<void()> notify_;
+
+  std::shared_ptr<EventChannel> next_untold_;  // of UntoldChannels
+  bool is_untold_ = false;                     // as well
+};
+
+/// Channels whose clients could not be woken for want of memory, to be woken later. Allocates nothing. Thread-safe.
+class UntoldChannels {
+ public:
+  ~UntoldChannels();
+  /// Publishes, and keeps the channel if its client does not know.
+  void publish(const std::shared_ptr<EventChannel>& channel, Events&& events) noexcept;
+  /// Wakes all that wait; false if there is no memory for some.
+  bool tell_again() noexcept;
+
+ private:
+  std::shared_ptr<EventChannel> pop();
+  void push(std::shared_ptr<EventChannel> channel);
+
+  std::mutex mutex_;  // guards the next and the channels' links
+  std::shared_ptr<EventChannel> first_;
 };
 
 }  // namespace cairn

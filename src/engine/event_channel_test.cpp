@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <new>
 #include <thread>
+#include <vector>
 
 namespace cairn {
 namespace {
@@ -64,6 +67,36 @@ TEST(EventChannel, NotifyMayDrain) {
   channel.on_events([&] { drained += channel.drain().tokens.size(); });
   for (int32_t i = 0; i < 3; ++i) channel.publish(token(i));
   EXPECT_EQ(drained, 3u);
+}
+
+// Whoever cannot be woken for want of memory is woken later.
+TEST(EventChannel, AWakeUpThatFailsComesLater) {
+  UntoldChannels untold;
+  std::vector<std::shared_ptr<EventChannel>> channels;
+  std::vector<int> told(3);
+  int failures = 4;
+  for (int& count : told) {
+    channels.push_back(std::make_shared<EventChannel>());
+    channels.back()->on_events([&] {
+      if (failures-- > 0) throw std::bad_alloc();
+      ++count;
+    });
+  }
+  for (const auto& channel : channels) untold.publish(channel, finish(FinishReason::kStop));
+  EXPECT_EQ(told, (std::vector<int>{0, 0, 0}));
+  EXPECT_FALSE(untold.tell_again());
+  EXPECT_TRUE(untold.tell_again());
+  EXPECT_EQ(told, (std::vector<int>{1, 1, 1}));
+  EXPECT_TRUE(untold.tell_again());
+  EXPECT_EQ(told, (std::vector<int>{1, 1, 1}));
+  failures = 1;
+  channels.push_back(std::make_shared<EventChannel>());
+  channels.back()->on_events([&] { throw std::bad_alloc(); });
+  untold.publish(channels.back(), token(1));
+  untold.publish(channels.back(), token(2));
+  EXPECT_EQ(channels.back()->drain().tokens.size(), 2u);
+  channels.back()->abandon();
+  EXPECT_TRUE(untold.tell_again()) << "who has gone need not be told";
 }
 
 TEST(EventChannel, WaitingWakesAndLosesNothing) {

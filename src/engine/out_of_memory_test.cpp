@@ -11,10 +11,12 @@ namespace {
 // NOLINTBEGIN(cppcoreguidelines-no-malloc): operator new itself
 // Allocations that this thread may still make; below 0 there is no limit.
 thread_local int64_t allocations_left = -1;
+// Those that fail then, one after the other.
+thread_local int64_t failures_left = 1;
 
 void* allocate(std::size_t bytes) {
   if (allocations_left == 0) {
-    allocations_left = -1;
+    if (--failures_left <= 0) allocations_left = -1;
     throw std::bad_alloc();
   }
   if (allocations_left > 0) --allocations_left;
@@ -55,6 +57,7 @@ TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineLivesAndNothingIsLost
     std::atomic<bool> spent = false;
     runner_->set_on_step([&] {
       ++step;
+      if (step == 2) failures_left = 1;
       if (step == 2) allocations_left = nth;
       if (step == 4) streams[3]->cancel();  // while it waits
       if (step == 12) spent = allocations_left < 0;
@@ -90,6 +93,49 @@ TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineLivesAndNothingIsLost
   EXPECT_FALSE(failing) << "more allocations than expected";
   EXPECT_GT(failed, 20);
   EXPECT_GT(nth, 40);
+}
+
+// As under a limit that has been reached: what fails fails again, also while the failure is dealt with.
+TEST_F(EngineOutOfMemory, WhileNothingCanBeAllocatedTheEngineLivesAndEverythingComesToAnEnd) {
+  int errors = 0;
+  for (const int64_t failures : {2, 5, 30}) {
+    for (int64_t nth = 0; nth < 60; nth += 7) {
+      make_runner({});
+      std::vector<std::unique_ptr<GenerateStream>> streams;
+      int step = 0;
+      runner_->set_on_step([&] {
+        if (++step != 2) return;
+        failures_left = failures;
+        allocations_left = nth;
+      });
+      runner_->hold();
+      start({.kv_pages = {32, 32},
+             .queue_max = 16,
+             .running_max = 3,
+             .chunk_rows_max = 24,
+             .speculation = {.tokens_max = 3, .ngram_max = 3}});
+      for (uint64_t i = 0; i < 6; ++i) {
+        GenerateRequest request = request_of(prompt_of(10 + 10 * i, i), 20, 1.0f, i);
+        request.client = i % 2 == 0 ? "an address" : "another address";
+        request.id = "an answer's id that is longer than what fits into a short string";
+        request.ignore_eos = true;
+        request.sampling.top_logprobs = 3;
+        request.sampling.logprobs = true;
+        streams.push_back(submit(request));
+      }
+      runner_->release();
+      for (const auto& stream : streams) {
+        const Answer answer = collect(*stream);
+        if (answer.finish.reason != FinishReason::kError) continue;
+        ++errors;
+        EXPECT_EQ(answer.finish.error.code, Code::kOutOfMemory);
+      }
+      expect_idle();
+      EXPECT_EQ(ask(request_of(prompt_of(5), 1)).tokens.size(), 1u);
+      engine_.reset();
+    }
+  }
+  EXPECT_GT(errors, 20);
 }
 
 }  // namespace

@@ -10,25 +10,47 @@ namespace {
 
 bool wants_prompt_rows(const Demand& demand) { return !demand.decode && !demand.waits; }
 
-// Order of the prompts of a class: earliest deadline first, then as they stand.
+// Order of the prompts of a class.
 struct Place {
+  Held had;
   int64_t deadline_ns = 0;
   size_t index = 0;
   auto operator<=>(const Place&) const = default;
 };
 
-// The first prompt of the class after `last`.
-std::optional<Place> next_prompt(std::span<const Demand> demands, int priority, std::optional<Place> last) {
-  std::optional<Place> next;
-  for (size_t i = 0; i < demands.size(); ++i) {
-    if (!wants_prompt_rows(demands[i]) || static_cast<int>(demands[i].priority) != priority) continue;
-    const Place place{demands[i].deadline_ns, i};
-    if ((!last || *last < place) && (!next || place < *next)) next = place;
-  }
-  return next;
+}  // namespace
+
+Scheduler::Scheduler(StepLimits limits) : limits_(limits) {
+  const auto demands = static_cast<size_t>(std::min(limits.rows_max, limits.logit_rows_max));
+  seen_.reserve(demands);
+  for (Prompts& prompts : prompts_) prompts.had.reserve(demands);
 }
 
-}  // namespace
+void Scheduler::note_prompts(std::span<const Demand> demands) {
+  seen_.assign(demands.size(), false);
+  for (int priority = 0; priority < kPriorities; ++priority) {
+    Holdings& had = prompts_[priority].had;
+    had.begin();
+    for (const Demand& demand : demands) {
+      if (wants_prompt_rows(demand) && static_cast<int>(demand.priority) == priority) had.want(demand.party);
+    }
+    had.settle();
+  }
+}
+
+// The prompt of the class whose turn it is, among those that have not had theirs.
+std::optional<size_t> Scheduler::next_prompt(std::span<const Demand> demands, int priority) const {
+  const Prompts& prompts = prompts_[priority];
+  const bool by_deadline = prompts.turns % kDeadlineTurns == kDeadlineTurns - 1;
+  std::optional<Place> next;
+  for (size_t i = 0; i < demands.size(); ++i) {
+    const Demand& demand = demands[i];
+    if (!wants_prompt_rows(demand) || static_cast<int>(demand.priority) != priority || seen_[i]) continue;
+    const Place place{by_deadline ? Held{} : prompts.had.of(demand.party), demand.deadline_ns, i};
+    if (!next || place < *next) next = place;
+  }
+  return next ? std::optional(next->index) : std::nullopt;
+}
 
 void Stride::set_wanting(const Classes& wanting) {
   double smallest = std::numeric_limits<double>::infinity();  // of the classes that have wanted all along
@@ -114,10 +136,11 @@ Scheduler::Budget Scheduler::budget_of(std::span<const Demand> demands, const Co
 
 void Scheduler::add_prompts(std::span<const Demand> demands, const CostModel& cost, Step& step,
                             std::vector<Share>& plan) {
-  std::array<std::optional<Place>, kPriorities> next;
+  note_prompts(demands);
+  std::array<std::optional<size_t>, kPriorities> next;
   Stride::Classes wanting{};
   for (int priority = 0; priority < kPriorities; ++priority) {
-    next[priority] = next_prompt(demands, priority, std::nullopt);
+    next[priority] = next_prompt(demands, priority);
     wanting[priority] = next[priority].has_value();
   }
   rows_.set_wanting(wanting);
@@ -128,8 +151,8 @@ void Scheduler::add_prompts(std::span<const Demand> demands, const CostModel& co
   int32_t chunk_left = std::min(limits_.chunk_rows_max, step.rows_left);
   while (chunk_left > 0 && std::ranges::find(wanting, true) != wanting.end()) {
     const int priority = rows_.next(wanting);
-    const Place place = *next[priority];
-    const Demand& demand = demands[place.index];
+    const size_t at = *next[priority];
+    const Demand& demand = demands[at];
     const int32_t wanted = demand.late || !in_time_full ? std::min(demand.rows, chunk_left) : 0;
     int32_t rows = cost.rows_within(demand.late ? budget.late_step_ns : budget.step_ns, step.rows, step.attended,
                                     demand.position, wanted, growth);
@@ -139,8 +162,10 @@ void Scheduler::add_prompts(std::span<const Demand> demands, const CostModel& co
     // Without room for its logits the last row waits for another step.
     if (rows == demand.rows && !logits) --rows;
     if (rows > 0) {
-      plan.push_back({static_cast<int32_t>(place.index), rows, logits});
+      plan.push_back({static_cast<int32_t>(at), rows, logits});
       rows_.charge(priority, rows);
+      prompts_[priority].had.add(demand.party, rows);
+      ++prompts_[priority].turns;
       step.rows += rows;
       step.rows_left -= rows;
       step.logits_left -= logits ? 1 : 0;
@@ -150,7 +175,8 @@ void Scheduler::add_prompts(std::span<const Demand> demands, const CostModel& co
     }
     if (time_is_up && demand.late) break;
     in_time_full = in_time_full || time_is_up;
-    next[priority] = next_prompt(demands, priority, place);
+    seen_[at] = true;
+    next[priority] = next_prompt(demands, priority);
     wanting[priority] = next[priority].has_value();
   }
 }

@@ -2,17 +2,22 @@
 ///
 /// Decode rows first: every running stream gets its token. Prompts then fill the step up to a time, predicted by the
 /// cost model: between priorities by stride scheduling (Waldspurger 1995: a class's pass grows by what it got divided
-/// by its weight; the smallest pass goes next), within a priority by earliest deadline. So nothing starves: each class
-/// has its share, and a deadline that stands still comes first in the end.
+/// by its weight; the smallest pass goes next), within a priority to the client that has had the fewest rows, of its
+/// prompts to the earliest deadline; every kDeadlineTurns-th share goes to the earliest deadline of all. So nothing
+/// starves: each class and each client has its share, and a deadline that stands still comes first in the end, however
+/// many clients come.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "engine/cost_model.h"
 #include "engine/engine.h"
+#include "engine/fair_shares.h"
 
 namespace cairn {
 
@@ -23,6 +28,7 @@ struct Demand {
   int32_t drafts = 0;    ///< for decode: rows of proposed tokens that may follow it, each with logits
   int32_t position = 0;  ///< of the first row
   Priority priority = Priority::kInteractive;
+  Party party{};
   int64_t deadline_ns = 0;  ///< of its first token
   int64_t tbt_ns = 0;       ///< wanted between tokens; 0: none
   bool late = false;        ///< a short prompt (kLateRowsMax) that misses its deadline in the ordinary course
@@ -55,6 +61,8 @@ inline constexpr double kLateStepFactor = 8;
 inline constexpr int32_t kLateRowsMax = 512;
 /// Prompt rows that a step always has room for, or prompts would stand still beside slow decode steps.
 inline constexpr int32_t kPromptRowsMin = 2;
+/// Of the shares that prompts of a class get, one in so many goes by deadline alone.
+inline constexpr int64_t kDeadlineTurns = 4;
 
 /// Shares something between priority classes by their weights. A class that wanted nothing for a while comes back on
 /// equal terms: it has saved nothing up.
@@ -75,7 +83,7 @@ class Stride {
 /// Allocates nothing but `plan`. Thread: the engine's.
 class Scheduler {
  public:
-  explicit Scheduler(StepLimits limits) : limits_(limits) {}
+  explicit Scheduler(StepLimits limits);
 
   /// With as many demands as rows_max and logit_rows_max at most, every decode demand is met, and every step serves
   /// somebody, unless all wait. Drafts get rows only as logit rows and rows are left after every decode row and what
@@ -106,8 +114,18 @@ class Scheduler {
   Budget budget_of(std::span<const Demand> demands, const CostModel& cost, const Step& step,
                    std::span<const Share> decodes) const;
   void add_prompts(std::span<const Demand> demands, const CostModel& cost, Step& step, std::vector<Share>& plan);
+  void note_prompts(std::span<const Demand> demands);
+  std::optional<size_t> next_prompt(std::span<const Demand> demands, int priority) const;
+
+  // The prompts of a class.
+  struct Prompts {
+    Holdings had;       // rows of each client that wants some
+    int64_t turns = 0;  // shares given
+  };
 
   const StepLimits limits_;
+  std::array<Prompts, kPriorities> prompts_;
+  std::vector<bool> seen_;  // demands that have had their turn in this step
   Stride rows_;
   Stride admissions_;
 };

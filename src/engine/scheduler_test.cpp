@@ -7,6 +7,7 @@
 #include <optional>
 #include <ostream>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace cairn {
@@ -316,6 +317,49 @@ TEST(Scheduler, ADeadlineThatStandsStillComesFirst) {
     }
   }
   EXPECT_LE(step, 50);
+}
+
+TEST(Scheduler, ClientsOfAClassShareItsRowsWhateverTheirDeadlines) {
+  const CostModel cost = known_cost();
+  Scheduler scheduler({512, 64, 256, 30 * kMs});
+  const auto of = [](const std::string& client, const std::string& tenant, int64_t deadline_ns) {
+    Demand demand = prompt(100'000, deadline_ns);
+    demand.party = party_of(client, tenant);
+    return demand;
+  };
+  std::vector<Demand> demands = {decode(), of("a", "one", 1), of("a", "one", 2), of("a", "two", 3), of("b", "", 4)};
+  std::vector<int64_t> got(6);
+  for (int step = 0; step < 1'200; ++step) {
+    if (step == 600) {  // who comes later has not saved up what the others had meanwhile
+      EXPECT_GT(got[4], 0);
+      EXPECT_EQ(got[2], 0) << "of one tenant the earliest deadline goes first";
+      const double a = static_cast<double>(got[1] + got[3]), b = static_cast<double>(got[4]);
+      // Three of four shares go to who has had least, which makes up for those that go by deadline.
+      EXPECT_NEAR(a / b, 1, 0.1);
+      EXPECT_NEAR(static_cast<double>(got[1]) / static_cast<double>(got[3]), 1, 0.1);
+      demands.push_back(of("c", "", 5));
+      std::ranges::fill(got, 0);
+    }
+    for (const Row& row : plan(scheduler, demands, cost)) got[static_cast<size_t>(row.demand)] += row.rows;
+  }
+  EXPECT_NEAR(static_cast<double>(got[5]) / static_cast<double>(got[4]), 1, 0.1);
+  EXPECT_NEAR(static_cast<double>(got[1] + got[3]) / static_cast<double>(got[4]), 1, 0.1);
+}
+
+TEST(Scheduler, APromptIsDoneThoughNewClientsNeverCeaseToCome) {
+  const CostModel cost = known_cost();
+  Scheduler scheduler({512, 64, 256, 30 * kMs});
+  int32_t left = 300;
+  int step = 0;
+  for (; left > 0 && step < 400; ++step) {
+    std::vector<Demand> demands = {decode(), prompt(left, 50)};
+    for (int i = 0; i < 8; ++i) {  // each with as little as nobody has
+      demands.push_back(prompt(1'000, 100 + step));
+      demands.back().party = party_of(std::to_string(step * 8 + i), "");
+    }
+    for (const Row& row : plan(scheduler, demands, cost)) left -= row.demand == 1 ? row.rows : 0;
+  }
+  EXPECT_LE(step, 60);  // of 30 rows each, a fourth of which it has
 }
 
 TEST(Scheduler, AdmissionsShareByWeight) {

@@ -22,9 +22,11 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       ignore_eos_(submission.request.ignore_eos),
       speculates_(submission.request.speculate && drafts_max > 0),
       priority_(submission.request.priority),
+      party_(submission.party),
       salt_(submission.request.salt),
       arrival_ns_(submission.arrival_ns),
       deadline_ns_(submission.deadline_ns),
+      patience_ns_(deadline_ns_ - arrival_ns_),
       tbt_ns_(nanoseconds(submission.request.target_tbt).count()),
       stops_(std::move(submission.request.stop)),
       sampler_(submission.request.sampling, vocabulary, tokens_, &scratch),
@@ -41,7 +43,13 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
 }
 
 bool Sequence::before(const Sequence& other) const {
+  if ((rank_ == kUnreadRank) != (other.rank_ == kUnreadRank)) return other.rank_ == kUnreadRank;
   if (priority_ != other.priority_) return priority_ < other.priority_;
+  if (rank_ != other.rank_) return rank_ < other.rank_;
+  return sooner(other);
+}
+
+bool Sequence::sooner(const Sequence& other) const {
   if (deadline_ns_ != other.deadline_ns_) return deadline_ns_ < other.deadline_ns_;
   return index(id_) < index(other.id_);
 }
@@ -53,6 +61,8 @@ Demand Sequence::demand() const {
   demand.drafts = static_cast<int32_t>(drafts_.size());
   demand.position = memory_.computed;
   demand.priority = priority_;
+  demand.party = party_;
+  demand.waits = rank_ == kUnreadRank;
   demand.deadline_ns = deadline_ns_;
   demand.tbt_ns = tbt_ns_;
   return demand;
@@ -62,6 +72,19 @@ void Sequence::admitted(int64_t now_ns) {
   if (admitted_ns_ != 0) return;
   admitted_ns_ = now_ns;
   timings_.queue = nanoseconds(now_ns - arrival_ns_);
+}
+
+void Sequence::put_back(PutBack why) {
+  ++timings_.preemptions;
+  put_back_for_ = why;
+  waits_for_client_ = channel_->stalled();
+  if (waits_for_client_) ++times_unread_;
+}
+
+void Sequence::rejoin(int64_t now_ns) {
+  if (!waits_for_client_ || channel_->stalled()) return;
+  waits_for_client_ = false;
+  deadline_ns_ = now_ns + times_unread_ * std::max(patience_ns_, kRejoinDelay.count());
 }
 
 void Sequence::found_in_cache(int32_t tokens) {
@@ -143,10 +166,10 @@ Events Sequence::end(FinishReason reason, Error error) const {
   return events;
 }
 
-void Sequence::publish(Events&& events) {
+void Sequence::publish(Events&& events, UntoldChannels& untold) {
   // Before the client can know of the end and send another request.
   if (events.finished) ticket_ = TenantTicket();
-  channel_->publish(std::move(events));
+  untold.publish(channel_, std::move(events));
 }
 
 TokenId Sequence::take_forced() {

@@ -1,7 +1,9 @@
 /// One request from admission to its end: its tokens, its pages, and what turns logits into events.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,11 +24,25 @@
 
 namespace cairn {
 
+/// Sequence::rank() of one whose client does not read.
+inline constexpr int32_t kUnreadRank = std::numeric_limits<int32_t>::max();
+/// When its client has read, a request that was put back for that is due in so long at least: after those that came
+/// before.
+inline constexpr std::chrono::nanoseconds kRejoinDelay = std::chrono::seconds(2);
+
 /// KV of one sequence: what the engine takes away from it on preemption and gives back later.
 struct SequenceMemory {
   PageTable table;
   PrefixCursor cursor;
   int32_t computed = 0;  ///< tokens that the model has seen, which is the position of the next row
+};
+
+/// Why a sequence that ran waits again.
+enum class PutBack {
+  kNever,
+  kPages,   ///< one that comes before it needed them
+  kShare,   ///< for somebody who has less (core.h)
+  kUnread,  ///< its client does not read
 };
 
 /// Thread: the engine's.
@@ -39,9 +55,16 @@ class Sequence {
   SequenceId id() const { return id_; }
   const EventChannel& channel() const { return *channel_; }
   Priority priority() const { return priority_; }
+  const Party& party() const { return party_; }
   int64_t deadline_ns() const { return deadline_ns_; }
-  /// Whether `this` goes on rather than `other` when only one can.
+  /// Whether `this` goes on rather than `other` when only one can: those whose client reads first, then by priority,
+  /// rank and deadline.
   bool before(const Sequence& other) const;
+  /// Whether its deadline is nearer than `other`'s; of equal ones the older request's is.
+  bool sooner(const Sequence& other) const;
+  /// How many of its client's come before it; kUnreadRank if nobody reads it. Set for every step.
+  int32_t rank() const { return rank_; }
+  void set_rank(int32_t rank) { rank_ = rank; }
 
   SequenceMemory& memory() { return memory_; }
   const SequenceMemory& memory() const { return memory_; }
@@ -84,12 +107,18 @@ class Sequence {
   bool add_token(Sampled&& sampled, Events& events);
   /// A finish that the sequence did not come to by itself. Text held back is dropped.
   Events end(FinishReason reason, Error error) const;
-  void publish(Events&& events);
+  void publish(Events&& events, UntoldChannels& untold);
 
   // -- What its client is told.
   void admitted(int64_t now_ns);
   void found_in_cache(int32_t tokens);
-  void preempted() { ++timings_.preemptions; }
+  void put_back(PutBack why);
+  PutBack put_back_for() const { return put_back_for_; }
+  /// It was put back because its client did not read, which it has not done since as far as rejoin() knows.
+  bool waits_for_client() const { return waits_for_client_; }
+  /// Once its client has read it takes its place in the order as a request that comes now, and later each time: so who
+  /// makes it stop time and again comes behind those who do not.
+  void rejoin(int64_t now_ns);
   void token_at(int64_t now_ns);
   void drafted(int32_t proposed, int32_t accepted);
   const std::string& request_id() const { return request_id_; }
@@ -119,13 +148,19 @@ class Sequence {
   bool ignore_eos_;
   bool speculates_;
   Priority priority_;
+  Party party_;
   uint64_t salt_;
   int64_t arrival_ns_;
   int64_t deadline_ns_;
+  int64_t patience_ns_;  // to its deadline when it came
   int64_t tbt_ns_;
   int64_t admitted_ns_ = 0;
   int64_t last_token_ns_ = 0;
   int64_t stalled_since_ns_ = -1;  // -1: the client takes its events
+  int32_t rank_ = 0;
+  PutBack put_back_for_ = PutBack::kNever;
+  bool waits_for_client_ = false;
+  int32_t times_unread_ = 0;  // that it was put back for that
   Timings timings_;
   SequenceMemory memory_;
   std::vector<TokenId> drafts_;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "base/error.h"
 
@@ -13,7 +14,7 @@ namespace cairn {
 
 class Tenants;
 
-/// Counts for its tenant until destroyed. May outlive the Tenants it came from.
+/// Counts for its tenant and client until destroyed. May outlive the Tenants it came from.
 class TenantTicket {
  public:
   TenantTicket() = default;
@@ -27,13 +28,14 @@ class TenantTicket {
     std::mutex mutex;
     std::unordered_map<std::string, int32_t> requests;
   };
-  TenantTicket(std::shared_ptr<Counts> counts, std::string tenant)
-      : counts_(std::move(counts)), tenant_(std::move(tenant)) {}
   void give_back() noexcept;
 
   std::shared_ptr<Counts> counts_;  // null: counts for nobody
-  std::string tenant_;
+  std::vector<std::string> names_;  // that it counts for
 };
+
+/// As anybody can make up keys, a client (an address) may have no more requests than so many tenants may.
+inline constexpr int32_t kTenantsOfClient = 4;
 
 /// Thread-safe.
 class Tenants {
@@ -41,8 +43,9 @@ class Tenants {
   /// `requests_max` 0: no limit, nothing is counted.
   explicit Tenants(int32_t requests_max) : requests_max_(requests_max) {}
 
-  /// Error: kQueueFull, the tenant has as many requests as it may.
-  Result<TenantTicket> admit(const std::string& tenant);
+  /// A client's requests without a tenant are those of one tenant. Error: kQueueFull, the tenant has as many requests
+  /// as it may (`requests_max`), or the client has (kTenantsOfClient times that).
+  Result<TenantTicket> admit(const std::string& client, const std::string& tenant);
 
  private:
   const int32_t requests_max_;

@@ -167,6 +167,20 @@ test('a miss says where the first differing token is, and what both have there',
   }
 });
 
+test('a report is for the key that asked, and not there for any other', async () => {
+  const as = (key) => ({ authorization: `Bearer ${key}` });
+  const keyed = await ask({}, as('mine'));
+  const open = await ask({});
+  const status = async (id, headers = {}) => (await fetch(`${server.url}/debug/prefix?request=${id}`, { headers })).status;
+  const told = async (id, headers) => (await (await fetch(`${server.url}/debug/prefix?request=${id}`, { headers })).text()).replaceAll(id, 'ID');
+  assert.equal(await status(keyed.id, as('mine')), 200);
+  assert.equal(await status(open.id), 200);
+  for (const [id, headers] of [[keyed.id, as('yours')], [keyed.id, {}], [open.id, as('mine')]]) {
+    assert.equal(await status(id, headers), 404);
+    assert.equal(await told(id, headers), await told('nobody', headers).then((text) => text.replaceAll('nobody', 'ID')));
+  }
+});
+
 test('further choices have ids of their own in the report', async () => {
   const answer = await ask({ n: 2 });
   for (const id of [answer.id, `${answer.id}-1`]) assert.equal((await getJson(`/debug/prefix?request=${id}`)).request, id);

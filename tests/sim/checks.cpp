@@ -3,6 +3,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/fair_shares.h"
 #include "sim/simulation.h"
 
 namespace cairn::sim {
@@ -132,19 +133,121 @@ void Simulation::check_cancelled() {
   }
 }
 
-// An interactive request is put back, when its step is planned, only for one that comes before it and after all of
-// batch.
+// An interactive request that is read is put back only for one that comes before it; for its pages, when its step is
+// planned, only after all of batch.
 void Simulation::check_victims() {
   for (const auto& victim : core_->ready()) {
-    if (victim->priority() != Priority::kInteractive || victim->channel().stalled()) continue;
+    if (victim->priority() != Priority::kInteractive || victim->put_back_for() == PutBack::kUnread) continue;
     if (std::ranges::find(ran_, victim->id()) == ran_.end()) continue;
     bool first = true;
     for (const auto& sequence : core_->running()) {
       if (sequence == nullptr) continue;
       first = first && !sequence->before(*victim);
-      if (sequence->priority() == Priority::kBatch) wrong("an interactive request is put back and a batch one is not");
+      if (sequence->priority() == Priority::kBatch && victim->put_back_for() == PutBack::kPages) {
+        wrong("an interactive request is put back and a batch one is not");
+      }
     }
     if (first) wrong("the first of all is put back");
+  }
+}
+
+std::unordered_map<uint64_t, int32_t> Simulation::queued_by_client() const {
+  std::unordered_map<uint64_t, int32_t> queued;
+  for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
+    core_->queue().visit(priority, [&](const Submission& submission) { ++queued[submission.party.client]; });
+  }
+  return queued;
+}
+
+// A request has come into the full queue: it took the place of one of whoever had most, and has no more now.
+void Simulation::check_displaced(const GenerateRequest& request, const std::unordered_map<uint64_t, int32_t>& before) {
+  ++displacements_;
+  const uint64_t own = party_of(request.client, request.tenant).client;
+  const auto after = queued_by_client();
+  for (const auto& [client, queued] : before) {
+    const auto now = after.contains(client) ? after.at(client) : 0;
+    if (now == queued - 1 && client != own) {
+      for (const auto& [other, count] : before) {
+        if (count > queued) wrong("a full queue lets a request in for one of somebody who has not most");
+      }
+      if (now < after.at(own)) wrong("a full queue lets a request in of somebody who has more");
+    } else if (now != queued && client != own) {
+      wrong("a full queue lost {} requests of one client for one", queued - now);
+    }
+  }
+  if (core_->queue().size() != options_.engine.queue_max) wrong("a request was let into a full queue");
+}
+
+void Simulation::note_waiting() {
+  waited_.clear();
+  std::vector<bool> runs(visitors_.size());
+  for (const auto& sequence : core_->running()) runs[by_channel_.at(&sequence->channel())] = true;
+  for (const size_t i : present_) {
+    const Visitor& visitor = visitors_[i];
+    if (!runs[i] && !visitor.channel->stalled() && visitor.gone_by_turn < 0) waited_.push_back(i);
+  }
+}
+
+// Nobody waits beside one whose client does not read.
+void Simulation::check_yielded() {
+  std::vector<bool> waits(visitors_.size());
+  for (const size_t i : waited_) waits[i] = visitors_[i].gone_by_turn < 0;
+  int64_t batch = 0;
+  bool unread = false, unread_batch = false;
+  for (const auto& sequence : core_->running()) {
+    const Visitor& visitor = visitor_of(*sequence);
+    waits[static_cast<size_t>(&visitor - visitors_.data())] = false;
+    const bool is_batch = sequence->priority() == Priority::kBatch;
+    batch += is_batch ? 1 : 0;
+    if (visitor.stalled_since < nanoseconds(0) || !sequence->channel().stalled()) continue;
+    unread = true;
+    unread_batch = unread_batch || is_batch;
+  }
+  if (!unread) return;
+  const auto check = [&](const EventChannel* channel, Priority priority) {
+    const bool batch_is_full = batch >= std::max(1, running_max_ * 3 / 4) && !unread_batch;
+    const size_t i = by_channel_.at(channel);
+    if (waits[i] && !(priority == Priority::kBatch && batch_is_full)) {
+      wrong("request {} waits beside one whose client does not read", i);
+    }
+  };
+  for (const auto& sequence : core_->ready()) check(&sequence->channel(), sequence->priority());
+  for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
+    core_->queue().visit(priority, [&](const Submission& s) { check(s.channel.get(), priority); });
+  }
+}
+
+// In a step nobody waits beside a client that runs so many more that it has as many still if it gives one away. (What
+// waits for memory may keep the other class from being asked.)
+void Simulation::check_shares() {
+  Holdings running;
+  for (const auto& sequence : core_->running()) {
+    if (sequence != nullptr && sequence->priority() == Priority::kInteractive) running.add(sequence->party(), 1);
+  }
+  bool batch_waits = false;
+  std::vector<Party> waiting;
+  for (const auto& sequence : core_->ready()) {
+    if (std::ranges::find(waited_, by_channel_.at(&sequence->channel())) == waited_.end()) continue;
+    batch_waits = batch_waits || sequence->priority() == Priority::kBatch;
+    if (sequence->priority() == Priority::kInteractive) waiting.push_back(sequence->party());
+  }
+  core_->queue().visit(Priority::kBatch, [&](const Submission&) { batch_waits = true; });
+  core_->queue().visit(Priority::kInteractive, [&](const Submission& submission) {
+    const bool waited = std::ranges::find(waited_, by_channel_.at(submission.channel.get())) != waited_.end();
+    if (waited) waiting.push_back(submission.party);
+  });
+  if (batch_waits) return;
+  const auto runs = std::ranges::count_if(core_->running(), [](const auto& sequence) { return sequence != nullptr; });
+  const bool full = runs == running_max_;
+  for (const Party& party : waiting) {
+    for (const auto& sequence : core_->running()) {
+      if (sequence == nullptr || sequence->priority() != Priority::kInteractive) continue;
+      if (!running.yields(sequence->party(), party)) continue;
+      // Keys of one client may have to wait until another client's request has memory.
+      if (sequence->party().client == party.client && !full) continue;
+      wrong("somebody waits who runs {}, beside one who runs {}", running.of(party).client,
+            running.of(sequence->party()).client);
+    }
   }
 }
 
@@ -191,6 +294,11 @@ void Simulation::check_finish(size_t i) {
       if (visitor.gone_by_turn < 0 && !stopped_) wrong("request {} was cancelled by nobody", i);
       return;
     case FinishReason::kError:
+      if (finish.error.code == Code::kQueueFull) {
+        if (visitor.admitted_turn < 0) return void(++displaced_);
+        if (visitor.plan.client.silence == nanoseconds(0)) wrong("request {} ended though its client reads", i);
+        return;
+      }
       if (failures_ == 0) wrong("request {} failed: {}", i, finish.error.text());
       return;
     case FinishReason::kStop:
@@ -247,6 +355,9 @@ void Simulation::check_end() {
       wrong("{} tokens of prompts were computed, {} found in the cache, of {}", stats.prompt_tokens,
             stats.cached_tokens, usage.prompt_tokens);
     }
+  }
+  if (!someone_left_ && displaced_ != displacements_) {
+    wrong("{} requests say that they made room in the queue, {} did", displaced_, displacements_);
   }
   core_->prefix_index().clear();
   for (int32_t group = 0; group < core_->pool().groups(); ++group) {

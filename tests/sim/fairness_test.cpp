@@ -1,7 +1,10 @@
 // Shares of the classes, and that nobody waits for ever.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <string>
+#include <vector>
 
 #include "sim/lab.h"
 #include "sim/traces.h"
@@ -152,6 +155,93 @@ TEST_F(SimFairness, NobodyStarvesWithinAClass) {
         ASSERT_LE(since, kWaiting + 10);
       }
       EXPECT_GE(simulation.clock().now(), deadline);  // those with earlier ones came first
+    }
+  }
+}
+
+// 256 answers of one keep another's two tokens waiting for as long as a step takes, whether the two come from one
+// address or from two, and whether places or pages are short.
+TEST_F(SimFairness, ManyChoicesOfOneDoNotKeepAnotherWaiting) {
+  for (const bool one_address : {true, false}) {
+    for (const int32_t pages : {600, 30}) {
+      SCOPED_TRACE(testing::Message() << pages << " pages, one address: " << one_address);
+      SimulationOptions options = options_of(pages);
+      options.engine.queue_max = 256;
+      Simulation simulation(tokenizer(), options);
+      const auto submit = [&](int32_t answer, bool many) {
+        Planned one;
+        one.request = request_of(random_prompt(40, ++seed_), answer);
+        one.request.client = one_address || many ? "address" : "another";
+        one.request.tenant = many ? "many" : "few";
+        return simulation.submit(std::move(one));
+      };
+      for (int i = 0; i < 256; ++i) ASSERT_TRUE(submit(60, true));
+      for (int i = 0; i < 40; ++i) simulation.turn();
+      for (int round = 0; round < 20; ++round) {
+        const int64_t turn = simulation.turns();
+        ASSERT_TRUE(submit(2, false));
+        const size_t few = simulation.visitors().size() - 1;
+        while (simulation.problem().empty() && simulation.visitors()[few].ended_turn < 0) simulation.turn();
+        ASSERT_EQ(simulation.problem(), "");
+        EXPECT_LE(simulation.visitors()[few].ended_turn, turn + 6);
+      }
+      simulation.run();  // and the many come to their end
+      EXPECT_EQ(simulation.problem(), "");
+    }
+  }
+}
+
+// Rows of prompts, whatever their length and however many wait.
+TEST_F(SimFairness, PromptRowsAreSharedEvenlyBetweenClients) {
+  Simulation simulation(tokenizer(), options_of(400));
+  const std::array<int32_t, 2> prompts = {300, 60};
+  std::array<int64_t, 2> rows{};
+  std::array<std::vector<size_t>, 2> present;
+  while (simulation.turns() < 2'000) {
+    for (size_t client = 0; client < 2; ++client) {
+      std::erase_if(present[client], [&](size_t i) {
+        const bool ended = simulation.visitors()[i].ended_turn >= 0;
+        if (ended) rows[client] += prompts[client];
+        return ended;
+      });
+      while (present[client].size() < (client == 0 ? 30 : 8)) {
+        Planned one;
+        one.request = request_of(random_prompt(prompts[client], ++seed_), 1);
+        one.request.client = client == 0 ? "long" : "short";
+        ASSERT_TRUE(simulation.submit(std::move(one)));
+        present[client].push_back(simulation.visitors().size() - 1);
+      }
+    }
+    simulation.turn();
+    ASSERT_EQ(simulation.problem(), "");
+  }
+  EXPECT_GT(rows[1], 10'000);
+  EXPECT_NEAR(static_cast<double>(rows[0]) / static_cast<double>(rows[1]), 1, 0.5);
+}
+
+// New clients never cease to come, each with as little as any: what has begun comes to its end.
+TEST_F(SimFairness, NobodyStarvesBesideEverNewClients) {
+  for (const int32_t pages : {400, 60}) {
+    Simulation simulation(tokenizer(), options_of(pages));
+    size_t present = 0;
+    for (int round = 0; round < 10; ++round) {
+      const int64_t begin = simulation.turns();
+      const size_t watched = submit_one(simulation, Priority::kInteractive, 900, 20, milliseconds(2'000));
+      while (simulation.visitors()[watched].ended_turn < 0) {
+        const auto& visitors = simulation.visitors();
+        present = static_cast<size_t>(
+            std::ranges::count_if(visitors, [](const Visitor& v) { return !v.refused && v.ended_turn < 0; }));
+        for (; present < 20; ++present) {
+          Planned one;
+          one.request = request_of(random_prompt(60, ++seed_), 5);
+          one.request.client = std::to_string(seed_);
+          one.request.target_ttft = milliseconds(1);
+          ASSERT_TRUE(simulation.submit(std::move(one)));
+        }
+        simulation.turn();
+        ASSERT_EQ(simulation.problem(), "");
+        ASSERT_LE(simulation.turns(), begin + 1'000);
+      }
     }
   }
 }

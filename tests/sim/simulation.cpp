@@ -70,6 +70,7 @@ bool Simulation::submit(Planned planned) {
   visitor.channel = std::make_shared<EventChannel>();
   visitor.arrived = clock_.now();
   const bool full = core_->queue().size() >= options_.engine.queue_max;
+  const auto queued = queued_by_client();
   const Result<void> result = core_->submit(GenerateRequest(planned.request), visitor.channel);
   if (!result.has_value()) {
     ++refusals_;
@@ -80,7 +81,7 @@ bool Simulation::submit(Planned planned) {
       wrong("a request was refused: {}", result.error().text());
     }
   } else {
-    if (full) wrong("a request was let into a full queue");
+    if (full) check_displaced(planned.request, queued);
     ++accepted_;
     visitor.expected = plain_answer(tokenizer_, planned.request, tokens_max(planned.request));
     by_channel_[visitor.channel.get()] = visitors_.size();
@@ -107,6 +108,7 @@ void Simulation::in_step(const Batch& batch) {
   arrive();
   in_step_ = false;
   check_victims();
+  check_shares();
   int32_t decoding = 0;
   int64_t attended = 0;
   for (const BatchSlice& slice : batch.slices) {
@@ -192,6 +194,7 @@ void Simulation::turn() {
   step_ = {};
   const nanoseconds begin = clock_.now();
   note_stalled();
+  note_waiting();
   ran_.clear();
   for (const auto& sequence : core_->running()) ran_.push_back(sequence->id());
   const Core::Turn turn = core_->turn();
@@ -203,6 +206,7 @@ void Simulation::turn() {
   check_pages();
   check_counts();
   check_stalled(begin);
+  check_yielded();
   take_events();
   check_cancelled();
   if (!problem_.empty()) return;

@@ -102,6 +102,7 @@ class Simulation {
   const std::array<int64_t, kPriorities>& prompt_rows() const { return prompt_rows_; }
   int32_t phases_cancelled_in(Phase phase) const { return cancelled_in_[static_cast<size_t>(phase)]; }
   int64_t refusals() const { return refusals_; }
+  int64_t displacements() const { return displacements_; }
   /// Of prompt and answer that the request may have.
   int32_t tokens_max(const GenerateRequest& request) const;
 
@@ -133,6 +134,11 @@ class Simulation {
   void check_cancelled();
   void note_stalled();
   void check_stalled(std::chrono::nanoseconds begin);
+  void note_waiting();
+  void check_yielded();
+  void check_shares();
+  void check_displaced(const GenerateRequest& request, const std::unordered_map<uint64_t, int32_t>& before);
+  std::unordered_map<uint64_t, int32_t> queued_by_client() const;
   void check_victims();
   void check_finish(size_t i);
   void check_end();
@@ -158,12 +164,15 @@ class Simulation {
   bool in_step_ = false;
   StepLog step_;
   std::vector<SequenceId> ran_;  // when the turn began
+  std::vector<size_t> waited_;   // visitors that could run, and did not, when the turn began
   std::vector<int32_t> held_;    // scratch: references of running sequences to each page
 
   int64_t accepted_ = 0;
   int64_t refusals_ = 0;
   int64_t failures_ = 0;
-  int64_t cancelled_ = 0;  // finishes
+  int64_t displacements_ = 0;  // of requests in the queue
+  int64_t displaced_ = 0;      // finishes that say so
+  int64_t cancelled_ = 0;      // finishes
   bool someone_left_ = false;
   std::array<int64_t, kPriorities> admissions_{};
   std::array<int64_t, kPriorities> prompt_rows_{};

@@ -51,6 +51,7 @@ class Generator {
   bool tight_ = false;         // hardly any memory, and many who want some
   double gap_ns_ = 0;          // mean time between two arrivals
   double burst_ = 0;           // chance that a request comes together with the one before
+  int32_t clients_ = 1;
   nanoseconds now_{0};
 };
 
@@ -122,6 +123,7 @@ void Generator::make_options() {
 void Generator::make_arrivals() {
   gap_ns_ = one_in(4) || tight_ ? 0 : log_uniform(1e6, 5e8);
   burst_ = pick(0, 3) * 0.25;
+  clients_ = pick(1, 3);
 }
 
 // Few beginnings, so that much is shared; some go on where an earlier request and its answer ended.
@@ -153,7 +155,7 @@ Planned Generator::planned() {
   request.ignore_eos = one_in(2);
   if (one_in(40)) request.max_tokens = -1;
   if (long_answers_ && one_in(2)) {
-    request.max_tokens = pick(1'030, 1'400);
+    request.max_tokens = pick(260, 1'400);
     request.ignore_eos = true;
   }
   request.sampling.temperature = one_in(2) ? 0.0f : 0.8f;
@@ -162,6 +164,7 @@ Planned Generator::planned() {
   if (one_in(5)) request.stop = {std::string(static_cast<size_t>(pick(1, 2)), static_cast<char>(pick(2, 9)))};
   request.salt = static_cast<uint64_t>(one_in(4) ? pick(1, 2) : 0);
   request.tenant = std::string(1, static_cast<char>('a' + pick(0, 2)));
+  request.client = std::string(1, static_cast<char>('x' + pick(0, clients_ - 1)));
   request.priority = one_in(3) ? Priority::kBatch : Priority::kInteractive;
   if (one_in(3)) request.target_ttft = milliseconds(log_pick(1, 60'000));
   if (one_in(3)) request.target_tbt = milliseconds(log_pick(1, 200));

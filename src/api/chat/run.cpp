@@ -162,7 +162,7 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
 std::string make_answer_id(std::string_view prefix) { return std::string(prefix) + random_id(); }
 
 void set_tenant(const net::HttpRequest& http, GenerateRequest& generate) {
-  generate.tenant = tenant_of(http);
+  name_owner(http, generate);
   if (!generate.tenant.empty()) generate.salt = hash64(generate.tenant, generate.salt) | 1;
 }
 

@@ -9,10 +9,14 @@
 #include "api/chat/prompt.h"
 #include "api/frames/events.h"
 #include "api/frames/message.h"
+#include "api/post_once.h"
 #include "api/prompt_tokens.h"
 
 namespace cairn::api::frames {
 namespace {
+
+/// All peers of the socket are the user that runs the server: one client to the engine, beside each address.
+constexpr const char* kClient = "unix";
 
 class Session;
 
@@ -76,8 +80,7 @@ class Session final : public net::FrameSession, public std::enable_shared_from_t
 };
 
 void wake(const std::shared_ptr<Waker>& waker) {
-  if (waker->posted.exchange(true, std::memory_order_acq_rel)) return;
-  waker->sender->post([waker] {
+  post_once(waker->posted, *waker->sender, [waker] {
     waker->posted.store(false, std::memory_order_release);
     if (const auto session = waker->session.lock()) session->pump();
   });
@@ -118,6 +121,7 @@ Result<std::unique_ptr<GenerateStream>> Session::submit(Generate& generate) cons
   }
   CAIRN_TRY(LoadedModel * model, registry_.find(generate.model));
   GenerateRequest& request = generate.request;
+  request.client = kClient;
   if (const auto* chat = std::get_if<ChatInput>(&generate.prompt)) {
     CAIRN_TRY(ChatPrompt prompt, chat_prompt(*model, *chat));
     request.prompt = std::move(prompt.tokens);

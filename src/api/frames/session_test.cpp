@@ -68,7 +68,9 @@ class FakeEngine final : public Engine {
     stats.active_requests = 42;
     return stats;
   }
-  Result<PrefixReport> prefix_report(std::string_view) const override { return fail(Code::kNotFound, "none"); }
+  Result<PrefixReport> prefix_report(std::string_view, const Party&) const override {
+    return fail(Code::kNotFound, "none");
+  }
   int32_t context_tokens() const override { return 1; }
 
  private:

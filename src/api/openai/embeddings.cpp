@@ -120,7 +120,7 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   GenerateRequest common;
-  common.tenant = tenant_of(http);
+  name_owner(http, common);
   common.embed = EmbedWish{.pooling = model->embedding.pooling};
   common.priority = request.inputs.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
   EmbeddingRun::start(*model->engine, std::move(common), std::make_unique<EmbeddingsTask>(*model, std::move(request)),

@@ -1,0 +1,144 @@
+// Clients that do not read delay nobody who does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "sim/lab.h"
+#include "sim/traces.h"
+
+namespace cairn::sim {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr auto kForEver = std::chrono::hours(1'000);
+/// More than waits for a client that does not read.
+constexpr int32_t kLongAnswer = 1'000;
+
+class SimUnread : public SimTest {
+ protected:
+  /// Pages for five such answers, and places for 64 that have just begun.
+  static SimulationOptions options_of() {
+    SimulationOptions options;
+    options.model.layout.groups = {full_group()};
+    options.model.context_tokens = 1'024;
+    options.model.rows_max = 128;
+    options.model.logit_rows_max = 64;
+    options.model.cost.noise = 0;
+    options.engine.kv_pages = {160};
+    options.engine.running_max = 64;
+    options.engine.queue_max = 256;
+    options.engine.chunk_rows_max = 64;
+    return options;
+  }
+  static size_t submit(Simulation& simulation, GenerateRequest request, nanoseconds silence = nanoseconds(0)) {
+    Planned one;
+    one.request = std::move(request);
+    one.client.silence = silence;
+    EXPECT_TRUE(simulation.submit(std::move(one)));
+    return simulation.visitors().size() - 1;
+  }
+  static void submit_unread(Simulation& simulation, int count) {
+    for (int i = 0; i < count; ++i) {
+      submit(simulation, request_of(random_prompt(20, static_cast<uint64_t>(i)), kLongAnswer), kForEver);
+    }
+  }
+  /// Until every one of them has given all that it may.
+  static void run_until_stalled(Simulation& simulation) {
+    const auto stalled = [](const Visitor& visitor) { return visitor.channel->stalled(); };
+    while (simulation.problem().empty() && !std::ranges::all_of(simulation.visitors(), stalled)) simulation.turn();
+    ASSERT_EQ(simulation.problem(), "");
+  }
+  /// How long the request waits for its first token.
+  static nanoseconds first_token(Simulation& simulation, GenerateRequest request) {
+    const nanoseconds begin = simulation.clock().now();
+    const size_t honest = submit(simulation, std::move(request));
+    while (simulation.problem().empty() && simulation.visitors()[honest].answer.tokens.empty()) simulation.turn();
+    EXPECT_EQ(simulation.problem(), "");
+    return simulation.clock().now() - begin;
+  }
+  static bool runs(Simulation& simulation, size_t visitor) {
+    return std::ranges::any_of(simulation.core().running(), [&](const auto& sequence) {
+      return &sequence->channel() == simulation.visitors()[visitor].channel.get();
+    });
+  }
+};
+
+TEST_F(SimUnread, AnHonestRequestIsAsSoonServedBeside250AsAlone) {
+  const GenerateRequest honest = request_of(random_prompt(300, 1'000), 20);
+  Simulation quiet(tokenizer(), options_of());
+  const nanoseconds alone = first_token(quiet, honest);
+  Simulation simulation(tokenizer(), options_of());
+  submit_unread(simulation, 250);
+  run_until_stalled(simulation);
+  for (uint64_t i = 0; i < 30; ++i) {
+    // Others than before, so that nothing is cached.
+    EXPECT_LE(first_token(simulation, request_of(random_prompt(300, 2'000 + i), 20)), 2 * alone) << i;
+  }
+}
+
+// While they still fill what may wait for them the machine is busy for them: another address has its share of it.
+TEST_F(SimUnread, AnotherClientHasItsPlaceInTheNextTurnWhileTheyAllRun) {
+  Simulation simulation(tokenizer(), options_of());
+  submit_unread(simulation, 250);
+  for (int i = 0; i < 40; ++i) simulation.turn();
+  for (uint64_t i = 0; i < 30; ++i) {
+    GenerateRequest honest = request_of(random_prompt(60, 2'000 + i), 5);
+    honest.client = "honest";
+    const int64_t turn = simulation.turns();
+    const size_t visitor = submit(simulation, std::move(honest));
+    while (simulation.problem().empty() && simulation.visitors()[visitor].ended_turn < 0) simulation.turn();
+    ASSERT_EQ(simulation.problem(), "");
+    EXPECT_LE(simulation.visitors()[visitor].admitted_turn, turn + 1);
+    EXPECT_LE(simulation.visitors()[visitor].ended_turn, turn + 12);
+  }
+}
+
+TEST_F(SimUnread, WhoeverReadsInTheEndHasTheWholeAnswer) {
+  Simulation simulation(tokenizer(), options_of());
+  for (int i = 0; i < 80; ++i) {
+    submit(simulation, request_of(random_prompt(20, static_cast<uint64_t>(i)), kLongAnswer), std::chrono::minutes(2));
+  }
+  simulation.run();  // compares every answer
+  EXPECT_EQ(simulation.problem(), "");
+  EXPECT_GT(simulation.core().stats().preemptions, 0);
+}
+
+TEST_F(SimUnread, OneThatWasPutBackComesBehindThoseThatCameBeforeItsClientRead) {
+  SimulationOptions options = options_of();
+  options.engine.running_max = 1;
+  Simulation simulation(tokenizer(), options);
+  const size_t unread = submit(simulation, request_of(random_prompt(20, 1), kLongAnswer), kForEver);
+  run_until_stalled(simulation);
+  EXPECT_TRUE(runs(simulation, unread)) << "nobody waits for its place";
+  const size_t first = submit(simulation, request_of(random_prompt(20, 2), 30));
+  const size_t second = submit(simulation, request_of(random_prompt(20, 3), 30));
+  simulation.turn();
+  EXPECT_TRUE(runs(simulation, first));
+  (void)simulation.visitors()[unread].channel->drain();  // now it reads, and comes behind the second
+  while (simulation.problem().empty() && simulation.visitors()[second].ended_turn < 0) {
+    simulation.turn();
+    EXPECT_FALSE(runs(simulation, unread) && simulation.visitors()[second].ended_turn < 0);
+  }
+  simulation.turn();
+  EXPECT_TRUE(runs(simulation, unread));
+  EXPECT_EQ(simulation.problem(), "");
+}
+
+TEST_F(SimUnread, NoMoreOfThemAreKeptThanMayWait) {
+  SimulationOptions options = options_of();
+  options.engine.running_max = 2;
+  options.engine.queue_max = 4;
+  Simulation simulation(tokenizer(), options);
+  for (uint64_t i = 0; i < 30; ++i) {
+    submit(simulation, request_of(random_prompt(20, i), kLongAnswer), kForEver);
+    for (int turn = 0; turn < 300; ++turn) simulation.turn();
+    ASSERT_LE(simulation.core().ready().size(), 5u) << "with one that was put back in the last turn";
+    ASSERT_EQ(simulation.problem(), "");
+  }
+  const GenerateRequest honest = request_of(random_prompt(20, 1'000), 20);
+  EXPECT_LT(first_token(simulation, honest), std::chrono::seconds(1));
+}
+
+}  // namespace
+}  // namespace cairn::sim
