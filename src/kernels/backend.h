@@ -56,7 +56,7 @@ struct Weight {
   int64_t experts = 1;
   const void* data = nullptr;
   std::shared_ptr<Buffer> memory;  ///< what `data` points to, if the backend made a copy; copies share it
-  bool panels = false;             ///< `data` are panels (kernels/cpu/panel.h), not the file's rows
+  bool panels = false;             ///< `data` are panels (kernels/cpu/packed/panel.h), not the file's rows
   std::vector<float> scales = {};  ///< as the HostMatrix's
 };
 
@@ -178,7 +178,7 @@ class Backend {
 
 struct CpuOptions {
   int threads = 0;  ///< 0: one per usable core
-  /// A name in kernels/cpu/isa.cpp, such as "avx2"; the value of CAIRN_ISA in the environment if empty, or else the
+  /// A name in kernels/cpu/isa/isa.cpp, such as "avx2"; the value of CAIRN_ISA in the environment if empty, or else the
   /// best.
   std::string isa;
 };

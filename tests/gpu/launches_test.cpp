@@ -1,13 +1,13 @@
 // Launches that wait and graphs of them: whatever way kernels take, they do the same.
-#include "kernels/cuda/launches.h"
+#include "kernels/cuda/runtime/launch_queue.h"
 
 #include "gpu/model_lab.h"
 #if defined(CAIRN_EMULATED_GPU)
 #include "kernels/cuda/emulated/queue.h"
 #endif
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/operations.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace cairn::gpu {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/tensor_type.h"
-#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/panel.h"
+#include "kernels/cpu/packed/panel.h"
 #include "kernels/cpu/test_support.h"
 #include "quant/codec.h"
 

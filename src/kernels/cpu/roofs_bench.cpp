@@ -12,7 +12,7 @@
 #include <string>
 
 #include "kernels/cpu/bench_support.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/team.h"
 

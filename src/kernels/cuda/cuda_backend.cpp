@@ -6,16 +6,16 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "kernels/cuda/compressor_operations.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/draw_operations.h"
-#include "kernels/cuda/grid.cuh"
-#include "kernels/cuda/latent_operations.h"
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/operations.h"
-#include "kernels/cuda/panels.cuh"
-#include "kernels/cuda/slice_places.h"
-#include "kernels/cuda/stream_operations.h"
+#include "kernels/cuda/deepseek4/compressor_operations.h"
+#include "kernels/cuda/deepseek4/hyper_connections.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/mla/latent_operations.h"
+#include "kernels/cuda/runtime/batch_metadata.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/grid.cuh"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/sampling/draw_operations.h"
+#include "kernels/cuda/weights/panels.cuh"
 
 namespace cairn {
 namespace cuda {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/peak.h"
+#include "kernels/cuda/matmul/peak.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace cairn {
 namespace {

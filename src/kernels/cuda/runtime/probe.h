@@ -1,0 +1,13 @@
+/// Whether this program has kernels for a device.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "kernels/cuda/runtime/launch_queue.h"
+
+namespace cairn::cuda {
+
+/// Launches one that does nothing. cudaErrorNoKernelImageForDevice and its kin: there are none for the stream's device.
+cudaError_t probe(Launches& stream);
+
+}  // namespace cairn::cuda
