@@ -57,10 +57,10 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderDescription description,
   return decoder;
 }
 
-WorkSizes Decoder::work_sizes(const DecoderDescription& model, int32_t rows, int32_t logit_rows) {
+WorkspaceSizes Decoder::work_sizes(const DecoderDescription& model, int32_t rows, int32_t logit_rows) {
   const bool dense = !std::ranges::all_of(model.layers, &LayerDescription::routed);
   const int64_t attended = int64_t{model.heads} * model.value_dim;
-  WorkSizes sizes;
+  WorkspaceSizes sizes;
   sizes.draw_rows = logit_rows;
   sizes.inputs.push_back({rows, std::max({model.embedding, attended, dense ? model.feed_forward : 0})});
   if (model.experts) {
@@ -90,7 +90,7 @@ int64_t Decoder::bytes(const DecoderDescription& description, const Backend& bac
   int64_t bytes = Scratch::bytes(description, options.rows_max, logit_rows) +
                   LogitRows::bytes(logit_rows, description.vocabulary) +
                   options.rows_max * description.embedding * static_cast<int64_t>(sizeof(float)) +
-                  backend.reserve_bytes(work_sizes(description, options.rows_max, logit_rows));
+                  backend.workspace_bytes(work_sizes(description, options.rows_max, logit_rows));
   if (description.latent) bytes += LatentAttention::bytes(description, options.rows_max);
   return bytes;
 }
@@ -287,11 +287,11 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   float* up = scratch_[ScratchPart::kUp];
   float* chosen = scratch_[ScratchPart::kExpertOut];
   const Projection in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
-  backend_.matmul_experts(in, x, rows_, ids, used, false);
+  backend_.grouped_matmul(in, x, rows_, ids, used, false);
   backend_.gate(description_.activation, gate, up, int64_t{rows_} * used, experts.width, gate);
   const Projection down[] = {weights.routed.down.to(chosen)};
-  backend_.matmul_experts(down, gate, rows_, ids, used, true);
-  backend_.combine_experts(chosen, shares, rows_, used, description_.embedding, out);
+  backend_.grouped_matmul(down, gate, rows_, ids, used, true);
+  backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);
 
   if (experts.shared_width == 0) return;
   float* shared = scratch_[ScratchPart::kShared];

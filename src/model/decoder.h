@@ -59,7 +59,7 @@ class Decoder final : public Runner {
 
   /// Fills batch_ and temperatures_.
   void plan(const Batch& batch);
-  static WorkSizes work_sizes(const DecoderDescription& model, int32_t rows, int32_t logit_rows);
+  static WorkspaceSizes work_sizes(const DecoderDescription& model, int32_t rows, int32_t logit_rows);
   /// The residual stream of the rows before the range: of their tokens, or those that a range before has left.
   void begin_with_tokens(const Batch& batch);
   void begin_with(const Batch& batch, std::span<const float> rows);

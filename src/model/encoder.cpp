@@ -28,8 +28,8 @@ Encoder::Memory Encoder::memory_of(const EncoderDescription& description, int32_
   return memory;
 }
 
-WorkSizes Encoder::work_sizes(const EncoderDescription& description, int32_t chunk_rows) {
-  WorkSizes sizes;
+WorkspaceSizes Encoder::work_sizes(const EncoderDescription& description, int32_t chunk_rows) {
+  WorkspaceSizes sizes;
   // Heads that rank read a row of each text.
   sizes.inputs.push_back({std::max(chunk_rows, kTextsMax), std::max(description.embedding, description.feed_forward)});
   sizes.attention_rows = chunk_rows;
@@ -43,7 +43,7 @@ int64_t Encoder::bytes(const EncoderDescription& description, const Backend& bac
   const Memory memory = memory_of(description, chunk_rows);
   // Hidden rows, queries, what was attended to, and a copy in host memory.
   const int64_t elements = 4 * memory.rows + memory.rope + memory.kv + 3 * memory.chunk + 2 * memory.chunk_inner;
-  return elements * static_cast<int64_t>(sizeof(float)) + backend.reserve_bytes(work_sizes(description, chunk_rows));
+  return elements * static_cast<int64_t>(sizeof(float)) + backend.workspace_bytes(work_sizes(description, chunk_rows));
 }
 
 int32_t Encoder::rows_max(const EncoderDescription& description) {

@@ -47,7 +47,7 @@ class Encoder final : public Embedder {
   Encoder(EncoderDescription description, EncoderWeights weights, Backend& backend, int32_t chunk_rows);
   static int32_t rows_max(const EncoderDescription& description);
   static int32_t pages_max(const EncoderDescription& description);
-  static WorkSizes work_sizes(const EncoderDescription& description, int32_t chunk_rows);
+  static WorkspaceSizes work_sizes(const EncoderDescription& description, int32_t chunk_rows);
   static Memory memory_of(const EncoderDescription& description, int32_t chunk_rows);
   Result<void> allocate();
 

@@ -37,7 +37,7 @@ int64_t LatentAttention::bytes(const DecoderDescription& description, int32_t ro
   return lay_out(description, rows, nullptr, arrays);
 }
 
-void LatentAttention::add_work(const DecoderDescription& description, int32_t rows, WorkSizes& sizes) {
+void LatentAttention::add_work(const DecoderDescription& description, int32_t rows, WorkspaceSizes& sizes) {
   const LatentDescription& latent = *description.latent;
   // Products per head have an input for each.
   const int64_t choices = int64_t{rows} * description.heads;
@@ -83,7 +83,7 @@ void LatentAttention::run(const LatentWeights& weights, const LatentStep& step, 
       .heads = description_->heads, .value_dim = latent.rank, .scale = description_->attention_scale};
   backend_->latent()->attend_rows(params, {&source, 1}, arrays_.query_rows, arrays_.query_rank);
   const Projection value[] = {weights.value.to(attended)};
-  backend_->matmul_experts(value, arrays_.query_rank, step.rows, arrays_.heads, description_->heads, true);
+  backend_->grouped_matmul(value, arrays_.query_rank, step.rows, arrays_.heads, description_->heads, true);
 }
 
 // All that is made of x, and the query.
@@ -125,7 +125,7 @@ void LatentAttention::choose(const LatentWeights& weights, const LatentStep& ste
   backend_->rope(RopeStyle::kHalves, step.rope_table, latent.rope, arrays_.index_query, step.rows, indexer.heads,
                  indexer.key_dim);
   backend_->latent()->store_rows(step.index_keys, step.slices, arrays_.index_key);
-  backend_->latent()->choose_rows({.heads = indexer.heads, .most = indexer.most}, step.index_keys, step.slices,
+  backend_->latent()->select_topk({.heads = indexer.heads, .most = indexer.most}, step.index_keys, step.slices,
                                   arrays_.index_query, arrays_.index_shares, arrays_.chosen);
 }
 
@@ -136,7 +136,7 @@ void LatentAttention::make_queries(const LatentWeights& weights, const LatentSte
   const int32_t from = latent.query_dim(), to = latent.row_dim();
   backend_->copy_columns(arrays_.query, from, arrays_.query_nope, latent.nope, queries, latent.nope);
   const Projection key[] = {weights.key.to(arrays_.query_rank)};
-  backend_->matmul_experts(key, arrays_.query_nope, step.rows, arrays_.heads, heads, true);
+  backend_->grouped_matmul(key, arrays_.query_nope, step.rows, arrays_.heads, heads, true);
   backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, arrays_.query + latent.nope, step.rows,
                  heads, from);
   backend_->copy_columns(arrays_.query_rank, latent.rank, arrays_.query_rows, to, queries, latent.rank);

@@ -30,7 +30,7 @@ class LatentAttention {
   /// Bytes that create() takes.
   static int64_t bytes(const DecoderDescription& description, int32_t rows);
   /// Adds what run() needs of the backend.
-  static void add_work(const DecoderDescription& description, int32_t rows, WorkSizes& sizes);
+  static void add_work(const DecoderDescription& description, int32_t rows, WorkspaceSizes& sizes);
   /// For steps of at most `rows`; `description`, which has `latent`, outlives this. The backend has reserved
   /// add_work(). Errors: kUnsupported (a backend without LatentOperations), kOutOfMemory.
   static Result<LatentAttention> create(Backend& backend, const DecoderDescription& description, int32_t rows);

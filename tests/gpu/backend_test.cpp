@@ -107,19 +107,19 @@ TEST_F(GpuBackend, ArgumentsAreTakenAtOnce) {
 
 TEST_F(GpuBackend, ReservesWhatItSays) {
   auto fresh = make_cuda_backend({}).value();
-  const WorkSizes sizes = sizes_of_tests();
+  const WorkspaceSizes sizes = sizes_of_tests();
   const int64_t before = Buffer::bytes_in_all();
   ASSERT_TRUE(fresh->reserve(sizes).has_value());
   const int64_t taken = Buffer::bytes_in_all() - before;
   // Places and pages are kept in the host's heap as well.
-  EXPECT_LE(taken, fresh->reserve_bytes(sizes));
-  EXPECT_GE(taken, fresh->reserve_bytes(sizes) * 3 / 4);
+  EXPECT_LE(taken, fresh->workspace_bytes(sizes));
+  EXPECT_GE(taken, fresh->workspace_bytes(sizes) * 3 / 4);
   ASSERT_TRUE(fresh->reserve(sizes).has_value());
   EXPECT_EQ(Buffer::bytes_in_all() - before, taken) << "once";
 }
 
 TEST_F(GpuBackend, HeadsThatDoNotFitAreRefused) {
-  WorkSizes sizes = sizes_of_tests();
+  WorkspaceSizes sizes = sizes_of_tests();
   sizes.head_dim = 1'024;
   const auto reserved = gpu().reserve(sizes);
   ASSERT_FALSE(reserved.has_value());

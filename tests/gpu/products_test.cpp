@@ -294,7 +294,7 @@ TEST_F(GpuProducts, ProjectionsOfOneInputGiveWhatEachGivesAlone) {
       }
       const auto multiply = [&](std::span<const Projection> projections) {
         if (experts) {
-          gpu().matmul_experts(projections, in, tokens, ids, kUsed, false);
+          gpu().grouped_matmul(projections, in, tokens, ids, kUsed, false);
         } else {
           gpu().matmul(projections, in, tokens);
         }
@@ -334,7 +334,7 @@ TEST_F(GpuProducts, OfExperts) {
                    Arrays arrays(backend);
                    float* out = arrays.make(tokens * kUsed * rows);
                    const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, arrays.put(bias), out};
-                   backend.matmul_experts({&projection, 1}, arrays.put(rows_of(x, inputs * cols, first, tokens)),
+                   backend.grouped_matmul({&projection, 1}, arrays.put(rows_of(x, inputs * cols, first, tokens)),
                                           static_cast<int32_t>(tokens), arrays.put(rows_of(ids, kUsed, first, tokens)),
                                           kUsed, per_choice);
                    return arrays.get(out, tokens * kUsed * rows);

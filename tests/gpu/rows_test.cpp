@@ -285,9 +285,9 @@ TEST_F(GpuRows, ExpertsAreCombined) {
     check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
       float* out = arrays.make(rows * cols);
-      backend.combine_experts(arrays.put(rows_of(y, kUsed * cols, first, rows)),
-                              arrays.put(rows_of(weights, kUsed, first, rows)), static_cast<int32_t>(rows), kUsed, cols,
-                              out);
+      backend.moe_combine(arrays.put(rows_of(y, kUsed * cols, first, rows)),
+                          arrays.put(rows_of(weights, kUsed, first, rows)), static_cast<int32_t>(rows), kUsed, cols,
+                          out);
       return arrays.get(out, rows * cols);
     });
   }

@@ -227,7 +227,7 @@ TEST_P(CpuBackend, ExpertsAreTheProductsOfTheirChoices) {
         const auto cpu = backend(threads);
         std::vector<float> gate_out(kTokens * kUsed * kRows), up_out = gate_out, alone(kRows);
         const Projection both[] = {{&gates, bias.data(), gate_out.data()}, {&ups, nullptr, up_out.data()}};
-        cpu->matmul_experts(both, x.data(), kTokens, ids.data(), kUsed, per_choice);
+        cpu->grouped_matmul(both, x.data(), kTokens, ids.data(), kUsed, per_choice);
         for (int32_t pair = 0; pair < kTokens * kUsed; ++pair) {
           const float* input = x.data() + (per_choice ? pair : pair / kUsed) * kCols;
           Projection one{&gate_alone[ids[pair]], bias.data() + ids[pair] * kRows, alone.data()};
@@ -280,7 +280,7 @@ TEST_P(CpuBackend, CombineExpertsSumsInOrder) {
   Random random(5);
   const std::vector<float> y = random.normals(3 * 2 * 33), weights = random.normals(3 * 2);
   std::vector<float> out(3 * 33);
-  backend(2)->combine_experts(y.data(), weights.data(), 3, 2, 33, out.data());
+  backend(2)->moe_combine(y.data(), weights.data(), 3, 2, 33, out.data());
   for (int r = 0; r < 3; ++r) {
     for (int c = 0; c < 33; ++c)
       EXPECT_NEAR(out[r * 33 + c],

@@ -14,12 +14,12 @@
 #include "kernels/compressor_operations.h"
 #include "kernels/cuda/runtime/launch_queue.h"
 #include "kernels/draw_operations.h"
-#include "kernels/everywhere.h"
+#include "kernels/host_device.h"
+#include "kernels/hyper_connection_operations.h"
 #include "kernels/kv.h"
 #include "kernels/latent_operations.h"
 #include "kernels/operation_params.h"
 #include "kernels/routing.h"
-#include "kernels/stream_operations.h"
 
 namespace cairn::cuda {
 
@@ -37,11 +37,11 @@ struct Matrix {
 /// Whether `multiply`, `multiply_experts` and `embed` read this type.
 bool multiplies(TensorType type);
 /// Whether the type is quantised: its matrices lie in panels (weights/panels.cuh).
-bool lies_in_panels(TensorType type);
+bool has_panels(TensorType type);
 /// Bytes that an expert's matrix has on the device.
 int64_t device_bytes(TensorType type, int64_t rows, int64_t cols);
 /// Makes panels of a quantised type's rows, which begin anywhere: of at most 2 GiB, aligned to 16 bytes.
-void lay_out_panels(Launches& stream, TensorType type, const void* file_rows, int64_t rows, int64_t cols, void* panels);
+void pack_panels(LaunchQueue& stream, TensorType type, const void* file_rows, int64_t rows, int64_t cols, void* panels);
 
 /// Activations as products with all matrices but those of float32 want them: rounded to 16 bits, a row in parts of its
 /// scale. Columns are filled up with zeros.
@@ -50,8 +50,8 @@ struct HalfRows {
   float* scales = nullptr;     ///< [rows], powers of two; 1 unless a float16 would be infinite
   bool bfloat = false;         ///< bfloat16, as matrices of that want it, not float16
 };
-CAIRN_EVERYWHERE constexpr int64_t padded_columns(int64_t cols) { return (cols + 31) / 32 * 32; }
-void round_rows(Launches& stream, const float* x, int64_t rows, int64_t cols, const HalfRows& out);
+CAIRN_HOST_DEVICE constexpr int64_t padded_columns(int64_t cols) { return (cols + 31) / 32 * 32; }
+void round_rows(LaunchQueue& stream, const float* x, int64_t rows, int64_t cols, const HalfRows& out);
 
 /// What products with a type read.
 enum class InputKind { kFloats, kF16, kBF16 };
@@ -69,17 +69,17 @@ struct OutputMatrix {
   float* out = nullptr;
 };
 /// All matrices are of one kind.
-void multiply(Launches& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows);
+void multiply(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows);
 /// `ids` [rows, used] on the device; out [rows, used, matrix.rows].
-void multiply_experts(Launches& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,
+void multiply_experts(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,
                       const int32_t* ids, int32_t used, bool input_per_choice);
 /// `ids` [count] on the device. The table's scales are not looked at: `scale` has them.
-void embed(Launches& stream, const Matrix& table, const int32_t* ids, int64_t count, float scale, float* out);
+void embed(LaunchQueue& stream, const Matrix& table, const int32_t* ids, int64_t count, float scale, float* out);
 
-void route(Launches& stream, const RouteParams& params, const float* logits, int32_t rows, int32_t* ids,
+void route(LaunchQueue& stream, const RouteParams& params, const float* logits, int32_t rows, int32_t* ids,
            float* weights);
 /// out[r] = sum over i, in order, of weights[r * weights_stride + i] * y[r, i]; y [rows, used, cols].
-void weighted_sums(Launches& stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
+void weighted_sums(LaunchQueue& stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
                    int64_t rows, int64_t cols, float* out);
 
 /// As rms_norm and add_rms_norm have it.
@@ -92,32 +92,32 @@ struct RmsNormParams {
   float* out = nullptr;
   HalfRows halves{};  ///< `out` rounded too, if it has memory
 };
-void rms_norm(Launches& stream, const RmsNormParams& params, int64_t rows, int64_t cols);
-void layer_norm(Launches& stream, const float* x, const float* weight, const float* bias, float epsilon, int64_t rows,
-                int64_t cols, float* out);
+void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, int64_t cols);
+void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
+                int64_t rows, int64_t cols, float* out);
 /// `halves` as in RmsNormParams.
-void gate(Launches& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
+void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
           float* out, const HalfRows& halves);
-void add(Launches& stream, float* x, const float* y, int64_t n, float scale);
+void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale);
 /// `factors` [rows] on the device.
-void scale_rows(Launches& stream, float* x, const float* factors, int64_t rows, int64_t cols);
-void sigmoid_scale_rows(Launches& stream, float* x, const float* gates, int64_t rows, int64_t cols);
-void scale_and_cap(Launches& stream, float* x, int64_t n, float scale, float cap);
-void steer(Launches& stream, float* x, const float* direction, float scale, int64_t rows, int64_t cols);
-void clamp(Launches& stream, float* x, int64_t n, float least, float most);
+void scale_rows(LaunchQueue& stream, float* x, const float* factors, int64_t rows, int64_t cols);
+void sigmoid_scale_rows(LaunchQueue& stream, float* x, const float* gates, int64_t rows, int64_t cols);
+void scale_and_cap(LaunchQueue& stream, float* x, int64_t n, float scale, float cap);
+void steer(LaunchQueue& stream, float* x, const float* direction, float scale, int64_t rows, int64_t cols);
+void clamp(LaunchQueue& stream, float* x, int64_t n, float least, float most);
 /// `numbers` [count] on the device.
-void gather_rows(Launches& stream, const float* x, const int32_t* numbers, int64_t count, int64_t cols, float* out);
-void copy_columns(Launches& stream, const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
-                  int64_t cols);
+void gather_rows(LaunchQueue& stream, const float* x, const int32_t* numbers, int64_t count, int64_t cols, float* out);
+void copy_columns(LaunchQueue& stream, const float* from, int64_t from_stride, float* to, int64_t to_stride,
+                  int64_t rows, int64_t cols);
 
 /// `positions` [count] and `frequencies` [dims / 2] on the device.
-void rope_table(Launches& stream, const int32_t* positions, int64_t count, const double* frequencies, int32_t dims,
+void rope_table(LaunchQueue& stream, const int32_t* positions, int64_t count, const double* frequencies, int32_t dims,
                 float magnitude, float* table);
-void rope(Launches& stream, RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
           int32_t head_dim);
 
 /// One row of a batch, as attention and store_kv want it.
-struct RowPlace {
+struct TokenPlace {
   int32_t position = 0;
   int32_t pages_begin = 0;  ///< of its sequence, in Rows::pages
   int32_t slice_position =
@@ -126,33 +126,33 @@ struct RowPlace {
 };
 /// The batch of a call; everything on the device but the counts.
 struct Rows {
-  const RowPlace* places = nullptr;  ///< [count]
-  const int32_t* pages = nullptr;    ///< page ids of all sequences, one after the other
+  const TokenPlace* places = nullptr;  ///< [count]
+  const int32_t* pages = nullptr;      ///< page ids of all sequences, one after the other
   int32_t count = 0;
   int32_t positions_max = 0;  ///< most positions that a row sees
 };
 /// In a page of a layer, each head's row of keys or values lies whole, one row after the other (KvView's layout with
 /// rows in their natural order); a row of kQ8_0 is blocks of binary16 scale and 32 codes, as in GGUF.
-void store_kv(Launches& stream, const KvView& kv, const Rows& rows, const float* k, const float* v);
+void store_kv(LaunchQueue& stream, const KvView& kv, const Rows& rows, const float* k, const float* v);
 
 /// What attention's arrays fit the shared memory of every GPU for.
 inline constexpr int32_t kHeadDimMax = 576;
 /// Partial results of attention: splits over positions, merged in order. `bytes` of it for a call of these sizes.
 int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim);
-void attention(Launches& stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
+void attention(LaunchQueue& stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
                void* scratch, float* out);
 
 // What LatentOperations says, of rows that follow each other in its operands.
 /// `x` begins with the first row that these complete.
-void store_rows(Launches& stream, const KvView& kv, const Rows& rows, const float* x);
-void load_previous_rows(Launches& stream, const KvView& kv, const Rows& rows, float* out);
+void store_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, const float* x);
+void load_previous_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, float* out);
 
-/// Whether choose_rows() can keep the queries of so many heads in shared memory.
+/// Whether select_topk() can keep the queries of so many heads in shared memory.
 bool can_choose(int32_t heads, int32_t key_dim);
 /// Of scores of some rows at a time.
 int64_t choose_rows_scratch_bytes(int32_t context_tokens);
 /// Of rows with equal sums the first ones.
-void choose_rows(Launches& stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
+void select_topk(LaunchQueue& stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
                  const float* weights, void* scratch, int32_t* chosen);
 
 /// A RowSource on the device.
@@ -165,27 +165,28 @@ struct LatentSource {
 };
 int64_t attend_rows_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim);
 /// The sources' rows have the same positions.
-void attend_rows(Launches& stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
+void attend_rows(LaunchQueue& stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
                  const float* q, void* scratch, float* out);
 
-// StreamOperations; collapse_streams is weighted_sums().
-void mix_streams(Launches& stream, const StreamParams& params, const float* logits, int64_t rows, float* shares);
-void gate_streams(Launches& stream, const StreamParams& params, const float* logits, int64_t rows, float* shares);
-void expand_streams(Launches& stream, const float* x, const float* y, const float* shares, int32_t streams,
-                    int64_t rows, int64_t cols, float* out);
+// HyperConnectionOperations; hyper_connection_read is weighted_sums().
+void hyper_connection_weights(LaunchQueue& stream, const StreamParams& params, const float* logits, int64_t rows,
+                              float* shares);
+void gate_streams(LaunchQueue& stream, const StreamParams& params, const float* logits, int64_t rows, float* shares);
+void hyper_connection_write(LaunchQueue& stream, const float* x, const float* y, const float* shares, int32_t streams,
+                            int64_t rows, int64_t cols, float* out);
 
 // DrawOperations. All on the device; `changes` and `changed` begin with the call's change number `first_change`.
 /// `changed` has room for as many logits as there are changes.
-void draw(Launches& stream, float* logits, int64_t vocabulary, const Draw* draws, int32_t count,
+void draw(LaunchQueue& stream, float* logits, int64_t vocabulary, const Draw* draws, int32_t count,
           const LogitChange* changes, int32_t first_change, float* changed, Drawn* drawn);
 
 // CompressorOperations.
 /// `out` begins with the first row that these complete.
-void compress(Launches& stream, const CompressorParams& params, const KvView& values, const KvView& scores,
+void compress(LaunchQueue& stream, const CompressorParams& params, const KvView& values, const KvView& scores,
               const Rows& rows, float* out);
-void round_fp8(Launches& stream, float* x, int64_t rows, int64_t stride, int32_t dims);
+void round_fp8(LaunchQueue& stream, float* x, int64_t rows, int64_t stride, int32_t dims);
 /// `dims` is at most kHadamardMax.
-void hadamard_fp4(Launches& stream, float* x, int64_t rows, int32_t dims);
+void hadamard_fp4(LaunchQueue& stream, float* x, int64_t rows, int32_t dims);
 inline constexpr int32_t kHadamardMax = 8192;
 
 }  // namespace cairn::cuda

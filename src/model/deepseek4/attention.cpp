@@ -20,7 +20,7 @@ void ModelRunner::attention(size_t layer, const PagePool& pool) {
   const Rope back = description.ratio > 0 ? Rope::kCompressedBack : Rope::kWindowBack;
   turn_last(rope(back), arrays_.attended, rows_, description_.heads, description_.head_dim);
   const Projection groups[] = {weights.output_groups.to(arrays_.grouped)};
-  backend_.matmul_experts(groups, arrays_.attended, rows_, arrays_.group_numbers, description_.output_groups, true);
+  backend_.grouped_matmul(groups, arrays_.attended, rows_, arrays_.group_numbers, description_.output_groups, true);
   const Projection output[] = {weights.output.to(arrays_.block)};
   backend_.matmul(output, arrays_.grouped, rows_);
   directions_.after_attention(backend_, layer, arrays_.block, rows_);
@@ -127,7 +127,7 @@ void ModelRunner::attend(size_t layer, const PagePool& pool) {
     if (description.indexed) {
       compressed.chosen = arrays_.chosen;
       compressed.chosen_max = description_.index_rows;
-      latent_.choose_rows({description_.index_heads, description_.index_rows},
+      latent_.select_topk({description_.index_heads, description_.index_rows},
                           pool.view(places.index.group, places.index.layer), batch_.slices(places.index.group),
                           arrays_.index_query, arrays_.index_weights, arrays_.chosen);
     }

@@ -31,7 +31,7 @@ struct ModelDescription {
   int32_t context_tokens = 0;  ///< of this run
   float norm_epsilon = 0;
 
-  int32_t streams = 0;  ///< see kernels/stream_operations.h
+  int32_t streams = 0;  ///< see kernels/hyper_connection_operations.h
   int32_t stream_rounds = 0;
   float stream_epsilon = 0;
 

@@ -89,9 +89,9 @@ int64_t ModelRunner::array_bytes(const ModelDescription& model, const ModelOptio
   return bytes;
 }
 
-WorkSizes ModelRunner::work_sizes(const ModelDescription& model, const ModelOptions& options) {
+WorkspaceSizes ModelRunner::work_sizes(const ModelDescription& model, const ModelOptions& options) {
   const int32_t rows = options.rows_max;
-  WorkSizes sizes;
+  WorkspaceSizes sizes;
   sizes.draw_rows = options.logit_rows_max;
   const int64_t used = int64_t{rows} * model.experts_used, groups = int64_t{rows} * model.output_groups;
   sizes.inputs = {{rows, model.streams * model.embedding},
@@ -114,7 +114,7 @@ WorkSizes ModelRunner::work_sizes(const ModelDescription& model, const ModelOpti
 
 int64_t ModelRunner::bytes(const ModelDescription& description, const Backend& backend, const ModelOptions& options) {
   return array_bytes(description, options) + LogitRows::bytes(options.logit_rows_max, description.vocabulary) +
-         backend.reserve_bytes(work_sizes(description, options));
+         backend.workspace_bytes(work_sizes(description, options));
 }
 
 Result<void> ModelRunner::allocate(const ModelOptions& options) {
@@ -246,15 +246,15 @@ void ModelRunner::begin_block(const StreamWeights& weights, const Buffer& norm) 
   backend_.matmul(mix, arrays_.flat, rows_);
   const StreamParams params{streams, description_.stream_rounds, description_.stream_epsilon, weights.scale.floats(),
                             weights.base.floats()};
-  stream_operations_.mix_streams(params, arrays_.share_logits, rows_, arrays_.shares);
-  stream_operations_.collapse_streams(arrays_.streams, arrays_.shares, stream_shares(streams), streams, rows_, width,
-                                      arrays_.input);
+  stream_operations_.hyper_connection_weights(params, arrays_.share_logits, rows_, arrays_.shares);
+  stream_operations_.hyper_connection_read(arrays_.streams, arrays_.shares, stream_shares(streams), streams, rows_,
+                                           width, arrays_.input);
   backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
 }
 
 void ModelRunner::end_block() {
-  stream_operations_.expand_streams(arrays_.streams, arrays_.block, arrays_.shares, description_.streams, rows_,
-                                    description_.embedding, arrays_.streams_next);
+  stream_operations_.hyper_connection_write(arrays_.streams, arrays_.block, arrays_.shares, description_.streams, rows_,
+                                            description_.embedding, arrays_.streams_next);
   std::swap(arrays_.streams, arrays_.streams_next);
 }
 
@@ -267,11 +267,11 @@ void ModelRunner::feed_forward(size_t layer) {
   begin_block(weights.feed_forward_streams, weights.feed_forward_norm);
   route(description, weights);
   const Projection in[] = {weights.routed.gate.to(arrays_.gate), weights.routed.up.to(arrays_.up)};
-  backend_.matmul_experts(in, arrays_.input, rows_, arrays_.expert_ids, used, false);
+  backend_.grouped_matmul(in, arrays_.input, rows_, arrays_.expert_ids, used, false);
   clamp_and_gate(description.clamp, int64_t{rows_} * used, description_.expert_width);
   const Projection down[] = {weights.routed.down.to(arrays_.expert_out)};
-  backend_.matmul_experts(down, arrays_.gate, rows_, arrays_.expert_ids, used, true);
-  backend_.combine_experts(arrays_.expert_out, arrays_.expert_weights, rows_, used, width, arrays_.block);
+  backend_.grouped_matmul(down, arrays_.gate, rows_, arrays_.expert_ids, used, true);
+  backend_.moe_combine(arrays_.expert_out, arrays_.expert_weights, rows_, used, width, arrays_.block);
   if (description_.shared_width > 0) {
     const Projection shared_in[] = {weights.shared.gate.to(arrays_.gate), weights.shared.up.to(arrays_.up)};
     backend_.matmul(shared_in, arrays_.input, rows_);
@@ -337,7 +337,8 @@ Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffe
     backend_.matmul(gate, arrays_.flat, rows_);
     const StreamParams params{streams, 0, description_.stream_epsilon, weights.scale.floats(), weights.base.floats()};
     stream_operations_.gate_streams(params, arrays_.share_logits, rows_, arrays_.shares);
-    stream_operations_.collapse_streams(arrays_.streams, arrays_.shares, streams, streams, rows_, width, arrays_.input);
+    stream_operations_.hyper_connection_read(arrays_.streams, arrays_.shares, streams, streams, rows_, width,
+                                             arrays_.input);
     backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
     const Projection output[] = {weights_.output.to(arrays_.logits)};
     backend_.matmul(output, arrays_.input, rows_);

@@ -89,7 +89,7 @@ class ModelRunner final : public Runner {
   template <class Visit>
   static void for_each_array(const ModelDescription& model, const ModelOptions& options, Arrays& arrays, Visit visit);
   static int64_t array_bytes(const ModelDescription& model, const ModelOptions& options);
-  static WorkSizes work_sizes(const ModelDescription& model, const ModelOptions& options);
+  static WorkspaceSizes work_sizes(const ModelDescription& model, const ModelOptions& options);
   Result<void> allocate(const ModelOptions& options);
 
   /// Fills all that belongs to the step.
@@ -136,7 +136,7 @@ class ModelRunner final : public Runner {
   const ModelWeights weights_;
   Backend& backend_;
   LatentOperations& latent_;
-  StreamOperations& stream_operations_;
+  HyperConnectionOperations& stream_operations_;
   CompressorOperations& compressor_;
   const int32_t rows_max_;
   const int32_t logit_rows_max_;

@@ -70,7 +70,7 @@ AttentionOp::Working AttentionOp::working_at(float* memory, const KvView& kv) {
   return working;
 }
 
-int64_t AttentionOp::working_bytes(const WorkSizes& sizes) const {
+int64_t AttentionOp::working_bytes(const WorkspaceSizes& sizes) const {
   const int64_t floats = working_floats(KvView{.key_dim = sizes.head_dim, .value_dim = sizes.head_dim});
   return team_.threads() * floats * static_cast<int64_t>(sizeof(float));
 }
@@ -79,7 +79,7 @@ int64_t AttentionOp::split_bytes() const {
   return team_.threads() * kSplitFloatsPerThread * static_cast<int64_t>(sizeof(float));
 }
 
-Result<void> AttentionOp::reserve(const WorkSizes& sizes) {
+Result<void> AttentionOp::reserve(const WorkspaceSizes& sizes) {
   if (sizes.attention_heads == 0) return {};
   CAIRN_TRY_VOID(working_.reserve(working_bytes(sizes)));
   CAIRN_TRY_VOID(split_.reserve(split_bytes()));
@@ -88,7 +88,7 @@ Result<void> AttentionOp::reserve(const WorkSizes& sizes) {
   return {};
 }
 
-int64_t AttentionOp::reserve_bytes(const WorkSizes& sizes) const {
+int64_t AttentionOp::workspace_bytes(const WorkspaceSizes& sizes) const {
   if (sizes.attention_heads == 0) return 0;
   const int64_t blocks = sizes.attention_rows * sizes.attention_heads;
   return working_bytes(sizes) + split_bytes() + blocks * static_cast<int64_t>(sizeof(Block));

@@ -12,7 +12,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/team.h"
+#include "kernels/cpu/thread_team.h"
 
 namespace cairn::cpu {
 
@@ -21,11 +21,11 @@ inline constexpr int32_t kSegmentTokens = 512;
 
 class AttentionOp {
  public:
-  AttentionOp(const Isa& isa, Team& team) : kernels_(*isa.attention), team_(team) {}
+  AttentionOp(const Isa& isa, ThreadTeam& team) : kernels_(*isa.attention), team_(team) {}
 
   /// As Backend's.
-  Result<void> reserve(const WorkSizes& sizes);
-  int64_t reserve_bytes(const WorkSizes& sizes) const;
+  Result<void> reserve(const WorkspaceSizes& sizes);
+  int64_t workspace_bytes(const WorkspaceSizes& sizes) const;
   void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                  const float* q, float* out);
 
@@ -83,7 +83,7 @@ class AttentionOp {
   static int32_t run_pages(int32_t value_dim);
   static int64_t page_floats(const KvView& kv);
   static int64_t working_floats(const KvView& kv);
-  int64_t working_bytes(const WorkSizes& sizes) const;
+  int64_t working_bytes(const WorkspaceSizes& sizes) const;
   int64_t split_bytes() const;
   static Sums sums_at(float* memory);
   static Working working_at(float* memory, const KvView& kv);
@@ -119,7 +119,7 @@ class AttentionOp {
   void attend_split(const Call& call, int32_t at_once);
 
   const AttentionKernels& kernels_;
-  Team& team_;
+  ThreadTeam& team_;
   Scratch working_;  // one Working per thread
   Scratch split_;    // attend_split: Sums of every block, and of the pieces in flight
   std::vector<Block> blocks_;

@@ -129,7 +129,7 @@ struct Int8Tiles {
    public:
     /// At most kChunkBlocks blocks as a source, until the next call.
     auto blocks(const Codebook& codebook, const std::byte* panel, int64_t begin, int64_t count,
-                const ReadAhead& ahead) {
+                const PrefetchPolicy& ahead) {
       const std::byte* section = section_at(int8_traits(kType).format, panel, begin);
       if constexpr (PanelScales<V, kType>::kUnpacked) {
         scales_.unpack(section, count, codebook.multiplier);

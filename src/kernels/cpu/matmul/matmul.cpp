@@ -16,7 +16,7 @@ size_t int8_row_bytes(int64_t cols) {
 
 size_t bf16_row_bytes(int64_t cols) { return static_cast<size_t>(((cols * 2 + 63) / 64 | 1) * 64); }
 
-ReadAhead read_ahead([[maybe_unused]] int32_t tokens) {
+PrefetchPolicy read_ahead([[maybe_unused]] int32_t tokens) {
 #if defined(__x86_64__)
   // Measured on Zen 3 (no AVX-512) and Zen 4; Zen 5 read Q4_K and Q6_K half as fast from its L2 cache. On Zen 4 one or
   // two tokens wait for memory, and the processor's own prefetchers read that fastest: what is asked for holds one of
@@ -25,10 +25,10 @@ ReadAhead read_ahead([[maybe_unused]] int32_t tokens) {
   // token too.
   static const bool zen_3_or_4 = __builtin_cpu_is("amdfam19h") != 0;
   static const bool avx512 = __builtin_cpu_supports("avx512f") != 0;
-  if (zen_3_or_4 && avx512) return {8192, tokens <= 2 ? ReadAhead::kNowhere : ReadAhead::kL2};
-  if (zen_3_or_4) return {2048, ReadAhead::kL2};
+  if (zen_3_or_4 && avx512) return {8192, tokens <= 2 ? PrefetchPolicy::kNowhere : PrefetchPolicy::kL2};
+  if (zen_3_or_4) return {2048, PrefetchPolicy::kL2};
 #endif
-  return {8192, ReadAhead::kL1};
+  return {8192, PrefetchPolicy::kL1};
 }
 
 int64_t weight_row_bytes(TensorType type, int64_t cols) { return row_bytes(type, cols); }

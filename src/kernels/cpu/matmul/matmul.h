@@ -19,7 +19,7 @@ inline constexpr int32_t kActivationBlock = 32;
 
 /// Outputs of so many tokens, of int8 products, are written past the caches with some instruction sets; other threads
 /// see them when the product has returned. Whoever reads them at once asks for fewer tokens.
-inline constexpr int32_t kTokensPastCaches = 64;
+inline constexpr int32_t kNonTemporalTokensMin = 64;
 /// Tokens that products with panels do best with at once: that many share weights that have been unpacked. A multiple
 /// of tiles' tokens, or else some of them would be multiplied for nothing.
 inline constexpr int32_t kTokensAtOnce = 132;
@@ -81,12 +81,12 @@ MatmulFunction neon_product_of_256(TensorType type);
 
 // -- For the kernels. Functions, not inline ones: files compiled for an instruction set call them (design 6).
 /// How long before its use memory is asked for where one panel is read at a time, and for which cache, if at all.
-struct ReadAhead {
+struct PrefetchPolicy {
   int64_t bytes;
   enum To { kNowhere, kL2, kL1 } to;
 };
 /// What this processor multiplies so many tokens fastest with.
-ReadAhead read_ahead(int32_t tokens);
+PrefetchPolicy read_ahead(int32_t tokens);
 /// Bytes from one weight row to the next.
 int64_t weight_row_bytes(TensorType type, int64_t cols);
 /// quant's decode_row of `cols` elements, a multiple of the type's block.

@@ -63,7 +63,7 @@ struct FloatProducts {
     if constexpr (follow_each_other<R>()) {
       const X* x = reinterpret_cast<const X*>(inputs[0]) + begin;
       // Or for what is read now: it is on its way.
-      const uintptr_t ahead = read_ahead(1).to == ReadAhead::kNowhere ? 0 : kAhead;
+      const uintptr_t ahead = read_ahead(1).to == PrefetchPolicy::kNowhere ? 0 : kAhead;
       // Those that only fill up the group are the last one again.
       for (int r = 0; r < R && (r == 0 || w[r] != w[r - 1]); ++r) {
         Tiles::template tile<1, 1>(w + r, &x, n, reinterpret_cast<uintptr_t>(w[r]) + ahead, begin == 0,

@@ -83,7 +83,7 @@ struct Int8Products {
           return PanelPair(first, chunks[1].blocks(codebook, pair + stride, begin, end - begin, {}));
         };
         products.take_rows(source());
-        const PanelsAhead ahead(kFormat, next, cols, end - begin);
+        const PanelPrefetcher ahead(kFormat, next, cols, end - begin);
         products.add(ahead, sums[g], begin == 0, ends, outputs, row + g * kScaledRows);
         if (ends) continue;
         if (last) put_all<kScaledRows>(sums[g], left, tokens, outputs, row + g * kScaledRows);
@@ -144,8 +144,8 @@ struct Int8Products {
         multiply(multiply_rows<kType, 1>, kPanelLanes);
       }
     }
-    if constexpr (V::kStreams) {
-      if (tokens >= kTokensPastCaches) V::streamed();
+    if constexpr (V::kStoresNonTemporally) {
+      if (tokens >= kNonTemporalTokensMin) V::fence_non_temporal();
     }
   }
 };

@@ -44,7 +44,7 @@ class PanelBlocks {
 
   /// From the section at `section` on, whose scales are the first ones of `scales`; memory is asked for
   /// `ahead` of its use. The codebook is not looked at if the type has none.
-  PanelBlocks(const std::byte* section, const Scales& scales, const Codebook& codebook, const ReadAhead& ahead)
+  PanelBlocks(const std::byte* section, const Scales& scales, const Codebook& codebook, const PrefetchPolicy& ahead)
       : body_(section),
         asked_(reinterpret_cast<uintptr_t>(section) + static_cast<uintptr_t>(ahead.bytes)),
         to_(ahead.to),
@@ -67,12 +67,12 @@ class PanelBlocks {
   /// Before a block: asks for what comes later, as many bytes for each block as a panel has for it, in the order of
   /// memory. Reading beyond the matrix is only asked for.
   void prefetch() const {
-    if (to_ == ReadAhead::kNowhere) return;
+    if (to_ == PrefetchPolicy::kNowhere) return;
     // One address: the compiler would keep and move on one of each line. Volatile: g++ 12 drops calls of functions that
     // only prefetch.
     uintptr_t at = asked_;
     asm volatile("" : "+r"(at));
-    if (to_ == ReadAhead::kL1) {
+    if (to_ == PrefetchPolicy::kL1) {
       for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(at + i));
     } else {
       for (uintptr_t i = 0; i < kBlockBytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(at + i), 0, 2);
@@ -125,7 +125,7 @@ class PanelBlocks {
 
   const std::byte* body_;
   uintptr_t asked_;
-  ReadAhead::To to_;
+  PrefetchPolicy::To to_;
   Scales scales_;
   I codes_;
 };

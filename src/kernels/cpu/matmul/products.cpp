@@ -49,39 +49,39 @@ void decode_weight_row(const Weight& weight, int64_t row, float* out) {
   for (int64_t c = 0; c < weight.cols && !weight.scales.empty(); ++c) out[c] *= weight.scales[0];
 }
 
-int64_t Products::quantized_bytes(const WorkSizes& sizes) {
+int64_t Products::quantized_bytes(const WorkspaceSizes& sizes) {
   int64_t bytes = 0;
-  for (const WorkSizes::Input& input : sizes.inputs) {
+  for (const WorkspaceSizes::Input& input : sizes.inputs) {
     bytes = std::max(bytes, input.rows * static_cast<int64_t>(int8_row_bytes(input.cols)));
   }
   return bytes;
 }
 
-int64_t Products::rounded_bytes(const WorkSizes& sizes) const {
+int64_t Products::rounded_bytes(const WorkspaceSizes& sizes) const {
   int64_t bytes = 0;
-  for (const WorkSizes::Input& input : sizes.inputs) {
+  for (const WorkspaceSizes::Input& input : sizes.inputs) {
     bytes = std::max(bytes, input.rows * static_cast<int64_t>(bf16_row_bytes(input.cols)));
   }
   return kernels_.round_row == nullptr ? 0 : bytes;
 }
 
-int64_t Products::order_bytes(const WorkSizes& sizes) {
+int64_t Products::order_bytes(const WorkspaceSizes& sizes) {
   if (sizes.expert_choices == 0) return 0;
   return (sizes.experts + 1 + sizes.expert_choices) * static_cast<int64_t>(sizeof(int32_t));
 }
 
 // One for each projection of a product, or two for each expert that was chosen.
-int64_t Products::jobs_max(const WorkSizes& sizes) {
+int64_t Products::jobs_max(const WorkspaceSizes& sizes) {
   return std::max(kJobsMin, 2 * std::min(sizes.experts, sizes.expert_choices));
 }
 
-int64_t Products::packed_bytes(const WorkSizes& sizes) const {
+int64_t Products::packed_bytes(const WorkspaceSizes& sizes) const {
   int64_t cols = 0;
-  for (const WorkSizes::Input& input : sizes.inputs) cols = std::max(cols, input.cols);
+  for (const WorkspaceSizes::Input& input : sizes.inputs) cols = std::max(cols, input.cols);
   return team_.threads() * packed_bytes_of(cols);
 }
 
-Result<void> Products::reserve(const WorkSizes& sizes) {
+Result<void> Products::reserve(const WorkspaceSizes& sizes) {
   CAIRN_TRY_VOID(quantized_memory_.reserve(quantized_bytes(sizes)));
   CAIRN_TRY_VOID(rounded_memory_.reserve(rounded_bytes(sizes)));
   CAIRN_TRY_VOID(order_.reserve(order_bytes(sizes)));
@@ -90,7 +90,7 @@ Result<void> Products::reserve(const WorkSizes& sizes) {
   return {};
 }
 
-int64_t Products::reserve_bytes(const WorkSizes& sizes) const {
+int64_t Products::workspace_bytes(const WorkspaceSizes& sizes) const {
   return quantized_bytes(sizes) + rounded_bytes(sizes) + order_bytes(sizes) + packed_bytes(sizes) +
          jobs_max(sizes) * static_cast<int64_t>(sizeof(Job));
 }
@@ -104,7 +104,7 @@ void Products::matmul(std::span<const Projection> projections, const float* x, i
   run_jobs(x, 1);
 }
 
-void Products::matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+void Products::grouped_matmul(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
                               int32_t used, bool input_per_choice) {
   if (projections.empty() || rows == 0) return;
   const int64_t pairs = int64_t{rows} * used;
@@ -164,7 +164,7 @@ void Products::add_job(const Projection& projection, int64_t expert, const int32
           .packs = packs(weight)};
   const bool read_at_once = job.scale != 1 || job.bias != nullptr;
   // A little fewer: still a multiple of tiles' tokens.
-  job.tokens_at_once = read_at_once ? kTokensPastCaches - 4 : kTokensAtOnce;
+  job.tokens_at_once = read_at_once ? kNonTemporalTokensMin - 4 : kTokensAtOnce;
   // Panels ask for the memory that they want next, activations do not: they stay in the L2 cache for many rows.
   job.chunk_tokens = weight.panels ? std::min(tokens, job.tokens_at_once) : tokens;
   const double products = static_cast<double>(job.chunk_tokens) * static_cast<double>(weight.cols);
@@ -174,7 +174,7 @@ void Products::add_job(const Projection& projection, int64_t expert, const int32
   const int64_t passes = (tokens + job.chunk_tokens - 1) / job.chunk_tokens;
   total_ns_ += row_ns * static_cast<double>(weight.rows * passes);
   // Of more passes each may have fewer chunks, which are longer.
-  const bool long_chunks = tokens >= kTokensPastCaches && weight.rows >= 2 * kRowsAtOnce * team_.threads();
+  const bool long_chunks = tokens >= kNonTemporalTokensMin && weight.rows >= 2 * kRowsAtOnce * team_.threads();
   const int64_t multiple = long_chunks ? kRowsAtOnce : kRowMultiple;
   job.chunk_rows = team_.chunk_items(weight.rows * passes, row_ns, multiple);
   if (job.chunk_tokens > job.tokens_at_once) {
@@ -191,13 +191,14 @@ void Products::run_jobs(const float* x, int32_t outputs_per_input) {
   const int64_t packed = packed_bytes_of(jobs_.front().projection->weight->cols);
   const bool packs_some = std::ranges::any_of(jobs_, &Job::packs);
   auto* scratch = packs_some ? packed_.get_array<std::byte>(team_.threads() * packed) : nullptr;
-  team_.run(chunks, Team::chunk_least(total_ns_ / static_cast<double>(chunks)), [&](int64_t begin, int64_t end, int m) {
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      const auto after = std::ranges::upper_bound(jobs_, chunk, {}, &Job::chunk_begin);
-      const Job& job = *(after - 1);
-      run_chunk(job, chunk - job.chunk_begin, x, outputs_per_input, job.packs ? scratch + m * packed : nullptr);
-    }
-  });
+  team_.run(
+      chunks, ThreadTeam::chunk_least(total_ns_ / static_cast<double>(chunks)), [&](int64_t begin, int64_t end, int m) {
+        for (int64_t chunk = begin; chunk < end; ++chunk) {
+          const auto after = std::ranges::upper_bound(jobs_, chunk, {}, &Job::chunk_begin);
+          const Job& job = *(after - 1);
+          run_chunk(job, chunk - job.chunk_begin, x, outputs_per_input, job.packs ? scratch + m * packed : nullptr);
+        }
+      });
 }
 
 void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input,

@@ -10,7 +10,7 @@
 #include "kernels/backend.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/team.h"
+#include "kernels/cpu/thread_team.h"
 
 namespace cairn::cpu {
 
@@ -21,13 +21,13 @@ void decode_weight_row(const Weight& weight, int64_t row, float* out);
 
 class Products {
  public:
-  Products(const Isa& isa, Team& team) : kernels_(*isa.matmul), team_(team) {}
+  Products(const Isa& isa, ThreadTeam& team) : kernels_(*isa.matmul), team_(team) {}
 
   /// As Backend's.
-  Result<void> reserve(const WorkSizes& sizes);
-  int64_t reserve_bytes(const WorkSizes& sizes) const;
+  Result<void> reserve(const WorkspaceSizes& sizes);
+  int64_t workspace_bytes(const WorkspaceSizes& sizes) const;
   void matmul(std::span<const Projection> projections, const float* x, int32_t rows);
-  void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+  void grouped_matmul(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice);
 
  private:
@@ -55,11 +55,11 @@ class Products {
     int64_t end;
   };
 
-  static int64_t quantized_bytes(const WorkSizes& sizes);
-  int64_t rounded_bytes(const WorkSizes& sizes) const;
-  static int64_t order_bytes(const WorkSizes& sizes);
-  static int64_t jobs_max(const WorkSizes& sizes);
-  int64_t packed_bytes(const WorkSizes& sizes) const;
+  static int64_t quantized_bytes(const WorkspaceSizes& sizes);
+  int64_t rounded_bytes(const WorkspaceSizes& sizes) const;
+  static int64_t order_bytes(const WorkspaceSizes& sizes);
+  static int64_t jobs_max(const WorkspaceSizes& sizes);
+  int64_t packed_bytes(const WorkspaceSizes& sizes) const;
   bool takes_rounded(const Weight& weight) const;
   void prepare(std::span<const Projection> projections, const float* x, int64_t rows);
   void add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens);
@@ -69,12 +69,12 @@ class Products {
                 int32_t outputs_per_input) const;
 
   const MatmulKernels& kernels_;
-  Team& team_;
+  ThreadTeam& team_;
   Scratch quantized_memory_;
   Scratch rounded_memory_;
   const std::byte* quantized_ = nullptr;  // the input of the product that runs, as int8 rows
   const std::byte* rounded_ = nullptr;    // and as rows of bfloat16
-  Scratch order_;                         // int32: outputs of matmul_experts, by expert
+  Scratch order_;                         // int32: outputs of grouped_matmul, by expert
   Scratch packed_;                        // panels of each thread, of jobs that pack
   std::vector<Job> jobs_;
   double total_ns_ = 0;  // of the jobs, roughly

@@ -14,10 +14,10 @@ namespace {
 
 /// Memory of the blocks of two panels that are multiplied next: asked for between products, little at a time, since a
 /// processor waits for a few lines only.
-class PanelsAhead {
+class PanelPrefetcher {
  public:
   /// `count` blocks from the section at `next` on.
-  PanelsAhead(const PanelFormat& format, const std::byte* next, int64_t cols, int64_t count)
+  PanelPrefetcher(const PanelFormat& format, const std::byte* next, int64_t cols, int64_t count)
       : at_(reinterpret_cast<uintptr_t>(next)),
         panel_bytes_(static_cast<uintptr_t>(format.panel_bytes(cols))),
         lines_(count * format.section_bytes() / kPanelSectionBlocks / 64 + 1) {}
@@ -44,8 +44,8 @@ class PanelsAhead {
 /// of two apart, so that each of their lines would be read before it is written and push another one out.
 template <class V>
 [[gnu::always_inline]] inline void put(typename V::F outputs, float* to, int32_t tokens) {
-  if constexpr (V::kStreams) {
-    if (tokens >= kTokensPastCaches && reinterpret_cast<uintptr_t>(to) % 64 == 0) return V::stream(to, outputs);
+  if constexpr (V::kStoresNonTemporally) {
+    if (tokens >= kNonTemporalTokensMin && reinterpret_cast<uintptr_t>(to) % 64 == 0) return V::stream(to, outputs);
   }
   std::memcpy(to, &outputs, sizeof(outputs));
 }
@@ -73,7 +73,7 @@ class ScaledProducts {
 
   /// Continues the tokens' sums with what was taken, or lets them begin. `sums` has room for a multiple of kTokens;
   /// what is beyond the tokens means nothing. If they end, it is at outputs[t] + row.
-  void add(PanelsAhead ahead, Sums* sums, bool begin, bool end, float* const* outputs, int64_t row) {
+  void add(PanelPrefetcher ahead, Sums* sums, bool begin, bool end, float* const* outputs, int64_t row) {
     ahead.expect((count_of_tokens_ + kTokens - 1) / kTokens * count_);
     for (int32_t t = 0; t < count_of_tokens_; t += kTokens) {
       const int32_t left = count_of_tokens_ - t;
@@ -110,11 +110,11 @@ class ScaledProducts {
 
   /// Of the inputs only the first `tokens` count: the others' totals are of the last one.
   [[gnu::always_inline]] void add_tile(const std::byte* const* inputs, const Token* tokens_at, int32_t tokens,
-                                       PanelsAhead& ahead, F (*totals)[kVectors]) const {
+                                       PanelPrefetcher& ahead, F (*totals)[kVectors]) const {
     const std::byte* rows[kTokens];
     for (int t = 0; t < kTokens; ++t) rows[t] = inputs[t < tokens ? t : tokens - 1];
     Places at = at_;
-    PanelsAhead asked = ahead;
+    PanelPrefetcher asked = ahead;
     for (int64_t b = 0; b < count_; ++b) {
       asked.ask();
 #pragma GCC unroll 2

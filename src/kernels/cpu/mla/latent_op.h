@@ -5,25 +5,25 @@
 #include <span>
 
 #include "kernels/cpu/isa/isa.h"
-#include "kernels/cpu/mla/row_attention.h"
-#include "kernels/cpu/mla/row_chooser.h"
-#include "kernels/cpu/team.h"
+#include "kernels/cpu/mla/indexer_topk.h"
+#include "kernels/cpu/mla/mla_attention.h"
+#include "kernels/cpu/thread_team.h"
 #include "kernels/latent_operations.h"
 
 namespace cairn::cpu {
 
 class LatentOp final : public LatentOperations {
  public:
-  LatentOp(const Isa& isa, Team& team)
+  LatentOp(const Isa& isa, ThreadTeam& team)
       : kernels_(*isa.rows), team_(team), attention_(*isa.attention, team), chooser_(*isa.attention, team) {}
 
   Result<void> reserve(const LatentSizes& sizes);
-  int64_t reserve_bytes(const LatentSizes& sizes) const {
-    return attention_.reserve_bytes(sizes) + chooser_.reserve_bytes(sizes);
+  int64_t workspace_bytes(const LatentSizes& sizes) const {
+    return attention_.workspace_bytes(sizes) + chooser_.workspace_bytes(sizes);
   }
   void store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) override;
   void load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) override;
-  void choose_rows(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
+  void select_topk(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
                    const float* q, const float* weights, int32_t* chosen) override {
     chooser_.choose(params, keys, slices, q, weights, chosen);
   }
@@ -36,9 +36,9 @@ class LatentOp final : public LatentOperations {
   void store_row(const KvView& kv, const float* x, std::byte* to) const;
 
   const RowKernels& kernels_;
-  Team& team_;
-  RowAttention attention_;
-  RowChooser chooser_;
+  ThreadTeam& team_;
+  MlaAttention attention_;
+  IndexerTopK chooser_;
 };
 
 }  // namespace cairn::cpu

@@ -6,13 +6,13 @@
 
 #include "kernels/compressor_operations.h"
 #include "kernels/cpu/rows/row_ops.h"
-#include "kernels/cpu/team.h"
+#include "kernels/cpu/thread_team.h"
 
 namespace cairn::cpu {
 
 class CompressorOp final : public CompressorOperations {
  public:
-  CompressorOp(const RowKernels& kernels, Team& team) : kernels_(kernels), team_(team) {}
+  CompressorOp(const RowKernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
 
   void compress(const CompressorParams& params, const KvView& values, const KvView& scores,
                 std::span<const AttentionSlice> slices, float* out) override;
@@ -28,7 +28,7 @@ class CompressorOp final : public CompressorOperations {
   void compress_row(const Call& call, const AttentionSlice& slice, int32_t row, float* out) const;
 
   const RowKernels& kernels_;
-  Team& team_;
+  ThreadTeam& team_;
 };
 
 }  // namespace cairn::cpu

@@ -45,7 +45,7 @@ struct AttentionTiling {
 };
 
 /// What the row `number` rows after `place`, in the same slice, sees.
-__device__ inline SeenPositions seen_by(const AttentionParams& params, const RowPlace& place, int32_t number) {
+__device__ inline SeenPositions seen_by(const AttentionParams& params, const TokenPlace& place, int32_t number) {
   return seen_positions(place.position + number, place.slice_position, place.slice_rows, params.causal, params.window);
 }
 

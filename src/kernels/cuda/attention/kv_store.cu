@@ -12,7 +12,7 @@ constexpr int kWarps = kBlock / kWarp;
 
 struct Call {
   KvPages pages;
-  const RowPlace* places;
+  const TokenPlace* places;
   const int32_t* page_ids;
   const float* k;
   const float* v;
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kBlock) store_kernel(Call call) {
   const int32_t value_blocks = (call.value_dim + kKvBlock - 1) / kKvBlock;
   const auto number = static_cast<int32_t>(blockIdx.y * kWarps + threadIdx.x / kWarp);
   if (number >= call.kv_heads * (key_blocks + value_blocks)) return;
-  const RowPlace place = call.places[row];
+  const TokenPlace place = call.places[row];
   const int32_t page = call.page_ids[place.pages_begin + place.position / kPageTokens];
   const int32_t token = place.position % kPageTokens;
   if (number < call.kv_heads * key_blocks) {
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kBlock) store_kernel(Call call) {
 
 }  // namespace
 
-void store_kv(Launches& stream, const KvView& kv, const Rows& rows, const float* k, const float* v) {
+void store_kv(LaunchQueue& stream, const KvView& kv, const Rows& rows, const float* k, const float* v) {
   CAIRN_DCHECK(kv.tokens_per_row == 1);
   if (rows.count == 0) return;
   const Call call{KvPages(kv), rows.places, rows.pages, k, v, kv.kv_heads, kv.key_dim, kv.value_dim};

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(Call call) {
 /// Writes `out` from the pieces that each row has. `call` has what this needs of an AttentionCall; every row sees
 /// something.
 template <class Call>
-void merge_pieces(Launches& stream, const Call& call) {
+void merge_pieces(LaunchQueue& stream, const Call& call) {
   CAIRN_DCHECK(call.params.heads <= kGridMax);
   const dim3 grid(static_cast<unsigned>(call.rows.count), static_cast<unsigned>(call.params.heads));
   launch(merge_kernel<Call>, grid, kMergeThreads, 0, stream, call);

@@ -14,16 +14,16 @@ struct Joint {
   float keep;  ///< of the sum so far
   float take;  ///< of the one that is added
 };
-CAIRN_EVERYWHERE inline Joint joint_of(float largest, float other) {
+CAIRN_HOST_DEVICE inline Joint joint_of(float largest, float other) {
   const float most = other > largest ? other : largest;
   return {most, expf(largest - most), expf(other - most)};
 }
-CAIRN_EVERYWHERE inline float joined(float keep, float value, float take, float other) {
+CAIRN_HOST_DEVICE inline float joined(float keep, float value, float take, float other) {
   return fmaf(keep, value, take * other);
 }
 
 /// What the joined values are multiplied by: 1 / (sum + exp(sink - largest)). A sink of -infinity is none.
-CAIRN_EVERYWHERE inline float finish_factor(float largest, float sum, float sink) {
+CAIRN_HOST_DEVICE inline float finish_factor(float largest, float sum, float sink) {
   // Relative to the larger of both, as one of the two exponentials could be infinite otherwise.
   const float most = sink > largest ? sink : largest;
   const float here = expf(largest - most);

@@ -15,8 +15,8 @@ namespace cairn::cuda {
 
 /// Halves from a row to the next, of queries and of a page: what the lanes of a warp read at once lies in different
 /// banks. The rows are filled up with zeros to a multiple of 16 columns.
-CAIRN_EVERYWHERE constexpr int32_t half_columns(int32_t dim) { return round_up(dim, 16); }
-CAIRN_EVERYWHERE constexpr int32_t half_stride(int32_t dim) { return half_columns(dim) + 8; }
+CAIRN_HOST_DEVICE constexpr int32_t half_columns(int32_t dim) { return round_up(dim, 16); }
+CAIRN_HOST_DEVICE constexpr int32_t half_stride(int32_t dim) { return half_columns(dim) + 8; }
 
 template <bool kBfloat>
 __device__ inline uint32_t half_bits(float value) {

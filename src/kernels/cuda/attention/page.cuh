@@ -15,13 +15,13 @@ inline constexpr int kAttentionThreads = 128;
 inline constexpr int kAttentionWarps = kAttentionThreads / kWarp;
 static_assert(kPageTokens == kWarp && kAttentionWarps * 8 == kPageTokens);
 
-CAIRN_EVERYWHERE constexpr int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
+CAIRN_HOST_DEVICE constexpr int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
 /// Columns of a query or a row of keys in shared memory, filled up with zeros; and of values and their sums.
-CAIRN_EVERYWHERE constexpr int32_t key_columns(int32_t key_dim) { return round_up(key_dim, 16); }
-CAIRN_EVERYWHERE constexpr int32_t value_columns(int32_t value_dim) { return round_up(value_dim, 4); }
+CAIRN_HOST_DEVICE constexpr int32_t key_columns(int32_t key_dim) { return round_up(key_dim, 16); }
+CAIRN_HOST_DEVICE constexpr int32_t value_columns(int32_t value_dim) { return round_up(value_dim, 4); }
 /// Floats from a row to the next. Of the tile: eight rows side by side lie in different banks.
-CAIRN_EVERYWHERE constexpr int32_t tile_stride(int32_t columns) { return round_up(columns, 16) + 4; }
-CAIRN_EVERYWHERE constexpr int32_t weights_stride(int32_t queries) { return queries + 4; }
+CAIRN_HOST_DEVICE constexpr int32_t tile_stride(int32_t columns) { return round_up(columns, 16) + 4; }
+CAIRN_HOST_DEVICE constexpr int32_t weights_stride(int32_t queries) { return queries + 4; }
 
 /// What a block keeps in shared memory for its queries, a multiple of 4 of them.
 struct QueryArrays {

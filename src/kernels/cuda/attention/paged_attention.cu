@@ -28,7 +28,7 @@ struct Tile {
   int32_t heads = 0;
   int32_t kv_head = 0;
   int32_t chunk = 0;  // positions
-  RowPlace place;     // of the first row
+  TokenPlace place;   // of the first row
   const int32_t* pages = nullptr;
 
   __device__ int32_t queries() const { return rows * heads; }
@@ -43,7 +43,7 @@ struct Tile {
 };
 
 // Keys and values of float32 are multiplied as such, others on the tensor cores.
-CAIRN_EVERYWHERE constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
+CAIRN_HOST_DEVICE constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
 template <KvType kType>
 constexpr bool kBfloat = kType == KvType::kBF16;
 // Eights of values whose sums are in registers, or 0. It follows from the dimensions alone, since it changes bits.
@@ -60,7 +60,7 @@ struct Shared {
   std::byte* keys;
   std::byte* values;
 };
-CAIRN_EVERYWHERE constexpr int64_t floats_of_tile(int32_t key_dim, int32_t value_dim, bool halves) {
+CAIRN_HOST_DEVICE constexpr int64_t floats_of_tile(int32_t key_dim, int32_t value_dim, bool halves) {
   const int32_t dim = key_dim > value_dim ? key_dim : value_dim;
   return int64_t{kPageTokens} * (halves ? half_stride(dim) / 2 : tile_stride(dim));
 }
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionC
   const AttentionTiling& tiling = call.tiling;
   // Rows at the end of a prompt see most: they begin.
   const auto row = call.rows.count - 1 - static_cast<int32_t>(blockIdx.x);
-  const RowPlace place = call.rows.places[row];
+  const TokenPlace place = call.rows.places[row];
   const int32_t number = place.position - place.slice_position;  // in its slice, of which a call may have a part
   const int32_t in_tile = number % tiling.tile_rows;
   if (in_tile != 0 && row != 0) return;
@@ -318,13 +318,13 @@ AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32
 }
 
 template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
-void start(Launches& stream, const AttentionCall& call, dim3 grid, int device) {
+void start(LaunchQueue& stream, const AttentionCall& call, dim3 grid, int device) {
   launch_large<attention_kernel<kType, kStaged, kSplit, kValueTiles>>(device, grid, kAttentionThreads,
                                                                       call.tiling.shared_bytes, stream, call);
 }
 
 template <KvType kType, bool kSplit>
-void start_halves(Launches& stream, const AttentionCall& call, dim3 grid, int device) {
+void start_halves(LaunchQueue& stream, const AttentionCall& call, dim3 grid, int device) {
   const int tiles = value_tiles(kType, call.value_dim);
   CAIRN_CHECK(tiles == 0 || call.tiling.staged);
   if (tiles == 16) return start<kType, true, kSplit, 16>(stream, call, grid, device);
@@ -334,7 +334,7 @@ void start_halves(Launches& stream, const AttentionCall& call, dim3 grid, int de
 }
 
 template <bool kSplit>
-void start(Launches& stream, const AttentionCall& call, KvType type, dim3 grid, int device) {
+void start(LaunchQueue& stream, const AttentionCall& call, KvType type, dim3 grid, int device) {
   switch (type) {
     case KvType::kF32:
       return start<KvType::kF32, false, kSplit, 0>(stream, call, grid, device);
@@ -357,7 +357,7 @@ int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim) 
   return Pieces::bytes(split_queries(rows, heads), value_dim);
 }
 
-void attention(Launches& stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
+void attention(LaunchQueue& stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
                void* scratch, float* out) {
   CAIRN_DCHECK(params.heads % kv.kv_heads == 0 && kv.tokens_per_row == 1);
   CAIRN_DCHECK(params.slopes == nullptr || params.soft_cap == 0);

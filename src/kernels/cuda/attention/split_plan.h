@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "kernels/everywhere.h"
+#include "kernels/host_device.h"
 #include "kernels/kv.h"
 
 namespace cairn::cuda {
@@ -23,15 +23,15 @@ struct SeenPositions {
   int32_t end = 0;
 };
 /// Of the row at `position`, in a slice of `slice_rows` rows that begins at `slice_position`.
-CAIRN_EVERYWHERE constexpr SeenPositions seen_positions(int32_t position, int32_t slice_position, int32_t slice_rows,
-                                                        bool causal, int32_t window) {
+CAIRN_HOST_DEVICE constexpr SeenPositions seen_positions(int32_t position, int32_t slice_position, int32_t slice_rows,
+                                                         bool causal, int32_t window) {
   if (!causal) return {slice_position, slice_position + slice_rows};
   const int32_t end = position + 1;
   return {window > 0 && end > window ? end - window : 0, end};
 }
 
 /// The size of a row's chunks: whole pages. Never smaller for a row that sees more.
-CAIRN_EVERYWHERE constexpr int32_t chunk_positions(int32_t seen) {
+CAIRN_HOST_DEVICE constexpr int32_t chunk_positions(int32_t seen) {
   // A window that begins inside of a chunk touches one more than its length has.
   const int32_t least = (seen + kChunksMax - 2) / (kChunksMax - 1);
   const int32_t pages = (least + kPageTokens - 1) / kPageTokens * kPageTokens;
@@ -42,7 +42,7 @@ struct Chunks {
   int32_t first = 0;
   int32_t last = 0;
 };
-CAIRN_EVERYWHERE constexpr Chunks chunks_of(SeenPositions seen, int32_t chunk) {
+CAIRN_HOST_DEVICE constexpr Chunks chunks_of(SeenPositions seen, int32_t chunk) {
   return {seen.begin / chunk, (seen.end - 1) / chunk};
 }
 /// Chunks that a row which sees no more than `positions` touches at most, with or without a window.

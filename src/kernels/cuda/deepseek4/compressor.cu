@@ -30,7 +30,7 @@ struct Inputs {
 };
 
 // Of the row that `place` completes; their number. By all threads of the block.
-__device__ int32_t find_inputs(const Call& call, const RowPlace& place, Inputs& inputs) {
+__device__ int32_t find_inputs(const Call& call, const TokenPlace& place, Inputs& inputs) {
   const int32_t ratio = call.params.ratio, dim = call.params.dim;
   const int32_t width = call.params.overlapping ? 2 * dim : dim;
   const int32_t end = place.position + 1, own = end - ratio;
@@ -51,7 +51,7 @@ __device__ int32_t find_inputs(const Call& call, const RowPlace& place, Inputs& 
 __global__ void __launch_bounds__(kBlock) compress_kernel(Call call) {
   __shared__ Inputs inputs;
   const auto number = static_cast<int32_t>(blockIdx.x);
-  const RowPlace place = call.rows.places[number];
+  const TokenPlace place = call.rows.places[number];
   if (!completes(place, call.params.ratio)) return;
   const int64_t before = completed_before(call.rows, number, call.params.ratio);
   const int32_t count = find_inputs(call, place, inputs);
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kBlock)
 
 }  // namespace
 
-void compress(Launches& stream, const CompressorParams& params, const KvView& values, const KvView& scores,
+void compress(LaunchQueue& stream, const CompressorParams& params, const KvView& values, const KvView& scores,
               const Rows& rows, float* out) {
   for (const KvView* view : {&values, &scores}) {
     CAIRN_DCHECK(view->type == KvType::kF32 && view->key_dim == params.width() && view->tokens_per_row == 1);
@@ -130,14 +130,14 @@ void compress(Launches& stream, const CompressorParams& params, const KvView& va
   launch(compress_kernel, grid, kBlock, 0, stream, call);
 }
 
-void round_fp8(Launches& stream, float* x, int64_t rows, int64_t stride, int32_t dims) {
+void round_fp8(LaunchQueue& stream, float* x, int64_t rows, int64_t stride, int32_t dims) {
   const int64_t blocks = rows * ((dims + kSimulatedE4m3.block - 1) / kSimulatedE4m3.block);
   if (blocks == 0) return;
   launch(round_kernel, dim3(blocks_of(blocks, kWarps, INT32_MAX)), kBlock, 0, stream, kSimulatedE4m3, x, rows, stride,
          dims);
 }
 
-void hadamard_fp4(Launches& stream, float* x, int64_t rows, int32_t dims) {
+void hadamard_fp4(LaunchQueue& stream, float* x, int64_t rows, int32_t dims) {
   CAIRN_CHECK(dims > 0 && dims <= kHadamardMax && std::has_single_bit(static_cast<uint32_t>(dims)));
   if (rows == 0) return;
   const float factor = 1 / std::sqrt(static_cast<float>(dims));

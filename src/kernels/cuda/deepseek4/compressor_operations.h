@@ -14,14 +14,14 @@ namespace cairn::cuda {
 class CudaCompressor final : public CompressorOperations {
  public:
   /// All of the backend, which outlives this; `places` and `arguments` are reserved by it.
-  CudaCompressor(Stream& stream, ArgumentRing& arguments, SlicePlaces& places)
+  CudaCompressor(Stream& stream, StagingRing& arguments, BatchMetadata& places)
       : stream_(stream), arguments_(arguments), places_(places) {}
 
   void compress(const CompressorParams& params, const KvView& values, const KvView& scores,
                 std::span<const AttentionSlice> slices, float* out) override {
-    SlicePlaces::Run run;
+    BatchMetadata::Run run;
     for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
-      const int64_t before = SlicePlaces::completed(slices, run.first, params.ratio);
+      const int64_t before = BatchMetadata::completed(slices, run.first, params.ratio);
       cuda::compress(stream_.launches(), params, values, scores, run.rows, out + before * params.dim);
       stream_.launched("compress");
     }
@@ -37,8 +37,8 @@ class CudaCompressor final : public CompressorOperations {
 
  private:
   Stream& stream_;
-  ArgumentRing& arguments_;
-  SlicePlaces& places_;
+  StagingRing& arguments_;
+  BatchMetadata& places_;
 };
 
 }  // namespace cairn::cuda

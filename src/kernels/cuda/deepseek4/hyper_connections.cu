@@ -92,20 +92,21 @@ struct Expand {
 
 }  // namespace
 
-void mix_streams(Launches& stream, const StreamParams& params, const float* logits, int64_t rows, float* shares) {
+void hyper_connection_weights(LaunchQueue& stream, const StreamParams& params, const float* logits, int64_t rows,
+                              float* shares) {
   CAIRN_DCHECK(params.streams > 0 && params.streams <= kStreamsMax && rows <= INT32_MAX);
   if (rows == 0) return;
   launch(mix_kernel, dim3(static_cast<unsigned>(rows)), kMixThreads, 0, stream, params, logits, shares);
 }
 
-void gate_streams(Launches& stream, const StreamParams& params, const float* logits, int64_t rows, float* shares) {
+void gate_streams(LaunchQueue& stream, const StreamParams& params, const float* logits, int64_t rows, float* shares) {
   const int64_t n = rows * params.streams;
   if (n == 0) return;
   launch(gate_kernel, dim3(blocks_of(n, kGateThreads, INT32_MAX)), kGateThreads, 0, stream, params, logits, n, shares);
 }
 
-void expand_streams(Launches& stream, const float* x, const float* y, const float* shares, int32_t streams,
-                    int64_t rows, int64_t cols, float* out) {
+void hyper_connection_write(LaunchQueue& stream, const float* x, const float* y, const float* shares, int32_t streams,
+                            int64_t rows, int64_t cols, float* out) {
   if (columns_aligned(cols, x, y, out)) {
     for_columns(stream, Expand<true>{x, y, shares, streams, cols, out}, rows, cols);
   } else {

@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kColumnsBlock) columns_kernel(F f, int64_t col
 }
 
 template <class F>
-void for_columns(Launches& stream, const F& f, int64_t rows, int64_t cols) {
+void for_columns(LaunchQueue& stream, const F& f, int64_t rows, int64_t cols) {
   CAIRN_DCHECK(rows <= INT32_MAX);
   if (rows == 0) return;
   const dim3 grid(static_cast<unsigned>(rows), blocks_of(cols, kColumnsBlock * 4, kGridMax));

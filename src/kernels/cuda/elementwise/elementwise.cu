@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kBlock) map_kernel(F f, const float* x, const 
 }
 
 template <class F>
-void map(Launches& stream, const F& f, const float* x, const float* y, int64_t n, float* out) {
+void map(LaunchQueue& stream, const F& f, const float* x, const float* y, int64_t n, float* out) {
   if (n == 0) return;
   const auto kernel = columns_aligned(n, x, y, out) ? map_kernel<true, F> : map_kernel<false, F>;
   launch(kernel, dim3(blocks_of(n, kBlock * 4, kBlocksMax)), kBlock, 0, stream, f, x, y, n, out);
@@ -134,7 +134,7 @@ struct WeightedSums {
   }
 };
 
-void scale_rows_by(Launches& stream, float* x, const float* factors, bool of_sigmoid, int64_t rows, int64_t cols) {
+void scale_rows_by(LaunchQueue& stream, float* x, const float* factors, bool of_sigmoid, int64_t rows, int64_t cols) {
   if (columns_aligned(cols, x)) {
     for_columns(stream, ScaleRows<true>{x, factors, of_sigmoid, cols}, rows, cols);
   } else {
@@ -142,7 +142,7 @@ void scale_rows_by(Launches& stream, float* x, const float* factors, bool of_sig
   }
 }
 
-void copy_rows(Launches& stream, const float* from, int64_t from_stride, const int32_t* numbers, float* to,
+void copy_rows(LaunchQueue& stream, const float* from, int64_t from_stride, const int32_t* numbers, float* to,
                int64_t to_stride, int64_t rows, int64_t cols) {
   if (columns_aligned(cols | from_stride | to_stride, from, to)) {
     for_columns(stream, CopyRows<true>{from, from_stride, numbers, to, to_stride}, rows, cols);
@@ -153,42 +153,42 @@ void copy_rows(Launches& stream, const float* from, int64_t from_stride, const i
 
 }  // namespace
 
-void gate(Launches& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
+void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
           float* out, const HalfRows& halves) {
   if (halves.values == nullptr) return map(stream, Gate{activation}, gate, up, rows * cols, out);
   for_rows(stream, GateRows{{activation}, gate, up, out, halves}, rows, cols, columns_aligned(cols, gate, up, out));
 }
 
-void add(Launches& stream, float* x, const float* y, int64_t n, float scale) {
+void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale) {
   map(stream, AddScaled{scale}, x, y, n, x);
 }
 
-void scale_rows(Launches& stream, float* x, const float* factors, int64_t rows, int64_t cols) {
+void scale_rows(LaunchQueue& stream, float* x, const float* factors, int64_t rows, int64_t cols) {
   scale_rows_by(stream, x, factors, false, rows, cols);
 }
 
-void sigmoid_scale_rows(Launches& stream, float* x, const float* gates, int64_t rows, int64_t cols) {
+void sigmoid_scale_rows(LaunchQueue& stream, float* x, const float* gates, int64_t rows, int64_t cols) {
   scale_rows_by(stream, x, gates, true, rows, cols);
 }
 
-void scale_and_cap(Launches& stream, float* x, int64_t n, float scale, float cap) {
+void scale_and_cap(LaunchQueue& stream, float* x, int64_t n, float scale, float cap) {
   map(stream, ScaleAndCap{scale, cap}, x, nullptr, n, x);
 }
 
-void clamp(Launches& stream, float* x, int64_t n, float least, float most) {
+void clamp(LaunchQueue& stream, float* x, int64_t n, float least, float most) {
   map(stream, Clamp{least, most}, x, nullptr, n, x);
 }
 
-void gather_rows(Launches& stream, const float* x, const int32_t* numbers, int64_t count, int64_t cols, float* out) {
+void gather_rows(LaunchQueue& stream, const float* x, const int32_t* numbers, int64_t count, int64_t cols, float* out) {
   copy_rows(stream, x, cols, numbers, out, cols, count, cols);
 }
 
-void copy_columns(Launches& stream, const float* from, int64_t from_stride, float* to, int64_t to_stride, int64_t rows,
-                  int64_t cols) {
+void copy_columns(LaunchQueue& stream, const float* from, int64_t from_stride, float* to, int64_t to_stride,
+                  int64_t rows, int64_t cols) {
   copy_rows(stream, from, from_stride, nullptr, to, to_stride, rows, cols);
 }
 
-void weighted_sums(Launches& stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
+void weighted_sums(LaunchQueue& stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
                    int64_t rows, int64_t cols, float* out) {
   if (columns_aligned(cols, y, out)) {
     for_columns(stream, WeightedSums<true>{y, weights, weights_stride, used, cols, out}, rows, cols);

@@ -62,7 +62,7 @@ __global__ __launch_bounds__(kBlock) void embed_kernel(Table table, const int32_
 
 }  // namespace
 
-void embed(Launches& stream, const Matrix& table, const int32_t* ids, int64_t count, float scale, float* out) {
+void embed(LaunchQueue& stream, const Matrix& table, const int32_t* ids, int64_t count, float scale, float* out) {
   CAIRN_DCHECK(table.experts == 1 && table.cols > 0 && table.cols <= INT32_MAX);
   if (count == 0) return;
   const Table rows{static_cast<const uint8_t*>(table.data), row_bytes(table.type, table.cols),

@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(kWarp)
 
 }  // namespace
 
-void route(Launches& stream, const RouteParams& params, const float* logits, int32_t rows, int32_t* ids,
+void route(LaunchQueue& stream, const RouteParams& params, const float* logits, int32_t rows, int32_t* ids,
            float* weights) {
   const int64_t bytes = (int64_t{2} * params.experts + params.groups) * static_cast<int64_t>(sizeof(float));
   CAIRN_DCHECK(params.experts > 0 && bytes <= kSharedBytesMax);

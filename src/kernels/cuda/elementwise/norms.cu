@@ -94,19 +94,19 @@ struct Steer {
 
 }  // namespace
 
-void rms_norm(Launches& stream, const RmsNormParams& params, int64_t rows, int64_t cols) {
+void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, int64_t cols) {
   const auto& [x, added, added_scale, weight, epsilon, out, halves] = params;
   for_rows(stream, RmsNorm{x, added, added_scale, weight, epsilon, out, halves}, rows, cols,
            columns_aligned(cols, x, added, out));
 }
 
-void layer_norm(Launches& stream, const float* x, const float* weight, const float* bias, float epsilon, int64_t rows,
-                int64_t cols, float* out) {
+void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
+                int64_t rows, int64_t cols, float* out) {
   CAIRN_DCHECK(weight != nullptr);
   for_rows(stream, LayerNorm{x, weight, bias, epsilon, out}, rows, cols, columns_aligned(cols, x, out));
 }
 
-void steer(Launches& stream, float* x, const float* direction, float scale, int64_t rows, int64_t cols) {
+void steer(LaunchQueue& stream, float* x, const float* direction, float scale, int64_t rows, int64_t cols) {
   for_rows(stream, Steer{x, direction, scale}, rows, cols, columns_aligned(cols, x));
 }
 

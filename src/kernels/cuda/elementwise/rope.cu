@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kBlock)
 
 }  // namespace
 
-void rope_table(Launches& stream, const int32_t* positions, int64_t count, const double* frequencies, int32_t dims,
+void rope_table(LaunchQueue& stream, const int32_t* positions, int64_t count, const double* frequencies, int32_t dims,
                 float magnitude, float* table) {
   CAIRN_DCHECK(count <= INT32_MAX && dims % 2 == 0);
   const int32_t pairs = dims / 2;
@@ -54,7 +54,7 @@ void rope_table(Launches& stream, const int32_t* positions, int64_t count, const
          reinterpret_cast<float2*>(table));
 }
 
-void rope(Launches& stream, RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
           int32_t head_dim) {
   CAIRN_DCHECK(rows <= INT32_MAX && int64_t{heads} * head_dim <= INT32_MAX);
   if (rows == 0) return;

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kRowBlock) row_kernel(Operation operation, int
 
 /// Calls operation.operator()<kThreads, kAligned>(row, cols) with the threads of each row.
 template <class Operation>
-void for_rows(Launches& stream, const Operation& operation, int64_t rows, int64_t cols, bool aligned) {
+void for_rows(LaunchQueue& stream, const Operation& operation, int64_t rows, int64_t cols, bool aligned) {
   CAIRN_DCHECK(rows <= INT32_MAX);
   if (rows == 0) return;
   if (cols <= kWarpColumns) {

@@ -42,7 +42,7 @@ Product product_of(const OutputMatrix& of, const Input& input) {
   return product;
 }
 
-void multiply_vectors(Launches& stream, Products& products) {
+void multiply_vectors(LaunchQueue& stream, Products& products) {
   if (products.count == 0) return;
   const bool done = multiply_vectors_small(stream, products) || multiply_vectors_super(stream, products) ||
                     multiply_vectors_low_bits(stream, products) || multiply_vectors_float(stream, products) ||
@@ -51,7 +51,7 @@ void multiply_vectors(Launches& stream, Products& products) {
   products.count = 0;
 }
 
-void multiply_tiles(Launches& stream, const Product& product) {
+void multiply_tiles(LaunchQueue& stream, const Product& product) {
   const bool done = multiply_tiles_small(stream, product) || multiply_tiles_super(stream, product) ||
                     multiply_tiles_low_bits(stream, product) || multiply_tiles_float(stream, product) ||
                     multiply_tiles_half(stream, product);
@@ -59,7 +59,7 @@ void multiply_tiles(Launches& stream, const Product& product) {
 }
 
 // Vectors wait in `together` for others of their type.
-void multiply_by(Launches& stream, const Product& product, bool vectors, Products& together) {
+void multiply_by(LaunchQueue& stream, const Product& product, bool vectors, Products& together) {
   if (!vectors) return multiply_tiles(stream, product);
   const bool fits = together.count < Products::kMax && together.of[0].type == product.type;
   if (!fits) multiply_vectors(stream, together);
@@ -74,7 +74,7 @@ InputKind input_kind(TensorType type) {
 }
 bool multiplies(TensorType type) { return has_format(AllFormats(), type) || has_format(FloatFormats(), type); }
 
-void multiply(Launches& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows) {
+void multiply(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows) {
   if (rows == 0) return;
   Products together;
   for (const OutputMatrix& each : matrices) {
@@ -87,7 +87,7 @@ void multiply(Launches& stream, std::span<const OutputMatrix> matrices, const In
   multiply_vectors(stream, together);
 }
 
-void multiply_experts(Launches& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,
+void multiply_experts(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,
                       const int32_t* ids, int32_t used, bool input_per_choice) {
   CAIRN_DCHECK(rows >= 0 && used > 0 && int64_t{rows} * used <= INT32_MAX);
   if (rows == 0) return;

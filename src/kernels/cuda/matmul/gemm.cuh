@@ -170,7 +170,7 @@ __global__ __launch_bounds__(kTileThreads, 1) void multiply_tiles(const __grid_c
 }
 
 template <class Weights>
-void start_tiles(Launches& stream, const Product& product) {
+void start_tiles(LaunchQueue& stream, const Product& product) {
   const dim3 large = tile_grid(product, TileStage<4>::kRows, kStageOutputs);
   if (int64_t{large.x} * large.y >= kTilesWanted)
     return launch_tiles<TilesShared<4>>(multiply_tiles<Weights, 4>, stream, product, large);
@@ -179,7 +179,7 @@ void start_tiles(Launches& stream, const Product& product) {
 }
 
 template <class Formats>
-bool multiply_tiles_of(Launches& stream, const Product& product) {
+bool multiply_tiles_of(LaunchQueue& stream, const Product& product) {
   return visit_format(Formats(), product.type, [&]<class F>() { start_tiles<PanelWeights<F>>(stream, product); });
 }
 

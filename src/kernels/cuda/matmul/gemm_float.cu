@@ -157,7 +157,7 @@ __global__ __launch_bounds__(kTileThreads, 2) void multiply_tiles(const __grid_c
 
 }  // namespace
 
-bool multiply_tiles_float(Launches& stream, const Product& product) {
+bool multiply_tiles_float(LaunchQueue& stream, const Product& product) {
   return visit_format(FormatList<FormatF32>(), product.type, [&]<class F>() {
     const auto kernel = reads_wide(product) ? multiply_tiles<F, true> : multiply_tiles<F, false>;
     launch_tiles<Shared>(kernel, stream, product, tile_grid(product, kTileRows, kTileOutputs));

@@ -74,9 +74,9 @@ inline dim3 tile_grid(const Product& product, int64_t rows, int64_t outputs) {
   return {columns, blocks_of(product.rows, rows, kGridMax)};
 }
 
-/// Launches a kernel of tiles whose shared memory is a kShared.
+/// LaunchQueue a kernel of tiles whose shared memory is a kShared.
 template <class Shared>
-void launch_tiles(void (*kernel)(Product), Launches& stream, const Product& product, dim3 grid) {
+void launch_tiles(void (*kernel)(Product), LaunchQueue& stream, const Product& product, dim3 grid) {
   // It is more than kernels get unasked, and two blocks of a multiprocessor want it. The attributes belong to the
   // device that is current, so they are set every time.
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Shared)));

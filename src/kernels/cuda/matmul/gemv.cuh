@@ -118,7 +118,7 @@ __global__ __launch_bounds__(kVectorThreads) void multiply_vectors(const __grid_
 }
 
 template <class Weights, int kRowParts, int kOutputParts>
-void launch_vectors(Launches& stream, Products& products) {
+void launch_vectors(LaunchQueue& stream, Products& products) {
   const unsigned blocks = products.place([](const Product& each) {
     const int32_t groups = each.ids == nullptr ? (each.outputs + 8 * kOutputParts - 1) / (8 * kOutputParts) : 1;
     return blocks_of(each.rows, 16 * kRowParts, INT32_MAX) * static_cast<unsigned>(groups);
@@ -128,7 +128,7 @@ void launch_vectors(Launches& stream, Products& products) {
 }
 
 template <class Weights>
-void launch_vectors(Launches& stream, Products& products) {
+void launch_vectors(LaunchQueue& stream, Products& products) {
   const int32_t outputs = products.of[0].ids == nullptr ? products.of[0].outputs : 1;
   if (outputs <= 8) return launch_vectors<Weights, 1, 1>(stream, products);
   if (outputs <= 16) return launch_vectors<Weights, 1, 2>(stream, products);
@@ -139,7 +139,7 @@ void launch_vectors(Launches& stream, Products& products) {
 }
 
 template <class Formats>
-bool multiply_vectors_of(Launches& stream, Products& products) {
+bool multiply_vectors_of(LaunchQueue& stream, Products& products) {
   return visit_format(Formats(), products.of[0].type,
                       [&]<class F>() { launch_vectors<PanelWeights<F>>(stream, products); });
 }

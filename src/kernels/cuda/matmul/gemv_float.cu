@@ -64,7 +64,7 @@ __global__ __launch_bounds__(kWarps* kWarp) void multiply_vectors(const __grid_c
 }
 
 template <class F, bool kWide, int kInputs>
-void start(Launches& stream, Products& products) {
+void start(LaunchQueue& stream, Products& products) {
   const unsigned blocks =
       products.place([](const Product& each) { return blocks_of(each.rows, kWarps * kRows<kInputs>, INT32_MAX); });
   const dim3 grid(blocks, products.of[0].ids == nullptr ? 1 : static_cast<unsigned>(products.of[0].outputs));
@@ -72,7 +72,7 @@ void start(Launches& stream, Products& products) {
 }
 
 template <class F, bool kWide>
-void start(Launches& stream, Products& products) {
+void start(LaunchQueue& stream, Products& products) {
   const int32_t inputs = products.of[0].ids == nullptr ? products.of[0].outputs : 1;
   if (inputs == 1) return start<F, kWide, 1>(stream, products);
   if (inputs == 2) return start<F, kWide, 2>(stream, products);
@@ -82,7 +82,7 @@ void start(Launches& stream, Products& products) {
 
 }  // namespace
 
-bool multiply_vectors_float(Launches& stream, Products& products) {
+bool multiply_vectors_float(LaunchQueue& stream, Products& products) {
   bool wide = true;
   for (int i = 0; i < products.count; ++i) wide = wide && reads_wide(products.of[i]);
   return visit_format(FormatList<FormatF32>(), products.of[0].type, [&]<class F>() {

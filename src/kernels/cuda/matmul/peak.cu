@@ -32,7 +32,7 @@ int64_t peak_operations(const PeakWork& work) {
   return of_product * kSums * work.rounds * work.blocks * (kPeakThreads / kWarp);
 }
 
-void multiply_registers(Launches& stream, const PeakWork& work, float* out) {
+void multiply_registers(LaunchQueue& stream, const PeakWork& work, float* out) {
   launch(peak_kernel, dim3(static_cast<unsigned>(work.blocks)), kPeakThreads, 0, stream, work.rounds, out);
 }
 

@@ -16,6 +16,6 @@ inline constexpr int kPeakThreads = 256;
 /// Multiplications and additions.
 int64_t peak_operations(const PeakWork& work);
 /// Writes a number for each thread, so that the products are not left out.
-void multiply_registers(Launches& stream, const PeakWork& work, float* out);
+void multiply_registers(LaunchQueue& stream, const PeakWork& work, float* out);
 
 }  // namespace cairn::cuda

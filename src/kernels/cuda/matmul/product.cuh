@@ -91,16 +91,16 @@ inline constexpr int32_t kFloatVectorOutputs = 8;  // of float32
 
 // Vectors: at most kVectorOutputs (kFloatVectorOutputs) outputs without `ids`, at most kGridMax with them. Each returns
 // whether the type is one of its own.
-bool multiply_vectors_small(Launches& stream, Products& products);
-bool multiply_vectors_super(Launches& stream, Products& products);
-bool multiply_vectors_low_bits(Launches& stream, Products& products);
-bool multiply_vectors_float(Launches& stream, Products& products);
-bool multiply_vectors_half(Launches& stream, Products& products);
+bool multiply_vectors_small(LaunchQueue& stream, Products& products);
+bool multiply_vectors_super(LaunchQueue& stream, Products& products);
+bool multiply_vectors_low_bits(LaunchQueue& stream, Products& products);
+bool multiply_vectors_float(LaunchQueue& stream, Products& products);
+bool multiply_vectors_half(LaunchQueue& stream, Products& products);
 // Tiles: any number.
-bool multiply_tiles_small(Launches& stream, const Product& product);
-bool multiply_tiles_super(Launches& stream, const Product& product);
-bool multiply_tiles_low_bits(Launches& stream, const Product& product);
-bool multiply_tiles_float(Launches& stream, const Product& product);
-bool multiply_tiles_half(Launches& stream, const Product& product);
+bool multiply_tiles_small(LaunchQueue& stream, const Product& product);
+bool multiply_tiles_super(LaunchQueue& stream, const Product& product);
+bool multiply_tiles_low_bits(LaunchQueue& stream, const Product& product);
+bool multiply_tiles_float(LaunchQueue& stream, const Product& product);
+bool multiply_tiles_half(LaunchQueue& stream, const Product& product);
 
 }  // namespace cairn::cuda

@@ -24,7 +24,7 @@ struct Round {
 
 }  // namespace
 
-void round_rows(Launches& stream, const float* x, int64_t rows, int64_t cols, const HalfRows& out) {
+void round_rows(LaunchQueue& stream, const float* x, int64_t rows, int64_t cols, const HalfRows& out) {
   for_rows(stream, Round{x, out}, rows, cols, columns_aligned(cols, x));
 }
 

@@ -211,7 +211,7 @@ int64_t choose_rows_scratch_bytes(int32_t context_tokens) {
   return std::max<int64_t>(context_tokens, kScoresAtOnce) * static_cast<int64_t>(sizeof(float));
 }
 
-void choose_rows(Launches& stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
+void select_topk(LaunchQueue& stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
                  const float* weights, void* scratch, int32_t* chosen) {
   CAIRN_DCHECK(keys.kv_heads == 1 && keys.type != KvType::kI16 && params.most > 0);
   CAIRN_CHECK(can_choose(params.heads, keys.key_dim));

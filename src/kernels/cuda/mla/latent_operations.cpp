@@ -15,13 +15,13 @@ int64_t scratch_bytes(const LatentSizes& sizes) {
 }
 
 // Queries of the slices before a run, which may begin inside of a batch.
-int64_t queries_before(std::span<const AttentionSlice> slices, const SlicePlaces::Run& run) {
+int64_t queries_before(std::span<const AttentionSlice> slices, const BatchMetadata::Run& run) {
   return run.first - slices.front().row_begin;
 }
 
 }  // namespace
 
-Result<void> CudaLatent::reserve(const WorkSizes& sizes) {
+Result<void> CudaLatent::reserve(const WorkspaceSizes& sizes) {
   const LatentSizes& latent = sizes.latent;
   is_used_ |= latent.row_dim > 0;
   if (!is_used_) return {};
@@ -38,22 +38,22 @@ Result<void> CudaLatent::reserve(const WorkSizes& sizes) {
   return grow(stream_, scratch_bytes(latent), scratch_);
 }
 
-int64_t CudaLatent::reserve_bytes(const WorkSizes& sizes) {
+int64_t CudaLatent::workspace_bytes(const WorkspaceSizes& sizes) {
   if (sizes.latent.row_dim == 0) return 0;
-  return SlicePlaces::bytes(sizes) + scratch_bytes(sizes.latent);
+  return BatchMetadata::bytes(sizes) + scratch_bytes(sizes.latent);
 }
 
 void CudaLatent::store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) {
-  SlicePlaces::Run run;
+  BatchMetadata::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
-    const int64_t before = SlicePlaces::completed(slices, run.first, kv.tokens_per_row);
+    const int64_t before = BatchMetadata::completed(slices, run.first, kv.tokens_per_row);
     cuda::store_rows(stream_.launches(), kv, run.rows, x + before * kv.key_dim);
     stream_.launched("store_rows");
   }
 }
 
 void CudaLatent::load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) {
-  SlicePlaces::Run run;
+  BatchMetadata::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
     const int64_t before = queries_before(slices, run);
     cuda::load_previous_rows(stream_.launches(), kv, run.rows, out + before * kv.key_dim);
@@ -61,23 +61,23 @@ void CudaLatent::load_previous_rows(const KvView& kv, std::span<const AttentionS
   }
 }
 
-void CudaLatent::choose_rows(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
+void CudaLatent::select_topk(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
                              const float* q, const float* weights, int32_t* chosen) {
-  SlicePlaces::Run run;
+  BatchMetadata::Run run;
   for (places_.begin(slices); places_.next(stream_, arguments_, run);) {
     const int64_t queries = queries_before(slices, run), before = queries * params.heads;
-    cuda::choose_rows(stream_.launches(), params, keys, run.rows, q + before * keys.key_dim, weights + before,
+    cuda::select_topk(stream_.launches(), params, keys, run.rows, q + before * keys.key_dim, weights + before,
                       scratch_.data(), chosen + queries * params.most);
-    stream_.launched("choose_rows");
+    stream_.launched("select_topk");
   }
 }
 
 void CudaLatent::attend_rows(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q,
                              float* out) {
   CAIRN_DCHECK(!sources.empty() && sources.size() <= kRowSourcesMax);
-  SlicePlaces* const places[kRowSourcesMax] = {&places_, &second_places_};
+  BatchMetadata* const places[kRowSourcesMax] = {&places_, &second_places_};
   for (size_t s = 0; s < sources.size(); ++s) places[s]->begin(sources[s].slices);
-  std::array<SlicePlaces::Run, kRowSourcesMax> runs;
+  std::array<BatchMetadata::Run, kRowSourcesMax> runs;
   while (places_.next(stream_, arguments_, runs[0])) {
     const int64_t queries = queries_before(sources[0].slices, runs[0]);
     std::array<LatentSource, kRowSourcesMax> there;

@@ -30,7 +30,7 @@ struct LatentPages {
 };
 
 /// Whether the place's position is the last of a row's.
-__device__ inline bool completes(const RowPlace& place, int32_t tokens_per_row) {
+__device__ inline bool completes(const TokenPlace& place, int32_t tokens_per_row) {
   return (place.position + 1) % tokens_per_row == 0;
 }
 

@@ -26,7 +26,7 @@ __device__ void store_piece(const StoreCall& call, const float* x, int32_t begin
 // A block for each of the batch's rows, a warp for each kKvBlock elements of what it completes.
 __global__ void __launch_bounds__(kBlock) store_kernel(StoreCall call) {
   const auto number = static_cast<int32_t>(blockIdx.x);
-  const RowPlace place = call.rows.places[number];
+  const TokenPlace place = call.rows.places[number];
   if (!completes(place, call.pages.tokens_per_row)) return;
   const int32_t before = completed_before(call.rows, number, call.pages.tokens_per_row);
   const float* x = call.x + static_cast<int64_t>(before) * call.dim;
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kBlock) store_kernel(StoreCall call) {
 // A block for each row.
 __global__ void __launch_bounds__(kBlock) load_previous_kernel(LatentPages pages, Rows rows, int32_t dim, float* out) {
   const int64_t number = blockIdx.x;
-  const RowPlace place = rows.places[number];
+  const TokenPlace place = rows.places[number];
   const float* from = nullptr;
   if (place.position > 0) {
     from = reinterpret_cast<const float*>(pages.row(rows.pages + place.pages_begin, place.position - 1));
@@ -50,14 +50,14 @@ __global__ void __launch_bounds__(kBlock) load_previous_kernel(LatentPages pages
 
 }  // namespace
 
-void store_rows(Launches& stream, const KvView& kv, const Rows& rows, const float* x) {
+void store_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, const float* x) {
   CAIRN_DCHECK(kv.kv_heads == 1 && kv.type != KvType::kI16);
   if (rows.count == 0) return;
   const StoreCall call{LatentPages(kv), rows, kv.key_dim, x};
   launch(store_kernel, dim3(static_cast<unsigned>(rows.count)), kBlock, 0, stream, call);
 }
 
-void load_previous_rows(Launches& stream, const KvView& kv, const Rows& rows, float* out) {
+void load_previous_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, float* out) {
   CAIRN_DCHECK(kv.type == KvType::kF32 && kv.tokens_per_row == 1);
   if (rows.count == 0) return;
   launch(load_previous_kernel, dim3(static_cast<unsigned>(rows.count)), kBlock, 0, stream, LatentPages(kv), rows,

@@ -28,7 +28,7 @@ struct Source {
   const int32_t* chosen = nullptr;
   int32_t chosen_max = 0;  // 0: none are chosen
 
-  CAIRN_EVERYWHERE ReadRows read_by(int32_t position) const {
+  CAIRN_HOST_DEVICE ReadRows read_by(int32_t position) const {
     return read_rows(position, pages.tokens_per_row, window, chosen_max);
   }
 };
@@ -45,7 +45,7 @@ struct Call {
   float* out = nullptr;
   Pieces pieces;
 
-  CAIRN_EVERYWHERE ReadList read_by(int32_t position) const {
+  CAIRN_HOST_DEVICE ReadList read_by(int32_t position) const {
     ReadList list;
     for (int32_t s = 0; s < static_cast<int32_t>(kRowSourcesMax); ++s) {
       if (s < sources_count) list.add(s, sources[s].read_by(position));
@@ -263,7 +263,7 @@ int32_t heads_of_tile(int32_t heads, int32_t key_dim, int32_t value_dim, bool ha
 }
 
 template <Numbers kNumbers>
-void start(Launches& stream, const Call& call, bool split, dim3 grid, int64_t bytes, int device) {
+void start(LaunchQueue& stream, const Call& call, bool split, dim3 grid, int64_t bytes, int device) {
   if (split) return launch_large<attend_kernel<kNumbers, true>>(device, grid, kAttentionThreads, bytes, stream, call);
   launch_large<attend_kernel<kNumbers, false>>(device, grid, kAttentionThreads, bytes, stream, call);
 }
@@ -274,7 +274,7 @@ int64_t attend_rows_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim
   return Pieces::bytes(split_queries(rows, heads), value_dim);
 }
 
-void attend_rows(Launches& stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
+void attend_rows(LaunchQueue& stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
                  const float* q, void* scratch, float* out) {
   CAIRN_DCHECK(params.scale > 0 && !sources.empty() && sources.size() <= kRowSourcesMax);
   Call call;

@@ -14,8 +14,8 @@ struct ReadRows {
   int32_t count = 0;
 };
 /// Of the query at `position`; chosen_max 0: none are chosen.
-CAIRN_EVERYWHERE constexpr ReadRows read_rows(int32_t position, int32_t tokens_per_row, int32_t window,
-                                              int32_t chosen_max) {
+CAIRN_HOST_DEVICE constexpr ReadRows read_rows(int32_t position, int32_t tokens_per_row, int32_t window,
+                                               int32_t chosen_max) {
   const int32_t seen = (position + 1) / tokens_per_row;
   if (chosen_max > 0) return {0, seen < chosen_max ? seen : chosen_max};
   const int32_t count = window > 0 && window < seen ? window : seen;
@@ -32,7 +32,7 @@ struct ReadList {
   int32_t begin[kRowSourcesMax] = {};
   int32_t end = 0;
 
-  CAIRN_EVERYWHERE constexpr void add(int32_t source, ReadRows rows) {
+  CAIRN_HOST_DEVICE constexpr void add(int32_t source, ReadRows rows) {
     of[source] = rows;
     begin[source] = (end + kLatentTile - 1) / kLatentTile * kLatentTile;
     end = begin[source] + rows.count;
@@ -46,7 +46,7 @@ struct ReadTile {
   int32_t count = 0;
 };
 /// That begins at number `number` of a list of `sources`.
-CAIRN_EVERYWHERE constexpr ReadTile tile_at(const ReadList& list, int32_t sources, int32_t number) {
+CAIRN_HOST_DEVICE constexpr ReadTile tile_at(const ReadList& list, int32_t sources, int32_t number) {
   // Without indices that are known only at run time, which would keep the list out of registers.
   int32_t source = 0, begin = 0;
   ReadRows rows = list.of[0];
@@ -62,7 +62,7 @@ CAIRN_EVERYWHERE constexpr ReadTile tile_at(const ReadList& list, int32_t source
 }
 
 /// Rows that positions [begin, end) complete.
-CAIRN_EVERYWHERE constexpr int32_t completed_rows(int32_t begin, int32_t end, int32_t tokens_per_row) {
+CAIRN_HOST_DEVICE constexpr int32_t completed_rows(int32_t begin, int32_t end, int32_t tokens_per_row) {
   return end / tokens_per_row - begin / tokens_per_row;
 }
 

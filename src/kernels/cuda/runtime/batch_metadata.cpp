@@ -27,41 +27,41 @@ int64_t bytes_of(const std::vector<T>& values) {
 
 }  // namespace
 
-SlicePlaces::Limits SlicePlaces::Limits::of(const WorkSizes& sizes) {
+BatchMetadata::Limits BatchMetadata::Limits::of(const WorkspaceSizes& sizes) {
   const bool latent = sizes.latent.row_dim > 0;
   const int64_t tokens = std::max(sizes.attention_tokens, latent ? sizes.latent.context_tokens : 0);
   return {std::max(sizes.attention_rows, latent ? sizes.latent.rows : 0), std::max(kPagesMin, pages_of(tokens)),
           tokens};
 }
 
-int64_t SlicePlaces::Limits::place_bytes() const {
-  return (rows * static_cast<int64_t>(sizeof(RowPlace)) + kAlignment - 1) / kAlignment * kAlignment;
+int64_t BatchMetadata::Limits::place_bytes() const {
+  return (rows * static_cast<int64_t>(sizeof(TokenPlace)) + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-int64_t SlicePlaces::Limits::bytes() const { return place_bytes() + pages * static_cast<int64_t>(sizeof(int32_t)); }
+int64_t BatchMetadata::Limits::bytes() const { return place_bytes() + pages * static_cast<int64_t>(sizeof(int32_t)); }
 
-void SlicePlaces::Content::clear() {
+void BatchMetadata::Content::clear() {
   places.clear();
   pages.clear();
   positions_max = 0;
 }
 
-void SlicePlaces::Content::reserve(const Limits& limits) {
+void BatchMetadata::Content::reserve(const Limits& limits) {
   places.reserve(static_cast<size_t>(limits.rows));
   pages.reserve(static_cast<size_t>(limits.pages));
 }
 
-bool SlicePlaces::Content::operator==(const Content& other) const {
+bool BatchMetadata::Content::operator==(const Content& other) const {
   return positions_max == other.positions_max && same_bytes(places, other.places) && same_bytes(pages, other.pages);
 }
 
 // Of the device and of the host, where they are kept for comparing.
-int64_t SlicePlaces::bytes(const WorkSizes& sizes) {
+int64_t BatchMetadata::bytes(const WorkspaceSizes& sizes) {
   if (Limits::of(sizes).rows == 0) return 0;
   return Limits::of(sizes).bytes() * static_cast<int64_t>(2 * kRemembered + 1);
 }
 
-Result<void> SlicePlaces::reserve(Stream& stream, const Limits& wanted) {
+Result<void> BatchMetadata::reserve(Stream& stream, const Limits& wanted) {
   if (wanted.rows == 0) return {};
   limits_ = {std::max(limits_.rows, wanted.rows), std::max(limits_.pages, wanted.pages),
              std::max(limits_.tokens, wanted.tokens)};
@@ -74,7 +74,7 @@ Result<void> SlicePlaces::reserve(Stream& stream, const Limits& wanted) {
   return {};
 }
 
-int64_t SlicePlaces::completed(std::span<const AttentionSlice> slices, int64_t end, int32_t tokens_per_row) {
+int64_t BatchMetadata::completed(std::span<const AttentionSlice> slices, int64_t end, int32_t tokens_per_row) {
   int64_t rows = 0;
   for (const AttentionSlice& slice : slices) {
     const auto inside = static_cast<int32_t>(std::clamp<int64_t>(end - slice.row_begin, 0, slice.rows));
@@ -83,17 +83,17 @@ int64_t SlicePlaces::completed(std::span<const AttentionSlice> slices, int64_t e
   return rows;
 }
 
-void SlicePlaces::begin_step() {
+void BatchMetadata::begin_step() {
   for (Slot& slot : slots_) slot.content.clear();
   oldest_ = 0;
 }
 
-void SlicePlaces::begin(std::span<const AttentionSlice> slices) {
+void BatchMetadata::begin(std::span<const AttentionSlice> slices) {
   left_ = slices;
   done_ = 0;
 }
 
-int64_t SlicePlaces::gather() {
+int64_t BatchMetadata::gather() {
   wanted_.clear();
   int64_t first = 0;
   for (; !left_.empty(); left_ = left_.subspan(1), done_ = 0) {
@@ -125,15 +125,15 @@ int64_t SlicePlaces::gather() {
   return first;
 }
 
-Rows SlicePlaces::rows_in(const Slot& slot) const {
+Rows BatchMetadata::rows_in(const Slot& slot) const {
   const auto* memory = static_cast<const std::byte*>(slot.device.data());
-  return {.places = reinterpret_cast<const RowPlace*>(memory),
+  return {.places = reinterpret_cast<const TokenPlace*>(memory),
           .pages = reinterpret_cast<const int32_t*>(memory + limits_.place_bytes()),
           .count = static_cast<int32_t>(slot.content.places.size()),
           .positions_max = slot.content.positions_max};
 }
 
-bool SlicePlaces::next(Stream& stream, ArgumentRing& ring, Run& run) {
+bool BatchMetadata::next(Stream& stream, StagingRing& ring, Run& run) {
   run.first = gather();
   if (wanted_.places.empty()) return false;
   const auto found = std::ranges::find(slots_, wanted_, &Slot::content);

@@ -12,13 +12,13 @@
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"
 #include "kernels/kv.h"
-#include "kernels/work_sizes.h"
+#include "kernels/workspace_sizes.h"
 
 namespace cairn::cuda {
 
 /// All layers of a step ask for the same slices, or for those of a few KV groups in turn: what was asked for last is
 /// still on the device and found there again.
-class SlicePlaces {
+class BatchMetadata {
  public:
   /// Rows that follow each other in a call's operands, from `first` on.
   struct Run {
@@ -27,13 +27,13 @@ class SlicePlaces {
   };
 
   /// Bytes that the first reserve() takes.
-  static int64_t bytes(const WorkSizes& sizes);
+  static int64_t bytes(const WorkspaceSizes& sizes);
   /// What an argument that is sent through the ring may take.
-  static int64_t argument_bytes(const WorkSizes& sizes) { return Limits::of(sizes).bytes(); }
+  static int64_t argument_bytes(const WorkspaceSizes& sizes) { return Limits::of(sizes).bytes(); }
   /// Nothing on the stream uses any. Errors: kOutOfMemory.
-  Result<void> reserve(Stream& stream, const WorkSizes& sizes) { return reserve(stream, Limits::of(sizes)); }
+  Result<void> reserve(Stream& stream, const WorkspaceSizes& sizes) { return reserve(stream, Limits::of(sizes)); }
   /// For the same slices as `other`, cut to runs in the same places.
-  Result<void> reserve_like(Stream& stream, const SlicePlaces& other) { return reserve(stream, other.limits_); }
+  Result<void> reserve_like(Stream& stream, const BatchMetadata& other) { return reserve(stream, other.limits_); }
 
   /// Rows of a layer (kv_rows) that the slices' rows before row `end` of the batch complete.
   static int64_t completed(std::span<const AttentionSlice> slices, int64_t end, int32_t tokens_per_row);
@@ -43,7 +43,7 @@ class SlicePlaces {
   /// Begins a call.
   void begin(std::span<const AttentionSlice> slices);
   /// The next rows of the call, as many as limits allow, for the next operation of the stream; false at the call's end.
-  bool next(Stream& stream, ArgumentRing& ring, Run& run);
+  bool next(Stream& stream, StagingRing& ring, Run& run);
 
  private:
   /// KV groups that models have: one or two, of DeepSeek V4 up to five.
@@ -56,12 +56,12 @@ class SlicePlaces {
     int64_t pages = 0;
     int64_t tokens = 0;  // that a row sees
 
-    static Limits of(const WorkSizes& sizes);
+    static Limits of(const WorkspaceSizes& sizes);
     int64_t place_bytes() const;
     int64_t bytes() const;
   };
   struct Content {
-    std::vector<RowPlace> places;
+    std::vector<TokenPlace> places;
     std::vector<int32_t> pages;
     int32_t positions_max = 0;
 

@@ -1,4 +1,4 @@
-/// Launches of kernels that want more shared memory than they get unasked.
+/// LaunchQueue of kernels that want more shared memory than they get unasked.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ inline int64_t shared_bytes_max(int device) {
 
 /// On `device`, which is current.
 template <auto kKernel, class... Arguments>
-void launch_large(int device, dim3 grid, int threads, int64_t shared_bytes, Launches& stream,
+void launch_large(int device, dim3 grid, int threads, int64_t shared_bytes, LaunchQueue& stream,
                   const Arguments&... arguments) {
   static std::atomic<uint64_t> allowed{0};  // the devices on which it may have as much shared memory as there is
   const uint64_t bit = uint64_t{1} << (device % 64);

@@ -1,4 +1,4 @@
-/// Launches of kernels.
+/// LaunchQueue of kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@ namespace cairn::cuda {
 
 /// Errors stay with the device, as kernels.h says.
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, Launches& launches,
+void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, LaunchQueue& launches,
             const Arguments&... arguments) {
   add_launch<Parameters...>(launches, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes, arguments...);
 }

@@ -11,7 +11,7 @@ namespace cairn::cuda {
 
 /// The kernel's parameters have these types.
 template <class... Parameters>
-void add_launch(Launches& launches, const void* kernel, dim3 grid, int threads, size_t shared_bytes,
+void add_launch(LaunchQueue& launches, const void* kernel, dim3 grid, int threads, size_t shared_bytes,
                 const Parameters&... values) {
   static_assert((std::is_trivially_copyable_v<Parameters> && ...));
   const std::array<KernelArgument, sizeof...(Parameters)> arguments{KernelArgument{&values, sizeof(values)}...};

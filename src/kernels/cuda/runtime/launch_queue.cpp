@@ -16,10 +16,10 @@ bool are_alike(const LaunchList& a, const LaunchList& b) { return a.alike(b, cha
 
 }  // namespace
 
-Launches::Launches(cudaStream_t stream) : stream_(stream) {}
-Launches::~Launches() = default;
+LaunchQueue::LaunchQueue(cudaStream_t stream) : stream_(stream) {}
+LaunchQueue::~LaunchQueue() = default;
 
-void Launches::add(const Launch& launch) {
+void LaunchQueue::add(const Launch& launch) {
   ++count_;
   list_.add(launch);
   if (gathers_) return;
@@ -27,7 +27,7 @@ void Launches::add(const Launch& launch) {
   list_.clear();
 }
 
-void Launches::enqueue() {
+void LaunchQueue::enqueue() {
   gathers_ = false;
   if (list_.size() == 0) return;
   ++lists_;
@@ -35,14 +35,14 @@ void Launches::enqueue() {
   list_.clear();
 }
 
-void Launches::enqueue_each(LaunchList& list) {
+void LaunchQueue::enqueue_each(LaunchList& list) {
   for (size_t i = 0; i < list.size(); ++i) {
     const cudaKernelNodeParams params = list.at(i);
     cudaLaunchKernel(params.func, params.gridDim, params.blockDim, params.kernelParams, params.sharedMemBytes, stream_);
   }
 }
 
-bool Launches::enqueue_as_graph() {
+bool LaunchQueue::enqueue_as_graph() {
   if (list_.size() < kKernelsMin || has_failed_) return false;
   Graph* graph = graph_like(list_);
   if (graph == nullptr) {
@@ -58,7 +58,7 @@ bool Launches::enqueue_as_graph() {
   return true;
 }
 
-Graph* Launches::graph_like(const LaunchList& list) {
+Graph* LaunchQueue::graph_like(const LaunchList& list) {
   const auto found =
       std::ranges::find_if(graphs_, [&](const Known& known) { return are_alike(known.graph->list(), list); });
   if (found == graphs_.end()) return nullptr;
@@ -66,7 +66,7 @@ Graph* Launches::graph_like(const LaunchList& list) {
   return found->graph.get();
 }
 
-bool Launches::was_seen() {
+bool LaunchQueue::was_seen() {
   auto found = std::ranges::find_if(seen_, [&](const Seen& seen) { return are_alike(seen.list, list_); });
   if (found == seen_.end()) {
     if (seen_.size() < kSeenMax) seen_.emplace_back();
@@ -83,7 +83,7 @@ bool Launches::was_seen() {
   return false;
 }
 
-Graph* Launches::make_graph() {
+Graph* LaunchQueue::make_graph() {
   cudaError_t error = cudaSuccess;
   std::unique_ptr<Graph> made = Graph::create(list_, error);
   if (made == nullptr) {
@@ -95,7 +95,7 @@ Graph* Launches::make_graph() {
   return graphs_.back().graph.get();
 }
 
-void Launches::give_up(cudaError_t error) {
+void LaunchQueue::give_up(cudaError_t error) {
   cudaGetLastError();
   has_failed_ = true;
   log_warning("gpu: kernels are launched one by one, since graphs of them fail: {} ({})", cudaGetErrorString(error),

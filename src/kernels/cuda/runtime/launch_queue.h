@@ -19,7 +19,7 @@ namespace cairn::cuda {
 class Graph;
 
 /// Errors of launches stay with the device (cudaGetLastError). The stream's device is current. Thread: one at a time.
-class Launches {
+class LaunchQueue {
  public:
   /// Graphs that are kept, those that were used last: one for each number of sequences that decode together.
   static constexpr size_t kGraphsMax = 16;
@@ -30,13 +30,13 @@ class Launches {
   static constexpr int kAlikeMin = 3;
   static constexpr size_t kSeenMax = 8;
 
-  explicit Launches(cudaStream_t stream);
-  ~Launches();
-  Launches(const Launches&) = delete;
-  Launches& operator=(const Launches&) = delete;
+  explicit LaunchQueue(cudaStream_t stream);
+  ~LaunchQueue();
+  LaunchQueue(const LaunchQueue&) = delete;
+  LaunchQueue& operator=(const LaunchQueue&) = delete;
 
   void add(const Launch& launch);
-  /// Launches wait for enqueue() from now on. What they read is not written before.
+  /// LaunchQueue wait for enqueue() from now on. What they read is not written before.
   void gather() { gathers_ = true; }
   bool gathers() const { return gathers_; }
   /// Enqueues what waits; from now on each launch at once.

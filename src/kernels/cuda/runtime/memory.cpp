@@ -111,13 +111,13 @@ void Uploader::release() {
   threads_.reset();
 }
 
-int64_t ArgumentRing::segment_bytes(int64_t argument_bytes) {
+int64_t StagingRing::segment_bytes(int64_t argument_bytes) {
   return std::max(kSegmentBytesMin, (argument_bytes + kAlignment - 1) / kAlignment * kAlignment);
 }
 
-int64_t ArgumentRing::bytes(int64_t argument_bytes) { return 2 * kSegments * segment_bytes(argument_bytes); }
+int64_t StagingRing::bytes(int64_t argument_bytes) { return 2 * kSegments * segment_bytes(argument_bytes); }
 
-Result<void> ArgumentRing::reserve(Stream& stream, int64_t argument_bytes) {
+Result<void> StagingRing::reserve(Stream& stream, int64_t argument_bytes) {
   const int64_t wanted = segment_bytes(argument_bytes);
   if (wanted <= segment_bytes_) return {};
   segment_bytes_ = segment_ = used_ = 0;
@@ -129,7 +129,7 @@ Result<void> ArgumentRing::reserve(Stream& stream, int64_t argument_bytes) {
   return {};
 }
 
-int64_t ArgumentRing::stage(Stream& stream, const void* from, int64_t bytes) {
+int64_t StagingRing::stage(Stream& stream, const void* from, int64_t bytes) {
   CAIRN_CHECK(bytes <= segment_bytes_);
   if (used_ + bytes > segment_bytes_) {
     sent_[segment_].record(stream);
@@ -145,7 +145,7 @@ int64_t ArgumentRing::stage(Stream& stream, const void* from, int64_t bytes) {
 
 // What was at that place of the device before is overwritten in the stream's order, after those that read it: launches
 // that wait read what was put since the last restart or change of segments, elsewhere.
-const void* ArgumentRing::put(Stream& stream, const void* from, int64_t bytes) {
+const void* StagingRing::put(Stream& stream, const void* from, int64_t bytes) {
   const int64_t at = stage(stream, from, bytes);
   std::byte* to = static_cast<std::byte*>(device_.data()) + at;
   stream.check(cudaMemcpyAsync(to, static_cast<std::byte*>(pinned_.data()) + at, static_cast<size_t>(bytes),
@@ -154,7 +154,7 @@ const void* ArgumentRing::put(Stream& stream, const void* from, int64_t bytes) {
   return to;
 }
 
-void ArgumentRing::send(Stream& stream, const void* from, int64_t bytes, void* to) {
+void StagingRing::send(Stream& stream, const void* from, int64_t bytes, void* to) {
   const int64_t at = stage(stream, from, bytes);
   stream.check(cudaMemcpyAsync(to, static_cast<std::byte*>(pinned_.data()) + at, static_cast<size_t>(bytes),
                                cudaMemcpyHostToDevice, stream.ahead()),

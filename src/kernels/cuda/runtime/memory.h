@@ -65,7 +65,7 @@ class Uploader {
 
 /// The way of small arrays: arguments that operations get in host memory, which the caller may change at once. They
 /// pass through segments of pinned memory, each used again when what was copied from it has arrived.
-class ArgumentRing {
+class StagingRing {
  public:
   /// Bytes that the first reserve() takes.
   static int64_t bytes(int64_t argument_bytes);

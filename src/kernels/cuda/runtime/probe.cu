@@ -9,7 +9,7 @@ __global__ void nothing() {}
 
 }  // namespace
 
-cudaError_t probe(Launches& stream) {
+cudaError_t probe(LaunchQueue& stream) {
   launch(nothing, dim3(1), 1, 0, stream);
   return cudaGetLastError();
 }

@@ -7,7 +7,8 @@
 
 namespace cairn::cuda {
 
-/// Launches one that does nothing. cudaErrorNoKernelImageForDevice and its kin: there are none for the stream's device.
-cudaError_t probe(Launches& stream);
+/// LaunchQueue one that does nothing. cudaErrorNoKernelImageForDevice and its kin: there are none for the stream's
+/// device.
+cudaError_t probe(LaunchQueue& stream);
 
 }  // namespace cairn::cuda

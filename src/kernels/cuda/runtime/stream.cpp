@@ -16,7 +16,7 @@ Result<std::unique_ptr<Stream>> Stream::create(int device, std::string name) {
   // Apart from the default stream, which other libraries of the process may use.
   const cudaError_t error = cudaStreamCreateWithFlags(&made->stream_, cudaStreamNonBlocking);
   if (error == cudaSuccess) {
-    made->launches_ = std::make_unique<Launches>(made->stream_);
+    made->launches_ = std::make_unique<LaunchQueue>(made->stream_);
     return made;
   }
   return fail(error == cudaErrorMemoryAllocation ? Code::kOutOfMemory : Code::kInternal, "{} cannot be used: {}",
@@ -47,7 +47,7 @@ cudaStream_t Stream::ahead() {
   return stream_;
 }
 
-Launches& Stream::launches() {
+LaunchQueue& Stream::launches() {
   make_current();
   return *launches_;
 }

@@ -26,13 +26,13 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// For a call of the CUDA runtime by this thread, which works on the device from then on. Launches that wait are
+  /// For a call of the CUDA runtime by this thread, which works on the device from then on. LaunchQueue that wait are
   /// enqueued.
   cudaStream_t get();
   /// The same for what nothing that waits reads or writes.
   cudaStream_t ahead();
   /// For kernels.
-  Launches& launches();
+  LaunchQueue& launches();
   const std::string& name() const { return name_; }
 
   /// Keeps and logs the first error; `operation` is what failed.
@@ -49,7 +49,7 @@ class Stream {
   const int device_;
   const std::string name_;
   cudaStream_t stream_ = nullptr;
-  std::unique_ptr<Launches> launches_;
+  std::unique_ptr<LaunchQueue> launches_;
   std::optional<Error> first_error_;
 };
 

@@ -15,15 +15,15 @@ int64_t bytes_of(int64_t count) {
 
 }  // namespace
 
-int64_t CudaDraw::reserve_bytes(const WorkSizes& sizes) {
+int64_t CudaDraw::workspace_bytes(const WorkspaceSizes& sizes) {
   return sizes.draw_rows == 0 ? 0 : bytes_of<Drawn>(sizes.draw_rows) + bytes_of<float>(kChangesAtOnce);
 }
 
-int64_t CudaDraw::argument_bytes(const WorkSizes& sizes) {
+int64_t CudaDraw::argument_bytes(const WorkspaceSizes& sizes) {
   return sizes.draw_rows == 0 ? 0 : std::max(bytes_of<Draw>(sizes.draw_rows), bytes_of<LogitChange>(kChangesAtOnce));
 }
 
-Result<void> CudaDraw::reserve(const WorkSizes& sizes) {
+Result<void> CudaDraw::reserve(const WorkspaceSizes& sizes) {
   if (sizes.draw_rows == 0) return {};
   CAIRN_TRY_VOID(grow(stream_, bytes_of<Drawn>(sizes.draw_rows), drawn_));
   return grow(stream_, bytes_of<float>(kChangesAtOnce), changed_);

@@ -383,7 +383,7 @@ __global__ void __launch_bounds__(kThreads) draw_kernel(Call call) {
 
 }  // namespace
 
-void draw(Launches& stream, float* logits, int64_t vocabulary, const Draw* draws, int32_t count,
+void draw(LaunchQueue& stream, float* logits, int64_t vocabulary, const Draw* draws, int32_t count,
           const LogitChange* changes, int32_t first_change, float* changed, Drawn* drawn) {
   CAIRN_DCHECK(count > 0 && vocabulary > 0 && vocabulary <= kDrawVocabularyMax);
   const Call call{logits, vocabulary, draws, changes, first_change, changed, drawn};

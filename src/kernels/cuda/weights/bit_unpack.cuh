@@ -12,9 +12,9 @@
 #include "quant/float_formats.h"
 
 #if defined(__CUDACC__)
-#define CAIRN_HOST_DEVICE __host__ __device__ __forceinline__
+#define CAIRN_HOST_DEVICE_INLINE __host__ __device__ __forceinline__
 #else
-#define CAIRN_HOST_DEVICE inline
+#define CAIRN_HOST_DEVICE_INLINE inline
 #endif
 
 namespace cairn::cuda {
@@ -32,7 +32,7 @@ struct Sixteen {
 // -- Loads from memory that nobody writes while the kernel runs; `at` is aligned to the size of what is read.
 
 template <class T>
-CAIRN_HOST_DEVICE T load_as(const uint8_t* at) {
+CAIRN_HOST_DEVICE_INLINE T load_as(const uint8_t* at) {
 #if defined(__CUDA_ARCH__)
   return *reinterpret_cast<const T*>(at);
 #else
@@ -41,11 +41,11 @@ CAIRN_HOST_DEVICE T load_as(const uint8_t* at) {
   return value;
 #endif
 }
-CAIRN_HOST_DEVICE uint32_t load_byte(const uint8_t* at) { return load_as<uint8_t>(at); }
-CAIRN_HOST_DEVICE uint32_t load_half_word(const uint8_t* at) { return load_as<uint16_t>(at); }
-CAIRN_HOST_DEVICE uint32_t load_word(const uint8_t* at) { return load_as<uint32_t>(at); }
+CAIRN_HOST_DEVICE_INLINE uint32_t load_byte(const uint8_t* at) { return load_as<uint8_t>(at); }
+CAIRN_HOST_DEVICE_INLINE uint32_t load_half_word(const uint8_t* at) { return load_as<uint16_t>(at); }
+CAIRN_HOST_DEVICE_INLINE uint32_t load_word(const uint8_t* at) { return load_as<uint32_t>(at); }
 
-CAIRN_HOST_DEVICE Octet load_octet(const uint8_t* at) {
+CAIRN_HOST_DEVICE_INLINE Octet load_octet(const uint8_t* at) {
 #if defined(__CUDA_ARCH__)
   const uint2 value = *reinterpret_cast<const uint2*>(at);
   return {{value.x, value.y}};
@@ -56,7 +56,7 @@ CAIRN_HOST_DEVICE Octet load_octet(const uint8_t* at) {
 #endif
 }
 
-CAIRN_HOST_DEVICE Sixteen load_sixteen(const uint8_t* at) {
+CAIRN_HOST_DEVICE_INLINE Sixteen load_sixteen(const uint8_t* at) {
 #if defined(__CUDA_ARCH__)
   const uint4 value = *reinterpret_cast<const uint4*>(at);
   return {{value.x, value.y, value.z, value.w}};
@@ -69,7 +69,7 @@ CAIRN_HOST_DEVICE Sixteen load_sixteen(const uint8_t* at) {
 
 // -- Numbers.
 
-CAIRN_HOST_DEVICE float float_of_bits(uint32_t bits) {
+CAIRN_HOST_DEVICE_INLINE float float_of_bits(uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   return __uint_as_float(bits);
 #else
@@ -77,7 +77,7 @@ CAIRN_HOST_DEVICE float float_of_bits(uint32_t bits) {
 #endif
 }
 
-CAIRN_HOST_DEVICE float float_of_half(uint32_t bits) {
+CAIRN_HOST_DEVICE_INLINE float float_of_half(uint32_t bits) {
 #if defined(__CUDA_ARCH__)
   return __half2float(__ushort_as_half(static_cast<unsigned short>(bits)));
 #else
@@ -86,12 +86,12 @@ CAIRN_HOST_DEVICE float float_of_half(uint32_t bits) {
 }
 
 /// e8m0_half_to_float (quant/float_formats.h).
-CAIRN_HOST_DEVICE float float_of_e8m0_half(uint32_t e) {
+CAIRN_HOST_DEVICE_INLINE float float_of_e8m0_half(uint32_t e) {
   return float_of_bits(e < 2 ? 0x00200000u << e : (e - 1) << 23);
 }
 
 /// ue4m3_half_to_float (quant/float_formats.h) in units of 2^-10: below 2^18.
-CAIRN_HOST_DEVICE int32_t units_of_ue4m3(uint32_t code) {
+CAIRN_HOST_DEVICE_INLINE int32_t units_of_ue4m3(uint32_t code) {
   const uint32_t exponent = (code >> 3) & 15u, fraction = code & 7u;
   if ((code & 127u) == 127u) return 0;
   return static_cast<int32_t>(exponent == 0 ? fraction : (8 + fraction) << (exponent - 1));
@@ -100,13 +100,13 @@ CAIRN_HOST_DEVICE int32_t units_of_ue4m3(uint32_t code) {
 // -- Four bytes at once.
 
 /// Bits 0 to 3 of `bits`, as bit `to` of bytes 0 to 3.
-CAIRN_HOST_DEVICE uint32_t spread_bits(uint32_t bits, int to) {
+CAIRN_HOST_DEVICE_INLINE uint32_t spread_bits(uint32_t bits, int to) {
   // Copies at 0, 7, 14 and 21 bring bit i to 8 i; they do not overlap.
   return (((bits & 15u) * 0x00204081u) & 0x01010101u) << to;
 }
 
 /// A set of seven signs and the eighth, which makes the number of negative ones even.
-CAIRN_HOST_DEVICE uint32_t even_signs_of(uint32_t set) {
+CAIRN_HOST_DEVICE_INLINE uint32_t even_signs_of(uint32_t set) {
 #if defined(__CUDA_ARCH__)
   return set | (static_cast<uint32_t>(__popc(set)) & 1u) << 7;
 #else
@@ -115,7 +115,7 @@ CAIRN_HOST_DEVICE uint32_t even_signs_of(uint32_t set) {
 }
 
 /// Byte i of the result is byte s of (high, low), s the low three bits of nibble i of `selector`.
-CAIRN_HOST_DEVICE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
+CAIRN_HOST_DEVICE_INLINE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
 #if defined(__CUDA_ARCH__)
   return __byte_perm(low, high, selector);
 #else
@@ -130,7 +130,7 @@ CAIRN_HOST_DEVICE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t s
 }
 
 /// The bytes of `table` that four pairs of bits choose, the lowest first; `pairs` below 256.
-CAIRN_HOST_DEVICE uint32_t look_up_pairs(uint32_t table, uint32_t pairs) {
+CAIRN_HOST_DEVICE_INLINE uint32_t look_up_pairs(uint32_t table, uint32_t pairs) {
   const uint32_t nibbles = (pairs | pairs << 4) & 0x0f0fu;
   return permute_bytes(table, table, (nibbles | nibbles << 2) & 0x3333u);
 }
@@ -139,7 +139,7 @@ CAIRN_HOST_DEVICE uint32_t look_up_pairs(uint32_t table, uint32_t pairs) {
 struct ByteTable {
   uint32_t words[4];
 };
-CAIRN_HOST_DEVICE constexpr ByteTable byte_table(const int8_t (&values)[16]) {
+CAIRN_HOST_DEVICE_INLINE constexpr ByteTable byte_table(const int8_t (&values)[16]) {
   ByteTable table = {};
   for (int i = 0; i < 16; ++i) {
     table.words[i / 4] |= static_cast<uint32_t>(static_cast<uint8_t>(values[i])) << (i % 4 * 8);
@@ -148,7 +148,7 @@ CAIRN_HOST_DEVICE constexpr ByteTable byte_table(const int8_t (&values)[16]) {
 }
 
 /// The values of nibbles 0 to 3.
-CAIRN_HOST_DEVICE uint32_t look_up_nibbles(const ByteTable& table, uint32_t nibbles) {
+CAIRN_HOST_DEVICE_INLINE uint32_t look_up_nibbles(const ByteTable& table, uint32_t nibbles) {
   // Both halves of the table by three bits each, then one of them by the fourth: it makes byte i of the first into
   // byte i + 4, which is of the second.
   const uint32_t low = permute_bytes(table.words[0], table.words[1], nibbles & 0x7777u);
@@ -157,7 +157,7 @@ CAIRN_HOST_DEVICE uint32_t look_up_nibbles(const ByteTable& table, uint32_t nibb
 }
 
 /// The values of the low nibbles of four bytes, or of the high ones.
-CAIRN_HOST_DEVICE uint32_t look_up(const ByteTable& table, uint32_t bytes, bool high) {
+CAIRN_HOST_DEVICE_INLINE uint32_t look_up(const ByteTable& table, uint32_t bytes, bool high) {
   const uint32_t first = look_up_nibbles(table, bytes & 0xffffu);
   const uint32_t second = look_up_nibbles(table, bytes >> 16);
   return permute_bytes(first, second, high ? 0x7531u : 0x6420u);

@@ -53,11 +53,13 @@ constexpr bool sections_are_block() {
 
 /// Of the many blocks that begin with a half.
 inline constexpr Section kFirstHalf = {0, 2, 2};
-CAIRN_HOST_DEVICE float first_half(const GroupPlace& place) { return float_of_half(place.half_word<kFirstHalf>(0)); }
+CAIRN_HOST_DEVICE_INLINE float first_half(const GroupPlace& place) {
+  return float_of_half(place.half_word<kFirstHalf>(0));
+}
 
 /// The weight of a code in columns [16 half, 16 half + 16) of its group. The bits that quant's decoders give.
 template <class F>
-CAIRN_HOST_DEVICE float weight_of(const GroupScales& scales, int code, int half) {
+CAIRN_HOST_DEVICE_INLINE float weight_of(const GroupScales& scales, int code, int half) {
   const int32_t factor = F::kFactors == Factors::kNone ? 1 : half == 0 ? scales.factors[0] : scales.factors[1];
   float minimum = 0;
   if constexpr (F::kMinima == Minima::kFloat) minimum = scales.minimum;

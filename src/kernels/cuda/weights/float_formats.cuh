@@ -11,17 +11,17 @@ namespace cairn::cuda {
 struct FormatF32 {
   static constexpr TensorType kType = TensorType::kF32;
   static constexpr int kBytes = 4;
-  static CAIRN_HOST_DEVICE float of_bits(uint32_t bits) { return float_of_bits(bits); }
+  static CAIRN_HOST_DEVICE_INLINE float of_bits(uint32_t bits) { return float_of_bits(bits); }
 };
 struct FormatF16 {
   static constexpr TensorType kType = TensorType::kF16;
   static constexpr int kBytes = 2;
-  static CAIRN_HOST_DEVICE float of_bits(uint32_t bits) { return float_of_half(bits); }
+  static CAIRN_HOST_DEVICE_INLINE float of_bits(uint32_t bits) { return float_of_half(bits); }
 };
 struct FormatBF16 {
   static constexpr TensorType kType = TensorType::kBF16;
   static constexpr int kBytes = 2;
-  static CAIRN_HOST_DEVICE float of_bits(uint32_t bits) { return float_of_bits(bits << 16); }
+  static CAIRN_HOST_DEVICE_INLINE float of_bits(uint32_t bits) { return float_of_bits(bits << 16); }
 };
 
 using FloatFormats = FormatList<FormatF32, FormatF16, FormatBF16>;

@@ -26,13 +26,13 @@ __device__ constexpr quant::GridCodes<512> kIq3SCodes = quant::kIq3SCodes;
 #define CAIRN_GRID(name) quant::name.rows
 #endif
 
-CAIRN_HOST_DEVICE uint32_t grid_row(const uint16_t* grid, uint32_t index) {
+CAIRN_HOST_DEVICE_INLINE uint32_t grid_row(const uint16_t* grid, uint32_t index) {
   return load_half_word(reinterpret_cast<const uint8_t*>(grid + index));
 }
 
 /// Bytes [from, from + 4) of a table.
 template <int kLevels>
-CAIRN_HOST_DEVICE constexpr uint32_t level_word(const int8_t (&levels)[kLevels], int from) {
+CAIRN_HOST_DEVICE_INLINE constexpr uint32_t level_word(const int8_t (&levels)[kLevels], int from) {
   uint32_t word = 0;
   for (int i = from; i < kLevels && i < from + 4; ++i) {
     word |= static_cast<uint32_t>(static_cast<uint8_t>(levels[i])) << (i % 4 * 8);
@@ -41,12 +41,12 @@ CAIRN_HOST_DEVICE constexpr uint32_t level_word(const int8_t (&levels)[kLevels],
 }
 
 /// A row of eight levels, of two bits each.
-CAIRN_HOST_DEVICE Octet levels_of_pairs(uint32_t table, uint32_t row) {
+CAIRN_HOST_DEVICE_INLINE Octet levels_of_pairs(uint32_t table, uint32_t row) {
   return {{look_up_pairs(table, row & 255u), look_up_pairs(table, row >> 8)}};
 }
 
 /// The levels, negated where a bit of `signs` is set. No level is 0, so that nothing is carried from byte to byte.
-CAIRN_HOST_DEVICE Octet with_signs(const Octet& levels, uint32_t signs) {
+CAIRN_HOST_DEVICE_INLINE Octet with_signs(const Octet& levels, uint32_t signs) {
   Octet signed_levels = {};
   for (int i = 0; i < 2; ++i) {
     const uint32_t ones = spread_bits(signs >> (4 * i), 0);

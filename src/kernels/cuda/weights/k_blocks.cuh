@@ -17,12 +17,12 @@ struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, Factors::kOf16Colu
   static constexpr Section kQs = {offsetof(BlockQ2_K, qs), sizeof(BlockQ2_K::qs), 32};
   static constexpr Section kD = {offsetof(BlockQ2_K, d), 4, 4};  // and dmin
   static constexpr Section kSections[] = {kScales, kQs, kD};
-  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
+  static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const Octet q = place.octet<kQs>(place.group / 4 * 32 + 8 * octet);
     const int shift = place.group % 4 * 2;
     return {{(q.words[0] >> shift) & 0x03030303u, (q.words[1] >> shift) & 0x03030303u}};
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) {
+  static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) {
     const uint32_t both = place.word<kD>(0);
     const uint32_t pair = place.half_word<kScales>(2 * place.group);
     return {.scale = float_of_half(both & 0xffffu),
@@ -38,7 +38,7 @@ struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, Factors::kOf16Colu
   static constexpr Section kScales = {offsetof(BlockQ3_K, scales), sizeof(BlockQ3_K::scales), 12};
   static constexpr Section kD = {offsetof(BlockQ3_K, d), 2, 2};
   static constexpr Section kSections[] = {kHmask, kQs, kScales, kD};
-  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
+  static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const Octet low = place.octet<kQs>(place.group / 4 * 32 + 8 * octet);
     const Octet high = place.octet<kHmask>(8 * octet);
     const int shift = place.group % 4 * 2;
@@ -50,7 +50,7 @@ struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, Factors::kOf16Colu
     }
     return codes;
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) {
+  static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) {
     const int group = place.group;
     const uint32_t low = place.half_word<kScales>(group % 4 * 2) >> (group / 4 * 4);
     const uint32_t high = place.half_word<kScales>(8 + group % 2 * 2) >> (group / 2 * 2);
@@ -64,7 +64,7 @@ struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, Factors::kOf16Colu
 inline constexpr Section kK4Head = {0, offsetof(BlockQ4_K, qs), 16};
 
 /// Scale and minimum of a group of Q4_K and Q5_K (k4_scale_min in quant/float_formats.h).
-CAIRN_HOST_DEVICE GroupScales k4_scales(const GroupPlace& place) {
+CAIRN_HOST_DEVICE_INLINE GroupScales k4_scales(const GroupPlace& place) {
   static_assert(offsetof(BlockQ4_K, scales) == 4 && offsetof(BlockQ5_K, scales) == 4);
   const Sixteen head = place.sixteen<kK4Head>(0);
   const int shift = place.group % 4 * 8;
@@ -82,12 +82,12 @@ struct FormatQ4_K : SuperFormat<BlockQ4_K, TensorType::kQ4_K, Factors::kNone, Mi
   static constexpr int kCentre = 8;
   static constexpr Section kQs = {offsetof(BlockQ4_K, qs), sizeof(BlockQ4_K::qs), 32};
   static constexpr Section kSections[] = {kK4Head, kQs};
-  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
+  static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const Octet q = place.octet<kQs>(place.group / 2 * 32 + 8 * octet);
     const int shift = place.group % 2 * 4;
     return {{(q.words[0] >> shift) & 0x0f0f0f0fu, (q.words[1] >> shift) & 0x0f0f0f0fu}};
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) { return k4_scales(place); }
+  static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return k4_scales(place); }
 };
 
 struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, Factors::kNone, Minima::kFloat> {
@@ -95,7 +95,7 @@ struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, Factors::kNone, Mi
   static constexpr Section kQh = {offsetof(BlockQ5_K, qh), sizeof(BlockQ5_K::qh), 32};
   static constexpr Section kQs = {offsetof(BlockQ5_K, qs), sizeof(BlockQ5_K::qs), 32};
   static constexpr Section kSections[] = {kK4Head, kQh, kQs};
-  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
+  static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const Octet low = place.octet<kQs>(place.group / 2 * 32 + 8 * octet);
     const Octet high = place.octet<kQh>(8 * octet);
     const int shift = place.group % 2 * 4;
@@ -105,7 +105,7 @@ struct FormatQ5_K : SuperFormat<BlockQ5_K, TensorType::kQ5_K, Factors::kNone, Mi
     }
     return codes;
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) { return k4_scales(place); }
+  static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return k4_scales(place); }
 };
 
 struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, Factors::kOf16Columns, Minima::kNone> {
@@ -114,7 +114,7 @@ struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, Factors::kOf16Colu
   static constexpr Section kScales = {offsetof(BlockQ6_K, scales), sizeof(BlockQ6_K::scales), 16};
   static constexpr Section kD = {offsetof(BlockQ6_K, d), 2, 2};
   static constexpr Section kSections[] = {kQl, kQh, kScales, kD};
-  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
+  static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const int half = place.group / 4, set = place.group % 4;
     const Octet low = place.octet<kQl>(half * 64 + set % 2 * 32 + 8 * octet);
     const Octet high = place.octet<kQh>(half * 32 + 8 * octet);
@@ -126,7 +126,7 @@ struct FormatQ6_K : SuperFormat<BlockQ6_K, TensorType::kQ6_K, Factors::kOf16Colu
     }
     return codes;
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) {
+  static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) {
     const uint32_t pair = place.half_word<kScales>(2 * place.group);
     return {.scale = float_of_half(place.half_word<kD>(0)) * (1.0f / 4),
             .factors = {static_cast<int8_t>(pair & 255u), static_cast<int8_t>(pair >> 8)}};
@@ -137,12 +137,12 @@ struct FormatIQ4_XS : SuperFormat<BlockIQ4_XS, TensorType::kIQ4_XS, Factors::kNo
   static constexpr Section kHead = {0, offsetof(BlockIQ4_XS, qs), 8};
   static constexpr Section kQs = {offsetof(BlockIQ4_XS, qs), sizeof(BlockIQ4_XS::qs), 16};
   static constexpr Section kSections[] = {kHead, kQs};
-  static CAIRN_HOST_DEVICE Octet codes(const GroupPlace& place, int octet) {
+  static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     constexpr ByteTable kTable = byte_table(kIq4Values);
     const Octet q = place.octet<kQs>(place.group * 16 + octet % 2 * 8);
     return {{look_up(kTable, q.words[0], octet >= 2), look_up(kTable, q.words[1], octet >= 2)}};
   }
-  static CAIRN_HOST_DEVICE GroupScales scales(const GroupPlace& place) {
+  static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) {
     static_assert(offsetof(BlockIQ4_XS, scales_h) == 2 && offsetof(BlockIQ4_XS, scales_l) == 4);
     const Octet head = place.octet<kHead>(0);
     const uint32_t low = (head.words[1] >> (4 * place.group)) & 15u;

@@ -68,14 +68,14 @@ __global__ __launch_bounds__(kBlock) void lay_out_kernel(const __grid_constant__
 
 }  // namespace
 
-bool lies_in_panels(TensorType type) { return has_format(AllFormats(), type); }
+bool has_panels(TensorType type) { return has_format(AllFormats(), type); }
 
 int64_t device_bytes(TensorType type, int64_t rows, int64_t cols) {
-  return (lies_in_panels(type) ? (rows + kPanelRows - 1) / kPanelRows * kPanelRows : rows) * row_bytes(type, cols);
+  return (has_panels(type) ? (rows + kPanelRows - 1) / kPanelRows * kPanelRows : rows) * row_bytes(type, cols);
 }
 
-void lay_out_panels(Launches& stream, TensorType type, const void* file_rows, int64_t rows, int64_t cols,
-                    void* panels) {
+void pack_panels(LaunchQueue& stream, TensorType type, const void* file_rows, int64_t rows, int64_t cols,
+                 void* panels) {
   const int64_t bytes = device_bytes(type, rows, cols);
   CAIRN_DCHECK(rows > 0 && bytes <= INT32_MAX && aligned16(panels));
   const TensorTypeInfo& info = tensor_type_info(type);

@@ -36,7 +36,7 @@ struct GroupPlace {
 
   /// Byte `offset` of a section of the block. What follows it in its piece lies behind it.
   template <Section kSection>
-  CAIRN_HOST_DEVICE const uint8_t* at(int offset) const {
+  CAIRN_HOST_DEVICE_INLINE const uint8_t* at(int offset) const {
     static_assert(kSection.bytes % kSection.piece == 0);
     constexpr uint64_t kPiece = kSection.piece, kPieces = kSection.bytes / kPiece;
     // In 64 bits, so that what is constant becomes a part of the instructions that load.
@@ -48,26 +48,26 @@ struct GroupPlace {
 
   // What is at `offset` of a section, a multiple of its size.
   template <Section kSection>
-  CAIRN_HOST_DEVICE uint32_t byte(int offset) const {
+  CAIRN_HOST_DEVICE_INLINE uint32_t byte(int offset) const {
     return load_byte(at<kSection>(offset));
   }
   template <Section kSection>
-  CAIRN_HOST_DEVICE uint32_t half_word(int offset) const {
+  CAIRN_HOST_DEVICE_INLINE uint32_t half_word(int offset) const {
     static_assert(kSection.piece % 2 == 0);
     return load_half_word(at<kSection>(offset));
   }
   template <Section kSection>
-  CAIRN_HOST_DEVICE uint32_t word(int offset) const {
+  CAIRN_HOST_DEVICE_INLINE uint32_t word(int offset) const {
     static_assert(kSection.piece % 4 == 0);
     return load_word(at<kSection>(offset));
   }
   template <Section kSection>
-  CAIRN_HOST_DEVICE Octet octet(int offset) const {
+  CAIRN_HOST_DEVICE_INLINE Octet octet(int offset) const {
     static_assert(kSection.piece % 8 == 0);
     return load_octet(at<kSection>(offset));
   }
   template <Section kSection>
-  CAIRN_HOST_DEVICE Sixteen sixteen(int offset) const {
+  CAIRN_HOST_DEVICE_INLINE Sixteen sixteen(int offset) const {
     static_assert(kSection.piece % 16 == 0);
     return load_sixteen(at<kSection>(offset));
   }
@@ -75,7 +75,7 @@ struct GroupPlace {
 
 /// Group `group` of row `row` of a panel.
 template <class F>
-CAIRN_HOST_DEVICE GroupPlace group_place(const uint8_t* panel, uint32_t blocks, uint32_t row, uint32_t group) {
+CAIRN_HOST_DEVICE_INLINE GroupPlace group_place(const uint8_t* panel, uint32_t blocks, uint32_t row, uint32_t group) {
   return {panel, blocks, group / F::kGroups, row, static_cast<int>(group % F::kGroups)};
 }
 

@@ -26,7 +26,7 @@ struct Int8Vector : Int8Pairs {
   template <class Source, int T>
   static constexpr int kPrepared = (T > 1 || Source::kUnpacked) && kSumsPairs<Int8Vector, Source::kShape> ? 16 : 0;
   /// Whether outputs of many tokens go past the caches: measured on Zen 3, prompts take twice as long then.
-  static constexpr bool kStreams = false;
+  static constexpr bool kStoresNonTemporally = false;
   /// Whether one token reads two panels side by side: one stream through memory is slower than two (Zen 3).
   static constexpr bool kPairsForOne = true;
   static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }

@@ -28,7 +28,7 @@ struct Int8Vector {
   template <class Source, int T>
   static constexpr int kPrepared = kStartsOf<Source::kShape>;
   /// Whether outputs of many tokens go past the caches.
-  static constexpr bool kStreams = true;
+  static constexpr bool kStoresNonTemporally = true;
   /// Whether one token reads two panels side by side.
   static constexpr bool kPairsForOne = false;
   static constexpr bool kFloatFactors = true;
@@ -50,9 +50,9 @@ struct Int8Vector {
   }
   static void store(void* to, I value) { _mm512_storeu_si512(to, value); }
   static void store(float* to, F value) { _mm512_storeu_ps(to, value); }
-  /// Past the caches, to whole cache lines; other threads see it once streamed() has returned.
+  /// Past the caches, to whole cache lines; other threads see it once fence_non_temporal() has returned.
   static void stream(float* to, F value) { _mm512_stream_ps(to, value); }
-  static void streamed() { _mm_sfence(); }
+  static void fence_non_temporal() { _mm_sfence(); }
 
   static I masked(I v, int8_t mask) { return _mm512_and_si512(v, _mm512_set1_epi8(mask)); }
   static I either(I a, I b) { return _mm512_or_si512(a, b); }

@@ -24,7 +24,7 @@ struct Int8Vector : Int8Operations {
   template <class Source, int T>
   static constexpr int kPrepared = kStartsOf<Source::kShape>;
   /// Whether outputs of many tokens go past the caches.
-  static constexpr bool kStreams = false;
+  static constexpr bool kStoresNonTemporally = false;
   /// Whether one token reads two panels side by side.
   static constexpr bool kPairsForOne = false;
   /// See kShapeOf (panel_scales.h), and scaled_blocks.h.

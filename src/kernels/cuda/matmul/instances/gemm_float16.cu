@@ -3,7 +3,7 @@
 
 namespace cairn::cuda {
 
-bool multiply_tiles_half(Launches& stream, const Product& product) {
+bool multiply_tiles_half(LaunchQueue& stream, const Product& product) {
   return visit_format(HalfFormats(), product.type, [&]<class F>() {
     if (reads_wide_halves(product)) return start_tiles<RowWeights<F, true>>(stream, product);
     start_tiles<RowWeights<F, false>>(stream, product);

@@ -3,7 +3,7 @@
 
 namespace cairn::cuda {
 
-bool multiply_tiles_super(Launches& stream, const Product& product) {
+bool multiply_tiles_super(LaunchQueue& stream, const Product& product) {
   return multiply_tiles_of<SuperFormats>(stream, product);
 }
 

@@ -3,7 +3,7 @@
 
 namespace cairn::cuda {
 
-bool multiply_tiles_small(Launches& stream, const Product& product) {
+bool multiply_tiles_small(LaunchQueue& stream, const Product& product) {
   return multiply_tiles_of<SmallFormats>(stream, product);
 }
 

@@ -3,7 +3,7 @@
 
 namespace cairn::cuda {
 
-bool multiply_tiles_low_bits(Launches& stream, const Product& product) {
+bool multiply_tiles_low_bits(LaunchQueue& stream, const Product& product) {
   return multiply_tiles_of<LowBitFormats>(stream, product);
 }
 

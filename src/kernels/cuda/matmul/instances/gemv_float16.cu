@@ -3,7 +3,7 @@
 
 namespace cairn::cuda {
 
-bool multiply_vectors_half(Launches& stream, Products& products) {
+bool multiply_vectors_half(LaunchQueue& stream, Products& products) {
   bool wide = true;
   for (int i = 0; i < products.count; ++i) wide = wide && reads_wide_halves(products.of[i]);
   return visit_format(HalfFormats(), products.of[0].type, [&]<class F>() {

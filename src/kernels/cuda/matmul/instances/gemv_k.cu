@@ -3,7 +3,7 @@
 
 namespace cairn::cuda {
 
-bool multiply_vectors_super(Launches& stream, Products& products) {
+bool multiply_vectors_super(LaunchQueue& stream, Products& products) {
   return multiply_vectors_of<SuperFormats>(stream, products);
 }
 

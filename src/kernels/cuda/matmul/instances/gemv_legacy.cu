@@ -3,7 +3,7 @@
 
 namespace cairn::cuda {
 
-bool multiply_vectors_small(Launches& stream, Products& products) {
+bool multiply_vectors_small(LaunchQueue& stream, Products& products) {
   return multiply_vectors_of<SmallFormats>(stream, products);
 }
 

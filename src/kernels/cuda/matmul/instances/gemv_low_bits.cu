@@ -3,7 +3,7 @@
 
 namespace cairn::cuda {
 
-bool multiply_vectors_low_bits(Launches& stream, Products& products) {
+bool multiply_vectors_low_bits(LaunchQueue& stream, Products& products) {
   return multiply_vectors_of<LowBitFormats>(stream, products);
 }
 

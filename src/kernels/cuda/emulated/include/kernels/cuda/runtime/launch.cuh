@@ -11,7 +11,7 @@
 namespace cairn::cuda {
 
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, Launches& launches,
+void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, LaunchQueue& launches,
             const Arguments&... arguments) {
   emulated::know(kernel);
   add_launch<Parameters...>(launches, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes, arguments...);

@@ -1,4 +1,4 @@
-#include "kernels/cpu/mla/row_chooser.h"
+#include "kernels/cpu/mla/indexer_topk.h"
 
 #include <algorithm>
 #include <array>
@@ -28,11 +28,11 @@ void choose_largest(const float* scores, int32_t n, int32_t most, int32_t* chose
   std::sort(chosen, chosen + most);
 }
 
-int64_t RowChooser::working_floats(int32_t heads, int32_t dim) {
+int64_t IndexerTopK::working_floats(int32_t heads, int32_t dim) {
   return int64_t{kTileRows} * (dim + kScoreStride) + int64_t{blocks_of(heads)} * kTileHeads * (dim + 1);
 }
 
-RowChooser::Working RowChooser::working_at(float* memory, int32_t blocks, int32_t dim) {
+IndexerTopK::Working IndexerTopK::working_at(float* memory, int32_t blocks, int32_t dim) {
   Working working;
   working.tile = memory;
   working.products = working.tile + int64_t{kTileRows} * dim;
@@ -41,31 +41,31 @@ RowChooser::Working RowChooser::working_at(float* memory, int32_t blocks, int32_
   return working;
 }
 
-int64_t RowChooser::working_bytes(const LatentSizes& sizes) const {
+int64_t IndexerTopK::working_bytes(const LatentSizes& sizes) const {
   return team_.threads() * working_floats(sizes.choose_heads, sizes.choose_dim) * static_cast<int64_t>(sizeof(float));
 }
 
-int64_t RowChooser::scores_bytes(const LatentSizes& sizes) {
+int64_t IndexerTopK::scores_bytes(const LatentSizes& sizes) {
   return std::max<int64_t>(sizes.context_tokens, kScoresAtOnce) * static_cast<int64_t>(sizeof(float));
 }
 
-Result<void> RowChooser::reserve(const LatentSizes& sizes) {
+Result<void> IndexerTopK::reserve(const LatentSizes& sizes) {
   if (sizes.choose_heads == 0) return {};
   CAIRN_TRY_VOID(working_.reserve(working_bytes(sizes)));
   return scores_.reserve(scores_bytes(sizes));
 }
 
-int64_t RowChooser::reserve_bytes(const LatentSizes& sizes) const {
+int64_t IndexerTopK::workspace_bytes(const LatentSizes& sizes) const {
   return sizes.choose_heads == 0 ? 0 : working_bytes(sizes) + scores_bytes(sizes);
 }
 
-int32_t RowChooser::rows_seen(const Call& call, int64_t query) {
+int32_t IndexerTopK::rows_seen(const Call& call, int64_t query) {
   const QueryPlace place = query_place(call.slices, query);
   return kv_rows(call.slices[place.slice].position_begin + place.row + 1, call.keys.tokens_per_row);
 }
 
-void RowChooser::choose(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
-                        const float* q, const float* weights, int32_t* chosen) {
+void IndexerTopK::choose(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
+                         const float* q, const float* weights, int32_t* chosen) {
   if (slices.empty()) return;
   const Call call{params, keys, slices, q, weights, blocks_of(params.heads)};
   const int64_t queries = count_queries(slices);
@@ -79,7 +79,7 @@ void RowChooser::choose(const ChooseParams& params, const KvView& keys, std::spa
   const double segment_ns = double{kRowsOfSegment} * params.heads * keys.key_dim / kProductsPerNs;
   for (int64_t wave = 0; wave < queries; wave += at_once) {
     const int64_t count = std::min(at_once, queries - wave);
-    team_.run(count * segments, Team::chunk_least(segment_ns), [&](int64_t begin, int64_t end, int member) {
+    team_.run(count * segments, ThreadTeam::chunk_least(segment_ns), [&](int64_t begin, int64_t end, int member) {
       const Working working = working_at(memory + member * stride, call.blocks, keys.key_dim);
       for (int64_t i = begin; i < end; ++i) {
         const int64_t query = i / segments;
@@ -101,8 +101,8 @@ void RowChooser::choose(const ChooseParams& params, const KvView& keys, std::spa
 }
 
 // scores[r] of the segment's rows r, counted from row 0.
-void RowChooser::score_segment(const Call& call, int64_t query, int32_t segment, const Working& working,
-                               float* scores) const {
+void IndexerTopK::score_segment(const Call& call, int64_t query, int32_t segment, const Working& working,
+                                float* scores) const {
   const int32_t seen = rows_seen(call, query);
   const int32_t end = std::min(seen, (segment + 1) * kRowsOfSegment);
   if (seen <= call.params.most || segment * kRowsOfSegment >= end) return;

@@ -1,4 +1,4 @@
-#include "kernels/cpu/mla/row_attention.h"
+#include "kernels/cpu/mla/mla_attention.h"
 
 #include <algorithm>
 #include <array>
@@ -19,16 +19,16 @@ constexpr int32_t segments_of(int32_t rows) { return (rows + kRowsOfSegment - 1)
 
 }  // namespace
 
-int64_t RowAttention::working_floats(int32_t dim, int32_t value_dim) {
+int64_t MlaAttention::working_floats(int32_t dim, int32_t value_dim) {
   return int64_t{kTileRows + kTileHeads} * dim + int64_t{kTileRows + kTileHeads} * kScoreStride +
          3 * sums_floats(value_dim);
 }
 
-RowAttention::Sums RowAttention::sums_at(float* memory) {
+MlaAttention::Sums MlaAttention::sums_at(float* memory) {
   return {memory, memory + kTileHeads, memory + int64_t{2} * kTileHeads};
 }
 
-RowAttention::Working RowAttention::working_at(float* memory, int32_t dim, int32_t value_dim) {
+MlaAttention::Working MlaAttention::working_at(float* memory, int32_t dim, int32_t value_dim) {
   Working working;
   working.tile = memory;
   working.queries = working.tile + int64_t{kTileRows} * dim;
@@ -41,32 +41,32 @@ RowAttention::Working RowAttention::working_at(float* memory, int32_t dim, int32
   return working;
 }
 
-int64_t RowAttention::working_bytes(const LatentSizes& sizes) const {
+int64_t MlaAttention::working_bytes(const LatentSizes& sizes) const {
   return team_.threads() * working_floats(sizes.row_dim, sizes.row_dim) * static_cast<int64_t>(sizeof(float));
 }
 
-int64_t RowAttention::split_bytes() const {
+int64_t MlaAttention::split_bytes() const {
   return team_.threads() * kSplitFloatsPerThread * static_cast<int64_t>(sizeof(float));
 }
 
-Result<void> RowAttention::reserve(const LatentSizes& sizes) {
+Result<void> MlaAttention::reserve(const LatentSizes& sizes) {
   if (sizes.row_dim == 0) return {};
   CAIRN_TRY_VOID(working_.reserve(working_bytes(sizes)));
   return split_.reserve(split_bytes());
 }
 
-int64_t RowAttention::reserve_bytes(const LatentSizes& sizes) const {
+int64_t MlaAttention::workspace_bytes(const LatentSizes& sizes) const {
   return sizes.row_dim == 0 ? 0 : working_bytes(sizes) + split_bytes();
 }
 
-int32_t RowAttention::rows_read(const RowSource& source, QueryPlace place) {
+int32_t MlaAttention::rows_read(const RowSource& source, QueryPlace place) {
   const int32_t position = source.slices[place.slice].position_begin + place.row;
   const int32_t seen = kv_rows(position + 1, source.kv.tokens_per_row);
   if (source.chosen != nullptr) return std::min(seen, source.chosen_max);
   return source.window > 0 ? std::min(seen, source.window) : seen;
 }
 
-RowAttention::Block RowAttention::block_of(const Call& call, int64_t number) {
+MlaAttention::Block MlaAttention::block_of(const Call& call, int64_t number) {
   const std::span<const AttentionSlice> slices = call.sources[0].slices;
   Block block;
   block.place = query_place(slices, number / call.blocks_of_query);
@@ -77,7 +77,7 @@ RowAttention::Block RowAttention::block_of(const Call& call, int64_t number) {
   return block;
 }
 
-void RowAttention::attend(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q,
+void MlaAttention::attend(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q,
                           float* out) {
   CAIRN_DCHECK(params.scale > 0);
   CAIRN_DCHECK(!sources.empty() && sources.size() <= kRowSourcesMax);
@@ -104,10 +104,10 @@ void RowAttention::attend(const RowAttentionParams& params, std::span<const RowS
 }
 
 // Each block by one thread, from its first segment to its last.
-void RowAttention::attend_whole(const Call& call, int64_t blocks, double segment_ns, int32_t segments) {
+void MlaAttention::attend_whole(const Call& call, int64_t blocks, double segment_ns, int32_t segments) {
   const int64_t stride = working_floats(call.dim, call.params.value_dim);
   auto* memory = working_.get_array<float>(team_.threads() * stride);
-  const int64_t chunk = Team::chunk_least(segment_ns * segments / 2);
+  const int64_t chunk = ThreadTeam::chunk_least(segment_ns * segments / 2);
   team_.run(blocks, chunk, [&](int64_t begin, int64_t end, int member) {
     const Working working = working_at(memory + member * stride, call.dim, call.params.value_dim);
     for (int64_t b = begin; b < end; ++b) {
@@ -123,7 +123,7 @@ void RowAttention::attend_whole(const Call& call, int64_t blocks, double segment
 }
 
 // Every block's next `at_once` segments by whoever is free, then their merging in order, until all are done.
-void RowAttention::attend_split(const Call& call, int64_t blocks, double segment_ns, int32_t segments,
+void MlaAttention::attend_split(const Call& call, int64_t blocks, double segment_ns, int32_t segments,
                                 int32_t at_once) {
   const int64_t stride = working_floats(call.dim, call.params.value_dim);
   auto* memory = working_.get_array<float>(team_.threads() * stride);
@@ -132,7 +132,7 @@ void RowAttention::attend_split(const Call& call, int64_t blocks, double segment
   float* pieces = totals + blocks * sums;
   for (int64_t b = 0; b < blocks; ++b) std::fill_n(sums_at(totals + b * sums).sum, kTileHeads, 0.0f);
   for (int32_t wave = 0; wave < segments; wave += at_once) {
-    team_.run(blocks * at_once, Team::chunk_least(segment_ns), [&](int64_t begin, int64_t end, int member) {
+    team_.run(blocks * at_once, ThreadTeam::chunk_least(segment_ns), [&](int64_t begin, int64_t end, int member) {
       const Working working = working_at(memory + member * stride, call.dim, call.params.value_dim);
       for (int64_t i = begin; i < end; ++i) {
         const Block block = block_of(call, i / at_once);
@@ -151,7 +151,7 @@ void RowAttention::attend_split(const Call& call, int64_t blocks, double segment
 }
 
 // Rows begin .. begin + count - 1 of those that the block reads.
-void RowAttention::decode_tile(const Call& call, const Block& block, int32_t begin, int32_t count, float* tile) const {
+void MlaAttention::decode_tile(const Call& call, const Block& block, int32_t begin, int32_t count, float* tile) const {
   for (const RowSource& source : call.sources) {
     const AttentionSlice& slice = source.slices[block.place.slice];
     const int32_t read = rows_read(source, block.place);
@@ -166,7 +166,7 @@ void RowAttention::decode_tile(const Call& call, const Block& block, int32_t beg
   }
 }
 
-void RowAttention::attend_segment(const Call& call, const Block& block, int32_t segment, const Working& working,
+void MlaAttention::attend_segment(const Call& call, const Block& block, int32_t segment, const Working& working,
                                   const Sums& sums) const {
   const int32_t value_dim = call.params.value_dim;
   turn_queries(call.q + (block.query * call.params.heads + block.head) * call.dim, block.heads, call.dim,
@@ -194,7 +194,7 @@ void RowAttention::attend_segment(const Call& call, const Block& block, int32_t 
   }
 }
 
-void RowAttention::merge(const Call& call, const Block& block, const Sums& piece, const Sums& total) const {
+void MlaAttention::merge(const Call& call, const Block& block, const Sums& piece, const Sums& total) const {
   const int32_t value_dim = call.params.value_dim;
   for (int32_t h = 0; h < block.heads; ++h) {
     float* values = total.values + int64_t{h} * value_dim;
@@ -210,7 +210,7 @@ void RowAttention::merge(const Call& call, const Block& block, const Sums& piece
   }
 }
 
-void RowAttention::finish(const Call& call, const Block& block, const Sums& total) const {
+void MlaAttention::finish(const Call& call, const Block& block, const Sums& total) const {
   const int32_t value_dim = call.params.value_dim;
   for (int32_t h = 0; h < block.heads; ++h) {
     const float sink = call.params.sinks == nullptr ? kNone : call.params.sinks[block.head + h];

@@ -10,9 +10,9 @@
 
 namespace cairn::cpu {
 
-class Team {
+class ThreadTeam {
  public:
-  explicit Team(int threads) : pool_(threads) {}
+  explicit ThreadTeam(int threads) : pool_(threads) {}
 
   int threads() const { return pool_.threads(); }
 

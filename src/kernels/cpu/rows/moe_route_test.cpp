@@ -1,4 +1,4 @@
-#include "kernels/cpu/rows/route.h"
+#include "kernels/cpu/rows/moe_route.h"
 
 #include <gtest/gtest.h>
 

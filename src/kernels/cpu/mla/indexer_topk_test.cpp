@@ -1,4 +1,4 @@
-#include "kernels/cpu/mla/row_chooser.h"
+#include "kernels/cpu/mla/indexer_topk.h"
 
 #include <gtest/gtest.h>
 
@@ -80,7 +80,7 @@ class Sequence {
     keys.store(begin, end);
     std::vector<int32_t> chosen(static_cast<size_t>(end - begin) * shape_.most, -1);
     const AttentionSlice slice = keys.slice(begin, end);
-    backend_.latent()->choose_rows({.heads = shape_.heads, .most = shape_.most}, keys.kv, {&slice, 1},
+    backend_.latent()->select_topk({.heads = shape_.heads, .most = shape_.most}, keys.kv, {&slice, 1},
                                    q.data() + int64_t{begin} * shape_.heads * shape_.dim,
                                    weights.data() + int64_t{begin} * shape_.heads, chosen.data());
     return chosen;

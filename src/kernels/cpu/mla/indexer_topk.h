@@ -1,4 +1,4 @@
-/// LatentOperations::choose_rows of the CPU backend: scores of some queries at a time, by segments, then the choice.
+/// LatentOperations::select_topk of the CPU backend: scores of some queries at a time, by segments, then the choice.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/mla/latent_tile.h"
-#include "kernels/cpu/team.h"
+#include "kernels/cpu/thread_team.h"
 #include "kernels/latent_operations.h"
 
 namespace cairn::cpu {
@@ -16,12 +16,12 @@ namespace cairn::cpu {
 /// std::partial_sort leaves, because with few heads many sums are exactly zero and the reference logits were made so.
 void choose_largest(const float* scores, int32_t n, int32_t most, int32_t* chosen);
 
-class RowChooser {
+class IndexerTopK {
  public:
-  RowChooser(const AttentionKernels& kernels, Team& team) : kernels_(kernels), team_(team) {}
+  IndexerTopK(const AttentionKernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
 
   Result<void> reserve(const LatentSizes& sizes);
-  int64_t reserve_bytes(const LatentSizes& sizes) const;
+  int64_t workspace_bytes(const LatentSizes& sizes) const;
   /// As LatentOperations'.
   void choose(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices, const float* q,
               const float* weights, int32_t* chosen);
@@ -50,7 +50,7 @@ class RowChooser {
   void score_segment(const Call& call, int64_t query, int32_t segment, const Working& working, float* scores) const;
 
   const AttentionKernels& kernels_;
-  Team& team_;
+  ThreadTeam& team_;
   Scratch working_;  // one Working per thread
   Scratch scores_;   // [queries at once, rows]
 };

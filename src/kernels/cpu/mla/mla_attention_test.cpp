@@ -1,4 +1,4 @@
-#include "kernels/cpu/mla/row_attention.h"
+#include "kernels/cpu/mla/mla_attention.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #if defined(__CUDACC__)
-#define CAIRN_EVERYWHERE __host__ __device__
+#define CAIRN_HOST_DEVICE __host__ __device__
 #else
-#define CAIRN_EVERYWHERE
+#define CAIRN_HOST_DEVICE
 #endif

@@ -12,18 +12,18 @@ struct LatentSizes {
   int32_t heads = 0;
   int32_t context_tokens = 0;
   int32_t row_dim = 0;
-  int32_t choose_heads = 0;  ///< 0: choose_rows() is not called
+  int32_t choose_heads = 0;  ///< 0: select_topk() is not called
   int32_t choose_dim = 0;
 };
 
-struct WorkSizes {
+struct WorkspaceSizes {
   /// What a matrix product reads: rows, or with `input_per_choice` one for each choice.
   struct Input {
     int64_t rows = 0;
     int64_t cols = 0;
   };
   std::vector<Input> inputs;
-  int64_t expert_choices = 0;  ///< of matmul_experts, in all rows together; 0: it is not called
+  int64_t expert_choices = 0;  ///< of grouped_matmul, in all rows together; 0: it is not called
   int64_t experts = 0;         ///< matrices that they choose from
   int32_t routed_experts = 0;  ///< of route; 0: it is not called
   int32_t route_groups = 0;

@@ -11,17 +11,17 @@
 #include "kernels/cpu/attention/attention.h"
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/mla/latent_tile.h"
-#include "kernels/cpu/team.h"
+#include "kernels/cpu/thread_team.h"
 #include "kernels/latent_operations.h"
 
 namespace cairn::cpu {
 
-class RowAttention {
+class MlaAttention {
  public:
-  RowAttention(const AttentionKernels& kernels, Team& team) : kernels_(kernels), team_(team) {}
+  MlaAttention(const AttentionKernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
 
   Result<void> reserve(const LatentSizes& sizes);
-  int64_t reserve_bytes(const LatentSizes& sizes) const;
+  int64_t workspace_bytes(const LatentSizes& sizes) const;
   /// As LatentOperations'.
   void attend(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q, float* out);
 
@@ -76,7 +76,7 @@ class RowAttention {
   void attend_split(const Call& call, int64_t blocks, double segment_ns, int32_t segments, int32_t at_once);
 
   const AttentionKernels& kernels_;
-  Team& team_;
+  ThreadTeam& team_;
   Scratch working_;  // one Working per thread
   Scratch split_;    // attend_split: Sums of every block, and of the segments in flight
 };

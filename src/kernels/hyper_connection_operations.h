@@ -21,20 +21,21 @@ struct StreamParams {
 };
 
 /// Conventions as in Backend.
-class StreamOperations {
+class HyperConnectionOperations {
  public:
-  virtual ~StreamOperations() = default;
+  virtual ~HyperConnectionOperations() = default;
 
   /// Shares [rows, stream_shares] from logits of the same shape.
-  virtual void mix_streams(const StreamParams& params, const float* logits, int64_t rows, float* shares) = 0;
+  virtual void hyper_connection_weights(const StreamParams& params, const float* logits, int64_t rows,
+                                        float* shares) = 0;
   /// The shares of the input alone, [rows, streams], from logits of that shape; scale [1] and base [streams].
   virtual void gate_streams(const StreamParams& params, const float* logits, int64_t rows, float* shares) = 0;
   /// out[r] = sum over i of shares[r * stride + i] * x[r, i]; x [rows, streams, cols].
-  virtual void collapse_streams(const float* x, const float* shares, int32_t stride, int32_t streams, int64_t rows,
-                                int64_t cols, float* out) = 0;
+  virtual void hyper_connection_read(const float* x, const float* shares, int32_t stride, int32_t streams, int64_t rows,
+                                     int64_t cols, float* out) = 0;
   /// out[r, to] = takes[to] * y[r] + sum over `from` of mix[from, to] * x[r, from]; out is not x.
-  virtual void expand_streams(const float* x, const float* y, const float* shares, int32_t streams, int64_t rows,
-                              int64_t cols, float* out) = 0;
+  virtual void hyper_connection_write(const float* x, const float* y, const float* shares, int32_t streams,
+                                      int64_t rows, int64_t cols, float* out) = 0;
 };
 
 }  // namespace cairn
