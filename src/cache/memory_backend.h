@@ -29,8 +29,8 @@ class MemoryBackend : public Backend {
   Result<void> reserve(const WorkspaceSizes&) override { return {}; }
   int64_t workspace_bytes(const WorkspaceSizes&) const override { return 0; }
   void embed(const Weight&, std::span<const TokenId>, float, float*) override {}
-  void matmul(std::span<const Projection>, const float*, int32_t) override {}
-  void grouped_matmul(std::span<const Projection>, const float*, int32_t, const int32_t*, int32_t, bool) override {}
+  void matmul(std::span<const MatmulTarget>, const float*, int32_t) override {}
+  void grouped_matmul(std::span<const MatmulTarget>, const float*, int32_t, const int32_t*, int32_t, bool) override {}
   void route(const RouteParams&, const float*, int32_t, int32_t*, float*) override {}
   void moe_combine(const float*, const float*, int32_t, int32_t, int64_t, float*) override {}
   void rms_norm(const float*, const float*, float, int64_t, int64_t, float*) override {}
@@ -40,7 +40,7 @@ class MemoryBackend : public Backend {
   void add(float*, const float*, int64_t, float) override {}
   void scale_rows(float*, std::span<const float>, int64_t) override {}
   void sigmoid_scale_rows(float*, const float*, int64_t, int64_t) override {}
-  void scale_and_cap(float*, int64_t, float, float) override {}
+  void scale_and_softcap(float*, int64_t, float, float) override {}
   void steer(float*, const float*, float, int64_t, int64_t) override {}
   void clamp(float*, int64_t, float, float) override {}
   void gather_rows(const float*, std::span<const int32_t>, int64_t, float*) override {}

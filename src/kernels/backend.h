@@ -61,7 +61,7 @@ struct Weight {
 };
 
 /// One product of a `matmul`: out [rows of x, weight->rows] = x W^T + bias.
-struct Projection {
+struct MatmulTarget {
   const Weight* weight = nullptr;
   const float* bias = nullptr;  ///< [weight->rows], or null
   float* out = nullptr;
@@ -95,11 +95,11 @@ class Backend {
   /// out[i] = table row ids[i] * scale; out [ids.size(), table.cols].
   virtual void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) = 0;
   /// All projections of one input x [rows, cols], which is quantised once.
-  virtual void matmul(std::span<const Projection> projections, const float* x, int32_t rows) = 0;
+  virtual void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows) = 0;
   /// For each row r and choice j: out[r, j, :] = W[ids[r, j]] input (+ bias row ids[r, j] when given, [experts, rows]).
   /// The input is x[r, :], or x[r, j, :] with `input_per_choice`. ids [rows, used].
-  virtual void grouped_matmul(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
-                              int32_t used, bool input_per_choice) = 0;
+  virtual void grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows,
+                              const int32_t* ids, int32_t used, bool input_per_choice) = 0;
   /// Scores of logits [rows, experts], the `used` largest (ties: lower index first) in descending order, into ids and
   /// weights [rows, used].
   virtual void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) = 0;
@@ -127,7 +127,7 @@ class Backend {
   /// x[r, :] *= sigmoid(gates[r]); gates [rows] in backend memory.
   virtual void sigmoid_scale_rows(float* x, const float* gates, int64_t rows, int64_t cols) = 0;
   /// x *= scale, then cap * tanh(x / cap) if cap > 0; n elements.
-  virtual void scale_and_cap(float* x, int64_t n, float scale, float cap) = 0;
+  virtual void scale_and_softcap(float* x, int64_t n, float scale, float cap) = 0;
   /// x[r, :] -= scale * direction * (direction . x[r, :]); direction [cols].
   virtual void steer(float* x, const float* direction, float scale, int64_t rows, int64_t cols) = 0;
   /// x = min(max(x, least), most), n elements.

@@ -80,7 +80,7 @@ TEST_F(GpuBackend, ScalesOfMatricesLieBehindTheirBlocks) {
   EXPECT_EQ(Buffer::bytes_in_all() - before, gpu().load_bytes(matrix));
   Arrays arrays(gpu());
   float* out = arrays.make(5);
-  const Projection projection{&weight, arrays.put(std::vector<float>{0, 1, 2, 3, 4}), out};
+  const MatmulTarget projection{&weight, arrays.put(std::vector<float>{0, 1, 2, 3, 4}), out};
   gpu().matmul({&projection, 1}, arrays.put(x), 1);
   EXPECT_EQ(arrays.get(out, 5), (std::vector<float>{-3, -2, -1, 0, 1})) << "the bias is not scaled";
 }

@@ -28,7 +28,7 @@ class GpuLaunches : public GpuTest {
   void step(float factor, size_t kernels) {
     LaunchQueue& launches = stream_->launches();
     launches.gather();
-    cuda::scale_and_cap(launches, arrays_[0].floats(), kNumbers, factor, 0);
+    cuda::scale_and_softcap(launches, arrays_[0].floats(), kNumbers, factor, 0);
     for (size_t i = 1; i < kernels; ++i) {
       cuda::add(launches, arrays_[0].floats(), arrays_[1].floats(), kNumbers, static_cast<float>(i));
     }
@@ -96,7 +96,7 @@ TEST_F(GpuLaunches, CallsOfTheRuntimeComeAfterWhatWaits) {
   cudaMemcpyAsync(arrays_[1].data(), arrays_[0].data(), kNumbers * 4, cudaMemcpyDeviceToDevice, stream_->get());
   EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 5));
   // What is launched now does not wait.
-  cuda::scale_and_cap(stream_->launches(), arrays_[1].floats(), kNumbers, 2, 0);
+  cuda::scale_and_softcap(stream_->launches(), arrays_[1].floats(), kNumbers, 2, 0);
   cudaStreamSynchronize(stream_->ahead());
   EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 10));
 }

@@ -112,11 +112,11 @@ class CpuBackend final : public Backend {
     });
   }
 
-  void matmul(std::span<const Projection> projections, const float* x, int32_t rows) override {
+  void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows) override {
     products_.matmul(projections, x, rows);
   }
 
-  void grouped_matmul(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+  void grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice) override {
     products_.grouped_matmul(projections, x, rows, ids, used, input_per_choice);
   }
@@ -169,9 +169,9 @@ class CpuBackend final : public Backend {
     for_rows(rows, cols, kCopyNs, [&](int64_t r) { rows_.sigmoid_scale(x + r * cols, cols, gates[r]); });
   }
 
-  void scale_and_cap(float* x, int64_t n, float scale, float cap) override {
+  void scale_and_softcap(float* x, int64_t n, float scale, float cap) override {
     for_elements(n, cap > 0 ? kExponentialNs : kCopyNs,
-                 [&](int64_t begin, int64_t end) { rows_.scale_and_cap(x + begin, end - begin, scale, cap); });
+                 [&](int64_t begin, int64_t end) { rows_.scale_and_softcap(x + begin, end - begin, scale, cap); });
   }
 
   void steer(float* x, const float* direction, float scale, int64_t rows, int64_t cols) override {
@@ -196,7 +196,7 @@ class CpuBackend final : public Backend {
 
   void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
             int32_t head_dim) override {
-    const auto kernel = style == RopeStyle::kAdjacent ? rows_.rope_adjacent : rows_.rope_halves;
+    const auto kernel = style == RopeStyle::kInterleaved ? rows_.rope_adjacent : rows_.rope_halves;
     const int64_t cols = int64_t{heads} * head_dim;
     for_rows(rows, cols, 2 * kCopyNs,
              [&](int64_t r) { kernel(table + r * dims, dims, x + r * cols, heads, head_dim); });

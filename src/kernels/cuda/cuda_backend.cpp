@@ -98,7 +98,7 @@ class CudaBackend final : public Backend {
     cuda::embed(queue(), matrix_of(table), there, std::ssize(ids), own * scale, out);
     stream_->launched("embed");
   }
-  void matmul(std::span<const Projection> projections, const float* x, int32_t rows) override {
+  void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows) override {
     if (projections.empty() || rows == 0) return;
     for_kinds(projections, [&](InputKind kind, std::span<const OutputMatrix> matrices) {
       const Input input = input_of(kind, x, rows, matrices[0].matrix.cols);
@@ -106,7 +106,7 @@ class CudaBackend final : public Backend {
       stream_->launched("matmul");
     });
   }
-  void grouped_matmul(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+  void grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice) override {
     if (projections.empty() || rows == 0) return;
     const int64_t inputs = input_per_choice ? int64_t{rows} * used : rows;
@@ -165,10 +165,10 @@ class CudaBackend final : public Backend {
     cuda::sigmoid_scale_rows(queue(), x, gates, rows, cols);
     stream_->launched("sigmoid_scale_rows");
   }
-  void scale_and_cap(float* x, int64_t n, float scale, float cap) override {
+  void scale_and_softcap(float* x, int64_t n, float scale, float cap) override {
     if (n == 0) return;
-    cuda::scale_and_cap(queue(), x, n, scale, cap);
-    stream_->launched("scale_and_cap");
+    cuda::scale_and_softcap(queue(), x, n, scale, cap);
+    stream_->launched("scale_and_softcap");
   }
   void steer(float* x, const float* direction, float scale, int64_t rows, int64_t cols) override {
     if (rows == 0) return;
@@ -277,10 +277,10 @@ class CudaBackend final : public Backend {
 
   /// Calls multiply(kind, matrices) for the projections of each kind. Products do not change their input.
   template <class Multiply>
-  void for_kinds(std::span<const Projection> projections, Multiply multiply) {
+  void for_kinds(std::span<const MatmulTarget> projections, Multiply multiply) {
     for (const InputKind kind : {InputKind::kFloats, InputKind::kF16, InputKind::kBF16}) {
       matrices_.clear();
-      for (const Projection& each : projections) {
+      for (const MatmulTarget& each : projections) {
         if (input_kind(each.weight->type) == kind) matrices_.push_back({matrix_of(*each.weight), each.bias, each.out});
       }
       if (matrices_.empty()) continue;

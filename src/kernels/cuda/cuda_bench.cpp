@@ -111,7 +111,7 @@ void GpuProduct(benchmark::State& state) {
   const Buffer out = backend->allocate(tokens * matrix.rows * 4).value();
   const double operations = 2.0 * tokens * static_cast<double>(matrix.rows * matrix.cols);
   run(state, *backend, static_cast<double>(bytes), operations, [&](int32_t i) {
-    const Projection projection{&weights[static_cast<size_t>(i) % weights.size()], nullptr, out.floats()};
+    const MatmulTarget projection{&weights[static_cast<size_t>(i) % weights.size()], nullptr, out.floats()};
     backend->matmul({&projection, 1}, x.floats(), tokens);
   });
 }

@@ -102,7 +102,7 @@ void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale);
 /// `factors` [rows] on the device.
 void scale_rows(LaunchQueue& stream, float* x, const float* factors, int64_t rows, int64_t cols);
 void sigmoid_scale_rows(LaunchQueue& stream, float* x, const float* gates, int64_t rows, int64_t cols);
-void scale_and_cap(LaunchQueue& stream, float* x, int64_t n, float scale, float cap);
+void scale_and_softcap(LaunchQueue& stream, float* x, int64_t n, float scale, float cap);
 void steer(LaunchQueue& stream, float* x, const float* direction, float scale, int64_t rows, int64_t cols);
 void clamp(LaunchQueue& stream, float* x, int64_t n, float least, float most);
 /// `numbers` [count] on the device.

@@ -1,7 +1,7 @@
 /// How the CPU backend orders a KV page: as attention reads it.
 ///
-/// Keys of a head lie [key_dim][kPageTokens], one dimension of all tokens side by side, so that scores need no
-/// transposing; values lie [kPageTokens][value_dim]. For kQ8_0 both are cut into pieces of kKvBlock dimensions: a
+/// MetadataReader of a head lie [key_dim][kPageTokens], one dimension of all tokens side by side, so that scores need
+/// no transposing; values lie [kPageTokens][value_dim]. For kQ8_0 both are cut into pieces of kKvBlock dimensions: a
 /// piece's int8 in that order ([kKvBlock][kPageTokens] or [kPageTokens][kKvBlock]), then kPageTokens binary16 scales.
 /// For kI16 both lie in pairs, as products of pairs want them: keys [pairs][kPageTokens], a pair of dimensions i and
 /// i + key_pairs(key_dim); values [kPageTokens / 2][value_dim], a pair of tokens i and i + kPageTokens / 2; then

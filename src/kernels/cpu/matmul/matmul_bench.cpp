@@ -99,7 +99,7 @@ void run(benchmark::State& state, const std::string& isa, const Shape& shape, in
   std::generate_n(x, tokens * shape.cols, [&] { return normal(random); });
   size_t next = 0;
   const auto multiply = [&] {
-    const Projection projection{&weights[next++ % weights.size()], nullptr, static_cast<float*>(output.data())};
+    const MatmulTarget projection{&weights[next++ % weights.size()], nullptr, static_cast<float*>(output.data())};
     backend->matmul({&projection, 1}, x, tokens);
     benchmark::ClobberMemory();
   };

@@ -95,17 +95,17 @@ int64_t Products::workspace_bytes(const WorkspaceSizes& sizes) const {
          jobs_max(sizes) * static_cast<int64_t>(sizeof(Job));
 }
 
-void Products::matmul(std::span<const Projection> projections, const float* x, int32_t rows) {
+void Products::matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows) {
   if (projections.empty() || rows == 0) return;
   prepare(projections, x, rows);
   jobs_.clear();
   total_ns_ = 0;
-  for (const Projection& projection : projections) add_job(projection, 0, nullptr, rows);
+  for (const MatmulTarget& projection : projections) add_job(projection, 0, nullptr, rows);
   run_jobs(x, 1);
 }
 
-void Products::grouped_matmul(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
-                              int32_t used, bool input_per_choice) {
+void Products::grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows,
+                              const int32_t* ids, int32_t used, bool input_per_choice) {
   if (projections.empty() || rows == 0) return;
   const int64_t pairs = int64_t{rows} * used;
   prepare(projections, x, input_per_choice ? pairs : rows);
@@ -125,7 +125,7 @@ void Products::grouped_matmul(std::span<const Projection> projections, const flo
   for (int64_t e = 0, begin = 0; e < experts; begin = first[e++]) {
     const auto tokens = static_cast<int32_t>(first[e] - begin);
     if (tokens == 0) continue;
-    for (const Projection& projection : projections) add_job(projection, e, order + begin, tokens);
+    for (const MatmulTarget& projection : projections) add_job(projection, e, order + begin, tokens);
   }
   run_jobs(x, input_per_choice ? 1 : used);
 }
@@ -134,11 +134,11 @@ bool Products::takes_rounded(const Weight& weight) const {
   return weight.type == TensorType::kBF16 && kernels_.round_row != nullptr;
 }
 
-void Products::prepare(std::span<const Projection> projections, const float* x, int64_t rows) {
+void Products::prepare(std::span<const MatmulTarget> projections, const float* x, int64_t rows) {
   const int64_t cols = projections[0].weight->cols;
   const auto convert = [&](auto of, Scratch& memory, size_t row_bytes,
                            void (*function)(const float*, int64_t, std::byte*)) -> const std::byte* {
-    if (std::ranges::none_of(projections, [&](const Projection& p) { return of(*p.weight); })) return nullptr;
+    if (std::ranges::none_of(projections, [&](const MatmulTarget& p) { return of(*p.weight); })) return nullptr;
     const auto stride = static_cast<int64_t>(row_bytes);
     auto* out = memory.get_array<std::byte>(rows * stride);
     team_.run_items(rows, static_cast<double>(cols) * 0.5, 1, [&](int64_t begin, int64_t end, int) {
@@ -152,7 +152,7 @@ void Products::prepare(std::span<const Projection> projections, const float* x, 
                      kernels_.round_row);
 }
 
-void Products::add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens) {
+void Products::add_job(const MatmulTarget& projection, int64_t expert, const int32_t* outputs, int32_t tokens) {
   const Weight& weight = *projection.weight;
   const int64_t bytes = expert_stride(weight) / weight.rows;
   Job job{.projection = &projection,

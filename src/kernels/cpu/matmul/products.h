@@ -26,14 +26,14 @@ class Products {
   /// As Backend's.
   Result<void> reserve(const WorkspaceSizes& sizes);
   int64_t workspace_bytes(const WorkspaceSizes& sizes) const;
-  void matmul(std::span<const Projection> projections, const float* x, int32_t rows);
-  void grouped_matmul(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+  void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows);
+  void grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice);
 
  private:
   // Output rows (those of one expert, or all) of one projection.
   struct Job {
-    const Projection* projection = nullptr;
+    const MatmulTarget* projection = nullptr;
     const std::byte* weights = nullptr;
     const float* bias = nullptr;
     float scale = 1;                   // of the sums, before the bias
@@ -61,8 +61,8 @@ class Products {
   static int64_t jobs_max(const WorkspaceSizes& sizes);
   int64_t packed_bytes(const WorkspaceSizes& sizes) const;
   bool takes_rounded(const Weight& weight) const;
-  void prepare(std::span<const Projection> projections, const float* x, int64_t rows);
-  void add_job(const Projection& projection, int64_t expert, const int32_t* outputs, int32_t tokens);
+  void prepare(std::span<const MatmulTarget> projections, const float* x, int64_t rows);
+  void add_job(const MatmulTarget& projection, int64_t expert, const int32_t* outputs, int32_t tokens);
   void run_jobs(const float* x, int32_t outputs_per_input);
   void run_chunk(const Job& job, int64_t chunk, const float* x, int32_t outputs_per_input, std::byte* packed) const;
   void run_rows(const Job& job, const std::byte* weights, Range rows, int64_t first_row, Range tokens, const float* x,

@@ -26,7 +26,7 @@ struct RowKernels {
   /// x *= sigmoid(gate).
   void (*sigmoid_scale)(float* x, int64_t n, float gate);
   /// x *= scale, then cap * tanh(x / cap) if cap > 0.
-  void (*scale_and_cap)(float* x, int64_t n, float scale, float cap);
+  void (*scale_and_softcap)(float* x, int64_t n, float scale, float cap);
   /// x -= scale * direction * (direction . x).
   void (*steer)(float* x, const float* direction, int64_t n, float scale);
   /// x = min(max(x, least), most).

@@ -39,7 +39,7 @@ struct RowOps : RowMap<V> {
     map(x, n, x, [factor](F value) { return value * factor; });
   }
 
-  static void scale_and_cap(float* x, int64_t n, float scale, float cap) {
+  static void scale_and_softcap(float* x, int64_t n, float scale, float cap) {
     if (cap > 0) {
       map(x, n, x, [scale, cap](F value) { return Math::tanh(value * scale / cap) * cap; });
     } else {
@@ -93,7 +93,7 @@ constexpr RowKernels make_row_kernels() {
       .add = Ops::add,
       .scale = Ops::scale,
       .sigmoid_scale = Ops::sigmoid_scale,
-      .scale_and_cap = Ops::scale_and_cap,
+      .scale_and_softcap = Ops::scale_and_softcap,
       .steer = Reductions::steer,
       .clamp = Ops::clamp,
       .weighted_sum = Reductions::weighted_sum,

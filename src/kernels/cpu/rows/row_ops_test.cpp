@@ -116,7 +116,7 @@ TEST_P(RowOps, AnElementDoesNotDependOnItsPlace) {
         random);
   }
   expect_elementwise(
-      [&](std::vector<float>& x) { kernels().scale_and_cap(x.data(), static_cast<int64_t>(x.size()), 0.7f, 2.5f); },
+      [&](std::vector<float>& x) { kernels().scale_and_softcap(x.data(), static_cast<int64_t>(x.size()), 0.7f, 2.5f); },
       random);
   expect_elementwise(
       [&](std::vector<float>& x) { kernels().add(x.data(), x.data(), static_cast<int64_t>(x.size()), 0.3f); }, random);
@@ -190,7 +190,7 @@ TEST_P(RowOps, SimpleOnes) {
     kernels().sigmoid_scale(out.data(), n, 0.8f);
     for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(out[i], x[i] / (1 + std::exp(-0.8f)), 3e-7 * std::abs(x[i]));
     out = x;
-    kernels().scale_and_cap(out.data(), n, 3, 0);
+    kernels().scale_and_softcap(out.data(), n, 3, 0);
     for (int64_t i = 0; i < n; ++i) EXPECT_EQ(out[i], x[i] * 3);
     const std::vector<float> weights = {0.5f, -0.25f, 2};
     kernels().weighted_sum(y.data(), weights.data(), 3, n, out.data());
@@ -217,7 +217,7 @@ TEST_P(RowOps, ClampAndSteer) {
 TEST_P(RowOps, SoftCapIsAccurateNextToZeroAndFarOut) {
   const std::vector<float> x = all_kinds();
   std::vector<float> out = x;
-  kernels().scale_and_cap(out.data(), static_cast<int64_t>(out.size()), 1, 30);
+  kernels().scale_and_softcap(out.data(), static_cast<int64_t>(out.size()), 1, 30);
   for (size_t i = 0; i < x.size(); ++i) {
     const double truth = 30 * std::tanh(x[i] / 30.0);
     EXPECT_NEAR(out[i], truth, 6e-7 * std::abs(truth) + 1e-42) << x[i];

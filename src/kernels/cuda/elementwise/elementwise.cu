@@ -171,7 +171,7 @@ void sigmoid_scale_rows(LaunchQueue& stream, float* x, const float* gates, int64
   scale_rows_by(stream, x, gates, true, rows, cols);
 }
 
-void scale_and_cap(LaunchQueue& stream, float* x, int64_t n, float scale, float cap) {
+void scale_and_softcap(LaunchQueue& stream, float* x, int64_t n, float scale, float cap) {
   map(stream, ScaleAndCap{scale, cap}, x, nullptr, n, x);
 }
 

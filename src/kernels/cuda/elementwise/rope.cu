@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(kBlock)
   const float* of_row = table + row * dims;
   for (int32_t n = first_pair(); n < heads * pairs; n += pair_step()) {
     const int32_t head = n / pairs, i = n % pairs;
-    const int32_t apart = kStyle == RopeStyle::kAdjacent ? 1 : pairs;
-    float* at = x + (row * heads + head) * head_dim + (kStyle == RopeStyle::kAdjacent ? 2 * i : i);
+    const int32_t apart = kStyle == RopeStyle::kInterleaved ? 1 : pairs;
+    float* at = x + (row * heads + head) * head_dim + (kStyle == RopeStyle::kInterleaved ? 2 * i : i);
     const float a = at[0], b = at[apart], cosine = of_row[2 * i], sine = of_row[2 * i + 1];
     // Rounded as on the CPU, which joins no product with a sum.
     at[0] = __fsub_rn(__fmul_rn(a, cosine), __fmul_rn(b, sine));
@@ -60,7 +60,7 @@ void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims
   if (rows == 0) return;
   const dim3 grid(static_cast<unsigned>(rows), blocks_of(int64_t{heads} * (dims / 2), kBlock, kGridMax));
   const auto kernel =
-      style == RopeStyle::kAdjacent ? rope_kernel<RopeStyle::kAdjacent> : rope_kernel<RopeStyle::kHalves>;
+      style == RopeStyle::kInterleaved ? rope_kernel<RopeStyle::kInterleaved> : rope_kernel<RopeStyle::kNeoX>;
   launch(kernel, grid, kBlock, 0, stream, table, dims, x, heads, head_dim);
 }
 

@@ -9,25 +9,25 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "model/deepseek4/description.h"
+#include "model/deepseek4/config.h"
 #include "model/deepseek4/weights.h"
 #include "model/model.h"
-#include "model/weights/binder.h"
+#include "model/weights/weight_loader.h"
 
 namespace cairn::deepseek4 {
 
 bool is_predictor(const gguf::Reader& file);
 
 /// Adds the block's layer if `options` ask for it and there is one.
-void describe_predictor(const gguf::Reader& file, const ModelOptions& options, ModelDescription& description);
+void read_predictor_config(const gguf::Reader& file, const ModelOptions& options, ModelConfig& config);
 
 /// Fills weights.predictor and adds the block's layer. `binder` is of the file that has the block. Errors: the
 /// binder's, with the way to load the model without the block.
-Result<void> load_predictor(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+Result<void> load_predictor(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
                             ModelWeights& weights);
 
 /// What the model's file has of such blocks, behind its layers and up to its block count, needs no warning, whether it
 /// is used or not.
-void mark_predictors_used(Binder& binder, const gguf::Reader& file, const ModelDescription& description);
+void mark_predictors_used(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config);
 
 }  // namespace cairn::deepseek4

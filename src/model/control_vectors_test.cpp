@@ -1,4 +1,4 @@
-#include "model/directions.h"
+#include "model/control_vectors.h"
 
 #include <gtest/gtest.h>
 
@@ -51,8 +51,8 @@ class DirectionsTest : public testing::Test {
 
 TEST_F(DirectionsTest, WhatIsLeftHasNothingOfTheLayersDirection) {
   const std::vector<float> values = unit_directions(kLayers, kEmbedding);
-  const auto directions =
-      Directions::load({.file = write(values), .attention = 0.5F, .feed_forward = 1}, kLayers, kEmbedding, *backend_);
+  const auto directions = ControlVectors::load({.file = write(values), .attention = 0.5F, .feed_forward = 1}, kLayers,
+                                               kEmbedding, *backend_);
   ASSERT_TRUE(directions.has_value()) << directions.error().text();
   constexpr int64_t kRows = 4;
   for (int64_t layer = 0; layer < kLayers; ++layer) {
@@ -74,17 +74,18 @@ TEST_F(DirectionsTest, WhatIsLeftHasNothingOfTheLayersDirection) {
 }
 
 TEST_F(DirectionsTest, FilesThatDoNotFitAreNamedWithBothSizes) {
-  const auto short_one = Directions::load({.file = write({1, 2, 3})}, kLayers, kEmbedding, *backend_);
+  const auto short_one = ControlVectors::load({.file = write({1, 2, 3})}, kLayers, kEmbedding, *backend_);
   ASSERT_FALSE(short_one.has_value());
   EXPECT_EQ(short_one.error().code, Code::kInvalidArgument);
   EXPECT_NE(short_one.error().text().find("12 bytes"), std::string::npos) << short_one.error().text();
   EXPECT_NE(short_one.error().text().find("444"), std::string::npos) << short_one.error().text();
   std::vector<float> broken = unit_directions(kLayers, kEmbedding);
   broken[2 * kEmbedding + 5] = std::numeric_limits<float>::quiet_NaN();
-  const auto nan = Directions::load({.file = write(broken)}, kLayers, kEmbedding, *backend_);
+  const auto nan = ControlVectors::load({.file = write(broken)}, kLayers, kEmbedding, *backend_);
   ASSERT_FALSE(nan.has_value());
   EXPECT_NE(nan.error().text().find("number 5 of layer 2"), std::string::npos) << nan.error().text();
-  EXPECT_EQ(Directions::load({.file = path_ + ".none"}, kLayers, kEmbedding, *backend_).error().code, Code::kNotFound);
+  EXPECT_EQ(ControlVectors::load({.file = path_ + ".none"}, kLayers, kEmbedding, *backend_).error().code,
+            Code::kNotFound);
 }
 
 // In every kind of model: a scale of 0 changes no byte, another one changes the logits.
@@ -92,7 +93,7 @@ TEST_F(DirectionsTest, ModelsAreSteered) {
   for (const char* name : {"llama.gguf", "deepseek4.gguf"}) {
     SCOPED_TRACE(name);
     const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
-    const auto logits = [&](const DirectionOptions& options) {
+    const auto logits = [&](const ControlVectorOptions& options) {
       const auto runner =
           load_model(file, *backend_, {.context_tokens = 64, .rows_max = 8, .directions = options}).value();
       PagePool pool =

@@ -1,4 +1,4 @@
-/// Directions that are taken out of what blocks write, layer by layer: y -= scale * d * (d . y).
+/// ControlVectors that are taken out of what blocks write, layer by layer: y -= scale * d * (d . y).
 ///
 /// Source of the file's form: antirez/ds4, --dir-steering-file: float32 [layers, embedding], nothing else.
 #pragma once
@@ -13,18 +13,19 @@ namespace cairn {
 
 class Backend;
 
-struct DirectionOptions {
+struct ControlVectorOptions {
   std::string file;        ///< empty: none
   float attention = 0;     ///< scale after attention
   float feed_forward = 1;  ///< scale after the feed-forward
 };
 
-class Directions {
+class ControlVectors {
  public:
   /// None.
-  Directions() = default;
+  ControlVectors() = default;
   /// Errors: kNotFound, kIo, kInvalidArgument (a file of another size: both are named; numbers that are none).
-  static Result<Directions> load(const DirectionOptions& options, int64_t layers, int64_t embedding, Backend& backend);
+  static Result<ControlVectors> load(const ControlVectorOptions& options, int64_t layers, int64_t embedding,
+                                     Backend& backend);
 
   /// Layers beyond those of the file have none.
   void after_attention(Backend& backend, size_t layer, float* block, int64_t rows) const {

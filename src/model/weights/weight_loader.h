@@ -21,7 +21,7 @@ struct Linear {
   Weight weight;
   Buffer bias;  ///< empty if there is none
 
-  Projection to(float* out) const { return {&weight, bias.floats(), out}; }
+  MatmulTarget to(float* out) const { return {&weight, bias.floats(), out}; }
 };
 
 /// Rows of a matrix that holds several: q, k and v, or gate and up.
@@ -31,7 +31,7 @@ struct RowRange {
 };
 
 /// Errors of all operations: kCorruptFile (missing, wrong shape: both named), kUnsupported (type), the backend's own.
-class Binder {
+class WeightLoader {
  public:
   struct Options {
     bool in_place = false;            ///< HostMatrix's
@@ -39,14 +39,14 @@ class Binder {
     bool counts_only = false;         ///< nothing is read or allocated: what is bound has shapes, but no data
   };
   /// All outlive what is bound.
-  Binder(const gguf::Reader& file, Backend& backend, const Options& options)
+  WeightLoader(const gguf::Reader& file, Backend& backend, const Options& options)
       : file_(file), backend_(backend), options_(options) {}
 
   /// The same for another file, without copies kept in files.
-  Binder for_file(const gguf::Reader& file) const {
+  WeightLoader for_file(const gguf::Reader& file) const {
     Options options = options_;
     options.pack_cache = nullptr;
-    return Binder(file, backend_, options);
+    return WeightLoader(file, backend_, options);
   }
 
   bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
@@ -79,7 +79,7 @@ class Binder {
 
   /// For tensors that others read.
   void mark_used(std::string_view tensor);
-  void mark_used(const Binder& other) { used_.insert(other.used_.begin(), other.used_.end()); }
+  void mark_used(const WeightLoader& other) { used_.insert(other.used_.begin(), other.used_.end()); }
   /// Logs the tensors that nothing asked for: a file that has some may mean more than we compute.
   void warn_of_unused() const;
 

@@ -1,4 +1,4 @@
-#include "model/weights/binder.h"
+#include "model/weights/weight_loader.h"
 
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@ std::span<const int64_t> without_trailing_ones(std::span<const int64_t> shape) {
 
 }  // namespace
 
-Result<const gguf::Tensor*> Binder::find(const std::string& name, std::span<const int64_t> shape) {
+Result<const gguf::Tensor*> WeightLoader::find(const std::string& name, std::span<const int64_t> shape) {
   const gguf::Tensor* tensor = file_.find_tensor(name);
   const std::span<const int64_t> expected = without_trailing_ones(shape);
   if (tensor == nullptr) {
@@ -38,19 +38,20 @@ Result<const gguf::Tensor*> Binder::find(const std::string& name, std::span<cons
   return tensor;
 }
 
-Result<Linear> Binder::linear(std::string_view name, int64_t rows, int64_t cols) {
+Result<Linear> WeightLoader::linear(std::string_view name, int64_t rows, int64_t cols) {
   return matrix(name, 1, rows, cols, {0, rows});
 }
 
-Result<Linear> Binder::linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range) {
+Result<Linear> WeightLoader::linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range) {
   return matrix(name, 1, rows, cols, range);
 }
 
-Result<Linear> Binder::experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
+Result<Linear> WeightLoader::experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
   return matrix(name, experts, rows, cols, {0, rows});
 }
 
-Result<Linear> Binder::expert_rows(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range) {
+Result<Linear> WeightLoader::expert_rows(std::string_view name, int64_t experts, int64_t rows, int64_t cols,
+                                         RowRange range) {
   const std::string weight_name = fmt::format("{}.weight", name);
   const int64_t shape[] = {cols, rows, experts};
   CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, shape));
@@ -78,7 +79,7 @@ Result<Linear> Binder::expert_rows(std::string_view name, int64_t experts, int64
   return linear;
 }
 
-Result<Linear> Binder::stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
+Result<Linear> WeightLoader::stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
   const std::string weight_name = fmt::format("{}.weight", name);
   const gguf::Tensor* tensor = file_.find_tensor(weight_name);
   if (tensor == nullptr || tensor->shape.size() != 2) return this->experts(name, experts, rows, cols);
@@ -87,14 +88,15 @@ Result<Linear> Binder::stacked(std::string_view name, int64_t experts, int64_t r
   return bind(name, *tensor, experts, rows, cols, {0, rows});
 }
 
-Result<Linear> Binder::matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range) {
+Result<Linear> WeightLoader::matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols,
+                                    RowRange range) {
   const int64_t shape[] = {cols, rows, experts};
   CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
   return bind(name, *tensor, experts, rows, cols, range);
 }
 
-Result<Linear> Binder::bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows,
-                            int64_t cols, RowRange range) {
+Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows,
+                                  int64_t cols, RowRange range) {
   const std::string weight_name = fmt::format("{}.weight", name);
   CAIRN_TRY_VOID(check_supported(tensor));
   HostMatrix host{tensor.type, range.rows, cols, experts, tensor.bytes.data(), options_.in_place, {}};
@@ -122,7 +124,7 @@ Result<Linear> Binder::bind(std::string_view name, const gguf::Tensor& tensor, i
   return linear;
 }
 
-Result<std::vector<float>> Binder::scales(std::string_view name, int64_t experts) {
+Result<std::vector<float>> WeightLoader::scales(std::string_view name, int64_t experts) {
   // For processors that multiply activations of four bits.
   mark_used(fmt::format("{}.input_scale", name));
   const std::string scale_name = fmt::format("{}.scale", name);
@@ -132,19 +134,19 @@ Result<std::vector<float>> Binder::scales(std::string_view name, int64_t experts
   return decoded(*tensor);
 }
 
-Result<Buffer> Binder::vector(std::string_view tensor_name, int64_t size) {
+Result<Buffer> WeightLoader::vector(std::string_view tensor_name, int64_t size) {
   const int64_t shape[] = {size};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
   return floats(*tensor, {0, size});
 }
 
-Result<Buffer> Binder::table(std::string_view tensor_name, int64_t rows, int64_t cols) {
+Result<Buffer> WeightLoader::table(std::string_view tensor_name, int64_t rows, int64_t cols) {
   const int64_t shape[] = {cols, rows};
   CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
   return floats(*tensor, {0, rows * cols});
 }
 
-Result<std::vector<float>> Binder::values(std::string_view name, int64_t rows, int64_t cols) {
+Result<std::vector<float>> WeightLoader::values(std::string_view name, int64_t rows, int64_t cols) {
   const int64_t shape[] = {cols, rows};
   CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
   CAIRN_TRY_VOID(check_decodable(*tensor));
@@ -155,8 +157,8 @@ Result<std::vector<float>> Binder::values(std::string_view name, int64_t rows, i
   return values;
 }
 
-Result<Linear> Binder::made(int64_t experts, int64_t rows, int64_t cols,
-                            const std::function<void(std::span<float>)>& fill) {
+Result<Linear> WeightLoader::made(int64_t experts, int64_t rows, int64_t cols,
+                                  const std::function<void(std::span<float>)>& fill) {
   HostMatrix host{.type = TensorType::kF32, .rows = rows, .cols = cols, .experts = experts};
   Linear linear;
   if (!wants(backend_.load_bytes(host))) {
@@ -169,7 +171,7 @@ Result<Linear> Binder::made(int64_t experts, int64_t rows, int64_t cols,
   return linear;
 }
 
-Result<Weight> Binder::load_copy(HostMatrix host, std::span<const std::byte> bytes) {
+Result<Weight> WeightLoader::load_copy(HostMatrix host, std::span<const std::byte> bytes) {
   host.data = bytes.data();
   CAIRN_TRY(Weight weight, backend_.load(host));
   if (weight.memory != nullptr) return weight;
@@ -183,7 +185,7 @@ Result<Weight> Binder::load_copy(HostMatrix host, std::span<const std::byte> byt
   return weight;
 }
 
-Result<void> Binder::check_supported(const gguf::Tensor& tensor) const {
+Result<void> WeightLoader::check_supported(const gguf::Tensor& tensor) const {
   if (backend_.supports(tensor.type)) return {};
   std::string known;
   for (const TensorTypeInfo& info : tensor_types()) {
@@ -194,20 +196,20 @@ Result<void> Binder::check_supported(const gguf::Tensor& tensor) const {
                  tensor_type_name(tensor.type), known);
 }
 
-Result<void> Binder::check_decodable(const gguf::Tensor& tensor) {
+Result<void> WeightLoader::check_decodable(const gguf::Tensor& tensor) {
   if (can_decode(tensor.type)) return {};
   return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
                  "tensor {} is of type {}, but it should be F32", tensor.name, tensor_type_name(tensor.type));
 }
 
-Result<std::vector<float>> Binder::decoded(const gguf::Tensor& tensor) {
+Result<std::vector<float>> WeightLoader::decoded(const gguf::Tensor& tensor) {
   CAIRN_TRY_VOID(check_decodable(tensor));
   std::vector<float> values(tensor.elements());
   decode_row(tensor.type, tensor.bytes, values);
   return values;
 }
 
-Result<Buffer> Binder::floats(const gguf::Tensor& tensor, RowRange range) {
+Result<Buffer> WeightLoader::floats(const gguf::Tensor& tensor, RowRange range) {
   const int64_t bytes = range.rows * static_cast<int64_t>(sizeof(float));
   CAIRN_TRY_VOID(check_decodable(tensor));
   if (!wants(bytes)) return Buffer();
@@ -217,11 +219,11 @@ Result<Buffer> Binder::floats(const gguf::Tensor& tensor, RowRange range) {
   return buffer;
 }
 
-void Binder::mark_used(std::string_view name) {
+void WeightLoader::mark_used(std::string_view name) {
   if (const gguf::Tensor* tensor = file_.find_tensor(name)) used_.insert(tensor);
 }
 
-void Binder::warn_of_unused() const {
+void WeightLoader::warn_of_unused() const {
   std::string names;
   size_t unused = 0;
   constexpr size_t kNamedMax = 4;

@@ -19,9 +19,9 @@
 
 namespace cairn {
 
-class NodePages {
+class PrefixCacheStore {
  public:
-  NodePages(PagePool& pool, PrefixTree& tree, HostTier host);
+  PrefixCacheStore(PagePool& pool, PrefixTree& tree, HostTier host);
   /// That it takes, without the host tier.
   static int64_t bytes(const KvLayout& layout, int64_t nodes_max);
 
@@ -33,7 +33,7 @@ class NodePages {
   /// The node adds its own reference to a page, in place of what it has on host.
   void give(int32_t node, int32_t group, PageId page);
   /// Takes a state slot from the node, with a reference for the caller.
-  PageId steal(int32_t node, int32_t group);
+  PageId detach_for_reuse(int32_t node, int32_t group);
   /// The page was of use: the last to go of its group's.
   void use(int32_t node, int32_t group);
 
@@ -72,22 +72,24 @@ class NodePages {
     uint32_t groups = 0;  // a bit each
   };
 
-  static bool goes_alone(const KvGroup& group) { return group.kind == KvKind::kWindow || group.kind == KvKind::kState; }
-  bool goes_alone(int32_t group) const { return goes_alone(pool_.layout().groups[group]); }
+  static bool evicts_independently(const KvGroup& group) {
+    return group.kind == KvKind::kWindow || group.kind == KvKind::kState;
+  }
+  bool evicts_independently(int32_t group) const { return evicts_independently(pool_.layout().groups[group]); }
   bool is_dead(int32_t node) const;
   double value(int32_t node) const;
   void update(int32_t node);
   void set_here(int32_t node, bool here);
-  void strip(int32_t node, int32_t group);
+  void evict_page(int32_t node, int32_t group);
   void remove_with_descendants(int32_t node);
   bool evict_page(int32_t group);
   bool evict_leaf();
 
-  bool stash(int32_t node, int32_t group);
-  bool stash_all(int32_t node);
-  bool take_slot(int32_t node);
-  void forget_on_host(int32_t node, int32_t group);
-  void give_up_slot(int32_t node);
+  bool offload(int32_t node, int32_t group);
+  bool offload_all(int32_t node);
+  bool acquire_slot(int32_t node);
+  void drop_host_copy(int32_t node, int32_t group);
+  void release_slot(int32_t node);
 
   PagePool& pool_;
   PrefixTree& tree_;
@@ -99,10 +101,10 @@ class NodePages {
   std::vector<bool> here_;              // not, if it is on host only
   std::vector<int32_t> children_here_;  // of them
   std::vector<OnHost> on_host_;
-  std::vector<uint32_t> of_use_;  // groups whose page was of use, a bit each
-  ValueHeap leaves_;              // here, without pins and children here
-  ValueHeap on_host_leaves_;      // those that may lose their slot: without pins, and, if not here, without children
-  std::vector<UseList> in_use_;   // per group: nodes that have a page of it, for groups whose pages go alone
+  std::vector<uint32_t> touched_groups_;  // groups whose page was of use, a bit each
+  ValueHeap leaves_;                      // here, without pins and children here
+  ValueHeap on_host_leaves_;  // those that may lose their slot: without pins, and, if not here, without children
+  std::vector<UseList> lru_by_group_;  // per group: nodes that have a page of it, for groups whose pages go alone
   RebuildCost cost_;
   double clock_ = 0;
   int64_t evicted_ = 0;

@@ -1,4 +1,4 @@
-#include "model/hyper_params.h"
+#include "model/metadata_reader.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,13 +14,13 @@ constexpr std::string_view kReadElsewhere[] = {"pooling_type", "classifier.outpu
 std::string place(const std::string& key) { return "key " + key; }
 }  // namespace
 
-std::string Keys::full(std::string_view key) const {
+std::string MetadataReader::full(std::string_view key) const {
   std::string name = fmt::format("{}.{}", architecture_, key);
   asked_.insert(name);
   return name;
 }
 
-Result<int64_t> Keys::integer(std::string_view key, int64_t least, int64_t most) const {
+Result<int64_t> MetadataReader::integer(std::string_view key, int64_t least, int64_t most) const {
   const std::string name = full(key);
   CAIRN_TRY(const int64_t value, file_.metadata().integer(name));
   if (value < least || value > most) {
@@ -29,12 +29,12 @@ Result<int64_t> Keys::integer(std::string_view key, int64_t least, int64_t most)
   return value;
 }
 
-Result<int64_t> Keys::integer_or(std::string_view key, int64_t missing, int64_t least, int64_t most) const {
+Result<int64_t> MetadataReader::integer_or(std::string_view key, int64_t missing, int64_t least, int64_t most) const {
   if (!contains(key)) return missing;
   return integer(key, least, most);
 }
 
-Result<float> Keys::number(std::string_view key) const {
+Result<float> MetadataReader::number(std::string_view key) const {
   const std::string name = full(key);
   CAIRN_TRY(const double value, file_.metadata().number(name));
   if (!(std::abs(value) <= kNumberMax)) {
@@ -43,12 +43,12 @@ Result<float> Keys::number(std::string_view key) const {
   return static_cast<float>(value);
 }
 
-Result<float> Keys::number_or(std::string_view key, float missing) const {
+Result<float> MetadataReader::number_or(std::string_view key, float missing) const {
   if (!contains(key)) return missing;
   return number(key);
 }
 
-Result<float> Keys::positive_or(std::string_view key, float missing) const {
+Result<float> MetadataReader::positive_or(std::string_view key, float missing) const {
   CAIRN_TRY(const float value, number_or(key, missing));
   if (!(value > 0)) {
     return fail_at(place(full(key)), Code::kCorruptFile, "{} is {}, but it must be above zero", full(key), value);
@@ -56,15 +56,15 @@ Result<float> Keys::positive_or(std::string_view key, float missing) const {
   return value;
 }
 
-Result<std::string_view> Keys::string_or(std::string_view key, std::string_view missing) const {
+Result<std::string_view> MetadataReader::string_or(std::string_view key, std::string_view missing) const {
   return file_.metadata().string_or(full(key), missing);
 }
 
-Result<bool> Keys::boolean_or(std::string_view key, bool missing) const {
+Result<bool> MetadataReader::boolean_or(std::string_view key, bool missing) const {
   return file_.metadata().boolean_or(full(key), missing);
 }
 
-Result<std::vector<bool>> Keys::window_pattern(int64_t layers, int64_t period) const {
+Result<std::vector<bool>> MetadataReader::window_pattern(int64_t layers, int64_t period) const {
   constexpr std::string_view kKey = "attention.sliding_window_pattern";
   const std::string name = full(kKey);
   const gguf::Value* value = file_.metadata().find(name);
@@ -88,7 +88,7 @@ Result<std::vector<bool>> Keys::window_pattern(int64_t layers, int64_t period) c
   return windows;
 }
 
-std::vector<std::string> Keys::unread() const {
+std::vector<std::string> MetadataReader::unread() const {
   const std::string prefix = fmt::format("{}.", architecture_);
   const bool experts = file_.metadata().contains(prefix + "expert_count");
   std::vector<std::string> names;

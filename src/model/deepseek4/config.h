@@ -11,12 +11,12 @@
 #include "cache/kv_layout.h"
 #include "gguf/reader.h"
 #include "kernels/compressor_operations.h"
-#include "model/description.h"
+#include "model/config.h"
 #include "model/rope.h"
 
 namespace cairn::deepseek4 {
 
-struct LayerDescription {
+struct LayerConfig {
   int32_t ratio = 0;     ///< positions per compressed row; 0: the layer has none and sees its window alone
   bool indexed = false;  ///< sees chosen compressed rows only
   bool hashed = false;   ///< experts are chosen by the token, not by the router
@@ -24,7 +24,7 @@ struct LayerDescription {
   float shared_clamp = 0;
 };
 
-struct ModelDescription {
+struct ModelConfig {
   int64_t vocabulary = 0;
   int64_t embedding = 0;
   int32_t context_trained = 0;
@@ -39,7 +39,7 @@ struct ModelDescription {
   int32_t head_dim = 0;   ///< of queries, and of the row that is key and value of all heads
   int32_t rope_dims = 0;  ///< last elements of a head that turn
   int32_t window = 0;
-  int64_t query_rank = 0;
+  int64_t q_lora_rank = 0;
   int32_t output_groups = 0;
   int64_t output_rank = 0;  ///< of a group
 
@@ -53,19 +53,19 @@ struct ModelDescription {
   int64_t shared_width = 0;
   float expert_scale = 0;
 
-  RopeDescription window_rope;       ///< of layers without compressed rows
-  RopeDescription compressed_rope;   ///< of the others
-  RopeDescription window_rope_back;  ///< turn what attention has gathered back
-  RopeDescription compressed_rope_back;
-  std::vector<LayerDescription> layers;
-  bool predicts = false;  ///< the last of `layers` guesses the token after the next one, see predictor_weights.h
+  RopeConfig window_rope;       ///< of layers without compressed rows
+  RopeConfig compressed_rope;   ///< of the others
+  RopeConfig window_rope_back;  ///< turn what attention has gathered back
+  RopeConfig compressed_rope_back;
+  std::vector<LayerConfig> layers;
+  bool predicts = false;  ///< the last of `layers` guesses the token after the next one, see mtp_weights.h
 
   size_t main_layers() const { return layers.size() - (predicts ? 1 : 0); }
 
   int32_t outer_dim() const { return heads * head_dim; }
   /// Compressor of a layer with compressed rows, and of its index; biases are the weights'.
-  CompressorParams compressor(const LayerDescription& layer) const { return {layer.ratio, head_dim, layer.indexed}; }
-  CompressorParams index_compressor(const LayerDescription& layer) const { return {layer.ratio, index_dim, true}; }
+  CompressorParams compressor(const LayerConfig& layer) const { return {layer.ratio, head_dim, layer.indexed}; }
+  CompressorParams index_compressor(const LayerConfig& layer) const { return {layer.ratio, index_dim, true}; }
 };
 
 /// Positions per row of layers that choose among their compressed rows; those with other ratios see them all.
@@ -76,7 +76,7 @@ inline constexpr std::string_view kArchitecture = "deepseek4";
 bool is_deepseek4(const gguf::Reader& file);
 
 /// `context_tokens` as in ModelOptions. Errors: those of load_model.
-Result<ModelDescription> describe(const gguf::Reader& file, int32_t context_tokens);
+Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens);
 
 /// Where a layer's rows are in the layout; what it does not have is nowhere.
 struct LayerPlaces {
@@ -91,6 +91,6 @@ struct LayerPlaces {
 };
 
 /// Groups: windows, compressed rows of all layers, and for each ratio what compressed rows are made from.
-KvLayout kv_layout_of(const ModelDescription& description, KvType type, std::vector<LayerPlaces>& places);
+KvLayout kv_layout_of(const ModelConfig& config, KvType type, std::vector<LayerPlaces>& places);
 
 }  // namespace cairn::deepseek4

@@ -27,7 +27,7 @@ void ModelRunner::follow(const Batch& batch) {
   const size_t layer = description_.main_layers();
   const LayerWeights& weights = weights_.layers[layer];
   begin_block(weights.attention_streams, weights.attention_norm);
-  const Projection latent[] = {weights.key_value.to(arrays_.latent)};
+  const MatmulTarget latent[] = {weights.key_value.to(arrays_.latent)};
   backend_.matmul(latent, arrays_.input, rows_);
   const int32_t dim = description_.head_dim;
   backend_.rms_norm(arrays_.latent, weights.key_value_norm.floats(), description_.norm_epsilon, rows_, dim,
@@ -49,13 +49,13 @@ void ModelRunner::begin_guesses(const Batch& batch) {
     repeat_rows(arrays_.input, arrays_.streams);
     backend_.copy_columns(arrays_.streams, width, arrays_.pairs, 2 * width, stream_rows, width);
     backend_.copy_columns(arrays_.flat, width, arrays_.pairs + width, 2 * width, stream_rows, width);
-    const Projection both[] = {weights.pair.to(arrays_.streams)};
+    const MatmulTarget both[] = {weights.pair.to(arrays_.streams)};
     return backend_.matmul(both, arrays_.pairs, static_cast<int32_t>(stream_rows));
   }
-  const Projection token[] = {weights.token.to(arrays_.block)};
+  const MatmulTarget token[] = {weights.token.to(arrays_.block)};
   backend_.matmul(token, arrays_.input, rows_);
   repeat_rows(arrays_.block, arrays_.streams_next);
-  const Projection stream[] = {weights.stream.to(arrays_.streams)};
+  const MatmulTarget stream[] = {weights.stream.to(arrays_.streams)};
   backend_.matmul(stream, arrays_.flat, static_cast<int32_t>(stream_rows));
   backend_.add(arrays_.streams, arrays_.streams_next, stream_rows * width, 1);
 }

@@ -1,4 +1,4 @@
-#include "model/encoder_description.h"
+#include "model/encoder_config.h"
 
 #include <bit>
 #include <cmath>
@@ -22,28 +22,28 @@ int64_t rows_of(const gguf::Reader& file, std::string_view tensor) {
   return found->shape.size() < 2 ? 1 : found->shape[1];
 }
 
-Result<void> read_sizes(const Keys& keys, EncoderDescription& description) {
-  CAIRN_TRY(description.layers, keys.integer("block_count", 1, kLayersMax));
-  CAIRN_TRY(description.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
-  CAIRN_TRY(description.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
-  CAIRN_TRY(description.heads, keys.integer("attention.head_count", 1, kHeadsMax));
-  if (description.embedding % description.heads != 0 || description.embedding / description.heads > kHeadDimMax) {
+Result<void> read_sizes(const MetadataReader& keys, EncoderConfig& config) {
+  CAIRN_TRY(config.layers, keys.integer("block_count", 1, kLayersMax));
+  CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
+  CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+  CAIRN_TRY(config.heads, keys.integer("attention.head_count", 1, kHeadsMax));
+  if (config.embedding % config.heads != 0 || config.embedding / config.heads > kHeadDimMax) {
     return fail(Code::kCorruptFile, "{} is {} and {} is {}: heads must divide it into parts of {} at most",
-                keys.full("embedding_length"), description.embedding, keys.full("attention.head_count"),
-                description.heads, kHeadDimMax);
+                keys.full("embedding_length"), config.embedding, keys.full("attention.head_count"), config.heads,
+                kHeadDimMax);
   }
-  description.head_dim = static_cast<int32_t>(description.embedding / description.heads);
-  CAIRN_TRY(description.norm_epsilon, keys.number("attention.layer_norm_epsilon"));
-  if (description.norm_epsilon < 0) {
+  config.head_dim = static_cast<int32_t>(config.embedding / config.heads);
+  CAIRN_TRY(config.norm_epsilon, keys.number("attention.layer_norm_epsilon"));
+  if (config.norm_epsilon < 0) {
     return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full("attention.layer_norm_epsilon"),
-                description.norm_epsilon);
+                config.norm_epsilon);
   }
   CAIRN_TRY(const bool causal, keys.boolean_or("attention.causal", false));
   if (causal) {
     return fail(Code::kUnsupported, "{} is true, but {} is known as an encoder only", keys.full("attention.causal"),
                 keys.architecture());
   }
-  CAIRN_TRY(description.vocabulary, read_vocabulary(keys));
+  CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
   return {};
 }
 
@@ -64,23 +64,23 @@ bool is_encoder(const gguf::Reader& file) {
   return name.has_value() && find_architecture(*name) != nullptr;
 }
 
-Result<EncoderDescription> describe_encoder(const gguf::Reader& file, int32_t context_tokens) {
+Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, int32_t context_tokens) {
   CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
   const EncoderArchitecture* architecture = find_architecture(name);
   if (architecture == nullptr)
     return fail(Code::kUnsupported, "architecture \"{}\" is not an encoder known here", name);
-  const Keys keys(file, architecture->name);
-  EncoderDescription description;
+  const MetadataReader keys(file, architecture->name);
+  EncoderConfig config;
   CAIRN_TRY_VOID(refuse_variants(file));
-  CAIRN_TRY_VOID(read_sizes(keys, description));
-  CAIRN_TRY(description.context_trained, keys.integer("context_length", 1, kContextMax));
-  CAIRN_TRY(description.context_tokens, context_of_run(description.context_trained, context_tokens));
-  description.token_types = rows_of(file, "token_types.weight");
-  description.labels = rows_of(file, "cls.output.weight");
-  description.label_dense = description.labels > 0 && file.find_tensor("cls.weight") != nullptr;
-  CAIRN_TRY(description.pooling, read_pooling(file, description.labels == 1 ? Pooling::kRank : Pooling::kMean));
-  CAIRN_TRY_VOID(architecture->describe(keys, description));
-  return description;
+  CAIRN_TRY_VOID(read_sizes(keys, config));
+  CAIRN_TRY(config.context_trained, keys.integer("context_length", 1, kContextMax));
+  CAIRN_TRY(config.context_tokens, context_of_run(config.context_trained, context_tokens));
+  config.token_types = rows_of(file, "token_types.weight");
+  config.labels = rows_of(file, "cls.output.weight");
+  config.label_dense = config.labels > 0 && file.find_tensor("cls.weight") != nullptr;
+  CAIRN_TRY(config.pooling, read_pooling(file, config.labels == 1 ? Pooling::kRank : Pooling::kMean));
+  CAIRN_TRY_VOID(architecture->describe(keys, config));
+  return config;
 }
 
 std::vector<float> alibi_slopes(int32_t heads) {

@@ -1,4 +1,4 @@
-#include "model/directions.h"
+#include "model/control_vectors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,9 @@
 
 namespace cairn {
 
-Result<Directions> Directions::load(const DirectionOptions& options, int64_t layers, int64_t embedding,
-                                    Backend& backend) {
-  Directions found;
+Result<ControlVectors> ControlVectors::load(const ControlVectorOptions& options, int64_t layers, int64_t embedding,
+                                            Backend& backend) {
+  ControlVectors found;
   if (options.file.empty()) return found;
   CAIRN_TRY(const MappedFile file, MappedFile::open(options.file));
   const int64_t bytes = layers * embedding * static_cast<int64_t>(sizeof(float));
@@ -38,7 +38,7 @@ Result<Directions> Directions::load(const DirectionOptions& options, int64_t lay
   return found;
 }
 
-void Directions::apply(Backend& backend, float scale, size_t layer, float* block, int64_t rows) const {
+void ControlVectors::apply(Backend& backend, float scale, size_t layer, float* block, int64_t rows) const {
   if (scale == 0 || layer >= layers_) return;
   backend.steer(block, directions_.floats() + static_cast<int64_t>(layer) * embedding_, scale, rows, embedding_);
 }

@@ -1,4 +1,4 @@
-#include "model/description.h"
+#include "model/config.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "model/arch/table.h"
-#include "model/deepseek4/description.h"
+#include "model/deepseek4/config.h"
 #include "model/model.h"
 
 namespace cairn {
@@ -29,38 +29,37 @@ Result<const Architecture*> find_architecture(const gguf::Reader& file) {
   return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}{}", name, known, encoders);
 }
 
-Result<void> read_heads(const Keys& keys, DecoderDescription& description) {
-  CAIRN_TRY(description.heads, keys.integer("attention.head_count", 1, kHeadsMax));
-  CAIRN_TRY(description.kv_heads, keys.integer_or("attention.head_count_kv", description.heads, 1, description.heads));
-  if (description.heads % description.kv_heads != 0) {
+Result<void> read_heads(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY(config.heads, keys.integer("attention.head_count", 1, kHeadsMax));
+  CAIRN_TRY(config.kv_heads, keys.integer_or("attention.head_count_kv", config.heads, 1, config.heads));
+  if (config.heads % config.kv_heads != 0) {
     return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}",
-                keys.full("attention.head_count_kv"), description.kv_heads, description.heads,
-                keys.full("attention.head_count"));
+                keys.full("attention.head_count_kv"), config.kv_heads, config.heads, keys.full("attention.head_count"));
   }
-  if (!keys.contains("attention.key_length") && description.embedding % description.heads != 0) {
+  if (!keys.contains("attention.key_length") && config.embedding % config.heads != 0) {
     return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} of {}", keys.full("attention.head_count"),
-                description.heads, description.embedding, keys.full("embedding_length"));
+                config.heads, config.embedding, keys.full("embedding_length"));
   }
-  const int64_t head_dim = description.embedding / description.heads;
+  const int64_t head_dim = config.embedding / config.heads;
   if (head_dim > kHeadDimMax && !keys.contains("attention.key_length")) {
     return fail(Code::kCorruptFile, "heads of {} elements ({} / {}); {} is the most", head_dim,
                 keys.full("embedding_length"), keys.full("attention.head_count"), kHeadDimMax);
   }
-  CAIRN_TRY(description.key_dim, keys.integer_or("attention.key_length", head_dim, 1, kHeadDimMax));
-  CAIRN_TRY(description.value_dim, keys.integer_or("attention.value_length", description.key_dim, 1, kHeadDimMax));
-  description.attention_scale = 1 / std::sqrt(static_cast<float>(description.key_dim));
+  CAIRN_TRY(config.key_dim, keys.integer_or("attention.key_length", head_dim, 1, kHeadDimMax));
+  CAIRN_TRY(config.value_dim, keys.integer_or("attention.value_length", config.key_dim, 1, kHeadDimMax));
+  config.attention_scale = 1 / std::sqrt(static_cast<float>(config.key_dim));
   return {};
 }
 
-Result<void> read_context(const Keys& keys, int32_t context_tokens, DecoderDescription& description) {
-  CAIRN_TRY(description.context_trained, keys.integer("context_length", 1, kContextMax));
-  CAIRN_TRY(description.context_tokens, context_of_run(description.context_trained, context_tokens));
+Result<void> read_context(const MetadataReader& keys, int32_t context_tokens, DecoderConfig& config) {
+  CAIRN_TRY(config.context_trained, keys.integer("context_length", 1, kContextMax));
+  CAIRN_TRY(config.context_tokens, context_of_run(config.context_trained, context_tokens));
   return {};
 }
 
-Result<void> read_pooling_and_head(const Keys& keys, DecoderDescription& description) {
+Result<void> read_pooling_and_head(const MetadataReader& keys, DecoderConfig& config) {
   const gguf::Reader& file = keys.file();
-  CAIRN_TRY(description.pooling, read_pooling(file, Pooling::kLast));
+  CAIRN_TRY(config.pooling, read_pooling(file, Pooling::kLast));
   const gguf::Tensor* head = file.find_tensor("cls.output.weight");
   if (head == nullptr) return {};
   const int64_t rows = head->shape.size() < 2 ? 1 : head->shape[1];
@@ -70,11 +69,11 @@ Result<void> read_pooling_and_head(const Keys& keys, DecoderDescription& descrip
     CAIRN_TRY(const auto names, file.metadata().strings(labels));
     if (names.size() != 2 || names[0] != "yes" || names[1] != "no") return {};
   }
-  description.labels = rows;
+  config.labels = rows;
   return {};
 }
 
-Result<void> check_causal(const Keys& keys) {
+Result<void> check_causal(const MetadataReader& keys) {
   const char* key = "attention.causal";
   CAIRN_TRY(const bool causal, keys.boolean_or(key, true));
   if (causal) return {};
@@ -84,7 +83,7 @@ Result<void> check_causal(const Keys& keys) {
 
 }  // namespace
 
-Result<int64_t> read_vocabulary(const Keys& keys) {
+Result<int64_t> read_vocabulary(const MetadataReader& keys) {
   const gguf::Tensor* table = keys.file().find_tensor("token_embd.weight");
   if (table == nullptr || table->shape.size() != 2) {
     return fail_at("tensor token_embd.weight", Code::kCorruptFile,
@@ -129,68 +128,68 @@ std::vector<std::string_view> supported_architectures() {
   return names;
 }
 
-Result<DecoderDescription> describe_decoder(const gguf::Reader& file, int32_t context_tokens) {
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t context_tokens) {
   CAIRN_TRY(const Architecture* architecture, find_architecture(file));
-  const Keys keys(file, architecture->name);
-  DecoderDescription description;
+  const MetadataReader keys(file, architecture->name);
+  DecoderConfig config;
   CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
-  description.layers.resize(layers);
-  CAIRN_TRY(description.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
-  CAIRN_TRY(description.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
-  CAIRN_TRY(description.norm_epsilon, keys.number("attention.layer_norm_rms_epsilon"));
-  if (description.norm_epsilon < 0) {
+  config.layers.resize(layers);
+  CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
+  CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+  CAIRN_TRY(config.norm_epsilon, keys.number("attention.layer_norm_rms_epsilon"));
+  if (config.norm_epsilon < 0) {
     return fail(Code::kCorruptFile, "{} is {}, but it must not be negative",
-                keys.full("attention.layer_norm_rms_epsilon"), description.norm_epsilon);
+                keys.full("attention.layer_norm_rms_epsilon"), config.norm_epsilon);
   }
-  CAIRN_TRY_VOID(read_heads(keys, description));
-  CAIRN_TRY_VOID(read_context(keys, context_tokens, description));
-  CAIRN_TRY(description.vocabulary, read_vocabulary(keys));
-  CAIRN_TRY_VOID(read_pooling_and_head(keys, description));
+  CAIRN_TRY_VOID(read_heads(keys, config));
+  CAIRN_TRY_VOID(read_context(keys, context_tokens, config));
+  CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
+  CAIRN_TRY_VOID(read_pooling_and_head(keys, config));
   CAIRN_TRY_VOID(check_causal(keys));
-  CAIRN_TRY_VOID(architecture->describe(keys, description));
-  description.unread_keys = keys.unread();
-  return description;
+  CAIRN_TRY_VOID(architecture->describe(keys, config));
+  config.unread_keys = keys.unread();
+  return config;
 }
 
-Result<void> describe_windows(const Keys& keys, int64_t window, int64_t period, int32_t window_rope,
-                              DecoderDescription& description) {
-  CAIRN_TRY(const std::vector<bool> windows, keys.window_pattern(description.layers.size(), period));
+Result<void> read_windows_config(const MetadataReader& keys, int64_t window, int64_t period, int32_t window_rope,
+                                 DecoderConfig& config) {
+  CAIRN_TRY(const std::vector<bool> windows, keys.window_pattern(config.layers.size(), period));
   for (size_t i = 0; i < windows.size(); ++i) {
     if (!windows[i]) continue;
-    description.layers[i].window = static_cast<int32_t>(window);
-    description.layers[i].rope = window_rope;
+    config.layers[i].window = static_cast<int32_t>(window);
+    config.layers[i].rope = window_rope;
   }
   return {};
 }
 
-Result<void> describe_window_everywhere(const Keys& keys, int64_t missing, DecoderDescription& description) {
+Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t missing, DecoderConfig& config) {
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", missing, 0, kContextMax));
-  if (window == 0 || window >= description.context_tokens) return {};
-  for (LayerDescription& layer : description.layers) layer.window = static_cast<int32_t>(window);
+  if (window == 0 || window >= config.context_tokens) return {};
+  for (LayerConfig& layer : config.layers) layer.window = static_cast<int32_t>(window);
   return {};
 }
 
-Result<void> describe_experts(const Keys& keys, bool required, DecoderDescription& description) {
+Result<void> read_experts_config(const MetadataReader& keys, bool required, DecoderConfig& config) {
   CAIRN_TRY(const int64_t count, keys.integer_or("expert_count", 0, required ? 1 : 0, kExpertsMax));
   if (count == 0 && !required) return {};
-  ExpertsDescription experts;
+  MoeConfig experts;
   CAIRN_TRY(experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
   CAIRN_TRY(experts.route.used, keys.integer("expert_used_count", 1, std::min(count, kExpertsUsedMax)));
-  CAIRN_TRY(experts.width, keys.integer_or("expert_feed_forward_length", description.feed_forward, 1, kFeedForwardMax));
+  CAIRN_TRY(experts.width, keys.integer_or("expert_feed_forward_length", config.feed_forward, 1, kFeedForwardMax));
   CAIRN_TRY(experts.shared_width, keys.integer_or("expert_shared_feed_forward_length", 0, 0, kFeedForwardMax));
-  description.experts = experts;
-  const auto layers = static_cast<int64_t>(description.layers.size());
+  config.experts = experts;
+  const auto layers = static_cast<int64_t>(config.layers.size());
   CAIRN_TRY(const int64_t dense, keys.integer_or("leading_dense_block_count", 0, 0, layers));
-  for (int64_t i = dense; i < layers; ++i) description.layers[i].routed = true;
+  for (int64_t i = dense; i < layers; ++i) config.layers[i].routed = true;
   return {};
 }
 
-Result<void> describe_temperature(const Keys& keys, float missing, DecoderDescription& description) {
-  CAIRN_TRY(description.temperature_scale, keys.number_or("attention.temperature_scale", missing));
-  if (description.temperature_scale == 0) return {};
+Result<void> read_temperature_config(const MetadataReader& keys, float missing, DecoderConfig& config) {
+  CAIRN_TRY(config.temperature_scale, keys.number_or("attention.temperature_scale", missing));
+  if (config.temperature_scale == 0) return {};
   CAIRN_TRY(const int64_t original,
-            keys.integer_or("rope.scaling.original_context_length", description.context_trained, 1, kContextMax));
-  CAIRN_TRY(description.temperature_length, keys.integer_or("attention.temperature_length", original, 1, kContextMax));
+            keys.integer_or("rope.scaling.original_context_length", config.context_trained, 1, kContextMax));
+  CAIRN_TRY(config.temperature_length, keys.integer_or("attention.temperature_length", original, 1, kContextMax));
   return {};
 }
 
@@ -208,12 +207,12 @@ std::pair<int32_t, const Backend*> device_of_layer(int64_t layer, const Backend&
 
 }  // namespace
 
-KvPlan kv_plan_of(const DecoderDescription& description, const Backend& backend, const ModelOptions& options) {
+KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const ModelOptions& options) {
   KvPlan plan;
   std::vector<KvGroup>& groups = plan.layout.groups;
   plan.layout.type = options.kv_type;
-  for (const LayerDescription& layer : description.layers) {
-    const KvKind kind = description.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
+  for (const LayerConfig& layer : config.layers) {
+    const KvKind kind = config.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
     const auto [device, on] = device_of_layer(std::ssize(plan.places), backend, options);
     size_t group = 0;
     while (group < groups.size() && (groups[group].kind != kind || groups[group].device != device)) ++group;
@@ -222,15 +221,15 @@ KvPlan kv_plan_of(const DecoderDescription& description, const Backend& backend,
     }
     std::vector<KvLayer>& layers = groups[group].layers;
     plan.places.push_back({static_cast<int32_t>(group), static_cast<int32_t>(layers.size())});
-    KvLayer kv{.kv_heads = description.kv_heads, .key_dim = description.key_dim, .value_dim = description.value_dim};
-    if (description.latent) {
+    KvLayer kv{.kv_heads = config.kv_heads, .key_dim = config.key_dim, .value_dim = config.value_dim};
+    if (config.latent) {
       kv.value_dim = 0;
     } else {
       kv.type = on->stored_kv_type(options.kv_type);
     }
     layers.push_back(kv);
-    if (description.latent && description.latent->indexer) {
-      layers.push_back({.kv_heads = 1, .key_dim = description.latent->indexer->key_dim});
+    if (config.latent && config.latent->indexer) {
+      layers.push_back({.kv_heads = 1, .key_dim = config.latent->indexer->key_dim});
     }
   }
   return plan;

@@ -1,4 +1,4 @@
-#include "model/deepseek4/predictor_weights.h"
+#include "model/deepseek4/mtp_weights.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "model/hyper_params.h"
+#include "model/metadata_reader.h"
 
 namespace cairn::deepseek4 {
 namespace {
@@ -31,7 +31,7 @@ bool has_block(const gguf::Reader& file, size_t main_layers) {
 }
 
 // Both as one matrix, or one for the token and one for the streams.
-Result<void> load_inputs(Binder& binder, const std::string& prefix, int64_t width, PredictorWeights& weights) {
+Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, int64_t width, PredictorWeights& weights) {
   CAIRN_TRY(weights.token_norm, binder.vector(prefix + "enorm.weight", width));
   CAIRN_TRY(weights.stream_norm, binder.vector(prefix + "hnorm.weight", width));
   if (binder.has(prefix + "e_proj.weight")) {
@@ -44,7 +44,7 @@ Result<void> load_inputs(Binder& binder, const std::string& prefix, int64_t widt
 }
 
 // What the block has not of its own is the model's.
-Result<void> load_output(Binder& binder, const std::string& prefix, const ModelDescription& model,
+Result<void> load_output(WeightLoader& binder, const std::string& prefix, const ModelConfig& model,
                          PredictorWeights& weights) {
   for (const char* name : {"shared_head_norm.weight", "norm.weight"}) {
     if (!binder.has(prefix + name)) continue;
@@ -58,20 +58,20 @@ Result<void> load_output(Binder& binder, const std::string& prefix, const ModelD
 }
 
 // In files of its own the block's router has a bias, which layers of models may lack.
-Result<void> check_router_bias(const Binder& binder, const gguf::Reader& file, const std::string& prefix) {
+Result<void> check_router_bias(const WeightLoader& binder, const gguf::Reader& file, const std::string& prefix) {
   const std::string name = prefix + "exp_probs_b.bias";
   if (!is_predictor(file) || binder.has(name)) return {};
   return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} is missing", name);
 }
 
-Result<void> load_block(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+Result<void> load_block(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
                         ModelWeights& weights) {
-  const size_t layer = description.main_layers();
+  const size_t layer = config.main_layers();
   const Prefixes prefixes = prefixes_of(file, layer);
-  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, description.embedding, weights.predictor));
-  CAIRN_TRY_VOID(load_output(binder, prefixes.block, description, weights.predictor));
+  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, config.embedding, weights.predictor));
+  CAIRN_TRY_VOID(load_output(binder, prefixes.block, config, weights.predictor));
   CAIRN_TRY_VOID(check_router_bias(binder, file, prefixes.layer));
-  CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, description, layer, prefixes.layer));
+  CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, prefixes.layer));
   weights.layers.push_back(std::move(loaded));
   return {};
 }
@@ -83,18 +83,18 @@ bool is_predictor(const gguf::Reader& file) {
   return name.has_value() && *name == kOwnFileArchitecture;
 }
 
-void describe_predictor(const gguf::Reader& file, const ModelOptions& options, ModelDescription& description) {
-  if (!options.predict || (options.predictor == nullptr && !has_block(file, description.layers.size()))) return;
-  LayerDescription layer;  // it sees its window alone
-  layer.clamp = description.layers.back().clamp;
-  layer.shared_clamp = description.layers.back().shared_clamp;
-  description.layers.push_back(layer);
-  description.predicts = true;
+void read_predictor_config(const gguf::Reader& file, const ModelOptions& options, ModelConfig& config) {
+  if (!options.predict || (options.predictor == nullptr && !has_block(file, config.layers.size()))) return;
+  LayerConfig layer;  // it sees its window alone
+  layer.clamp = config.layers.back().clamp;
+  layer.shared_clamp = config.layers.back().shared_clamp;
+  config.layers.push_back(layer);
+  config.predicts = true;
 }
 
-Result<void> load_predictor(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+Result<void> load_predictor(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
                             ModelWeights& weights) {
-  Result<void> loaded = load_block(binder, file, description, weights);
+  Result<void> loaded = load_block(binder, file, config, weights);
   if (!loaded.has_value()) {
     loaded.error().message +=
         fmt::format("; the model loads without its block that guesses ahead: leave out {}",
@@ -103,16 +103,16 @@ Result<void> load_predictor(Binder& binder, const gguf::Reader& file, const Mode
   return loaded;
 }
 
-void mark_predictors_used(Binder& binder, const gguf::Reader& file, const ModelDescription& description) {
+void mark_predictors_used(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config) {
   constexpr std::string_view kBlock = "blk.";
-  const auto blocks = Keys(file, kArchitecture).integer("block_count", 1, kLayersMax);
+  const auto blocks = MetadataReader(file, kArchitecture).integer("block_count", 1, kLayersMax);
   if (!blocks.has_value()) return;
   for (const gguf::Tensor& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
     if (!name.starts_with(kBlock)) continue;
     size_t number = 0;
     std::from_chars(name.data() + kBlock.size(), name.data() + name.size(), number);
-    if (number >= description.main_layers() && std::cmp_less(number, *blocks)) binder.mark_used(name);
+    if (number >= config.main_layers() && std::cmp_less(number, *blocks)) binder.mark_used(name);
   }
 }
 

@@ -1,4 +1,4 @@
-/// An encoder model in numbers and choices, as description.h has them for decoders.
+/// An encoder model in numbers and choices, as config.h has them for decoders.
 #pragma once
 
 #include <cstdint>
@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/description.h"
+#include "model/config.h"
 #include "model/embedder.h"
-#include "model/hyper_params.h"
+#include "model/metadata_reader.h"
 
 namespace cairn {
 
 /// Norms come after attention and feed-forward, over what was added: x = norm(x + block(x)).
-struct EncoderDescription {
+struct EncoderConfig {
   int64_t vocabulary = 0;
   int64_t embedding = 0;
   int64_t feed_forward = 0;
@@ -29,7 +29,7 @@ struct EncoderDescription {
   bool gated = true;               ///< feed-forward is down(act(gate x) * up x), else down(act(up x))
   bool learned_positions = false;  ///< a vector for every position is added to the token's
   int64_t token_types = 0;         ///< rows of the table of token types; 0: none
-  std::optional<RopeDescription> rope;
+  std::optional<RopeConfig> rope;
   std::vector<float> slopes;  ///< AttentionParams::slopes, or empty
   int64_t labels = 0;         ///< outputs of the head that ranks; 0: none
   bool label_dense = false;   ///< which has a layer of its own before them
@@ -37,7 +37,7 @@ struct EncoderDescription {
 };
 
 /// Errors: those of load_model.
-Result<EncoderDescription> describe_encoder(const gguf::Reader& file, int32_t context_tokens);
+Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, int32_t context_tokens);
 
 /// Slopes of ALiBi (Press et al. 2022): geometric from 2^(-8 / heads) on; where the heads are no power of two, those of
 /// the power below, then every other one of the power above.

@@ -1,5 +1,5 @@
-/// A decoder model in numbers and choices, before any weight is touched: read from metadata by describe_decoder(), with
-/// what is peculiar to an architecture filled in by arch/<name>.cpp.
+/// A decoder model in numbers and choices, before any weight is touched: read from metadata by read_decoder_config(),
+/// with what is peculiar to an architecture filled in by arch/<name>.cpp.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "cache/kv_layout.h"
 #include "kernels/backend.h"
-#include "model/hyper_params.h"
+#include "model/metadata_reader.h"
 #include "model/pooling.h"
 
 namespace cairn {
@@ -26,8 +26,8 @@ enum class QkNorm {
 };
 
 /// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
-struct RopeDescription {
-  RopeStyle style = RopeStyle::kAdjacent;
+struct RopeConfig {
+  RopeStyle style = RopeStyle::kInterleaved;
   int32_t dims = 0;                 ///< first elements of a head that turn; even
   std::vector<double> frequencies;  ///< [dims / 2], radians per position
   float magnitude = 1;
@@ -36,7 +36,7 @@ struct RopeDescription {
 };
 
 /// Feed-forward of routed experts, the same in every layer that has it.
-struct ExpertsDescription {
+struct MoeConfig {
   int64_t width = 0;
   RouteParams route;          ///< its bias is a layer's weight
   int64_t shared_width = 0;   ///< of an expert that every row passes; 0: none
@@ -44,21 +44,21 @@ struct ExpertsDescription {
 };
 
 /// Choosing the positions that attention reads (DeepSeek 3.2).
-struct IndexerDescription {
+struct IndexerConfig {
   int32_t heads = 0;
   int32_t key_dim = 0;
   int32_t most = 0;  ///< positions
   float norm_epsilon = 0;
 };
 
-/// Attention whose keys and values are made from one short row per position (MLA). Its key_dim in the description is
+/// Attention whose keys and values are made from one short row per position (MLA). Its key_dim in the config is
 /// that of a row: `rank` elements and `rope` ones that turn.
-struct LatentDescription {
-  int64_t query_rank = 0;  ///< queries are made through so many elements; 0: directly
+struct MlaConfig {
+  int64_t q_lora_rank = 0;  ///< queries are made through so many elements; 0: directly
   int32_t rank = 0;
   int32_t rope = 0;
   int32_t nope = 0;  ///< elements of a head's query that do not turn
-  std::optional<IndexerDescription> indexer;
+  std::optional<IndexerConfig> indexer;
 
   int32_t row_dim() const { return rank + rope; }
   int32_t query_dim() const { return nope + rope; }
@@ -66,13 +66,13 @@ struct LatentDescription {
 
 inline constexpr int32_t kNoRope = -1;
 
-struct LayerDescription {
+struct LayerConfig {
   int32_t window = 0;   ///< > 0: position p sees positions > p - window only
-  int32_t rope = 0;     ///< index into DecoderDescription::ropes, or kNoRope
+  int32_t rope = 0;     ///< index into DecoderConfig::ropes, or kNoRope
   bool routed = false;  ///< feed-forward of experts
 };
 
-struct DecoderDescription {
+struct DecoderConfig {
   int64_t vocabulary = 0;
   int64_t embedding = 0;
   int64_t feed_forward = 0;
@@ -87,9 +87,9 @@ struct DecoderDescription {
   float embedding_scale = 1;
   float residual_scale = 1;  ///< of what attention and feed-forward add
   float logit_scale = 1;
-  float logit_cap = 0;  ///< > 0: logits are cap * tanh(logit / cap)
+  float final_logit_softcap = 0;  ///< > 0: logits are cap * tanh(logit / cap)
   float attention_scale = 1;
-  float attention_cap = 0;  ///< the same for attention scores
+  float attention_logit_softcap = 0;  ///< the same for attention scores
   /// Queries at position p are multiplied by 1 + temperature_scale * ln(1 + floor(p / temperature_length)); 0: they are
   /// not.
   float temperature_scale = 0;
@@ -106,37 +106,38 @@ struct DecoderDescription {
   Pooling pooling = Pooling::kLast;
   int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
 
-  std::optional<ExpertsDescription> experts;
-  std::optional<LatentDescription> latent;  ///< of all layers
-  std::vector<RopeDescription> ropes;
-  std::vector<LayerDescription> layers;
-  std::vector<std::string> unread_keys;  ///< Keys::unread()
+  std::optional<MoeConfig> experts;
+  std::optional<MlaConfig> latent;  ///< of all layers
+  std::vector<RopeConfig> ropes;
+  std::vector<LayerConfig> layers;
+  std::vector<std::string> unread_keys;  ///< MetadataReader::unread()
 };
 
 /// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
-Result<DecoderDescription> describe_decoder(const gguf::Reader& file, int32_t context_tokens);
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t context_tokens);
 
 /// Rows of the token table, which must agree with what else the file says of the vocabulary.
-Result<int64_t> read_vocabulary(const Keys& keys);
+Result<int64_t> read_vocabulary(const MetadataReader& keys);
 /// Tokens that a sequence may have when `wanted` are (ModelOptions::context_tokens). Error: kInvalidArgument.
 Result<int32_t> context_of_run(int32_t trained, int32_t wanted);
 
-/// Windows of `window` positions where the pattern says so (Keys::window_pattern), rotated by rope `window_rope`.
-Result<void> describe_windows(const Keys& keys, int64_t window, int64_t period, int32_t window_rope,
-                              DecoderDescription& description);
+/// Windows of `window` positions where the pattern says so (MetadataReader::window_pattern), rotated by rope
+/// `window_rope`.
+Result<void> read_windows_config(const MetadataReader& keys, int64_t window, int64_t period, int32_t window_rope,
+                                 DecoderConfig& config);
 
 /// Windows of attention.sliding_window positions in all layers, unless that is 0 or no less than the context. `missing`
 /// stands for a missing key.
-Result<void> describe_window_everywhere(const Keys& keys, int64_t missing, DecoderDescription& description);
+Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t missing, DecoderConfig& config);
 
 /// Experts by expert_count, expert_used_count and the width keys, in all layers but those that
 /// leading_dense_block_count counts; none if expert_count is 0 or missing and they are not `required`. The caller sets
 /// what is not in the metadata.
-Result<void> describe_experts(const Keys& keys, bool required, DecoderDescription& description);
+Result<void> read_experts_config(const MetadataReader& keys, bool required, DecoderConfig& config);
 
 /// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
 /// scale.
-Result<void> describe_temperature(const Keys& keys, float missing, DecoderDescription& description);
+Result<void> read_temperature_config(const MetadataReader& keys, float missing, DecoderConfig& config);
 
 /// Where a layer's keys and values are in the layout. The keys of an indexer are in the layer behind.
 struct KvPlace {
@@ -151,7 +152,7 @@ struct KvPlan {
 
 /// On each device one group for layers that see everything, one for those with a window, one for latent ones; of the
 /// options' type, or what the layers' backend keeps for it. `backend` is the model's own.
-KvPlan kv_plan_of(const DecoderDescription& description, const Backend& backend, const ModelOptions& options);
+KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const ModelOptions& options);
 
 /// Layers [begin, end) of a decoder: all, or those that one of several backends computes.
 struct LayerRange {
@@ -160,7 +161,7 @@ struct LayerRange {
 
   /// Whether it begins with tokens, and whether it ends with logits.
   bool is_first() const { return begin == 0; }
-  bool is_last(const DecoderDescription& description) const { return end == std::ssize(description.layers); }
+  bool is_last(const DecoderConfig& config) const { return end == std::ssize(config.layers); }
 };
 
 }  // namespace cairn

@@ -25,12 +25,12 @@ inline constexpr int64_t kLowRankMax = 1 << 15;
 inline constexpr int64_t kContextMax = 1 << 24;
 inline constexpr int64_t kVocabularyMax = 1 << 22;
 
-/// Keys of one architecture, named without the "<architecture>." before them. Every Error is kCorruptFile and names the
-/// whole key, what is there and what was expected.
-class Keys {
+/// MetadataReader of one architecture, named without the "<architecture>." before them. Every Error is kCorruptFile and
+/// names the whole key, what is there and what was expected.
+class MetadataReader {
  public:
   /// `file` outlives this.
-  Keys(const gguf::Reader& file, std::string_view architecture) : file_(file), architecture_(architecture) {}
+  MetadataReader(const gguf::Reader& file, std::string_view architecture) : file_(file), architecture_(architecture) {}
 
   const gguf::Reader& file() const { return file_; }
   std::string_view architecture() const { return architecture_; }
@@ -53,7 +53,7 @@ class Keys {
   Result<std::vector<bool>> window_pattern(int64_t layers, int64_t period) const;
 
   /// Whole names of keys of the architecture that the file has and that nobody has asked for: a file that has some may
-  /// mean more than we compute. Keys of experts count only if there are experts.
+  /// mean more than we compute. MetadataReader of experts count only if there are experts.
   std::vector<std::string> unread() const;
 
  private:

@@ -1,10 +1,10 @@
-#include "model/deepseek4/description.h"
+#include "model/deepseek4/config.h"
 
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "model/hyper_params.h"
+#include "model/metadata_reader.h"
 
 namespace cairn::deepseek4 {
 namespace {
@@ -13,19 +13,19 @@ constexpr int64_t kStreamRoundsMax = 100;
 constexpr int64_t kWindowMax = 1 << 16;
 constexpr int64_t kRankMax = 1 << 16;
 
-Result<void> expect(const Keys& keys, std::string_view key, bool fine, auto value, std::string_view wanted) {
+Result<void> expect(const MetadataReader& keys, std::string_view key, bool fine, auto value, std::string_view wanted) {
   if (fine) return {};
   return fail_at("key " + keys.full(key), Code::kCorruptFile, "{} is {}, but {}", keys.full(key), value, wanted);
 }
 
-Result<void> read_streams(const Keys& keys, ModelDescription& model) {
+Result<void> read_streams(const MetadataReader& keys, ModelConfig& model) {
   CAIRN_TRY(model.streams, keys.integer("hyper_connection.count", 1, kStreamsMax));
   CAIRN_TRY(model.stream_rounds, keys.integer("hyper_connection.sinkhorn_iterations", 1, kStreamRoundsMax));
   CAIRN_TRY(model.stream_epsilon, keys.positive_or("hyper_connection.epsilon", 1e-6F));
   return {};
 }
 
-Result<void> read_attention(const Keys& keys, ModelDescription& model) {
+Result<void> read_attention(const MetadataReader& keys, ModelConfig& model) {
   CAIRN_TRY(model.heads, keys.integer("attention.head_count", 1, kHeadsMax));
   CAIRN_TRY(const int64_t kv_heads, keys.integer_or("attention.head_count_kv", 1, 0, kHeadsMax));
   CAIRN_TRY_VOID(
@@ -38,14 +38,14 @@ Result<void> read_attention(const Keys& keys, ModelDescription& model) {
   CAIRN_TRY_VOID(expect(keys, "rope.dimension_count", model.rope_dims % 2 == 0, model.rope_dims,
                         "rotated elements come in pairs"));
   CAIRN_TRY(model.window, keys.integer("attention.sliding_window", 1, kWindowMax));
-  CAIRN_TRY(model.query_rank, keys.integer("attention.q_lora_rank", 1, kRankMax));
+  CAIRN_TRY(model.q_lora_rank, keys.integer("attention.q_lora_rank", 1, kRankMax));
   CAIRN_TRY(model.output_rank, keys.integer("attention.output_lora_rank", 1, kRankMax));
   CAIRN_TRY(model.output_groups, keys.integer("attention.output_group_count", 1, model.heads));
   return expect(keys, "attention.output_group_count", model.heads % model.output_groups == 0, model.output_groups,
                 fmt::format("it must divide the {} heads", model.heads));
 }
 
-Result<void> read_index(const Keys& keys, ModelDescription& model) {
+Result<void> read_index(const MetadataReader& keys, ModelConfig& model) {
   CAIRN_TRY(model.index_heads, keys.integer("attention.indexer.head_count", 1, kHeadsMax));
   CAIRN_TRY(model.index_dim, keys.integer("attention.indexer.key_length", 1, kHeadDimMax));
   CAIRN_TRY(model.index_rows, keys.integer("attention.indexer.top_k", 1, kContextMax));
@@ -55,7 +55,7 @@ Result<void> read_index(const Keys& keys, ModelDescription& model) {
                 "it must be a power of two");
 }
 
-Result<void> read_experts(const Keys& keys, ModelDescription& model) {
+Result<void> read_experts(const MetadataReader& keys, ModelConfig& model) {
   CAIRN_TRY(model.experts, keys.integer("expert_count", 1, kExpertsMax));
   CAIRN_TRY(model.experts_used,
             keys.integer("expert_used_count", 1, std::min<int64_t>(model.experts, kExpertsUsedMax)));
@@ -75,13 +75,14 @@ Result<void> read_experts(const Keys& keys, ModelDescription& model) {
 
 /// A number for every layer; more are those of blocks behind the last.
 template <class T>
-Result<void> check_count(const Keys& keys, std::string_view key, const std::vector<T>& values, size_t layers) {
+Result<void> check_count(const MetadataReader& keys, std::string_view key, const std::vector<T>& values,
+                         size_t layers) {
   if (values.size() >= layers) return {};
   return fail_at("key " + keys.full(key), Code::kCorruptFile, "{} has {} entries, but there are {} layers",
                  keys.full(key), values.size(), layers);
 }
 
-Result<void> read_ratios(const Keys& keys, ModelDescription& model) {
+Result<void> read_ratios(const MetadataReader& keys, ModelConfig& model) {
   constexpr std::string_view kKey = "attention.compress_ratios";
   CAIRN_TRY(const std::vector<int64_t> ratios, keys.file().metadata().integers(keys.full(kKey)));
   CAIRN_TRY_VOID(check_count(keys, kKey, ratios, model.layers.size()));
@@ -100,7 +101,7 @@ Result<void> read_ratios(const Keys& keys, ModelDescription& model) {
   return {};
 }
 
-Result<void> read_clamps(const Keys& keys, ModelDescription& model) {
+Result<void> read_clamps(const MetadataReader& keys, ModelConfig& model) {
   constexpr std::string_view kRouted = "swiglu_clamp_exp", kShared = "swiglu_clamp_shexp";
   CAIRN_TRY(const std::vector<float> routed, keys.file().metadata().floats(keys.full(kRouted)));
   CAIRN_TRY_VOID(check_count(keys, kRouted, routed, model.layers.size()));
@@ -118,7 +119,7 @@ Result<void> read_clamps(const Keys& keys, ModelDescription& model) {
   return {};
 }
 
-Result<void> read_layers(const Keys& keys, ModelDescription& model) {
+Result<void> read_layers(const MetadataReader& keys, ModelConfig& model) {
   CAIRN_TRY(int64_t layers, keys.integer("block_count", 1, kLayersMax));
   // Blocks behind the last predict further tokens.
   CAIRN_TRY(const int64_t predicting, keys.integer_or("nextn_predict_layers", 0, 0, layers - 1));
@@ -130,15 +131,15 @@ Result<void> read_layers(const Keys& keys, ModelDescription& model) {
   return read_clamps(keys, model);
 }
 
-Result<void> read_ropes(const Keys& keys, ModelDescription& model) {
-  const auto describe_rope = [&model](const RopeParams& params, RopeDescription& there, RopeDescription& back) {
-    there = back = {RopeStyle::kAdjacent, model.rope_dims, rope_frequencies(params, {}), 1};
+Result<void> read_ropes(const MetadataReader& keys, ModelConfig& model) {
+  const auto read_rope_config = [&model](const RopeParams& params, RopeConfig& there, RopeConfig& back) {
+    there = back = {RopeStyle::kInterleaved, model.rope_dims, rope_frequencies(params, {}), 1};
     for (double& frequency : back.frequencies) frequency = -frequency;
   };
   RopeParams params;
   params.dims = model.rope_dims;
   CAIRN_TRY(params.base, keys.positive_or("rope.freq_base", 10'000));
-  describe_rope(params, model.window_rope, model.window_rope_back);
+  read_rope_config(params, model.window_rope, model.window_rope_back);
   CAIRN_TRY(params.base, keys.positive_or("attention.compress_rope_freq_base", 160'000));
   CAIRN_TRY(params.factor, keys.positive_or("rope.scaling.factor", 1));
   CAIRN_TRY(params.original_context,
@@ -149,7 +150,7 @@ Result<void> read_ropes(const Keys& keys, ModelDescription& model) {
   params.scaling = params.factor == 1 ? RopeScaling::kNone : RopeScaling::kYarn;
   CAIRN_TRY_VOID(expect(keys, "attention.compress_rope_freq_base", params.base != 1, params.base,
                         "it gives every pair the same frequency"));
-  describe_rope(params, model.compressed_rope, model.compressed_rope_back);
+  read_rope_config(params, model.compressed_rope, model.compressed_rope_back);
   return {};
 }
 
@@ -160,9 +161,9 @@ bool is_deepseek4(const gguf::Reader& file) {
   return name.has_value() && *name == kArchitecture;
 }
 
-Result<ModelDescription> describe(const gguf::Reader& file, int32_t context_tokens) {
-  const Keys keys(file, kArchitecture);
-  ModelDescription model;
+Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens) {
+  const MetadataReader keys(file, kArchitecture);
+  ModelConfig model;
   CAIRN_TRY(model.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
   CAIRN_TRY(model.norm_epsilon, keys.positive_or("attention.layer_norm_rms_epsilon", 1e-6F));
   CAIRN_TRY(model.context_trained, keys.integer("context_length", 1, kContextMax));
@@ -177,7 +178,7 @@ Result<ModelDescription> describe(const gguf::Reader& file, int32_t context_toke
   return model;
 }
 
-KvLayout kv_layout_of(const ModelDescription& description, KvType type, std::vector<LayerPlaces>& places) {
+KvLayout kv_layout_of(const ModelConfig& config, KvType type, std::vector<LayerPlaces>& places) {
   KvLayout layout;
   layout.type = type;
   const auto group_of = [&layout](KvKind kind, int32_t window) {
@@ -197,26 +198,24 @@ KvLayout kv_layout_of(const ModelDescription& description, KvType type, std::vec
     return add(KvKind::kWindow, compressor.span(), inputs);
   };
   places.clear();
-  for (const LayerDescription& layer : description.layers) {
+  for (const LayerConfig& layer : config.layers) {
     LayerPlaces at;
-    at.window = add(KvKind::kWindow, description.window, {.kv_heads = 1, .key_dim = description.head_dim});
+    at.window = add(KvKind::kWindow, config.window, {.kv_heads = 1, .key_dim = config.head_dim});
     if (layer.ratio > 0) {
-      at.compressed =
-          add(KvKind::kFull, 0, {.kv_heads = 1, .key_dim = description.head_dim, .tokens_per_row = layer.ratio});
-      at.values = add_inputs(description.compressor(layer));
-      at.scores = add_inputs(description.compressor(layer));
+      at.compressed = add(KvKind::kFull, 0, {.kv_heads = 1, .key_dim = config.head_dim, .tokens_per_row = layer.ratio});
+      at.values = add_inputs(config.compressor(layer));
+      at.scores = add_inputs(config.compressor(layer));
     }
     if (layer.indexed) {
-      at.index =
-          add(KvKind::kFull, 0, {.kv_heads = 1, .key_dim = description.index_dim, .tokens_per_row = layer.ratio});
-      at.index_values = add_inputs(description.index_compressor(layer));
-      at.index_scores = add_inputs(description.index_compressor(layer));
+      at.index = add(KvKind::kFull, 0, {.kv_heads = 1, .key_dim = config.index_dim, .tokens_per_row = layer.ratio});
+      at.index_values = add_inputs(config.index_compressor(layer));
+      at.index_scores = add_inputs(config.index_compressor(layer));
     }
     places.push_back(at);
   }
-  if (description.predicts) {
+  if (config.predicts) {
     // A row reads the streams of the position before it.
-    const auto width = static_cast<int32_t>(description.streams * description.embedding);
+    const auto width = static_cast<int32_t>(config.streams * config.embedding);
     places.back().streams = add(KvKind::kWindow, 2, {.kv_heads = 1, .key_dim = width, .type = KvType::kF32});
   }
   return layout;
