@@ -29,16 +29,15 @@ SOURCE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 80
 TEST_FUNCTION_LINES_MAX = 160
 TABLE_MARK = "// tidy: table"  # on the first lines of a file that is one big table of a format
-ISA_FLAGS = {  # and the machine
-    "avx2": ("x86_64", ["-mavx2", "-mfma", "-mf16c"]),
-    "avxvnni": ("x86_64", ["-mavxvnni", "-mavx2", "-mfma", "-mf16c"]),
-    "avx512": ("x86_64", ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mfma", "-mf16c"]),
-    "avx512bf16": ("x86_64", ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni", "-mavx512bf16",
-                              "-mfma", "-mf16c"]),
-    "neon": ("aarch64", ["-march=armv8.2-a+dotprod"]),
+# Folder of an instruction set -> its machine and flags.
+ISA_FLAGS = {
+    name: ("aarch64" if name == "neon" else "x86_64", flags.split())
+    for name, flags in re.findall(r"^set\(CAIRN_ISA_FLAGS_(\w+) (.*)\)$",
+                                  (ROOT / "src" / "kernels" / "cpu" / "isa" / "flags.cmake").read_text(), re.M)
 }
 ISA_INCLUDES = re.compile(r'^(immintrin\.h|arm_neon\.h|cstddef|cstdint|cstring|quant/blocks\.h|kernels/cpu/.*\.h)$')
 CUDA_FOLDER = ROOT / "src" / "kernels" / "cuda"
+EMULATED_CUDA_FOLDER = CUDA_FOLDER / "emulated"
 BANNED = [
     (re.compile(r"-ffast-math|-march=native"), "breaks the same-bytes promise or the portable build"),
     (re.compile(r"/(?:work|root|home/\w+)/"), "a machine's path"),
@@ -52,6 +51,10 @@ def sources(*folders, suffixes=(".h", ".cpp", ".cu", ".cuh")):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.suffix in suffixes and "node_modules" not in path.parts:
                 yield path
+
+
+def needs_cuda(path):
+    return path.is_relative_to(CUDA_FOLDER) and not path.is_relative_to(EMULATED_CUDA_FOLDER)
 
 
 def module_deps():
@@ -171,7 +174,7 @@ def check_headers(report, build, cuda):
         if not stub.exists() or stub.read_text() != text:
             stub.write_text(text)
         flags = ["-std=c++23", "-O0", "-I", str(ROOT / "src"), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
-        if header.parent == CUDA_FOLDER:
+        if needs_cuda(header):
             if not cuda:
                 return header, None
             flags += ["-isystem", cuda]
@@ -193,7 +196,7 @@ def check_headers(report, build, cuda):
 def check_clang_tidy(report, build, cuda):
     files = [str(p) for p in sources("src", "apps", suffixes=(".cpp",)) if not p.stem.endswith(("_test", "_bench"))
              and ISA_FLAGS.get(p.parent.name, (platform.machine(),))[0] == platform.machine()
-             and (cuda or p.parent != CUDA_FOLDER)]  # the build has no commands for them
+             and (cuda or not needs_cuda(p))]  # the build has no commands for them
 
     def run(file):
         return subprocess.run(["clang-tidy-19", "-p", str(build), "--quiet", file], capture_output=True, text=True)

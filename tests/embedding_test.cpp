@@ -64,7 +64,7 @@ class Decoding {
     return {{view->hidden.begin(), view->hidden.end()}, {view->values.begin(), view->values.end()}};
   }
   std::vector<float> vector(std::span<const TokenId> tokens, Pooling pooling) {
-    RowPool rows(pooling, runner_->embedding().dimensions);
+    PoolingAccumulator rows(pooling, runner_->embedding().dimensions);
     rows.add(step(tokens, LogitsWanted::kHiddenAll).first);
     return rows.vector();
   }

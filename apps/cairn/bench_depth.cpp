@@ -162,7 +162,7 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   options.weights_in_place = plan.weights_in_place();
   std::unique_ptr<PackCache> pack_cache;
   if (wanted.pack_cache && options.earlier.empty()) {
-    pack_cache = std::make_unique<PackCache>(flags.model, file, device.backend().copy_format());
+    pack_cache = std::make_unique<PackCache>(flags.model, file, device.backend().packed_format_id());
     options.pack_cache = pack_cache.get();
   }
   CAIRN_TRY(const auto runner, load_model(file, device.backend(), options));

@@ -1,6 +1,6 @@
 /// Host memory behind the page pool: what is evicted from there may wait here to be wanted again.
 ///
-/// Slots of one page of each group, from one allocation. Who has which slot is the business of node_pages.h.
+/// Slots of one page of each group, from one allocation. Who has which slot is the business of prefix_cache_store.h.
 #pragma once
 
 #include <cstddef>

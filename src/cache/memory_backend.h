@@ -23,16 +23,16 @@ class MemoryBackend : public Backend {
 
   std::string description() const override { return "memory"; }
   bool supports(TensorType) const override { return false; }
-  std::string copy_format() const override { return ""; }
+  std::string packed_format_id() const override { return ""; }
   int64_t load_bytes(const HostMatrix&) const override { return 0; }
   Result<Weight> load(const HostMatrix&) override { return fail(Code::kUnsupported, "memory only"); }
-  Result<void> reserve(const WorkSizes&) override { return {}; }
-  int64_t reserve_bytes(const WorkSizes&) const override { return 0; }
+  Result<void> reserve(const WorkspaceSizes&) override { return {}; }
+  int64_t workspace_bytes(const WorkspaceSizes&) const override { return 0; }
   void embed(const Weight&, std::span<const TokenId>, float, float*) override {}
-  void matmul(std::span<const Projection>, const float*, int32_t) override {}
-  void matmul_experts(std::span<const Projection>, const float*, int32_t, const int32_t*, int32_t, bool) override {}
+  void matmul(std::span<const MatmulTarget>, const float*, int32_t) override {}
+  void grouped_matmul(std::span<const MatmulTarget>, const float*, int32_t, const int32_t*, int32_t, bool) override {}
   void route(const RouteParams&, const float*, int32_t, int32_t*, float*) override {}
-  void combine_experts(const float*, const float*, int32_t, int32_t, int64_t, float*) override {}
+  void moe_combine(const float*, const float*, int32_t, int32_t, int64_t, float*) override {}
   void rms_norm(const float*, const float*, float, int64_t, int64_t, float*) override {}
   void add_rms_norm(float*, const float*, float, const float*, float, int64_t, int64_t, float*) override {}
   void layer_norm(const float*, const float*, const float*, float, int64_t, int64_t, float*) override {}
@@ -40,7 +40,7 @@ class MemoryBackend : public Backend {
   void add(float*, const float*, int64_t, float) override {}
   void scale_rows(float*, std::span<const float>, int64_t) override {}
   void sigmoid_scale_rows(float*, const float*, int64_t, int64_t) override {}
-  void scale_and_cap(float*, int64_t, float, float) override {}
+  void scale_and_softcap(float*, int64_t, float, float) override {}
   void steer(float*, const float*, float, int64_t, int64_t) override {}
   void clamp(float*, int64_t, float, float) override {}
   void gather_rows(const float*, std::span<const int32_t>, int64_t, float*) override {}

@@ -172,7 +172,7 @@ bool PrefixIndex::Impl::holds_all(int32_t node, const PageTable& table) const {
 /// Whether whoever can resume within `leaf` can as well within `node`, its sibling.
 bool PrefixIndex::Impl::covers(int32_t node, int32_t leaf) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
-    if (has(leaf, g, Where::kAnywhere) && (!is_paged(g) || !pages_.has(node, g))) return false;
+    if (has(leaf, g, Where::kAnyTier) && (!is_paged(g) || !pages_.has(node, g))) return false;
   }
   return begins_with(tree_.tokens(node), tree_.tokens(leaf));
 }
@@ -222,7 +222,7 @@ int64_t PrefixIndex::bytes(const KvLayout& layout, std::span<const int32_t> page
   const int32_t slots = HostTier::slots_in(layout, host_bytes);
   const int32_t nodes = nodes_max(layout, pages, slots);
   const int64_t path_bytes = slots > 0 ? int64_t{nodes} * static_cast<int64_t>(sizeof(int32_t)) : 0;
-  return PrefixTree::bytes(nodes) + NodePages::bytes(layout, nodes) + HostTier::list_bytes(slots) + path_bytes;
+  return PrefixTree::bytes(nodes) + PrefixCacheStore::bytes(layout, nodes) + HostTier::list_bytes(slots) + path_bytes;
 }
 
 PrefixCursor PrefixIndex::root(uint64_t salt) { return {.key = mix(salt)}; }

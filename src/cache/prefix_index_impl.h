@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "cache/node_pages.h"
+#include "cache/prefix_cache_store.h"
 #include "cache/prefix_index.h"
 #include "cache/prefix_tree.h"
 
@@ -21,8 +21,8 @@ class PrefixIndex::Impl {
 
   const PagePool& pool() const { return pool_; }
   const PrefixTree& tree() const { return tree_; }
-  NodePages& pages() { return pages_; }
-  const NodePages& pages() const { return pages_; }
+  PrefixCacheStore& pages() { return pages_; }
+  const PrefixCacheStore& pages() const { return pages_; }
 
   /// Chained hash of the page of tokens at `begin`, after a beginning with the hash `key`. Never 0.
   static uint64_t chain(uint64_t key, std::span<const TokenId> tokens, int32_t begin);
@@ -49,13 +49,13 @@ class PrefixIndex::Impl {
 
   // -- Lookup.
   /// What counts as there: pages here only, or also those on host.
-  enum class Where { kHere, kAnywhere };
+  enum class Where { kOnDevice, kAnyTier };
 
   Match match(const PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max, Where where);
   void match_children(int32_t node, uint64_t key, int32_t begin, std::span<const TokenId> tokens, int32_t tokens_max,
                       Where where, Match& match) const;
   bool has(int32_t node, int32_t group, Where where) const {
-    return pages_.has(node, group) || (where == Where::kAnywhere && pages_.has_on_host(node, group));
+    return pages_.has(node, group) || (where == Where::kAnyTier && pages_.has_on_host(node, group));
   }
   bool lacks_window(int32_t node, Where where) const;
   bool can_resume_after(int32_t node, int32_t boundary, Where where) const;
@@ -84,7 +84,7 @@ class PrefixIndex::Impl {
 
   PagePool& pool_;
   PrefixTree tree_;
-  NodePages pages_;
+  PrefixCacheStore pages_;
   bool has_state_ = false;
   std::vector<int32_t> window_from_;  // scratch, per group: from where on the path has all pages of the window
   std::vector<PageId> fresh_;         // scratch, per group

@@ -16,12 +16,12 @@ PrefixHit PrefixIndex::Impl::resume(PrefixCursor& cursor, std::span<const TokenI
   CAIRN_CHECK(cursor.tokens % kPageTokens == 0);
   tokens_max = std::min(tokens_max, static_cast<int32_t>(tokens.size()));
   table.groups.resize(pool_.groups());
-  Match found = match(cursor, tokens, tokens_max, Where::kHere);
+  Match found = match(cursor, tokens, tokens_max, Where::kOnDevice);
   if (pages_.host().slots_total() > 0) {
-    const Match with_host = match(cursor, tokens, tokens_max, Where::kAnywhere);
+    const Match with_host = match(cursor, tokens, tokens_max, Where::kAnyTier);
     if (with_host.best().tokens > found.best().tokens) {
       restore_path(cursor, with_host.best());
-      found = match(cursor, tokens, tokens_max, Where::kHere);  // which is less if there was no room for all
+      found = match(cursor, tokens, tokens_max, Where::kOnDevice);  // which is less if there was no room for all
     }
   }
   PrefixHit hit{.tokens = cursor.tokens, .differs_at = found.differs_at, .cached = found.cached};
@@ -63,7 +63,7 @@ PrefixIndex::Impl::Match PrefixIndex::Impl::match(const PrefixCursor& cursor, st
   while (node != kNoNode && tokens_max - end >= kPageTokens) {
     const uint64_t next_key = chain(key, tokens, end);
     const int32_t next = tree_.find(node, next_key, tokens.subspan(end, kPageTokens));
-    if (next == kNoNode || (where == Where::kHere && !pages_.is_here(next))) break;
+    if (next == kNoNode || (where == Where::kOnDevice && !pages_.is_here(next))) break;
     // Beside a path that cannot be resumed there may be the end of a conversation that can.
     if (has_state_ || lacks_window(next, where)) match_children(node, key, end, tokens, tokens_max, where, match);
     node = next;
@@ -122,7 +122,7 @@ bool PrefixIndex::Impl::can_resume_after(int32_t node, int32_t boundary, Where w
 }
 
 bool PrefixIndex::Impl::can_resume_within(int32_t node, int32_t begin, int32_t boundary, Where where) const {
-  if (where == Where::kHere && !pages_.is_here(node)) return false;
+  if (where == Where::kOnDevice && !pages_.is_here(node)) return false;
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (is_kind(g, KvKind::kState)) {
       if (boundary != tree_.end(node) || !has(node, g, where)) return false;
@@ -149,7 +149,7 @@ void PrefixIndex::Impl::restore_path(const PrefixCursor& cursor, const Boundary&
     for (int32_t g = 0; g < pool_.groups(); ++g) {
       const bool needed = is_kind(g, KvKind::kWindow) ? tree_.end(*node) > window_begin(window(g), to.tokens)
                                                       : is_paged(g) || *node == end;
-      if (needed && has(*node, g, Where::kAnywhere)) wanted |= 1u << g;
+      if (needed && has(*node, g, Where::kAnyTier)) wanted |= 1u << g;
     }
     done = pages_.restore(*node, wanted);
   }
@@ -209,7 +209,7 @@ void PrefixIndex::Impl::copy_states(int32_t node, PageTable& table) {
     pool_.share(g, from);  // so that it is not evicted for its own copy
     if (slots.empty()) {
       const PageId slot = pages_.take(g);
-      slots.push_back(slot != kNoPage ? slot : pages_.steal(node, g));
+      slots.push_back(slot != kNoPage ? slot : pages_.detach_for_reuse(node, g));
     }
     if (slots[0] != from) {
       pool_.copy(g, from, slots[0]);

@@ -170,7 +170,7 @@ class Sequence {
   Detokenizer detokenizer_;
   StopMatcher stop_matcher_;
   std::optional<EmbedWish> embed_;
-  std::optional<RowPool> pooled_;  // if embed_
+  std::optional<PoolingAccumulator> pooled_;  // if embed_
   std::shared_ptr<Steering> steering_;
   Steer steer_;
   size_t forced_next_ = 0;  // of steer_.forced

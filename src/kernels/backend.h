@@ -19,15 +19,15 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/tensor_type.h"
-#include "kernels/buffer.h"                 // IWYU pragma: export
-#include "kernels/compressor_operations.h"  // IWYU pragma: export
-#include "kernels/draw_operations.h"        // IWYU pragma: export
-#include "kernels/kv.h"                     // IWYU pragma: export
-#include "kernels/latent_operations.h"      // IWYU pragma: export
-#include "kernels/operation_params.h"       // IWYU pragma: export
-#include "kernels/routing.h"                // IWYU pragma: export
-#include "kernels/stream_operations.h"      // IWYU pragma: export
-#include "kernels/work_sizes.h"             // IWYU pragma: export
+#include "kernels/buffer.h"                       // IWYU pragma: export
+#include "kernels/compressor_operations.h"        // IWYU pragma: export
+#include "kernels/draw_operations.h"              // IWYU pragma: export
+#include "kernels/hyper_connection_operations.h"  // IWYU pragma: export
+#include "kernels/kv.h"                           // IWYU pragma: export
+#include "kernels/latent_operations.h"            // IWYU pragma: export
+#include "kernels/operation_params.h"             // IWYU pragma: export
+#include "kernels/routing.h"                      // IWYU pragma: export
+#include "kernels/workspace_sizes.h"              // IWYU pragma: export
 
 namespace cairn {
 
@@ -41,8 +41,8 @@ struct HostMatrix {
   const std::byte* data = nullptr;
   /// No copy larger than the file's bytes, for want of memory: products may be slow.
   bool in_place = false;
-  /// The copy (`Weight::memory`) that an earlier `load` of this matrix made by the same `copy_format`, or empty. Used
-  /// as it is, so it outlives the weight; ignored if it has not the right size or is not aligned to 64 bytes.
+  /// The copy (`Weight::memory`) that an earlier `load` of this matrix made by the same `packed_format_id`, or empty.
+  /// Used as it is, so it outlives the weight; ignored if it has not the right size or is not aligned to 64 bytes.
   std::span<const std::byte> copy = {};
   /// What each expert's products are multiplied by, before a bias is added; empty: nothing.
   std::vector<float> scales = {};
@@ -56,12 +56,12 @@ struct Weight {
   int64_t experts = 1;
   const void* data = nullptr;
   std::shared_ptr<Buffer> memory;  ///< what `data` points to, if the backend made a copy; copies share it
-  bool panels = false;             ///< `data` are panels (kernels/cpu/panel.h), not the file's rows
+  bool panels = false;             ///< `data` are panels (kernels/cpu/packed/panel.h), not the file's rows
   std::vector<float> scales = {};  ///< as the HostMatrix's
 };
 
 /// One product of a `matmul`: out [rows of x, weight->rows] = x W^T + bias.
-struct Projection {
+struct MatmulTarget {
   const Weight* weight = nullptr;
   const float* bias = nullptr;  ///< [weight->rows], or null
   float* out = nullptr;
@@ -80,32 +80,32 @@ class Backend {
   /// Whether matrix products work on this type.
   virtual bool supports(TensorType type) const = 0;
   /// What copies that `load` makes look like: changes whenever they do. Empty: they are not for keeping.
-  virtual std::string copy_format() const = 0;
+  virtual std::string packed_format_id() const = 0;
   /// Bytes of memory that `load` will take, counting `matrix.data` where it is used in place.
   virtual int64_t load_bytes(const HostMatrix& matrix) const = 0;
   /// The weight refers to `matrix.data` or has a copy (`memory`), after which the file's bytes are not read again.
   /// Errors: kUnsupported (type), kOutOfMemory.
   virtual Result<Weight> load(const HostMatrix& matrix) = 0;
   /// Working memory for calls of these sizes; what is larger already stays. Errors: kOutOfMemory.
-  virtual Result<void> reserve(const WorkSizes& sizes) = 0;
+  virtual Result<void> reserve(const WorkspaceSizes& sizes) = 0;
   /// Bytes that the first `reserve` takes.
-  virtual int64_t reserve_bytes(const WorkSizes& sizes) const = 0;
+  virtual int64_t workspace_bytes(const WorkspaceSizes& sizes) const = 0;
 
   // -- Matrices.
   /// out[i] = table row ids[i] * scale; out [ids.size(), table.cols].
   virtual void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) = 0;
   /// All projections of one input x [rows, cols], which is quantised once.
-  virtual void matmul(std::span<const Projection> projections, const float* x, int32_t rows) = 0;
+  virtual void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows) = 0;
   /// For each row r and choice j: out[r, j, :] = W[ids[r, j]] input (+ bias row ids[r, j] when given, [experts, rows]).
   /// The input is x[r, :], or x[r, j, :] with `input_per_choice`. ids [rows, used].
-  virtual void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
-                              int32_t used, bool input_per_choice) = 0;
+  virtual void grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows,
+                              const int32_t* ids, int32_t used, bool input_per_choice) = 0;
   /// Scores of logits [rows, experts], the `used` largest (ties: lower index first) in descending order, into ids and
   /// weights [rows, used].
   virtual void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) = 0;
   /// out[r, :] = sum over j, in order, of weights[r, j] * y[r, j, :].
-  virtual void combine_experts(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
-                               float* out) = 0;
+  virtual void moe_combine(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
+                           float* out) = 0;
 
   // -- Rows. `out` may be the input.
   /// out = x / sqrt(mean(x^2) + epsilon) * weight, over rows of `cols`. weight [cols], or null for 1.
@@ -127,7 +127,7 @@ class Backend {
   /// x[r, :] *= sigmoid(gates[r]); gates [rows] in backend memory.
   virtual void sigmoid_scale_rows(float* x, const float* gates, int64_t rows, int64_t cols) = 0;
   /// x *= scale, then cap * tanh(x / cap) if cap > 0; n elements.
-  virtual void scale_and_cap(float* x, int64_t n, float scale, float cap) = 0;
+  virtual void scale_and_softcap(float* x, int64_t n, float scale, float cap) = 0;
   /// x[r, :] -= scale * direction * (direction . x[r, :]); direction [cols].
   virtual void steer(float* x, const float* direction, float scale, int64_t rows, int64_t cols) = 0;
   /// x = min(max(x, least), most), n elements.
@@ -159,7 +159,7 @@ class Backend {
   virtual DrawOperations* draws() { return nullptr; }
   /// Null: models that need them do not run here.
   virtual LatentOperations* latent() { return nullptr; }
-  virtual StreamOperations* streams() { return nullptr; }
+  virtual HyperConnectionOperations* streams() { return nullptr; }
   virtual CompressorOperations* compressor() { return nullptr; }
 
   /// A step of a model begins, like those before it: operations from here to the next read(), copy() or finish() may be
@@ -178,7 +178,7 @@ class Backend {
 
 struct CpuOptions {
   int threads = 0;  ///< 0: one per usable core
-  /// A name in kernels/cpu/isa.cpp, such as "avx2"; the value of CAIRN_ISA in the environment if empty, or else the
+  /// A name in kernels/cpu/isa/isa.cpp, such as "avx2"; the value of CAIRN_ISA in the environment if empty, or else the
   /// best.
   std::string isa;
 };

@@ -9,7 +9,7 @@
 #include <limits>
 #include <span>
 
-#include "kernels/everywhere.h"
+#include "kernels/host_device.h"
 
 namespace cairn {
 
@@ -43,7 +43,7 @@ struct Draw {
   int32_t penalties = 0;    ///< then so many penalties, the same,
   int32_t out_of_play = 0;  ///< then so many tokens that are out of play
 
-  CAIRN_EVERYWHERE constexpr int32_t change_count() const { return biases + penalties + out_of_play; }
+  CAIRN_HOST_DEVICE constexpr int32_t change_count() const { return biases + penalties + out_of_play; }
 };
 
 /// All but the token is of the row as the model gave it.
@@ -70,7 +70,7 @@ class DrawOperations {
   virtual ~DrawOperations() = default;
   /// Draws from rows of logits [rows, vocabulary], which are as before when it is done. Waits for the results, which
   /// mean something only if Backend::finish() says so. `draws`, `changes` and `drawn` are in host memory; at most
-  /// WorkSizes::draw_rows draws.
+  /// WorkspaceSizes::draw_rows draws.
   virtual void draw(float* logits, int64_t vocabulary, std::span<const Draw> draws,
                     std::span<const LogitChange> changes, std::span<Drawn> drawn) = 0;
 };

@@ -40,7 +40,7 @@ constexpr int32_t rows_per_kv_page(int32_t tokens_per_row) {
 /// Where one layer's keys and values are. A page of the layer begins at base + page * page_stride + layer_offset, a
 /// multiple of 64 bytes: for each KV head rows_per_page() rows of keys, then for each head as many of values, of
 /// kv_row_bytes. In which order a head's rows lie within their bytes is the backend's business (the CPU's:
-/// kernels/cpu/kv_page.h), so pages are copied as a whole only.
+/// kernels/cpu/attention/kv_page.h), so pages are copied as a whole only.
 struct KvView {
   std::byte* base = nullptr;
   int64_t page_stride = 0;   ///< bytes from a page to the next

@@ -19,7 +19,7 @@ struct RowSource {
   KvView kv;
   std::span<const AttentionSlice> slices;
   int32_t window = 0;               ///< > 0: only the last so many of those seen
-  const int32_t* chosen = nullptr;  ///< [queries, chosen_max] or null: only those that choose_rows() chose
+  const int32_t* chosen = nullptr;  ///< [queries, chosen_max] or null: only those that select_topk() chose
   int32_t chosen_max = 0;
 };
 inline constexpr size_t kRowSourcesMax = 2;
@@ -48,7 +48,7 @@ class LatentOperations {
   /// The rows with the largest sums over heads h of weights[h] * max(0, q[h] . row), into chosen [queries, most]:
   /// ascending; what is behind the last of fewer is left as it is. Which of equal sums is for the backend to say. q
   /// [queries, heads * key_dim], weights [queries, heads].
-  virtual void choose_rows(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
+  virtual void select_topk(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
                            const float* q, const float* weights, int32_t* chosen) = 0;
   /// One softmax over the rows of all sources, which have the same key_dim. q [queries, heads * key_dim]; out [queries,
   /// heads * value_dim].

@@ -8,8 +8,8 @@ namespace cairn {
 
 enum class Activation { kSilu, kGeluTanh, kGeluErf, kRelu, kReluSquared };
 enum class RopeStyle {
-  kAdjacent,  ///< pairs (0,1), (2,3), ... ("normal", llama)
-  kHalves,    ///< pairs (0,d/2), (1,d/2+1), ... ("neox")
+  kInterleaved,  ///< pairs (0,1), (2,3), ... ("normal", llama)
+  kNeoX,         ///< pairs (0,d/2), (1,d/2+1), ... ("neox")
 };
 
 struct AttentionParams {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/everywhere.h"
+#include "kernels/host_device.h"
 
 namespace cairn {
 
@@ -20,7 +20,7 @@ inline constexpr SimulatedFormat kSimulatedE4m3 = {64, 448, 1e-4F, 3, -6};
 inline constexpr SimulatedFormat kSimulatedE2m1 = {32, 6, 6 * 0x1p-126F, 1, 0};
 
 /// The least power of two that brings a block's largest magnitude down to `top`.
-CAIRN_EVERYWHERE inline float simulated_scale(const SimulatedFormat& format, float largest) {
+CAIRN_HOST_DEVICE inline float simulated_scale(const SimulatedFormat& format, float largest) {
   int exponent = 0;
   const float fraction = std::frexp((largest < format.least ? format.least : largest) / format.top, &exponent);
   return std::ldexp(1.0F, fraction > 0.5F ? exponent : exponent - 1);
@@ -28,7 +28,7 @@ CAIRN_EVERYWHERE inline float simulated_scale(const SimulatedFormat& format, flo
 
 /// To the nearest number of `fraction_bits` bits after the leading one, whose exponents begin at `exponent_min`: those
 /// below have the spacing of the smallest. Ties to even. x is an element of a block with this scale.
-CAIRN_EVERYWHERE inline float simulated_rounded(const SimulatedFormat& format, float scale, float x) {
+CAIRN_HOST_DEVICE inline float simulated_rounded(const SimulatedFormat& format, float scale, float x) {
   float reduced = x / scale;
   reduced = reduced < -format.top ? -format.top : reduced;
   reduced = reduced > format.top ? format.top : reduced;

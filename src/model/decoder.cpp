@@ -12,15 +12,15 @@ namespace cairn {
 namespace {
 
 // Only with the last layer are there any.
-int32_t logit_rows_of(const DecoderDescription& description, const ModelOptions& options, LayerRange range) {
-  return range.is_last(description) ? options.logit_rows_max : 0;
+int32_t logit_rows_of(const DecoderConfig& config, const ModelOptions& options, LayerRange range) {
+  return range.is_last(config) ? options.logit_rows_max : 0;
 }
 
 }  // namespace
 
-Decoder::Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options,
+Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options,
                  LayerRange range, KvPlan kv)
-    : description_(std::move(description)),
+    : description_(std::move(config)),
       weights_(std::move(weights)),
       backend_(backend),
       range_(range),
@@ -29,16 +29,15 @@ Decoder::Decoder(DecoderDescription description, DecoderWeights weights, Backend
       kv_(std::move(kv)),
       logits_(backend) {}
 
-Result<std::unique_ptr<Decoder>> Decoder::create(DecoderDescription description, DecoderWeights weights,
-                                                 Backend& backend, const ModelOptions& options, LayerRange range,
-                                                 KvPlan kv) {
+Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWeights weights, Backend& backend,
+                                                 const ModelOptions& options, LayerRange range, KvPlan kv) {
   std::unique_ptr<Decoder> decoder(
-      new Decoder(std::move(description), std::move(weights), backend, options, range, std::move(kv)));
-  const DecoderDescription& model = decoder->description_;
+      new Decoder(std::move(config), std::move(weights), backend, options, range, std::move(kv)));
+  const DecoderConfig& model = decoder->description_;
   const int32_t rows = options.rows_max;
   const int32_t logit_rows = logit_rows_of(model, options, range);
   CAIRN_TRY(decoder->directions_,
-            Directions::load(options.directions, std::ssize(model.layers), model.embedding, backend));
+            ControlVectors::load(options.directions, std::ssize(model.layers), model.embedding, backend));
   CAIRN_TRY(decoder->scratch_, Scratch::create(backend, model, rows, logit_rows));
   CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows, logit_rows)));
   if (model.latent) {
@@ -57,10 +56,10 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderDescription description,
   return decoder;
 }
 
-WorkSizes Decoder::work_sizes(const DecoderDescription& model, int32_t rows, int32_t logit_rows) {
-  const bool dense = !std::ranges::all_of(model.layers, &LayerDescription::routed);
+WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows) {
+  const bool dense = !std::ranges::all_of(model.layers, &LayerConfig::routed);
   const int64_t attended = int64_t{model.heads} * model.value_dim;
-  WorkSizes sizes;
+  WorkspaceSizes sizes;
   sizes.draw_rows = logit_rows;
   sizes.inputs.push_back({rows, std::max({model.embedding, attended, dense ? model.feed_forward : 0})});
   if (model.experts) {
@@ -83,15 +82,15 @@ WorkSizes Decoder::work_sizes(const DecoderDescription& model, int32_t rows, int
   return sizes;
 }
 
-int64_t Decoder::bytes(const DecoderDescription& description, const Backend& backend, const ModelOptions& options,
+int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
                        LayerRange range) {
-  const int32_t logit_rows = logit_rows_of(description, options, range);
+  const int32_t logit_rows = logit_rows_of(config, options, range);
   // Logits and hidden rows are kept a second time in host memory.
-  int64_t bytes = Scratch::bytes(description, options.rows_max, logit_rows) +
-                  LogitRows::bytes(logit_rows, description.vocabulary) +
-                  options.rows_max * description.embedding * static_cast<int64_t>(sizeof(float)) +
-                  backend.reserve_bytes(work_sizes(description, options.rows_max, logit_rows));
-  if (description.latent) bytes += LatentAttention::bytes(description, options.rows_max);
+  int64_t bytes = Scratch::bytes(config, options.rows_max, logit_rows) +
+                  LogitRows::bytes(logit_rows, config.vocabulary) +
+                  options.rows_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
+                  backend.workspace_bytes(work_sizes(config, options.rows_max, logit_rows));
+  if (config.latent) bytes += LatentAttention::bytes(config, options.rows_max);
   return bytes;
 }
 
@@ -145,7 +144,7 @@ void Decoder::run_layers(const PagePool& pool) {
   compute_ropes();
   for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
     attention(layer, pool);
-    if (layer + 1 == description_.layers.size()) keep_wanted_rows();
+    if (layer + 1 == description_.layers.size()) select_output_rows();
     feed_forward(layer);
   }
 }
@@ -170,7 +169,7 @@ const float* Decoder::rope_table(int32_t rope) const {
 
 void Decoder::compute_ropes() {
   float* table = scratch_[ScratchPart::kRope];
-  for (const RopeDescription& rope : description_.ropes) {
+  for (const RopeConfig& rope : description_.ropes) {
     backend_.rope_table(batch_.positions(), rope.frequencies, rope.magnitude, table);
     table += int64_t{rows_} * rope.dims;
   }
@@ -184,7 +183,7 @@ void Decoder::attention(size_t layer, const PagePool& pool) {
   } else {
     attend(layer, pool, x);
   }
-  const Projection output[] = {weights.attention_output.to(scratch_[ScratchPart::kBlock])};
+  const MatmulTarget output[] = {weights.attention_output.to(scratch_[ScratchPart::kBlock])};
   backend_.matmul(output, scratch_[ScratchPart::kAttended], rows_);
   directions_.after_attention(backend_, layer, scratch_[ScratchPart::kBlock], rows_);
   add_block(weights.attention_post_norm);
@@ -199,7 +198,7 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   AttentionParams params;
   params.heads = description_.heads;
   params.scale = description_.attention_scale;
-  params.soft_cap = description_.attention_cap;
+  params.soft_cap = description_.attention_logit_softcap;
   params.window = description_.layers[layer].window;
   backend_.attention(params, kv, slices, scratch_[ScratchPart::kQuery], scratch_[ScratchPart::kAttended]);
 }
@@ -220,8 +219,8 @@ void Decoder::query_key_value(size_t layer, const float* x) {
   const LayerWeights& weights = weights_of(layer);
   float* query = scratch_[ScratchPart::kQuery];
   float* key = scratch_[ScratchPart::kKey];
-  const Projection projections[] = {weights.query.to(query), weights.key.to(key),
-                                    weights.value.to(scratch_[ScratchPart::kValue])};
+  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
+                                      weights.value.to(scratch_[ScratchPart::kValue])};
   backend_.matmul(projections, x, rows_);
 
   const int32_t heads = description_.heads;
@@ -239,7 +238,7 @@ void Decoder::query_key_value(size_t layer, const float* x) {
   }
   const int32_t rope = description_.layers[layer].rope;
   if (rope != kNoRope) {
-    const RopeDescription& how = description_.ropes[rope];
+    const RopeConfig& how = description_.ropes[rope];
     const float* table = rope_table(rope);
     backend_.rope(how.style, table, how.dims, query, rows_, heads, dim);
     backend_.rope(how.style, table, how.dims, key, rows_, kv_heads, dim);
@@ -264,20 +263,20 @@ void Decoder::feed_forward(size_t layer) {
 void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out) {
   float* gate = scratch_[ScratchPart::kGate];
   float* up = scratch_[ScratchPart::kUp];
-  const Projection in[] = {weights.gate.to(gate), weights.up.to(up)};
+  const MatmulTarget in[] = {weights.gate.to(gate), weights.up.to(up)};
   backend_.matmul(in, x, rows_);
   backend_.gate(description_.activation, gate, up, rows_, inner, gate);
-  const Projection down[] = {weights.down.to(out)};
+  const MatmulTarget down[] = {weights.down.to(out)};
   backend_.matmul(down, gate, rows_);
 }
 
 void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
-  const ExpertsDescription& experts = *description_.experts;
+  const MoeConfig& experts = *description_.experts;
   const int32_t used = experts.route.used;
   float* router = scratch_[ScratchPart::kRouter];
   int32_t* ids = scratch_.expert_ids();
   float* shares = scratch_[ScratchPart::kExpertWeights];
-  const Projection route[] = {weights.router.to(router)};
+  const MatmulTarget route[] = {weights.router.to(router)};
   backend_.matmul(route, x, rows_);
   RouteParams params = experts.route;
   params.bias = weights.router_bias.floats();
@@ -286,19 +285,19 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   float* gate = scratch_[ScratchPart::kGate];
   float* up = scratch_[ScratchPart::kUp];
   float* chosen = scratch_[ScratchPart::kExpertOut];
-  const Projection in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
-  backend_.matmul_experts(in, x, rows_, ids, used, false);
+  const MatmulTarget in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
+  backend_.grouped_matmul(in, x, rows_, ids, used, false);
   backend_.gate(description_.activation, gate, up, int64_t{rows_} * used, experts.width, gate);
-  const Projection down[] = {weights.routed.down.to(chosen)};
-  backend_.matmul_experts(down, gate, rows_, ids, used, true);
-  backend_.combine_experts(chosen, shares, rows_, used, description_.embedding, out);
+  const MatmulTarget down[] = {weights.routed.down.to(chosen)};
+  backend_.grouped_matmul(down, gate, rows_, ids, used, true);
+  backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);
 
   if (experts.shared_width == 0) return;
   float* shared = scratch_[ScratchPart::kShared];
   dense(weights.shared, experts.shared_width, x, shared);
   if (experts.shared_gated) {
     float* gates = scratch_[ScratchPart::kSharedGate];
-    const Projection shared_gate[] = {weights.shared_gate.to(gates)};
+    const MatmulTarget shared_gate[] = {weights.shared_gate.to(gates)};
     backend_.matmul(shared_gate, x, rows_);
     backend_.sigmoid_scale_rows(shared, gates, rows_, description_.embedding);
   }
@@ -310,11 +309,11 @@ void Decoder::add_block(const Buffer& post_norm) {
   if (description_.post_norms) {
     backend_.rms_norm(block, post_norm.floats(), description_.norm_epsilon, rows_, description_.embedding, block);
   }
-  block_waits_ = true;
+  residual_pending_ = true;
 }
 
 float* Decoder::hidden() {
-  if (std::exchange(block_waits_, false)) {
+  if (std::exchange(residual_pending_, false)) {
     backend_.add(hidden_, scratch_[ScratchPart::kBlock], rows_ * description_.embedding, description_.residual_scale);
   }
   return hidden_;
@@ -330,7 +329,7 @@ const float* Decoder::block_input(const Buffer& norm) {
 void Decoder::norm_hidden(const Buffer& norm, float* out) {
   const float epsilon = description_.norm_epsilon;
   const int64_t width = description_.embedding;
-  if (std::exchange(block_waits_, false)) {
+  if (std::exchange(residual_pending_, false)) {
     backend_.add_rms_norm(hidden_, scratch_[ScratchPart::kBlock], description_.residual_scale, norm.floats(), epsilon,
                           rows_, width, out);
   } else {
@@ -339,7 +338,7 @@ void Decoder::norm_hidden(const Buffer& norm, float* out) {
 }
 
 // Those of logits first.
-void Decoder::keep_wanted_rows() {
+void Decoder::select_output_rows() {
   float* last = scratch_[ScratchPart::kLast];
   const int64_t width = description_.embedding;
   const auto logit_rows = static_cast<int64_t>(batch_.logit_rows().size());
@@ -359,11 +358,11 @@ Result<LogitsView> Decoder::logits() {
   }
   float* out = scratch_[ScratchPart::kLogits];
   if (logit_rows > 0) {
-    const Projection output[] = {weights_.output.to(out)};
+    const MatmulTarget output[] = {weights_.output.to(out)};
     backend_.matmul(output, hidden_, logit_rows);
-    if (description_.logit_scale != 1 || description_.logit_cap > 0) {
-      backend_.scale_and_cap(out, logit_rows * description_.vocabulary, description_.logit_scale,
-                             description_.logit_cap);
+    if (description_.logit_scale != 1 || description_.final_logit_softcap > 0) {
+      backend_.scale_and_softcap(out, logit_rows * description_.vocabulary, description_.logit_scale,
+                                 description_.final_logit_softcap);
     }
   }
   if (hidden_values > 0) {

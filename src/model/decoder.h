@@ -1,4 +1,4 @@
-/// One forward pass of a decoder over a ragged batch: whatever a DecoderDescription says, by operations of a Backend.
+/// One forward pass of a decoder over a ragged batch: whatever a DecoderConfig says, by operations of a Backend.
 /// Where several backends share the layers, each has a Decoder of its own (pipeline.h).
 #pragma once
 
@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "model/batch_rows.h"
-#include "model/description.h"
-#include "model/directions.h"
+#include "model/config.h"
+#include "model/control_vectors.h"
 #include "model/latent_attention.h"
 #include "model/logit_rows.h"
 #include "model/model.h"
@@ -24,12 +24,11 @@ namespace cairn {
 class Decoder final : public Runner {
  public:
   /// Bytes that create() takes, of the backend's working memory too.
-  static int64_t bytes(const DecoderDescription& description, const Backend& backend, const ModelOptions& options,
+  static int64_t bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
                        LayerRange range);
   /// Allocates all that steps need; `weights` are of the range, `kv` of all layers. Errors: kOutOfMemory.
-  static Result<std::unique_ptr<Decoder>> create(DecoderDescription description, DecoderWeights weights,
-                                                 Backend& backend, const ModelOptions& options, LayerRange range,
-                                                 KvPlan kv);
+  static Result<std::unique_ptr<Decoder>> create(DecoderConfig config, DecoderWeights weights, Backend& backend,
+                                                 const ModelOptions& options, LayerRange range, KvPlan kv);
 
   /// Of all layers.
   Result<LogitsView> step(const Batch& batch) override;
@@ -54,12 +53,12 @@ class Decoder final : public Runner {
   float rank(std::span<const float> hidden) const override;
 
  private:
-  Decoder(DecoderDescription description, DecoderWeights weights, Backend& backend, const ModelOptions& options,
-          LayerRange range, KvPlan kv);
+  Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options, LayerRange range,
+          KvPlan kv);
 
   /// Fills batch_ and temperatures_.
   void plan(const Batch& batch);
-  static WorkSizes work_sizes(const DecoderDescription& model, int32_t rows, int32_t logit_rows);
+  static WorkspaceSizes work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows);
   /// The residual stream of the rows before the range: of their tokens, or those that a range before has left.
   void begin_with_tokens(const Batch& batch);
   void begin_with(const Batch& batch, std::span<const float> rows);
@@ -84,19 +83,19 @@ class Decoder final : public Runner {
   /// Reads the head that ranks into host memory.
   Result<void> read_labels();
   /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
-  void keep_wanted_rows();
+  void select_output_rows();
   Result<LogitsView> logits();
   const float* rope_table(int32_t rope) const;
   const LayerWeights& weights_of(size_t layer) const { return weights_.layers[layer - range_.begin]; }
 
-  const DecoderDescription description_;
+  const DecoderConfig description_;
   const DecoderWeights weights_;
   Backend& backend_;
   const LayerRange range_;
   const int32_t rows_max_;
   const int32_t logit_rows_max_;
   const KvPlan kv_;
-  Directions directions_;
+  ControlVectors directions_;
   Scratch scratch_;
   std::optional<LatentAttention> latent_;
   std::vector<float> labels_;  // [0, 1 or 2, embedding]
@@ -105,7 +104,7 @@ class Decoder final : public Runner {
   BatchRows batch_;
   int32_t rows_ = 0;                 // those that are still wanted
   float* hidden_ = nullptr;          // [rows_, embedding], the residual stream
-  bool block_waits_ = false;         // kBlock is still to be added
+  bool residual_pending_ = false;    // kBlock is still to be added
   std::vector<float> temperatures_;  // per row, if the model has them
   bool keeps_logits_ = false;
   LogitRows logits_;

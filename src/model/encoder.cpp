@@ -18,45 +18,41 @@ struct Encoder::Memory {
   int64_t chunk_inner = 0;  // [chunk_rows, feed_forward]
 };
 
-Encoder::Memory Encoder::memory_of(const EncoderDescription& description, int32_t chunk_rows) {
+Encoder::Memory Encoder::memory_of(const EncoderConfig& config, int32_t chunk_rows) {
   Memory memory;
-  memory.rows = rows_max(description) * description.embedding;
-  memory.rope = description.rope ? int64_t{rows_max(description)} * description.rope->dims : 0;
-  memory.kv = int64_t{pages_max(description)} * kPageTokens * 2 * description.embedding;
-  memory.chunk = chunk_rows * description.embedding;
-  memory.chunk_inner = chunk_rows * description.feed_forward;
+  memory.rows = rows_max(config) * config.embedding;
+  memory.rope = config.rope ? int64_t{rows_max(config)} * config.rope->dims : 0;
+  memory.kv = int64_t{pages_max(config)} * kPageTokens * 2 * config.embedding;
+  memory.chunk = chunk_rows * config.embedding;
+  memory.chunk_inner = chunk_rows * config.feed_forward;
   return memory;
 }
 
-WorkSizes Encoder::work_sizes(const EncoderDescription& description, int32_t chunk_rows) {
-  WorkSizes sizes;
+WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_rows) {
+  WorkspaceSizes sizes;
   // Heads that rank read a row of each text.
-  sizes.inputs.push_back({std::max(chunk_rows, kTextsMax), std::max(description.embedding, description.feed_forward)});
+  sizes.inputs.push_back({std::max(chunk_rows, kTextsMax), std::max(config.embedding, config.feed_forward)});
   sizes.attention_rows = chunk_rows;
-  sizes.attention_heads = description.heads;
-  sizes.head_dim = description.head_dim;
-  sizes.attention_tokens = rows_max(description);
+  sizes.attention_heads = config.heads;
+  sizes.head_dim = config.head_dim;
+  sizes.attention_tokens = rows_max(config);
   return sizes;
 }
 
-int64_t Encoder::bytes(const EncoderDescription& description, const Backend& backend, int32_t chunk_rows) {
-  const Memory memory = memory_of(description, chunk_rows);
+int64_t Encoder::bytes(const EncoderConfig& config, const Backend& backend, int32_t chunk_rows) {
+  const Memory memory = memory_of(config, chunk_rows);
   // Hidden rows, queries, what was attended to, and a copy in host memory.
   const int64_t elements = 4 * memory.rows + memory.rope + memory.kv + 3 * memory.chunk + 2 * memory.chunk_inner;
-  return elements * static_cast<int64_t>(sizeof(float)) + backend.reserve_bytes(work_sizes(description, chunk_rows));
+  return elements * static_cast<int64_t>(sizeof(float)) + backend.workspace_bytes(work_sizes(config, chunk_rows));
 }
 
-int32_t Encoder::rows_max(const EncoderDescription& description) {
-  return std::max(description.context_tokens, kRowsMin);
-}
+int32_t Encoder::rows_max(const EncoderConfig& config) { return std::max(config.context_tokens, kRowsMin); }
 
 // The last page of a text is its own.
-int32_t Encoder::pages_max(const EncoderDescription& description) {
-  return pages_for(rows_max(description)) + kTextsMax;
-}
+int32_t Encoder::pages_max(const EncoderConfig& config) { return pages_for(rows_max(config)) + kTextsMax; }
 
-Encoder::Encoder(EncoderDescription description, EncoderWeights weights, Backend& backend, int32_t chunk_rows)
-    : description_(std::move(description)),
+Encoder::Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows)
+    : description_(std::move(config)),
       weights_(std::move(weights)),
       backend_(backend),
       chunk_rows_(chunk_rows),
@@ -64,9 +60,9 @@ Encoder::Encoder(EncoderDescription description, EncoderWeights weights, Backend
                .pooling = description_.pooling,
                .ranks = description_.labels == 1} {}
 
-Result<std::unique_ptr<Embedder>> Encoder::create(EncoderDescription description, EncoderWeights weights,
-                                                  Backend& backend, int32_t chunk_rows) {
-  std::unique_ptr<Encoder> encoder(new Encoder(std::move(description), std::move(weights), backend, chunk_rows));
+Result<std::unique_ptr<Embedder>> Encoder::create(EncoderConfig config, EncoderWeights weights, Backend& backend,
+                                                  int32_t chunk_rows) {
+  std::unique_ptr<Encoder> encoder(new Encoder(std::move(config), std::move(weights), backend, chunk_rows));
   CAIRN_TRY_VOID(encoder->allocate());
   return encoder;
 }
@@ -206,11 +202,11 @@ void Encoder::attention(const EncoderLayerWeights& weights) {
 
 void Encoder::query_key_value(const EncoderLayerWeights& weights, const Chunk& chunk) {
   float* query = rows_at(query_, chunk.begin);
-  const Projection projections[] = {weights.query.to(query), weights.key.to(key_.floats()),
-                                    weights.value.to(value_.floats())};
+  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key_.floats()),
+                                      weights.value.to(value_.floats())};
   backend_.matmul(projections, rows_at(hidden_, chunk.begin), chunk.rows);
   if (description_.rope) {
-    const RopeDescription& how = *description_.rope;
+    const RopeConfig& how = *description_.rope;
     const float* table = rope_.floats() + int64_t{chunk.begin} * how.dims;
     backend_.rope(how.style, table, how.dims, query, chunk.rows, description_.heads, description_.head_dim);
     backend_.rope(how.style, table, how.dims, key_.floats(), chunk.rows, description_.heads, description_.head_dim);
@@ -223,7 +219,7 @@ void Encoder::finish_layer(const EncoderLayerWeights& weights, const Chunk& chun
   float* hidden = rows_at(hidden_, chunk.begin);
   float* block = block_.floats();
   const int64_t elements = chunk.rows * description_.embedding;
-  const Projection output[] = {weights.attention_output.to(block)};
+  const MatmulTarget output[] = {weights.attention_output.to(block)};
   backend_.matmul(output, rows_at(attended_, chunk.begin), chunk.rows);
   backend_.add(hidden, block, elements, 1);
   norm(weights.attention_norm, hidden, chunk.rows);
@@ -231,15 +227,15 @@ void Encoder::finish_layer(const EncoderLayerWeights& weights, const Chunk& chun
   float* up = up_.floats();
   const int64_t inner = description_.feed_forward;
   if (description_.gated) {
-    const Projection in[] = {weights.gate.to(gate_.floats()), weights.up.to(up)};
+    const MatmulTarget in[] = {weights.gate.to(gate_.floats()), weights.up.to(up)};
     backend_.matmul(in, hidden, chunk.rows);
     backend_.gate(description_.activation, gate_.floats(), up, chunk.rows, inner, up);
   } else {
-    const Projection in[] = {weights.up.to(up)};
+    const MatmulTarget in[] = {weights.up.to(up)};
     backend_.matmul(in, hidden, chunk.rows);
     backend_.gate(description_.activation, up, nullptr, chunk.rows, inner, up);
   }
-  const Projection down[] = {weights.down.to(block)};
+  const MatmulTarget down[] = {weights.down.to(block)};
   backend_.matmul(down, up, chunk.rows);
   backend_.add(hidden, block, elements, 1);
   norm(weights.output_norm, hidden, chunk.rows);
@@ -259,7 +255,7 @@ void Encoder::pool(Pooling pooling, std::span<float> out) {
   for (size_t text = 0; text < slices_.size(); ++text) {
     const AttentionSlice& slice = slices_[text];
     const auto of_text = rows.subspan(slice.row_begin * width, slice.rows * width);
-    RowPool rows_of_text(pooling, width);
+    PoolingAccumulator rows_of_text(pooling, width);
     rows_of_text.add(of_text);
     std::ranges::copy(rows_of_text.vector(), out.begin() + static_cast<int64_t>(text) * width);
   }
@@ -273,16 +269,16 @@ void Encoder::rank(std::span<float> out) {
   float* rows = block_.floats();
   backend_.gather_rows(hidden_.floats(), firsts, description_.embedding, rows);
   if (description_.label_dense) {
-    const Projection dense[] = {weights_.label_dense.to(key_.floats())};
+    const MatmulTarget dense[] = {weights_.label_dense.to(key_.floats())};
     backend_.matmul(dense, rows, texts);
     rows = key_.floats();
     if (description_.label_relu) {
       backend_.gate(Activation::kRelu, rows, nullptr, texts, description_.embedding, rows);
     } else {
-      backend_.scale_and_cap(rows, texts * description_.embedding, 1, 1);  // tanh
+      backend_.scale_and_softcap(rows, texts * description_.embedding, 1, 1);  // tanh
     }
   }
-  const Projection labels[] = {weights_.labels.to(value_.floats())};
+  const MatmulTarget labels[] = {weights_.labels.to(value_.floats())};
   backend_.matmul(labels, rows, texts);
   backend_.read(value_.data(), static_cast<int64_t>(out.size_bytes()), out.data());
 }

@@ -1,4 +1,4 @@
-/// The forward pass of an encoder over whole texts: whatever an EncoderDescription says, by operations of a Backend.
+/// The forward pass of an encoder over whole texts: whatever an EncoderConfig says, by operations of a Backend.
 ///
 /// Attention goes layer by layer over all rows, with the keys and values of that layer in pages of its own; all else
 /// goes in chunks of rows, so that the widest arrays do not grow with the context.
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "model/embedder.h"
-#include "model/encoder_description.h"
+#include "model/encoder_config.h"
 #include "model/weights/encoder_weights.h"
 
 namespace cairn {
@@ -19,10 +19,10 @@ namespace cairn {
 class Encoder final : public Embedder {
  public:
   /// Bytes that create() takes, of the backend's working memory too.
-  static int64_t bytes(const EncoderDescription& description, const Backend& backend, int32_t chunk_rows);
+  static int64_t bytes(const EncoderConfig& config, const Backend& backend, int32_t chunk_rows);
   /// Allocates all that calls need. Errors: kOutOfMemory.
-  static Result<std::unique_ptr<Embedder>> create(EncoderDescription description, EncoderWeights weights,
-                                                  Backend& backend, int32_t chunk_rows);
+  static Result<std::unique_ptr<Embedder>> create(EncoderConfig config, EncoderWeights weights, Backend& backend,
+                                                  int32_t chunk_rows);
 
   const EmbeddingAbility& ability() const override { return ability_; }
   int64_t vocabulary() const override { return description_.vocabulary; }
@@ -44,11 +44,11 @@ class Encoder final : public Embedder {
   };
   struct Memory;
 
-  Encoder(EncoderDescription description, EncoderWeights weights, Backend& backend, int32_t chunk_rows);
-  static int32_t rows_max(const EncoderDescription& description);
-  static int32_t pages_max(const EncoderDescription& description);
-  static WorkSizes work_sizes(const EncoderDescription& description, int32_t chunk_rows);
-  static Memory memory_of(const EncoderDescription& description, int32_t chunk_rows);
+  Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows);
+  static int32_t rows_max(const EncoderConfig& config);
+  static int32_t pages_max(const EncoderConfig& config);
+  static WorkspaceSizes work_sizes(const EncoderConfig& config, int32_t chunk_rows);
+  static Memory memory_of(const EncoderConfig& config, int32_t chunk_rows);
   Result<void> allocate();
 
   /// Checks the texts against the limits and fills tokens_, positions_, types_, slices_ and chunks_.
@@ -63,7 +63,7 @@ class Encoder final : public Embedder {
   void pool(Pooling pooling, std::span<float> out);
   void rank(std::span<float> out);
 
-  const EncoderDescription description_;
+  const EncoderConfig description_;
   const EncoderWeights weights_;
   Backend& backend_;
   const int32_t chunk_rows_;

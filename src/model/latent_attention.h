@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "kernels/backend.h"
-#include "model/description.h"
+#include "model/config.h"
 #include "model/weights/latent_weights.h"
 
 namespace cairn {
@@ -28,12 +28,12 @@ struct LatentStep {
 class LatentAttention {
  public:
   /// Bytes that create() takes.
-  static int64_t bytes(const DecoderDescription& description, int32_t rows);
+  static int64_t bytes(const DecoderConfig& config, int32_t rows);
   /// Adds what run() needs of the backend.
-  static void add_work(const DecoderDescription& description, int32_t rows, WorkSizes& sizes);
-  /// For steps of at most `rows`; `description`, which has `latent`, outlives this. The backend has reserved
+  static void add_work(const DecoderConfig& config, int32_t rows, WorkspaceSizes& sizes);
+  /// For steps of at most `rows`; `config`, which has `latent`, outlives this. The backend has reserved
   /// add_work(). Errors: kUnsupported (a backend without LatentOperations), kOutOfMemory.
-  static Result<LatentAttention> create(Backend& backend, const DecoderDescription& description, int32_t rows);
+  static Result<LatentAttention> create(Backend& backend, const DecoderConfig& config, int32_t rows);
 
   /// x [rows, embedding] to the values of all heads, [rows, heads * value_dim].
   void run(const LatentWeights& weights, const LatentStep& step, const float* x, float* attended) const;
@@ -41,10 +41,10 @@ class LatentAttention {
  private:
   /// [R, ...] for R rows.
   struct Arrays {
-    float* query_low = nullptr;     // query_rank
+    float* query_low = nullptr;     // q_lora_rank
     float* query = nullptr;         // heads * query_dim
     float* query_nope = nullptr;    // heads * nope
-    float* query_rank = nullptr;    // heads * rank; then what heads have read
+    float* q_lora_rank = nullptr;   // heads * rank; then what heads have read
     float* query_rows = nullptr;    // heads * row_dim: queries for rows
     float* row = nullptr;           // row_dim
     float* row_rank = nullptr;      // rank
@@ -55,18 +55,17 @@ class LatentAttention {
     int32_t* chosen = nullptr;      // indexer's most
   };
 
-  LatentAttention(Backend& backend, const DecoderDescription& description)
-      : backend_(&backend), description_(&description) {}
+  LatentAttention(Backend& backend, const DecoderConfig& config) : backend_(&backend), description_(&config) {}
 
   /// Their bytes, beginning at `memory`.
-  static int64_t lay_out(const DecoderDescription& description, int64_t rows, std::byte* memory, Arrays& arrays);
+  static int64_t lay_out(const DecoderConfig& config, int64_t rows, std::byte* memory, Arrays& arrays);
   void project(const LatentWeights& weights, const LatentStep& step, const float* x) const;
   void choose(const LatentWeights& weights, const LatentStep& step) const;
   void make_queries(const LatentWeights& weights, const LatentStep& step) const;
   void store_row(const LatentWeights& weights, const LatentStep& step) const;
 
   Backend* backend_;
-  const DecoderDescription* description_;
+  const DecoderConfig* description_;
   Buffer memory_;
   Arrays arrays_;
 };

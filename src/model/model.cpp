@@ -7,17 +7,17 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "kernels/backend.h"
+#include "model/config.h"
 #include "model/decoder.h"
-#include "model/deepseek4/predictor_weights.h"
+#include "model/deepseek4/mtp_weights.h"
 #include "model/deepseek4/runner.h"
-#include "model/description.h"
 #include "model/embedder.h"
 #include "model/encoder.h"
 #include "model/latent_attention.h"
 #include "model/pipeline.h"
-#include "model/weights/binder.h"
 #include "model/weights/decoder_weights.h"
 #include "model/weights/encoder_weights.h"
+#include "model/weights/weight_loader.h"
 
 namespace cairn {
 
@@ -40,7 +40,7 @@ template <class Load>
 Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const ModelOptions& options, Load load,
                           PartMemoryPlan& plan) {
   const auto count = [&](bool in_place) -> Result<int64_t> {
-    Binder binder(file, backend, {.in_place = in_place, .counts_only = true});
+    WeightLoader binder(file, backend, {.in_place = in_place, .counts_only = true});
     CAIRN_TRY_VOID(load(binder));
     return binder.bytes();
   };
@@ -60,11 +60,11 @@ Result<void> check_operations(Backend& backend, bool latent, bool streams) {
                      (!streams || (backend.streams() != nullptr && backend.compressor() != nullptr));
   if (there) return {};
   return fail(Code::kUnsupported,
-              "{} has no {}, which this model needs; models like it run on the CPU (--gpu-layers 0)",
-              backend.description(), streams ? "mixed streams and compressed rows" : "attention over latent rows");
+              "{} has no {}, which this model needs; models like it run on the CPU (--gpu-layers 0)", backend.description(),
+              streams ? "mixed streams and compressed rows" : "attention over latent rows");
 }
 
-Result<void> check_parts(const DecoderDescription& description, const ModelOptions& options) {
+Result<void> check_parts(const DecoderConfig& config, const ModelOptions& options) {
   if (std::ssize(options.earlier) > kEarlierPartsMax) {
     return fail(Code::kInvalidArgument, "the model is to be on {} devices, which is more than {}",
                 options.earlier.size() + 1, kEarlierPartsMax + 1);
@@ -75,9 +75,9 @@ Result<void> check_parts(const DecoderDescription& description, const ModelOptio
     layers += part.layers;
     empty = empty || part.layers < 1;
   }
-  if (!empty && layers < std::ssize(description.layers)) return {};
+  if (!empty && layers < std::ssize(config.layers)) return {};
   return fail(Code::kInvalidArgument, "{} layers are to be on other devices, but the model has {}{}", layers,
-              description.layers.size(), empty ? ", and each device has one at least" : "");
+              config.layers.size(), empty ? ", and each device has one at least" : "");
 }
 
 // Other models than decoders are on one backend as a whole.
@@ -87,21 +87,21 @@ Result<void> check_is_whole(const ModelOptions& options, std::string_view what) 
 }
 
 /// The layers of part `part` of options.earlier, or of the model's own after them.
-LayerRange range_of(const DecoderDescription& description, const ModelOptions& options, size_t part) {
+LayerRange range_of(const DecoderConfig& config, const ModelOptions& options, size_t part) {
   LayerRange range;
   for (size_t i = 0; i < part; ++i) range.begin += options.earlier[i].layers;
   const bool own = part == options.earlier.size();
-  range.end = own ? static_cast<int32_t>(description.layers.size()) : range.begin + options.earlier[part].layers;
+  range.end = own ? static_cast<int32_t>(config.layers.size()) : range.begin + options.earlier[part].layers;
   return range;
 }
 
-Result<void> plan_part(const gguf::Reader& file, Backend& backend, const DecoderDescription& description,
+Result<void> plan_part(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
                        const ModelOptions& options, LayerRange range, PartMemoryPlan& plan) {
-  CAIRN_TRY_VOID(check_operations(backend, description.latent.has_value(), false));
-  const auto load = [&](Binder& binder) { return load_decoder_weights(binder, description, range); };
+  CAIRN_TRY_VOID(check_operations(backend, config.latent.has_value(), false));
+  const auto load = [&](WeightLoader& binder) { return load_decoder_weights(binder, config, range); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
-  plan.weight_bytes += direction_bytes(options, description.layers.size(), description.embedding);
-  plan.scratch_bytes = Decoder::bytes(description, backend, options, range);
+  plan.weight_bytes += direction_bytes(options, config.layers.size(), config.embedding);
+  plan.scratch_bytes = Decoder::bytes(config, backend, options, range);
   return {};
 }
 
@@ -113,51 +113,50 @@ ModelOptions earlier_options(const ModelOptions& options) {
   return earlier;
 }
 
-Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const DecoderDescription& description,
+Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
                                 const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_parts(description, options));
+  CAIRN_TRY_VOID(check_parts(config, options));
   const size_t parts = options.earlier.size();
   ModelMemoryPlan plan;
-  CAIRN_TRY_VOID(plan_part(file, backend, description, options, range_of(description, options, parts), plan));
+  CAIRN_TRY_VOID(plan_part(file, backend, config, options, range_of(config, options, parts), plan));
   for (size_t part = 0; part < parts; ++part) {
-    CAIRN_TRY_VOID(plan_part(file, *options.earlier[part].backend, description, earlier_options(options),
-                             range_of(description, options, part), plan.earlier.emplace_back()));
+    CAIRN_TRY_VOID(plan_part(file, *options.earlier[part].backend, config, earlier_options(options),
+                             range_of(config, options, part), plan.earlier.emplace_back()));
   }
   // The pipeline's rows, although in the machine's memory wherever the first part is.
   if (parts > 0) {
-    plan.earlier.front().scratch_bytes +=
-        options.rows_max * description.embedding * static_cast<int64_t>(sizeof(float));
+    plan.earlier.front().scratch_bytes += options.rows_max * config.embedding * static_cast<int64_t>(sizeof(float));
   }
-  plan.kv_layout = kv_plan_of(description, backend, options).layout;
-  plan.context_tokens = description.context_tokens;
+  plan.kv_layout = kv_plan_of(config, backend, options).layout;
+  plan.context_tokens = config.context_tokens;
   return plan;
 }
 
-Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const EncoderDescription& description,
+Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const EncoderConfig& config,
                                 const ModelOptions& options) {
   CAIRN_TRY_VOID(check_is_whole(options, "an encoder"));
   ModelMemoryPlan plan;
-  const auto load = [&](Binder& binder) { return load_encoder_weights(binder, backend, description); };
+  const auto load = [&](WeightLoader& binder) { return load_encoder_weights(binder, backend, config); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
-  plan.scratch_bytes = Encoder::bytes(description, backend, options.rows_max);
-  plan.context_tokens = description.context_tokens;
+  plan.scratch_bytes = Encoder::bytes(config, backend, options.rows_max);
+  plan.context_tokens = config.context_tokens;
   return plan;
 }
 
-Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend,
-                                const deepseek4::ModelDescription& description, const ModelOptions& options) {
+Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const deepseek4::ModelConfig& config,
+                                const ModelOptions& options) {
   CAIRN_TRY_VOID(check_is_whole(options, "DeepSeek V4"));
   CAIRN_TRY_VOID(check_operations(backend, true, true));
   ModelMemoryPlan plan;
-  const auto load = [&](Binder& binder) {
-    return deepseek4::load_weights(binder, file, description, options.predictor);
+  const auto load = [&](WeightLoader& binder) {
+    return deepseek4::load_weights(binder, file, config, options.predictor);
   };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
-  plan.weight_bytes += direction_bytes(options, description.main_layers(), description.embedding);
-  plan.scratch_bytes = deepseek4::ModelRunner::bytes(description, backend, options);
+  plan.weight_bytes += direction_bytes(options, config.main_layers(), config.embedding);
+  plan.scratch_bytes = deepseek4::ModelRunner::bytes(config, backend, options);
   std::vector<deepseek4::LayerPlaces> places;
-  plan.kv_layout = deepseek4::kv_layout_of(description, options.kv_type, places);
-  plan.context_tokens = description.context_tokens;
+  plan.kv_layout = deepseek4::kv_layout_of(config, options.kv_type, places);
+  plan.context_tokens = config.context_tokens;
   return plan;
 }
 
@@ -173,52 +172,53 @@ Result<void> check_memory(const PartMemoryPlan& plan, int64_t page, const Backen
 }
 
 /// Of one part, whose pages of KV are on `device`.
-Result<Binder> begin_loading(const gguf::Reader& file, Backend& backend, const PartMemoryPlan& plan,
-                             const KvLayout& kv_layout, int32_t device, const ModelOptions& options) {
+Result<WeightLoader> begin_loading(const gguf::Reader& file, Backend& backend, const PartMemoryPlan& plan,
+                                   const KvLayout& kv_layout, int32_t device, const ModelOptions& options) {
   CAIRN_TRY_VOID(check_memory(plan, kv_layout.token_bytes(device) * kPageTokens, backend, options));
   if (plan.weights_in_place) {
     log_warning(
         "memory: no room to keep weights of two and three bits unpacked: they are unpacked for each product, which is "
         "slower");
   }
-  return Binder(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
+  return WeightLoader(file, backend, {.in_place = plan.weights_in_place, .pack_cache = options.pack_cache});
 }
 
 // The frequencies of LongRoPE are chosen once, for all texts: cached keys are rotated already. transformers changes
 // from the short factors to the long ones when a text outgrows the original context, and computes all of it again.
-void tell_rope_factors(const DecoderDescription& description) {
-  for (const RopeDescription& rope : description.ropes) {
+void tell_rope_factors(const DecoderConfig& config) {
+  for (const RopeConfig& rope : config.ropes) {
     if (rope.short_context == 0) continue;
-    const bool is_long = description.context_tokens > rope.short_context;
+    const bool is_long = config.context_tokens > rope.short_context;
     log_info("LongRoPE: positions turn by the {} factors in texts of any length, by the context of {} tokens{}",
-             is_long ? "long" : "short", description.context_tokens,
+             is_long ? "long" : "short", config.context_tokens,
              is_long ? fmt::format("; --ctx {} or less takes the short ones", rope.short_context) : "");
   }
 }
 
-void end_loading(const Binder& binder, const ModelOptions& options) {
+void end_loading(const WeightLoader& binder, const ModelOptions& options) {
   binder.warn_of_unused();
   if (options.pack_cache == nullptr) return;
   if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
 }
 
 /// Part `part` of options.earlier. `last_binder` will not warn of what it uses.
-Result<std::unique_ptr<Decoder>> load_part(const gguf::Reader& file, const DecoderDescription& description,
+Result<std::unique_ptr<Decoder>> load_part(const gguf::Reader& file, const DecoderConfig& config,
                                            const ModelMemoryPlan& plan, const KvPlan& kv,
-                                           const ModelOptions& all_options, size_t part, Binder& last_binder) {
+                                           const ModelOptions& all_options, size_t part, WeightLoader& last_binder) {
   const ModelOptions options = earlier_options(all_options);
   Backend& backend = *options.earlier[part].backend;
-  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan.earlier[part], kv.layout, device_of_part(part), options));
-  const LayerRange range = range_of(description, options, part);
-  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description, range));
+  CAIRN_TRY(WeightLoader binder,
+            begin_loading(file, backend, plan.earlier[part], kv.layout, device_of_part(part), options));
+  const LayerRange range = range_of(config, options, part);
+  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
   last_binder.mark_used(binder);
-  return Decoder::create(description, std::move(weights), backend, options, range, kv);
+  return Decoder::create(config, std::move(weights), backend, options, range, kv);
 }
 
-Result<deepseek4::ModelDescription> describe_deepseek4(const gguf::Reader& file, const ModelOptions& options) {
-  CAIRN_TRY(deepseek4::ModelDescription description, deepseek4::describe(file, options.context_tokens));
-  deepseek4::describe_predictor(file, options, description);
-  return description;
+Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, const ModelOptions& options) {
+  CAIRN_TRY(deepseek4::ModelConfig config, deepseek4::describe(file, options.context_tokens));
+  deepseek4::read_predictor_config(file, options, config);
+  return config;
 }
 
 // A block that guesses ahead, given on its own, is no use to other architectures.
@@ -232,12 +232,12 @@ Result<void> check_predictor(const gguf::Reader& file, const ModelOptions& optio
 
 Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, Backend& backend,
                                                const ModelOptions& options) {
-  CAIRN_TRY(deepseek4::ModelDescription description, describe_deepseek4(file, options));
-  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
-  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
-  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, description, options.predictor));
+  CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
+  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
+  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, config, options.predictor));
   end_loading(binder, options);
-  return deepseek4::ModelRunner::create(std::move(description), std::move(weights), backend, options);
+  return deepseek4::ModelRunner::create(std::move(config), std::move(weights), backend, options);
 }
 
 }  // namespace
@@ -247,42 +247,42 @@ bool is_predictor(const gguf::Reader& file) { return deepseek4::is_predictor(fil
 Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
   CAIRN_TRY_VOID(check_predictor(file, options));
   if (is_encoder(file)) {
-    CAIRN_TRY(const EncoderDescription description, describe_encoder(file, options.context_tokens));
-    return plan_of(file, backend, description, options);
+    CAIRN_TRY(const EncoderConfig config, read_encoder_config(file, options.context_tokens));
+    return plan_of(file, backend, config, options);
   }
   if (deepseek4::is_deepseek4(file)) {
-    CAIRN_TRY(const deepseek4::ModelDescription description, describe_deepseek4(file, options));
-    return plan_of(file, backend, description, options);
+    CAIRN_TRY(const deepseek4::ModelConfig config, read_deepseek4_config(file, options));
+    return plan_of(file, backend, config, options);
   }
-  CAIRN_TRY(const DecoderDescription description, describe_decoder(file, options.context_tokens));
-  return plan_of(file, backend, description, options);
+  CAIRN_TRY(const DecoderConfig config, read_decoder_config(file, options.context_tokens));
+  return plan_of(file, backend, config, options);
 }
 
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
   CAIRN_CHECK(options.rows_max > 0 && options.logit_rows_max > 0);
   CAIRN_TRY_VOID(check_predictor(file, options));
   if (deepseek4::is_deepseek4(file)) return load_deepseek4(file, backend, options);
-  CAIRN_TRY(DecoderDescription description, describe_decoder(file, options.context_tokens));
-  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
-  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
-  KvPlan kv = kv_plan_of(description, backend, options);
+  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, options.context_tokens));
+  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
+  KvPlan kv = kv_plan_of(config, backend, options);
   std::vector<std::unique_ptr<Decoder>> earlier;
   for (size_t part = 0; part < options.earlier.size(); ++part) {
-    CAIRN_TRY(earlier.emplace_back(), load_part(file, description, plan, kv, options, part, binder));
+    CAIRN_TRY(earlier.emplace_back(), load_part(file, config, plan, kv, options, part, binder));
   }
-  const LayerRange range = range_of(description, options, options.earlier.size());
-  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, description, range));
+  const LayerRange range = range_of(config, options, options.earlier.size());
+  CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
   }
   end_loading(binder, options);
-  tell_rope_factors(description);
-  if (const auto& keys = description.unread_keys; !keys.empty()) {
+  tell_rope_factors(config);
+  if (const auto& keys = config.unread_keys; !keys.empty()) {
     log_warning("{} keys of the file are not used: {}", keys.size(), fmt::join(keys, ", "));
   }
-  const int64_t embedding = description.embedding;
+  const int64_t embedding = config.embedding;
   CAIRN_TRY(auto decoder,
-            Decoder::create(std::move(description), std::move(weights), backend, options, range, std::move(kv)));
+            Decoder::create(std::move(config), std::move(weights), backend, options, range, std::move(kv)));
   if (earlier.empty()) return decoder;
   return std::make_unique<Pipeline>(std::move(earlier), std::move(decoder), embedding);
 }
@@ -294,17 +294,17 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
     return fail(Code::kUnsupported, "{} cannot be used: only models that write text are steered",
                 options.directions.file);
   }
-  CAIRN_TRY(EncoderDescription description, describe_encoder(file, options.context_tokens));
-  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, description, options));
-  CAIRN_TRY(Binder binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
-  CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, description));
+  CAIRN_TRY(EncoderConfig config, read_encoder_config(file, options.context_tokens));
+  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
+  CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, config));
   end_loading(binder, options);
-  if (description.labels > 0 && !description.label_dense) {
+  if (config.labels > 0 && !config.label_dense) {
     log_warning(
         "the head that ranks has no layer of its own (cls.weight): converters leave out the pooler of "
         "BertForSequenceClassification, and without it scores are not the model's; files of RoBERTa's kind are whole");
   }
-  return Encoder::create(std::move(description), std::move(weights), backend, options.rows_max);
+  return Encoder::create(std::move(config), std::move(weights), backend, options.rows_max);
 }
 
 }  // namespace cairn

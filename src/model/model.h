@@ -11,7 +11,7 @@
 #include "cache/kv_layout.h"
 #include "gguf/reader.h"
 #include "kernels/kv.h"
-#include "model/directions.h"
+#include "model/control_vectors.h"
 #include "model/runner.h"
 #include "model/weights/pack_cache.h"
 
@@ -37,7 +37,7 @@ struct ModelOptions {
   int32_t logit_rows_max = 64;  ///< rows of logits of one step
   /// DeepSeek V4: what its cache holds is rounded as it was in training (to 8 and 4 bits), and kept as it then is.
   bool simulate_rounding = true;
-  DirectionOptions directions{};
+  ControlVectorOptions directions{};
   /// The block that guesses ahead (Runner::predicts) is loaded, from `predictor` or else from the file, if it has one.
   bool predict = false;
   /// A file with such a block alone (is_predictor()); outlives the runner. null: none.

@@ -3,19 +3,19 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "model/hyper_params.h"
+#include "model/metadata_reader.h"
 
 namespace cairn {
 
 Result<Pooling> read_pooling(const gguf::Reader& file, Pooling missing) {
   CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
   CAIRN_TRY(const int64_t number,
-            Keys(file, name)
+            MetadataReader(file, name)
                 .integer_or("pooling_type", static_cast<int64_t>(missing), 0, static_cast<int64_t>(Pooling::kRank)));
   return static_cast<Pooling>(number);
 }
 
-void RowPool::add(std::span<const float> rows) {
+void PoolingAccumulator::add(std::span<const float> rows) {
   for (; !rows.empty(); rows = rows.subspan(width_)) {
     const bool first = rows_++ == 0;
     if (pooling_ == Pooling::kCls && !first) continue;
@@ -27,7 +27,7 @@ void RowPool::add(std::span<const float> rows) {
   }
 }
 
-std::vector<float> RowPool::vector() const {
+std::vector<float> PoolingAccumulator::vector() const {
   CAIRN_CHECK(rows_ > 0);
   const auto count = static_cast<double>(pooling_ == Pooling::kMean ? rows_ : 1);
   std::vector<float> result;

@@ -30,10 +30,11 @@ struct EmbeddingAbility {
 Result<Pooling> read_pooling(const gguf::Reader& file, Pooling missing);
 
 /// Takes the rows of one text as they come, in order. How they are grouped does not change the result.
-class RowPool {
+class PoolingAccumulator {
  public:
   /// Not for kNone and kRank.
-  RowPool(Pooling pooling, int64_t width) : pooling_(pooling), width_(width), sums_(static_cast<size_t>(width)) {}
+  PoolingAccumulator(Pooling pooling, int64_t width)
+      : pooling_(pooling), width_(width), sums_(static_cast<size_t>(width)) {}
 
   int64_t rows() const { return rows_; }
   /// rows [n, width]

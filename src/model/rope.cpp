@@ -20,7 +20,7 @@ double ramp(double low, double high, double pair) {
   return 1 - std::clamp((pair - low) / std::max(0.001, high - low), 0.0, 1.0);
 }
 
-Result<RopeScaling> read_scaling(const Keys& keys) {
+Result<RopeScaling> read_scaling(const MetadataReader& keys) {
   CAIRN_TRY(const std::string_view name, keys.string_or("rope.scaling.type", "linear"));
   if (name == "none") return RopeScaling::kNone;
   if (name == "linear") return RopeScaling::kLinear;
@@ -31,7 +31,7 @@ Result<RopeScaling> read_scaling(const Keys& keys) {
 }
 
 /// Divisors of the frequencies, or nothing if the file has none.
-Result<std::vector<float>> read_factors(const Keys& keys, const RopeParams& params, int32_t context_tokens) {
+Result<std::vector<float>> read_factors(const MetadataReader& keys, const RopeParams& params, int32_t context_tokens) {
   const gguf::Tensor* tensor = keys.file().find_tensor("rope_freqs.weight");
   if (tensor == nullptr) {
     const bool is_long = context_tokens > params.original_context;
@@ -55,7 +55,7 @@ Result<std::vector<float>> read_factors(const Keys& keys, const RopeParams& para
   return factors;
 }
 
-RopeDescription description_of(const RopeParams& params, RopeStyle style, std::span<const float> factors) {
+RopeConfig description_of(const RopeParams& params, RopeStyle style, std::span<const float> factors) {
   return {style, params.dims, rope_frequencies(params, factors), static_cast<float>(rope_magnitude(params))};
 }
 
@@ -90,9 +90,9 @@ double rope_magnitude(const RopeParams& params) {
   return params.attention_factor * (1 + growth) / (1 + params.log_multiplier * growth);
 }
 
-Result<RopeParams> read_rope_params(const Keys& keys, const DecoderDescription& description) {
+Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderConfig& config) {
   RopeParams params;
-  CAIRN_TRY(params.dims, keys.integer_or("rope.dimension_count", description.key_dim, 2, description.key_dim));
+  CAIRN_TRY(params.dims, keys.integer_or("rope.dimension_count", config.key_dim, 2, config.key_dim));
   if (params.dims % 2 != 0) {
     return fail(Code::kCorruptFile, "{} is {}, but rotated elements come in pairs", keys.full("rope.dimension_count"),
                 params.dims);
@@ -106,7 +106,7 @@ Result<RopeParams> read_rope_params(const Keys& keys, const DecoderDescription& 
     return fail(Code::kCorruptFile, "{} is {}, but it must not be negative", keys.full(factor_key), params.factor);
   }
   CAIRN_TRY(params.original_context,
-            keys.integer_or("rope.scaling.original_context_length", description.context_trained, 1, kContextMax));
+            keys.integer_or("rope.scaling.original_context_length", config.context_trained, 1, kContextMax));
   CAIRN_TRY(params.extrapolation, keys.number_or("rope.scaling.yarn_ext_factor", 1));
   CAIRN_TRY(params.beta_fast, keys.positive_or("rope.scaling.yarn_beta_fast", 32));
   CAIRN_TRY(params.beta_slow, keys.positive_or("rope.scaling.yarn_beta_slow", 1));
@@ -118,10 +118,10 @@ Result<RopeParams> read_rope_params(const Keys& keys, const DecoderDescription& 
   return params;
 }
 
-Result<RopeDescription> read_rope(const Keys& keys, RopeStyle style, const DecoderDescription& description) {
-  CAIRN_TRY(const RopeParams params, read_rope_params(keys, description));
-  CAIRN_TRY(const std::vector<float> factors, read_factors(keys, params, description.context_tokens));
-  RopeDescription rope = description_of(params, style, factors);
+Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const DecoderConfig& config) {
+  CAIRN_TRY(const RopeParams params, read_rope_params(keys, config));
+  CAIRN_TRY(const std::vector<float> factors, read_factors(keys, params, config.context_tokens));
+  RopeConfig rope = description_of(params, style, factors);
   const auto has = [&](const char* tensor) { return keys.file().find_tensor(tensor) != nullptr; };
   if (!has("rope_freqs.weight") && has("rope_factors_long.weight")) {
     rope.short_context = static_cast<int32_t>(params.original_context);
@@ -129,9 +129,9 @@ Result<RopeDescription> read_rope(const Keys& keys, RopeStyle style, const Decod
   return rope;
 }
 
-Result<RopeDescription> read_window_rope(const Keys& keys, RopeStyle style, double base,
-                                         const DecoderDescription& description) {
-  CAIRN_TRY(const RopeParams main, read_rope_params(keys, description));
+Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base,
+                                    const DecoderConfig& config) {
+  CAIRN_TRY(const RopeParams main, read_rope_params(keys, config));
   RopeParams params;
   params.dims = main.dims;
   CAIRN_TRY(params.base, keys.positive_or("rope.freq_base_swa", static_cast<float>(base == 0 ? main.base : base)));

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/description.h"
-#include "model/hyper_params.h"
+#include "model/config.h"
+#include "model/metadata_reader.h"
 
 namespace cairn {
 
@@ -37,12 +37,12 @@ std::vector<double> rope_frequencies(const RopeParams& params, std::span<const f
 double rope_magnitude(const RopeParams& params);
 
 /// Of the file's main rope, but for factor tensors.
-Result<RopeParams> read_rope_params(const Keys& keys, const DecoderDescription& description);
+Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderConfig& config);
 /// The file's main rope: rope.dimension_count, rope.freq_base, rope.scaling.*, and tensors rope_freqs.weight,
-/// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by context_tokens of the description.
-Result<RopeDescription> read_rope(const Keys& keys, RopeStyle style, const DecoderDescription& description);
+/// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by context_tokens of the config.
+Result<RopeConfig> read_rope(const MetadataReader& keys, RopeStyle style, const DecoderConfig& config);
 /// The same without any scaling: base by rope.freq_base_swa, else `base`, else rope.freq_base if `base` is 0.
-Result<RopeDescription> read_window_rope(const Keys& keys, RopeStyle style, double base,
-                                         const DecoderDescription& description);
+Result<RopeConfig> read_window_rope(const MetadataReader& keys, RopeStyle style, double base,
+                                    const DecoderConfig& config);
 
 }  // namespace cairn

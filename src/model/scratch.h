@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "kernels/backend.h"
-#include "model/description.h"
+#include "model/config.h"
 
 namespace cairn {
 
@@ -37,16 +37,15 @@ enum class ScratchPart : size_t {
 class Scratch {
  public:
   /// Bytes that create() takes.
-  static int64_t bytes(const DecoderDescription& description, int32_t rows, int32_t logit_rows);
-  static Result<Scratch> create(Backend& backend, const DecoderDescription& description, int32_t rows,
-                                int32_t logit_rows);
+  static int64_t bytes(const DecoderConfig& config, int32_t rows, int32_t logit_rows);
+  static Result<Scratch> create(Backend& backend, const DecoderConfig& config, int32_t rows, int32_t logit_rows);
 
   float* operator[](ScratchPart part) const { return static_cast<float*>(at(part)); }
   int32_t* expert_ids() const { return static_cast<int32_t*>(at(ScratchPart::kExpertIds)); }
 
  private:
   using Sizes = std::array<int64_t, static_cast<size_t>(ScratchPart::kParts)>;
-  static Sizes sizes(const DecoderDescription& description, int64_t rows, int64_t logit_rows);
+  static Sizes sizes(const DecoderConfig& config, int64_t rows, int64_t logit_rows);
   void* at(ScratchPart part) const {
     return static_cast<std::byte*>(memory_.data()) + offsets_[static_cast<size_t>(part)];
   }

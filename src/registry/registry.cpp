@@ -238,7 +238,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   model_options.context_tokens = plan.context_tokens;
   model_options.weights_in_place = prepared.plan.weights_in_place();
   if (options.pack_cache && model_options.earlier.empty()) {
-    model->pack_cache = std::make_unique<PackCache>(path, model->file, model->device.backend().copy_format());
+    model->pack_cache = std::make_unique<PackCache>(path, model->file, model->device.backend().packed_format_id());
     model_options.pack_cache = model->pack_cache.get();
   }
   if (is_encoder(model->file)) {

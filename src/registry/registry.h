@@ -12,7 +12,7 @@
 #include "engine/engine.h"
 #include "gguf/reader.h"
 #include "kernels/kv.h"
-#include "model/directions.h"
+#include "model/control_vectors.h"
 #include "model/embedder.h"
 #include "model/runner.h"
 #include "model/weights/pack_cache.h"
@@ -46,7 +46,7 @@ struct LoadOptions {
   int32_t gpu_layers = kGpuLayersAuto;  ///< see DeviceWishes
   int32_t threads = 0;                  ///< 0: one per usable core
   std::string isa;
-  DirectionOptions directions{};
+  ControlVectorOptions directions{};
   bool simulate_rounding = true;  ///< see ModelOptions
   bool pack_cache = false;        ///< weights as the kernels read them are kept in a file beside the model
   std::string chat_template;      ///< replaces the file's; empty: the file's

@@ -80,7 +80,7 @@ TEST_F(GpuBackend, ScalesOfMatricesLieBehindTheirBlocks) {
   EXPECT_EQ(Buffer::bytes_in_all() - before, gpu().load_bytes(matrix));
   Arrays arrays(gpu());
   float* out = arrays.make(5);
-  const Projection projection{&weight, arrays.put(std::vector<float>{0, 1, 2, 3, 4}), out};
+  const MatmulTarget projection{&weight, arrays.put(std::vector<float>{0, 1, 2, 3, 4}), out};
   gpu().matmul({&projection, 1}, arrays.put(x), 1);
   EXPECT_EQ(arrays.get(out, 5), (std::vector<float>{-3, -2, -1, 0, 1})) << "the bias is not scaled";
 }
@@ -107,19 +107,19 @@ TEST_F(GpuBackend, ArgumentsAreTakenAtOnce) {
 
 TEST_F(GpuBackend, ReservesWhatItSays) {
   auto fresh = make_cuda_backend({}).value();
-  const WorkSizes sizes = sizes_of_tests();
+  const WorkspaceSizes sizes = sizes_of_tests();
   const int64_t before = Buffer::bytes_in_all();
   ASSERT_TRUE(fresh->reserve(sizes).has_value());
   const int64_t taken = Buffer::bytes_in_all() - before;
   // Places and pages are kept in the host's heap as well.
-  EXPECT_LE(taken, fresh->reserve_bytes(sizes));
-  EXPECT_GE(taken, fresh->reserve_bytes(sizes) * 3 / 4);
+  EXPECT_LE(taken, fresh->workspace_bytes(sizes));
+  EXPECT_GE(taken, fresh->workspace_bytes(sizes) * 3 / 4);
   ASSERT_TRUE(fresh->reserve(sizes).has_value());
   EXPECT_EQ(Buffer::bytes_in_all() - before, taken) << "once";
 }
 
 TEST_F(GpuBackend, HeadsThatDoNotFitAreRefused) {
-  WorkSizes sizes = sizes_of_tests();
+  WorkspaceSizes sizes = sizes_of_tests();
   sizes.head_dim = 1'024;
   const auto reserved = gpu().reserve(sizes);
   ASSERT_FALSE(reserved.has_value());

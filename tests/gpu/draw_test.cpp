@@ -24,7 +24,7 @@ class GpuDraw : public GpuTest {
   void SetUp() override {
     GpuTest::SetUp();
     if (IsSkipped()) return;
-    WorkSizes sizes = sizes_of_tests();
+    WorkspaceSizes sizes = sizes_of_tests();
     sizes.draw_rows = 64;
     ASSERT_TRUE(gpu().reserve(sizes).has_value());
   }

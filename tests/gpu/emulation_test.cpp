@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/runtime/launch.cuh"
 
 namespace cairn::cuda {
 namespace {
@@ -58,7 +58,7 @@ class Emulation : public testing::Test {
   }
 
   const cudaStream_t stream_ = made_stream();
-  Launches launches_{stream_};
+  LaunchQueue launches_{stream_};
   std::vector<int32_t*> arrays_;
 };
 
@@ -205,7 +205,7 @@ TEST_F(EmulationDeathTest, WorkIsForTheCurrentDevice) {
   EXPECT_DEATH(cudaMemcpyAsync(here, there, 4, cudaMemcpyDeviceToHost, other), "sides");
 #if defined(__SANITIZE_ADDRESS__)
   const auto touch = [&] {
-    Launches of_other(other);
+    LaunchQueue of_other(other);
     launch(mirror<true>, dim3(1), kThreads, kThreads * sizeof(int32_t), of_other, there, there);
     cudaStreamSynchronize(other);
   };

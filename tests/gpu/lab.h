@@ -38,8 +38,8 @@ inline constexpr int32_t kAllRowCounts[] = {1, 3, 8, 9, 33, 200};
 inline constexpr std::span kRowCounts = std::span(kAllRowCounts).first(kEmulated ? 5 : 6);
 
 /// Enough for all tests of operations.
-inline WorkSizes sizes_of_tests() {
-  WorkSizes sizes;
+inline WorkspaceSizes sizes_of_tests() {
+  WorkspaceSizes sizes;
   sizes.inputs = {{1'024, 8'192}};
   sizes.expert_choices = 1'024;
   sizes.experts = 64;

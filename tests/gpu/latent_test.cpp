@@ -242,7 +242,7 @@ TEST_F(GpuLatent, MoreRowsThanARunHas) {
 TEST_F(GpuLatent, ModelsMayShareTheBackend) {
   const Shape shape{.heads = 2, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
   constexpr int32_t kMany = 300;
-  WorkSizes of_another;
+  WorkspaceSizes of_another;
   of_another.attention_rows = 5'000;
   of_another.attention_heads = 1;
   of_another.head_dim = 8;
@@ -252,7 +252,7 @@ TEST_F(GpuLatent, ModelsMayShareTheBackend) {
   const std::vector<float> expected = on_cpu.attend({&all, 1});
   for (const bool before : {false, true}) {
     const auto backend = make_cuda_backend({}).value();
-    for (const WorkSizes& sizes : {before ? of_another : sizes_of_tests(), before ? sizes_of_tests() : of_another})
+    for (const WorkspaceSizes& sizes : {before ? of_another : sizes_of_tests(), before ? sizes_of_tests() : of_another})
       ASSERT_TRUE(backend->reserve(sizes).has_value());
     Lab on_gpu(*backend, shape, {kMany}, 41);
     EXPECT_LE(difference(on_gpu.attend({&all, 1}), expected), 1e-5) << before;
@@ -365,7 +365,7 @@ class Chooser {
     }
     Arrays arrays(backend_);
     int32_t* chosen = arrays.put(std::vector<int32_t>(static_cast<size_t>(rows * shape_.most), -1));
-    backend_.latent()->choose_rows({.heads = shape_.heads, .most = shape_.most}, pages_.view, pages_.slices(parts),
+    backend_.latent()->select_topk({.heads = shape_.heads, .most = shape_.most}, pages_.view, pages_.slices(parts),
                                    arrays.put(q), arrays.put(weights), chosen);
     return arrays.get(chosen, rows * shape_.most);
   }
@@ -506,7 +506,7 @@ TEST_F(GpuLatent, AChoiceAmongVeryMany) {
 }
 
 TEST_F(GpuLatent, RowsThatDoNotFitAreRefused) {
-  WorkSizes sizes = sizes_of_tests();
+  WorkspaceSizes sizes = sizes_of_tests();
   sizes.latent.row_dim = 1'024;
   EXPECT_EQ(gpu().reserve(sizes).error().code, Code::kUnsupported);
   sizes = sizes_of_tests();

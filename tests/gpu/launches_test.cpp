@@ -1,18 +1,18 @@
-// Launches that wait and graphs of them: whatever way kernels take, they do the same.
-#include "kernels/cuda/launches.h"
+// LaunchQueue that wait and graphs of them: whatever way kernels take, they do the same.
+#include "kernels/cuda/runtime/launch_queue.h"
 
 #include "gpu/model_lab.h"
 #if defined(CAIRN_EMULATED_GPU)
 #include "kernels/cuda/emulated/queue.h"
 #endif
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/operations.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace cairn::gpu {
 namespace {
 
-using cuda::Launches;
+using cuda::LaunchQueue;
 
 constexpr int64_t kNumbers = 1'000;
 
@@ -26,9 +26,9 @@ class GpuLaunches : public GpuTest {
   }
   /// A step of so many kernels: x *= factor, then x += y again and again.
   void step(float factor, size_t kernels) {
-    Launches& launches = stream_->launches();
+    LaunchQueue& launches = stream_->launches();
     launches.gather();
-    cuda::scale_and_cap(launches, arrays_[0].floats(), kNumbers, factor, 0);
+    cuda::scale_and_softcap(launches, arrays_[0].floats(), kNumbers, factor, 0);
     for (size_t i = 1; i < kernels; ++i) {
       cuda::add(launches, arrays_[0].floats(), arrays_[1].floats(), kNumbers, static_cast<float>(i));
     }
@@ -63,29 +63,30 @@ class GpuLaunches : public GpuTest {
 };
 
 TEST_F(GpuLaunches, StepsThatAreAlikeBecomeAGraph) {
-  check({1, 1, 1}, Launches::kKernelsMin);
+  check({1, 1, 1}, LaunchQueue::kKernelsMin);
   EXPECT_EQ(graph_launches(), 0);
-  check({1, 1, 1, 1}, Launches::kKernelsMin);
+  check({1, 1, 1, 1}, LaunchQueue::kKernelsMin);
   EXPECT_EQ(graph_launches(), 4);
 }
 
 TEST_F(GpuLaunches, ArgumentsOfAGraphChange) {
-  check({1, 1, 1, 1, 0.5f, 0.25f, 0.25f, 2}, Launches::kKernelsMin);
+  check({1, 1, 1, 1, 0.5f, 0.25f, 0.25f, 2}, LaunchQueue::kKernelsMin);
   EXPECT_EQ(graph_launches(), 5);
 }
 
 TEST_F(GpuLaunches, FewKernelsAreNotWorthOne) {
-  check({1, 1, 1, 1, 1, 1}, Launches::kKernelsMin - 1);
+  check({1, 1, 1, 1, 1, 1}, LaunchQueue::kKernelsMin - 1);
   EXPECT_EQ(graph_launches(), 0);
 }
 
 TEST_F(GpuLaunches, StepsOfSeveralKindsHaveGraphsOfTheirOwn) {
-  for (size_t kind = 0; kind < Launches::kGraphsMax + 2; ++kind) check({1, 1, 1, 1}, Launches::kKernelsMin + kind);
-  EXPECT_EQ(graph_launches(), static_cast<int64_t>(Launches::kGraphsMax) + 2);
-  check({1, 1}, Launches::kKernelsMin + 5);  // is known
-  EXPECT_EQ(graph_launches(), static_cast<int64_t>(Launches::kGraphsMax) + 4);
-  check({1, 1}, Launches::kKernelsMin);  // was forgotten
-  EXPECT_EQ(graph_launches(), static_cast<int64_t>(Launches::kGraphsMax) + 4);
+  for (size_t kind = 0; kind < LaunchQueue::kGraphsMax + 2; ++kind)
+    check({1, 1, 1, 1}, LaunchQueue::kKernelsMin + kind);
+  EXPECT_EQ(graph_launches(), static_cast<int64_t>(LaunchQueue::kGraphsMax) + 2);
+  check({1, 1}, LaunchQueue::kKernelsMin + 5);  // is known
+  EXPECT_EQ(graph_launches(), static_cast<int64_t>(LaunchQueue::kGraphsMax) + 4);
+  check({1, 1}, LaunchQueue::kKernelsMin);  // was forgotten
+  EXPECT_EQ(graph_launches(), static_cast<int64_t>(LaunchQueue::kGraphsMax) + 4);
 }
 
 TEST_F(GpuLaunches, CallsOfTheRuntimeComeAfterWhatWaits) {
@@ -95,7 +96,7 @@ TEST_F(GpuLaunches, CallsOfTheRuntimeComeAfterWhatWaits) {
   cudaMemcpyAsync(arrays_[1].data(), arrays_[0].data(), kNumbers * 4, cudaMemcpyDeviceToDevice, stream_->get());
   EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 5));
   // What is launched now does not wait.
-  cuda::scale_and_cap(stream_->launches(), arrays_[1].floats(), kNumbers, 2, 0);
+  cuda::scale_and_softcap(stream_->launches(), arrays_[1].floats(), kNumbers, 2, 0);
   cudaStreamSynchronize(stream_->ahead());
   EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 10));
 }
@@ -103,7 +104,7 @@ TEST_F(GpuLaunches, CallsOfTheRuntimeComeAfterWhatWaits) {
 #if defined(CAIRN_EMULATED_GPU)
 // Only the emulated GPU counts them; that logits are the same is what GpuModel.SameBytes* shows.
 TEST_F(GpuLaunches, TokensOneByOneAreGraphs) {
-  constexpr int kTokens = 12, kAlike = kTokens - Launches::kAlikeMin;
+  constexpr int kTokens = 12, kAlike = kTokens - LaunchQueue::kAlikeMin;
   // Every fourth token of deepseek4 makes a row of four: those steps are of another kind, which does not come often
   // enough.
   for (const auto& [name, graphs] : {std::pair{"llama", kAlike},

@@ -52,7 +52,7 @@ class GpuModel : public GpuTest {
 };
 
 // Not deepseek32-topk8 and deepseek4-topk8: with their four heads many sums that choose rows are exactly zero, and the
-// processor takes others of those (kernels/cpu/row_chooser.h).
+// processor takes others of those (kernels/cpu/mla/indexer_topk.h).
 TEST_F(GpuModel, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
   for (const char* name : {"llama",           "llama-tied-llama3rope",
                            "llama-bias",      "llama-rope-linear",

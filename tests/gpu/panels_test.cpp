@@ -1,8 +1,8 @@
-// How quantised weights lie on the GPU (kernels/cuda/panels.cuh): what loading makes of a file's rows.
+// How quantised weights lie on the GPU (kernels/cuda/weights/panels.cuh): what loading makes of a file's rows.
 #include <random>
 
 #include "gpu/lab.h"
-#include "kernels/cuda/panels_test_support.h"
+#include "kernels/cuda/weights/panels_test_support.h"
 #include "quant/codec.h"
 
 namespace cairn::gpu {

@@ -112,7 +112,7 @@ TEST_F(GpuProducts, AgreeWithDoublePrecision) {
       for (const int32_t tokens : kRowCounts) {
         Arrays arrays(gpu());
         float* out = arrays.make(tokens * rows);
-        const Projection projection{&weight, arrays.put(bias), out};
+        const MatmulTarget projection{&weight, arrays.put(bias), out};
         gpu().matmul({&projection, 1}, arrays.put(rows_of(x, cols, 0, tokens)), tokens);
         const double error = squared_error(blocks, x, bias, arrays.get(out, tokens * rows), tokens);
         EXPECT_LT(error, squared_bound(type)) << tokens << " rows";
@@ -136,7 +136,7 @@ TEST_F(GpuProducts, AgreeWithTheProcessorAndDoNotSeeTheirNeighbours) {
         gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 2e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
           Arrays arrays(backend);
           float* out = arrays.make(tokens * rows);
-          const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, nullptr, out};
+          const MatmulTarget projection{&backend == &gpu() ? &on_gpu : &on_cpu, nullptr, out};
           backend.matmul({&projection, 1}, arrays.put(rows_of(x, cols, first, tokens)), static_cast<int32_t>(tokens));
           return arrays.get(out, tokens * rows);
         });
@@ -158,7 +158,7 @@ TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
     float* const out = arrays.make(kRows * cols);
     float* const copy = arrays.make(kRows * cols);
     float* const products = arrays.make(kRows * 33);
-    const Projection projection{&weight, nullptr, products};
+    const MatmulTarget projection{&weight, nullptr, products};
     const auto product_of = [&](const float* input) {
       gpu().matmul({&projection, 1}, input, kRows);
       return arrays.get(products, kRows * 33);
@@ -216,7 +216,7 @@ TEST_F(GpuProducts, ManyRows) {
       const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
       const auto product = [&](Backend& backend, const Weight& weight, int64_t first, int32_t count) {
         Arrays arrays(backend);
-        const Projection projection{&weight, nullptr, arrays.make(count * rows)};
+        const MatmulTarget projection{&weight, nullptr, arrays.make(count * rows)};
         backend.matmul({&projection, 1}, arrays.put(rows_of(x, cols, first, count)), count);
         return arrays.get(projection.out, count * rows);
       };
@@ -244,7 +244,7 @@ TEST_F(GpuProducts, LargeActivationsMeetHalves) {
     const auto tokens = static_cast<int32_t>(std::ssize(x) / kCols);
     const auto product = [&](Backend& backend, const Weight& weight) {
       Arrays arrays(backend);
-      const Projection projection{&weight, nullptr, arrays.make(tokens * kRows)};
+      const MatmulTarget projection{&weight, nullptr, arrays.make(tokens * kRows)};
       backend.matmul({&projection, 1}, arrays.put(x), tokens);
       return arrays.get(projection.out, tokens * kRows);
     };
@@ -286,23 +286,23 @@ TEST_F(GpuProducts, ProjectionsOfOneInputGiveWhatEachGivesAlone) {
       const int32_t* ids = arrays.put(chosen);
       const int64_t outputs = experts ? tokens * kUsed : tokens;
       std::vector<Weight> used = weights;
-      std::vector<Projection> together;
+      std::vector<MatmulTarget> together;
       for (Weight& weight : used) {
         if (!experts) weight.experts = 1;
         const float* bias = arrays.put(random.normals(weight.rows * kExperts));
         together.push_back({&weight, bias, arrays.make(outputs * weight.rows)});
       }
-      const auto multiply = [&](std::span<const Projection> projections) {
+      const auto multiply = [&](std::span<const MatmulTarget> projections) {
         if (experts) {
-          gpu().matmul_experts(projections, in, tokens, ids, kUsed, false);
+          gpu().grouped_matmul(projections, in, tokens, ids, kUsed, false);
         } else {
           gpu().matmul(projections, in, tokens);
         }
       };
       multiply(together);
-      for (const Projection& each : together) {
+      for (const MatmulTarget& each : together) {
         const int64_t count = outputs * each.weight->rows;
-        const Projection alone{each.weight, each.bias, arrays.make(count)};
+        const MatmulTarget alone{each.weight, each.bias, arrays.make(count)};
         multiply({&alone, 1});
         EXPECT_TRUE(cpu::same_bits(arrays.get(alone.out, count), arrays.get(each.out, count)))
             << tensor_type_name(each.weight->type) << ", " << each.weight->rows;
@@ -333,8 +333,8 @@ TEST_F(GpuProducts, OfExperts) {
                  [&](Backend& backend, int64_t first, int64_t tokens) {
                    Arrays arrays(backend);
                    float* out = arrays.make(tokens * kUsed * rows);
-                   const Projection projection{&backend == &gpu() ? &on_gpu : &on_cpu, arrays.put(bias), out};
-                   backend.matmul_experts({&projection, 1}, arrays.put(rows_of(x, inputs * cols, first, tokens)),
+                   const MatmulTarget projection{&backend == &gpu() ? &on_gpu : &on_cpu, arrays.put(bias), out};
+                   backend.grouped_matmul({&projection, 1}, arrays.put(rows_of(x, inputs * cols, first, tokens)),
                                           static_cast<int32_t>(tokens), arrays.put(rows_of(ids, kUsed, first, tokens)),
                                           kUsed, per_choice);
                    return arrays.get(out, tokens * kUsed * rows);

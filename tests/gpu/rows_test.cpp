@@ -130,11 +130,11 @@ TEST_F(GpuRows, SumsAndScales) {
   });
   check_map(1e-6, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
     copied(backend, x, rows * cols, out);
-    backend.scale_and_cap(out, rows * cols, 0.3f, 0);
+    backend.scale_and_softcap(out, rows * cols, 0.3f, 0);
   });
   check_map(1e-5, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
     copied(backend, x, rows * cols, out);
-    backend.scale_and_cap(out, rows * cols, 2, 5);
+    backend.scale_and_softcap(out, rows * cols, 2, 5);
   });
   check_map(0, [&](Backend& backend, Arrays&, const float* x, int64_t rows, int64_t cols, float* out) {
     copied(backend, x, rows * cols, out);
@@ -212,7 +212,7 @@ TEST_F(GpuRows, Ropes) {
       Arrays arrays(backend);
       return arrays.get(table_of(backend, arrays, first, rows), rows * dims);
     });
-    for (const RopeStyle style : {RopeStyle::kAdjacent, RopeStyle::kHalves}) {
+    for (const RopeStyle style : {RopeStyle::kInterleaved, RopeStyle::kNeoX}) {
       constexpr int32_t kHeads = 3;
       const int32_t head_dim = dims + 6;  // what is behind does not turn
       const int64_t cols = int64_t{kHeads} * head_dim;
@@ -285,9 +285,9 @@ TEST_F(GpuRows, ExpertsAreCombined) {
     check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
       Arrays arrays(backend);
       float* out = arrays.make(rows * cols);
-      backend.combine_experts(arrays.put(rows_of(y, kUsed * cols, first, rows)),
-                              arrays.put(rows_of(weights, kUsed, first, rows)), static_cast<int32_t>(rows), kUsed, cols,
-                              out);
+      backend.moe_combine(arrays.put(rows_of(y, kUsed * cols, first, rows)),
+                          arrays.put(rows_of(weights, kUsed, first, rows)), static_cast<int32_t>(rows), kUsed, cols,
+                          out);
       return arrays.get(out, rows * cols);
     });
   }

@@ -22,7 +22,7 @@ TEST_F(GpuStreams, Shares) {
         Arrays arrays(backend);
         float* out = arrays.make(rows * shares);
         const float* x = arrays.put(rows_of(logits, shares, first, rows));
-        backend.streams()->mix_streams(params(arrays, rounds), x, rows, out);
+        backend.streams()->hyper_connection_weights(params(arrays, rounds), x, rows, out);
         return arrays.get(out, rows * shares);
       });
     }
@@ -49,7 +49,7 @@ TEST_F(GpuStreams, WhatGoesInAndComesOut) {
       const float* there = arrays.put(rows_of(x, int64_t{streams} * cols, first, rows));
       const float* weights = arrays.put(rows_of(mix, shares, first, rows));
       float* out = arrays.make(rows * cols);
-      backend.streams()->collapse_streams(there, weights, shares, streams, rows, cols, out);
+      backend.streams()->hyper_connection_read(there, weights, shares, streams, rows, cols, out);
       return arrays.get(out, rows * cols);
     });
     check_rows(gpu(), cpu(), 1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
@@ -58,7 +58,7 @@ TEST_F(GpuStreams, WhatGoesInAndComesOut) {
       const float* block = arrays.put(rows_of(y, cols, first, rows));
       const float* weights = arrays.put(rows_of(mix, shares, first, rows));
       float* out = arrays.make(rows * streams * cols);
-      backend.streams()->expand_streams(there, block, weights, streams, rows, cols, out);
+      backend.streams()->hyper_connection_write(there, block, weights, streams, rows, cols, out);
       return arrays.get(out, rows * streams * cols);
     });
   }

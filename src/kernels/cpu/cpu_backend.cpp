@@ -12,16 +12,16 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/machine.h"
-#include "kernels/cpu/attention_op.h"
-#include "kernels/cpu/compressor_op.h"
-#include "kernels/cpu/kv_store.h"
-#include "kernels/cpu/latent_op.h"
+#include "kernels/cpu/attention/attention_op.h"
+#include "kernels/cpu/matmul/products.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/panel.h"
-#include "kernels/cpu/products.h"
-#include "kernels/cpu/route.h"
-#include "kernels/cpu/streams_op.h"
-#include "kernels/cpu/team.h"
+#include "kernels/cpu/mla/latent_op.h"
+#include "kernels/cpu/packed/panel.h"
+#include "kernels/cpu/rows/compressor_op.h"
+#include "kernels/cpu/rows/hyper_connections.h"
+#include "kernels/cpu/rows/kv_store.h"
+#include "kernels/cpu/rows/moe_route.h"
+#include "kernels/cpu/thread_team.h"
 #include "quant/codec.h"
 
 namespace cairn {
@@ -60,7 +60,7 @@ class CpuBackend final : public Backend {
   bool supports(TensorType type) const override { return has_matmul(type); }
 
   // The same for all instruction sets. Count it up when panel.h changes.
-  std::string copy_format() const override { return "panels 3"; }
+  std::string packed_format_id() const override { return "panels 3"; }
   int64_t load_bytes(const HostMatrix& matrix) const override {
     return matrix.experts * expert_stride(described(matrix));
   }
@@ -92,15 +92,15 @@ class CpuBackend final : public Backend {
     return weight;
   }
 
-  Result<void> reserve(const WorkSizes& sizes) override {
+  Result<void> reserve(const WorkspaceSizes& sizes) override {
     CAIRN_TRY_VOID(products_.reserve(sizes));
     CAIRN_TRY_VOID(attention_.reserve(sizes));
     CAIRN_TRY_VOID(latent_.reserve(sizes.latent));
     return route_working_.reserve(route_bytes(sizes));
   }
-  int64_t reserve_bytes(const WorkSizes& sizes) const override {
-    return products_.reserve_bytes(sizes) + attention_.reserve_bytes(sizes) + latent_.reserve_bytes(sizes.latent) +
-           route_bytes(sizes);
+  int64_t workspace_bytes(const WorkspaceSizes& sizes) const override {
+    return products_.workspace_bytes(sizes) + attention_.workspace_bytes(sizes) +
+           latent_.workspace_bytes(sizes.latent) + route_bytes(sizes);
   }
 
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
@@ -112,19 +112,19 @@ class CpuBackend final : public Backend {
     });
   }
 
-  void matmul(std::span<const Projection> projections, const float* x, int32_t rows) override {
+  void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows) override {
     products_.matmul(projections, x, rows);
   }
 
-  void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+  void grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice) override {
-    products_.matmul_experts(projections, x, rows, ids, used, input_per_choice);
+    products_.grouped_matmul(projections, x, rows, ids, used, input_per_choice);
   }
 
   void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) override;
 
-  void combine_experts(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
-                       float* out) override {
+  void moe_combine(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
+                   float* out) override {
     for_rows(rows, cols * used, kCopyNs, [&](int64_t r) {
       rows_.weighted_sum(y + r * used * cols, weights + r * used, used, cols, out + r * cols);
     });
@@ -169,9 +169,9 @@ class CpuBackend final : public Backend {
     for_rows(rows, cols, kCopyNs, [&](int64_t r) { rows_.sigmoid_scale(x + r * cols, cols, gates[r]); });
   }
 
-  void scale_and_cap(float* x, int64_t n, float scale, float cap) override {
+  void scale_and_softcap(float* x, int64_t n, float scale, float cap) override {
     for_elements(n, cap > 0 ? kExponentialNs : kCopyNs,
-                 [&](int64_t begin, int64_t end) { rows_.scale_and_cap(x + begin, end - begin, scale, cap); });
+                 [&](int64_t begin, int64_t end) { rows_.scale_and_softcap(x + begin, end - begin, scale, cap); });
   }
 
   void steer(float* x, const float* direction, float scale, int64_t rows, int64_t cols) override {
@@ -196,7 +196,7 @@ class CpuBackend final : public Backend {
 
   void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
             int32_t head_dim) override {
-    const auto kernel = style == RopeStyle::kAdjacent ? rows_.rope_adjacent : rows_.rope_halves;
+    const auto kernel = style == RopeStyle::kInterleaved ? rows_.rope_adjacent : rows_.rope_halves;
     const int64_t cols = int64_t{heads} * head_dim;
     for_rows(rows, cols, 2 * kCopyNs,
              [&](int64_t r) { kernel(table + r * dims, dims, x + r * cols, heads, head_dim); });
@@ -215,7 +215,7 @@ class CpuBackend final : public Backend {
   }
 
   LatentOperations* latent() override { return &latent_; }
-  StreamOperations* streams() override { return &streams_; }
+  HyperConnectionOperations* streams() override { return &streams_; }
   CompressorOperations* compressor() override { return &compressor_; }
 
   void read(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
@@ -237,7 +237,7 @@ class CpuBackend final : public Backend {
     return weight;
   }
 
-  int64_t route_bytes(const WorkSizes& sizes) const {
+  int64_t route_bytes(const WorkspaceSizes& sizes) const {
     if (sizes.routed_experts == 0) return 0;
     const RouteParams params{.experts = sizes.routed_experts, .groups = sizes.route_groups};
     return team_.threads() * route_floats(params) * static_cast<int64_t>(sizeof(float));
@@ -256,7 +256,7 @@ class CpuBackend final : public Backend {
 
   const Isa isa_;
   const RowKernels& rows_;
-  Team team_;
+  ThreadTeam team_;
   Slabs weights_;
   Products products_;
   AttentionOp attention_;

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "kernels/backend.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 
 namespace cairn::cpu {
 

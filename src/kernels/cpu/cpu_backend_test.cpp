@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/tensor_type.h"
-#include "kernels/cpu/matmul.h"
+#include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/panel.h"
+#include "kernels/cpu/packed/panel.h"
 #include "kernels/cpu/test_support.h"
 #include "quant/codec.h"
 
@@ -90,7 +90,7 @@ TEST_P(CpuBackend, ProductsOfMixedTypesAgreeWithDoublePrecision) {
     outs.emplace_back(static_cast<size_t>(kTokens * rows));
     rows += 9;
   }
-  std::vector<Projection> projections;
+  std::vector<MatmulTarget> projections;
   for (size_t i = 0; i < weights.size(); ++i)
     projections.push_back({&weights[i].weight, i % 2 == 0 ? bias.data() : nullptr, outs[i].data()});
   cpu->matmul(projections, x.data(), kTokens);
@@ -129,13 +129,14 @@ TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
     std::vector<float> rows_alone(kTokens * kRows);
     const auto single = backend(1);
     for (int32_t t = 0; t < kTokens; ++t) {
-      const Projection projection{&weight.weight, nullptr, rows_alone.data() + t * kRows};
+      const MatmulTarget projection{&weight.weight, nullptr, rows_alone.data() + t * kRows};
       single->matmul({&projection, 1}, x.data() + t * kCols, 1);
     }
     for (const int threads : {1, 2, 3}) {
       const auto cpu = backend(threads);
       std::vector<float> out(kTokens * kRows), unused(kTokens * 30);
-      const Projection projections[] = {{&other.weight, nullptr, unused.data()}, {&weight.weight, nullptr, out.data()}};
+      const MatmulTarget projections[] = {{&other.weight, nullptr, unused.data()},
+                                          {&weight.weight, nullptr, out.data()}};
       cpu->matmul(projections, x.data(), kTokens);
       EXPECT_TRUE(same_bits(out, rows_alone)) << threads << " threads";
       // Other counts fall into other tiles.
@@ -171,7 +172,7 @@ TEST_P(CpuBackend, WeightsInPlaceTakeNoMemoryAndGiveTheSameProduct) {
     EXPECT_GT(cpu->load_bytes(copied), cpu->load_bytes(kept));
     for (const int32_t tokens : {1, 5, static_cast<int32_t>(kTokensMax)}) {
       std::vector<float> expected(static_cast<size_t>(tokens * kRows)), actual(expected.size());
-      const Projection of_panels{&panels, bias.data(), expected.data()}, of_rows{&rows, bias.data(), actual.data()};
+      const MatmulTarget of_panels{&panels, bias.data(), expected.data()}, of_rows{&rows, bias.data(), actual.data()};
       cpu->matmul({&of_panels, 1}, x.data(), tokens);
       cpu->matmul({&of_rows, 1}, x.data(), tokens);
       EXPECT_EQ(actual, expected) << tokens;
@@ -226,11 +227,11 @@ TEST_P(CpuBackend, ExpertsAreTheProductsOfTheirChoices) {
       for (const int threads : {1, 2}) {
         const auto cpu = backend(threads);
         std::vector<float> gate_out(kTokens * kUsed * kRows), up_out = gate_out, alone(kRows);
-        const Projection both[] = {{&gates, bias.data(), gate_out.data()}, {&ups, nullptr, up_out.data()}};
-        cpu->matmul_experts(both, x.data(), kTokens, ids.data(), kUsed, per_choice);
+        const MatmulTarget both[] = {{&gates, bias.data(), gate_out.data()}, {&ups, nullptr, up_out.data()}};
+        cpu->grouped_matmul(both, x.data(), kTokens, ids.data(), kUsed, per_choice);
         for (int32_t pair = 0; pair < kTokens * kUsed; ++pair) {
           const float* input = x.data() + (per_choice ? pair : pair / kUsed) * kCols;
-          Projection one{&gate_alone[ids[pair]], bias.data() + ids[pair] * kRows, alone.data()};
+          MatmulTarget one{&gate_alone[ids[pair]], bias.data() + ids[pair] * kRows, alone.data()};
           cpu->matmul({&one, 1}, input, 1);
           ASSERT_TRUE(same_bits(alone, std::span(gate_out).subspan(pair * kRows, kRows))) << pair;
           one = {&up_alone[ids[pair]], nullptr, alone.data()};
@@ -280,7 +281,7 @@ TEST_P(CpuBackend, CombineExpertsSumsInOrder) {
   Random random(5);
   const std::vector<float> y = random.normals(3 * 2 * 33), weights = random.normals(3 * 2);
   std::vector<float> out(3 * 33);
-  backend(2)->combine_experts(y.data(), weights.data(), 3, 2, 33, out.data());
+  backend(2)->moe_combine(y.data(), weights.data(), 3, 2, 33, out.data());
   for (int r = 0; r < 3; ++r) {
     for (int c = 0; c < 33; ++c)
       EXPECT_NEAR(out[r * 33 + c],
@@ -321,7 +322,7 @@ TEST_P(CpuBackend, RowOperationsDoNotDependOnThreads) {
     cpu->add(x.data(), y.data(), kCount, 0.5f), keep();
     cpu->scale_rows(x.data(), gates, kCols), keep();
     cpu->sigmoid_scale_rows(x.data(), gates.data(), kRows, kCols), keep();
-    cpu->scale_and_cap(x.data(), kCount, 1.5f, 3), keep();
+    cpu->scale_and_softcap(x.data(), kCount, 1.5f, 3), keep();
     results.push_back(all);
   }
   EXPECT_TRUE(same_bits(results[0], results[1]));
@@ -376,7 +377,7 @@ TEST_P(CpuBackend, RopeTableHoldsItsAnglesInDouble) {
   Random random(9);
   const std::vector<float> x = random.normals(4 * 2 * 70);
   std::vector<float> turned = x;
-  cpu->rope(RopeStyle::kHalves, table.data(), 64, turned.data(), 4, 2, 70);
+  cpu->rope(RopeStyle::kNeoX, table.data(), 64, turned.data(), 4, 2, 70);
   for (size_t head = 0; head < 8; ++head) {
     const float c = table[head / 2 * 64 + 10], s = table[head / 2 * 64 + 11];
     EXPECT_NEAR(turned[head * 70 + 5], x[head * 70 + 5] * c - x[head * 70 + 37] * s, 1e-5);

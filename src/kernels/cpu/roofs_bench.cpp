@@ -12,9 +12,9 @@
 #include <string>
 
 #include "kernels/cpu/bench_support.h"
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/memory.h"
-#include "kernels/cpu/team.h"
+#include "kernels/cpu/thread_team.h"
 
 namespace cairn::cpu {
 namespace {
@@ -26,15 +26,15 @@ constexpr int64_t kPeakRounds = 20'000;
 // Registers of the baseline: two such loads a cycle are far more than DRAM gives. Several streams at once got a tenth
 // more of it than one on Zen 3.
 using Vector = uint64_t __attribute__((vector_size(16), may_alias));
-constexpr int kStreams = 4;
+constexpr int kStoresNonTemporally = 4;
 constexpr int kLineVectors = 64 / sizeof(Vector);
 
 uint64_t sum_of_chunk(const std::byte* data) {
-  Vector sums[kStreams][2] = {};
-  constexpr int64_t kStreamVectors = kReadChunk / kStreams / static_cast<int64_t>(sizeof(Vector));
+  Vector sums[kStoresNonTemporally][2] = {};
+  constexpr int64_t kStreamVectors = kReadChunk / kStoresNonTemporally / static_cast<int64_t>(sizeof(Vector));
   const auto* from = reinterpret_cast<const Vector*>(data);
   for (int64_t i = 0; i < kStreamVectors; i += kLineVectors) {
-    for (int s = 0; s < kStreams; ++s) {
+    for (int s = 0; s < kStoresNonTemporally; ++s) {
       for (int j = 0; j < kLineVectors; ++j) sums[s][j % 2] += from[s * kStreamVectors + i + j];
     }
   }
@@ -49,7 +49,7 @@ void read(benchmark::State& state) {
     std::memset(made.data(), 1, made.bytes());  // pages that were never written are all the same one
     return made;
   }();
-  Team team(static_cast<int>(state.range(0)));
+  ThreadTeam team(static_cast<int>(state.range(0)));
   const auto* data = static_cast<const std::byte*>(memory.data());
   const auto bytes = static_cast<int64_t>(memory.bytes());
   for (auto _ : state) {
@@ -134,7 +134,7 @@ constexpr Peak kPeaks[] = {
 // Of the fastest turn: how well additions and multiplications share the ports changes by a third from one to the next.
 void multiply(benchmark::State& state, const Peak& peak) {
   using std::chrono::steady_clock;
-  Team team(static_cast<int>(state.range(0)));
+  ThreadTeam team(static_cast<int>(state.range(0)));
   const int64_t chunks = 8 * state.range(0);
   auto least = steady_clock::duration::max();
   for (auto _ : state) {

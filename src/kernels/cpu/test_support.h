@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/isa.h"
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/kv.h"
 #include "quant/float_formats.h"
 

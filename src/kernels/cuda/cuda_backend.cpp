@@ -6,16 +6,16 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "kernels/cuda/compressor_operations.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/draw_operations.h"
-#include "kernels/cuda/grid.cuh"
-#include "kernels/cuda/latent_operations.h"
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/operations.h"
-#include "kernels/cuda/panels.cuh"
-#include "kernels/cuda/slice_places.h"
-#include "kernels/cuda/stream_operations.h"
+#include "kernels/cuda/deepseek4/compressor_operations.h"
+#include "kernels/cuda/deepseek4/hyper_connections.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/mla/latent_operations.h"
+#include "kernels/cuda/runtime/batch_metadata.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/grid.cuh"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/sampling/draw_operations.h"
+#include "kernels/cuda/weights/panels.cuh"
 
 namespace cairn {
 namespace cuda {
@@ -44,12 +44,12 @@ Matrix matrix_of(const Weight& weight) {
 // their rows' scales.
 class InputMemory {
  public:
-  static int64_t bytes(const WorkSizes& sizes) {
+  static int64_t bytes(const WorkspaceSizes& sizes) {
     int64_t most = 0;
-    for (const WorkSizes::Input& input : sizes.inputs) most = std::max(most, bytes_of(input.rows, input.cols));
+    for (const WorkspaceSizes::Input& input : sizes.inputs) most = std::max(most, bytes_of(input.rows, input.cols));
     return most;
   }
-  Result<void> reserve(Stream& stream, const WorkSizes& sizes) { return grow(stream, bytes(sizes), memory_); }
+  Result<void> reserve(Stream& stream, const WorkspaceSizes& sizes) { return grow(stream, bytes(sizes), memory_); }
   bool holds(int64_t rows, int64_t cols) const { return bytes_of(rows, cols) <= static_cast<int64_t>(memory_.bytes()); }
   HalfRows of(InputKind kind, int64_t rows, int64_t cols) const {
     CAIRN_CHECK(holds(rows, cols));
@@ -77,16 +77,16 @@ class CudaBackend final : public Backend {
   }
   int64_t available_bytes() const override { return free_bytes(*stream_); }
   bool supports(TensorType type) const override { return multiplies(type); }
-  std::string copy_format() const override { return ""; }
+  std::string packed_format_id() const override { return ""; }
   int64_t load_bytes(const HostMatrix& matrix) const override {
     return padded(weight_bytes(matrix)) + padded(scales_bytes(matrix));
   }
   Result<Weight> load(const HostMatrix& matrix) override;
-  Result<void> reserve(const WorkSizes& sizes) override;
-  int64_t reserve_bytes(const WorkSizes& sizes) const override {
-    return InputMemory::bytes(sizes) + scratch_bytes(sizes) + SlicePlaces::bytes(sizes) +
-           ArgumentRing::bytes(argument_bytes(sizes)) + CudaLatent::reserve_bytes(sizes) +
-           CudaDraw::reserve_bytes(sizes);
+  Result<void> reserve(const WorkspaceSizes& sizes) override;
+  int64_t workspace_bytes(const WorkspaceSizes& sizes) const override {
+    return InputMemory::bytes(sizes) + scratch_bytes(sizes) + BatchMetadata::bytes(sizes) +
+           StagingRing::bytes(argument_bytes(sizes)) + CudaLatent::workspace_bytes(sizes) +
+           CudaDraw::workspace_bytes(sizes);
   }
 
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
@@ -98,7 +98,7 @@ class CudaBackend final : public Backend {
     cuda::embed(queue(), matrix_of(table), there, std::ssize(ids), own * scale, out);
     stream_->launched("embed");
   }
-  void matmul(std::span<const Projection> projections, const float* x, int32_t rows) override {
+  void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows) override {
     if (projections.empty() || rows == 0) return;
     for_kinds(projections, [&](InputKind kind, std::span<const OutputMatrix> matrices) {
       const Input input = input_of(kind, x, rows, matrices[0].matrix.cols);
@@ -106,14 +106,14 @@ class CudaBackend final : public Backend {
       stream_->launched("matmul");
     });
   }
-  void matmul_experts(std::span<const Projection> projections, const float* x, int32_t rows, const int32_t* ids,
+  void grouped_matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows, const int32_t* ids,
                       int32_t used, bool input_per_choice) override {
     if (projections.empty() || rows == 0) return;
     const int64_t inputs = input_per_choice ? int64_t{rows} * used : rows;
     for_kinds(projections, [&](InputKind kind, std::span<const OutputMatrix> matrices) {
       const Input input = input_of(kind, x, inputs, matrices[0].matrix.cols);
       multiply_experts(queue(), matrices, input, rows, ids, used, input_per_choice);
-      stream_->launched("matmul_experts");
+      stream_->launched("grouped_matmul");
     });
   }
   void route(const RouteParams& params, const float* logits, int32_t rows, int32_t* ids, float* weights) override {
@@ -121,11 +121,11 @@ class CudaBackend final : public Backend {
     cuda::route(queue(), params, logits, rows, ids, weights);
     stream_->launched("route");
   }
-  void combine_experts(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
-                       float* out) override {
+  void moe_combine(const float* y, const float* weights, int32_t rows, int32_t used, int64_t cols,
+                   float* out) override {
     if (rows == 0) return;
     weighted_sums(queue(), y, weights, used, used, rows, cols, out);
-    stream_->launched("combine_experts");
+    stream_->launched("moe_combine");
   }
 
   void rms_norm(const float* x, const float* weight, float epsilon, int64_t rows, int64_t cols, float* out) override {
@@ -165,10 +165,10 @@ class CudaBackend final : public Backend {
     cuda::sigmoid_scale_rows(queue(), x, gates, rows, cols);
     stream_->launched("sigmoid_scale_rows");
   }
-  void scale_and_cap(float* x, int64_t n, float scale, float cap) override {
+  void scale_and_softcap(float* x, int64_t n, float scale, float cap) override {
     if (n == 0) return;
-    cuda::scale_and_cap(queue(), x, n, scale, cap);
-    stream_->launched("scale_and_cap");
+    cuda::scale_and_softcap(queue(), x, n, scale, cap);
+    stream_->launched("scale_and_softcap");
   }
   void steer(float* x, const float* direction, float scale, int64_t rows, int64_t cols) override {
     if (rows == 0) return;
@@ -214,7 +214,7 @@ class CudaBackend final : public Backend {
 
   DrawOperations* draws() override { return &draw_; }
   LatentOperations* latent() override { return &latent_; }
-  StreamOperations* streams() override { return &streams_; }
+  HyperConnectionOperations* streams() override { return &streams_; }
   CompressorOperations* compressor() override { return &compressor_; }
 
   void read(const void* from, int64_t bytes, void* to) override {
@@ -254,7 +254,7 @@ class CudaBackend final : public Backend {
   /// What of a matrix is laid out at a time: as much as the uploader takes at once.
   static constexpr int64_t kStagingBytes = int64_t{16} << 20;
 
-  Launches& queue() { return stream_->launches(); }
+  LaunchQueue& queue() { return stream_->launches(); }
   Result<void> upload_panels(const HostMatrix& matrix, std::byte* to);
 
   void copy_bytes(const void* from, int64_t bytes, void* to, cudaMemcpyKind kind, std::string_view operation) {
@@ -277,10 +277,10 @@ class CudaBackend final : public Backend {
 
   /// Calls multiply(kind, matrices) for the projections of each kind. Products do not change their input.
   template <class Multiply>
-  void for_kinds(std::span<const Projection> projections, Multiply multiply) {
+  void for_kinds(std::span<const MatmulTarget> projections, Multiply multiply) {
     for (const InputKind kind : {InputKind::kFloats, InputKind::kF16, InputKind::kBF16}) {
       matrices_.clear();
-      for (const Projection& each : projections) {
+      for (const MatmulTarget& each : projections) {
         if (input_kind(each.weight->type) == kind) matrices_.push_back({matrix_of(*each.weight), each.bias, each.out});
       }
       if (matrices_.empty()) continue;
@@ -317,23 +317,23 @@ class CudaBackend final : public Backend {
     return input;
   }
 
-  static int64_t scratch_bytes(const WorkSizes& sizes) {
+  static int64_t scratch_bytes(const WorkspaceSizes& sizes) {
     if (sizes.attention_rows == 0) return 0;
     return attention_scratch_bytes(sizes.attention_rows, sizes.attention_heads, sizes.head_dim);
   }
   /// Of the largest argument: a number for each row, frequencies of a head, or places and pages.
-  static int64_t argument_bytes(const WorkSizes& sizes) {
+  static int64_t argument_bytes(const WorkspaceSizes& sizes) {
     int64_t rows = sizes.attention_tokens;
-    for (const WorkSizes::Input& input : sizes.inputs) rows = std::max(rows, input.rows);
-    return std::max({rows * int64_t{4}, sizes.head_dim * int64_t{8}, SlicePlaces::argument_bytes(sizes),
+    for (const WorkspaceSizes::Input& input : sizes.inputs) rows = std::max(rows, input.rows);
+    return std::max({rows * int64_t{4}, sizes.head_dim * int64_t{8}, BatchMetadata::argument_bytes(sizes),
                      CudaDraw::argument_bytes(sizes)});
   }
 
   const std::unique_ptr<Stream> stream_;  // first: all memory is used on it
   Uploader uploader_;
   Buffer staging_;  // what is uploaded to be laid out anew
-  ArgumentRing arguments_;
-  SlicePlaces places_;
+  StagingRing arguments_;
+  BatchMetadata places_;
   // What inputs_ holds, as long as nothing has been launched since then.
   struct MadeInput {
     const float* x = nullptr;
@@ -351,7 +351,7 @@ class CudaBackend final : public Backend {
   Buffer attention_scratch_;
   CudaDraw draw_{*stream_, arguments_};
   CudaLatent latent_{*stream_, arguments_, places_};
-  CudaStreams streams_{*stream_};
+  CudaHyperConnections streams_{*stream_};
   CudaCompressor compressor_{*stream_, arguments_, places_};
 };
 
@@ -374,8 +374,8 @@ Result<void> CudaBackend::upload_panels(const HostMatrix& matrix, std::byte* to)
     for (int64_t row = 0; row < rows; row += piece_rows) {
       const int64_t count = std::min(piece_rows, rows - row);
       CAIRN_TRY_VOID(uploader_.upload(*stream_, from, count * row_size, staging_.data()));
-      lay_out_panels(queue(), matrix.type, staging_.data(), count, matrix.cols, to);
-      stream_->launched("lay_out_panels");
+      pack_panels(queue(), matrix.type, staging_.data(), count, matrix.cols, to);
+      stream_->launched("pack_panels");
       from += count * row_size;
       to += device_bytes(matrix.type, count, matrix.cols);
     }
@@ -390,7 +390,7 @@ Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
   const InputKind kind = input_kind(matrix.type);
   if (kind == InputKind::kF16 || along_ == InputKind::kFloats) along_ = kind;
   CAIRN_TRY(Buffer memory, allocate(load_bytes(matrix)));
-  if (lies_in_panels(matrix.type)) {
+  if (has_panels(matrix.type)) {
     CAIRN_TRY_VOID(upload_panels(matrix, static_cast<std::byte*>(memory.data())));
   } else {
     CAIRN_TRY_VOID(uploader_.upload(*stream_, matrix.data, weight_bytes(matrix), memory.data()));
@@ -409,7 +409,7 @@ Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
 }
 
 // Called when all weights of a model are there.
-Result<void> CudaBackend::reserve(const WorkSizes& sizes) {
+Result<void> CudaBackend::reserve(const WorkspaceSizes& sizes) {
   if (sizes.attention_rows > 0 && sizes.head_dim > kHeadDimMax) {
     return fail(Code::kUnsupported, "heads of {} elements: attention on the GPU has at most {}; use --gpu-layers 0",
                 sizes.head_dim, kHeadDimMax);
@@ -426,7 +426,7 @@ Result<void> CudaBackend::reserve(const WorkSizes& sizes) {
 }
 
 void CudaBackend::store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) {
-  SlicePlaces::Run run;
+  BatchMetadata::Run run;
   for (places_.begin(slices); places_.next(*stream_, arguments_, run);) {
     const int64_t before = run.first * kv.kv_heads;
     cuda::store_kv(queue(), kv, run.rows, k + before * kv.key_dim, v + before * kv.value_dim);
@@ -436,7 +436,7 @@ void CudaBackend::store_kv(const KvView& kv, std::span<const AttentionSlice> sli
 
 void CudaBackend::attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                             const float* q, float* out) {
-  SlicePlaces::Run run;
+  BatchMetadata::Run run;
   for (places_.begin(slices); places_.next(*stream_, arguments_, run);) {
     const int64_t before = run.first * params.heads;
     cuda::attention(queue(), params, kv, run.rows, q + before * kv.key_dim, attention_scratch_.data(),

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/device.h"
-#include "kernels/cuda/memory.h"
-#include "kernels/cuda/peak.h"
+#include "kernels/cuda/matmul/peak.h"
+#include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/memory.h"
 
 namespace cairn {
 namespace {
@@ -104,14 +104,14 @@ void GpuProduct(benchmark::State& state) {
   std::vector<Weight> weights;
   for (int64_t total = 0; total < kColdBytes && std::ssize(weights) < kCalls; total += bytes)
     weights.push_back(backend->load(matrix).value());
-  WorkSizes sizes;
+  WorkspaceSizes sizes;
   sizes.inputs.push_back({tokens, matrix.cols});
   if (!backend->reserve(sizes)) return state.SkipWithError("no memory");
   const Buffer x = backend->allocate(tokens * matrix.cols * 4).value();
   const Buffer out = backend->allocate(tokens * matrix.rows * 4).value();
   const double operations = 2.0 * tokens * static_cast<double>(matrix.rows * matrix.cols);
   run(state, *backend, static_cast<double>(bytes), operations, [&](int32_t i) {
-    const Projection projection{&weights[static_cast<size_t>(i) % weights.size()], nullptr, out.floats()};
+    const MatmulTarget projection{&weights[static_cast<size_t>(i) % weights.size()], nullptr, out.floats()};
     backend->matmul({&projection, 1}, x.floats(), tokens);
   });
 }
@@ -154,7 +154,7 @@ void GpuAttention(benchmark::State& state) {
   const auto count = static_cast<int32_t>(state.range(1)), rows = static_cast<int32_t>(state.range(2));
   Streams streams(*backend, static_cast<KvType>(state.range(0)), count, rows);
   const AttentionParams params{.heads = 32, .scale = 0.1f};
-  WorkSizes sizes;
+  WorkspaceSizes sizes;
   sizes.attention_rows = int64_t{count} * rows;
   sizes.attention_heads = params.heads;
   sizes.head_dim = streams.kv.key_dim;
@@ -181,7 +181,7 @@ void GpuDraw(benchmark::State& state) {
   Backend* const backend = gpu(state);
   if (backend == nullptr) return;
   const int64_t rows = state.range(0);
-  WorkSizes sizes;
+  WorkspaceSizes sizes;
   sizes.draw_rows = rows;
   if (!backend->reserve(sizes)) return state.SkipWithError("no memory");
   std::vector<float> logits(static_cast<size_t>(rows * kVocabulary));

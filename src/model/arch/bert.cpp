@@ -5,10 +5,10 @@ namespace cairn {
 // BERT, and what was trained in its shape (BGE, E5, MiniLM, RoBERTa, XLM-RoBERTa): learned positions, feed-forward
 // without gate. Converters cut off the first rows of RoBERTa's positions, which no token has. DistilBERT is the one
 // without token types, and its head has another activation.
-Result<void> describe_bert(const Keys& /*keys*/, EncoderDescription& description) {
-  description.learned_positions = true;
-  description.gated = false;
-  description.label_relu = description.token_types == 0;
+Result<void> read_bert_config(const MetadataReader& /*keys*/, EncoderConfig& config) {
+  config.learned_positions = true;
+  config.gated = false;
+  config.label_relu = config.token_types == 0;
   return {};
 }
 

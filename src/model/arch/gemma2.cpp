@@ -13,17 +13,16 @@ constexpr int64_t kWindow = 4'096;
 }  // namespace
 
 // Gemma 2: norms before and after, soft caps, every other layer with a window.
-Result<void> describe_gemma2(const Keys& keys, DecoderDescription& description) {
-  CAIRN_TRY_VOID(describe_gemma(keys, description));
-  description.post_norms = true;
-  if (description.layers.size() == kLayers27B) {
-    description.attention_scale =
-        1 / std::sqrt(static_cast<float>(description.embedding) / static_cast<float>(description.heads));
+Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY_VOID(read_gemma_config(keys, config));
+  config.post_norms = true;
+  if (config.layers.size() == kLayers27B) {
+    config.attention_scale = 1 / std::sqrt(static_cast<float>(config.embedding) / static_cast<float>(config.heads));
   }
-  CAIRN_TRY(description.attention_cap, keys.number_or("attn_logit_softcapping", 50));
-  CAIRN_TRY(description.logit_cap, keys.number_or("final_logit_softcapping", 30));
+  CAIRN_TRY(config.attention_logit_softcap, keys.number_or("attn_logit_softcapping", 50));
+  CAIRN_TRY(config.final_logit_softcap, keys.number_or("final_logit_softcapping", 30));
   CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", kWindow, 1, kContextMax));
-  return describe_windows(keys, window, 2, 0, description);
+  return read_windows_config(keys, window, 2, 0, config);
 }
 
 }  // namespace cairn

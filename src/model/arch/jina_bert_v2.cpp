@@ -3,8 +3,8 @@
 namespace cairn {
 
 // Jina's second BERT: ALiBi in both directions instead of positions, GEGLU.
-Result<void> describe_jina_bert_v2(const Keys& /*keys*/, EncoderDescription& description) {
-  description.slopes = alibi_slopes(description.heads);
+Result<void> read_jina_bert_v2_config(const MetadataReader& /*keys*/, EncoderConfig& config) {
+  config.slopes = alibi_slopes(config.heads);
   return {};
 }
 

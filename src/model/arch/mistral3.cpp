@@ -4,9 +4,9 @@
 namespace cairn {
 
 // Ministral 3 and Mistral Large 3: llama with queries that grow with the position.
-Result<void> describe_mistral3(const Keys& keys, DecoderDescription& description) {
-  CAIRN_TRY_VOID(describe_llama(keys, description));
-  return describe_temperature(keys, 0, description);
+Result<void> read_mistral3_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY_VOID(read_llama_config(keys, config));
+  return read_temperature_config(keys, 0, config);
 }
 
 }  // namespace cairn

@@ -4,13 +4,13 @@
 namespace cairn {
 
 // Nomic's BERT: rotated queries and keys, SwiGLU, no biases.
-Result<void> describe_nomic_bert(const Keys& keys, EncoderDescription& description) {
-  description.activation = Activation::kSilu;
-  DecoderDescription rotary;
-  rotary.key_dim = description.head_dim;
-  rotary.context_trained = description.context_trained;
-  rotary.context_tokens = description.context_tokens;
-  CAIRN_TRY(description.rope, read_rope(keys, RopeStyle::kHalves, rotary));
+Result<void> read_nomic_bert_config(const MetadataReader& keys, EncoderConfig& config) {
+  config.activation = Activation::kSilu;
+  DecoderConfig rotary;
+  rotary.key_dim = config.head_dim;
+  rotary.context_trained = config.context_trained;
+  rotary.context_tokens = config.context_tokens;
+  CAIRN_TRY(config.rope, read_rope(keys, RopeStyle::kNeoX, rotary));
   return {};
 }
 

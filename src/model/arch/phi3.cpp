@@ -10,12 +10,12 @@ constexpr int64_t kWindow4k = 2'047;
 }  // namespace
 
 // Phi 3 and 4: gate and up in one matrix, queries, keys and values in another, LongRoPE, windows in all layers.
-Result<void> describe_phi3(const Keys& keys, DecoderDescription& description) {
-  description.fused_gate_up = true;
-  CAIRN_TRY(RopeDescription rope, read_rope(keys, RopeStyle::kHalves, description));
-  description.ropes.push_back(std::move(rope));
-  const int64_t unnamed = description.context_trained == kContext4k ? kWindow4k : 0;
-  return describe_window_everywhere(keys, unnamed, description);
+Result<void> read_phi3_config(const MetadataReader& keys, DecoderConfig& config) {
+  config.fused_gate_up = true;
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  config.ropes.push_back(std::move(rope));
+  const int64_t unnamed = config.context_trained == kContext4k ? kWindow4k : 0;
+  return read_window_everywhere_config(keys, unnamed, config);
 }
 
 }  // namespace cairn

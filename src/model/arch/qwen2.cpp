@@ -4,9 +4,9 @@
 namespace cairn {
 
 // Qwen 1.5 to 2.5: llama with biases on queries, keys and values, and the other rotation.
-Result<void> describe_qwen2(const Keys& keys, DecoderDescription& description) {
-  CAIRN_TRY(RopeDescription rope, read_rope(keys, RopeStyle::kHalves, description));
-  description.ropes.push_back(std::move(rope));
+Result<void> read_qwen2_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY(RopeConfig rope, read_rope(keys, RopeStyle::kNeoX, config));
+  config.ropes.push_back(std::move(rope));
   return {};
 }
 

@@ -4,11 +4,11 @@
 namespace cairn {
 
 // Qwen 1.5 and 2 mixtures: routed experts whose weights are not renormalised, and a gated expert for all.
-Result<void> describe_qwen2moe(const Keys& keys, DecoderDescription& description) {
-  CAIRN_TRY_VOID(describe_qwen2(keys, description));
-  CAIRN_TRY_VOID(describe_experts(keys, true, description));
-  if (description.experts->shared_width == 0) description.experts->shared_width = description.feed_forward;
-  description.experts->shared_gated = true;
+Result<void> read_qwen2moe_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY_VOID(read_qwen2_config(keys, config));
+  CAIRN_TRY_VOID(read_experts_config(keys, true, config));
+  if (config.experts->shared_width == 0) config.experts->shared_width = config.feed_forward;
+  config.experts->shared_gated = true;
   return {};
 }
 

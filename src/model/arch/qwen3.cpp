@@ -4,9 +4,9 @@
 namespace cairn {
 
 // Qwen 3: queries and keys are normalised head by head.
-Result<void> describe_qwen3(const Keys& keys, DecoderDescription& description) {
-  CAIRN_TRY_VOID(describe_qwen2(keys, description));
-  description.qk_norm = QkNorm::kPerHead;
+Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY_VOID(read_qwen2_config(keys, config));
+  config.qk_norm = QkNorm::kPerHead;
   return {};
 }
 

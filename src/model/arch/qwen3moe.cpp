@@ -4,10 +4,10 @@
 namespace cairn {
 
 // Qwen 3 mixtures: every layer routed, no shared expert.
-Result<void> describe_qwen3moe(const Keys& keys, DecoderDescription& description) {
-  CAIRN_TRY_VOID(describe_qwen3(keys, description));
-  CAIRN_TRY_VOID(describe_experts(keys, true, description));
-  description.experts->route.renormalise = true;
+Result<void> read_qwen3moe_config(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY_VOID(read_qwen3_config(keys, config));
+  CAIRN_TRY_VOID(read_experts_config(keys, true, config));
+  config.experts->route.renormalise = true;
   return {};
 }
 

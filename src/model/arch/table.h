@@ -5,23 +5,23 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "model/description.h"
-#include "model/encoder_description.h"
-#include "model/hyper_params.h"
+#include "model/config.h"
+#include "model/encoder_config.h"
+#include "model/metadata_reader.h"
 
 namespace cairn {
 
-/// Completes a description that holds the common numbers, one layer entry per layer, and llama's choices. At the end
+/// Completes a config that holds the common numbers, one layer entry per layer, and llama's choices. At the end
 /// every layer's rope is kNoRope or an index into ropes.
-using Describe = Result<void> (*)(const Keys& keys, DecoderDescription& description);
+using Describe = Result<void> (*)(const MetadataReader& keys, DecoderConfig& config);
 
 struct Architecture {
   std::string_view name;  ///< general.architecture
   Describe describe;
 };
 
-/// The same for encoders, whose description holds the numbers that all have.
-using DescribeEncoder = Result<void> (*)(const Keys& keys, EncoderDescription& description);
+/// The same for encoders, whose config holds the numbers that all have.
+using DescribeEncoder = Result<void> (*)(const MetadataReader& keys, EncoderConfig& config);
 
 struct EncoderArchitecture {
   std::string_view name;
@@ -32,24 +32,24 @@ struct EncoderArchitecture {
 std::span<const Architecture> architectures();
 std::span<const EncoderArchitecture> encoder_architectures();
 
-Result<void> describe_deepseek2(const Keys& keys, DecoderDescription& description);
-Result<void> describe_deepseek32(const Keys& keys, DecoderDescription& description);
-Result<void> describe_gemma(const Keys& keys, DecoderDescription& description);
-Result<void> describe_gemma2(const Keys& keys, DecoderDescription& description);
-Result<void> describe_gemma3(const Keys& keys, DecoderDescription& description);
-Result<void> describe_granite(const Keys& keys, DecoderDescription& description);
-Result<void> describe_llama(const Keys& keys, DecoderDescription& description);
-Result<void> describe_mistral3(const Keys& keys, DecoderDescription& description);
-Result<void> describe_olmo2(const Keys& keys, DecoderDescription& description);
-Result<void> describe_phi3(const Keys& keys, DecoderDescription& description);
-Result<void> describe_qwen2(const Keys& keys, DecoderDescription& description);
-Result<void> describe_qwen2moe(const Keys& keys, DecoderDescription& description);
-Result<void> describe_qwen3(const Keys& keys, DecoderDescription& description);
-Result<void> describe_qwen3moe(const Keys& keys, DecoderDescription& description);
-Result<void> describe_smollm3(const Keys& keys, DecoderDescription& description);
+Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_deepseek32_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_gemma_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_gemma2_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_gemma3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_granite_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_llama_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_mistral3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_olmo2_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_phi3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_qwen2_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_qwen2moe_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_qwen3_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_qwen3moe_config(const MetadataReader& keys, DecoderConfig& config);
+Result<void> read_smollm3_config(const MetadataReader& keys, DecoderConfig& config);
 
-Result<void> describe_bert(const Keys& keys, EncoderDescription& description);
-Result<void> describe_jina_bert_v2(const Keys& keys, EncoderDescription& description);
-Result<void> describe_nomic_bert(const Keys& keys, EncoderDescription& description);
+Result<void> read_bert_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_jina_bert_v2_config(const MetadataReader& keys, EncoderConfig& config);
+Result<void> read_nomic_bert_config(const MetadataReader& keys, EncoderConfig& config);
 
 }  // namespace cairn

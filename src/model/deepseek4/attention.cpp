@@ -9,27 +9,27 @@ namespace cairn::deepseek4 {
 
 void ModelRunner::attention(size_t layer, const PagePool& pool) {
   const LayerWeights& weights = weights_.layers[layer];
-  const LayerDescription& description = description_.layers[layer];
+  const LayerConfig& config = description_.layers[layer];
   begin_block(weights.attention_streams, weights.attention_norm);
-  project(description, weights);
+  project(config, weights);
   store_window(layer, pool);
-  if (description.ratio > 0) compress(layer, pool);
-  if (description.indexed) compress_index(layer, pool);
+  if (config.ratio > 0) compress(layer, pool);
+  if (config.indexed) compress_index(layer, pool);
   attend(layer, pool);
 
-  const Rope back = description.ratio > 0 ? Rope::kCompressedBack : Rope::kWindowBack;
+  const Rope back = config.ratio > 0 ? Rope::kCompressedBack : Rope::kWindowBack;
   turn_last(rope(back), arrays_.attended, rows_, description_.heads, description_.head_dim);
-  const Projection groups[] = {weights.output_groups.to(arrays_.grouped)};
-  backend_.matmul_experts(groups, arrays_.attended, rows_, arrays_.group_numbers, description_.output_groups, true);
-  const Projection output[] = {weights.output.to(arrays_.block)};
+  const MatmulTarget groups[] = {weights.output_groups.to(arrays_.grouped)};
+  backend_.grouped_matmul(groups, arrays_.attended, rows_, arrays_.group_numbers, description_.output_groups, true);
+  const MatmulTarget output[] = {weights.output.to(arrays_.block)};
   backend_.matmul(output, arrays_.grouped, rows_);
   directions_.after_attention(backend_, layer, arrays_.block, rows_);
   end_block();
 }
 
 // Everything that is read from the block's input, which is quantised once, then what is read from the small query.
-void ModelRunner::project(const LayerDescription& layer, const LayerWeights& weights) {
-  std::array<Projection, 7> from_input;
+void ModelRunner::project(const LayerConfig& layer, const LayerWeights& weights) {
+  std::array<MatmulTarget, 7> from_input;
   size_t count = 0;
   from_input[count++] = weights.query_down.to(arrays_.query_low);
   from_input[count++] = weights.key_value.to(arrays_.latent);
@@ -45,9 +45,9 @@ void ModelRunner::project(const LayerDescription& layer, const LayerWeights& wei
   backend_.matmul(std::span(from_input).first(count), arrays_.input, rows_);
 
   const float epsilon = description_.norm_epsilon;
-  backend_.rms_norm(arrays_.query_low, weights.query_norm.floats(), epsilon, rows_, description_.query_rank,
+  backend_.rms_norm(arrays_.query_low, weights.query_norm.floats(), epsilon, rows_, description_.q_lora_rank,
                     arrays_.query_low);
-  const Projection from_query[] = {weights.query_up.to(arrays_.query), weights.index_query.to(arrays_.index_query)};
+  const MatmulTarget from_query[] = {weights.query_up.to(arrays_.query), weights.index_query.to(arrays_.index_query)};
   backend_.matmul(std::span(from_query).first(layer.indexed ? 2 : 1), arrays_.query_low, rows_);
 
   const int32_t heads = description_.heads, dim = description_.head_dim;
@@ -111,7 +111,7 @@ void ModelRunner::compress_index(size_t layer, const PagePool& pool) {
 
 // One softmax over the last positions as they are and the compressed rows of all before; the two overlap.
 void ModelRunner::attend(size_t layer, const PagePool& pool) {
-  const LayerDescription& description = description_.layers[layer];
+  const LayerConfig& config = description_.layers[layer];
   const LayerPlaces& places = places_[layer];
   std::array<RowSource, 2> sources;
   size_t count = 0;
@@ -122,12 +122,12 @@ void ModelRunner::attend(size_t layer, const PagePool& pool) {
     return source;
   };
   add(places.window).window = description_.window;
-  if (description.ratio > 0) {
+  if (config.ratio > 0) {
     RowSource& compressed = add(places.compressed);
-    if (description.indexed) {
+    if (config.indexed) {
       compressed.chosen = arrays_.chosen;
       compressed.chosen_max = description_.index_rows;
-      latent_.choose_rows({description_.index_heads, description_.index_rows},
+      latent_.select_topk({description_.index_heads, description_.index_rows},
                           pool.view(places.index.group, places.index.layer), batch_.slices(places.index.group),
                           arrays_.index_query, arrays_.index_weights, arrays_.chosen);
     }

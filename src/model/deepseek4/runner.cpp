@@ -15,9 +15,8 @@ constexpr float kExpertSumLeast = 0x1p-14F;
 
 }  // namespace
 
-ModelRunner::ModelRunner(ModelDescription description, ModelWeights weights, Backend& backend,
-                         const ModelOptions& options)
-    : description_(std::move(description)),
+ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& backend, const ModelOptions& options)
+    : description_(std::move(config)),
       weights_(std::move(weights)),
       backend_(backend),
       latent_(*backend.latent()),
@@ -32,16 +31,15 @@ ModelRunner::ModelRunner(ModelDescription description, ModelWeights weights, Bac
 
 // Calls visit(pointer, elements) for each array that the model needs.
 template <class Visit>
-void ModelRunner::for_each_array(const ModelDescription& model, const ModelOptions& options, Arrays& arrays,
-                                 Visit visit) {
+void ModelRunner::for_each_array(const ModelConfig& model, const ModelOptions& options, Arrays& arrays, Visit visit) {
   const int64_t rows = options.rows_max, width = model.embedding, outer = model.outer_dim();
   const int64_t shares = stream_shares(model.streams), used = model.experts_used;
   const int64_t inner = std::max(used * model.expert_width, model.shared_width);
   int64_t ratios = 0, compressor = 0, index = 0;
   for (size_t i = 0; i < model.layers.size(); ++i) {
-    const LayerDescription& layer = model.layers[i];
+    const LayerConfig& layer = model.layers[i];
     if (layer.ratio == 0) continue;
-    const auto same = [&layer](const LayerDescription& other) { return other.ratio == layer.ratio; };
+    const auto same = [&layer](const LayerConfig& other) { return other.ratio == layer.ratio; };
     const auto before = std::span(model.layers).first(i);
     if (std::ranges::none_of(before, same)) ++ratios;
     compressor = std::max<int64_t>(compressor, model.compressor(layer).width());
@@ -54,7 +52,7 @@ void ModelRunner::for_each_array(const ModelDescription& model, const ModelOptio
   visit(arrays.shares, rows * shares);
   visit(arrays.input, rows * width);
   visit(arrays.block, rows * width);
-  visit(arrays.query_low, rows * model.query_rank);
+  visit(arrays.query_low, rows * model.q_lora_rank);
   visit(arrays.query, rows * outer);
   visit(arrays.latent, rows * model.head_dim);
   visit(arrays.attended, rows * outer);
@@ -80,7 +78,7 @@ void ModelRunner::for_each_array(const ModelDescription& model, const ModelOptio
   visit(arrays.logits, options.logit_rows_max * model.vocabulary);
 }
 
-int64_t ModelRunner::array_bytes(const ModelDescription& model, const ModelOptions& options) {
+int64_t ModelRunner::array_bytes(const ModelConfig& model, const ModelOptions& options) {
   int64_t bytes = 0;
   Arrays arrays;
   for_each_array(model, options, arrays, [&bytes](auto&, int64_t elements) {
@@ -89,13 +87,13 @@ int64_t ModelRunner::array_bytes(const ModelDescription& model, const ModelOptio
   return bytes;
 }
 
-WorkSizes ModelRunner::work_sizes(const ModelDescription& model, const ModelOptions& options) {
+WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOptions& options) {
   const int32_t rows = options.rows_max;
-  WorkSizes sizes;
+  WorkspaceSizes sizes;
   sizes.draw_rows = options.logit_rows_max;
   const int64_t used = int64_t{rows} * model.experts_used, groups = int64_t{rows} * model.output_groups;
   sizes.inputs = {{rows, model.streams * model.embedding},
-                  {rows, std::max(model.query_rank, model.shared_width)},
+                  {rows, std::max(model.q_lora_rank, model.shared_width)},
                   {rows, model.output_groups * model.output_rank},
                   {groups, model.outer_dim() / model.output_groups},
                   {used, model.expert_width}};
@@ -105,16 +103,16 @@ WorkSizes ModelRunner::work_sizes(const ModelDescription& model, const ModelOpti
   sizes.routed_experts = model.experts;
   sizes.latent = {
       .rows = rows, .heads = model.heads, .context_tokens = model.context_tokens, .row_dim = model.head_dim};
-  if (std::ranges::any_of(model.layers, &LayerDescription::indexed)) {
+  if (std::ranges::any_of(model.layers, &LayerConfig::indexed)) {
     sizes.latent.choose_heads = model.index_heads;
     sizes.latent.choose_dim = model.index_dim;
   }
   return sizes;
 }
 
-int64_t ModelRunner::bytes(const ModelDescription& description, const Backend& backend, const ModelOptions& options) {
-  return array_bytes(description, options) + LogitRows::bytes(options.logit_rows_max, description.vocabulary) +
-         backend.reserve_bytes(work_sizes(description, options));
+int64_t ModelRunner::bytes(const ModelConfig& config, const Backend& backend, const ModelOptions& options) {
+  return array_bytes(config, options) + LogitRows::bytes(options.logit_rows_max, config.vocabulary) +
+         backend.workspace_bytes(work_sizes(config, options));
 }
 
 Result<void> ModelRunner::allocate(const ModelOptions& options) {
@@ -127,7 +125,7 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
   std::vector<int32_t> numbers(int64_t{rows_max_} * description_.output_groups);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i) % description_.output_groups;
   backend_.write(numbers.data(), std::ssize(numbers) * kElementBytes, arrays_.group_numbers);
-  for (const LayerDescription& layer : description_.layers) {
+  for (const LayerConfig& layer : description_.layers) {
     const auto same = [&layer](const Completed& other) { return other.ratio == layer.ratio; };
     if (layer.ratio > 0 && std::ranges::none_of(completed_, same)) completed_.push_back({layer.ratio, {}});
   }
@@ -144,16 +142,16 @@ Result<void> ModelRunner::allocate(const ModelOptions& options) {
   return {};
 }
 
-Result<std::unique_ptr<Runner>> ModelRunner::create(ModelDescription description, ModelWeights weights,
-                                                    Backend& backend, const ModelOptions& options) {
+Result<std::unique_ptr<Runner>> ModelRunner::create(ModelConfig config, ModelWeights weights, Backend& backend,
+                                                    const ModelOptions& options) {
   if (backend.latent() == nullptr || backend.streams() == nullptr || backend.compressor() == nullptr) {
     return fail(Code::kUnsupported, "architecture \"deepseek4\" does not run on {}", backend.description());
   }
-  std::unique_ptr<ModelRunner> runner(new ModelRunner(std::move(description), std::move(weights), backend, options));
-  const ModelDescription& model = runner->description_;
+  std::unique_ptr<ModelRunner> runner(new ModelRunner(std::move(config), std::move(weights), backend, options));
+  const ModelConfig& model = runner->description_;
   CAIRN_TRY_VOID(runner->allocate(options));
-  CAIRN_TRY(runner->directions_,
-            Directions::load(options.directions, static_cast<int64_t>(model.main_layers()), model.embedding, backend));
+  CAIRN_TRY(runner->directions_, ControlVectors::load(options.directions, static_cast<int64_t>(model.main_layers()),
+                                                      model.embedding, backend));
   CAIRN_TRY_VOID(backend.reserve(work_sizes(model, options)));
   return runner;
 }
@@ -166,12 +164,12 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
   const size_t layers = description_.main_layers();
   for (size_t layer = 0; layer < layers; ++layer) {
     attention(layer, *batch.pool);
-    if (layer + 1 == layers && !description_.predicts) keep_wanted_rows();
+    if (layer + 1 == layers && !description_.predicts) select_output_rows();
     feed_forward(layer);
   }
   if (!description_.predicts) return logits(weights_.output_streams, weights_.output_norm);
   store(places_.back().streams, *batch.pool, arrays_.streams);
-  keep_wanted_rows();
+  select_output_rows();
   CAIRN_TRY(const LogitsView result, logits(weights_.output_streams, weights_.output_norm));
   follow(batch);
   return result;
@@ -207,16 +205,16 @@ int64_t ModelRunner::completed(int32_t ratio) const {
 
 void ModelRunner::compute_ropes() {
   const int64_t size = int64_t{rows_max_} * description_.rope_dims;
-  const RopeDescription* const ropes[] = {&description_.window_rope, &description_.window_rope_back,
-                                          &description_.compressed_rope, &description_.compressed_rope_back};
+  const RopeConfig* const ropes[] = {&description_.window_rope, &description_.window_rope_back,
+                                     &description_.compressed_rope, &description_.compressed_rope_back};
   float* table = arrays_.ropes;
-  for (const RopeDescription* each : ropes) {
+  for (const RopeConfig* each : ropes) {
     backend_.rope_table(batch_.positions(), each->frequencies, each->magnitude, table);
     table += size;
   }
   table = arrays_.compressed_ropes;
   for (const Completed& each : completed_) {
-    const RopeDescription& how = description_.compressed_rope;
+    const RopeConfig& how = description_.compressed_rope;
     backend_.rope_table(each.positions, how.frequencies, how.magnitude, table);
     table += size;
   }
@@ -224,7 +222,7 @@ void ModelRunner::compute_ropes() {
 
 void ModelRunner::turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim) {
   const int32_t dims = description_.rope_dims;
-  backend_.rope(RopeStyle::kAdjacent, table, dims, x + head_dim - dims, rows, heads, head_dim);
+  backend_.rope(RopeStyle::kInterleaved, table, dims, x + head_dim - dims, rows, heads, head_dim);
 }
 
 void ModelRunner::begin_streams(std::span<const TokenId> tokens) {
@@ -242,41 +240,41 @@ void ModelRunner::begin_block(const StreamWeights& weights, const Buffer& norm) 
   const int32_t streams = description_.streams;
   const int64_t width = description_.embedding;
   backend_.rms_norm(arrays_.streams, nullptr, description_.norm_epsilon, rows_, streams * width, arrays_.flat);
-  const Projection mix[] = {weights.logits.to(arrays_.share_logits)};
+  const MatmulTarget mix[] = {weights.logits.to(arrays_.share_logits)};
   backend_.matmul(mix, arrays_.flat, rows_);
   const StreamParams params{streams, description_.stream_rounds, description_.stream_epsilon, weights.scale.floats(),
                             weights.base.floats()};
-  stream_operations_.mix_streams(params, arrays_.share_logits, rows_, arrays_.shares);
-  stream_operations_.collapse_streams(arrays_.streams, arrays_.shares, stream_shares(streams), streams, rows_, width,
-                                      arrays_.input);
+  stream_operations_.hyper_connection_weights(params, arrays_.share_logits, rows_, arrays_.shares);
+  stream_operations_.hyper_connection_read(arrays_.streams, arrays_.shares, stream_shares(streams), streams, rows_,
+                                           width, arrays_.input);
   backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
 }
 
 void ModelRunner::end_block() {
-  stream_operations_.expand_streams(arrays_.streams, arrays_.block, arrays_.shares, description_.streams, rows_,
-                                    description_.embedding, arrays_.streams_next);
+  stream_operations_.hyper_connection_write(arrays_.streams, arrays_.block, arrays_.shares, description_.streams, rows_,
+                                            description_.embedding, arrays_.streams_next);
   std::swap(arrays_.streams, arrays_.streams_next);
 }
 
 void ModelRunner::feed_forward(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_.layers[layer];
-  const LayerDescription& description = description_.layers[layer];
+  const LayerConfig& config = description_.layers[layer];
   const int64_t width = description_.embedding;
   const int32_t used = description_.experts_used;
   begin_block(weights.feed_forward_streams, weights.feed_forward_norm);
-  route(description, weights);
-  const Projection in[] = {weights.routed.gate.to(arrays_.gate), weights.routed.up.to(arrays_.up)};
-  backend_.matmul_experts(in, arrays_.input, rows_, arrays_.expert_ids, used, false);
-  clamp_and_gate(description.clamp, int64_t{rows_} * used, description_.expert_width);
-  const Projection down[] = {weights.routed.down.to(arrays_.expert_out)};
-  backend_.matmul_experts(down, arrays_.gate, rows_, arrays_.expert_ids, used, true);
-  backend_.combine_experts(arrays_.expert_out, arrays_.expert_weights, rows_, used, width, arrays_.block);
+  route(config, weights);
+  const MatmulTarget in[] = {weights.routed.gate.to(arrays_.gate), weights.routed.up.to(arrays_.up)};
+  backend_.grouped_matmul(in, arrays_.input, rows_, arrays_.expert_ids, used, false);
+  clamp_and_gate(config.clamp, int64_t{rows_} * used, description_.expert_width);
+  const MatmulTarget down[] = {weights.routed.down.to(arrays_.expert_out)};
+  backend_.grouped_matmul(down, arrays_.gate, rows_, arrays_.expert_ids, used, true);
+  backend_.moe_combine(arrays_.expert_out, arrays_.expert_weights, rows_, used, width, arrays_.block);
   if (description_.shared_width > 0) {
-    const Projection shared_in[] = {weights.shared.gate.to(arrays_.gate), weights.shared.up.to(arrays_.up)};
+    const MatmulTarget shared_in[] = {weights.shared.gate.to(arrays_.gate), weights.shared.up.to(arrays_.up)};
     backend_.matmul(shared_in, arrays_.input, rows_);
-    clamp_and_gate(description.shared_clamp, rows_, description_.shared_width);
-    const Projection shared_down[] = {weights.shared.down.to(arrays_.expert_out)};
+    clamp_and_gate(config.shared_clamp, rows_, description_.shared_width);
+    const MatmulTarget shared_down[] = {weights.shared.down.to(arrays_.expert_out)};
     backend_.matmul(shared_down, arrays_.gate, rows_);
     backend_.add(arrays_.block, arrays_.expert_out, rows_ * width, 1);
   }
@@ -293,9 +291,9 @@ void ModelRunner::clamp_and_gate(float clamp, int64_t rows, int64_t width) {
   backend_.gate(Activation::kSilu, arrays_.gate, arrays_.up, rows, width, arrays_.gate);
 }
 
-void ModelRunner::route(const LayerDescription& layer, const LayerWeights& weights) {
+void ModelRunner::route(const LayerConfig& layer, const LayerWeights& weights) {
   const int32_t used = description_.experts_used;
-  const Projection router[] = {weights.router.to(arrays_.router)};
+  const MatmulTarget router[] = {weights.router.to(arrays_.router)};
   backend_.matmul(router, arrays_.input, rows_);
   RouteParams params;
   params.experts = description_.experts;
@@ -317,7 +315,7 @@ void ModelRunner::route(const LayerDescription& layer, const LayerWeights& weigh
   backend_.route(params, arrays_.router, rows_, arrays_.expert_ids, arrays_.expert_weights);
 }
 
-void ModelRunner::keep_wanted_rows() {
+void ModelRunner::select_output_rows() {
   const int64_t all = description_.streams * description_.embedding;
   const std::span<const int32_t> wanted = batch_.logit_rows();
   backend_.gather_rows(arrays_.streams, wanted, all, arrays_.streams_next);
@@ -333,13 +331,14 @@ Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffe
   const int64_t width = description_.embedding;
   if (rows_ > 0) {
     backend_.rms_norm(arrays_.streams, nullptr, description_.norm_epsilon, rows_, streams * width, arrays_.flat);
-    const Projection gate[] = {weights.logits.to(arrays_.share_logits)};
+    const MatmulTarget gate[] = {weights.logits.to(arrays_.share_logits)};
     backend_.matmul(gate, arrays_.flat, rows_);
     const StreamParams params{streams, 0, description_.stream_epsilon, weights.scale.floats(), weights.base.floats()};
     stream_operations_.gate_streams(params, arrays_.share_logits, rows_, arrays_.shares);
-    stream_operations_.collapse_streams(arrays_.streams, arrays_.shares, streams, streams, rows_, width, arrays_.input);
+    stream_operations_.hyper_connection_read(arrays_.streams, arrays_.shares, streams, streams, rows_, width,
+                                             arrays_.input);
     backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
-    const Projection output[] = {weights_.output.to(arrays_.logits)};
+    const MatmulTarget output[] = {weights_.output.to(arrays_.logits)};
     backend_.matmul(output, arrays_.input, rows_);
   }
   return logits_.take(arrays_.logits, rows_, keeps_logits_);

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "model/batch_rows.h"
-#include "model/deepseek4/description.h"
+#include "model/deepseek4/config.h"
 #include "model/deepseek4/weights.h"
 #include "model/logit_rows.h"
 #include "model/model.h"
@@ -23,9 +23,9 @@ namespace cairn::deepseek4 {
 class ModelRunner final : public Runner {
  public:
   /// Bytes that create() takes, of the backend's working memory too.
-  static int64_t bytes(const ModelDescription& description, const Backend& backend, const ModelOptions& options);
+  static int64_t bytes(const ModelConfig& config, const Backend& backend, const ModelOptions& options);
   /// Allocates all that steps need. Errors: kOutOfMemory.
-  static Result<std::unique_ptr<Runner>> create(ModelDescription description, ModelWeights weights, Backend& backend,
+  static Result<std::unique_ptr<Runner>> create(ModelConfig config, ModelWeights weights, Backend& backend,
                                                 const ModelOptions& options);
 
   Result<LogitsView> step(const Batch& batch) override;
@@ -85,11 +85,11 @@ class ModelRunner final : public Runner {
     std::vector<int32_t> positions;
   };
 
-  ModelRunner(ModelDescription description, ModelWeights weights, Backend& backend, const ModelOptions& options);
+  ModelRunner(ModelConfig config, ModelWeights weights, Backend& backend, const ModelOptions& options);
   template <class Visit>
-  static void for_each_array(const ModelDescription& model, const ModelOptions& options, Arrays& arrays, Visit visit);
-  static int64_t array_bytes(const ModelDescription& model, const ModelOptions& options);
-  static WorkSizes work_sizes(const ModelDescription& model, const ModelOptions& options);
+  static void for_each_array(const ModelConfig& model, const ModelOptions& options, Arrays& arrays, Visit visit);
+  static int64_t array_bytes(const ModelConfig& model, const ModelOptions& options);
+  static WorkspaceSizes work_sizes(const ModelConfig& model, const ModelOptions& options);
   Result<void> allocate(const ModelOptions& options);
 
   /// Fills all that belongs to the step.
@@ -108,7 +108,7 @@ class ModelRunner final : public Runner {
   void end_block();
 
   void attention(size_t layer, const PagePool& pool);
-  void project(const LayerDescription& layer, const LayerWeights& weights);
+  void project(const LayerConfig& layer, const LayerWeights& weights);
   void store_window(size_t layer, const PagePool& pool);
   void store(const KvPlace& place, const PagePool& pool, const float* rows);
   /// arrays_.compressed = the rows that the step completes, normalised and turned.
@@ -120,10 +120,10 @@ class ModelRunner final : public Runner {
   void turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim);
 
   void feed_forward(size_t layer);
-  void route(const LayerDescription& layer, const LayerWeights& weights);
+  void route(const LayerConfig& layer, const LayerWeights& weights);
   /// arrays_.gate = silu(gate) * up, both clamped.
   void clamp_and_gate(float clamp, int64_t rows, int64_t width);
-  void keep_wanted_rows();
+  void select_output_rows();
   Result<LogitsView> logits(const StreamWeights& streams, const Buffer& norm);
 
   // -- The block that guesses, predictor.cpp.
@@ -132,18 +132,18 @@ class ModelRunner final : public Runner {
   /// arrays_.streams = what the block's layer reads of the tokens and the streams before them.
   void begin_guesses(const Batch& batch);
 
-  const ModelDescription description_;
+  const ModelConfig description_;
   const ModelWeights weights_;
   Backend& backend_;
   LatentOperations& latent_;
-  StreamOperations& stream_operations_;
+  HyperConnectionOperations& stream_operations_;
   CompressorOperations& compressor_;
   const int32_t rows_max_;
   const int32_t logit_rows_max_;
   const bool rounding_;  // of rows and index queries, as in training
   std::vector<LayerPlaces> places_;
   KvLayout kv_layout_;
-  Directions directions_;
+  ControlVectors directions_;
   Buffer memory_;
   Arrays arrays_;
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "model/deepseek4/predictor_weights.h"
+#include "model/deepseek4/mtp_weights.h"
 
 namespace cairn::deepseek4 {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 /// Loads the tensors of one layer.
 class LayerLoader {
  public:
-  LayerLoader(Binder& binder, const gguf::Reader& file, const ModelDescription& model, size_t layer,
+  LayerLoader(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& model, size_t layer,
               const std::string& prefix)
       : binder_(binder), file_(file), model_(model), layer_(model.layers[layer]), prefix_(prefix) {}
 
@@ -27,7 +27,7 @@ class LayerLoader {
     if (layer_.indexed) {
       CAIRN_TRY(weights.index_compressor, compressor("indexer_compressor", model_.index_compressor(layer_)));
       CAIRN_TRY(weights.index_query,
-                linear("indexer.attn_q_b", int64_t{model_.index_heads} * model_.index_dim, model_.query_rank));
+                linear("indexer.attn_q_b", int64_t{model_.index_heads} * model_.index_dim, model_.q_lora_rank));
       CAIRN_TRY(weights.index_weights, linear("indexer.proj", model_.index_heads, model_.embedding));
     }
     CAIRN_TRY_VOID(load_feed_forward(weights));
@@ -55,9 +55,9 @@ class LayerLoader {
     const int64_t width = model_.embedding;
     const int64_t outer = model_.outer_dim(), groups = model_.output_groups;
     CAIRN_TRY(weights.attention_norm, vector("attn_norm.weight", width));
-    CAIRN_TRY(weights.query_down, linear("attn_q_a", model_.query_rank, width));
-    CAIRN_TRY(weights.query_norm, vector("attn_q_a_norm.weight", model_.query_rank));
-    CAIRN_TRY(weights.query_up, linear("attn_q_b", outer, model_.query_rank));
+    CAIRN_TRY(weights.query_down, linear("attn_q_a", model_.q_lora_rank, width));
+    CAIRN_TRY(weights.query_norm, vector("attn_q_a_norm.weight", model_.q_lora_rank));
+    CAIRN_TRY(weights.query_up, linear("attn_q_b", outer, model_.q_lora_rank));
     CAIRN_TRY(weights.key_value, linear("attn_kv", model_.head_dim, width));
     CAIRN_TRY(weights.key_value_norm, vector("attn_kv_a_norm.weight", model_.head_dim));
     CAIRN_TRY(weights.sinks, vector("attn_sinks.weight", model_.heads));
@@ -120,51 +120,50 @@ class LayerLoader {
     return ids;
   }
 
-  Binder& binder_;
+  WeightLoader& binder_;
   const gguf::Reader& file_;
-  const ModelDescription& model_;
-  const LayerDescription& layer_;
+  const ModelConfig& model_;
+  const LayerConfig& layer_;
   const std::string prefix_;
 };
 
 }  // namespace
 
-Result<LayerWeights> load_layer(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
-                                size_t layer, const std::string& prefix) {
-  return LayerLoader(binder, file, description, layer, prefix).load();
+Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config, size_t layer,
+                                const std::string& prefix) {
+  return LayerLoader(binder, file, config, layer, prefix).load();
 }
 
-Result<StreamWeights> load_output_streams(Binder& binder, const std::string& name,
-                                          const ModelDescription& description) {
+Result<StreamWeights> load_output_streams(WeightLoader& binder, const std::string& name, const ModelConfig& config) {
   StreamWeights streams;
-  const int64_t all = description.streams * description.embedding;
-  CAIRN_TRY(streams.logits, binder.linear(name + "_fn", description.streams, all));
+  const int64_t all = config.streams * config.embedding;
+  CAIRN_TRY(streams.logits, binder.linear(name + "_fn", config.streams, all));
   CAIRN_TRY(streams.scale, binder.vector(name + "_scale.weight", 1));
-  CAIRN_TRY(streams.base, binder.vector(name + "_base.weight", description.streams));
+  CAIRN_TRY(streams.base, binder.vector(name + "_base.weight", config.streams));
   return streams;
 }
 
-Result<ModelWeights> load_weights(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
                                   const gguf::Reader* predictor) {
   ModelWeights weights;
-  CAIRN_TRY(Linear embedding, binder.linear("token_embd", description.vocabulary, description.embedding));
+  CAIRN_TRY(Linear embedding, binder.linear("token_embd", config.vocabulary, config.embedding));
   weights.embedding = embedding.weight;
-  weights.layers.reserve(description.layers.size());
-  for (size_t layer = 0; layer < description.main_layers(); ++layer) {
-    CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, description, layer, fmt::format("blk.{}.", layer)));
+  weights.layers.reserve(config.layers.size());
+  for (size_t layer = 0; layer < config.main_layers(); ++layer) {
+    CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, fmt::format("blk.{}.", layer)));
     weights.layers.push_back(std::move(loaded));
   }
-  CAIRN_TRY(weights.output_streams, load_output_streams(binder, "output_hc", description));
-  CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", description.embedding));
-  CAIRN_TRY(weights.output, binder.linear("output", description.vocabulary, description.embedding));
-  mark_predictors_used(binder, file, description);
-  if (!description.predicts) return weights;
+  CAIRN_TRY(weights.output_streams, load_output_streams(binder, "output_hc", config));
+  CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
+  CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
+  mark_predictors_used(binder, file, config);
+  if (!config.predicts) return weights;
   if (predictor == nullptr) {
-    CAIRN_TRY_VOID(load_predictor(binder, file, description, weights));
+    CAIRN_TRY_VOID(load_predictor(binder, file, config, weights));
     return weights;
   }
-  Binder others = binder.for_file(*predictor);
-  CAIRN_TRY_VOID(load_predictor(others, *predictor, description, weights));
+  WeightLoader others = binder.for_file(*predictor);
+  CAIRN_TRY_VOID(load_predictor(others, *predictor, config, weights));
   if (binder.wants(others.bytes())) others.warn_of_unused();
   return weights;
 }

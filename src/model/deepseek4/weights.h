@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/deepseek4/description.h"
-#include "model/weights/binder.h"
+#include "model/deepseek4/config.h"
 #include "model/weights/decoder_weights.h"
+#include "model/weights/weight_loader.h"
 
 namespace cairn::deepseek4 {
 
@@ -52,7 +52,7 @@ struct LayerWeights {
   FeedForwardWeights shared;
 };
 
-/// See predictor_weights.h.
+/// See mtp_weights.h.
 struct PredictorWeights {
   Buffer token_norm;
   Buffer stream_norm;
@@ -71,16 +71,16 @@ struct ModelWeights {
   StreamWeights output_streams;
   Buffer output_norm;
   Linear output;
-  PredictorWeights predictor;  ///< if the description says so
+  PredictorWeights predictor;  ///< if the config says so
 };
 
 /// `predictor`: the file that has the block that guesses ahead, if `file` has not.
-Result<ModelWeights> load_weights(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
+Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
                                   const gguf::Reader* predictor);
 /// Of the tensors that begin with `prefix`.
-Result<LayerWeights> load_layer(Binder& binder, const gguf::Reader& file, const ModelDescription& description,
-                                size_t layer, const std::string& prefix);
+Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config, size_t layer,
+                                const std::string& prefix);
 /// `name`_fn, _scale and _base.
-Result<StreamWeights> load_output_streams(Binder& binder, const std::string& name, const ModelDescription& description);
+Result<StreamWeights> load_output_streams(WeightLoader& binder, const std::string& name, const ModelConfig& config);
 
 }  // namespace cairn::deepseek4

@@ -9,8 +9,8 @@ namespace {
 /// Loads the tensors of one layer, "blk.N.".
 class LayerLoader {
  public:
-  LayerLoader(Binder& binder, const DecoderDescription& description, int32_t layer)
-      : binder_(binder), description_(description), layer_(layer), prefix_(fmt::format("blk.{}.", layer)) {}
+  LayerLoader(WeightLoader& binder, const DecoderConfig& config, int32_t layer)
+      : binder_(binder), description_(config), layer_(layer), prefix_(fmt::format("blk.{}.", layer)) {}
 
   Result<LayerWeights> load() {
     LayerWeights weights;
@@ -85,7 +85,7 @@ class LayerLoader {
     return {};
   }
 
-  Result<void> load_experts(const ExpertsDescription& experts, LayerWeights& weights) {
+  Result<void> load_experts(const MoeConfig& experts, LayerWeights& weights) {
     const int64_t width = description_.embedding;
     CAIRN_TRY(weights.router, binder_.linear(prefix_ + "ffn_gate_inp", experts.route.experts, width));
     const std::string bias = prefix_ + "exp_probs_b.bias";
@@ -113,34 +113,34 @@ class LayerLoader {
     return {};
   }
 
-  Binder& binder_;
-  const DecoderDescription& description_;
+  WeightLoader& binder_;
+  const DecoderConfig& description_;
   const int32_t layer_;
   const std::string prefix_;
 };
 
 }  // namespace
 
-Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescription& description, LayerRange range) {
+Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range) {
   DecoderWeights weights;
-  const bool output_is_embedding = description.output_is_embedding || !binder.has("output.weight");
-  if (range.is_first() || (range.is_last(description) && output_is_embedding)) {
-    CAIRN_TRY(Linear embedding, binder.linear("token_embd", description.vocabulary, description.embedding));
+  const bool output_is_embedding = config.output_is_embedding || !binder.has("output.weight");
+  if (range.is_first() || (range.is_last(config) && output_is_embedding)) {
+    CAIRN_TRY(Linear embedding, binder.linear("token_embd", config.vocabulary, config.embedding));
     weights.embedding = embedding.weight;
   }
   for (int32_t layer = range.begin; layer < range.end; ++layer) {
-    CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, description, layer).load());
+    CAIRN_TRY(LayerWeights loaded, LayerLoader(binder, config, layer).load());
     weights.layers.push_back(std::move(loaded));
   }
-  if (!range.is_last(description)) return weights;
-  CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", description.embedding));
+  if (!range.is_last(config)) return weights;
+  CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
   if (output_is_embedding) {
     weights.output.weight = weights.embedding;
   } else {
-    CAIRN_TRY(weights.output, binder.linear("output", description.vocabulary, description.embedding));
+    CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
   }
-  if (description.labels > 0) {
-    CAIRN_TRY(weights.labels, binder.linear("cls.output", description.labels, description.embedding));
+  if (config.labels > 0) {
+    CAIRN_TRY(weights.labels, binder.linear("cls.output", config.labels, config.embedding));
   }
   return weights;
 }

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/description.h"
-#include "model/weights/binder.h"
+#include "model/config.h"
 #include "model/weights/latent_weights.h"
+#include "model/weights/weight_loader.h"
 
 namespace cairn {
 
@@ -17,7 +17,7 @@ struct FeedForwardWeights {
   Linear down;
 };
 
-/// Norms that the description leaves out are empty, and so is one of `dense` and `routed` with what belongs to it.
+/// Norms that the config leaves out are empty, and so is one of `dense` and `routed` with what belongs to it.
 struct LayerWeights {
   Buffer attention_norm;
   Linear query;
@@ -48,6 +48,6 @@ struct DecoderWeights {
 };
 
 /// Of those layers: the embedding comes with the first one, the output and the labels with the last.
-Result<DecoderWeights> load_decoder_weights(Binder& binder, const DecoderDescription& description, LayerRange range);
+Result<DecoderWeights> load_decoder_weights(WeightLoader& binder, const DecoderConfig& config, LayerRange range);
 
 }  // namespace cairn

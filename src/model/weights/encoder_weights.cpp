@@ -5,7 +5,7 @@
 namespace cairn {
 namespace {
 
-Result<LayerNorm> load_norm(Binder& binder, const std::string& name, int64_t width) {
+Result<LayerNorm> load_norm(WeightLoader& binder, const std::string& name, int64_t width) {
   LayerNorm norm;
   CAIRN_TRY(norm.weight, binder.vector(name + ".weight", width));
   if (binder.has(name + ".bias")) {
@@ -14,10 +14,10 @@ Result<LayerNorm> load_norm(Binder& binder, const std::string& name, int64_t wid
   return norm;
 }
 
-Result<EncoderLayerWeights> load_layer(Binder& binder, const EncoderDescription& description, int32_t layer) {
+Result<EncoderLayerWeights> load_layer(WeightLoader& binder, const EncoderConfig& config, int32_t layer) {
   const std::string prefix = fmt::format("blk.{}.", layer);
-  const int64_t width = description.embedding;
-  const int64_t inner = description.feed_forward;
+  const int64_t width = config.embedding;
+  const int64_t inner = config.feed_forward;
   EncoderLayerWeights weights;
   if (const std::string fused = prefix + "attn_qkv"; binder.has(fused + ".weight")) {
     CAIRN_TRY(weights.query, binder.linear_rows(fused, 3 * width, width, {0, width}));
@@ -30,7 +30,7 @@ Result<EncoderLayerWeights> load_layer(Binder& binder, const EncoderDescription&
   }
   CAIRN_TRY(weights.attention_output, binder.linear(prefix + "attn_output", width, width));
   CAIRN_TRY(weights.attention_norm, load_norm(binder, prefix + "attn_output_norm", width));
-  if (description.gated) {
+  if (config.gated) {
     CAIRN_TRY(weights.gate, binder.linear(prefix + "ffn_gate", inner, width));
   }
   CAIRN_TRY(weights.up, binder.linear(prefix + "ffn_up", inner, width));
@@ -39,40 +39,40 @@ Result<EncoderLayerWeights> load_layer(Binder& binder, const EncoderDescription&
   return weights;
 }
 
-Result<Weight> load_table(Binder& binder, const char* name, int64_t rows, int64_t width) {
+Result<Weight> load_table(WeightLoader& binder, const char* name, int64_t rows, int64_t width) {
   CAIRN_TRY(const Linear table, binder.linear(name, rows, width));
   return table.weight;
 }
 
 }  // namespace
 
-Result<EncoderWeights> load_encoder_weights(Binder& binder, Backend& backend, const EncoderDescription& description) {
-  const int64_t width = description.embedding;
+Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backend, const EncoderConfig& config) {
+  const int64_t width = config.embedding;
   EncoderWeights weights;
-  CAIRN_TRY(weights.tokens, load_table(binder, "token_embd", description.vocabulary, width));
-  if (description.learned_positions) {
-    CAIRN_TRY(weights.positions, load_table(binder, "position_embd", description.context_trained, width));
+  CAIRN_TRY(weights.tokens, load_table(binder, "token_embd", config.vocabulary, width));
+  if (config.learned_positions) {
+    CAIRN_TRY(weights.positions, load_table(binder, "position_embd", config.context_trained, width));
   }
-  if (description.token_types > 0) {
-    CAIRN_TRY(weights.types, load_table(binder, "token_types", description.token_types, width));
+  if (config.token_types > 0) {
+    CAIRN_TRY(weights.types, load_table(binder, "token_types", config.token_types, width));
   }
   CAIRN_TRY(weights.embedding_norm, load_norm(binder, "token_embd_norm", width));
-  if (!description.slopes.empty()) {
-    const auto bytes = static_cast<int64_t>(description.slopes.size() * sizeof(float));
+  if (!config.slopes.empty()) {
+    const auto bytes = static_cast<int64_t>(config.slopes.size() * sizeof(float));
     if (binder.wants(bytes)) {
       CAIRN_TRY(weights.slopes, backend.allocate(bytes));
-      backend.write(description.slopes.data(), bytes, weights.slopes.data());
+      backend.write(config.slopes.data(), bytes, weights.slopes.data());
     }
   }
-  for (int32_t layer = 0; layer < description.layers; ++layer) {
-    CAIRN_TRY(EncoderLayerWeights loaded, load_layer(binder, description, layer));
+  for (int32_t layer = 0; layer < config.layers; ++layer) {
+    CAIRN_TRY(EncoderLayerWeights loaded, load_layer(binder, config, layer));
     weights.layers.push_back(std::move(loaded));
   }
-  if (description.label_dense) {
+  if (config.label_dense) {
     CAIRN_TRY(weights.label_dense, binder.linear("cls", width, width));
   }
-  if (description.labels > 0) {
-    CAIRN_TRY(weights.labels, binder.linear("cls.output", description.labels, width));
+  if (config.labels > 0) {
+    CAIRN_TRY(weights.labels, binder.linear("cls.output", config.labels, width));
   }
   return weights;
 }

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/encoder_description.h"
-#include "model/weights/binder.h"
+#include "model/encoder_config.h"
+#include "model/weights/weight_loader.h"
 
 namespace cairn {
 
@@ -14,7 +14,7 @@ struct LayerNorm {
   Buffer bias;  ///< empty if there is none
 };
 
-/// What the description leaves out is empty.
+/// What the config leaves out is empty.
 struct EncoderLayerWeights {
   Linear query;
   Linear key;
@@ -38,6 +38,6 @@ struct EncoderWeights {
   Linear labels;
 };
 
-Result<EncoderWeights> load_encoder_weights(Binder& binder, Backend& backend, const EncoderDescription& description);
+Result<EncoderWeights> load_encoder_weights(WeightLoader& binder, Backend& backend, const EncoderConfig& config);
 
 }  // namespace cairn

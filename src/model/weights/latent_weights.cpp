@@ -8,10 +8,10 @@ namespace cairn {
 namespace {
 
 // Rows of a head in attn_kv_b [heads * (nope + value_dim), rank]: those that make its keys, then those of its values.
-Result<void> load_joint(Binder& binder, const std::string& name, const DecoderDescription& description,
+Result<void> load_joint(WeightLoader& binder, const std::string& name, const DecoderConfig& config,
                         LatentWeights& weights) {
-  const LatentDescription& latent = *description.latent;
-  const int64_t heads = description.heads, nope = latent.nope, rank = latent.rank, dim = description.value_dim;
+  const MlaConfig& latent = *config.latent;
+  const int64_t heads = config.heads, nope = latent.nope, rank = latent.rank, dim = config.value_dim;
   CAIRN_TRY(const std::vector<float> joint, binder.values(name, heads * (nope + dim), rank));
   const auto head = [&](int64_t h) { return joint.data() + h * (nope + dim) * rank; };
   const auto fill_key = [&](std::span<float> key) {
@@ -29,12 +29,12 @@ Result<void> load_joint(Binder& binder, const std::string& name, const DecoderDe
   return {};
 }
 
-Result<void> load_indexer(Binder& binder, const std::string& prefix, const DecoderDescription& description,
+Result<void> load_indexer(WeightLoader& binder, const std::string& prefix, const DecoderConfig& config,
                           IndexerWeights& weights) {
-  const IndexerDescription& indexer = *description.latent->indexer;
-  const int64_t width = description.embedding;
-  CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q_b", int64_t{indexer.heads} * indexer.key_dim,
-                                         description.latent->query_rank));
+  const IndexerConfig& indexer = *config.latent->indexer;
+  const int64_t width = config.embedding;
+  CAIRN_TRY(weights.query,
+            binder.linear(prefix + "attn_q_b", int64_t{indexer.heads} * indexer.key_dim, config.latent->q_lora_rank));
   CAIRN_TRY(weights.key, binder.linear(prefix + "attn_k", indexer.key_dim, width));
   CAIRN_TRY(weights.key_norm, binder.vector(prefix + "k_norm.weight", indexer.key_dim));
   CAIRN_TRY(weights.key_norm_bias, binder.vector(prefix + "k_norm.bias", indexer.key_dim));
@@ -44,16 +44,16 @@ Result<void> load_indexer(Binder& binder, const std::string& prefix, const Decod
 
 }  // namespace
 
-Result<LatentWeights> load_latent_weights(Binder& binder, const std::string& prefix,
-                                          const DecoderDescription& description) {
-  const LatentDescription& latent = *description.latent;
-  const int64_t width = description.embedding;
-  const int64_t query = int64_t{description.heads} * latent.query_dim();
+Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::string& prefix,
+                                          const DecoderConfig& config) {
+  const MlaConfig& latent = *config.latent;
+  const int64_t width = config.embedding;
+  const int64_t query = int64_t{config.heads} * latent.query_dim();
   LatentWeights weights;
-  if (latent.query_rank > 0) {
-    CAIRN_TRY(weights.query_low, binder.linear(prefix + "attn_q_a", latent.query_rank, width));
-    CAIRN_TRY(weights.query_norm, binder.vector(prefix + "attn_q_a_norm.weight", latent.query_rank));
-    CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q_b", query, latent.query_rank));
+  if (latent.q_lora_rank > 0) {
+    CAIRN_TRY(weights.query_low, binder.linear(prefix + "attn_q_a", latent.q_lora_rank, width));
+    CAIRN_TRY(weights.query_norm, binder.vector(prefix + "attn_q_a_norm.weight", latent.q_lora_rank));
+    CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q_b", query, latent.q_lora_rank));
   } else {
     CAIRN_TRY(weights.query, binder.linear(prefix + "attn_q", query, width));
   }
@@ -61,14 +61,13 @@ Result<LatentWeights> load_latent_weights(Binder& binder, const std::string& pre
   CAIRN_TRY(weights.row_norm, binder.vector(prefix + "attn_kv_a_norm.weight", latent.rank));
   const std::string joint = prefix + "attn_kv_b";
   if (binder.has(joint + ".weight") && !binder.has(prefix + "attn_k_b.weight")) {
-    CAIRN_TRY_VOID(load_joint(binder, joint, description, weights));
+    CAIRN_TRY_VOID(load_joint(binder, joint, config, weights));
   } else {
-    CAIRN_TRY(weights.key, binder.experts(prefix + "attn_k_b", description.heads, latent.rank, latent.nope));
-    CAIRN_TRY(weights.value,
-              binder.experts(prefix + "attn_v_b", description.heads, description.value_dim, latent.rank));
+    CAIRN_TRY(weights.key, binder.experts(prefix + "attn_k_b", config.heads, latent.rank, latent.nope));
+    CAIRN_TRY(weights.value, binder.experts(prefix + "attn_v_b", config.heads, config.value_dim, latent.rank));
   }
   if (latent.indexer) {
-    CAIRN_TRY_VOID(load_indexer(binder, prefix + "indexer.", description, weights.indexer));
+    CAIRN_TRY_VOID(load_indexer(binder, prefix + "indexer.", config, weights.indexer));
   }
   return weights;
 }

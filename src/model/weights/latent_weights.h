@@ -4,8 +4,8 @@
 #include <string>
 
 #include "base/error.h"
-#include "model/description.h"
-#include "model/weights/binder.h"
+#include "model/config.h"
+#include "model/weights/weight_loader.h"
 
 namespace cairn {
 
@@ -30,7 +30,6 @@ struct LatentWeights {
 };
 
 /// `prefix` is the layer's. Older files have one tensor, attn_kv_b, for key and value: it is taken apart, as float32.
-Result<LatentWeights> load_latent_weights(Binder& binder, const std::string& prefix,
-                                          const DecoderDescription& description);
+Result<LatentWeights> load_latent_weights(WeightLoader& binder, const std::string& prefix, const DecoderConfig& config);
 
 }  // namespace cairn

@@ -35,7 +35,7 @@ class PackCacheTest : public testing::Test {
   std::vector<float> logits(bool& mapped, bool use_cache = true) const {
     const auto file = gguf::Reader::open(model_).value();
     const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-    PackCache cache(model_, file, backend->copy_format());
+    PackCache cache(model_, file, backend->packed_format_id());
     mapped = !cache.find("output.weight").empty() || !cache.find("token_embd.weight").empty();
     const auto runner = load_model(file, *backend, {.pack_cache = use_cache ? &cache : nullptr}).value();
     PagePool pool = PagePool::create(*backend, runner->kv_layout(), std::vector<int32_t>(1, 1)).value();
@@ -130,7 +130,7 @@ TEST_F(PackCacheTest, WithoutAFormatNothingIsKept) {
 TEST_F(PackCacheTest, SaysWhenItCannotBeWritten) {
   const auto file = gguf::Reader::open(model_).value();
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
-  PackCache cache(folder_ / "no such folder" / "model.gguf", file, backend->copy_format());
+  PackCache cache(folder_ / "no such folder" / "model.gguf", file, backend->packed_format_id());
   // The copies are good all the same.
   EXPECT_TRUE(load_model(file, *backend, {.pack_cache = &cache}).has_value());
   const auto saved = cache.save();

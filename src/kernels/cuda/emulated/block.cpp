@@ -14,7 +14,7 @@
 
 #include "kernels/cuda/emulated/fiber.h"
 #include "kernels/cuda/emulated/include/cuda_runtime.h"
-#include "kernels/cuda/grid.cuh"
+#include "kernels/cuda/runtime/grid.cuh"
 
 uint3 threadIdx;
 uint3 blockIdx;

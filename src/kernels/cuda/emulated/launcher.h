@@ -1,4 +1,4 @@
-/// Launches of kernels on an emulated device.
+/// LaunchQueue of kernels on an emulated device.
 #pragma once
 
 #include <functional>

@@ -1,0 +1,297 @@
+#include "cache/prefix_cache_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace cairn {
+
+PrefixCacheStore::PrefixCacheStore(PagePool& pool, PrefixTree& tree, HostTier host)
+    : pool_(pool),
+      tree_(tree),
+      host_(std::move(host)),
+      groups_(pool.groups()),
+      pages_(size_t{1} * tree.nodes_max() * pool.groups(), kNoPage),
+      pins_(tree.nodes_max(), 0),
+      used_(tree.nodes_max(), 0),
+      here_(tree.nodes_max(), false),
+      children_here_(tree.nodes_max(), 0),
+      on_host_(tree.nodes_max()),
+      touched_groups_(tree.nodes_max(), 0),
+      leaves_(tree.nodes_max()),
+      on_host_leaves_(tree.nodes_max()) {
+  CAIRN_CHECK(groups_ <= kKvGroupsMax);
+  for (int32_t g = 0; g < groups_; ++g) lru_by_group_.emplace_back(evicts_independently(g) ? tree.nodes_max() : 0);
+}
+
+int64_t PrefixCacheStore::bytes(const KvLayout& layout, int64_t nodes_max) {
+  const auto groups = layout.groups.size();
+  const size_t of_node =
+      groups * sizeof(PageId) + 2 * sizeof(int32_t) + sizeof(double) + sizeof(OnHost) + sizeof(uint32_t);
+  int64_t bytes = nodes_max * static_cast<int64_t>(of_node) + nodes_max / 8 + 2 * ValueHeap::bytes(nodes_max);
+  for (const KvGroup& group : layout.groups) bytes += UseList::bytes(evicts_independently(group) ? nodes_max : 0);
+  return bytes;
+}
+
+void PrefixCacheStore::give(int32_t node, int32_t group, PageId page) {
+  CAIRN_CHECK(!has(node, group));
+  pool_.keep(group, page);
+  pages_[int64_t{node} * groups_ + group] = page;
+  if (evicts_independently(group)) {
+    lru_by_group_[group].push_back(node);
+  } else {
+    set_here(node, true);
+  }
+  drop_host_copy(node, group);
+  update(node);
+}
+
+PageId PrefixCacheStore::detach_for_reuse(int32_t node, int32_t group) {
+  const PageId page = this->page(node, group);
+  pool_.share(group, page);
+  evict_page(node, group);
+  return page;
+}
+
+void PrefixCacheStore::use(int32_t node, int32_t group) {
+  if (!evicts_independently(group) || !has(node, group)) return;
+  lru_by_group_[group].to_back(node);
+  touched_groups_[node] |= 1u << group;
+}
+
+bool PrefixCacheStore::restore(int32_t node, uint32_t wanted) {
+  pin(node);
+  bool done = true;
+  const auto is_wanted = [&](int32_t g) {
+    return !has(node, g) && (!evicts_independently(g) || (wanted >> g & 1) != 0);
+  };
+  // Room for all before any is taken: a node has pages of all kFull and kLatent groups here, or of none.
+  for (int32_t g = 0; g < groups_; ++g) done = done && (!is_wanted(g) || make_room(g, 1));
+  for (int32_t g = 0; g < groups_; ++g) done = done && (!is_wanted(g) || has_on_host(node, g));
+  for (int32_t g = 0; g < groups_ && done; ++g) {
+    if (!is_wanted(g)) continue;
+    const PageId page = pool_.take(g);
+    host_.get(on_host_[node].slot, pool_, g, page);
+    give(node, g, page);
+    pool_.drop(g, page);
+    ++restored_;
+  }
+  unpin(node);
+  return done;
+}
+
+void PrefixCacheStore::admit(int32_t node) {
+  pins_[node] = 0;
+  touched_groups_[node] = 0;
+  set_here(node, true);
+  refresh(node);
+}
+
+void PrefixCacheStore::remove(int32_t node) {
+  CAIRN_CHECK(pins_[node] == 0);
+  for (int32_t g = 0; g < groups_; ++g) {
+    if (has(node, g)) evict_page(node, g);
+  }
+  if (on_host_[node].slot != kNoSlot) host_.give_back(on_host_[node].slot);
+  on_host_[node] = {};
+  set_here(node, false);
+  leaves_.remove(node);
+  on_host_leaves_.remove(node);
+  const int32_t parent = tree_.parent(node);
+  tree_.remove(node);
+  if (!tree_.is_root(parent)) {
+    update(parent);
+  } else if (tree_.first_child(parent) == kNoNode) {
+    tree_.remove(parent);
+  }
+}
+
+void PrefixCacheStore::remove_with_descendants(int32_t node) {
+  for (int32_t at = node;;) {
+    while (tree_.first_child(at) != kNoNode) at = tree_.first_child(at);
+    const int32_t parent = tree_.parent(at);
+    remove(at);
+    if (at == node) return;
+    at = parent;
+  }
+}
+
+void PrefixCacheStore::pin(int32_t node) {
+  if (node == kNoNode) return;
+  ++pins_[node];
+  update(node);
+}
+
+void PrefixCacheStore::unpin(int32_t node) {
+  if (node == kNoNode) return;
+  CAIRN_CHECK(pins_[node] > 0);
+  --pins_[node];
+  update(node);
+}
+
+void PrefixCacheStore::refresh(int32_t node) {
+  used_[node] = clock_;
+  update(node);
+}
+
+bool PrefixCacheStore::make_room(int32_t group, int32_t pages) {
+  if (pool_.pages_free(group) + pool_.pages_idle(group) < pages) return false;
+  while (pool_.pages_free(group) < pages) {
+    if (!(evicts_independently(group) ? evict_page(group) : evict_leaf())) return false;
+  }
+  return true;
+}
+
+PageId PrefixCacheStore::take(int32_t group) { return make_room(group, 1) ? pool_.take(group) : kNoPage; }
+
+bool PrefixCacheStore::make_node_room(int32_t nodes) {
+  while (tree_.nodes_free() < nodes) {
+    if (!on_host_leaves_.empty()) {
+      release_slot(on_host_leaves_.first());
+    } else if (!leaves_.empty()) {
+      remove_with_descendants(leaves_.first());
+      ++evicted_;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
+
+void PrefixCacheStore::clear() {
+  while (!on_host_leaves_.empty()) release_slot(on_host_leaves_.first());
+  while (!leaves_.empty()) remove_with_descendants(leaves_.first());
+  touched_groups_.assign(touched_groups_.size(), 0);  // what goes now does not go to the host
+  for (int32_t g = 0; g < groups_; ++g) {
+    while (evicts_independently(g) && pool_.pages_idle(g) > 0 && evict_page(g)) continue;
+  }
+}
+
+/// No boundary at its end or in its middle can be resumed. Not the other way round: windows may lack what is before.
+bool PrefixCacheStore::is_dead(int32_t node) const {
+  for (int32_t g = 0; g < groups_; ++g) {
+    const KvGroup& group = pool_.layout().groups[g];
+    const bool needed = group.kind == KvKind::kState || group.kind != KvKind::kWindow || group.window > 1;
+    if (needed && !has(node, g) && !has_on_host(node, g)) return true;
+  }
+  return false;
+}
+
+double PrefixCacheStore::value(int32_t node) const {
+  if (is_dead(node)) return 0;
+  const double count = tree_.end(node) - tree_.begin(node);
+  const double positions = count * tree_.begin(node) + count * (count - 1) / 2;
+  return used_[node] + count * cost_.token_ns + positions * cost_.position_ns;
+}
+
+/// Whether the node may go, and for how much, after either has changed.
+void PrefixCacheStore::update(int32_t node) {
+  if (here_[node] && pins_[node] == 0 && children_here_[node] == 0) {
+    leaves_.put(node, value(node));
+  } else {
+    leaves_.remove(node);
+  }
+  const bool leaf = here_[node] || tree_.first_child(node) == kNoNode;
+  if (on_host_[node].slot != kNoSlot && pins_[node] == 0 && leaf) {
+    on_host_leaves_.put(node, value(node));
+  } else {
+    on_host_leaves_.remove(node);
+  }
+}
+
+void PrefixCacheStore::set_here(int32_t node, bool here) {
+  if (here_[node] == here) return;
+  here_[node] = here;
+  const int32_t parent = tree_.parent(node);
+  children_here_[parent] += here ? 1 : -1;
+  if (!tree_.is_root(parent)) update(parent);
+}
+
+void PrefixCacheStore::evict_page(int32_t node, int32_t group) {
+  PageId& page = pages_[int64_t{node} * groups_ + group];
+  pool_.forget(group, page);
+  page = kNoPage;
+  touched_groups_[node] &= ~(1u << group);
+  if (evicts_independently(group)) lru_by_group_[group].remove(node);
+  update(node);
+}
+
+bool PrefixCacheStore::evict_page(int32_t group) {
+  UseList& list = lru_by_group_[group];
+  for (int32_t tries = list.size(); tries > 0; --tries) {
+    const int32_t node = list.first();
+    if (pool_.references(group, page(node, group)) == 1) {
+      // What was only left behind by a window, or kept on the way, is not worth a place on the host.
+      if ((touched_groups_[node] >> group & 1) != 0) offload(node, group);
+      evict_page(node, group);
+      return true;
+    }
+    list.to_back(node);  // a sequence has it, which is use
+  }
+  return false;
+}
+
+bool PrefixCacheStore::evict_leaf() {
+  if (leaves_.empty()) return false;
+  clock_ = std::max(clock_, leaves_.first_value());
+  const int32_t node = leaves_.first();
+  if (!offload_all(node)) remove_with_descendants(node);
+  ++evicted_;
+  return true;
+}
+
+/// Copies a page to the host, where the node keeps it when it is stripped of it here; false if it has no place there.
+bool PrefixCacheStore::offload(int32_t node, int32_t group) {
+  if (!acquire_slot(node)) return false;
+  host_.put(on_host_[node].slot, pool_, group, page(node, group));
+  on_host_[node].groups |= 1u << group;
+  update(node);
+  return true;
+}
+
+/// Moves a node that is a leaf here to the host; false, and nothing changed, if it is not worth it.
+bool PrefixCacheStore::offload_all(int32_t node) {
+  const bool nothing = value(node) == 0 && tree_.first_child(node) == kNoNode;
+  bool has_whole = false;
+  for (int32_t g = 0; g < groups_; ++g) has_whole = has_whole || (!evicts_independently(g) && has(node, g));
+  if (nothing || !has_whole || !acquire_slot(node)) return false;
+  for (int32_t g = 0; g < groups_; ++g) {
+    if (!has(node, g)) continue;
+    offload(node, g);
+    evict_page(node, g);
+  }
+  set_here(node, false);
+  update(node);
+  return true;
+}
+
+/// A slot for the node, if it has none: a free one, or that of a node of less value.
+bool PrefixCacheStore::acquire_slot(int32_t node) {
+  if (on_host_[node].slot != kNoSlot) return true;
+  if (host_.slots_free() == 0) {
+    if (on_host_leaves_.empty()) return false;
+    // Descendants that are on host live as long as it does, so one of them goes rather than it.
+    const bool has_descendants = tree_.first_child(node) != kNoNode && children_here_[node] == 0;
+    if (!has_descendants && on_host_leaves_.first_value() > value(node)) return false;
+    release_slot(on_host_leaves_.first());
+  }
+  on_host_[node] = {host_.take(), 0};
+  return true;
+}
+
+void PrefixCacheStore::drop_host_copy(int32_t node, int32_t group) {
+  on_host_[node].groups &= ~(1u << group);
+  if (on_host_[node].groups == 0) release_slot(node);
+}
+
+/// Drops what the node has on host; a node that is not here, which then has no children, with it.
+void PrefixCacheStore::release_slot(int32_t node) {
+  if (!is_here(node)) return remove(node);
+  if (on_host_[node].slot == kNoSlot) return;
+  host_.give_back(on_host_[node].slot);
+  on_host_[node] = {};
+  update(node);
+}
+
+}  // namespace cairn

@@ -1,0 +1,76 @@
+/// Vectors of the int8 products for AVX2 with VNNI (AVX-VNNI: processors of homes that lack AVX-512). See
+/// matmul_int8_body.h.
+#pragma once
+
+#include "kernels/cpu/intrinsics.h"  // before the compiler's own: the dot product may be emulated
+
+#include "kernels/cpu/isa/avx2/int8_operations.h"
+#include "kernels/cpu/matmul/dot_sums.h"
+
+namespace cairn::cpu {
+namespace {
+
+struct Int8Vector : Int8Operations {
+  // With two vectors of rows 8 integer sums, two of weights and an activation: 11 of 16 registers.
+#ifdef CAIRN_EMULATE_AVX512
+  static constexpr int kTokens = 2;
+#else
+  static constexpr int kTokens = 4;
+#endif
+  /// Tiles of at most so many keep their sums in registers.
+  static constexpr int kTokensInRegisters = 2;
+  static constexpr bool kInt16Sums = false;
+  /// See int8_prepared.h.
+  template <class Source, int T>
+  static constexpr int kPrepared = kStartsOf<Source::kShape>;
+  /// Whether outputs of many tokens go past the caches.
+  static constexpr bool kStoresNonTemporally = false;
+  /// Whether one token reads two panels side by side.
+  static constexpr bool kPairsForOne = false;
+  /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
+  static constexpr bool kFloatFactors = false;
+  static constexpr int kScaledTokens = 0;
+  /// More tokens than this are many.
+  static constexpr int32_t kManyAbove = kTokens;
+  /// Whether they want the type's codes unpacked first (UnpackedBlocks).
+  static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
+  static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
+
+  static I dot(I sum, I weights, I y) {
+#ifdef CAIRN_EMULATE_AVX512
+    return simde_mm256_dpbusd_epi32(sum, weights, y);
+#else
+    return _mm256_dpbusd_avx_epi32(sum, weights, y);
+#endif
+  }
+  template <Int8Shape kShape>
+  static void prepare(const std::byte* row, const Places& at, int64_t count, int32_t* to) {
+    fill_starts<Int8Vector, kShape>(row, at, count, to);
+  }
+  static I multiply_integers(I a, I b) { return _mm256_mullo_epi32(a, b); }
+  static I set_pairs(int16_t value) { return _mm256_set1_epi16(value); }
+  static I eighth(I v) { return _mm256_srai_epi32(v, 3); }
+  static I broadcast(int32_t value) { return _mm256_set1_epi32(value); }
+  /// Zeros after the first `count` dwords.
+  static I load_up_to(const void* from, int64_t count) {
+    I v = _mm256_setzero_si256();
+    std::memcpy(&v, from, static_cast<size_t>(count < kLanes ? count : kLanes) * sizeof(int32_t));
+    return v;
+  }
+  /// Bytes and factors as int32, not as the pairs that AVX2 alone multiplies.
+  static I factor(I dwords, int i) { return signed_byte(dwords, i); }
+
+  template <int T, int R, class Source>
+  [[gnu::always_inline]] static void block_sums(const Source& source, int v, const std::byte* const* rows,
+                                                const Places& at, I (*dots)[R]) {
+    DotSums<Int8Vector>::block_sums<T, R>(source, v, rows, at, dots);
+  }
+  template <int kHalf, int T, int R, class Source>
+  [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
+                                               const Places& at, I (*sums)[R]) {
+    DotSums<Int8Vector>::half_sums<kHalf, T, R>(source, v, rows, at, sums);
+  }
+};
+
+}  // namespace
+}  // namespace cairn::cpu

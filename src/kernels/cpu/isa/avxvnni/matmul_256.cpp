@@ -1,0 +1,13 @@
+// Int8 products of the types with heads of 256 columns.
+#include "kernels/cpu/matmul/matmul.h"
+
+#if defined(__x86_64__)
+#include "kernels/cpu/isa/avxvnni/int8_vector.h"
+#include "kernels/cpu/matmul/matmul_int8_types.h"
+
+namespace cairn::cpu {
+
+MatmulFunction avxvnni_product_of_256(TensorType type) { return product_of<Int8Vector, 256>(type); }
+
+}  // namespace cairn::cpu
+#endif

@@ -1,0 +1,58 @@
+/// LatentOperations::select_topk of the CPU backend: scores of some queries at a time, by segments, then the choice.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/cpu/attention/attention.h"
+#include "kernels/cpu/memory.h"
+#include "kernels/cpu/mla/latent_tile.h"
+#include "kernels/cpu/thread_team.h"
+#include "kernels/latent_operations.h"
+
+namespace cairn::cpu {
+
+/// Numbers of the `most` < n largest scores, ascending; NaN is the smallest. Which of equal ones: what
+/// std::partial_sort leaves, because with few heads many sums are exactly zero and the reference logits were made so.
+void choose_largest(const float* scores, int32_t n, int32_t most, int32_t* chosen);
+
+class IndexerTopK {
+ public:
+  IndexerTopK(const AttentionKernels& kernels, ThreadTeam& team) : kernels_(kernels), team_(team) {}
+
+  Result<void> reserve(const LatentSizes& sizes);
+  int64_t workspace_bytes(const LatentSizes& sizes) const;
+  /// As LatentOperations'.
+  void choose(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices, const float* q,
+              const float* weights, int32_t* chosen);
+
+ private:
+  struct Call {
+    const ChooseParams& params;
+    const KvView& keys;
+    std::span<const AttentionSlice> slices;
+    const float* q;
+    const float* weights;
+    int32_t blocks;  // of kTileHeads heads
+  };
+  struct Working {
+    float* tile = nullptr;      // [kTileRows, key_dim]
+    float* queries = nullptr;   // [blocks, key_dim, kTileHeads]
+    float* weights = nullptr;   // [blocks, kTileHeads]
+    float* products = nullptr;  // [kTileRows, kScoreStride]
+  };
+
+  static int64_t working_floats(int32_t heads, int32_t dim);
+  int64_t working_bytes(const LatentSizes& sizes) const;
+  static int64_t scores_bytes(const LatentSizes& sizes);
+  static Working working_at(float* memory, int32_t blocks, int32_t dim);
+  static int32_t rows_seen(const Call& call, int64_t query);
+  void score_segment(const Call& call, int64_t query, int32_t segment, const Working& working, float* scores) const;
+
+  const AttentionKernels& kernels_;
+  ThreadTeam& team_;
+  Scratch working_;  // one Working per thread
+  Scratch scores_;   // [queries at once, rows]
+};
+
+}  // namespace cairn::cpu

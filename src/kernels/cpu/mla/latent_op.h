@@ -1,0 +1,44 @@
+/// LatentOperations of the CPU backend. How rows lie in pages: kv_page.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/cpu/isa/isa.h"
+#include "kernels/cpu/mla/indexer_topk.h"
+#include "kernels/cpu/mla/mla_attention.h"
+#include "kernels/cpu/thread_team.h"
+#include "kernels/latent_operations.h"
+
+namespace cairn::cpu {
+
+class LatentOp final : public LatentOperations {
+ public:
+  LatentOp(const Isa& isa, ThreadTeam& team)
+      : kernels_(*isa.rows), team_(team), attention_(*isa.attention, team), chooser_(*isa.attention, team) {}
+
+  Result<void> reserve(const LatentSizes& sizes);
+  int64_t workspace_bytes(const LatentSizes& sizes) const {
+    return attention_.workspace_bytes(sizes) + chooser_.workspace_bytes(sizes);
+  }
+  void store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) override;
+  void load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) override;
+  void select_topk(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
+                   const float* q, const float* weights, int32_t* chosen) override {
+    chooser_.choose(params, keys, slices, q, weights, chosen);
+  }
+  void attend_rows(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q,
+                   float* out) override {
+    attention_.attend(params, sources, q, out);
+  }
+
+ private:
+  void store_row(const KvView& kv, const float* x, std::byte* to) const;
+
+  const RowKernels& kernels_;
+  ThreadTeam& team_;
+  MlaAttention attention_;
+  IndexerTopK chooser_;
+};
+
+}  // namespace cairn::cpu

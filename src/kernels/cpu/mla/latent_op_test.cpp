@@ -1,0 +1,36 @@
+#include "kernels/cpu/mla/latent_op.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/mla/latent_test_support.h"
+
+namespace cairn::cpu {
+namespace {
+
+TEST(LatentOp, PreviousRowsAreThoseBeforeAndZerosBeforeTheFirst) {
+  constexpr int32_t kDim = 50;
+  for (const int threads : {1, 3}) {
+    const auto backend = make_cpu_backend({.threads = threads, .isa = "generic"}).value();
+    Random random(3);
+    RowPages one(*backend, KvType::kF32, kDim, 1, 70, random);
+    one.store(0, 70);
+    // One from the start over the end of a page, one from the middle, one of a single position.
+    const AttentionSlice slices[] = {one.slice(0, 40), one.slice(33, 36, 40), one.slice(64, 65, 43)};
+    std::vector<float> out(size_t{44} * kDim, -1);
+    backend->latent()->load_previous_rows(one.kv, slices, out.data());
+    int64_t row = 0;
+    for (const AttentionSlice& slice : slices) {
+      for (int32_t i = 0; i < slice.rows; ++i, ++row) {
+        const int32_t position = slice.position_begin + i;
+        for (int32_t d = 0; d < kDim; ++d) {
+          const float expected = position == 0 ? 0 : one.rows[(position - 1) * kDim + d];
+          ASSERT_EQ(out[row * kDim + d], expected) << position << " " << d;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn::cpu

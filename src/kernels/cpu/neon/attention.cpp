@@ -1,8 +1,0 @@
-#include "kernels/cpu/attention_body.h"
-#include "kernels/cpu/neon/vector.h"
-
-namespace cairn::cpu {
-
-constinit const AttentionKernels kNeonAttention = make_attention_kernels<Vector>(nullptr);
-
-}  // namespace cairn::cpu

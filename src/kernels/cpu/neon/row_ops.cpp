@@ -1,8 +1,0 @@
-#include "kernels/cpu/neon/vector.h"
-#include "kernels/cpu/row_ops_body.h"
-
-namespace cairn::cpu {
-
-constinit const RowKernels kNeonRows = make_row_kernels<Vector>();
-
-}  // namespace cairn::cpu

@@ -1,0 +1,18 @@
+/// Choosing experts for one row.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/rows/row_ops.h"
+#include "kernels/routing.h"
+
+namespace cairn::cpu {
+
+/// Floats of working memory that a row takes.
+constexpr int64_t route_floats(const RouteParams& params) { return int64_t{2} * params.experts + params.groups; }
+
+/// logits [experts] to ids and weights [used]; `working` has route_floats(). Backend::route of one row.
+void route_row(const RowKernels& kernels, const RouteParams& params, const float* logits, float* working, int32_t* ids,
+               float* weights);
+
+}  // namespace cairn::cpu

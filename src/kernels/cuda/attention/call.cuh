@@ -1,0 +1,66 @@
+/// What the kernels of one call of attention share: its arguments, and how the queries are dealt to blocks.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cuda/attention/kv_row.cuh"
+#include "kernels/cuda/attention/split_plan.h"
+#include "kernels/cuda/kernels.h"
+
+namespace cairn::cuda {
+
+/// Softmax-weighted sums of single chunks, relative to their largest score: the scratch memory of a call whose chunks
+/// go to different blocks. Chunk c of head h of row r, counted from the row's first, is entry (r * heads + h) *
+/// kChunksMax + c.
+struct Pieces {
+  float2* numbers = nullptr;  ///< largest score, sum of the exponentials
+  float* values = nullptr;    ///< [.., value_dim]
+
+  static int64_t bytes(int64_t queries, int32_t value_dim) {
+    return queries * kChunksMax * (value_dim + 2) * static_cast<int64_t>(sizeof(float));
+  }
+  static Pieces at(void* scratch, int64_t queries) {
+    auto* numbers = static_cast<float2*>(scratch);
+    return {numbers, reinterpret_cast<float*>(numbers + queries * kChunksMax)};
+  }
+};
+/// Queries of a call whose chunks go to different blocks, unless a single row has more.
+inline constexpr int64_t kSplitQueriesMax = 2048;
+/// Queries that pieces are kept of. It grows with both arguments: memory for larger calls is enough for smaller ones.
+inline int64_t split_queries(int64_t rows, int32_t heads) {
+  return std::min(rows * heads, std::max<int64_t>(kSplitQueriesMax, heads));
+}
+
+/// A block has `tile_rows` rows of one slice and `tile_heads` query heads of one KV head; its results do not depend on
+/// how many.
+struct AttentionTiling {
+  int32_t group = 1;  ///< query heads of a KV head
+  int32_t tile_heads = 1;
+  int32_t head_tiles = 1;  ///< tiles of a KV head
+  int32_t tile_rows = 1;
+  int32_t queries = 4;  ///< a multiple of 4
+  bool staged = false;  ///< pages lie in shared memory before they are decoded
+  int64_t shared_bytes = 0;
+};
+
+/// What the row `number` rows after `place`, in the same slice, sees.
+__device__ inline SeenPositions seen_by(const AttentionParams& params, const TokenPlace& place, int32_t number) {
+  return seen_positions(place.position + number, place.slice_position, place.slice_rows, params.causal, params.window);
+}
+
+struct AttentionCall {
+  AttentionParams params;
+  KvPages pages;
+  int32_t key_dim;
+  int32_t value_dim;
+  Rows rows;
+  AttentionTiling tiling;
+  const float* q;
+  float* out;
+  Pieces pieces;
+
+  __device__ SeenPositions seen_by_row(int64_t row) const { return seen_by(params, rows.places[row], 0); }
+};
+
+}  // namespace cairn::cuda

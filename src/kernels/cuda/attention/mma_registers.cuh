@@ -1,0 +1,194 @@
+/// Attention's work on one page on the tensor cores with weights and sums in registers: a warp has 16 of the block's
+/// queries and some or all dimensions of their values. Queries, keys, weights and values are numbers of 16 bits as in
+/// mma_page.cuh, and lie as there.
+///
+/// A query's numbers are computed in an order that does not depend on the other queries: a page's exponentials are
+/// added by four lanes, every fourth pair of positions in ascending order, and then in pairs of lanes.
+///
+/// Estimate for an H100, heads of 128: a warp's page is 262,144 operations, in 64 mma.sync and about 900 instructions
+/// in all, a third of them for exponentials. If half of the schedulers' slots are used, that is 150 TFLOP/s.
+#pragma once
+
+#include "kernels/cuda/attention/mma_page.cuh"
+
+namespace cairn::cuda {
+
+/// Of queries [first, first + 16) and 8 kValueTiles dimensions of values from `column` on, a multiple of 16.
+template <bool kBfloat, int kValueTiles>
+class WarpSums {
+ public:
+  /// rule_of(query): of the block's queries, and of those that only fill up, which see nothing.
+  template <class RuleOf>
+  __device__ WarpSums(const QueryArrays& arrays, int32_t first, int32_t column, RuleOf rule_of)
+      : first_(first), column_(column), count_(arrays.count), lane_(threadIdx.x % kWarp) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) rules_[r] = rule_of(first_ + lane_ / 4 + 8 * r);
+    begin();
+  }
+  /// Of a chunk.
+  __device__ void begin() {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      largest_[r] = -INFINITY;
+      total_[r] = 0;
+    }
+#pragma unroll
+    for (int v = 0; v < kValueTiles; ++v) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums_[v][i] = 0;
+    }
+  }
+
+  /// Weights of the page of keys that begins at position `begin`.
+  __device__ void score_page(const QueryArrays& arrays, const uint16_t* keys, int32_t dim, int32_t begin) {
+    if (first_ >= count_) return;
+    float scores[kKeyTiles][4] = {};
+    const int32_t stride = half_stride(dim), matrix = lane_ / 8, row = lane_ % 8;
+    const uint16_t* query = reinterpret_cast<const uint16_t*>(arrays.queries) +
+                            min(first_ + row + matrix % 2 * 8, count_ - 1) * stride + matrix / 2 * 8;
+    const uint16_t* key = keys + (matrix / 2 * 8 + row) * stride + matrix % 2 * 8;
+    for (int32_t d = 0; d < half_columns(dim); d += 16) {
+      uint32_t a[4];
+      load_matrices<false>(query + d, a);
+#pragma unroll
+      for (int n = 0; n < kKeyTiles; n += 2) {
+        uint32_t b[4];
+        load_matrices<false>(key + n * 8 * stride + d, b);
+        multiply_halves<kBfloat>(a, {b[0], b[1]}, scores[n]);
+        multiply_halves<kBfloat>(a, {b[2], b[3]}, scores[n + 1]);
+      }
+    }
+    weigh(scores, begin);
+  }
+  /// The same of scores in arrays.weights, where score_page_halves leaves them, of a page of which all queries see
+  /// `seen`.
+  __device__ void take_scores(const QueryArrays& arrays, SeenPositions seen, int32_t begin) {
+    float scores[kKeyTiles][4];
+    const int32_t stride = weights_stride(count_);
+#pragma unroll
+    for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int32_t query = min(first_ + lane_ / 4 + i / 2 * 8, count_ - 1);
+        scores[n][i] = arrays.weights[(8 * n + lane_ % 4 * 2 + i % 2) * stride + query];
+      }
+    }
+    rules_[0].seen = rules_[1].seen = seen;
+    weigh(scores, begin);
+  }
+
+  /// Adds the page's values, rows `stride` apart.
+  __device__ void add_page(const uint16_t* values, int32_t stride, int32_t dim) {
+    if (first_ >= count_) return;
+    // Most pages have nothing larger than those before.
+    if (__ballot_sync(kAllLanes, factor_[0] != 1 || factor_[1] != 1) != 0) {
+#pragma unroll
+      for (int v = 0; v < kValueTiles; ++v) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) sums_[v][i] = __fmul_rn(sums_[v][i], factor_[i / 2]);
+      }
+    }
+    const int32_t matrix = lane_ / 8, row = lane_ % 8;
+    const uint16_t* value = values + (matrix % 2 * 8 + row) * stride + matrix / 2 * 8 + column_;
+#pragma unroll
+    for (int v = 0; v < kValueTiles; v += 2) {
+      if (column_ + 8 * v < half_columns(dim)) {
+#pragma unroll
+        for (int k = 0; k < kKeyTiles / 2; ++k) {
+          uint32_t b[4];
+          load_matrices<true>(value + 16 * k * stride + 8 * v, b);
+          multiply_halves<kBfloat>(weights_[k], {b[0], b[1]}, sums_[v]);
+          multiply_halves<kBfloat>(weights_[k], {b[2], b[3]}, sums_[v + 1]);
+        }
+      }
+    }
+  }
+
+  /// At a chunk's end: to arrays' sums, largest and total.
+  __device__ void store(const QueryArrays& arrays, int32_t dim) const {
+    const int32_t columns = value_columns(dim), g = lane_ / 4, t = lane_ % 4;
+#pragma unroll
+    for (int v = 0; v < kValueTiles; ++v) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int32_t column = column_ + 8 * v + 2 * t + i % 2, query = first_ + g + i / 2 * 8;
+        if (column < columns && query < count_) arrays.sums[query * columns + column] = sums_[v][i];
+      }
+    }
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int32_t query = first_ + g + 8 * r;
+      if (t != 0 || column_ != 0 || query >= count_) continue;
+      arrays.largest[query] = largest_[r];
+      arrays.total[query] = total_[r];
+    }
+  }
+
+ private:
+  static constexpr int kKeyTiles = kPageTokens / 8;
+
+  __device__ __forceinline__ void weigh(float (&scores)[kKeyTiles][4], int32_t begin) {
+    weigh_row<0>(scores, begin);
+    weigh_row<1>(scores, begin);
+#pragma unroll
+    for (int k = 0; k < kKeyTiles / 2; ++k) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const float* two = scores[2 * k + i / 2] + i % 2 * 2;
+        weights_[k][i] = pack_halves<kBfloat>(two[0], two[1]);
+      }
+    }
+  }
+  // Scores of row g + 8 kRow to exponentials, 0 where it does not see.
+  template <int kRow>
+  __device__ __forceinline__ void weigh_row(float (&scores)[kKeyTiles][4], int32_t begin) {
+    const ScoreRule& rule = rules_[kRow];
+    const int32_t position = begin + lane_ % 4 * 2;
+    float largest = -INFINITY;
+#pragma unroll
+    for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[n][2 * kRow + i];
+        const int32_t of_key = position + 8 * n + i;
+        score = score_of(rule, score, of_key);
+        largest = fmaxf(largest, score);
+      }
+    }
+#pragma unroll
+    for (int apart = 1; apart < 4; apart *= 2) largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, apart));
+    const float before = largest_[kRow];
+    largest = fmaxf(largest, before);
+    float total = 0;
+#pragma unroll
+    for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[n][2 * kRow + i];
+        const int32_t of_key = position + 8 * n + i;
+        const bool seen = of_key >= rule.seen.begin && of_key < rule.seen.end;
+        score = seen ? expf(__fsub_rn(score, largest)) : 0.0f;
+        total = __fadd_rn(total, score);
+      }
+    }
+#pragma unroll
+    for (int apart = 1; apart < 4; apart *= 2) total = __fadd_rn(total, __shfl_xor_sync(kAllLanes, total, apart));
+    // Equal, and so 1, also as long as nothing has been seen.
+    factor_[kRow] = before == largest ? 1.0f : expf(__fsub_rn(before, largest));
+    total_[kRow] = __fmaf_rn(total_[kRow], factor_[kRow], total);
+    largest_[kRow] = largest;
+  }
+
+  int32_t first_;
+  int32_t column_;
+  int32_t count_;
+  int32_t lane_;
+  ScoreRule rules_[2];
+  float largest_[2];
+  float total_[2];
+  float factor_[2];
+  uint32_t weights_[kKeyTiles / 2][4];
+  float sums_[kValueTiles][4];
+};
+
+}  // namespace cairn::cuda

@@ -1,0 +1,385 @@
+/// Attention over paged keys and values: a block attends to a tile of rows and heads (AttentionTiling), page by page,
+/// chunk by chunk (split_plan.h).
+///
+/// Many rows: a block goes through all chunks of its rows and joins them as it goes. Few rows: each chunk has a block
+/// of its own, which leaves its sums in scratch memory for merge_pieces. Both make the same additions.
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/check.h"
+#include "kernels/cuda/attention/call.cuh"
+#include "kernels/cuda/attention/merge.cuh"
+#include "kernels/cuda/attention/mma_page.cuh"
+#include "kernels/cuda/attention/mma_registers.cuh"
+#include "kernels/cuda/attention/online_softmax.cuh"
+#include "kernels/cuda/attention/page.cuh"
+#include "kernels/cuda/runtime/async_copy.cuh"
+#include "kernels/cuda/runtime/large_launch.cuh"
+
+namespace cairn::cuda {
+namespace {
+
+// Rows of a slice with chunks of one size, and heads that read one KV head.
+struct Tile {
+  int64_t row = 0;  // the first
+  int32_t rows = 0;
+  int32_t head = 0;  // the first query head
+  int32_t heads = 0;
+  int32_t kv_head = 0;
+  int32_t chunk = 0;  // positions
+  TokenPlace place;   // of the first row
+  const int32_t* pages = nullptr;
+
+  __device__ int32_t queries() const { return rows * heads; }
+  __device__ int64_t row_of(int32_t query) const { return row + query / heads; }
+  __device__ int32_t head_of(int32_t query) const { return head + query % heads; }
+  __device__ SeenPositions seen_by_row(const AttentionParams& params, int32_t number) const {
+    return seen_by(params, place, number);
+  }
+  __device__ SeenPositions seen_by_query(const AttentionParams& params, int32_t query) const {
+    return seen_by_row(params, query / heads);
+  }
+};
+
+// Keys and values of float32 are multiplied as such, others on the tensor cores.
+CAIRN_HOST_DEVICE constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
+template <KvType kType>
+constexpr bool kBfloat = kType == KvType::kBF16;
+// Eights of values whose sums are in registers, or 0. It follows from the dimensions alone, since it changes bits.
+constexpr int value_tiles(KvType type, int32_t value_dim) {
+  if (!in_halves(type) || value_dim > 256) return 0;
+  return value_dim > 128 ? 32 : 16;
+}
+
+// Shared memory of a block: arrays of queries, a page in float32 or float16, and (staged) a page of keys and one of
+// values as they are stored.
+struct Shared {
+  QueryArrays arrays;
+  float* tile;
+  std::byte* keys;
+  std::byte* values;
+};
+CAIRN_HOST_DEVICE constexpr int64_t floats_of_tile(int32_t key_dim, int32_t value_dim, bool halves) {
+  const int32_t dim = key_dim > value_dim ? key_dim : value_dim;
+  return int64_t{kPageTokens} * (halves ? half_stride(dim) / 2 : tile_stride(dim));
+}
+constexpr int64_t shared_bytes(int32_t queries, const KvView& kv, bool staged) {
+  const int64_t tile =
+      floats_of_tile(kv.key_dim, kv.value_dim, in_halves(kv.type)) * static_cast<int64_t>(sizeof(float));
+  const int64_t page = kPageTokens * (kv_row_bytes(kv.type, kv.key_dim) + kv_row_bytes(kv.type, kv.value_dim));
+  return query_array_bytes(queries, kv.key_dim, kv.value_dim) + tile + (staged ? page : 0);
+}
+
+template <KvType kType>
+__device__ Shared lay_out(const AttentionCall& call, int32_t queries) {
+  Shared shared;
+  auto* next = reinterpret_cast<float*>(shared_memory());
+  shared.arrays = lay_out_queries(queries, call.key_dim, call.value_dim, next);
+  shared.tile = next;
+  shared.keys = reinterpret_cast<std::byte*>(next + floats_of_tile(call.key_dim, call.value_dim, in_halves(kType)));
+  shared.values = shared.keys + kPageTokens * call.pages.key_row_bytes;
+  return shared;
+}
+
+template <KvType kType>
+__device__ void begin(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays) {
+  if constexpr (in_halves(kType)) {
+    for (int32_t i = threadIdx.x / kWarp; i < arrays.count; i += kAttentionWarps) {
+      const float* q = call.q + (tile.row_of(i) * call.params.heads + tile.head_of(i)) * call.key_dim;
+      begin_query_halves<kBfloat<kType>>(arrays, i, i < tile.queries() ? q : nullptr, call.key_dim);
+    }
+    begin_sums(arrays, call.value_dim);
+  } else {
+    begin_tile(call, tile, arrays);
+  }
+}
+
+// A page whose rows lie one after the other, of which the first `count` are there.
+template <KvType kType>
+__device__ void decode(const std::byte* rows, int64_t row_bytes, int32_t count, int32_t dim, int32_t columns,
+                       float* tile) {
+  const auto row_at = [=](int32_t row) { return rows + row * row_bytes; };
+  if constexpr (in_halves(kType)) {
+    decode_page_halves<kType>(row_at, count, dim, reinterpret_cast<uint16_t*>(tile));
+  } else {
+    decode_page<kType>(row_at, dim, columns, tile);
+  }
+}
+
+template <KvType kType>
+__device__ ScoreRule rule_of(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t query) {
+  const int32_t row = query / tile.heads;
+  const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[tile.head_of(query)];
+  const float scale = in_halves(kType) ? __fmul_rn(call.params.scale, arrays.query_scale[query]) : call.params.scale;
+  return {scale, call.params.soft_cap, slope, tile.place.position + row, tile.seen_by_row(call.params, row)};
+}
+
+template <KvType kType>
+__device__ void weigh_page(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t begin) {
+  for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps)
+    weigh_query(arrays, i, rule_of<kType>(call, tile, arrays, i), begin);
+}
+
+// Where a page of the tile's sequence lies: copied to shared memory if staged, or in place.
+template <bool kStaged>
+__device__ const std::byte* fetch(const std::byte* from, int64_t row_bytes, std::byte* to) {
+  if constexpr (!kStaged) return from;
+  copy_async<kAttentionThreads>(from, kPageTokens * row_bytes, to);
+  return to;
+}
+
+// What a page does to the tile's queries, with scores and sums in shared memory.
+template <KvType kType>
+struct SharedSums {
+  const AttentionCall& call;
+  const Tile& tile;
+  const Shared& shared;
+
+  __device__ void score_page(int32_t begin) {
+    if constexpr (in_halves(kType)) {
+      score_page_halves<kBfloat<kType>>(shared.arrays, reinterpret_cast<const uint16_t*>(shared.tile), call.key_dim);
+    } else {
+      cuda::score_page(shared.arrays, shared.tile, key_columns(call.key_dim));
+    }
+    __syncthreads();
+    weigh_page<kType>(call, tile, shared.arrays, begin);
+  }
+  /// `there`: rows of the page that have been written.
+  __device__ void add_page(int32_t begin, int32_t there) {
+    if constexpr (in_halves(kType)) {
+      add_page_halves<kBfloat<kType>>(shared.arrays, reinterpret_cast<const uint16_t*>(shared.tile), call.value_dim);
+    } else {
+      const SeenPositions first = tile.seen_by_row(call.params, 0), last = tile.seen_by_row(call.params, tile.rows - 1);
+      const bool all = begin >= last.begin && begin + kPageTokens <= first.end;
+      const int32_t columns = value_columns(call.value_dim);
+      cuda::add_page(shared.arrays, shared.tile, tile_stride(columns), columns, max(first.begin - begin, 0), there,
+                     all);
+    }
+  }
+  __device__ void end_chunk() {}
+};
+
+// The same in registers.
+template <KvType kType, int kValueTiles>
+class RegisterSums {
+ public:
+  __device__ RegisterSums(const AttentionCall& call, const Tile& tile, const Shared& shared)
+      : call_(call),
+        shared_(shared),
+        sums_(shared.arrays, static_cast<int32_t>(threadIdx.x) / kWarp * 16, 0, [&](int32_t query) {
+          return query < tile.queries() ? rule_of<kType>(call, tile, shared.arrays, query) : ScoreRule{};
+        }) {}
+  __device__ void score_page(int32_t begin) { sums_.score_page(shared_.arrays, page(), call_.key_dim, begin); }
+  __device__ void add_page(int32_t, int32_t) { sums_.add_page(page(), half_stride(call_.value_dim), call_.value_dim); }
+  __device__ void end_chunk() {
+    sums_.store(shared_.arrays, call_.value_dim);
+    sums_.begin();
+  }
+
+ private:
+  __device__ const uint16_t* page() const { return reinterpret_cast<const uint16_t*>(shared_.tile); }
+
+  const AttentionCall& call_;
+  const Shared& shared_;
+  WarpSums<kBfloat<kType>, kValueTiles> sums_;
+};
+
+// Pages [begin, end). While a page's keys are worked on, its values are on their way, and the next page's keys while
+// its values are.
+template <KvType kType, bool kStaged, bool kSplit, class Sums>
+__device__ void attend_pages(const AttentionCall& call, const Tile& tile, const Shared& shared, Sums& sums,
+                             int32_t begin, int32_t end) {
+  const KvPages& pages = call.pages;
+  const int32_t seen_end = tile.seen_by_row(call.params, tile.rows - 1).end;
+  const auto keys_of = [&](int32_t page) {
+    return fetch<kStaged>(pages.keys(tile.pages[page], tile.kv_head), pages.key_row_bytes, shared.keys);
+  };
+  const auto values_of = [&](int32_t page) {
+    return fetch<kStaged>(pages.values(tile.pages[page], tile.kv_head), pages.value_row_bytes, shared.values);
+  };
+  const std::byte* keys = keys_of(begin);
+  end_copies();
+  const std::byte* values = values_of(begin);
+  end_copies();
+  for (int32_t page = begin; page < end; ++page) {
+    const int32_t position = page * kPageTokens;
+    wait_for_copies<1>();
+    __syncthreads();
+    decode<kType>(keys, pages.key_row_bytes, kPageTokens, call.key_dim, key_columns(call.key_dim), shared.tile);
+    __syncthreads();
+    if (page + 1 < end) keys = keys_of(page + 1);
+    end_copies();
+    sums.score_page(position);
+    wait_for_copies<1>();
+    __syncthreads();
+    // Rows that nobody has written may hold anything, and nothing times an infinity is not nothing.
+    const int32_t there = min(seen_end - position, kPageTokens);
+    decode<kType>(values, pages.value_row_bytes, there, call.value_dim, value_columns(call.value_dim), shared.tile);
+    __syncthreads();
+    if (page + 1 < end) values = values_of(page + 1);
+    end_copies();
+    sums.add_page(position, there);
+    if (page + 1 == end || (position + kPageTokens) % tile.chunk == 0) {
+      sums.end_chunk();
+      end_chunk<kSplit>(call, tile, shared.arrays, position / tile.chunk);
+    }
+  }
+  wait_for_copies<0>();
+}
+
+template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
+__device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
+  using Sums = std::conditional_t<kValueTiles == 0, SharedSums<kType>, RegisterSums<kType, kValueTiles>>;
+  const int32_t page_begin = tile.seen_by_row(call.params, 0).begin / kPageTokens;
+  const int32_t page_end = (tile.seen_by_row(call.params, tile.rows - 1).end - 1) / kPageTokens + 1;
+  const int32_t chunk_pages = tile.chunk / kPageTokens;
+  const Shared shared = lay_out<kType>(call, round_up(tile.queries(), 4));
+  if constexpr (kSplit) {
+    const auto step = static_cast<int32_t>(gridDim.z);
+    const int32_t chunk_end = (page_end - 1) / chunk_pages + 1;
+    int32_t chunk = page_begin / chunk_pages + static_cast<int32_t>(blockIdx.z);
+    if (chunk >= chunk_end) return;
+    __syncthreads();  // the tile before is done
+    begin<kType>(call, tile, shared.arrays);
+    __syncthreads();
+    Sums sums{call, tile, shared};
+    for (; chunk < chunk_end; chunk += step) {
+      attend_pages<kType, kStaged, true>(call, tile, shared, sums, max(page_begin, chunk * chunk_pages),
+                                         min(page_end, (chunk + 1) * chunk_pages));
+    }
+  } else {
+    __syncthreads();
+    begin<kType>(call, tile, shared.arrays);
+    __syncthreads();
+    Sums sums{call, tile, shared};
+    attend_pages<kType, kStaged, false>(call, tile, shared, sums, page_begin, page_end);
+  }
+}
+
+// Blocks along x are rows, of which every tile's first one does the work, along y tiles of heads, along z chunks.
+template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
+__global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionCall call) {
+  const AttentionTiling& tiling = call.tiling;
+  // Rows at the end of a prompt see most: they begin.
+  const auto row = call.rows.count - 1 - static_cast<int32_t>(blockIdx.x);
+  const TokenPlace place = call.rows.places[row];
+  const int32_t number = place.position - place.slice_position;  // in its slice, of which a call may have a part
+  const int32_t in_tile = number % tiling.tile_rows;
+  if (in_tile != 0 && row != 0) return;
+  const int32_t rows = min(min(tiling.tile_rows - in_tile, place.slice_rows - number), call.rows.count - row);
+  const auto head_tile = static_cast<int32_t>(blockIdx.y);
+  const int32_t kv_head = head_tile / tiling.head_tiles;
+  const int32_t in_group = head_tile % tiling.head_tiles * tiling.tile_heads;
+
+  for (int32_t begin = 0, end = 0; begin < rows; begin = end) {
+    Tile tile;
+    tile.head = kv_head * tiling.group + in_group;
+    tile.heads = min(tiling.tile_heads, tiling.group - in_group);
+    tile.kv_head = kv_head;
+    tile.place = place;
+    tile.place.position += begin;
+    tile.pages = call.rows.pages + place.pages_begin;
+    tile.row = row + begin;
+    const auto chunk_of = [&](int32_t i) {
+      const SeenPositions seen = tile.seen_by_row(call.params, i - begin);
+      return chunk_positions(seen.end - seen.begin);
+    };
+    tile.chunk = chunk_of(begin);
+    end = begin + 1;
+    while (end < rows && chunk_of(end) == tile.chunk) ++end;
+    tile.rows = end - begin;
+    attend_tile<kType, kStaged, kSplit, kValueTiles>(call, tile);
+  }
+}
+
+AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32_t rows, int64_t bytes_max) {
+  AttentionTiling tiling;
+  tiling.group = params.heads / kv.kv_heads;
+  // More queries of a block read less, but two blocks on a multiprocessor wait less than one. Each takes 1 KiB beside
+  // what it asks for.
+  for (const int64_t bytes : {(bytes_max + 1024) / 2 - 1024, bytes_max}) {
+    for (const int32_t queries : {64, 32, 16, 8, 4}) {
+      if (queries > 32 && !in_halves(kv.type)) continue;
+      tiling.head_tiles = (tiling.group + queries - 1) / queries;
+      tiling.tile_heads = (tiling.group + tiling.head_tiles - 1) / tiling.head_tiles;
+      tiling.tile_rows = std::max(1, std::min(rows, queries / tiling.tile_heads));
+      tiling.queries = round_up(tiling.tile_rows * tiling.tile_heads, 4);
+      for (const bool staged : {true, false}) {
+        tiling.staged = staged && in_halves(kv.type);
+        tiling.shared_bytes = shared_bytes(tiling.queries, kv, tiling.staged);
+        if (tiling.shared_bytes <= bytes) return tiling;
+        // Without staging only where nothing else fits at all.
+        if (queries > 4 || bytes < bytes_max) break;
+      }
+    }
+  }
+  return tiling;
+}
+
+template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
+void start(LaunchQueue& stream, const AttentionCall& call, dim3 grid, int device) {
+  launch_large<attention_kernel<kType, kStaged, kSplit, kValueTiles>>(device, grid, kAttentionThreads,
+                                                                      call.tiling.shared_bytes, stream, call);
+}
+
+template <KvType kType, bool kSplit>
+void start_halves(LaunchQueue& stream, const AttentionCall& call, dim3 grid, int device) {
+  const int tiles = value_tiles(kType, call.value_dim);
+  CAIRN_CHECK(tiles == 0 || call.tiling.staged);
+  if (tiles == 16) return start<kType, true, kSplit, 16>(stream, call, grid, device);
+  if (tiles == 32) return start<kType, true, kSplit, 32>(stream, call, grid, device);
+  if (call.tiling.staged) return start<kType, true, kSplit, 0>(stream, call, grid, device);
+  start<kType, false, kSplit, 0>(stream, call, grid, device);
+}
+
+template <bool kSplit>
+void start(LaunchQueue& stream, const AttentionCall& call, KvType type, dim3 grid, int device) {
+  switch (type) {
+    case KvType::kF32:
+      return start<KvType::kF32, false, kSplit, 0>(stream, call, grid, device);
+    case KvType::kF16:
+      return start_halves<KvType::kF16, kSplit>(stream, call, grid, device);
+    case KvType::kBF16:
+      return start_halves<KvType::kBF16, kSplit>(stream, call, grid, device);
+    case KvType::kQ8_0:
+      return start_halves<KvType::kQ8_0, kSplit>(stream, call, grid, device);
+    case KvType::kI16:
+    case KvType::kQ8_0Pairs:
+      break;
+  }
+  CAIRN_CHECK(false && "keys and values are not in pairs here");
+}
+
+}  // namespace
+
+int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim) {
+  return Pieces::bytes(split_queries(rows, heads), value_dim);
+}
+
+void attention(LaunchQueue& stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
+               void* scratch, float* out) {
+  CAIRN_DCHECK(params.heads % kv.kv_heads == 0 && kv.tokens_per_row == 1);
+  CAIRN_DCHECK(params.slopes == nullptr || params.soft_cap == 0);
+  CAIRN_DCHECK(params.causal || params.window == 0);
+  if (rows.count == 0) return;
+  int device = 0;
+  cudaGetDevice(&device);
+  const int64_t bytes_max = shared_bytes_max(device);
+  const AttentionTiling tiling = tiling_of(params, kv, rows.count, bytes_max);
+  CAIRN_CHECK(tiling.shared_bytes <= bytes_max);
+  AttentionCall call{params, KvPages(kv), kv.key_dim, kv.value_dim, rows, tiling, q, out, {}};
+  const int64_t queries = int64_t{rows.count} * params.heads;
+  const int32_t seen = params.window > 0 ? std::min(params.window, rows.positions_max) : rows.positions_max;
+  const int32_t chunks = chunks_most(seen, params.window > 0);
+  const bool split = chunks > 1 && queries <= split_queries(rows.count, params.heads);
+  dim3 grid(static_cast<unsigned>(rows.count), static_cast<unsigned>(kv.kv_heads * tiling.head_tiles), 1);
+  CAIRN_DCHECK(grid.y <= kGridMax);
+  if (!split) return start<false>(stream, call, kv.type, grid, device);
+  call.pieces = Pieces::at(scratch, queries);
+  grid.z = static_cast<unsigned>(chunks);
+  start<true>(stream, call, kv.type, grid, device);
+  merge_pieces(stream, call);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,67 @@
+/// Rotation of heads by their positions.
+#include "base/check.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/runtime/launch.cuh"
+
+namespace cairn::cuda {
+namespace {
+
+constexpr int kBlock = 128;
+
+// Blocks along x are rows of the table or of heads; those along y share a row's pairs.
+__device__ int32_t first_pair() { return static_cast<int32_t>(blockIdx.y * kBlock + threadIdx.x); }
+__device__ int32_t pair_step() { return static_cast<int32_t>(gridDim.y * kBlock); }
+
+__global__ void __launch_bounds__(kBlock)
+    table_kernel(const int32_t* positions, const double* frequencies, int32_t pairs, float magnitude, float2* table) {
+  const int64_t row = blockIdx.x;
+  for (int32_t i = first_pair(); i < pairs; i += pair_step()) {
+    const double angle = positions[row] * frequencies[i];
+    double sine, cosine;
+    sincos(angle, &sine, &cosine);
+    const auto wide = static_cast<double>(magnitude);
+    table[row * pairs + i] = make_float2(static_cast<float>(wide * cosine), static_cast<float>(wide * sine));
+  }
+}
+
+// Pair i of a head is elements first_of(i) and first_of(i) + apart.
+template <RopeStyle kStyle>
+__global__ void __launch_bounds__(kBlock)
+    rope_kernel(const float* table, int32_t dims, float* x, int32_t heads, int32_t head_dim) {
+  const int64_t row = blockIdx.x;
+  const int32_t pairs = dims / 2;
+  const float* of_row = table + row * dims;
+  for (int32_t n = first_pair(); n < heads * pairs; n += pair_step()) {
+    const int32_t head = n / pairs, i = n % pairs;
+    const int32_t apart = kStyle == RopeStyle::kInterleaved ? 1 : pairs;
+    float* at = x + (row * heads + head) * head_dim + (kStyle == RopeStyle::kInterleaved ? 2 * i : i);
+    const float a = at[0], b = at[apart], cosine = of_row[2 * i], sine = of_row[2 * i + 1];
+    // Rounded as on the CPU, which joins no product with a sum.
+    at[0] = __fsub_rn(__fmul_rn(a, cosine), __fmul_rn(b, sine));
+    at[apart] = __fadd_rn(__fmul_rn(a, sine), __fmul_rn(b, cosine));
+  }
+}
+
+}  // namespace
+
+void rope_table(LaunchQueue& stream, const int32_t* positions, int64_t count, const double* frequencies, int32_t dims,
+                float magnitude, float* table) {
+  CAIRN_DCHECK(count <= INT32_MAX && dims % 2 == 0);
+  const int32_t pairs = dims / 2;
+  if (count == 0) return;
+  const dim3 grid(static_cast<unsigned>(count), blocks_of(pairs, kBlock, kGridMax));
+  launch(table_kernel, grid, kBlock, 0, stream, positions, frequencies, pairs, magnitude,
+         reinterpret_cast<float2*>(table));
+}
+
+void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+          int32_t head_dim) {
+  CAIRN_DCHECK(rows <= INT32_MAX && int64_t{heads} * head_dim <= INT32_MAX);
+  if (rows == 0) return;
+  const dim3 grid(static_cast<unsigned>(rows), blocks_of(int64_t{heads} * (dims / 2), kBlock, kGridMax));
+  const auto kernel =
+      style == RopeStyle::kInterleaved ? rope_kernel<RopeStyle::kInterleaved> : rope_kernel<RopeStyle::kNeoX>;
+  launch(kernel, grid, kBlock, 0, stream, table, dims, x, heads, head_dim);
+}
+
+}  // namespace cairn::cuda

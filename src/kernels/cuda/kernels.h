@@ -1,0 +1,192 @@
+/// The kernels of the CUDA backend as host functions: each launches its work and returns at once.
+///
+/// What they compute is said at Backend's operation of the same name; pointers are to device memory unless they are
+/// called host. Launch errors stay with the device until the backend asks for them (cudaGetLastError after every call,
+/// the rest when it synchronises). A row's result never depends on the other rows of a call: every sum over columns is
+/// taken in an order that follows from the number of columns alone, every sum over positions in one that follows from
+/// the row's own position alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/tensor_type.h"
+#include "kernels/compressor_operations.h"
+#include "kernels/cuda/runtime/launch_queue.h"
+#include "kernels/draw_operations.h"
+#include "kernels/host_device.h"
+#include "kernels/hyper_connection_operations.h"
+#include "kernels/kv.h"
+#include "kernels/latent_operations.h"
+#include "kernels/operation_params.h"
+#include "kernels/routing.h"
+
+namespace cairn::cuda {
+
+/// A weight matrix on the device: [experts, rows, cols], quantised types in panels (weights/panels.cuh), others as in
+/// the file; `data` aligned to 256 bytes.
+struct Matrix {
+  TensorType type = TensorType::kF32;
+  int64_t rows = 0;
+  int64_t cols = 0;
+  int64_t experts = 1;
+  const void* data = nullptr;
+  const float* scales = nullptr;  ///< on the device: what products of each expert are multiplied by, or null
+};
+
+/// Whether `multiply`, `multiply_experts` and `embed` read this type.
+bool multiplies(TensorType type);
+/// Whether the type is quantised: its matrices lie in panels (weights/panels.cuh).
+bool has_panels(TensorType type);
+/// Bytes that an expert's matrix has on the device.
+int64_t device_bytes(TensorType type, int64_t rows, int64_t cols);
+/// Makes panels of a quantised type's rows, which begin anywhere: of at most 2 GiB, aligned to 16 bytes.
+void pack_panels(LaunchQueue& stream, TensorType type, const void* file_rows, int64_t rows, int64_t cols, void* panels);
+
+/// Activations as products with all matrices but those of float32 want them: rounded to 16 bits, a row in parts of its
+/// scale. Columns are filled up with zeros.
+struct HalfRows {
+  uint16_t* values = nullptr;  ///< [rows, padded_columns(cols)]
+  float* scales = nullptr;     ///< [rows], powers of two; 1 unless a float16 would be infinite
+  bool bfloat = false;         ///< bfloat16, as matrices of that want it, not float16
+};
+CAIRN_HOST_DEVICE constexpr int64_t padded_columns(int64_t cols) { return (cols + 31) / 32 * 32; }
+void round_rows(LaunchQueue& stream, const float* x, int64_t rows, int64_t cols, const HalfRows& out);
+
+/// What products with a type read.
+enum class InputKind { kFloats, kF16, kBF16 };
+InputKind input_kind(TensorType type);
+/// `x` [rows, cols], and that as HalfRows of the matrices' kind.
+struct Input {
+  const float* x = nullptr;
+  HalfRows halves{};
+};
+
+/// A matrix and where its products go.
+struct OutputMatrix {
+  Matrix matrix;
+  const float* bias = nullptr;
+  float* out = nullptr;
+};
+/// All matrices are of one kind.
+void multiply(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows);
+/// `ids` [rows, used] on the device; out [rows, used, matrix.rows].
+void multiply_experts(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,
+                      const int32_t* ids, int32_t used, bool input_per_choice);
+/// `ids` [count] on the device. The table's scales are not looked at: `scale` has them.
+void embed(LaunchQueue& stream, const Matrix& table, const int32_t* ids, int64_t count, float scale, float* out);
+
+void route(LaunchQueue& stream, const RouteParams& params, const float* logits, int32_t rows, int32_t* ids,
+           float* weights);
+/// out[r] = sum over i, in order, of weights[r * weights_stride + i] * y[r, i]; y [rows, used, cols].
+void weighted_sums(LaunchQueue& stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
+                   int64_t rows, int64_t cols, float* out);
+
+/// As rms_norm and add_rms_norm have it.
+struct RmsNormParams {
+  float* x = nullptr;            ///< changed only if something is added
+  const float* added = nullptr;  ///< or null
+  float added_scale = 1;
+  const float* weight = nullptr;
+  float epsilon = 0;
+  float* out = nullptr;
+  HalfRows halves{};  ///< `out` rounded too, if it has memory
+};
+void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, int64_t cols);
+void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
+                int64_t rows, int64_t cols, float* out);
+/// `halves` as in RmsNormParams.
+void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
+          float* out, const HalfRows& halves);
+void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale);
+/// `factors` [rows] on the device.
+void scale_rows(LaunchQueue& stream, float* x, const float* factors, int64_t rows, int64_t cols);
+void sigmoid_scale_rows(LaunchQueue& stream, float* x, const float* gates, int64_t rows, int64_t cols);
+void scale_and_softcap(LaunchQueue& stream, float* x, int64_t n, float scale, float cap);
+void steer(LaunchQueue& stream, float* x, const float* direction, float scale, int64_t rows, int64_t cols);
+void clamp(LaunchQueue& stream, float* x, int64_t n, float least, float most);
+/// `numbers` [count] on the device.
+void gather_rows(LaunchQueue& stream, const float* x, const int32_t* numbers, int64_t count, int64_t cols, float* out);
+void copy_columns(LaunchQueue& stream, const float* from, int64_t from_stride, float* to, int64_t to_stride,
+                  int64_t rows, int64_t cols);
+
+/// `positions` [count] and `frequencies` [dims / 2] on the device.
+void rope_table(LaunchQueue& stream, const int32_t* positions, int64_t count, const double* frequencies, int32_t dims,
+                float magnitude, float* table);
+void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+          int32_t head_dim);
+
+/// One row of a batch, as attention and store_kv want it.
+struct TokenPlace {
+  int32_t position = 0;
+  int32_t pages_begin = 0;  ///< of its sequence, in Rows::pages
+  int32_t slice_position =
+      0;  ///< where its slice begins, and how many rows that has: what a row that is not causal sees
+  int32_t slice_rows = 0;
+};
+/// The batch of a call; everything on the device but the counts.
+struct Rows {
+  const TokenPlace* places = nullptr;  ///< [count]
+  const int32_t* pages = nullptr;      ///< page ids of all sequences, one after the other
+  int32_t count = 0;
+  int32_t positions_max = 0;  ///< most positions that a row sees
+};
+/// In a page of a layer, each head's row of keys or values lies whole, one row after the other (KvView's layout with
+/// rows in their natural order); a row of kQ8_0 is blocks of binary16 scale and 32 codes, as in GGUF.
+void store_kv(LaunchQueue& stream, const KvView& kv, const Rows& rows, const float* k, const float* v);
+
+/// What attention's arrays fit the shared memory of every GPU for.
+inline constexpr int32_t kHeadDimMax = 576;
+/// Partial results of attention: splits over positions, merged in order. `bytes` of it for a call of these sizes.
+int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim);
+void attention(LaunchQueue& stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
+               void* scratch, float* out);
+
+// What LatentOperations says, of rows that follow each other in its operands.
+/// `x` begins with the first row that these complete.
+void store_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, const float* x);
+void load_previous_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, float* out);
+
+/// Whether select_topk() can keep the queries of so many heads in shared memory.
+bool can_choose(int32_t heads, int32_t key_dim);
+/// Of scores of some rows at a time.
+int64_t choose_rows_scratch_bytes(int32_t context_tokens);
+/// Of rows with equal sums the first ones.
+void select_topk(LaunchQueue& stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
+                 const float* weights, void* scratch, int32_t* chosen);
+
+/// A RowSource on the device.
+struct LatentSource {
+  KvView kv;
+  Rows rows;
+  int32_t window = 0;
+  const int32_t* chosen = nullptr;
+  int32_t chosen_max = 0;
+};
+int64_t attend_rows_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim);
+/// The sources' rows have the same positions.
+void attend_rows(LaunchQueue& stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
+                 const float* q, void* scratch, float* out);
+
+// HyperConnectionOperations; hyper_connection_read is weighted_sums().
+void hyper_connection_weights(LaunchQueue& stream, const StreamParams& params, const float* logits, int64_t rows,
+                              float* shares);
+void gate_streams(LaunchQueue& stream, const StreamParams& params, const float* logits, int64_t rows, float* shares);
+void hyper_connection_write(LaunchQueue& stream, const float* x, const float* y, const float* shares, int32_t streams,
+                            int64_t rows, int64_t cols, float* out);
+
+// DrawOperations. All on the device; `changes` and `changed` begin with the call's change number `first_change`.
+/// `changed` has room for as many logits as there are changes.
+void draw(LaunchQueue& stream, float* logits, int64_t vocabulary, const Draw* draws, int32_t count,
+          const LogitChange* changes, int32_t first_change, float* changed, Drawn* drawn);
+
+// CompressorOperations.
+/// `out` begins with the first row that these complete.
+void compress(LaunchQueue& stream, const CompressorParams& params, const KvView& values, const KvView& scores,
+              const Rows& rows, float* out);
+void round_fp8(LaunchQueue& stream, float* x, int64_t rows, int64_t stride, int32_t dims);
+/// `dims` is at most kHadamardMax.
+void hadamard_fp4(LaunchQueue& stream, float* x, int64_t rows, int32_t dims);
+inline constexpr int32_t kHadamardMax = 8192;
+
+}  // namespace cairn::cuda

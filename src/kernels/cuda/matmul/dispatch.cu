@@ -1,0 +1,107 @@
+// Which kernel computes a product. They all give the same bytes (reduction_order.cuh, mma_operands.cuh), so the choice
+// is one of speed alone.
+#include <cstdint>
+
+#include "base/check.h"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/matmul/gemm_tile.cuh"
+#include "kernels/cuda/matmul/mma_operands.cuh"
+
+namespace cairn::cuda {
+namespace {
+
+// Tiles read a matrix once for all that chose it, but not as fast as vectors do: worth their while from so many choices
+// for each expert on.
+constexpr int64_t kChoicesOfExpertMin = 3;
+// Tiles of the fewest rows, one behind the other in a grid.
+constexpr int64_t kMatrixRowsMax = kGridMax * 64;
+
+Product product_of(const OutputMatrix& of, const Input& input) {
+  const Matrix& matrix = of.matrix;
+  CAIRN_DCHECK(multiplies(matrix.type));
+  CAIRN_DCHECK(matrix.rows > 0 && matrix.rows <= kMatrixRowsMax);
+  CAIRN_DCHECK(matrix.cols > 0 && padded_columns(matrix.cols) <= INT32_MAX);
+  CAIRN_DCHECK(matrix.experts > 0 && matrix.experts <= INT32_MAX);
+  CAIRN_DCHECK(matrix.cols % tensor_type_info(matrix.type).block_elements == 0);
+  CAIRN_DCHECK(aligned16(input.halves.values));
+  Product product;
+  product.type = matrix.type;
+  product.weights = static_cast<const uint8_t*>(matrix.data);
+  product.row_bytes = row_bytes(matrix.type, matrix.cols);
+  product.matrix_bytes = device_bytes(matrix.type, matrix.rows, matrix.cols);
+  product.row_blocks = static_cast<uint32_t>(matrix.cols / tensor_type_info(matrix.type).block_elements);
+  product.rows = static_cast<int32_t>(matrix.rows);
+  product.cols = static_cast<int32_t>(matrix.cols);
+  product.matrices = static_cast<int32_t>(matrix.experts);
+  product.scales = matrix.scales;
+  product.bias = of.bias;
+  product.x = input.x;
+  product.halves = input.halves;
+  product.padded_cols = static_cast<int32_t>(padded_columns(matrix.cols));
+  product.out = of.out;
+  return product;
+}
+
+void multiply_vectors(LaunchQueue& stream, Products& products) {
+  if (products.count == 0) return;
+  const bool done = multiply_vectors_small(stream, products) || multiply_vectors_super(stream, products) ||
+                    multiply_vectors_low_bits(stream, products) || multiply_vectors_float(stream, products) ||
+                    multiply_vectors_half(stream, products);
+  CAIRN_DCHECK(done);
+  products.count = 0;
+}
+
+void multiply_tiles(LaunchQueue& stream, const Product& product) {
+  const bool done = multiply_tiles_small(stream, product) || multiply_tiles_super(stream, product) ||
+                    multiply_tiles_low_bits(stream, product) || multiply_tiles_float(stream, product) ||
+                    multiply_tiles_half(stream, product);
+  CAIRN_DCHECK(done);
+}
+
+// Vectors wait in `together` for others of their type.
+void multiply_by(LaunchQueue& stream, const Product& product, bool vectors, Products& together) {
+  if (!vectors) return multiply_tiles(stream, product);
+  const bool fits = together.count < Products::kMax && together.of[0].type == product.type;
+  if (!fits) multiply_vectors(stream, together);
+  together.of[together.count++] = product;
+}
+
+}  // namespace
+
+InputKind input_kind(TensorType type) {
+  if (type == TensorType::kBF16) return InputKind::kBF16;
+  return type == TensorType::kF32 ? InputKind::kFloats : InputKind::kF16;
+}
+bool multiplies(TensorType type) { return has_format(AllFormats(), type) || has_format(FloatFormats(), type); }
+
+void multiply(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows) {
+  if (rows == 0) return;
+  Products together;
+  for (const OutputMatrix& each : matrices) {
+    CAIRN_DCHECK(each.matrix.experts == 1);
+    Product product = product_of(each, input);
+    product.outputs = rows;
+    const bool floats = product.type == TensorType::kF32;
+    multiply_by(stream, product, rows <= (floats ? kFloatVectorOutputs : kVectorOutputs), together);
+  }
+  multiply_vectors(stream, together);
+}
+
+void multiply_experts(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,
+                      const int32_t* ids, int32_t used, bool input_per_choice) {
+  CAIRN_DCHECK(rows >= 0 && used > 0 && int64_t{rows} * used <= INT32_MAX);
+  if (rows == 0) return;
+  Products together;
+  for (const OutputMatrix& each : matrices) {
+    Product product = product_of(each, input);
+    product.ids = ids;
+    product.used = used;
+    product.input_per_choice = input_per_choice;
+    product.outputs = rows * used;
+    const bool few = product.outputs < kChoicesOfExpertMin * each.matrix.experts && product.outputs <= kGridMax;
+    multiply_by(stream, product, few, together);
+  }
+  multiply_vectors(stream, together);
+}
+
+}  // namespace cairn::cuda

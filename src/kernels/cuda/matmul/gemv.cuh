@@ -1,0 +1,147 @@
+/// Products on the tensor cores with few inputs: a block computes some rows for all of up to 32 outputs, each of its
+/// warps one class of steps (mma_operands.cuh), so that the weights are read once and at the memory's speed.
+///
+/// Estimate for an H100, whose memory gives 14.5 bytes a cycle to each multiprocessor: a warp's step of 16 rows by 32
+/// columns is 288 bytes of Q4_0 or Q4_K, 20 cycles, in which four schedulers issue 80 instructions. It takes about 60
+/// and 80 (of PTX, which become fewer), of Q8_0 54 where 150 have time, of Q6_K 100 where 116 have. With 32 outputs, a
+/// step of 64 rows reads about twice as many bytes of inputs from the second-level cache as of 4-bit weights from
+/// memory: about two thirds of the bandwidth are left.
+#pragma once
+
+#include "kernels/cuda/matmul/weight_operands.cuh"
+
+namespace cairn::cuda {
+
+inline constexpr int kVectorThreads = kHalfClasses * kWarp;
+/// Blocks that a grid has at least, before they are made larger so as to read inputs less often.
+inline constexpr int64_t kVectorBlocksMin = 264;
+
+/// Stores a part's sums of all classes: of 16 rows and kOutputParts times 8 outputs. All threads.
+template <class Weights, int kOutputParts>
+__device__ __forceinline__ void store_part(const Product& product, int32_t matrix, int32_t row_begin,
+                                           int32_t output_begin, int32_t count, const float (&sums)[kOutputParts][4]) {
+  constexpr int kSums = 4 * kOutputParts;
+  __shared__ float of_classes[kHalfClasses][kSums][kWarp];
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+  __syncthreads();  // the part before has been read
+#pragma unroll
+  for (int q = 0; q < kOutputParts; ++q) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) of_classes[warp][4 * q + i][lane] = sums[q][i];
+  }
+  __syncthreads();
+  for (int at = warp; at < kSums; at += kHalfClasses) {
+    float sum = of_classes[0][at][lane];
+#pragma unroll
+    for (int c = 1; c < kHalfClasses; ++c) sum = __fadd_rn(sum, of_classes[c][at][lane]);
+    const int32_t row = row_begin + half_row(at % 4, lane), output = at / 4 * 8 + half_output(at % 4, lane);
+    if (row < product.rows && output < count)
+      store_half_product(product, output_begin + output, matrix, row, sum, Weights::kUnit);
+  }
+}
+
+/// A quad, of which `count` steps are there; all of them if kWhole. What the next steps read is on its way before they
+/// are multiplied, so many at a time that registers hold it.
+template <class Weights, bool kWhole, int kRowParts, int kOutputParts>
+__device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&weights)[kRowParts],
+                                              const uint16_t* const (&inputs)[kOutputParts], int32_t quad,
+                                              int32_t count, float (&sums)[kRowParts][kOutputParts][4]) {
+  using Lane = typename Weights::Lane;
+  constexpr int kAhead = kWhole ? kQuad / kRowParts : 1;
+  typename Lane::Scales scales[kRowParts];
+#pragma unroll
+  for (int p = 0; p < kRowParts; ++p) scales[p] = weights[p].fetch_scales(quad, count);
+#pragma unroll
+  for (int first = 0; first < kQuad; first += kAhead) {
+    if (!kWhole && first >= count) break;
+    decltype(weights[0].fetch(0, 0)) fetched[kAhead][kRowParts];
+    uint4 x[kAhead][kOutputParts];
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) {
+#pragma unroll
+      for (int p = 0; p < kRowParts; ++p) fetched[s][p] = weights[p].fetch(quad, first + s);
+#pragma unroll
+      for (int q = 0; q < kOutputParts; ++q)
+        x[s][q] = *reinterpret_cast<const uint4*>(inputs[q] + (quad * kQuad + first + s) * kHalfStep);
+    }
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) {
+#pragma unroll
+      for (int p = 0; p < kRowParts; ++p) {
+        const auto step = weights[p].unpack(fetched[s][p], scales[p], first + s);
+#pragma unroll
+        for (int q = 0; q < kOutputParts; ++q)
+          multiply_step<Weights::kBfloat>(step.row, step.row_below, x[s][q], sums[p][q]);
+      }
+    }
+  }
+}
+
+/// kRowParts times 16 rows by kOutputParts times 8 outputs. With `ids` the block's only output is blockIdx.y.
+template <class Weights, int kRowParts, int kOutputParts>
+__global__ __launch_bounds__(kVectorThreads) void multiply_vectors(const __grid_constant__ Products products) {
+  constexpr int kOutputs = 8 * kOutputParts;
+  const int number = products.of_block();
+  const Product& product = products.of[number];
+  const auto block = static_cast<int32_t>(blockIdx.x - products.first_blocks[number]);
+  const int32_t groups = product.ids == nullptr ? (product.outputs + kOutputs - 1) / kOutputs : 1;
+  // Blocks of the same rows are neighbours: they read the same weights.
+  const int32_t row_begin = block / groups * 16 * kRowParts;
+  const int32_t output_begin = product.ids == nullptr ? block % groups * kOutputs : static_cast<int32_t>(blockIdx.y);
+  const int32_t count = product.ids == nullptr ? min(kOutputs, product.outputs - output_begin) : 1;
+  const int32_t matrix = product.matrix_of(output_begin);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+
+  using Lane = typename Weights::Lane;
+  Lane weights[kRowParts] = {};
+#pragma unroll
+  for (int p = 0; p < kRowParts; ++p) weights[p] = Lane(product, matrix, row_begin + 16 * p, lane);
+  // Beyond the end the last output is computed again and thrown away.
+  const uint16_t* inputs[kOutputParts];
+#pragma unroll
+  for (int q = 0; q < kOutputParts; ++q) {
+    const int32_t output = output_begin + min(8 * q + lane / 4, count - 1);
+    inputs[q] = product.halves.values + static_cast<int64_t>(product.input_of(output)) * product.padded_cols +
+                lane % 4 * kHalfColumns;
+  }
+
+  float sums[kRowParts][kOutputParts][4] = {};
+  const int32_t steps = half_steps(product), quads = steps_of_class(product) / kQuad;
+  int32_t quad = warp * quads;
+  const int32_t end = quad + quads;
+  for (; quad < end && (quad + 1) * kQuad <= steps; ++quad)
+    multiply_quad<Weights, true>(weights, inputs, quad, kQuad, sums);
+  if (quad < end && quad * kQuad < steps) multiply_quad<Weights, false>(weights, inputs, quad, steps % kQuad, sums);
+#pragma unroll
+  for (int p = 0; p < kRowParts; ++p)
+    store_part<Weights>(product, matrix, row_begin + 16 * p, output_begin, count, sums[p]);
+}
+
+template <class Weights, int kRowParts, int kOutputParts>
+void launch_vectors(LaunchQueue& stream, Products& products) {
+  const unsigned blocks = products.place([](const Product& each) {
+    const int32_t groups = each.ids == nullptr ? (each.outputs + 8 * kOutputParts - 1) / (8 * kOutputParts) : 1;
+    return blocks_of(each.rows, 16 * kRowParts, INT32_MAX) * static_cast<unsigned>(groups);
+  });
+  const dim3 grid(blocks, products.of[0].ids == nullptr ? 1 : static_cast<unsigned>(products.of[0].outputs));
+  launch(multiply_vectors<Weights, kRowParts, kOutputParts>, grid, kVectorThreads, 0, stream, products);
+}
+
+template <class Weights>
+void launch_vectors(LaunchQueue& stream, Products& products) {
+  const int32_t outputs = products.of[0].ids == nullptr ? products.of[0].outputs : 1;
+  if (outputs <= 8) return launch_vectors<Weights, 1, 1>(stream, products);
+  if (outputs <= 16) return launch_vectors<Weights, 1, 2>(stream, products);
+  int64_t rows = 0;
+  for (int i = 0; i < products.count; ++i) rows += products.of[i].rows;
+  if (rows < kVectorBlocksMin * 64) return launch_vectors<Weights, 2, 4>(stream, products);
+  launch_vectors<Weights, 4, 4>(stream, products);
+}
+
+template <class Formats>
+bool multiply_vectors_of(LaunchQueue& stream, Products& products) {
+  return visit_format(Formats(), products.of[0].type,
+                      [&]<class F>() { launch_vectors<PanelWeights<F>>(stream, products); });
+}
+
+}  // namespace cairn::cuda

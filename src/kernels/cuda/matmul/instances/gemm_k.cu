@@ -1,0 +1,10 @@
+// multiply_tiles for blocks of eight groups.
+#include "kernels/cuda/matmul/gemm.cuh"
+
+namespace cairn::cuda {
+
+bool multiply_tiles_super(LaunchQueue& stream, const Product& product) {
+  return multiply_tiles_of<SuperFormats>(stream, product);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,10 @@
+// multiply_tiles for blocks of one or two groups.
+#include "kernels/cuda/matmul/gemm.cuh"
+
+namespace cairn::cuda {
+
+bool multiply_tiles_small(LaunchQueue& stream, const Product& product) {
+  return multiply_tiles_of<SmallFormats>(stream, product);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,15 @@
+// multiply_vectors for 16-bit floats.
+#include "kernels/cuda/matmul/gemv.cuh"
+
+namespace cairn::cuda {
+
+bool multiply_vectors_half(LaunchQueue& stream, Products& products) {
+  bool wide = true;
+  for (int i = 0; i < products.count; ++i) wide = wide && reads_wide_halves(products.of[i]);
+  return visit_format(HalfFormats(), products.of[0].type, [&]<class F>() {
+    if (wide) return launch_vectors<RowWeights<F, true>>(stream, products);
+    launch_vectors<RowWeights<F, false>>(stream, products);
+  });
+}
+
+}  // namespace cairn::cuda

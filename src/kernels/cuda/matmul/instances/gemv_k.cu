@@ -1,0 +1,10 @@
+// multiply_vectors for blocks of eight groups.
+#include "kernels/cuda/matmul/gemv.cuh"
+
+namespace cairn::cuda {
+
+bool multiply_vectors_super(LaunchQueue& stream, Products& products) {
+  return multiply_vectors_of<SuperFormats>(stream, products);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,10 @@
+// multiply_vectors for blocks of one or two groups.
+#include "kernels/cuda/matmul/gemv.cuh"
+
+namespace cairn::cuda {
+
+bool multiply_vectors_small(LaunchQueue& stream, Products& products) {
+  return multiply_vectors_of<SmallFormats>(stream, products);
+}
+
+}  // namespace cairn::cuda

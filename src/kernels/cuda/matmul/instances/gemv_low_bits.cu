@@ -1,0 +1,10 @@
+// multiply_vectors for rows of grids, ternary weights and those of one or two bits.
+#include "kernels/cuda/matmul/gemv.cuh"
+
+namespace cairn::cuda {
+
+bool multiply_vectors_low_bits(LaunchQueue& stream, Products& products) {
+  return multiply_vectors_of<LowBitFormats>(stream, products);
+}
+
+}  // namespace cairn::cuda

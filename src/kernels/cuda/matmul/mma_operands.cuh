@@ -1,0 +1,144 @@
+/// Products on the tensor cores: of matrices of 16-bit floats, whose activations are rounded to the weights' type, and
+/// of quantised ones, whose weights are taken apart into float16 and whose activations are float16 too. Sums are
+/// float32.
+///
+/// The columns of a row are cut into steps of 32, each of which is two instructions: a lane has eight neighbouring
+/// columns of a row, the first four for the one and the rest for the other. Four steps are a quad. The quads are eight
+/// classes, as long as each other but for the last ones, one after the other (steps_of_class). A class adds its steps
+/// in ascending order, from 0; the sums of the classes are added one after the other. So eight warps may compute a few
+/// elements together, a class each, or one warp many of them, class after class: all give the same bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cuda/matmul/f16x2.cuh"
+#include "kernels/cuda/matmul/mma.cuh"
+#include "kernels/cuda/weights/float_formats.cuh"
+
+namespace cairn::cuda {
+
+using HalfFormats = FormatList<FormatF16, FormatBF16>;
+
+inline constexpr int kHalfClasses = 8;
+inline constexpr int kHalfStep = 32;
+static_assert(kHalfStep == kGroupColumns);
+/// Columns of a step to a lane.
+inline constexpr int kHalfColumns = 8;
+inline constexpr int kPieces = kHalfStep / kHalfColumns;
+inline constexpr int kQuad = 4;  // steps
+
+__device__ __forceinline__ int32_t half_steps(const Product& product) {
+  return (product.cols + kHalfStep - 1) / kHalfStep;
+}
+/// Class c has the steps [c n, (c + 1) n) of those that there are, whole quads but for the row's last.
+__device__ __forceinline__ int32_t steps_of_class(const Product& product) {
+  constexpr int32_t kColumns = kHalfStep * kQuad * kHalfClasses;
+  return (product.cols + kColumns - 1) / kColumns * kQuad;
+}
+
+/// Columns [column, column + kHalfColumns) of a row of 16-bit floats, zeros from the end on. With kWide, columns are a
+/// multiple of kHalfColumns and the row is aligned to 16 bytes.
+template <bool kWide>
+__device__ __forceinline__ uint4 load_halves(const uint8_t* row, int32_t column, int32_t cols) {
+  const uint8_t* at = row + static_cast<int64_t>(column) * 2;
+  if constexpr (kWide) return column < cols ? *reinterpret_cast<const uint4*>(at) : uint4{0, 0, 0, 0};
+  uint32_t words[4] = {};
+#pragma unroll
+  for (int k = 0; k < kHalfColumns; ++k) {
+    if (column + k < cols) words[k / 2] |= load_half_word(at + 2 * k) << (k % 2 * 16);
+  }
+  return {words[0], words[1], words[2], words[3]};
+}
+
+/// Whether all rows of a product can be read with kWide. It changes no result.
+inline bool reads_wide_halves(const Product& product) {
+  return product.cols % kHalfColumns == 0 && aligned16(product.weights);
+}
+
+/// Weights of quantised types are taken so many times as large: small ones keep their bits, and a matrix may have any
+/// below 1023.
+inline constexpr float kWeightUnits = 64;
+
+/// What a group's weights are made of: the scale of what a code is off the format's centre, and what is added then (the
+/// weight of that centre, so that what is rounded is small), as float16.
+template <class F>
+struct HalfScales {
+  static constexpr bool kOfHalves = F::kFactors != Factors::kNone || F::kMinima == Minima::kInteger;
+  static constexpr bool kAdds = F::kMinima != Minima::kNone;
+  static constexpr int kWords = kOfHalves && kAdds ? 2 : 1;
+
+  /// kOfHalves: the scales of columns [0, 16) and [16, 32), then what is added there. Otherwise the scale, and what is
+  /// added or the scale again.
+  uint32_t words[kWords];
+
+  __device__ __forceinline__ static HalfScales of(const GroupScales& scales) {
+    uint32_t scale[2], added[2] = {};
+#pragma unroll
+    for (int half = 0; half < (kOfHalves ? 2 : 1); ++half) {
+      float s = scales.scale, minimum = scales.minimum;
+      if constexpr (F::kFactors != Factors::kNone) s = __fmul_rn(s, static_cast<float>(scales.factors[half]));
+      if constexpr (F::kMinima == Minima::kInteger)
+        minimum = __fmul_rn(minimum, static_cast<float>(scales.minima[half]));
+      scale[half] = bits_of(s);
+      if constexpr (kAdds) added[half] = bits_of(__fmaf_rn(s, static_cast<float>(F::kCentre), -minimum));
+    }
+    if constexpr (!kOfHalves) return {{scale[0] | (kAdds ? added[0] : scale[0]) << 16}};
+    if constexpr (kWords == 2) return {{scale[0] | scale[1] << 16, added[0] | added[1] << 16}};
+    return {{scale[0] | scale[1] << 16}};
+  }
+  /// Twice, for columns of that half.
+  __device__ __forceinline__ uint32_t scale(int half) const {
+    if constexpr (!kOfHalves && !kAdds) return words[0];
+    return permute_bytes(words[0], 0, kOfHalves && half != 0 ? 0x3232u : 0x1010u);
+  }
+  __device__ __forceinline__ uint32_t added(int half) const {
+    return permute_bytes(words[kWords - 1], 0, kOfHalves && half == 0 ? 0x1010u : 0x3232u);
+  }
+
+ private:
+  __device__ __forceinline__ static uint32_t bits_of(float number) {
+    return __half_as_ushort(__float2half_rn(__fmul_rn(number, kWeightUnits)));
+  }
+};
+
+/// Eight weights, `scale` and `added` twice in a word.
+template <class F>
+__device__ __forceinline__ uint4 halves_of(const Octet& codes, uint32_t scale, uint32_t added) {
+  constexpr uint32_t kHigh = 0x64646464u;                             // a byte b below this one is 1024 + b
+  constexpr uint32_t kOffset = (0x6480u + F::kCentre) * 0x00010001u;  // 1024 + 128 + the centre
+  uint32_t two[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const uint32_t bytes = codes.words[i / 2] ^ 0x80808080u;
+    const uint32_t code = subtract_two(permute_bytes(bytes, kHigh, i % 2 == 0 ? 0x4140u : 0x4342u), kOffset);
+    two[i] = HalfScales<F>::kAdds ? multiply_add_two(code, scale, added) : multiply_two(code, scale);
+  }
+  return {two[0], two[1], two[2], two[3]};
+}
+
+/// A step of 16 rows by 8 outputs: of the rows g and g + 8, and of output g, the lane's columns.
+template <bool kBfloat>
+__device__ __forceinline__ void multiply_step(const uint4& row, const uint4& row_below, const uint4& input,
+                                              float (&sums)[4]) {
+  const uint32_t first_a[4] = {row.x, row_below.x, row.y, row_below.y}, first_b[2] = {input.x, input.y};
+  const uint32_t second_a[4] = {row.z, row_below.z, row.w, row_below.w}, second_b[2] = {input.z, input.w};
+  if constexpr (kBfloat) {
+    multiply_bf16(first_a, first_b, sums);
+    multiply_bf16(second_a, second_b, sums);
+  } else {
+    multiply_f16(first_a, first_b, sums);
+    multiply_f16(second_a, second_b, sums);
+  }
+}
+
+/// Sum i of multiply_step is of row half_row(i, lane) and output half_output(i, lane).
+__device__ __forceinline__ int32_t half_row(int i, int lane) { return lane / 4 + i / 2 * 8; }
+__device__ __forceinline__ int32_t half_output(int i, int lane) { return lane % 4 * 2 + i % 2; }
+
+/// `unit`: of the weights.
+__device__ __forceinline__ void store_half_product(const Product& product, int32_t output, int32_t matrix, int32_t row,
+                                                   float sum, float unit) {
+  product.store(output, matrix, row, __fmul_rn(sum, __fmul_rn(product.halves.scales[product.input_of(output)], unit)));
+}
+
+}  // namespace cairn::cuda

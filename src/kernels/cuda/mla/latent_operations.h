@@ -1,0 +1,45 @@
+/// LatentOperations of the CUDA backend.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "base/error.h"
+#include "kernels/buffer.h"
+#include "kernels/cuda/runtime/batch_metadata.h"
+#include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/stream.h"
+#include "kernels/latent_operations.h"
+#include "kernels/workspace_sizes.h"
+
+namespace cairn::cuda {
+
+class CudaLatent final : public LatentOperations {
+ public:
+  /// All of the backend, which outlives this; `places` and `arguments` are reserved by it.
+  CudaLatent(Stream& stream, StagingRing& arguments, BatchMetadata& places)
+      : stream_(stream), arguments_(arguments), places_(places) {}
+
+  /// After `places`. Errors: kUnsupported (rows or queries that are too large), kOutOfMemory.
+  Result<void> reserve(const WorkspaceSizes& sizes);
+  static int64_t workspace_bytes(const WorkspaceSizes& sizes);
+  void begin_step() { second_places_.begin_step(); }
+
+  void store_rows(const KvView& kv, std::span<const AttentionSlice> slices, const float* x) override;
+  void load_previous_rows(const KvView& kv, std::span<const AttentionSlice> slices, float* out) override;
+  void select_topk(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices,
+                   const float* q, const float* weights, int32_t* chosen) override;
+  void attend_rows(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q,
+                   float* out) override;
+
+ private:
+  Stream& stream_;
+  StagingRing& arguments_;
+  BatchMetadata& places_;
+  BatchMetadata second_places_;  // of attend_rows' second source, whose pages are others
+  Buffer scratch_;
+  bool is_used_ = false;  // by a model of the backend: others grow places_ too
+};
+
+}  // namespace cairn::cuda

@@ -1,0 +1,33 @@
+/// LaunchQueue of kernels that want more shared memory than they get unasked.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/runtime/launch.cuh"
+
+namespace cairn::cuda {
+
+/// Bytes of shared memory that a block can have.
+inline int64_t shared_bytes_max(int device) {
+  int bytes = 0;
+  cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+  return bytes;
+}
+
+/// On `device`, which is current.
+template <auto kKernel, class... Arguments>
+void launch_large(int device, dim3 grid, int threads, int64_t shared_bytes, LaunchQueue& stream,
+                  const Arguments&... arguments) {
+  static std::atomic<uint64_t> allowed{0};  // the devices on which it may have as much shared memory as there is
+  const uint64_t bit = uint64_t{1} << (device % 64);
+  if ((allowed.load(std::memory_order_relaxed) & bit) == 0) {
+    const auto bytes = static_cast<int>(shared_bytes_max(device));
+    cudaFuncSetAttribute(kKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    allowed.fetch_or(bit, std::memory_order_relaxed);
+  }
+  launch(kKernel, grid, threads, static_cast<size_t>(shared_bytes), stream, arguments...);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,21 @@
+/// From a kernel's parameters to a Launch.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+#include "kernels/cuda/runtime/launch_queue.h"
+
+namespace cairn::cuda {
+
+/// The kernel's parameters have these types.
+template <class... Parameters>
+void add_launch(LaunchQueue& launches, const void* kernel, dim3 grid, int threads, size_t shared_bytes,
+                const Parameters&... values) {
+  static_assert((std::is_trivially_copyable_v<Parameters> && ...));
+  const std::array<KernelArgument, sizeof...(Parameters)> arguments{KernelArgument{&values, sizeof(values)}...};
+  launches.add({kernel, grid, static_cast<unsigned>(threads), shared_bytes, arguments});
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,105 @@
+#include "kernels/cuda/runtime/launch_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "kernels/cuda/runtime/graph.h"
+
+namespace cairn::cuda {
+namespace {
+
+// So many arguments of a graph may change: writing them anew takes about as long as launching the kernels.
+size_t changes_max(size_t kernels) { return kernels / 4; }
+
+bool are_alike(const LaunchList& a, const LaunchList& b) { return a.alike(b, changes_max(a.size())); }
+
+}  // namespace
+
+LaunchQueue::LaunchQueue(cudaStream_t stream) : stream_(stream) {}
+LaunchQueue::~LaunchQueue() = default;
+
+void LaunchQueue::add(const Launch& launch) {
+  ++count_;
+  list_.add(launch);
+  if (gathers_) return;
+  enqueue_each(list_);
+  list_.clear();
+}
+
+void LaunchQueue::enqueue() {
+  gathers_ = false;
+  if (list_.size() == 0) return;
+  ++lists_;
+  if (!enqueue_as_graph()) enqueue_each(list_);
+  list_.clear();
+}
+
+void LaunchQueue::enqueue_each(LaunchList& list) {
+  for (size_t i = 0; i < list.size(); ++i) {
+    const cudaKernelNodeParams params = list.at(i);
+    cudaLaunchKernel(params.func, params.gridDim, params.blockDim, params.kernelParams, params.sharedMemBytes, stream_);
+  }
+}
+
+bool LaunchQueue::enqueue_as_graph() {
+  if (list_.size() < kKernelsMin || has_failed_) return false;
+  Graph* graph = graph_like(list_);
+  if (graph == nullptr) {
+    if (!was_seen()) return false;
+    graph = make_graph();
+    if (graph == nullptr) return false;
+  }
+  if (const cudaError_t error = graph->launch(list_, stream_); error != cudaSuccess) {
+    give_up(error);
+    return false;
+  }
+  ++graph_launches_;
+  return true;
+}
+
+Graph* LaunchQueue::graph_like(const LaunchList& list) {
+  const auto found =
+      std::ranges::find_if(graphs_, [&](const Known& known) { return are_alike(known.graph->list(), list); });
+  if (found == graphs_.end()) return nullptr;
+  found->used = lists_;
+  return found->graph.get();
+}
+
+bool LaunchQueue::was_seen() {
+  auto found = std::ranges::find_if(seen_, [&](const Seen& seen) { return are_alike(seen.list, list_); });
+  if (found == seen_.end()) {
+    if (seen_.size() < kSeenMax) seen_.emplace_back();
+    // The new one, or the one that did not come for longest.
+    found = std::ranges::min_element(seen_, {}, &Seen::used);
+    found->times = 0;
+  } else if (found->times == kAlikeMin) {
+    seen_.erase(found);
+    return true;
+  }
+  found->list = list_;
+  ++found->times;
+  found->used = lists_;
+  return false;
+}
+
+Graph* LaunchQueue::make_graph() {
+  cudaError_t error = cudaSuccess;
+  std::unique_ptr<Graph> made = Graph::create(list_, error);
+  if (made == nullptr) {
+    give_up(error);
+    return nullptr;
+  }
+  if (graphs_.size() == kGraphsMax) graphs_.erase(std::ranges::min_element(graphs_, {}, &Known::used));
+  graphs_.push_back({std::move(made), lists_});
+  return graphs_.back().graph.get();
+}
+
+void LaunchQueue::give_up(cudaError_t error) {
+  cudaGetLastError();
+  has_failed_ = true;
+  log_warning("gpu: kernels are launched one by one, since graphs of them fail: {} ({})", cudaGetErrorString(error),
+              cudaGetErrorName(error));
+}
+
+}  // namespace cairn::cuda

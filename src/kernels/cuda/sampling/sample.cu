@@ -1,0 +1,393 @@
+/// Drawing tokens from rows of logits: a block of threads for each row.
+///
+/// Candidates are in order, the most likely first and of equal logits the lower token. What top-k, top-p and min-p keep
+/// is a first part of that order: so the row's most likely candidates are gathered and sorted, and the rest is sums
+/// over the first of them. With min-p alone or no filter nothing is sorted, and tokens lie in the order of their
+/// numbers. Weights are whole numbers, in parts of 2^-44 of the largest one: their sums are the same in whatever order
+/// threads add them.
+#include <cmath>
+#include <cstdint>
+
+#include "base/check.h"
+#include "kernels/cuda/elementwise/reduce.cuh"
+#include "kernels/cuda/kernels.h"
+#include "kernels/cuda/sampling/sortable_float.cuh"
+
+namespace cairn::cuda {
+namespace {
+
+constexpr int kThreads = 1024;
+constexpr int kWarps = kThreads / kWarp;
+// Candidates that are sorted, at most. What a filter keeps of real models is nearly always fewer.
+constexpr int32_t kListMax = 4096;
+constexpr int32_t kOfThread = kListMax / kThreads;
+// By their distance from the largest logit candidates fall into bins, one to a thread.
+constexpr int32_t kBins = kThreads;
+constexpr float kBinsPerNat = 32;
+constexpr float kWeightOne = 0x1p44f;
+static_assert(uint64_t{kDrawVocabularyMax} << 44 > 0);
+
+// Smaller for those that are more likely.
+using Key = uint64_t;
+constexpr Key kNoKey = UINT64_MAX;
+__device__ Key key_of(float logit, int32_t token) {
+  return static_cast<Key>(~rank_of(logit)) << 32 | static_cast<uint32_t>(token);
+}
+__device__ float logit_of(Key key) { return number_of(~static_cast<uint32_t>(key >> 32)); }
+__device__ int32_t token_of(Key key) { return static_cast<int32_t>(key & 0xffffffffu); }
+
+struct Row {
+  const float* logits = nullptr;
+  int32_t count = 0;
+  float largest = 0;  // finite
+};
+
+struct List {
+  Key keys[kListMax];  // sorted, with kNoKey behind the last one
+  int32_t counts[kBins];
+  int32_t bins = 0;  // that are taken as a whole
+  int32_t count = 0;
+  bool complete = false;  // holds all of the row
+};
+
+__device__ int32_t own_warp() { return static_cast<int32_t>(threadIdx.x) / kWarp; }
+__device__ int32_t own_lane() { return static_cast<int32_t>(threadIdx.x) % kWarp; }
+
+// 0 for what cannot be drawn.
+__device__ uint64_t weight_of(float logit, float largest, float temperature) {
+  if (!(logit > -INFINITY)) return 0;
+  return static_cast<uint64_t>(expf(__fdiv_rn(__fsub_rn(logit, largest), temperature)) * kWeightOne);
+}
+
+__device__ uint64_t warp_prefix(uint64_t own) {
+#pragma unroll
+  for (int apart = 1; apart < kWarp; apart *= 2) {
+    const uint64_t other = __shfl_up_sync(kAllLanes, own, apart);
+    if (own_lane() >= apart) own += other;
+  }
+  return own;
+}
+
+// Sums of what all threads bring: of those before the own one, and of all.
+struct Sums {
+  uint64_t before = 0;
+  uint64_t total = 0;
+};
+__device__ Sums block_sums(uint64_t own) {
+  __shared__ uint64_t of_warps[kWarps];
+  const uint64_t upto = warp_prefix(own);
+  __syncthreads();  // the sums before these have been read
+  if (own_lane() == kWarp - 1) of_warps[own_warp()] = upto;
+  __syncthreads();
+  Sums sums{upto - own, 0};
+  for (int w = 0; w < kWarps; ++w) {
+    if (w < own_warp()) sums.before += of_warps[w];
+    sums.total += of_warps[w];
+  }
+  return sums;
+}
+
+__device__ Key block_min(Key own) {
+  __shared__ Key of_warps[kWarps];
+#pragma unroll
+  for (int apart = 1; apart < kWarp; apart *= 2) {
+    const Key other = __shfl_xor_sync(kAllLanes, own, apart);
+    own = other < own ? other : own;
+  }
+  __syncthreads();  // the last one has been read
+  if (own_lane() == 0) of_warps[own_warp()] = own;
+  __syncthreads();
+  for (const Key other : of_warps) own = other < own ? other : own;
+  return own;
+}
+
+__device__ Key most_likely(const float* logits, int32_t count) {
+  Key least = kNoKey;
+#pragma unroll 4
+  for (int32_t i = threadIdx.x; i < count; i += kThreads) {
+    const Key key = key_of(logits[i], i);
+    least = key < least ? key : least;
+  }
+  return block_min(least);
+}
+
+__device__ uint64_t weight_of_all(const Row& row) {
+  uint64_t own = 0;
+#pragma unroll 4
+  for (int32_t i = threadIdx.x; i < row.count; i += kThreads) own += weight_of(row.logits[i], row.largest, 1);
+  return block_sums(own).total;
+}
+
+__device__ int32_t bin_of(const Row& row, float logit) {
+  const float bins = __fsub_rn(row.largest, logit) * kBinsPerNat;
+  return bins < kBins - 1 ? static_cast<int32_t>(bins) : kBins - 1;
+}
+
+__device__ void sort(List& list) {
+  int32_t size = kWarp;
+  while (size < list.count) size *= 2;
+  for (int32_t i = list.count + static_cast<int32_t>(threadIdx.x); i < size; i += kThreads) list.keys[i] = kNoKey;
+  __syncthreads();
+  // Bitonic: runs of `run` are sorted, every other one the other way.
+  for (int32_t run = 2; run <= size; run *= 2) {
+    for (int32_t apart = run / 2; apart > 0; apart /= 2) {
+      for (int32_t pair = threadIdx.x; pair < size / 2; pair += kThreads) {
+        const int32_t first = 2 * pair - (pair & (apart - 1)), second = first + apart;
+        const Key a = list.keys[first], b = list.keys[second];
+        if ((a > b) == ((first & run) == 0)) list.keys[first] = b, list.keys[second] = a;
+      }
+      __syncthreads();
+    }
+  }
+}
+
+// The row's most likely candidates: at least `wanted`, if there are so many and they fit.
+__device__ void gather(const Row& row, int32_t wanted, List& list) {
+  __syncthreads();  // the list before has been read
+  list.counts[threadIdx.x] = 0;
+  if (threadIdx.x == 0) list.bins = list.count = 0;
+  __syncthreads();
+#pragma unroll 4
+  for (int32_t i = threadIdx.x; i < row.count; i += kThreads) {
+    if (row.logits[i] > -INFINITY) atomicAdd(list.counts + bin_of(row, row.logits[i]), 1);
+  }
+  __syncthreads();
+  const auto own = static_cast<uint64_t>(list.counts[threadIdx.x]);
+  const Sums sums = block_sums(own);
+  // True of the first bins and no others.
+  if (sums.before < static_cast<uint64_t>(wanted) && sums.before + own <= kListMax) atomicAdd(&list.bins, 1);
+  __syncthreads();
+  const int32_t bins = list.bins;
+#pragma unroll 4
+  for (int32_t i = threadIdx.x; i < row.count; i += kThreads) {
+    if (!(row.logits[i] > -INFINITY) || bin_of(row, row.logits[i]) >= bins) continue;
+    list.keys[atomicAdd(&list.count, 1)] = key_of(row.logits[i], i);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) list.complete = static_cast<uint64_t>(list.count) == sums.total;
+  sort(list);
+}
+
+// Of a sum of weights, the first candidate at which it is more than that share.
+__device__ uint64_t beyond(double share, uint64_t total) {
+  const auto reached = static_cast<uint64_t>(share * static_cast<double>(total));
+  return (reached < total ? reached : total - 1) + 1;
+}
+// The same, at which it is at least that share.
+__device__ uint64_t at_least(double share, uint64_t total) {
+  const double wanted = ceil(share * static_cast<double>(total));
+  const auto whole = static_cast<uint64_t>(wanted > 1 ? wanted : 1);
+  return whole < total ? whole : total;
+}
+
+// The first of the list's first `kept` where the sum of weights reaches goal_of(their sum); `kept` if none does.
+template <class GoalOf>
+__device__ int32_t first_reaching(const List& list, int32_t kept, const Row& row, float temperature, GoalOf goal_of) {
+  __shared__ int32_t found;
+  const int32_t begin = static_cast<int32_t>(threadIdx.x) * kOfThread;
+  uint64_t weights[kOfThread];
+  uint64_t own = 0;
+#pragma unroll
+  for (int32_t i = 0; i < kOfThread; ++i) {
+    weights[i] = begin + i < kept ? weight_of(logit_of(list.keys[begin + i]), row.largest, temperature) : 0;
+    own += weights[i];
+  }
+  Sums sums = block_sums(own);
+  if (threadIdx.x == 0) found = kept;
+  __syncthreads();
+  const uint64_t goal = goal_of(sums.total);
+#pragma unroll
+  for (int32_t i = 0; i < kOfThread; ++i) {
+    if (sums.before < goal && goal <= sums.before + weights[i]) found = begin + i;
+    sums.before += weights[i];
+  }
+  __syncthreads();
+  return found;
+}
+
+// How many of the first `kept` are not below the bound.
+__device__ int32_t count_at_least(const List& list, int32_t kept, double bound) {
+  uint64_t own = 0;
+  for (int32_t i = threadIdx.x; i < kept; i += kThreads) own += logit_of(list.keys[i]) >= bound ? 1 : 0;
+  return static_cast<int32_t>(block_sums(own).total);
+}
+
+// How many of the list's first candidates the filters keep; 0 if the list is too short to tell.
+__device__ int32_t keep(const Draw& draw, const Row& row, const List& list) {
+  const bool by_rank = draw.top_k > 0 && draw.top_k < row.count;
+  int32_t kept = list.count;
+  bool whole = list.complete;  // no others are kept
+  if (by_rank) {
+    if (draw.top_k > kept && !whole) return 0;
+    kept = draw.top_k < kept ? draw.top_k : kept;
+    whole = true;
+  }
+  if (draw.top_p < 1) {
+    const uint64_t total = by_rank ? 0 : weight_of_all(row);
+    const int32_t last = first_reaching(
+        list, kept, row, 1, [&](uint64_t of_list) { return at_least(draw.top_p, by_rank ? of_list : total); });
+    if (last < kept) {
+      kept = last + 1;
+      whole = true;
+    }
+  }
+  if (draw.least > -INFINITY) {
+    const int32_t likely = count_at_least(list, kept, static_cast<double>(row.largest) + draw.least);
+    whole = whole || likely < kept;
+    kept = likely;
+  }
+  return whole ? kept : 0;
+}
+
+// Of all tokens whose logits are not below the bound.
+__device__ int32_t draw_in_order_of_numbers(const Draw& draw, const Row& row) {
+  __shared__ uint64_t of_warps[kWarps];
+  __shared__ int32_t token;
+  const int32_t part = (row.count + kThreads - 1) / kThreads * kWarp;  // of a warp
+  const int32_t begin = min(own_warp() * part, row.count), end = min(begin + part, row.count);
+  const double bound = static_cast<double>(row.largest) + draw.least;
+  const auto weight_at = [&](int32_t i) {
+    return row.logits[i] >= bound ? weight_of(row.logits[i], row.largest, draw.temperature) : 0;
+  };
+  uint64_t own = 0;
+#pragma unroll 4
+  for (int32_t i = begin + own_lane(); i < end; i += kWarp) own += weight_at(i);
+  own = warp_prefix(own);
+  if (own_lane() == kWarp - 1) of_warps[own_warp()] = own;
+  __syncthreads();
+  uint64_t before = 0, total = 0;
+  for (int w = 0; w < kWarps; ++w) {
+    if (w < own_warp()) before += of_warps[w];
+    total += of_warps[w];
+  }
+  const uint64_t goal = beyond(draw.random, total);
+  if (before < goal && goal <= before + of_warps[own_warp()]) {
+    for (int32_t at = begin; at < end; at += kWarp) {
+      const int32_t i = at + own_lane();
+      const uint64_t weight = i < end ? weight_at(i) : 0;
+      const uint64_t upto = before + warp_prefix(weight);
+      const uint32_t reached = __ballot_sync(kAllLanes, upto >= goal);
+      if (reached != 0) {
+        if (own_lane() == 0) token = at + __ffs(static_cast<int>(reached)) - 1;
+        break;
+      }
+      before = __shfl_sync(kAllLanes, upto, kWarp - 1);
+    }
+  }
+  __syncthreads();
+  return token;
+}
+
+__device__ int32_t choose(const Draw& draw, const Row& row, Key first, List& list) {
+  if (draw.temperature == 0) return token_of(first);
+  const bool by_rank = draw.top_k > 0 && draw.top_k < row.count;
+  if (!by_rank && draw.top_p >= 1) return draw_in_order_of_numbers(draw, row);
+  gather(row, by_rank && draw.top_k < kListMax ? draw.top_k : kListMax, list);
+  const int32_t kept = keep(draw, row, list);
+  if (kept == 0) return Drawn::kNotHere;
+  const int32_t at =
+      first_reaching(list, kept, row, draw.temperature, [&](uint64_t total) { return beyond(draw.random, total); });
+  return token_of(list.keys[at]);
+}
+
+// What log-probabilities need of the row as it is; false if the device leaves it to others.
+__device__ bool report(const Draw& draw, const Row& row, List& list, Drawn& out) {
+  const uint64_t sum = weight_of_all(row);
+  int32_t count = 0;
+  if (draw.likeliest > 0) {
+    gather(row, draw.likeliest, list);
+    if (list.count < draw.likeliest && !list.complete) return false;
+    count = min(draw.likeliest, list.count);
+    const int32_t i = threadIdx.x;
+    if (i < count) out.likely[i] = {token_of(list.keys[i]), logit_of(list.keys[i])};
+  }
+  if (threadIdx.x == 0) {
+    out.sum = static_cast<double>(sum) / kWeightOne;
+    out.largest = row.largest;
+    out.likeliest = count;
+  }
+  return true;
+}
+
+struct Call {
+  float* logits = nullptr;  // [rows, vocabulary]
+  int64_t vocabulary = 0;
+  const Draw* draws = nullptr;
+  const LogitChange* changes = nullptr;
+  int32_t first_change = 0;  // number of the first one of them
+  float* changed = nullptr;  // what they were before
+  Drawn* drawn = nullptr;
+};
+
+// A token may be changed by a bias, a penalty and a ban, in this order.
+__device__ void change(const Draw& draw, const LogitChange* changes, float* logits, float* before) {
+  for (int32_t i = threadIdx.x; i < draw.change_count(); i += kThreads) before[i] = logits[changes[i].token];
+  __syncthreads();
+  for (int32_t i = threadIdx.x; i < draw.biases; i += kThreads) {
+    logits[changes[i].token] = __fadd_rn(logits[changes[i].token], changes[i].value);
+  }
+  __syncthreads();
+  changes += draw.biases;
+  for (int32_t i = threadIdx.x; i < draw.penalties; i += kThreads) {
+    float& logit = logits[changes[i].token];
+    const float divided = logit > 0 ? __fdiv_rn(logit, draw.repetition) : __fmul_rn(logit, draw.repetition);
+    logit = __fsub_rn(divided, changes[i].value);
+  }
+  __syncthreads();
+  changes += draw.penalties;
+  for (int32_t i = threadIdx.x; i < draw.out_of_play; i += kThreads) logits[changes[i].token] = -INFINITY;
+  __syncthreads();
+}
+
+__device__ void change_back(const Draw& draw, const LogitChange* changes, float* logits, const float* before) {
+  __syncthreads();  // they have been read
+  for (int32_t i = threadIdx.x; i < draw.change_count(); i += kThreads) logits[changes[i].token] = before[i];
+  __syncthreads();
+}
+
+// What a row gives whose most likely candidate that is.
+__device__ bool is_finite(Key first, int32_t& token) {
+  const float largest = logit_of(first);
+  if (largest == -INFINITY) token = Drawn::kNothing;
+  if (largest == INFINITY) token = Drawn::kNotHere;
+  return largest > -INFINITY && largest < INFINITY;
+}
+
+__device__ int32_t draw_from_row(const Draw& draw, const Call& call, Drawn& out) {
+  __shared__ List list;
+  const auto count = static_cast<int32_t>(call.vocabulary);
+  float* const logits = call.logits + draw.row * call.vocabulary;
+  const int64_t first_change = int64_t{draw.changes} - call.first_change;
+  Key first = most_likely(logits, count);
+  int32_t token = Drawn::kNothing;
+  if (!is_finite(first, token)) return token;
+  if (draw.likeliest >= 0 && !report(draw, {logits, count, logit_of(first)}, list, out)) return Drawn::kNotHere;
+  if (draw.forced >= 0) return draw.forced;
+  if (draw.change_count() > 0) {
+    change(draw, call.changes + first_change, logits, call.changed + first_change);
+    first = most_likely(logits, count);
+  }
+  if (is_finite(first, token)) token = choose(draw, {logits, count, logit_of(first)}, first, list);
+  if (draw.change_count() > 0) change_back(draw, call.changes + first_change, logits, call.changed + first_change);
+  return token;
+}
+
+__global__ void __launch_bounds__(kThreads) draw_kernel(Call call) {
+  const Draw& draw = call.draws[blockIdx.x];
+  Drawn& out = call.drawn[blockIdx.x];
+  const int32_t token = draw_from_row(draw, call, out);
+  if (threadIdx.x != 0) return;
+  out.token = token;
+  if (draw.likeliest >= 0 && token >= 0) out.logit = call.logits[draw.row * call.vocabulary + token];
+}
+
+}  // namespace
+
+void draw(LaunchQueue& stream, float* logits, int64_t vocabulary, const Draw* draws, int32_t count,
+          const LogitChange* changes, int32_t first_change, float* changed, Drawn* drawn) {
+  CAIRN_DCHECK(count > 0 && vocabulary > 0 && vocabulary <= kDrawVocabularyMax);
+  const Call call{logits, vocabulary, draws, changes, first_change, changed, drawn};
+  launch(draw_kernel, dim3(static_cast<unsigned>(count)), kThreads, 0, stream, call);
+}
+
+}  // namespace cairn::cuda

@@ -1,0 +1,78 @@
+/// Quantised blocks as products read them: eight int8 codes at a time, and what they are multiplied by.
+///
+/// The unit is a group of 32 columns, a step of a product. A weight of it is
+///   scale * factors[column / 16] * code - minimum,
+/// without what a format does not have; with integer minima, minimum * minima[column / 16] in place of the last. Where
+/// codes have an offset in the file (q - 8), they stand in the upper bits of their byte, whose sign bit is then the
+/// flipped highest bit of q: the power of two is in the scale.
+///
+/// What a block's bytes mean is said in quant/blocks.h, where they lie in panels.cuh. A format's kSections are what its
+/// block is cut into: a piece is what a group or a whole block reads at once.
+#pragma once
+
+#include "base/tensor_type.h"
+#include "kernels/cuda/weights/panels.cuh"
+#include "quant/blocks.h"
+
+namespace cairn::cuda {
+
+inline constexpr int kGroupColumns = 32;
+inline constexpr int kGroupOctets = kGroupColumns / 8;
+
+enum class Factors { kNone, kOf16Columns };
+enum class Minima { kNone, kFloat, kInteger };
+
+struct GroupScales {
+  float scale = 0;
+  float minimum = 0;
+  int32_t factors[2] = {};
+  int32_t minima[2] = {};
+};
+
+/// What all formats have. Beside this kGroups, kSections, codes(place, octet of the group) and scales(place).
+template <class Block, TensorType kOfType, Factors kWithFactors, Minima kWithMinima>
+struct Format {
+  static constexpr TensorType kType = kOfType;
+  static constexpr Factors kFactors = kWithFactors;
+  static constexpr Minima kMinima = kWithMinima;
+  static constexpr int kBytes = static_cast<int>(sizeof(Block));
+  /// About the middle of the codes. Formats with minima have another one.
+  static constexpr int kCentre = 0;
+};
+
+/// Whether the sections of a format are its block.
+template <class F>
+constexpr bool sections_are_block() {
+  int end = 0;
+  for (const Section& section : F::kSections) {
+    if (section.offset != end || section.bytes % section.piece != 0) return false;
+    end += section.bytes;
+  }
+  return end == F::kBytes;
+}
+
+/// Of the many blocks that begin with a half.
+inline constexpr Section kFirstHalf = {0, 2, 2};
+CAIRN_HOST_DEVICE_INLINE float first_half(const GroupPlace& place) {
+  return float_of_half(place.half_word<kFirstHalf>(0));
+}
+
+/// The weight of a code in columns [16 half, 16 half + 16) of its group. The bits that quant's decoders give.
+template <class F>
+CAIRN_HOST_DEVICE_INLINE float weight_of(const GroupScales& scales, int code, int half) {
+  const int32_t factor = F::kFactors == Factors::kNone ? 1 : half == 0 ? scales.factors[0] : scales.factors[1];
+  float minimum = 0;
+  if constexpr (F::kMinima == Minima::kFloat) minimum = scales.minimum;
+  if constexpr (F::kMinima == Minima::kInteger) {
+    minimum = scales.minimum * static_cast<float>(half == 0 ? scales.minima[0] : scales.minima[1]);
+  }
+#if defined(__CUDA_ARCH__)
+  const float product = __fmul_rn(scales.scale, static_cast<float>(factor * code));
+  return F::kMinima == Minima::kNone ? product : __fsub_rn(product, minimum);
+#else
+  const float product = scales.scale * static_cast<float>(factor * code);
+  return F::kMinima == Minima::kNone ? product : product - minimum;
+#endif
+}
+
+}  // namespace cairn::cuda

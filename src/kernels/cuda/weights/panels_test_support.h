@@ -1,0 +1,35 @@
+/// For tests: matrices in panels (panels.cuh), made on the host.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "kernels/cuda/weights/formats.cuh"
+
+namespace cairn::cuda {
+
+/// The panels of `rows` rows of `blocks` blocks, which lie in `file_rows` as in a file; aligned for every load.
+template <class F>
+std::vector<uint8_t> panels_of(std::span<const uint8_t> file_rows, size_t rows, size_t blocks) {
+  constexpr size_t kBytes = F::kBytes;
+  const size_t panel_bytes = kPanelRows * blocks * kBytes;
+  std::vector<uint8_t> panels((rows + kPanelRows - 1) / kPanelRows * panel_bytes);
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t block = 0; block < blocks; ++block) {
+      for (const Section& section : F::kSections) {
+        const auto begin = static_cast<size_t>(section.offset), piece = static_cast<size_t>(section.piece);
+        const size_t pieces = static_cast<size_t>(section.bytes) / piece;
+        for (size_t o = 0; o < static_cast<size_t>(section.bytes); ++o) {
+          const size_t number = (block * pieces + o / piece) * kPanelRows + row % kPanelRows;
+          panels[row / kPanelRows * panel_bytes + kPanelRows * blocks * begin + number * piece + o % piece] =
+              file_rows[(row * blocks + block) * kBytes + begin + o];
+        }
+      }
+    }
+  }
+  return panels;
+}
+
+}  // namespace cairn::cuda

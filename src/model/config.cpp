@@ -1,0 +1,238 @@
+#include "model/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "model/arch/table.h"
+#include "model/deepseek4/config.h"
+#include "model/model.h"
+
+namespace cairn {
+
+namespace {
+
+Result<const Architecture*> find_architecture(const gguf::Reader& file) {
+  CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
+  for (const EncoderArchitecture& each : encoder_architectures()) {
+    if (each.name != name) continue;
+    return fail(Code::kUnsupported, "architecture \"{}\" is an encoder: it gives embeddings and writes no text", name);
+  }
+  for (const Architecture& each : architectures()) {
+    if (each.name == name) return &each;
+  }
+  const std::string known = fmt::format("{}", fmt::join(supported_architectures(), ", "));
+  std::string encoders;
+  for (const EncoderArchitecture& each : encoder_architectures()) encoders += fmt::format(", {}", each.name);
+  return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}{}", name, known, encoders);
+}
+
+Result<void> read_heads(const MetadataReader& keys, DecoderConfig& config) {
+  CAIRN_TRY(config.heads, keys.integer("attention.head_count", 1, kHeadsMax));
+  CAIRN_TRY(config.kv_heads, keys.integer_or("attention.head_count_kv", config.heads, 1, config.heads));
+  if (config.heads % config.kv_heads != 0) {
+    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} query heads of {}",
+                keys.full("attention.head_count_kv"), config.kv_heads, config.heads, keys.full("attention.head_count"));
+  }
+  if (!keys.contains("attention.key_length") && config.embedding % config.heads != 0) {
+    return fail(Code::kCorruptFile, "{} is {}, which does not divide the {} of {}", keys.full("attention.head_count"),
+                config.heads, config.embedding, keys.full("embedding_length"));
+  }
+  const int64_t head_dim = config.embedding / config.heads;
+  if (head_dim > kHeadDimMax && !keys.contains("attention.key_length")) {
+    return fail(Code::kCorruptFile, "heads of {} elements ({} / {}); {} is the most", head_dim,
+                keys.full("embedding_length"), keys.full("attention.head_count"), kHeadDimMax);
+  }
+  CAIRN_TRY(config.key_dim, keys.integer_or("attention.key_length", head_dim, 1, kHeadDimMax));
+  CAIRN_TRY(config.value_dim, keys.integer_or("attention.value_length", config.key_dim, 1, kHeadDimMax));
+  config.attention_scale = 1 / std::sqrt(static_cast<float>(config.key_dim));
+  return {};
+}
+
+Result<void> read_context(const MetadataReader& keys, int32_t context_tokens, DecoderConfig& config) {
+  CAIRN_TRY(config.context_trained, keys.integer("context_length", 1, kContextMax));
+  CAIRN_TRY(config.context_tokens, context_of_run(config.context_trained, context_tokens));
+  return {};
+}
+
+Result<void> read_pooling_and_head(const MetadataReader& keys, DecoderConfig& config) {
+  const gguf::Reader& file = keys.file();
+  CAIRN_TRY(config.pooling, read_pooling(file, Pooling::kLast));
+  const gguf::Tensor* head = file.find_tensor("cls.output.weight");
+  if (head == nullptr) return {};
+  const int64_t rows = head->shape.size() < 2 ? 1 : head->shape[1];
+  if (rows > 2 || file.find_tensor("cls.weight") != nullptr) return {};
+  // Other classes than yes and no do not say how well texts go together.
+  if (const std::string labels = keys.full("classifier.output_labels"); rows == 2 && file.metadata().contains(labels)) {
+    CAIRN_TRY(const auto names, file.metadata().strings(labels));
+    if (names.size() != 2 || names[0] != "yes" || names[1] != "no") return {};
+  }
+  config.labels = rows;
+  return {};
+}
+
+Result<void> check_causal(const MetadataReader& keys) {
+  const char* key = "attention.causal";
+  CAIRN_TRY(const bool causal, keys.boolean_or(key, true));
+  if (causal) return {};
+  return fail(Code::kUnsupported, "{} is false, but {} is known as a model that writes text only", keys.full(key),
+              keys.architecture());
+}
+
+}  // namespace
+
+Result<int64_t> read_vocabulary(const MetadataReader& keys) {
+  const gguf::Tensor* table = keys.file().find_tensor("token_embd.weight");
+  if (table == nullptr || table->shape.size() != 2) {
+    return fail_at("tensor token_embd.weight", Code::kCorruptFile,
+                   "token_embd.weight is {}, but a model needs a matrix [vocabulary, embedding]",
+                   table == nullptr ? "missing" : "not a matrix");
+  }
+  const int64_t rows = table->shape[1];
+  if (rows < 1 || rows > kVocabularyMax) {
+    return fail_at("tensor token_embd.weight", Code::kCorruptFile,
+                   "token_embd.weight has {} rows, but a vocabulary has 1 .. {}", rows, kVocabularyMax);
+  }
+  int64_t tokens = rows;
+  std::string from = keys.full("vocab_size");
+  if (keys.file().metadata().contains("tokenizer.ggml.tokens")) {
+    from = "tokenizer.ggml.tokens";
+    CAIRN_TRY(const auto list, keys.file().metadata().strings(from));
+    tokens = static_cast<int64_t>(list.size());
+  } else {
+    CAIRN_TRY(tokens, keys.integer_or("vocab_size", rows, 1, kVocabularyMax));
+  }
+  if (tokens != rows) {
+    return fail_at("tensor token_embd.weight", Code::kCorruptFile,
+                   "token_embd.weight has {} rows, but {} has {} tokens", rows, from, tokens);
+  }
+  return rows;
+}
+
+Result<int32_t> context_of_run(int32_t trained, int32_t wanted) {
+  const int32_t tokens = wanted == 0 ? trained : wanted;
+  if (tokens < 1 || tokens > trained) {
+    return fail(Code::kInvalidArgument, "a context of {} tokens was asked for, but the model was trained for 1 .. {}",
+                tokens, trained);
+  }
+  return tokens;
+}
+
+std::vector<std::string_view> supported_architectures() {
+  std::vector<std::string_view> names;
+  for (const Architecture& each : architectures()) names.push_back(each.name);
+  names.push_back(deepseek4::kArchitecture);
+  std::ranges::sort(names);
+  return names;
+}
+
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t context_tokens) {
+  CAIRN_TRY(const Architecture* architecture, find_architecture(file));
+  const MetadataReader keys(file, architecture->name);
+  DecoderConfig config;
+  CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
+  config.layers.resize(layers);
+  CAIRN_TRY(config.embedding, keys.integer("embedding_length", 1, kEmbeddingMax));
+  CAIRN_TRY(config.feed_forward, keys.integer("feed_forward_length", 1, kFeedForwardMax));
+  CAIRN_TRY(config.norm_epsilon, keys.number("attention.layer_norm_rms_epsilon"));
+  if (config.norm_epsilon < 0) {
+    return fail(Code::kCorruptFile, "{} is {}, but it must not be negative",
+                keys.full("attention.layer_norm_rms_epsilon"), config.norm_epsilon);
+  }
+  CAIRN_TRY_VOID(read_heads(keys, config));
+  CAIRN_TRY_VOID(read_context(keys, context_tokens, config));
+  CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
+  CAIRN_TRY_VOID(read_pooling_and_head(keys, config));
+  CAIRN_TRY_VOID(check_causal(keys));
+  CAIRN_TRY_VOID(architecture->describe(keys, config));
+  config.unread_keys = keys.unread();
+  return config;
+}
+
+Result<void> read_windows_config(const MetadataReader& keys, int64_t window, int64_t period, int32_t window_rope,
+                                 DecoderConfig& config) {
+  CAIRN_TRY(const std::vector<bool> windows, keys.window_pattern(config.layers.size(), period));
+  for (size_t i = 0; i < windows.size(); ++i) {
+    if (!windows[i]) continue;
+    config.layers[i].window = static_cast<int32_t>(window);
+    config.layers[i].rope = window_rope;
+  }
+  return {};
+}
+
+Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t missing, DecoderConfig& config) {
+  CAIRN_TRY(const int64_t window, keys.integer_or("attention.sliding_window", missing, 0, kContextMax));
+  if (window == 0 || window >= config.context_tokens) return {};
+  for (LayerConfig& layer : config.layers) layer.window = static_cast<int32_t>(window);
+  return {};
+}
+
+Result<void> read_experts_config(const MetadataReader& keys, bool required, DecoderConfig& config) {
+  CAIRN_TRY(const int64_t count, keys.integer_or("expert_count", 0, required ? 1 : 0, kExpertsMax));
+  if (count == 0 && !required) return {};
+  MoeConfig experts;
+  CAIRN_TRY(experts.route.experts, keys.integer("expert_count", 1, kExpertsMax));
+  CAIRN_TRY(experts.route.used, keys.integer("expert_used_count", 1, std::min(count, kExpertsUsedMax)));
+  CAIRN_TRY(experts.width, keys.integer_or("expert_feed_forward_length", config.feed_forward, 1, kFeedForwardMax));
+  CAIRN_TRY(experts.shared_width, keys.integer_or("expert_shared_feed_forward_length", 0, 0, kFeedForwardMax));
+  config.experts = experts;
+  const auto layers = static_cast<int64_t>(config.layers.size());
+  CAIRN_TRY(const int64_t dense, keys.integer_or("leading_dense_block_count", 0, 0, layers));
+  for (int64_t i = dense; i < layers; ++i) config.layers[i].routed = true;
+  return {};
+}
+
+Result<void> read_temperature_config(const MetadataReader& keys, float missing, DecoderConfig& config) {
+  CAIRN_TRY(config.temperature_scale, keys.number_or("attention.temperature_scale", missing));
+  if (config.temperature_scale == 0) return {};
+  CAIRN_TRY(const int64_t original,
+            keys.integer_or("rope.scaling.original_context_length", config.context_trained, 1, kContextMax));
+  CAIRN_TRY(config.temperature_length, keys.integer_or("attention.temperature_length", original, 1, kContextMax));
+  return {};
+}
+
+namespace {
+
+/// The number of the device that has a layer's keys and values, and its backend.
+std::pair<int32_t, const Backend*> device_of_layer(int64_t layer, const Backend& own, const ModelOptions& options) {
+  int64_t end = 0;
+  for (size_t part = 0; part < options.earlier.size(); ++part) {
+    end += options.earlier[part].layers;
+    if (layer < end) return {device_of_part(part), options.earlier[part].backend};
+  }
+  return {0, &own};
+}
+
+}  // namespace
+
+KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const ModelOptions& options) {
+  KvPlan plan;
+  std::vector<KvGroup>& groups = plan.layout.groups;
+  plan.layout.type = options.kv_type;
+  for (const LayerConfig& layer : config.layers) {
+    const KvKind kind = config.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
+    const auto [device, on] = device_of_layer(std::ssize(plan.places), backend, options);
+    size_t group = 0;
+    while (group < groups.size() && (groups[group].kind != kind || groups[group].device != device)) ++group;
+    if (group == groups.size()) {
+      groups.push_back({.kind = kind, .window = layer.window, .layers = {}, .device = device});
+    }
+    std::vector<KvLayer>& layers = groups[group].layers;
+    plan.places.push_back({static_cast<int32_t>(group), static_cast<int32_t>(layers.size())});
+    KvLayer kv{.kv_heads = config.kv_heads, .key_dim = config.key_dim, .value_dim = config.value_dim};
+    if (config.latent) {
+      kv.value_dim = 0;
+    } else {
+      kv.type = on->stored_kv_type(options.kv_type);
+    }
+    layers.push_back(kv);
+    if (config.latent && config.latent->indexer) {
+      layers.push_back({.kv_heads = 1, .key_dim = config.latent->indexer->key_dim});
+    }
+  }
+  return plan;
+}
+
+}  // namespace cairn

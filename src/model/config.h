@@ -1,0 +1,167 @@
+/// A decoder model in numbers and choices, before any weight is touched: read from metadata by read_decoder_config(),
+/// with what is peculiar to an architecture filled in by arch/<name>.cpp.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/kv_layout.h"
+#include "kernels/backend.h"
+#include "model/metadata_reader.h"
+#include "model/pooling.h"
+
+namespace cairn {
+
+struct ModelOptions;
+
+/// RMS norm of queries and keys before they are rotated.
+enum class QkNorm {
+  kNone,
+  kPerHead,   ///< each head by itself; weight [head_dim]
+  kAllHeads,  ///< the whole row; weight [heads * head_dim]
+};
+
+/// A way to turn positions into rotations; layers refer to it by index, its table is computed once a step.
+struct RopeConfig {
+  RopeStyle style = RopeStyle::kInterleaved;
+  int32_t dims = 0;                 ///< first elements of a head that turn; even
+  std::vector<double> frequencies;  ///< [dims / 2], radians per position
+  float magnitude = 1;
+  /// LongRoPE: contexts of at most so many tokens have other frequencies; 0: there is no choice.
+  int32_t short_context = 0;
+};
+
+/// Feed-forward of routed experts, the same in every layer that has it.
+struct MoeConfig {
+  int64_t width = 0;
+  RouteParams route;          ///< its bias is a layer's weight
+  int64_t shared_width = 0;   ///< of an expert that every row passes; 0: none
+  bool shared_gated = false;  ///< whose output is scaled by a sigmoid
+};
+
+/// Choosing the positions that attention reads (DeepSeek 3.2).
+struct IndexerConfig {
+  int32_t heads = 0;
+  int32_t key_dim = 0;
+  int32_t most = 0;  ///< positions
+  float norm_epsilon = 0;
+};
+
+/// Attention whose keys and values are made from one short row per position (MLA). Its key_dim in the config is
+/// that of a row: `rank` elements and `rope` ones that turn.
+struct MlaConfig {
+  int64_t q_lora_rank = 0;  ///< queries are made through so many elements; 0: directly
+  int32_t rank = 0;
+  int32_t rope = 0;
+  int32_t nope = 0;  ///< elements of a head's query that do not turn
+  std::optional<IndexerConfig> indexer;
+
+  int32_t row_dim() const { return rank + rope; }
+  int32_t query_dim() const { return nope + rope; }
+};
+
+inline constexpr int32_t kNoRope = -1;
+
+struct LayerConfig {
+  int32_t window = 0;   ///< > 0: position p sees positions > p - window only
+  int32_t rope = 0;     ///< index into DecoderConfig::ropes, or kNoRope
+  bool routed = false;  ///< feed-forward of experts
+};
+
+struct DecoderConfig {
+  int64_t vocabulary = 0;
+  int64_t embedding = 0;
+  int64_t feed_forward = 0;
+  int32_t heads = 0;
+  int32_t kv_heads = 0;  ///< divides heads
+  int32_t key_dim = 0;
+  int32_t value_dim = 0;
+  int32_t context_trained = 0;
+  int32_t context_tokens = 0;  ///< of this run, at most the trained one
+  float norm_epsilon = 0;
+
+  float embedding_scale = 1;
+  float residual_scale = 1;  ///< of what attention and feed-forward add
+  float logit_scale = 1;
+  float final_logit_softcap = 0;  ///< > 0: logits are cap * tanh(logit / cap)
+  float attention_scale = 1;
+  float attention_logit_softcap = 0;  ///< the same for attention scores
+  /// Queries at position p are multiplied by 1 + temperature_scale * ln(1 + floor(p / temperature_length)); 0: they are
+  /// not.
+  float temperature_scale = 0;
+  int32_t temperature_length = 1;
+
+  Activation activation = Activation::kSilu;
+  QkNorm qk_norm = QkNorm::kNone;
+  bool pre_norms = true;             ///< before attention and feed-forward
+  bool post_norms = false;           ///< after them, before the residual
+  bool fused_gate_up = false;        ///< ffn_up holds the gate's rows, then its own
+  bool output_is_embedding = false;  ///< even if the file had an output matrix
+
+  /// Of hidden rows, for embeddings: the last row has seen the whole text.
+  Pooling pooling = Pooling::kLast;
+  int64_t labels = 0;  ///< outputs of a head that ranks: 1, or 2 for yes and no; 0: none
+
+  std::optional<MoeConfig> experts;
+  std::optional<MlaConfig> latent;  ///< of all layers
+  std::vector<RopeConfig> ropes;
+  std::vector<LayerConfig> layers;
+  std::vector<std::string> unread_keys;  ///< MetadataReader::unread()
+};
+
+/// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t context_tokens);
+
+/// Rows of the token table, which must agree with what else the file says of the vocabulary.
+Result<int64_t> read_vocabulary(const MetadataReader& keys);
+/// Tokens that a sequence may have when `wanted` are (ModelOptions::context_tokens). Error: kInvalidArgument.
+Result<int32_t> context_of_run(int32_t trained, int32_t wanted);
+
+/// Windows of `window` positions where the pattern says so (MetadataReader::window_pattern), rotated by rope
+/// `window_rope`.
+Result<void> read_windows_config(const MetadataReader& keys, int64_t window, int64_t period, int32_t window_rope,
+                                 DecoderConfig& config);
+
+/// Windows of attention.sliding_window positions in all layers, unless that is 0 or no less than the context. `missing`
+/// stands for a missing key.
+Result<void> read_window_everywhere_config(const MetadataReader& keys, int64_t missing, DecoderConfig& config);
+
+/// Experts by expert_count, expert_used_count and the width keys, in all layers but those that
+/// leading_dense_block_count counts; none if expert_count is 0 or missing and they are not `required`. The caller sets
+/// what is not in the metadata.
+Result<void> read_experts_config(const MetadataReader& keys, bool required, DecoderConfig& config);
+
+/// Queries that grow with the position, by attention.temperature_scale and _length. `missing` stands for a missing
+/// scale.
+Result<void> read_temperature_config(const MetadataReader& keys, float missing, DecoderConfig& config);
+
+/// Where a layer's keys and values are in the layout. The keys of an indexer are in the layer behind.
+struct KvPlace {
+  int32_t group = 0;
+  int32_t layer = 0;
+};
+
+struct KvPlan {
+  KvLayout layout;
+  std::vector<KvPlace> places;  ///< per layer of the model
+};
+
+/// On each device one group for layers that see everything, one for those with a window, one for latent ones; of the
+/// options' type, or what the layers' backend keeps for it. `backend` is the model's own.
+KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const ModelOptions& options);
+
+/// Layers [begin, end) of a decoder: all, or those that one of several backends computes.
+struct LayerRange {
+  int32_t begin = 0;
+  int32_t end = 0;
+
+  /// Whether it begins with tokens, and whether it ends with logits.
+  bool is_first() const { return begin == 0; }
+  bool is_last(const DecoderConfig& config) const { return end == std::ssize(config.layers); }
+};
+
+}  // namespace cairn

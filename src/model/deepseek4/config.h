@@ -1,0 +1,96 @@
+/// DeepSeek V4 in numbers: read from metadata before any weight is touched.
+///
+/// Source: the reference engine of DeepSeek V4 (antirez/ds4) and llama.cpp, whose metadata keys these are.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "cache/kv_layout.h"
+#include "gguf/reader.h"
+#include "kernels/compressor_operations.h"
+#include "model/config.h"
+#include "model/rope.h"
+
+namespace cairn::deepseek4 {
+
+struct LayerConfig {
+  int32_t ratio = 0;     ///< positions per compressed row; 0: the layer has none and sees its window alone
+  bool indexed = false;  ///< sees chosen compressed rows only
+  bool hashed = false;   ///< experts are chosen by the token, not by the router
+  float clamp = 0;       ///< of the gated product, in routed experts
+  float shared_clamp = 0;
+};
+
+struct ModelConfig {
+  int64_t vocabulary = 0;
+  int64_t embedding = 0;
+  int32_t context_trained = 0;
+  int32_t context_tokens = 0;  ///< of this run
+  float norm_epsilon = 0;
+
+  int32_t streams = 0;  ///< see kernels/hyper_connection_operations.h
+  int32_t stream_rounds = 0;
+  float stream_epsilon = 0;
+
+  int32_t heads = 0;
+  int32_t head_dim = 0;   ///< of queries, and of the row that is key and value of all heads
+  int32_t rope_dims = 0;  ///< last elements of a head that turn
+  int32_t window = 0;
+  int64_t q_lora_rank = 0;
+  int32_t output_groups = 0;
+  int64_t output_rank = 0;  ///< of a group
+
+  int32_t index_heads = 0;
+  int32_t index_dim = 0;
+  int32_t index_rows = 0;  ///< compressed rows that an indexed layer sees at most
+
+  int32_t experts = 0;
+  int32_t experts_used = 0;
+  int64_t expert_width = 0;
+  int64_t shared_width = 0;
+  float expert_scale = 0;
+
+  RopeConfig window_rope;       ///< of layers without compressed rows
+  RopeConfig compressed_rope;   ///< of the others
+  RopeConfig window_rope_back;  ///< turn what attention has gathered back
+  RopeConfig compressed_rope_back;
+  std::vector<LayerConfig> layers;
+  bool predicts = false;  ///< the last of `layers` guesses the token after the next one, see mtp_weights.h
+
+  size_t main_layers() const { return layers.size() - (predicts ? 1 : 0); }
+
+  int32_t outer_dim() const { return heads * head_dim; }
+  /// Compressor of a layer with compressed rows, and of its index; biases are the weights'.
+  CompressorParams compressor(const LayerConfig& layer) const { return {layer.ratio, head_dim, layer.indexed}; }
+  CompressorParams index_compressor(const LayerConfig& layer) const { return {layer.ratio, index_dim, true}; }
+};
+
+/// Positions per row of layers that choose among their compressed rows; those with other ratios see them all.
+inline constexpr int32_t kIndexedRatio = 4;
+
+inline constexpr std::string_view kArchitecture = "deepseek4";
+/// Whether the file is of this architecture.
+bool is_deepseek4(const gguf::Reader& file);
+
+/// `context_tokens` as in ModelOptions. Errors: those of load_model.
+Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens);
+
+/// Where a layer's rows are in the layout; what it does not have is nowhere.
+struct LayerPlaces {
+  KvPlace window;      ///< the last positions, as they are
+  KvPlace compressed;  ///< one row for `ratio` positions
+  KvPlace values;      ///< what compressed rows are made from
+  KvPlace scores;
+  KvPlace index;  ///< one row for `ratio` positions
+  KvPlace index_values;
+  KvPlace index_scores;
+  KvPlace streams;  ///< of the layer that guesses: the streams that it starts from
+};
+
+/// Groups: windows, compressed rows of all layers, and for each ratio what compressed rows are made from.
+KvLayout kv_layout_of(const ModelConfig& config, KvType type, std::vector<LayerPlaces>& places);
+
+}  // namespace cairn::deepseek4

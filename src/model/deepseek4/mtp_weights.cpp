@@ -1,0 +1,119 @@
+#include "model/deepseek4/mtp_weights.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "model/metadata_reader.h"
+
+namespace cairn::deepseek4 {
+namespace {
+
+constexpr std::string_view kOwnFilePrefix = "mtp.0.";
+constexpr std::string_view kOwnFileArchitecture = "deepseek4_mtp_support";
+
+/// Where a file has the block: the prefix of its layer's tensors, and of the others.
+struct Prefixes {
+  std::string layer;
+  std::string block;
+};
+
+Prefixes prefixes_of(const gguf::Reader& file, size_t main_layers) {
+  if (is_predictor(file)) return {std::string(kOwnFilePrefix), std::string(kOwnFilePrefix)};
+  const std::string layer = fmt::format("blk.{}.", main_layers);
+  return {layer, layer + "nextn."};
+}
+
+bool has_block(const gguf::Reader& file, size_t main_layers) {
+  return file.find_tensor(prefixes_of(file, main_layers).block + "enorm.weight") != nullptr;
+}
+
+// Both as one matrix, or one for the token and one for the streams.
+Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, int64_t width, PredictorWeights& weights) {
+  CAIRN_TRY(weights.token_norm, binder.vector(prefix + "enorm.weight", width));
+  CAIRN_TRY(weights.stream_norm, binder.vector(prefix + "hnorm.weight", width));
+  if (binder.has(prefix + "e_proj.weight")) {
+    CAIRN_TRY(weights.token, binder.linear(prefix + "e_proj", width, width));
+    CAIRN_TRY(weights.stream, binder.linear(prefix + "h_proj", width, width));
+    return {};
+  }
+  CAIRN_TRY(weights.pair, binder.linear(prefix + "eh_proj", width, 2 * width));
+  return {};
+}
+
+// What the block has not of its own is the model's.
+Result<void> load_output(WeightLoader& binder, const std::string& prefix, const ModelConfig& model,
+                         PredictorWeights& weights) {
+  for (const char* name : {"shared_head_norm.weight", "norm.weight"}) {
+    if (!binder.has(prefix + name)) continue;
+    CAIRN_TRY(weights.output_norm, binder.vector(prefix + name, model.embedding));
+    weights.has_output_norm = true;
+  }
+  if (!binder.has(prefix + "hc_head_fn.weight")) return {};
+  CAIRN_TRY(weights.output_streams, load_output_streams(binder, prefix + "hc_head", model));
+  weights.has_output_streams = true;
+  return {};
+}
+
+// In files of its own the block's router has a bias, which layers of models may lack.
+Result<void> check_router_bias(const WeightLoader& binder, const gguf::Reader& file, const std::string& prefix) {
+  const std::string name = prefix + "exp_probs_b.bias";
+  if (!is_predictor(file) || binder.has(name)) return {};
+  return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} is missing", name);
+}
+
+Result<void> load_block(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+                        ModelWeights& weights) {
+  const size_t layer = config.main_layers();
+  const Prefixes prefixes = prefixes_of(file, layer);
+  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, config.embedding, weights.predictor));
+  CAIRN_TRY_VOID(load_output(binder, prefixes.block, config, weights.predictor));
+  CAIRN_TRY_VOID(check_router_bias(binder, file, prefixes.layer));
+  CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, prefixes.layer));
+  weights.layers.push_back(std::move(loaded));
+  return {};
+}
+
+}  // namespace
+
+bool is_predictor(const gguf::Reader& file) {
+  const auto name = file.metadata().string("general.architecture");
+  return name.has_value() && *name == kOwnFileArchitecture;
+}
+
+void read_predictor_config(const gguf::Reader& file, const ModelOptions& options, ModelConfig& config) {
+  if (!options.predict || (options.predictor == nullptr && !has_block(file, config.layers.size()))) return;
+  LayerConfig layer;  // it sees its window alone
+  layer.clamp = config.layers.back().clamp;
+  layer.shared_clamp = config.layers.back().shared_clamp;
+  config.layers.push_back(layer);
+  config.predicts = true;
+}
+
+Result<void> load_predictor(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+                            ModelWeights& weights) {
+  Result<void> loaded = load_block(binder, file, config, weights);
+  if (!loaded.has_value()) {
+    loaded.error().message +=
+        fmt::format("; the model loads without its block that guesses ahead: leave out {}",
+                    is_predictor(file) ? "--draft" : "--speculate, or guess with --draft SMALL.gguf");
+  }
+  return loaded;
+}
+
+void mark_predictors_used(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config) {
+  constexpr std::string_view kBlock = "blk.";
+  const auto blocks = MetadataReader(file, kArchitecture).integer("block_count", 1, kLayersMax);
+  if (!blocks.has_value()) return;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    const std::string_view name = tensor.name;
+    if (!name.starts_with(kBlock)) continue;
+    size_t number = 0;
+    std::from_chars(name.data() + kBlock.size(), name.data() + name.size(), number);
+    if (number >= config.main_layers() && std::cmp_less(number, *blocks)) binder.mark_used(name);
+  }
+}
+
+}  // namespace cairn::deepseek4

@@ -1,0 +1,238 @@
+#include "model/weights/weight_loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/log.h"
+#include "quant/codec.h"
+
+namespace cairn {
+
+namespace {
+
+/// "[64, 128]", as tools print shapes: row length first.
+std::string shape_text(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+/// Trailing ones say nothing: a matrix of one row may be stored as a vector.
+std::span<const int64_t> without_trailing_ones(std::span<const int64_t> shape) {
+  while (shape.size() > 1 && shape.back() == 1) shape = shape.first(shape.size() - 1);
+  return shape;
+}
+
+}  // namespace
+
+Result<const gguf::Tensor*> WeightLoader::find(const std::string& name, std::span<const int64_t> shape) {
+  const gguf::Tensor* tensor = file_.find_tensor(name);
+  const std::span<const int64_t> expected = without_trailing_ones(shape);
+  if (tensor == nullptr) {
+    return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} of shape {} is missing", name,
+                   shape_text(expected));
+  }
+  if (!std::ranges::equal(without_trailing_ones(tensor->shape), expected)) {
+    return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} has shape {}, but the metadata asks for {}", name,
+                   shape_text(tensor->shape), shape_text(expected));
+  }
+  used_.insert(tensor);
+  return tensor;
+}
+
+Result<Linear> WeightLoader::linear(std::string_view name, int64_t rows, int64_t cols) {
+  return matrix(name, 1, rows, cols, {0, rows});
+}
+
+Result<Linear> WeightLoader::linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range) {
+  return matrix(name, 1, rows, cols, range);
+}
+
+Result<Linear> WeightLoader::experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
+  return matrix(name, experts, rows, cols, {0, rows});
+}
+
+Result<Linear> WeightLoader::expert_rows(std::string_view name, int64_t experts, int64_t rows, int64_t cols,
+                                         RowRange range) {
+  const std::string weight_name = fmt::format("{}.weight", name);
+  const int64_t shape[] = {cols, rows, experts};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(weight_name, shape));
+  CAIRN_TRY_VOID(check_supported(*tensor));
+  if (const std::string bias = fmt::format("{}.bias", name); has(bias)) {
+    return fail_at("tensor " + bias, Code::kUnsupported,
+                   "tensor {} is not supported: experts with biases have them apart", bias);
+  }
+  HostMatrix host{tensor->type, range.rows, cols, experts, nullptr, options_.in_place, {}};
+  CAIRN_TRY(host.scales, scales(name, experts));
+  Linear linear;
+  if (!wants(backend_.load_bytes(host))) {
+    linear.weight = {.type = host.type, .rows = host.rows, .cols = cols, .experts = experts, .memory = {}};
+    return linear;
+  }
+  const int64_t row = row_bytes(tensor->type, cols);
+  std::vector<std::byte> bytes;
+  bytes.reserve(experts * range.rows * row);
+  for (int64_t e = 0; e < experts; ++e) {
+    const auto part = tensor->bytes.subspan((e * rows + range.begin) * row, range.rows * row);
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  }
+  CAIRN_TRY(linear.weight, load_copy(host, bytes));
+  file_.release(*tensor);
+  return linear;
+}
+
+Result<Linear> WeightLoader::stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols) {
+  const std::string weight_name = fmt::format("{}.weight", name);
+  const gguf::Tensor* tensor = file_.find_tensor(weight_name);
+  if (tensor == nullptr || tensor->shape.size() != 2) return this->experts(name, experts, rows, cols);
+  const int64_t shape[] = {cols, rows * experts};
+  CAIRN_TRY(tensor, find(weight_name, shape));
+  return bind(name, *tensor, experts, rows, cols, {0, rows});
+}
+
+Result<Linear> WeightLoader::matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols,
+                                    RowRange range) {
+  const int64_t shape[] = {cols, rows, experts};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
+  return bind(name, *tensor, experts, rows, cols, range);
+}
+
+Result<Linear> WeightLoader::bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows,
+                                  int64_t cols, RowRange range) {
+  const std::string weight_name = fmt::format("{}.weight", name);
+  CAIRN_TRY_VOID(check_supported(tensor));
+  HostMatrix host{tensor.type, range.rows, cols, experts, tensor.bytes.data(), options_.in_place, {}};
+  host.data += range.begin * row_bytes(tensor.type, cols);
+  // Parts of one tensor have names of their own.
+  const std::string copy_name = range.rows == rows ? weight_name : fmt::format("{}@{}", weight_name, range.begin);
+  if (options_.pack_cache != nullptr) host.copy = options_.pack_cache->find(copy_name);
+  CAIRN_TRY(host.scales, scales(name, experts));
+  Linear linear;
+  if (wants(backend_.load_bytes(host))) {
+    CAIRN_TRY(linear.weight, backend_.load(host));
+  } else {
+    linear.weight = {.type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
+  }
+  if (linear.weight.memory != nullptr) {
+    file_.release(tensor);
+    if (options_.pack_cache != nullptr) options_.pack_cache->add(copy_name, linear.weight.memory);
+  }
+
+  const std::string bias_name = fmt::format("{}.bias", name);
+  if (!has(bias_name)) return linear;
+  const int64_t bias_shape[] = {rows, experts};
+  CAIRN_TRY(const gguf::Tensor* bias, find(bias_name, bias_shape));
+  CAIRN_TRY(linear.bias, floats(*bias, {range.begin, range.rows * experts}));
+  return linear;
+}
+
+Result<std::vector<float>> WeightLoader::scales(std::string_view name, int64_t experts) {
+  // For processors that multiply activations of four bits.
+  mark_used(fmt::format("{}.input_scale", name));
+  const std::string scale_name = fmt::format("{}.scale", name);
+  if (!has(scale_name)) return std::vector<float>();
+  const int64_t shape[] = {experts};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(scale_name, shape));
+  return decoded(*tensor);
+}
+
+Result<Buffer> WeightLoader::vector(std::string_view tensor_name, int64_t size) {
+  const int64_t shape[] = {size};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
+  return floats(*tensor, {0, size});
+}
+
+Result<Buffer> WeightLoader::table(std::string_view tensor_name, int64_t rows, int64_t cols) {
+  const int64_t shape[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(std::string(tensor_name), shape));
+  return floats(*tensor, {0, rows * cols});
+}
+
+Result<std::vector<float>> WeightLoader::values(std::string_view name, int64_t rows, int64_t cols) {
+  const int64_t shape[] = {cols, rows};
+  CAIRN_TRY(const gguf::Tensor* tensor, find(fmt::format("{}.weight", name), shape));
+  CAIRN_TRY_VOID(check_decodable(*tensor));
+  CAIRN_TRY(const std::vector<float> factors, scales(name, 1));
+  if (options_.counts_only) return std::vector<float>();
+  CAIRN_TRY(std::vector<float> values, decoded(*tensor));
+  for (size_t i = 0; i < values.size() && !factors.empty(); ++i) values[i] *= factors[0];
+  return values;
+}
+
+Result<Linear> WeightLoader::made(int64_t experts, int64_t rows, int64_t cols,
+                                  const std::function<void(std::span<float>)>& fill) {
+  HostMatrix host{.type = TensorType::kF32, .rows = rows, .cols = cols, .experts = experts};
+  Linear linear;
+  if (!wants(backend_.load_bytes(host))) {
+    linear.weight = {.type = host.type, .rows = rows, .cols = cols, .experts = experts, .memory = {}};
+    return linear;
+  }
+  std::vector<float> values(experts * rows * cols);
+  fill(values);
+  CAIRN_TRY(linear.weight, load_copy(host, std::as_bytes(std::span(values))));
+  return linear;
+}
+
+Result<Weight> WeightLoader::load_copy(HostMatrix host, std::span<const std::byte> bytes) {
+  host.data = bytes.data();
+  CAIRN_TRY(Weight weight, backend_.load(host));
+  if (weight.memory != nullptr) return weight;
+  // Used in place, so it needs one: only a backend whose memory is the host's does so.
+  CAIRN_TRY(Buffer buffer, backend_.allocate(std::ssize(bytes)));
+  backend_.write(bytes.data(), std::ssize(bytes), buffer.data());
+  weight.memory = std::make_shared<Buffer>(std::move(buffer));
+  host.data = static_cast<const std::byte*>(weight.memory->data());
+  CAIRN_TRY(const Weight placed, backend_.load(host));
+  weight.data = placed.data;
+  return weight;
+}
+
+Result<void> WeightLoader::check_supported(const gguf::Tensor& tensor) const {
+  if (backend_.supports(tensor.type)) return {};
+  std::string known;
+  for (const TensorTypeInfo& info : tensor_types()) {
+    if (backend_.supports(info.type)) known += fmt::format("{}{}", known.empty() ? "" : ", ", info.name);
+  }
+  return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
+                 "tensor {} is of type {}, for which there is no matrix product here; there is for {}", tensor.name,
+                 tensor_type_name(tensor.type), known);
+}
+
+Result<void> WeightLoader::check_decodable(const gguf::Tensor& tensor) {
+  if (can_decode(tensor.type)) return {};
+  return fail_at(fmt::format("tensor {}", tensor.name), Code::kUnsupported,
+                 "tensor {} is of type {}, but it should be F32", tensor.name, tensor_type_name(tensor.type));
+}
+
+Result<std::vector<float>> WeightLoader::decoded(const gguf::Tensor& tensor) {
+  CAIRN_TRY_VOID(check_decodable(tensor));
+  std::vector<float> values(tensor.elements());
+  decode_row(tensor.type, tensor.bytes, values);
+  return values;
+}
+
+Result<Buffer> WeightLoader::floats(const gguf::Tensor& tensor, RowRange range) {
+  const int64_t bytes = range.rows * static_cast<int64_t>(sizeof(float));
+  CAIRN_TRY_VOID(check_decodable(tensor));
+  if (!wants(bytes)) return Buffer();
+  CAIRN_TRY(const std::vector<float> values, decoded(tensor));
+  CAIRN_TRY(Buffer buffer, backend_.allocate(bytes));
+  backend_.write(values.data() + range.begin, bytes, buffer.data());
+  return buffer;
+}
+
+void WeightLoader::mark_used(std::string_view name) {
+  if (const gguf::Tensor* tensor = file_.find_tensor(name)) used_.insert(tensor);
+}
+
+void WeightLoader::warn_of_unused() const {
+  std::string names;
+  size_t unused = 0;
+  constexpr size_t kNamedMax = 4;
+  for (const gguf::Tensor& tensor : file_.tensors()) {
+    if (used_.contains(&tensor)) continue;
+    if (++unused <= kNamedMax) names += fmt::format("{}{}", names.empty() ? "" : ", ", tensor.name);
+  }
+  if (unused == 0) return;
+  log_warning("{} tensors of the file are not used: {}{}", unused, names, unused > kNamedMax ? ", ..." : "");
+}
+
+}  // namespace cairn

@@ -1,0 +1,107 @@
+/// From tensor names to weights a backend can use: each is found, checked for shape and type, and loaded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "model/weights/pack_cache.h"
+
+namespace cairn {
+
+/// y = W x + b. With experts, weight [experts, rows, cols] and bias [experts, rows].
+struct Linear {
+  Weight weight;
+  Buffer bias;  ///< empty if there is none
+
+  MatmulTarget to(float* out) const { return {&weight, bias.floats(), out}; }
+};
+
+/// Rows of a matrix that holds several: q, k and v, or gate and up.
+struct RowRange {
+  int64_t begin = 0;
+  int64_t rows = 0;
+};
+
+/// Errors of all operations: kCorruptFile (missing, wrong shape: both named), kUnsupported (type), the backend's own.
+class WeightLoader {
+ public:
+  struct Options {
+    bool in_place = false;            ///< HostMatrix's
+    PackCache* pack_cache = nullptr;  ///< ModelOptions'
+    bool counts_only = false;         ///< nothing is read or allocated: what is bound has shapes, but no data
+  };
+  /// All outlive what is bound.
+  WeightLoader(const gguf::Reader& file, Backend& backend, const Options& options)
+      : file_(file), backend_(backend), options_(options) {}
+
+  /// The same for another file, without copies kept in files.
+  WeightLoader for_file(const gguf::Reader& file) const {
+    Options options = options_;
+    options.pack_cache = nullptr;
+    return WeightLoader(file, backend_, options);
+  }
+
+  bool has(std::string_view tensor) const { return file_.find_tensor(tensor) != nullptr; }
+  /// `name`.weight [rows, cols], and `name`.bias [rows] if there is one.
+  Result<Linear> linear(std::string_view name, int64_t rows, int64_t cols);
+  /// Some rows of `name`.weight [rows, cols] and of its bias.
+  Result<Linear> linear_rows(std::string_view name, int64_t rows, int64_t cols, RowRange range);
+  /// `name`.weight [experts, rows, cols], and `name`.bias [experts, rows] if there is one.
+  Result<Linear> experts(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
+  /// Some rows of each expert of `name`.weight [experts, rows, cols], which are copied together. It may have no bias.
+  Result<Linear> expert_rows(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
+  /// The same as experts() where the file may have the experts' rows one after the other, as a plain matrix.
+  Result<Linear> stacked(std::string_view name, int64_t experts, int64_t rows, int64_t cols);
+  /// A tensor of one dimension, as float32.
+  Result<Buffer> vector(std::string_view tensor, int64_t size);
+  /// A tensor [rows, cols], as float32.
+  Result<Buffer> table(std::string_view tensor, int64_t rows, int64_t cols);
+  /// `name`.weight [rows, cols] as float32, to make other matrices from; empty if it is only counted.
+  Result<std::vector<float>> values(std::string_view name, int64_t rows, int64_t cols);
+  /// A matrix [experts, rows, cols] that no tensor holds: `fill` writes its elements.
+  Result<Linear> made(int64_t experts, int64_t rows, int64_t cols, const std::function<void(std::span<float>)>& fill);
+
+  /// For what is read without the binder: how many bytes it takes, and whether to read it at all.
+  bool wants(int64_t bytes) {
+    bytes_ += bytes;
+    return !options_.counts_only;
+  }
+  /// Memory that all that was bound takes, counting parts of the file where they are used in place.
+  int64_t bytes() const { return bytes_; }
+
+  /// For tensors that others read.
+  void mark_used(std::string_view tensor);
+  void mark_used(const WeightLoader& other) { used_.insert(other.used_.begin(), other.used_.end()); }
+  /// Logs the tensors that nothing asked for: a file that has some may mean more than we compute.
+  void warn_of_unused() const;
+
+ private:
+  Result<const gguf::Tensor*> find(const std::string& name, std::span<const int64_t> shape);
+  Result<Linear> matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
+  /// Loads what lies in memory of the caller's, which may end after the call.
+  Result<Weight> load_copy(HostMatrix host, std::span<const std::byte> bytes);
+  Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
+                      RowRange range);
+  /// Of `name`.scale, one for each expert, if the file has it: NVFP4's numbers are too small to be weights themselves.
+  Result<std::vector<float>> scales(std::string_view name, int64_t experts);
+  Result<void> check_supported(const gguf::Tensor& tensor) const;
+  static Result<void> check_decodable(const gguf::Tensor& tensor);
+  static Result<std::vector<float>> decoded(const gguf::Tensor& tensor);
+  Result<Buffer> floats(const gguf::Tensor& tensor, RowRange range);
+
+  const gguf::Reader& file_;
+  Backend& backend_;
+  const Options options_;
+  std::set<const gguf::Tensor*> used_;
+  int64_t bytes_ = 0;
+};
+
+}  // namespace cairn
