@@ -24,6 +24,10 @@ bool is_loopback_name(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
+/// What containers call the machine that they run on, as host.docker.internal; no public name ends so (reserved by
+/// ICANN, 2024), so none can be made to point here.
+bool is_private_name(const std::string& host) { return host.ends_with(".internal") || host.ends_with(".internal."); }
+
 std::string how_to_allow(std::string_view host) {
   return fmt::format("; if \"{}\" is to be let in, start the server with --allow-host {}", host, host);
 }
@@ -50,7 +54,7 @@ std::optional<std::string> HostPolicy::refusal(const HttpRequest& request) const
   if (!checks_) return std::nullopt;
   const std::string_view host = request.header("host").substr(0, kEchoMax);
   const auto asked = parse_authority(request.header("host"));
-  if (!host.empty() && !(asked && names_us(asked->host))) {
+  if (!host.empty() && !(asked && (names_us(asked->host) || is_private_name(asked->host)))) {
     return fmt::format("this server listens on a loopback address and was asked for under the name \"{}\"", host) +
            (asked ? how_to_allow(std::string_view(asked->host).substr(0, kEchoMax)) : "");
   }

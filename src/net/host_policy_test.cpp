@@ -35,6 +35,7 @@ TEST(HostPolicy, LetsInWhatNamesThisMachine) {
       {{"host", "[0:0:0:0:0:0:0:1]"}},
       {{"host", "box.lan:99"}},
       {{"host", "[fd00::7]"}},
+      {{"host", "host.docker.internal:8080"}},
       {{"host", "localhost"}, {"origin", "http://localhost:3000"}},
       {{"host", "localhost"}, {"origin", "https://127.0.0.1"}},
       {{"host", "localhost"}, {"origin", "http://[::1]:5173"}, {"sec-fetch-site", "cross-site"}},
@@ -57,6 +58,8 @@ TEST(HostPolicy, LetsInWhatNamesThisMachine) {
 
 TEST(HostPolicy, KeepsOutNamesAndPagesOfElsewhere) {
   const std::vector<Headers> cases = {
+      {{"host", "internal.evil.example"}},
+      {{"host", "host.docker.internal"}, {"origin", "http://wiki.internal"}},
       {{"host", "evil.example"}},
       {{"host", "localhost.evil.example"}},
       {{"host", "notlocalhost"}},
