@@ -53,7 +53,8 @@ void LatentAttention::add_work(const DecoderConfig& config, int32_t rows, Worksp
 
 Result<LatentAttention> LatentAttention::create(Backend& backend, const DecoderConfig& config, int32_t rows) {
   if (backend.latent() == nullptr) {
-    return fail(Code::kUnsupported, "{} has no attention over latent rows, which this model needs", backend.description());
+    return fail(Code::kUnsupported, "{} has no attention over latent rows, which this model needs",
+                backend.description());
   }
   LatentAttention attention(backend, config);
   CAIRN_TRY(attention.memory_, backend.allocate(bytes(config, rows)));

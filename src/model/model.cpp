@@ -60,8 +60,8 @@ Result<void> check_operations(Backend& backend, bool latent, bool streams) {
                      (!streams || (backend.streams() != nullptr && backend.compressor() != nullptr));
   if (there) return {};
   return fail(Code::kUnsupported,
-              "{} has no {}, which this model needs; models like it run on the CPU (--gpu-layers 0)", backend.description(),
-              streams ? "mixed streams and compressed rows" : "attention over latent rows");
+              "{} has no {}, which this model needs; models like it run on the CPU (--gpu-layers 0)",
+              backend.description(), streams ? "mixed streams and compressed rows" : "attention over latent rows");
 }
 
 Result<void> check_parts(const DecoderConfig& config, const ModelOptions& options) {

@@ -14,8 +14,8 @@ class HostPolicy {
  public:
   /// Lets everything in: whoever listens on a network's address has to say who may come by other means.
   HostPolicy() = default;
-  /// Lets in what names this machine (localhost, names below it, 127.0.0.0/8, ::1; as a Host also names below "internal",
-  /// which containers have for it) or one of `names`, on any port.
+  /// Lets in what names this machine (localhost, names below it, 127.0.0.0/8, ::1; as a Host also names below
+  /// "internal", which containers have for it) or one of `names`, on any port.
   static HostPolicy loopback(const std::vector<std::string>& names);
 
   /// Why the request is not let in; nullopt if it is. Its Host must name this machine, and so must its Origin if that
