@@ -55,7 +55,7 @@ std::string request_id_lines(std::string_view id) {
 
 std::span<char> ReadAhead::room() {
   if (!bytes_) bytes_ = std::make_unique_for_overwrite<char[]>(kReadBytes);
-  std::memmove(bytes_.get(), bytes_.get() + begin_, end_ - begin_);
+  if (begin_ > 0) std::memmove(bytes_.get(), bytes_.get() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
   return {bytes_.get() + end_, kReadBytes - end_};
@@ -161,7 +161,7 @@ asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
     co_return std::nullopt;
   }
   keep_alive_ = parser.keep_alive();
-  co_return request;
+  co_return std::optional<HttpRequest>(std::move(request));
 }
 
 asio::awaitable<void> HttpConnection::answer_error(int status, std::string message) {
