@@ -1,8 +1,10 @@
 #include "api/chat/prompt.h"
 
 #include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <optional>
+#include <set>
 
 #include "api/prompt_tokens.h"
 #include "base/log.h"
@@ -17,6 +19,19 @@ using nlohmann::ordered_json;
 // client gains by writing it on purpose is a prompt that is rendered without known turns.
 std::string mark(std::string_view what, size_t message) {
   return fmt::format("{}{}-{}{}", ControlTexts::guard(), what, message, ControlTexts::guard());
+}
+
+/// Whether a turn's text stands twice in a rendering: of all turns in one pass.
+bool stands_twice(std::string_view rendering) {
+  const std::string begin = fmt::format("{}text-", ControlTexts::guard());
+  std::set<size_t> seen;
+  for (size_t at = rendering.find(begin); at != std::string_view::npos; at = rendering.find(begin, at)) {
+    at += begin.size();
+    size_t message = 0;
+    std::from_chars(rendering.data() + at, rendering.data() + rendering.size(), message);
+    if (!seen.insert(message).second) return true;
+  }
+  return false;
 }
 
 struct KnownTurn {
@@ -80,13 +95,14 @@ Result<std::string> generation_prompt_of(const LoadedModel& model, ChatInput inp
 /// The rendering cut where known turns stand; nullopt if the template does something with them that we do not know.
 std::optional<std::vector<Piece>> cut(std::string_view text, const std::vector<KnownTurn>& known,
                                       std::string_view generation_prompt, std::string_view think_open) {
+  if (stands_twice(text)) return std::nullopt;
   std::vector<Piece> pieces;
   size_t written = 0;
   for (const KnownTurn& turn : known) {
     const std::string content = mark("text", turn.message);
     const std::string thinking = mark("thinking", turn.message);
     const size_t at = text.find(content, written);
-    if (at == std::string_view::npos || text.find(content, at + 1) != std::string_view::npos) return std::nullopt;
+    if (at == std::string_view::npos) return std::nullopt;
     const size_t thinks_at = text.substr(0, at).find(thinking, written);
     const SampledTurn& sampled = *turn.sampled;
     const bool shows_thinking = thinks_at != std::string_view::npos;
@@ -121,8 +137,15 @@ void guard_contents(ordered_json& messages, const ControlTexts& controls) {
 
 std::string without_guards(std::string text) {
   const std::string_view guard = ControlTexts::guard();
-  for (size_t at = text.find(guard); at != std::string::npos; at = text.find(guard, at)) text.erase(at, guard.size());
-  return text;
+  size_t at = text.find(guard);
+  if (at == std::string::npos) return text;
+  std::string kept;
+  kept.reserve(text.size());
+  for (size_t written = 0; written < text.size(); at = text.find(guard, written)) {
+    kept.append(text, written, at - written);
+    written = at == std::string::npos ? text.size() : at + guard.size();
+  }
+  return kept;
 }
 
 Result<void> append_guarded(const LoadedModel& model, std::string_view text, std::vector<TokenId>& tokens) {
