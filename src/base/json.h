@@ -23,8 +23,8 @@ inline constexpr size_t kJsonValuesMax = 4 << 20;
 /// What a text holds, before it is read. Of a text that is no JSON it is about as much as is read of it.
 struct JsonMeasure {
   std::vector<uint32_t> sizes;  ///< of each object and array in the order in which they begin
-  size_t values = 0;
-  size_t bytes = 0;  ///< about what the document takes in memory
+  size_t values = 0;            ///< with the whole
+  size_t bytes = 0;             ///< about what the document takes in memory
 };
 
 /// Errors: kTooLarge (over the limit of members or values, which is named), kInvalidArgument (nested too deep, a NUL

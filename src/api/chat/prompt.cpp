@@ -23,7 +23,8 @@ std::string mark(std::string_view what, size_t message) {
 
 /// Whether a turn's text stands twice in a rendering: of all turns in one pass.
 bool stands_twice(std::string_view rendering) {
-  const std::string begin = fmt::format("{}text-", ControlTexts::guard());
+  std::string begin = mark("text", 0);
+  begin.erase(begin.find("text-0") + 5);
   std::set<size_t> seen;
   for (size_t at = rendering.find(begin); at != std::string_view::npos; at = rendering.find(begin, at)) {
     at += begin.size();
@@ -137,15 +138,8 @@ void guard_contents(ordered_json& messages, const ControlTexts& controls) {
 
 std::string without_guards(std::string text) {
   const std::string_view guard = ControlTexts::guard();
-  size_t at = text.find(guard);
-  if (at == std::string::npos) return text;
-  std::string kept;
-  kept.reserve(text.size());
-  for (size_t written = 0; written < text.size(); at = text.find(guard, written)) {
-    kept.append(text, written, at - written);
-    written = at == std::string::npos ? text.size() : at + guard.size();
-  }
-  return kept;
+  for (size_t at = text.find(guard); at != std::string::npos; at = text.find(guard, at)) text.erase(at, guard.size());
+  return text;
 }
 
 Result<void> append_guarded(const LoadedModel& model, std::string_view text, std::vector<TokenId>& tokens) {
@@ -205,6 +199,7 @@ Result<ChatPrompt> chat_prompt(const LoadedModel& model, const ChatInput& given,
     }
   }
   CAIRN_TRY(std::string text, model.chat_template.render(input, std::time(nullptr)));
+  CAIRN_TRY_VOID(check_length(model, text, "messages"));
   CAIRN_TRY(auto tokens, encode(model, {{text, {}}}));
   return ChatPrompt{std::move(tokens), without_guards(std::move(text))};
 }
