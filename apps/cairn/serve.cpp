@@ -13,7 +13,9 @@
 #include "api/errors.h"
 #include "api/frames/session.h"
 #include "api/routes.h"
+#include "base/bytes_text.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "commands.h"
 #include "load_flags.h"
 #include "net/descriptors.h"
@@ -28,8 +30,9 @@ struct ServeFlags {
   LoadFlags load;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
-  std::string frames;  ///< path of a socket, or empty
-  std::string store;   ///< path of a file, or empty
+  std::string frames;         ///< path of a socket, or empty
+  std::string store;          ///< path of a file, or empty
+  int64_t request_bytes = 0;  ///< 0: default_request_bytes
   std::vector<std::string> allow_hosts;
 };
 
@@ -59,14 +62,11 @@ void block_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-/// Of all requests and unread answers together; a request over it gets 503.
-constexpr int64_t kRequestBytesMax = 512 << 20;
-
 /// What of the limits the system does not let us have is said, not found out.
-net::HttpLimits http_limits() {
+net::HttpLimits http_limits(std::shared_ptr<ByteBudget> budget) {
   constexpr size_t kOtherFiles = 64;  // models, the store, logs
   net::HttpLimits limits;
-  limits.budget = std::make_shared<ByteBudget>(kRequestBytesMax);
+  limits.budget = std::move(budget);
   const size_t files = net::raise_descriptor_limit();
   if (files < limits.connections_max + kOtherFiles) {
     log_warning(
@@ -87,15 +87,17 @@ void say_who_may_come(net::HttpServer& server, const ServeFlags& flags) {
 Result<void> serve(const ServeFlags& flags) {
   // Listening first: a port that is taken is known before a large model was read.
   Registry registry;
-  api::Service service(registry);
-  const net::HttpLimits limits = http_limits();
+  const int64_t request_bytes =
+      flags.request_bytes > 0 ? flags.request_bytes : api::default_request_bytes(available_memory_bytes());
+  api::Service service(registry, request_bytes);
+  const net::HttpLimits limits = http_limits(service.bytes());
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
   say_who_may_come(*server, flags);
   if (!flags.frames.empty()) {
     net::FrameLimits frame_limits;
     frame_limits.budget = limits.budget;
-    CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(registry)));
+    CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(service)));
   }
   block_signals();
   if (!flags.store.empty()) CAIRN_TRY_VOID(service.open_store(flags.store));
@@ -107,6 +109,7 @@ Result<void> serve(const ServeFlags& flags) {
   const std::string url = fmt::format(
       "http://{}:{}", flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", server->port());
   log_info("serving {} on {}", name, url);
+  log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));
   if (!flags.frames.empty()) log_info("and framed JSON at {0}; try: cairn frames {0} -m Hello", flags.frames);
   if (encoder) {
     log_info("try: curl {}/v1/embeddings -H 'Content-Type: application/json' -d '{{\"input\":\"Hello!\"}}'", url);
@@ -119,7 +122,8 @@ Result<void> serve(const ServeFlags& flags) {
   }
   std::thread(watch_signals, std::ref(*server)).detach();
   server->run();
-  // Engines first: their threads wake connections, which must still be there.
+  // Workers and engines first: their threads wake connections, which must still be there.
+  service.stop();
   registry.clear();
   return {};
 }
@@ -143,6 +147,12 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--store", flags->store,
                       "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
                       "tool calls token for token; made if it is not there (default: none, nothing is kept)");
+  command
+      ->add_option("--request-bytes", flags->request_bytes,
+                   "Memory for requests and their answers at a time, e.g. 512MiB; over it they are answered 503 "
+                   "(default: an eighth of what is free at the start, from 64MiB to 1GiB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)");
   command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))

@@ -11,43 +11,61 @@ namespace cairn::api {
 using std::chrono::steady_clock;
 
 EmbeddingRun::EmbeddingRun(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
-                           std::shared_ptr<net::HttpResponse> response)
-    : engine_(engine), common_(std::move(common)), task_(std::move(task)), response_(std::move(response)) {}
+                           std::shared_ptr<net::HttpResponse> response, ByteShare share)
+    : engine_(engine),
+      common_(std::move(common)),
+      task_(std::move(task)),
+      response_(std::move(response)),
+      share_(std::move(share)) {}
 
 void EmbeddingRun::start(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
-                         std::shared_ptr<net::HttpResponse> response) {
-  const auto run = std::make_shared<EmbeddingRun>(engine, std::move(common), std::move(task), response);
+                         std::shared_ptr<net::HttpResponse> response, ByteShare share) {
+  auto run = std::make_shared<EmbeddingRun>(engine, std::move(common), std::move(task), response, std::move(share));
+  if (const Result<void> prepared = run->prepare(); !prepared)
+    return send_error(*response, prepared.error(), run->task_->error_shape());
+  response->post([run = std::move(run)] { run->guarded([&] { run->begin(); }); });
+}
+
+void EmbeddingRun::begin() {
   // The exchange owns the run: when it is over, for whatever reason, the streams go, and with them the requests.
-  response->on_close([run] {
-    run->over_ = true;
-    run->slots_.clear();
-    run->response_.reset();
+  response_->on_close([self = shared_from_this()] {
+    self->over_ = true;
+    self->slots_.clear();
+    self->response_.reset();
+    self->share_ = {};
   });
-  run->turn();
+  turn();
+}
+
+void EmbeddingRun::guarded(FunctionRef<void()> work) noexcept {
+  try {
+    try {
+      work();
+    } catch (...) {
+      if (response_) finish(std::unexpected(thrown_error()));
+    }
+  } catch (...) {
+    over_ = true;
+    response_.reset();  // which answers
+  }
 }
 
 void EmbeddingRun::wake(net::HttpResponse& response) {
   post_once(turn_posted_, response, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->turn();
+    if (const auto self = weak.lock()) self->guarded([&] { self->turn(); });
   });
 }
 
 void EmbeddingRun::turn() {
   turn_posted_.store(false, std::memory_order_release);
   if (over_) return;
-  const auto end = steady_clock::now() + kEmbedTurn;
-  if (prepared_.size() < task_->texts()) {
-    const Result<void> prepared = prepare_some(end);
-    if (!prepared) return finish(prepared);
-    if (prepared_.size() < task_->texts()) return wake(*response_);
-  }
-  Result<void> result = collect_some(end);
+  Result<void> result = collect_some(steady_clock::now() + kEmbedTurn);
   if (result) result = submit_some();
   if (!result || taken_ == task_->texts()) finish(result);
 }
 
-Result<void> EmbeddingRun::prepare_some(steady_clock::time_point end) {
-  while (prepared_.size() < task_->texts() && steady_clock::now() < end) {
+Result<void> EmbeddingRun::prepare() {
+  while (prepared_.size() < task_->texts() && !response_->closed()) {
     GenerateRequest request = common_;
     const size_t text = prepared_.size();
     CAIRN_TRY_VOID(task_->prepare(text, request));
@@ -58,6 +76,8 @@ Result<void> EmbeddingRun::prepare_some(steady_clock::time_point end) {
                      task_->path(text), tokens, engine_.context_tokens());
     }
     tokens_ += tokens;
+    const auto bytes = static_cast<int64_t>(sizeof(GenerateRequest)) + tokens * static_cast<int64_t>(sizeof(TokenId));
+    if (!share_.grow_to(share_.bytes() + bytes)) return std::unexpected(no_request_bytes());
     prepared_.push_back(std::move(request));
   }
   return {};
@@ -81,6 +101,10 @@ Result<void> EmbeddingRun::collect_some(steady_clock::time_point end) {
     if (done.reason == FinishReason::kError) return std::unexpected(std::move(done.error));
     if (done.reason == FinishReason::kCancelled) return fail(Code::kUnavailable, "the server is stopping");
     prepared_[slot.text] = {};
+    // As text, and once more in the whole of it.
+    constexpr int64_t kBytesPerNumber = 2 * 14;
+    const auto bytes = static_cast<int64_t>(done.embedding.size()) * kBytesPerNumber;
+    if (!share_.grow_to(share_.bytes() + bytes)) return std::unexpected(no_request_bytes());
     CAIRN_TRY_VOID(task_->take(slot.text, std::move(done.embedding)));
     ++taken_;
   }
@@ -117,7 +141,9 @@ void EmbeddingRun::finish(const Result<void>& result) {
   over_ = true;
   slots_.clear();  // cancels what still runs
   if (result) {
-    response_->send(200, "application/json", task_->body(tokens_));
+    std::string body = task_->body(tokens_);
+    share_.shrink_to(0);  // net/ counts what waits to be sent
+    response_->send(200, "application/json", std::move(body));
   } else {
     send_error(*response_, result.error(), task_->error_shape());
   }

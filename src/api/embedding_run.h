@@ -1,7 +1,8 @@
 /// Many texts through a model that embeds or ranks, a few at a time: what those endpoints share.
 ///
-/// The server's thread only prepares texts and writes vectors down, for kEmbedTurn at a time; the engine's does the
-/// rest. When the client goes away, what is in the engine is cancelled and nothing more is submitted.
+/// A worker prepares the texts; the server's thread only hands them on and writes vectors down, for kEmbedTurn at a
+/// time; the engine's does the rest. When the client goes away, what is in the engine is cancelled and nothing more is
+/// submitted.
 #pragma once
 
 #include <atomic>
@@ -12,7 +13,9 @@
 #include <vector>
 
 #include "api/errors.h"
+#include "base/byte_budget.h"
 #include "base/error.h"
+#include "base/function_ref.h"
 #include "engine/engine.h"
 #include "net/http_server.h"
 
@@ -23,12 +26,12 @@ inline constexpr size_t kEmbedTextsMax = 16'384;
 inline constexpr int64_t kEmbedValuesMax = 1 << 24;
 /// Of one request in the engine at once: enough for batches, and room for others in its queue.
 inline constexpr size_t kEmbedInFlightMax = 32;
-/// How long other exchanges wait for one's turn, but for a single long text.
+/// How long other exchanges wait for one's turn.
 inline constexpr std::chrono::milliseconds kEmbedTurn{4};
 /// Requests of more texts than that leave the first place to people who wait.
 inline constexpr size_t kEmbedInteractiveTexts = 4;
 
-/// A request's texts and where their vectors go. Called on the server's thread.
+/// A request's texts and where their vectors go. Called on the server's thread, `prepare` before that on a worker.
 class EmbedTask {
  public:
   virtual ~EmbedTask() = default;
@@ -47,22 +50,26 @@ class EmbedTask {
 /// Keeps itself alive until the exchange is over.
 class EmbeddingRun : public std::enable_shared_from_this<EmbeddingRun> {
  public:
-  /// `common` is what all texts share. Answers through `response`, later.
+  /// Prepares the texts here, on a worker; `common` is what all share. Answers through `response`, later. `share` grows
+  /// with prompts and vectors; over its budget: kOutOfMemory.
   static void start(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
-                    std::shared_ptr<net::HttpResponse> response);
+                    std::shared_ptr<net::HttpResponse> response, ByteShare share = {});
 
   EmbeddingRun(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
-               std::shared_ptr<net::HttpResponse> response);
+               std::shared_ptr<net::HttpResponse> response, ByteShare share);
 
  private:
   struct Slot {
     std::unique_ptr<GenerateStream> stream;
     size_t text = 0;
   };
+  /// Runs `work`; what it throws is the answer.
+  void guarded(FunctionRef<void()> work) noexcept;
+  void begin();
   void turn();
   /// Asks for another turn, from any thread; once however many streams have events.
   void wake(net::HttpResponse& response);
-  Result<void> prepare_some(std::chrono::steady_clock::time_point end);
+  Result<void> prepare();
   Result<void> collect_some(std::chrono::steady_clock::time_point end);
   Result<void> submit_some();
   void finish(const Result<void>& result);
@@ -71,6 +78,7 @@ class EmbeddingRun : public std::enable_shared_from_this<EmbeddingRun> {
   const GenerateRequest common_;
   std::unique_ptr<EmbedTask> task_;
   std::shared_ptr<net::HttpResponse> response_;
+  ByteShare share_;
   std::vector<GenerateRequest> prepared_;  // each until its vector is there
   std::vector<Slot> slots_;
   std::vector<size_t> again_;  // texts to be submitted once more

@@ -1,6 +1,9 @@
 #include "api/errors.h"
 
+#include <exception>
+#include <new>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace cairn::api {
 
@@ -90,6 +93,55 @@ void send_error(net::HttpResponse& response, const Error& error, ErrorShape shap
 
 void send_json(net::HttpResponse& response, const ordered_json& value) {
   response.send(200, "application/json", dump(value));
+}
+
+Error thrown_error() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return {Code::kOutOfMemory, "the server is out of memory; try again later", {}};
+  } catch (const std::exception& error) {
+    return {Code::kInternal, fmt::format("unexpected: {}", error.what()), {}};
+  } catch (...) {
+    return {Code::kInternal, "something unexpected was thrown", {}};
+  }
+}
+
+void answer_throws(net::HttpResponse& response, ErrorShape shape, FunctionRef<void()> work) noexcept {
+  try {
+    try {
+      work();
+    } catch (...) {
+      send_error(response, thrown_error(), shape);
+    }
+  } catch (...) {
+    // Not even memory for the error: the answer that dropping the response sends was made before.
+  }
+}
+
+Error no_request_bytes() {
+  return {Code::kOutOfMemory,
+          "the memory for requests and their answers (--request-bytes) is used up; try again later",
+          {}};
+}
+
+void JsonList::add(const ordered_json& item) {
+  if (!items_.empty()) items_ += ',';
+  items_ += dump(item);
+}
+
+std::string JsonList::take() {
+  std::string list = std::exchange(items_, {});
+  list.insert(0, 1, '[');
+  list += ']';
+  return list;
+}
+
+std::string with_member(std::string object, std::string_view name, std::string_view value) {
+  object.pop_back();
+  if (object.size() > 1) object += ',';
+  object.append("\"").append(name).append("\":").append(value).append("}");
+  return object;
 }
 
 std::string dump(const ordered_json& value) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/function_ref.h"
 #include "net/http_server.h"
 
 namespace cairn::api {
@@ -31,6 +32,26 @@ std::string error_body(int status, std::string_view message, ErrorShape shape);
 
 void send_error(net::HttpResponse& response, const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
 void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);
+/// What a catch block has caught, for the request that it came from: kOutOfMemory, or kInternal with what was thrown.
+Error thrown_error();
+/// Runs `work`; what it throws is the answer.
+void answer_throws(net::HttpResponse& response, ErrorShape shape, FunctionRef<void()> work) noexcept;
+/// The answer of a request that --request-bytes has no room for.
+Error no_request_bytes();
+/// An array that is written down as it grows: as a document it would take many times its text.
+class JsonList {
+ public:
+  bool empty() const { return items_.empty(); }
+  void add(const nlohmann::ordered_json& item);
+  /// "[...]"; empty again afterwards.
+  std::string take();
+
+ private:
+  std::string items_;
+};
+
+/// The text of an object with one more member: `value` is JSON text.
+std::string with_member(std::string object, std::string_view name, std::string_view value);
 /// Text for the wire: ill-formed UTF-8 in strings becomes U+FFFD, nothing is escaped that need not be.
 std::string dump(const nlohmann::ordered_json& value);
 

@@ -4,37 +4,11 @@
 #include <cmath>
 
 #include "api/field_uses.h"
+#include "base/json.h"
 #include "base/utf8.h"
 
 namespace cairn::api {
-namespace {
-
 using nlohmann::ordered_json;
-
-// Depth of brackets outside strings; the parser itself has no bound, and what walks its result recurses.
-bool nested_too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > kJsonDepthMax) return true;
-    } else if (c == ']' || c == '}') {
-      --depth;
-    }
-  }
-  return false;
-}
-
-}  // namespace
 
 std::string_view json_kind(const ordered_json& value) {
   switch (value.type()) {
@@ -57,19 +31,10 @@ Result<ordered_json> parse_object(std::string_view body) {
   if (const size_t valid = utf8_valid_prefix(body); valid != body.size()) {
     return fail(Code::kInvalidArgument, "the request body is not valid UTF-8 at byte {}", valid);
   }
-  if (nested_too_deep(body)) {
-    return fail(Code::kInvalidArgument, "the request body is nested deeper than {} levels", kJsonDepthMax);
-  }
-  ordered_json value;
-  try {
-    value = ordered_json::parse(body);
-  } catch (const ordered_json::exception& error) {
-    std::string_view what = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
-    if (const size_t end = what.find("] "); end != std::string_view::npos) what.remove_prefix(end + 2);
-    return fail(Code::kInvalidArgument, "the request body is not valid JSON: {}", what);
-  }
-  if (!value.is_object()) {
-    return fail(Code::kInvalidArgument, "the request body must be a JSON object, not {}", json_kind(value));
+  auto value = read_json(body);
+  if (!value) return fail(value.error().code, "the request body {}", value.error().message);
+  if (!value->is_object()) {
+    return fail(Code::kInvalidArgument, "the request body must be a JSON object, not {}", json_kind(*value));
   }
   return value;
 }

@@ -13,10 +13,8 @@
 
 namespace cairn::api {
 
-inline constexpr int kJsonDepthMax = 64;
-
-/// A JSON object. Errors (kInvalidArgument) say where the text stops being JSON, or which byte is not UTF-8, or that it
-/// is nested deeper than kJsonDepthMax, or that it is not an object.
+/// A JSON object. Errors say where the text stops being JSON, or which byte is not UTF-8, or that it is not an object
+/// (kInvalidArgument), or which limit of base/json.h it is over (kTooLarge).
 Result<nlohmann::ordered_json> parse_object(std::string_view body);
 
 /// Reads the fields of one object. Each getter remembers the first Error, whose `at` is the field's path, and goes on

@@ -62,6 +62,17 @@ TEST(Fields, UnknownAndRefusedFieldsAreNamed) {
   EXPECT_EQ(refused.message, "outer.echo is not supported: because");
 }
 
+TEST(ParseObject, LimitsAreNamedAndTheLastOfTwoMembersCounts) {
+  std::string many = "{";
+  for (int i = 0; i < 100'000; ++i) many += fmt::format("\"k{}\":{},", i, i);
+  const auto refused = parse_object(many + "\"z\":1}");
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::kTooLarge);
+  EXPECT_EQ(refused.error().message, "the request body has an object of more than 65536 members");
+  EXPECT_EQ(parse_object(R"({"n": 1, "n": 2})").value()["n"], 2);
+  EXPECT_THAT(parse_object(std::string("{}\0", 3)).error().message, HasSubstr("NUL byte at byte 2"));
+}
+
 TEST(ParseObject, SaysWhereTheTextStopsBeingJson) {
   EXPECT_THAT(parse_object("{\"a\":\n ]").error().message, HasSubstr("line 2"));
   EXPECT_THAT(parse_object("[]").error().message, HasSubstr("an array"));

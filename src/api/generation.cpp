@@ -1,33 +1,73 @@
 #include "api/generation.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "api/errors.h"
 #include "api/post_once.h"
+#include "engine/event_channel.h"
 
 namespace cairn::api {
 
-Generation::Generation(std::unique_ptr<AnswerWriter> writer, std::shared_ptr<net::HttpResponse> response)
-    : writer_(std::move(writer)), response_(std::move(response)) {}
+int64_t held_bytes(const GenerateRequest& request) {
+  const auto pending = static_cast<int64_t>(kPendingTokensMax);
+  const int64_t tokens = request.max_tokens < 0 ? pending : std::min<int64_t>(request.max_tokens, pending);
+  const int64_t each = sizeof(TokenEvent) + sizeof(TokenLogprob) * static_cast<int64_t>(request.sampling.top_logprobs);
+  return 2 * static_cast<int64_t>(request.prompt.size() * sizeof(TokenId)) + tokens * each;
+}
+
+Generation::Generation(std::unique_ptr<AnswerWriter> writer, std::shared_ptr<net::HttpResponse> response,
+                       ByteShare share)
+    : writer_(std::move(writer)), response_(std::move(response)), share_(std::move(share)) {}
 
 void Generation::start(Engine& engine, std::vector<GenerateRequest> requests, std::unique_ptr<AnswerWriter> writer,
-                       std::shared_ptr<net::HttpResponse> response) {
-  auto generation = std::make_shared<Generation>(std::move(writer), std::move(response));
+                       std::shared_ptr<net::HttpResponse> response, ByteShare share) {
+  int64_t bytes = share.bytes();
+  for (const auto& request : requests) bytes += held_bytes(request);
+  const bool fits = share.grow_to(bytes);
+  auto generation = std::make_shared<Generation>(std::move(writer), std::move(response), std::move(share));
+  net::HttpResponse& to = *generation->response_;
+  if (!fits) return send_error(to, no_request_bytes(), generation->writer_->error_shape());
+  auto all = std::make_shared<std::vector<GenerateRequest>>(std::move(requests));
+  to.post([generation = std::move(generation), all = std::move(all), &engine] {
+    generation->guarded([&] { generation->begin(engine, std::move(*all)); });
+  });
+}
+
+void Generation::guarded(FunctionRef<void()> work) noexcept {
+  try {
+    try {
+      work();
+    } catch (...) {
+      if (said_all_) return;
+      over_ = true;
+      choices_.clear();
+      error_ = thrown_error();
+      say_end();
+    }
+  } catch (...) {
+    // Not even memory for the error: a stream ends without its last event, and dropping the response says the rest.
+    over_ = true;
+    if (response_) response_->end();
+    response_.reset();
+  }
+}
+
+void Generation::begin(Engine& engine, std::vector<GenerateRequest> requests) {
+  if (response_->closed()) return;
   for (auto& request : requests) {
     auto stream = engine.submit(std::move(request));
-    // Streams submitted before are cancelled as `generation` goes.
-    if (!stream) return send_error(*generation->response_, stream.error(), generation->writer_->error_shape());
-    generation->choices_.push_back({std::move(*stream), {}, 0, false});
+    // Streams submitted before are cancelled as this goes.
+    if (!stream) return send_error(*response_, stream.error(), writer_->error_shape());
+    choices_.push_back({std::move(*stream), {}, 0, false});
   }
-  if (generation->writer_->streams()) {
-    generation->response_->begin_events({}, generation->writer_->stream_form());
-  }
-  generation->writer_->on_start([weak = generation->weak_from_this()] {
+  if (writer_->streams()) response_->begin_events({}, writer_->stream_form());
+  writer_->on_start([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->cancel();
   });
-  const std::string beginning = generation->writer_->begin();
-  if (generation->writer_->streams()) generation->response_->write(beginning);
-  generation->listen();
+  const std::string beginning = writer_->begin();
+  if (writer_->streams()) response_->write(beginning);
+  listen();
 }
 
 void Generation::listen() {
@@ -36,6 +76,7 @@ void Generation::listen() {
     self->over_ = true;
     self->choices_.clear();
     self->response_.reset();
+    self->share_ = {};
   });
   for (const auto& choice : choices_) {
     choice.stream->on_events([weak = weak_from_this(), response = response_] {
@@ -52,8 +93,14 @@ void Generation::cancel() {
 
 void Generation::wake(net::HttpResponse& response) {
   post_once(pump_posted_, response, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->pump();
+    if (const auto self = weak.lock()) self->guarded([&] { self->pump(); });
   });
+}
+
+void Generation::hold(const TokenEvent& event) {
+  const auto bytes = static_cast<int64_t>(2 * event.text.size() + sizeof(TokenId)) +
+                     writer_->kept_logprob_bytes() * static_cast<int64_t>(event.top.size());
+  if (!share_.grow_to(share_.bytes() + bytes)) error_ = no_request_bytes();
 }
 
 bool Generation::forward(size_t index, size_t room, std::string& bytes) {
@@ -64,11 +111,12 @@ bool Generation::forward(size_t index, size_t room, std::string& bytes) {
     events = choice.stream->drain();
     choice.next = 0;
   }
-  for (; choice.next < events.tokens.size(); ++choice.next) {
-    if (bytes.size() >= room) return false;
+  for (; choice.next < events.tokens.size() && !error_; ++choice.next) {
+    if (bytes.size() >= room || std::chrono::steady_clock::now() > turn_end_) return false;
+    hold(events.tokens[choice.next]);
     bytes += writer_->token(static_cast<int>(index), std::move(events.tokens[choice.next]));
   }
-  if (!events.finished) return true;
+  if (!events.finished || error_) return true;
   if (bytes.size() >= room) return false;
   choice.finished = true;
   if (events.finish.reason == FinishReason::kError) {
@@ -89,6 +137,7 @@ void Generation::pump() {
   const bool streams = writer_->streams();
   const size_t unsent = response_->unsent_bytes();
   const size_t room = !streams ? SIZE_MAX : kUnsentBytesMax - std::min(kUnsentBytesMax, unsent);
+  turn_end_ = std::chrono::steady_clock::now() + kPumpTurn;
   std::string bytes;
   bool all_written = true;
   for (size_t i = 0; i < choices_.size() && all_written && !error_; ++i) {
@@ -96,40 +145,51 @@ void Generation::pump() {
     all_written = forward(index, room, bytes);
     if (!all_written) first_ = index;
   }
-  if (error_) {
-    if (streams) response_->write(bytes);
-    return fail(*error_);
-  }
-  const bool all_finished = all_written && std::ranges::all_of(choices_, &Choice::finished);
-  if (all_finished) {
-    over_ = true;
-    bytes += writer_->done();
-  }
-  if (streams) {
-    response_->write(bytes);
-    if (all_finished) response_->end();
-    if (!all_written) wait_for_client();
-  } else if (all_finished) {
-    response_->send(200, "application/json", std::move(bytes));
+  if (streams) response_->write(bytes);
+  if (error_ || (all_written && std::ranges::all_of(choices_, &Choice::finished))) return end();
+  if (all_written) return;
+  if (bytes.size() >= room) {
+    wait_for_client();
+  } else {
+    wake(*response_);
   }
 }
 
 // Half the bound: a client that reads slowly is not woken for every few bytes.
 void Generation::wait_for_client() {
   response_->on_drained(kUnsentBytesMax / 2, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->pump();
+    if (const auto self = weak.lock()) self->guarded([&] { self->pump(); });
   });
 }
 
-void Generation::fail(const Error& error) {
+void Generation::end() {
   over_ = true;
-  if (writer_->streams()) {
-    response_->write(writer_->failure(error));
+  choices_.clear();  // cancels what still runs
+  const bool waits = writer_->settle(error_ ? &*error_ : nullptr, [weak = weak_from_this(), response = response_] {
+    response->post([weak] {
+      if (const auto self = weak.lock()) self->guarded([&] { self->say_end(); });
+    });
+  });
+  if (!waits) say_end();
+}
+
+void Generation::say_end() {
+  if (!response_) return;  // the client left meanwhile
+  const bool streams = writer_->streams();
+  if (error_ && !streams) {
+    send_error(*response_, *error_, writer_->error_shape());
+    said_all_ = true;
+    return;
+  }
+  std::string bytes = error_ ? writer_->failure(*error_) : writer_->done();
+  if (streams) {
+    response_->write(bytes);
     response_->end();
   } else {
-    send_error(*response_, error, writer_->error_shape());
+    share_.shrink_to(0);  // net/ counts what waits to be sent
+    response_->send(200, "application/json", std::move(bytes));
   }
-  choices_.clear();  // cancels what still runs
+  said_all_ = true;
 }
 
 }  // namespace cairn::api

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <new>
+#include <stdexcept>
 #include <thread>
 
 #include "net/http_client.h"
@@ -87,18 +89,36 @@ class FakeEngine final : public Engine {
 /// "data: CHOICE TEXT".
 class PlainWriter final : public AnswerWriter {
  public:
-  explicit PlainWriter(bool streams) : streams_(streams) {}
+  PlainWriter(bool streams, std::atomic<int>& settles) : streams_(streams), settles_(settles) {}
+  ~PlainWriter() override {
+    if (disk_.joinable()) disk_.join();
+  }
   bool streams() const override { return streams_; }
+  bool settle(const Error*, std::function<void()> ready) override {
+    if (settles_ == 0) return false;
+    disk_ = std::thread([this, ready = std::move(ready)] {
+      std::this_thread::sleep_for(20ms);
+      settled_ = true;
+      settles_.fetch_add(1);
+      ready();
+    });
+    return true;
+  }
   std::string begin() override { return "data: begin\n\n"; }
   std::string token(int choice, TokenEvent&& event) override {
+    if (event.text == "throw") throw std::runtime_error("scripted");
+    if (event.text == "no memory") throw std::bad_alloc();
     return fmt::format("data: {} {}\n\n", choice, event.text);
   }
   std::string finish(int choice, Finish&&) override { return fmt::format("data: {} end\n\n", choice); }
-  std::string done() override { return "data: done\n\n"; }
+  std::string done() override { return settled_ ? "data: settled\n\n" : "data: done\n\n"; }
   std::string failure(const Error& error) override { return fmt::format("data: {}\n\n", error.message); }
 
  private:
   bool streams_;
+  std::atomic<int>& settles_;  // 0: it has nothing to settle
+  bool settled_ = false;       // read by `done`, after `ready`
+  std::thread disk_;
 };
 
 class GenerationTest : public testing::Test {
@@ -108,8 +128,8 @@ class GenerationTest : public testing::Test {
         "127.0.0.1", 0, {},
         [this](const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
           std::vector<GenerateRequest> requests(request.path == "/three" ? 3 : 1);
-          auto writer = std::make_unique<PlainWriter>(request.path != "/whole");
-          Generation::start(engine_, std::move(requests), std::move(writer), std::move(response));
+          auto writer = std::make_unique<PlainWriter>(request.path != "/whole", settles_);
+          Generation::start(engine_, std::move(requests), std::move(writer), std::move(response), ByteShare(budget_));
         },
         [](int, std::string_view message) { return std::string(message); });
     server_ = std::move(*listening);
@@ -147,6 +167,8 @@ class GenerationTest : public testing::Test {
     EXPECT_EQ(script_.alive, 0);
   }
 
+  std::shared_ptr<ByteBudget> budget_ = std::make_shared<ByteBudget>(int64_t{1} << 40);
+  std::atomic<int> settles_ = 0;
   Script script_;
   FakeEngine engine_{script_};
   std::unique_ptr<net::HttpServer> server_;
@@ -213,6 +235,60 @@ TEST_F(GenerationTest, AFailureEndsAStreamInWordsAndAWholeAnswerWithAStatus) {
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->status, 500);
   EXPECT_THAT(reply->body, testing::HasSubstr("scripted"));
+  expect_no_streams();
+}
+
+TEST_F(GenerationTest, WhatAWriterThrowsIsTheAnswersErrorAndNobodyElses) {
+  script_.tokens = 10;
+  script_.text = "throw";
+  EXPECT_THAT(ask("/stream"), testing::ElementsAre("begin", "unexpected: scripted"));
+  const auto whole = [&] { return net::http_request({"127.0.0.1", server_->port(), ""}, "GET", "/whole", "", {}); };
+  auto reply = whole();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status, 500);
+  script_.text = "no memory";
+  reply = whole();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status, 503);
+  EXPECT_THAT(reply->body, testing::HasSubstr("out_of_memory"));
+  expect_no_streams();
+  script_.text = "x";
+  EXPECT_EQ(ask("/stream").back(), "done");
+  EXPECT_EQ(budget_->used(), 0);
+}
+
+TEST_F(GenerationTest, WhatDoesNotFitIntoTheBudgetIsRefusedAndGivenBack) {
+  script_.tokens = 10;
+  budget_ = std::make_shared<ByteBudget>(1'000);
+  const auto whole = [&] { return net::http_request({"127.0.0.1", server_->port(), ""}, "GET", "/whole", "", {}); };
+  auto reply = whole();  // the events that may wait are more than that
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status, 503);
+  EXPECT_THAT(reply->body, testing::HasSubstr("--request-bytes"));
+  EXPECT_EQ(script_.drained, 0);
+  budget_ = std::make_shared<ByteBudget>(1 << 20);
+  script_.text = std::string(100'000, 'x');
+  reply = whole();  // and so is the text
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status, 503);
+  EXPECT_EQ(ask("/stream").back(), no_request_bytes().message);
+  script_.text = "x";
+  EXPECT_EQ(whole()->status, 200);
+  expect_no_streams();
+  EXPECT_EQ(budget_->used(), 0);
+}
+
+TEST_F(GenerationTest, TheEndWaitsForWhatIsToBeStored) {
+  script_.tokens = 10;
+  settles_ = 1;
+  EXPECT_EQ(ask("/stream").back(), "settled");
+  EXPECT_EQ(settles_, 2);
+  const auto reply = net::http_request({"127.0.0.1", server_->port(), ""}, "GET", "/whole", "", {});
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->body, "data: settled\n\n");
+  script_.tokens = 1'000'000;
+  const int socket = connect_and_ask("/stream");
+  ::close(socket);  // and who leaves meanwhile is not missed
   expect_no_streams();
 }
 

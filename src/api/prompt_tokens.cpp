@@ -13,6 +13,16 @@ std::vector<std::string> chat_stops(const LoadedModel& model) {
   return {"<|im_end|>"};
 }
 
+Result<void> check_length(const LoadedModel& model, std::string_view text, const std::string& path) {
+  const size_t each = model.tokenizer->text_bytes_per_token();
+  const auto context = static_cast<size_t>(model.engine->context_tokens());
+  if (text.size() <= kCountedTextBytes || each == 0 || text.size() / each <= context) return {};
+  return fail_at(path, Code::kContextLengthExceeded,
+                 "the prompt has {} bytes and thus more than {} tokens, but the context has {}: shorten the prompt or "
+                 "start with a longer context",
+                 text.size(), text.size() / each, context);
+}
+
 Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, bool parse_special,
                          std::vector<TokenId>& tokens) {
   const TokenId after = tokens.empty() ? kNoToken : tokens.back();
@@ -23,6 +33,7 @@ Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, bool
 }
 
 Result<std::vector<TokenId>> completion_prompt_tokens(const LoadedModel& model, std::string_view text) {
+  CAIRN_TRY_VOID(check_length(model, text, "prompt"));
   CAIRN_TRY(auto tokens, model.tokenizer->encode(text, {.add_special = true, .parse_special = true}));
   const SpecialTokens& special = model.tokenizer->special();
   if (special.add_eos && !tokens.empty() && tokens.back() == special.eos) tokens.pop_back();

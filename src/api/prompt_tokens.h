@@ -17,6 +17,11 @@ Result<std::string> render_chat(const LoadedModel& model, const ChatInput& input
 /// Text that ends an answer in a conversation: for a model without a template of its own, the fallback's end of turn,
 /// which its vocabulary may not have as a token.
 std::vector<std::string> chat_stops(const LoadedModel& model);
+/// Texts of up to so many bytes are cut into tokens before they are found too long: that is quickly done, and counts.
+inline constexpr size_t kCountedTextBytes = 256 << 10;
+
+/// Error (kContextLengthExceeded): the length of a long text alone says that its tokens do not fit into the context.
+Result<void> check_length(const LoadedModel& model, std::string_view text, const std::string& path);
 /// Appends the tokens of a text that goes on from `tokens`. `parse_special` as in EncodeOptions.
 Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, bool parse_special,
                          std::vector<TokenId>& tokens);

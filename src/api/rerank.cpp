@@ -48,12 +48,15 @@ class RerankTask final : public EmbedTask {
   size_t texts() const override { return request_.documents.size(); }
   std::string path(size_t i) const override { return fmt::format("documents[{}]", i); }
 
+  // The document is written down, too, so that the end has little left to do.
   Result<void> prepare(size_t i, GenerateRequest& request) override {
     const size_t most = request_.truncate ? static_cast<size_t>(model_.engine->context_tokens()) : 0;
     Result<PairPrompt> pair = pairs_.with(request_.documents[i], most);
     if (!pair) return fail_at(path(i), pair.error().code, "{}: {}", path(i), pair.error().message);
     request.prompt = std::move(pair->tokens);
     request.embed = EmbedWish{.pooling = Pooling::kRank, .second_begin = pair->second_begin};
+    std::string& document = request_.documents[i];
+    document = request_.return_documents ? dump(document) : std::string();
     return {};
   }
 
@@ -68,14 +71,15 @@ class RerankTask final : public EmbedTask {
     // The likeliest first, and of equal ones the first.
     std::ranges::stable_sort(scores_, std::ranges::greater(), &Score::relevance);
     if (request_.top_n > 0 && request_.top_n < scores_.size()) scores_.resize(request_.top_n);
-    ordered_json answer = {{"object", "list"}, {"model", model_.name}, {"results", ordered_json::array()}};
+    std::string answer = fmt::format(R"({{"object":"list","model":{},"results":[)", dump(model_.name));
     for (const Score& score : scores_) {
-      ordered_json result = {{"index", score.document}, {"relevance_score", score.relevance}};
-      if (request_.return_documents) result["document"] = {{"text", std::move(request_.documents[score.document])}};
-      answer["results"].push_back(std::move(result));
+      if (answer.back() != '[') answer += ',';
+      answer += fmt::format(R"({{"index":{},"relevance_score":{})", score.document, dump(score.relevance));
+      if (request_.return_documents)
+        answer.append(R"(,"document":{"text":)").append(request_.documents[score.document]).append("}");
+      answer += '}';
     }
-    answer["usage"] = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
-    return dump(answer);
+    return answer + fmt::format(R"(],"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})", tokens, tokens);
   }
 
  private:
@@ -98,6 +102,16 @@ Result<std::string> label_names(const gguf::Metadata& metadata) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// The query is read again for every document.
+Result<void> check_size(const RerankRequest& request) {
+  size_t bytes = request.query.size() * request.documents.size();
+  for (const std::string& document : request.documents) bytes += document.size();
+  if (bytes <= kRerankBytesMax) return {};
+  return fail_at("documents", Code::kTooLarge,
+                 "the documents, each with the query, have {} bytes; {} is the most: send fewer of them at once", bytes,
+                 kRerankBytesMax);
+}
+
 Result<void> run(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   CAIRN_TRY(RerankRequest request, parse_rerank(body));
@@ -108,6 +122,7 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
                    "{} is no reranker: its file has no head of one score or of yes and no{}", model->name,
                    labels.empty() ? " (cls.output.weight)" : ", but one for " + labels);
   }
+  CAIRN_TRY_VOID(check_size(request));
   CAIRN_TRY(PairPrompts pairs, PairPrompts::make(model->file.metadata(), *model->tokenizer, request.query));
   if (model->embedder == nullptr && !pairs.by_template()) {
     return fail_at("model", Code::kUnsupported, "{} has a head that ranks, but no template ({}) to use it with",
@@ -121,7 +136,8 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
   name_owner(http, common);
   common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
   EmbeddingRun::start(*model->engine, std::move(common),
-                      std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)), response);
+                      std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)), response,
+                      ByteShare(service.bytes()));
   return {};
 }
 

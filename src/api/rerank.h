@@ -15,6 +15,9 @@
 
 namespace cairn::api {
 
+/// Of a request's documents, each with the query.
+inline constexpr size_t kRerankBytesMax = 64 << 20;
+
 struct RerankRequest {
   std::string model;
   std::string query;
@@ -25,7 +28,7 @@ struct RerankRequest {
 };
 Result<RerankRequest> parse_rerank(const nlohmann::ordered_json& body);
 
-/// Thread: the server's.
+/// Called on a worker.
 void handle_rerank(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api

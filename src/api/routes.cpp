@@ -90,18 +90,9 @@ constexpr Route kRoutes[] = {
      [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
        handle_prefix(service.registry(), request, *response);
      }},
-    {"POST", "/tokenize",
-     [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-       handle_tokenize(service.registry(), request, *response);
-     }},
-    {"POST", "/detokenize",
-     [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-       handle_detokenize(service.registry(), request, *response);
-     }},
-    {"POST", "/apply-template",
-     [](Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-       handle_apply_template(service.registry(), request, *response);
-     }},
+    {"POST", "/tokenize", handle_tokenize},
+    {"POST", "/detokenize", handle_detokenize},
+    {"POST", "/apply-template", handle_apply_template},
 };
 
 /// What the request's client takes for an error where no endpoint's protocol says so.
@@ -128,29 +119,37 @@ void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response
   response.send(404, "application/json", error_body(404, message, shape_for(request)));
 }
 
+/// What takes time, or may wait for a disk, goes to the workers: bodies, and stored responses.
+void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
+  const ErrorShape shape = shape_for(request);
+  const auto client_id = client_request_id(request);
+  if (!client_id) return send_error(*response, client_id.error(), shape);
+  if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
+  const bool get = request.method == "GET" || request.method == "HEAD";
+  for (const Route& route : kRoutes) {
+    if (route.path != request.path) continue;
+    if (route.method != request.method && !(route.method == "GET" && get))
+      return refuse_method(route.method, request, *response);
+    if (get) return route.handle(service, request, std::move(response));
+    return service.hand_over(std::move(request), std::move(response), shape, route.handle);
+  }
+  if (request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size()) {
+    if (!get) return refuse_method("GET", request, *response);
+    return handle_model(service, request, std::string_view(request.path).substr(kModelPrefix.size()), *response);
+  }
+  if (request.path.starts_with(responses::kResponsesPrefix)) {
+    if (responses::handle_running(service, request, *response)) return;
+    return service.hand_over(std::move(request), std::move(response), shape, responses::handle_stored);
+  }
+  handle_unknown(request, *response);
+}
+
 }  // namespace
 
 net::HttpHandler make_handler(Service& service) {
   return [&service](net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
-    const auto client_id = client_request_id(request);
-    if (!client_id) return send_error(*response, client_id.error(), shape_for(request));
-    if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
-    const bool get = request.method == "GET" || request.method == "HEAD";
-    for (const Route& route : kRoutes) {
-      if (route.path != request.path) continue;
-      if (route.method == request.method || (route.method == "GET" && get)) {
-        return route.handle(service, request, std::move(response));
-      }
-      return refuse_method(route.method, request, *response);
-    }
-    if (request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size()) {
-      if (!get) return refuse_method("GET", request, *response);
-      return handle_model(service, request, std::string_view(request.path).substr(kModelPrefix.size()), *response);
-    }
-    if (request.path.starts_with(responses::kResponsesPrefix)) {
-      return responses::handle_one(service, request, *response);
-    }
-    handle_unknown(request, *response);
+    const ErrorShape shape = shape_for(request);
+    answer_throws(*response, shape, [&] { handle(service, std::move(request), response); });
   };
 }
 

@@ -6,7 +6,7 @@
 
 namespace cairn::api {
 
-/// The handler of the whole API. `service` outlives the server. Thread: the server's.
+/// The handler of the whole API, for the server's thread. `service` outlives the server.
 net::HttpHandler make_handler(Service& service);
 
 }  // namespace cairn::api

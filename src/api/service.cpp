@@ -1,7 +1,13 @@
 #include "api/service.h"
 
+#include <malloc.h>
+
+#include <algorithm>
+#include <utility>
+
 #include "api/chat/turn_store.h"
 #include "api/store/file.h"
+#include "base/json.h"
 #include "prompt/tool_call/format.h"
 
 namespace cairn::api {
@@ -10,7 +16,29 @@ namespace {
 // Harmony addresses a message to a tool.
 constexpr std::string_view kHarmonyCall = " to=";
 
+/// Texts, as they are read, checked, rendered and cut into pieces, and a token for a byte at the worst.
+constexpr int64_t kWorkingBytesPerByte = 8;
+constexpr int64_t kRequestBytesMin = 64 << 20;
+constexpr int64_t kRequestBytesMax = 1 << 30;
+constexpr int64_t kAvailablePart = 8;
+
 }  // namespace
+
+int64_t default_request_bytes(int64_t available_bytes) {
+  return std::clamp(available_bytes / kAvailablePart, kRequestBytesMin, kRequestBytesMax);
+}
+
+int64_t working_bytes(std::string_view body) {
+  const auto measure = measure_json(body);  // what is no JSON, or over a limit, is not read
+  return static_cast<int64_t>(body.size()) * kWorkingBytesPerByte +
+         (measure ? static_cast<int64_t>(measure->bytes) : 0);
+}
+
+Service::Service(const Registry& registry, int64_t request_bytes)
+    : registry_(registry),
+      bytes_(std::make_shared<ByteBudget>(request_bytes)),
+      storing_(1, std::numeric_limits<size_t>::max()),
+      workers_(kWorkerThreads, kWaitingRequestsMax, [this] { give_memory_back(); }) {}
 
 Result<void> Service::open_store(const std::string& path) {
   CAIRN_TRY(const auto file, StoreFile::open(path));
@@ -21,6 +49,7 @@ Result<void> Service::open_store(const std::string& path) {
 }
 
 std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {
+  const std::lock_guard lock(call_bans_mutex_);
   const auto [found, made] = call_bans_.try_emplace(model.name);
   if (!made) return found->second;
   std::vector<std::string_view> texts;
@@ -31,6 +60,35 @@ std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {
   }
   if (!texts.empty()) found->second = std::make_shared<const TextBan>(*model.tokenizer, texts);
   return found->second;
+}
+
+void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorShape shape,
+                        Handler handler) {
+  const auto bytes = static_cast<int64_t>(request.body.size());
+  auto job = [this, request = std::move(request), response, shape, handler = std::move(handler)] {
+    if (response->closed()) return;
+    answer_throws(*response, shape, [&] {
+      ByteShare share(bytes_);
+      if (!share.grow_to(working_bytes(request.body))) return send_error(*response, no_request_bytes(), shape);
+      handler(*this, request, response);
+    });
+  };
+  if (workers_.submit(std::move(job), bytes)) return;
+  send_error(*response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}}, shape);
+}
+
+void Service::store_later(std::function<void()> work) { (void)storing_.submit(std::move(work), 0); }
+
+void Service::stop() {
+  workers_.stop();
+  storing_.stop();
+}
+
+void Service::give_memory_back() {
+  const int64_t given_back = bytes_->given_back();
+  if (given_back - trimmed_at_.load(std::memory_order_relaxed) < kTrimBytes) return;
+  trimmed_at_.store(given_back, std::memory_order_relaxed);
+  ::malloc_trim(0);
 }
 
 }  // namespace cairn::api

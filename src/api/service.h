@@ -1,28 +1,50 @@
 /// What the endpoints share besides the models.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "api/chat/sampled_turns.h"
+#include "api/errors.h"
 #include "api/responses/running.h"
 #include "api/responses/store.h"
+#include "api/workers.h"
+#include "base/byte_budget.h"
 #include "registry/registry.h"
 #include "sampling/text_ban.h"
 
 namespace cairn::api {
 
-/// Thread: the server's.
+/// Threads that take requests, one of which is for small ones alone; and how many of these may wait for one of them.
+inline constexpr int kWorkerThreads = 2;
+inline constexpr size_t kWaitingRequestsMax = 1'024;
+/// Once so many bytes of requests and answers have been given back, the allocator gives free memory to the system.
+inline constexpr int64_t kTrimBytes = 16 << 20;
+
+/// --request-bytes where nobody has said: an eighth of the memory that is available, from 64 MiB to 1 GiB.
+int64_t default_request_bytes(int64_t available_bytes);
+
+/// Thread-safe but for what is said. Requests are read, templated and tokenised on workers (`hand_over`), and so far as
+/// that needs the store it is read there. What an answer keeps is written on a thread of its own (`store_later`). The
+/// rest of an answer, from its submission to the engine on, belongs to the server's thread.
 class Service {
  public:
   /// `registry` outlives this.
-  explicit Service(const Registry& registry) : registry_(registry) {}
+  explicit Service(const Registry& registry, int64_t request_bytes = std::numeric_limits<int64_t>::max());
 
   const Registry& registry() const { return registry_; }
+  /// What requests and their answers may take in memory.
+  const std::shared_ptr<ByteBudget>& bytes() const { return bytes_; }
   SampledTurns& turns() { return turns_; }
+  /// Server's thread only.
   responses::RunningResponses& running_responses() { return running_responses_; }
-  /// Keeps responses and sampled turns in this file. Errors: StoreFile::open's.
+  /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
   Result<void> open_store(const std::string& path);
   /// Null: responses are not stored.
   responses::ResponseStore* response_store() { return response_store_.get(); }
@@ -30,12 +52,38 @@ class Service {
   /// no text of its own that begins one.
   std::shared_ptr<const TextBan> call_ban(const LoadedModel& model);
 
+  using Handler =
+      std::function<void(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response)>;
+  /// Has a worker call the handler, unless the client has gone by then. What it throws, and a request that has no room
+  /// in `bytes` or in the workers' queue, is answered in `shape`.
+  void hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorShape shape,
+                 Handler handler);
+  /// The same for what is no HTTP request; false: no worker is free for it, or all has stopped.
+  [[nodiscard]] bool hand_over(std::move_only_function<void()> job, int64_t bytes) {
+    return workers_.submit(std::move(job), bytes);
+  }
+  /// Runs what may wait for a disk, in the order in which it comes.
+  void store_later(std::function<void()> work);
+  /// Waits for what the threads are at, and drops the rest. After the server has stopped and before it is destroyed.
+  void stop();
+
  private:
+  void give_memory_back();
+
   const Registry& registry_;
+  const std::shared_ptr<ByteBudget> bytes_;
   SampledTurns turns_;
   responses::RunningResponses running_responses_;
   std::unique_ptr<responses::ResponseStore> response_store_;
+  std::mutex call_bans_mutex_;
   std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_bans_;
+  std::atomic<int64_t> trimmed_at_ = 0;  // of bytes_->given_back()
+  // Last, so that they end first.
+  Workers storing_;
+  Workers workers_;
 };
+
+/// About what reading a request takes: its document, its text several times over, its tokens.
+int64_t working_bytes(std::string_view body);
 
 }  // namespace cairn::api

@@ -1,5 +1,6 @@
 #include "api/tokens.h"
 
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -14,62 +15,89 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json pieces(const Tokenizer& tokenizer, std::span<const TokenId> tokens) {
-  ordered_json list = ordered_json::array();
-  for (const TokenId token : tokens) {
-    const std::string_view piece = tokenizer.piece(token, true);
-    ordered_json shown;
-    if (utf8_valid(piece)) {
-      shown = std::string(piece);
-    } else {
-      shown = ordered_json::array();
-      for (const char c : piece) shown.push_back(static_cast<unsigned char>(c));
-    }
-    list.push_back({{"id", index(token)}, {"piece", std::move(shown)}});
+// Of a token's place in the answer, without its text.
+constexpr int64_t kIdBytes = 12;
+constexpr int64_t kPieceBytes = 32;
+// A byte as JSON text, at the worst: \u0001.
+constexpr int64_t kEscapedByteBytes = 6;
+
+/// A text, or the numbers of bytes that are none.
+void append_piece(std::string& body, std::string_view piece) {
+  if (utf8_valid(piece)) {
+    body += dump(piece);
+    return;
   }
-  return list;
+  body += '[';
+  for (size_t i = 0; i < piece.size(); ++i)
+    fmt::format_to(std::back_inserter(body), "{}{}", i == 0 ? "" : ",", static_cast<unsigned char>(piece[i]));
+  body += ']';
 }
 
-Result<ordered_json> tokenize(const Registry& registry, const net::HttpRequest& http) {
-  CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(const TokenizeRequest request, parse_tokenize(body));
-  CAIRN_TRY(const LoadedModel* model, registry.find(request.model));
+/// Written as text at once: as a document, a token would take twenty times as much. `share` grows by what that takes.
+Result<std::string> tokenize(Service& service, const net::HttpRequest& http, ByteShare& share) {
+  CAIRN_TRY(const ordered_json document, parse_object(http.body));
+  CAIRN_TRY(const TokenizeRequest request, parse_tokenize(document));
+  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
   CAIRN_TRY(const auto tokens, model->tokenizer->encode(request.text, request.options));
-  ordered_json ids = ordered_json::array();
-  for (const TokenId token : tokens) ids.push_back(index(token));
-  ordered_json reply = {{"tokens", request.with_pieces ? pieces(*model->tokenizer, tokens) : std::move(ids)}};
-  reply["count"] = tokens.size();
-  reply["max_model_len"] = model->engine->context_tokens();
-  return reply;
+  int64_t bytes = kIdBytes * static_cast<int64_t>(tokens.size() + 8);
+  if (request.with_pieces) {
+    bytes += kPieceBytes * static_cast<int64_t>(tokens.size());
+    for (const TokenId token : tokens)
+      bytes += kEscapedByteBytes * static_cast<int64_t>(model->tokenizer->piece(token, true).size());
+  }
+  if (!share.grow_to(bytes)) return std::unexpected(no_request_bytes());
+  std::string body = R"({"tokens":[)";
+  body.reserve(static_cast<size_t>(bytes));
+  for (const TokenId token : tokens) {
+    if (body.back() != '[') body += ',';
+    if (!request.with_pieces) {
+      fmt::format_to(std::back_inserter(body), "{}", index(token));
+      continue;
+    }
+    fmt::format_to(std::back_inserter(body), R"({{"id":{},"piece":)", index(token));
+    append_piece(body, model->tokenizer->piece(token, true));
+    body += '}';
+  }
+  body += fmt::format(R"(],"count":{},"max_model_len":{}}})", tokens.size(), model->engine->context_tokens());
+  return body;
 }
 
-Result<ordered_json> detokenize(const Registry& registry, const net::HttpRequest& http) {
-  CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(const DetokenizeRequest request, parse_detokenize(body));
-  CAIRN_TRY(const LoadedModel* model, registry.find(request.model));
+Result<std::string> detokenize(Service& service, const net::HttpRequest& http, ByteShare& share) {
+  CAIRN_TRY(const ordered_json document, parse_object(http.body));
+  CAIRN_TRY(const DetokenizeRequest request, parse_detokenize(document));
+  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  int64_t bytes = 0;
   for (const TokenId token : request.tokens) {
     if (index(token) >= model->tokenizer->size()) {
       return fail_at("tokens", Code::kInvalidArgument, "token {} is out of range: the vocabulary has {} tokens",
                      index(token), model->tokenizer->size());
     }
+    bytes += static_cast<int64_t>(model->tokenizer->piece(token, true).size());
   }
-  return ordered_json{{"content", utf8_replace_invalid(model->tokenizer->decode(request.tokens, true))}};
+  // Decoded, without what is no UTF-8, as a value, and as JSON.
+  constexpr int64_t kTexts = 4;
+  if (!share.grow_to((kTexts + kEscapedByteBytes) * bytes)) return std::unexpected(no_request_bytes());
+  return dump({{"content", utf8_replace_invalid(model->tokenizer->decode(request.tokens, true))}});
 }
 
-Result<ordered_json> apply_template(const Registry& registry, const net::HttpRequest& http) {
-  CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(const TemplateRequest request, parse_apply_template(body));
-  CAIRN_TRY(const LoadedModel* model, registry.find(request.model));
+Result<std::string> apply_template(Service& service, const net::HttpRequest& http, ByteShare& share) {
+  CAIRN_TRY(const ordered_json document, parse_object(http.body));
+  CAIRN_TRY(const TemplateRequest request, parse_apply_template(document));
+  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
   CAIRN_TRY(std::string text, render_chat(*model, request.input));
-  return ordered_json{{"prompt", std::move(text)}};
+  if (!share.grow_to((1 + kEscapedByteBytes) * static_cast<int64_t>(text.size())))
+    return std::unexpected(no_request_bytes());
+  return dump({{"prompt", std::move(text)}});
 }
 
-void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
-  if (result) {
-    send_json(response, *result);
-  } else {
-    send_error(response, result.error());
-  }
+using Make = Result<std::string> (*)(Service& service, const net::HttpRequest& http, ByteShare& share);
+
+void reply(Make make, Service& service, const net::HttpRequest& http, net::HttpResponse& response) {
+  ByteShare share(service.bytes());
+  Result<std::string> body = make(service, http, share);
+  if (!body) return send_error(response, body.error());
+  share.shrink_to(0);  // net/ counts what waits to be sent
+  response.send(200, "application/json", std::move(*body));
 }
 
 }  // namespace
@@ -114,14 +142,15 @@ Result<TemplateRequest> parse_apply_template(const ordered_json& body) {
   return request;
 }
 
-void handle_tokenize(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response) {
-  reply(response, tokenize(registry, request));
+void handle_tokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  reply(tokenize, service, request, *response);
 }
-void handle_detokenize(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response) {
-  reply(response, detokenize(registry, request));
+void handle_detokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  reply(detokenize, service, request, *response);
 }
-void handle_apply_template(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response) {
-  reply(response, apply_template(registry, request));
+void handle_apply_template(Service& service, const net::HttpRequest& request,
+                           std::shared_ptr<net::HttpResponse> response) {
+  reply(apply_template, service, request, *response);
 }
 
 }  // namespace cairn::api

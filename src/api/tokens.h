@@ -1,14 +1,15 @@
 /// POST /tokenize, /detokenize and /apply-template: what a prompt becomes, without running it.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
+#include "api/service.h"
 #include "base/ids.h"
 #include "net/http_server.h"
 #include "prompt/chat_template.h"
-#include "registry/registry.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api {
@@ -34,11 +35,12 @@ Result<TokenizeRequest> parse_tokenize(const nlohmann::ordered_json& body);
 Result<DetokenizeRequest> parse_detokenize(const nlohmann::ordered_json& body);
 Result<TemplateRequest> parse_apply_template(const nlohmann::ordered_json& body);
 
-/// -> {"tokens", "count", "max_model_len"}.
-void handle_tokenize(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response);
+/// -> {"tokens", "count", "max_model_len"}. A worker's, as the others.
+void handle_tokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 /// -> {"content"}.
-void handle_detokenize(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response);
+void handle_detokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 /// -> {"prompt"}.
-void handle_apply_template(const Registry& registry, const net::HttpRequest& request, net::HttpResponse& response);
+void handle_apply_template(Service& service, const net::HttpRequest& request,
+                           std::shared_ptr<net::HttpResponse> response);
 
 }  // namespace cairn::api

@@ -18,14 +18,20 @@ class ByteBudget {
 
   int64_t bytes_max() const { return bytes_max_; }
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
+  /// All that was ever given back.
+  int64_t given_back() const { return given_back_.load(std::memory_order_relaxed); }
 
  private:
   friend class ByteShare;
   bool take(int64_t bytes);
-  void give(int64_t bytes) { used_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void give(int64_t bytes) {
+    used_.fetch_sub(bytes, std::memory_order_relaxed);
+    given_back_.fetch_add(bytes, std::memory_order_relaxed);
+  }
 
   const int64_t bytes_max_;
   std::atomic<int64_t> used_{0};
+  std::atomic<int64_t> given_back_{0};
 };
 
 /// What one holder has of a budget, given back when it goes. One thread at a time; of one budget, many at once. Without

@@ -29,6 +29,7 @@ TEST(ByteBudget, SharesGrowUntilItIsSpentAndGiveBackWhatTheyHad) {
   EXPECT_EQ(budget->used(), 60);
   first.shrink_to(5);
   EXPECT_EQ(budget->used(), 5);
+  EXPECT_EQ(budget->given_back(), 95);
 }
 
 TEST(ByteBudget, AShareThatMovesIsCountedOnce) {

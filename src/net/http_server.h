@@ -86,8 +86,8 @@ class HttpResponse {
   virtual void post(std::function<void()> work) = 0;
 };
 
-/// Called on the server's thread for each whole request; must not block. Requests of a connection come one at a time,
-/// in order, each after the answer before it ended.
+/// Called on the server's thread for each whole request; must neither block nor compute. Requests of a connection come
+/// one at a time, in order, each after the answer before it ended.
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<HttpResponse> response)>;
 /// Writes the body of an error that net/ itself must answer (400, 403, 408, 413, 431, 500, 501, 503, 505). Thread-safe.
 using HttpErrorBody = std::function<std::string(int status, std::string_view message)>;

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/json.h"
 #include "prompt/generic_tools.h"
 #include "prompt/tool_call/dsml_escape.h"
 #include "prompt/tool_call/format.h"
@@ -101,8 +102,8 @@ void shape_arguments(ordered_json& message, bool as_object) {
     if (arguments == function.end()) continue;
     if (as_object && arguments->is_string()) {
       // What a model wrote may be no JSON; then the template gets it as it stands.
-      ordered_json parsed = ordered_json::parse(arguments->get_ref<const std::string&>(), nullptr, false);
-      if (parsed.is_object()) *arguments = std::move(parsed);
+      auto parsed = read_json(arguments->get_ref<const std::string&>());
+      if (parsed && parsed->is_object()) *arguments = std::move(*parsed);
     } else if (!as_object && !arguments->is_string()) {
       *arguments = arguments->dump(-1, ' ', false, ordered_json::error_handler_t::replace);
     }
@@ -117,7 +118,7 @@ ordered_json escaped_value(const ordered_json& value) {
     if (value.is_array())
       escaped.push_back(escaped_value(inner));
     else
-      escaped[tool_call::escape_dsml(key)] = escaped_value(inner);
+      append_member(escaped, tool_call::escape_dsml(key), escaped_value(inner));
   }
   return escaped;
 }
@@ -131,7 +132,7 @@ void escape_arguments(ordered_json& message) {
     if (arguments == call["function"].end() || !arguments->is_object()) continue;
     ordered_json escaped = ordered_json::object();
     for (const auto& [key, value] : arguments->items())
-      escaped[tool_call::escape_dsml_attribute(key)] = escaped_value(value);
+      append_member(escaped, tool_call::escape_dsml_attribute(key), escaped_value(value));
     *arguments = std::move(escaped);
   }
 }
@@ -142,7 +143,13 @@ void escape_result(ordered_json& message) {
   const auto content = message.find("content");
   if (!has_role(message, "tool") || content == message.end() || !content->is_string()) return;
   auto& text = content->get_ref<std::string&>();
-  for (size_t at = text.find(kEnd); at != std::string::npos; at = text.find(kEnd, at)) text.replace(at, 1, "&lt;");
+  std::string escaped;
+  size_t written = 0;
+  for (size_t at = text.find(kEnd); at != std::string::npos; at = text.find(kEnd, written)) {
+    escaped.append(text, written, at - written).append("&lt;");
+    written = at + 1;
+  }
+  if (written > 0) text = escaped.append(text, written);
 }
 
 }  // namespace

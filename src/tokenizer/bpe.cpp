@@ -106,7 +106,13 @@ void BpeTokenizer::find_byte_symbols() {
     const bool in_utf8 = byte != 0xC0 && byte != 0xC1 && byte < 0xF5;
     if (in_utf8 && byte_token_[byte] == kNoToken) ++missing;
   }
+  loses_bytes_ = missing > 0;
   if (missing > 0) log_warning("the vocabulary has no token for {} bytes; texts lose them", missing);
+}
+
+size_t BpeTokenizer::text_bytes_per_token() const {
+  if (loses_bytes_) return 0;
+  return piece_bytes_max() * (config_.nfc || config_.alphabet == Alphabet::kCharacters ? kRewrittenBytes : 1);
 }
 
 Result<void> BpeTokenizer::encode_text(std::string_view text, bool, std::vector<TokenId>& out) const {

@@ -48,6 +48,7 @@ class BpeTokenizer final : public VocabularyTokenizer {
   /// `merges`: "left right", best first. Errors: kCorruptFile (a merge is not two texts).
   static Result<std::unique_ptr<Tokenizer>> make(Vocabulary vocabulary, SpecialTokens special, PreTokenizer words,
                                                  std::span<const std::string_view> merges, Config config);
+  size_t text_bytes_per_token() const override;
 
  private:
   BpeTokenizer(Vocabulary vocabulary, SpecialTokens special, PreTokenizer words, Config config);
@@ -68,6 +69,7 @@ class BpeTokenizer final : public VocabularyTokenizer {
   StringPool other_symbols_;  // texts of symbols that are not tokens: symbol id = size() + index
   MergeTable merges_;
   std::array<uint32_t, 256> byte_symbol_{};  // kBytes: symbol of a byte. kCharacters: of an ASCII character
+  bool loses_bytes_ = false;                 // there is no token for some
   std::array<TokenId, 256> byte_token_{};    // for bytes of symbols that are no tokens; kNoToken: such bytes are lost
 };
 

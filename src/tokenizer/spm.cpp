@@ -48,6 +48,7 @@ SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, Decodin
     token = this->vocabulary().find(entry);
     if (token == kNoToken) token = this->vocabulary().find(std::string_view(&as_text, 1));
     if (token == kNoToken) token = special.unknown;
+    loses_bytes_ |= token == kNoToken;
   }
 }
 

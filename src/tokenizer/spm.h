@@ -15,12 +15,14 @@ class SpmTokenizer final : public VocabularyTokenizer {
  public:
   /// `add_space_prefix`: a text begins with a space that is not written. Errors: kCorruptFile (no scores).
   static Result<std::unique_ptr<Tokenizer>> make(Vocabulary vocabulary, SpecialTokens special, bool add_space_prefix);
+  size_t text_bytes_per_token() const override { return loses_bytes_ ? 0 : piece_bytes_max() * kRewrittenBytes; }
 
  private:
   SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding);
   Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const override;
 
   bool add_space_prefix_;
+  bool loses_bytes_ = false;  // there is no token for some
   std::array<TokenId, 256> byte_token_{};
 };
 

@@ -78,6 +78,9 @@ class Tokenizer {
   /// All pieces joined, with the vocabulary's own rules for a whole text: see drops_first_space() and tidies_spaces().
   virtual std::string decode(std::span<const TokenId> ids, bool render_special) const = 0;
 
+  /// No text of n bytes of UTF-8 becomes fewer than n / this tokens. 0: no such bound is known.
+  virtual size_t text_bytes_per_token() const { return 0; }
+
   virtual int32_t size() const = 0;
   virtual const SpecialTokens& special() const = 0;
   /// End of generation: EOS, end of turn and the like.

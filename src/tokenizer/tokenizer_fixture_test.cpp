@@ -87,6 +87,21 @@ TEST_P(Reference, TokenForToken) {
   EXPECT_EQ(errors, forgiving ? 0 : 1);
 }
 
+TEST_P(Reference, ATextNeverHasFewerTokensThanItsLengthSays) {
+  const std::string name = GetParam();
+  const size_t each = tokenizer_->text_bytes_per_token();
+  // Those that write white space or letters anew, or have a token for what they do not know, promise nothing.
+  const bool known = name == "llama-bpe" || name == "qwen2" || name == "llama-spm";
+  EXPECT_TRUE(each > 0 || !known) << name;
+  if (each == 0) return;
+  for (const json& line : cases_) {
+    const std::string text = bytes_of(line, "text").value();
+    if (line.contains("error") || !utf8_valid(text)) continue;
+    EXPECT_GE(line["ids"].size(), text.size() / each) << line;
+    for (const auto& id : line["ids"]) EXPECT_LE(tokenizer_->piece(TokenId{id}, true).size(), each);
+  }
+}
+
 TEST_P(Reference, DecodesToTheSameBytes) {
   for (const json& line : cases_) {
     if (line.contains("error")) continue;

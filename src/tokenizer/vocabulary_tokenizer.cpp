@@ -1,5 +1,6 @@
 #include "tokenizer/vocabulary_tokenizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tokenizer/tidy_spaces.h"
@@ -13,7 +14,17 @@ VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens sp
       tidies_spaces_(decoding.tidies_spaces),
       prefix_only_at_start_(decoding.prefix_only_at_start),
       underscore_is_space_(decoding.underscore_is_space),
-      splitter_(vocabulary_) {}
+      splitter_(vocabulary_) {
+  for (int32_t i = 0; i < vocabulary_.size(); ++i) {
+    const TokenId id{i};
+    if (vocabulary_.strips_left(id) || vocabulary_.strips_right(id)) {
+      piece_bytes_max_ = 0;
+      return;
+    }
+    const std::string_view text = parts_texts(id) ? vocabulary_.entry(id) : vocabulary_.piece(id);
+    piece_bytes_max_ = std::max(piece_bytes_max_, text.size());
+  }
+}
 
 Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, EncodeOptions options) const {
   if (text.size() > kTextBytesMax) {

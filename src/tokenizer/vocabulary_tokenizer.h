@@ -15,6 +15,10 @@ namespace cairn {
 /// Bytes of text that encode() takes. Positions are 32 bits wide, and "▁" makes three bytes of a space.
 inline constexpr size_t kTextBytesMax = 256u << 20;
 
+/// Bytes of a text that may stand for one of what is cut into tokens: "▁" for a space, letter and marks for the letter
+/// that has them (no composition of Unicode's is shorter than a third).
+inline constexpr size_t kRewrittenBytes = 4;
+
 class VocabularyTokenizer : public Tokenizer {
  public:
   Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const final;
@@ -42,6 +46,8 @@ class VocabularyTokenizer : public Tokenizer {
   /// as far as that matters to the vocabulary.
   virtual Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const = 0;
   const Vocabulary& vocabulary() const { return vocabulary_; }
+  /// Of the piece that stands for most; 0 if tokens take white space beside them along.
+  size_t piece_bytes_max() const { return piece_bytes_max_; }
 
  private:
   /// One of those that the splitter finds.
@@ -54,6 +60,7 @@ class VocabularyTokenizer : public Tokenizer {
   bool prefix_only_at_start_;
   bool underscore_is_space_;
   SpecialSplitter splitter_;
+  size_t piece_bytes_max_ = 0;
 };
 
 /// `text` with every space written as "▁", appended to `out`.

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
+#include "base/log.h"
 #include "base/random_id.h"
 #include "prompt/tool_call/format.h"
 
@@ -31,12 +33,14 @@ std::string make_call_id(int bytes) { return call_id_of(secure_random(), bytes);
 
 OutputParser ChatReading::parser() const { return OutputParser(format, tools, prompt); }
 
-ChatAnswer::ChatAnswer(std::unique_ptr<ChatWriter> writer, const ChatReading& reading, int choices, TurnKeeper keep)
+ChatAnswer::ChatAnswer(std::unique_ptr<ChatWriter> writer, const ChatReading& reading, int choices, TurnKeeper keep,
+                       StoreRunner store_runner)
     : writer_(std::move(writer)),
       prefill_(reading.prefill),
       opening_(reading.opening),
       turn_ends_(reading.turn_ends),
-      keep_(std::move(keep)) {
+      keep_(std::move(keep)),
+      store_runner_(std::move(store_runner)) {
   const auto* style = tool_call::find_style(reading.format.tools);
   id_bytes_ = style == nullptr ? 0 : style->id_bytes;
   choices_.reserve(static_cast<size_t>(choices));
@@ -138,10 +142,35 @@ std::string ChatAnswer::finish(int index, Finish&& finish) {
     chat.end = ChatEnd::kStopString;
   } else {
     chat.end = calls ? ChatEnd::kToolCalls : ChatEnd::kStop;
-    if (keep_ && !choice.broken) keep_(choice.turn, choice.tokens, choice.thinking_end);
+    if (keep_ && !choice.broken) {
+      if (auto work = keep_(choice.turn, choice.tokens, choice.thinking_end)) to_store_.push_back(std::move(work));
+    }
   }
   chat.turn = std::move(choice.turn);
   return bytes + writer_->finish(index, std::move(chat));
+}
+
+bool ChatAnswer::settle(const Error* error, std::function<void()> ready) {
+  if (auto work = writer_->settle(error)) to_store_.push_back(std::move(work));
+  if (to_store_.empty()) return false;
+  auto store = [works = std::exchange(to_store_, {})] {
+    for (const auto& work : works) {
+      try {
+        work();
+      } catch (...) {
+        log_error("an answer was not stored: {}", thrown_error().text());
+      }
+    }
+  };
+  if (!store_runner_) {
+    store();
+    return false;
+  }
+  store_runner_([store = std::move(store), ready = std::move(ready)] {
+    store();
+    ready();
+  });
+  return true;
 }
 
 }  // namespace cairn::api

@@ -50,6 +50,7 @@ class ChatWriter {
   virtual bool streams() const = 0;
   virtual net::StreamForm stream_form() const { return {}; }
   virtual ErrorShape error_shape() const { return ErrorShape::kOpenAi; }
+  virtual int64_t kept_logprob_bytes() const { return streams() ? 0 : kLogprobTextBytes; }
   virtual void on_start(std::function<void()> /*cancel*/) {}
   virtual std::string begin() = 0;
   /// What became certain with `event`; null: at the beginning, for what was forced, and at the end. Every call's begin
@@ -57,6 +58,8 @@ class ChatWriter {
   virtual std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) = 0;
   /// `finish.turn` holds all parts of the choice again.
   virtual std::string finish(int choice, ChatFinish&& finish) = 0;
+  /// As AnswerWriter's, but that it gives what is to be done; empty: nothing. It is called on any thread.
+  virtual std::function<void()> settle(const Error* /*error*/) { return {}; }
   virtual std::string done() = 0;
   virtual std::string failure(const Error& error) = 0;
 };
@@ -74,22 +77,30 @@ struct ChatReading {
 inline constexpr size_t kPromptTailBytes = 1'024;
 
 /// Told once per choice that ended by itself, with its tokens, of which thinking_end and on are the answer without the
-/// thinking (kNoThinkingEnd: it begins within a token); for exact replay.
-using TurnKeeper = std::function<void(const ChatTurn& turn, std::span<const TokenId> tokens, size_t thinking_end)>;
+/// thinking (kNoThinkingEnd: it begins within a token); for exact replay. Gives what is still to be done where it may
+/// wait for a disk; empty: nothing.
+using TurnKeeper =
+    std::function<std::function<void()>(const ChatTurn& turn, std::span<const TokenId> tokens, size_t thinking_end)>;
+/// Runs what may wait for a disk, later and elsewhere.
+using StoreRunner = std::function<void(std::function<void()> work)>;
 inline constexpr size_t kNoThinkingEnd = SIZE_MAX;
 
 class ChatAnswer final : public AnswerWriter {
  public:
-  ChatAnswer(std::unique_ptr<ChatWriter> writer, const ChatReading& reading, int choices, TurnKeeper keep);
+  /// Without a `store_runner`, what is to be stored is stored at once.
+  ChatAnswer(std::unique_ptr<ChatWriter> writer, const ChatReading& reading, int choices, TurnKeeper keep,
+             StoreRunner store_runner = {});
   ~ChatAnswer() override;
 
   bool streams() const override { return writer_->streams(); }
   net::StreamForm stream_form() const override { return writer_->stream_form(); }
   ErrorShape error_shape() const override { return writer_->error_shape(); }
+  int64_t kept_logprob_bytes() const override { return writer_->kept_logprob_bytes(); }
   void on_start(std::function<void()> cancel) override { writer_->on_start(std::move(cancel)); }
   std::string begin() override;
   std::string token(int choice, TokenEvent&& event) override;
   std::string finish(int choice, Finish&& finish) override;
+  bool settle(const Error* error, std::function<void()> ready) override;
   std::string done() override { return writer_->done(); }
   std::string failure(const Error& error) override { return writer_->failure(error); }
 
@@ -105,6 +116,8 @@ class ChatAnswer final : public AnswerWriter {
   std::string opening_;
   std::vector<std::string> turn_ends_;
   TurnKeeper keep_;
+  StoreRunner store_runner_;
+  std::vector<std::function<void()>> to_store_;
   std::vector<Choice> choices_;
   std::vector<Part> parts_;  // scratch
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include "api/errors.h"
@@ -19,6 +20,10 @@ bool is(const ordered_json& object, std::string_view name, std::string_view text
 std::string shown(const ordered_json& value) {
   return value.is_string() || value.is_number() ? dump(value).substr(0, 40) : std::string(json_kind(value));
 }
+
+// What a conversation gives to its template by itself.
+constexpr std::array<std::string_view, 7> kServersVariables = {
+    "messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "raise_exception", "strftime_now"};
 
 /// The calls of the assistant's last message that no tool message has answered.
 struct OpenCalls {
@@ -153,19 +158,46 @@ void bring_into_form(ordered_json& message) {
 
 }  // namespace
 
-std::string find_nul(const ordered_json& value, const std::string& path) {
+namespace {
+
+// The path below `value`, told on the way back: one for every value would take as long as all names together.
+std::optional<std::string> nul_below(const ordered_json& value) {
   const auto has_nul = [](std::string_view text) { return text.find('\0') != std::string_view::npos; };
-  if (value.is_string()) return has_nul(value.get_ref<const std::string&>()) ? path : "";
+  if (value.is_string()) return has_nul(value.get_ref<const std::string&>()) ? std::optional("") : std::nullopt;
   if (value.is_object()) {
     for (const auto& [key, item] : value.items()) {
-      if (has_nul(key)) return path;
-      if (std::string found = find_nul(item, fmt::format("{}.{}", path, key)); !found.empty()) return found;
+      if (has_nul(key)) return "";
+      constexpr size_t kNameShownMax = 100;
+      if (const auto found = nul_below(item)) return fmt::format(".{}{}", key.substr(0, kNameShownMax), *found);
     }
   } else if (value.is_array()) {
     for (size_t i = 0; i < value.size(); ++i)
-      if (std::string found = find_nul(value[i], fmt::format("{}[{}]", path, i)); !found.empty()) return found;
+      if (const auto found = nul_below(value[i])) return fmt::format("[{}]{}", i, *found);
   }
-  return {};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string find_nul(const ordered_json& value, const std::string& path) {
+  const auto below = nul_below(value);
+  return below ? path + *below : std::string();
+}
+
+void read_template_variables(Fields& fields, ordered_json& variables) {
+  constexpr std::string_view kName = "chat_template_kwargs";
+  const ordered_json* given = fields.get(kName);
+  if (given == nullptr) return;
+  if (!given->is_object()) return fields.fail_field(kName, fmt::format("must be an object, not {}", json_kind(*given)));
+  if (given->size() > kTemplateVariablesMax)
+    return fields.fail_field(kName, fmt::format("may have at most {} variables", kTemplateVariablesMax));
+  for (const std::string_view name : kServersVariables) {
+    if (given->contains(name))
+      return fields.fail_field(fmt::format("{}.{}", kName, name), "is a variable that the server sets; leave it out");
+  }
+  if (const std::string nul = find_nul(*given, std::string(kName)); !nul.empty())
+    return fields.fail_field(nul, "holds a NUL character");
+  variables = *given;
 }
 
 ordered_json read_messages(Fields& fields) {

@@ -16,12 +16,15 @@ inline constexpr size_t kMessagesMax = 16'384;
 inline constexpr size_t kToolsMax = 1'024;
 inline constexpr size_t kToolNameBytesMax = 256;
 inline constexpr size_t kHistoryCallsMax = 1'024;  ///< tool calls of one message
+inline constexpr size_t kTemplateVariablesMax = 256;
 
 /// `messages`: roles system, developer (becomes system), user, assistant, tool; content a string or text parts. Every
 /// tool message answers a call of the assistant's message before it, once.
 nlohmann::ordered_json read_messages(Fields& fields);
 /// `tools`: functions with unlike names. Null without any.
 nlohmann::ordered_json read_tools(Fields& fields);
+/// `chat_template_kwargs`, but for variables that the server sets.
+void read_template_variables(Fields& fields, nlohmann::ordered_json& variables);
 /// `tool_choice` and `parallel_tool_calls`.
 void read_tool_choice(Fields& fields, ChatRequest& request);
 /// `reasoning_effort`, `thinking_budget` and `enable_thinking`.

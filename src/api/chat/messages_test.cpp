@@ -107,6 +107,39 @@ std::string refused_at(const ordered_json& body) {
   return choice.done ? "nothing" : choice.done.error().at;
 }
 
+TEST(ReadTemplateVariables, AreTheClientsOwnAndNoneOfTheServers) {
+  const auto read = [](const ordered_json& given) -> Result<ordered_json> {
+    const ordered_json body = {{"chat_template_kwargs", given}};
+    Fields fields(body);
+    ordered_json variables = ordered_json::object();
+    read_template_variables(fields, variables);
+    CAIRN_TRY_VOID(fields.finish());
+    return variables;
+  };
+  EXPECT_EQ(read({{"enable_thinking", false}, {"documents", {"a"}}}).value(),
+            (ordered_json{{"enable_thinking", false}, {"documents", {"a"}}}));
+  for (const std::string name :
+       {"messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "raise_exception", "strftime_now"}) {
+    const auto refused = read({{"x", 1}, {name, "y"}});
+    ASSERT_FALSE(refused.has_value()) << name;
+    EXPECT_EQ(refused.error().code, Code::kInvalidArgument);
+    EXPECT_EQ(refused.error().at, "chat_template_kwargs." + name);
+  }
+  EXPECT_EQ(read(5).error().at, "chat_template_kwargs");
+  ordered_json many = ordered_json::object();
+  for (size_t i = 0; i <= kTemplateVariablesMax; ++i) many["v" + std::to_string(i)] = 1;
+  EXPECT_EQ(read(many).error().at, "chat_template_kwargs");
+  EXPECT_EQ(read({{"a", {"b", std::string("\0", 1)}}}).error().at, "chat_template_kwargs.a[1]");
+}
+
+TEST(FindNul, TellsThePathAndCutsLongNames) {
+  const std::string nul("\0", 1);
+  EXPECT_EQ(find_nul({{"a", {1, {{"b", nul}}}}}, "x"), "x.a[1].b");
+  EXPECT_EQ(find_nul({{"a", {{nul, 1}}}}, "x"), "x.a");
+  EXPECT_EQ(find_nul({{"a", "b"}}, "x"), "");
+  EXPECT_EQ(find_nul({{std::string(1'000, 'k'), nul}}, "x").size(), 102u);
+}
+
 TEST(ReadTools, AreFunctionsWithNames) {
   EXPECT_EQ(refused_at({{"tools", 5}}), "tools");
   EXPECT_EQ(refused_at({{"tools", {5}}}), "tools[0]");

@@ -1,8 +1,10 @@
 #include "api/chat/prompt.h"
 
 #include <algorithm>
+#include <charconv>
 #include <ctime>
 #include <optional>
+#include <set>
 
 #include "api/prompt_tokens.h"
 #include "base/log.h"
@@ -17,6 +19,20 @@ using nlohmann::ordered_json;
 // client gains by writing it on purpose is a prompt that is rendered without known turns.
 std::string mark(std::string_view what, size_t message) {
   return fmt::format("{}{}-{}{}", ControlTexts::guard(), what, message, ControlTexts::guard());
+}
+
+/// Whether a turn's text stands twice in a rendering: of all turns in one pass.
+bool stands_twice(std::string_view rendering) {
+  std::string begin = mark("text", 0);
+  begin.erase(begin.find("text-0") + 5);
+  std::set<size_t> seen;
+  for (size_t at = rendering.find(begin); at != std::string_view::npos; at = rendering.find(begin, at)) {
+    at += begin.size();
+    size_t message = 0;
+    std::from_chars(rendering.data() + at, rendering.data() + rendering.size(), message);
+    if (!seen.insert(message).second) return true;
+  }
+  return false;
 }
 
 struct KnownTurn {
@@ -80,13 +96,14 @@ Result<std::string> generation_prompt_of(const LoadedModel& model, ChatInput inp
 /// The rendering cut where known turns stand; nullopt if the template does something with them that we do not know.
 std::optional<std::vector<Piece>> cut(std::string_view text, const std::vector<KnownTurn>& known,
                                       std::string_view generation_prompt, std::string_view think_open) {
+  if (stands_twice(text)) return std::nullopt;
   std::vector<Piece> pieces;
   size_t written = 0;
   for (const KnownTurn& turn : known) {
     const std::string content = mark("text", turn.message);
     const std::string thinking = mark("thinking", turn.message);
     const size_t at = text.find(content, written);
-    if (at == std::string_view::npos || text.find(content, at + 1) != std::string_view::npos) return std::nullopt;
+    if (at == std::string_view::npos) return std::nullopt;
     const size_t thinks_at = text.substr(0, at).find(thinking, written);
     const SampledTurn& sampled = *turn.sampled;
     const bool shows_thinking = thinks_at != std::string_view::npos;
@@ -182,6 +199,7 @@ Result<ChatPrompt> chat_prompt(const LoadedModel& model, const ChatInput& given,
     }
   }
   CAIRN_TRY(std::string text, model.chat_template.render(input, std::time(nullptr)));
+  CAIRN_TRY_VOID(check_length(model, text, "messages"));
   CAIRN_TRY(auto tokens, encode(model, {{text, {}}}));
   return ChatPrompt{std::move(tokens), without_guards(std::move(text))};
 }

@@ -34,6 +34,7 @@ struct ChatRequest {
   bool parallel_calls = true;
   ReasoningWish reasoning;
   bool stored = true;        ///< its calls may be kept in the file of --store
+  int64_t kept_bytes = 0;    ///< about what the answer's writer keeps of the request until its end
   GenerateRequest generate;  ///< everything but the prompt, the id, the tenant and the steering
 };
 

@@ -93,7 +93,7 @@ TurnKeeper keeper(Service& service, const LoadedModel& model, const ChatRequest&
     SampledTurn kept{turn, opening, thinking_end};
     kept.tokens.insert(kept.tokens.end(), sampled.begin(), sampled.end());
     if (thinking_end != kNoThinkingEnd && thinking_end > 0) kept.thinking_end += opening.size();
-    turns.keep(scope, std::move(kept), stored);
+    return turns.keep(scope, std::move(kept), stored);
   };
 }
 
@@ -187,8 +187,11 @@ Result<void> run_chat(Service& service, ChatRequest request, std::string_view id
   auto requests = spread(request, id, prompt, rules_of(service, *model, request, budget), reading, *model);
   auto writer = make_writer({id, *model, request.choices, request.stream, static_cast<int32_t>(prompt.tokens.size())});
   auto answer = std::make_unique<ChatAnswer>(std::move(writer), reading, request.choices,
-                                             keeper(service, *model, request, opening));
-  Generation::start(*model->engine, std::move(requests), std::move(answer), response);
+                                             keeper(service, *model, request, opening),
+                                             [&service](auto work) { service.store_later(std::move(work)); });
+  ByteShare share(service.bytes());
+  if (!share.grow_to(request.kept_bytes)) return std::unexpected(no_request_bytes());
+  Generation::start(*model->engine, std::move(requests), std::move(answer), response, std::move(share));
   return {};
 }
 

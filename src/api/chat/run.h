@@ -23,7 +23,8 @@ struct ChatStart {
 using MakeChatWriter = std::function<std::unique_ptr<ChatWriter>(const ChatStart& start)>;
 
 /// Renders and submits the conversation; the answer goes through the writer. An Error has been answered by nobody yet.
-/// `id_prefix`: of the answer's id, "chatcmpl-". Thread: the server's.
+/// `id_prefix`: of the answer's id, "chatcmpl-". Called on a worker; the writer is made there, and then called on the
+/// server's thread.
 Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
                       const std::shared_ptr<net::HttpResponse>& response, const MakeChatWriter& make_writer);
 

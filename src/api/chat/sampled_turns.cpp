@@ -64,25 +64,36 @@ SampledTurns::~SampledTurns() = default;
 
 void SampledTurns::set_store(std::unique_ptr<TurnStore> store) { store_ = std::move(store); }
 
-void SampledTurns::keep(const TurnScope& scope, SampledTurn turn, bool stored) {
-  if (turn.tokens.empty() || turn.tokens.size() > kSampledTokensMax) return;
-  const bool has_calls = !turn.turn.calls.empty();
-  if (has_calls && stored && store_ != nullptr) {
-    if (const auto done = store_->put(scope, turn); !done) log_error("a turn was not stored: {}", done.error().text());
-  }
-  const std::string_view first_call = has_calls ? turn.turn.calls.front().id : std::string_view();
-  const uint64_t key = key_of(scope.id, turn.turn.content, first_call);
-  remember(key, std::move(turn));
+size_t SampledTurns::size() const {
+  const std::lock_guard lock(mutex_);
+  return turns_.size();
 }
 
-void SampledTurns::remember(uint64_t key, SampledTurn turn) {
+std::function<void()> SampledTurns::keep(const TurnScope& scope, SampledTurn turn, bool stored) {
+  if (turn.tokens.empty() || turn.tokens.size() > kSampledTokensMax) return {};
+  const bool has_calls = !turn.turn.calls.empty();
+  const std::string_view first_call = has_calls ? turn.turn.calls.front().id : std::string_view();
+  const uint64_t key = key_of(scope.id, turn.turn.content, first_call);
+  auto shared = std::make_shared<const SampledTurn>(std::move(turn));
+  {
+    const std::lock_guard lock(mutex_);
+    remember(key, shared);
+  }
+  if (!has_calls || !stored || store_ == nullptr) return {};
+  return [store = store_.get(), scope, shared = std::move(shared)] {
+    if (const auto done = store->put(scope, *shared); !done)
+      log_error("a turn was not stored: {}", done.error().text());
+  };
+}
+
+void SampledTurns::remember(uint64_t key, std::shared_ptr<const SampledTurn> turn) {
   if (const auto old = by_key_.find(key); old != by_key_.end()) {
     tokens_ -= old->second->turn->tokens.size();
     turns_.erase(old->second);
     by_key_.erase(old);
   }
-  tokens_ += turn.tokens.size();
-  turns_.push_front({key, std::make_shared<const SampledTurn>(std::move(turn))});
+  tokens_ += turn->tokens.size();
+  turns_.push_front({key, std::move(turn)});
   by_key_[key] = turns_.begin();
   while (turns_.size() > kSampledTurnsMax || tokens_ > kSampledTokensMax) drop_oldest();
 }
@@ -93,14 +104,22 @@ void SampledTurns::drop_oldest() {
   turns_.pop_back();
 }
 
-void SampledTurns::recall(const TurnScope& scope, uint64_t key, const std::string& call) {
-  if (store_ == nullptr) return;
-  auto turn = store_->find(scope, call);
-  if (!turn) {
-    log_warning("a stored turn is left out: {}", turn.error().text());
-  } else if (*turn) {
-    remember(key, std::move(**turn));
-  }
+std::shared_ptr<const SampledTurn> SampledTurns::look_up(uint64_t key) {
+  const auto found = by_key_.find(key);
+  if (found == by_key_.end()) return nullptr;
+  turns_.splice(turns_.begin(), turns_, found->second);
+  return found->second->turn;
+}
+
+std::shared_ptr<const SampledTurn> SampledTurns::recall(const TurnScope& scope, uint64_t key, const std::string& call) {
+  if (store_ == nullptr) return nullptr;
+  auto stored = store_->find(scope, call);
+  if (!stored) log_warning("a stored turn is left out: {}", stored.error().text());
+  if (!stored || !*stored) return nullptr;
+  auto turn = std::make_shared<const SampledTurn>(std::move(**stored));
+  const std::lock_guard lock(mutex_);
+  remember(key, turn);
+  return turn;
 }
 
 std::shared_ptr<const SampledTurn> SampledTurns::find(const TurnScope& scope, const ordered_json& message) {
@@ -109,11 +128,13 @@ std::shared_ptr<const SampledTurn> SampledTurns::find(const TurnScope& scope, co
   const bool has_calls = calls != message.end() && !calls->empty();
   const std::string first_call = has_calls ? (*calls)[0]["id"].get<std::string>() : std::string();
   const uint64_t key = key_of(scope.id, content, first_call);
-  if (has_calls && !by_key_.contains(key)) recall(scope, key, first_call);
-  const auto found = by_key_.find(key);
-  if (found == by_key_.end()) return nullptr;
-  turns_.splice(turns_.begin(), turns_, found->second);
-  const auto& turn = found->second->turn;
+  std::shared_ptr<const SampledTurn> turn;
+  {
+    const std::lock_guard lock(mutex_);
+    turn = look_up(key);
+  }
+  if (turn == nullptr && has_calls) turn = recall(scope, key, first_call);
+  if (turn == nullptr) return nullptr;
   if (trim(turn->turn.content) != trim(content) || !same_calls(message, turn->turn.calls)) return nullptr;
   return turn;
 }

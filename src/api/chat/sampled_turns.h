@@ -7,8 +7,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <unordered_map>
@@ -36,32 +38,37 @@ struct TurnScope {
   std::string tenant;  ///< as GenerateRequest's
 };
 
-/// The last ones, in memory; turns with calls also in a store, if there is one. Thread: the server's.
+/// The last ones, in memory; turns with calls also in a store, if there is one. Thread-safe.
 class SampledTurns {
  public:
   SampledTurns();
   ~SampledTurns();
+  /// Before anything else.
   void set_store(std::unique_ptr<TurnStore> store);
 
-  /// `stored`: it may be put into the store.
-  void keep(const TurnScope& scope, SampledTurn turn, bool stored = true);
-  /// The turn that `message`, an assistant's in the templates' form, is; null if it is none, or says something else: in
-  /// its text, or in a call's name or arguments, whose JSON may be written differently.
+  /// `stored`: it may be put into the store, which what is returned does, waiting for a disk; empty: there is nothing
+  /// to do.
+  std::function<void()> keep(const TurnScope& scope, SampledTurn turn, bool stored = true);
+  /// May wait for a disk. The turn that `message`, an assistant's in the templates' form, is; null if it is none, or
+  /// says something else: in its text, or in a call's name or arguments, whose JSON may be written differently.
   std::shared_ptr<const SampledTurn> find(const TurnScope& scope, const nlohmann::ordered_json& message);
 
-  size_t size() const { return turns_.size(); }
+  size_t size() const;
 
  private:
   struct Entry {
     uint64_t key;
     std::shared_ptr<const SampledTurn> turn;
   };
-  void remember(uint64_t key, SampledTurn turn);
-  /// Takes the turn that begins with this call from the store into memory, if it is there.
-  void recall(const TurnScope& scope, uint64_t key, const std::string& call);
+  // Those of memory; mutex_ is held.
+  void remember(uint64_t key, std::shared_ptr<const SampledTurn> turn);
+  std::shared_ptr<const SampledTurn> look_up(uint64_t key);
+  // Takes the turn that begins with this call from the store into memory, if it is there; mutex_ is not held.
+  std::shared_ptr<const SampledTurn> recall(const TurnScope& scope, uint64_t key, const std::string& call);
   void drop_oldest();
 
   std::unique_ptr<TurnStore> store_;  // null: none
+  mutable std::mutex mutex_;          // guards the rest
   std::list<Entry> turns_;            // most recently used first
   std::unordered_map<uint64_t, std::list<Entry>::iterator> by_key_;
   size_t tokens_ = 0;

@@ -102,6 +102,7 @@ Result<void> SqliteTurnStore::prepare() {
 
 Result<void> SqliteTurnStore::put(const TurnScope& scope, const SampledTurn& turn) {
   const std::string text = text_of(turn);
+  const auto lock = file_->lock();
   return file_->transact(
       [&] { return write(scope, turn.turn.calls.front().id, text, std::as_bytes(std::span(turn.tokens))); });
 }
@@ -133,6 +134,7 @@ Result<void> SqliteTurnStore::trim(int64_t newest, int64_t bytes) {
 }
 
 Result<std::optional<SampledTurn>> SqliteTurnStore::find(const TurnScope& scope, std::string_view first_call) {
+  const auto lock = file_->lock();
   find_.bind(std::string_view(scope.tenant), first_call, static_cast<int64_t>(scope.id));
   CAIRN_TRY(const bool row, find_.step());
   if (!row) {

@@ -20,7 +20,8 @@ struct TurnStoreLimits {
   int64_t bytes_max = 1 << 30;  ///< of all turns; the oldest go when there are more
 };
 
-/// Thread: one, the server's. Errors: kIo, kCorruptFile with the file's path.
+/// Thread-safe; may wait for a disk, and for another process that writes to the file. Errors: kIo, kCorruptFile with
+/// the file's path.
 class TurnStore {
  public:
   static Result<std::unique_ptr<TurnStore>> open(std::shared_ptr<StoreFile> file, const TurnStoreLimits& limits = {});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,8 +10,10 @@
 #include "api/chat/prompt.h"
 #include "api/frames/events.h"
 #include "api/frames/message.h"
+#include "api/generation.h"
 #include "api/post_once.h"
 #include "api/prompt_tokens.h"
+#include "base/log.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -37,12 +40,55 @@ struct Running {
   Events events;     // taken from the stream; before `next` also sent
   size_t next = 0;   // of events.tokens
   std::string text;  // that no token event has said
+  ByteShare share;
 };
+
+/// A message as it came.
+struct Text {
+  std::string text;
+  std::string position;
+};
+
+/// And as a worker has read it, with the prompt's tokens.
+struct Incoming {
+  std::expected<Message, Refusal> message;
+  Result<void> prompt;
+};
+
+Result<void> make_prompt(const Registry& registry, Generate& generate) {
+  CAIRN_TRY(LoadedModel * model, registry.find(generate.model));
+  GenerateRequest& request = generate.request;
+  if (const auto* chat = std::get_if<ChatInput>(&generate.prompt)) {
+    CAIRN_TRY(ChatPrompt prompt, chat_prompt(*model, *chat));
+    request.prompt = std::move(prompt.tokens);
+    for (auto& stop : chat_stops(*model)) request.stop.push_back(std::move(stop));
+  } else {
+    CAIRN_TRY(request.prompt, completion_prompt_tokens(*model, std::get<std::string>(generate.prompt)));
+  }
+  return {};
+}
+
+Incoming refused(Error error) { return {std::unexpected(Refusal{{}, std::move(error)}), {}}; }
+
+Incoming read(Service& service, std::string_view text) {
+  try {
+    ByteShare share(service.bytes());
+    if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
+    Incoming read{parse_message(text), {}};
+    if (read.message) {
+      if (auto* generate = std::get_if<Generate>(&*read.message))
+        read.prompt = make_prompt(service.registry(), *generate);
+    }
+    return read;
+  } catch (...) {
+    return refused(thrown_error());
+  }
+}
 
 class Session final : public net::FrameSession, public std::enable_shared_from_this<Session> {
  public:
-  Session(const Registry& registry, std::shared_ptr<net::FrameSender> sender)
-      : registry_(registry), sender_(std::move(sender)) {}
+  Session(Service& service, std::shared_ptr<net::FrameSender> sender)
+      : service_(service), sender_(std::move(sender)), share_(service.bytes()) {}
 
   void message(std::string_view text, std::string_view position) override;
   void failed(const Error& error) override { sender_->send(error_event({}, error)); }
@@ -52,28 +98,38 @@ class Session final : public net::FrameSession, public std::enable_shared_from_t
   }
   void closed() override {
     over_ = true;
+    waiting_.clear();
     running_.clear();  // cancels
+    share_ = {};
   }
+  /// Runs `work` of this session, which something else has called; what it throws ends the connection.
+  void guarded(FunctionRef<void()> work) noexcept;
   void pump();
 
  private:
   enum class Progress { kSaidAll, kNoRoom, kOver };
 
-  void handle(Generate&& generate);
+  /// Hands the next message to a worker, unless one has the last.
+  void read_next();
+  void take(Incoming&& incoming, std::string_view position);
+  void handle(Generate&& generate, const Result<void>& prompt);
   void handle(Cancel&& cancel);
-  void handle(Metrics&& metrics) { sender_->send(metrics_event(metrics.id, registry_)); }
-  Result<std::unique_ptr<GenerateStream>> submit(Generate& generate) const;
+  void handle(Metrics&& metrics) { sender_->send(metrics_event(metrics.id, service_.registry())); }
+  Result<std::unique_ptr<GenerateStream>> submit(Generate& generate, const Result<void>& prompt, ByteShare& share);
   std::vector<Running>::iterator find(std::string_view id) { return std::ranges::find(running_, id, &Running::id); }
   bool has_room() const { return sender_->unsent_bytes() < kUnsentBytesMax; }
   Progress forward(Running& run);
   void send_end(Running& run);
   void end_if_done() {
-    if (input_ended_ && running_.empty()) sender_->end();
+    if (input_ended_ && running_.empty() && waiting_.empty() && !reading_) sender_->end();
   }
 
-  const Registry& registry_;
+  Service& service_;
   std::shared_ptr<net::FrameSender> sender_;
   std::shared_ptr<Waker> waker_;  // once something runs
+  std::deque<Text> waiting_;      // to be read
+  ByteShare share_;               // for those
+  bool reading_ = false;          // a worker has one
   std::vector<Running> running_;  // who is next comes first
   bool input_ended_ = false;
   bool over_ = false;
@@ -82,26 +138,84 @@ class Session final : public net::FrameSession, public std::enable_shared_from_t
 void wake(const std::shared_ptr<Waker>& waker) {
   post_once(waker->posted, *waker->sender, [waker] {
     waker->posted.store(false, std::memory_order_release);
-    if (const auto session = waker->session.lock()) session->pump();
+    if (const auto session = waker->session.lock()) session->guarded([&] { session->pump(); });
   });
 }
 
-void Session::message(std::string_view text, std::string_view position) {
-  auto parsed = parse_message(text);
-  if (parsed) return std::visit([this](auto&& message) { handle(std::move(message)); }, std::move(*parsed));
-  Error error = std::move(parsed.error().error);
-  if (error.at.empty()) error.at = position;
-  // Of a request that is running, nothing went wrong.
-  const std::string id = find(parsed.error().id) == running_.end() ? parsed.error().id : std::string();
-  sender_->send(error_event(id, error));
+void Session::guarded(FunctionRef<void()> work) noexcept {
+  try {
+    try {
+      work();
+    } catch (...) {
+      const Error error = thrown_error();
+      log_error("a frames connection failed: {}", error.text());
+      failed(error);
+      sender_->end();
+      closed();
+    }
+  } catch (...) {
+    over_ = true;  // not even memory for the error
+  }
 }
 
-void Session::handle(Generate&& generate) {
+// One after the other, so that a cancel comes after what it cancels.
+void Session::message(std::string_view text, std::string_view position) {
+  if (over_) return;
+  if (waiting_.size() >= kWaitingMax)
+    return failed({Code::kQueueFull, fmt::format("{} messages wait to be read; this one is dropped", kWaitingMax),
+                   std::string(position)});
+  if (!share_.grow_to(share_.bytes() + static_cast<int64_t>(text.size()))) return failed(no_request_bytes());
+  waiting_.push_back({std::string(text), std::string(position)});
+  read_next();
+}
+
+void Session::read_next() {
+  while (!reading_ && !waiting_.empty()) {
+    auto next = std::make_shared<Text>(std::move(waiting_.front()));
+    waiting_.pop_front();
+    const auto bytes = static_cast<int64_t>(next->text.size());
+    share_.shrink_to(share_.bytes() - bytes);
+    auto job = [&service = service_, weak = weak_from_this(), sender = sender_, next] {
+      auto incoming = std::make_shared<Incoming>(read(service, next->text));
+      sender->post([weak, next, incoming = std::move(incoming)] {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->guarded([&] {
+          self->reading_ = false;
+          self->take(std::move(*incoming), next->position);
+          self->read_next();
+          self->end_if_done();
+        });
+      });
+    };
+    reading_ = service_.hand_over(std::move(job), bytes);
+    if (!reading_)
+      take(refused({Code::kUnavailable, "too many requests wait to be read; try again", {}}), next->position);
+  }
+}
+
+void Session::take(Incoming&& incoming, std::string_view position) {
+  if (over_) return;
+  if (incoming.message) {
+    if (auto* generate = std::get_if<Generate>(&*incoming.message))
+      return handle(std::move(*generate), incoming.prompt);
+    if (auto* cancel = std::get_if<Cancel>(&*incoming.message)) return handle(std::move(*cancel));
+    return handle(std::move(std::get<Metrics>(*incoming.message)));
+  }
+  Refusal& refusal = incoming.message.error();
+  if (refusal.error.at.empty()) refusal.error.at = position;
+  // Of a request that is running, nothing went wrong.
+  const std::string id = find(refusal.id) == running_.end() ? refusal.id : std::string();
+  sender_->send(error_event(id, refusal.error));
+}
+
+void Session::handle(Generate&& generate, const Result<void>& prompt) {
   if (find(generate.id) != running_.end()) {
     return failed({Code::kInvalidArgument,
                    fmt::format("a request \"{}\" is running already; this one is dropped", generate.id), "id"});
   }
-  auto stream = submit(generate);
+  ByteShare share(service_.bytes());
+  auto stream = submit(generate, prompt, share);
   if (!stream) return sender_->send(error_event(generate.id, stream.error()));
   if (!waker_) {
     waker_ = std::make_shared<Waker>();
@@ -112,24 +226,20 @@ void Session::handle(Generate&& generate) {
   run.id = std::move(generate.id);
   run.streams = generate.stream;
   run.stream = std::move(*stream);
+  run.share = std::move(share);
   run.stream->on_events([waker = waker_] { wake(waker); });
 }
 
-Result<std::unique_ptr<GenerateStream>> Session::submit(Generate& generate) const {
+Result<std::unique_ptr<GenerateStream>> Session::submit(Generate& generate, const Result<void>& prompt,
+                                                        ByteShare& share) {
   if (running_.size() >= kRunningMax) {
     return fail(Code::kQueueFull, "{} requests of this connection are running; wait for one to end", running_.size());
   }
-  CAIRN_TRY(LoadedModel * model, registry_.find(generate.model));
-  GenerateRequest& request = generate.request;
-  request.client = kClient;
-  if (const auto* chat = std::get_if<ChatInput>(&generate.prompt)) {
-    CAIRN_TRY(ChatPrompt prompt, chat_prompt(*model, *chat));
-    request.prompt = std::move(prompt.tokens);
-    for (auto& stop : chat_stops(*model)) request.stop.push_back(std::move(stop));
-  } else {
-    CAIRN_TRY(request.prompt, completion_prompt_tokens(*model, std::get<std::string>(generate.prompt)));
-  }
-  return model->engine->submit(std::move(request));
+  if (!prompt) return std::unexpected(prompt.error());
+  CAIRN_TRY(LoadedModel * model, service_.registry().find(generate.model));
+  generate.request.client = kClient;
+  if (!share.grow_to(held_bytes(generate.request))) return std::unexpected(no_request_bytes());
+  return model->engine->submit(std::move(generate.request));
 }
 
 void Session::handle(Cancel&& cancel) {
@@ -199,7 +309,7 @@ void Session::pump() {
         std::rotate(running_.begin(), at, running_.end());
         // Half the bound: a client that reads slowly is not waited on for every few bytes.
         sender_->on_drained(kUnsentBytesMax / 2, [weak = weak_from_this()] {
-          if (const auto self = weak.lock()) self->pump();
+          if (const auto self = weak.lock()) self->guarded([&] { self->pump(); });
         });
         return;
     }
@@ -209,9 +319,9 @@ void Session::pump() {
 
 }  // namespace
 
-net::FrameHandler make_handler(const Registry& registry) {
-  return [&registry](std::shared_ptr<net::FrameSender> sender) {
-    return std::make_shared<Session>(registry, std::move(sender));
+net::FrameHandler make_handler(Service& service) {
+  return [&service](std::shared_ptr<net::FrameSender> sender) {
+    return std::make_shared<Session>(service, std::move(sender));
   };
 }
 

@@ -2,8 +2,8 @@
 /// id.
 #pragma once
 
+#include "api/service.h"
 #include "net/frame_server.h"
-#include "registry/registry.h"
 
 namespace cairn::api::frames {
 
@@ -12,7 +12,10 @@ inline constexpr size_t kRunningMax = 64;  ///< requests of one connection; more
 /// the requests when they are full; net/ drops a client that reads nothing for a while.
 inline constexpr size_t kUnsentBytesMax = 256 << 10;
 
-/// `registry` outlives the server.
-net::FrameHandler make_handler(const Registry& registry);
+/// Messages of a connection that wait to be read, one after the other, by a worker; with more, they are refused.
+inline constexpr size_t kWaitingMax = 4'096;
+
+/// `service` outlives the server.
+net::FrameHandler make_handler(Service& service);
 
 }  // namespace cairn::api::frames

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 namespace cairn::api::frames {
@@ -91,7 +93,11 @@ class FakeSender final : public net::FrameSender {
     drained_at = bytes;
     drained = std::move(callback);
   }
-  void post(std::function<void()> work) override { posted.push_back(std::move(work)); }
+  void post(std::function<void()> work) override {
+    const std::lock_guard lock(mutex);
+    posted.push_back(std::move(work));
+    ready.notify_all();
+  }
 
   /// The client reads on.
   void drain_to(size_t bytes) {
@@ -102,6 +108,8 @@ class FakeSender final : public net::FrameSender {
   }
 
   std::vector<ordered_json> sent;
+  std::mutex mutex;  // guards `posted`
+  std::condition_variable ready;
   std::vector<std::function<void()>> posted;
   std::function<void()> drained;
   size_t drained_at = 0;
@@ -119,14 +127,25 @@ class FramesSessionTest : public testing::Test {
     EXPECT_TRUE(model.has_value()) << model.error().text();
     (*model)->engine = std::make_unique<FakeEngine>(scripts_);
     EXPECT_TRUE(registry_.add(std::move(*model)).has_value());
-    session_ = make_handler(registry_)(sender_);
+    session_ = make_handler(service_)(sender_);
   }
   ~FramesSessionTest() override {
     session_->closed();
     for (const auto& [id, script] : scripts_) EXPECT_FALSE(script->alive) << id;
   }
 
-  void message(const ordered_json& value) { session_->message(value.dump(), "frame 1"); }
+  void message(const ordered_json& value) { message(value.dump(), "frame 1"); }
+  /// Until a worker has read it and the server's thread has taken it.
+  void message(const std::string& text, std::string_view position) {
+    const size_t before = sender_->posted.size();
+    session_->message(text, position);
+    std::unique_lock lock(sender_->mutex);
+    sender_->ready.wait(lock, [&] { return sender_->posted.size() > before; });
+    const auto work = std::move(sender_->posted.back());
+    sender_->posted.pop_back();
+    lock.unlock();
+    work();
+  }
   /// What the engine's thread does after a step, and what the server's does then.
   void wake(Script& script) {
     script.notify();
@@ -155,6 +174,7 @@ class FramesSessionTest : public testing::Test {
 
   std::map<std::string, std::shared_ptr<Script>> scripts_;
   Registry registry_;
+  Service service_{registry_};
   std::shared_ptr<FakeSender> sender_ = std::make_shared<FakeSender>();
   std::shared_ptr<net::FrameSession> session_;
 };
@@ -262,7 +282,7 @@ TEST_F(FramesSessionTest, WhatFailsIsSaid) {
   a.finish(FinishReason::kError);
   wake(a);
   EXPECT_THAT(said(), ElementsAre("a token A", "a error internal_error"));
-  session_->message("{", "frame 7");
+  message("{", "frame 7");
   EXPECT_EQ(sender_->sent[0]["at"], "frame 7");
   message({{"id", "b"}, {"prompt", "x"}, {"model", std::string(100'000, 'm')}});
   EXPECT_LT(sender_->sent[1].dump().size(), 10'000u);
@@ -321,7 +341,7 @@ TEST_F(FramesSessionTest, ThatTheClientSaysNoMoreEndsTheConnectionAfterTheLastAn
   wake(a);
   EXPECT_TRUE(sender_->ended);
   const auto other = std::make_shared<FakeSender>();
-  const auto idle = make_handler(registry_)(other);
+  const auto idle = make_handler(service_)(other);
   idle->input_ended();
   EXPECT_TRUE(other->ended);
 }
@@ -336,7 +356,7 @@ TEST_F(FramesSessionTest, WhenTheClientGoesItsRequestsGo) {
   session_.reset();
   run_posted();
   EXPECT_THAT(said(), ElementsAre());
-  session_ = make_handler(registry_)(sender_);
+  session_ = make_handler(service_)(sender_);
 }
 
 TEST_F(FramesSessionTest, MetricsAreThoseOfTheServer) {
@@ -345,6 +365,36 @@ TEST_F(FramesSessionTest, MetricsAreThoseOfTheServer) {
   EXPECT_EQ(sender_->sent[0]["active_requests"], 42);
   EXPECT_TRUE(sender_->sent[0].contains("pages_used"));
   EXPECT_THAT(said(), ElementsAre("- metrics", "m metrics"));
+}
+
+TEST_F(FramesSessionTest, MessagesThatComeWhileOneIsReadAreTakenInTheirOrder) {
+  session_->message(R"({"id": "a", "prompt": "Once"})", "frame 1");
+  session_->message(R"({"id": "a", "event": "cancel"})", "frame 2");
+  session_->message("{", "frame 3");
+  session_->input_ended();
+  for (int i = 0; i < 3; ++i) {
+    std::unique_lock lock(sender_->mutex);
+    sender_->ready.wait(lock, [&] { return !sender_->posted.empty(); });
+    EXPECT_EQ(sender_->posted.size(), 1u) << "the next one is read when this one has been taken";
+    const auto work = std::exchange(sender_->posted, {});
+    lock.unlock();
+    work.front()();
+  }
+  EXPECT_TRUE(scripts_["a"]->cancelled);
+  EXPECT_EQ(sender_->sent.back()["at"], "frame 3");
+  EXPECT_FALSE(sender_->ended) << "a runs";
+}
+
+TEST_F(FramesSessionTest, WithoutMemoryForItAMessageIsRefused) {
+  Service poor(registry_, 2'000);
+  session_->closed();
+  session_ = make_handler(poor)(sender_);
+  message({{"id", "a"}, {"prompt", std::string(1'000, 'x')}});
+  EXPECT_THAT(said(), ElementsAre("- error out_of_memory"));
+  EXPECT_TRUE(scripts_.empty());
+  EXPECT_EQ(poor.bytes()->used(), 0);
+  session_->closed();
+  session_ = make_handler(service_)(sender_);
 }
 
 }  // namespace

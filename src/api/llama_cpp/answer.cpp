@@ -59,7 +59,7 @@ ordered_json CompletionAnswer::said(int index, Choice& choice) const {
   ordered_json value = {{"index", index}, {"content", std::exchange(choice.text, {})}};
   const bool tokens = options_.stream || options_.return_tokens;
   value["tokens"] = tokens ? std::exchange(choice.tokens, ordered_json::array()) : ordered_json::array();
-  if (options_.probabilities)
+  if (options_.probabilities && options_.stream)
     value["completion_probabilities"] = std::exchange(choice.probabilities, ordered_json::array());
   return value;
 }
@@ -74,7 +74,11 @@ std::string CompletionAnswer::token(int index, TokenEvent&& event) {
     ordered_json entry = probability(tokenizer_, event.token, event.logprob);
     entry["top_logprobs"] = ordered_json::array();
     for (const auto& top : event.top) entry["top_logprobs"].push_back(probability(tokenizer_, top.token, top.logprob));
-    choice.probabilities.push_back(std::move(entry));
+    if (options_.stream) {
+      choice.probabilities.push_back(std::move(entry));
+    } else {
+      choice.all_probabilities.add(entry);
+    }
   }
   if (!options_.stream || choice.text.empty()) return {};
   ordered_json value = said(index, choice);
@@ -114,16 +118,21 @@ std::string CompletionAnswer::finish(int index, Finish&& finish) {
   value["tokens_cached"] = finish.usage.cached_tokens;
   value["timings"] = timings_json(finish.usage, finish.timings);
   if (options_.stream) return bytes + openai::event_text(value);
-  choice.whole = std::move(value);
+  choice.whole = dump(value);
+  if (options_.probabilities)
+    choice.whole = with_member(std::move(choice.whole), "completion_probabilities", choice.all_probabilities.take());
   return {};
 }
 
 std::string CompletionAnswer::done() {
   if (options_.stream) return {};
-  if (!options_.several) return dump(choices_.front().whole);
-  ordered_json list = ordered_json::array();
-  for (Choice& choice : choices_) list.push_back(std::move(choice.whole));
-  return dump(list);
+  if (!options_.several) return std::move(choices_.front().whole);
+  std::string list = "[";
+  for (Choice& choice : choices_) {
+    if (list.size() > 1) list += ',';
+    list += std::exchange(choice.whole, {});
+  }
+  return list + "]";
 }
 
 std::string CompletionAnswer::failure(const Error& error) { return openai::event_text(openai_error(error)); }

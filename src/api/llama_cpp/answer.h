@@ -44,9 +44,10 @@ class CompletionAnswer final : public AnswerWriter {
     std::string text;
     nlohmann::ordered_json tokens = nlohmann::ordered_json::array();
     nlohmann::ordered_json probabilities = nlohmann::ordered_json::array();
+    JsonList all_probabilities;  // of an answer that does not stream
     int32_t predicted = 0;
     Clock::time_point first{};  // token
-    nlohmann::ordered_json whole;
+    std::string whole;          // as JSON text
   };
   nlohmann::ordered_json said(int index, Choice& choice) const;
   nlohmann::ordered_json timings_so_far(const Choice& choice) const;

@@ -28,6 +28,7 @@ Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const Mixed
     if (i == 0) {
       CAIRN_TRY(tokens, completion_prompt_tokens(model, text));
     } else {
+      CAIRN_TRY_VOID(check_length(model, text, "prompt"));
       CAIRN_TRY_VOID(append_text(*model.tokenizer, text, true, tokens));
     }
   }
@@ -63,7 +64,7 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
     options.prompt_tokens.push_back(static_cast<int32_t>(generate.prompt.size()));
   }
   auto writer = std::make_unique<CompletionAnswer>(std::move(options), *model->tokenizer);
-  Generation::start(*model->engine, std::move(requests), std::move(writer), response);
+  Generation::start(*model->engine, std::move(requests), std::move(writer), response, ByteShare(service.bytes()));
   return {};
 }
 

@@ -28,6 +28,11 @@ ordered_json logprob(const Tokenizer& tokenizer, TokenId id, float value) {
 
 std::string line(const ordered_json& value) { return dump(value) + "\n"; }
 
+/// The value's text, with what has gathered of log-probabilities.
+std::string with_logprobs(const ordered_json& value, JsonList& logprobs) {
+  return logprobs.empty() ? dump(value) : with_member(dump(value), "logprobs", logprobs.take());
+}
+
 }  // namespace
 
 OllamaAnswer::OllamaAnswer(AnswerForm form, const Tokenizer& tokenizer)
@@ -49,9 +54,7 @@ ordered_json OllamaAnswer::envelope(Said&& said, bool done) const {
 }
 
 std::string OllamaAnswer::line_so_far() {
-  ordered_json value = envelope(std::exchange(said_, {}), false);
-  if (!logprobs_.is_null()) value["logprobs"] = std::exchange(logprobs_, nullptr);
-  return line(value);
+  return with_logprobs(envelope(std::exchange(said_, {}), false), logprobs_) + "\n";
 }
 
 void OllamaAnswer::end_call(const Call& ended, bool whole) {
@@ -70,7 +73,7 @@ std::string OllamaAnswer::parts(int, std::span<const Part> parts, const TokenEve
   if (form_.logprobs && event != nullptr) {
     ordered_json entry = logprob(tokenizer_, event->token, event->logprob);
     for (const auto& top : event->top) entry["top_logprobs"].push_back(logprob(tokenizer_, top.token, top.logprob));
-    logprobs_.push_back(std::move(entry));
+    logprobs_.add(entry);
   }
   for (const Part& part : parts) {
     switch (part.kind) {
@@ -101,7 +104,7 @@ std::string OllamaAnswer::finish(int, ChatFinish&& finish) {
   for (const Call& call : waiting_) end_call(call, finish.end == ChatEnd::kToolCalls);
   waiting_.clear();
   std::string bytes;
-  if (form_.stream && !(said_.empty() && logprobs_.is_null())) bytes = line_so_far();
+  if (form_.stream && !(said_.empty() && logprobs_.empty())) bytes = line_so_far();
   ordered_json value = envelope(std::exchange(said_, {}), true);
   value["done_reason"] = done_reason(finish.end);
   const Timings& timings = finish.timings;
@@ -111,8 +114,8 @@ std::string OllamaAnswer::finish(int, ChatFinish&& finish) {
   value["prompt_eval_duration"] = timings.prefill.count();
   value["eval_count"] = finish.usage.completion_tokens;
   value["eval_duration"] = timings.decode.count();
-  if (!logprobs_.is_null()) value["logprobs"] = std::exchange(logprobs_, nullptr);
-  last_ = form_.stream ? line(value) : dump(value);
+  last_ = with_logprobs(value, logprobs_);
+  if (form_.stream) last_ += '\n';
   return bytes;
 }
 

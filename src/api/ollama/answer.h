@@ -57,9 +57,9 @@ class OllamaAnswer final : public ChatWriter {
   const Tokenizer& tokenizer_;
   std::vector<Call> waiting_;  // begun, and not known to be whole
   int calls_said_ = 0;
-  Said said_;                        // since the last line
-  nlohmann::ordered_json logprobs_;  // the same; null without
-  std::string last_;                 // the end of the stream, or the whole answer
+  Said said_;          // since the last line
+  JsonList logprobs_;  // the same
+  std::string last_;   // the end of the stream, or the whole answer
 };
 
 /// Lets a ChatWriter write an answer that is text and nothing else.
@@ -70,6 +70,7 @@ class RawAnswer final : public AnswerWriter {
   bool streams() const override { return writer_->streams(); }
   net::StreamForm stream_form() const override { return writer_->stream_form(); }
   ErrorShape error_shape() const override { return writer_->error_shape(); }
+  int64_t kept_logprob_bytes() const override { return writer_->kept_logprob_bytes(); }
   std::string begin() override { return writer_->begin(); }
   std::string token(int choice, TokenEvent&& event) override;
   std::string finish(int choice, Finish&& finish) override;

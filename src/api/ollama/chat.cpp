@@ -21,8 +21,8 @@ Result<void> check_thinking(const LoadedModel& model, const ReasoningWish& wish)
   return fail_at("think", Code::kUnsupported, "\"{}\" does not support thinking; leave think out", model.name);
 }
 
-Result<void> run_raw(const LoadedModel& model, OllamaRequest request, AnswerForm form, const net::HttpRequest& http,
-                     const std::shared_ptr<net::HttpResponse>& response) {
+Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest request, AnswerForm form,
+                     const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   GenerateRequest& generate = request.chat.generate;
   set_tenant(http, generate);
   CAIRN_TRY(generate.prompt, completion_prompt_tokens(model, *request.raw));
@@ -30,7 +30,8 @@ Result<void> run_raw(const LoadedModel& model, OllamaRequest request, AnswerForm
   std::vector<GenerateRequest> requests;
   requests.push_back(std::move(generate));
   auto writer = std::make_unique<OllamaAnswer>(std::move(form), *model.tokenizer);
-  Generation::start(*model.engine, std::move(requests), std::make_unique<RawAnswer>(std::move(writer)), response);
+  Generation::start(*model.engine, std::move(requests), std::make_unique<RawAnswer>(std::move(writer)), response,
+                    ByteShare(service.bytes()));
   return {};
 }
 
@@ -49,7 +50,7 @@ Result<void> answer(Service& service, OllamaRequest request, bool generates, con
     return {};
   }
   CAIRN_TRY_VOID(check_thinking(*model, request.chat.reasoning));
-  if (request.raw) return run_raw(*model, std::move(request), std::move(form), http, response);
+  if (request.raw) return run_raw(service, *model, std::move(request), std::move(form), http, response);
   request.chat.model = model->name;
   return run_chat(service, std::move(request.chat), "ollama-", http, response, [&](const ChatStart& start) {
     return std::make_unique<OllamaAnswer>(std::move(form), *start.model.tokenizer);

@@ -89,7 +89,7 @@ Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const 
   if (answer->texts() == 0) {
     response->send(200, "application/json", answer->body(0));
   } else {
-    EmbeddingRun::start(*model->engine, std::move(common), std::move(answer), response);
+    EmbeddingRun::start(*model->engine, std::move(common), std::move(answer), response, ByteShare(service.bytes()));
   }
   return {};
 }

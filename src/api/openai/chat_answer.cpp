@@ -99,6 +99,7 @@ std::string OpenAiChat::begin() {
 }
 
 void OpenAiChat::add_logprobs(Choice& choice, const TokenEvent& event) const {
+  if (!stream_) return choice.all_logprobs.add(logprob_json(tokenizer_, event));
   if (choice.logprobs.is_null()) choice.logprobs = {{"content", ordered_json::array()}, {"refusal", nullptr}};
   choice.logprobs["content"].push_back(logprob_json(tokenizer_, event));
 }
@@ -125,9 +126,12 @@ std::string OpenAiChat::finish(int index, ChatFinish&& finish) {
   ordered_json end = {{"finish_reason", finish_name(finish.end)}};
   if (ordered_json reason = stop_reason(finish); !reason.is_null()) end["stop_reason"] = std::move(reason);
   if (stream_) return chunk(index, ordered_json::object(), nullptr, end);
-  choice.whole = {{"index", index}, {"message", message_json(std::move(finish.turn))}};
-  choice.whole["logprobs"] = std::move(choice.logprobs);
-  choice.whole.update(end);
+  std::string whole = dump({{"index", index}, {"message", message_json(std::move(finish.turn))}});
+  const bool has_logprobs = !choice.all_logprobs.empty();
+  whole = with_member(std::move(whole), "logprobs",
+                      has_logprobs ? R"({"content":)" + choice.all_logprobs.take() + R"(,"refusal":null})" : "null");
+  for (const auto& [name, value] : end.items()) whole = with_member(std::move(whole), name, dump(value));
+  choice.whole = std::move(whole);
   return {};
 }
 
@@ -149,12 +153,15 @@ std::string OpenAiChat::done() {
     }
     return bytes + "data: [DONE]\n\n";
   }
-  ordered_json value = envelope("chat.completion");
-  value["choices"] = ordered_json::array();
-  for (Choice& choice : choices_) value["choices"].push_back(std::move(choice.whole));
-  value["usage"] = usage();
-  value["timings"] = timings_;
-  return dump(value);
+  std::string body = with_member(dump(envelope("chat.completion")), "choices", "[");
+  body.pop_back();
+  for (Choice& choice : choices_) {
+    if (body.back() != '[') body += ',';
+    body += std::exchange(choice.whole, {});
+  }
+  body += "]}";
+  body = with_member(std::move(body), "usage", dump(usage()));
+  return with_member(std::move(body), "timings", dump(timings_));
 }
 
 std::string OpenAiChat::failure(const Error& error) { return event_text(openai_error(error)); }

@@ -24,8 +24,9 @@ class OpenAiChat final : public ChatWriter {
 
  private:
   struct Choice {
-    nlohmann::ordered_json logprobs;  // the object so far, null without
-    nlohmann::ordered_json whole;     // as it stands in an answer that does not stream
+    nlohmann::ordered_json logprobs;  // of a stream: the object so far, null without
+    JsonList all_logprobs;            // of an answer that does not stream
+    std::string whole;                // as it stands in that, as JSON text
   };
   nlohmann::ordered_json envelope(std::string_view object) const;
   std::string chunk(int choice, nlohmann::ordered_json delta, nlohmann::ordered_json logprobs,

@@ -30,20 +30,27 @@ std::string CompletionAnswer::chunk(int choice, std::string text, ordered_json l
 }
 
 void CompletionAnswer::add_logprobs(Choice& choice, const TokenEvent& event) const {
+  const std::string text = token_text(tokenizer_, event.token);
+  ordered_json top = ordered_json::object();
+  for (const auto& other : event.top) top.emplace(token_text(tokenizer_, other.token), other.logprob);
+  const size_t offset = std::exchange(choice.text_offset, choice.text_offset + text.size());
+  if (!options_.stream) {
+    choice.tokens.add(text);
+    choice.token_logprobs.add(event.logprob);
+    choice.top_logprobs.add(top);
+    choice.text_offset_list.add(offset);
+    return;
+  }
   if (choice.logprobs.is_null()) {
     choice.logprobs = {{"tokens", ordered_json::array()},
                        {"token_logprobs", ordered_json::array()},
                        {"top_logprobs", ordered_json::array()},
                        {"text_offset", ordered_json::array()}};
   }
-  const std::string text = token_text(tokenizer_, event.token);
-  ordered_json top = ordered_json::object();
-  for (const auto& other : event.top) top.emplace(token_text(tokenizer_, other.token), other.logprob);
   choice.logprobs["tokens"].push_back(text);
   choice.logprobs["token_logprobs"].push_back(event.logprob);
   choice.logprobs["top_logprobs"].push_back(std::move(top));
-  choice.logprobs["text_offset"].push_back(choice.text_offset);
-  choice.text_offset += text.size();
+  choice.logprobs["text_offset"].push_back(offset);
 }
 
 std::string CompletionAnswer::token(int index, TokenEvent&& event) {
@@ -84,18 +91,28 @@ std::string CompletionAnswer::done() {
     }
     return bytes + "data: [DONE]\n\n";
   }
-  ordered_json value = envelope();
-  value["choices"] = ordered_json::array();
+  std::string body = with_member(dump(envelope()), "choices", "[");
+  body.pop_back();
   for (size_t i = 0; i < choices_.size(); ++i) {
-    Choice& choice = choices_[i];
-    ordered_json item = {{"index", i}, {"text", std::move(choice.text)}};
-    item["logprobs"] = std::move(choice.logprobs);
-    item["finish_reason"] = std::move(choice.finish_reason);
-    value["choices"].push_back(std::move(item));
+    if (i > 0) body += ',';
+    body += whole(i, choices_[i]);
   }
-  value["usage"] = usage_json(usage_);
-  value["timings"] = timings_;
-  return dump(value);
+  body += "]}";
+  body = with_member(std::move(body), "usage", dump(usage_json(usage_)));
+  return with_member(std::move(body), "timings", dump(timings_));
+}
+
+std::string CompletionAnswer::whole(size_t index, Choice& choice) const {
+  std::string logprobs = "null";
+  if (!choice.tokens.empty()) {
+    logprobs = with_member("{}", "tokens", choice.tokens.take());
+    logprobs = with_member(std::move(logprobs), "token_logprobs", choice.token_logprobs.take());
+    logprobs = with_member(std::move(logprobs), "top_logprobs", choice.top_logprobs.take());
+    logprobs = with_member(std::move(logprobs), "text_offset", choice.text_offset_list.take());
+  }
+  std::string item = dump({{"index", index}, {"text", std::move(choice.text)}});
+  item = with_member(std::move(item), "logprobs", logprobs);
+  return with_member(std::move(item), "finish_reason", dump(choice.finish_reason));
 }
 
 std::string CompletionAnswer::failure(const Error& error) { return event_text(openai_error(error)); }

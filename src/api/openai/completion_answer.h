@@ -35,7 +35,8 @@ class CompletionAnswer final : public AnswerWriter {
  private:
   struct Choice {
     std::string text;
-    nlohmann::ordered_json logprobs;  // the object so far, null without
+    nlohmann::ordered_json logprobs;                                  // of a stream: the object so far, null without
+    JsonList tokens, token_logprobs, top_logprobs, text_offset_list;  // of an answer that does not stream
     std::string finish_reason;
     size_t text_offset = 0;  // characters before, for log-probabilities
   };
@@ -43,6 +44,8 @@ class CompletionAnswer final : public AnswerWriter {
   std::string chunk(int choice, std::string text, nlohmann::ordered_json logprobs, nlohmann::ordered_json finish_reason,
                     const nlohmann::ordered_json& timings = nullptr) const;
   void add_logprobs(Choice& choice, const TokenEvent& event) const;
+  /// Of an answer that does not stream, as JSON text.
+  std::string whole(size_t index, Choice& choice) const;
 
   CompletionOptions options_;
   const Tokenizer& tokenizer_;

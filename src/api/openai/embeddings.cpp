@@ -11,6 +11,7 @@
 #include "api/embedding_run.h"
 #include "api/errors.h"
 #include "api/fields.h"
+#include "api/prompt_tokens.h"
 #include "api/tenant.h"
 
 namespace cairn::api::openai {
@@ -124,7 +125,7 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
   common.embed = EmbedWish{.pooling = model->embedding.pooling};
   common.priority = request.inputs.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
   EmbeddingRun::start(*model->engine, std::move(common), std::make_unique<EmbeddingsTask>(*model, std::move(request)),
-                      response);
+                      response, ByteShare(service.bytes()));
   return {};
 }
 
@@ -170,6 +171,7 @@ Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, Embeddin
   if (auto* tokens = std::get_if<std::vector<TokenId>>(&input)) {
     prompt = std::move(*tokens);
   } else {
+    if (!truncate) CAIRN_TRY_VOID(check_length(model, std::get<std::string>(input), path));
     auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true, .parse_special = true});
     if (!encoded) return fail_at(path, encoded.error().code, "{}: {}", path, encoded.error().message);
     prompt = std::move(*encoded);

@@ -172,13 +172,7 @@ ChatInput read_chat_input(Fields& fields) {
   ChatInput input;
   input.messages = read_messages(fields);
   input.tools = read_tools(fields);
-  if (const ordered_json* variables = fields.get("chat_template_kwargs")) {
-    if (!variables->is_object()) {
-      fields.fail_field("chat_template_kwargs", fmt::format("must be an object, not {}", json_kind(*variables)));
-    } else {
-      input.variables = *variables;
-    }
-  }
+  read_template_variables(fields, input.variables);
   input.add_generation_prompt = fields.boolean("add_generation_prompt", true);
   return input;
 }

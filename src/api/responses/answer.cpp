@@ -45,10 +45,17 @@ ResponsesWriter::ResponsesWriter(ResponsesAnswer answer, RunningResponses& runni
                {"output", ordered_json::array()}};
   response_.update(answer_.echo);
   response_["usage"] = nullptr;
-  running_.add(answer_.id, *this);
 }
 
-ResponsesWriter::~ResponsesWriter() { running_.remove(answer_.id); }
+ResponsesWriter::~ResponsesWriter() {
+  if (listed_) running_.remove(answer_.id);
+}
+
+void ResponsesWriter::on_start(std::function<void()> cancel) {
+  cancel_ = std::move(cancel);
+  running_.add(answer_.id, *this);
+  listed_ = true;
+}
 
 std::string ResponsesWriter::event(std::string_view type, ordered_json fields) {
   if (!answer_.stream) return {};
@@ -202,22 +209,35 @@ std::string ResponsesWriter::finish(int, ChatFinish&& finish) {
 void ResponsesWriter::end(std::string_view status) {
   response_["status"] = status;
   if (status == "completed") response_["completed_at"] = openai::unix_seconds_now();
-  if (answer_.store && !answer_.keep(response_)) response_["store"] = false;
-  running_.remove(answer_.id);
+}
+
+std::function<void()> ResponsesWriter::settle(const Error* error) {
+  if (error != nullptr && !cancelled_) {
+    last_items_ = close("incomplete");
+    const bool busy = error->code == Code::kQueueFull;
+    response_["error"] = {{"code", busy ? "rate_limit_exceeded" : "server_error"}, {"message", error->message}};
+    end("failed");
+  }
+  if (!answer_.store) return {};
+  return [keep = std::move(answer_.keep), response = response_, kept = kept_] { *kept = keep(response); };
+}
+
+// Until now it was found as it is: nobody who asks for it in between sees it nowhere.
+void ResponsesWriter::settled() {
+  if (answer_.store && !*kept_) response_["store"] = false;
+  if (std::exchange(listed_, false)) running_.remove(answer_.id);
 }
 
 std::string ResponsesWriter::done() {
+  settled();
   if (!answer_.stream) return dump(response_);
   return last_items_ + lifecycle(response_["status"] == "completed" ? "response.completed" : "response.incomplete");
 }
 
-std::string ResponsesWriter::failure(const Error& error) {
+std::string ResponsesWriter::failure(const Error& /*error*/) {
   if (cancelled_) return done();
-  std::string bytes = close("incomplete");
-  const bool busy = error.code == Code::kQueueFull;
-  response_["error"] = {{"code", busy ? "rate_limit_exceeded" : "server_error"}, {"message", error.message}};
-  end("failed");
-  return bytes + lifecycle("response.failed");
+  settled();
+  return last_items_ + lifecycle("response.failed");
 }
 
 ordered_json ResponsesWriter::cancel() {

@@ -24,7 +24,7 @@ struct ResponsesAnswer {
   bool store = false;
   bool encrypted_reasoning = false;
   const Tokenizer* tokenizer = nullptr;  ///< of the log-probabilities, which are told with the text; null: none are
-  /// Keeps the finished response, if `store`; false: it could not be kept.
+  /// Keeps the finished response, if `store`; false: it could not be kept. May wait for a disk: called on any thread.
   std::function<bool(const nlohmann::ordered_json& response)> keep{};
 };
 
@@ -35,10 +35,12 @@ class ResponsesWriter final : public ChatWriter, public RunningResponse {
   ~ResponsesWriter() override;
 
   bool streams() const override { return answer_.stream; }
-  void on_start(std::function<void()> cancel) override { cancel_ = std::move(cancel); }
+  int64_t kept_logprob_bytes() const override { return 3 * kLogprobDocumentBytes; }  // in an item, and as it is told
+  void on_start(std::function<void()> cancel) override;
   std::string begin() override;
   std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
   std::string finish(int choice, ChatFinish&& finish) override;
+  std::function<void()> settle(const Error* error) override;
   std::string done() override;
   std::string failure(const Error& error) override;
 
@@ -69,6 +71,8 @@ class ResponsesWriter final : public ChatWriter, public RunningResponse {
   /// The item's content: all that it says so far.
   nlohmann::ordered_json content_part() const;
   void end(std::string_view status);
+  /// What `settle` gave has been done.
+  void settled();
 
   ResponsesAnswer answer_;
   RunningResponses& running_;
@@ -76,8 +80,10 @@ class ResponsesWriter final : public ChatWriter, public RunningResponse {
   Item item_;
   TextTokens tokens_;
   int64_t sequence_ = 0;
+  bool listed_ = false;  // in running_
   bool cancelled_ = false;
-  std::string last_items_;  // of a cancelled response, to be sent with its end
+  std::shared_ptr<bool> kept_ = std::make_shared<bool>(false);
+  std::string last_items_;  // of a response that was cut short, to be sent with its end
   std::function<void()> cancel_;
 };
 

@@ -61,10 +61,12 @@ class Script {
     finish.usage = {10, 4, 3};
     finish.reasoning_tokens = 2;
     bytes_ += writer_.finish(0, std::move(finish));
+    if (const auto work = writer_.settle(nullptr)) work();
     bytes_ += writer_.done();
     return *this;
   }
   Script& fail(Error error) {
+    if (const auto work = writer_.settle(&error)) work();
     bytes_ += writer_.failure(error);
     return *this;
   }
@@ -343,7 +345,9 @@ TEST(ResponsesWriter, LogProbabilitiesAreTheTextsOwn) {
 TEST(ResponsesWriter, IsNotFoundOnceItIsGone) {
   RunningResponses running;
   {
-    const ResponsesWriter writer({.id = "resp_1", .tenant = "me"}, running);
+    ResponsesWriter writer({.id = "resp_1", .tenant = "me"}, running);
+    EXPECT_EQ(running.find("me", "resp_1"), nullptr) << "it has not begun";
+    writer.on_start([] {});
     EXPECT_NE(running.find("me", "resp_1"), nullptr);
   }
   EXPECT_EQ(running.find("me", "resp_1"), nullptr);

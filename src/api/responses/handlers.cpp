@@ -12,6 +12,7 @@
 #include "api/responses/answer.h"
 #include "api/responses/request.h"
 #include "api/tenant.h"
+#include "base/json.h"
 #include "base/log.h"
 
 namespace cairn::api::responses {
@@ -19,10 +20,18 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Of stored responses that are read for the items that a request refers to.
+constexpr size_t kReferencedBytesMax = 32 << 20;
+
 StoredItems stored_items(ResponseStore* store, const std::string& tenant) {
   if (store == nullptr) return {};
   return {.history = [store, tenant](const std::string& id) { return store->history(tenant, id); },
-          .item = [store, tenant](const std::string& id) { return store->item(tenant, id); }};
+          .item = [store, tenant, bytes = size_t{0}](const std::string& id) mutable -> Result<ordered_json> {
+            if (bytes > kReferencedBytesMax)
+              return fail(Code::kTooLarge, "is one reference too many: {} bytes have been read for those before it",
+                          bytes);
+            return store->item(tenant, id, bytes);
+          }};
 }
 
 ResponsesAnswer answer_of(const ChatStart& start, ResponseStore* store, const std::string& tenant,
@@ -57,6 +66,8 @@ Result<void> create(Service& service, const net::HttpRequest& http,
     log_info("/v1/responses: left out what this server does not run: {}", fmt::join(request.left_out, ", "));
   const bool logprobs = request.chat.generate.sampling.logprobs;
   request.chat.stored = request.store;
+  CAIRN_TRY(const JsonMeasure measure, measure_json(http.body));
+  request.chat.kept_bytes = 2 * static_cast<int64_t>(measure.bytes);  // what is echoed, and the input to be stored
   return run_chat(service, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
     return std::make_unique<ResponsesWriter>(answer_of(start, store, tenant, request, logprobs),
                                              service.running_responses());
@@ -82,25 +93,13 @@ Result<ResponseStore*> required_store(Service& service) {
 
 Result<ordered_json> retrieve(Service& service, const std::string& tenant, const Target& target) {
   CAIRN_TRY(ResponseStore * store, required_store(service));
-  const RunningResponse* running = service.running_responses().find(tenant, target.id);
-  if (running != nullptr && running->stored()) return running->now();
   return store->response(tenant, target.id);
 }
 
 Result<ordered_json> remove(Service& service, const std::string& tenant, const Target& target) {
-  if (service.running_responses().find(tenant, target.id) != nullptr) {
-    return fail(Code::kInvalidArgument, "the response {} is not finished; cancel it first: POST {}{}/cancel", target.id,
-                kResponsesPrefix, target.id);
-  }
   CAIRN_TRY(ResponseStore * store, required_store(service));
   CAIRN_TRY_VOID(store->remove(tenant, target.id));
   return ordered_json{{"id", target.id}, {"object", "response"}, {"deleted", true}};
-}
-
-Result<ordered_json> cancel(Service& service, const std::string& tenant, const Target& target) {
-  if (RunningResponse* running = service.running_responses().find(tenant, target.id)) return running->cancel();
-  CAIRN_TRY(ResponseStore * store, required_store(service));
-  return store->response(tenant, target.id);
 }
 
 /// `limit` items of `items` in `order`, from the one after `after`.
@@ -133,7 +132,27 @@ void handle_create(Service& service, const net::HttpRequest& request, std::share
   if (const auto done = create(service, request, response); !done) send_error(*response, done.error());
 }
 
-void handle_one(Service& service, const net::HttpRequest& request, net::HttpResponse& response) {
+bool handle_running(Service& service, const net::HttpRequest& request, net::HttpResponse& response) {
+  const Target target = target_of(request.path);
+  RunningResponse* running = service.running_responses().find(tenant_of(request), target.id);
+  if (running == nullptr) return false;
+  const bool get = request.method == "GET" || request.method == "HEAD";
+  if (target.action == "cancel" && request.method == "POST") {
+    send_json(response, running->cancel());
+  } else if (target.action.empty() && request.method == "DELETE") {
+    send_error(response, {Code::kInvalidArgument,
+                          fmt::format("the response {} is not finished; cancel it first: POST {}{}/cancel", target.id,
+                                      kResponsesPrefix, target.id),
+                          {}});
+  } else if (target.action.empty() && get && running->stored() && request.query_value("stream") != "true") {
+    send_json(response, running->now());
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void handle_stored(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   const Target target = target_of(request.path);
   const std::string tenant = tenant_of(request);
   const bool get = request.method == "GET" || request.method == "HEAD";
@@ -141,7 +160,7 @@ void handle_one(Service& service, const net::HttpRequest& request, net::HttpResp
   std::string_view methods;
   if (target.action == "cancel") {
     methods = "POST";
-    if (request.method == "POST") answer = cancel(service, tenant, target);
+    if (request.method == "POST") answer = retrieve(service, tenant, target);
   } else if (target.action == "input_items") {
     methods = "GET";
     if (get) answer = input_items(service, tenant, target, request);
@@ -158,11 +177,11 @@ void handle_one(Service& service, const net::HttpRequest& request, net::HttpResp
     answer = fail(Code::kNotFound, "there is no {}; below {}ID there are input_items and cancel",
                   request.path.substr(0, 200), kResponsesPrefix);
   }
-  if (!answer) return send_error(response, answer.error());
-  if (!answer->is_null()) return send_json(response, *answer);
+  if (!answer) return send_error(*response, answer.error());
+  if (!answer->is_null()) return send_json(*response, *answer);
   const std::string message =
       fmt::format("{} takes {}, not {}", request.path.substr(0, 200), methods, request.method.substr(0, 20));
-  response.send(405, "application/json", openai_error_body(405, message), {{"Allow", std::string(methods)}});
+  response->send(405, "application/json", openai_error_body(405, message), {{"Allow", std::string(methods)}});
 }
 
 }  // namespace cairn::api::responses

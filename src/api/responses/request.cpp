@@ -104,12 +104,6 @@ Result<void> read_stream_options(Fields& fields) {
   return options.finish();
 }
 
-Result<void> read_template_variables(Fields& fields, ChatInput& input) {
-  CAIRN_TRY(const ordered_json* value, object_field(fields, "chat_template_kwargs"));
-  if (value != nullptr) input.variables = *value;
-  return {};
-}
-
 // A function as templates know it.
 Result<ordered_json> read_function(const ordered_json& tool, const std::string& path) {
   const auto name = tool.find("name");
@@ -333,7 +327,7 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   CAIRN_TRY_VOID(read_effort(fields, chat.reasoning));
   CAIRN_TRY_VOID(read_text(fields));
   CAIRN_TRY_VOID(read_stream_options(fields));
-  CAIRN_TRY_VOID(read_template_variables(fields, chat.input));
+  read_template_variables(fields, chat.input.variables);
   CAIRN_TRY_VOID(read_tools(fields, request));
   CAIRN_TRY_VOID(read_tool_choice(fields, request));
   CAIRN_TRY_VOID(read_conversation(fields, stored, request));

@@ -5,6 +5,7 @@
 
 #include "api/errors.h"
 #include "api/store/file.h"
+#include "base/json.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -28,7 +29,7 @@ class SqliteStore final : public ResponseStore {
   Result<ordered_json> input(std::string_view tenant, std::string_view id) override { return column_of(tenant, id, 2); }
   Result<void> remove(std::string_view tenant, std::string_view id) override;
   Result<ordered_json> history(std::string_view tenant, std::string_view id) override;
-  Result<ordered_json> item(std::string_view tenant, std::string_view id) override;
+  Result<ordered_json> item(std::string_view tenant, std::string_view id, size_t& bytes_read) override;
 
  private:
   Result<ordered_json> column_of(std::string_view tenant, std::string_view id, int column);
@@ -58,9 +59,8 @@ Result<void> SqliteStore::prepare() {
 }
 
 Result<ordered_json> SqliteStore::parse(std::string_view text) const {
-  ordered_json value = ordered_json::parse(text, nullptr, false);
-  if (value.is_discarded())
-    return fail_at(file_->path(), Code::kCorruptFile, "{} holds a damaged response", file_->path());
+  auto value = read_json(text);
+  if (!value) return fail_at(file_->path(), Code::kCorruptFile, "{} holds a damaged response", file_->path());
   return value;
 }
 
@@ -71,6 +71,7 @@ Result<void> SqliteStore::put(const StoredResponse& response) {
     return fail(Code::kTooLarge, "a response of {} bytes is over the {} that are stored of one",
                 text.size() + input.size(), limits_.response_bytes_max);
   }
+  const auto lock = file_->lock();
   return file_->transact([&]() -> Result<void> {
     CAIRN_TRY_VOID(write(response, text, input));
     return trim();
@@ -115,6 +116,7 @@ Result<void> SqliteStore::trim() {
 }
 
 Result<ordered_json> SqliteStore::column_of(std::string_view tenant, std::string_view id, int column) {
+  const auto lock = file_->lock();
   find_.bind(tenant, id);
   CAIRN_TRY(const bool row, find_.step());
   Result<ordered_json> value = row ? parse(find_.text(column)) : std::unexpected(not_found("response", id));
@@ -123,6 +125,7 @@ Result<ordered_json> SqliteStore::column_of(std::string_view tenant, std::string
 }
 
 Result<void> SqliteStore::remove(std::string_view tenant, std::string_view id) {
+  const auto lock = file_->lock();
   find_.bind(tenant, id);
   CAIRN_TRY(const bool row, find_.step());
   const int64_t number = row ? find_.integer(0) : 0;
@@ -149,6 +152,7 @@ Result<void> SqliteStore::drop_turns(std::string_view tenant, const ordered_json
 }
 
 Result<ordered_json> SqliteStore::history(std::string_view tenant, std::string_view id) {
+  const auto lock = file_->lock();
   std::vector<ordered_json> turns;  // newest first: input and output of each
   size_t bytes = 0;
   std::string at(id);
@@ -182,13 +186,15 @@ Result<ordered_json> SqliteStore::history(std::string_view tenant, std::string_v
   return items;
 }
 
-Result<ordered_json> SqliteStore::item(std::string_view tenant, std::string_view id) {
+Result<ordered_json> SqliteStore::item(std::string_view tenant, std::string_view id, size_t& bytes_read) {
+  const auto lock = file_->lock();
   find_item_.bind(tenant, id);
   CAIRN_TRY(const bool row, find_item_.step());
   if (!row) {
     find_item_.reset();
     return std::unexpected(not_found("item", id));
   }
+  bytes_read += find_item_.text(0).size() + find_item_.text(1).size();
   auto response = parse(find_item_.text(0));
   auto input = parse(find_item_.text(1));
   find_item_.reset();

@@ -32,7 +32,8 @@ struct StoredResponse {
   nlohmann::ordered_json input;     ///< array of items with ids
 };
 
-/// Thread: one, the server's. Errors: kNotFound; kIo, kCorruptFile with the file's path; else as said.
+/// Thread-safe; may wait for a disk, and for another process that writes to the file. Errors: kNotFound; kIo,
+/// kCorruptFile with the file's path; else as said.
 class ResponseStore {
  public:
   static Result<std::unique_ptr<ResponseStore>> open(std::shared_ptr<StoreFile> file, const StoreLimits& limits = {});
@@ -47,8 +48,8 @@ class ResponseStore {
   /// Input and output items of the response and of all before it, oldest first. kTooLarge: over chain_max or
   /// history_bytes_max.
   virtual Result<nlohmann::ordered_json> history(std::string_view tenant, std::string_view id) = 0;
-  /// An input or output item of any response.
-  virtual Result<nlohmann::ordered_json> item(std::string_view tenant, std::string_view id) = 0;
+  /// An input or output item of any response. Adds to `bytes_read` what was read of the file for it.
+  virtual Result<nlohmann::ordered_json> item(std::string_view tenant, std::string_view id, size_t& bytes_read) = 0;
 };
 
 }  // namespace cairn::api::responses

@@ -14,6 +14,8 @@
 namespace cairn::api::responses {
 namespace {
 
+size_t bytes_read = 0;
+
 using nlohmann::ordered_json;
 using testing::HasSubstr;
 
@@ -75,8 +77,8 @@ TEST_F(StoreTest, KeepsResponsesAcrossReopening) {
   const auto store = open();
   EXPECT_EQ(store->response("me", "a").value(), kept.response);
   EXPECT_EQ(store->input("me", "a").value(), kept.input);
-  EXPECT_EQ(store->item("me", "in_a").value(), kept.input[0]);
-  EXPECT_EQ(store->item("me", "out_a").value(), kept.response["output"][0]);
+  EXPECT_EQ(store->item("me", "in_a", bytes_read).value(), kept.input[0]);
+  EXPECT_EQ(store->item("me", "out_a", bytes_read).value(), kept.response["output"][0]);
 }
 
 TEST_F(StoreTest, NobodyElseFindsThem) {
@@ -87,7 +89,7 @@ TEST_F(StoreTest, NobodyElseFindsThem) {
   EXPECT_EQ(code_of(store->response("", "a")), Code::kNotFound);
   EXPECT_EQ(code_of(store->response("me", "b")), Code::kNotFound);
   EXPECT_EQ(code_of(store->input("you", "a")), Code::kNotFound);
-  EXPECT_EQ(code_of(store->item("you", "in_a")), Code::kNotFound);
+  EXPECT_EQ(code_of(store->item("you", "in_a", bytes_read)), Code::kNotFound);
   EXPECT_EQ(code_of(store->history("you", "a")), Code::kNotFound);
   EXPECT_EQ(code_of(store->remove("you", "a")), Code::kNotFound);
   EXPECT_TRUE(store->response("me", "a"));
@@ -107,7 +109,7 @@ TEST_F(StoreTest, AChainIsToldFromItsBeginning) {
   ASSERT_FALSE(broken.has_value());
   EXPECT_EQ(broken.error().code, Code::kNotFound);
   EXPECT_THAT(broken.error().message, HasSubstr("\"b\", which \"c\" goes on from"));
-  EXPECT_EQ(code_of(store->item("me", "out_b")), Code::kNotFound);
+  EXPECT_EQ(code_of(store->item("me", "out_b", bytes_read)), Code::kNotFound);
   EXPECT_EQ(code_of(store->remove("me", "b")), Code::kNotFound);
 }
 
@@ -135,7 +137,7 @@ TEST_F(StoreTest, TheOldestGoWhenThereAreTooMany) {
   const auto store = open({.responses_max = 2});
   for (const char* id : {"a", "b", "c"}) ASSERT_TRUE(store->put(response(id)));
   EXPECT_EQ(code_of(store->response("me", "a")), Code::kNotFound);
-  EXPECT_EQ(code_of(store->item("me", "in_a")), Code::kNotFound);
+  EXPECT_EQ(code_of(store->item("me", "in_a", bytes_read)), Code::kNotFound);
   EXPECT_TRUE(store->response("me", "b"));
   EXPECT_TRUE(store->response("me", "c"));
 }

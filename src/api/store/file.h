@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,7 @@ namespace cairn::api {
 
 class Checkpointer;
 
-/// Thread: one, the server's. Statements and their owners die before it.
+/// One thread at a time: whoever holds `lock`. Statements and their owners die before it.
 class StoreFile {
  public:
   /// Made if it is not there; tables that an older program has not made are. kCorruptFile: no SQLite file, or damaged;
@@ -24,6 +25,8 @@ class StoreFile {
   ~StoreFile();
 
   const std::string& path() const { return path_; }
+  /// For all that follows, and for statements.
+  [[nodiscard]] std::unique_lock<std::mutex> lock() { return std::unique_lock(mutex_); }
   Result<Statement> prepare(std::string_view sql) { return Statement::prepare(database_.get(), path_, sql); }
   int64_t last_insert_number() const { return sqlite3_last_insert_rowid(database_.get()); }
   /// Of all tables, without what is free in the file.
@@ -44,6 +47,7 @@ class StoreFile {
   Result<void> set_up();
 
   std::string path_;
+  std::mutex mutex_;
   Database database_;
   // After the connection that they belong to.
   std::unique_ptr<Checkpointer> checkpointer_;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "prompt/jinja/budget.h"
 
 namespace cairn::jinja {
@@ -116,7 +117,7 @@ class Dict {
   std::ptrdiff_t position(std::string_view key) const;
 
   std::vector<std::pair<Value, Value>> items_;
-  std::unordered_map<std::string_view, uint32_t> index_;  // of string keys, into the keys' own bytes
+  std::unordered_map<std::string_view, uint32_t, SecretHash> index_;  // of string keys, into the keys' own bytes
   int32_t depth_ = 1;
   Charge charge_;
 };

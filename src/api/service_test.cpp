@@ -1,0 +1,131 @@
+#include "api/service.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <new>
+#include <stdexcept>
+
+#include "api/routes.h"
+
+namespace cairn::api {
+namespace {
+
+using testing::HasSubstr;
+
+/// Remembers its answer, and waits for it.
+class FakeResponse final : public net::HttpResponse {
+ public:
+  void send(int status, std::string_view, std::string body,
+            std::vector<std::pair<std::string, std::string>> headers) override {
+    const std::lock_guard lock(mutex_);
+    if (status_ != 0) return;
+    status_ = status;
+    body_ = std::move(body);
+    headers_ = std::move(headers);
+    answered_.notify_all();
+  }
+  void begin_events(std::vector<std::pair<std::string, std::string>>, net::StreamForm) override {}
+  void write(std::string_view) override {}
+  void end() override {}
+  void on_close(std::function<void()>) override {}
+  bool closed() const override { return closed_; }
+  size_t unsent_bytes() const override { return 0; }
+  void on_drained(size_t, std::function<void()>) override {}
+  void post(std::function<void()>) override {}
+
+  int wait() {
+    std::unique_lock lock(mutex_);
+    answered_.wait(lock, [&] { return status_ != 0; });
+    return status_;
+  }
+  const std::string& body() const { return body_; }
+  std::atomic<bool> closed_ = false;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  int status_ = 0;
+  std::string body_;
+  std::vector<std::pair<std::string, std::string>> headers_;
+};
+
+net::HttpRequest post(std::string path, std::string body) {
+  net::HttpRequest request;
+  request.id = "req_1";
+  request.method = "POST";
+  request.path = std::move(path);
+  request.body = std::move(body);
+  return request;
+}
+
+TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
+  const Registry registry;
+  Service service(registry);
+  const auto answer = [&](ErrorShape shape, const std::function<void()>& work) {
+    auto response = std::make_shared<FakeResponse>();
+    service.hand_over(post("/", "{}"), response, shape, [work](auto&, auto&, auto) { work(); });
+    const int status = response->wait();
+    return std::pair(status, response->body());
+  };
+  auto [status, body] = answer(ErrorShape::kOpenAi, [] { throw std::bad_alloc(); });
+  EXPECT_EQ(status, 503);
+  EXPECT_THAT(body, HasSubstr("\"code\":\"out_of_memory\""));
+  std::tie(status, body) = answer(ErrorShape::kAnthropic, [] { throw std::runtime_error("odd"); });
+  EXPECT_EQ(status, 500);
+  EXPECT_THAT(body, HasSubstr("\"type\":\"api_error\""));
+  EXPECT_THAT(body, HasSubstr("unexpected: odd"));
+  std::tie(status, body) = answer(ErrorShape::kOllama, [] { throw 7; });
+  EXPECT_EQ(status, 500);
+  EXPECT_THAT(body, testing::StartsWith("{\"error\":\""));
+}
+
+TEST(Service, ARequestThatDoesNotFitIntoTheBudgetIsRefusedAndOthersAreNot) {
+  const Registry registry;
+  Service service(registry, 8'000);
+  const net::HttpHandler handler = make_handler(service);
+  auto response = std::make_shared<FakeResponse>();
+  handler(post("/v1/completions", "{\"prompt\":\"" + std::string(2'000, 'x') + "\"}"), response);
+  EXPECT_EQ(response->wait(), 503);
+  EXPECT_THAT(response->body(), HasSubstr("--request-bytes"));
+  response = std::make_shared<FakeResponse>();
+  handler(post("/v1/completions", "{\"prompt\":"), response);
+  EXPECT_EQ(response->wait(), 400);
+  EXPECT_THAT(response->body(), HasSubstr("not valid JSON"));
+  service.stop();
+  EXPECT_EQ(service.bytes()->used(), 0);
+}
+
+TEST(Service, RequestsOfClientsThatHaveLeftAndThoseAfterTheEndAreNotHandled) {
+  const Registry registry;
+  Service service(registry);
+  bool handled = false;
+  auto gone = std::make_shared<FakeResponse>();
+  gone->closed_ = true;
+  service.hand_over(post("/", "{}"), gone, ErrorShape::kOpenAi, [&](auto&, auto&, auto) { handled = true; });
+  service.stop();
+  auto late = std::make_shared<FakeResponse>();
+  service.hand_over(post("/", "{}"), late, ErrorShape::kOpenAi, [&](auto&, auto&, auto) { handled = true; });
+  EXPECT_EQ(late->wait(), 503);
+  EXPECT_FALSE(handled);
+}
+
+TEST(Service, TheBudgetFollowsTheMemoryThatThereIs) {
+  constexpr int64_t kMiB = 1 << 20;
+  EXPECT_EQ(default_request_bytes(0), 64 * kMiB);
+  EXPECT_EQ(default_request_bytes(1'000 * kMiB), 125 * kMiB);
+  EXPECT_EQ(default_request_bytes(int64_t{1} << 40), 1'024 * kMiB);
+}
+
+TEST(Service, WorkingBytesGrowWithTheDocumentAndNotOnlyWithItsText) {
+  const std::string text = "{\"a\":\"" + std::string(10'000, 'x') + "\"}";
+  std::string many = "{\"a\":[";
+  while (many.size() < 10'000) many += "[],";
+  many += "[]]}";
+  EXPECT_GT(working_bytes(text), 8 * 10'000);
+  EXPECT_GT(working_bytes(many), 2 * working_bytes(text));
+}
+
+}  // namespace
+}  // namespace cairn::api
