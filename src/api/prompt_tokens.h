@@ -17,8 +17,8 @@ Result<std::string> render_chat(const LoadedModel& model, const ChatInput& input
 /// Text that ends an answer in a conversation: for a model without a template of its own, the fallback's end of turn,
 /// which its vocabulary may not have as a token.
 std::vector<std::string> chat_stops(const LoadedModel& model);
-/// Appends the tokens of a text that goes on from `tokens`. `parse_special` as in EncodeOptions.
-Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, bool parse_special,
+/// Appends the tokens of a text that goes on from `tokens`, which says what `options.after` is.
+Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options,
                          std::vector<TokenId>& tokens);
 /// Tokens of text to be continued: begins as the file says, and never ends with an end token.
 Result<std::vector<TokenId>> completion_prompt_tokens(const LoadedModel& model, std::string_view text);

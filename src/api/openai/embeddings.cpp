@@ -170,7 +170,7 @@ Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, Embeddin
   if (auto* tokens = std::get_if<std::vector<TokenId>>(&input)) {
     prompt = std::move(*tokens);
   } else {
-    auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true, .parse_special = true});
+    auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true});
     if (!encoded) return fail_at(path, encoded.error().code, "{}: {}", path, encoded.error().message);
     prompt = std::move(*encoded);
   }
