@@ -1,4 +1,5 @@
-// Any bytes as a chat template, over a conversation that the first byte varies: no crash, no endless run, no growth.
+// Any bytes as a chat template, over a conversation that the first byte varies: no crash, no endless run, no growth,
+// and what the conversation wrote is known as foreign whatever the template does with it.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,8 @@
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr char kForeignByte = '\xE6';  // 東 begins with it
 
 ordered_json conversation() {
   return ordered_json::parse(R"({
@@ -39,6 +42,23 @@ ordered_json varied(uint8_t mode) {
   return variables;
 }
 
+// Ranges are as promised, and a character that the template cannot have written is in one of them.
+void check_origin(std::string_view source, const cairn::Rendering& made) {
+  size_t before = 0;
+  for (const cairn::ByteRange& range : made.foreign) {
+    if (range.begin >= range.end || range.end > made.text.size()) __builtin_trap();
+    if (range.begin <= before && before > 0) __builtin_trap();
+    before = range.end;
+  }
+  if (source.find(kForeignByte) != std::string_view::npos || source.find('\\') != std::string_view::npos) return;
+  auto range = made.foreign.begin();
+  for (size_t i = 0; i < made.text.size(); ++i) {
+    if (made.text[i] != kForeignByte) continue;
+    while (range != made.foreign.end() && range->end <= i) ++range;
+    if (range == made.foreign.end() || range->begin > i) __builtin_trap();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -48,7 +68,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!parsed.has_value()) return 0;
   constexpr cairn::JinjaLimits kLimits{
       .steps_max = 20'000, .depth_max = 100, .output_bytes_max = 1 << 18, .memory_bytes_max = 1 << 20};
-  const auto text = parsed->render(varied(data[0]), 1768480496, kLimits);
-  if (text.has_value() && text->size() > static_cast<size_t>(kLimits.output_bytes_max)) __builtin_trap();
+  const auto made = parsed->render(varied(data[0]), cairn::kNothingOwn, 1768480496, kLimits);
+  if (!made.has_value()) return 0;
+  if (made->text.size() > static_cast<size_t>(kLimits.output_bytes_max)) __builtin_trap();
+  check_origin(source, *made);
   return 0;
 }

@@ -33,7 +33,7 @@ struct RenderFlags {
 };
 
 /// One line's variables -> text.
-using Renderer = std::function<Result<std::string>(ordered_json variables, std::time_t now)>;
+using Renderer = std::function<Result<Rendering>(ordered_json variables, std::time_t now)>;
 
 /// The text of the token that `key` names by its id; empty if the file names none.
 Result<std::string> token_text(const gguf::Metadata& metadata, std::string_view key) {
@@ -57,7 +57,7 @@ Result<Renderer> model_renderer(const std::string& path) {
   CAIRN_TRY(ChatTemplate created, ChatTemplate::create(source, std::move(bos), std::move(eos)));
   if (created.is_fallback()) std::cerr << "cairn: the model has no chat template; rendering ChatML\n";
   const auto chat_template = std::make_shared<const ChatTemplate>(std::move(created));
-  return [chat_template](ordered_json variables, std::time_t now) -> Result<std::string> {
+  return [chat_template](ordered_json variables, std::time_t now) -> Result<Rendering> {
     ChatInput input;
     const auto take = [&](const char* name, ordered_json& place) {
       const auto found = variables.find(name);
@@ -86,10 +86,10 @@ Result<Renderer> template_renderer(const std::string& path) {
   source << file.rdbuf();
   CAIRN_TRY(JinjaTemplate parsed, JinjaTemplate::parse(source.str()));
   const auto jinja = std::make_shared<const JinjaTemplate>(std::move(parsed));
-  return [jinja](const ordered_json& variables, std::time_t now) { return jinja->render(variables, now); };
+  return [jinja](const ordered_json& variables, std::time_t now) { return jinja->render(variables, kNothingOwn, now); };
 }
 
-Result<std::string> render_line(const Renderer& renderer, const std::string& line, std::time_t now) {
+Result<Rendering> render_line(const Renderer& renderer, const std::string& line, std::time_t now) {
   if (line.size() > kLineBytesMax)
     return fail(Code::kTooLarge, "the line has {} bytes; the limit is {}", line.size(), kLineBytesMax);
   ordered_json variables = ordered_json::parse(line, nullptr, false);
@@ -104,9 +104,9 @@ Result<void> run_render(const RenderFlags& flags) {
   for (std::string line; std::getline(std::cin, line);) {
     if (line.empty()) continue;
     const std::time_t now = flags.now.has_value() ? static_cast<std::time_t>(*flags.now) : std::time(nullptr);
-    const Result<std::string> rendered = render_line(renderer, line, now);
-    const ordered_json answer =
-        rendered.has_value() ? ordered_json{{"rendered", *rendered}} : ordered_json{{"error", rendered.error().text()}};
+    const Result<Rendering> rendered = render_line(renderer, line, now);
+    const ordered_json answer = rendered.has_value() ? ordered_json{{"rendered", rendered->text}}
+                                                     : ordered_json{{"error", rendered.error().text()}};
     std::cout << answer.dump(-1, ' ', false, ordered_json::error_handler_t::replace) << '\n' << std::flush;
     if (!std::cout) return fail(Code::kIo, "cannot write to standard output");
   }

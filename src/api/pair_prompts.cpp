@@ -4,25 +4,37 @@
 
 namespace cairn::api {
 
-std::string fill_rerank_template(std::string_view source, std::string_view query, std::string_view document) {
+Rendering fill_rerank_template(std::string_view source, std::string_view query, std::string_view document) {
   constexpr std::string_view kQuery = "{query}", kDocument = "{document}";
-  std::string text;
+  Rendering filled;
+  std::string& text = filled.text;
+  const auto put_foreign = [&](std::string_view part) {
+    const size_t begin = text.size();
+    text += part;
+    if (part.empty()) return;
+    auto& foreign = filled.foreign;
+    if (!foreign.empty() && foreign.back().end == begin) {
+      foreign.back().end = text.size();
+    } else {
+      foreign.push_back({begin, text.size()});
+    }
+  };
   while (!source.empty()) {
     const size_t brace = std::min(source.find('{'), source.size());
     text += source.substr(0, brace);
     source.remove_prefix(brace);
     if (source.starts_with(kQuery)) {
-      text += query;
+      put_foreign(query);
       source.remove_prefix(kQuery.size());
     } else if (source.starts_with(kDocument)) {
-      text += document;
+      put_foreign(document);
       source.remove_prefix(kDocument.size());
     } else if (!source.empty()) {
       text += source.front();
       source.remove_prefix(1);
     }
   }
-  return text;
+  return filled;
 }
 
 Result<PairPrompts> PairPrompts::make(const gguf::Metadata& metadata, const Tokenizer& tokenizer,
@@ -39,8 +51,8 @@ Result<PairPrompts> PairPrompts::make(const gguf::Metadata& metadata, const Toke
 Result<PairPrompt> PairPrompts::with(std::string_view document, size_t tokens_max) const {
   PairPrompt pair;
   if (by_template()) {
-    const std::string text = fill_rerank_template(template_, query_, document);
-    CAIRN_TRY(pair.tokens, tokenizer_->encode(text, {.add_special = false, .parse_special = true}));
+    const Rendering prompt = fill_rerank_template(template_, query_, document);
+    CAIRN_TRY(pair.tokens, tokenizer_->encode(prompt.text, {.parse_special = true, .foreign = prompt.foreign}));
     return pair;
   }
   CAIRN_TRY(const std::vector<TokenId> second, tokenizer_->encode_second(document));

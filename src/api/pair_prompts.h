@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "engine/engine.h"
+#include "prompt/jinja.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api {
@@ -18,8 +19,8 @@ namespace cairn::api {
 inline constexpr std::string_view kRerankTemplateKey = "tokenizer.chat_template.rerank";
 
 /// A template with the query for {query} and the document for {document}, each wherever it stands; what they say
-/// themselves is not looked at.
-std::string fill_rerank_template(std::string_view source, std::string_view query, std::string_view document);
+/// themselves is not looked at. They are foreign, the rest is the file's own.
+Rendering fill_rerank_template(std::string_view source, std::string_view query, std::string_view document);
 
 struct PairPrompt {
   std::vector<TokenId> tokens;

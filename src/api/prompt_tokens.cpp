@@ -5,7 +5,8 @@
 namespace cairn::api {
 
 Result<std::string> render_chat(const LoadedModel& model, const ChatInput& input) {
-  return model.chat_template.render(input, std::time(nullptr));
+  CAIRN_TRY(Rendering rendering, model.chat_template.render(input, std::time(nullptr)));
+  return std::move(rendering.text);
 }
 
 std::vector<std::string> chat_stops(const LoadedModel& model) {
@@ -23,11 +24,10 @@ Result<void> check_length(const LoadedModel& model, std::string_view text, const
                  text.size(), text.size() / each, context);
 }
 
-Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, bool parse_special,
+Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options,
                          std::vector<TokenId>& tokens) {
-  const TokenId after = tokens.empty() ? kNoToken : tokens.back();
-  CAIRN_TRY(const auto encoded,
-            tokenizer.encode(text, {.add_special = false, .parse_special = parse_special, .after = after}));
+  options.after = tokens.empty() ? kNoToken : tokens.back();
+  CAIRN_TRY(const auto encoded, tokenizer.encode(text, options));
   tokens.insert(tokens.end(), encoded.begin(), encoded.end());
   return {};
 }

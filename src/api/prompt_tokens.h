@@ -22,8 +22,8 @@ inline constexpr size_t kCountedTextBytes = 256 << 10;
 
 /// Error (kContextLengthExceeded): the length of a long text alone says that its tokens do not fit into the context.
 Result<void> check_length(const LoadedModel& model, std::string_view text, const std::string& path);
-/// Appends the tokens of a text that goes on from `tokens`. `parse_special` as in EncodeOptions.
-Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, bool parse_special,
+/// Appends the tokens of a text that goes on from `tokens`, which says what `options.after` is.
+Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options,
                          std::vector<TokenId>& tokens);
 /// Tokens of text to be continued: begins as the file says, and never ends with an end token.
 Result<std::vector<TokenId>> completion_prompt_tokens(const LoadedModel& model, std::string_view text);

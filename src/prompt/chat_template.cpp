@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <unordered_set>
 #include <utility>
 
 #include "base/json.h"
@@ -44,8 +45,21 @@ ordered_json text_parts(std::string_view text) {
   return ordered_json::array({ordered_json{{"type", "text"}, {"text", text}}});
 }
 
-bool shows(const Result<std::string>& rendered, std::string_view word) {
-  return rendered.has_value() && rendered->find(word) != std::string::npos;
+bool shows(const Result<Rendering>& rendered, std::string_view word) {
+  return rendered.has_value() && rendered->text.find(word) != std::string::npos;
+}
+
+// Templates write `<|` + role + `|>`: a role that we know is a word of ours, whoever sent it.
+constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
+
+void find_roles(const ordered_json& messages, std::unordered_set<const ordered_json*>& roles) {
+  if (!messages.is_array()) return;
+  for (const ordered_json& message : messages) {
+    const auto role = message.is_object() ? message.find("role") : message.end();
+    if (message.is_object() && role != message.end() && role->is_string() &&
+        std::ranges::find(kRoles, role->get_ref<const std::string&>()) != std::end(kRoles))
+      roles.insert(&*role);
+  }
 }
 
 // The text of a content that is a string or a list of text parts.
@@ -173,9 +187,9 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   return made;
 }
 
-Result<std::string> ChatTemplate::render_plain(ordered_json messages, const ordered_json& tools,
-                                               bool add_generation_prompt, const ordered_json& variables,
-                                               std::time_t now, const JinjaLimits& limits) const {
+Result<Rendering> ChatTemplate::render_plain(ordered_json messages, const ordered_json& tools,
+                                             bool add_generation_prompt, const ordered_json& variables, std::time_t now,
+                                             const JinjaLimits& limits) const {
   ordered_json all = {{"messages", std::move(messages)},
                       {"tools", tools},
                       {"documents", nullptr},
@@ -184,7 +198,11 @@ Result<std::string> ChatTemplate::render_plain(ordered_json messages, const orde
                       {"eos_token", eos_}};
   if (variables.is_object())
     for (const auto& [name, value] : variables.items()) all[name] = value;
-  return template_.render(all, now, limits);
+  std::unordered_set<const ordered_json*> own;
+  for (const char* name : {"bos_token", "eos_token"})
+    if (!variables.is_object() || !variables.contains(name)) own.insert(&all[name]);
+  find_roles(all["messages"], own);
+  return template_.render(all, [&](const ordered_json& string) { return own.contains(&string); }, now, limits);
 }
 
 ChatCapabilities ChatTemplate::probe() const {
@@ -196,7 +214,7 @@ ChatCapabilities ChatTemplate::probe() const {
   };
   ChatCapabilities can;
   const bool shows_string = shows(render_probe({message_of("user", kUserWord)}, none), kUserWord);
-  const Result<std::string> with_list = render_probe({message_of("user", text_parts(kUserWord))}, none);
+  const Result<Rendering> with_list = render_probe({message_of("user", text_parts(kUserWord))}, none);
   // Printing the list itself, as Python or as JSON, is not taking it.
   can.list_content = shows(with_list, kUserWord) && !shows(with_list, "'type'") && !shows(with_list, "\"type\"");
   can.string_content = shows_string || !can.list_content;
@@ -222,13 +240,13 @@ ChatCapabilities ChatTemplate::probe() const {
                                         {"type", "function"},
                                         {"function", {{"name", kToolWord}, {"arguments", {{kKeyWord, "value"}}}}}}});
   for (const ordered_json& given : {tools, none}) {
-    const Result<std::string> with_object = render_probe({user, call}, given);
+    const Result<Rendering> with_object = render_probe({user, call}, given);
     can.object_arguments |= shows(with_object, kKeyWord) && !shows(with_object, fmt::format("'{}'", kKeyWord));
   }
   return can;
 }
 
-Result<std::string> ChatTemplate::render(const ChatInput& input, std::time_t now) const {
+Result<Rendering> ChatTemplate::render(const ChatInput& input, std::time_t now) const {
   if (capabilities_.generic_tools && speaks_of_tools(input)) return render(with_generic_tools(input), now);
   ordered_json messages = input.messages;
   if (!messages.is_array()) return fail(Code::kInvalidArgument, "messages must be an array");

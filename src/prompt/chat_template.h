@@ -53,9 +53,11 @@ class ChatTemplate {
   /// texts.
   static Result<ChatTemplate> create(std::string_view source, std::string bos, std::string eos);
 
-  /// Errors: kInvalidArgument with the template's own words (raise_exception) or what failed in it, `at` the template's
-  /// line; content parts that the template cannot take, `at` their place in the messages; kTooLarge.
-  Result<std::string> render(const ChatInput& input, std::time_t now) const;
+  /// Own, and thus free to spell control tokens, is what the template writes, the texts of bos and eos, and a message's
+  /// role that is one of those known; every other string of the input is foreign. Errors: kInvalidArgument with the
+  /// template's own words (raise_exception) or what failed in it, `at` the template's line; content parts that the
+  /// template cannot take, `at` their place in the messages; kTooLarge.
+  Result<Rendering> render(const ChatInput& input, std::time_t now) const;
 
   const ChatCapabilities& capabilities() const { return capabilities_; }
   bool is_fallback() const { return is_fallback_; }
@@ -63,9 +65,9 @@ class ChatTemplate {
  private:
   ChatTemplate(JinjaTemplate parsed, std::string bos, std::string eos, bool is_fallback);
   /// Renders as it is given, without bringing it into another form.
-  Result<std::string> render_plain(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools,
-                                   bool add_generation_prompt, const nlohmann::ordered_json& variables, std::time_t now,
-                                   const JinjaLimits& limits) const;
+  Result<Rendering> render_plain(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools,
+                                 bool add_generation_prompt, const nlohmann::ordered_json& variables, std::time_t now,
+                                 const JinjaLimits& limits) const;
   ChatCapabilities probe() const;
 
   JinjaTemplate template_;

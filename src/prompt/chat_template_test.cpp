@@ -36,7 +36,7 @@ ChatInput input_of(const char* messages) {
 
 std::string rendered(const ChatTemplate& chat_template, const ChatInput& input) {
   const auto text = chat_template.render(input, 1768480496);
-  return text.has_value() ? *text : "error: " + text.error().text();
+  return text.has_value() ? text->text : "error: " + text.error().text();
 }
 
 TEST(ChatTemplate, NoSourceIsChatMl) {

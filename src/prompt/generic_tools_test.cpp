@@ -61,8 +61,8 @@ TEST(GenericTools, AreForTemplatesThatKnowNothingOfTools) {
   EXPECT_TRUE(bare->capabilities().generic_tools);
   const auto text = bare->render(conversation(), 0);
   ASSERT_TRUE(text.has_value()) << text.error().text();
-  EXPECT_THAT(*text, HasSubstr("[user] <tool_response>\n4"));
-  EXPECT_THAT(*text, Not(HasSubstr("[tool]")));
+  EXPECT_THAT(text->text, HasSubstr("[user] <tool_response>\n4"));
+  EXPECT_THAT(text->text, Not(HasSubstr("[tool]")));
   // The fallback is one of them, and what it writes is read back.
   const auto fallback = ChatTemplate::create("", "", "");
   ASSERT_TRUE(fallback.has_value());
@@ -87,7 +87,7 @@ TEST(GenericTools, AreForTemplatesThatKnowNothingOfTools) {
   // Without tools nothing changes.
   ChatInput plain;
   plain.messages = {{{"role", "user"}, {"content", "x"}}};
-  EXPECT_EQ(bare->render(plain, 0).value(), "[user] x\n");
+  EXPECT_EQ(bare->render(plain, 0).value().text, "[user] x\n");
 }
 
 }  // namespace

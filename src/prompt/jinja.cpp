@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // JSON as values of a rendering. Recursion is bounded by the budget's depth.
-Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json) {
+Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json, OwnString own) {
   const jinja::DepthGuard deeper(budget);
   CAIRN_TRY_VOID(deeper.check());
   switch (json.type()) {
@@ -32,13 +32,15 @@ Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json) {
       return jinja::Value(jinja::Int{json.get<uint64_t>()});
     case ordered_json::value_t::number_float:
       return jinja::Value(json.get<double>());
-    case ordered_json::value_t::string:
-      return jinja::make_text(budget, json.get_ref<const std::string&>());
+    case ordered_json::value_t::string: {
+      const auto& bytes = json.get_ref<const std::string&>();
+      return jinja::make_text(budget, own(json) ? jinja::Piece::own(bytes) : jinja::Piece::foreign(bytes));
+    }
     case ordered_json::value_t::array: {
       std::vector<jinja::Value> items;
       items.reserve(json.size());
       for (const ordered_json& item : json) {
-        CAIRN_TRY(jinja::Value value, to_value(budget, item));
+        CAIRN_TRY(jinja::Value value, to_value(budget, item, own));
         items.push_back(std::move(value));
       }
       return jinja::make_list(budget, std::move(items));
@@ -46,8 +48,8 @@ Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json) {
     case ordered_json::value_t::object: {
       jinja::DictBuilder dict(budget);
       for (const auto& [key, item] : json.items()) {
-        CAIRN_TRY(jinja::Value value, to_value(budget, item));
-        CAIRN_TRY_VOID(dict.add(key, std::move(value)));
+        CAIRN_TRY(jinja::Value value, to_value(budget, item, own));
+        CAIRN_TRY_VOID(dict.add(jinja::Piece::foreign(key), std::move(value)));
       }
       return dict.finish();
     }
@@ -69,8 +71,8 @@ Result<JinjaTemplate> JinjaTemplate::parse(std::string_view source) {
   return JinjaTemplate(std::move(program));
 }
 
-Result<std::string> JinjaTemplate::render(const nlohmann::ordered_json& variables, std::time_t now,
-                                          const JinjaLimits& limits) const {
+Result<Rendering> JinjaTemplate::render(const nlohmann::ordered_json& variables, OwnString own, std::time_t now,
+                                        const JinjaLimits& limits) const {
   if (!variables.is_object()) return fail(Code::kInvalidArgument, "the template's variables are not a JSON object");
   jinja::Budget budget(limits);
   jinja::Interpreter interpreter(program_->parsed, budget, now);
@@ -78,7 +80,7 @@ Result<std::string> JinjaTemplate::render(const nlohmann::ordered_json& variable
   for (size_t id = 0; id < names.size(); ++id) {
     const auto found = variables.find(names[id]);
     if (found == variables.end()) continue;
-    CAIRN_TRY(jinja::Value value, to_value(budget, *found));
+    CAIRN_TRY(jinja::Value value, to_value(budget, *found, own));
     interpreter.set_variable(static_cast<jinja::NameId>(id), std::move(value));
   }
   return interpreter.run();

@@ -14,8 +14,11 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "base/byte_range.h"
 #include "base/error.h"
+#include "base/function_ref.h"
 
 namespace cairn {
 
@@ -31,6 +34,19 @@ struct JinjaLimits {
   int64_t memory_bytes_max = 512ll << 20;  ///< of all values alive at one time, the variables included
 };
 
+/// What a template rendered, and which of it came with the variables rather than from the template.
+struct Rendering {
+  std::string text;
+  std::vector<ByteRange> foreign;  ///< ascending, none touches the next
+};
+
+/// Tells of a string in the variables (the very object, not one like it) whether it is the caller's own and may spell
+/// control tokens as the template's texts may.
+using OwnString = FunctionRef<bool(const nlohmann::ordered_json& string)>;
+
+/// Nothing is.
+inline constexpr auto kNothingOwn = [](const auto&) { return false; };
+
 /// Immutable once parsed; thread-safe.
 class JinjaTemplate {
  public:
@@ -41,10 +57,12 @@ class JinjaTemplate {
   JinjaTemplate& operator=(JinjaTemplate&&) noexcept;
   ~JinjaTemplate();
 
-  /// `variables` is a JSON object, insertion order kept. `now` is what strftime_now sees (local time). Errors:
-  /// kInvalidArgument with raise_exception's text or the failing operation, kTooLarge; `at` is the line.
-  Result<std::string> render(const nlohmann::ordered_json& variables, std::time_t now,
-                             const JinjaLimits& limits = {}) const;
+  /// `variables` is a JSON object, insertion order kept. All strings in it, keys included, are foreign but for those of
+  /// which `own` says otherwise, and stay so whatever the template makes of them (prompt/jinja/origin.h). `now` is what
+  /// strftime_now sees (local time). Errors: kInvalidArgument with raise_exception's text or the failing operation,
+  /// kTooLarge; `at` is the line.
+  Result<Rendering> render(const nlohmann::ordered_json& variables, OwnString own, std::time_t now,
+                           const JinjaLimits& limits = {}) const;
 
   struct Program;
 

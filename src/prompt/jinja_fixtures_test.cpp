@@ -40,8 +40,9 @@ std::string difference(const std::string& got, const std::string& wanted) {
 // Renders and compares; a case with "error" must fail.
 ::testing::AssertionResult check(const Result<JinjaTemplate>& parsed, const ordered_json& variables,
                                  const ordered_json& wanted) {
-  const Result<std::string> got =
-      parsed.has_value() ? parsed->render(variables, kNow) : Result<std::string>(std::unexpected(parsed.error()));
+  const Result<Rendering> made = parsed.has_value() ? parsed->render(variables, kNothingOwn, kNow)
+                                                    : Result<Rendering>(std::unexpected(parsed.error()));
+  const Result<std::string> got = made.has_value() ? made->text : Result<std::string>(std::unexpected(made.error()));
   if (wanted.contains("error")) {
     if (!got.has_value()) return ::testing::AssertionSuccess();
     return ::testing::AssertionFailure() << "no error; Jinja2 has " << wanted["error"] << "\n   got: " << *got;

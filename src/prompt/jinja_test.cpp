@@ -18,7 +18,8 @@ using ::testing::HasSubstr;
 Result<std::string> render(std::string_view source, const ordered_json& variables = ordered_json::object(),
                            const JinjaLimits& limits = {}) {
   CAIRN_TRY(const JinjaTemplate parsed, JinjaTemplate::parse(source));
-  return parsed.render(variables, 1768480496, limits);
+  CAIRN_TRY(Rendering made, parsed.render(variables, kNothingOwn, 1768480496, limits));
+  return std::move(made.text);
 }
 
 std::string rendered(std::string_view source, const ordered_json& variables = ordered_json::object()) {
@@ -301,7 +302,8 @@ TEST(JinjaThreads, OneTemplateManyRenderings) {
     threads.emplace_back([&, t] {
       const ordered_json variables = {
           {"messages", ordered_json::array({ordered_json{{"content", std::to_string(t)}}})}};
-      for (int i = 0; i < 50; ++i) results[t] = parsed->render(variables, 1768480496).value_or("error");
+      for (int i = 0; i < 50; ++i)
+        results[t] = parsed->render(variables, kNothingOwn, 1768480496).value_or(Rendering{}).text;
     });
   for (std::thread& thread : threads) thread.join();
   for (size_t t = 0; t < results.size(); ++t) EXPECT_EQ(results[t], "[" + std::to_string(t) + "É]constconst12026");

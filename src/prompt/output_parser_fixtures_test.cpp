@@ -92,22 +92,24 @@ std::optional<Rendered> render_turn(const ChatTemplate& chat, const Turn& turn) 
   input.tools = kTools;
   input.messages = ordered_json::array({{{"role", "user"}, {"content", "Weather in Bern?"}}});
   input.variables = {{"enable_thinking", turn.thinks}, {"thinking", turn.thinks}};
-  const auto prompt = chat.render(input, kNow);
+  const auto before = chat.render(input, kNow);
   input.messages.push_back(message_of(turn));
   for (const auto& made : input.messages[1]["tool_calls"])
     input.messages.push_back({{"role", "tool"},
                               {"tool_call_id", made["id"]},
                               {"name", made["function"]["name"]},
                               {"content", "{\"temp\": 3}"}});
-  const auto whole = chat.render(input, kNow);
-  if (!prompt || !whole) return std::nullopt;
-  size_t same = static_cast<size_t>(std::ranges::mismatch(*prompt, *whole).in1 - prompt->begin());
+  const auto after = chat.render(input, kNow);
+  if (!before || !after) return std::nullopt;
+  const std::string& prompt = before->text;
+  const std::string& whole = after->text;
+  size_t same = static_cast<size_t>(std::ranges::mismatch(prompt, whole).in1 - prompt.begin());
   // Where the history begins otherwise than the prompt, it does so with another marker.
-  if (same < prompt->size()) {
-    const size_t marker = prompt->find_last_of("<[", same);
-    if (marker != std::string::npos && prompt->find_first_of(">]", marker) >= same) same = marker;
+  if (same < prompt.size()) {
+    const size_t marker = prompt.find_last_of("<[", same);
+    if (marker != std::string::npos && prompt.find_first_of(">]", marker) >= same) same = marker;
   }
-  Rendered rendered{prompt->substr(0, same), whole->substr(same)};
+  Rendered rendered{prompt.substr(0, same), whole.substr(same)};
   // Command R+'s template asks for actions with a system message after the last turn, and not before it.
   constexpr std::string_view kChatbot = "<|CHATBOT_TOKEN|>";
   if (rendered.output.starts_with(kChatbot)) rendered.output.erase(0, kChatbot.size());

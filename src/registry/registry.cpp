@@ -199,7 +199,6 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(ChatTemplate chat_template, make_template(template_source, *tokenizer));
   const OutputFormat output_format = detect_output_format(template_source);
 
-  ControlTexts control_texts(*tokenizer);
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
       .name = options.name.empty() ? default_name(path) : options.name,
       .file_name = utf8_replace_invalid(path.filename().string()),
@@ -212,7 +211,6 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .sequences_max = options.running_max,
       .file = std::move(file),
       .tokenizer = std::move(tokenizer),
-      .control_texts = std::move(control_texts),
       .chat_template = std::move(chat_template),
       .template_source = std::string(template_source),
       .output_format = output_format,

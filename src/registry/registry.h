@@ -20,7 +20,6 @@
 #include "prompt/output_parser.h"
 #include "registry/device.h"
 #include "registry/draft.h"
-#include "tokenizer/control_texts.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {
@@ -65,7 +64,6 @@ struct LoadedModel {
   int32_t sequences_max = 0;  ///< that run at once
   gguf::Reader file;
   std::unique_ptr<Tokenizer> tokenizer;
-  ControlTexts control_texts;
   ChatTemplate chat_template;
   std::string template_source;  ///< of chat_template; empty: it has one of its own
   OutputFormat output_format;   ///< how its chat answers are written

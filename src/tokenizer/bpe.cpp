@@ -147,12 +147,12 @@ TokenId BpeTokenizer::whole_word(std::string_view word, std::string& scratch) co
   if (config_.alphabet == Alphabet::kCharacters) {
     // Runs of line ends are tokens that no merges lead to.
     const bool lines = word.find_first_not_of('\n') == std::string_view::npos;
-    return lines || config_.ignore_merges ? vocabulary().find(word) : kNoToken;
+    return lines || config_.ignore_merges ? vocabulary().find_plain(word) : kNoToken;
   }
   if (!config_.ignore_merges) return kNoToken;
   scratch.clear();
   for (const char c : word) scratch.append(byte_level_char(static_cast<unsigned char>(c)));
-  return vocabulary().find(scratch);
+  return vocabulary().find_plain(scratch);
 }
 
 void BpeTokenizer::encode_word(std::string_view word, MergeScratch& scratch, std::vector<TokenId>& out) const {
@@ -171,8 +171,10 @@ void BpeTokenizer::encode_word(std::string_view word, MergeScratch& scratch, std
   merge_symbols(scratch, [this](const Symbol& left, const Symbol& right) { return merges_.find(left.id, right.id); });
   for (int32_t i = 0; i >= 0; i = scratch.symbols[i].next) {
     const Symbol& symbol = scratch.symbols[i];
-    if (symbol.id < static_cast<uint32_t>(size())) {
-      out.push_back(TokenId(static_cast<int32_t>(symbol.id)));
+    const TokenId token{static_cast<int32_t>(symbol.id)};
+    // Merges that lead to a control token's text do not make it of plain text; a single byte has no other way.
+    if (symbol.id < static_cast<uint32_t>(size()) && (symbol.length == 1 || !vocabulary().only_parsed(token))) {
+      out.push_back(token);
     } else {
       append_bytes(word.substr(symbol.begin, symbol.length), out);
     }

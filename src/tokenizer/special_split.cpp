@@ -10,6 +10,10 @@
 namespace cairn {
 namespace {
 
+bool is_language(const Vocabulary& vocabulary, TokenId id) {
+  return vocabulary.type(id) == TokenType::kUserDefined && !vocabulary.shown_control(id);
+}
+
 // How many bytes of white space `text` begins with.
 size_t leading_space(std::string_view text) {
   size_t size = 0;
@@ -49,8 +53,8 @@ SpecialSplitter::Finder SpecialSplitter::make_finder(const Vocabulary& vocabular
   std::vector<Trie::Item> items;
   for (int32_t i = 0; i < vocabulary.size(); ++i) {
     const TokenId id{i};
-    const bool user_defined = vocabulary.type(id) == TokenType::kUserDefined && !vocabulary.shown_control(id);
-    const bool control = vocabulary.hidden(id) || vocabulary.shown_control(id);
+    const bool user_defined = is_language(vocabulary, id);
+    const bool control = vocabulary.only_parsed(id);
     if (user_defined || (!user_defined_only && control)) items.push_back({vocabulary.entry(id), i});
   }
   Finder finder{Trie(items), {}};
@@ -66,8 +70,8 @@ SpecialSplitter::Finder SpecialSplitter::make_finder(const Vocabulary& vocabular
   return finder;
 }
 
-std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::string_view text,
-                                             bool parse_special) const {
+std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::string_view text, bool parse_special,
+                                             std::span<const ByteRange> foreign) const {
   if (text.empty()) return {};
   const Finder& finder = parse_special ? all_ : user_defined_;
   if (finder.trie.empty()) return {{kNoToken, text}};
@@ -79,6 +83,19 @@ std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::
   };
   std::map<size_t, std::vector<Place>, std::greater<>> places;
   const auto length_of = [&](int32_t token) { return vocabulary.entry(TokenId{token}).size(); };
+  // Where the first foreign byte at or after a place is.
+  const auto own_end = [&](size_t begin) {
+    const auto range = std::ranges::upper_bound(foreign, begin, {}, &ByteRange::end);
+    return range == foreign.end() ? text.size() : std::max(begin, range->begin);
+  };
+  // The longest that may stand there, of a token and those that begin it; -1: none.
+  const auto standing = [&](int32_t token, size_t begin) {
+    if (token < 0 || foreign.empty()) return token;
+    const size_t end = own_end(begin);
+    while (token >= 0 && begin + length_of(token) > end && !is_language(vocabulary, TokenId{token}))
+      token = finder.shorter[token];
+    return token;
+  };
   for (size_t begin = 0; begin < text.size(); ++begin) {
     int32_t longest = -1;
     Trie::Node node = Trie::kRoot;
@@ -87,6 +104,7 @@ std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::
       if (node == Trie::kNoNode) break;
       if (finder.trie.value(node) >= 0) longest = finder.trie.value(node);
     }
+    longest = standing(longest, begin);
     if (longest >= 0) places[length_of(longest)].push_back({begin, longest});
   }
   if (places.empty()) return {{kNoToken, text}};
@@ -101,7 +119,7 @@ std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::
       if (covered[place.begin]) continue;
       const size_t end = place.begin + length;
       if (std::find(covered.begin() + place.begin, covered.begin() + end, true) != covered.begin() + end) {
-        const int32_t shorter = finder.shorter[place.token];
+        const int32_t shorter = standing(finder.shorter[place.token], place.begin);
         if (shorter >= 0) places[length_of(shorter)].push_back({place.begin, shorter});
         continue;
       }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "base/byte_range.h"
 #include "base/ids.h"
 #include "tokenizer/trie.h"
 #include "tokenizer/vocabulary.h"
@@ -23,10 +25,12 @@ class SpecialSplitter {
  public:
   explicit SpecialSplitter(const Vocabulary& vocabulary);
 
-  /// Without `parse_special` only user-defined tokens are found: those are part of the language rather than of its
-  /// control. White space beside a token that strips it is dropped. `vocabulary` is that of the constructor.
-  /// Time O(n log n), in rare texts times the number of special tokens that begin alike.
-  std::vector<Fragment> split(const Vocabulary& vocabulary, std::string_view text, bool parse_special) const;
+  /// Without `parse_special`, and with it in the ranges `foreign` of the text, only user-defined tokens are found:
+  /// those are part of the language rather than of its control. White space beside a token that strips it is dropped.
+  /// `vocabulary` is that of the constructor. Time O(n log n), in rare texts times the number of special tokens that
+  /// begin alike.
+  std::vector<Fragment> split(const Vocabulary& vocabulary, std::string_view text, bool parse_special,
+                              std::span<const ByteRange> foreign = {}) const;
 
  private:
   /// Tokens as a trie, with the token next shorter than a node's on the way to it.

@@ -76,14 +76,14 @@ Result<void> SpmTokenizer::encode_text(std::string_view text, bool after_special
   MergeScratch scratch;
   for (size_t i = 0; i < all.size();) {
     const size_t length = std::min<size_t>(static_cast<size_t>(lenient_length(all[i])), all.size() - i);
-    const TokenId token = words.find(all.substr(i, length));
+    const TokenId token = words.find_plain(all.substr(i, length));
     scratch.add(static_cast<uint32_t>(index(token)), static_cast<uint32_t>(i), static_cast<uint32_t>(length));
     i += length;
   }
   merge_symbols(scratch, [&](const Symbol& left, const Symbol& right) -> Merge {
     const size_t length = size_t{left.length} + right.length;
     if (length > words.entry_bytes_max()) return {};
-    const TokenId token = words.find(all.substr(left.begin, length));
+    const TokenId token = words.find_plain(all.substr(left.begin, length));
     if (token == kNoToken) return {};
     return {priority_of(words.score(token)), static_cast<uint32_t>(index(token))};
   });

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/byte_range.h"
 #include "base/error.h"
 #include "base/ids.h"
 #include "gguf/reader.h"
@@ -23,6 +24,9 @@ struct EncodeOptions {
   /// The token in front of the text, where a prompt is put together from pieces: cut behind special tokens, a text gets
   /// the tokens that it has as a whole, and what goes on from text gets no space of SentencePiece's in front.
   TokenId after = kNoToken;
+  /// With parse_special: what others wrote. No byte of it becomes part of a control token; all else is as without.
+  /// Ascending, none touches the next; outlives the call.
+  std::span<const ByteRange> foreign = {};
 };
 
 /// Special tokens of a vocabulary; kNoToken where there is none.

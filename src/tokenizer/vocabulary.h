@@ -63,11 +63,18 @@ class Vocabulary {
   bool shown_control(TokenId id) const { return marks_[index(id)] & kShownControl; }
   /// Control or unknown: written out only on request.
   bool hidden(TokenId id) const { return type(id) == TokenType::kControl || type(id) == TokenType::kUnknown; }
+  /// No text becomes it but one that spells it where control tokens are looked for.
+  bool only_parsed(TokenId id) const { return hidden(id) || shown_control(id); }
 
   /// The entry with this text, the first of several; kNoToken if there is none. No text is empty.
   TokenId find(std::string_view entry) const {
     const uint32_t text = texts_.find(entry);
     return text == StringPool::kNone ? kNoToken : first_with_text_[text];
+  }
+  /// What a plain text may become: find(), but for tokens that are only parsed.
+  TokenId find_plain(std::string_view entry) const {
+    const TokenId id = find(entry);
+    return id == kNoToken || only_parsed(id) ? kNoToken : id;
   }
   size_t entry_bytes_max() const { return entry_bytes_max_; }
 

@@ -6,6 +6,33 @@
 #include "tokenizer/tidy_spaces.h"
 
 namespace cairn {
+namespace {
+
+// Where ranges of a text are once append_unescaped() has written it.
+std::vector<ByteRange> unescaped_ranges(std::string_view text, std::span<const ByteRange> ranges) {
+  std::vector<ByteRange> out;
+  size_t dropped = 0;
+  size_t next = text.find(kEscapedSpace);
+  const auto moved = [&](size_t place, bool is_end) {
+    for (; next != std::string_view::npos && next + kEscapedSpace.size() <= place;
+         next = text.find(kEscapedSpace, next + kEscapedSpace.size()))
+      dropped += kEscapedSpace.size() - 1;
+    const bool within = next != std::string_view::npos && next < place;  // a space belongs to all that had a part of it
+    return within ? next - dropped + (is_end ? 1 : 0) : place - dropped;
+  };
+  for (const ByteRange& range : ranges) {
+    const size_t begin = moved(range.begin, false);
+    const size_t end = moved(range.end, true);
+    if (!out.empty() && out.back().end >= begin) {
+      out.back().end = std::max(out.back().end, end);
+    } else {
+      out.push_back({begin, end});
+    }
+  }
+  return out;
+}
+
+}  // namespace
 
 VocabularyTokenizer::VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding)
     : vocabulary_(std::move(vocabulary)),
@@ -34,14 +61,24 @@ Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, 
   out.reserve(text.size() / 4 + 2);
   if (options.add_special && special_.add_bos) out.push_back(special_.bos);
   std::string spaced;
+  std::vector<ByteRange> moved;  // the foreign ranges of a text that is changed before it is split
   if (underscore_is_space_ && text.find(kEscapedSpace) != std::string_view::npos) {
+    moved = unescaped_ranges(text, options.foreign);
     append_unescaped(spaced, text);
+    options.foreign = moved;
     text = spaced;
   }
   const bool cut_behind_special = parts_texts(options.after);
-  if (cut_behind_special) text = stripped_after(vocabulary_, options.after, text);
+  if (cut_behind_special) {
+    const std::string_view rest = stripped_after(vocabulary_, options.after, text);
+    if (rest.size() < text.size()) {
+      moved = ranges_within(options.foreign, text.size() - rest.size(), text.size());
+      options.foreign = moved;
+    }
+    text = rest;
+  }
   bool after_special = options.after == kNoToken || (!prefix_only_at_start_ && (cut_behind_special || !out.empty()));
-  for (const Fragment& fragment : splitter_.split(vocabulary_, text, options.parse_special)) {
+  for (const Fragment& fragment : splitter_.split(vocabulary_, text, options.parse_special, options.foreign)) {
     if (fragment.token != kNoToken) {
       after_special = !prefix_only_at_start_;
       out.push_back(fragment.token);

@@ -92,7 +92,8 @@ WordPieceTokenizer::WordPieceTokenizer(Vocabulary vocabulary, SpecialTokens spec
     : VocabularyTokenizer(std::move(vocabulary), special, {.drops_first_space = false, .tidies_spaces = true}),
       config_(config) {
   std::vector<Trie::Item> items;
-  for (int32_t i = 0; i < size(); ++i) items.push_back({this->vocabulary().entry(TokenId{i}), i});
+  for (int32_t i = 0; i < size(); ++i)
+    if (!this->vocabulary().only_parsed(TokenId{i})) items.push_back({this->vocabulary().entry(TokenId{i}), i});
   tokens_ = Trie(std::move(items));
 }
 

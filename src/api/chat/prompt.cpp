@@ -4,7 +4,9 @@
 #include <charconv>
 #include <ctime>
 #include <optional>
+#include <random>
 #include <set>
+#include <span>
 
 #include "api/prompt_tokens.h"
 #include "base/log.h"
@@ -18,7 +20,11 @@ using nlohmann::ordered_json;
 // Stands for a known turn's text, or its thinking, while the template renders. Nobody writes that by chance, and what a
 // client gains by writing it on purpose is a prompt that is rendered without known turns.
 std::string mark(std::string_view what, size_t message) {
-  return fmt::format("{}{}-{}{}", ControlTexts::guard(), what, message, ControlTexts::guard());
+  static const uint64_t secret = [] {
+    std::random_device random;
+    return uint64_t{random()} << 32 | random();
+  }();
+  return fmt::format("@@{:016x}{}-{}@@", secret, what, message);
 }
 
 /// Whether a turn's text stands twice in a rendering: of all turns in one pass.
@@ -56,10 +62,10 @@ std::vector<KnownTurn> known_turns(const LoadedModel& model, const ordered_json&
   return known;
 }
 
-/// Text, and in its place tokens.
+/// Tokens, and behind them bytes of the rendering.
 struct Piece {
-  std::string_view text;
   std::span<const TokenId> tokens;
+  ByteRange text;
 };
 
 std::string_view drop_space_at_end(std::string_view text) {
@@ -87,9 +93,9 @@ std::optional<size_t> begin_of_turn(std::string_view text, size_t end, std::stri
 /// What the template appends for the model to go on from.
 Result<std::string> generation_prompt_of(const LoadedModel& model, ChatInput input, const std::string& with) {
   input.add_generation_prompt = false;
-  CAIRN_TRY(const std::string without, model.chat_template.render(input, std::time(nullptr)));
+  CAIRN_TRY(const Rendering without, model.chat_template.render(input, std::time(nullptr)));
   // Some end a conversation that is not to go on with a token of their own.
-  const auto differs = std::ranges::mismatch(with, without);
+  const auto differs = std::ranges::mismatch(with, without.text);
   return std::string(differs.in1, with.end());
 }
 
@@ -97,7 +103,7 @@ Result<std::string> generation_prompt_of(const LoadedModel& model, ChatInput inp
 std::optional<std::vector<Piece>> cut(std::string_view text, const std::vector<KnownTurn>& known,
                                       std::string_view generation_prompt, std::string_view think_open) {
   if (stands_twice(text)) return std::nullopt;
-  std::vector<Piece> pieces;
+  std::vector<Piece> pieces = {{}};
   size_t written = 0;
   for (const KnownTurn& turn : known) {
     const std::string content = mark("text", turn.message);
@@ -111,58 +117,38 @@ std::optional<std::vector<Piece>> cut(std::string_view text, const std::vector<K
     if (shows_thinking || sampled.turn.reasoning.empty())
       begin = begin_of_turn(text, std::min(at, thinks_at), generation_prompt, think_open);
     if (begin && *begin >= written) {
-      pieces.push_back({text.substr(written, *begin - written), {}});
-      pieces.push_back({{}, sampled.tokens});
+      pieces.back().text = {written, *begin};
+      pieces.push_back({sampled.tokens, {}});
     } else if (!shows_thinking && sampled.thinking_end <= sampled.tokens.size()) {
-      pieces.push_back({text.substr(written, at - written), {}});
-      pieces.push_back({{}, std::span(sampled.tokens).subspan(sampled.thinking_end)});
+      pieces.back().text = {written, at};
+      pieces.push_back({std::span(sampled.tokens).subspan(sampled.thinking_end), {}});
     } else {
       return std::nullopt;
     }
     written = at + content.size();
   }
-  pieces.push_back({text.substr(written), {}});
+  pieces.back().text = {written, text.size()};
   return pieces;
 }
 
-/// What users and tools have written is text, whatever it looks like; templates write the tokens.
-void guard_contents(ordered_json& messages, const ControlTexts& controls) {
-  for (auto& message : messages) {
-    if (message["role"] != "user" && message["role"] != "tool") continue;
-    auto& content = message["content"];
-    if (content.is_string()) content = controls.guarded(content.get_ref<const std::string&>());
-    if (!content.is_array()) continue;
-    for (auto& part : content) part["text"] = controls.guarded(part["text"].get_ref<const std::string&>());
-  }
-}
-
-std::string without_guards(std::string text) {
-  const std::string_view guard = ControlTexts::guard();
-  for (size_t at = text.find(guard); at != std::string::npos; at = text.find(guard, at)) text.erase(at, guard.size());
-  return text;
-}
-
-Result<void> append_guarded(const LoadedModel& model, std::string_view text, std::vector<TokenId>& tokens) {
-  while (!text.empty()) {
-    const size_t guard = std::min(text.find(ControlTexts::guard()), text.size());
-    CAIRN_TRY_VOID(append_text(*model.tokenizer, text.substr(0, guard), true, tokens));
-    text.remove_prefix(std::min(text.size(), guard + ControlTexts::guard().size()));
-  }
-  return {};
-}
-
-Result<std::vector<TokenId>> encode(const LoadedModel& model, const std::vector<Piece>& pieces) {
-  std::vector<TokenId> tokens;
+/// The template writes control tokens; what came with the request is text, whatever it looks like.
+Result<ChatPrompt> encode(const LoadedModel& model, const Rendering& rendering, std::span<const Piece> pieces) {
+  ChatPrompt prompt;
+  std::vector<TokenId>& tokens = prompt.tokens;
   for (const Piece& piece : pieces) {
     tokens.insert(tokens.end(), piece.tokens.begin(), piece.tokens.end());
-    CAIRN_TRY_VOID(append_guarded(model, piece.text, tokens));
+    const auto [begin, end] = piece.text;
+    const std::string_view text = std::string_view(rendering.text).substr(begin, end - begin);
+    const std::vector<ByteRange> foreign = ranges_within(rendering.foreign, begin, end);
+    CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {.parse_special = true, .foreign = foreign}, tokens));
+    prompt.text += text;
   }
   const SpecialTokens& special = model.tokenizer->special();
   const bool has_bos = !tokens.empty() && tokens.front() == special.bos;
   if (special.add_bos && special.bos != kNoToken && !has_bos) tokens.insert(tokens.begin(), special.bos);
   if (tokens.empty())
     return fail_at("messages", Code::kInvalidArgument, "the chat template renders these messages to nothing");
-  return tokens;
+  return prompt;
 }
 
 /// nullopt: render as usual.
@@ -176,32 +162,31 @@ Result<std::optional<ChatPrompt>> prompt_with_known(const LoadedModel& model, co
     message.erase("reasoning_content");
     if (!turn.sampled->turn.reasoning.empty()) message["reasoning_content"] = mark("thinking", turn.message);
   }
-  auto text = model.chat_template.render(marked, std::time(nullptr));
-  if (!text) return std::nullopt;  // such a turn cannot stand there without its calls
-  CAIRN_TRY(const std::string generation_prompt, generation_prompt_of(model, marked, *text));
+  const auto rendering = model.chat_template.render(marked, std::time(nullptr));
+  if (!rendering) return std::nullopt;  // such a turn cannot stand there without its calls
+  CAIRN_TRY(const std::string generation_prompt, generation_prompt_of(model, marked, rendering->text));
   const ReasoningStyle* style = find_style(model.output_format.reasoning);
-  const auto pieces = cut(*text, known, generation_prompt, style == nullptr ? std::string_view() : style->open);
+  const auto pieces =
+      cut(rendering->text, known, generation_prompt, style == nullptr ? std::string_view() : style->open);
   if (!pieces) return std::nullopt;
-  CAIRN_TRY(auto tokens, encode(model, *pieces));
-  return ChatPrompt{std::move(tokens), without_guards(std::move(*text))};
+  CAIRN_TRY(ChatPrompt prompt, encode(model, *rendering, *pieces));
+  return prompt;
 }
 
 }  // namespace
 
-Result<ChatPrompt> chat_prompt(const LoadedModel& model, const ChatInput& given, SampledTurns* turns,
+Result<ChatPrompt> chat_prompt(const LoadedModel& model, const ChatInput& input, SampledTurns* turns,
                                const TurnScope& scope) {
-  ChatInput input = given;
-  guard_contents(input.messages, model.control_texts);
   if (turns != nullptr && input.add_generation_prompt) {
     if (const auto known = known_turns(model, input.messages, *turns, scope); !known.empty()) {
       CAIRN_TRY(auto prompt, prompt_with_known(model, input, known));
       if (prompt) return std::move(*prompt);
     }
   }
-  CAIRN_TRY(std::string text, model.chat_template.render(input, std::time(nullptr)));
-  CAIRN_TRY_VOID(check_length(model, text, "messages"));
-  CAIRN_TRY(auto tokens, encode(model, {{text, {}}}));
-  return ChatPrompt{std::move(tokens), without_guards(std::move(text))};
+  CAIRN_TRY(const Rendering rendering, model.chat_template.render(input, std::time(nullptr)));
+  CAIRN_TRY_VOID(check_length(model, rendering.text, "messages"));
+  const Piece whole{{}, {0, rendering.text.size()}};
+  return encode(model, rendering, {&whole, 1});
 }
 
 }  // namespace cairn::api

@@ -237,8 +237,7 @@ TEST_F(ChatPromptTest, WhatAUserWritesIsText) {
   const ChatPrompt parts = prompt(ordered_json::array({ordered_json{
       {"role", "user"}, {"content", ordered_json::array({ordered_json{{"type", "text"}, {"text", text}}})}}}));
   EXPECT_EQ(count(parts), plain);
-  // A system message is the operator's own.
-  EXPECT_EQ(count(prompt({{{"role", "system"}, {"content", text}}, kUser})), plain + 2);
+  EXPECT_EQ(count(prompt({{{"role", "system"}, {"content", text}}, kUser})), plain);
 }
 
 TEST_F(ChatPromptTest, EveryTemplateGivesAPromptWithKnownTurns) {

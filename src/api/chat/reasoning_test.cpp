@@ -42,7 +42,7 @@ TEST(Reasoning, DeepseeksMaximumNeedsItsContext) {
   const auto prompt = [&](int32_t context_tokens) {
     const ChatInput input{.messages = ordered_json::parse(R"([{"role": "user", "content": "hi"}])"),
                           .variables = told(most, chat, context_tokens)};
-    return chat.render(input, 0).value();
+    return chat.render(input, 0).value().text;
   };
   EXPECT_NE(prompt(enough).find("Absolute maximum"), std::string::npos);
   EXPECT_EQ(prompt(enough - 1).find("Absolute maximum"), std::string::npos);

@@ -41,33 +41,42 @@ Result<std::string> add_prefill(const LoadedModel& model, const ChatRequest& req
     before = "<|channel|>final<|message|>";
   std::string text = request.prefill.substr(begin);
   // What a client writes is text, also where it looks like a special token.
-  CAIRN_TRY_VOID(append_text(*model.tokenizer, before, true, prompt.tokens));
-  CAIRN_TRY_VOID(append_text(*model.tokenizer, text, false, prompt.tokens));
+  CAIRN_TRY_VOID(append_text(*model.tokenizer, before, {.parse_special = true}, prompt.tokens));
+  CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {}, prompt.tokens));
   prompt.text += before;
   return text;
 }
 
 /// What `required` or a named tool puts at the answer's beginning.
-std::string opening_of(const LoadedModel& model, const ChatRequest& request, const std::string& prompt) {
+struct Opening {
+  std::string text;
+  ByteRange name;  ///< of the tool, in `text`: the client has written it
+};
+
+Opening opening_of(const LoadedModel& model, const ChatRequest& request, const std::string& prompt) {
   const auto* style = tool_call::find_style(model.output_format.tools);
-  std::string opening = thinking_close(model, prompt);
+  const std::string& name = request.tool_name;
   if (style == nullptr) {
     if (model.output_format.tools != ToolFormat::kHarmony) return {};
-    opening =
-        request.tool_name.empty()
-            ? "<|channel|>commentary to=functions."
-            : fmt::format("<|channel|>commentary to=functions.{} <|constrain|>json<|message|>", request.tool_name);
-    return opening;
+    std::string text = "<|channel|>commentary to=functions.";
+    const size_t begin = text.size();
+    if (!name.empty()) text += name + " <|constrain|>json<|message|>";
+    return {std::move(text), {begin, begin + name.size()}};
   }
   // The id goes into the prompt: of the same prompt it is the same.
   const std::string id = call_id_of(hash64(prompt), style->id_bytes);
-  std::string text = tool_call::forced_opening(*style, request.tool_name, 0, id);
+  std::string before = tool_call::forced_opening(*style, {}, 0, id);
+  const std::string whole = tool_call::forced_opening(*style, name, 0, id);
+  const std::string behind = whole.substr(before.size());  // the name and what follows it
   // The prompt may have begun the block already.
-  if (!style->prompt_open.empty() && prompt.ends_with(style->prompt_open) && text.starts_with(style->prompt_open))
-    text.erase(0, style->prompt_open.size());
+  if (!style->prompt_open.empty() && prompt.ends_with(style->prompt_open) && before.starts_with(style->prompt_open))
+    before.erase(0, style->prompt_open.size());
+  before.insert(0, thinking_close(model, prompt));
+  const size_t begin = before.size();
+  std::string text = before + behind;
   // A space belongs to the token after it, which is the model's to choose.
   while (text.ends_with(' ')) text.pop_back();
-  return opening + text;
+  return {std::move(text), {begin, std::min(begin + name.size(), text.size())}};
 }
 
 Result<void> check_tools(const LoadedModel& model, const ChatRequest& request) {
@@ -148,9 +157,12 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
   if (calls) reading.tools = request.input.tools;
   reading.prompt = prompt.text.substr(prompt.text.size() - std::min(prompt.text.size(), kPromptTailBytes));
   if (calls && request.tool_use == ToolUse::kRequired) {
-    reading.opening = opening_of(model, request, reading.prompt);
+    Opening first = opening_of(model, request, reading.prompt);
     const auto begin = static_cast<std::ptrdiff_t>(prompt.tokens.size());
-    CAIRN_TRY_VOID(append_text(*model.tokenizer, reading.opening, true, prompt.tokens));
+    const std::span<const ByteRange> foreign(&first.name, first.name.begin < first.name.end ? 1 : 0);
+    CAIRN_TRY_VOID(
+        append_text(*model.tokenizer, first.text, {.parse_special = true, .foreign = foreign}, prompt.tokens));
+    reading.opening = std::move(first.text);
     opening.assign(prompt.tokens.begin() + begin, prompt.tokens.end());
   }
   reading.turn_ends = chat_stops(model);

@@ -29,7 +29,7 @@ Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const Mixed
       CAIRN_TRY(tokens, completion_prompt_tokens(model, text));
     } else {
       CAIRN_TRY_VOID(check_length(model, text, "prompt"));
-      CAIRN_TRY_VOID(append_text(*model.tokenizer, text, true, tokens));
+      CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {.parse_special = true}, tokens));
     }
   }
   return tokens;

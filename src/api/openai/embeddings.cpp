@@ -172,7 +172,7 @@ Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, Embeddin
     prompt = std::move(*tokens);
   } else {
     if (!truncate) CAIRN_TRY_VOID(check_length(model, std::get<std::string>(input), path));
-    auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true, .parse_special = true});
+    auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true});
     if (!encoded) return fail_at(path, encoded.error().code, "{}: {}", path, encoded.error().message);
     prompt = std::move(*encoded);
   }

@@ -91,11 +91,11 @@ Result<Value> object_attribute(Budget& budget, const Value& value, std::string_v
   }
   if (const auto* loop = value.object<Loop>()) return loop_attribute(budget, value, *loop, name);
   if (const auto* macro = value.object<Macro>()) {
-    if (name == "name") return make_text(budget, macro->body.name);
+    if (name == "name") return make_text(budget, Piece::own(macro->body.name));
     if (name != "arguments") return no_attribute(value, name);
     std::vector<Value> names;
     for (const auto& [id, parameter] : macro->body.parameters) {
-      CAIRN_TRY(Value text, make_text(budget, parameter));
+      CAIRN_TRY(Value text, make_text(budget, Piece::own(parameter)));
       names.push_back(std::move(text));
     }
     return make_list(budget, std::move(names), ListKind::kTuple);
@@ -174,19 +174,21 @@ Result<Value> slice_text(Budget& budget, const Value& value, const Value& start,
   CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(text.size())));
   const std::vector<uint32_t> offsets = char_offsets(text);
   CAIRN_TRY(const SliceRange range, slice_range(static_cast<int64_t>(offsets.size()) - 1, start, stop, step));
-  std::string out;
   if (range.step == 1) {
-    if (range.start < range.stop) {
-      const size_t begin = offsets[static_cast<size_t>(range.start)];
-      out = text.substr(begin, offsets[static_cast<size_t>(range.stop)] - begin);
-    }
-  } else {
-    for (int64_t i = range.start; range.step > 0 ? i < range.stop : i > range.stop; i += range.step) {
-      const auto at = static_cast<size_t>(i);
-      out.append(text, offsets[at], offsets[at + 1] - offsets[at]);
-    }
+    if (range.start >= range.stop) return make_text(budget, "", value.is_markup());
+    const size_t begin = offsets[static_cast<size_t>(range.start)];
+    const size_t end = offsets[static_cast<size_t>(range.stop)];
+    return make_text(budget, value.piece().substr(begin, end - begin), value.is_markup());
   }
-  return make_text(budget, std::move(out), value.is_markup());
+  Buffer out(budget);
+  Derivation characters(out, value.piece());
+  for (int64_t i = range.start; range.step > 0 ? i < range.stop : i > range.stop; i += range.step) {
+    const auto at = static_cast<size_t>(i);
+    const auto character = std::string_view(text).substr(offsets[at], offsets[at + 1] - offsets[at]);
+    CAIRN_TRY_VOID(characters.put(character, character));
+  }
+  CAIRN_TRY_VOID(characters.finish());
+  return make_text(std::move(out), value.is_markup());
 }
 
 }  // namespace
@@ -233,7 +235,7 @@ Result<Value> get_item(Budget& budget, const Value& value, const Value& key) {
       if (at < 0) break;
       const size_t begin = char_offset(text, static_cast<size_t>(at));
       const size_t bytes = char_offset(std::string_view(text).substr(begin), 1);
-      return make_text(budget, text.substr(begin, bytes), value.is_markup());
+      return make_text(budget, value.piece().substr(begin, bytes), value.is_markup());
     }
     case Kind::kObject:
       if (const auto* range = value.object<Range>(); range != nullptr && key.is_integral()) {

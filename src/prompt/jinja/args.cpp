@@ -53,4 +53,9 @@ Result<std::string_view> Bound::text(size_t i, std::string_view missing) const {
   return std::string_view(value.text());
 }
 
+Result<Piece> Bound::piece(size_t i, const Piece& missing) const {
+  CAIRN_TRY_VOID(text(i, {}));
+  return has(i) ? values_[i]->piece() : missing;
+}
+
 }  // namespace cairn::jinja

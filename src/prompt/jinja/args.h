@@ -20,6 +20,10 @@ struct Args {
   bool empty() const { return positional.empty() && named.empty(); }
 };
 
+/// The name of a named argument as a text. It may be the key of a dict that was given with `**`, so that it counts as
+/// foreign.
+inline Piece name_piece(std::string_view name) { return Piece::foreign(name); }
+
 /// Arguments in the order of the parameters. Lives no longer than the Args it was bound from.
 class Bound {
  public:
@@ -36,6 +40,7 @@ class Bound {
   Result<int64_t> integer(size_t i, int64_t missing) const;
   /// A string, or an Error that names the parameter.
   Result<std::string_view> text(size_t i, std::string_view missing) const;
+  Result<Piece> piece(size_t i, const Piece& missing) const;
 
  private:
   friend Result<Bound> bind(std::string_view, const Args&, std::initializer_list<std::string_view>, size_t);

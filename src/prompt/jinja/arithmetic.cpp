@@ -130,9 +130,9 @@ Result<Value> join_texts(Budget& budget, const Value& a, const Value& b) {
   const bool markup = a.is_markup() || b.is_markup();
   for (const Value* part : {&a, &b}) {
     if (markup && !part->is_markup())
-      CAIRN_TRY_VOID(put_escaped(out, part->text()));
+      CAIRN_TRY_VOID(put_escaped(out, part->piece()));
     else
-      CAIRN_TRY_VOID(out.put(part->text()));
+      CAIRN_TRY_VOID(out.put(part->piece()));
   }
   return make_text(std::move(out), markup);
 }
@@ -151,7 +151,7 @@ Result<Value> repeat(Budget& budget, const Value& sequence, Int count) {
   if (sequence.is(Kind::kText)) {
     Buffer out(budget);
     constexpr Int kMost = std::numeric_limits<int64_t>::max();
-    CAIRN_TRY_VOID(out.put_repeated(sequence.text(), static_cast<int64_t>(count > kMost ? kMost : count)));
+    CAIRN_TRY_VOID(out.put_repeated(sequence.piece(), static_cast<int64_t>(count > kMost ? kMost : count)));
     return make_text(std::move(out), sequence.is_markup());
   }
   const auto& items = sequence.items();

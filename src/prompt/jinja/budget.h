@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "prompt/jinja.h"
+#include "prompt/jinja/origin.h"
 
 namespace cairn::jinja {
 
@@ -92,19 +93,47 @@ class Buffer {
  public:
   explicit Buffer(Budget& budget) : budget_(budget) {}
 
-  Result<void> put(std::string_view bytes);
+  Result<void> put(const Piece& piece);
   /// `count` times the same bytes, checked before any is written.
-  Result<void> put_repeated(std::string_view bytes, int64_t count);
+  Result<void> put_repeated(const Piece& piece, int64_t count);
 
   Budget& budget() { return budget_; }
   const std::string& text() const { return text_; }
+  Piece piece() const { return {text_, origin_}; }
+
+  struct Built {
+    std::string text;
+    Origin origin;
+    Charge charge;
+  };
   /// Ends the building.
-  std::pair<std::string, Charge> release() { return {std::move(text_), std::move(charge_)}; }
+  Built release() { return {std::move(text_), std::move(origin_), std::move(charge_)}; }
 
  private:
+  Result<void> append(const Piece& piece);
+
   Budget& budget_;
   std::string text_;
+  Origin origin_;
   Charge charge_;
+};
+
+/// Writes what is made of a text bit by bit, each as foreign as the bytes that it is made of.
+class Derivation {
+ public:
+  Derivation(Buffer& out, const Piece& from);
+  /// `made` stands for `of`, a view into the text. Written at the latest by finish().
+  Result<void> put(std::string_view made, std::string_view of);
+  Result<void> finish();
+
+ private:
+  static constexpr size_t kPendingBytes = 4096;  // gathered before they are written
+
+  Buffer& out_;
+  const Piece from_;
+  const bool mixed_;  // some of it is foreign, some of it own
+  std::string pending_;
+  bool pending_foreign_;
 };
 
 }  // namespace cairn::jinja

@@ -158,34 +158,36 @@ std::optional<double> parse_float(std::string_view text) {
   return value;
 }
 
-Result<void> put_escaped(Buffer& out, std::string_view text) {
-  size_t plain_from = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    std::string_view entity;
-    switch (text[i]) {
-      case '&':
-        entity = "&amp;";
-        break;
-      case '<':
-        entity = "&lt;";
-        break;
-      case '>':
-        entity = "&gt;";
-        break;
-      case '\'':
-        entity = "&#39;";
-        break;
-      case '"':
-        entity = "&#34;";
-        break;
-      default:
-        continue;
-    }
-    CAIRN_TRY_VOID(out.put(text.substr(plain_from, i - plain_from)));
-    CAIRN_TRY_VOID(out.put(entity));
-    plain_from = i + 1;
+namespace {
+
+std::string_view entity_of(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '\'':
+      return "&#39;";
+    case '"':
+      return "&#34;";
+    default:
+      return {};
   }
-  return out.put(text.substr(plain_from));
+}
+
+}  // namespace
+
+Result<void> put_escaped(Buffer& out, const Piece& text) {
+  const std::string_view bytes = text.bytes();
+  Derivation escaped(out, text);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const std::string_view character = bytes.substr(i, 1);
+    const std::string_view entity = entity_of(bytes[i]);
+    CAIRN_TRY_VOID(escaped.put(entity.empty() ? character : entity, character));
+  }
+  return escaped.finish();
 }
 
 }  // namespace cairn::jinja

@@ -22,6 +22,6 @@ std::optional<Int> parse_integer(std::string_view text, int base);
 std::optional<double> parse_float(std::string_view text);
 
 /// & < > ' " as HTML entities.
-Result<void> put_escaped(Buffer& out, std::string_view text);
+Result<void> put_escaped(Buffer& out, const Piece& text);
 
 }  // namespace cairn::jinja

@@ -144,14 +144,15 @@ Result<Value> filesizeformat(Interpreter& interpreter, const Value& input, const
   if (bytes == 1) return make_text(interpreter.budget(), "1 Byte");
   if (bytes < base) {
     CAIRN_TRY(const Value whole, truncated(bytes));
-    return make_text(interpreter.budget(), fmt::format("{} Bytes", whole.integral()));
+    return make_text(interpreter.budget(), fmt::format("{} Bytes", whole.integral()), Origin());
   }
   constexpr std::string_view kPrefixes = "kMGTPEZY";
   double unit = base;
   size_t i = 0;
   for (; i + 1 < kPrefixes.size() && bytes >= unit * base; ++i) unit *= base;
   const char prefix = binary && i == 0 ? 'K' : kPrefixes[i];
-  return make_text(interpreter.budget(), fmt::format("{:.1f} {}{}", bytes / unit, prefix, binary ? "iB" : "B"));
+  return make_text(interpreter.budget(), fmt::format("{:.1f} {}{}", bytes / unit, prefix, binary ? "iB" : "B"),
+                   Origin());
 }
 
 Result<Value> sum(Interpreter& interpreter, const Value& input, const Args& args) {

@@ -26,7 +26,7 @@ Result<AttributePath> AttributePath::parse(Budget& budget, const Value& path) {
     if (number.has_value()) {
       parsed.steps_.emplace_back(*number);
     } else {
-      CAIRN_TRY(Value step, make_text(budget, std::string(part)));
+      CAIRN_TRY(Value step, make_text(budget, path.piece().part(part)));
       parsed.steps_.push_back(std::move(step));
     }
     if (dot == std::string_view::npos) return parsed;

@@ -45,7 +45,7 @@ Result<Value> to_plain_list(Budget& budget, const Value& value) {
 
 Result<Value> ignore_case(Budget& budget, const Value& value) {
   if (!value.is(Kind::kText)) return value;
-  return make_text(budget, to_lower(value.text()));
+  return make_mapped(budget, value, to_lower(value.text()));
 }
 
 namespace filters {
@@ -89,7 +89,7 @@ Result<Value> join(Interpreter& interpreter, const Value& input, const Args& arg
   Buffer out(budget);
   for (size_t i = 0; i < items.items().size(); ++i) {
     CAIRN_TRY_VOID(budget.step());
-    if (i > 0) CAIRN_TRY_VOID(out.put(separator.text()));
+    if (i > 0) CAIRN_TRY_VOID(out.put(separator.piece()));
     CAIRN_TRY(const Value part, path.follow(budget, items.items()[i]));
     CAIRN_TRY_VOID(put_str(out, part));
   }
@@ -116,7 +116,7 @@ Result<Value> sort(Interpreter& interpreter, const Value& input, const Args& arg
     std::string_view rest = bound[2].text();
     while (true) {
       const size_t comma = rest.find(',');
-      CAIRN_TRY(const Value part, make_text(budget, std::string(rest.substr(0, comma))));
+      CAIRN_TRY(const Value part, make_text(budget, bound[2].piece().part(rest.substr(0, comma))));
       CAIRN_TRY(AttributePath path, AttributePath::parse(budget, part));
       paths.push_back(std::move(path));
       if (comma == std::string_view::npos) break;

@@ -67,18 +67,19 @@ Result<Value> title(Interpreter& interpreter, const Value& input, const Args& ar
     const size_t first = char_offset(word, 1);
     out += separators ? std::string(word) : to_upper(word.substr(0, first)) + to_lower(word.substr(first));
   }
-  return make_text(interpreter.budget(), std::move(out));
+  CAIRN_TRY(const Value titled, make_mapped(interpreter.budget(), value, std::move(out)));
+  return make_text(interpreter.budget(), titled.piece());
 }
 
 Result<Value> replace(Interpreter& interpreter, const Value& input, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("replace", args, {"old", "new", "count"}, 2));
   Budget& budget = interpreter.budget();
   CAIRN_TRY(const Value text, to_text(budget, input));
-  CAIRN_TRY(const Value plain, text.is_markup() ? make_text(budget, text.text()) : Result<Value>(text));
+  CAIRN_TRY(const Value plain, text.is_markup() ? make_text(budget, text.piece()) : Result<Value>(text));
   CAIRN_TRY(const Value old_text, to_text(budget, bound[0]));
   CAIRN_TRY(const Value new_text, to_text(budget, bound[1]));
   CAIRN_TRY(const int64_t count, bound.given(2) ? bound.integer(2, -1) : Result<int64_t>(-1));
-  return replace_text(budget, plain, old_text.text(), new_text.text(), count);
+  return replace_text(budget, plain, old_text.text(), new_text.piece(), count);
 }
 
 Result<Value> center(Interpreter& interpreter, const Value& input, const Args& args) {
@@ -95,22 +96,24 @@ Result<Value> indent(Interpreter& interpreter, const Value& input, const Args& a
   CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(text.text().size())));
   Buffer indentation(budget);
   if (bound.has(0) && bound[0].is(Kind::kText)) {
-    CAIRN_TRY_VOID(indentation.put(bound[0].text()));
+    CAIRN_TRY_VOID(indentation.put(bound[0].piece()));
   } else {
     CAIRN_TRY(const int64_t width, bound.integer(0, 4));
     CAIRN_TRY_VOID(indentation.put_repeated(" ", width));
   }
   const bool blank_too = bound.boolean(2, false);
-  const std::string with_end = text.text() + "\n";  // so that an empty last line counts
-  const std::vector<std::string_view> lines = split_lines(with_end, false);
+  Buffer with_end(budget);
+  CAIRN_TRY_VOID(with_end.put(text.piece()));
+  CAIRN_TRY_VOID(with_end.put("\n"));  // so that an empty last line counts
+  const std::vector<std::string_view> lines = split_lines(with_end.text(), false);
   Buffer out(budget);
-  if (bound.boolean(1, false)) CAIRN_TRY_VOID(out.put(indentation.text()));
+  if (bound.boolean(1, false)) CAIRN_TRY_VOID(out.put(indentation.piece()));
   for (size_t i = 0; i < lines.size(); ++i) {
     if (i > 0) {
       CAIRN_TRY_VOID(out.put("\n"));
-      if (blank_too || !lines[i].empty()) CAIRN_TRY_VOID(out.put(indentation.text()));
+      if (blank_too || !lines[i].empty()) CAIRN_TRY_VOID(out.put(indentation.piece()));
     }
-    CAIRN_TRY_VOID(out.put(lines[i]));
+    CAIRN_TRY_VOID(out.put(with_end.piece().part(lines[i])));
   }
   return make_text(std::move(out), text.is_markup());
 }
@@ -119,9 +122,9 @@ Result<Value> truncate(Interpreter& interpreter, const Value& input, const Args&
   CAIRN_TRY(const Bound bound, bind("truncate", args, {"length", "killwords", "end", "leeway"}));
   CAIRN_TRY(const Value value, require_text(input, "truncate"));
   CAIRN_TRY(const int64_t length, bound.integer(0, 255));
-  CAIRN_TRY(const std::string_view end, bound.text(2, "..."));
+  CAIRN_TRY(const Piece end, bound.piece(2, "..."));
   CAIRN_TRY(const int64_t leeway, bound.given(3) ? bound.integer(3, 5) : Result<int64_t>(5));
-  const auto end_length = static_cast<int64_t>(char_count(end));
+  const auto end_length = static_cast<int64_t>(char_count(end.bytes()));
   if (length < end_length) return fail(Code::kInvalidArgument, "expected length >= {}, got {}", end_length, length);
   if (leeway < 0) return fail(Code::kInvalidArgument, "expected leeway >= 0, got {}", leeway);
   const std::string_view text = value.text();
@@ -129,7 +132,7 @@ Result<Value> truncate(Interpreter& interpreter, const Value& input, const Args&
   std::string_view kept = text.substr(0, char_offset(text, static_cast<size_t>(length - end_length)));
   if (!bound.boolean(1, false)) kept = kept.substr(0, kept.rfind(' '));
   Buffer out(interpreter.budget());
-  CAIRN_TRY_VOID(out.put(kept));
+  CAIRN_TRY_VOID(out.put(value.piece().part(kept)));
   CAIRN_TRY_VOID(out.put(end));
   return make_text(std::move(out), value.is_markup());
 }
@@ -156,7 +159,7 @@ Result<Value> format(Interpreter& interpreter, const Value& input, const Args& a
     if (!args.positional.empty())
       return fail(Code::kInvalidArgument, "can't handle positional and keyword arguments at the same time");
     DictBuilder named(budget);
-    for (const auto& [name, value] : args.named) CAIRN_TRY_VOID(named.add(name, value));
+    for (const auto& [name, value] : args.named) CAIRN_TRY_VOID(named.add(name_piece(name), value));
     return format_percent(budget, text, named.finish());
   }
   CAIRN_TRY(const Value values, make_list(budget, args.positional, ListKind::kTuple));
@@ -172,14 +175,14 @@ Result<Value> safe(Interpreter& interpreter, const Value& input, const Args& arg
   CAIRN_TRY_VOID(bind("safe", args, {}));
   CAIRN_TRY(const Value text, to_text(interpreter.budget(), input));
   if (text.is_markup()) return text;
-  return make_text(interpreter.budget(), text.text(), true);
+  return make_text(interpreter.budget(), text.piece(), true);
 }
 
 Result<Value> force_escape(Interpreter& interpreter, const Value& input, const Args& args) {
   CAIRN_TRY_VOID(bind("escape", args, {}));
   CAIRN_TRY(const Value text, to_text(interpreter.budget(), input));
   Buffer out(interpreter.budget());
-  CAIRN_TRY_VOID(put_escaped(out, text.text()));
+  CAIRN_TRY_VOID(put_escaped(out, text.piece()));
   return make_text(std::move(out), true);
 }
 
@@ -214,11 +217,14 @@ Result<Value> striptags(Interpreter& interpreter, const Value& input, const Args
     if (!joined.empty()) joined += ' ';
     joined += word;
   }
-  CAIRN_TRY(Value result, make_text(budget, std::move(joined)));
+  const auto origin_of = [foreign = value.piece().any_foreign()](std::string_view bytes) {
+    return foreign ? Piece::foreign(bytes) : Piece::own(bytes);
+  };
+  CAIRN_TRY(Value result, make_text(budget, origin_of(joined)));
   constexpr std::pair<std::string_view, std::string_view> kEntities[] = {
       {"&lt;", "<"}, {"&gt;", ">"}, {"&#34;", "\""}, {"&quot;", "\""}, {"&#39;", "'"}, {"&amp;", "&"}};
   for (const auto& [entity, character] : kEntities) {
-    CAIRN_TRY(result, replace_text(budget, result, entity, character, -1));
+    CAIRN_TRY(result, replace_text(budget, result, entity, origin_of(character), -1));
   }
   return result;
 }
@@ -237,10 +243,10 @@ Result<Value> xmlattr(Interpreter& interpreter, const Value& input, const Args& 
     if (name.text().find_first_of(" \t\n\r\f\v/>=") != std::string::npos)
       return fail(Code::kInvalidArgument, "Invalid character in attribute name: '{}'", name.text());
     if (!std::exchange(first, false) || bound.boolean(0, true)) CAIRN_TRY_VOID(out.put(" "));
-    CAIRN_TRY_VOID(put_escaped(out, name.text()));
+    CAIRN_TRY_VOID(put_escaped(out, name.piece()));
     CAIRN_TRY_VOID(out.put("=\""));
     CAIRN_TRY(const Value text, to_text(budget, value));
-    CAIRN_TRY_VOID(text.is_markup() ? out.put(text.text()) : put_escaped(out, text.text()));
+    CAIRN_TRY_VOID(text.is_markup() ? out.put(text.piece()) : put_escaped(out, text.piece()));
     CAIRN_TRY_VOID(out.put("\""));
   }
   return make_text(std::move(out));
@@ -257,18 +263,20 @@ Result<Value> pprint(Interpreter& interpreter, const Value& input, const Args& a
 Result<Value> tojson(Interpreter& interpreter, const Value& input, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("tojson", args, {"ensure_ascii", "indent", "separators", "sort_keys"}));
   JsonStyle style;
+  std::string spaces;
   style.ensure_ascii = bound.boolean(0, false);
   style.sort_keys = bound.boolean(3, false);
   if (bound.given(1)) {
     style.indented = true;
     style.item_separator = ",";
     if (bound[1].is(Kind::kText)) {
-      style.indent = bound[1].text();
+      style.indent = bound[1].piece();
     } else {
       constexpr int64_t kIndentMax = 1000;
       CAIRN_TRY(const int64_t width, bound.integer(1, 0));
       if (width > kIndentMax) return fail(Code::kTooLarge, "tojson: an indent of {} is too large", width);
-      style.indent.assign(static_cast<size_t>(std::max<int64_t>(0, width)), ' ');
+      spaces.assign(static_cast<size_t>(std::max<int64_t>(0, width)), ' ');
+      style.indent = Piece::own(spaces);
     }
   }
   if (bound.given(2)) {
@@ -276,8 +284,8 @@ Result<Value> tojson(Interpreter& interpreter, const Value& input, const Args& a
     if (!pair.is(Kind::kList) || pair.items().size() != 2 || !pair.items()[0].is(Kind::kText) ||
         !pair.items()[1].is(Kind::kText))
       return fail(Code::kInvalidArgument, "tojson: separators must be a pair of strings");
-    style.item_separator = pair.items()[0].text();
-    style.key_separator = pair.items()[1].text();
+    style.item_separator = pair.items()[0].piece();
+    style.key_separator = pair.items()[1].piece();
   }
   Buffer out(interpreter.budget());
   CAIRN_TRY_VOID(put_json(out, input, style));

@@ -75,21 +75,20 @@ std::vector<std::string_view> wrap_line(std::string_view line, size_t width, boo
 }
 
 // Bytes as %XX, except letters, digits and a few signs.
-Result<void> put_quoted(Buffer& out, std::string_view text, bool for_query) {
+Result<void> put_quoted(Buffer& out, const Piece& text, bool for_query) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
-  for (const char c : text) {
+  Derivation derived(out, text);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view of = text.bytes().substr(i, 1);
+    const char c = of[0];
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
                        c == '.' || c == '-' || c == '~' || (c == '/' && !for_query);
     const auto byte = static_cast<unsigned char>(c);
     const char quoted[3] = {'%', kHex[byte >> 4], kHex[byte & 15]};
-    if (plain)
-      CAIRN_TRY_VOID(out.put(std::string_view(&c, 1)));
-    else if (c == ' ' && for_query)
-      CAIRN_TRY_VOID(out.put("+"));
-    else
-      CAIRN_TRY_VOID(out.put(std::string_view(quoted, 3)));
+    const std::string_view escaped = c == ' ' && for_query ? "+" : std::string_view(quoted, 3);
+    CAIRN_TRY_VOID(derived.put(plain ? of : escaped, of));
   }
-  return {};
+  return derived.finish();
 }
 
 }  // namespace
@@ -103,7 +102,7 @@ Result<Value> wordwrap(Interpreter& interpreter, const Value& input, const Args&
     return fail(Code::kInvalidArgument, "the filter 'wordwrap' wants a string, not {}", type_name(input));
   CAIRN_TRY(const int64_t width, bound.integer(0, 79));
   if (width <= 0) return fail(Code::kInvalidArgument, "invalid width {} (must be > 0)", width);
-  CAIRN_TRY(const std::string_view between, bound.given(2) ? bound.text(2, "\n") : Result<std::string_view>("\n"));
+  CAIRN_TRY(const Piece between, bound.given(2) ? bound.piece(2, "\n") : Result<Piece>(Piece("\n")));
   Budget& budget = interpreter.budget();
   CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(input.text().size())));
   Buffer out(budget);
@@ -117,7 +116,7 @@ Result<Value> wordwrap(Interpreter& interpreter, const Value& input, const Args&
     if (pieces.empty()) pieces.emplace_back();
     for (const std::string_view piece : pieces) {
       if (!std::exchange(first, false)) CAIRN_TRY_VOID(out.put(between));
-      CAIRN_TRY_VOID(out.put(piece));
+      CAIRN_TRY_VOID(out.put(input.piece().part(piece)));
     }
   }
   return make_text(std::move(out), input.is_markup());
@@ -129,7 +128,7 @@ Result<Value> urlencode(Interpreter& interpreter, const Value& input, const Args
   Buffer out(budget);
   if (input.is(Kind::kText) || !is_iterable(input)) {
     CAIRN_TRY(const Value text, to_text(budget, input));
-    CAIRN_TRY_VOID(put_quoted(out, text.text(), false));
+    CAIRN_TRY_VOID(put_quoted(out, text.piece(), false));
     return make_text(std::move(out));
   }
   Value source = input;
@@ -146,7 +145,7 @@ Result<Value> urlencode(Interpreter& interpreter, const Value& input, const Args
     for (size_t i = 0; i < 2; ++i) {
       if (i == 1) CAIRN_TRY_VOID(out.put("="));
       CAIRN_TRY(const Value text, to_text(budget, pair.items()[i]));
-      CAIRN_TRY_VOID(put_quoted(out, text.text(), true));
+      CAIRN_TRY_VOID(put_quoted(out, text.piece(), true));
     }
   }
   return make_text(std::move(out));

@@ -66,9 +66,9 @@ std::string grouped(const std::string& digits, const FormatSpec& spec) {
 
 }  // namespace
 
-Result<void> put_aligned(Buffer& out, std::string_view text, const FormatSpec& spec, char align) {
-  if (spec.precision >= 0) text = text.substr(0, char_offset(text, static_cast<size_t>(spec.precision)));
-  const int64_t padding = spec.width - static_cast<int64_t>(char_count(text));
+Result<void> put_aligned(Buffer& out, Piece text, const FormatSpec& spec, char align) {
+  if (spec.precision >= 0) text = text.substr(0, char_offset(text.bytes(), static_cast<size_t>(spec.precision)));
+  const int64_t padding = spec.width - static_cast<int64_t>(char_count(text.bytes()));
   if (padding <= 0) return out.put(text);
   if (spec.align != '\0') align = spec.align;
   const int64_t left = align == '>' || align == '=' ? padding : align == '^' ? padding / 2 : 0;
@@ -100,13 +100,14 @@ Result<void> put_number(Buffer& out, const Value& number, const FormatSpec& spec
   digits = grouped(digits, spec);
   const auto length = static_cast<int64_t>(sign.size() + digits.size());
   if (spec.width > length && (spec.zero || spec.align == '=') && (spec.align == '=' || spec.align == '\0')) {
-    CAIRN_TRY_VOID(out.put(sign));
-    CAIRN_TRY_VOID(out.put_repeated(spec.zero ? "0" : spec.fill, spec.width - length));
-    return out.put(digits);
+    CAIRN_TRY_VOID(out.put(Piece::own(sign)));
+    CAIRN_TRY_VOID(out.put_repeated(spec.zero ? Piece("0") : spec.fill, spec.width - length));
+    return out.put(Piece::own(digits));
   }
   FormatSpec layout = spec;
   layout.precision = -1;
-  return put_aligned(out, sign + digits, layout, '>');
+  const std::string number_text = sign + digits;
+  return put_aligned(out, Piece::own(number_text), layout, '>');
 }
 
 namespace {
@@ -114,12 +115,16 @@ namespace {
 class Percent {
  public:
   Percent(Budget& budget, const Value& text, const Value& values)
-      : out_(budget), text_(text.text()), values_(values), is_tuple_(values.is(Kind::kList) && values.is_tuple()) {}
+      : out_(budget),
+        whole_(text.piece()),
+        text_(text.text()),
+        values_(values),
+        is_tuple_(values.is(Kind::kList) && values.is_tuple()) {}
 
   Result<Value> run(bool markup) {
     while (pos_ < text_.size()) {
       const size_t percent = text_.find('%', pos_);
-      CAIRN_TRY_VOID(out_.put(text_.substr(pos_, percent - pos_)));
+      CAIRN_TRY_VOID(out_.put(whole_.part(text_.substr(pos_, percent - pos_))));
       if (percent == std::string_view::npos) break;
       pos_ = percent + 1;
       CAIRN_TRY_VOID(field());
@@ -158,6 +163,7 @@ class Percent {
   Result<void> convert(char type, const Value& value, FormatSpec spec);
 
   Buffer out_;
+  Piece whole_;
   std::string_view text_;
   const Value& values_;
   bool is_tuple_;
@@ -201,7 +207,7 @@ Result<void> Percent::field() {
   const char type = peek();
   if (type == '\0') return fail(Code::kInvalidArgument, "incomplete format");
   ++pos_;
-  if (type == '%') return out_.put("%");
+  if (type == '%') return out_.put(whole_.part(text_.substr(pos_ - 1, 1)));
   if (!named) {
     CAIRN_TRY(value, next_value());
   }
@@ -215,10 +221,10 @@ Result<void> Percent::convert(char type, const Value& value, FormatSpec spec) {
     case 'a': {
       Buffer text(out_.budget());
       CAIRN_TRY_VOID(type == 's' ? put_str(text, value) : put_repr(text, value));
-      return put_aligned(out_, text.text(), spec, '>');
+      return put_aligned(out_, text.piece(), spec, '>');
     }
     case 'c':
-      if (value.is(Kind::kText) && char_count(value.text()) == 1) return put_aligned(out_, value.text(), spec, '>');
+      if (value.is(Kind::kText) && char_count(value.text()) == 1) return put_aligned(out_, value.piece(), spec, '>');
       return fail(Code::kInvalidArgument, "%c requires a single character");
     case 'd':
     case 'i':

@@ -21,13 +21,13 @@ struct FormatSpec {
   char grouping = '\0';  ///< ',' or '_'
   int64_t width = 0;
   int64_t precision = -1;
-  std::string fill = " ";
+  Piece fill = " ";
   char align = '\0';  ///< '<', '>', '^', '='
 };
 
 /// An int, bool or float, per `spec` (its type may not be s, r or c).
 Result<void> put_number(Buffer& out, const Value& number, const FormatSpec& spec);
 /// Text cut to the precision and padded to the width; `align` is what to do if the spec has none.
-Result<void> put_aligned(Buffer& out, std::string_view text, const FormatSpec& spec, char align);
+Result<void> put_aligned(Buffer& out, Piece text, const FormatSpec& spec, char align);
 
 }  // namespace cairn::jinja

@@ -22,12 +22,13 @@ Result<int64_t> number_of(std::string_view digits) {
 }
 
 // [[fill]align][sign][#][0][width][grouping][.precision][type]
-Result<FormatSpec> parse_spec(std::string_view text) {
+Result<FormatSpec> parse_spec(const Piece& piece) {
+  std::string_view text = piece.bytes();
   FormatSpec spec;
   const auto is_align = [](char c) { return c == '<' || c == '>' || c == '^' || c == '='; };
   const auto fill_bytes = static_cast<size_t>(utf8_decode(text, 0).length);
   if (text.size() > fill_bytes && fill_bytes > 0 && is_align(text[fill_bytes])) {
-    spec.fill = text.substr(0, fill_bytes);
+    spec.fill = piece.substr(0, fill_bytes);
     spec.align = text[fill_bytes];
     text.remove_prefix(fill_bytes + 1);
   } else if (!text.empty() && is_align(text[0])) {
@@ -61,8 +62,8 @@ Result<FormatSpec> parse_spec(std::string_view text) {
   return spec;
 }
 
-Result<void> put_formatted(Buffer& out, const Value& value, std::string_view spec_text) {
-  if (spec_text.empty()) return put_str(out, value);
+Result<void> put_formatted(Buffer& out, const Value& value, const Piece& spec_text) {
+  if (spec_text.size() == 0) return put_str(out, value);
   CAIRN_TRY(FormatSpec spec, parse_spec(spec_text));
   if (value.is(Kind::kText)) {
     if (spec.type != '\0' && spec.type != 's')
@@ -73,7 +74,7 @@ Result<void> put_formatted(Buffer& out, const Value& value, std::string_view spe
     }
     Buffer text(out.budget());
     CAIRN_TRY_VOID(put_str(text, value));
-    return put_aligned(out, text.text(), spec, '<');
+    return put_aligned(out, text.piece(), spec, '<');
   }
   if (!value.is_number())
     return fail(Code::kInvalidArgument, "unsupported format string passed to {}.__format__", type_name(value));
@@ -90,17 +91,18 @@ Result<void> put_formatted(Buffer& out, const Value& value, std::string_view spe
 
 class Braces {
  public:
-  Braces(Budget& budget, std::string_view text, const Args& args) : out_(budget), text_(text), args_(args) {}
+  Braces(Budget& budget, const Piece& text, const Args& args)
+      : out_(budget), whole_(text), text_(text.bytes()), args_(args) {}
 
   Result<Value> run(bool markup) {
     while (pos_ < text_.size()) {
       const size_t brace = text_.find_first_of("{}", pos_);
-      CAIRN_TRY_VOID(out_.put(text_.substr(pos_, brace - pos_)));
+      CAIRN_TRY_VOID(out_.put(whole_.part(text_.substr(pos_, brace - pos_))));
       if (brace == std::string_view::npos) break;
       const char c = text_[brace];
       pos_ = brace + 1;
       if (pos_ < text_.size() && text_[pos_] == c) {
-        CAIRN_TRY_VOID(out_.put(text_.substr(pos_++, 1)));
+        CAIRN_TRY_VOID(out_.put(whole_.part(text_.substr(pos_++, 1))));
         continue;
       }
       if (c == '}') return fail(Code::kInvalidArgument, "Single '}}' encountered in format string");
@@ -135,7 +137,7 @@ class Braces {
       CAIRN_TRY_VOID(conversion == 's' ? put_str(text, value) : put_repr(text, value));
       CAIRN_TRY(value, make_text(std::move(text)));
     }
-    return put_formatted(out_, value, spec);
+    return put_formatted(out_, value, whole_.part(spec));
   }
 
   // name.attribute[key]
@@ -158,7 +160,7 @@ class Braces {
         CAIRN_TRY(const int64_t index, number_of(key));
         CAIRN_TRY(value, get_item(budget, value, Value::integer(index)));
       } else {
-        CAIRN_TRY(const Value key_text, make_text(budget, std::string(key)));
+        CAIRN_TRY(const Value key_text, make_text(budget, whole_.part(key)));
         CAIRN_TRY(value, get_item(budget, value, key_text));
       }
       name.remove_prefix(close + 1);
@@ -187,6 +189,7 @@ class Braces {
   }
 
   Buffer out_;
+  Piece whole_;
   std::string_view text_;
   const Args& args_;
   size_t pos_ = 0;
@@ -198,7 +201,7 @@ class Braces {
 }  // namespace
 
 Result<Value> format_braces(Budget& budget, const Value& text, const Args& args) {
-  return Braces(budget, text.text(), args).run(text.is_markup());
+  return Braces(budget, text.piece(), args).run(text.is_markup());
 }
 
 }  // namespace cairn::jinja

@@ -63,7 +63,7 @@ Result<Value> make_dict(Budget& budget, std::string_view name, const Args& args)
       }
     }
   }
-  for (const auto& [key, value] : args.named) CAIRN_TRY_VOID(dict.add(key, value));
+  for (const auto& [key, value] : args.named) CAIRN_TRY_VOID(dict.add(name_piece(key), value));
   return dict.finish();
 }
 
@@ -107,7 +107,7 @@ Result<Value> raise_exception(Interpreter& interpreter, const Args& args) {
 
 Result<Value> strftime_now(Interpreter& interpreter, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("strftime_now", args, {"format"}, 1));
-  CAIRN_TRY(const std::string_view format, bound.text(0, ""));
+  CAIRN_TRY(const Piece format, bound.piece(0, ""));
   Buffer out(interpreter.budget());
   CAIRN_TRY_VOID(put_time(out, format, interpreter.now()));
   return make_text(std::move(out));

@@ -24,7 +24,7 @@ class Interpreter {
 
   /// Gives the template a variable, before run().
   void set_variable(NameId id, Value value) { scope_->set(id, std::move(value)); }
-  Result<std::string> run();
+  Result<Rendering> run();
 
   // For filters, tests, methods and functions.
   Budget& budget() { return budget_; }

@@ -81,7 +81,7 @@ Result<void> Interpreter::bind_macro(const MacroBody& macro, const Args& args, S
     if (key == "caller" && macro.uses_caller)
       scope.set(macro.caller_id, value);
     else if (macro.uses_kwargs)
-      CAIRN_TRY_VOID(more.add(key, value));
+      CAIRN_TRY_VOID(more.add(name_piece(key), value));
     else
       return fail(Code::kInvalidArgument, "macro '{}' takes no keyword argument '{}'", name, key);
   }

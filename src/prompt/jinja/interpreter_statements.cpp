@@ -15,11 +15,12 @@ Interpreter::~Interpreter() {
   for (const ScopeRef& scope : kept_scopes_) scope->variables.clear();
 }
 
-Result<std::string> Interpreter::run() {
+Result<Rendering> Interpreter::run() {
   Buffer out(budget_);
   out_ = &out;
   CAIRN_TRY([[maybe_unused]] const Flow flow, run_body(parsed_.body));
-  return out.release().first;
+  Buffer::Built built = out.release();
+  return Rendering{std::move(built.text), built.origin.release()};
 }
 
 ScopeRef Interpreter::inner_scope() const {
@@ -32,7 +33,7 @@ Result<Interpreter::Flow> Interpreter::run_body(const Body& body) {
   for (const StatementPtr& statement : body) {
     if (statement->kind == StatementKind::kText) {
       CAIRN_TRY_VOID(budget_.step());
-      CAIRN_TRY_VOID(out_->put(static_cast<const TextStatement&>(*statement).text));
+      CAIRN_TRY_VOID(out_->put(Piece::own(static_cast<const TextStatement&>(*statement).text)));
       continue;
     }
     const DepthGuard deeper(budget_);

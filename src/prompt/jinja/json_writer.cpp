@@ -19,46 +19,47 @@ void append_utf16_escape(std::string& out, char32_t c) {
   }
 }
 
-Result<void> put_string(Buffer& out, std::string_view text, bool ensure_ascii) {
-  std::string piece = "\"";
+// What a character is in a JSON string; empty: itself.
+std::string_view short_escape(char32_t c) {
+  switch (c) {
+    case '"':
+      return "\\\"";
+    case '\\':
+      return "\\\\";
+    case '\n':
+      return "\\n";
+    case '\r':
+      return "\\r";
+    case '\t':
+      return "\\t";
+    case '\b':
+      return "\\b";
+    case '\f':
+      return "\\f";
+    default:
+      return {};
+  }
+}
+
+Result<void> put_string(Buffer& out, const Piece& string, bool ensure_ascii) {
+  const std::string_view text = string.bytes();
+  CAIRN_TRY_VOID(out.put("\""));
+  Derivation written(out, string);
+  std::string escape;
   for (size_t offset = 0; offset < text.size();) {
     const Utf8Char c = utf8_decode(text, offset);
-    const auto length = static_cast<size_t>(c.length);
-    switch (c.value) {
-      case '"':
-        piece += "\\\"";
-        break;
-      case '\\':
-        piece += "\\\\";
-        break;
-      case '\n':
-        piece += "\\n";
-        break;
-      case '\r':
-        piece += "\\r";
-        break;
-      case '\t':
-        piece += "\\t";
-        break;
-      case '\b':
-        piece += "\\b";
-        break;
-      case '\f':
-        piece += "\\f";
-        break;
-      default:
-        if (c.value < 0x20 || (ensure_ascii && c.value >= 0x7F))
-          append_utf16_escape(piece, c.value);
-        else
-          piece += text.substr(offset, length);
+    const std::string_view character = text.substr(offset, static_cast<size_t>(c.length));
+    std::string_view made = short_escape(c.value);
+    if (made.empty() && (c.value < 0x20 || (ensure_ascii && c.value >= 0x7F))) {
+      escape.clear();
+      append_utf16_escape(escape, c.value);
+      made = escape;
     }
-    offset += length;
-    if (piece.size() < 4096) continue;
-    CAIRN_TRY_VOID(out.put(piece));
-    piece.clear();
+    CAIRN_TRY_VOID(written.put(made.empty() ? character : made, character));
+    offset += character.size();
   }
-  piece += '"';
-  return out.put(piece);
+  CAIRN_TRY_VOID(written.finish());
+  return out.put("\"");
 }
 
 std::string float_json(double value) {
@@ -77,13 +78,13 @@ class Writer {
       case Kind::kNone:
         return out_.put("null");
       case Kind::kBool:
-        return out_.put(value.boolean() ? "true" : "false");
+        return out_.put(Piece::own(value.boolean() ? "true" : "false"));
       case Kind::kInt:
-        return out_.put(fmt::format("{}", value.integral()));
+        return out_.put(Piece::own(fmt::format("{}", value.integral())));
       case Kind::kFloat:
-        return out_.put(float_json(value.floating()));
+        return out_.put(Piece::own(float_json(value.floating())));
       case Kind::kText:
-        return put_string(out_, value.text(), style_.ensure_ascii);
+        return put_string(out_, value.piece(), style_.ensure_ascii);
       case Kind::kList:
         return put_list(value.items(), level);
       case Kind::kDict:
@@ -116,15 +117,15 @@ class Writer {
   Result<void> put_key(const Value& key) {
     switch (key.kind()) {
       case Kind::kText:
-        return put_string(out_, key.text(), style_.ensure_ascii);
+        return put_string(out_, key.piece(), style_.ensure_ascii);
       case Kind::kNone:
         return out_.put("\"null\"");
       case Kind::kBool:
-        return out_.put(key.boolean() ? "\"true\"" : "\"false\"");
+        return out_.put(Piece::own(key.boolean() ? "\"true\"" : "\"false\""));
       case Kind::kInt:
-        return out_.put(fmt::format("\"{}\"", key.integral()));
+        return out_.put(Piece::own(fmt::format("\"{}\"", key.integral())));
       case Kind::kFloat:
-        return out_.put(fmt::format("\"{}\"", float_json(key.floating())));
+        return out_.put(Piece::own(fmt::format("\"{}\"", float_json(key.floating()))));
       default:
         return fail(Code::kInvalidArgument, "keys must be str, int, float, bool or None, not {}", type_name(key));
     }

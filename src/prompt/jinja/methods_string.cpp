@@ -13,14 +13,15 @@
 namespace cairn::jinja {
 namespace {
 
-Result<Value> text_like(Interpreter& interpreter, const Value& self, std::string text) {
-  return make_text(interpreter.budget(), std::move(text), self.is_markup());
+// `part` is a view into `self`.
+Result<Value> part_of(Interpreter& interpreter, const Value& self, std::string_view part) {
+  return make_text(interpreter.budget(), self.piece().part(part), self.is_markup());
 }
 
 template <std::string (*kChange)(std::string_view)>
 Result<Value> changed(Interpreter& interpreter, const Value& self, const Args& args) {
   CAIRN_TRY_VOID(bind("str method", args, {}));
-  return text_like(interpreter, self, kChange(self.text()));
+  return make_mapped(interpreter.budget(), self, kChange(self.text()));
 }
 
 template <bool (*kPredicate)(char32_t)>
@@ -74,8 +75,7 @@ Result<Value> stripped(Interpreter& interpreter, const Value& self, const Args& 
   }
   const auto cost = static_cast<int64_t>(self.text().size()) * static_cast<int64_t>(1 + chars.size() / 8);
   CAIRN_TRY_VOID(interpreter.budget().work(cost));
-  return text_like(interpreter, self,
-                   std::string(strip(self.text(), bound.given(0) ? &chars : nullptr, kLeft, kRight)));
+  return part_of(interpreter, self, strip(self.text(), bound.given(0) ? &chars : nullptr, kLeft, kRight));
 }
 
 template <bool kFromRight>
@@ -91,13 +91,13 @@ Result<Value> split(Interpreter& interpreter, const Value& self, const Args& arg
   const int64_t factor = kFromRight ? 1 + static_cast<int64_t>(separator.size()) / 8 : 1;
   CAIRN_TRY_VOID(interpreter.budget().work(static_cast<int64_t>(self.text().size()) * factor));
   const auto pieces = split_text(self.text(), bound.given(0) ? &separator : nullptr, splits_max, kFromRight);
-  return make_text_list(interpreter.budget(), pieces, self.is_markup());
+  return make_text_list(interpreter.budget(), self, pieces);
 }
 
 Result<Value> splitlines(Interpreter& interpreter, const Value& self, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("splitlines", args, {"keepends"}));
   CAIRN_TRY_VOID(interpreter.budget().work(static_cast<int64_t>(self.text().size())));
-  return make_text_list(interpreter.budget(), split_lines(self.text(), bound.boolean(0, false)), self.is_markup());
+  return make_text_list(interpreter.budget(), self, split_lines(self.text(), bound.boolean(0, false)));
 }
 
 template <bool kFromRight>
@@ -114,12 +114,12 @@ Result<Value> partition(Interpreter& interpreter, const Value& self, const Args&
     if (kFromRight) std::swap(parts[0], parts[2]);
   } else {
     parts[0] = text.substr(0, at);
-    parts[1] = separator;
+    parts[1] = text.substr(at, separator.size());
     parts[2] = text.substr(at + separator.size());
   }
   std::vector<Value> items;
   for (const std::string_view part : parts) {
-    CAIRN_TRY(Value item, make_text(interpreter.budget(), std::string(part), self.is_markup()));
+    CAIRN_TRY(Value item, part_of(interpreter, self, part));
     items.push_back(std::move(item));
   }
   return make_list(interpreter.budget(), std::move(items), ListKind::kTuple);
@@ -162,7 +162,7 @@ Result<Value> without_affix(Interpreter& interpreter, const Value& self, const A
   std::string_view text = self.text();
   if (kSuffix ? text.ends_with(affix) : text.starts_with(affix))
     text = kSuffix ? text.substr(0, text.size() - affix.size()) : text.substr(affix.size());
-  return text_like(interpreter, self, std::string(text));
+  return part_of(interpreter, self, text);
 }
 
 // Where the needle is, in characters, or -1.
@@ -218,7 +218,7 @@ Result<Value> count(Interpreter& interpreter, const Value& self, const Args& arg
 Result<Value> replace(Interpreter& interpreter, const Value& self, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("replace", args, {"old", "new", "count"}, 2));
   CAIRN_TRY(const std::string_view old_text, bound.text(0, ""));
-  CAIRN_TRY(const std::string_view new_text, bound.text(1, ""));
+  CAIRN_TRY(const Piece new_text, bound.piece(1, ""));
   CAIRN_TRY(const int64_t most, bound.integer(2, -1));
   return replace_text(interpreter.budget(), self, old_text, new_text, most);
 }
@@ -233,8 +233,8 @@ template <char kAlign>
 Result<Value> aligned(Interpreter& interpreter, const Value& self, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("justification", args, {"width", "fillchar"}, 1));
   CAIRN_TRY(const int64_t width, bound.integer(0, 0));
-  CAIRN_TRY(const std::string_view fill, bound.text(1, " "));
-  if (char_count(fill) != 1)
+  CAIRN_TRY(const Piece fill, bound.piece(1, " "));
+  if (char_count(fill.bytes()) != 1)
     return fail(Code::kInvalidArgument, "The fill character must be exactly one character long");
   const auto size = static_cast<int64_t>(char_count(self.text()));
   const int64_t padding = std::max<int64_t>(0, width - size);
@@ -242,7 +242,7 @@ Result<Value> aligned(Interpreter& interpreter, const Value& self, const Args& a
   const int64_t left = kAlign == '>' ? padding : kAlign == '^' ? padding / 2 + (padding & width & 1) : 0;
   Buffer out(interpreter.budget());
   CAIRN_TRY_VOID(out.put_repeated(fill, left));
-  CAIRN_TRY_VOID(out.put(self.text()));
+  CAIRN_TRY_VOID(out.put(self.piece()));
   CAIRN_TRY_VOID(out.put_repeated(fill, padding - left));
   return make_text(std::move(out), self.is_markup());
 }
@@ -254,11 +254,11 @@ Result<Value> zfill(Interpreter& interpreter, const Value& self, const Args& arg
   const int64_t padding = width - static_cast<int64_t>(char_count(text));
   Buffer out(interpreter.budget());
   if (padding > 0 && (text.starts_with('-') || text.starts_with('+'))) {
-    CAIRN_TRY_VOID(out.put(text.substr(0, 1)));
+    CAIRN_TRY_VOID(out.put(self.piece().part(text.substr(0, 1))));
     text.remove_prefix(1);
   }
   CAIRN_TRY_VOID(out.put_repeated("0", padding));
-  CAIRN_TRY_VOID(out.put(text));
+  CAIRN_TRY_VOID(out.put(self.piece().part(text)));
   return make_text(std::move(out), self.is_markup());
 }
 
@@ -276,7 +276,7 @@ Result<Value> expandtabs(Interpreter& interpreter, const Value& self, const Args
       CAIRN_TRY_VOID(out.put_repeated(" ", spaces));
       column += spaces;
     } else {
-      CAIRN_TRY_VOID(out.put(text.substr(offset, length)));
+      CAIRN_TRY_VOID(out.put(self.piece().part(text.substr(offset, length))));
       column = c == '\n' || c == '\r' ? 0 : column + 1;
     }
     offset += length;

@@ -185,9 +185,9 @@ bool is_iterable(const Value& value) {
 
 namespace {
 
-Result<Value> characters_of(Budget& budget, const std::string& text) {
+Result<Value> characters_of(Budget& budget, const Piece& text) {
   std::vector<Value> items;
-  const std::vector<uint32_t> offsets = char_offsets(text);
+  const std::vector<uint32_t> offsets = char_offsets(text.bytes());
   for (size_t i = 0; i + 1 < offsets.size(); ++i) {
     CAIRN_TRY(Value character, make_text(budget, text.substr(offsets[i], offsets[i + 1] - offsets[i])));
     items.push_back(std::move(character));
@@ -214,7 +214,7 @@ Result<Value> dict_part(Budget& budget, const Dict& dict, DictView::Part part) {
 Result<Value> to_list(Budget& budget, const Value& value) {
   switch (value.kind()) {
     case Kind::kText:
-      return characters_of(budget, value.text());
+      return characters_of(budget, value.piece());
     case Kind::kList:
       return value;
     case Kind::kDict:

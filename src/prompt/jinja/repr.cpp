@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/utf8.h"
+#include "prompt/jinja/args.h"
 #include "prompt/jinja/characters.h"
 #include "prompt/jinja/object.h"
 
@@ -39,37 +40,36 @@ std::string float_repr(double value) {
 
 namespace {
 
-Result<void> put_text_repr(Buffer& out, std::string_view text) {
+// What a character is in a string's repr; empty: itself.
+std::string repr_escape(const Utf8Char& c, char quote) {
+  if (c.value == '\\' || c.value == static_cast<char32_t>(quote)) return {'\\', static_cast<char>(c.value)};
+  if (c.value == '\n') return "\\n";
+  if (c.value == '\r') return "\\r";
+  if (c.value == '\t') return "\\t";
+  if (!c.well_formed || is_printable(c.value)) return {};
+  if (c.value < 0x100) return fmt::format("\\x{:02x}", static_cast<uint32_t>(c.value));
+  if (c.value < 0x10000) return fmt::format("\\u{:04x}", static_cast<uint32_t>(c.value));
+  return fmt::format("\\U{:08x}", static_cast<uint32_t>(c.value));
+}
+
+Result<void> put_text_repr(Buffer& out, const Piece& string) {
+  const std::string_view text = string.bytes();
   const bool single = text.find('\'') == std::string_view::npos || text.find('"') != std::string_view::npos;
   const char quote = single ? '\'' : '"';
-  std::string piece(1, quote);
+  CAIRN_TRY_VOID(out.put(Piece::own({&quote, 1})));
+  Derivation written(out, string);
   for (size_t offset = 0; offset < text.size();) {
     const Utf8Char c = utf8_decode(text, offset);
-    const auto length = static_cast<size_t>(c.length);
-    if (c.value == '\\' || c.value == static_cast<char32_t>(quote))
-      piece.append(1, '\\').append(1, static_cast<char>(c.value));
-    else if (c.value == '\n')
-      piece += "\\n";
-    else if (c.value == '\r')
-      piece += "\\r";
-    else if (c.value == '\t')
-      piece += "\\t";
-    else if (!c.well_formed || is_printable(c.value))
-      piece += text.substr(offset, length);
-    else if (c.value < 0x100)
-      piece += fmt::format("\\x{:02x}", static_cast<uint32_t>(c.value));
-    else if (c.value < 0x10000)
-      piece += fmt::format("\\u{:04x}", static_cast<uint32_t>(c.value));
-    else
-      piece += fmt::format("\\U{:08x}", static_cast<uint32_t>(c.value));
-    offset += length;
-    if (piece.size() < 4096) continue;
-    CAIRN_TRY_VOID(out.put(piece));
-    piece.clear();
+    const std::string_view character = text.substr(offset, static_cast<size_t>(c.length));
+    const std::string escape = repr_escape(c, quote);
+    CAIRN_TRY_VOID(written.put(escape.empty() ? character : escape, character));
+    offset += character.size();
   }
-  piece += quote;
-  return out.put(piece);
+  CAIRN_TRY_VOID(written.finish());
+  return out.put(Piece::own({&quote, 1}));
 }
+
+Result<void> put_own(Buffer& out, std::string_view bytes) { return out.put(Piece::own(bytes)); }
 
 Result<void> put_items(Buffer& out, const std::vector<Value>& items) {
   for (size_t i = 0; i < items.size(); ++i) {
@@ -92,7 +92,7 @@ Result<void> put_dict(Buffer& out, const Dict& dict) {
 }
 
 Result<void> put_view(Buffer& out, const DictView& view) {
-  CAIRN_TRY_VOID(out.put(view.type_name()));
+  CAIRN_TRY_VOID(out.put(Piece::own(view.type_name())));
   CAIRN_TRY_VOID(out.put("(["));
   bool first = true;
   for (const auto& [key, value] : view.dict.dict().items()) {
@@ -109,24 +109,24 @@ Result<void> put_view(Buffer& out, const DictView& view) {
 Result<void> put_object(Buffer& out, const Value& value) {
   if (const auto* view = value.object<DictView>()) return put_view(out, *view);
   if (const auto* range = value.object<Range>())
-    return out.put(range->step == 1 ? fmt::format("range({}, {})", range->start, range->stop)
-                                    : fmt::format("range({}, {}, {})", range->start, range->stop, range->step));
+    return put_own(out, range->step == 1 ? fmt::format("range({}, {})", range->start, range->stop)
+                                         : fmt::format("range({}, {}, {})", range->start, range->stop, range->step));
   if (const auto* space = value.object<Namespace>()) {
     CAIRN_TRY_VOID(out.put("<Namespace {"));
     bool first = true;
     for (const auto& [key, attribute] : space->attributes) {
       if (!std::exchange(first, false)) CAIRN_TRY_VOID(out.put(", "));
-      CAIRN_TRY_VOID(put_text_repr(out, key));
+      CAIRN_TRY_VOID(put_text_repr(out, name_piece(key)));
       CAIRN_TRY_VOID(out.put(": "));
       CAIRN_TRY_VOID(put_repr(out, attribute));
     }
     return out.put("}>");
   }
   if (const auto* macro = value.object<Macro>())
-    return out.put(macro->body.name.empty() ? "<Macro anonymous>" : fmt::format("<Macro '{}'>", macro->body.name));
+    return put_own(out, macro->body.name.empty() ? "<Macro anonymous>" : fmt::format("<Macro '{}'>", macro->body.name));
   if (const auto* loop = value.object<Loop>())
-    return out.put(fmt::format("<LoopContext {}/{}>", loop->index0 + 1, loop->size()));
-  return out.put(fmt::format("<{} object>", value.object_ref()->type_name()));
+    return put_own(out, fmt::format("<LoopContext {}/{}>", loop->index0 + 1, loop->size()));
+  return put_own(out, fmt::format("<{} object>", value.object_ref()->type_name()));
 }
 
 }  // namespace
@@ -141,20 +141,20 @@ Result<void> put_repr(Buffer& out, const Value& value) {
     case Kind::kUndefined:
       return out.put("Undefined");
     case Kind::kBool:
-      return out.put(value.boolean() ? "True" : "False");
+      return put_own(out, value.boolean() ? "True" : "False");
     case Kind::kInt:
-      return out.put(fmt::format("{}", value.integral()));
+      return put_own(out, fmt::format("{}", value.integral()));
     case Kind::kFloat:
-      return out.put(float_repr(value.floating()));
+      return put_own(out, float_repr(value.floating()));
     case Kind::kText:
-      if (!value.is_markup()) return put_text_repr(out, value.text());
+      if (!value.is_markup()) return put_text_repr(out, value.piece());
       CAIRN_TRY_VOID(out.put("Markup("));
-      CAIRN_TRY_VOID(put_text_repr(out, value.text()));
+      CAIRN_TRY_VOID(put_text_repr(out, value.piece()));
       return out.put(")");
     case Kind::kList: {
-      CAIRN_TRY_VOID(out.put(value.is_tuple() ? "(" : "["));
+      CAIRN_TRY_VOID(put_own(out, value.is_tuple() ? "(" : "["));
       CAIRN_TRY_VOID(put_items(out, value.items()));
-      if (value.is_tuple()) return out.put(value.items().size() == 1 ? ",)" : ")");
+      if (value.is_tuple()) return put_own(out, value.items().size() == 1 ? ",)" : ")");
       return out.put("]");
     }
     case Kind::kDict:
@@ -166,7 +166,7 @@ Result<void> put_repr(Buffer& out, const Value& value) {
 }
 
 Result<void> put_str(Buffer& out, const Value& value) {
-  if (value.is(Kind::kText)) return out.put(value.text());
+  if (value.is(Kind::kText)) return out.put(value.piece());
   if (value.is(Kind::kUndefined)) return {};
   return put_repr(out, value);
 }

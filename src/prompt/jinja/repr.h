@@ -18,10 +18,10 @@ std::string float_repr(double value);
 
 /// json.dumps's options.
 struct JsonStyle {
-  std::string item_separator = ", ";
-  std::string key_separator = ": ";
+  Piece item_separator = ", ";
+  Piece key_separator = ": ";
   bool indented = false;
-  std::string indent;  ///< one level of it
+  Piece indent = "";  ///< one level of it
   bool ensure_ascii = false;
   bool sort_keys = false;
 };

@@ -101,8 +101,8 @@ int64_t count_text(std::string_view text, std::string_view needle) {
 namespace {
 
 // Python puts the new text between all characters when the old one is empty.
-Result<void> put_between(Buffer& out, std::string_view text, std::string_view between, int64_t count) {
-  const std::vector<uint32_t> offsets = char_offsets(text);
+Result<void> put_between(Buffer& out, const Piece& text, const Piece& between, int64_t count) {
+  const std::vector<uint32_t> offsets = char_offsets(text.bytes());
   for (size_t i = 0; i < offsets.size(); ++i) {
     if (count >= 0 && static_cast<int64_t>(i) >= count) return out.put(text.substr(offsets[i]));
     CAIRN_TRY_VOID(out.put(between));
@@ -113,32 +113,32 @@ Result<void> put_between(Buffer& out, std::string_view text, std::string_view be
 
 }  // namespace
 
-Result<Value> replace_text(Budget& budget, const Value& text, std::string_view old_text, std::string_view new_text,
+Result<Value> replace_text(Budget& budget, const Value& text, std::string_view old_text, const Piece& new_text,
                            int64_t count) {
   std::string_view rest = text.text();
   CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(rest.size())));
   Buffer out(budget);
   if (old_text.empty()) {
-    CAIRN_TRY_VOID(put_between(out, rest, new_text, count));
+    CAIRN_TRY_VOID(put_between(out, text.piece(), new_text, count));
     return make_text(std::move(out), text.is_markup());
   }
   while (count != 0) {
     const size_t at = find_text(rest, old_text);
     if (at == std::string_view::npos) break;
-    CAIRN_TRY_VOID(out.put(rest.substr(0, at)));
+    CAIRN_TRY_VOID(out.put(text.piece().part(rest.substr(0, at))));
     CAIRN_TRY_VOID(out.put(new_text));
     rest.remove_prefix(at + old_text.size());
     if (count > 0) --count;
   }
-  CAIRN_TRY_VOID(out.put(rest));
+  CAIRN_TRY_VOID(out.put(text.piece().part(rest)));
   return make_text(std::move(out), text.is_markup());
 }
 
-Result<Value> make_text_list(Budget& budget, const std::vector<std::string_view>& pieces, bool markup) {
+Result<Value> make_text_list(Budget& budget, const Value& text, const std::vector<std::string_view>& pieces) {
   std::vector<Value> items;
   items.reserve(pieces.size());
   for (const std::string_view piece : pieces) {
-    CAIRN_TRY(Value item, make_text(budget, std::string(piece), markup));
+    CAIRN_TRY(Value item, make_text(budget, text.piece().part(piece), text.is_markup()));
     items.push_back(std::move(item));
   }
   return make_list(budget, std::move(items));
@@ -149,8 +149,8 @@ Result<Value> join_texts(Budget& budget, const Value& separator, const std::vect
   for (size_t i = 0; i < items.size(); ++i) {
     if (!items[i].is(Kind::kText))
       return fail(Code::kInvalidArgument, "sequence item {}: expected str instance, {} found", i, type_name(items[i]));
-    if (i > 0) CAIRN_TRY_VOID(out.put(separator.text()));
-    CAIRN_TRY_VOID(out.put(items[i].text()));
+    if (i > 0) CAIRN_TRY_VOID(out.put(separator.piece()));
+    CAIRN_TRY_VOID(out.put(items[i].piece()));
   }
   return make_text(std::move(out), separator.is_markup());
 }

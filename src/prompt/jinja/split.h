@@ -16,14 +16,14 @@ std::vector<std::string_view> split_text(std::string_view text, const std::strin
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
 
 /// str.replace; `count` < 0: all.
-Result<Value> replace_text(Budget& budget, const Value& text, std::string_view old_text, std::string_view new_text,
+Result<Value> replace_text(Budget& budget, const Value& text, std::string_view old_text, const Piece& new_text,
                            int64_t count);
 
 /// Occurrences that do not overlap.
 int64_t count_text(std::string_view text, std::string_view needle);
 
-/// Pieces of `text` as a list of strings.
-Result<Value> make_text_list(Budget& budget, const std::vector<std::string_view>& pieces, bool markup = false);
+/// Pieces of `text`, views into it, as a list of strings of the same markup.
+Result<Value> make_text_list(Budget& budget, const Value& text, const std::vector<std::string_view>& pieces);
 
 /// separator.join(items): all must be strings.
 Result<Value> join_texts(Budget& budget, const Value& separator, const std::vector<Value>& items);

@@ -9,6 +9,6 @@
 namespace cairn::jinja {
 
 /// `now` in local time. Month and day names are English; an unknown code stays as it is.
-Result<void> put_time(Buffer& out, std::string_view format, std::time_t now);
+Result<void> put_time(Buffer& out, const Piece& pattern, std::time_t now);
 
 }  // namespace cairn::jinja

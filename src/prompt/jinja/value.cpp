@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "prompt/jinja/characters.h"
+
 namespace cairn::jinja {
 
 Value Value::undefined(std::string message) {
@@ -11,6 +13,7 @@ Value Value::undefined(std::string message) {
 }
 
 const std::string& Value::text() const { return text_ref()->bytes; }
+Piece Value::piece() const { return {text_ref()->bytes, text_ref()->origin}; }
 bool Value::is_markup() const { return text_ref()->markup; }
 const std::vector<Value>& Value::items() const { return list_ref()->items; }
 bool Value::is_tuple() const { return list_ref()->kind != ListKind::kList; }
@@ -125,8 +128,8 @@ Result<void> DictBuilder::add(Value key, Value value) {
   return {};
 }
 
-Result<void> DictBuilder::add(std::string_view key, Value value) {
-  CAIRN_TRY(Value name, make_text(budget_, std::string(key)));
+Result<void> DictBuilder::add(const Piece& key, Value value) {
+  CAIRN_TRY(Value name, make_text(budget_, key));
   return add(std::move(name), std::move(value));
 }
 
@@ -135,13 +138,21 @@ Result<void> DictBuilder::add_all(const Dict& dict) {
   return {};
 }
 
-Result<Value> make_text(Budget& budget, std::string bytes, bool markup) {
+Result<Value> make_text(Budget& budget, const Piece& piece, bool markup) {
+  Origin origin;
+  piece.append_origin(origin, 0);
+  return make_text(budget, std::string(piece.bytes()), std::move(origin), markup);
+}
+
+Result<Value> make_text(Budget& budget, std::string bytes, Origin origin, bool markup) {
   const auto size = static_cast<int64_t>(bytes.size());
   CAIRN_TRY_VOID(budget.check_length(size));
   CAIRN_TRY_VOID(budget.work(size));
   auto text = std::make_shared<Text>();
-  CAIRN_TRY_VOID(text->charge.take(budget, size + static_cast<int64_t>(sizeof(Text))));
+  const size_t more = sizeof(Text) + origin.ranges().size() * sizeof(ByteRange);
+  CAIRN_TRY_VOID(text->charge.take(budget, size + static_cast<int64_t>(more)));
   text->bytes = std::move(bytes);
+  text->origin = std::move(origin);
   text->markup = markup;
   return Value(std::shared_ptr<const Text>(std::move(text)));
 }
@@ -149,7 +160,10 @@ Result<Value> make_text(Budget& budget, std::string bytes, bool markup) {
 Result<Value> make_text(Buffer buffer, bool markup) {
   auto text = std::make_shared<Text>();
   Budget& budget = buffer.budget();
-  std::tie(text->bytes, text->charge) = buffer.release();
+  Buffer::Built built = buffer.release();
+  text->bytes = std::move(built.text);
+  text->origin = std::move(built.origin);
+  text->charge = std::move(built.charge);
   CAIRN_TRY_VOID(text->charge.take(budget, static_cast<int64_t>(sizeof(Text))));
   text->markup = markup;
   return Value(std::shared_ptr<const Text>(std::move(text)));
@@ -165,6 +179,16 @@ Result<Value> make_list(Budget& budget, std::vector<Value> items, ListKind kind)
   list->items = std::move(items);
   list->kind = kind;
   return Value(std::shared_ptr<const List>(std::move(list)));
+}
+
+Result<Value> make_mapped(Budget& budget, const Value& text, std::string mapped) {
+  Origin origin;
+  if (text.piece().any_foreign()) {
+    // Only what is ASCII before and after is known to be mapped byte by byte.
+    const bool byte_by_byte = text.text().size() == mapped.size() && is_ascii(text.text()) && is_ascii(mapped);
+    origin = byte_by_byte ? text.text_ref()->origin : Origin::foreign(mapped.size());
+  }
+  return make_text(budget, std::move(mapped), std::move(origin), text.is_markup());
 }
 
 Value literal_text(std::string bytes) {

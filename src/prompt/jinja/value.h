@@ -57,6 +57,7 @@ class Value {
   Int integral() const { return is(Kind::kBool) ? Int{boolean()} : *std::get_if<Int>(&data_); }
   double floating() const { return is(Kind::kFloat) ? *std::get_if<double>(&data_) : static_cast<double>(integral()); }
   const std::string& text() const;
+  Piece piece() const;  ///< text() with its origin
   bool is_markup() const;
   const std::vector<Value>& items() const;
   bool is_tuple() const;
@@ -87,6 +88,7 @@ struct Undefined {
 
 struct Text {
   std::string bytes;    ///< UTF-8, though not checked: ill-formed bytes count as one character each
+  Origin origin;        ///< of `bytes`
   bool markup = false;  ///< made by |safe or |escape: `+` escapes what it joins to it
   Charge charge;
 };
@@ -127,7 +129,7 @@ class DictBuilder {
   explicit DictBuilder(Budget& budget) : budget_(budget), dict_(std::make_shared<Dict>()) {}
   /// A key that is there keeps its place and gets the new value. Errors: unhashable key, limits.
   Result<void> add(Value key, Value value);
-  Result<void> add(std::string_view key, Value value);
+  Result<void> add(const Piece& key, Value value);
   Result<void> add_all(const Dict& dict);
   int64_t size() const { return static_cast<int64_t>(dict_->items().size()); }
   Value finish() { return Value(std::shared_ptr<const Dict>(std::move(dict_))); }
@@ -137,9 +139,13 @@ class DictBuilder {
   std::shared_ptr<Dict> dict_;
 };
 
-Result<Value> make_text(Budget& budget, std::string bytes, bool markup = false);
+Result<Value> make_text(Budget& budget, const Piece& piece, bool markup = false);
+Result<Value> make_text(Budget& budget, std::string bytes, Origin origin, bool markup = false);
 Result<Value> make_text(Buffer buffer, bool markup = false);
 Result<Value> make_list(Budget& budget, std::vector<Value> items, ListKind kind = ListKind::kList);
+/// `mapped` is `text` with its letters changed, of the same markup. Where the bytes do not answer to each other, it is
+/// foreign as a whole if any of `text` is.
+Result<Value> make_mapped(Budget& budget, const Value& text, std::string mapped);
 /// A literal of the template: charged to no rendering.
 Value literal_text(std::string bytes);
 
