@@ -5,10 +5,22 @@
 
 #include "api/field_uses.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 
 namespace cairn::api {
 using nlohmann::ordered_json;
+
+namespace {
+
+// As it is, or quoted where that would not be seen for a name.
+std::string shown_name(std::string_view name) {
+  const bool plain =
+      !name.empty() && std::ranges::none_of(name, [](char c) { return c <= ' ' || c == '"' || c == 0x7f; });
+  return plain ? printable(name) : fmt::format("\"{}\"", printable(name));
+}
+
+}  // namespace
 
 std::string_view json_kind(const ordered_json& value) {
   switch (value.type()) {
@@ -32,7 +44,7 @@ Result<ordered_json> parse_object(std::string_view body) {
     return fail(Code::kInvalidArgument, "the request body is not valid UTF-8 at byte {}", valid);
   }
   auto value = read_json(body);
-  if (!value) return fail(value.error().code, "the request body {}", value.error().message);
+  if (!value) return fail(value.error().code, "the request body {}", cut_text(value.error().message, kEchoBytesMax));
   if (!value->is_object()) {
     return fail(Code::kInvalidArgument, "the request body must be a JSON object, not {}", json_kind(*value));
   }
@@ -125,8 +137,7 @@ Result<void> Fields::finish() const {
   if (error_) return std::unexpected(*error_);
   for (const auto& [name, value] : object_.items()) {
     if (known_.contains(name) || value.is_null()) continue;
-    constexpr size_t kNameShownMax = 100;
-    const std::string shown = name.substr(0, kNameShownMax);
+    const std::string shown = shown_name(name);
     return fail_at(path_of(shown), Code::kInvalidArgument, "{} is not a known field of this endpoint", path_of(shown));
   }
   return {};

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "base/printable.h"
+
 namespace cairn::api {
 namespace {
 
@@ -71,6 +73,20 @@ TEST(ParseObject, LimitsAreNamedAndTheLastOfTwoMembersCounts) {
   EXPECT_EQ(refused.error().message, "the request body has an object of more than 65536 members");
   EXPECT_EQ(parse_object(R"({"n": 1, "n": 2})").value()["n"], 2);
   EXPECT_THAT(parse_object(std::string("{}\0", 3)).error().message, HasSubstr("NUL byte at byte 2"));
+}
+
+TEST(Fields, NamesThatWouldNotBeSeenAreQuotedAndLongOnesCut) {
+  EXPECT_THAT(first_error({{"", 1}}, [](Fields&) {}).message, HasSubstr("outer.\"\" is not a known field"));
+  EXPECT_THAT(first_error({{"a b\n", 1}}, [](Fields&) {}).message, HasSubstr("outer.\"a b\\n\" is not"));
+  const Error error = first_error({{std::string(1 << 20, 'k'), 1}}, [](Fields&) {});
+  EXPECT_LT(error.message.size(), kEchoBytesMax);
+  EXPECT_LT(error.at.size(), kEchoBytesMax);
+}
+
+TEST(ParseObject, RepeatsLittleOfALongNumber) {
+  const auto parsed = parse_object("{\"a\": " + std::string(1 << 20, '1') + "e999999 }");
+  ASSERT_FALSE(parsed.has_value());
+  EXPECT_LT(parsed.error().message.size(), kEchoBytesMax + 100);
 }
 
 TEST(ParseObject, SaysWhereTheTextStopsBeingJson) {

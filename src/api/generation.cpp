@@ -6,6 +6,7 @@
 #include "api/errors.h"
 #include "api/post_once.h"
 #include "engine/event_channel.h"
+#include "net/failure_log.h"
 
 namespace cairn::api {
 
@@ -180,6 +181,10 @@ void Generation::say_end() {
     send_error(*response_, *error_, writer_->error_shape());
     said_all_ = true;
     return;
+  }
+  if (error_) {
+    if (const int status = wire_error(error_->code).status; net::is_failure(status))
+      net::log_failure(response_->request_id(), status, error_->message);
   }
   std::string bytes = error_ ? writer_->failure(*error_) : writer_->done();
   if (streams) {

@@ -34,6 +34,7 @@ Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& opti
       clock_(clock),
       pool_(std::move(pool)),
       index_(pool_),
+      check_weights_(options.check_weights),
       prefix_cache_(options.prefix_cache),
       has_state_(holds_state(pool_.layout())),
       // So every sequence can have a row of each step, and its logits.
@@ -111,7 +112,7 @@ Core::Turn Core::turn() {
     } else {
       at_stake_ = AtStake::kBatch;
       turn = Turn::kWorked;
-      const Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_, runner_draws_});
+      const Result<LogitsView> logits = step();
       ++counters_.steps;
       const Result<void> emitted =
           logits.has_value() ? emit(*logits, clock_.now().count()) : std::unexpected(logits.error());
@@ -130,6 +131,12 @@ Core::Turn Core::turn() {
   std::erase(running_, nullptr);
   count_pages();
   return turn;
+}
+
+Result<LogitsView> Core::step() {
+  Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_, runner_draws_});
+  if (logits.has_value() && check_weights_) CAIRN_TRY_VOID(check_weights_());
+  return logits;
 }
 
 void Core::learn_cost(int64_t step_ns) {
@@ -365,8 +372,6 @@ void Core::retire(std::unique_ptr<Sequence>& sequence, Events&& events) {
   count_pages();
   --counters_.active;
   const std::unique_ptr<Sequence> gone = std::move(sequence);
-  if (events.finish.reason == FinishReason::kError)
-    failures_.log(clock_.now().count(), gone->request_id(), events.finish.error);
   gone->publish(std::move(events), untold_);
 }
 
@@ -380,7 +385,6 @@ void Core::fail_at_stake(const Error& error) noexcept {
       events.finished = true;
       events.finish.reason = FinishReason::kError;
       events.finish.error = copy_of(error);
-      failures_.log(clock_.now().count(), {}, error);
       untold_.publish(admitting_, std::move(events));
       admitting_.reset();
       break;

@@ -25,7 +25,7 @@
 #include "engine/cost_model.h"
 #include "engine/drafter.h"
 #include "engine/engine.h"
-#include "engine/failure_log.h"
+#include "engine/failures.h"
 #include "engine/fair_shares.h"
 #include "engine/request_queue.h"
 #include "engine/row_draws.h"
@@ -124,6 +124,7 @@ class Core {
   void propose();
   void plan(int64_t now_ns);
   void lay_out();
+  Result<LogitsView> step();
   Result<void> draw_rows();
   Result<void> emit(const LogitsView& logits, int64_t now_ns);
   void emit_hidden(std::unique_ptr<Sequence>& sequence, const Share& share, std::span<const float>& hidden,
@@ -146,6 +147,7 @@ class Core {
   const Clock& clock_;
   PagePool pool_;
   PrefixIndex index_;
+  const std::function<Result<void>()> check_weights_;
   const bool prefix_cache_;
   const bool has_state_;  // some layers are recurrent
   const int32_t running_max_;
@@ -187,7 +189,6 @@ class Core {
   std::shared_ptr<EventChannel> admitting_;  // whose request has left the queue and is no sequence yet
   AtStake at_stake_ = AtStake::kNothing;
   size_t at_stake_sequence_ = 0;
-  FailureLog failures_;
 
   CoreCounters counters_;
   std::atomic<double> prompt_row_ns_ = 0;  // what a row of a prompt takes, as far as is known

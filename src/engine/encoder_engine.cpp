@@ -16,7 +16,7 @@
 #include "engine/admission.h"
 #include "engine/channel_stream.h"
 #include "engine/event_channel.h"
-#include "engine/failure_log.h"
+#include "engine/failures.h"
 #include "engine/fair_shares.h"
 #include "engine/request_queue.h"
 #include "engine/scheduler.h"
@@ -37,6 +37,7 @@ class EncoderEngine final : public Engine {
  public:
   EncoderEngine(Embedder& embedder, const EncoderEngineOptions& options)
       : embedder_(embedder),
+        check_weights_(options.check_weights),
         limits_{.vocabulary = static_cast<int32_t>(embedder.vocabulary()),
                 .context_tokens = embedder.context_tokens(),
                 .embedding = embedder.ability(),
@@ -70,6 +71,7 @@ class EncoderEngine final : public Engine {
   void finish(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
 
   Embedder& embedder_;
+  const std::function<Result<void>()> check_weights_;
   const AdmissionLimits limits_;
   SteadyClock clock_;
   Tenants tenants_;
@@ -79,7 +81,6 @@ class EncoderEngine final : public Engine {
   std::thread thread_;
 
   // Of the engine's thread.
-  FailureLog failures_;
   Stride classes_;
   std::array<Holdings, kPriorities> had_;  // tokens of each client that has texts waiting
   Entry carried_;                          // did not fit into the batch before
@@ -103,7 +104,10 @@ Result<void> EncoderEngine::start() try {
   thread_ = std::thread([this] { run(); });
   return {};
 } catch (const std::system_error& error) {
-  return fail(Code::kUnavailable, "cannot start the engine's thread: {}", error.what());
+  return fail(
+      Code::kUnavailable,
+      "cannot start the engine's thread: {}; raise the limits of address space (ulimit -v) and processes (ulimit -u)",
+      error.what());
 }
 
 Result<std::unique_ptr<GenerateStream>> EncoderEngine::submit(GenerateRequest request) {
@@ -239,11 +243,11 @@ void EncoderEngine::run_batch() {
   texts_.clear();
   for (const Entry& entry : batch_) texts_.push_back({entry->request.prompt, entry->request.embed->second_begin});
   vectors_.resize(batch_.size() * width);
-  const Result<void> done = embedder_.embed(texts_, pooling, vectors_);
+  Result<void> done = embedder_.embed(texts_, pooling, vectors_);
+  if (done && check_weights_) done = check_weights_();
   ++counters_.steps;
   counters_.step_ns += clock_.now().count() - begin_ns;
   if (!done) {
-    failures_.log(clock_.now().count(), batch_.front()->request.id, done.error());
     for (const Entry& entry : batch_) leave(*entry, FinishReason::kError, {}, done.error());
     batch_.clear();
     return;
@@ -258,7 +262,6 @@ void EncoderEngine::run_batch() {
 }
 
 void EncoderEngine::fail_batch(const Error& error) noexcept {
-  failures_.log(clock_.now().count(), batch_.empty() ? std::string_view() : batch_.front()->request.id, error);
   for (const Entry& entry : batch_) {
     if (entry->channel != nullptr) leave(*entry, FinishReason::kError, {}, copy_of(error));
   }

@@ -204,7 +204,7 @@ void HttpConnection::call_handler(HttpRequest request, const std::shared_ptr<Res
 
 asio::awaitable<bool> HttpConnection::exchange(HttpRequest request) {
   auto response = std::make_shared<ResponseState>(socket_.get_executor(), service_.limits.unsent_bytes_max,
-                                                  service_.limits.budget, &service_.error_body);
+                                                  service_.limits.budget, &service_.error_body, request_id_);
   // Whether the answer was complete, the client left or the server stops: nothing more can be sent, and whoever listens
   // lets go of the request.
   const CloseAtEnd close_at_end(*response);

@@ -2,18 +2,23 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <utility>
+
+#include "net/failure_log.h"
 
 #include "net/exceptions.h"
 
 namespace cairn::net {
 
 ResponseState::ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max,
-                             std::shared_ptr<ByteBudget> budget, const HttpErrorBody* error_body)
+                             std::shared_ptr<ByteBudget> budget, const HttpErrorBody* error_body,
+                             std::string request_id)
     : executor_(executor),
       wake_(executor),
       break_signal_(executor),
       unsent_bytes_max_(unsent_bytes_max),
       error_body_(error_body),
+      request_id_(std::move(request_id)),
       share_(std::move(budget)) {}
 
 // The connection's coroutine and this posted handler run on the same thread, and the coroutine looks for work right
@@ -49,6 +54,7 @@ void ResponseState::send(WholeAnswer answer) {
       answer = error_answer(503, "the server has no memory left for this answer: others wait to be read; try again");
     }
     answered_ = true;
+    if (is_failure(answer.status)) log_failure(request_id_, answer.status, answer.body);
     work_.whole = std::move(answer);
     work_.ended = true;
   }

@@ -41,10 +41,11 @@ struct ResponseWork {
 class ResponseState final : public std::enable_shared_from_this<ResponseState> {
  public:
   /// `error_body` writes what the client is told when something was thrown or does not fit into `budget`; it outlives
-  /// this. Null: there is no such answer, the connection ends.
+  /// this. Null: there is no such answer, the connection ends. `request_id` is for the log.
   ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max, std::shared_ptr<ByteBudget> budget = {},
-                const HttpErrorBody* error_body = nullptr);
+                const HttpErrorBody* error_body = nullptr, std::string request_id = {});
 
+  const std::string& request_id() const { return request_id_; }
   // From any thread, for HttpResponse.
   void send(WholeAnswer answer);
   void begin_events(HeaderList headers, StreamForm form = {});
@@ -90,6 +91,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   boost::asio::steady_timer break_signal_;
   const size_t unsent_bytes_max_;
   const HttpErrorBody* error_body_;
+  const std::string request_id_;
   mutable std::mutex mutex_;
   ResponseWork work_;
   ByteShare share_;  // for the bytes that wait
@@ -109,6 +111,7 @@ class ResponseHandle final : public HttpResponse {
  public:
   explicit ResponseHandle(std::shared_ptr<ResponseState> state, std::string dropped_body);
   ~ResponseHandle() override;
+  std::string_view request_id() const override { return state_->request_id(); }
   void send(int status, std::string_view content_type, std::string body, HeaderList headers) override;
   void begin_events(HeaderList headers, StreamForm form) override;
   void write(std::string_view bytes) override;

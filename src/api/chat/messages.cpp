@@ -6,6 +6,7 @@
 #include <set>
 
 #include "api/errors.h"
+#include "base/printable.h"
 
 namespace cairn::api {
 namespace {
@@ -167,8 +168,7 @@ std::optional<std::string> nul_below(const ordered_json& value) {
   if (value.is_object()) {
     for (const auto& [key, item] : value.items()) {
       if (has_nul(key)) return "";
-      constexpr size_t kNameShownMax = 100;
-      if (const auto found = nul_below(item)) return fmt::format(".{}{}", key.substr(0, kNameShownMax), *found);
+      if (const auto found = nul_below(item)) return fmt::format(".{}{}", printable(key), *found);
     }
   } else if (value.is_array()) {
     for (size_t i = 0; i < value.size(); ++i)
@@ -181,7 +181,7 @@ std::optional<std::string> nul_below(const ordered_json& value) {
 
 std::string find_nul(const ordered_json& value, const std::string& path) {
   const auto below = nul_below(value);
-  return below ? path + *below : std::string();
+  return below ? cut_text(path + *below, kEchoBytesMax) : std::string();
 }
 
 void read_template_variables(Fields& fields, ordered_json& variables) {

@@ -1,0 +1,18 @@
+#include "engine/failures.h"
+
+namespace cairn {
+
+// Short enough to lie in the string itself.
+Error out_of_memory() noexcept { return {Code::kOutOfMemory, "out of memory", {}}; }
+
+Error copy_of(const Error& error) noexcept try { return error; } catch (...) {
+  return out_of_memory();
+}
+
+Error thrown(const std::exception& exception) noexcept try {
+  return {Code::kInternal, fmt::format("an exception that nobody expected: {}", exception.what()), {}};
+} catch (...) {
+  return out_of_memory();
+}
+
+}  // namespace cairn
