@@ -1,9 +1,9 @@
 # Outside libraries, all Debian packages (scripts/setup.sh installs them).
 find_package(Threads REQUIRED)
 if(CAIRN_KERNELS_ONLY)
-  # A cross compiler finds the host's headers, but no libraries: fmt and spdlog are complete in their headers, and no
+  # A cross compiler finds the host's headers, but no libraries: fmt is complete in its headers, and no
   # kernel calls the others. Debian has GoogleTest's sources.
-  foreach(library fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json PkgConfig::UTF8PROC PkgConfig::XXHASH)
+  foreach(library fmt::fmt nlohmann_json::nlohmann_json PkgConfig::UTF8PROC PkgConfig::XXHASH)
     add_library(${library} INTERFACE IMPORTED)
   endforeach()
   target_compile_definitions(fmt::fmt INTERFACE FMT_HEADER_ONLY)
@@ -11,7 +11,6 @@ if(CAIRN_KERNELS_ONLY)
   return()
 endif()
 find_package(fmt REQUIRED)
-find_package(spdlog REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(OpenSSL REQUIRED)

@@ -19,10 +19,10 @@
 
 #include "base/bytes_text.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/tensor_type.h"
 #include "commands.h"
 #include "gguf/number_type.h"
-#include "gguf/printable.h"
 #include "gguf/reader.h"
 #include "memory_report.h"
 
@@ -154,7 +154,7 @@ ordered_json value_json(const gguf::Value& value, bool full) {
 // The same for people: one line.
 std::string value_text(const gguf::Value& value, bool full) {
   const size_t bytes_max = full ? std::numeric_limits<size_t>::max() : kTextBytesShown;
-  if (const auto* text = std::get_if<std::string_view>(&value.data)) return gguf::printable(*text, bytes_max);
+  if (const auto* text = std::get_if<std::string_view>(&value.data)) return printable(*text, bytes_max);
   const auto* array = std::get_if<gguf::Array>(&value.data);
   if (array == nullptr) return value_json(value, full)["value"].dump();
   std::string out = "[";
@@ -162,7 +162,7 @@ std::string value_text(const gguf::Value& value, bool full) {
     if (out.size() > 1) out += ", ";
     const auto* text = element.get_ptr<const std::string*>();
     out += text == nullptr ? element.dump(-1, ' ', false, ordered_json::error_handler_t::replace)
-                           : fmt::format("\"{}\"", gguf::printable(*text, bytes_max));
+                           : fmt::format("\"{}\"", printable(*text, bytes_max));
   }
   if (!full && array->size > kElementsShown)
     out += fmt::format(", ... {} in all", grouped(static_cast<int64_t>(array->size)));
@@ -188,7 +188,7 @@ std::string main_type(const Summary& summary) {
 using Out = std::back_insert_iterator<std::string>;
 
 void print_head(Out out, const gguf::Reader& file, const Summary& summary) {
-  const auto known = [](const std::string& text) { return text.empty() ? "(not said)" : gguf::printable(text); };
+  const auto known = [](const std::string& text) { return text.empty() ? "(not said)" : printable(text); };
   fmt::format_to(out, "Model\n");
   fmt::format_to(out, "  architecture  {}\n", known(summary.architecture));
   fmt::format_to(out, "  name          {}\n", known(summary.name));
@@ -204,8 +204,7 @@ void print_metadata(Out out, const gguf::Reader& file, bool full) {
   size_t width = 0;
   for (const auto& [key, value] : values) width = std::max(width, std::min<size_t>(key.size(), kKeyWidthMax));
   for (const auto& [key, value] : values) {
-    fmt::format_to(out, "  {:<{}}  {:<8}  {}\n", gguf::printable(key), width, type_text(value),
-                   value_text(value, full));
+    fmt::format_to(out, "  {:<{}}  {:<8}  {}\n", printable(key), width, type_text(value), value_text(value, full));
   }
 }
 
@@ -222,7 +221,7 @@ void print_tensors(Out out, const gguf::Reader& file, const Summary& summary) {
     shape_width = std::max(shape_width, shape_text(tensor).size());
   }
   for (const gguf::Tensor& tensor : file.tensors()) {
-    fmt::format_to(out, "  {:<{}}  {:<7}  {:<{}}  {:>10}\n", gguf::printable(tensor.name), width,
+    fmt::format_to(out, "  {:<{}}  {:<7}  {:<{}}  {:>10}\n", printable(tensor.name), width,
                    tensor_type_name(tensor.type), shape_text(tensor), shape_width,
                    bytes_text(static_cast<int64_t>(tensor.bytes.size())));
   }

@@ -1,17 +1,40 @@
 // The program `cairn`: picks the subcommand. See commands.h.
+#include <fmt/format.h>
+
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <system_error>
 
+#include "base/printable.h"
 #include "base/version.h"
 #include "commands.h"
 
 namespace cairn {
 
-int report(const Error& error) {
-  std::fprintf(stderr, "cairn: %s\n", error.text().c_str());
+namespace {
+
+/// Of an error's text: the list of all flags or of all tensor types fits.
+constexpr size_t kErrorBytesMax = 4'096;
+
+// Names in it may be a file's, and what a file says must not reach the terminal as it is.
+int tell(std::string_view text) {
+  std::fprintf(stderr, "cairn: %s\n", printable(text, kErrorBytesMax).c_str());
   return kExitFailed;
 }
+
+int tell(const std::system_error& error) {
+  if (error.code() != std::errc::resource_unavailable_try_again)
+    return tell(fmt::format("unexpected error: {}", error.what()));
+  return tell(
+      fmt::format("cannot start a thread: {}; raise the limits of address space (ulimit -v) and processes (ulimit -u), "
+                  "or ask for fewer threads with -t",
+                  error.code().message()));
+}
+
+}  // namespace
+
+int report(const Error& error) { return tell(error.text()); }
 
 }  // namespace cairn
 
@@ -44,11 +67,11 @@ int main(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? 0 : cairn::kExitUsage;
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "cairn: out of memory\n");
-    return cairn::kExitFailed;
+    return cairn::tell("out of memory");
+  } catch (const std::system_error& error) {
+    return cairn::tell(error);
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "cairn: unexpected error: %s\n", error.what());
-    return cairn::kExitFailed;
+    return cairn::tell(fmt::format("unexpected error: {}", error.what()));
   }
   return exit_code;
 }

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 
+#include "base/printable.h"
 #include "kernels/backend.h"
 #include "load_flags.h"
 #include "model/model.h"
@@ -13,6 +14,8 @@
 namespace cairn {
 namespace {
 
+// Of why there is no plan.
+constexpr size_t kReasonBytesMax = 1'024;
 // More than any plan.
 constexpr int64_t kEnough = int64_t{1} << 60;
 
@@ -100,7 +103,8 @@ std::string MemoryReport::text() const {
   std::string text = "\nMemory to run it\n";
   const auto out = std::back_inserter(text);
   if (entries.empty()) {
-    fmt::format_to(out, "  weights       {}\n  all the rest  not known: {}\n", bytes_text(file_weight_bytes), why_not);
+    fmt::format_to(out, "  weights       {}\n  all the rest  not known: {}\n", bytes_text(file_weight_bytes),
+                   printable(why_not, kReasonBytesMax));
     return text;
   }
   const MemoryPlan& first = entries.front().plan;

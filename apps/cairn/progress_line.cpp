@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "base/printable.h"
+
 namespace cairn {
 
 ProgressLine::ProgressLine() : terminal_(::isatty(STDERR_FILENO) == 1) {}
@@ -16,7 +18,7 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::show(const std::string& text) {
   if (!terminal_) return;
   shown_ = true;
-  std::fputs(("\r\x1b[K" + text).c_str(), stderr);
+  std::fputs(("\r\x1b[K" + printable(text)).c_str(), stderr);  // names in it are a file's
   std::fflush(stderr);
 }
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "api/pair_prompts.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "commands.h"
-#include "gguf/printable.h"
 #include "gguf/reader.h"
 #include "tokenizer/tokenizer.h"
 
@@ -133,7 +133,7 @@ Result<void> show_pair(const gguf::Metadata& metadata, const Tokenizer& tokenize
     const bool second = pair.second_begin != kNoSecond && std::cmp_greater_equal(i, pair.second_begin);
     const std::string_view text = pair.second_begin == kNoSecond ? "" : second ? "  B" : "  A";
     CAIRN_TRY_VOID(
-        write_line(fmt::format("{:>7}{}  '{}'", index(pair.tokens[i]), text, gguf::printable(piece, piece.size()))));
+        write_line(fmt::format("{:>7}{}  '{}'", index(pair.tokens[i]), text, printable(piece, piece.size()))));
   }
   return {};
 }
@@ -145,7 +145,7 @@ Result<void> show_tokens(const Tokenizer& tokenizer, const TokenizeFlags& flags)
   std::string lines;
   for (const TokenId id : ids) {
     const std::string_view piece = tokenizer.piece(id, /*render_special=*/true);
-    lines += fmt::format("{:>7}  '{}'\n", index(id), gguf::printable(piece, piece.size()));
+    lines += fmt::format("{:>7}  '{}'\n", index(id), printable(piece, piece.size()));
   }
   if (!lines.empty()) lines.pop_back();
   return lines.empty() ? Result<void>{} : write_line(lines);

@@ -1,43 +1,165 @@
 #include "base/log.h"
 
-#include <spdlog/sinks/stdout_color_sinks.h>
-#include <spdlog/spdlog.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <ctime>
+#include <utility>
+
+#include "base/printable.h"
 
 namespace cairn {
 namespace {
 
-spdlog::level::level_enum native(LogLevel level) {
+// "00:00:00.000 ", the longest level with its colours, a blank and the line's end.
+constexpr size_t kLineExtraMax = 64;
+static_assert(kLogTextBytesMax + kLineExtraMax <= PIPE_BUF);
+
+struct LevelText {
+  std::string_view name;
+  std::string_view colour;  // SGR of ECMA-48
+};
+
+LevelText level_text(LogLevel level) {
   switch (level) {
     case LogLevel::kDebug:
-      return spdlog::level::debug;
+      return {"debug", "\x1b[36m"};
     case LogLevel::kInfo:
-      return spdlog::level::info;
+      return {"info", "\x1b[32m"};
     case LogLevel::kWarning:
-      return spdlog::level::warn;
+      return {"warning", "\x1b[33m\x1b[1m"};
     case LogLevel::kError:
-      return spdlog::level::err;
     case LogLevel::kOff:
-      return spdlog::level::off;
+      break;
   }
-  return spdlog::level::info;
+  return {"error", "\x1b[31m\x1b[1m"};
 }
 
-spdlog::logger& logger() {
-  static const auto instance = [] {
-    auto made = spdlog::stderr_color_mt("cairn");
-    made->set_pattern("%H:%M:%S.%e %^%l%$ %v");
-    made->set_level(spdlog::level::info);
-    return made;
-  }();
-  return *instance;
+std::string formatted_line(LogLevel level, std::string_view text, bool coloured) {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1'000;
+  std::tm local{};
+  ::localtime_r(&seconds, &local);
+  const LevelText shown = level_text(level);
+  return fmt::format("{:02}:{:02}:{:02}.{:03} {}{}{} {}\n", local.tm_hour, local.tm_min, local.tm_sec, ms,
+                     coloured ? shown.colour : "", shown.name, coloured ? "\x1b[m" : "",
+                     cut_text(printable(text, kLogTextBytesMax), kLogTextBytesMax));
+}
+
+bool shows_colours(int descriptor) {
+  const char* terminal = std::getenv("TERM");
+  return ::isatty(descriptor) == 1 && terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+std::atomic<LogLevel> level_now{LogLevel::kInfo};
+
+LogWriter& writer() {
+  static LogWriter instance(STDERR_FILENO);
+  return instance;
 }
 
 }  // namespace
 
-void set_log_level(LogLevel level) { logger().set_level(native(level)); }
-bool log_enabled(LogLevel level) { return logger().should_log(native(level)); }
-void log_line(LogLevel level, std::string_view text) {
-  logger().log(native(level), spdlog::string_view_t(text.data(), text.size()));
+// A pipe or a terminal is opened once more, for an open file of our own that need not wait (O_NONBLOCK belongs to the
+// open file, which the shell and other programs share). Where that is not possible put_rest asks before it writes.
+LogWriter::LogWriter(int descriptor) : descriptor_(descriptor), coloured_(shows_colours(descriptor)) {
+  struct stat status{};
+  if (::fstat(descriptor, &status) != 0) return;
+  socket_ = S_ISSOCK(status.st_mode);
+  if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return;
+  const std::string path = fmt::format("/proc/self/fd/{}", descriptor);
+  const int again = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (again < 0) return;
+  descriptor_ = again;
+  own_ = true;
+}
+
+LogWriter::~LogWriter() {
+  if (own_) ::close(descriptor_);
+}
+
+// True if nothing is left.
+bool LogWriter::put_rest() {
+  while (!rest_.empty()) {
+    ssize_t written = -1;
+    if (socket_) {
+      written = ::send(descriptor_, rest_.data(), rest_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    } else {
+      pollfd ready{descriptor_, POLLOUT, 0};
+      const int found = ::poll(&ready, 1, 0);
+      if (found < 0 && errno == EINTR) continue;
+      if (found <= 0) return false;
+      written = ::write(descriptor_, rest_.data(), rest_.size());
+    }
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    rest_.erase(0, static_cast<size_t>(written));
+  }
+  return true;
+}
+
+// False: it is lost. Of a line that was taken in part the rest is kept, so that it ends before the next one begins.
+bool LogWriter::put(std::string line) {
+  if (!put_rest()) return false;
+  const size_t size = line.size();
+  rest_ = std::move(line);
+  if (put_rest() || rest_.size() < size) return true;
+  rest_.clear();
+  return false;
+}
+
+void LogWriter::line(LogLevel level, std::string_view text) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    try {
+      const int64_t lost = lost_;
+      if (lost > 0 &&
+          put(formatted_line(LogLevel::kWarning, fmt::format("{} lines of this log were lost: nobody read them", lost),
+                             coloured_)))
+        lost_ -= lost;
+      if (lost_ > 0 || !put(formatted_line(level, text, coloured_))) ++lost_;
+    } catch (const std::bad_alloc&) {
+      ++lost_;
+    }
+  } catch (...) {  // NOLINT: a mutex that cannot be locked leaves nothing to tell, and nowhere to tell it
+  }
+}
+
+void set_log_level(LogLevel level) { level_now.store(level, std::memory_order_relaxed); }
+bool log_enabled(LogLevel level) { return level >= level_now.load(std::memory_order_relaxed); }
+
+void log_line(LogLevel level, std::string_view text) noexcept { writer().line(level, text); }
+
+void log_formatted(LogLevel level, fmt::string_view format, fmt::format_args args) noexcept {
+  try {
+    writer().line(level, fmt::vformat(format, args));
+  } catch (const std::exception&) {
+    writer().line(level, "no memory for a line of this log");
+  }
+}
+
+bool LogRate::admits(std::chrono::steady_clock::time_point now, int64_t& left_out) {
+  const std::lock_guard lock(mutex_);
+  if (lines_ == 0 || now - begin_ >= period_) {
+    begin_ = now;
+    lines_ = 0;
+  }
+  if (lines_ >= lines_max_) {
+    ++left_out_;
+    return false;
+  }
+  ++lines_;
+  left_out = std::exchange(left_out_, 0);
+  return true;
 }
 
 }  // namespace cairn

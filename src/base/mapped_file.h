@@ -2,18 +2,25 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 
 #include "base/error.h"
 
 namespace cairn {
 
-/// Move-only; unmaps when destroyed. The bytes change or vanish (SIGBUS) if another program truncates the file: model
-/// files are replaced by renaming, never rewritten in place.
+/// Mappings of the process that a bus error can be told apart by; of more, one ends the program without a word.
+inline constexpr size_t kMappingsMax = 2'048;
+
+/// Move-only; unmaps when destroyed. Files should be replaced by renaming, never rewritten in place: then the mapping
+/// keeps the old one. Bytes of a file that was cut short or cannot be read are a bus error (SIGBUS), which ends the
+/// program with a line that names the file, unless survive_cuts() was called.
 class MappedFile {
  public:
-  /// Errors: kNotFound, kIo (a directory, no permission), each naming the path. An empty file maps to no bytes.
+  /// Errors: kNotFound, kIo (a directory, a pipe, a device, no permission), each naming the path. An empty file maps to
+  /// no bytes. Never waits for a writer, as opening a pipe would.
   static Result<MappedFile> open(const std::filesystem::path& path);
 
   MappedFile(MappedFile&& other) noexcept;
@@ -25,9 +32,26 @@ class MappedFile {
   /// does.
   bool release(std::span<const std::byte> part) const;
 
+  const std::string& path() const { return path_; }
+  /// From now on what the file lacks is read as zeros, and was_cut() tells so: for who asks before using the result.
+  void survive_cuts() const;
+  /// Some of the bytes were not there when they were read. Thread-safe, one load.
+  bool was_cut() const;
+  /// The file has another size or time than when it was opened (one system call). One that was replaced or deleted has
+  /// not: the mapping keeps it.
+  bool was_rewritten() const;
+
  private:
-  explicit MappedFile(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  struct Identity {
+    uint64_t device = 0, inode = 0;
+    int64_t bytes = 0, modified_ns = 0;
+  };
+  MappedFile() = default;
+
   std::span<const std::byte> bytes_;
+  std::string path_;
+  Identity identity_;
+  size_t slot_ = kMappingsMax;  // of the table that the signal handler reads; kMappingsMax: none
 };
 
 }  // namespace cairn

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <system_error>
 
 #include "base/check.h"
 
@@ -52,10 +53,17 @@ void ThreadPool::Signal::wake() {
 ThreadPool::ThreadPool(int threads) {
   CAIRN_CHECK(threads >= 1);
   workers_.reserve(threads - 1);
-  for (int member = 1; member < threads; ++member) workers_.emplace_back([this, member] { worker(member); });
+  try {
+    for (int member = 1; member < threads; ++member) workers_.emplace_back([this, member] { worker(member); });
+  } catch (const std::system_error&) {
+    end();
+    throw;
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::end() {
   unclaimed_.value.exchange(kStop);
   unclaimed_.wake();
   for (auto& thread : workers_) thread.join();

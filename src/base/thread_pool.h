@@ -16,7 +16,7 @@ namespace cairn {
 /// spins for a moment and then sleeps. Nothing here allocates after construction.
 class ThreadPool {
  public:
-  /// `threads` >= 1, the caller included.
+  /// `threads` >= 1, the caller included. Throws std::system_error if the system starts no more.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -44,6 +44,7 @@ class ThreadPool {
     void wake();
   };
   void worker(int member);
+  void end();
   void run_chunks(int member);
 
   Loop loop_;          // read only by who holds a claimed chunk of it

@@ -5,8 +5,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "base/printable.h"
 #include "gguf/number_type.h"
-#include "gguf/printable.h"
 #include "gguf/reader.h"
 
 namespace cairn::gguf {

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "gguf/number_type.h"
-#include "gguf/printable.h"
 #include "gguf/test_bytes.h"
 
 namespace cairn::gguf {
@@ -98,15 +97,6 @@ TEST(Metadata, OptionalValuesAreOnlyOptionalWhenMissing) {
   EXPECT_FALSE(text.number_or("key", 4).has_value());
   EXPECT_FALSE(text.boolean_or("key", false).has_value());
   EXPECT_FALSE(with(0.5).string_or("key", "no").has_value());
-}
-
-TEST(Printable, EscapesWhatATerminalWouldObey) {
-  EXPECT_EQ(printable("blk.0.weight \xc3\xa9"), "blk.0.weight \xc3\xa9");
-  EXPECT_EQ(printable("a\n\t\x1b\x7f"), "a\\n\\t\\x1b\\x7f");
-  EXPECT_EQ(printable("\xc2\x9b\xff"), "\\xc2\\x9b\\xff");
-  EXPECT_EQ(printable("abcdef", 3), "abc...");
-  EXPECT_EQ(printable("ab\xc3\xa9", 3), "ab...");
-  EXPECT_EQ(printable("abc", 3), "abc");
 }
 
 }  // namespace

@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "gguf/cursor.h"
 #include "gguf/parse_value.h"
-#include "gguf/printable.h"
 
 namespace cairn::gguf {
 namespace {
@@ -279,14 +279,17 @@ const char* alignment_problem(int64_t alignment) {
   return nullptr;
 }
 
-Result<Part> parse_part(std::span<const std::byte> bytes) {
-  Cursor cursor(bytes);
-  CAIRN_TRY(const Header header, parse_header(cursor, bytes));
+Result<Part> parse_part(std::span<const std::byte> bytes) { return parse_part(bytes, bytes); }
+
+Result<Part> parse_part(std::span<const std::byte> header_copy, std::span<const std::byte> bytes) {
+  Cursor cursor(header_copy);
+  CAIRN_TRY(const Header header, parse_header(cursor, header_copy));
   Part part;
   part.version = header.version;
   CAIRN_TRY(part.metadata, parse_metadata(cursor, header.metadata));
   CAIRN_TRY(auto entries, parse_entries(cursor, header.tensors));
   CAIRN_TRY(const uint64_t alignment, parse_alignment(part.metadata));
+  part.header_bytes = cursor.offset();
   const uint64_t data_begin = (cursor.offset() + alignment - 1) / alignment * alignment;
   CAIRN_TRY_VOID(place_tensors(entries, bytes, data_begin, alignment));
   CAIRN_TRY_VOID(check_overlaps(entries));

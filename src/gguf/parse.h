@@ -14,9 +14,10 @@
 
 namespace cairn::gguf {
 
-/// Everything points into the bytes.
+/// Everything points into the bytes: names and metadata into the header, tensors behind it.
 struct Part {
   uint32_t version = 0;
+  size_t header_bytes = 0;  ///< up to the end of the directory of tensors
   Metadata metadata;
   std::vector<Tensor> tensors;
 };
@@ -24,6 +25,8 @@ struct Part {
 /// Checks everything of the file before it is used. Errors as Reader::open, each with the byte offset and the key or
 /// tensor it is about.
 Result<Part> parse_part(std::span<const std::byte> bytes);
+/// The same with a copy of the file's header, or more of it, to read that from: names and metadata point there.
+Result<Part> parse_part(std::span<const std::byte> header_copy, std::span<const std::byte> bytes);
 
 /// Which strings of a key must be UTF-8.
 Strings strings_of(std::string_view key);

@@ -1,11 +1,12 @@
 #include "gguf/reader.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
 
+#include "base/printable.h"
 #include "gguf/parse.h"
-#include "gguf/printable.h"
 #include "gguf/split.h"
 
 namespace cairn::gguf {
@@ -14,6 +15,7 @@ namespace {
 // A file of the set, checked by itself.
 struct OpenPart {
   MappedFile file;
+  std::vector<std::byte> header;
   Part part;
   SplitInfo split;
 };
@@ -27,9 +29,14 @@ Result<OpenPart> open_part(const std::filesystem::path& path) {
   CAIRN_TRY(MappedFile file, MappedFile::open(path));
   auto part = parse_part(file.bytes());
   if (!part) return in_file(path, std::move(part).error());
+  // Once more from a copy, which stays as it was checked whatever happens to the file.
+  const auto in_mapping = file.bytes().first(part->header_bytes);
+  std::vector<std::byte> header(in_mapping.begin(), in_mapping.end());
+  part = parse_part(header, file.bytes());
+  if (!part) return in_file(path, std::move(part).error());
   auto split = split_info(part->metadata);
   if (!split) return in_file(path, std::move(split).error());
-  return OpenPart{std::move(file), std::move(*part), *split};
+  return OpenPart{std::move(file), std::move(header), std::move(*part), *split};
 }
 
 // What a part says of itself must be what its name says.
@@ -115,6 +122,7 @@ Result<Reader> Reader::open(const std::filesystem::path& path) {
   for (OpenPart& part : set) {
     reader.file_bytes_ += static_cast<int64_t>(part.file.bytes().size());
     reader.files_.push_back(std::move(part.file));
+    reader.headers_.push_back(std::move(part.header));
     for (Tensor& tensor : part.part.tensors) {
       if (!reader.tensor_index_.emplace(tensor.name, reader.tensors_.size()).second) {
         return fail_at(path.string(), Code::kCorruptFile, "tensor {} is in two parts of the model",
@@ -146,6 +154,20 @@ void Reader::release(const Tensor& tensor) const {
   for (const MappedFile& file : files_) {
     if (file.release(tensor.bytes)) return;
   }
+}
+
+void Reader::survive_cuts() const {
+  for (const MappedFile& file : files_) file.survive_cuts();
+}
+
+const MappedFile* Reader::find_cut() const {
+  const auto found = std::ranges::find_if(files_, &MappedFile::was_cut);
+  return found == files_.end() ? nullptr : &*found;
+}
+
+const MappedFile* Reader::find_rewritten() const {
+  const auto found = std::ranges::find_if(files_, &MappedFile::was_rewritten);
+  return found == files_.end() ? nullptr : &*found;
 }
 
 }  // namespace cairn::gguf

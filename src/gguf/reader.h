@@ -64,7 +64,7 @@ struct Array {
   std::vector<Value> arrays;              ///< for kArray
 };
 
-/// A metadata value; strings and numbers point into the mapping.
+/// A metadata value; strings and numbers point into the file's header, of which Reader has a copy.
 struct Value {
   ValueType type = ValueType::kU8;
   std::variant<uint64_t, int64_t, double, bool, std::string_view, Array> data;
@@ -112,8 +112,8 @@ struct Tensor {
   int64_t elements() const;
 };
 
-/// An open model file or set of split files. Move-only; everything it returns points into its mappings. Thread-safe
-/// once open.
+/// An open model file or set of split files. Move-only. Tensors point into its mappings; names and metadata into a copy
+/// of the headers, which stays what it was whatever happens to the files. Thread-safe once open.
 class Reader {
  public:
   /// `path` is the file, or any part of a split set (the others are found beside it). Errors: kNotFound, kIo,
@@ -132,13 +132,23 @@ class Reader {
   const Tensor* find_tensor(std::string_view name) const;
   /// For who has made a copy of a tensor: gives the memory of its bytes back. They stay readable.
   void release(const Tensor& tensor) const;
+  /// As MappedFile has it, for all parts.
+  void survive_cuts() const;
+  /// The first part that was cut short while it was read, or that was rewritten; null: none.
+  const MappedFile* find_cut() const;
+  const MappedFile* find_rewritten() const;
+  /// For who computes with a tensor where it lies in the file, while it loads.
+  void use_in_place() const { used_in_place_ = true; }
+  bool used_in_place() const { return used_in_place_; }
   /// Bytes of all parts.
   int64_t file_bytes() const { return file_bytes_; }
 
  private:
   uint32_t version_ = 0;
   int64_t file_bytes_ = 0;
+  mutable bool used_in_place_ = false;
   std::vector<MappedFile> files_;
+  std::vector<std::vector<std::byte>> headers_;  // of each
   Metadata metadata_;
   std::vector<Tensor> tensors_;
   std::map<std::string_view, size_t> tensor_index_;

@@ -12,10 +12,10 @@
 #include <set>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 #include "gguf/encode.h"
 #include "gguf/parse.h"
-#include "gguf/printable.h"
 
 namespace cairn::gguf {
 namespace {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/printable.h"
 #include "model/arch/table.h"
 
 namespace cairn {
@@ -68,7 +69,7 @@ Result<EncoderDescription> describe_encoder(const gguf::Reader& file, int32_t co
   CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
   const EncoderArchitecture* architecture = find_architecture(name);
   if (architecture == nullptr)
-    return fail(Code::kUnsupported, "architecture \"{}\" is not an encoder known here", name);
+    return fail(Code::kUnsupported, "architecture \"{}\" is not an encoder known here", printable(name));
   const Keys keys(file, architecture->name);
   EncoderDescription description;
   CAIRN_TRY_VOID(refuse_variants(file));

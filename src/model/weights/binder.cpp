@@ -109,6 +109,10 @@ Result<Linear> Binder::bind(std::string_view name, const gguf::Tensor& tensor, i
   } else {
     linear.weight = {.type = host.type, .rows = host.rows, .cols = host.cols, .experts = host.experts, .memory = {}};
   }
+  if (linear.weight.memory == nullptr && !options_.counts_only) {
+    const bool cached = !host.copy.empty() && linear.weight.data == host.copy.data();
+    (cached ? *options_.pack_cache->file() : file_).use_in_place();
+  }
   if (linear.weight.memory != nullptr) {
     file_.release(tensor);
     if (options_.pack_cache != nullptr) options_.pack_cache->add(copy_name, linear.weight.memory);

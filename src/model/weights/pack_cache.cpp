@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "gguf/fingerprint.h"
 #include "gguf/writer.h"
@@ -14,12 +17,22 @@ namespace {
 
 constexpr uint32_t kAlignment = 64;
 constexpr std::string_view kFormatKey = "cairn.packed.format", kIdentityKey = "cairn.packed.identity";
+constexpr std::string_view kChecksumsKey = "cairn.packed.checksums";  // of the tensors, in their order
 
 std::string identity_of(const std::filesystem::path& path, const gguf::Reader& model) {
   struct stat status{};
   const int64_t modified_ns =
       ::stat(path.c_str(), &status) == 0 ? status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec : 0;
   return fmt::format("{:016x} {}", gguf::fingerprint(model), modified_ns);
+}
+
+int64_t checksum_of(std::span<const std::byte> bytes) { return static_cast<int64_t>(hash64(bytes)); }
+
+// Reads all of it, which the first step would do.
+bool is_whole(const gguf::Reader& file) {
+  const auto checksums = file.metadata().integers(kChecksumsKey);
+  return checksums.has_value() && std::ranges::equal(file.tensors(), *checksums, {},
+                                                     [](const auto& tensor) { return checksum_of(tensor.bytes); });
 }
 
 std::filesystem::path packed_path(std::filesystem::path model_path) {
@@ -46,10 +59,13 @@ PackCache::PackCache(const std::filesystem::path& model_path, const gguf::Reader
     const auto value = file->metadata().string(key);
     return value.has_value() && *value == wanted;
   };
-  if (is(kFormatKey, format_) && is(kIdentityKey, identity_)) {
-    file_ = std::move(*file);
-  } else {
+  if (!is(kFormatKey, format_) || !is(kIdentityKey, identity_)) {
     log_info("pack cache: {} was made from another file or by another version; it will be made again", path_.string());
+  } else if (!is_whole(*file)) {
+    log_warning("pack cache: {} is damaged: its weights are not what was written; it will be made again",
+                path_.string());
+  } else {
+    file_ = std::move(*file);
   }
 }
 
@@ -70,12 +86,20 @@ Result<void> PackCache::save() {
   writer.set(kFormatKey, format_);
   writer.set(kIdentityKey, identity_);
   int64_t bytes = 0;
+  std::vector<int64_t> checksums;
   // What an earlier run had and this one did not ask for is left out.
   for (const Copy& copy : added_) {
     const int64_t shape[] = {static_cast<int64_t>(copy.memory->bytes())};
     writer.declare(copy.name, TensorType::kI8, shape);
     bytes += shape[0];
+    checksums.push_back(checksum_of({static_cast<const std::byte*>(copy.memory->data()), copy.memory->bytes()}));
   }
+  writer.set(kChecksumsKey,
+             gguf::Value{gguf::ValueType::kArray, gguf::Array{.type = gguf::ValueType::kI64,
+                                                              .size = checksums.size(),
+                                                              .numbers = std::as_bytes(std::span(checksums)),
+                                                              .strings = {},
+                                                              .arrays = {}}});
   for (const Copy& copy : added_) {
     CAIRN_TRY_VOID(writer.write({static_cast<const std::byte*>(copy.memory->data()), copy.memory->bytes()}));
   }

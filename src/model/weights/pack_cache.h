@@ -1,8 +1,8 @@
 /// Copies of weights that the backend made for itself (Backend::load), kept beside the model for the next start.
 ///
 /// A GGUF file named like the model with ".packed" after it: one I8 tensor for each copy, named like the tensor that it
-/// was made of, and in the metadata what it was made from (identity) and by (the backend's format). It replaces
-/// nothing: the model file is still needed, and the cache may be deleted at any time.
+/// was made of, and in the metadata what it was made from (identity) and by (the backend's format), and a checksum of
+/// each. It replaces nothing: the model file is still needed, and the cache may be deleted at any time.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,8 @@ namespace cairn {
 class PackCache {
  public:
   /// The cache of the model at `model_path`, which is open as `model`. It is empty if there is none, or none that fits:
-  /// the model or the format has changed, or the file is damaged (logged). Maps the file; outlives what find returned.
-  /// With an empty format nothing is found or saved.
+  /// the model or the format has changed, or the file is damaged (logged): all of it is read and compared with its
+  /// checksums. Maps the file; outlives what find returned. With an empty format nothing is found or saved.
   PackCache(const std::filesystem::path& model_path, const gguf::Reader& model, std::string_view format);
 
   /// The copy of that name; empty if there is none.
@@ -36,6 +36,8 @@ class PackCache {
   Result<void> save();
 
   const std::filesystem::path& path() const { return path_; }
+  /// Null: there is none that fits.
+  const gguf::Reader* file() const { return file_ ? &*file_ : nullptr; }
 
  private:
   struct Copy {

@@ -105,6 +105,25 @@ TEST_F(PackCacheTest, ADamagedFileIsMadeAgain) {
   }
 }
 
+TEST_F(PackCacheTest, AFlippedBitOfAWeightIsFoundAndMadeAgain) {
+  bool mapped = true;
+  const std::vector<float> without = logits(mapped);
+  const auto size = std::filesystem::file_size(packed_);
+  for (const uintmax_t from_end : {uintmax_t{1'000}, size / 3}) {
+    {
+      std::fstream file(packed_, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(static_cast<std::streamoff>(size - from_end));
+      const char byte = static_cast<char>(file.get() ^ 0x10);
+      file.seekp(static_cast<std::streamoff>(size - from_end));
+      file.put(byte);
+    }
+    EXPECT_EQ(logits(mapped), without);
+    EXPECT_FALSE(mapped);
+    EXPECT_EQ(logits(mapped), without);
+    EXPECT_TRUE(mapped);
+  }
+}
+
 TEST_F(PackCacheTest, ACopyOfAnotherSizeIsNotUsed) {
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   const std::vector<std::byte> rows(16 * 34), wrong(16 * 34 + 1);
