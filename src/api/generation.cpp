@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/errors.h"
+#include "net/failure_log.h"
 
 namespace cairn::api {
 
@@ -124,6 +125,8 @@ void Generation::wait_for_client() {
 void Generation::fail(const Error& error) {
   over_ = true;
   if (writer_->streams()) {
+    if (const int status = wire_error(error.code).status; net::is_failure(status))
+      net::log_failure(response_->request_id(), status, error.message);
     response_->write(writer_->failure(error));
     response_->end();
   } else {

@@ -208,13 +208,14 @@ asio::awaitable<void> HttpConnection::drain() {
 }
 
 asio::awaitable<bool> HttpConnection::exchange(HttpRequest request) {
-  auto response = std::make_shared<ResponseState>(socket_.get_executor(), service_.limits.unsent_bytes_max);
+  auto response =
+      std::make_shared<ResponseState>(socket_.get_executor(), service_.limits.unsent_bytes_max, request_id_);
   auto handle = std::make_shared<ResponseHandle>(
       response, service_.error_body(500, "the server dropped this request without an answer"));
   try {
     service_.handler(std::move(request), handle);
   } catch (const std::exception& error) {
-    log_error("request from {} failed: {}", remote_, error.what());
+    log_error("{} from {} failed: {}", request_id_, remote_, error.what());
     handle->send(500, "application/json", service_.error_body(500, "internal error"), {});
   }
   handle.reset();

@@ -1,11 +1,18 @@
 #include "net/http_response.h"
 
 #include <boost/asio/post.hpp>
+#include <utility>
+
+#include "net/failure_log.h"
 
 namespace cairn::net {
 
-ResponseState::ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max)
-    : executor_(executor), wake_(executor), overflow_signal_(executor), unsent_bytes_max_(unsent_bytes_max) {}
+ResponseState::ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max, std::string request_id)
+    : executor_(executor),
+      wake_(executor),
+      overflow_signal_(executor),
+      unsent_bytes_max_(unsent_bytes_max),
+      request_id_(std::move(request_id)) {}
 
 // The connection's coroutine and this posted handler run on the same thread, and the coroutine looks for work right
 // before it waits, so a wake-up cannot fall between the two.
@@ -21,6 +28,7 @@ void ResponseState::send(WholeAnswer answer) {
     const std::lock_guard lock(mutex_);
     if (closed_ || answered_) return;
     answered_ = true;
+    if (is_failure(answer.status)) log_failure(request_id_, answer.status, answer.body);
     work_.whole = std::move(answer);
     work_.ended = true;
   }

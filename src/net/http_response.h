@@ -38,8 +38,9 @@ struct ResponseWork {
 /// Shared by the handler (any thread) and the connection (the server's thread).
 class ResponseState final : public std::enable_shared_from_this<ResponseState> {
  public:
-  ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max);
+  ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max, std::string request_id = {});
 
+  const std::string& request_id() const { return request_id_; }
   // From any thread, for HttpResponse.
   void send(WholeAnswer answer);
   void begin_events(HeaderList headers, StreamForm form = {});
@@ -76,6 +77,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   boost::asio::steady_timer wake_;
   boost::asio::steady_timer overflow_signal_;
   const size_t unsent_bytes_max_;
+  const std::string request_id_;
   mutable std::mutex mutex_;
   ResponseWork work_;
   size_t unsent_bytes_ = 0;
@@ -93,6 +95,7 @@ class ResponseHandle final : public HttpResponse {
  public:
   explicit ResponseHandle(std::shared_ptr<ResponseState> state, std::string dropped_body);
   ~ResponseHandle() override;
+  std::string_view request_id() const override { return state_->request_id(); }
   void send(int status, std::string_view content_type, std::string body, HeaderList headers) override;
   void begin_events(HeaderList headers, StreamForm form) override;
   void write(std::string_view bytes) override;

@@ -50,12 +50,14 @@ struct StreamForm {
   std::string_view keep_alive = ": keep-alive\n\n";     ///< empty: nothing
 };
 
-/// One answer. Thread-safe: any call may come from any thread, none blocks. Calls after the end or after the client has
-/// gone do nothing. Dropping the last reference without an answer sends 500. All are dropped before the server is
-/// destroyed.
+/// One answer; 500 leaves a line in the log (failure_log.h). Thread-safe: any call may come from any thread, none
+/// blocks. Calls after the end or after the client has gone do nothing. Dropping the last reference without an answer
+/// sends 500. All are dropped before the server is destroyed.
 class HttpResponse {
  public:
   virtual ~HttpResponse() = default;
+  /// HttpRequest::id; empty of what answers no request of a connection.
+  virtual std::string_view request_id() const { return {}; }
   /// The whole answer at once.
   virtual void send(int status, std::string_view content_type, std::string body,
                     std::vector<std::pair<std::string, std::string>> headers = {}) = 0;

@@ -7,8 +7,8 @@
 #include "api/anthropic/content.h"
 #include "api/chat/messages.h"
 #include "api/fields.h"
+#include "api/left_out.h"
 #include "api/openai/request.h"
-#include "base/log.h"
 
 namespace cairn::api::anthropic {
 namespace {
@@ -66,12 +66,13 @@ Result<ordered_json> read_tools(const ordered_json* tools) {
   if (const std::string nul = find_nul(*tools, "tools"); !nul.empty()) return wrong(nul, "holds a NUL character");
   ordered_json read = ordered_json::array();
   std::set<std::string> names;
+  std::set<std::string> left_out_types;
   std::string left_out;  // the first one's path
   for (size_t i = 0; i < tools->size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
     CAIRN_TRY(ordered_json tool, read_tool((*tools)[i], path));
     if (tool.is_null()) {
-      log_info("{} of a request left out: this server runs no {}", path, shown((*tools)[i]["type"]));
+      left_out_types.insert(shown((*tools)[i]["type"]));
       if (left_out.empty()) left_out = path;
       continue;
     }
@@ -80,6 +81,7 @@ Result<ordered_json> read_tools(const ordered_json* tools) {
       return wrong(path + ".name", fmt::format("{} is the name of another tool", shown(name)));
     read.push_back(std::move(tool));
   }
+  log_left_out("/v1/messages", left_out_types);
   if (!read.empty()) return read;
   if (!left_out.empty())
     return fail_at(left_out + ".type", Code::kUnsupported,

@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "api/chat/prompt.h"
+#include "api/errors.h"
 #include "api/frames/events.h"
 #include "api/frames/message.h"
 #include "api/prompt_tokens.h"
+#include "net/failure_log.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -178,6 +180,8 @@ void Session::send_end(Running& run) {
                               net::kFrameBytesMax),
                   "stream"};
   }
+  if (const int status = wire_error(error->code).status; net::is_failure(status))
+    net::log_failure(run.id, status, error->message);
   sender_->send(error_event(run.id, *error));
 }
 

@@ -1,13 +1,12 @@
 #include "api/responses/handlers.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/fields.h"
+#include "api/left_out.h"
 #include "api/page.h"
 #include "api/responses/answer.h"
 #include "api/responses/request.h"
@@ -53,8 +52,7 @@ Result<void> create(Service& service, const net::HttpRequest& http,
   const std::string tenant = tenant_of(http);
   ResponseStore* store = service.response_store();
   CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored_items(store, tenant)));
-  if (!request.left_out.empty())
-    log_info("/v1/responses: left out what this server does not run: {}", fmt::join(request.left_out, ", "));
+  log_left_out("/v1/responses", request.left_out);
   const bool logprobs = request.chat.generate.sampling.logprobs;
   request.chat.stored = request.store;
   return run_chat(service, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
@@ -112,7 +110,7 @@ Result<ordered_json> list_page(const ordered_json& items, const net::HttpRequest
   for (const auto& item : items) sorted.push_back(&item);
   if (order == "desc") std::ranges::reverse(sorted);
   std::vector<std::string> ids;
-  for (const auto* item : sorted) ids.push_back((*item)["id"]);
+  for (const auto* item : sorted) ids.push_back(item->at("id").get<std::string>());  // which all stored items have
   CAIRN_TRY(const Page page, page_of(http, ids, {.limit_max = 100, .after = "after", .before = {}}));
   ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
   for (size_t i = page.begin; i < page.end; ++i) list["data"].push_back(*sorted[i]);
