@@ -1,10 +1,15 @@
 #include "api/responses/store.h"
 
+#include <algorithm>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
 #include "api/errors.h"
 #include "api/store/file.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "base/printable.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -16,6 +21,42 @@ Error not_found(std::string_view what, std::string_view id) {
   return {Code::kNotFound, fmt::format("no {} \"{}\" is stored", what, id.substr(0, kIdShownMax)), {}};
 }
 
+// What is selected of a response, and where read_row finds it.
+constexpr std::string_view kColumns =
+    "responses.number, responses.tenant, responses.id, responses.previous, responses.response, responses.input, "
+    "responses.checksum";
+enum Column { kNumber, kTenant, kId, kPrevious, kResponse, kInput, kChecksum };
+
+struct Row {
+  std::string previous;
+  ordered_json response;
+  ordered_json input;
+  size_t bytes = 0;
+};
+
+int64_t checksum_of(std::initializer_list<std::string_view> texts) {
+  uint64_t hash = 0;
+  for (const std::string_view text : texts) hash = hash64(text, hash);
+  return static_cast<int64_t>(hash);
+}
+
+// The id of an item or a response; null: it has none.
+const std::string* id_of(const ordered_json& object) {
+  const auto id = object.is_object() ? object.find("id") : object.end();
+  return id != object.end() && id->is_string() ? id->get_ptr<const std::string*>() : nullptr;
+}
+
+bool are_items(const ordered_json& items) {
+  return items.is_array() && std::ranges::all_of(items, [](const auto& item) { return id_of(item) != nullptr; });
+}
+
+// What put() was given: who reads a row need not ask again.
+bool is_response(const ordered_json& response) {
+  if (id_of(response) == nullptr) return false;
+  const auto output = response.find("output");
+  return output != response.end() && are_items(*output);
+}
+
 class SqliteStore final : public ResponseStore {
  public:
   SqliteStore(std::shared_ptr<StoreFile> file, const StoreLimits& limits) : file_(std::move(file)), limits_(limits) {}
@@ -23,16 +64,20 @@ class SqliteStore final : public ResponseStore {
   Result<void> prepare();
   Result<void> put(const StoredResponse& response) override;
   Result<ordered_json> response(std::string_view tenant, std::string_view id) override {
-    return column_of(tenant, id, 1);
+    CAIRN_TRY(Row row, row_of(tenant, id));
+    return std::move(row.response);
   }
-  Result<ordered_json> input(std::string_view tenant, std::string_view id) override { return column_of(tenant, id, 2); }
+  Result<ordered_json> input(std::string_view tenant, std::string_view id) override {
+    CAIRN_TRY(Row row, row_of(tenant, id));
+    return std::move(row.input);
+  }
   Result<void> remove(std::string_view tenant, std::string_view id) override;
   Result<ordered_json> history(std::string_view tenant, std::string_view id) override;
   Result<ordered_json> item(std::string_view tenant, std::string_view id) override;
 
  private:
-  Result<ordered_json> column_of(std::string_view tenant, std::string_view id, int column);
-  Result<ordered_json> parse(std::string_view text) const;
+  Result<Row> row_of(std::string_view tenant, std::string_view id);
+  Result<Row> read_row(const Statement& row) const;
   Result<void> write(const StoredResponse& response, std::string_view text, std::string_view input);
   Result<void> drop(int64_t number);
   Result<void> drop_turns(std::string_view tenant, const ordered_json& response);
@@ -44,12 +89,13 @@ class SqliteStore final : public ResponseStore {
 };
 
 Result<void> SqliteStore::prepare() {
-  CAIRN_TRY(insert_, file_->prepare("INSERT INTO responses(tenant, id, previous, response, input) VALUES(?,?,?,?,?)"));
+  CAIRN_TRY(insert_, file_->prepare("INSERT INTO responses(tenant, id, previous, response, input, checksum) "
+                                    "VALUES(?,?,?,?,?,?)"));
   CAIRN_TRY(insert_item_, file_->prepare("INSERT OR REPLACE INTO items(tenant, id, response) VALUES(?,?,?)"));
-  CAIRN_TRY(find_,
-            file_->prepare("SELECT number, response, input, previous FROM responses WHERE tenant = ? AND id = ?"));
-  CAIRN_TRY(find_item_, file_->prepare("SELECT responses.response, responses.input FROM items JOIN responses ON "
-                                       "responses.number = items.response WHERE items.tenant = ? AND items.id = ?"));
+  CAIRN_TRY(find_, file_->prepare(fmt::format("SELECT {} FROM responses WHERE tenant = ? AND id = ?", kColumns)));
+  CAIRN_TRY(find_item_, file_->prepare(fmt::format("SELECT {} FROM items JOIN responses ON responses.number = "
+                                                   "items.response WHERE items.tenant = ? AND items.id = ?",
+                                                   kColumns)));
   CAIRN_TRY(remove_, file_->prepare("DELETE FROM responses WHERE number = ?"));
   CAIRN_TRY(remove_items_, file_->prepare("DELETE FROM items WHERE response = ?"));
   CAIRN_TRY(remove_turn_, file_->prepare("DELETE FROM turns WHERE tenant = ? AND call = ?"));
@@ -57,11 +103,18 @@ Result<void> SqliteStore::prepare() {
   return {};
 }
 
-Result<ordered_json> SqliteStore::parse(std::string_view text) const {
-  ordered_json value = ordered_json::parse(text, nullptr, false);
-  if (value.is_discarded())
-    return fail_at(file_->path(), Code::kCorruptFile, "{} holds a damaged response", file_->path());
-  return value;
+Result<Row> SqliteStore::read_row(const Statement& row) const {
+  const std::string_view response = row.text(kResponse), input = row.text(kInput), previous = row.text(kPrevious);
+  Row read{.previous = std::string(previous), .response = {}, .input = {}, .bytes = response.size() + input.size()};
+  bool sound = row.integer(kChecksum) == checksum_of({row.text(kTenant), row.text(kId), previous, response, input});
+  if (sound) {
+    read.response = ordered_json::parse(response, nullptr, false);
+    read.input = ordered_json::parse(input, nullptr, false);
+    sound = is_response(read.response) && are_items(read.input);
+  }
+  if (sound) return read;
+  return fail_at(file_->path(), Code::kCorruptFile, "{} holds a damaged response: \"{}\"; delete it to be rid of it",
+                 file_->path(), printable(row.text(kId)));
 }
 
 Result<void> SqliteStore::put(const StoredResponse& response) {
@@ -78,15 +131,14 @@ Result<void> SqliteStore::put(const StoredResponse& response) {
 }
 
 Result<void> SqliteStore::write(const StoredResponse& response, std::string_view text, std::string_view input) {
-  const auto id = response.response["id"].get<std::string>();
-  insert_.bind(std::string_view(response.tenant), std::string_view(id), std::string_view(response.previous_id), text,
-               input);
+  CAIRN_CHECK(is_response(response.response) && are_items(response.input));
+  const std::string_view tenant = response.tenant, id = *id_of(response.response), previous = response.previous_id;
+  insert_.bind(tenant, id, previous, text, input, checksum_of({tenant, id, previous, text, input}));
   CAIRN_TRY_VOID(insert_.run());
   const int64_t number = file_->last_insert_number();
-  for (const ordered_json* items : {&response.response["output"], &response.input}) {
+  for (const ordered_json* items : {&response.response.at("output"), &response.input}) {
     for (const auto& item : *items) {
-      const auto item_id = item["id"].get<std::string>();
-      insert_item_.bind(std::string_view(response.tenant), std::string_view(item_id), number);
+      insert_item_.bind(tenant, std::string_view(*id_of(item)), number);
       CAIRN_TRY_VOID(insert_item_.run());
     }
   }
@@ -114,32 +166,30 @@ Result<void> SqliteStore::trim() {
   }
 }
 
-Result<ordered_json> SqliteStore::column_of(std::string_view tenant, std::string_view id, int column) {
+Result<Row> SqliteStore::row_of(std::string_view tenant, std::string_view id) {
   find_.bind(tenant, id);
-  CAIRN_TRY(const bool row, find_.step());
-  Result<ordered_json> value = row ? parse(find_.text(column)) : std::unexpected(not_found("response", id));
+  CAIRN_TRY(const bool found, find_.step());
+  Result<Row> row = found ? read_row(find_) : std::unexpected(not_found("response", id));
   find_.reset();
-  return value;
+  return row;
 }
 
 Result<void> SqliteStore::remove(std::string_view tenant, std::string_view id) {
   find_.bind(tenant, id);
   CAIRN_TRY(const bool row, find_.step());
-  const int64_t number = row ? find_.integer(0) : 0;
-  const auto response = row ? parse(find_.text(1)) : Result<ordered_json>();
+  const int64_t number = row ? find_.integer(kNumber) : 0;
+  const Result<Row> read = row ? read_row(find_) : Row{};
   find_.reset();
   if (!row) return std::unexpected(not_found("response", id));
   return file_->transact([&]() -> Result<void> {
-    if (response) CAIRN_TRY_VOID(drop_turns(tenant, *response));
+    if (read) CAIRN_TRY_VOID(drop_turns(tenant, read->response));  // of a damaged one nobody knows which
     return drop(number);
   });
 }
 
 // What was sampled for the response's calls.
 Result<void> SqliteStore::drop_turns(std::string_view tenant, const ordered_json& response) {
-  const auto output = response.find("output");
-  if (output == response.end()) return {};
-  for (const auto& item : *output) {
+  for (const auto& item : response.at("output")) {
     const auto call = item.find("call_id");
     if (call == item.end() || !call->is_string()) continue;
     remove_turn_.bind(tenant, std::string_view(call->get_ref<const std::string&>()));
@@ -156,25 +206,23 @@ Result<ordered_json> SqliteStore::history(std::string_view tenant, std::string_v
     if (turns.size() >= 2 * limits_.chain_max)
       return fail(Code::kTooLarge, "the conversation has more than {} responses; begin a new one", limits_.chain_max);
     find_.bind(tenant, std::string_view(at));
-    CAIRN_TRY(const bool row, find_.step());
-    if (!row) {
+    CAIRN_TRY(const bool found, find_.step());
+    if (!found) {
       find_.reset();
       if (turns.empty()) return std::unexpected(not_found("response", id));
       return fail(Code::kNotFound, "the response \"{}\", which \"{}\" goes on from, is stored no more", at, id);
     }
-    bytes += find_.text(1).size() + find_.text(2).size();
-    auto response = parse(find_.text(1));
-    auto input = parse(find_.text(2));
-    at = find_.text(3);
+    Result<Row> row = read_row(find_);
     find_.reset();
-    if (!response) return std::unexpected(response.error());
-    if (!input) return std::unexpected(input.error());
+    if (!row) return std::unexpected(row.error());
+    bytes += row->bytes;
+    at = std::move(row->previous);
     if (bytes > limits_.history_bytes_max) {
       return fail(Code::kTooLarge, "the conversation has more than {} bytes; begin a new one",
                   limits_.history_bytes_max);
     }
-    turns.push_back(std::move((*response)["output"]));
-    turns.push_back(std::move(*input));
+    turns.push_back(std::move(row->response.at("output")));
+    turns.push_back(std::move(row->input));
   }
   ordered_json items = ordered_json::array();
   for (auto turn = turns.rbegin(); turn != turns.rend(); ++turn)
@@ -184,19 +232,13 @@ Result<ordered_json> SqliteStore::history(std::string_view tenant, std::string_v
 
 Result<ordered_json> SqliteStore::item(std::string_view tenant, std::string_view id) {
   find_item_.bind(tenant, id);
-  CAIRN_TRY(const bool row, find_item_.step());
-  if (!row) {
-    find_item_.reset();
-    return std::unexpected(not_found("item", id));
-  }
-  auto response = parse(find_item_.text(0));
-  auto input = parse(find_item_.text(1));
+  CAIRN_TRY(const bool found, find_item_.step());
+  const Result<Row> row = found ? read_row(find_item_) : std::unexpected(not_found("item", id));
   find_item_.reset();
-  if (!response) return response;
-  if (!input) return input;
-  for (const ordered_json* items : {&(*response)["output"], &*input}) {
+  if (!row) return std::unexpected(row.error());
+  for (const ordered_json* items : {&row->response.at("output"), &row->input}) {
     for (const auto& item : *items)
-      if (item["id"] == id) return item;
+      if (*id_of(item) == id) return item;
   }
   return std::unexpected(not_found("item", id));
 }

@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "api/errors.h"
 #include "api/store/file.h"
+#include "base/hash.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -200,9 +203,9 @@ TEST_F(StoreTest, SaysWhatIsWrongWithAFile) {
   (void)open();
   {
     const auto database = open_database(path());
-    ASSERT_TRUE(execute(database->get(), path(), "PRAGMA user_version = 2"));
+    ASSERT_TRUE(execute(database->get(), path(), "PRAGMA user_version = 3"));
   }
-  EXPECT_THAT(open_error().message, HasSubstr("has version 2"));
+  EXPECT_THAT(open_error().message, HasSubstr("has version 3"));
 
   const auto nowhere = open(folder_ / "no" / "such.db");
   ASSERT_FALSE(nowhere.has_value());
@@ -227,6 +230,84 @@ TEST_F(StoreTest, DamageIsAnErrorAndNoCrash) {
   }
   EXPECT_EQ(code_of((*store)->response("me", "100")), Code::kCorruptFile);
   EXPECT_EQ(code_of((*store)->put(response("new"))), Code::kCorruptFile);
+}
+
+TEST_F(StoreTest, ADamagedRowIsNamedAndCanBeRemoved) {
+  const auto store = open();
+  const auto database = open_database(path());
+  ASSERT_TRUE(database.has_value());
+  for (const char* damage : {"input = '[{}]'", "input = '[]'", "input = '{'", "input = 7", "response = '{}'",
+                             "response = 'null'", "response = '[[[['", "response = x'00ff'", "previous = 'another'",
+                             "response = replace(response, 'answer', 'answes')", "checksum = 0"}) {
+    ASSERT_TRUE(store->put(response("a")));
+    ASSERT_TRUE(store->put(response("b", "a")));
+    const std::string sql = fmt::format("UPDATE responses SET {} WHERE id = 'a'", damage);
+    ASSERT_TRUE(execute(database->get(), path(), sql.c_str()));
+    for (const auto& read : {store->response("me", "a"), store->input("me", "a"), store->item("me", "in_a"),
+                             store->item("me", "out_a"), store->history("me", "b")}) {
+      ASSERT_FALSE(read.has_value()) << damage;
+      EXPECT_EQ(read.error().code, Code::kCorruptFile) << damage;
+      EXPECT_THAT(read.error().message, HasSubstr("holds a damaged response: \"a\"")) << damage;
+    }
+    EXPECT_TRUE(store->response("me", "b"));
+    EXPECT_TRUE(store->remove("me", "a"));
+    EXPECT_TRUE(store->remove("me", "b"));
+  }
+}
+
+// A row with the checksum that it should have, and what put() never writes.
+TEST_F(StoreTest, ARowOfAnotherShapeIsNamed) {
+  const auto store = open();
+  ASSERT_TRUE(store->put(response("a")));
+  const auto database = open_database(path());
+  ASSERT_TRUE(database.has_value());
+  for (const std::string input : {"[{}]", "{}", "[1]", "[{\"id\":2}]"}) {
+    const std::string text = dump(response("a").response);
+    uint64_t hash = 0;
+    for (const std::string_view part : {std::string_view("me"), std::string_view("a"), std::string_view(),
+                                        std::string_view(text), std::string_view(input)})
+      hash = hash64(part, hash);
+    const std::string sql =
+        fmt::format("UPDATE responses SET input = '{}', checksum = {}", input, static_cast<int64_t>(hash));
+    ASSERT_TRUE(execute(database->get(), path(), sql.c_str()));
+    EXPECT_EQ(code_of(store->input("me", "a")), Code::kCorruptFile) << input;
+    EXPECT_EQ(code_of(store->history("me", "a")), Code::kCorruptFile) << input;
+  }
+}
+
+TEST_F(StoreTest, OnlyTheOwnerCanReadWhatIsMade) {
+  const mode_t before = ::umask(0);
+  const auto store = open();
+  ASSERT_TRUE(store->put(response("a")));
+  ::umask(before);
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    const auto mode = std::filesystem::status(path() + suffix).permissions();
+    EXPECT_EQ(mode, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write) << suffix;
+  }
+}
+
+TEST_F(StoreTest, NamesThatSqliteTakesForNoFileAreRefused) {
+  for (const char* name : {"", ":memory:", "file:x?mode=memory"}) {
+    const auto store = open(std::string(name));
+    ASSERT_FALSE(store.has_value()) << name;
+    EXPECT_EQ(store.error().code, Code::kInvalidArgument);
+    EXPECT_THAT(store.error().message, HasSubstr("names no file for --store"));
+  }
+}
+
+TEST_F(StoreTest, NothingIsStoredInAFileThatWasDeletedOrReplaced) {
+  for (const char* suffix : {"", "-wal"}) {
+    const auto store = open();
+    ASSERT_TRUE(store->put(response("a")));
+    std::filesystem::remove(path() + suffix);
+    const auto deleted = store->put(response("b"));
+    ASSERT_FALSE(deleted.has_value()) << suffix;
+    EXPECT_EQ(deleted.error().code, Code::kIo);
+    EXPECT_THAT(deleted.error().message, HasSubstr("has been deleted or replaced"));
+    std::ofstream(path() + suffix) << "another file";
+    EXPECT_EQ(code_of(store->put(response("c"))), Code::kIo) << suffix;
+    for (const char* made : {"", "-wal", "-shm"}) std::filesystem::remove(path() + made);
+  }
 }
 
 }  // namespace

@@ -1,9 +1,15 @@
 #include "api/store/file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <utility>
+
+#include "base/log.h"
 
 namespace cairn::api {
 
@@ -41,7 +47,7 @@ class Checkpointer {
 namespace {
 
 constexpr int64_t kApplicationId = 0x4341'524e;  // "CARN"
-constexpr int64_t kVersion = 1;                  // a table that older programs need not know of is no new version
+constexpr int64_t kVersion = 2;                  // a table that older programs need not know of is no new version
 constexpr int kCheckpointPages = 256;            // of the log; more are moved into the file
 
 // Turns: `bytes_before` counts all that was ever written before the row, so that two rows tell what is between them.
@@ -49,7 +55,7 @@ constexpr const char* kTables = R"sql(
   BEGIN IMMEDIATE;
   CREATE TABLE IF NOT EXISTS responses(
     number INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, id TEXT NOT NULL, previous TEXT NOT NULL,
-    response TEXT NOT NULL, input TEXT NOT NULL, UNIQUE(tenant, id));
+    response TEXT NOT NULL, input TEXT NOT NULL, checksum INTEGER NOT NULL, UNIQUE(tenant, id));
   CREATE TABLE IF NOT EXISTS items(
     tenant TEXT NOT NULL, id TEXT NOT NULL, response INTEGER NOT NULL, PRIMARY KEY(tenant, id)) WITHOUT ROWID;
   CREATE INDEX IF NOT EXISTS items_of_response ON items(response);
@@ -58,10 +64,10 @@ constexpr const char* kTables = R"sql(
     bytes_before INTEGER NOT NULL, bytes INTEGER NOT NULL, checksum INTEGER NOT NULL, turn TEXT NOT NULL,
     tokens BLOB NOT NULL, UNIQUE(tenant, call, scope));
   PRAGMA application_id = 1128354382;
-  PRAGMA user_version = 1;
+  PRAGMA user_version = 2;
   COMMIT;
 )sql";
-static_assert(kApplicationId == 1128354382 && kVersion == 1);
+static_assert(kApplicationId == 1128354382 && kVersion == 2);
 
 int on_commit(void* checkpointer, sqlite3*, const char*, int pages) {
   if (pages >= kCheckpointPages) static_cast<Checkpointer*>(checkpointer)->ask();
@@ -85,9 +91,34 @@ Result<void> check_owner(sqlite3* database, const std::string& path) {
     return fail_at(path, Code::kInvalidArgument,
                    "{} is the SQLite file of another program; name another file with --store", path);
   if (version != kVersion)
-    return fail_at(path, Code::kInvalidArgument, "{} has version {}, and this program knows version {}", path, version,
-                   kVersion);
+    return fail_at(
+        path, Code::kInvalidArgument,
+        "{} has version {}, and this program knows version {}; move it away, or name another file with --store", path,
+        version, kVersion);
   return {};
+}
+
+// SQLite makes no file of these names, and keeps nothing.
+Result<void> check_name(const std::string& path) {
+  if (!path.empty() && !path.starts_with(':') && !path.starts_with("file:")) return {};
+  return fail(Code::kInvalidArgument,
+              "\"{0}\" names no file for --store: SQLite has another meaning for it; for a file of that name say "
+              "--store ./{0}",
+              path);
+}
+
+// Before SQLite makes it, with a mode for everybody.
+void make_private(const std::string& path) {
+  struct stat status{};
+  constexpr mode_t kOwnerOnly = 0600, kOthers = 0077;
+  if (::stat(path.c_str(), &status) == 0) {
+    if (S_ISREG(status.st_mode) && (status.st_mode & kOthers) != 0)
+      log_warning("{} can be used by others than its owner (mode {:04o}); it holds conversations: chmod 600 it", path,
+                  status.st_mode & 07777);
+    return;
+  }
+  const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kOwnerOnly);
+  if (made >= 0) ::close(made);  // otherwise SQLite will say why not
 }
 
 }  // namespace
@@ -109,6 +140,23 @@ Result<void> StoreFile::set_up() {
   CAIRN_TRY(auto second, open_database(path_));
   checkpointer_ = std::make_unique<Checkpointer>(std::move(second));
   sqlite3_wal_hook(database, on_commit, checkpointer_.get());
+  for (const char* suffix : {"", "-wal"}) {
+    struct stat status{};
+    const std::string path = path_ + suffix;
+    if (::stat(path.c_str(), &status) == 0) places_.push_back({path, status.st_dev, status.st_ino});
+  }
+  return {};
+}
+
+Result<void> StoreFile::check_places() const {
+  for (const Place& place : places_) {
+    struct stat status{};
+    if (::stat(place.path.c_str(), &status) == 0 && status.st_dev == place.device && status.st_ino == place.inode)
+      continue;
+    return fail_at(path_, Code::kIo,
+                   "{} has been deleted or replaced since the server opened it: nothing is stored; restart the server",
+                   place.path);
+  }
   return {};
 }
 
@@ -123,6 +171,8 @@ Result<int64_t> StoreFile::filled_bytes() {
 }
 
 Result<std::shared_ptr<StoreFile>> StoreFile::open(const std::string& path) {
+  CAIRN_TRY_VOID(check_name(path));
+  make_private(path);
   CAIRN_TRY(Database database, open_database(path));
   auto file = std::shared_ptr<StoreFile>(new StoreFile(path, std::move(database)));
   CAIRN_TRY_VOID(file->set_up());

@@ -1,12 +1,14 @@
 /// The SQLite file of --store: its tables, whoever uses them, and how a commit reaches the disk.
 ///
-/// A commit goes to the write-ahead log without waiting for the disk: it is there after kill -9. (After a power cut the
-/// last ones may be missing; the file is whole in any case.) A thread moves the log into the file.
+/// Only its owner can read what is made here. A commit goes to the write-ahead log without waiting for the disk: it is
+/// there after kill -9. (After a power cut the last ones may be missing; the file is whole in any case.) A thread moves
+/// the log into the file.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/store/sqlite.h"
 #include "base/error.h"
@@ -18,8 +20,9 @@ class Checkpointer;
 /// Thread: one, the server's. Statements and their owners die before it.
 class StoreFile {
  public:
-  /// Made if it is not there; tables that an older program has not made are. kCorruptFile: no SQLite file, or damaged;
-  /// kInvalidArgument: of another program or of a later version.
+  /// Made if it is not there, with mode 0600, which SQLite gives to the files beside it too; one that is there already
+  /// keeps its mode, and a warning says so if others may read it. kCorruptFile: no SQLite file, or damaged;
+  /// kInvalidArgument: of another program or version, or a name that SQLite takes for no file (empty, ":memory:").
   static Result<std::shared_ptr<StoreFile>> open(const std::string& path);
   ~StoreFile();
 
@@ -29,9 +32,11 @@ class StoreFile {
   /// Of all tables, without what is free in the file.
   Result<int64_t> filled_bytes();
 
-  /// All of what `write` does, or nothing if it fails.
+  /// All of what `write` does, or nothing if it fails. kIo: the file or its log is no longer where it was opened, so
+  /// that what is written would be gone with this process.
   template <class Write>
   Result<void> transact(Write&& write) {
+    CAIRN_TRY_VOID(check_places());
     CAIRN_TRY_VOID(begin_.run());
     Result<void> written = write();
     if (written) written = commit_.run();
@@ -41,9 +46,16 @@ class StoreFile {
 
  private:
   StoreFile(std::string path, Database database);
+  /// A file by its name and by what the system knows it as.
+  struct Place {
+    std::string path;
+    uint64_t device = 0, inode = 0;
+  };
   Result<void> set_up();
+  Result<void> check_places() const;
 
   std::string path_;
+  std::vector<Place> places_;  // of the file and its log
   Database database_;
   // After the connection that they belong to.
   std::unique_ptr<Checkpointer> checkpointer_;
