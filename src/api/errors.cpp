@@ -2,9 +2,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
+
 namespace cairn::api {
 
 using nlohmann::ordered_json;
+
+namespace {
+
+std::string message_of(std::string_view message) { return cut_text(message, kErrorMessageBytesMax); }
+
+}  // namespace
 
 WireError wire_error(Code code) {
   switch (code) {
@@ -37,16 +45,16 @@ WireError wire_error(Code code) {
 ordered_json openai_error(const Error& error) {
   const WireError wire = wire_error(error.code);
   return {{"error",
-           {{"message", error.message},
+           {{"message", message_of(error.message)},
             {"type", wire.type},
-            {"param", error.at.empty() ? ordered_json(nullptr) : ordered_json(error.at)},
+            {"param", error.at.empty() ? ordered_json(nullptr) : ordered_json(cut_text(error.at, kEchoBytesMax))},
             {"code", wire.code}}}};
 }
 
 std::string openai_error_body(int status, std::string_view message) {
   const bool ours = status >= 500;
   return dump({{"error",
-                {{"message", message},
+                {{"message", message_of(message)},
                  {"type", ours ? "server_error" : "invalid_request_error"},
                  {"param", nullptr},
                  {"code", nullptr}}}});
@@ -56,9 +64,9 @@ ordered_json error_body(const Error& error, ErrorShape shape) {
   switch (shape) {
     case ErrorShape::kAnthropic:
       return {{"type", "error"},
-              {"error", {{"type", wire_error(error.code).anthropic_type}, {"message", error.message}}}};
+              {"error", {{"type", wire_error(error.code).anthropic_type}, {"message", message_of(error.message)}}}};
     case ErrorShape::kOllama:
-      return {{"error", error.message}};
+      return {{"error", message_of(error.message)}};
     case ErrorShape::kOpenAi:
       break;
   }
@@ -71,10 +79,10 @@ std::string error_body(int status, std::string_view message, ErrorShape shape) {
       const std::string_view type = status == 404   ? "not_found_error"
                                     : status >= 500 ? "api_error"
                                                     : "invalid_request_error";
-      return dump({{"type", "error"}, {"error", {{"type", type}, {"message", message}}}});
+      return dump({{"type", "error"}, {"error", {{"type", type}, {"message", message_of(message)}}}});
     }
     case ErrorShape::kOllama:
-      return dump({{"error", message}});
+      return dump({{"error", message_of(message)}});
     case ErrorShape::kOpenAi:
       break;
   }

@@ -10,6 +10,10 @@
 
 namespace cairn::api {
 
+/// An error's message on the wire is cut behind so much: what it repeats of a request is far shorter (kEchoBytesMax of
+/// base/printable.h), and the list of all endpoints fits.
+inline constexpr size_t kErrorMessageBytesMax = 3'072;
+
 struct WireError {
   int status;
   std::string_view type;            ///< OpenAI's `type`

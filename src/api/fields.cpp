@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "api/field_uses.h"
+#include "base/printable.h"
 #include "base/utf8.h"
 
 namespace cairn::api {
@@ -32,6 +33,13 @@ bool nested_too_deep(std::string_view text) {
     }
   }
   return false;
+}
+
+// As it is, or quoted where that would not be seen for a name.
+std::string shown_name(std::string_view name) {
+  const bool plain =
+      !name.empty() && std::ranges::none_of(name, [](char c) { return c <= ' ' || c == '"' || c == 0x7f; });
+  return plain ? printable(name) : fmt::format("\"{}\"", printable(name));
 }
 
 }  // namespace
@@ -66,7 +74,7 @@ Result<ordered_json> parse_object(std::string_view body) {
   } catch (const ordered_json::exception& error) {
     std::string_view what = error.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
     if (const size_t end = what.find("] "); end != std::string_view::npos) what.remove_prefix(end + 2);
-    return fail(Code::kInvalidArgument, "the request body is not valid JSON: {}", what);
+    return fail(Code::kInvalidArgument, "the request body is not valid JSON: {}", cut_text(what, kEchoBytesMax));
   }
   if (!value.is_object()) {
     return fail(Code::kInvalidArgument, "the request body must be a JSON object, not {}", json_kind(value));
@@ -160,8 +168,7 @@ Result<void> Fields::finish() const {
   if (error_) return std::unexpected(*error_);
   for (const auto& [name, value] : object_.items()) {
     if (known_.contains(name) || value.is_null()) continue;
-    constexpr size_t kNameShownMax = 100;
-    const std::string shown = name.substr(0, kNameShownMax);
+    const std::string shown = shown_name(name);
     return fail_at(path_of(shown), Code::kInvalidArgument, "{} is not a known field of this endpoint", path_of(shown));
   }
   return {};

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "base/printable.h"
+
 namespace cairn::api {
 namespace {
 
@@ -60,6 +62,20 @@ TEST(Fields, UnknownAndRefusedFieldsAreNamed) {
   const auto refused = first_error({{"echo", true}}, [](Fields& fields) { fields.refuse("echo", "because"); });
   EXPECT_EQ(refused.code, Code::kUnsupported);
   EXPECT_EQ(refused.message, "outer.echo is not supported: because");
+}
+
+TEST(Fields, NamesThatWouldNotBeSeenAreQuotedAndLongOnesCut) {
+  EXPECT_THAT(first_error({{"", 1}}, [](Fields&) {}).message, HasSubstr("outer.\"\" is not a known field"));
+  EXPECT_THAT(first_error({{"a b\n", 1}}, [](Fields&) {}).message, HasSubstr("outer.\"a b\\n\" is not"));
+  const Error error = first_error({{std::string(1 << 20, 'k'), 1}}, [](Fields&) {});
+  EXPECT_LT(error.message.size(), kEchoBytesMax);
+  EXPECT_LT(error.at.size(), kEchoBytesMax);
+}
+
+TEST(ParseObject, RepeatsLittleOfALongNumber) {
+  const auto parsed = parse_object("{\"a\": " + std::string(1 << 20, '1') + "e999999 }");
+  ASSERT_FALSE(parsed.has_value());
+  EXPECT_LT(parsed.error().message.size(), kEchoBytesMax + 100);
 }
 
 TEST(ParseObject, SaysWhereTheTextStopsBeingJson) {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 
 #include "api/errors.h"
+#include "base/printable.h"
 
 namespace cairn::api {
 namespace {
@@ -153,19 +155,29 @@ void bring_into_form(ordered_json& message) {
 
 }  // namespace
 
-std::string find_nul(const ordered_json& value, const std::string& path) {
+namespace {
+
+// Where it is below `value`, put together only once there is one.
+std::optional<std::string> nul_place(const ordered_json& value) {
   const auto has_nul = [](std::string_view text) { return text.find('\0') != std::string_view::npos; };
-  if (value.is_string()) return has_nul(value.get_ref<const std::string&>()) ? path : "";
+  if (value.is_string() && has_nul(value.get_ref<const std::string&>())) return "";
   if (value.is_object()) {
     for (const auto& [key, item] : value.items()) {
-      if (has_nul(key)) return path;
-      if (std::string found = find_nul(item, fmt::format("{}.{}", path, key)); !found.empty()) return found;
+      if (has_nul(key)) return "";
+      if (const auto place = nul_place(item)) return fmt::format(".{}{}", printable(key), *place);
     }
   } else if (value.is_array()) {
     for (size_t i = 0; i < value.size(); ++i)
-      if (std::string found = find_nul(value[i], fmt::format("{}[{}]", path, i)); !found.empty()) return found;
+      if (const auto place = nul_place(value[i])) return fmt::format("[{}]{}", i, *place);
   }
-  return {};
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string find_nul(const ordered_json& value, const std::string& path) {
+  const auto place = nul_place(value);
+  return place ? cut_text(path + *place, kEchoBytesMax) : "";
 }
 
 ordered_json read_messages(Fields& fields) {

@@ -77,8 +77,11 @@ void read_sampling(Fields& fields, SamplingParams& sampling) {
   number("typical_p", sampling.typical_p, 0, 1);
   number("frequency_penalty", sampling.frequency_penalty, -2, 2);
   number("presence_penalty", sampling.presence_penalty, -2, 2);
-  number("repeat_penalty", sampling.repetition_penalty, 0, 10);  // llama.cpp's name
-  number("repetition_penalty", sampling.repetition_penalty, 0, 10);
+  for (const char* name : {"repeat_penalty", "repetition_penalty"}) {  // the first is llama.cpp's
+    number(name, sampling.repetition_penalty, 0, 10);
+    if (fields.get(name) != nullptr && sampling.repetition_penalty == 0)
+      fields.fail_field(name, "must be above 0 and at most 10, not 0");
+  }
   sampling.top_k = static_cast<int32_t>(fields.integer("top_k", sampling.top_k, -1, kTokensMax));
   if (sampling.top_k < 0) sampling.top_k = 0;  // vLLM's "off"
   sampling.penalty_last = static_cast<int32_t>(

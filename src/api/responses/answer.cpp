@@ -3,6 +3,7 @@
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/openai/wire.h"
+#include "base/printable.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -215,7 +216,8 @@ std::string ResponsesWriter::failure(const Error& error) {
   if (cancelled_) return done();
   std::string bytes = close("incomplete");
   const bool busy = error.code == Code::kQueueFull;
-  response_["error"] = {{"code", busy ? "rate_limit_exceeded" : "server_error"}, {"message", error.message}};
+  response_["error"] = {{"code", busy ? "rate_limit_exceeded" : "server_error"},
+                        {"message", cut_text(error.message, kErrorMessageBytesMax)}};
   end("failed");
   return bytes + lifecycle("response.failed");
 }
