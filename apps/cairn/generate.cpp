@@ -45,6 +45,7 @@ Result<void> generate(GenerateFlags& flags) {
     return fail(Code::kInvalidArgument, "the prompt is not valid UTF-8 at byte {}", valid);
   }
   flags.load.options.sequences = 1;
+  flags.load.options.needs_template = false;
   CAIRN_TRY(const auto model, flags.load.load());
   GenerateRequest request;
   CAIRN_TRY(request.prompt, api::completion_prompt_tokens(*model, flags.prompt));

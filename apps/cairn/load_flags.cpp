@@ -7,6 +7,16 @@
 #include "base/log.h"
 
 namespace cairn {
+namespace {
+
+// Of bytes, after AsSizeValue.
+CLI::Validator not_zero() {
+  return CLI::Validator(
+      [](std::string& text) { return text == "0" ? std::string("0 bytes hold nothing; leave the option out") : ""; },
+      "");
+}
+
+}  // namespace
 
 KvType kv_type_named(std::string_view name) {
   if (name == "f32") return KvType::kF32;
@@ -37,6 +47,7 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
   command
       .add_option("--kv-bytes", options.kv_bytes,
                   "Memory for cached keys and values, e.g. 4GiB (default: --parallel whole contexts)")
+      ->check(not_zero())
       ->transform(CLI::AsSizeValue(false));
   command.add_option("--parallel", options.sequences, "Whole contexts that the default --kv-bytes holds")
       ->check(CLI::Range(1, 1024))
@@ -144,6 +155,12 @@ void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
           },
           "Layers on the GPU, the last ones: a number, all, or auto: as many as fit if there is one (default: auto)")
       ->check(CLI::IsMember({"auto", "all"}) | CLI::Range(0, kLayersMax));
+}
+
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](std::string& text) { return text.empty() ? std::string("is empty; leave the option out") : std::string(); },
+      "");
 }
 
 void add_log_flag(CLI::App& command) {

@@ -42,6 +42,9 @@ struct SamplingFlags {
 /// Says so when conversations with the model will be written in a template that is not its own.
 void warn_without_template(const LoadedModel& model);
 
+/// For options whose absence means something else than an empty text would.
+CLI::Validator not_empty();
+
 /// --log-level, for commands that log.
 void add_log_flag(CLI::App& command);
 

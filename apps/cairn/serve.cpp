@@ -2,9 +2,12 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -25,34 +28,80 @@ struct ServeFlags {
   LoadFlags load;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
-  std::string frames;  ///< path of a socket, or empty
-  std::string store;   ///< path of a file, or empty
+  std::string frames;                ///< path of a socket, or empty
+  std::optional<std::string> store;  ///< path of a file
 };
 
 /// Answers in progress get this long to end after the first Ctrl-C; the second one ends the program at once.
 constexpr auto kStopGrace = 10s;
 
-/// Waits for SIGINT or SIGTERM (blocked in every thread) and stops the server.
-void watch_signals(net::HttpServer& server) {
+/// What the threads of a server that starts, runs and stops tell each other.
+struct Progress {
+  std::atomic<bool> loaded{false};
+  std::atomic<int> signal{0};  ///< the one that stopped the server; 0: none
+};
+
+sigset_t stop_signals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGINT);
   sigaddset(&signals, SIGTERM);
+  return signals;
+}
+
+/// As a shell tells what ended a program.
+int exit_code_of(int signal) { return 128 + signal; }
+
+/// Waits for SIGINT or SIGTERM (blocked in every thread) and stops the server; while it loads nobody has an answer in
+/// progress.
+void watch_signals(net::HttpServer& server, Progress& progress) {
+  const sigset_t signals = stop_signals();
   int signal = 0;
   sigwait(&signals, &signal);
-  log_info("stopping: answers in progress have {} s to end; press Ctrl-C again to stop at once",
-           std::chrono::seconds(kStopGrace).count());
-  server.stop(kStopGrace);
+  progress.signal = signal;
+  if (progress.loaded) {
+    log_info("stopping: answers in progress have {} s to end; press Ctrl-C again to stop at once",
+             std::chrono::seconds(kStopGrace).count());
+    server.stop(kStopGrace);
+  } else {
+    log_info("stopping: the model was still being loaded");
+    server.stop(0s);
+  }
   sigwait(&signals, &signal);
-  ::_exit(130);
+  ::_exit(exit_code_of(SIGINT));
 }
 
 void block_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  const sigset_t signals = stop_signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+void tell_addresses(const ServeFlags& flags, const std::string& name, bool encoder, uint16_t port) {
+  const std::string url = fmt::format(
+      "http://{}:{}", flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", port);
+  log_info("serving {} on {}", name, url);
+  if (!flags.frames.empty()) log_info("and framed JSON at {0}; try: cairn frames {0} -m Hello", flags.frames);
+  if (encoder) {
+    log_info("try: curl {}/v1/embeddings -H 'Content-Type: application/json' -d '{{\"input\":\"Hello!\"}}'", url);
+  } else {
+    log_info(
+        "try: curl {}/v1/chat/completions -H 'Content-Type: application/json' -d "
+        "'{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"stream\":true}}'",
+        url);
+    log_info("or:  cairn chat --url {}", url);
+  }
+}
+
+/// On a thread of its own: the server answers meanwhile that it is loading.
+Result<void> load(const ServeFlags& flags, Registry& registry, uint16_t port, Progress& progress) {
+  CAIRN_TRY(auto model, flags.load.load());
+  warn_without_template(*model);
+  const std::string name = model->name;
+  const bool encoder = model->embedder != nullptr;
+  CAIRN_TRY_VOID(registry.add(std::move(model)));
+  progress.loaded = true;
+  tell_addresses(flags, name, encoder, port);
+  return {};
 }
 
 Result<void> serve(const ServeFlags& flags) {
@@ -65,30 +114,27 @@ Result<void> serve(const ServeFlags& flags) {
     CAIRN_TRY_VOID(server->listen_frames(flags.frames, {}, api::frames::make_handler(registry)));
   }
   block_signals();
-  if (!flags.store.empty()) CAIRN_TRY_VOID(service.open_store(flags.store));
-  CAIRN_TRY(auto model, flags.load.load());
-  warn_without_template(*model);
-  const std::string name = model->name;
-  const bool encoder = model->embedder != nullptr;
-  CAIRN_TRY_VOID(registry.add(std::move(model)));
-  const std::string url = fmt::format(
-      "http://{}:{}", flags.host.find(':') == std::string::npos ? flags.host : "[" + flags.host + "]", server->port());
-  log_info("serving {} on {}", name, url);
-  if (!flags.frames.empty()) log_info("and framed JSON at {0}; try: cairn frames {0} -m Hello", flags.frames);
-  if (encoder) {
-    log_info("try: curl {}/v1/embeddings -H 'Content-Type: application/json' -d '{{\"input\":\"Hello!\"}}'", url);
-  } else {
-    log_info(
-        "try: curl {}/v1/chat/completions -H 'Content-Type: application/json' -d "
-        "'{{\"messages\":[{{\"role\":\"user\",\"content\":\"Hello!\"}}],\"stream\":true}}'",
-        url);
-    log_info("or:  cairn chat --url {}", url);
-  }
-  std::thread(watch_signals, std::ref(*server)).detach();
+  if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
+  Progress progress;
+  std::thread(watch_signals, std::ref(*server), std::ref(progress)).detach();
+  auto loading = std::async(std::launch::async, [&] {
+    // Whatever became of it, also if it throws: the server must not go on without a model.
+    struct StopUnlessLoaded {
+      net::HttpServer& server;
+      Progress& progress;
+      ~StopUnlessLoaded() {
+        if (!progress.loaded) server.stop(0s);
+      }
+    } const at_end{*server, progress};
+    return load(flags, registry, server->port(), progress);
+  });
   server->run();
+  // What loads cannot be asked to stop, and needs all that is here as long as the process lives.
+  if (progress.signal != 0 && !progress.loaded) ::_exit(exit_code_of(progress.signal));
+  Result<void> loaded = loading.get();
   // Engines first: their threads wake connections, which must still be there.
   registry.clear();
-  return {};
+  return loaded;
 }
 
 }  // namespace
@@ -98,13 +144,18 @@ void add_serve(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ServeFlags>();
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")->capture_default_str();
   command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
-  command->add_option("--frames", flags->frames,
-                      "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
-                      "(default: none)");
-  command->add_option("--store", flags->store,
-                      "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
-                      "tool calls token for token; made if it is not there (default: none, nothing is kept)");
-  command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)");
+  command
+      ->add_option("--frames", flags->frames,
+                   "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
+                   "(default: none)")
+      ->check(not_empty());
+  command
+      ->add_option("--store", flags->store,
+                   "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
+                   "tool calls token for token; made if it is not there (default: none, nothing is kept)")
+      ->check(not_empty());
+  command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
+      ->check(not_empty());
   command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();

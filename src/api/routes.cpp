@@ -18,6 +18,7 @@
 #include "api/stats.h"
 #include "api/tokens.h"
 #include "base/log.h"
+#include "base/printable.h"
 
 namespace cairn::api {
 namespace {
@@ -128,6 +129,31 @@ void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response
   response.send(404, "application/json", error_body(404, message, shape_for(request)));
 }
 
+/// As llama.cpp's server has it, for whoever waits for this one to be ready.
+void answer_loading(const net::HttpRequest& request, net::HttpResponse& response) {
+  if (request.path != "/health") {
+    return send_error(response, {Code::kUnavailable, "the model is still being loaded; try again in a moment", {}},
+                      shape_for(request));
+  }
+  const nlohmann::ordered_json body = {
+      {"error", {{"code", 503}, {"message", "Loading model"}, {"type", "unavailable_error"}}}};
+  response.send(503, "application/json", dump(body), {{"Retry-After", "1"}});
+}
+
+/// An empty coding is none. Compressed bodies would have limits of their own.
+bool is_compressed(const net::HttpRequest& request) {
+  const std::string_view coding = request.header("content-encoding");
+  return !coding.empty() && coding != "identity";
+}
+
+void refuse_coding(const net::HttpRequest& request, net::HttpResponse& response) {
+  const std::string message =
+      fmt::format("compressed bodies are not taken (Content-Encoding: {}); send the JSON as it is",
+                  printable(request.header("content-encoding")));
+  response.send(415, "application/json", error_body(415, message, shape_for(request)),
+                {{"Accept-Encoding", "identity"}});
+}
+
 }  // namespace
 
 net::HttpHandler make_handler(Service& service) {
@@ -135,6 +161,8 @@ net::HttpHandler make_handler(Service& service) {
     const auto client_id = client_request_id(request);
     if (!client_id) return send_error(*response, client_id.error(), shape_for(request));
     if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
+    if (service.registry().loading()) return answer_loading(request, *response);
+    if (is_compressed(request)) return refuse_coding(request, *response);
     const bool get = request.method == "GET" || request.method == "HEAD";
     for (const Route& route : kRoutes) {
       if (route.path != request.path) continue;

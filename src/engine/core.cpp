@@ -33,6 +33,7 @@ Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& opti
       clock_(clock),
       pool_(std::move(pool)),
       index_(pool_),
+      check_weights_(options.check_weights),
       prefix_cache_(options.prefix_cache),
       has_state_(holds_state(pool_.layout())),
       // So every sequence can have a row of each step, and its logits.
@@ -105,7 +106,7 @@ Core::Turn Core::turn() {
       turn = running_.empty() && ready_.empty() ? Turn::kIdle : Turn::kStalled;
     } else {
       at_stake_ = AtStake::kBatch;
-      const Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_, runner_draws_});
+      const Result<LogitsView> logits = step();
       ++counters_.steps;
       const Result<void> emitted =
           logits.has_value() ? emit(*logits, clock_.now().count()) : std::unexpected(logits.error());
@@ -122,6 +123,12 @@ Core::Turn Core::turn() {
   std::erase(running_, nullptr);
   count_pages();
   return turn;
+}
+
+Result<LogitsView> Core::step() {
+  Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_, runner_draws_});
+  if (logits.has_value() && check_weights_) CAIRN_TRY_VOID(check_weights_());
+  return logits;
 }
 
 void Core::learn_cost(int64_t step_ns) {

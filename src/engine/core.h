@@ -105,6 +105,7 @@ class Core {
   void propose();
   void plan(int64_t now_ns);
   void lay_out();
+  Result<LogitsView> step();
   Result<void> draw_rows();
   Result<void> emit(const LogitsView& logits, int64_t now_ns);
   void emit_hidden(std::unique_ptr<Sequence>& sequence, const Share& share, std::span<const float>& hidden,
@@ -127,6 +128,7 @@ class Core {
   const Clock& clock_;
   PagePool pool_;
   PrefixIndex index_;
+  const std::function<Result<void>()> check_weights_;
   const bool prefix_cache_;
   const bool has_state_;  // some layers are recurrent
   const int32_t running_max_;

@@ -31,6 +31,7 @@ class EncoderEngine final : public Engine {
  public:
   EncoderEngine(Embedder& embedder, const EncoderEngineOptions& options)
       : embedder_(embedder),
+        check_weights_(options.check_weights),
         limits_{.vocabulary = static_cast<int32_t>(embedder.vocabulary()),
                 .context_tokens = embedder.context_tokens(),
                 .embedding = embedder.ability(),
@@ -63,6 +64,7 @@ class EncoderEngine final : public Engine {
   void finish(Submission& submission, FinishReason reason, std::vector<float> embedding, Error error) noexcept;
 
   Embedder& embedder_;
+  const std::function<Result<void>()> check_weights_;
   const AdmissionLimits limits_;
   SteadyClock clock_;
   Tenants tenants_;
@@ -93,7 +95,10 @@ Result<void> EncoderEngine::start() try {
   thread_ = std::thread([this] { run(); });
   return {};
 } catch (const std::system_error& error) {
-  return fail(Code::kUnavailable, "cannot start the engine's thread: {}", error.what());
+  return fail(
+      Code::kUnavailable,
+      "cannot start the engine's thread: {}; raise the limits of address space (ulimit -v) and processes (ulimit -u)",
+      error.what());
 }
 
 Result<std::unique_ptr<GenerateStream>> EncoderEngine::submit(GenerateRequest request) {
@@ -204,7 +209,8 @@ void EncoderEngine::run_batch() {
   texts_.clear();
   for (const Entry& entry : batch_) texts_.push_back({entry->request.prompt, entry->request.embed->second_begin});
   vectors_.resize(batch_.size() * width);
-  const Result<void> done = embedder_.embed(texts_, pooling, vectors_);
+  Result<void> done = embedder_.embed(texts_, pooling, vectors_);
+  if (done && check_weights_) done = check_weights_();
   ++counters_.steps;
   counters_.step_ns += clock_.now().count() - begin_ns;
   if (!done) {

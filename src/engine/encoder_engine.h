@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "engine/engine.h"
@@ -10,8 +11,9 @@
 namespace cairn {
 
 struct EncoderEngineOptions {
-  int32_t queue_max = 256;          ///< texts waiting; more are refused with kQueueFull
-  int32_t tenant_requests_max = 0;  ///< as EngineOptions'
+  int32_t queue_max = 256;                        ///< texts waiting; more are refused with kQueueFull
+  int32_t tenant_requests_max = 0;                ///< as EngineOptions'
+  std::function<Result<void>()> check_weights{};  ///< as EngineOptions'
 };
 
 /// submit() takes requests with `embed` only: any other is kUnsupported. `embedder` outlives the engine, and is used by

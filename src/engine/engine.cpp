@@ -47,7 +47,10 @@ Result<void> ThreadEngine::start(int64_t kv_host_bytes) try {
   thread_ = std::thread([this] { run(); });
   return {};
 } catch (const std::system_error& error) {
-  return fail(Code::kUnavailable, "cannot start the engine's thread: {}", error.what());
+  return fail(
+      Code::kUnavailable,
+      "cannot start the engine's thread: {}; raise the limits of address space (ulimit -v) and processes (ulimit -u)",
+      error.what());
 }
 
 void ThreadEngine::stop() {

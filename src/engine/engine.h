@@ -46,6 +46,9 @@ struct EngineOptions {
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< host memory for pages that the pool gives up; 0: none
   SpeculationOptions speculation{};
+  /// Asked on the engine's thread when a step has been computed: an error (weights that are no longer what they were)
+  /// fails the requests of the step. Empty: there is nothing to ask.
+  std::function<Result<void>()> check_weights{};
 };
 
 enum class Priority {

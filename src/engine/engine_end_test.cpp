@@ -261,6 +261,26 @@ TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
   }
 }
 
+TEST_F(EngineEnds, AStepOfWeightsThatChangedGivesNoTokens) {
+  std::atomic<bool> changed = false;
+  start({.kv_pages = {32, 32}, .running_max = 2, .chunk_rows_max = 20, .check_weights = [&]() -> Result<void> {
+           if (changed) return fail(Code::kIo, "the file has changed");
+           return {};
+         }});
+  const Answer before = ask(exactly(5, 4));
+  EXPECT_EQ(before.finish.reason, FinishReason::kLength);
+  changed = true;
+  const Answer failed = ask(exactly(5, 4, 1));
+  EXPECT_EQ(failed.finish.reason, FinishReason::kError);
+  EXPECT_EQ(failed.finish.error.code, Code::kIo);
+  EXPECT_EQ(failed.finish.error.message, "the file has changed");
+  EXPECT_TRUE(failed.tokens.empty());
+  changed = false;
+  EXPECT_EQ(ask(exactly(5, 4)).tokens, before.tokens);
+  expect_idle();
+  engine_.reset();  // which asks for as long as it lives
+}
+
 TEST_F(EngineEnds, StoppingFinishesEverythingAndRefusesMore) {
   runner_->hold();
   start({.kv_pages = {32, 32}, .queue_max = 8, .running_max = 2, .chunk_rows_max = 20});

@@ -61,9 +61,34 @@ int64_t modified_unix_s(const std::filesystem::path& path) {
 
 Result<ChatTemplate> make_template(std::string_view source, const Tokenizer& tokenizer) {
   const auto text_of = [&](TokenId id) { return id == kNoToken ? std::string() : std::string(tokenizer.entry(id)); };
-  CAIRN_TRY(ChatTemplate made,
-            ChatTemplate::create(source, text_of(tokenizer.special().bos), text_of(tokenizer.special().eos)));
-  return made;
+  return ChatTemplate::create(source, text_of(tokenizer.special().bos), text_of(tokenizer.special().eos));
+}
+
+struct TemplateChoice {
+  ChatTemplate made;
+  std::string_view source;
+};
+
+// The options' template, or else the file's, or else one that is known for the architecture. All outlive the choice.
+Result<TemplateChoice> choose_template(const std::filesystem::path& path, const gguf::Reader& file,
+                                       std::string_view architecture, const Tokenizer& tokenizer,
+                                       const LoadOptions& options) {
+  CAIRN_TRY(std::string_view source, file.metadata().string_or("tokenizer.chat_template", ""));
+  if (source.empty()) source = builtin_template(architecture);
+  const bool own = options.chat_template.empty();
+  if (!own) source = options.chat_template;
+  auto made = make_template(source, tokenizer);
+  if (made) return TemplateChoice{std::move(*made), source};
+  const Error& error = made.error();
+  if (!own) return fail(error.code, "the chat template that --chat-template gives: {}", error.text());
+  const std::string name = utf8_replace_invalid(path.filename().string());
+  if (options.needs_template) {
+    return fail(error.code, "the chat template of {}: {}; give the model another one with --chat-template FILE", name,
+                error.text());
+  }
+  log_warning("the chat template of {} is left out: {}", name, error.text());
+  CAIRN_TRY(ChatTemplate fallback, make_template("", tokenizer));
+  return TemplateChoice{std::move(fallback), ""};
 }
 
 ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* predictor) {
@@ -126,6 +151,15 @@ void set_embedding(LoadedModel& model, const EmbeddingAbility& ability, Pooling 
   if (ability.pooling == Pooling::kNone) model.embedding.pooling = usual;
 }
 
+// Once everything is loaded. What is returned is the engine's to ask: the model outlives it.
+std::function<Result<void>()> watch_files(LoadedModel& model) {
+  model.files->watch(model.file);
+  if (model.predictor != nullptr) model.files->watch(*model.predictor);
+  if (model.draft != nullptr) model.files->watch(model.draft->file);
+  if (model.pack_cache != nullptr && model.pack_cache->file() != nullptr) model.files->watch(*model.pack_cache->file());
+  return [&files = *model.files] { return files.check(); };
+}
+
 Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options, const LoadOptions& options) {
   if (model.draft != nullptr) {
     return fail_at("draft", Code::kInvalidArgument, "{} writes no text, for which a draft model could guess",
@@ -135,7 +169,8 @@ Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options
   CAIRN_TRY_VOID(check_vocabulary(model, model.embedder->vocabulary()));
   set_embedding(model, model.embedder->ability(), Pooling::kMean);
   CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, {.queue_max = options.queue_max,
-                                                                .tenant_requests_max = options.tenant_requests_max}));
+                                                                .tenant_requests_max = options.tenant_requests_max,
+                                                                .check_weights = watch_files(model)}));
   log_info("an encoder: vectors of {} numbers for texts of up to {} tokens", model.embedding.dimensions,
            model.engine->context_tokens());
   return {};
@@ -165,6 +200,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
     engine_options.speculation.tokens_max = kDraftTokens;
   if (model.runner->predicts()) log_info("guesses ahead with a block of its own");
+  engine_options.check_weights = watch_files(model);
   CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.by_number(), *model.tokenizer, engine_options,
                                          std::move(drafter)));
   log_info("context: {} tokens per conversation", model.engine->context_tokens());
@@ -193,11 +229,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   const MemoryPlan& plan = prepared.plan.own;
   model_options.earlier = device.earlier();
   model_options.rows_max = step_rows(device);
-  CAIRN_TRY(std::string_view template_source, file.metadata().string_or("tokenizer.chat_template", ""));
-  if (template_source.empty()) template_source = builtin_template(architecture);
-  if (!options.chat_template.empty()) template_source = options.chat_template;
-  CAIRN_TRY(ChatTemplate chat_template, make_template(template_source, *tokenizer));
-  const OutputFormat output_format = detect_output_format(template_source);
+  CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, architecture, *tokenizer, options));
 
   ControlTexts control_texts(*tokenizer);
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
@@ -213,9 +245,9 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .file = std::move(file),
       .tokenizer = std::move(tokenizer),
       .control_texts = std::move(control_texts),
-      .chat_template = std::move(chat_template),
-      .template_source = std::string(template_source),
-      .output_format = output_format,
+      .chat_template = std::move(chat_template.made),
+      .template_source = std::string(chat_template.source),
+      .output_format = detect_output_format(chat_template.source),
       .device = std::move(device),
       .pack_cache = nullptr,
       .predictor = std::move(predictor),
@@ -223,6 +255,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .embedder = nullptr,
       .embedding = {},
       .draft = std::move(prepared.draft),
+      .files = std::make_unique<ModelFiles>(),
       .engine = nullptr,
   });
   for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();
@@ -249,7 +282,13 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   return model;
 }
 
+bool Registry::loading() const {
+  const std::lock_guard lock(mutex_);
+  return models_.empty();
+}
+
 Result<void> Registry::add(std::unique_ptr<LoadedModel> model) {
+  const std::lock_guard lock(mutex_);
   for (const auto& other : models_) {
     if (other->name == model->name)
       return fail(Code::kInvalidArgument, "two models are named {}; give one another name", model->name);
@@ -259,21 +298,31 @@ Result<void> Registry::add(std::unique_ptr<LoadedModel> model) {
 }
 
 Result<LoadedModel*> Registry::find(std::string_view name) const {
-  if (name.empty() && !models_.empty()) return models_.front().get();
   std::string names;
-  for (const auto& model : models_) {
-    if (model->name == name) return model.get();
+  for (LoadedModel* model : list()) {
+    if (name.empty() || model->name == name) {
+      CAIRN_TRY_VOID(model->files->check());
+      return model;
+    }
     names += (names.empty() ? "" : ", ") + model->name;
   }
+  if (names.empty()) return fail(Code::kUnavailable, "the model is still being loaded; try again in a moment");
   constexpr size_t kNameShownMax = 100;
   return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", name.substr(0, kNameShownMax),
                  names);
 }
 
 std::vector<LoadedModel*> Registry::list() const {
+  const std::lock_guard lock(mutex_);
   std::vector<LoadedModel*> list;
   for (const auto& model : models_) list.push_back(model.get());
   return list;
+}
+
+void Registry::clear() {
+  std::vector<std::unique_ptr<LoadedModel>> gone;
+  const std::lock_guard lock(mutex_);
+  gone.swap(models_);
 }
 
 }  // namespace cairn

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "prompt/output_parser.h"
 #include "registry/device.h"
 #include "registry/draft.h"
+#include "registry/model_files.h"
 #include "tokenizer/control_texts.h"
 #include "tokenizer/tokenizer.h"
 
@@ -50,6 +52,7 @@ struct LoadOptions {
   bool simulate_rounding = true;  ///< see ModelOptions
   bool pack_cache = false;        ///< weights as the kernels read them are kept in a file beside the model
   std::string chat_template;      ///< replaces the file's; empty: the file's
+  bool needs_template = true;     ///< false: one of the file's that cannot be used is left out, with a warning
 };
 
 /// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
@@ -76,6 +79,7 @@ struct LoadedModel {
   std::unique_ptr<Embedder> embedder;       ///< null: no encoder
   EmbeddingAbility embedding;               ///< of the engine; the pooling is the model's own, and not kNone
   std::unique_ptr<DraftModel> draft;        ///< null: none
+  std::unique_ptr<ModelFiles> files;        ///< of all that is mapped
   std::unique_ptr<Engine> engine;
 
   ~LoadedModel();
@@ -85,18 +89,22 @@ struct LoadedModel {
 /// parts; kOutOfMemory says how much is needed and how much there is.
 Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options);
 
-/// Models that clients may name. Filled before serving, then read from any thread.
+/// Models that clients may name. Thread-safe: models may be added while others look.
 class Registry {
  public:
+  /// Until there is a model.
+  bool loading() const;
   /// Error: kInvalidArgument, a model of that name is here already.
   Result<void> add(std::unique_ptr<LoadedModel> model);
-  /// An empty name gives the first model. Error: kNotFound, listing the names there are.
+  /// An empty name gives the first model. Errors: kUnavailable while loading; kNotFound, listing the names there are;
+  /// those of ModelFiles::check.
   Result<LoadedModel*> find(std::string_view name) const;
   std::vector<LoadedModel*> list() const;
   /// Stops every engine and unloads. Nobody may use a model any more.
-  void clear() { models_.clear(); }
+  void clear();
 
  private:
+  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<LoadedModel>> models_;
 };
 
