@@ -24,7 +24,7 @@ LAYERS = {
     "base": 0, "gguf": 1, "quant": 1, "net": 1, "kernels": 2, "tokenizer": 2, "prompt": 2, "cache": 3, "sampling": 3,
     "model": 4, "engine": 5, "synth": 5, "registry": 6, "api": 7,
 }
-HEADER_LINES_MAX = 200
+HEADER_LINES_MAX = 400
 SOURCE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 80
 TEST_FUNCTION_LINES_MAX = 160

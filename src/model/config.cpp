@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/printable.h"
 #include "model/arch/table.h"
 #include "model/deepseek4/config.h"
 #include "model/model.h"
@@ -26,7 +27,8 @@ Result<const Architecture*> find_architecture(const gguf::Reader& file) {
   const std::string known = fmt::format("{}", fmt::join(supported_architectures(), ", "));
   std::string encoders;
   for (const EncoderArchitecture& each : encoder_architectures()) encoders += fmt::format(", {}", each.name);
-  return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}{}", name, known, encoders);
+  return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}{}", printable(name), known,
+              encoders);
 }
 
 Result<void> read_heads(const MetadataReader& keys, DecoderConfig& config) {

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/printable.h"
 #include "model/arch/table.h"
 
 namespace cairn {
@@ -68,7 +69,7 @@ Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, int32_t cont
   CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
   const EncoderArchitecture* architecture = find_architecture(name);
   if (architecture == nullptr)
-    return fail(Code::kUnsupported, "architecture \"{}\" is not an encoder known here", name);
+    return fail(Code::kUnsupported, "architecture \"{}\" is not an encoder known here", printable(name));
   const MetadataReader keys(file, architecture->name);
   EncoderConfig config;
   CAIRN_TRY_VOID(refuse_variants(file));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/printable.h"
 #include "tokenizer/bpe.h"
 #include "tokenizer/charsmap.h"
 #include "tokenizer/pre_tokenizer.h"
@@ -31,7 +32,7 @@ Loaded load_bpe(const gguf::Metadata& metadata, Vocabulary vocabulary, BpeTokeni
   const PreTokenizerSpec* spec = find_pre_tokenizer(pre);
   if (spec == nullptr) {
     return fail_at(std::string(kPreKey), Code::kUnsupported, "the pre-tokenizer \"{}\" is not supported; these are: {}",
-                   pre, pre_tokenizer_names());
+                   printable(pre), pre_tokenizer_names());
   }
   CAIRN_TRY(PreTokenizer words, PreTokenizer::compile(spec->rules));
   CAIRN_TRY(const auto merges, metadata.strings("tokenizer.ggml.merges"));
@@ -126,7 +127,7 @@ Result<std::unique_ptr<Tokenizer>> Tokenizer::load(const gguf::Metadata& metadat
     known.append(known.empty() ? "" : ", ").append(kind.model);
   }
   return fail_at(std::string(kModelKey), Code::kUnsupported, "the tokenizer \"{}\" is not supported; these are: {}",
-                 model, known);
+                 printable(model), known);
 }
 
 }  // namespace cairn
