@@ -75,7 +75,7 @@ void ResponseState::begin_events(HeaderList headers, StreamForm form) {
 void ResponseState::write(std::string_view bytes) {
   {
     const std::lock_guard lock(mutex_);
-    if (closed_ || !streaming_ || work_.ended || overflowed_ || bytes.empty()) return;
+    if (closed_ || !streaming_ || work_.ended || overflowed_ || thrown_ || bytes.empty()) return;
     if (unsent_bytes_ + bytes.size() > unsent_bytes_max_ || !hold(unsent_bytes_ + bytes.size())) {
       overflowed_ = true;
     } else {
@@ -89,7 +89,7 @@ void ResponseState::write(std::string_view bytes) {
 void ResponseState::end() {
   {
     const std::lock_guard lock(mutex_);
-    if (closed_ || !streaming_ || work_.ended) return;
+    if (closed_ || !streaming_ || work_.ended || thrown_) return;  // what was cut must not look whole
     work_.ended = true;
   }
   signal();
