@@ -2,11 +2,13 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "api/errors.h"
 #include "api/frames/session.h"
@@ -14,6 +16,7 @@
 #include "base/log.h"
 #include "commands.h"
 #include "load_flags.h"
+#include "net/descriptors.h"
 #include "net/http_server.h"
 
 namespace cairn {
@@ -27,6 +30,7 @@ struct ServeFlags {
   uint16_t port = 8080;
   std::string frames;  ///< path of a socket, or empty
   std::string store;   ///< path of a file, or empty
+  std::vector<std::string> allow_hosts;
 };
 
 /// Answers in progress get this long to end after the first Ctrl-C; the second one ends the program at once.
@@ -55,14 +59,43 @@ void block_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
+/// Of all requests and unread answers together; a request over it gets 503.
+constexpr int64_t kRequestBytesMax = 512 << 20;
+
+/// What of the limits the system does not let us have is said, not found out.
+net::HttpLimits http_limits() {
+  constexpr size_t kOtherFiles = 64;  // models, the store, logs
+  net::HttpLimits limits;
+  limits.budget = std::make_shared<ByteBudget>(kRequestBytesMax);
+  const size_t files = net::raise_descriptor_limit();
+  if (files < limits.connections_max + kOtherFiles) {
+    log_warning(
+        "the system lets this program have {} files open, so about {} connections fit instead of {}: raise the "
+        "hard limit (ulimit -Hn, or LimitNOFILE= of a systemd unit) for more",
+        files, files - std::min(files, kOtherFiles), limits.connections_max);
+  }
+  return limits;
+}
+
+void say_who_may_come(net::HttpServer& server, const ServeFlags& flags) {
+  server.allow_hosts(flags.allow_hosts);
+  if (server.on_loopback()) return;
+  log_warning("listening on {}: everybody who reaches that address may use this server, from web pages too",
+              flags.host);
+}
+
 Result<void> serve(const ServeFlags& flags) {
   // Listening first: a port that is taken is known before a large model was read.
   Registry registry;
   api::Service service(registry);
-  CAIRN_TRY(auto server,
-            net::HttpServer::listen(flags.host, flags.port, {}, api::make_handler(service), api::openai_error_body));
+  const net::HttpLimits limits = http_limits();
+  CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
+                                                 api::openai_error_body));
+  say_who_may_come(*server, flags);
   if (!flags.frames.empty()) {
-    CAIRN_TRY_VOID(server->listen_frames(flags.frames, {}, api::frames::make_handler(registry)));
+    net::FrameLimits frame_limits;
+    frame_limits.budget = limits.budget;
+    CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(registry)));
   }
   block_signals();
   if (!flags.store.empty()) CAIRN_TRY_VOID(service.open_store(flags.store));
@@ -98,6 +131,12 @@ void add_serve(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<ServeFlags>();
   command->add_option("--host", flags->host, "Address to listen on; 0.0.0.0 for every network")->capture_default_str();
   command->add_option("--port", flags->port, "Port; 0 picks a free one")->capture_default_str();
+  command
+      ->add_option(
+          "--allow-host", flags->allow_hosts,
+          "Name under which clients and web pages may ask a server on a loopback address, beside localhost and "
+          "--host (once for each name)")
+      ->allow_extra_args(false);
   command->add_option("--frames", flags->frames,
                       "Path of a Unix socket for framed JSON, e.g. /tmp/cairn.sock; only this user can connect "
                       "(default: none)");

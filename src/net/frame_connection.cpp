@@ -2,13 +2,11 @@
 
 #include <poll.h>
 
-#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/experimental/awaitable_operators.hpp>
-#include <boost/asio/this_coro.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <exception>
 
 #include "base/log.h"
+#include "net/coroutines.h"
 
 namespace cairn::net {
 namespace {
@@ -16,18 +14,10 @@ namespace {
 namespace asio = boost::asio;
 using namespace boost::asio::experimental::awaitable_operators;  // NOLINT: operators only
 using boost::system::error_code;
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
-
 constexpr size_t kReadBytes = 16 << 10;
 /// What the system may hold for a client that does not read (it doubles this).
 constexpr int kSendBufferBytes = 128 << 10;
 constexpr std::chrono::milliseconds kDrainTime{1'000};
-
-/// Returns after `time`; for use with || as a time-out.
-asio::awaitable<void> timeout(std::chrono::steady_clock::duration time) {
-  asio::steady_timer timer(co_await asio::this_coro::executor, time);
-  co_await timer.async_wait(kTuple);
-}
 
 /// However a connection ends, its session lets go of what it runs.
 class CloseAtEnd {
@@ -37,7 +27,11 @@ class CloseAtEnd {
   CloseAtEnd& operator=(const CloseAtEnd&) = delete;
   ~CloseAtEnd() {
     output_.close();
-    session_.closed();
+    try {
+      session_.closed();
+    } catch (...) {
+      log_exception("the end of a connection to the frames socket", std::current_exception());
+    }
   }
 
  private:
@@ -91,12 +85,13 @@ void FrameConnection::stop(bool force) {
 
 asio::awaitable<void> FrameConnection::run() {
   const auto self = shared_from_this();
-  output_ = std::make_shared<ResponseState>(socket_.get_executor(), service_->limits.unsent_bytes_max);
+  output_ = std::make_shared<ResponseState>(socket_.get_executor(), service_->limits.unsent_bytes_max,
+                                            service_->limits.budget);
   output_->begin_events({});
   session_ = service_->handler(std::make_shared<Sender>(weak_from_this(), output_));
   const CloseAtEnd close_at_end(*output_, *session_);
   if (refusal_.empty()) {
-    co_await (read_messages() || write_messages() || watch_for_overflow());
+    co_await (contained(read_messages()) || contained(write_messages()) || watch_for_break());
   } else {
     give_up({Code::kUnavailable, refusal_, {}});
     co_await write_messages();
@@ -128,10 +123,17 @@ asio::awaitable<void> FrameConnection::read_messages() {
 }
 
 void FrameConnection::hand_over(std::string_view message) {
+  std::exception_ptr thrown;
   try {
     session_->message(message, reader_.position());
-  } catch (const std::exception& error) {
-    log_error("{} of a client of the frames socket failed: {}", reader_.position(), error.what());
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (!thrown) return;
+  log_exception(reader_.position() + " of a client of the frames socket", thrown);
+  if (is_out_of_memory(thrown)) {
+    session_->failed({Code::kOutOfMemory, "out of memory; try again", reader_.position()});
+  } else {
     session_->failed({Code::kInternal, "internal error", reader_.position()});
   }
 }
@@ -195,14 +197,16 @@ asio::awaitable<void> FrameConnection::wait_until_hung_up() {
   while (!hung_up()) {
     const auto [error] = co_await socket_.async_wait(Socket::wait_error, kTuple);
     if (error) co_return;
+    if (!hung_up()) co_await timeout(kUrgentPause);  // urgent data ends the wait, too, again and again
   }
 }
 
-asio::awaitable<void> FrameConnection::watch_for_overflow() {
-  output_->overflow_signal().expires_at(asio::steady_timer::time_point::max());
-  if (!output_->overflowed()) co_await output_->overflow_signal().async_wait(kTuple);
+asio::awaitable<void> FrameConnection::watch_for_break() {
+  output_->break_signal().expires_at(asio::steady_timer::time_point::max());
+  if (!output_->broken()) co_await output_->break_signal().async_wait(kTuple);
   if (!output_->overflowed()) co_return;
-  log_warning("dropped a client of the frames socket: it left over {} bytes unread", service_->limits.unsent_bytes_max);
+  log_warning("dropped a client of the frames socket: it left over {} bytes unread, or more than there was memory for",
+              service_->limits.unsent_bytes_max);
 }
 
 asio::awaitable<void> FrameConnection::write_messages() {

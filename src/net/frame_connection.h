@@ -44,7 +44,7 @@ class FrameConnection final : public std::enable_shared_from_this<FrameConnectio
   /// Ends when everything is sent after an end, or when the client takes nothing.
   Awaitable<void> write_messages();
   Awaitable<bool> write_all(std::string_view bytes);
-  Awaitable<void> watch_for_overflow();
+  Awaitable<void> watch_for_break();
   Awaitable<void> wait_until_hung_up();
   /// Drops what the client still sends, so that the last message is not lost to a reset.
   Awaitable<void> drain();

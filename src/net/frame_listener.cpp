@@ -1,13 +1,13 @@
 #include "net/frame_listener.h"
 
-#include <boost/asio/as_tuple.hpp>
+#include <unistd.h>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <exception>
+#include <thread>
 
-#include "base/log.h"
+#include "net/coroutines.h"
 
 namespace cairn::net {
 namespace {
@@ -15,20 +15,13 @@ namespace {
 namespace asio = boost::asio;
 using asio::local::stream_protocol;
 using boost::system::error_code;
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
 /// When the system has no descriptors left, accepting rests this long rather than spinning.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+/// And so long after something was thrown.
+constexpr std::chrono::milliseconds kThrownPause{1};
 /// Connections that are told there are too many; over that many they are closed without a word.
 constexpr size_t kRefusedMax = 64;
-
-void log_failure(const std::exception_ptr& exception) {
-  try {
-    std::rethrow_exception(exception);
-  } catch (const std::exception& error) {
-    log_error("a connection to the frames socket failed: {}", error.what());
-  }
-}
 
 }  // namespace
 
@@ -58,14 +51,26 @@ void FrameListener::stop() {
 
 asio::awaitable<void> FrameListener::accept_loop() {
   while (acceptor_.is_open()) {
-    auto [error, socket] = co_await acceptor_.async_accept(kTuple);
-    if (error == asio::error::operation_aborted || !acceptor_.is_open()) co_return;
-    if (error) {
-      asio::steady_timer pause(context_, kAcceptPause);
-      co_await pause.async_wait(kTuple);
-      continue;
+    try {
+      co_await accept_one();
+    } catch (...) {
+      log_exception("accepting a connection to the frames socket", std::current_exception());
+      std::this_thread::sleep_for(kThrownPause);  // a timer would need memory, too
     }
-    if (connections_.size() < service_->limits.connections_max + kRefusedMax) serve(std::move(socket));
+  }
+}
+
+asio::awaitable<void> FrameListener::accept_one() {
+  auto [error, socket] = co_await acceptor_.async_accept(kTuple);
+  if (!acceptor_.is_open()) co_return;
+  if (error) {
+    // A client of this machine that is hung up on knows more than one that waits.
+    if (const int refused = spare_.accept(acceptor_.native_handle()); refused >= 0) ::close(refused);
+    spare_.give_back();
+    asio::steady_timer pause(context_, kAcceptPause);
+    co_await pause.async_wait(kTuple);
+  } else if (connections_.size() < service_->limits.connections_max + kRefusedMax) {
+    serve(std::move(socket));
   }
 }
 
@@ -77,14 +82,23 @@ void FrameListener::serve(stream_protocol::socket socket) {
                             : fmt::format("there are {} connections, the most there may be; try again later", most);
   auto connection = std::make_shared<FrameConnection>(std::move(socket), service_, std::move(refusal));
   connections_.emplace(id, connection);
-  asio::co_spawn(context_, connection->run(), [this, id](const std::exception_ptr& exception) {
-    if (exception) log_failure(exception);
-    if (const auto found = connections_.find(id); found != connections_.end()) {
-      found->second->stop(true);
-      connections_.erase(found);
-    }
-    if (connections_.empty()) on_idle_();
-  });
+  try {
+    asio::co_spawn(context_, connection->run(), [this, id](const std::exception_ptr& exception) {
+      if (exception) log_exception("a connection to the frames socket", exception);
+      forget(id);
+    });
+  } catch (...) {
+    forget(id);
+    throw;
+  }
+}
+
+void FrameListener::forget(uint64_t id) {
+  if (const auto found = connections_.find(id); found != connections_.end()) {
+    found->second->stop(true);
+    connections_.erase(found);
+  }
+  if (connections_.empty()) on_idle_();
 }
 
 }  // namespace cairn::net

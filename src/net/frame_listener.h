@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "net/descriptors.h"
 #include "net/frame_connection.h"
 #include "net/frame_server.h"
 #include "net/unix_socket.h"
@@ -30,7 +31,9 @@ class FrameListener {
 
  private:
   boost::asio::awaitable<void> accept_loop();
+  boost::asio::awaitable<void> accept_one();
   void serve(boost::asio::local::stream_protocol::socket socket);
+  void forget(uint64_t id);
 
   boost::asio::io_context& context_;
   UnixListener listener_;
@@ -38,6 +41,7 @@ class FrameListener {
   std::function<void()> on_idle_;
   boost::asio::local::stream_protocol::acceptor acceptor_;
   std::unordered_map<uint64_t, std::shared_ptr<FrameConnection>> connections_;
+  SpareDescriptor spare_;
   uint64_t next_id_ = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/byte_budget.h"
 #include "base/error.h"
 #include "net/frame_codec.h"
 
@@ -16,6 +17,7 @@ namespace cairn::net {
 struct FrameLimits {
   size_t connections_max = 1'024;           ///< over: told so and closed
   size_t unsent_bytes_max = 8 << 20;        ///< of one connection; over: the client is too slow and is dropped
+  std::shared_ptr<ByteBudget> budget = {};  ///< for what is unsent; over: as if over unsent_bytes_max. Null: no bound
   size_t read_pause_bytes = 1 << 20;        ///< unsent; with more, nothing is read from the client
   std::chrono::seconds read_timeout{60};    ///< without a byte in the middle of a message
   std::chrono::seconds write_timeout{120};  ///< without one byte taken by the client

@@ -1,25 +1,53 @@
 #include "net/http_response.h"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
+
+#include "net/exceptions.h"
 
 namespace cairn::net {
 
-ResponseState::ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max)
-    : executor_(executor), wake_(executor), overflow_signal_(executor), unsent_bytes_max_(unsent_bytes_max) {}
+ResponseState::ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max,
+                             std::shared_ptr<ByteBudget> budget, const HttpErrorBody* error_body)
+    : executor_(executor),
+      wake_(executor),
+      break_signal_(executor),
+      unsent_bytes_max_(unsent_bytes_max),
+      error_body_(error_body),
+      share_(std::move(budget)) {}
 
 // The connection's coroutine and this posted handler run on the same thread, and the coroutine looks for work right
 // before it waits, so a wake-up cannot fall between the two.
-void ResponseState::signal() {
-  boost::asio::post(executor_, [self = shared_from_this()] {
-    self->wake_.cancel();
-    if (self->overflowed()) self->overflow_signal_.cancel();
-  });
+void ResponseState::signal() noexcept {
+  try {
+    boost::asio::post(executor_, [self = shared_from_this()] {
+      self->wake_.cancel();
+      if (self->broken()) self->break_signal_.cancel();
+    });
+  } catch (...) {
+    log_exception("waking a connection", std::current_exception());
+  }
+}
+
+WholeAnswer ResponseState::error_answer(int status, std::string_view message) const {
+  WholeAnswer answer{status, "application/json", error_body_ == nullptr ? "" : (*error_body_)(status, message), {}};
+  if (status == 503) answer.headers.emplace_back("Retry-After", "1");
+  return answer;
+}
+
+bool ResponseState::hold(size_t bytes) {
+  const int64_t counted = std::max<int64_t>(0, static_cast<int64_t>(bytes) - kUncountedBytes);
+  share_.shrink_to(counted);
+  return share_.grow_to(counted);
 }
 
 void ResponseState::send(WholeAnswer answer) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_ || answered_) return;
+    if (!hold(answer.body.size())) {
+      answer = error_answer(503, "the server has no memory left for this answer: others wait to be read; try again");
+    }
     answered_ = true;
     work_.whole = std::move(answer);
     work_.ended = true;
@@ -41,13 +69,13 @@ void ResponseState::begin_events(HeaderList headers, StreamForm form) {
 void ResponseState::write(std::string_view bytes) {
   {
     const std::lock_guard lock(mutex_);
-    if (closed_ || !streaming_ || work_.ended || overflowed_ || bytes.empty()) return;
-    unsent_bytes_ += bytes.size();
-    if (unsent_bytes_ > unsent_bytes_max_) {
+    if (closed_ || !streaming_ || work_.ended || overflowed_ || thrown_ || bytes.empty()) return;
+    if (unsent_bytes_ + bytes.size() > unsent_bytes_max_ || !hold(unsent_bytes_ + bytes.size())) {
       overflowed_ = true;
     } else {
       work_.bytes += bytes;
     }
+    unsent_bytes_ += bytes.size();
   }
   signal();
 }
@@ -55,7 +83,7 @@ void ResponseState::write(std::string_view bytes) {
 void ResponseState::end() {
   {
     const std::lock_guard lock(mutex_);
-    if (closed_ || !streaming_ || work_.ended) return;
+    if (closed_ || !streaming_ || work_.ended || thrown_) return;  // what was cut must not look whole
     work_.ended = true;
   }
   signal();
@@ -69,7 +97,7 @@ void ResponseState::on_close(std::function<void()> callback) {
       return;
     }
   }
-  callback();
+  call(callback);
 }
 
 bool ResponseState::closed() const {
@@ -98,11 +126,45 @@ std::function<void()> ResponseState::take_drained() {
   return std::exchange(on_drained_, {});
 }
 
-void ResponseState::post(std::function<void()> work) { boost::asio::post(executor_, std::move(work)); }
+void ResponseState::post(std::function<void()> work) {
+  boost::asio::post(executor_, [self = shared_from_this(), work = std::move(work)] { self->call(work); });
+}
+
+void ResponseState::call(const std::function<void()>& callback) noexcept {
+  try {
+    if (callback) callback();
+  } catch (...) {
+    thrown(std::current_exception());
+  }
+}
+
+void ResponseState::thrown(const std::exception_ptr& exception) noexcept {
+  log_exception("an exchange", exception);
+  try {
+    {
+      const std::lock_guard lock(mutex_);
+      if (closed_ || work_.ended) return;
+      thrown_ = answered_ || error_body_ == nullptr;
+      if (!answered_) {
+        const bool memory = is_out_of_memory(exception);
+        answered_ = work_.ended = true;
+        work_.whole = error_answer(memory ? 503 : 500, memory ? "out of memory; try again" : "internal error");
+      }
+    }
+    signal();
+  } catch (...) {
+    log_exception("the end of an exchange", std::current_exception());
+  }
+}
 
 bool ResponseState::overflowed() const {
   const std::lock_guard lock(mutex_);
   return overflowed_;
+}
+
+bool ResponseState::broken() const {
+  const std::lock_guard lock(mutex_);
+  return overflowed_ || thrown_;
 }
 
 ResponseWork ResponseState::take() {
@@ -118,9 +180,10 @@ void ResponseState::sent(size_t bytes) {
   {
     const std::lock_guard lock(mutex_);
     unsent_bytes_ -= bytes;
+    hold(unsent_bytes_);  // less than before
     drained = take_drained();
   }
-  if (drained) drained();
+  call(drained);
 }
 
 bool ResponseState::has_work() const {
@@ -128,7 +191,7 @@ bool ResponseState::has_work() const {
   return work_.whole || work_.stream_headers || !work_.bytes.empty() || work_.ended;
 }
 
-void ResponseState::close() {
+void ResponseState::close() noexcept {
   std::function<void()> callback, never;
   {
     const std::lock_guard lock(mutex_);
@@ -137,14 +200,18 @@ void ResponseState::close() {
     callback = std::exchange(on_close_, {});
     never = std::exchange(on_drained_, {});
   }
-  if (callback) callback();
+  call(callback);
 }
 
 ResponseHandle::ResponseHandle(std::shared_ptr<ResponseState> state, std::string dropped_body)
     : state_(std::move(state)), dropped_body_(std::move(dropped_body)) {}
 
 ResponseHandle::~ResponseHandle() {
-  state_->send({500, "application/json", std::move(dropped_body_), {}});
+  try {
+    state_->send({500, "application/json", std::move(dropped_body_), {}});
+  } catch (...) {
+    state_->thrown(std::current_exception());
+  }
   state_->end();
 }
 

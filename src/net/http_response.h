@@ -3,6 +3,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_budget.h"
 #include "net/http_server.h"
 
 namespace cairn::net {
@@ -38,7 +40,10 @@ struct ResponseWork {
 /// Shared by the handler (any thread) and the connection (the server's thread).
 class ResponseState final : public std::enable_shared_from_this<ResponseState> {
  public:
-  ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max);
+  /// `error_body` writes what the client is told when something was thrown or does not fit into `budget`; it outlives
+  /// this. Null: there is no such answer, the connection ends.
+  ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max, std::shared_ptr<ByteBudget> budget = {},
+                const HttpErrorBody* error_body = nullptr);
 
   // From any thread, for HttpResponse.
   void send(WholeAnswer answer);
@@ -60,28 +65,39 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   bool has_work() const;
   /// Fires (cancelled) when there may be work. The connection sets its expiry and waits on it.
   boost::asio::steady_timer& wake() { return wake_; }
-  /// More than unsent_bytes_max piled up: the client is too slow. `overflow_signal` fires (cancelled) when that
-  /// happens.
+  /// More than unsent_bytes_max piled up, or more than the budget has: the client is too slow.
   bool overflowed() const;
-  boost::asio::steady_timer& overflow_signal() { return overflow_signal_; }
+  /// Overflowed, or something was thrown in the middle of a stream. `break_signal` fires (cancelled) when that happens.
+  bool broken() const;
+  boost::asio::steady_timer& break_signal() { return break_signal_; }
   /// The client is gone: runs the callback, once.
-  void close();
+  void close() noexcept;
+  /// Something was thrown that nobody else handles: a line of the log, and the end of the exchange, with an error if
+  /// nothing was answered.
+  void thrown(const std::exception_ptr& exception) noexcept;
 
  private:
-  void signal();
+  void signal() noexcept;
+  void call(const std::function<void()>& callback) noexcept;
+  WholeAnswer error_answer(int status, std::string_view message) const;
+  /// Takes `bytes` from the budget, in place of what it had; mutex_ is held.
+  bool hold(size_t bytes);
   /// The callback given to on_drained, if its time has come; mutex_ is held.
   std::function<void()> take_drained();
 
   boost::asio::any_io_executor executor_;
   boost::asio::steady_timer wake_;
-  boost::asio::steady_timer overflow_signal_;
+  boost::asio::steady_timer break_signal_;
   const size_t unsent_bytes_max_;
+  const HttpErrorBody* error_body_;
   mutable std::mutex mutex_;
   ResponseWork work_;
+  ByteShare share_;  // for the bytes that wait
   size_t unsent_bytes_ = 0;
   bool answered_ = false;  // send or begin_events was called
   bool streaming_ = false;
   bool overflowed_ = false;
+  bool thrown_ = false;
   bool closed_ = false;
   std::function<void()> on_close_;
   std::function<void()> on_drained_;

@@ -1,17 +1,23 @@
 #include "net/http_server.h"
 
-#include <boost/asio/as_tuple.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <exception>
+#include <thread>
 #include <unordered_map>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "net/coroutines.h"
+#include "net/descriptors.h"
+#include "net/exceptions.h"
 #include "net/frame_listener.h"
 #include "net/http_connection.h"
 #include "net/percent.h"
@@ -22,15 +28,19 @@ namespace {
 namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
-constexpr auto kTuple = asio::as_tuple(asio::use_awaitable);
 
-/// When the system has no descriptors left, accepting rests this long rather than spinning.
+/// When the system has no descriptors left, not even for a refusal, accepting rests this long rather than spinning.
 constexpr std::chrono::milliseconds kAcceptPause{100};
+/// And so long after something was thrown.
+constexpr std::chrono::milliseconds kThrownPause{1};
+/// Between two lines of the log that say that there are no descriptors.
+constexpr std::chrono::seconds kComplaintPause{10};
+constexpr size_t kDroppedBytes = 4 << 10;
 
 class Server final : public HttpServer {
  public:
   Server(const HttpLimits& limits, HttpHandler handler, HttpErrorBody error_body)
-      : service_{limits, std::move(handler), std::move(error_body)}, acceptor_(context_), deadline_(context_) {}
+      : service_{limits, std::move(handler), std::move(error_body), {}}, acceptor_(context_), deadline_(context_) {}
 
   // Coroutine frames hold connections, and connections refer to service_: they go first.
   ~Server() override {
@@ -50,6 +60,9 @@ class Server final : public HttpServer {
     if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
     if (!error) acceptor_.bind(endpoint, error);
     if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    on_loopback_ = endpoint.address().is_loopback();
+    host_ = host;
+    allow_hosts({});
     if (error) {
       return fail(Code::kIo, "cannot listen on {}:{}: {}; stop what uses that port or choose another with --port", host,
                   port, error.message());
@@ -65,6 +78,13 @@ class Server final : public HttpServer {
     return {};
   }
 
+  void allow_hosts(std::vector<std::string> names) override {
+    names.push_back(host_);
+    if (on_loopback_) service_.hosts = HostPolicy::loopback(names);
+  }
+
+  bool on_loopback() const override { return on_loopback_; }
+
   uint16_t port() const override {
     error_code ignored;
     return acceptor_.local_endpoint(ignored).port();
@@ -73,7 +93,14 @@ class Server final : public HttpServer {
   void run() override {
     asio::co_spawn(context_, accept_loop(), asio::detached);
     if (frames_) frames_->run();
-    context_.run();
+    while (true) {
+      try {
+        context_.run();
+        return;
+      } catch (...) {  // what nobody closer to it has caught: without memory there may be no coroutine to catch it
+        log_exception("the event loop", std::current_exception());
+      }
+    }
   }
 
   void stop(std::chrono::milliseconds grace) override {
@@ -94,17 +121,28 @@ class Server final : public HttpServer {
  private:
   asio::awaitable<void> accept_loop() {
     while (acceptor_.is_open()) {
-      auto [error, socket] = co_await acceptor_.async_accept(kTuple);
-      if (error == asio::error::operation_aborted || !acceptor_.is_open()) co_return;
-      if (error) {
-        asio::steady_timer pause(context_, kAcceptPause);
-        co_await pause.async_wait(kTuple);
-        continue;
+      try {
+        co_await accept_one();
+      } catch (...) {
+        log_exception("accepting a connection", std::current_exception());
+        std::this_thread::sleep_for(kThrownPause);  // a timer would need memory, too
       }
-      if (connections_.size() >= service_.limits.connections_max) {
-        refuse(std::move(socket));
-        continue;
-      }
+    }
+  }
+
+  asio::awaitable<void> accept_one() {
+    auto [error, socket] = co_await acceptor_.async_accept(kTuple);
+    if (!acceptor_.is_open()) co_return;
+    const bool no_descriptor = error == boost::system::errc::too_many_files_open ||
+                               error == boost::system::errc::too_many_files_open_in_system;
+    if (error && !(no_descriptor && refuse_without_descriptor())) {
+      asio::steady_timer pause(context_, kAcceptPause);
+      co_await pause.async_wait(kTuple);
+    }
+    if (error) co_return;
+    if (connections_.size() >= service_.limits.connections_max) {
+      refuse(socket.native_handle(), "too many connections; try again later");
+    } else {
       serve(std::move(socket));
     }
   }
@@ -114,40 +152,63 @@ class Server final : public HttpServer {
     auto connection = std::make_shared<HttpConnection>(std::move(socket), service_);
     connections_.emplace(id, connection);
     open_.store(connections_.size(), std::memory_order_relaxed);
-    asio::co_spawn(context_, connection->run(), [this, id](const std::exception_ptr& exception) {
-      if (exception) log_failure(exception);
-      if (const auto found = connections_.find(id); found != connections_.end()) {
-        found->second->stop(true);
-        connections_.erase(found);
-      }
-      open_.store(connections_.size(), std::memory_order_relaxed);
-      stop_if_done();
-    });
+    try {
+      asio::co_spawn(context_, connection->run(), [this, id](const std::exception_ptr& exception) {
+        if (exception) log_exception("a connection", exception);
+        forget(id);
+      });
+    } catch (...) {
+      forget(id);
+      throw;
+    }
+  }
+
+  void forget(uint64_t id) {
+    if (const auto found = connections_.find(id); found != connections_.end()) {
+      found->second->stop(true);
+      connections_.erase(found);
+    }
+    open_.store(connections_.size(), std::memory_order_relaxed);
+    stop_if_done();
   }
 
   void stop_if_done() {
     if (service_.stopping && connections_.empty() && (!frames_ || frames_->connections() == 0)) context_.stop();
   }
 
-  static void log_failure(const std::exception_ptr& exception) {
-    try {
-      std::rethrow_exception(exception);
-    } catch (const std::exception& error) {
-      log_error("a connection failed: {}", error.what());
+  /// Tells the client who waits longest that there are no descriptors left; false if there was none to tell it with.
+  bool refuse_without_descriptor() {
+    const int socket = spare_.accept(acceptor_.native_handle());
+    if (socket < 0) {
+      spare_.give_back();
+      return false;
     }
+    refuse(socket, "the server has no file descriptors left for more connections; try again later");
+    ::close(socket);
+    spare_.give_back();
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_complaint_) return true;
+    next_complaint_ = now + kComplaintPause;
+    log_error(
+        "no file descriptors are left: clients are refused (503) with {} connections open; raise the limit "
+        "(ulimit -n)",
+        connections_.size());
+    return true;
   }
 
-  // One short write that the socket's buffer takes at once; a client over the limit is owed no more.
-  void refuse(tcp::socket socket) {
-    const std::string body = service_.error_body(503, "too many connections");
+  // One short write that the socket's buffer takes at once; a client over the limit is owed no more. What it has sent
+  // is read before, for closing over unread bytes would reset the connection, and the answer with it.
+  void refuse(int socket, std::string_view why) {
+    const std::string body = service_.error_body(503, why);
     const std::string text = fmt::format(
         "HTTP/1.1 503 Service Unavailable\r\nServer: cairn\r\nConnection: close\r\n{}Retry-After: 1\r\n"
         "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
         request_id_lines(make_request_id()), body.size(), body);
-    error_code ignored;
-    socket.non_blocking(true, ignored);
-    socket.write_some(asio::buffer(text), ignored);
-    socket.shutdown(tcp::socket::shutdown_send, ignored);
+    char dropped[kDroppedBytes];
+    while (::recv(socket, dropped, sizeof dropped, MSG_DONTWAIT) == sizeof dropped) {
+    }
+    ::send(socket, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    ::shutdown(socket, SHUT_WR);
   }
 
   HttpService service_;
@@ -156,6 +217,10 @@ class Server final : public HttpServer {
   asio::steady_timer deadline_;
   std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections_;
   std::unique_ptr<FrameListener> frames_;  // null: none
+  SpareDescriptor spare_;
+  std::chrono::steady_clock::time_point next_complaint_{};  // may be logged from then on
+  std::string host_;                                        // to listen on
+  bool on_loopback_ = false;
   uint64_t next_id_ = 0;
   std::atomic<size_t> open_{0};
 };

@@ -1,4 +1,5 @@
 /// HTTP/1.1 over TCP: bytes in, bytes out. Knows connections, framing, limits and time-outs; nothing of what they mean.
+/// What one connection throws, or makes others throw, ends that connection alone.
 /// Framed messages over a Unix socket (frame_server.h) are served beside it, on the same thread.
 #pragma once
 
@@ -13,14 +14,19 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_budget.h"
 #include "base/error.h"
 #include "net/frame_server.h"
 
 namespace cairn::net {
 
+/// Bytes of a request, or of an answer that was not sent, that the budget does not count: small ones always go through.
+inline constexpr int64_t kUncountedBytes = 16 << 10;
+
 struct HttpLimits {
-  size_t header_bytes_max = 64 << 10;                 ///< over: 431
+  size_t header_bytes_max = 64 << 10;                 ///< with trailers and chunk extensions; over: 431
   size_t body_bytes_max = 32 << 20;                   ///< over: 413
+  std::shared_ptr<ByteBudget> budget = {};            ///< for requests and answers that wait; over: 503. Null: no bound
   size_t connections_max = 16'384;                    ///< over: 503 and close
   size_t unsent_bytes_max = 4 << 20;                  ///< of one stream; over: the client is too slow and is dropped
   std::chrono::seconds read_timeout{60};              ///< to send a request once begun
@@ -36,7 +42,8 @@ struct HttpRequest {
   std::string query;                                         ///< after '?', as sent
   std::vector<std::pair<std::string, std::string>> headers;  ///< names in lower case
   std::string body;
-  std::string remote;  ///< "127.0.0.1:54321"
+  std::string remote;                ///< "127.0.0.1:54321"
+  std::shared_ptr<ByteShare> share;  ///< what the request holds of HttpLimits::budget; goes when the body does
 
   /// First header of that lower-case name, or "".
   std::string_view header(std::string_view name) const;
@@ -52,7 +59,7 @@ struct StreamForm {
 
 /// One answer. Thread-safe: any call may come from any thread, none blocks. Calls after the end or after the client has
 /// gone do nothing. Dropping the last reference without an answer sends 500. All are dropped before the server is
-/// destroyed.
+/// destroyed. What a callback throws ends its exchange, with 500 (503 without memory) where nothing was answered yet.
 class HttpResponse {
  public:
   virtual ~HttpResponse() = default;
@@ -82,7 +89,7 @@ class HttpResponse {
 /// Called on the server's thread for each whole request; must not block. Requests of a connection come one at a time,
 /// in order, each after the answer before it ended.
 using HttpHandler = std::function<void(HttpRequest request, std::shared_ptr<HttpResponse> response)>;
-/// Writes the body of an error that net/ itself must answer (400, 408, 413, 431, 503).
+/// Writes the body of an error that net/ itself must answer (400, 403, 408, 413, 431, 500, 501, 503, 505). Thread-safe.
 using HttpErrorBody = std::function<std::string(int status, std::string_view message)>;
 
 class HttpServer {
@@ -93,6 +100,11 @@ class HttpServer {
   virtual ~HttpServer() = default;
   /// Serves framed messages at a socket file too. Before run, once. Errors: UnixListener::listen's.
   virtual Result<void> listen_frames(const std::string& path, const FrameLimits& limits, FrameHandler handler) = 0;
+  /// On a loopback address only requests for that address, `host` of listen and these names are let in, and none of a
+  /// web page of elsewhere: others get 403 (host_policy.h). Before run.
+  virtual void allow_hosts(std::vector<std::string> names) = 0;
+  /// Whether only this machine can reach the server.
+  virtual bool on_loopback() const = 0;
   virtual uint16_t port() const = 0;
   /// Serves on the calling thread until stop().
   virtual void run() = 0;

@@ -1,17 +1,14 @@
 #include "net/http_server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <set>
 #include <thread>
 
 #include "net/http_client.h"
+#include "net/http_test_support.h"
 
 namespace cairn::net {
 namespace {
@@ -19,72 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-/// A plain socket, for what no well-behaved client would send.
-class RawClient {
- public:
-  explicit RawClient(uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    timeval patience{10, 0};
-    ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  }
-  ~RawClient() { close(); }
-  void close() {
-    if (socket_ >= 0) ::close(socket_);
-    socket_ = -1;
-  }
-  void send(std::string_view text) {
-    while (!text.empty()) {
-      const ssize_t sent = ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return;
-      text.remove_prefix(sent);
-    }
-  }
-  /// Reads until `marker` was seen (or all, if empty, to the end of the connection).
-  std::string read_until(std::string_view marker) {
-    char bytes[4096];
-    while (marker.empty() || got_.find(marker) == std::string::npos) {
-      const ssize_t count = ::recv(socket_, bytes, sizeof bytes, 0);
-      if (count <= 0) break;
-      got_.append(bytes, count);
-    }
-    return got_;
-  }
-  void forget() { got_.clear(); }
-
- private:
-  int socket_;
-  std::string got_;
-};
-
-class HttpServerTest : public testing::Test {
- protected:
-  void start(HttpLimits limits, HttpHandler handler) {
-    auto listening =
-        HttpServer::listen("127.0.0.1", 0, limits, std::move(handler), [](int status, std::string_view message) {
-          return fmt::format("{{\"status\":{},\"message\":\"{}\"}}", status, message);
-        });
-    ASSERT_TRUE(listening.has_value()) << listening.error().text();
-    server_ = std::move(*listening);
-    thread_ = std::thread([this] { server_->run(); });
-  }
-  void TearDown() override { stop(); }
-  void stop(std::chrono::milliseconds grace = 0ms) {
-    if (!server_) return;
-    server_->stop(grace);
-    thread_.join();
-    server_.reset();
-  }
-  uint16_t port() const { return server_->port(); }
-  HttpUrl url() const { return {"127.0.0.1", port(), ""}; }
-
-  std::unique_ptr<HttpServer> server_;
-  std::thread thread_;
-};
 
 void echo(const HttpRequest& request, const std::shared_ptr<HttpResponse>& response) {
   response->send(200, "text/plain", request.method + " " + request.path + "?" + request.query + " " + request.body);
@@ -125,7 +56,7 @@ TEST_F(HttpServerTest, EveryAnswerBearsAnIdOfItsOwn) {
     }
   });
   RawClient client(port());
-  const std::string rest = " HTTP/1.1\r\nHost: x\r\nX-Request-Id: theirs\r\n";
+  const std::string rest = " HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: theirs\r\n";
   client.send("GET /whole" + rest + "\r\nGET /stream" + rest + "\r\nHEAD /head" + rest + "\r\nGET /dropped" + rest +
               "\r\nPOST /large" + rest + "Content-Length: 11\r\n\r\n");
   const std::string got = client.read_until("\"status\":413");
@@ -140,7 +71,7 @@ TEST_F(HttpServerTest, PipelinedRequestsAreAnsweredInOrderOnOneConnection) {
   start({}, echo);
   RawClient client(port());
   std::string all;
-  for (int i = 0; i < 50; ++i) all += fmt::format("GET /{} HTTP/1.1\r\nHost: x\r\n\r\n", i);
+  for (int i = 0; i < 50; ++i) all += fmt::format("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", i);
   client.send(all);
   const std::string got = client.read_until("GET /49?");
   size_t at = 0;
@@ -197,7 +128,7 @@ TEST_F(HttpServerTest, TheConnectionServesAgainAfterAStream) {
   });
   RawClient client(port());
   for (int i = 0; i < 3; ++i) {
-    client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     EXPECT_THAT(client.read_until("\r\n0\r\n\r\n"), HasSubstr("data: x\n\n"));
     client.forget();
   }
@@ -216,7 +147,7 @@ TEST_F(HttpServerTest, AClientThatGoesAwayIsNoticedInEveryPhase) {
   for (const auto* path : {"/wait", "/stream"}) {
     const int before = closed.load();
     RawClient client(port());
-    client.send(fmt::format("GET {} HTTP/1.1\r\nHost: x\r\n\r\n", path));
+    client.send(fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", path));
     std::this_thread::sleep_for(50ms);
     EXPECT_EQ(closed.load(), before);
     client.close();
@@ -238,14 +169,14 @@ TEST_F(HttpServerTest, LimitsAndMalformedRequestsAreAnswered) {
     client.send(request);
     return client.read_until("");
   };
-  EXPECT_THAT(answer("POST / HTTP/1.1\r\nContent-Length: 1001\r\n\r\n" + std::string(1001, 'x')),
+  EXPECT_THAT(answer("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1001\r\n\r\n" + std::string(1001, 'x')),
               StartsWith("HTTP/1.1 413"));
-  EXPECT_THAT(answer("POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n500\r\n" + std::string(0x500, 'x') +
-                     "\r\n0\r\n\r\n"),
+  EXPECT_THAT(answer("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n500\r\n" +
+                     std::string(0x500, 'x') + "\r\n0\r\n\r\n"),
               StartsWith("HTTP/1.1 413"));
   EXPECT_THAT(answer("GET / HTTP/1.1\r\nX: " + std::string(3'000, 'x') + "\r\n\r\n"), StartsWith("HTTP/1.1 431"));
   EXPECT_THAT(answer("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400"));
-  EXPECT_THAT(answer("GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(answer("GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"), StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(answer("GET / HTTP/1.1\r\nHos"), StartsWith("HTTP/1.1 408"));
   EXPECT_EQ(http_request(url(), "GET", "/fine", "", {})->status, 200);
 }
@@ -253,7 +184,7 @@ TEST_F(HttpServerTest, LimitsAndMalformedRequestsAreAnswered) {
 TEST_F(HttpServerTest, ExpectContinueIsAnsweredBeforeTheBody) {
   start({}, echo);
   RawClient client(port());
-  client.send("POST / HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  client.send("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
   EXPECT_THAT(client.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 100 Continue"));
   client.send("hi");
   EXPECT_THAT(client.read_until("POST /? hi"), HasSubstr("HTTP/1.1 200 OK"));
@@ -276,7 +207,7 @@ TEST_F(HttpServerTest, AStreamNobodyReadsIsBoundedAndDropped) {
     });
   });
   RawClient client(port());
-  client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   client.read_until("data: ");  // the worker has begun
   worker.join();
   EXPECT_TRUE(closed);
@@ -305,7 +236,7 @@ TEST_F(HttpServerTest, AWriterThatWaitsForTheClientLosesNothing) {
     write_on(response, 0);
   });
   RawClient client(port());
-  client.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
   std::this_thread::sleep_for(100ms);
   const size_t pauses_unread = pauses.load();
   std::this_thread::sleep_for(100ms);
@@ -342,9 +273,9 @@ TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
   limits.connections_max = 2;
   start(limits, echo);
   RawClient first(port()), second(port());
-  first.send("GET /1 HTTP/1.1\r\nHost: x\r\n\r\n");
+  first.send("GET /1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   first.read_until("GET /1?");
-  second.send("GET /2 HTTP/1.1\r\nHost: x\r\n\r\n");
+  second.send("GET /2 HTTP/1.1\r\nHost: localhost\r\n\r\n");
   second.read_until("GET /2?");
   RawClient third(port());
   const std::string refused = third.read_until("");

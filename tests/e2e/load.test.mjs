@@ -36,7 +36,7 @@ const idle = (from = server) => eventually('idle', (stats) => stats.active_reque
 const open = (body, route = completions, to = server) => new Promise((resolve, reject) => {
   const text = JSON.stringify(body);
   const socket = net.connect(to.port, '127.0.0.1', () => {
-    socket.write(`POST ${route} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
+    socket.write(`POST ${route} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
     resolve(socket);
   });
   socket.on('error', reject);

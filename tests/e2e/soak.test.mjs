@@ -34,7 +34,7 @@ async function idle(from = server) {
 const send = (body) => new Promise((resolve, reject) => {
   const text = JSON.stringify(body);
   const socket = net.connect(server.port, '127.0.0.1', () => {
-    socket.write(`POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
+    socket.write(`POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
     resolve(socket);
   });
   socket.once('error', reject);

@@ -159,9 +159,7 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
 
 }  // namespace
 
-std::string make_answer_id(std::string_view prefix) {
-  return std::string(prefix) + random_id();
-}
+std::string make_answer_id(std::string_view prefix) { return std::string(prefix) + random_id(); }
 
 void set_tenant(const net::HttpRequest& http, GenerateRequest& generate) {
   generate.tenant = tenant_of(http);

@@ -1,0 +1,62 @@
+/// What the coroutines of connections have in common. Internal to net/.
+#pragma once
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <chrono>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "net/exceptions.h"
+
+namespace cairn::net {
+
+/// Operations give their error as a value.
+constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
+
+/// Between two looks at a connection whose client sends urgent data, which nothing here reads.
+constexpr std::chrono::milliseconds kUrgentPause{100};
+
+/// Returns after `time`, or when cancelled.
+inline boost::asio::awaitable<void> timeout(std::chrono::steady_clock::duration time) {
+  boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, time);
+  co_await timer.async_wait(kTuple);
+}
+
+/// What `work` gives, or nullopt if `time` passes first. What it throws is thrown here: an operator || alone would wait
+/// for the time to pass.
+template <class T>
+boost::asio::awaitable<std::optional<T>> within(std::chrono::steady_clock::duration time,
+                                                boost::asio::awaitable<T> work) {
+  using boost::asio::experimental::awaitable_operators::operator||;
+  std::exception_ptr thrown;
+  const auto guarded = [&thrown](boost::asio::awaitable<T> guarded_work) -> boost::asio::awaitable<T> {
+    try {
+      co_return co_await std::move(guarded_work);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    co_return T{};
+  };
+  auto outcome = co_await (guarded(std::move(work)) || timeout(time));
+  if (outcome.index() == 1) co_return std::nullopt;
+  if (thrown) std::rethrow_exception(thrown);
+  co_return std::optional<T>(std::move(std::get<0>(outcome)));
+}
+
+/// `work`, whose exceptions end it with a line of the log and go no further: one of several under an operator || must
+/// end when it fails, or the others go on without it.
+inline boost::asio::awaitable<void> contained(boost::asio::awaitable<void> work) {
+  try {
+    co_await std::move(work);
+  } catch (...) {
+    log_exception("a connection", std::current_exception());
+  }
+}
+
+}  // namespace cairn::net
