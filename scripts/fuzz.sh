@@ -23,6 +23,7 @@ seed() {  # what a target begins with
     output_parser_fuzz) find fuzz/seeds/output_parser -type f ;;
     responses_request_fuzz) find fuzz/seeds/responses_request -type f ;;
     frames_fuzz) find fuzz/seeds/frames -type f ;;
+    http_fuzz) find fuzz/seeds/http -type f ;;
     logits_file_fuzz) find fuzz/seeds/logits_file -type f ;;
   esac
 }

@@ -60,7 +60,7 @@ test('a prompt longer than the context is refused with both counts', async () =>
 test('a body over the limit is refused without being read whole', async () => {
   const reply = await new Promise((resolve, reject) => {
     const socket = net.connect(server.port, '127.0.0.1', () => {
-      socket.write('POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999999\r\n\r\n');
+      socket.write('POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999999\r\n\r\n');
     });
     let text = '';
     socket.on('data', (bytes) => { text += bytes; });
@@ -86,7 +86,7 @@ test('tokenize, detokenize and apply-template agree', async () => {
 const drop = (body, wait) => new Promise((resolve) => {
   const text = JSON.stringify(body);
   const socket = net.connect(server.port, '127.0.0.1', () => {
-    socket.write(`POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
+    socket.write(`POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`);
     setTimeout(() => { socket.destroy(); resolve(); }, wait);
   });
   socket.on('error', () => {});
@@ -111,14 +111,83 @@ test('requests cut off in the middle and pipelined ones', async () => {
     });
   }
   const body = JSON.stringify({ prompt: 'Once', max_tokens: 3, temperature: 0 });
-  const one = `POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  const one = `POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   const text = await new Promise((resolve) => {
     let got = '';
-    const socket = net.connect(server.port, '127.0.0.1', () => socket.write(one.repeat(3) + 'GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'));
+    const socket = net.connect(server.port, '127.0.0.1', () => socket.write(one.repeat(3) + 'GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n'));
     socket.on('data', (bytes) => { got += bytes; });
     socket.on('close', () => resolve(got));
   });
   assert.equal(text.match(/"text_completion"/g)?.length, 3);
   assert.match(text, /"status":"ok"/);
   await stillServes();
+});
+
+// What comes back for these bytes, to the end of the connection; `end` closes the side for writing behind them.
+const raw = (bytes, { end = false, port = server.port } = {}) => new Promise((resolve, reject) => {
+  let got = '';
+  const socket = net.connect({ port, host: '127.0.0.1', allowHalfOpen: true }, () => (end ? socket.end(bytes) : socket.write(bytes)));
+  socket.on('data', (data) => { got += data; });
+  socket.on('end', () => { socket.destroy(); resolve(got); });
+  socket.on('error', reject);
+});
+const post = (headers, body) => `POST /v1/completions HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n${body}`;
+
+test('no trailer ends the process', async () => {
+  for (const size of [60_000, 65_536, 300_000]) {
+    const bytes = post('Transfer-Encoding: chunked\r\n', `2\r\n{}\r\n0\r\nX-T: ${'v'.repeat(size)}\r\n\r\n`);
+    assert.match(await raw(bytes), size < 65_000 ? /^HTTP\/1.1 400 .*prompt/s : /^HTTP\/1.1 431 /);
+  }
+  await stillServes();
+});
+
+test('a transfer coding that is not chunked does not make its body a request', async () => {
+  const second = 'GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n';
+  for (const [coding, status] of [['xchunked', 501], ['chunked, identity', 400], ['gzip', 501], ['"chunked"', 400]]) {
+    const got = await raw(post(`Transfer-Encoding: ${coding}\r\n`, second));
+    assert.match(got, new RegExp(`^HTTP/1.1 ${status} `));
+    assert.doesNotMatch(got, /"status":"ok"/);
+  }
+});
+
+test('web pages and names of elsewhere are kept out, with the flag that lets them in', async () => {
+  const get = (host, header = '') => `GET /health HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${header}\r\n`;
+  assert.match(await raw(get('evil.example')), /^HTTP\/1.1 403 .*--allow-host evil\.example/s);
+  assert.match(await raw(get('localhost', 'Origin: http://evil.example\r\n')), /^HTTP\/1.1 403 /);
+  assert.match(await raw(get('localhost', 'Origin: null\r\n')), /^HTTP\/1.1 403 /);
+  assert.match(await raw(get('127.0.0.1:1', 'Origin: http://localhost:3000\r\n')), /^HTTP\/1.1 200 /);
+  assert.match(await raw(get('localhost', 'Origin: vscode-webview://1\r\nSec-Fetch-Site: cross-site\r\n')), /^HTTP\/1.1 200 /);
+  assert.match(await raw('GET http://localhost/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n'), /^HTTP\/1.1 200 /);
+  const other = await serve(story, ['--allow-host', 'box.lan', '--allow-host', 'other.lan']);
+  assert.match(await raw(get('box.lan'), { port: other.port }), /^HTTP\/1.1 200 /);
+  assert.match(await raw(get('localhost', 'Origin: https://other.lan\r\n'), { port: other.port }), /^HTTP\/1.1 200 /);
+  assert.equal((await other.stop()).code, 0);
+});
+
+test('a client that only stops sending gets its answer, one that goes ends its request', async () => {
+  const body = JSON.stringify({ prompt: 'Once upon a time', max_tokens: 40, temperature: 0, ignore_eos: true });
+  const streamed = JSON.stringify({ ...JSON.parse(body), stream: true });
+  const headers = (text) => `Content-Type: application/json\r\nContent-Length: ${text.length}\r\n`;
+  assert.match(await raw(post(headers(body), body), { end: true }), /HTTP\/1.1 200 .*"text_completion"/s);
+  assert.match(await raw(post(headers(streamed), streamed), { end: true }), /data: \[DONE\]/);
+  const stats = async () => (await fetch(`${server.url}/stats`)).json();
+  const before = (await stats()).cancelled_requests;
+  const endless = { prompt: 'Once upon a time', max_tokens: 490, ignore_eos: true };
+  for (const stream of [false, true]) drop({ ...endless, stream }, 20);
+  for (let i = 0; i < 500; ++i) {
+    const now = await stats();
+    if (now.cancelled_requests === before + 2 && now.active_requests === 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.fail(`after 5 s: ${JSON.stringify(await stats())}`);
+});
+
+test('a request that has not come whole does not hold up the end', async () => {
+  const other = await serve(story);
+  const socket = net.connect(other.port, '127.0.0.1', () => socket.write('POST /v1/completions HTTP/1.1\r\nHost: loc'));
+  socket.on('error', () => {});
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  const begun = Date.now();
+  assert.equal((await other.stop()).code, 0);
+  assert.ok(Date.now() - begun < 5_000, 'the grace time is 10 s');
 });
