@@ -214,9 +214,12 @@ TEST_F(TurnStoreTest, ADamagedFileOnlyForgets) {
 }
 
 TEST_F(TurnStoreTest, AnOlderFileHoldsTurnsToo) {
-  (void)open();
-  run("DROP TABLE turns; INSERT INTO responses(tenant, id, previous, response, input) VALUES('me', 'a', '', "
-      "'{\"id\": \"a\", \"output\": []}', '[]')");
+  {
+    auto made = responses::ResponseStore::open(open_file());
+    ASSERT_TRUE(made.has_value());
+    ASSERT_TRUE((*made)->put({"me", "", {{"id", "a"}, {"output", ordered_json::array()}}, ordered_json::array()}));
+  }
+  run("DROP TABLE turns");
   const auto file = open_file();
   auto turns = TurnStore::open(file);
   auto responses = responses::ResponseStore::open(file);
