@@ -75,7 +75,7 @@ export function updateCsv(file, keys, rows) {
 }
 export const today = () => new Date().toISOString().slice(0, 10);
 
-// Starts `cairn serve` on a free port. Returns {url, stop}.
+// Starts `cairn serve` on a free port. Returns {url, pid, alive, stop}.
 export async function startCairn(model, flags = []) {
   const child = spawn(program, ['serve', model, '--port', '0', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
   const exited = new Promise((resolve) => child.on('close', resolve));
@@ -89,7 +89,7 @@ export async function startCairn(model, flags = []) {
       if (found) resolve(found[1]);
     });
   });
-  return { url, stop: () => { child.kill('SIGTERM'); return exited; } };
+  return { url, pid: child.pid, alive: () => child.exitCode === null && child.signalCode === null, stop: () => { child.kill('SIGTERM'); return exited; } };
 }
 
 // Runs a command to its end and returns what it printed; the caller's event loop goes on.

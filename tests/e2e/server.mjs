@@ -42,8 +42,10 @@ export function cairn(args, options = {}) {
   return spawnSync(program, args, { encoding: 'utf8', timeout: 120_000, maxBuffer: 1 << 28, ...options });
 }
 
-export async function serve(model, flags = []) {
-  const child = spawn(program, ['serve', model, '--port', '0', ...flags], { stdio: ['ignore', 'ignore', 'pipe'] });
+// `before`: a command that runs the rest of its arguments, e.g. ['nice', '-n', '19'].
+export async function serve(model, flags = [], before = []) {
+  const [command, ...args] = [...before, program, 'serve', model, '--port', '0', ...flags];
+  const child = spawn(command, args, { stdio: ['ignore', 'ignore', 'pipe'] });
   let log = '';
   const url = await new Promise((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`no address within 60 s: ${log}`)), 60_000);
