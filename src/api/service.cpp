@@ -86,8 +86,11 @@ void Service::stop() {
 
 void Service::give_memory_back() {
   const int64_t given_back = bytes_->given_back();
-  if (given_back - trimmed_at_.load(std::memory_order_relaxed) < kTrimBytes) return;
-  trimmed_at_.store(given_back, std::memory_order_relaxed);
+  const bool much = given_back - trimmed_at_.load(std::memory_order_relaxed) >= kTrimBytes;
+  if (!much && !trims_again_.load(std::memory_order_relaxed)) return;
+  // Once more a moment later: a share may be given back before what it was for.
+  trims_again_.store(much, std::memory_order_relaxed);
+  if (much) trimmed_at_.store(given_back, std::memory_order_relaxed);
   ::malloc_trim(0);
 }
 

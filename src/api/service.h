@@ -77,7 +77,8 @@ class Service {
   std::unique_ptr<responses::ResponseStore> response_store_;
   std::mutex call_bans_mutex_;
   std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_bans_;
-  std::atomic<int64_t> trimmed_at_ = 0;  // of bytes_->given_back()
+  std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()
+  std::atomic<bool> trims_again_ = false;  // at the next idle moment
   // Last, so that they end first.
   Workers storing_;
   Workers workers_;
