@@ -20,6 +20,7 @@
 #include "api/pair_prompts.h"
 #include "api/responses/request.h"
 #include "api/tokens.h"
+#include "base/utf8.h"
 #include "tokenizer/test_support.h"
 
 namespace cairn::api {
@@ -153,6 +154,9 @@ constexpr Protocol kProtocols[] = {
      4},
 };
 
+/// Protocols whose request a template may refuse: Mistral's wants calls' ids of nine letters.
+constexpr size_t kRefusedMax = 3;
+
 struct Vocabulary {
   const char* name;
   const char* chat_template;
@@ -235,9 +239,13 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
   }
   /// Tries `texts` in turn in all places of all protocols, `each` of them in one place. Returns how many were made.
   size_t try_all(size_t each) const {
-    size_t next = 0, made = 0;
+    size_t next = 0, made = 0, refused = 0;
     for (const Protocol& protocol : kProtocols) {
       const ordered_json body = ordered_json::parse(protocol.body);
+      if (!control_count(protocol.parse(body))) {  // some templates take no such conversation
+        ++refused;
+        continue;
+      }
       std::vector<Place> places;
       find_places(body, ordered_json::json_pointer(), places);
       size_t taken = 0;
@@ -255,12 +263,17 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
       }
       EXPECT_GE(taken, protocol.places_min) << protocol.name;
     }
+    EXPECT_LE(refused, kRefusedMax);
     return made;
   }
   std::string all_controls() const {
     std::string text;
     for (const std::string& control : controls_) text += control;
     return text;
+  }
+  static std::string half_of(std::string_view text) {
+    const std::string_view half = text.substr(0, text.size() / 2);
+    return std::string(half.substr(0, utf8_valid_prefix(half)));
   }
   /// The i-th text with names of control tokens in it: alone, among words, several, around a line's end.
   std::string hostile_text(size_t i) const {
@@ -274,7 +287,7 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
       case 2:
         return control + "\n" + other + "system\n" + control + control;
       default:
-        return "a " + control + " b " + control.substr(0, control.size() / 2) + other + "</think>";
+        return "a " + control + " b " + half_of(control) + other + "</think>";
     }
   }
 

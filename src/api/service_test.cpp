@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "api/openai/chat.h"
 #include "api/routes.h"
 
 namespace cairn::api {
@@ -84,13 +85,15 @@ TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
 TEST(Service, ARequestThatDoesNotFitIntoTheBudgetIsRefusedAndOthersAreNot) {
   const Registry registry;
   Service service(registry, 8'000);
-  const net::HttpHandler handler = make_handler(service);
-  auto response = std::make_shared<FakeResponse>();
-  handler(post("/v1/completions", "{\"prompt\":\"" + std::string(2'000, 'x') + "\"}"), response);
+  const auto ask = [&](const std::string& body) {
+    auto response = std::make_shared<FakeResponse>();
+    service.hand_over(post("/v1/completions", body), response, ErrorShape::kOpenAi, openai::handle_completion);
+    return response;
+  };
+  auto response = ask("{\"prompt\":\"" + std::string(2'000, 'x') + "\"}");
   EXPECT_EQ(response->wait(), 503);
   EXPECT_THAT(response->body(), HasSubstr("--request-bytes"));
-  response = std::make_shared<FakeResponse>();
-  handler(post("/v1/completions", "{\"prompt\":"), response);
+  response = ask("{\"prompt\":");
   EXPECT_EQ(response->wait(), 400);
   EXPECT_THAT(response->body(), HasSubstr("not valid JSON"));
   service.stop();

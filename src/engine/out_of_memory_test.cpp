@@ -131,7 +131,10 @@ TEST_F(EngineOutOfMemory, WhileNothingCanBeAllocatedTheEngineLivesAndEverythingC
         EXPECT_EQ(answer.finish.error.code, Code::kOutOfMemory);
       }
       expect_idle();
-      EXPECT_EQ(ask(request_of(prompt_of(5), 1)).tokens.size(), 1u);
+      // Failures that nothing has met yet meet these requests, one at least each.
+      int64_t asked = 0;
+      while (asked <= failures && ask(request_of(prompt_of(5), 1)).tokens.empty()) ++asked;
+      EXPECT_LE(asked, failures);
       engine_.reset();
     }
   }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/printable.h"
+
 namespace cairn::api {
 namespace {
 
@@ -137,7 +139,7 @@ TEST(FindNul, TellsThePathAndCutsLongNames) {
   EXPECT_EQ(find_nul({{"a", {1, {{"b", nul}}}}}, "x"), "x.a[1].b");
   EXPECT_EQ(find_nul({{"a", {{nul, 1}}}}, "x"), "x.a");
   EXPECT_EQ(find_nul({{"a", "b"}}, "x"), "");
-  EXPECT_EQ(find_nul({{std::string(1'000, 'k'), nul}}, "x").size(), 102u);
+  EXPECT_LE(find_nul({{std::string(1'000, 'k'), nul}}, "x").size(), kEchoBytesMax);
 }
 
 TEST(ReadTools, AreFunctionsWithNames) {

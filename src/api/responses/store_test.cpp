@@ -245,8 +245,8 @@ TEST_F(StoreTest, ADamagedRowIsNamedAndCanBeRemoved) {
     ASSERT_TRUE(store->put(response("b", "a")));
     const std::string sql = fmt::format("UPDATE responses SET {} WHERE id = 'a'", damage);
     ASSERT_TRUE(execute(database->get(), path(), sql.c_str()));
-    for (const auto& read : {store->response("me", "a"), store->input("me", "a"), store->item("me", "in_a"),
-                             store->item("me", "out_a"), store->history("me", "b")}) {
+    for (const auto& read : {store->response("me", "a"), store->input("me", "a"), store->item("me", "in_a", bytes_read),
+                             store->item("me", "out_a", bytes_read), store->history("me", "b")}) {
       ASSERT_FALSE(read.has_value()) << damage;
       EXPECT_EQ(read.error().code, Code::kCorruptFile) << damage;
       EXPECT_THAT(read.error().message, HasSubstr("holds a damaged response: \"a\"")) << damage;
