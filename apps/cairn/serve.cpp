@@ -19,6 +19,7 @@
 #include "base/bytes_text.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "base/unwinding_reserve.h"
 #include "commands.h"
 #include "load_flags.h"
 #include "net/descriptors.h"
@@ -134,10 +135,13 @@ Result<void> load(const ServeFlags& flags, Registry& registry, uint16_t port, Pr
 }
 
 Result<void> serve(const ServeFlags& flags) {
+  install_unwinding_reserve();
   // Listening first: a port that is taken is known before a large model was read.
   Registry registry;
   const int64_t request_bytes =
-      flags.request_bytes > 0 ? flags.request_bytes : api::default_request_bytes(available_memory_bytes());
+      flags.request_bytes > 0
+          ? flags.request_bytes
+          : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   api::Service service(registry, request_bytes);
   const net::HttpLimits limits = http_limits(service.bytes());
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
@@ -200,7 +204,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   command
       ->add_option("--request-bytes", flags->request_bytes,
                    "Memory for requests and their answers at a time, e.g. 512MiB; over it they are answered 503 "
-                   "(default: an eighth of what is free at the start, from 64MiB to 1GiB)")
+                   "(default: an eighth of what is free at the start, from 16MiB to 1GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber);
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")

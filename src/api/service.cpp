@@ -8,6 +8,7 @@
 #include "api/chat/turn_store.h"
 #include "api/store/file.h"
 #include "base/json.h"
+#include "base/unwinding_reserve.h"
 #include "prompt/tool_call/format.h"
 
 namespace cairn::api {
@@ -18,7 +19,7 @@ constexpr std::string_view kHarmonyCall = " to=";
 
 /// Texts, as they are read, checked, rendered and cut into pieces, and a token for a byte at the worst.
 constexpr int64_t kWorkingBytesPerByte = 8;
-constexpr int64_t kRequestBytesMin = 64 << 20;
+constexpr int64_t kRequestBytesMin = 16 << 20;
 constexpr int64_t kRequestBytesMax = 1 << 30;
 constexpr int64_t kAvailablePart = 8;
 
@@ -85,6 +86,7 @@ void Service::stop() {
 }
 
 void Service::give_memory_back() {
+  refill_unwinding_reserve();
   const int64_t given_back = bytes_->given_back();
   const bool much = given_back - trimmed_at_.load(std::memory_order_relaxed) >= kTrimBytes;
   if (!much && !trims_again_.load(std::memory_order_relaxed)) return;

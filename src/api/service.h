@@ -27,7 +27,7 @@ inline constexpr size_t kWaitingRequestsMax = 1'024;
 /// Once so many bytes of requests and answers have been given back, the allocator gives free memory to the system.
 inline constexpr int64_t kTrimBytes = 16 << 20;
 
-/// --request-bytes where nobody has said: an eighth of the memory that is available, from 64 MiB to 1 GiB.
+/// --request-bytes where nobody has said: an eighth of the memory that is available, from 16 MiB to 1 GiB.
 int64_t default_request_bytes(int64_t available_bytes);
 
 /// Thread-safe but for what is said. Requests are read, templated and tokenised on workers (`hand_over`), and so far as

@@ -116,7 +116,7 @@ TEST(Service, RequestsOfClientsThatHaveLeftAndThoseAfterTheEndAreNotHandled) {
 
 TEST(Service, TheBudgetFollowsTheMemoryThatThereIs) {
   constexpr int64_t kMiB = 1 << 20;
-  EXPECT_EQ(default_request_bytes(0), 64 * kMiB);
+  EXPECT_EQ(default_request_bytes(0), 16 * kMiB);
   EXPECT_EQ(default_request_bytes(1'000 * kMiB), 125 * kMiB);
   EXPECT_EQ(default_request_bytes(int64_t{1} << 40), 1'024 * kMiB);
 }

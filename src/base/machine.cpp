@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/auxv.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -77,6 +78,16 @@ int64_t available_memory_bytes() {
     if (words >> name >> kib && name == "MemAvailable:") available = kib * 1024;
   }
   return std::min(available, read_cgroup_limits().memory_bytes_left);
+}
+
+int64_t address_space_left_bytes() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
+    return std::numeric_limits<int64_t>::max();
+  }
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return std::max<int64_t>(0, static_cast<int64_t>(limit.rlim_cur) - pages * ::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace cairn

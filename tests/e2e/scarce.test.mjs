@@ -8,6 +8,7 @@ import { attacks } from './attacks.mjs';
 import { serve, story } from './server.mjs';
 
 const kSpareBytes = 64 << 20;
+const kSpareAtStartBytes = 320 << 20;
 const kRequests = 1000;
 const kAtOnce = 8;
 const flags = ['-t', '1', '--kv-bytes', '16MiB'];
@@ -31,7 +32,7 @@ const pieces = { with_pieces: true };
 const small = [
   ['/v1/completions', { prompt: 'Once', max_tokens: 3 }],
   ['/v1/chat/completions', { messages: messages('Hello'), max_tokens: 3 }],
-  ['/v1/messages', { model: 'x', messages: messages('Hello'), max_tokens: 3 }],
+  ['/v1/messages', { model: 'stories260K-f32', messages: messages('Hello'), max_tokens: 3 }],
   ['/v1/responses', { input: 'Hello', max_output_tokens: 3 }],
   ['/api/chat', { messages: messages('Hello'), stream: false, options: { num_predict: 3 } }],
   ['/api/generate', { prompt: 'Hello', stream: false, options: { num_predict: 3 } }],
@@ -108,8 +109,9 @@ function memoryGroup(bytes) {
     const folder = path.join(root, `cairn-test-${process.pid}`);
     try {
       fs.mkdirSync(folder);
-      fs.writeFileSync(path.join(folder, limit), String(bytes));
-      return folder;
+      const set = (limited) => fs.writeFileSync(path.join(folder, limit), String(limited));
+      set(bytes);
+      return { folder, set };
     } catch {
       if (fs.existsSync(folder)) fs.rmdirSync(folder);
     }
@@ -118,10 +120,13 @@ function memoryGroup(bytes) {
 }
 
 test('in a control group with 64 MiB to spare, a thousand requests of all kinds end no server', { timeout: 300_000 }, async (t) => {
-  const folder = memoryGroup((await used('VmHWM')) + kSpareBytes);
-  if (!folder) return t.skip('no memory control group can be made here');
+  // At its start the program keeps more free than that; the limit is lowered afterwards.
+  const group = memoryGroup((await used('VmHWM')) + kSpareAtStartBytes);
+  if (!group) return t.skip('no memory control group can be made here');
+  const { folder, set } = group;
   try {
-    const server = await serve(story, flags, ['bash', '-c', `echo $$ > ${folder}/cgroup.procs; exec "$@"`, 'bash']);
+    const server = await serve(story, [...flags, '--request-bytes', '24MiB'], ['bash', '-c', `echo $$ > ${folder}/cgroup.procs; exec "$@"`, 'bash']);
+    set(status(server.pid, 'VmRSS') + kSpareBytes);
     t.diagnostic(JSON.stringify(await randomRequests(server, 2)));
     await server.stop();
   } finally {
