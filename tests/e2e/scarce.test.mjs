@@ -125,7 +125,7 @@ test('in a control group with 64 MiB to spare, a thousand requests of all kinds 
   if (!group) return t.skip('no memory control group can be made here');
   const { folder, set } = group;
   try {
-    const server = await serve(story, [...flags, '--request-bytes', '24MiB'], ['bash', '-c', `echo $$ > ${folder}/cgroup.procs; exec "$@"`, 'bash']);
+    const server = await serve(story, [...flags, '--request-bytes', '16MiB'], ['bash', '-c', `echo $$ > ${folder}/cgroup.procs; exec "$@"`, 'bash']);
     set(status(server.pid, 'VmRSS') + kSpareBytes);
     t.diagnostic(JSON.stringify(await randomRequests(server, 2)));
     await server.stop();
