@@ -124,8 +124,8 @@ TEST(ForeignTextOfHostileVocabularies, IsNotMergedToAControlToken) {
 
   const auto words = loaded(test::wordpiece_vocabulary({"\xE2\x96\x81x", "s", "e", "p"}));
   ASSERT_NE(words, nullptr);
-  for (const TokenId id : words->encode("x[SEP]", {}).value())
-    EXPECT_TRUE(!words->is_control(id) || id == words->special().unknown);
+  const auto pieces = words->encode("x[SEP]", {}).value();
+  for (const TokenId id : pieces) EXPECT_TRUE(!words->is_control(id) || id == words->special().unknown);
 }
 
 // "▁" in a text is read as a space, which moves what follows it.
