@@ -71,12 +71,24 @@ LogWriter& writer() {
 
 // A pipe or a terminal is opened once more, for an open file of our own that need not wait (O_NONBLOCK belongs to the
 // open file, which the shell and other programs share). Where that is not possible put_rest asks before it writes.
-LogWriter::LogWriter(int descriptor) : descriptor_(descriptor), coloured_(shows_colours(descriptor)) {
+LogWriter::LogWriter(int descriptor) : named_(descriptor), descriptor_(descriptor) { follow(); }
+
+// The descriptor may have become another file since the last line: a test that captures it, a program that detaches.
+void LogWriter::follow() {
   struct stat status{};
-  if (::fstat(descriptor, &status) != 0) return;
+  if (::fstat(named_, &status) != 0) return;
+  if (known_ && device_ == status.st_dev && inode_ == status.st_ino) return;
+  if (own_) ::close(descriptor_);
+  known_ = true;
+  own_ = false;
+  device_ = status.st_dev;
+  inode_ = status.st_ino;
+  descriptor_ = named_;
+  coloured_ = shows_colours(named_);
+  rest_.clear();
   socket_ = S_ISSOCK(status.st_mode);
   if (!S_ISFIFO(status.st_mode) && !S_ISCHR(status.st_mode)) return;
-  const std::string path = fmt::format("/proc/self/fd/{}", descriptor);
+  const std::string path = fmt::format("/proc/self/fd/{}", named_);
   const int again = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
   if (again < 0) return;
   descriptor_ = again;
@@ -121,6 +133,7 @@ void LogWriter::line(LogLevel level, std::string_view text) noexcept {
   try {
     const std::lock_guard lock(mutex_);
     try {
+      follow();
       const int64_t lost = lost_;
       if (lost > 0 &&
           put(formatted_line(LogLevel::kWarning, fmt::format("{} lines of this log were lost: nobody read them", lost),

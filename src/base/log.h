@@ -49,7 +49,8 @@ void log_error(fmt::format_string<Args...> format, Args&&... args) {
 /// The lines' way to a descriptor. Thread-safe.
 class LogWriter {
  public:
-  /// `descriptor` stays open, and its flags, which other programs may share, stay as they are.
+  /// `descriptor` stays open, and its flags, which other programs may share, stay as they are. Where it becomes another
+  /// file, lines follow it.
   explicit LogWriter(int descriptor);
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
@@ -60,9 +61,13 @@ class LogWriter {
  private:
   bool put(std::string line);
   bool put_rest();
+  void follow();
 
-  int descriptor_;
-  bool own_ = false;  // opened here
+  const int named_;  // as it was given
+  int descriptor_;   // where lines are written
+  bool known_ = false;
+  uint64_t device_ = 0, inode_ = 0;  // of the file that named_ was when descriptor_ was chosen
+  bool own_ = false;                 // opened here
   bool socket_ = false;
   bool coloured_ = false;
   std::mutex mutex_;
