@@ -23,6 +23,7 @@ const { values, positionals: [model] } = parseArgs({
 if (!model) throw new Error('see the usage at the head of bench/hostile/run.mjs');
 const attacker = path.join(path.dirname(fileURLToPath(import.meta.url)), '../../tests/e2e/attacks.mjs');
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+const longest = (list) => list.reduce((most, one) => Math.max(most, one), 0);
 const mib = (kib) => Math.round(kib / 1024);
 
 const server = await startCairn(model, ['-t', '1', ...values.flag]);
@@ -77,7 +78,7 @@ const after = server.alive() ? memory() : 0;
 console.log(`${machine}; ${values.streams} streams, ${values.seconds} s, ${done} attacks; load ${load()}\n`);
 console.log('| | longest gap, ms | 99.9 % | median | /health 99 %, ms | longest | events | refused | memory, MiB |\n|---|---|---|---|---|---|---|---|---|');
 for (const [name, is] of [['quiet', quiet], ['attacked', attacked]]) {
-  const figures = [Math.max(...is.gaps), percentile(is.gaps, 99.9), percentile(is.gaps, 50), percentile(is.health, 99), Math.max(...is.health)];
+  const figures = [longest(is.gaps), percentile(is.gaps, 99.9), percentile(is.gaps, 50), percentile(is.health, 99), longest(is.health)];
   console.log(`| ${name} | ${figures.map((ms) => ms.toFixed(1)).join(' | ')} | ${is.gaps.length} | ${is.refused} | at most ${mib(is.memory)} |`);
 }
 console.log(`\nmemory: ${mib(begin)} MiB at start, ${mib(rested)} before the attack, ${mib(after)} 10 s after it`);

@@ -4,12 +4,12 @@
 #include <charconv>
 #include <ctime>
 #include <optional>
-#include <random>
 #include <set>
 #include <span>
 
 #include "api/prompt_tokens.h"
 #include "base/log.h"
+#include "base/random_id.h"
 #include "prompt/reasoning.h"
 
 namespace cairn::api {
@@ -20,10 +20,7 @@ using nlohmann::ordered_json;
 // Stands for a known turn's text, or its thinking, while the template renders. Nobody writes that by chance, and what a
 // client gains by writing it on purpose is a prompt that is rendered without known turns.
 std::string mark(std::string_view what, size_t message) {
-  static const uint64_t secret = [] {
-    std::random_device random;
-    return uint64_t{random()} << 32 | random();
-  }();
+  static const uint64_t secret = secure_random();
   return fmt::format("@@{:016x}{}-{}@@", secret, what, message);
 }
 
