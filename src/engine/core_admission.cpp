@@ -226,7 +226,7 @@ bool Core::admit_one(Priority priority) {
 std::unique_ptr<Sequence>* Core::who_is_unread(Priority priority) {
   const bool batch_only = priority == Priority::kBatch && batch_is_full();
   const auto found = std::ranges::find_if(running_, [=](const std::unique_ptr<Sequence>& sequence) {
-    return sequence->channel().stalled() && (!batch_only || sequence->priority() == Priority::kBatch);
+    return sequence->channel().unread() && (!batch_only || sequence->priority() == Priority::kBatch);
   });
   return found == running_.end() ? nullptr : &*found;
 }
@@ -254,7 +254,7 @@ bool Core::make_place(const Sequence& candidate) {
   if (has_place(candidate.priority())) return true;
   std::unique_ptr<Sequence>* yields = who_gives_place_to(candidate.party(), candidate.priority());
   if (yields == nullptr) return false;
-  preempt(*yields, (*yields)->channel().stalled() ? PutBack::kUnread : PutBack::kShare);
+  preempt(*yields, (*yields)->channel().unread() ? PutBack::kUnread : PutBack::kShare);
   std::erase(running_, nullptr);
   return true;
 }

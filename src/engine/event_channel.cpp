@@ -13,7 +13,7 @@ bool EventChannel::publish(Events&& step) noexcept {
     try {
       pending_.tokens.reserve(pending_.tokens.size() + step.tokens.size());
       std::move(step.tokens.begin(), step.tokens.end(), std::back_inserter(pending_.tokens));
-      stalled_ = pending_.tokens.size() >= kPendingTokensMax;
+      waiting_ = pending_.tokens.size();
     } catch (const std::bad_alloc&) {
       cancel();
       step.finished = true;
@@ -40,7 +40,7 @@ bool EventChannel::tell() noexcept try {
 
 Events EventChannel::take() {
   finish_taken_ |= pending_.finished;
-  stalled_ = false;
+  waiting_ = 0;
   return std::exchange(pending_, {});
 }
 

@@ -17,6 +17,8 @@ namespace cairn {
 
 /// Events of tokens that may wait for the client; a step adds a few at most.
 inline constexpr size_t kPendingTokensMax = 256;
+/// A client that so many wait for does not read: its request yields to any that waits.
+inline constexpr size_t kUnreadTokens = 16;
 
 /// Shared by the engine and the stream. Thread-safe.
 class EventChannel {
@@ -30,7 +32,9 @@ class EventChannel {
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
   /// Whether as many events wait as may.
-  bool stalled() const { return stalled_.load(std::memory_order_relaxed); }
+  bool stalled() const { return waiting_.load(std::memory_order_relaxed) >= kPendingTokensMax; }
+  /// Whether so many wait that the client does not read (kUnreadTokens).
+  bool unread() const { return waiting_.load(std::memory_order_relaxed) >= kUnreadTokens; }
 
   // -- The client's side: see GenerateStream.
   Events drain();
@@ -48,8 +52,8 @@ class EventChannel {
   Events take();
 
   std::atomic<bool> cancelled_ = false;
-  std::atomic<bool> stalled_ = false;  // written under mutex_
-  std::mutex mutex_;                   // guards the next four
+  std::atomic<size_t> waiting_ = 0;  // tokens of pending_; written under mutex_
+  std::mutex mutex_;                 // guards the next four
   std::condition_variable ready_;
   Events pending_;
   bool abandoned_ = false;

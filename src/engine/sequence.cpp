@@ -77,12 +77,12 @@ void Sequence::admitted(int64_t now_ns) {
 void Sequence::put_back(PutBack why) {
   ++timings_.preemptions;
   put_back_for_ = why;
-  waits_for_client_ = channel_->stalled();
+  waits_for_client_ = channel_->unread();
   if (waits_for_client_) ++times_unread_;
 }
 
 void Sequence::rejoin(int64_t now_ns) {
-  if (!waits_for_client_ || channel_->stalled()) return;
+  if (!waits_for_client_ || channel_->unread()) return;
   waits_for_client_ = false;
   deadline_ns_ = now_ns + times_unread_ * std::max(patience_ns_, kRejoinDelay.count());
 }

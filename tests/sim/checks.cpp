@@ -27,7 +27,7 @@ void Simulation::check_turn(Core::Turn turn) {
       }
       if (running.empty()) {
         for (const auto& sequence : ready) {
-          if (!sequence->channel().stalled()) wrong("nothing runs though a client waits");
+          if (!sequence->channel().unread()) wrong("nothing runs though a client waits");
         }
       }
       break;
@@ -184,7 +184,7 @@ void Simulation::note_waiting() {
   for (const auto& sequence : core_->running()) runs[by_channel_.at(&sequence->channel())] = true;
   for (const size_t i : present_) {
     const Visitor& visitor = visitors_[i];
-    if (!runs[i] && !visitor.channel->stalled() && visitor.gone_by_turn < 0) waited_.push_back(i);
+    if (!runs[i] && !visitor.channel->unread() && visitor.gone_by_turn < 0) waited_.push_back(i);
   }
 }
 

@@ -77,6 +77,14 @@ TEST_F(SimUnread, AnHonestRequestIsAsSoonServedBeside250AsAlone) {
   }
 }
 
+// Whoever comes while they begin waits until each has shown that nobody reads it, which takes it a few tokens.
+TEST_F(SimUnread, TheyYieldToTheSameClientsNextRequestOnceAFewTokensWait) {
+  Simulation simulation(tokenizer(), options_of());
+  submit_unread(simulation, 250);
+  first_token(simulation, request_of(random_prompt(300, 1'000), 20));
+  EXPECT_LE(simulation.core().stats().tokens_generated, 250 * static_cast<int64_t>(kUnreadTokens + 2));
+}
+
 // While they still fill what may wait for them the machine is busy for them: another address has its share of it.
 TEST_F(SimUnread, AnotherClientHasItsPlaceInTheNextTurnWhileTheyAllRun) {
   Simulation simulation(tokenizer(), options_of());
