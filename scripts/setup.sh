@@ -13,7 +13,7 @@ check=(libgtest-dev libgmock-dev libbenchmark-dev libsimde-dev
        clang-19 clang-tidy-19 clang-format-19 libclang-rt-19-dev python3 python3-numpy python3-jinja2 procps)
 # Of the libraries only the headers, and GoogleTest's sources.
 cross=(g++-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest cmake ninja-build ccache
-       libfmt-dev libutf8proc-dev libxxhash-dev python3 python3-numpy)
+       nlohmann-json3-dev libfmt-dev libutf8proc-dev libxxhash-dev python3 python3-numpy)
 
 want=("${build[@]}")
 if [ "${1:-}" = "--cross" ]; then
