@@ -60,7 +60,7 @@ struct Model {
   PagePool pool;
 };
 
-/// Texts that the model itself writes, drawn with its probabilities.
+/// Texts that the model itself writes, sampled with its probabilities.
 std::vector<Text> written_by(Model& model) {
   std::mt19937 random(1);
   const TokenId first{static_cast<int32_t>(model.file.metadata().integer("tokenizer.ggml.bos_token_id").value_or(1))};

@@ -168,7 +168,7 @@ void add_bench_serve(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"chat", "completions"}))
       ->capture_default_str();
   command->add_option("--model", flags->target.model, "Model to name (default: the first that the server lists)");
-  command->add_option("--temperature", flags->target.temperature, "0 always takes the likeliest token")
+  command->add_option("--temperature", flags->target.temperature, "0 always takes the most likely token")
       ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
   command->add_option("--extra", flags->extra,

@@ -102,16 +102,16 @@ Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
 }
 
 void SamplingFlags::add_to(CLI::App& command) {
-  command.add_option("--temp,--temperature", params.temperature, "0 always takes the likeliest token")
+  command.add_option("--temp,--temperature", params.temperature, "0 always takes the most likely token")
       ->check(CLI::Range(0.0, 2.0))
       ->capture_default_str();
-  command.add_option("--top-k", params.top_k, "Only the k likeliest tokens; 0: all")
+  command.add_option("--top-k", params.top_k, "Only the k most likely tokens; 0: all")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  command.add_option("--top-p", params.top_p, "Only the likeliest tokens that make up this probability")
+  command.add_option("--top-p", params.top_p, "Only the most likely tokens that make up this probability")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  command.add_option("--min-p", params.min_p, "Only tokens at least this likely relative to the likeliest")
+  command.add_option("--min-p", params.min_p, "Only tokens at least this likely relative to the most likely")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   command.add_option("--repeat-penalty", params.repetition_penalty, "Over 1 discourages repetition")

@@ -258,7 +258,7 @@ void print_comparison(const ModelComparison& compared) {
   fmt::print("{:<34} median {:.6f}, 90 % {:.6f}, 95 % {:.6f}, 99 % {:.6f}, largest {:.6f}\n", "",
              compared.divergence_median, compared.divergence_p90, compared.divergence_p95, compared.divergence_p99,
              compared.divergence_largest);
-  percent("same likeliest token", compared.same_first);
+  percent("same most likely token", compared.same_first);
   percent("probability of the text, change", compared.probability_change);
   percent("root of its mean square", compared.probability_change_rms);
 }

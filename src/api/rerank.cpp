@@ -68,7 +68,7 @@ class RerankTask final : public EmbedTask {
   }
 
   std::string body(int64_t tokens) override {
-    // The likeliest first, and of equal ones the first.
+    // The most likely first, and of equal ones the first.
     std::ranges::stable_sort(scores_, std::ranges::greater(), &Score::relevance);
     if (request_.top_n > 0 && request_.top_n < scores_.size()) scores_.resize(request_.top_n);
     std::string answer = fmt::format(R"({{"object":"list","model":{},"results":[)", dump(model_.name));

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/argmax_sampler.h"
 #include "engine/drafter.h"
-#include "engine/greedy_rows.h"
 
 namespace cairn {
 namespace {
@@ -78,7 +78,7 @@ class BlockDrafter final : public Drafter {
 
   Runner& runner_;
   const size_t sequences_max_;  // of a batch
-  GreedyRows greedy_;
+  ArgmaxSampler greedy_;
   bool has_failed_ = false;
 
   // Of the call at hand.

@@ -49,7 +49,7 @@ Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& opti
       queue_(options.queue_max),
       scheduler_(limits_),
       drafter_(std::move(drafter)),
-      runner_draws_(runner.draws()) {
+      runner_samples_(runner.samples_on_device()) {
   const auto sequences = static_cast<size_t>(running_max_);
   running_.reserve(sequences);
   scratch_.reserve(vocabulary_);
@@ -61,7 +61,7 @@ Core::Core(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& opti
   draft_requests_.reserve(sequences);
   batch_tokens_.reserve(static_cast<size_t>(limits_.rows_max));
   batch_slices_.reserve(sequences);
-  if (runner_draws_) row_draws_.reserve(limits_.logit_rows_max);
+  if (runner_samples_) samples_.reserve(limits_.logit_rows_max);
   reports_.reserve(kPrefixReportsMax);
   count_pages();
 }
@@ -134,7 +134,7 @@ Core::Turn Core::turn() {
 }
 
 Result<LogitsView> Core::step() {
-  Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_, runner_draws_});
+  Result<LogitsView> logits = runner_.step({batch_tokens_, batch_slices_, &pool_, runner_samples_});
   if (logits.has_value() && check_weights_) CAIRN_TRY_VOID(check_weights_());
   return logits;
 }
@@ -258,7 +258,7 @@ void Core::lay_out() {
 // A sequence moves on only here and only once its events are whole. If memory runs out at one sequence, those after it
 // are where they were, and the next step computes their rows again, to the same values.
 Result<void> Core::emit(const LogitsView& logits, int64_t now_ns) {
-  if (runner_draws_) CAIRN_TRY_VOID(draw_rows());
+  if (runner_samples_) CAIRN_TRY_VOID(sample_rows());
   at_stake_ = AtStake::kSequence;
   int64_t row = 0;
   std::span<const float> hidden = logits.hidden;
@@ -288,33 +288,33 @@ Result<void> Core::emit(const LogitsView& logits, int64_t now_ns) {
   return {};
 }
 
-// All draws of the step that do not depend on each other.
-Result<void> Core::draw_rows() {
-  row_draws_.begin();
+// All samples of the step that do not depend on each other.
+Result<void> Core::sample_rows() {
+  samples_.begin();
   int32_t row = 0;
   for (const Share& share : plan_) {
     Sequence& sequence = *running_[static_cast<size_t>(share.demand)];
     if (sequence.embeds() || !share.logits) continue;
     const int32_t rows = demands_[static_cast<size_t>(share.demand)].decode ? share.rows : 1;
-    for (int32_t ahead = 0; ahead < rows && sequence.add_draw(row + ahead, ahead, row_draws_); ++ahead) continue;
+    for (int32_t ahead = 0; ahead < rows && sequence.add_request(row + ahead, ahead, samples_); ++ahead) continue;
     row += rows;
   }
-  return row_draws_.run(runner_);
+  return samples_.run(runner_);
 }
 
-// The token after a row. Who draws it follows from the request and the row alone, never from proposals.
+// The token after a row. Who samples it follows from the request and the row alone, never from proposals.
 Result<Sampled> Core::choose(Sequence& sequence, const LogitsView& logits, int64_t row) {
-  if (!runner_draws_) return sequence.choose(logits.row(row));
+  if (!runner_samples_) return sequence.choose(logits.row(row));
   if (sequence.is_given()) return sequence.choose({});
-  const Drawn* drawn = row_draws_.of(row);
-  if (drawn == nullptr) {
-    late_row_draws_.begin();
-    if (sequence.add_draw(static_cast<int32_t>(row), 0, late_row_draws_)) {
-      CAIRN_TRY_VOID(late_row_draws_.run(runner_));
-      drawn = late_row_draws_.of(row);
+  const SampleResult* sampled = samples_.of(row);
+  if (sampled == nullptr) {
+    late_samples_.begin();
+    if (sequence.add_request(static_cast<int32_t>(row), 0, late_samples_)) {
+      CAIRN_TRY_VOID(late_samples_.run(runner_));
+      sampled = late_samples_.of(row);
     }
   }
-  if (drawn != nullptr && drawn->token != Drawn::kNotHere) return sequence.take(*drawn);
+  if (sampled != nullptr && sampled->token != SampleResult::kNeedsHost) return sequence.take(*sampled);
   CAIRN_TRY(const std::span<const float> values, runner_.logits_row(row));
   return sequence.choose(values);
 }

@@ -28,7 +28,7 @@
 #include "engine/failures.h"
 #include "engine/fair_shares.h"
 #include "engine/request_queue.h"
-#include "engine/row_draws.h"
+#include "engine/sample_batch.h"
 #include "engine/scheduler.h"
 #include "engine/sequence.h"
 #include "engine/tenants.h"
@@ -125,7 +125,7 @@ class Core {
   void plan(int64_t now_ns);
   void lay_out();
   Result<LogitsView> step();
-  Result<void> draw_rows();
+  Result<void> sample_rows();
   Result<void> emit(const LogitsView& logits, int64_t now_ns);
   void emit_hidden(std::unique_ptr<Sequence>& sequence, const Share& share, std::span<const float>& hidden,
                    int64_t now_ns);
@@ -183,9 +183,9 @@ class Core {
   std::vector<TokenId> batch_tokens_;
   std::vector<BatchSlice> batch_slices_;
   int64_t batch_attended_ = 0;
-  const bool runner_draws_;
-  RowDraws row_draws_;                       // of all rows whose draws are known when the step is done
-  RowDraws late_row_draws_;                  // of one row
+  const bool runner_samples_;
+  SampleBatch samples_;                      // of all rows whose samples are known when the step is done
+  SampleBatch late_samples_;                 // of one row
   std::shared_ptr<EventChannel> admitting_;  // whose request has left the queue and is no sequence yet
   AtStake at_stake_ = AtStake::kNothing;
   size_t at_stake_sequence_ = 0;

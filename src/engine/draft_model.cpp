@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "cache/page_pool.h"
-#include "engine/greedy_rows.h"
+#include "engine/argmax_sampler.h"
 
 namespace cairn {
 namespace {
@@ -177,7 +177,7 @@ class DraftModel final : public Drafter {
   Runner& runner_;
   PagePool pool_;
   const size_t sequences_max_;  // of a batch
-  GreedyRows greedy_;
+  ArgmaxSampler greedy_;
   std::unordered_map<SequenceId, Followed> followed_;
   int64_t calls_ = 0;
   bool has_failed_ = false;

@@ -1,8 +1,8 @@
 /// Proposes tokens that may come next, for the model to check several in one step (speculative decoding).
 ///
-/// What is proposed never changes an answer: the engine samples every token from the model's own logits, with the draw
-/// that belongs to its place, and keeps a proposal only if it is that token. So greedy and sampled answers alike are
-/// the bytes that they would be without speculation; a bad proposal costs time only.
+/// What is proposed never changes an answer: the engine samples every token from the model's own logits, with the
+/// sample that belongs to its place, and keeps a proposal only if it is that token. So greedy and sampled answers alike
+/// are the bytes that they would be without speculation; a bad proposal costs time only.
 #pragma once
 
 #include <cstdint>

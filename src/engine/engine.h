@@ -2,7 +2,7 @@
 ///
 /// Decode rows go first in every step; prompts fill what is left of the step's time (scheduler.h). What was computed is
 /// kept and found again (cache/prefix_index.h). When pages run out the cheapest sequence is put back and goes on later.
-/// A request's tokens depend on nothing but itself: logits do not depend on the batch (see Runner), and the i-th draw
+/// A request's tokens depend on nothing but itself: logits do not depend on the batch (see Runner), and the i-th sample
 /// only on the seed and i.
 #pragma once
 

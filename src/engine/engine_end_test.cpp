@@ -230,9 +230,9 @@ TEST_F(EngineEnds, CancelAfterTheEndChangesNothing) {
 }
 
 TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
-  enum class Failing { kStep, kDraw, kMemory };
-  for (const Failing failing : {Failing::kStep, Failing::kDraw, Failing::kMemory}) {
-    make_runner({.draws = failing == Failing::kDraw});
+  enum class Failing { kStep, kSample, kMemory };
+  for (const Failing failing : {Failing::kStep, Failing::kSample, Failing::kMemory}) {
+    make_runner({.samples = failing == Failing::kSample});
     runner_->hold();
     start({.kv_pages = {32, 32}, .queue_max = 8, .running_max = 2, .chunk_rows_max = 20});
     std::vector<std::unique_ptr<GenerateStream>> streams;
@@ -245,7 +245,7 @@ TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
     const bool thrown = failing == Failing::kMemory;
     const Error error{Code::kIo, "the machine with layers 8 to 15 went away", "peer"};
     if (failing == Failing::kStep) runner_->fail_next(error);
-    if (failing == Failing::kDraw) runner_->fail_next_draw(error);
+    if (failing == Failing::kSample) runner_->fail_next_sample(error);
     if (thrown) runner_->throw_next();
     runner_->release();
     for (int i = 0; i < 2; ++i) {

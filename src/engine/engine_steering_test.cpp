@@ -84,7 +84,7 @@ TEST_F(EngineSteeringTest, GreedyTokensAreTheMostLikelyOnesAndTheOthersAreDrawnA
   constexpr size_t kGreedyBegin = 10, kGreedyEnd = 30, kTokens = 45;
   const auto prompt = prompt_of(9);
   make_runner({});
-  // The next token is most likely, but not much; all others depend on the place alone, so that draws can be compared.
+  // The next token is most likely, but not much; all others depend on the place alone, so that samples can be compared.
   runner_->set_model([](std::span<const TokenId> history, std::span<float> logits) {
     std::fill(logits.begin(), logits.end(), 0.0f);
     logits[history.size() % 300] = 1;
@@ -127,8 +127,8 @@ TEST_F(EngineSteeringTest, AnAnswerEndsWhenItIsOver) {
   EXPECT_TRUE(free.text.starts_with(answer.text));
 }
 
-// A forced token uses up its draw, so that what is sampled after it depends on its place alone; and speculation, which
-// proposes something else there, changes nothing.
+// A forced token uses up its sample, so that what is sampled after it depends on its place alone; and speculation,
+// which proposes something else there, changes nothing.
 TEST_F(EngineSteeringTest, TheSameWithSpeculationAndWithOthers) {
   const auto ask_steered = [&](uint64_t seed) {
     GenerateRequest request = request_of(prompt_of(9), 40, 0.8f, seed);

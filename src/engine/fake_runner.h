@@ -28,7 +28,7 @@ struct FakeRunnerOptions {
   int32_t context_tokens = 256;
   int32_t rows_max = 64;
   int32_t logit_rows_max = 16;
-  bool draws = false;  ///< keeps logits: the most likely token is drawn of each row, whatever is asked for
+  bool samples = false;  ///< keeps logits: the most likely token is sampled of each row, whatever is asked for
 };
 
 /// Thread: step() is the engine's, all else is the test's.
@@ -79,9 +79,9 @@ class FakeRunner final : public Runner {
     const std::lock_guard lock(mutex_);
     failure_ = std::move(error);
   }
-  void fail_next_draw(Error error) {
+  void fail_next_sample(Error error) {
     const std::lock_guard lock(mutex_);
-    draw_failure_ = std::move(error);
+    sample_failure_ = std::move(error);
   }
   void throw_next() {
     const std::lock_guard lock(mutex_);
@@ -119,23 +119,23 @@ class FakeRunner final : public Runner {
     EXPECT_EQ(static_cast<size_t>(rows), batch.tokens.size());
     EXPECT_LE(rows, options_.rows_max);
     EXPECT_LE(row, static_cast<size_t>(options_.logit_rows_max));
-    EXPECT_EQ(batch.keep_logits, options_.draws);
+    EXPECT_EQ(batch.keep_logits, options_.samples);
     const size_t values = batch.keep_logits ? 0 : row * static_cast<size_t>(options_.vocabulary);
     return LogitsView{std::span<const float>(logits_).first(values), options_.vocabulary};
   }
-  bool draws() const override { return options_.draws; }
-  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> /*changes*/,
-                    std::span<Drawn> drawn) override {
+  bool samples_on_device() const override { return options_.samples; }
+  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> /*changes*/,
+                      std::span<SampleResult> sampled) override {
     const std::lock_guard lock(mutex_);
-    if (auto failure = std::exchange(draw_failure_, std::nullopt)) return std::unexpected(std::move(*failure));
-    for (size_t i = 0; i < draws.size(); ++i) {
-      const std::span<const float> row = kept_row(draws[i].row);
-      drawn[i].token = static_cast<int32_t>(std::ranges::max_element(row) - row.begin());
+    if (auto failure = std::exchange(sample_failure_, std::nullopt)) return std::unexpected(std::move(*failure));
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const std::span<const float> row = kept_row(samples[i].row);
+      sampled[i].token = static_cast<int32_t>(std::ranges::max_element(row) - row.begin());
     }
     return {};
   }
   Result<std::span<const float>> logits_row(int64_t row) override {
-    ADD_FAILURE() << "row " << row << " has left the runner, which draws from all of them";
+    ADD_FAILURE() << "row " << row << " has left the runner, which samples from all of them";
     return kept_row(row);
   }
   const KvLayout& kv_layout() const override { return layout_; }
@@ -183,7 +183,7 @@ class FakeRunner final : public Runner {
   int64_t allowed_ = -1;  // steps that may pass; -1: all
   bool waiting_ = false;
   std::optional<Error> failure_;
-  std::optional<Error> draw_failure_;
+  std::optional<Error> sample_failure_;
   bool throw_ = false;
   std::vector<std::vector<Slice>> steps_;
 };

@@ -160,30 +160,30 @@ TEST(Scheduler, StepsGrowFasterWhereNobodyDecodes) {
 }
 
 /// Limits and demands that random() drew.
-struct Draw {
+struct RandomCase {
   StepLimits limits;
   std::vector<Demand> demands;
 };
-Draw draw(std::mt19937& random) {
+RandomCase random_case(std::mt19937& random) {
   const auto below = [&](int32_t n) { return static_cast<int32_t>(random() % static_cast<uint32_t>(n)); };
-  Draw draw;
-  draw.limits = {1 + below(60), 1 + below(12), 1 + below(60), (1 + below(80)) * kMs};
-  draw.demands.resize(static_cast<size_t>(1 + below(std::min(draw.limits.rows_max, draw.limits.logit_rows_max))));
-  for (Demand& demand : draw.demands) {
+  RandomCase tried;
+  tried.limits = {1 + below(60), 1 + below(12), 1 + below(60), (1 + below(80)) * kMs};
+  tried.demands.resize(static_cast<size_t>(1 + below(std::min(tried.limits.rows_max, tried.limits.logit_rows_max))));
+  for (Demand& demand : tried.demands) {
     demand = below(2) == 0 ? decode(below(6)) : prompt(1 + below(80), below(5), static_cast<Priority>(below(2)));
     demand.position = below(3'000);
     if (below(4) == 0) demand.tbt_ns = static_cast<int64_t>((1 + below(60)) * kMs);
     demand.waits = below(8) == 0;
   }
-  return draw;
+  return tried;
 }
 
-void check_promises(const Draw& draw, const std::vector<Share>& shares, const CostModel& cost) {
+void check_promises(const RandomCase& tried, const std::vector<Share>& shares, const CostModel& cost) {
   int32_t rows = 0, logits = 0, chunk = 0, decodes = 0, decode_rows = 0;
   int64_t attended = 0, decode_attended = 0, tbt_ns = std::numeric_limits<int64_t>::max();
-  std::vector<bool> seen(draw.demands.size(), false);
+  std::vector<bool> seen(tried.demands.size(), false);
   for (const Share& share : shares) {
-    const Demand& demand = draw.demands.at(static_cast<size_t>(share.demand));
+    const Demand& demand = tried.demands.at(static_cast<size_t>(share.demand));
     ASSERT_FALSE(seen[static_cast<size_t>(share.demand)] || demand.waits);
     seen[static_cast<size_t>(share.demand)] = true;
     ASSERT_GE(share.rows, 1);
@@ -204,15 +204,15 @@ void check_promises(const Draw& draw, const std::vector<Share>& shares, const Co
       logits += share.logits;
     }
   }
-  ASSERT_LE(rows, draw.limits.rows_max);
-  ASSERT_LE(logits, draw.limits.logit_rows_max);
-  ASSERT_LE(chunk, draw.limits.chunk_rows_max);
-  ASSERT_EQ(decodes, std::ranges::count_if(draw.demands, [](const Demand& d) { return d.decode && !d.waits; }));
-  ASSERT_EQ(shares.empty(), std::ranges::all_of(draw.demands, [](const Demand& d) { return d.waits; }));
+  ASSERT_LE(rows, tried.limits.rows_max);
+  ASSERT_LE(logits, tried.limits.logit_rows_max);
+  ASSERT_LE(chunk, tried.limits.chunk_rows_max);
+  ASSERT_EQ(decodes, std::ranges::count_if(tried.demands, [](const Demand& d) { return d.decode && !d.waits; }));
+  ASSERT_EQ(shares.empty(), std::ranges::all_of(tried.demands, [](const Demand& d) { return d.waits; }));
   if (chunk <= kPromptRowsMin) return;
-  double budget = kIdleStepFactor * draw.limits.step_ns;
+  double budget = kIdleStepFactor * tried.limits.step_ns;
   if (decodes > 0) {
-    budget = cost.step_ns(decode_rows, decode_attended) + draw.limits.step_ns;
+    budget = cost.step_ns(decode_rows, decode_attended) + tried.limits.step_ns;
     budget = std::min(budget, static_cast<double>(tbt_ns));
   }
   ASSERT_LE(cost.step_ns(rows, attended), budget * (1 + 1e-9));
@@ -228,11 +228,11 @@ TEST(Scheduler, RandomPlansKeepTheirPromises) {
   std::vector<Share> shares;
   for (int round = 0; round < 20'000; ++round) {
     SCOPED_TRACE(round);
-    const Draw drawn = draw(random);
-    Scheduler scheduler(drawn.limits);
+    const RandomCase tried = random_case(random);
+    Scheduler scheduler(tried.limits);
     const CostModel& model = round % 5 == 0 ? unknown : cost;
-    scheduler.plan(drawn.demands, model, shares);
-    check_promises(drawn, shares, model);
+    scheduler.plan(tried.demands, model, shares);
+    check_promises(tried, shares, model);
     if (HasFatalFailure()) return;
   }
 }

@@ -187,20 +187,21 @@ Sampled Sequence::choose(std::span<const float> logits) {
 
 bool Sequence::is_given() const { return is_forced() && !sampler_.reports(); }
 
-bool Sequence::add_draw(int32_t row, int32_t ahead, RowDraws& draws) {
-  if (ahead > 0 && (steering_ != nullptr || !sampler_.knows_later_draws())) return false;
+bool Sequence::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
+  if (ahead > 0 && (steering_ != nullptr || !sampler_.knows_later_requests())) return false;
   if (is_forced()) {
-    if (sampler_.reports()) draws.add(sampler_.draw_of_forced(row, steer_.forced[forced_next_], draws.changes()));
+    if (sampler_.reports())
+      samples.add(sampler_.request_for_forced(row, steer_.forced[forced_next_], samples.changes()));
     return sampler_.reports();
   }
-  if (!sampler_.can_draw(steer_.banned)) return false;
-  draws.add(sampler_.draw_of(row, ahead, steer_.banned, steer_.greedy, draws.changes()));
+  if (!sampler_.can_sample_on_device(steer_.banned)) return false;
+  samples.add(sampler_.request_for(row, ahead, steer_.banned, steer_.greedy, samples.changes()));
   return true;
 }
 
-Sampled Sequence::take(const Drawn& drawn) {
+Sampled Sequence::take(const SampleResult& sampled) {
   if (is_forced()) take_forced();
-  return sampler_.take(drawn);
+  return sampler_.take(sampled);
 }
 
 bool Sequence::add_token(Sampled&& sampled, Events& events) {

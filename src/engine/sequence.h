@@ -15,7 +15,7 @@
 #include "engine/drafter.h"
 #include "engine/engine.h"
 #include "engine/request_queue.h"
-#include "engine/row_draws.h"
+#include "engine/sample_batch.h"
 #include "engine/scheduler.h"
 #include "engine/steering.h"
 #include "engine/stop_matcher.h"
@@ -94,15 +94,15 @@ class Sequence {
   /// Tokens that could still follow the next one.
   int32_t drafts_room() const { return tokens_max_ - static_cast<int32_t>(tokens_.size()) - 1; }
 
-  // -- The token after the last one, whose logits are here, or with a runner that draws.
+  // -- The token after the last one, whose logits are here, or with a runner that samples.
   Sampled choose(std::span<const float> logits);
   /// Whether the token follows without logits.
   bool is_given() const;
-  /// Adds the draw from a row: of the next token, or of one so many `ahead` if what comes between are proposals that
+  /// Adds the sample from a row: of the next token, or of one so many `ahead` if what comes between are proposals that
   /// are sampled. False if that cannot be said yet, or must be left to choose().
-  bool add_draw(int32_t row, int32_t ahead, RowDraws& draws);
-  /// Instead of choose(): the draw was made and is not Drawn::kNotHere.
-  Sampled take(const Drawn& drawn);
+  bool add_request(int32_t row, int32_t ahead, SampleBatch& samples);
+  /// Instead of choose(): the sample was made and is not SampleResult::kNeedsHost.
+  Sampled take(const SampleResult& sampled);
   /// Adds the token's events. True when the answer has come to its end.
   bool add_token(Sampled&& sampled, Events& events);
   /// A finish that the sequence did not come to by itself. Text held back is dropped.

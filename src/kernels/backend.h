@@ -21,12 +21,12 @@
 #include "base/tensor_type.h"
 #include "kernels/buffer.h"                       // IWYU pragma: export
 #include "kernels/compressor_operations.h"        // IWYU pragma: export
-#include "kernels/draw_operations.h"              // IWYU pragma: export
 #include "kernels/hyper_connection_operations.h"  // IWYU pragma: export
 #include "kernels/kv.h"                           // IWYU pragma: export
 #include "kernels/latent_operations.h"            // IWYU pragma: export
 #include "kernels/operation_params.h"             // IWYU pragma: export
 #include "kernels/routing.h"                      // IWYU pragma: export
+#include "kernels/sampler_operations.h"           // IWYU pragma: export
 #include "kernels/workspace_sizes.h"              // IWYU pragma: export
 
 namespace cairn {
@@ -155,8 +155,8 @@ class Backend {
   /// out [rows, heads * value_dim].
   virtual void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                          const float* q, float* out) = 0;
-  /// Null: rows of logits are read, and drawn from elsewhere.
-  virtual DrawOperations* draws() { return nullptr; }
+  /// Null: rows of logits are read, and sampled from elsewhere.
+  virtual SamplerOperations* sampler() { return nullptr; }
   /// Null: models that need them do not run here.
   virtual LatentOperations* latent() { return nullptr; }
   virtual HyperConnectionOperations* streams() { return nullptr; }

@@ -31,7 +31,7 @@ struct WorkspaceSizes {
   int32_t attention_heads = 0;
   int32_t head_dim = 0;          ///< of keys or values
   int32_t attention_tokens = 0;  ///< positions that a row sees, and of a call of rope_table
-  int64_t draw_rows = 0;         ///< of a call of draw; 0: it is not called
+  int64_t sample_rows = 0;       ///< of a call of sample; 0: it is not called
   LatentSizes latent;
 };
 

@@ -60,7 +60,7 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
   const bool dense = !std::ranges::all_of(model.layers, &LayerConfig::routed);
   const int64_t attended = int64_t{model.heads} * model.value_dim;
   WorkspaceSizes sizes;
-  sizes.draw_rows = logit_rows;
+  sizes.sample_rows = logit_rows;
   sizes.inputs.push_back({rows, std::max({model.embedding, attended, dense ? model.feed_forward : 0})});
   if (model.experts) {
     const RouteParams& route = model.experts->route;

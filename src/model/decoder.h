@@ -43,10 +43,10 @@ class Decoder final : public Runner {
   int32_t context_tokens() const override { return description_.context_tokens; }
   int32_t rows_max() const override { return rows_max_; }
   int32_t logit_rows_max() const override { return logit_rows_max_; }
-  bool draws() const override { return logits_.draws(); }
-  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> changes,
-                    std::span<Drawn> drawn) override {
-    return logits_.draw(draws, changes, drawn);
+  bool samples_on_device() const override { return logits_.samples_on_device(); }
+  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
+                      std::span<SampleResult> sampled) override {
+    return logits_.sample(samples, changes, sampled);
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
   EmbeddingAbility embedding() const override;

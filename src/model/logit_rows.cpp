@@ -11,7 +11,9 @@ void LogitRows::reserve(int64_t rows_max, int64_t vocabulary) {
   here_ = std::make_unique_for_overwrite<float[]>(rows_max * vocabulary);
 }
 
-bool LogitRows::draws() const { return backend_.draws() != nullptr && vocabulary_ <= kDrawVocabularyMax; }
+bool LogitRows::samples_on_device() const {
+  return backend_.sampler() != nullptr && vocabulary_ <= kSampleVocabularyMax;
+}
 
 Result<LogitsView> LogitRows::take(float* there, int64_t rows, bool keep) {
   there_ = there;
@@ -22,11 +24,12 @@ Result<LogitsView> LogitRows::take(float* there, int64_t rows, bool keep) {
   return LogitsView{std::span(here_.get(), read * vocabulary_), vocabulary_};
 }
 
-Result<void> LogitRows::draw(std::span<const Draw> draws, std::span<const LogitChange> changes,
-                             std::span<Drawn> drawn) {
-  CAIRN_CHECK(std::ranges::all_of(draws, [this](const Draw& draw) { return draw.row >= 0 && draw.row < rows_; }));
-  if (draws.empty()) return {};
-  backend_.draws()->draw(there_, vocabulary_, draws, changes, drawn);
+Result<void> LogitRows::sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
+                               std::span<SampleResult> sampled) {
+  CAIRN_CHECK(std::ranges::all_of(
+      samples, [this](const SampleRequest& request) { return request.row >= 0 && request.row < rows_; }));
+  if (samples.empty()) return {};
+  backend_.sampler()->sample(there_, vocabulary_, samples, changes, sampled);
   return backend_.finish();
 }
 

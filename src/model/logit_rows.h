@@ -1,4 +1,4 @@
-/// The rows of logits that a step has computed: read into host memory, or left where they are to be drawn from.
+/// The rows of logits that a step has computed: read into host memory, or left where they are to be sampled from.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,14 @@ class LogitRows {
   }
   void reserve(int64_t rows_max, int64_t vocabulary);
   /// As Runner's.
-  bool draws() const;
+  bool samples_on_device() const;
 
   /// Those of a step, [rows, vocabulary] in the backend's memory until the next one. With `keep` none is read. Waits
   /// for all operations before, of steps without logits too: how long they take is measured by who runs them.
   Result<LogitsView> take(float* there, int64_t rows, bool keep);
   /// As Runner's.
-  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> changes, std::span<Drawn> drawn);
+  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
+                      std::span<SampleResult> sampled);
   Result<std::span<const float>> row(int64_t i);
 
  private:

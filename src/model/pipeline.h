@@ -31,10 +31,10 @@ class Pipeline final : public Runner {
   int32_t context_tokens() const override { return last_->context_tokens(); }
   int32_t rows_max() const override { return last_->rows_max(); }
   int32_t logit_rows_max() const override { return last_->logit_rows_max(); }
-  bool draws() const override { return last_->draws(); }
-  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> changes,
-                    std::span<Drawn> drawn) override {
-    return last_->draw(draws, changes, drawn);
+  bool samples_on_device() const override { return last_->samples_on_device(); }
+  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
+                      std::span<SampleResult> sampled) override {
+    return last_->sample(samples, changes, sampled);
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return last_->logits_row(row); }
   EmbeddingAbility embedding() const override { return last_->embedding(); }

@@ -8,7 +8,7 @@
 #include "base/ids.h"
 #include "cache/kv_layout.h"
 #include "cache/page_pool.h"
-#include "kernels/draw_operations.h"
+#include "kernels/sampler_operations.h"
 #include "model/pooling.h"
 
 namespace cairn {
@@ -37,7 +37,7 @@ struct Batch {
   std::span<const TokenId> tokens;  ///< all rows of all slices, flat
   std::span<const BatchSlice> slices;
   const PagePool* pool = nullptr;  ///< whose pages the slices' tables name
-  bool keep_logits = false;        ///< rows of logits are not read, but left for draw() and logits_row()
+  bool keep_logits = false;        ///< rows of logits are not read, but left for sample() and logits_row()
 };
 
 /// Logits [rows wanted, vocabulary], in order of the slices; valid until the next step.
@@ -66,11 +66,11 @@ class Runner {
   /// Without dimensions no slice may want hidden rows.
   virtual EmbeddingAbility embedding() const { return {}; }
   /// Whether a batch may ask for logits to be kept.
-  virtual bool draws() const { return false; }
-  /// Draws from rows of the last step, which kept its logits; those come back as they were. `drawn` has a place for
-  /// each of `draws`. Errors: those of step().
-  virtual Result<void> draw(std::span<const Draw> /*draws*/, std::span<const LogitChange> /*changes*/,
-                            std::span<Drawn> /*drawn*/) {
+  virtual bool samples_on_device() const { return false; }
+  /// Samples from rows of the last step, which kept its logits; those come back as they were. `sampled` has a place for
+  /// each of `samples`. Errors: those of step().
+  virtual Result<void> sample(std::span<const SampleRequest> /*samples*/, std::span<const LogitChange> /*changes*/,
+                              std::span<SampleResult> /*sampled*/) {
     return fail(Code::kUnsupported, "the model's logits are not kept");
   }
   /// One of those rows, valid until the next step. Errors: those of step().

@@ -74,7 +74,7 @@ TEST(LogitScan, WeightsAreExponentials) {
   EXPECT_NEAR(block_sum.front() + block_sum.back(), total, total);
 }
 
-// Whatever a processor has: a token that is drawn does not depend on it.
+// Whatever a processor has: a token that is sampled does not depend on it.
 TEST(LogitScan, EveryWidthOfVectorsGivesTheSameBits) {
   const std::span<const BlockLoops> usable = usable_block_loops();
   ASSERT_EQ(usable.back().name, "plain");

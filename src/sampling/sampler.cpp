@@ -13,7 +13,7 @@
 namespace cairn {
 namespace {
 
-static_assert(kTopLogprobsMax <= kDrawLikeliestMax);
+static_assert(kTopLogprobsMax <= kSampleTopMax);
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -183,7 +183,7 @@ std::span<const float> Sampler::prepare(std::span<const float> logits, std::span
 // largest logit need to be looked at, more of them if they are not enough.
 void Sampler::select_nucleus(std::span<const float> logits) {
   std::vector<Candidate>& candidates = scratch_->candidates;
-  double least = -std::numeric_limits<double>::infinity();
+  double min_logit_offset = -std::numeric_limits<double>::infinity();
   if (params_.min_p > 0) least = largest_ + std::log(static_cast<double>(params_.min_p)) - kProbabilitySlack;
   if (params_.top_p >= 1) {
     select_at_least(logits, scratch_->block_max, least, candidates);
@@ -204,7 +204,7 @@ void Sampler::select_nucleus(std::span<const float> logits) {
   keep_top_p(candidates, params_.top_p);
 }
 
-// Leaves what may be drawn in the scratch's candidates; false if nothing limits it, and candidates are not filled.
+// Leaves what may be sampled in the scratch's candidates; false if nothing limits it, and candidates are not filled.
 bool Sampler::truncate(std::span<const float> logits) {
   std::vector<Candidate>& candidates = scratch_->candidates;
   const bool by_rank = params_.top_k > 0 && params_.top_k < vocabulary_;
@@ -241,10 +241,10 @@ double Sampler::weigh_candidates() {
   return total;
 }
 
-TokenId Sampler::draw(std::span<const float> logits, bool greedy) {
+TokenId Sampler::pick(std::span<const float> logits, bool greedy) {
   if (largest_ == -kInfinity) return kNoToken;
   if (greedy || params_.temperature == 0) return scan_first(logits, scratch_->block_max, largest_);
-  const double random = uniform(params_.seed, drawn_);
+  const double random = uniform(params_.seed, sampled_);
   TokenId chosen = kNoToken;  // rounding may leave the sum short of the target: then the last one in play it is
   if (truncate(logits)) {
     const double target = random * weigh_candidates();
@@ -300,68 +300,68 @@ Sampled Sampler::force(TokenId token, std::span<const float> logits) {
   Sampled sampled;
   sampled.token = token;
   if (reports()) report(logits, sampled);
-  count_drawn(token);
+  count_sampled(token);
   return sampled;
 }
 
-void Sampler::count_drawn(TokenId token) {
+void Sampler::count_sampled(TokenId token) {
   remember(token);
-  ++drawn_;
+  ++sampled_;
 }
 
 Sampled Sampler::sample(std::span<const float> logits, std::span<const TokenId> banned, bool greedy) {
-  const TokenId token = draw(prepare(logits, banned), greedy);
+  const TokenId token = pick(prepare(logits, banned), greedy);
   return token == kNoToken ? Sampled{} : force(token, logits);
 }
 
-bool Sampler::can_draw(std::span<const TokenId> banned) const {
-  return params_.typical_p >= 1 && params_.logit_bias.size() + recent_.size() + banned.size() <= kDrawChangesMax;
+bool Sampler::can_sample_on_device(std::span<const TokenId> banned) const {
+  return params_.typical_p >= 1 && params_.logit_bias.size() + recent_.size() + banned.size() <= kSampleChangesMax;
 }
 
-Draw Sampler::draw_of(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
-                      std::vector<LogitChange>& changes) {
-  CAIRN_DCHECK(can_draw(banned) && (ahead == 0 || knows_later_draws()));
-  Draw draw;
-  draw.row = row;
-  draw.changes = static_cast<int32_t>(changes.size());
+SampleRequest Sampler::request_for(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
+                                   std::vector<LogitChange>& changes) {
+  CAIRN_DCHECK(can_sample_on_device(banned) && (ahead == 0 || knows_later_requests()));
+  SampleRequest request;
+  request.row = row;
+  request.changes = static_cast<int32_t>(changes.size());
   for (const auto& [token, bias] : params_.logit_bias) changes.push_back({index(token), bias});
-  draw.biases = static_cast<int32_t>(params_.logit_bias.size());
+  request.biases = static_cast<int32_t>(params_.logit_bias.size());
   for_each_recent([&](TokenId token, int32_t count) { changes.push_back({index(token), penalty(count)}); });
-  draw.penalties = static_cast<int32_t>(changes.size()) - draw.changes - draw.biases;
+  request.penalties = static_cast<int32_t>(changes.size()) - request.changes - request.biases;
   for (const TokenId token : banned) changes.push_back({index(token), 0});
-  draw.out_of_play = static_cast<int32_t>(banned.size());
-  draw.repetition = params_.repetition_penalty;
-  draw.temperature = greedy ? 0 : params_.temperature;
-  draw.top_k = params_.top_k;
-  if (params_.top_p < 1) draw.top_p = params_.top_p - kProbabilitySlack;
-  if (params_.min_p > 0) draw.least = std::log(static_cast<double>(params_.min_p)) - kProbabilitySlack;
-  draw.random = uniform(params_.seed, drawn_ + static_cast<uint64_t>(ahead));
-  if (reports()) draw.likeliest = params_.top_logprobs;
-  return draw;
+  request.masked = static_cast<int32_t>(banned.size());
+  request.repetition = params_.repetition_penalty;
+  request.temperature = greedy ? 0 : params_.temperature;
+  request.top_k = params_.top_k;
+  if (params_.top_p < 1) request.top_p = params_.top_p - kProbabilitySlack;
+  if (params_.min_p > 0) request.min_logit_offset = std::log(static_cast<double>(params_.min_p)) - kProbabilitySlack;
+  request.random = uniform(params_.seed, sampled_ + static_cast<uint64_t>(ahead));
+  if (reports()) request.top_logprobs = params_.top_logprobs;
+  return request;
 }
 
-Draw Sampler::draw_of_forced(int32_t row, TokenId token, const std::vector<LogitChange>& changes) const {
-  Draw draw;
-  draw.row = row;
-  draw.changes = static_cast<int32_t>(changes.size());
-  draw.forced = index(token);
-  if (reports()) draw.likeliest = params_.top_logprobs;
-  return draw;
+SampleRequest Sampler::request_for_forced(int32_t row, TokenId token, const std::vector<LogitChange>& changes) const {
+  SampleRequest request;
+  request.row = row;
+  request.changes = static_cast<int32_t>(changes.size());
+  request.forced = index(token);
+  if (reports()) request.top_logprobs = params_.top_logprobs;
+  return request;
 }
 
-Sampled Sampler::take(const Drawn& drawn) {
-  CAIRN_DCHECK(drawn.token != Drawn::kNotHere);
-  if (drawn.token == Drawn::kNothing) return {};
+Sampled Sampler::take(const SampleResult& result) {
+  CAIRN_DCHECK(result.token != SampleResult::kNeedsHost);
+  if (result.token == SampleResult::kNoCandidate) return {};
   Sampled sampled;
-  sampled.token = TokenId{drawn.token};
+  sampled.token = TokenId{result.token};
   if (reports()) {
-    const double total = drawn.largest + std::log(drawn.sum);
-    sampled.logprob = static_cast<float>(drawn.logit - total);
-    for (const Drawn::Likely& each : std::span(drawn.likely).first(static_cast<size_t>(drawn.likeliest))) {
+    const double total = result.largest + std::log(result.sum);
+    sampled.logprob = static_cast<float>(result.logit - total);
+    for (const SampleResult::TopToken& each : std::span(result.top).first(static_cast<size_t>(result.top_logprobs))) {
       sampled.top.push_back({TokenId{each.token}, static_cast<float>(each.logit - total)});
     }
   }
-  count_drawn(sampled.token);
+  count_sampled(sampled.token);
   return sampled;
 }
 

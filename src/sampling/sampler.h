@@ -1,8 +1,8 @@
 /// Logits -> token: the chain of one request.
 ///
 /// Order (docs/sampling.md): logit bias, repetition / frequency / presence penalties, [grammar mask], top-k, typical-p,
-/// top-p, min-p, temperature, draw. Each filter sees the probabilities, at temperature 1, of what the filters before it
-/// left. temperature 0 takes the largest logit after bias and penalties (ties: lower id).
+/// top-p, min-p, temperature, sample. Each filter sees the probabilities, at temperature 1, of what the filters before
+/// it left. temperature 0 takes the largest logit after bias and penalties (ties: lower id).
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
-#include "kernels/draw_operations.h"
+#include "kernels/sampler_operations.h"
 #include "sampling/candidates.h"
 
 namespace cairn {
@@ -52,8 +52,8 @@ struct Sampled {
   std::vector<TokenLogprob> top;  ///< most likely first, if asked for; fewer if fewer have a probability above 0
 };
 
-/// State of one request. The draw for the i-th token of a request depends on (seed, i) and its logits alone, so neither
-/// the batch nor a restart after preemption changes it. Thread: one at a time.
+/// State of one request. The sample for the i-th token of a request depends on (seed, i) and its logits alone, so
+/// neither the batch nor a restart after preemption changes it. Thread: one at a time.
 class Sampler {
  public:
   /// `params` are valid. `prompt`: what penalties see before the first token. `scratch`: memory that many samplers used
@@ -63,25 +63,25 @@ class Sampler {
           SamplerScratch* scratch = nullptr);
 
   /// logits [vocabulary], not changed. NaN logits count as -infinity; if any are +infinity, only those are in play, all
-  /// alike. `banned` tokens are not in play. `greedy`: as if the temperature were 0, this time.
+  /// alike. `banned` tokens are masked. `greedy`: as if the temperature were 0, this time.
   Sampled sample(std::span<const float> logits, std::span<const TokenId> banned = {}, bool greedy = false);
-  /// As if `token` had been drawn: the draws after it are those that they would be.
+  /// As if `token` had been sampled: the samples after it are those that they would be.
   Sampled force(TokenId token, std::span<const float> logits);
 
-  // -- Where the device draws that has the logits: draw_of() says what sample() or force() would do with a row, and
-  // take() goes on with what came of it. Without penalties the draw after the next ones is known before they are.
-  /// Whether draw_of() is possible: not with typical_p, nor with more changes of logits than a draw may have.
-  bool can_draw(std::span<const TokenId> banned) const;
-  bool knows_later_draws() const { return recent_max_ == 0; }
+  // -- Where the device samples that has the logits: request_for() says what sample() or force() would do with a row,
+  // and take() goes on with what came of it. Without penalties the sample after the next ones is known before they are.
+  /// Whether request_for() is possible: not with typical_p, nor with more changes of logits than a sample may have.
+  bool can_sample_on_device(std::span<const TokenId> banned) const;
+  bool knows_later_requests() const { return recent_max_ == 0; }
   bool reports() const { return params_.logprobs || params_.top_logprobs > 0; }
-  /// The draw `ahead` of the next one, from row number `row`. Its changes are added to `changes`.
-  Draw draw_of(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
-               std::vector<LogitChange>& changes);
-  Draw draw_of_forced(int32_t row, TokenId token, const std::vector<LogitChange>& changes) const;
-  /// The next draw was made and is not Drawn::kNotHere.
-  Sampled take(const Drawn& drawn);
+  /// The sample `ahead` of the next one, from row number `row`. Its changes are added to `changes`.
+  SampleRequest request_for(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
+                            std::vector<LogitChange>& changes);
+  SampleRequest request_for_forced(int32_t row, TokenId token, const std::vector<LogitChange>& changes) const;
+  /// The next sample was made and is not SampleResult::kNeedsHost.
+  Sampled take(const SampleResult& result);
 
-  /// Candidates and probabilities that sample() would draw from next, most likely first. For tests and inspection.
+  /// Candidates and probabilities that sample() would pick from next, most likely first. For tests and inspection.
   std::vector<std::pair<TokenId, float>> distribution(std::span<const float> logits);
 
  private:
@@ -93,9 +93,9 @@ class Sampler {
   bool truncate(std::span<const float> logits);
   void select_nucleus(std::span<const float> logits);
   double weigh_candidates();
-  TokenId draw(std::span<const float> logits, bool greedy);
+  TokenId pick(std::span<const float> logits, bool greedy);
   void report(std::span<const float> logits, Sampled& sampled);
-  void count_drawn(TokenId token);
+  void count_sampled(TokenId token);
   void remember(TokenId token);
 
   SamplingParams params_;
@@ -104,7 +104,7 @@ class Sampler {
   size_t recent_max_ = 0;        // 0: no penalties
   size_t recent_next_ = 0;
   std::vector<int32_t> counts_;  // per token, how often in recent_; empty without penalties
-  uint64_t drawn_ = 0;           // tokens sampled so far
+  uint64_t sampled_ = 0;         // tokens sampled so far
   std::unique_ptr<SamplerScratch> own_scratch_;
   SamplerScratch* scratch_;
   float largest_ = 0;  // logit in play, of the call at hand

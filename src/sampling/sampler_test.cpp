@@ -266,21 +266,21 @@ TEST(Sampler, TopLogprobsLeaveOutWhatHasNoProbability) {
   EXPECT_EQ(sampler.sample(std::vector<float>{-kInfinity, 2, kNan, 1}).top.size(), 2u);
 }
 
-// Pearson's statistic of `draws` draws against the sampler's own distribution, and its number of cells - 1.
-std::pair<double, int> chi_square(const SamplingParams& params, const std::vector<float>& logits, int draws) {
+// Pearson's statistic of `samples` samples against the sampler's own distribution, and its number of cells - 1.
+std::pair<double, int> chi_square(const SamplingParams& params, const std::vector<float>& logits, int samples) {
   Sampler sampler(params, static_cast<int32_t>(logits.size()), {});
   std::map<int32_t, int> counts;
-  for (int i = 0; i < draws; ++i) ++counts[index(sampler.sample(logits).token)];
+  for (int i = 0; i < samples; ++i) ++counts[index(sampler.sample(logits).token)];
   double statistic = 0;
   int cells = 0;
   int counted = 0;
   for (const auto& [token, probability] : sampler.distribution(logits)) {
-    const double expected = draws * static_cast<double>(probability);
+    const double expected = samples * static_cast<double>(probability);
     statistic += std::pow(counts[index(token)] - expected, 2) / expected;
     counted += counts[index(token)];
     ++cells;
   }
-  EXPECT_EQ(counted, draws);
+  EXPECT_EQ(counted, samples);
   return {statistic, cells - 1};
 }
 
@@ -310,7 +310,7 @@ TEST(Sampler, DrawsFollowTheDistribution) {
 TEST(Sampler, TheIthTokenDependsOnSeedAndIndexAlone) {
   const std::vector<float> logits(1'000, 0.0f);
   const std::vector<float> other_logits = logits_of({0.5, 0.5});
-  const auto draw = [&](uint64_t seed, int count, bool disturbed) {
+  const auto answer_of = [&](uint64_t seed, int count, bool disturbed) {
     SamplerScratch scratch;
     SamplingParams params;
     params.seed = seed;
@@ -329,10 +329,10 @@ TEST(Sampler, TheIthTokenDependsOnSeedAndIndexAlone) {
     }
     return result;
   };
-  const std::vector<int32_t> alone = draw(5, 50, false);
-  EXPECT_EQ(alone, draw(5, 50, true));
-  EXPECT_NE(alone, draw(6, 50, false));
-  // What was drawn before does not matter either: the fifth token of a request whose first four were decided otherwise.
+  const std::vector<int32_t> alone = answer_of(5, 50, false);
+  EXPECT_EQ(alone, answer_of(5, 50, true));
+  EXPECT_NE(alone, answer_of(6, 50, false));
+  // What was sampled before does not matter either: the fifth token of a request whose first four were decided otherwise.
   SamplingParams params;
   params.seed = 5;
   Sampler sampler(params, 1'000, {});
@@ -473,8 +473,8 @@ TEST(Sampler, GreedyForOnceTakesTheFirstAndUsesUpItsDraw) {
   Sampler plain(params, 8, {}), once(params, 8, {});
   std::vector<TokenId> expected, actual;
   for (int i = 0; i < 40; ++i) {
-    const TokenId drawn = plain.sample(logits).token;
-    expected.push_back(i % 3 == 1 ? TokenId{2} : drawn);
+    const TokenId sampled = plain.sample(logits).token;
+    expected.push_back(i % 3 == 1 ? TokenId{2} : sampled);
     actual.push_back(once.sample(logits, {}, i % 3 == 1).token);
   }
   EXPECT_EQ(actual, expected);

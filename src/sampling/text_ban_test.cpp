@@ -36,15 +36,15 @@ TEST_F(TextBanTest, NoTokensSpellTheText) {
           const std::string with = answer + std::string(tokenizer_->piece(id, true));
           ASSERT_NE(with.find(text), std::string::npos) << "banned for nothing";
         }
-        std::vector<TokenId> likely;
+        std::vector<TokenId> top;
         for (int32_t id = 0; id < tokenizer_->size(); ++id) {
           const auto piece = tokenizer_->piece(TokenId{id}, true);
           if (!piece.empty() && text.find(piece) != std::string_view::npos &&
               std::ranges::find(banned, TokenId{id}) == banned.end())
-            likely.push_back(TokenId{id});
+            top.push_back(TokenId{id});
         }
         TokenId next{static_cast<int32_t>(random() % static_cast<uint32_t>(tokenizer_->size()))};
-        if (!likely.empty() && step % 4 != 0) next = likely[random() % likely.size()];
+        if (!top.empty() && step % 4 != 0) next = top[random() % top.size()];
         if (std::ranges::find(banned, next) != banned.end()) continue;
         answer += tokenizer_->piece(next, true);
         ASSERT_EQ(answer.find(text), std::string::npos) << answer;

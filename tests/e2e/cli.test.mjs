@@ -73,7 +73,7 @@ test('perplexity is the same for any number of threads, and a model is at no dis
   assert.equal(cairn(['quantize', story, small, 'Q4_0']).status, 0);
   const quantised = cairn(['perplexity', small, '--against', saved]);
   assert.match(quantised.stdout, /KL divergence, mean +0\.\d+ ± 0\.\d+/);
-  assert.match(quantised.stdout, /same likeliest token/);
+  assert.match(quantised.stdout, /same most likely token/);
 
   fails(['perplexity', story], /which text/);
   fails(['perplexity', story, text, '-c', '8192'], /the text has \d+ tokens, but one window takes 8192/);

@@ -78,7 +78,7 @@ test('it stops at words, and says which', async () => {
   assert.deepEqual([answer.stop_type, answer.stopping_word], ['word', stop]);
 });
 
-test('a bias of false forbids a token, and n_probs shows the likeliest', async () => {
+test('a bias of false forbids a token, and n_probs shows the most likely', async () => {
   const free = await complete({ n_probs: 3, n_predict: 4, return_tokens: true });
   assert.equal(free.completion_probabilities.length, 4);
   const [first] = free.completion_probabilities;

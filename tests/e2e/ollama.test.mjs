@@ -161,7 +161,7 @@ test('options are honoured', async () => {
 });
 
 test('log-probabilities come with every token', async () => {
-  const plain = { ...greedy(5), repeat_penalty: 1 };  // a penalty chooses others than the likeliest
+  const plain = { ...greedy(5), repeat_penalty: 1 };  // a penalty chooses others than the most likely
   const answer = await chat({ options: plain, logprobs: true, top_logprobs: 2 });
   assert.equal(answer.logprobs.length, 5);
   for (const entry of answer.logprobs) {

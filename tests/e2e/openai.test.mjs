@@ -123,13 +123,13 @@ test('sixteen stop strings are fine, also beside the fallback template\'s own; s
   await assert.rejects(ask(17), OpenAI.BadRequestError);
 });
 
-test('log-probabilities name the chosen token and the likeliest ones', async () => {
+test('log-probabilities name the chosen token and the most likely ones', async () => {
   const answer = await client.chat.completions.create({ model: name, messages, max_tokens: 5, temperature: 0, logprobs: true, top_logprobs: 3 });
   const { content } = answer.choices[0].logprobs;
   assert.equal(content.length, 5);
   for (const entry of content) {
     assert.equal(entry.top_logprobs.length, 3);
-    assert.equal(entry.top_logprobs[0].token, entry.token);  // temperature 0 takes the likeliest
+    assert.equal(entry.top_logprobs[0].token, entry.token);  // temperature 0 takes the most likely
     assert.ok(entry.logprob <= 0 && entry.logprob === entry.top_logprobs[0].logprob);
     assert.equal(Buffer.from(entry.bytes).toString('utf8'), entry.token);
   }

@@ -99,7 +99,7 @@ describe('nothing is stored', () => {
     for (const { token, logprob, bytes, top_logprobs } of logprobs) {
       assert.deepEqual(bytes, [...Buffer.from(token)]);
       assert.equal(top_logprobs.length, 2);
-      assert.equal(top_logprobs[0].token, token);  // temperature 0 takes the likeliest
+      assert.equal(top_logprobs[0].token, token);  // temperature 0 takes the most likely
       assert.ok(logprob <= 0 && logprob === top_logprobs[0].logprob && logprob >= top_logprobs[1].logprob);
     }
     const chat = await client.chat.completions.create({

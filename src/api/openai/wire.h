@@ -18,7 +18,7 @@ int64_t unix_seconds_now();
 /// A token's text as clients show it: what is part of a character only is U+FFFD.
 std::string token_text(const Tokenizer& tokenizer, TokenId id);
 
-/// A token's log-probability and those of the likeliest: an entry of `logprobs`.
+/// A token's log-probability and those of the most likely: an entry of `logprobs`.
 nlohmann::ordered_json logprob_json(const Tokenizer& tokenizer, const TokenEvent& event);
 
 /// Adds one choice's; choices of one prompt share it, so that `counts_prompt` is true for one of them.

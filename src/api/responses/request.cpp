@@ -57,7 +57,7 @@ void read_include(Fields& fields, ResponsesRequest& request) {
   }
 }
 
-// Who wants the likeliest tokens told wants their log-probabilities, also without `include`.
+// Who wants the most likely tokens told wants their log-probabilities, also without `include`.
 void read_top_logprobs(Fields& fields, SamplingParams& sampling) {
   sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, kTopLogprobsMax));
   sampling.logprobs |= sampling.top_logprobs > 0;

@@ -31,7 +31,7 @@ struct ModelComparison {
   double divergence_p99 = 0;
   double divergence_largest = 0;
 
-  Estimate same_first;              ///< share of positions at which the likeliest token is the base's
+  Estimate same_first;              ///< share of positions at which the most likely token is the base's
   Estimate probability_change;      ///< of the tokens that follow: mean
   Estimate probability_change_rms;  ///< and root of the mean square
 };

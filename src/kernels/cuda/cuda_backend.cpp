@@ -14,7 +14,7 @@
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/grid.cuh"
 #include "kernels/cuda/runtime/memory.h"
-#include "kernels/cuda/sampling/draw_operations.h"
+#include "kernels/cuda/sampling/cuda_sampler.h"
 #include "kernels/cuda/weights/panels.cuh"
 
 namespace cairn {
@@ -86,7 +86,7 @@ class CudaBackend final : public Backend {
   int64_t workspace_bytes(const WorkspaceSizes& sizes) const override {
     return InputMemory::bytes(sizes) + scratch_bytes(sizes) + BatchMetadata::bytes(sizes) +
            StagingRing::bytes(argument_bytes(sizes)) + CudaLatent::workspace_bytes(sizes) +
-           CudaDraw::workspace_bytes(sizes);
+           CudaSampler::workspace_bytes(sizes);
   }
 
   void embed(const Weight& table, std::span<const TokenId> ids, float scale, float* out) override {
@@ -212,7 +212,7 @@ class CudaBackend final : public Backend {
   void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
                  const float* q, float* out) override;
 
-  DrawOperations* draws() override { return &draw_; }
+  SamplerOperations* sampler() override { return &sampler_; }
   LatentOperations* latent() override { return &latent_; }
   HyperConnectionOperations* streams() override { return &streams_; }
   CompressorOperations* compressor() override { return &compressor_; }
@@ -326,7 +326,7 @@ class CudaBackend final : public Backend {
     int64_t rows = sizes.attention_tokens;
     for (const WorkspaceSizes::Input& input : sizes.inputs) rows = std::max(rows, input.rows);
     return std::max({rows * int64_t{4}, sizes.head_dim * int64_t{8}, BatchMetadata::argument_bytes(sizes),
-                     CudaDraw::argument_bytes(sizes)});
+                     CudaSampler::argument_bytes(sizes)});
   }
 
   const std::unique_ptr<Stream> stream_;  // first: all memory is used on it
@@ -349,7 +349,7 @@ class CudaBackend final : public Backend {
   InputKind along_ = InputKind::kFloats;  // what most products of the model want
   std::vector<OutputMatrix> matrices_;    // of a call
   Buffer attention_scratch_;
-  CudaDraw draw_{*stream_, arguments_};
+  CudaSampler sampler_{*stream_, arguments_};
   CudaLatent latent_{*stream_, arguments_, places_};
   CudaHyperConnections streams_{*stream_};
   CudaCompressor compressor_{*stream_, arguments_, places_};
@@ -420,7 +420,7 @@ Result<void> CudaBackend::reserve(const WorkspaceSizes& sizes) {
   CAIRN_TRY_VOID(inputs_.reserve(*stream_, sizes));
   CAIRN_TRY_VOID(grow(*stream_, scratch_bytes(sizes), attention_scratch_));
   CAIRN_TRY_VOID(places_.reserve(*stream_, sizes));
-  CAIRN_TRY_VOID(draw_.reserve(sizes));
+  CAIRN_TRY_VOID(sampler_.reserve(sizes));
   CAIRN_TRY_VOID(latent_.reserve(sizes));
   return arguments_.reserve(*stream_, argument_bytes(sizes));
 }

@@ -182,7 +182,7 @@ void GpuDraw(benchmark::State& state) {
   if (backend == nullptr) return;
   const int64_t rows = state.range(0);
   WorkspaceSizes sizes;
-  sizes.draw_rows = rows;
+  sizes.sample_rows = rows;
   if (!backend->reserve(sizes)) return state.SkipWithError("no memory");
   std::vector<float> logits(static_cast<size_t>(rows * kVocabulary));
   std::mt19937 random(1);
@@ -190,16 +190,16 @@ void GpuDraw(benchmark::State& state) {
   for (float& logit : logits) logit = normal(random);
   const Buffer there = backend->allocate(std::ssize(logits) * 4).value();
   backend->write(logits.data(), std::ssize(logits) * 4, there.data());
-  std::vector<Draw> draws(static_cast<size_t>(rows));
-  for (size_t i = 0; i < draws.size(); ++i) {
-    draws[i].row = static_cast<int32_t>(i);
-    draws[i].random = 0.5;
-    draws[i].top_k = static_cast<int32_t>(state.range(1));
-    draws[i].likeliest = state.range(2) != 0 ? 5 : -1;
+  std::vector<SampleRequest> samples(static_cast<size_t>(rows));
+  for (size_t i = 0; i < samples.size(); ++i) {
+    samples[i].row = static_cast<int32_t>(i);
+    samples[i].random = 0.5;
+    samples[i].top_k = static_cast<int32_t>(state.range(1));
+    samples[i].top_logprobs = state.range(2) != 0 ? 5 : -1;
   }
-  std::vector<Drawn> drawn(draws.size());
+  std::vector<SampleResult> sampled(samples.size());
   run(state, *backend, static_cast<double>(logits.size()) * 4, 0,
-      [&](int32_t) { backend->draws()->draw(there.floats(), kVocabulary, draws, {}, drawn); });
+      [&](int32_t) { backend->sampler()->sample(there.floats(), kVocabulary, samples, {}, sampled); });
 }
 BENCHMARK(GpuDraw)->ArgNames({"rows", "top_k", "logprobs"})->ArgsProduct({{1, 64}, {0, 40}, {0, 1}})->UseRealTime();
 

@@ -13,13 +13,13 @@
 #include "base/tensor_type.h"
 #include "kernels/compressor_operations.h"
 #include "kernels/cuda/runtime/launch_queue.h"
-#include "kernels/draw_operations.h"
 #include "kernels/host_device.h"
 #include "kernels/hyper_connection_operations.h"
 #include "kernels/kv.h"
 #include "kernels/latent_operations.h"
 #include "kernels/operation_params.h"
 #include "kernels/routing.h"
+#include "kernels/sampler_operations.h"
 
 namespace cairn::cuda {
 
@@ -175,10 +175,10 @@ void gate_streams(LaunchQueue& stream, const StreamParams& params, const float* 
 void hyper_connection_write(LaunchQueue& stream, const float* x, const float* y, const float* shares, int32_t streams,
                             int64_t rows, int64_t cols, float* out);
 
-// DrawOperations. All on the device; `changes` and `changed` begin with the call's change number `first_change`.
+// SamplerOperations. All on the device; `changes` and `changed` begin with the call's change number `first_change`.
 /// `changed` has room for as many logits as there are changes.
-void draw(LaunchQueue& stream, float* logits, int64_t vocabulary, const Draw* draws, int32_t count,
-          const LogitChange* changes, int32_t first_change, float* changed, Drawn* drawn);
+void sample(LaunchQueue& stream, float* logits, int64_t vocabulary, const SampleRequest* samples, int32_t count,
+            const LogitChange* changes, int32_t first_change, float* changed, SampleResult* sampled);
 
 // CompressorOperations.
 /// `out` begins with the first row that these complete.

@@ -90,7 +90,7 @@ int64_t ModelRunner::array_bytes(const ModelConfig& model, const ModelOptions& o
 WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOptions& options) {
   const int32_t rows = options.rows_max;
   WorkspaceSizes sizes;
-  sizes.draw_rows = options.logit_rows_max;
+  sizes.sample_rows = options.logit_rows_max;
   const int64_t used = int64_t{rows} * model.experts_used, groups = int64_t{rows} * model.output_groups;
   sizes.inputs = {{rows, model.streams * model.embedding},
                   {rows, std::max(model.q_lora_rank, model.shared_width)},

@@ -32,10 +32,10 @@ class ModelRunner final : public Runner {
   const KvLayout& kv_layout() const override { return kv_layout_; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
-  bool draws() const override { return logits_.draws(); }
-  Result<void> draw(std::span<const Draw> draws, std::span<const LogitChange> changes,
-                    std::span<Drawn> drawn) override {
-    return logits_.draw(draws, changes, drawn);
+  bool samples_on_device() const override { return logits_.samples_on_device(); }
+  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
+                      std::span<SampleResult> sampled) override {
+    return logits_.sample(samples, changes, sampled);
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
   bool predicts() const override { return description_.predicts; }

@@ -25,7 +25,7 @@ constexpr int32_t kOfThread = kListMax / kThreads;
 constexpr int32_t kBins = kThreads;
 constexpr float kBinsPerNat = 32;
 constexpr float kWeightOne = 0x1p44f;
-static_assert(uint64_t{kDrawVocabularyMax} << 44 > 0);
+static_assert(uint64_t{kSampleVocabularyMax} << 44 > 0);
 
 // Smaller for those that are more likely.
 using Key = uint64_t;
@@ -53,7 +53,7 @@ struct List {
 __device__ int32_t own_warp() { return static_cast<int32_t>(threadIdx.x) / kWarp; }
 __device__ int32_t own_lane() { return static_cast<int32_t>(threadIdx.x) % kWarp; }
 
-// 0 for what cannot be drawn.
+// 0 for what cannot be sampled.
 __device__ uint64_t weight_of(float logit, float largest, float temperature) {
   if (!(logit > -INFINITY)) return 0;
   return static_cast<uint64_t>(expf(__fdiv_rn(__fsub_rn(logit, largest), temperature)) * kWeightOne);
@@ -213,41 +213,41 @@ __device__ int32_t count_at_least(const List& list, int32_t kept, double bound) 
 }
 
 // How many of the list's first candidates the filters keep; 0 if the list is too short to tell.
-__device__ int32_t keep(const Draw& draw, const Row& row, const List& list) {
-  const bool by_rank = draw.top_k > 0 && draw.top_k < row.count;
+__device__ int32_t keep(const SampleRequest& request, const Row& row, const List& list) {
+  const bool by_rank = request.top_k > 0 && request.top_k < row.count;
   int32_t kept = list.count;
   bool whole = list.complete;  // no others are kept
   if (by_rank) {
-    if (draw.top_k > kept && !whole) return 0;
-    kept = draw.top_k < kept ? draw.top_k : kept;
+    if (request.top_k > kept && !whole) return 0;
+    kept = request.top_k < kept ? request.top_k : kept;
     whole = true;
   }
-  if (draw.top_p < 1) {
+  if (request.top_p < 1) {
     const uint64_t total = by_rank ? 0 : weight_of_all(row);
     const int32_t last = first_reaching(
-        list, kept, row, 1, [&](uint64_t of_list) { return at_least(draw.top_p, by_rank ? of_list : total); });
+        list, kept, row, 1, [&](uint64_t of_list) { return at_least(request.top_p, by_rank ? of_list : total); });
     if (last < kept) {
       kept = last + 1;
       whole = true;
     }
   }
-  if (draw.least > -INFINITY) {
-    const int32_t likely = count_at_least(list, kept, static_cast<double>(row.largest) + draw.least);
-    whole = whole || likely < kept;
-    kept = likely;
+  if (request.min_logit_offset > -INFINITY) {
+    const int32_t top = count_at_least(list, kept, static_cast<double>(row.largest) + request.min_logit_offset);
+    whole = whole || top < kept;
+    kept = top;
   }
   return whole ? kept : 0;
 }
 
 // Of all tokens whose logits are not below the bound.
-__device__ int32_t draw_in_order_of_numbers(const Draw& draw, const Row& row) {
+__device__ int32_t sample_in_token_order(const SampleRequest& request, const Row& row) {
   __shared__ uint64_t of_warps[kWarps];
   __shared__ int32_t token;
   const int32_t part = (row.count + kThreads - 1) / kThreads * kWarp;  // of a warp
   const int32_t begin = min(own_warp() * part, row.count), end = min(begin + part, row.count);
-  const double bound = static_cast<double>(row.largest) + draw.least;
+  const double bound = static_cast<double>(row.largest) + request.min_logit_offset;
   const auto weight_at = [&](int32_t i) {
-    return row.logits[i] >= bound ? weight_of(row.logits[i], row.largest, draw.temperature) : 0;
+    return row.logits[i] >= bound ? weight_of(row.logits[i], row.largest, request.temperature) : 0;
   };
   uint64_t own = 0;
 #pragma unroll 4
@@ -260,7 +260,7 @@ __device__ int32_t draw_in_order_of_numbers(const Draw& draw, const Row& row) {
     if (w < own_warp()) before += of_warps[w];
     total += of_warps[w];
   }
-  const uint64_t goal = beyond(draw.random, total);
+  const uint64_t goal = beyond(request.random, total);
   if (before < goal && goal <= before + of_warps[own_warp()]) {
     for (int32_t at = begin; at < end; at += kWarp) {
       const int32_t i = at + own_lane();
@@ -278,33 +278,33 @@ __device__ int32_t draw_in_order_of_numbers(const Draw& draw, const Row& row) {
   return token;
 }
 
-__device__ int32_t choose(const Draw& draw, const Row& row, Key first, List& list) {
-  if (draw.temperature == 0) return token_of(first);
-  const bool by_rank = draw.top_k > 0 && draw.top_k < row.count;
-  if (!by_rank && draw.top_p >= 1) return draw_in_order_of_numbers(draw, row);
-  gather(row, by_rank && draw.top_k < kListMax ? draw.top_k : kListMax, list);
-  const int32_t kept = keep(draw, row, list);
-  if (kept == 0) return Drawn::kNotHere;
-  const int32_t at =
-      first_reaching(list, kept, row, draw.temperature, [&](uint64_t total) { return beyond(draw.random, total); });
+__device__ int32_t choose(const SampleRequest& request, const Row& row, Key first, List& list) {
+  if (request.temperature == 0) return token_of(first);
+  const bool by_rank = request.top_k > 0 && request.top_k < row.count;
+  if (!by_rank && request.top_p >= 1) return sample_in_token_order(request, row);
+  gather(row, by_rank && request.top_k < kListMax ? request.top_k : kListMax, list);
+  const int32_t kept = keep(request, row, list);
+  if (kept == 0) return SampleResult::kNeedsHost;
+  const int32_t at = first_reaching(list, kept, row, request.temperature,
+                                    [&](uint64_t total) { return beyond(request.random, total); });
   return token_of(list.keys[at]);
 }
 
 // What log-probabilities need of the row as it is; false if the device leaves it to others.
-__device__ bool report(const Draw& draw, const Row& row, List& list, Drawn& out) {
+__device__ bool report(const SampleRequest& request, const Row& row, List& list, SampleResult& out) {
   const uint64_t sum = weight_of_all(row);
   int32_t count = 0;
-  if (draw.likeliest > 0) {
-    gather(row, draw.likeliest, list);
-    if (list.count < draw.likeliest && !list.complete) return false;
-    count = min(draw.likeliest, list.count);
+  if (request.top_logprobs > 0) {
+    gather(row, request.top_logprobs, list);
+    if (list.count < request.top_logprobs && !list.complete) return false;
+    count = min(request.top_logprobs, list.count);
     const int32_t i = threadIdx.x;
-    if (i < count) out.likely[i] = {token_of(list.keys[i]), logit_of(list.keys[i])};
+    if (i < count) out.top[i] = {token_of(list.keys[i]), logit_of(list.keys[i])};
   }
   if (threadIdx.x == 0) {
     out.sum = static_cast<double>(sum) / kWeightOne;
     out.largest = row.largest;
-    out.likeliest = count;
+    out.top_logprobs = count;
   }
   return true;
 }
@@ -312,82 +312,85 @@ __device__ bool report(const Draw& draw, const Row& row, List& list, Drawn& out)
 struct Call {
   float* logits = nullptr;  // [rows, vocabulary]
   int64_t vocabulary = 0;
-  const Draw* draws = nullptr;
+  const SampleRequest* samples = nullptr;
   const LogitChange* changes = nullptr;
   int32_t first_change = 0;  // number of the first one of them
   float* changed = nullptr;  // what they were before
-  Drawn* drawn = nullptr;
+  SampleResult* sampled = nullptr;
 };
 
 // A token may be changed by a bias, a penalty and a ban, in this order.
-__device__ void change(const Draw& draw, const LogitChange* changes, float* logits, float* before) {
-  for (int32_t i = threadIdx.x; i < draw.change_count(); i += kThreads) before[i] = logits[changes[i].token];
+__device__ void change(const SampleRequest& request, const LogitChange* changes, float* logits, float* before) {
+  for (int32_t i = threadIdx.x; i < request.change_count(); i += kThreads) before[i] = logits[changes[i].token];
   __syncthreads();
-  for (int32_t i = threadIdx.x; i < draw.biases; i += kThreads) {
+  for (int32_t i = threadIdx.x; i < request.biases; i += kThreads) {
     logits[changes[i].token] = __fadd_rn(logits[changes[i].token], changes[i].value);
   }
   __syncthreads();
-  changes += draw.biases;
-  for (int32_t i = threadIdx.x; i < draw.penalties; i += kThreads) {
+  changes += request.biases;
+  for (int32_t i = threadIdx.x; i < request.penalties; i += kThreads) {
     float& logit = logits[changes[i].token];
-    const float divided = logit > 0 ? __fdiv_rn(logit, draw.repetition) : __fmul_rn(logit, draw.repetition);
+    const float divided = logit > 0 ? __fdiv_rn(logit, request.repetition) : __fmul_rn(logit, request.repetition);
     logit = __fsub_rn(divided, changes[i].value);
   }
   __syncthreads();
-  changes += draw.penalties;
-  for (int32_t i = threadIdx.x; i < draw.out_of_play; i += kThreads) logits[changes[i].token] = -INFINITY;
+  changes += request.penalties;
+  for (int32_t i = threadIdx.x; i < request.masked; i += kThreads) logits[changes[i].token] = -INFINITY;
   __syncthreads();
 }
 
-__device__ void change_back(const Draw& draw, const LogitChange* changes, float* logits, const float* before) {
+__device__ void change_back(const SampleRequest& request, const LogitChange* changes, float* logits,
+                            const float* before) {
   __syncthreads();  // they have been read
-  for (int32_t i = threadIdx.x; i < draw.change_count(); i += kThreads) logits[changes[i].token] = before[i];
+  for (int32_t i = threadIdx.x; i < request.change_count(); i += kThreads) logits[changes[i].token] = before[i];
   __syncthreads();
 }
 
 // What a row gives whose most likely candidate that is.
 __device__ bool is_finite(Key first, int32_t& token) {
   const float largest = logit_of(first);
-  if (largest == -INFINITY) token = Drawn::kNothing;
-  if (largest == INFINITY) token = Drawn::kNotHere;
+  if (largest == -INFINITY) token = SampleResult::kNoCandidate;
+  if (largest == INFINITY) token = SampleResult::kNeedsHost;
   return largest > -INFINITY && largest < INFINITY;
 }
 
-__device__ int32_t draw_from_row(const Draw& draw, const Call& call, Drawn& out) {
+__device__ int32_t sample_row(const SampleRequest& request, const Call& call, SampleResult& out) {
   __shared__ List list;
   const auto count = static_cast<int32_t>(call.vocabulary);
-  float* const logits = call.logits + draw.row * call.vocabulary;
-  const int64_t first_change = int64_t{draw.changes} - call.first_change;
+  float* const logits = call.logits + request.row * call.vocabulary;
+  const int64_t first_change = int64_t{request.changes} - call.first_change;
   Key first = most_likely(logits, count);
-  int32_t token = Drawn::kNothing;
+  int32_t token = SampleResult::kNoCandidate;
   if (!is_finite(first, token)) return token;
-  if (draw.likeliest >= 0 && !report(draw, {logits, count, logit_of(first)}, list, out)) return Drawn::kNotHere;
-  if (draw.forced >= 0) return draw.forced;
-  if (draw.change_count() > 0) {
-    change(draw, call.changes + first_change, logits, call.changed + first_change);
+  if (request.top_logprobs >= 0 && !report(request, {logits, count, logit_of(first)}, list, out))
+    return SampleResult::kNeedsHost;
+  if (request.forced >= 0) return request.forced;
+  if (request.change_count() > 0) {
+    change(request, call.changes + first_change, logits, call.changed + first_change);
     first = most_likely(logits, count);
   }
-  if (is_finite(first, token)) token = choose(draw, {logits, count, logit_of(first)}, first, list);
-  if (draw.change_count() > 0) change_back(draw, call.changes + first_change, logits, call.changed + first_change);
+  if (is_finite(first, token)) token = choose(request, {logits, count, logit_of(first)}, first, list);
+  if (request.change_count() > 0)
+    change_back(request, call.changes + first_change, logits, call.changed + first_change);
   return token;
 }
 
-__global__ void __launch_bounds__(kThreads) draw_kernel(Call call) {
-  const Draw& draw = call.draws[blockIdx.x];
-  Drawn& out = call.drawn[blockIdx.x];
-  const int32_t token = draw_from_row(draw, call, out);
+__global__ void __launch_bounds__(kThreads) sample_kernel(Call call) {
+  const SampleRequest& request = call.samples[blockIdx.x];
+  SampleResult& out = call.sampled[blockIdx.x];
+  const int32_t token = sample_row(request, call, out);
   if (threadIdx.x != 0) return;
   out.token = token;
-  if (draw.likeliest >= 0 && token >= 0) out.logit = call.logits[draw.row * call.vocabulary + token];
+  if (request.top_logprobs >= 0 && token >= 0) out.logit = call.logits[request.row * call.vocabulary + token];
 }
 
 }  // namespace
 
-void draw(LaunchQueue& stream, float* logits, int64_t vocabulary, const Draw* draws, int32_t count,
-          const LogitChange* changes, int32_t first_change, float* changed, Drawn* drawn) {
-  CAIRN_DCHECK(count > 0 && vocabulary > 0 && vocabulary <= kDrawVocabularyMax);
-  const Call call{logits, vocabulary, draws, changes, first_change, changed, drawn};
-  launch(draw_kernel, dim3(static_cast<unsigned>(count)), kThreads, 0, stream, call);
+void sample(LaunchQueue& stream, float* logits, int64_t vocabulary, const SampleRequest* samples, int32_t count,
+            const LogitChange* changes, int32_t first_change, float* changed, SampleResult* sampled) {
+  CAIRN_DCHECK(count > 0 && vocabulary > 0 && vocabulary <= kSampleVocabularyMax);
+  const Call call{logits, vocabulary, samples, changes, first_change, changed, sampled};
+  launch(sample_kernel, dim3(static_cast<unsigned>(count)), kThreads, 0, stream, call);
 }
 
 }  // namespace cairn::cuda

@@ -1,5 +1,5 @@
-// Tokens drawn on the GPU: those that the sampler takes from the same logits, and whole answers of an engine whose
-// model draws, whatever runs beside them.
+// Tokens sampled on the GPU: those that the sampler takes from the same logits, and whole answers of an engine whose
+// model samples, whatever runs beside them.
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -25,18 +25,19 @@ class GpuDraw : public GpuTest {
     GpuTest::SetUp();
     if (IsSkipped()) return;
     WorkspaceSizes sizes = sizes_of_tests();
-    sizes.draw_rows = 64;
+    sizes.sample_rows = 64;
     ASSERT_TRUE(gpu().reserve(sizes).has_value());
   }
-  /// The draws in one call, from rows of logits that must be as before.
-  static std::vector<Drawn> draw(const std::vector<float>& logits, int64_t vocabulary, std::span<const Draw> draws,
-                                 std::span<const LogitChange> changes = {}) {
+  /// The samples in one call, from rows of logits that must be as before.
+  static std::vector<SampleResult> sample(const std::vector<float>& logits, int64_t vocabulary,
+                                          std::span<const SampleRequest> samples,
+                                          std::span<const LogitChange> changes = {}) {
     Arrays arrays(gpu());
     float* const there = arrays.put(logits);
-    std::vector<Drawn> drawn(draws.size());
-    gpu().draws()->draw(there, vocabulary, draws, changes, drawn);
+    std::vector<SampleResult> sampled(samples.size());
+    gpu().samples()->sample(there, vocabulary, samples, changes, sampled);
     EXPECT_TRUE(cpu::same_bits(arrays.get(there, std::ssize(logits)), logits)) << "logits have changed";
-    return drawn;
+    return sampled;
   }
 };
 
@@ -109,7 +110,7 @@ std::vector<Wish> wishes() {
   });
   all.push_back({"banned", {.repetition_penalty = 1.2f}, {TokenId{3}, TokenId{17}, TokenId{3}}, false});
   all.push_back({"all but three banned", {}, {}, false});
-  for (int32_t i = 3; i < kDrawChangesMax; ++i) all.back().banned.push_back(TokenId{i % kVocabulary});
+  for (int32_t i = 3; i < kSampleChangesMax; ++i) all.back().banned.push_back(TokenId{i % kVocabulary});
   all.push_back({"greedy for once", {.top_k = 5}, {}, true});
   for (Wish& wish : all) wish.params.seed = std::hash<std::string>{}(wish.name);
   return all;
@@ -139,21 +140,21 @@ TEST_F(GpuDraw, TokensAreTheSamplers) {
       samplers.emplace_back(wish.params, kVocabulary, prompt);
       on_gpu.emplace_back(wish.params, kVocabulary, prompt);
     }
-    // Each draws several tokens in turn, which penalties see.
+    // Each samples several tokens in turn, which penalties see.
     for (int32_t turn = 0; turn < (kEmulated ? 2 : 20); ++turn) {
-      std::vector<Draw> draws;
+      std::vector<SampleRequest> samples;
       std::vector<LogitChange> changes;
       for (size_t row = 0; row < rows.size(); ++row) {
-        ASSERT_TRUE(on_gpu[row].can_draw(wish.banned));
-        draws.push_back(on_gpu[row].draw_of(static_cast<int32_t>(row), 0, wish.banned, wish.greedy, changes));
+        ASSERT_TRUE(on_gpu[row].can_sample_on_device(wish.banned));
+        samples.push_back(on_gpu[row].request_for(static_cast<int32_t>(row), 0, wish.banned, wish.greedy, changes));
       }
-      const std::vector<Drawn> drawn = draw(logits, kVocabulary, draws, changes);
+      const std::vector<SampleResult> sampled = sample(logits, kVocabulary, samples, changes);
       for (size_t row = 0; row < rows.size(); ++row) {
         SCOPED_TRACE("row " + std::to_string(row));
         const Sampled expected = samplers[row].sample(rows[row], wish.banned, wish.greedy);
-        const bool not_here = drawn[row].token == Drawn::kNotHere;
+        const bool not_here = sampled[row].token == SampleResult::kNeedsHost;
         (not_here ? left : drawn_here) += 1;
-        expect_same(not_here ? on_gpu[row].sample(rows[row], wish.banned, wish.greedy) : on_gpu[row].take(drawn[row]),
+        expect_same(not_here ? on_gpu[row].sample(rows[row], wish.banned, wish.greedy) : on_gpu[row].take(sampled[row]),
                     expected);
       }
     }
@@ -169,29 +170,29 @@ TEST_F(GpuDraw, RowsAloneGiveWhatTheyGiveAmongOthers) {
   const std::vector<TokenId> prompt = {TokenId{1}, TokenId{17}, TokenId{400}};
   Sampler sampler(params, kVocabulary, prompt);
   std::vector<float> logits;
-  std::vector<Draw> draws;
+  std::vector<SampleRequest> samples;
   std::vector<LogitChange> changes;
   for (const std::vector<float>& row : rows) {
-    draws.push_back(sampler.draw_of(static_cast<int32_t>(draws.size()), 0, {}, false, changes));
+    samples.push_back(sampler.request_for(static_cast<int32_t>(samples.size()), 0, {}, false, changes));
     logits.insert(logits.end(), row.begin(), row.end());
   }
-  const std::vector<Drawn> together = draw(logits, kVocabulary, draws, changes);
+  const std::vector<SampleResult> together = sample(logits, kVocabulary, samples, changes);
   for (size_t row = 0; row < rows.size(); ++row) {
     std::vector<LogitChange> own;
-    const Draw one = sampler.draw_of(0, 0, {}, false, own);
-    const Drawn alone = draw(rows[row], kVocabulary, {&one, 1}, own).front();
+    const SampleRequest one = sampler.request_for(0, 0, {}, false, own);
+    const SampleResult alone = sample(rows[row], kVocabulary, {&one, 1}, own).front();
     ASSERT_EQ(alone.token, together[row].token) << row;
     if (alone.token < 0) continue;
     EXPECT_EQ(alone.sum, together[row].sum) << row;
     EXPECT_EQ(alone.logit, together[row].logit) << row;
-    ASSERT_EQ(alone.likeliest, together[row].likeliest) << row;
-    for (int32_t i = 0; i < alone.likeliest; ++i) {
-      EXPECT_EQ(alone.likely[i].token, together[row].likely[i].token) << row << " " << i;
+    ASSERT_EQ(alone.top_logprobs, together[row].top_logprobs) << row;
+    for (int32_t i = 0; i < alone.top_logprobs; ++i) {
+      EXPECT_EQ(alone.top[i].token, together[row].top[i].token) << row << " " << i;
     }
   }
 }
 
-// A share of draws that is off by as little as this would show.
+// A share of samples that is off by as little as this would show.
 TEST_F(GpuDraw, SharesAreProbabilities) {
   constexpr int32_t kRows = 64, kTurns = kEmulated ? 20 : 200;
   const std::vector<float> row = {0, std::log(2.0f), -kInfinity, std::log(3.0f), std::log(4.0f)};
@@ -200,13 +201,14 @@ TEST_F(GpuDraw, SharesAreProbabilities) {
   for (const int32_t top_k : {0, 4}) {
     std::vector<double> found(row.size());
     for (int32_t turn = 0; turn < kTurns; ++turn) {
-      std::vector<Draw> draws(kRows);
+      std::vector<SampleRequest> samples(kRows);
       for (int32_t i = 0; i < kRows; ++i) {
-        draws[i].row = i;
-        draws[i].top_k = top_k;
-        draws[i].random = (turn * kRows + i + 0.5) / (kTurns * kRows);
+        samples[i].row = i;
+        samples[i].top_k = top_k;
+        samples[i].random = (turn * kRows + i + 0.5) / (kTurns * kRows);
       }
-      for (const Drawn& drawn : draw(logits, std::ssize(row), draws)) found[drawn.token] += 1.0 / (kTurns * kRows);
+      for (const SampleResult& sampled : sample(logits, std::ssize(row), samples))
+        found[sampled.token] += 1.0 / (kTurns * kRows);
     }
     for (size_t i = 0; i < row.size(); ++i) {
       EXPECT_NEAR(found[i], std::exp(row[i]) / 10, 1.5 / (kTurns * kRows)) << i << " top_k " << top_k;
@@ -214,13 +216,13 @@ TEST_F(GpuDraw, SharesAreProbabilities) {
   }
 }
 
-// What a draw cannot be.
+// What a sample cannot be.
 TEST_F(GpuDraw, OthersAreLeftToTheSampler) {
-  const std::vector<TokenId> prompt(kDrawChangesMax + 1, TokenId{1}), banned(kDrawChangesMax + 1, TokenId{1});
-  EXPECT_FALSE(Sampler({.typical_p = 0.9f}, kVocabulary, {}).can_draw({}));
-  EXPECT_FALSE(Sampler({}, kVocabulary, {}).can_draw(banned));
-  EXPECT_FALSE(Sampler({.presence_penalty = 1, .penalty_last = -1}, kVocabulary, prompt).can_draw({}));
-  EXPECT_TRUE(Sampler({.presence_penalty = 1}, kVocabulary, prompt).can_draw({}));
+  const std::vector<TokenId> prompt(kSampleChangesMax + 1, TokenId{1}), banned(kSampleChangesMax + 1, TokenId{1});
+  EXPECT_FALSE(Sampler({.typical_p = 0.9f}, kVocabulary, {}).can_sample_on_device({}));
+  EXPECT_FALSE(Sampler({}, kVocabulary, {}).can_sample_on_device(banned));
+  EXPECT_FALSE(Sampler({.presence_penalty = 1, .penalty_last = -1}, kVocabulary, prompt).can_sample_on_device({}));
+  EXPECT_TRUE(Sampler({.presence_penalty = 1}, kVocabulary, prompt).can_sample_on_device({}));
 }
 
 // Forces tokens, bans the last one and is greedy in turn.
@@ -295,12 +297,12 @@ TEST_F(GpuDraw, DraftModelsProposeWhatRowsThatWereReadSay) {
     return proposed;
   };
   const auto vocabulary = static_cast<int32_t>(runner->vocabulary());
-  const auto drawn = proposals_of(*runner, vocabulary);
-  EXPECT_EQ(drawn[0].size(), 5u);
-  EXPECT_EQ(drawn[1].size(), 3u);
-  EXPECT_EQ(drawn, proposals_of(reading, vocabulary));
+  const auto sampled = proposals_of(*runner, vocabulary);
+  EXPECT_EQ(sampled[0].size(), 5u);
+  EXPECT_EQ(sampled[1].size(), 3u);
+  EXPECT_EQ(sampled, proposals_of(reading, vocabulary));
   // Nothing comes of a token that is for nobody.
-  EXPECT_TRUE(proposals_of(*runner, index(drawn[0][0]))[0].empty());
+  EXPECT_TRUE(proposals_of(*runner, index(sampled[0][0]))[0].empty());
 }
 
 // Drawing, reading, and drawing alone without guesses.
@@ -310,7 +312,7 @@ TEST_F(GpuDraw, AnswersAreThoseOfRowsThatWereRead) {
   ModelOptions model_options{.context_tokens = 128, .kv_type = KvType::kF32};
   model_options.rows_max = model_options.logit_rows_max = 48;
   const auto runner = load_model(file, gpu(), model_options).value();
-  ASSERT_TRUE(runner->draws());
+  ASSERT_TRUE(runner->samples_on_device());
   Reading reading(*runner);
   const std::vector<int32_t> pages(runner->kv_layout().groups.size(), kPoolPages);
   EngineOptions options{.kv_pages = pages, .running_max = 32, .speculation = {.tokens_max = 3}};
@@ -327,14 +329,14 @@ TEST_F(GpuDraw, AnswersAreThoseOfRowsThatWereRead) {
     EXPECT_EQ(engine->stats().accepted_tokens > 0, options.speculation.tokens_max > 0);
     return answers;
   };
-  const std::vector<Answer> drawn = answers_of(*runner, true), read = answers_of(reading, true);
+  const std::vector<Answer> sampled = answers_of(*runner, true), read = answers_of(reading, true);
   options.speculation.tokens_max = 0;
   const std::vector<Answer> alone = answers_of(*runner, false);
-  for (size_t i = 0; i < drawn.size(); ++i) {
+  for (size_t i = 0; i < sampled.size(); ++i) {
     SCOPED_TRACE("request " + std::to_string(i));
-    EXPECT_EQ(drawn[i].finish.reason, FinishReason::kLength) << drawn[i].finish.error.text();
-    EXPECT_EQ(drawn[i].tokens, read[i].tokens);
-    EXPECT_EQ(drawn[i].tokens, alone[i].tokens);
+    EXPECT_EQ(sampled[i].finish.reason, FinishReason::kLength) << sampled[i].finish.error.text();
+    EXPECT_EQ(sampled[i].tokens, read[i].tokens);
+    EXPECT_EQ(sampled[i].tokens, alone[i].tokens);
   }
 }
 

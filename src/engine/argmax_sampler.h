@@ -6,27 +6,27 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/row_draws.h"
+#include "engine/sample_batch.h"
 #include "model/runner.h"
 
 namespace cairn {
 
 /// Thread: the engine's.
-class GreedyRows {
+class ArgmaxSampler {
  public:
   /// `rows_max` of a step. Tokens from `vocabulary` on are for nobody. The runner outlives this.
-  GreedyRows(Runner& runner, int32_t rows_max, int64_t vocabulary);
+  ArgmaxSampler(Runner& runner, int32_t rows_max, int64_t vocabulary);
   /// For Batch::keep_logits.
   bool keeps_logits() const { return keeps_; }
   /// Of the first `rows` rows of the runner's last step or guess; kNoToken where none can be told. Errors:
-  /// Runner::draw's.
+  /// Runner::sample's.
   Result<std::span<const TokenId>> of(const LogitsView& logits, size_t rows);
 
  private:
   Runner& runner_;
   const int64_t vocabulary_;
   const bool keeps_;
-  RowDraws draws_;
+  SampleBatch samples_;
   std::vector<float> block_max_;
   std::vector<TokenId> tokens_;
 };

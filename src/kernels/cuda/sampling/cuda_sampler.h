@@ -1,4 +1,4 @@
-/// DrawOperations of the CUDA backend.
+/// SamplerOperations of the CUDA backend.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 #include "base/error.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"
-#include "kernels/draw_operations.h"
+#include "kernels/sampler_operations.h"
 #include "kernels/workspace_sizes.h"
 
 namespace cairn::cuda {
 
-class CudaDraw final : public DrawOperations {
+class CudaSampler final : public SamplerOperations {
  public:
   /// The backend's, which outlive this; `arguments` are reserved by it.
-  CudaDraw(Stream& stream, StagingRing& arguments) : stream_(stream), arguments_(arguments) {}
+  CudaSampler(Stream& stream, StagingRing& arguments) : stream_(stream), arguments_(arguments) {}
 
   /// Bytes that the first reserve() takes.
   static int64_t workspace_bytes(const WorkspaceSizes& sizes);
@@ -24,17 +24,17 @@ class CudaDraw final : public DrawOperations {
   /// Errors: kOutOfMemory.
   Result<void> reserve(const WorkspaceSizes& sizes);
 
-  void draw(float* logits, int64_t vocabulary, std::span<const Draw> draws, std::span<const LogitChange> changes,
-            std::span<Drawn> drawn) override;
+  void sample(float* logits, int64_t vocabulary, std::span<const SampleRequest> samples,
+              std::span<const LogitChange> changes, std::span<SampleResult> sampled) override;
 
  private:
   /// Changes of one launch: as many as the ring holds without being made larger for them.
   static constexpr int64_t kChangesAtOnce = int64_t{1} << 15;
-  static_assert(kChangesAtOnce >= kDrawChangesMax);
+  static_assert(kChangesAtOnce >= kSampleChangesMax);
 
   Stream& stream_;
   StagingRing& arguments_;
-  Buffer drawn_;    // [draw_rows]
+  Buffer sampled_;  // [sample_rows]
   Buffer changed_;  // [kChangesAtOnce], logits before they were changed
 };
 

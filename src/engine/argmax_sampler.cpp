@@ -1,4 +1,4 @@
-#include "engine/greedy_rows.h"
+#include "engine/argmax_sampler.h"
 
 #include <algorithm>
 
@@ -6,14 +6,14 @@
 
 namespace cairn {
 
-GreedyRows::GreedyRows(Runner& runner, int32_t rows_max, int64_t vocabulary)
-    : runner_(runner), vocabulary_(std::min(vocabulary, runner.vocabulary())), keeps_(runner.draws()) {
-  if (keeps_) draws_.reserve(rows_max);
+ArgmaxSampler::ArgmaxSampler(Runner& runner, int32_t rows_max, int64_t vocabulary)
+    : runner_(runner), vocabulary_(std::min(vocabulary, runner.vocabulary())), keeps_(runner.samples_on_device()) {
+  if (keeps_) samples_.reserve(rows_max);
   block_max_.reserve(scan_blocks(static_cast<size_t>(vocabulary_)));
   tokens_.reserve(static_cast<size_t>(rows_max));
 }
 
-Result<std::span<const TokenId>> GreedyRows::of(const LogitsView& logits, size_t rows) {
+Result<std::span<const TokenId>> ArgmaxSampler::of(const LogitsView& logits, size_t rows) {
   tokens_.clear();
   if (!keeps_) {
     for (size_t row = 0; row < rows; ++row) {
@@ -23,11 +23,11 @@ Result<std::span<const TokenId>> GreedyRows::of(const LogitsView& logits, size_t
     }
     return tokens_;
   }
-  draws_.begin();
-  for (size_t row = 0; row < rows; ++row) draws_.add({.row = static_cast<int32_t>(row), .temperature = 0});
-  CAIRN_TRY_VOID(draws_.run(runner_));
+  samples_.begin();
+  for (size_t row = 0; row < rows; ++row) samples_.add({.row = static_cast<int32_t>(row), .temperature = 0});
+  CAIRN_TRY_VOID(samples_.run(runner_));
   for (size_t row = 0; row < rows; ++row) {
-    const int32_t token = draws_.of(static_cast<int64_t>(row))->token;
+    const int32_t token = samples_.of(static_cast<int64_t>(row))->token;
     tokens_.push_back(token < 0 || token >= vocabulary_ ? kNoToken : TokenId{token});
   }
   return tokens_;

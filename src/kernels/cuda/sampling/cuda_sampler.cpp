@@ -1,0 +1,69 @@
+#include "kernels/cuda/sampling/cuda_sampler.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "kernels/cuda/kernels.h"
+
+namespace cairn::cuda {
+namespace {
+
+template <class T>
+int64_t bytes_of(int64_t count) {
+  return count * static_cast<int64_t>(sizeof(T));
+}
+
+}  // namespace
+
+int64_t CudaSampler::workspace_bytes(const WorkspaceSizes& sizes) {
+  return sizes.sample_rows == 0 ? 0 : bytes_of<SampleResult>(sizes.sample_rows) + bytes_of<float>(kChangesAtOnce);
+}
+
+int64_t CudaSampler::argument_bytes(const WorkspaceSizes& sizes) {
+  return sizes.sample_rows == 0
+             ? 0
+             : std::max(bytes_of<SampleRequest>(sizes.sample_rows), bytes_of<LogitChange>(kChangesAtOnce));
+}
+
+Result<void> CudaSampler::reserve(const WorkspaceSizes& sizes) {
+  if (sizes.sample_rows == 0) return {};
+  CAIRN_TRY_VOID(grow(stream_, bytes_of<SampleResult>(sizes.sample_rows), sampled_));
+  return grow(stream_, bytes_of<float>(kChangesAtOnce), changed_);
+}
+
+void CudaSampler::sample(float* logits, int64_t vocabulary, std::span<const SampleRequest> samples,
+                         std::span<const LogitChange> changes, std::span<SampleResult> sampled) {
+  CAIRN_CHECK(samples.size() == sampled.size() &&
+              bytes_of<SampleResult>(std::ssize(samples)) <= static_cast<int64_t>(sampled_.bytes()));
+  CAIRN_CHECK(std::ranges::all_of(
+      samples, [](const SampleRequest& request) { return request.change_count() <= kSampleChangesMax; }));
+  auto* const results = static_cast<SampleResult*>(sampled_.data());
+  for (size_t begin = 0; begin < samples.size();) {
+    const int64_t first_change = samples[begin].changes;
+    int64_t change_count = 0;
+    size_t end = begin;
+    for (; end < samples.size() && change_count + samples[end].change_count() <= kChangesAtOnce; ++end) {
+      CAIRN_CHECK(samples[end].changes == first_change + change_count);
+      change_count += samples[end].change_count();
+    }
+    const std::span<const SampleRequest> now = samples.subspan(begin, end - begin);
+    const auto* there = static_cast<const SampleRequest*>(
+        arguments_.put(stream_, now.data(), bytes_of<SampleRequest>(std::ssize(now))));
+    const LogitChange* changes_there = nullptr;
+    if (change_count > 0) {
+      const LogitChange* from = changes.subspan(static_cast<size_t>(first_change)).data();
+      changes_there =
+          static_cast<const LogitChange*>(arguments_.put(stream_, from, bytes_of<LogitChange>(change_count)));
+    }
+    cuda::sample(stream_.launches(), logits, vocabulary, there, static_cast<int32_t>(now.size()), changes_there,
+                 static_cast<int32_t>(first_change), changed_.floats(), results + begin);
+    stream_.launched("sample");
+    begin = end;
+  }
+  const size_t bytes = sampled.size_bytes();
+  const cudaStream_t stream = stream_.get();
+  stream_.check(cudaMemcpyAsync(sampled.data(), results, bytes, cudaMemcpyDeviceToHost, stream), "a copy of samples");
+  stream_.check(cudaStreamSynchronize(stream), "a kernel");
+}
+
+}  // namespace cairn::cuda
