@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "api/pair_prompts.h"
-#include "engine/answer.h"
+#include "engine/testing/collected_response.h"
 #include "reference_logits.h"
 #include "registry/registry.h"
 
@@ -35,7 +35,7 @@ std::filesystem::path converted(const std::string& name) {
 /// One text or pair, and what a wish gives for it.
 struct Case {
   Tokens tokens;
-  EmbedWish wish;
+  EmbeddingOptions wish;
   std::vector<float> expected;
 };
 

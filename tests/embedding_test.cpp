@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "edited_model.h"
-#include "engine/answer.h"
 #include "engine/encoder_engine.h"
 #include "engine/engine.h"
+#include "engine/testing/collected_response.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
@@ -45,7 +45,7 @@ class Decoding {
  public:
   explicit Decoding(const std::filesystem::path& path, int threads = 1)
       : file_(gguf::Reader::open(path).value()), backend_(make_cpu_backend({.threads = threads, .isa = ""}).value()) {
-    runner_ = load_model(file_, *backend_, {.context_tokens = 512, .rows_max = 256, .logit_rows_max = 256}).value();
+    runner_ = load_model(file_, *backend_, {.context_tokens = 512, .batch_tokens_max = 256, .logits_max = 256}).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), 64);
     pool_ = std::make_unique<PagePool>(PagePool::create(*backend_, runner_->kv_layout(), pages).value());
   }
@@ -129,7 +129,7 @@ class EngineEmbeddingTest : public testing::Test {
     GenerateRequest request;
     request.priority = Priority::kBatch;
     request.prompt = tokens;
-    request.embed = EmbedWish{.pooling = pooling};
+    request.embed = EmbeddingOptions{.pooling = pooling};
     auto stream = engine_->submit(std::move(request));
     EXPECT_TRUE(stream.has_value()) << stream.error().text();
     return stream.has_value() ? std::move(*stream) : nullptr;
@@ -163,7 +163,7 @@ TEST_F(EngineEmbeddingTest, VectorsAreThoseOfOneStepWhateverElseRuns) {
   for (size_t i = 0; i < texts.size(); ++i) expected.push_back(alone.vector(texts[i], kPoolings[i % 3]));
 
   Decoding model(fixture("llama.gguf"), 2);
-  start(model, {.kv_pages = {18}, .running_max = 12, .chunk_rows_max = 13});
+  start(model, {.kv_pages = {18}, .sequences_max = 12, .prefill_chunk_max = 13});
   std::vector<std::unique_ptr<GenerateStream>> answers, embeddings;
   for (size_t i = 0; i < texts.size(); ++i) embeddings.push_back(embed(texts[i], kPoolings[i % 3]));
   for (int i = 0; i < 6; ++i) {
@@ -190,13 +190,13 @@ TEST_F(EngineEmbeddingTest, VectorsAreThoseOfOneStepWhateverElseRuns) {
 
 TEST_F(EngineEmbeddingTest, ATextMayFillTheContextAndNoMore) {
   Decoding model(fixture("llama.gguf"));
-  start(model, {.kv_pages = {16}, .running_max = 4, .chunk_rows_max = 100});
+  start(model, {.kv_pages = {16}, .sequences_max = 4, .prefill_chunk_max = 100});
   std::mt19937 random(3);
   const auto whole = random_tokens(random, 512, 300);
   EXPECT_EQ(finish_of(*embed(whole, Pooling::kMean)).embedding.size(), 64u);
   GenerateRequest longer;
   longer.prompt = random_tokens(random, 513, 300);
-  longer.embed = EmbedWish{};
+  longer.embed = EmbeddingOptions{};
   const auto refused = engine_->submit(std::move(longer));
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::kContextLengthExceeded);
@@ -204,7 +204,7 @@ TEST_F(EngineEmbeddingTest, ATextMayFillTheContextAndNoMore) {
   EXPECT_NE(refused.error().message.find("512"), std::string::npos);
   GenerateRequest judged;
   judged.prompt = whole;
-  judged.embed = EmbedWish{.pooling = Pooling::kRank};
+  judged.embed = EmbeddingOptions{.pooling = Pooling::kRank};
   const auto unranked = engine_->submit(std::move(judged));
   ASSERT_FALSE(unranked.has_value());
   EXPECT_EQ(unranked.error().code, Code::kUnsupported);
@@ -217,7 +217,7 @@ TEST_F(EngineEmbeddingTest, AHeadOfYesAndNoRanksByTheirDifference) {
   Decoding model(file.path());
   EXPECT_TRUE(model.runner().embedding().ranks);
   EXPECT_EQ(model.runner().embedding().pooling, Pooling::kRank);
-  start(model, {.kv_pages = {32}, .running_max = 4, .chunk_rows_max = 16});
+  start(model, {.kv_pages = {32}, .sequences_max = 4, .prefill_chunk_max = 16});
   std::mt19937 random(4);
   for (int i = 0; i < 4; ++i) {
     const auto text = random_tokens(random, 10 + i * 20, 300);
@@ -240,7 +240,7 @@ class EncoderEngineTest : public testing::Test {
   static GenerateRequest request_of(std::vector<TokenId> tokens, Pooling pooling, Priority priority) {
     GenerateRequest request;
     request.prompt = std::move(tokens);
-    request.embed = EmbedWish{.pooling = pooling};
+    request.embed = EmbeddingOptions{.pooling = pooling};
     request.priority = priority;
     return request;
   }
@@ -312,7 +312,7 @@ class FakeEmbedder final : public Embedder {
   const EmbeddingAbility& ability() const override { return ability_; }
   int64_t vocabulary() const override { return 10; }
   int32_t context_tokens() const override { return 8; }
-  int32_t rows_max() const override { return 8; }
+  int32_t batch_tokens_max() const override { return 8; }
   int32_t texts_max() const override { return 1; }
   Result<void> embed(std::span<const EmbedText> texts, Pooling, std::span<float> out) override {
     CAIRN_TRY_VOID(before_(texts));

@@ -71,7 +71,7 @@ class Model {
  public:
   Model(const std::filesystem::path& path, const std::string& isa, int threads, int32_t chunk_rows = kChunkRows)
       : file_(gguf::Reader::open(path).value()), backend_(make_cpu_backend({.threads = threads, .isa = isa}).value()) {
-    auto embedder = load_embedder(file_, *backend_, {.rows_max = chunk_rows});
+    auto embedder = load_embedder(file_, *backend_, {.batch_tokens_max = chunk_rows});
     if (!embedder.has_value()) throw std::runtime_error(embedder.error().text());
     embedder_ = std::move(embedder).value();
   }
@@ -160,7 +160,7 @@ TEST_P(EncoderTest, SameBytesWhateverElseIsInTheBatch) {
       int32_t rows = 0;
       while (texts.size() < static_cast<size_t>(model.embedder().texts_max())) {
         const auto length = static_cast<int32_t>(1 + random() % (round == 0 ? 8 : 160));
-        if (rows + length > model.embedder().rows_max()) break;
+        if (rows + length > model.embedder().batch_tokens_max()) break;
         rows += length;
         auto& text = texts.emplace_back();
         for (int32_t i = 0; i < length; ++i) text.push_back(TokenId{static_cast<int32_t>(random() % 128)});

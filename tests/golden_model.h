@@ -52,8 +52,8 @@ class Model {
     auto runner = load_model(*file_, *backend_,
                              {.context_tokens = context,
                               .kv_type = kv_type,
-                              .rows_max = kRowsMax,
-                              .logit_rows_max = kRowsMax,
+                              .batch_tokens_max = kRowsMax,
+                              .logits_max = kRowsMax,
                               .simulate_rounding = rounding});
     if (!runner.has_value()) throw std::runtime_error(runner.error().text());
     runner_ = std::move(runner).value();

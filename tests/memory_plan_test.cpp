@@ -176,7 +176,8 @@ TEST_F(MemoryPlanTest, OfSmallModelsIsWhatIsAllocated) {
     SCOPED_TRACE(name);
     const auto file = gguf::Reader::open(fmt::format("{}/models/{}.gguf", CAIRN_TEST_DATA, name));
     ASSERT_TRUE(file.has_value());
-    const ModelOptions options{.context_tokens = 256, .rows_max = 8, .logit_rows_max = 2, .available_bytes = kMemory};
+    const ModelOptions options{
+        .context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
     expect_as_planned(*file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
   }
 }
@@ -187,7 +188,7 @@ TEST_F(MemoryPlanTest, OfTheBlockThatGuessesIsWhatIsAllocated) {
   ASSERT_TRUE(shape.set("nextn_predict_layers", "1").has_value());
   ASSERT_TRUE(shape.set("attention.compress_ratios", "0,4,128,0").has_value());
   const gguf::Reader file = hollow(std::move(shape), {.type = "F16", .hollow = true});
-  ModelOptions options{.context_tokens = 256, .rows_max = 8, .logit_rows_max = 2, .available_bytes = kMemory};
+  ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
   const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
   const auto without = model_memory_plan(file, *backend, options).value();
   options.predict = true;
@@ -202,7 +203,7 @@ TEST_F(MemoryPlanTest, OfTheBlockThatGuessesIsWhatIsAllocated) {
 TEST_F(MemoryPlanTest, OfASecondTierIsWhatIsAllocated) {
   const auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
   ASSERT_TRUE(file.has_value());
-  const ModelOptions options{.context_tokens = 256, .rows_max = 8, .logit_rows_max = 2, .available_bytes = kMemory};
+  const ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
   const MemoryWishes wishes{.context_tokens = 256, .sequences = 1, .kv_host_bytes = 256 << 20};
   expect_as_planned(*file, options, wishes, kUnplannedOfSmallMax);
 }
@@ -215,8 +216,8 @@ TEST_F(MemoryPlanTest, OfQuantisedWeightsIsWhatIsAllocated) {
   for (const bool in_place : {false, true}) {
     SCOPED_TRACE(in_place);
     const ModelOptions options{.context_tokens = 256,
-                               .rows_max = 8,
-                               .logit_rows_max = 2,
+                               .batch_tokens_max = 8,
+                               .logits_max = 2,
                                .available_bytes = kMemory,
                                .weights_in_place = in_place};
     expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cache/page_pool.h"
-#include "engine/drafter.h"
+#include "engine/speculation/drafter.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
@@ -89,7 +89,7 @@ TEST_P(NoAllocationTest, StepsTakeNothingFromTheHeap) {
   for (const int threads : {1, 2}) {
     const auto backend = make_cpu_backend({.threads = threads, .isa = ""});
     ASSERT_TRUE(backend.has_value());
-    const auto runner = load_model(*file, **backend, {.context_tokens = 512, .rows_max = 32, .logit_rows_max = 4});
+    const auto runner = load_model(*file, **backend, {.context_tokens = 512, .batch_tokens_max = 32, .logits_max = 4});
     ASSERT_TRUE(runner.has_value());
     const std::vector<int32_t> pages((*runner)->kv_layout().groups.size(), 48);
     auto pool = PagePool::create(**backend, (*runner)->kv_layout(), pages);
@@ -125,12 +125,12 @@ TEST(NoAllocationOfGuessesTest, GuessesTakeNothingFromTheHeap) {
   ASSERT_TRUE(file.has_value());
   for (const int threads : {1, 2}) {
     const auto backend = make_cpu_backend({.threads = threads, .isa = ""}).value();
-    const ModelOptions options{.context_tokens = 512, .rows_max = 32, .logit_rows_max = 4, .predict = true};
+    const ModelOptions options{.context_tokens = 512, .batch_tokens_max = 32, .logits_max = 4, .predict = true};
     const auto runner = load_model(*file, *backend, options).value();
-    ASSERT_TRUE(runner->predicts());
+    ASSERT_TRUE(runner->has_mtp());
     const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 48);
     PagePool pool = PagePool::create(*backend, runner->kv_layout(), pages).value();
-    const auto drafter = make_block_drafter(*runner);
+    const auto drafter = make_mtp_drafter(*runner);
     std::vector<Sequence> sequences(3);
     for (Sequence& sequence : sequences) ASSERT_TRUE(pool.extend(sequence.pages, 512));
     const std::vector<TokenId> tokens(512, TokenId{5});

@@ -30,7 +30,8 @@ struct Model {
   explicit Model(const std::filesystem::path& path, KvType kv_type = KvType::kF32)
       : file(gguf::Reader::open(path).value()),
         backend(make_cpu_backend({.threads = 1, .isa = ""}).value()),
-        runner(load_model(file, *backend, {.kv_type = kv_type, .rows_max = kRows, .logit_rows_max = kRows}).value()),
+        runner(
+            load_model(file, *backend, {.kv_type = kv_type, .batch_tokens_max = kRows, .logits_max = kRows}).value()),
         pool(PagePool::create(*backend, runner->kv_layout(),
                               std::vector<int32_t>(runner->kv_layout().groups.size(), kTokens / kPageTokens))
                  .value()) {}

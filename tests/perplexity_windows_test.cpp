@@ -38,8 +38,8 @@ Result<std::vector<PositionScore>> scores_of(const std::string& name, std::span<
   CAIRN_TRY(const auto runner, load_model(file, *backend,
                                           {.context_tokens = options.windows.tokens,
                                            .kv_type = KvType::kF32,
-                                           .rows_max = limits.rows,
-                                           .logit_rows_max = limits.logit_rows}));
+                                           .batch_tokens_max = limits.rows,
+                                           .logits_max = limits.logit_rows}));
   CAIRN_TRY(PagePool pool, PagePool::create(*backend, runner->kv_layout(),
                                             window_pages(runner->kv_layout(), options.windows, options.at_once)));
   ThreadPool threads(limits.threads);

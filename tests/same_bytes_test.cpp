@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/answer.h"
 #include "engine/engine.h"
+#include "engine/testing/collected_response.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
@@ -48,7 +48,7 @@ class SameBytes : public testing::TestWithParam<Model> {
   Served serve(int threads, KvType kv_type, EngineOptions options, int32_t pages) {
     Served served;
     served.backend = make_cpu_backend({.threads = threads, .isa = ""}).value();
-    served.runner = load_model(*file_, *served.backend, {.kv_type = kv_type, .rows_max = 128}).value();
+    served.runner = load_model(*file_, *served.backend, {.kv_type = kv_type, .batch_tokens_max = 128}).value();
     options.kv_pages.assign(served.runner->kv_layout().groups.size(), pages);
     auto engine = Engine::create(*served.runner, *served.backend, *tokenizer_, options);
     EXPECT_TRUE(engine.has_value()) << engine.error().text();
@@ -86,7 +86,7 @@ TEST_P(SameBytes, WhateverElseHappens) {
     const std::vector<GenerateRequest> asked = requests(random);
     std::vector<std::string> alone;
     EngineOptions plain_options;
-    plain_options.running_max = 1;
+    plain_options.sequences_max = 1;
     plain_options.prefix_cache = false;
     {
       const Served plain = serve(1, kv_type, plain_options, 64);
@@ -98,15 +98,15 @@ TEST_P(SameBytes, WhateverElseHappens) {
     }
     for (int round = 0; round < GetParam().rounds; ++round) {
       EngineOptions options;
-      options.running_max = static_cast<int32_t>(1 + random() % 17);
-      options.chunk_rows_max = static_cast<int32_t>(1 + random() % 128);
+      options.sequences_max = static_cast<int32_t>(1 + random() % 17);
+      options.prefill_chunk_max = static_cast<int32_t>(1 + random() % 128);
       options.speculation.tokens_max = static_cast<int32_t>(random() % 5);
       const auto threads = static_cast<int>(1 + random() % 2);
       const auto pages = static_cast<int32_t>(16 + random() % 32);
       const Served served = serve(threads, kv_type, options, pages);
       SCOPED_TRACE(fmt::format("round {}: {} at once, chunks of {}, {} drafts, {} threads, {} pages", round,
-                               options.running_max, options.chunk_rows_max, options.speculation.tokens_max, threads,
-                               pages));
+                               options.sequences_max, options.prefill_chunk_max, options.speculation.tokens_max,
+                               threads, pages));
       std::vector<std::unique_ptr<GenerateStream>> streams;
       for (GenerateRequest request : asked) {
         request.priority = random() % 3 == 0 ? Priority::kBatch : Priority::kInteractive;

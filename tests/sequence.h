@@ -37,7 +37,7 @@ class TestSequence {
   }
   /// A prompt alone, as many rows a step as there may be: the last row's logits.
   std::vector<float> steps(std::span<const TokenId> tokens) {
-    const auto rows = static_cast<size_t>(runner_.rows_max());
+    const auto rows = static_cast<size_t>(runner_.batch_tokens_max());
     for (; tokens.size() > rows; tokens = tokens.subspan(rows)) step(tokens.first(rows), LogitsWanted::kNone);
     return step(tokens, LogitsWanted::kLast);
   }

@@ -88,22 +88,22 @@ class DeepSequence {
 };
 
 /// Computes tokens up to a position, and returns how many.
-Result<int32_t> compute_to(DeepSequence& sequence, int32_t rows_max, int32_t position) {
+Result<int32_t> compute_to(DeepSequence& sequence, int32_t batch_tokens_max, int32_t position) {
   const int32_t tokens = position - sequence.position();
   while (sequence.position() < position) {
-    CAIRN_TRY_VOID(sequence.compute(std::min(rows_max, position - sequence.position())));
+    CAIRN_TRY_VOID(sequence.compute(std::min(batch_tokens_max, position - sequence.position())));
   }
   return tokens;
 }
 
 /// Makes exactly `depth` tokens of context: the first ones and what is less than a page at the end are computed, copied
 /// are the pages between. Returns how many were computed.
-Result<int32_t> fill(DeepSequence& sequence, int32_t rows_max, int32_t depth) {
-  CAIRN_TRY(const int32_t first, compute_to(sequence, rows_max, std::min(depth, kComputedTokens)));
+Result<int32_t> fill(DeepSequence& sequence, int32_t batch_tokens_max, int32_t depth) {
+  CAIRN_TRY(const int32_t first, compute_to(sequence, batch_tokens_max, std::min(depth, kComputedTokens)));
   while (depth - sequence.position() >= kPageTokens) {
     CAIRN_TRY_VOID(sequence.copy_page(kComputedTokens / kPageTokens));
   }
-  CAIRN_TRY(const int32_t last, compute_to(sequence, rows_max, depth));
+  CAIRN_TRY(const int32_t last, compute_to(sequence, batch_tokens_max, depth));
   return first + last;
 }
 
@@ -170,7 +170,7 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   CAIRN_TRY(PagePool pool, PagePool::create(device.by_number(), runner->kv_layout(), plan.own.kv_pages));
   DeepSequence sequence(*runner, pool);
   const auto begin = steady_clock::now();
-  CAIRN_TRY(const int32_t computed, fill(sequence, runner->rows_max(), depth));
+  CAIRN_TRY(const int32_t computed, fill(sequence, runner->batch_tokens_max(), depth));
   const auto filled = steady_clock::now();
   log_info("{} tokens of context after {:.1f} s", sequence.position(),
            std::chrono::duration<double>(filled - begin).count());

@@ -90,7 +90,7 @@ Result<void> bench_model(ModelBenchFlags& flags) {
     const int32_t extra = flags.sequences > 1 ? kContextExtra : 1;
     options.context_tokens = std::max(flags.prompt + flags.answer + extra, kContextMin);
   }
-  options.sequences = options.running_max = options.queue_max = flags.sequences;
+  options.sequences = options.sequences_max = options.queue_max = flags.sequences;
   options.needs_template = false;
   CAIRN_TRY(const auto model, flags.load.load());
   if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);

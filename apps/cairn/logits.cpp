@@ -84,8 +84,8 @@ Result<void> run_logits(const LogitsFlags& flags) {
   ModelOptions options;
   options.context_tokens = flags.context;
   options.kv_type = kv_type_named(flags.kv_type);
-  options.rows_max = flags.chunk;
-  options.logit_rows_max = flags.chunk;
+  options.batch_tokens_max = flags.chunk;
+  options.logits_max = flags.chunk;
   options.simulate_rounding = flags.simulate_rounding;
   const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY_VOID(plan_device_memory(file, device, options, {.context_tokens = flags.context, .sequences = 1}));

@@ -30,7 +30,7 @@ Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const
   CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, options));
   const auto add = [&](int32_t sequences) -> Result<void> {
     const MemoryWishes wishes{
-        .context_tokens = model.context_tokens, .sequences = sequences, .sequences_running = flags.running_max};
+        .context_tokens = model.context_tokens, .sequences = sequences, .sequences_running = flags.sequences_max};
     CAIRN_TRY(MemoryPlan plan, plan_memory(model, wishes, kEnough));
     report.entries.push_back({sequences, std::move(plan)});
     return {};
@@ -70,7 +70,7 @@ void MemoryFlags::add_to(CLI::App& command) {
   command.add_option("--parallel", sequences, "Whole contexts to plan memory for, beside one")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  command.add_option("--parallel-max", running_max, "Requests that run at once")
+  command.add_option("--parallel-max", sequences_max, "Requests that run at once")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command.add_option("-t,--threads", threads, "Threads (default: one per core)")->check(CLI::Range(1, 1024));

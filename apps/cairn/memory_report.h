@@ -17,7 +17,7 @@ struct MemoryFlags {
   std::vector<int32_t> contexts;  ///< tokens; none: what the model was trained for
   std::string kv_type = "f16";
   int32_t sequences = MemoryWishes{}.sequences;
-  int32_t running_max = MemoryWishes{}.sequences_running;
+  int32_t sequences_max = MemoryWishes{}.sequences_running;
   int32_t threads = 0;
   int32_t guesses = 0;       ///< tokens guessed ahead; above 0: with the model's block that does, if it has one
   std::string draft;         ///< file of such a block; empty: none of its own

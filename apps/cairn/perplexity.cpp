@@ -159,8 +159,8 @@ Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, 
   options.context_tokens = job.windows.tokens;
   options.kv_type = kv_type_named(flags.kv_type);
   options.simulate_rounding = flags.rounding;
-  options.rows_max = batch.rows_max;
-  options.logit_rows_max = batch.logit_rows_max;
+  options.batch_tokens_max = batch.batch_tokens_max;
+  options.logits_max = batch.logits_max;
   const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY_VOID(
         plan_device_memory(file, device, options, {.context_tokens = job.windows.tokens, .sequences = batch.windows}));

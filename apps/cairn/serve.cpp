@@ -223,7 +223,7 @@ void add_serve(CLI::App& app, int& exit_code) {
   command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command->add_option("--parallel-max", flags->load.options.running_max, "Requests that run at once; others wait")
+  command->add_option("--parallel-max", flags->load.options.sequences_max, "Requests that run at once; others wait")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command

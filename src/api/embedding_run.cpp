@@ -34,7 +34,7 @@ void EmbeddingRun::begin() {
     self->response_.reset();
     self->share_ = {};
   });
-  turn();
+  pump();
 }
 
 void EmbeddingRun::guarded(FunctionRef<void()> work) noexcept {
@@ -52,11 +52,11 @@ void EmbeddingRun::guarded(FunctionRef<void()> work) noexcept {
 
 void EmbeddingRun::wake(net::HttpResponse& response) {
   post_once(turn_posted_, response, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->guarded([&] { self->turn(); });
+    if (const auto self = weak.lock()) self->guarded([&] { self->pump(); });
   });
 }
 
-void EmbeddingRun::turn() {
+void EmbeddingRun::pump() {
   turn_posted_.store(false, std::memory_order_release);
   if (over_) return;
   Result<void> result = collect_some(steady_clock::now() + kEmbedTurn);

@@ -36,7 +36,8 @@ class EmbedTask {
  public:
   virtual ~EmbedTask() = default;
   virtual size_t texts() const = 0;
-  /// Fills the prompt of the i-th text, and what EmbedWish needs of it. Called in order, before anything is computed.
+  /// Fills the prompt of the i-th text, and what EmbeddingOptions needs of it. Called in order, before anything is
+  /// computed.
   virtual Result<void> prepare(size_t i, GenerateRequest& request) = 0;
   /// In whatever order they come.
   virtual Result<void> take(size_t i, std::vector<float> embedding) = 0;
@@ -66,7 +67,7 @@ class EmbeddingRun : public std::enable_shared_from_this<EmbeddingRun> {
   /// Runs `work`; what it throws is the answer.
   void guarded(FunctionRef<void()> work) noexcept;
   void begin();
-  void turn();
+  void pump();
   /// Asks for another turn, from any thread; once however many streams have events.
   void wake(net::HttpResponse& response);
   Result<void> prepare();

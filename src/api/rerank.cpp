@@ -54,7 +54,7 @@ class RerankTask final : public EmbedTask {
     Result<PairPrompt> pair = pairs_.with(request_.documents[i], most);
     if (!pair) return fail_at(path(i), pair.error().code, "{}: {}", path(i), pair.error().message);
     request.prompt = std::move(pair->tokens);
-    request.embed = EmbedWish{.pooling = Pooling::kRank, .second_begin = pair->second_begin};
+    request.embed = EmbeddingOptions{.pooling = Pooling::kRank, .second_begin = pair->second_begin};
     std::string& document = request_.documents[i];
     document = request_.return_documents ? dump(document) : std::string();
     return {};

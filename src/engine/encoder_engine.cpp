@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "engine/admission.h"
 #include "engine/channel_stream.h"
 #include "engine/event_channel.h"
 #include "engine/failures.h"
-#include "engine/fair_shares.h"
-#include "engine/request_queue.h"
-#include "engine/scheduler.h"
-#include "engine/tenants.h"
+#include "engine/request_validation.h"
+#include "engine/scheduling/fair_shares.h"
+#include "engine/scheduling/request_queue.h"
+#include "engine/scheduling/scheduler.h"
+#include "engine/scheduling/tenants.h"
 
 namespace cairn {
 namespace {
@@ -76,7 +76,7 @@ class EncoderEngine final : public Engine {
   SteadyClock clock_;
   Tenants tenants_;
   RequestQueue queue_;
-  UntoldChannels untold_;
+  UnnotifiedChannels unnotified_;
   std::mutex join_mutex_;
   std::thread thread_;
 
@@ -138,7 +138,7 @@ void EncoderEngine::stop() {
 
 EngineStats EncoderEngine::stats() const {
   EngineStats stats;
-  // Waiting first: see Core::stats.
+  // Waiting first: see EngineCore::stats.
   stats.waiting_requests = queue_.size() + counters_.carried;
   stats.active_requests = counters_.active;
   stats.total_requests = counters_.total;
@@ -155,7 +155,7 @@ Result<PrefixReport> EncoderEngine::prefix_report(std::string_view id, const Par
 
 void EncoderEngine::run() {
   while (!queue_.stopped()) {
-    const bool all_told = untold_.tell_again();
+    const bool all_told = unnotified_.notify_again();
     try {
       drop_cancelled();
       fill_batch();
@@ -219,7 +219,7 @@ void EncoderEngine::charge(Holdings& had, const Party& party, int64_t tokens) no
 
 // Texts of one kind of pooling, as many as fit.
 void EncoderEngine::fill_batch() {
-  int32_t rows_left = std::min(embedder_.rows_max(), kBatchTokensMax);
+  int32_t rows_left = std::min(embedder_.batch_tokens_max(), kBatchTokensMax);
   while (batch_.size() < static_cast<size_t>(embedder_.texts_max())) {
     Entry entry = next();
     if (entry == nullptr) return;
@@ -286,7 +286,7 @@ void EncoderEngine::finish(Submission& submission, FinishReason reason, std::vec
   events.finish.embedding = std::move(embedding);
   events.finish.error = std::move(error);
   submission.ticket = TenantTicket();
-  untold_.publish(submission.channel, std::move(events));
+  unnotified_.publish(submission.channel, std::move(events));
 }
 
 }  // namespace

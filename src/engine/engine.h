@@ -18,8 +18,8 @@
 
 #include "base/error.h"
 #include "base/ids.h"
-#include "engine/drafter.h"
 #include "engine/engine_stats.h"  // IWYU pragma: export
+#include "engine/speculation/drafter.h"
 #include "model/embedder.h"
 #include "model/runner.h"
 #include "sampling/sampler.h"
@@ -39,10 +39,11 @@ struct SpeculationOptions {
 struct EngineOptions {
   std::vector<int32_t> kv_pages;  ///< of every KV group
   int32_t queue_max = 256;        ///< requests waiting; more are refused with kQueueFull
-  int32_t running_max = 64;       ///< sequences in the batch; at most the runner's rows_max and logit_rows_max are used
+  int32_t sequences_max =
+      64;  ///< sequences in the batch; at most the runner's batch_tokens_max and logits_max are used
   int32_t tenant_requests_max = 0;     ///< waiting and running, of one tenant (see Tenants); 0: no limit
   std::chrono::milliseconds step{30};  ///< what prompts may add to a step while streams decode
-  int32_t chunk_rows_max = 264;        ///< prompt rows of one step, however fast they are
+  int32_t prefill_chunk_max = 264;     ///< prompt rows of one step, however fast they are
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< host memory for pages that the pool gives up; 0: none
   SpeculationOptions speculation{};
@@ -66,10 +67,10 @@ enum class Priority {
 };
 inline constexpr int kPriorities = 2;
 
-class Steering;
+class DecodingConstraint;
 
 /// What is wanted of a text that is not to be continued.
-struct EmbedWish {
+struct EmbeddingOptions {
   Pooling pooling = Pooling::kLast;  ///< not kNone
   int32_t second_begin = kNoSecond;  ///< EmbedText's
 };
@@ -94,14 +95,14 @@ struct GenerateRequest {
   bool speculate = true;                     ///< if the engine does
   /// No answer but Finish::embedding; the prompt may fill the whole context. What belongs to the answer counts for
   /// nothing, and the prefix index has no part in it.
-  std::optional<EmbedWish> embed;
-  std::shared_ptr<Steering> steering;  ///< of this request alone; null: the model decides everything
+  std::optional<EmbeddingOptions> embed;
+  std::shared_ptr<DecodingConstraint> constraint;  ///< of this request alone; null: the model decides everything
 };
 
 enum class FinishReason {
   kStop,        ///< a token that ends generation, or a stop string
   kLength,      ///< max_tokens or the end of the context
-  kRepetition,  ///< the answer went round in circles (Steering)
+  kRepetition,  ///< the answer went round in circles (DecodingConstraint)
   kCancelled,
   kError,
 };
@@ -123,10 +124,10 @@ struct Usage {
 
 /// Where the time of a request went.
 struct Timings {
-  std::chrono::nanoseconds queue{0};    ///< submit to admission
-  std::chrono::nanoseconds prefill{0};  ///< admission to the first token
-  std::chrono::nanoseconds decode{0};   ///< first to last token
-  std::chrono::nanoseconds gap_max{0};  ///< longest time between two tokens
+  std::chrono::nanoseconds queue{0};                    ///< submit to admission
+  std::chrono::nanoseconds prefill{0};                  ///< admission to the first token
+  std::chrono::nanoseconds decode{0};                   ///< first to last token
+  std::chrono::nanoseconds max_inter_token_latency{0};  ///< longest time between two tokens
   int32_t preemptions = 0;
   int32_t drafted = 0;   ///< tokens proposed by speculation
   int32_t accepted = 0;  ///< and right
@@ -187,7 +188,8 @@ class Engine {
   /// Thread-safe; does not wait. Errors: kInvalidArgument (empty prompt, token out of range, sampling, max_tokens,
   /// stop, targets; `at` names the field), kContextLengthExceeded (prompt tokens and context tokens in the message; one
   /// token of the answer must fit), kTooLarge (needs more KV pages than there are), kQueueFull (also a tenant's limit),
-  /// kUnavailable (stopping). kQueueFull may come as a finish, too: see RequestQueue::push and Core::drop_stalled.
+  /// kUnavailable (stopping). kQueueFull may come as a finish, too: see RequestQueue::push and
+  /// EngineCore::preempt_stalled.
   virtual Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) = 0;
   /// Refuses new requests, finishes all with kCancelled and joins the thread. Thread-safe, may be called again.
   virtual void stop() = 0;

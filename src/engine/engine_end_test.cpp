@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "engine/engine_lab.h"
+#include "engine/testing/engine_fixture.h"
 
 namespace cairn {
 namespace {
@@ -34,7 +34,7 @@ class EngineEnds : public EngineTest {
 
 TEST_F(EngineEnds, BadRequestsAreRefusedWithTheFieldAndTheReason) {
   make_runner({.context_tokens = 100});
-  start({.kv_pages = {3, 3}, .queue_max = 4, .running_max = 4, .chunk_rows_max = 8});
+  start({.kv_pages = {3, 3}, .queue_max = 4, .sequences_max = 4, .prefill_chunk_max = 8});
   struct Case {
     std::function<void(GenerateRequest&)> set;
     Code code;
@@ -102,11 +102,11 @@ TEST_F(EngineEnds, BadRequestsAreRefusedWithTheFieldAndTheReason) {
 }
 
 TEST_F(EngineEnds, OptionsBelowOneAreRefused) {
-  const EngineOptions good{.kv_pages = {4, 4}, .queue_max = 1, .running_max = 1, .chunk_rows_max = 1};
+  const EngineOptions good{.kv_pages = {4, 4}, .queue_max = 1, .sequences_max = 1, .prefill_chunk_max = 1};
   const std::function<void(EngineOptions&)> mistakes[] = {
-      [](EngineOptions& o) { o.kv_pages = {4, 0}; },  [](EngineOptions& o) { o.kv_pages = {4}; },
-      [](EngineOptions& o) { o.queue_max = 0; },      [](EngineOptions& o) { o.running_max = 0; },
-      [](EngineOptions& o) { o.chunk_rows_max = 0; }, [](EngineOptions& o) { o.step = milliseconds(0); }};
+      [](EngineOptions& o) { o.kv_pages = {4, 0}; },     [](EngineOptions& o) { o.kv_pages = {4}; },
+      [](EngineOptions& o) { o.queue_max = 0; },         [](EngineOptions& o) { o.sequences_max = 0; },
+      [](EngineOptions& o) { o.prefill_chunk_max = 0; }, [](EngineOptions& o) { o.step = milliseconds(0); }};
   for (const auto& mistake : mistakes) {
     EngineOptions options = good;
     mistake(options);
@@ -120,7 +120,7 @@ TEST_F(EngineEnds, OptionsBelowOneAreRefused) {
 
 TEST_F(EngineEnds, AFullQueueRefusesUntilThereIsRoom) {
   runner_->hold();
-  start({.kv_pages = {64, 64}, .queue_max = 3, .running_max = 1, .chunk_rows_max = 8});
+  start({.kv_pages = {64, 64}, .queue_max = 3, .sequences_max = 1, .prefill_chunk_max = 8});
   std::vector<std::unique_ptr<GenerateStream>> streams;
   streams.push_back(submit(exactly(5, 3)));
   runner_->wait_until_held();
@@ -144,7 +144,7 @@ TEST_F(EngineEnds, AFullQueueRefusesUntilThereIsRoom) {
 
 TEST_F(EngineEnds, RequestsWaitForPagesInOrder) {
   runner_->hold();
-  start({.kv_pages = {5, 5}, .queue_max = 8, .running_max = 8, .chunk_rows_max = 64});
+  start({.kv_pages = {5, 5}, .queue_max = 8, .sequences_max = 8, .prefill_chunk_max = 64});
   // Two pages, three pages, and one that would fit beside the first but is not let past the second.
   std::vector<std::unique_ptr<GenerateStream>> streams;
   streams.push_back(submit(exactly(64, 30)));
@@ -179,8 +179,8 @@ TEST_F(EngineEnds, CancelledOrAbandonedIsGoneWithinOneStepInEveryPhase) {
       runner_->hold();
       start({.kv_pages = {16, 16},
              .queue_max = 8,
-             .running_max = phase == Phase::kWaiting ? 1 : 4,
-             .chunk_rows_max = 20});
+             .sequences_max = phase == Phase::kWaiting ? 1 : 4,
+             .prefill_chunk_max = 20});
       const auto other = submit(endless(3));
       runner_->wait_until_held();
       auto stream = submit(endless(90, 1));
@@ -234,7 +234,7 @@ TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
   for (const Failing failing : {Failing::kStep, Failing::kSample, Failing::kMemory}) {
     make_runner({.samples = failing == Failing::kSample});
     runner_->hold();
-    start({.kv_pages = {32, 32}, .queue_max = 8, .running_max = 2, .chunk_rows_max = 20});
+    start({.kv_pages = {32, 32}, .queue_max = 8, .sequences_max = 2, .prefill_chunk_max = 20});
     std::vector<std::unique_ptr<GenerateStream>> streams;
     streams.reserve(3);
     for (uint64_t i = 0; i < 3; ++i) streams.push_back(submit(exactly(5, 4, i)));
@@ -265,7 +265,7 @@ TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
 
 TEST_F(EngineEnds, AStepOfWeightsThatChangedGivesNoTokens) {
   std::atomic<bool> changed = false;
-  start({.kv_pages = {32, 32}, .running_max = 2, .chunk_rows_max = 20, .check_weights = [&]() -> Result<void> {
+  start({.kv_pages = {32, 32}, .sequences_max = 2, .prefill_chunk_max = 20, .check_weights = [&]() -> Result<void> {
            if (changed) return fail(Code::kIo, "the file has changed");
            return {};
          }});
@@ -285,7 +285,7 @@ TEST_F(EngineEnds, AStepOfWeightsThatChangedGivesNoTokens) {
 
 TEST_F(EngineEnds, StoppingFinishesEverythingAndRefusesMore) {
   runner_->hold();
-  start({.kv_pages = {32, 32}, .queue_max = 8, .running_max = 2, .chunk_rows_max = 20});
+  start({.kv_pages = {32, 32}, .queue_max = 8, .sequences_max = 2, .prefill_chunk_max = 20});
   std::vector<std::unique_ptr<GenerateStream>> streams;
   streams.reserve(5);
   for (uint64_t i = 0; i < 5; ++i) streams.push_back(submit(endless(30, i)));
@@ -306,7 +306,7 @@ TEST_F(EngineEnds, StoppingFinishesEverythingAndRefusesMore) {
 }
 
 TEST_F(EngineEnds, StreamsOutliveTheEngine) {
-  start({.kv_pages = {32, 32}, .queue_max = 64, .running_max = 2, .chunk_rows_max = 20});
+  start({.kv_pages = {32, 32}, .queue_max = 64, .sequences_max = 2, .prefill_chunk_max = 20});
   std::vector<std::unique_ptr<GenerateStream>> streams;
   streams.reserve(10);
   for (uint64_t i = 0; i < 10; ++i) streams.push_back(submit(endless(30, i)));
@@ -384,7 +384,7 @@ TEST_F(EngineEnds, StatsCountWhatWasDone) {
 }
 
 TEST_F(EngineEnds, RandomRequestsAndCancelsFromManyThreadsLeaveNothingBehind) {
-  start({.kv_pages = {24, 24}, .queue_max = 16, .running_max = 6, .chunk_rows_max = 24});
+  start({.kv_pages = {24, 24}, .queue_max = 16, .sequences_max = 6, .prefill_chunk_max = 24});
   std::atomic<int> answered = 0, refusals = 0;
   const auto client = [&](unsigned seed) {
     std::mt19937 random(seed);

@@ -5,8 +5,8 @@
 #include <map>
 #include <random>
 
-#include "engine/engine_lab.h"
 #include "engine/event_channel.h"
+#include "engine/testing/engine_fixture.h"
 
 namespace cairn {
 namespace {
@@ -20,8 +20,8 @@ class EngineMemory : public EngineTest {
 };
 
 TEST_F(EngineMemory, EachTurnOfAConversationComputesItsNewTokensOnly) {
-  make_runner({.context_tokens = 8'192, .rows_max = 256});
-  start({.kv_pages = {256, 256}, .queue_max = 8, .running_max = 4, .chunk_rows_max = 256});
+  make_runner({.context_tokens = 8'192, .batch_tokens_max = 256});
+  start({.kv_pages = {256, 256}, .queue_max = 8, .sequences_max = 4, .prefill_chunk_max = 256});
   std::vector<TokenId> history = prompt_of(400, 1);
   for (uint64_t turn = 0; turn < 30; ++turn) {
     GenerateRequest request = request_of(history, 40, 0.8f, turn);
@@ -43,9 +43,9 @@ TEST_F(EngineMemory, EachTurnOfAConversationComputesItsNewTokensOnly) {
 }
 
 TEST_F(EngineMemory, APromptSentByManyAtOnceIsComputedOnce) {
-  make_runner({.context_tokens = 1'024, .rows_max = 128});
+  make_runner({.context_tokens = 1'024, .batch_tokens_max = 128});
   runner_->hold();
-  start({.kv_pages = {256, 256}, .queue_max = 32, .running_max = 16, .chunk_rows_max = 128});
+  start({.kv_pages = {256, 256}, .queue_max = 32, .sequences_max = 16, .prefill_chunk_max = 128});
   std::vector<GenerateRequest> requests;
   std::vector<std::unique_ptr<GenerateStream>> streams;
   for (uint64_t i = 0; i < 8; ++i) {
@@ -75,11 +75,11 @@ class EngineHostTier : public EngineMemory {
   static constexpr int32_t kContextTokens = 512;
 
   NextTurn talk(int32_t pages, int64_t host_bytes) {
-    make_runner({.context_tokens = kContextTokens, .rows_max = 128});
+    make_runner({.context_tokens = kContextTokens, .batch_tokens_max = 128});
     start({.kv_pages = {pages, pages},
            .queue_max = 16,
-           .running_max = 4,
-           .chunk_rows_max = 128,
+           .sequences_max = 4,
+           .prefill_chunk_max = 128,
            .kv_host_bytes = host_bytes});
     GenerateRequest request = request_of(prompt_of(kPromptTokens, 1), kAnswerTokens, 0.8f, 5);
     request.ignore_eos = true;
@@ -134,7 +134,7 @@ TEST_F(EngineMemory, SaltsKeepTenantsApart) {
 }
 
 TEST_F(EngineMemory, WithoutAPrefixCacheNothingIsKept) {
-  start({.kv_pages = {16, 16}, .queue_max = 8, .running_max = 4, .chunk_rows_max = 24, .prefix_cache = false});
+  start({.kv_pages = {16, 16}, .queue_max = 8, .sequences_max = 4, .prefill_chunk_max = 24, .prefix_cache = false});
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(ask(request_of(prompt_of(100), 3)).finish.usage.cached_tokens, 0);
     EXPECT_EQ(engine_->stats().pages_free, 16);
@@ -146,7 +146,11 @@ TEST_F(EngineMemory, PreemptedSequencesAnswerTheSame) {
     make_runner({});
     runner_->hold();
     // Eight pages hold one sequence of 256; twelve sequences of up to 200 tokens share them.
-    start({.kv_pages = {8, 8}, .queue_max = 32, .running_max = 12, .chunk_rows_max = 40, .prefix_cache = prefix_cache});
+    start({.kv_pages = {8, 8},
+           .queue_max = 32,
+           .sequences_max = 12,
+           .prefill_chunk_max = 40,
+           .prefix_cache = prefix_cache});
     std::vector<GenerateRequest> requests;
     std::vector<std::unique_ptr<GenerateStream>> streams;
     for (uint64_t i = 0; i < 12; ++i) {
@@ -172,7 +176,7 @@ TEST_F(EngineMemory, PreemptedSequencesAnswerTheSame) {
 
 TEST_F(EngineMemory, AClientThatTakesNothingStallsItselfAlone) {
   make_runner({.context_tokens = 4'096});
-  start({.kv_pages = {256, 256}, .queue_max = 8, .running_max = 4, .chunk_rows_max = 64});
+  start({.kv_pages = {256, 256}, .queue_max = 8, .sequences_max = 4, .prefill_chunk_max = 64});
   GenerateRequest endless = request_of(prompt_of(4), 3'000, 1.0f);
   endless.ignore_eos = true;
   const auto stalled = submit(endless);
@@ -190,7 +194,7 @@ TEST_F(EngineMemory, AClientThatTakesNothingStallsItselfAlone) {
 
 TEST_F(EngineMemory, ATenantsLimitIsItsOwn) {
   runner_->hold();
-  start({.kv_pages = {64, 64}, .queue_max = 16, .running_max = 2, .tenant_requests_max = 3, .chunk_rows_max = 24});
+  start({.kv_pages = {64, 64}, .queue_max = 16, .sequences_max = 2, .tenant_requests_max = 3, .prefill_chunk_max = 24});
   std::vector<std::unique_ptr<GenerateStream>> streams;
   GenerateRequest request = request_of(prompt_of(10), 3);
   request.tenant = "a";
@@ -263,7 +267,7 @@ TEST_F(EngineMemory, AReportIsForWhoeverAsked) {
 
 TEST_F(EngineMemory, AFullQueueTellsWhoMadeRoom) {
   runner_->hold();
-  start({.kv_pages = {64, 64}, .queue_max = 3, .running_max = 1, .chunk_rows_max = 24});
+  start({.kv_pages = {64, 64}, .queue_max = 3, .sequences_max = 1, .prefill_chunk_max = 24});
   GenerateRequest request = request_of(prompt_of(10), 3);
   request.client = "a";
   const auto running = submit(request);
@@ -289,13 +293,13 @@ TEST_F(EngineMemory, RandomLoadNeverChangesAnAnswer) {
   for (uint32_t seed = 1; seed <= 25; ++seed) {
     std::mt19937 random(seed);
     const auto pick = [&](int32_t low, int32_t high) { return std::uniform_int_distribution(low, high)(random); };
-    make_runner({.rows_max = pick(8, 64), .logit_rows_max = pick(4, 24)});
+    make_runner({.batch_tokens_max = pick(8, 64), .logits_max = pick(4, 24)});
     const int32_t pages = pick(8, 40);
     EngineOptions options;
     options.kv_pages = {pages, pages};
     options.queue_max = 64;
-    options.running_max = pick(1, 16);
-    options.chunk_rows_max = pick(1, 64);
+    options.sequences_max = pick(1, 16);
+    options.prefill_chunk_max = pick(1, 64);
     options.prefix_cache = pick(0, 3) != 0;
     options.kv_host_bytes = pick(0, 1) * pick(1, 40) * kHostSlotBytes;
     options.speculation = {pick(0, 5), pick(2, 5)};

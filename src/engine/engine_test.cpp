@@ -8,7 +8,7 @@
 #include <limits>
 #include <random>
 
-#include "engine/engine_lab.h"
+#include "engine/testing/engine_fixture.h"
 
 namespace cairn {
 namespace {
@@ -48,7 +48,7 @@ TEST_F(EngineAnswers, ManyAtOnceAreTheSameBytesAsAlone) {
     make_runner({});
     // Nothing moves until all are in, so that they do run side by side.
     runner_->hold();
-    start({.kv_pages = {96, 96}, .queue_max = 64, .running_max = 12, .chunk_rows_max = chunk});
+    start({.kv_pages = {96, 96}, .queue_max = 64, .sequences_max = 12, .prefill_chunk_max = chunk});
     const std::vector<GenerateRequest> requests = mixed_requests();
     std::vector<std::unique_ptr<GenerateStream>> streams;
     streams.reserve(requests.size());
@@ -211,7 +211,7 @@ TEST_F(EngineAnswers, LogitsThatAreAllNanEndTheRequestInWords) {
 }
 
 TEST_F(EngineAnswers, DecodingIsInEveryStepWhileALongPromptIsRead) {
-  start({.kv_pages = {64, 64}, .queue_max = 8, .running_max = 8, .chunk_rows_max = 10});
+  start({.kv_pages = {64, 64}, .queue_max = 8, .sequences_max = 8, .prefill_chunk_max = 10});
   GenerateRequest talker = request_of(prompt_of(3), 200, 1.0f);
   talker.ignore_eos = true;
   // Held from the start: it must not have said everything before the long prompt comes.
@@ -241,8 +241,8 @@ TEST_F(EngineAnswers, DecodingIsInEveryStepWhileALongPromptIsRead) {
 }
 
 TEST_F(EngineAnswers, ARunnerWithFewLogitRowsServesAllInTurn) {
-  make_runner({.rows_max = 5, .logit_rows_max = 2});
-  start({.kv_pages = {64, 64}, .queue_max = 64, .running_max = 50, .chunk_rows_max = 100});
+  make_runner({.batch_tokens_max = 5, .logits_max = 2});
+  start({.kv_pages = {64, 64}, .queue_max = 64, .sequences_max = 50, .prefill_chunk_max = 100});
   std::vector<std::unique_ptr<GenerateStream>> streams;
   std::vector<GenerateRequest> requests;
   for (uint64_t i = 0; i < 7; ++i) {

@@ -75,15 +75,15 @@ void EventChannel::abandon() {
   pending_ = {};
 }
 
-UntoldChannels::~UntoldChannels() {
+UnnotifiedChannels::~UnnotifiedChannels() {
   while (pop() != nullptr) continue;  // one by one: each holds the next
 }
 
-void UntoldChannels::publish(const std::shared_ptr<EventChannel>& channel, Events&& events) noexcept {
+void UnnotifiedChannels::publish(const std::shared_ptr<EventChannel>& channel, Events&& events) noexcept {
   if (!channel->publish(std::move(events))) push(channel);
 }
 
-bool UntoldChannels::tell_again() noexcept {
+bool UnnotifiedChannels::notify_again() noexcept {
   while (std::shared_ptr<EventChannel> channel = pop()) {
     if (channel->tell()) continue;
     push(std::move(channel));
@@ -92,19 +92,19 @@ bool UntoldChannels::tell_again() noexcept {
   return true;
 }
 
-std::shared_ptr<EventChannel> UntoldChannels::pop() {
+std::shared_ptr<EventChannel> UnnotifiedChannels::pop() {
   const std::lock_guard lock(mutex_);
   std::shared_ptr<EventChannel> channel = std::move(first_);
   if (channel == nullptr) return nullptr;
-  first_ = std::move(channel->next_untold_);
-  channel->is_untold_ = false;
+  first_ = std::move(channel->next_unnotified_);
+  channel->is_unnotified_ = false;
   return channel;
 }
 
-void UntoldChannels::push(std::shared_ptr<EventChannel> channel) {
+void UnnotifiedChannels::push(std::shared_ptr<EventChannel> channel) {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(channel->is_untold_, true)) return;
-  channel->next_untold_ = std::move(first_);
+  if (std::exchange(channel->is_unnotified_, true)) return;
+  channel->next_unnotified_ = std::move(first_);
   first_ = std::move(channel);
 }
 

@@ -26,7 +26,7 @@ class EventChannel {
   // -- The engine's side.
   /// Adds a step's events, with one wake-up. What follows a finish is dropped. Always delivers a finish: if there is no
   /// memory for the tokens, the request is cancelled and finished with kError instead. False if there was no memory for
-  /// the wake-up: see UntoldChannels.
+  /// the wake-up: see UnnotifiedChannels.
   bool publish(Events&& step) noexcept;
   /// Whether the client has asked to stop, or has gone.
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
@@ -46,7 +46,7 @@ class EventChannel {
   void abandon();
 
  private:
-  friend class UntoldChannels;
+  friend class UnnotifiedChannels;
   bool tell() noexcept;
   bool has_events() const { return pending_.finished || !pending_.tokens.empty(); }
   Events take();
@@ -62,18 +62,18 @@ class EventChannel {
   std::mutex notify_mutex_;  // guards notify_ and its calls; taken before mutex_
   std::function<void()> notify_;
 
-  std::shared_ptr<EventChannel> next_untold_;  // of UntoldChannels
-  bool is_untold_ = false;                     // as well
+  std::shared_ptr<EventChannel> next_unnotified_;  // of UnnotifiedChannels
+  bool is_unnotified_ = false;                     // as well
 };
 
 /// Channels whose clients could not be woken for want of memory, to be woken later. Allocates nothing. Thread-safe.
-class UntoldChannels {
+class UnnotifiedChannels {
  public:
-  ~UntoldChannels();
+  ~UnnotifiedChannels();
   /// Publishes, and keeps the channel if its client does not know.
   void publish(const std::shared_ptr<EventChannel>& channel, Events&& events) noexcept;
   /// Wakes all that wait; false if there is no memory for some.
-  bool tell_again() noexcept;
+  bool notify_again() noexcept;
 
  private:
   std::shared_ptr<EventChannel> pop();

@@ -71,7 +71,7 @@ TEST(EventChannel, NotifyMayDrain) {
 
 // Whoever cannot be woken for want of memory is woken later.
 TEST(EventChannel, AWakeUpThatFailsComesLater) {
-  UntoldChannels untold;
+  UnnotifiedChannels untold;
   std::vector<std::shared_ptr<EventChannel>> channels;
   std::vector<int> told(3);
   int failures = 4;
@@ -84,10 +84,10 @@ TEST(EventChannel, AWakeUpThatFailsComesLater) {
   }
   for (const auto& channel : channels) untold.publish(channel, finish(FinishReason::kStop));
   EXPECT_EQ(told, (std::vector<int>{0, 0, 0}));
-  EXPECT_FALSE(untold.tell_again());
-  EXPECT_TRUE(untold.tell_again());
+  EXPECT_FALSE(untold.notify_again());
+  EXPECT_TRUE(untold.notify_again());
   EXPECT_EQ(told, (std::vector<int>{1, 1, 1}));
-  EXPECT_TRUE(untold.tell_again());
+  EXPECT_TRUE(untold.notify_again());
   EXPECT_EQ(told, (std::vector<int>{1, 1, 1}));
   failures = 1;
   channels.push_back(std::make_shared<EventChannel>());
@@ -96,7 +96,7 @@ TEST(EventChannel, AWakeUpThatFailsComesLater) {
   untold.publish(channels.back(), token(2));
   EXPECT_EQ(channels.back()->drain().tokens.size(), 2u);
   channels.back()->abandon();
-  EXPECT_TRUE(untold.tell_again()) << "who has gone need not be told";
+  EXPECT_TRUE(untold.notify_again()) << "who has gone need not be told";
 }
 
 TEST(EventChannel, WaitingWakesAndLosesNothing) {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "engine/engine_lab.h"
+#include "engine/testing/engine_fixture.h"
 
 namespace {
 
@@ -64,7 +64,7 @@ TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineLivesAndNothingIsLost
       if (step == 12) allocations_left = -1;
     });
     runner_->hold();
-    start({.kv_pages = {32, 32}, .queue_max = 16, .running_max = 3, .chunk_rows_max = 24});
+    start({.kv_pages = {32, 32}, .queue_max = 16, .sequences_max = 3, .prefill_chunk_max = 24});
     for (uint64_t i = 0; i < 5; ++i) {
       GenerateRequest request = request_of(prompt_of(10 + 10 * i, i), i == 4 ? 60 : 6, 1.0f, i);
       request.ignore_eos = true;
@@ -111,8 +111,8 @@ TEST_F(EngineOutOfMemory, WhileNothingCanBeAllocatedTheEngineLivesAndEverythingC
       runner_->hold();
       start({.kv_pages = {32, 32},
              .queue_max = 16,
-             .running_max = 3,
-             .chunk_rows_max = 24,
+             .sequences_max = 3,
+             .prefill_chunk_max = 24,
              .speculation = {.tokens_max = 3, .ngram_max = 3}});
       for (uint64_t i = 0; i < 6; ++i) {
         GenerateRequest request = request_of(prompt_of(10 + 10 * i, i), 20, 1.0f, i);

@@ -13,9 +13,9 @@ namespace cairn {
 class SampleBatch {
  public:
   /// For as many samples; what changes of logits take is kept from step to step.
-  void reserve(int32_t rows_max) {
-    samples_.reserve(static_cast<size_t>(rows_max));
-    sampled_.reserve(static_cast<size_t>(rows_max));
+  void reserve(int32_t batch_tokens_max) {
+    samples_.reserve(static_cast<size_t>(batch_tokens_max));
+    sampled_.reserve(static_cast<size_t>(batch_tokens_max));
   }
   /// For a step, or another part of one.
   void begin() {

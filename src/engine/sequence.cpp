@@ -33,36 +33,36 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
       detokenizer_(tokenizer, submission.request.text_at_start, submission.request.render_special),
       stop_matcher_(stops_),
       embed_(submission.request.embed),
-      steering_(std::move(submission.request.steering)) {
+      constraint_(std::move(submission.request.constraint)) {
   tokens_.reserve(static_cast<size_t>(tokens_max_));
   memory_.table.groups.resize(kv_groups);
   for (std::vector<PageId>& group : memory_.table.groups) group.reserve(static_cast<size_t>(pages_for(tokens_max_)));
   memory_.cursor = PrefixIndex::root(salt_);
   drafts_.reserve(static_cast<size_t>(drafts_max));
-  if (steering_ != nullptr) steering_->begin(steer_);
+  if (constraint_ != nullptr) constraint_->begin(rule_);
 }
 
-bool Sequence::before(const Sequence& other) const {
+bool Sequence::precedes(const Sequence& other) const {
   if ((rank_ == kUnreadRank) != (other.rank_ == kUnreadRank)) return other.rank_ == kUnreadRank;
   if (priority_ != other.priority_) return priority_ < other.priority_;
   if (rank_ != other.rank_) return rank_ < other.rank_;
-  return sooner(other);
+  return is_due_before(other);
 }
 
-bool Sequence::sooner(const Sequence& other) const {
+bool Sequence::is_due_before(const Sequence& other) const {
   if (deadline_ns_ != other.deadline_ns_) return deadline_ns_ < other.deadline_ns_;
   return index(id_) < index(other.id_);
 }
 
-Demand Sequence::demand() const {
-  Demand demand;
+ScheduleInput Sequence::demand() const {
+  ScheduleInput demand;
   demand.rows = rows_left();
   demand.decode = decoding();
   demand.drafts = static_cast<int32_t>(drafts_.size());
   demand.position = memory_.computed;
   demand.priority = priority_;
   demand.party = party_;
-  demand.waits = rank_ == kUnreadRank;
+  demand.deferred = rank_ == kUnreadRank;
   demand.deadline_ns = deadline_ns_;
   demand.tbt_ns = tbt_ns_;
   return demand;
@@ -74,9 +74,9 @@ void Sequence::admitted(int64_t now_ns) {
   timings_.queue = nanoseconds(now_ns - arrival_ns_);
 }
 
-void Sequence::put_back(PutBack why) {
+void Sequence::preempted(PreemptReason why) {
   ++timings_.preemptions;
-  put_back_for_ = why;
+  preempt_reason_ = why;
   waits_for_client_ = channel_->unread();
   if (waits_for_client_) ++times_unread_;
 }
@@ -98,7 +98,7 @@ void Sequence::token_at(int64_t now_ns) {
   } else {
     const nanoseconds gap(now_ns - last_token_ns_);
     timings_.decode += gap;
-    timings_.gap_max = std::max(timings_.gap_max, gap);
+    timings_.max_inter_token_latency = std::max(timings_.max_inter_token_latency, gap);
   }
   last_token_ns_ = now_ns;
 }
@@ -115,7 +115,7 @@ nanoseconds Sequence::stalled_for(int64_t now_ns) {
 void Sequence::drafted(int32_t proposed, int32_t accepted) {
   timings_.drafted += proposed;
   timings_.accepted += accepted;
-  draft_control_.observe(proposed, accepted);
+  draft_length_controller_.observe(proposed, accepted);
 }
 
 LogitsWanted Sequence::wants_hidden(bool to_the_end) const {
@@ -166,36 +166,36 @@ Events Sequence::end(FinishReason reason, Error error) const {
   return events;
 }
 
-void Sequence::publish(Events&& events, UntoldChannels& untold) {
+void Sequence::publish(Events&& events, UnnotifiedChannels& untold) {
   // Before the client can know of the end and send another request.
   if (events.finished) ticket_ = TenantTicket();
   untold.publish(channel_, std::move(events));
 }
 
 TokenId Sequence::take_forced() {
-  const TokenId token = steer_.forced[forced_next_++];
+  const TokenId token = rule_.forced[forced_next_++];
   if (!is_forced()) {
-    steer_.forced.clear();
+    rule_.forced.clear();
     forced_next_ = 0;
   }
   return token;
 }
 
 Sampled Sequence::choose(std::span<const float> logits) {
-  return is_forced() ? sampler_.force(take_forced(), logits) : sampler_.sample(logits, steer_.banned, steer_.greedy);
+  return is_forced() ? sampler_.force(take_forced(), logits) : sampler_.sample(logits, rule_.banned, rule_.greedy);
 }
 
 bool Sequence::is_given() const { return is_forced() && !sampler_.reports(); }
 
 bool Sequence::add_request(int32_t row, int32_t ahead, SampleBatch& samples) {
-  if (ahead > 0 && (steering_ != nullptr || !sampler_.knows_later_requests())) return false;
+  if (ahead > 0 && (constraint_ != nullptr || !sampler_.knows_later_requests())) return false;
   if (is_forced()) {
     if (sampler_.reports())
-      samples.add(sampler_.request_for_forced(row, steer_.forced[forced_next_], samples.changes()));
+      samples.add(sampler_.request_for_forced(row, rule_.forced[forced_next_], samples.changes()));
     return sampler_.reports();
   }
-  if (!sampler_.can_sample_on_device(steer_.banned)) return false;
-  samples.add(sampler_.request_for(row, ahead, steer_.banned, steer_.greedy, samples.changes()));
+  if (!sampler_.can_sample_on_device(rule_.banned)) return false;
+  samples.add(sampler_.request_for(row, ahead, rule_.banned, rule_.greedy, samples.changes()));
   return true;
 }
 
@@ -239,11 +239,11 @@ void Sequence::add_event(Sampled&& sampled, Events& events) {
     events.finish.stop = stops_[static_cast<size_t>(stop)];
     return;
   }
-  if (steering_ != nullptr) steering_->token(event.token, event.text, steer_);
+  if (constraint_ != nullptr) constraint_->token(event.token, event.text, rule_);
   const bool full = static_cast<int32_t>(tokens_.size()) >= tokens_max_;
-  if (!steer_.end && !full) return;
+  if (!rule_.end && !full) return;
   events.finished = true;
-  events.finish = finish_with_rest(steer_.end.value_or(FinishReason::kLength));
+  events.finish = finish_with_rest(rule_.end.value_or(FinishReason::kLength));
 }
 
 }  // namespace cairn

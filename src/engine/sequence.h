@@ -12,12 +12,12 @@
 
 #include "cache/page_pool.h"
 #include "cache/prefix_index.h"
-#include "engine/drafter.h"
+#include "engine/decoding_constraint.h"
 #include "engine/engine.h"
-#include "engine/request_queue.h"
 #include "engine/sample_batch.h"
-#include "engine/scheduler.h"
-#include "engine/steering.h"
+#include "engine/scheduling/request_queue.h"
+#include "engine/scheduling/scheduler.h"
+#include "engine/speculation/drafter.h"
 #include "engine/stop_matcher.h"
 #include "sampling/sampler.h"
 #include "tokenizer/detokenizer.h"
@@ -38,7 +38,7 @@ struct SequenceMemory {
 };
 
 /// Why a sequence that ran waits again.
-enum class PutBack {
+enum class PreemptReason {
   kNever,
   kPages,   ///< one that comes before it needed them
   kShare,   ///< for somebody who has less (core.h)
@@ -59,9 +59,9 @@ class Sequence {
   int64_t deadline_ns() const { return deadline_ns_; }
   /// Whether `this` goes on rather than `other` when only one can: those whose client reads first, then by priority,
   /// rank and deadline.
-  bool before(const Sequence& other) const;
+  bool precedes(const Sequence& other) const;
   /// Whether its deadline is nearer than `other`'s; of equal ones the older request's is.
-  bool sooner(const Sequence& other) const;
+  bool is_due_before(const Sequence& other) const;
   /// How many of its client's come before it; kUnreadRank if nobody reads it. Set for every step.
   int32_t rank() const { return rank_; }
   void set_rank(int32_t rank) { rank_ = rank; }
@@ -74,9 +74,9 @@ class Sequence {
   int32_t rows_left() const { return static_cast<int32_t>(tokens_.size()) - memory_.computed; }
   /// The only row left is a token that was sampled.
   bool decoding() const { return sampled_ > 0 && rows_left() == 1; }
-  Demand demand() const;
+  ScheduleInput demand() const;
   /// Waits for its first token, and not with a long prompt: see kLateRowsMax.
-  bool short_prompt() const { return sampled_ == 0 && prompt_tokens_ - cached_tokens_ <= kLateRowsMax; }
+  bool is_short_prefill() const { return sampled_ == 0 && prompt_tokens_ - cached_tokens_ <= kLateRowsMax; }
 
   // -- A text to embed, not to continue.
   bool embeds() const { return embed_.has_value(); }
@@ -88,7 +88,7 @@ class Sequence {
 
   // -- Speculation.
   bool speculates() const { return speculates_; }
-  DraftControl& draft_control() { return draft_control_; }
+  DraftLengthController& draft_length_controller() { return draft_length_controller_; }
   /// Proposals for the next step; written by the drafter.
   std::vector<TokenId>& drafts() { return drafts_; }
   /// Tokens that could still follow the next one.
@@ -107,13 +107,13 @@ class Sequence {
   bool add_token(Sampled&& sampled, Events& events);
   /// A finish that the sequence did not come to by itself. Text held back is dropped.
   Events end(FinishReason reason, Error error) const;
-  void publish(Events&& events, UntoldChannels& untold);
+  void publish(Events&& events, UnnotifiedChannels& untold);
 
   // -- What its client is told.
   void admitted(int64_t now_ns);
   void found_in_cache(int32_t tokens);
-  void put_back(PutBack why);
-  PutBack put_back_for() const { return put_back_for_; }
+  void preempted(PreemptReason why);
+  PreemptReason preempt_reason() const { return preempt_reason_; }
   /// It was put back because its client did not read, which it has not done since as far as rejoin() knows.
   bool waits_for_client() const { return waits_for_client_; }
   /// Once its client has read it takes its place in the order as a request that comes now, and later each time: so who
@@ -129,7 +129,7 @@ class Sequence {
   std::chrono::nanoseconds stalled_for(int64_t now_ns);
 
  private:
-  bool is_forced() const { return forced_next_ < steer_.forced.size(); }
+  bool is_forced() const { return forced_next_ < rule_.forced.size(); }
   TokenId take_forced();
   void add_event(Sampled&& sampled, Events& events);
   Finish finish(FinishReason reason) const;
@@ -158,22 +158,22 @@ class Sequence {
   int64_t last_token_ns_ = 0;
   int64_t stalled_since_ns_ = -1;  // -1: the client takes its events
   int32_t rank_ = 0;
-  PutBack put_back_for_ = PutBack::kNever;
+  PreemptReason preempt_reason_ = PreemptReason::kNever;
   bool waits_for_client_ = false;
   int32_t times_unread_ = 0;  // that it was put back for that
   Timings timings_;
   SequenceMemory memory_;
   std::vector<TokenId> drafts_;
-  DraftControl draft_control_;
+  DraftLengthController draft_length_controller_;
   std::vector<std::string> stops_;
   Sampler sampler_;
   Detokenizer detokenizer_;
   StopMatcher stop_matcher_;
-  std::optional<EmbedWish> embed_;
+  std::optional<EmbeddingOptions> embed_;
   std::optional<PoolingAccumulator> pooled_;  // if embed_
-  std::shared_ptr<Steering> steering_;
-  Steer steer_;
-  size_t forced_next_ = 0;  // of steer_.forced
+  std::shared_ptr<DecodingConstraint> constraint_;
+  NextTokenRule rule_;
+  size_t forced_next_ = 0;  // of rule_.forced
 };
 
 }  // namespace cairn

@@ -13,7 +13,7 @@ namespace {
 
 // Only with the last layer are there any.
 int32_t logit_rows_of(const DecoderConfig& config, const ModelOptions& options, LayerRange range) {
-  return range.is_last(config) ? options.logit_rows_max : 0;
+  return range.is_last(config) ? options.logits_max : 0;
 }
 
 }  // namespace
@@ -24,8 +24,8 @@ Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend,
       weights_(std::move(weights)),
       backend_(backend),
       range_(range),
-      rows_max_(options.rows_max),
-      logit_rows_max_(options.logit_rows_max),
+      rows_max_(options.batch_tokens_max),
+      logit_rows_max_(options.logits_max),
       kv_(std::move(kv)),
       logits_(backend) {}
 
@@ -34,7 +34,7 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
   std::unique_ptr<Decoder> decoder(
       new Decoder(std::move(config), std::move(weights), backend, options, range, std::move(kv)));
   const DecoderConfig& model = decoder->description_;
-  const int32_t rows = options.rows_max;
+  const int32_t rows = options.batch_tokens_max;
   const int32_t logit_rows = logit_rows_of(model, options, range);
   CAIRN_TRY(decoder->directions_,
             ControlVectors::load(options.directions, std::ssize(model.layers), model.embedding, backend));
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
     CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
   }
   decoder->batch_.reserve({.rows = rows,
-                           .logit_rows = options.logit_rows_max,
+                           .logit_rows = options.logits_max,
                            .context_tokens = model.context_tokens,
                            .vocabulary = model.vocabulary,
                            .groups = decoder->kv_.layout.groups.size(),
@@ -86,11 +86,11 @@ int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, cons
                        LayerRange range) {
   const int32_t logit_rows = logit_rows_of(config, options, range);
   // Logits and hidden rows are kept a second time in host memory.
-  int64_t bytes = Scratch::bytes(config, options.rows_max, logit_rows) +
+  int64_t bytes = Scratch::bytes(config, options.batch_tokens_max, logit_rows) +
                   LogitRows::bytes(logit_rows, config.vocabulary) +
-                  options.rows_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
-                  backend.workspace_bytes(work_sizes(config, options.rows_max, logit_rows));
-  if (config.latent) bytes += LatentAttention::bytes(config, options.rows_max);
+                  options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
+                  backend.workspace_bytes(work_sizes(config, options.batch_tokens_max, logit_rows));
+  if (config.latent) bytes += LatentAttention::bytes(config, options.batch_tokens_max);
   return bytes;
 }
 

@@ -41,8 +41,8 @@ class Decoder final : public Runner {
   const KvLayout& kv_layout() const override { return kv_.layout; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
-  int32_t rows_max() const override { return rows_max_; }
-  int32_t logit_rows_max() const override { return logit_rows_max_; }
+  int32_t batch_tokens_max() const override { return rows_max_; }
+  int32_t logits_max() const override { return logit_rows_max_; }
   bool samples_on_device() const override { return logits_.samples_on_device(); }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
                       std::span<SampleResult> sampled) override {

@@ -35,7 +35,7 @@ class Embedder {
   /// Tokens that a text may have.
   virtual int32_t context_tokens() const = 0;
   /// Tokens of all texts of a call, at least context_tokens(); and texts.
-  virtual int32_t rows_max() const = 0;
+  virtual int32_t batch_tokens_max() const = 0;
   virtual int32_t texts_max() const = 0;
   /// What comes out for a text, not normalised, does not depend on the others: [texts, dimensions], for kNone [tokens
   /// of all texts, dimensions], for kRank [texts]. Errors: the backend's.

@@ -11,7 +11,7 @@ namespace cairn {
 
 // Elements of each array.
 struct Encoder::Memory {
-  int64_t rows = 0;  // [rows_max, embedding]
+  int64_t rows = 0;  // [batch_tokens_max, embedding]
   int64_t rope = 0;
   int64_t kv = 0;
   int64_t chunk = 0;        // [chunk_rows, embedding]
@@ -20,8 +20,8 @@ struct Encoder::Memory {
 
 Encoder::Memory Encoder::memory_of(const EncoderConfig& config, int32_t chunk_rows) {
   Memory memory;
-  memory.rows = rows_max(config) * config.embedding;
-  memory.rope = config.rope ? int64_t{rows_max(config)} * config.rope->dims : 0;
+  memory.rows = batch_tokens_max(config) * config.embedding;
+  memory.rope = config.rope ? int64_t{batch_tokens_max(config)} * config.rope->dims : 0;
   memory.kv = int64_t{pages_max(config)} * kPageTokens * 2 * config.embedding;
   memory.chunk = chunk_rows * config.embedding;
   memory.chunk_inner = chunk_rows * config.feed_forward;
@@ -35,7 +35,7 @@ WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_ro
   sizes.attention_rows = chunk_rows;
   sizes.attention_heads = config.heads;
   sizes.head_dim = config.head_dim;
-  sizes.attention_tokens = rows_max(config);
+  sizes.attention_tokens = batch_tokens_max(config);
   return sizes;
 }
 
@@ -46,10 +46,10 @@ int64_t Encoder::bytes(const EncoderConfig& config, const Backend& backend, int3
   return elements * static_cast<int64_t>(sizeof(float)) + backend.workspace_bytes(work_sizes(config, chunk_rows));
 }
 
-int32_t Encoder::rows_max(const EncoderConfig& config) { return std::max(config.context_tokens, kRowsMin); }
+int32_t Encoder::batch_tokens_max(const EncoderConfig& config) { return std::max(config.context_tokens, kRowsMin); }
 
 // The last page of a text is its own.
-int32_t Encoder::pages_max(const EncoderConfig& config) { return pages_for(rows_max(config)) + kTextsMax; }
+int32_t Encoder::pages_max(const EncoderConfig& config) { return pages_for(batch_tokens_max(config)) + kTextsMax; }
 
 Encoder::Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows)
     : description_(std::move(config)),
@@ -86,7 +86,7 @@ Result<void> Encoder::allocate() {
   kv_view_.value_dim = description_.head_dim;
   host_.resize(memory.rows);
   for (int32_t page = 0; page < pages_max(description_); ++page) pages_.push_back(PageId{page});
-  const int32_t rows = rows_max();
+  const int32_t rows = batch_tokens_max();
   tokens_.reserve(rows);
   position_ids_.reserve(rows);
   types_.reserve(rows);
@@ -108,7 +108,7 @@ void Encoder::plan(std::span<const EmbedText> texts) {
   for (const EmbedText& text : texts) {
     const auto rows = static_cast<int32_t>(text.tokens.size());
     CAIRN_CHECK(rows > 0 && rows <= description_.context_tokens);
-    CAIRN_CHECK(rows <= rows_max() - static_cast<int32_t>(tokens_.size()));
+    CAIRN_CHECK(rows <= batch_tokens_max() - static_cast<int32_t>(tokens_.size()));
     const int32_t second_begin = description_.token_types > 1 ? text.second_begin : kNoSecond;
     const int32_t pages = pages_for(rows);
     slices_.push_back({static_cast<int32_t>(tokens_.size()), rows, 0, std::span(pages_).subspan(page, pages)});

@@ -27,7 +27,7 @@ class Encoder final : public Embedder {
   const EmbeddingAbility& ability() const override { return ability_; }
   int64_t vocabulary() const override { return description_.vocabulary; }
   int32_t context_tokens() const override { return description_.context_tokens; }
-  int32_t rows_max() const override { return rows_max(description_); }
+  int32_t batch_tokens_max() const override { return batch_tokens_max(description_); }
   int32_t texts_max() const override { return kTextsMax; }
   Result<void> embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) override;
 
@@ -45,7 +45,7 @@ class Encoder final : public Embedder {
   struct Memory;
 
   Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows);
-  static int32_t rows_max(const EncoderConfig& config);
+  static int32_t batch_tokens_max(const EncoderConfig& config);
   static int32_t pages_max(const EncoderConfig& config);
   static WorkspaceSizes work_sizes(const EncoderConfig& config, int32_t chunk_rows);
   static Memory memory_of(const EncoderConfig& config, int32_t chunk_rows);
@@ -69,11 +69,11 @@ class Encoder final : public Embedder {
   const int32_t chunk_rows_;
   const EmbeddingAbility ability_;
 
-  // [rows_max, embedding]
+  // [batch_tokens_max, embedding]
   Buffer hidden_;
   Buffer query_;
   Buffer attended_;
-  Buffer rope_;  // [rows_max, dims]
+  Buffer rope_;  // [batch_tokens_max, dims]
   Buffer kv_;
   KvView kv_view_;
   // [chunk_rows, embedding]
@@ -83,7 +83,7 @@ class Encoder final : public Embedder {
   // [chunk_rows, feed_forward]
   Buffer gate_;
   Buffer up_;
-  std::vector<float> host_;  // [rows_max, embedding]
+  std::vector<float> host_;  // [batch_tokens_max, embedding]
   std::vector<PageId> pages_;
 
   // Of the call in progress; reserved once.

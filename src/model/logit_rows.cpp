@@ -6,9 +6,9 @@
 
 namespace cairn {
 
-void LogitRows::reserve(int64_t rows_max, int64_t vocabulary) {
+void LogitRows::reserve(int64_t batch_tokens_max, int64_t vocabulary) {
   vocabulary_ = vocabulary;
-  here_ = std::make_unique_for_overwrite<float[]>(rows_max * vocabulary);
+  here_ = std::make_unique_for_overwrite<float[]>(batch_tokens_max * vocabulary);
 }
 
 bool LogitRows::samples_on_device() const {

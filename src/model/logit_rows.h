@@ -16,10 +16,10 @@ class LogitRows {
   explicit LogitRows(Backend& backend) : backend_(backend) {}
 
   /// Bytes of host memory that reserve() asks for.
-  static int64_t bytes(int64_t rows_max, int64_t vocabulary) {
-    return rows_max * vocabulary * static_cast<int64_t>(sizeof(float));
+  static int64_t bytes(int64_t batch_tokens_max, int64_t vocabulary) {
+    return batch_tokens_max * vocabulary * static_cast<int64_t>(sizeof(float));
   }
-  void reserve(int64_t rows_max, int64_t vocabulary);
+  void reserve(int64_t batch_tokens_max, int64_t vocabulary);
   /// As Runner's.
   bool samples_on_device() const;
 
@@ -34,7 +34,7 @@ class LogitRows {
  private:
   Backend& backend_;
   int64_t vocabulary_ = 0;
-  std::unique_ptr<float[]> here_;  // [rows_max, vocabulary_], whose pages are taken when rows are read
+  std::unique_ptr<float[]> here_;  // [batch_tokens_max, vocabulary_], whose pages are taken when rows are read
   float* there_ = nullptr;         // of the last step
   int64_t rows_ = 0;
 };

@@ -125,7 +125,8 @@ Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, cons
   }
   // The pipeline's rows, although in the machine's memory wherever the first part is.
   if (parts > 0) {
-    plan.earlier.front().scratch_bytes += options.rows_max * config.embedding * static_cast<int64_t>(sizeof(float));
+    plan.earlier.front().scratch_bytes +=
+        options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float));
   }
   plan.kv_layout = kv_plan_of(config, backend, options).layout;
   plan.context_tokens = config.context_tokens;
@@ -138,7 +139,7 @@ Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, cons
   ModelMemoryPlan plan;
   const auto load = [&](WeightLoader& binder) { return load_encoder_weights(binder, backend, config); };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
-  plan.scratch_bytes = Encoder::bytes(config, backend, options.rows_max);
+  plan.scratch_bytes = Encoder::bytes(config, backend, options.batch_tokens_max);
   plan.context_tokens = config.context_tokens;
   return plan;
 }
@@ -259,7 +260,7 @@ Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& bac
 }
 
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
-  CAIRN_CHECK(options.rows_max > 0 && options.logit_rows_max > 0);
+  CAIRN_CHECK(options.batch_tokens_max > 0 && options.logits_max > 0);
   CAIRN_TRY_VOID(check_predictor(file, options));
   if (deepseek4::is_deepseek4(file)) return load_deepseek4(file, backend, options);
   CAIRN_TRY(DecoderConfig config, read_decoder_config(file, options.context_tokens));
@@ -289,7 +290,7 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
 
 Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
                                                 const ModelOptions& options) {
-  CAIRN_CHECK(options.rows_max > 0);
+  CAIRN_CHECK(options.batch_tokens_max > 0);
   if (!options.directions.file.empty()) {
     return fail(Code::kUnsupported, "{} cannot be used: only models that write text are steered",
                 options.directions.file);
@@ -304,7 +305,7 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
         "the head that ranks has no layer of its own (cls.weight): converters leave out the pooler of "
         "BertForSequenceClassification, and without it scores are not the model's; files of RoBERTa's kind are whole");
   }
-  return Encoder::create(std::move(config), std::move(weights), backend, options.rows_max);
+  return Encoder::create(std::move(config), std::move(weights), backend, options.batch_tokens_max);
 }
 
 }  // namespace cairn

@@ -33,12 +33,12 @@ struct ModelOptions {
   /// Positions per sequence; 0: what the file says the model was trained for.
   int32_t context_tokens = 0;
   KvType kv_type = KvType::kF32;
-  int32_t rows_max = 512;       ///< rows of one step
-  int32_t logit_rows_max = 64;  ///< rows of logits of one step
+  int32_t batch_tokens_max = 512;  ///< rows of one step
+  int32_t logits_max = 64;         ///< rows of logits of one step
   /// DeepSeek V4: what its cache holds is rounded as it was in training (to 8 and 4 bits), and kept as it then is.
   bool simulate_rounding = true;
   ControlVectorOptions directions{};
-  /// The block that guesses ahead (Runner::predicts) is loaded, from `predictor` or else from the file, if it has one.
+  /// The block that guesses ahead (Runner::has_mtp) is loaded, from `predictor` or else from the file, if it has one.
   bool predict = false;
   /// A file with such a block alone (is_predictor()); outlives the runner. null: none.
   const gguf::Reader* predictor = nullptr;

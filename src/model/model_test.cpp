@@ -272,7 +272,7 @@ TEST_F(ModelTest, ContextBeyondTheTrainedOneIsRefusedWithBothCounts) {
 
 TEST_F(ModelTest, WhatDoesNotFitIsOutOfMemoryWithBothCounts) {
   const EditedFile file("llama.gguf");
-  expect_error(file, Code::kOutOfMemory, {"MiB are available", "scratch"}, {.rows_max = 1'000'000'000});
+  expect_error(file, Code::kOutOfMemory, {"MiB are available", "scratch"}, {.batch_tokens_max = 1'000'000'000});
 }
 
 TEST_F(ModelTest, WhatIsNotDeepSeekV4IsNamed) {
@@ -335,7 +335,7 @@ TEST_F(ModelTest, NanWeightsGiveNanLogits) {
 TEST_F(ModelTest, BatchesBeyondTheLimitsAreProgrammerErrors) {
   const EditedFile file("llama.gguf");
   const auto reader = gguf::Reader::from_bytes(file.bytes());
-  const auto runner = load_model(*reader, *backend_, {.context_tokens = 40, .rows_max = 4, .logit_rows_max = 2});
+  const auto runner = load_model(*reader, *backend_, {.context_tokens = 40, .batch_tokens_max = 4, .logits_max = 2});
   ASSERT_TRUE(runner.has_value());
   auto pool = PagePool::create(*backend_, (*runner)->kv_layout(), pages_of_each(**runner, 2));
   ASSERT_TRUE(pool.has_value());
@@ -364,7 +364,7 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   ASSERT_TRUE(reader.has_value());
   const auto plan =
-      model_memory_plan(*reader, *backend_, {.context_tokens = 100, .kv_type = KvType::kF16, .rows_max = 8});
+      model_memory_plan(*reader, *backend_, {.context_tokens = 100, .kv_type = KvType::kF16, .batch_tokens_max = 8});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->context_tokens, 100);
   // 4 layers, 2 heads of 32 + 32, 2 bytes; where they are int16, scales besides.
@@ -376,7 +376,7 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   EXPECT_EQ(plan->kv_layout.groups[1].kind, KvKind::kFull);
   EXPECT_GT(plan->weight_bytes, 700'000);
   EXPECT_LT(plan->weight_bytes, static_cast<int64_t>(file.bytes().size()));
-  const auto more_rows = model_memory_plan(*reader, *backend_, {.context_tokens = 100, .rows_max = 16});
+  const auto more_rows = model_memory_plan(*reader, *backend_, {.context_tokens = 100, .batch_tokens_max = 16});
   ASSERT_TRUE(more_rows.has_value());
   EXPECT_GT(more_rows->scratch_bytes, plan->scratch_bytes);
 }
@@ -386,7 +386,7 @@ TEST_F(ModelTest, MemoryPlanOfDeepSeekV4) {
   const EditedFile file("deepseek4.gguf");  // ratios 0, 0, 4, 128; rows of 64, of the index, too
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   ASSERT_TRUE(reader.has_value());
-  const ModelOptions options{.context_tokens = 256, .kv_type = KvType::kF16, .rows_max = 8};
+  const ModelOptions options{.context_tokens = 256, .kv_type = KvType::kF16, .batch_tokens_max = 8};
   const auto plan = model_memory_plan(*reader, *backend_, options);
   ASSERT_TRUE(plan.has_value()) << plan.error().text();
   const auto runner = load_model(*reader, *backend_, options);
@@ -441,7 +441,7 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
   const auto path = std::filesystem::path(CAIRN_TEST_DATA) / "models" / "llama.gguf";
   const auto file = gguf::Reader::open(path).value();
   BrokenBackend backend;
-  const auto runner = load_model(file, backend, {.context_tokens = 64, .rows_max = 8}).value();
+  const auto runner = load_model(file, backend, {.context_tokens = 64, .batch_tokens_max = 8}).value();
   PagePool pool = PagePool::create(backend, runner->kv_layout(), pages_of_each(*runner, 1)).value();
   PageTable pages;
   ASSERT_TRUE(pool.extend(pages, 2));
@@ -456,7 +456,8 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
   for (const bool first : {false, true}) {
     Backend& own = first ? *backend_ : backend;
     Backend& other = first ? backend : *backend_;
-    const auto split = load_model(file, own, {.context_tokens = 64, .rows_max = 8, .earlier = {{&other, 1}}}).value();
+    const auto split =
+        load_model(file, own, {.context_tokens = 64, .batch_tokens_max = 8, .earlier = {{&other, 1}}}).value();
     Backend* const backends[] = {&own, &other};
     PagePool pages_of_both = PagePool::create(backends, split->kv_layout(), pages_of_each(*split, 1)).value();
     PageTable table;

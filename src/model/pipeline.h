@@ -18,7 +18,10 @@ class Pipeline final : public Runner {
  public:
   /// `earlier`: at least one. `embedding`: columns of a row between two parts.
   Pipeline(std::vector<std::unique_ptr<Decoder>> earlier, std::unique_ptr<Decoder> last, int64_t embedding)
-      : earlier_(std::move(earlier)), last_(std::move(last)), embedding_(embedding), rows_(rows_max() * embedding) {}
+      : earlier_(std::move(earlier)),
+        last_(std::move(last)),
+        embedding_(embedding),
+        rows_(batch_tokens_max() * embedding) {}
 
   Result<LogitsView> step(const Batch& batch) override {
     const std::span<float> rows = std::span(rows_).first(batch.tokens.size() * embedding_);
@@ -29,8 +32,8 @@ class Pipeline final : public Runner {
   const KvLayout& kv_layout() const override { return last_->kv_layout(); }
   int64_t vocabulary() const override { return last_->vocabulary(); }
   int32_t context_tokens() const override { return last_->context_tokens(); }
-  int32_t rows_max() const override { return last_->rows_max(); }
-  int32_t logit_rows_max() const override { return last_->logit_rows_max(); }
+  int32_t batch_tokens_max() const override { return last_->batch_tokens_max(); }
+  int32_t logits_max() const override { return last_->logits_max(); }
   bool samples_on_device() const override { return last_->samples_on_device(); }
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
                       std::span<SampleResult> sampled) override {
@@ -44,7 +47,7 @@ class Pipeline final : public Runner {
   const std::vector<std::unique_ptr<Decoder>> earlier_;
   const std::unique_ptr<Decoder> last_;
   const int64_t embedding_;
-  std::vector<float> rows_;  // [rows_max(), embedding_]
+  std::vector<float> rows_;  // [batch_tokens_max(), embedding_]
 };
 
 }  // namespace cairn

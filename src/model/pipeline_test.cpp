@@ -34,7 +34,7 @@ class PipelineTest : public testing::Test {
  protected:
   /// `earlier`: layers of each part before the last.
   ModelOptions options_with(const std::vector<int32_t>& earlier, KvType kv_type = KvType::kF32) {
-    ModelOptions options{.context_tokens = 64, .kv_type = kv_type, .rows_max = 16, .logit_rows_max = 16};
+    ModelOptions options{.context_tokens = 64, .kv_type = kv_type, .batch_tokens_max = 16, .logits_max = 16};
     for (const int32_t layers : earlier) {
       if (options.earlier.size() + 1 == backends_.size()) backends_.push_back(processor());
       options.earlier.push_back({backends_[options.earlier.size() + 1].get(), layers});

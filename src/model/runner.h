@@ -55,14 +55,14 @@ class Runner {
  public:
   virtual ~Runner() = default;
   /// Runs every row through the model, writing its keys and values into the slices' pages. A row's logits do not depend
-  /// on how rows are grouped into batches. At most rows_max() rows and logit_rows_max() rows of logits.
+  /// on how rows are grouped into batches. At most batch_tokens_max() rows and logits_max() rows of logits.
   virtual Result<LogitsView> step(const Batch& batch) = 0;
   virtual const KvLayout& kv_layout() const = 0;
   virtual int64_t vocabulary() const = 0;
   /// Positions that a sequence may have.
   virtual int32_t context_tokens() const = 0;
-  virtual int32_t rows_max() const = 0;
-  virtual int32_t logit_rows_max() const = 0;
+  virtual int32_t batch_tokens_max() const = 0;
+  virtual int32_t logits_max() const = 0;
   /// Without dimensions no slice may want hidden rows.
   virtual EmbeddingAbility embedding() const { return {}; }
   /// Whether a batch may ask for logits to be kept.
@@ -78,11 +78,11 @@ class Runner {
     return fail(Code::kUnsupported, "the model's logits are not kept");
   }
   /// Whether there is a block that guesses ahead.
-  virtual bool predicts() const { return false; }
+  virtual bool has_mtp() const { return false; }
   /// Guesses by that block: logits [slices, vocabulary] of what follows each row, which is a token that step() has not
   /// seen; valid until the next step() or predict(). A slice has one row, at the position after those that step() or
   /// predict() have computed, and wants kLast. Limits as for step(). It writes to the row's pages what step() writes
-  /// over. Errors: those of step(); kUnsupported unless predicts().
+  /// over. Errors: those of step(); kUnsupported unless has_mtp().
   virtual Result<LogitsView> predict(const Batch& /*batch*/) {
     return fail(Code::kUnsupported, "the model has no block that guesses ahead");
   }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/draft_model.h"
+#include "engine/speculation/draft_model.h"
 #include "kernels/backend.h"
 #include "model/model.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "engine/drafter.h"
+#include "engine/speculation/drafter.h"
 #include "gguf/reader.h"
 #include "model/runner.h"
 #include "registry/memory_plan.h"

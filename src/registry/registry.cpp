@@ -112,7 +112,7 @@ constexpr int32_t kGpuStepRows = 1'280;
 bool all_on_gpus(const Device& device) {
   return device.on_gpu() && std::ranges::all_of(device.parts, &DevicePart::gpu);
 }
-int32_t step_rows(const Device& device) { return all_on_gpus(device) ? kGpuStepRows : ModelOptions{}.rows_max; }
+int32_t step_rows(const Device& device) { return all_on_gpus(device) ? kGpuStepRows : ModelOptions{}.batch_tokens_max; }
 
 // What is known before weights are read.
 struct Preparation {
@@ -122,7 +122,7 @@ struct Preparation {
 
 Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
                             const LoadOptions& options, ModelOptions model_options) {
-  model_options.rows_max = step_rows(device);
+  model_options.batch_tokens_max = step_rows(device);
   Preparation made;
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty() && model_options.predictor == nullptr) {
@@ -133,8 +133,8 @@ Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer
   const MemoryWishes wishes{.context_tokens = options.context_tokens,
                             .kv_bytes = options.kv_bytes,
                             .sequences = options.sequences,
-                            .sequences_running = options.running_max,
-                            .step_rows = model_options.rows_max,
+                            .sequences_running = options.sequences_max,
+                            .step_rows = model_options.batch_tokens_max,
                             .kv_host_bytes = options.kv_host_bytes};
   CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, wishes, draft_bytes));
   return made;
@@ -184,9 +184,9 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   EngineOptions engine_options;
   engine_options.kv_pages = plan.kv_pages;
   engine_options.queue_max = options.queue_max;
-  engine_options.running_max = options.running_max;
+  engine_options.sequences_max = options.sequences_max;
   engine_options.step = std::chrono::milliseconds(options.step_ms);
-  if (all_on_gpus(model.device)) engine_options.chunk_rows_max = kGpuPromptRows;
+  if (all_on_gpus(model.device)) engine_options.prefill_chunk_max = kGpuPromptRows;
   engine_options.tenant_requests_max = options.tenant_requests_max;
   engine_options.prefix_cache = options.prefix_cache;
   engine_options.kv_host_bytes = options.kv_host_bytes;
@@ -199,7 +199,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   }
   if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
     engine_options.speculation.tokens_max = kDraftTokens;
-  if (model.runner->predicts()) log_info("guesses ahead with a block of its own");
+  if (model.runner->has_mtp()) log_info("guesses ahead with a block of its own");
   engine_options.check_weights = watch_files(model);
   CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.by_number(), *model.tokenizer, engine_options,
                                          std::move(drafter)));
@@ -228,7 +228,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
   const MemoryPlan& plan = prepared.plan.own;
   model_options.earlier = device.earlier();
-  model_options.rows_max = step_rows(device);
+  model_options.batch_tokens_max = step_rows(device);
   CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, architecture, *tokenizer, options));
 
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
@@ -240,7 +240,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .file_bytes = file.file_bytes(),
       .fingerprint = gguf::fingerprint(file),
       .created_unix_s = modified_unix_s(path),
-      .sequences_max = options.running_max,
+      .sequences_max = options.sequences_max,
       .file = std::move(file),
       .tokenizer = std::move(tokenizer),
       .chat_template = std::move(chat_template.made),

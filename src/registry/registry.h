@@ -35,7 +35,7 @@ struct LoadOptions {
   int64_t kv_bytes = 0;   ///< KV budget; 0: enough for `sequences` whole contexts, bounded by memory
   int32_t sequences = 4;  ///< see kv_bytes
   int32_t queue_max = 256;
-  int32_t running_max = 64;         ///< sequences at once
+  int32_t sequences_max = 64;       ///< sequences at once
   int32_t step_ms = 30;             ///< see EngineOptions::step
   int32_t tenant_requests_max = 0;  ///< see EngineOptions
   bool prefix_cache = true;

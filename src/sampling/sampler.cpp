@@ -183,7 +183,7 @@ std::span<const float> Sampler::prepare(std::span<const float> logits, std::span
 // largest logit need to be looked at, more of them if they are not enough.
 void Sampler::select_nucleus(std::span<const float> logits) {
   std::vector<Candidate>& candidates = scratch_->candidates;
-  double min_logit_offset = -std::numeric_limits<double>::infinity();
+  double least = -std::numeric_limits<double>::infinity();
   if (params_.min_p > 0) least = largest_ + std::log(static_cast<double>(params_.min_p)) - kProbabilitySlack;
   if (params_.top_p >= 1) {
     select_at_least(logits, scratch_->block_max, least, candidates);

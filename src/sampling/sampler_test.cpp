@@ -332,7 +332,8 @@ TEST(Sampler, TheIthTokenDependsOnSeedAndIndexAlone) {
   const std::vector<int32_t> alone = answer_of(5, 50, false);
   EXPECT_EQ(alone, answer_of(5, 50, true));
   EXPECT_NE(alone, answer_of(6, 50, false));
-  // What was sampled before does not matter either: the fifth token of a request whose first four were decided otherwise.
+  // What was sampled before does not matter either: the fifth token of a request whose first four were decided
+  // otherwise.
   SamplingParams params;
   params.seed = 5;
   Sampler sampler(params, 1'000, {});

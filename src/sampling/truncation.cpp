@@ -61,7 +61,7 @@ void keep_typical(std::vector<Candidate>& candidates, double mass) {
 
 void keep_min_p(std::vector<Candidate>& candidates, double ratio) {
   if (candidates.empty() || ratio <= 0) return;
-  const double min_logit_offset = largest_logit(candidates) + std::log(ratio) - kProbabilitySlack;
+  const double least = largest_logit(candidates) + std::log(ratio) - kProbabilitySlack;
   std::erase_if(candidates, [least](const Candidate& candidate) { return candidate.logit < least; });
 }
 

@@ -164,7 +164,7 @@ std::vector<int32_t> run(const gguf::Reader& file, std::string_view text) {
   std::vector<TokenId> tokens = (*tokenizer)->encode(text, {}).value();
   EXPECT_EQ((*tokenizer)->decode(tokens, false), text);
   const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  const auto runner = load_model(file, *backend, {.context_tokens = 64, .rows_max = 32});
+  const auto runner = load_model(file, *backend, {.context_tokens = 64, .batch_tokens_max = 32});
   EXPECT_TRUE(runner.has_value()) << runner.error().text();
   if (!runner.has_value()) return {};
   const std::vector<int32_t> pages_each((*runner)->kv_layout().groups.size(), 8);

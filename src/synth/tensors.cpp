@@ -101,7 +101,7 @@ class Builder {
     add(fmt::format("{}_scale.weight", name), {1}, Role::kMixScale);
   }
 
-  // deepseek4: what a block that predicts has beside a layer.
+  // deepseek4: what an MTP module has beside a layer.
   void add_prediction() {
     matrix("nextn.eh_proj", {2 * width_, width_});
     norm("nextn.enorm", width_);

@@ -49,7 +49,7 @@ TEST_F(GpuDeepseek4, Guesses) {
   std::vector<std::vector<float>> guesses;
   for (Backend* backend : {&gpu(), &cpu()}) {
     Model model(file_, *backend, options(false, true));
-    ASSERT_TRUE(model.runner().predicts());
+    ASSERT_TRUE(model.runner().has_mtp());
     TestSequence sequence(model);
     // In two steps, so that the block looks back from one to the other.
     sequence.step(prompt().first(7), LogitsWanted::kLast);

@@ -38,7 +38,7 @@ class Model {
               {.context_tokens = context, .kv_type = kv_type, .simulate_rounding = false, .earlier = earlier}) {}
   /// With as many rows as all tests here need.
   Model(const gguf::Reader& file, Backend& backend, ModelOptions options) {
-    options.rows_max = options.logit_rows_max = kStepRows;
+    options.batch_tokens_max = options.logits_max = kStepRows;
     runner_ = load_model(file, backend, options).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
     std::vector<Backend*> backends{&backend};

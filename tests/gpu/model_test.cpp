@@ -163,7 +163,7 @@ TEST_F(GpuModel, Encoders) {
   for (const char* name : {"bert", "nomic-bert", "jina-bert-v2"}) {
     SCOPED_TRACE(name);
     const auto file = gguf::Reader::open(model_path(name)).value();
-    const auto on_gpu = load_embedder(file, gpu(), {.rows_max = 64}).value();
+    const auto on_gpu = load_embedder(file, gpu(), {.batch_tokens_max = 64}).value();
     const auto on_cpu = load_embedder(file, cpu(), {}).value();
     Random random(9);
     std::vector<std::vector<TokenId>> texts;

@@ -4,10 +4,10 @@
 #include <memory>
 #include <numeric>
 
-#include "engine/answer.h"
-#include "engine/draft_model.h"
+#include "engine/decoding_constraint.h"
 #include "engine/engine.h"
-#include "engine/steering.h"
+#include "engine/speculation/draft_model.h"
+#include "engine/testing/collected_response.h"
 #include "gpu/model_lab.h"
 #include "sampling/sampler.h"
 
@@ -19,7 +19,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 // More than the device sorts, and no multiple of anything.
 constexpr int32_t kVocabulary = 5'003;
 
-class GpuDraw : public GpuTest {
+class GpuSample : public GpuTest {
  protected:
   void SetUp() override {
     GpuTest::SetUp();
@@ -35,7 +35,7 @@ class GpuDraw : public GpuTest {
     Arrays arrays(gpu());
     float* const there = arrays.put(logits);
     std::vector<SampleResult> sampled(samples.size());
-    gpu().samples()->sample(there, vocabulary, samples, changes, sampled);
+    gpu().sampler()->sample(there, vocabulary, samples, changes, sampled);
     EXPECT_TRUE(cpu::same_bits(arrays.get(there, std::ssize(logits)), logits)) << "logits have changed";
     return sampled;
   }
@@ -126,7 +126,7 @@ void expect_same(const Sampled& a, const Sampled& b) {
   }
 }
 
-TEST_F(GpuDraw, TokensAreTheSamplers) {
+TEST_F(GpuSample, TokensAreTheSamplers) {
   const std::vector<std::vector<float>> rows = rows_of_all_kinds(kVocabulary);
   std::vector<float> logits;
   for (const std::vector<float>& row : rows) logits.insert(logits.end(), row.begin(), row.end());
@@ -164,7 +164,7 @@ TEST_F(GpuDraw, TokensAreTheSamplers) {
   EXPECT_LT(left, drawn_here / 5);
 }
 
-TEST_F(GpuDraw, RowsAloneGiveWhatTheyGiveAmongOthers) {
+TEST_F(GpuSample, RowsAloneGiveWhatTheyGiveAmongOthers) {
   const std::vector<std::vector<float>> rows = rows_of_all_kinds(kVocabulary);
   SamplingParams params{.top_k = 50, .presence_penalty = 0.5f, .seed = 3, .top_logprobs = 5};
   const std::vector<TokenId> prompt = {TokenId{1}, TokenId{17}, TokenId{400}};
@@ -193,7 +193,7 @@ TEST_F(GpuDraw, RowsAloneGiveWhatTheyGiveAmongOthers) {
 }
 
 // A share of samples that is off by as little as this would show.
-TEST_F(GpuDraw, SharesAreProbabilities) {
+TEST_F(GpuSample, SharesAreProbabilities) {
   constexpr int32_t kRows = 64, kTurns = kEmulated ? 20 : 200;
   const std::vector<float> row = {0, std::log(2.0f), -kInfinity, std::log(3.0f), std::log(4.0f)};
   std::vector<float> logits;
@@ -217,7 +217,7 @@ TEST_F(GpuDraw, SharesAreProbabilities) {
 }
 
 // What a sample cannot be.
-TEST_F(GpuDraw, OthersAreLeftToTheSampler) {
+TEST_F(GpuSample, OthersAreLeftToTheSampler) {
   const std::vector<TokenId> prompt(kSampleChangesMax + 1, TokenId{1}), banned(kSampleChangesMax + 1, TokenId{1});
   EXPECT_FALSE(Sampler({.typical_p = 0.9f}, kVocabulary, {}).can_sample_on_device({}));
   EXPECT_FALSE(Sampler({}, kVocabulary, {}).can_sample_on_device(banned));
@@ -226,10 +226,10 @@ TEST_F(GpuDraw, OthersAreLeftToTheSampler) {
 }
 
 // Forces tokens, bans the last one and is greedy in turn.
-class Meddling final : public Steering {
+class Meddling final : public DecodingConstraint {
  public:
-  void begin(Steer& next) override { next.forced = {TokenId{65}, TokenId{66}}; }
-  void token(TokenId token, std::string_view, Steer& next) override {
+  void begin(NextTokenRule& next) override { next.forced = {TokenId{65}, TokenId{66}}; }
+  void token(TokenId token, std::string_view, NextTokenRule& next) override {
     next.greedy = ++seen_ % 3 == 0;
     next.banned = {token};
     if (seen_ == 5) next.forced = {TokenId{67}};
@@ -256,7 +256,7 @@ std::vector<GenerateRequest> requests(int32_t vocabulary) {
       GenerateRequest request = all[1];
       request.sampling.temperature = temperature;
       request.sampling.logprobs = logprobs;
-      request.steering = std::make_shared<Meddling>();
+      request.constraint = std::make_shared<Meddling>();
       all.push_back(request);
     }
   }
@@ -273,17 +273,17 @@ class Reading final : public Runner {
   const KvLayout& kv_layout() const override { return runner_.kv_layout(); }
   int64_t vocabulary() const override { return runner_.vocabulary(); }
   int32_t context_tokens() const override { return runner_.context_tokens(); }
-  int32_t rows_max() const override { return runner_.rows_max(); }
-  int32_t logit_rows_max() const override { return runner_.logit_rows_max(); }
+  int32_t batch_tokens_max() const override { return runner_.batch_tokens_max(); }
+  int32_t logits_max() const override { return runner_.logits_max(); }
 
  private:
   Runner& runner_;
 };
 
-TEST_F(GpuDraw, DraftModelsProposeWhatRowsThatWereReadSay) {
+TEST_F(GpuSample, DraftModelsProposeWhatRowsThatWereReadSay) {
   const auto file = gguf::Reader::open(model_path("llama")).value();
   ModelOptions model_options{.context_tokens = 128, .kv_type = KvType::kF32};
-  model_options.rows_max = model_options.logit_rows_max = 48;
+  model_options.batch_tokens_max = model_options.logits_max = 48;
   const auto runner = load_model(file, gpu(), model_options).value();
   Reading reading(*runner);
   const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 16);
@@ -306,16 +306,16 @@ TEST_F(GpuDraw, DraftModelsProposeWhatRowsThatWereReadSay) {
 }
 
 // Drawing, reading, and drawing alone without guesses.
-TEST_F(GpuDraw, AnswersAreThoseOfRowsThatWereRead) {
+TEST_F(GpuSample, AnswersAreThoseOfRowsThatWereRead) {
   const auto file = gguf::Reader::open(model_path("llama")).value();
   const auto tokenizer = Tokenizer::load(file.metadata()).value();
   ModelOptions model_options{.context_tokens = 128, .kv_type = KvType::kF32};
-  model_options.rows_max = model_options.logit_rows_max = 48;
+  model_options.batch_tokens_max = model_options.logits_max = 48;
   const auto runner = load_model(file, gpu(), model_options).value();
   ASSERT_TRUE(runner->samples_on_device());
   Reading reading(*runner);
   const std::vector<int32_t> pages(runner->kv_layout().groups.size(), kPoolPages);
-  EngineOptions options{.kv_pages = pages, .running_max = 32, .speculation = {.tokens_max = 3}};
+  EngineOptions options{.kv_pages = pages, .sequences_max = 32, .speculation = {.tokens_max = 3}};
   const auto answers_of = [&](Runner& from, bool together) {
     const auto engine = Engine::create(from, gpu(), *tokenizer, options).value();
     std::vector<Answer> answers;

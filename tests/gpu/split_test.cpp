@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/answer.h"
 #include "engine/engine.h"
+#include "engine/testing/collected_response.h"
 #include "gpu/model_lab.h"
 #include "registry/device.h"
 #include "registry/registry.h"

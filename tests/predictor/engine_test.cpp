@@ -8,10 +8,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/answer.h"
-#include "engine/core.h"
+#include "engine/engine_core.h"
 #include "engine/event_channel.h"
-#include "engine/ticking_clock.h"
+#include "engine/testing/collected_response.h"
+#include "engine/testing/ticking_clock.h"
 #include "kernels/backend.h"
 #include "model/model.h"
 #include "predictor/files.h"
@@ -34,24 +34,24 @@ class PredictorEngine : public testing::Test {
   struct Served {
     std::unique_ptr<Backend> backend;
     std::unique_ptr<Runner> runner;
-    std::unique_ptr<Core> core;
+    std::unique_ptr<EngineCore> core;
   };
   Served serve(EngineOptions options, int32_t pages, const gguf::Reader* predictor = nullptr) {
     Served served;
     served.backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
     ModelOptions model_options;
     model_options.context_tokens = 256;
-    model_options.rows_max = 64;
+    model_options.batch_tokens_max = 64;
     model_options.kv_type = KvType::kF16;
     model_options.predict = options.speculation.tokens_max > 0;
     model_options.predictor = predictor;
     served.runner = load_model(file_, *served.backend, model_options).value();
-    EXPECT_EQ(served.runner->predicts(), model_options.predict);
+    EXPECT_EQ(served.runner->has_mtp(), model_options.predict);
     options.kv_pages.assign(served.runner->kv_layout().groups.size(), pages);
-    served.core =
-        std::make_unique<Core>(*served.runner, *tokenizer_, options,
-                               PagePool::create(*served.backend, served.runner->kv_layout(), options.kv_pages).value(),
-                               model_options.predict ? make_block_drafter(*served.runner) : nullptr, clock_);
+    served.core = std::make_unique<EngineCore>(
+        *served.runner, *tokenizer_, options,
+        PagePool::create(*served.backend, served.runner->kv_layout(), options.kv_pages).value(),
+        model_options.predict ? make_mtp_drafter(*served.runner) : nullptr, clock_);
     return served;
   }
 
@@ -78,14 +78,14 @@ class PredictorEngine : public testing::Test {
     }
     return requests;
   }
-  static std::vector<Answer> ask(Core& core, const std::vector<GenerateRequest>& requests) {
+  static std::vector<Answer> ask(EngineCore& core, const std::vector<GenerateRequest>& requests) {
     std::vector<std::shared_ptr<EventChannel>> channels;
     for (const GenerateRequest& request : requests) {
       channels.push_back(std::make_shared<EventChannel>());
       EXPECT_TRUE(core.submit(GenerateRequest(request), channels.back()).has_value());
     }
     std::vector<Answer> answers(requests.size());
-    for (int turns = 0; turns < kTurnsMax && core.turn() != Core::Turn::kIdle; ++turns) {
+    for (int turns = 0; turns < kTurnsMax && core.iterate() != EngineCore::Iteration::kIdle; ++turns) {
       for (size_t i = 0; i < answers.size(); ++i) answers[i].add(channels[i]->drain());
     }
     for (size_t i = 0; i < answers.size(); ++i) {
@@ -110,15 +110,15 @@ TEST_F(PredictorEngine, TheSameBytesAtDepthFour) {
   std::vector<Answer> plain;
   {
     EngineOptions options;
-    options.running_max = 1;
+    options.sequences_max = 1;
     options.prefix_cache = false;
     plain = ask(*serve(options, 32).core, asked);
   }
   EngineOptions alone, crowded;
   alone.speculation.tokens_max = crowded.speculation.tokens_max = 4;
-  alone.running_max = 1;
-  crowded.running_max = kRequests;
-  crowded.chunk_rows_max = 9;
+  alone.sequences_max = 1;
+  crowded.sequences_max = kRequests;
+  crowded.prefill_chunk_max = 9;
   const auto own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
   const std::array served = {serve(alone, 64), serve(crowded, 12), serve(crowded, 12, &own)};
   for (int round = 0; round < 2; ++round) {

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "cache/page_pool.h"
-#include "engine/drafter.h"
+#include "engine/speculation/drafter.h"
 #include "kernels/backend.h"
 #include "model/model.h"
 #include "predictor/files.h"
@@ -41,7 +41,7 @@ class Session {
     backend_ = make_cpu_backend({.threads = 2, .isa = ""}).value();
     ModelOptions options;
     options.context_tokens = 64;
-    options.rows_max = 64;
+    options.batch_tokens_max = 64;
     options.simulate_rounding = false;
     options.predict = predict;
     options.predictor = predictor;
@@ -119,7 +119,7 @@ TEST_F(Predictor, ComputesItsFormulas) {
   const Reference reference(file_, "blk.4.");
   const std::string head = "blk.4.nextn.hc_head", norm = "blk.4.nextn.shared_head_norm.weight";
   Session session(file_, true);
-  ASSERT_TRUE(session.runner().predicts());
+  ASSERT_TRUE(session.runner().has_mtp());
   // In two chunks, so that the block looks back from one to the other.
   session.step(tokens(0, 7), 0);
   const std::vector<float> logits = session.step(tokens(7, kPrompt), 7);
@@ -163,7 +163,7 @@ TEST_F(Predictor, ComputesItsFormulas) {
 
 TEST_F(Predictor, LeavesTheModelsLogitsAsTheyAre) {
   Session plain(file_, false), guessing(file_, true);
-  EXPECT_FALSE(plain.runner().predicts());
+  EXPECT_FALSE(plain.runner().has_mtp());
   EXPECT_EQ(plain.step(tokens(0, kPrompt), 0), guessing.step(tokens(0, kPrompt), 0));
   TokenId token = tokens_[kPrompt];
   for (int32_t i = 0; i < 4; ++i) token = first_choice(guessing.predict(token, kPrompt + i));
@@ -190,7 +190,7 @@ TEST_F(Predictor, DrafterProposesWhatTheBlockSaysOfEachAlone) {
     requests.push_back(both.request(i, histories[i], kDepth, proposed[i]));
   }
   EXPECT_NE(expected[0], expected[1]);
-  make_block_drafter(both.runner())->propose(requests);
+  make_mtp_drafter(both.runner())->propose(requests);
   EXPECT_EQ(proposed, expected);
 }
 
@@ -199,7 +199,7 @@ TEST_F(Predictor, ComesInAFileOfItsOwnToo) {
   EXPECT_TRUE(is_predictor(own));
   EXPECT_FALSE(is_predictor(file_));
   Session joint(file_, true), separate(file_, true, &own);
-  ASSERT_TRUE(separate.runner().predicts());
+  ASSERT_TRUE(separate.runner().has_mtp());
   joint.step(tokens(0, kPrompt), 0);
   separate.step(tokens(0, kPrompt), 0);
   for (int32_t i = 0; i < 3; ++i) {
@@ -244,7 +244,7 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
   const auto v4 = gguf::Reader::open(CAIRN_TEST_DATA "/models/deepseek4.gguf").value();
   const auto loaded = load_model(v4, *backend, options);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
-  EXPECT_FALSE((*loaded)->predicts());
+  EXPECT_FALSE((*loaded)->has_mtp());
   // There in part: the model loads without if nobody asks for it.
   const auto partly = without(file_, "blk.4.nextn.hnorm.weight", "partly.gguf");
   EXPECT_NE(error_of(partly).find("tensor blk.4.nextn.hnorm.weight of shape [256] is missing; the model loads without "

@@ -1,4 +1,4 @@
-// Clients that go away: after every turn and within every step that there is.
+// Clients that go away: after every iteration and within every step that there is.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -17,8 +17,8 @@ SimulationOptions options_of(std::vector<KvGroup> groups, std::vector<int32_t> p
   SimulationOptions options;
   options.model.layout.groups = std::move(groups);
   options.engine.kv_pages = std::move(pages);
-  options.engine.running_max = 4;
-  options.engine.chunk_rows_max = 40;
+  options.engine.sequences_max = 4;
+  options.engine.prefill_chunk_max = 40;
   options.engine.prefix_cache = prefix_cache;
   options.engine.speculation = {.tokens_max = 4, .ngram_max = 3};
   return options;
@@ -56,17 +56,17 @@ TEST_F(SimCancel, AtEveryPointOfEveryRequest) {
     EXPECT_EQ(stats.accepted_tokens > 0, options.model.layout.groups.back().kind != KvKind::kState);
     std::vector<int32_t> cancelled(6);
     for (size_t request = 0; request < 5; ++request) {
-      const int64_t turns = undisturbed.visitors()[request].ended_turn;
-      for (int64_t turn = 0; turn < 2 * turns; ++turn) {
+      const int64_t iterations = undisturbed.visitors()[request].ended_iteration;
+      for (int64_t iteration = 0; iteration < 2 * iterations; ++iteration) {
         std::vector<Planned> planned = five_requests();
-        planned[request].client.cancels_after_turn = turn / 2;
-        planned[request].client.within_step = turn % 2 == 1;
-        planned[request].client.leaves = turn % 3 == 0;
+        planned[request].client.cancels_after_iteration = iteration / 2;
+        planned[request].client.within_step = iteration % 2 == 1;
+        planned[request].client.leaves = iteration % 3 == 0;
         Simulation simulation(tokenizer(), options);
         simulation.plan(std::move(planned));
         simulation.run();
         ASSERT_EQ(simulation.problem(), "")
-            << "request " << request << (turn % 2 == 1 ? " in" : " after") << " turn " << turn / 2;
+            << "request " << request << (iteration % 2 == 1 ? " in" : " after") << " iteration " << iteration / 2;
         for (size_t i = 0; i < cancelled.size(); ++i) {
           cancelled[i] += simulation.phases_cancelled_in(static_cast<Phase>(i));
         }

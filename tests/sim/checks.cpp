@@ -1,26 +1,26 @@
-// What must hold after every turn of a simulation, and at its end.
+// What must hold after every iteration of a simulation, and at its end.
 #include <algorithm>
 #include <limits>
 #include <utility>
 
-#include "engine/fair_shares.h"
+#include "engine/scheduling/fair_shares.h"
 #include "sim/simulation.h"
 
 namespace cairn::sim {
 
 using std::chrono::nanoseconds;
 
-void Simulation::check_turn(Core::Turn turn) {
+void Simulation::check_iteration(EngineCore::Iteration iteration) {
   const auto running = core_->running();
-  const auto ready = core_->ready();
-  switch (turn) {
-    case Core::Turn::kIdle:
+  const auto ready = core_->pending();
+  switch (iteration) {
+    case EngineCore::Iteration::kIdle:
       if (!running.empty() || !ready.empty() || core_->queue().size() > 0) {
         wrong("idle with {} running, {} put back, {} in the queue", running.size(), ready.size(),
               core_->queue().size());
       }
       break;
-    case Core::Turn::kStalled:
+    case EngineCore::Iteration::kStalled:
       // If somebody listens, something can be computed: the first of all always has memory.
       for (const auto& sequence : running) {
         if (!sequence->channel().stalled()) wrong("nothing is computed though a client listens");
@@ -31,14 +31,14 @@ void Simulation::check_turn(Core::Turn turn) {
         }
       }
       break;
-    case Core::Turn::kWorked:
-      if (step_.ns <= 0) wrong("a turn without a step");
+    case EngineCore::Iteration::kWorked:
+      if (step_.ns <= 0) wrong("a iteration without a step");
       break;
   }
 }
 
 void Simulation::check_pages() {
-  for (const auto& sequence : core_->ready()) {
+  for (const auto& sequence : core_->pending()) {
     for (const auto& pages : sequence->memory().table.groups) {
       if (!pages.empty()) wrong("a sequence that was put back has pages");
     }
@@ -104,10 +104,10 @@ void Simulation::check_counts() {
   const auto running = core_->running();
   const EngineStats stats = core_->stats();
   const auto active = static_cast<int32_t>(running.size());
-  const auto waiting = static_cast<int32_t>(core_->ready().size()) + core_->queue().size();
-  if (active > running_max_) wrong("{} sequences run, {} may", active, running_max_);
+  const auto waiting = static_cast<int32_t>(core_->pending().size()) + core_->queue().size();
+  if (active > sequences_max_) wrong("{} sequences run, {} may", active, sequences_max_);
   const auto batch = std::ranges::count(running, Priority::kBatch, [](const auto& s) { return s->priority(); });
-  if (batch > std::max(1, running_max_ * 3 / 4)) wrong("{} of {} sequences are batch", batch, running_max_);
+  if (batch > std::max(1, sequences_max_ * 3 / 4)) wrong("{} of {} sequences are batch", batch, sequences_max_);
   if (stats.active_requests != active) wrong("{} active, {} said", active, stats.active_requests);
   if (stats.waiting_requests != waiting) wrong("{} waiting, {} said", waiting, stats.waiting_requests);
   if (stats.total_requests != accepted_) wrong("{} accepted, {} said", accepted_, stats.total_requests);
@@ -116,18 +116,18 @@ void Simulation::check_counts() {
   if (!someone_left_ && active + waiting > static_cast<int32_t>(present_.size())) wrong("a finished request goes on");
 }
 
-// The request of a client that has gone leaves nothing behind after the next turn.
+// The request of a client that has gone leaves nothing behind after the next iteration.
 void Simulation::check_cancelled() {
   const auto check = [this](const Sequence& sequence) {
     const Visitor& visitor = visitor_of(sequence);
-    if (visitor.gone_by_turn >= 0 && visitor.gone_by_turn <= turns_) {
+    if (visitor.gone_by_iteration >= 0 && visitor.gone_by_iteration <= iterations_) {
       wrong("request {} was cancelled and is still there", &visitor - visitors_.data());
     }
   };
   for (const auto& sequence : core_->running()) check(*sequence);
-  for (const auto& sequence : core_->ready()) check(*sequence);
+  for (const auto& sequence : core_->pending()) check(*sequence);
   for (const size_t i : present_) {
-    if (visitors_[i].gone_by_turn >= 0 && visitors_[i].gone_by_turn <= turns_) {
+    if (visitors_[i].gone_by_iteration >= 0 && visitors_[i].gone_by_iteration <= iterations_) {
       wrong("request {} was cancelled and has no finish", i);
     }
   }
@@ -136,14 +136,14 @@ void Simulation::check_cancelled() {
 // An interactive request that is read is put back only for one that comes before it; for its pages, when its step is
 // planned, only after all of batch.
 void Simulation::check_victims() {
-  for (const auto& victim : core_->ready()) {
-    if (victim->priority() != Priority::kInteractive || victim->put_back_for() == PutBack::kUnread) continue;
+  for (const auto& victim : core_->pending()) {
+    if (victim->priority() != Priority::kInteractive || victim->preempt_reason() == PreemptReason::kUnread) continue;
     if (std::ranges::find(ran_, victim->id()) == ran_.end()) continue;
     bool first = true;
     for (const auto& sequence : core_->running()) {
       if (sequence == nullptr) continue;
-      first = first && !sequence->before(*victim);
-      if (sequence->priority() == Priority::kBatch && victim->put_back_for() == PutBack::kPages) {
+      first = first && !sequence->precedes(*victim);
+      if (sequence->priority() == Priority::kBatch && victim->preempt_reason() == PreemptReason::kPages) {
         wrong("an interactive request is put back and a batch one is not");
       }
     }
@@ -184,14 +184,14 @@ void Simulation::note_waiting() {
   for (const auto& sequence : core_->running()) runs[by_channel_.at(&sequence->channel())] = true;
   for (const size_t i : present_) {
     const Visitor& visitor = visitors_[i];
-    if (!runs[i] && !visitor.channel->unread() && visitor.gone_by_turn < 0) waited_.push_back(i);
+    if (!runs[i] && !visitor.channel->unread() && visitor.gone_by_iteration < 0) waited_.push_back(i);
   }
 }
 
 // Nobody waits beside one whose client does not read.
 void Simulation::check_yielded() {
   std::vector<bool> waits(visitors_.size());
-  for (const size_t i : waited_) waits[i] = visitors_[i].gone_by_turn < 0;
+  for (const size_t i : waited_) waits[i] = visitors_[i].gone_by_iteration < 0;
   int64_t batch = 0;
   bool unread = false, unread_batch = false;
   for (const auto& sequence : core_->running()) {
@@ -205,13 +205,13 @@ void Simulation::check_yielded() {
   }
   if (!unread) return;
   const auto check = [&](const EventChannel* channel, Priority priority) {
-    const bool batch_is_full = batch >= std::max(1, running_max_ * 3 / 4) && !unread_batch;
+    const bool batch_is_full = batch >= std::max(1, sequences_max_ * 3 / 4) && !unread_batch;
     const size_t i = by_channel_.at(channel);
     if (waits[i] && !(priority == Priority::kBatch && batch_is_full)) {
       wrong("request {} waits beside one whose client does not read", i);
     }
   };
-  for (const auto& sequence : core_->ready()) check(&sequence->channel(), sequence->priority());
+  for (const auto& sequence : core_->pending()) check(&sequence->channel(), sequence->priority());
   for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
     core_->queue().visit(priority, [&](const Submission& s) { check(s.channel.get(), priority); });
   }
@@ -226,7 +226,7 @@ void Simulation::check_shares() {
   }
   bool batch_waits = false;
   std::vector<Party> waiting;
-  for (const auto& sequence : core_->ready()) {
+  for (const auto& sequence : core_->pending()) {
     if (std::ranges::find(waited_, by_channel_.at(&sequence->channel())) == waited_.end()) continue;
     batch_waits = batch_waits || sequence->priority() == Priority::kBatch;
     if (sequence->priority() == Priority::kInteractive) waiting.push_back(sequence->party());
@@ -238,7 +238,7 @@ void Simulation::check_shares() {
   });
   if (batch_waits) return;
   const auto runs = std::ranges::count_if(core_->running(), [](const auto& sequence) { return sequence != nullptr; });
-  const bool full = runs == running_max_;
+  const bool full = runs == sequences_max_;
   for (const Party& party : waiting) {
     for (const auto& sequence : core_->running()) {
       if (sequence == nullptr || sequence->priority() != Priority::kInteractive) continue;
@@ -291,11 +291,11 @@ void Simulation::check_finish(size_t i) {
   switch (finish.reason) {
     case FinishReason::kCancelled:
       ++cancelled_;
-      if (visitor.gone_by_turn < 0 && !stopped_) wrong("request {} was cancelled by nobody", i);
+      if (visitor.gone_by_iteration < 0 && !stopped_) wrong("request {} was cancelled by nobody", i);
       return;
     case FinishReason::kError:
       if (finish.error.code == Code::kQueueFull) {
-        if (visitor.admitted_turn < 0) return void(++displaced_);
+        if (visitor.admitted_iteration < 0) return void(++displaced_);
         if (visitor.plan.client.silence == nanoseconds(0)) wrong("request {} ended though its client reads", i);
         return;
       }
@@ -312,7 +312,8 @@ void Simulation::check_finish(size_t i) {
           static_cast<int>(finish.reason), expected.text, static_cast<int>(expected.finish.reason));
   }
   const Timings& timings = finish.timings;
-  if (timings.gap_max > timings.decode || timings.accepted > timings.drafted) wrong("request {}: odd timings", i);
+  if (timings.max_inter_token_latency > timings.decode || timings.accepted > timings.drafted)
+    wrong("request {}: odd timings", i);
   const nanoseconds sum = timings.queue + timings.prefill + timings.decode;
   const nanoseconds all = clock_.now() - visitor.arrived;
   const Client& client = visitor.plan.client;

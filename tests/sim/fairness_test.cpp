@@ -31,8 +31,8 @@ class SimFairness : public SimTest {
     options.model.context_tokens = 1'024;
     options.model.cost = {.flat_ns = 5e6, .flat_rows = 4, .row_ns = 2e5, .attended_ns = 100, .noise = 0.05};
     options.engine.kv_pages = {pages};
-    options.engine.running_max = 10;
-    options.engine.chunk_rows_max = 64;
+    options.engine.sequences_max = 10;
+    options.engine.prefill_chunk_max = 64;
     options.engine.queue_max = 64;
     options.engine.prefix_cache = false;
     return options;
@@ -66,10 +66,10 @@ class SimFairness : public SimTest {
 
 TEST_F(SimFairness, AdmissionsAndPromptRowsAreFourToOne) {
   Simulation simulation(tokenizer(), options_of(400));
-  while (simulation.turns() < 1'500) {
+  while (simulation.iterations() < 1'500) {
     keep_waiting(simulation, Priority::kInteractive, 6, 40, 2, milliseconds(0));
     keep_waiting(simulation, Priority::kBatch, 6, 40, 2, milliseconds(0));
-    simulation.turn();
+    simulation.iterate();
     ASSERT_EQ(simulation.problem(), "");
   }
   const auto admissions = simulation.admissions();
@@ -86,10 +86,10 @@ TEST_F(SimFairness, LongPromptsDoNotGiveAClassMore) {
     SCOPED_TRACE(testing::Message() << interactive << " and " << batch << " tokens");
     submitted_ = {};
     Simulation simulation(tokenizer(), options_of(400));
-    while (simulation.turns() < 1'500) {
+    while (simulation.iterations() < 1'500) {
       keep_waiting(simulation, Priority::kInteractive, 6, interactive, 1, milliseconds(0));
       keep_waiting(simulation, Priority::kBatch, 6, batch, 1, milliseconds(0));
-      simulation.turn();
+      simulation.iterate();
       ASSERT_EQ(simulation.problem(), "");
     }
     const auto counts = batch > interactive ? simulation.prompt_rows() : simulation.admissions();
@@ -98,8 +98,8 @@ TEST_F(SimFairness, LongPromptsDoNotGiveAClassMore) {
 }
 
 // A request of one class, while requests of the other with earlier deadlines never cease to come. Until its own
-// deadline an interactive one may take its place; after that its turn comes after kStrideMax others, kBypassMax more
-// may pass it if it waits for memory, and if others grow it may be put back and wait once more.
+// deadline an interactive one may take its place; after that its iteration comes after kStrideMax others, kBypassMax
+// more may pass it if it waits for memory, and if others grow it may be put back and wait once more.
 TEST_F(SimFairness, NobodyStarvesBesideAnotherClass) {
   constexpr milliseconds kTarget(2'000);
   for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
@@ -113,11 +113,11 @@ TEST_F(SimFairness, NobodyStarvesBesideAnotherClass) {
         const auto deadline = simulation.clock().now() + kTarget;
         const size_t watched = submit_one(simulation, priority, 300, 20, kTarget);
         int64_t passed = 0;  // by requests of the other class, after the deadline
-        while (simulation.visitors()[watched].ended_turn < 0) {
+        while (simulation.visitors()[watched].ended_iteration < 0) {
           const int64_t before = simulation.admissions()[static_cast<size_t>(other)];
           const bool late = simulation.clock().now() > deadline;
           keep_waiting(simulation, other, 6, 60, 30, milliseconds(1));
-          simulation.turn();
+          simulation.iterate();
           ASSERT_EQ(simulation.problem(), "");
           if (late) passed += simulation.admissions()[static_cast<size_t>(other)] - before;
           ASSERT_LE(passed, memory ? kStrideMax : 2 * (kStrideMax + kBypassMax));
@@ -134,7 +134,7 @@ TEST_F(SimFairness, NobodyStarvesBesideAnotherClass) {
 
 // A deadline that stands still comes first in the end, however near those of newcomers of the same class are.
 TEST_F(SimFairness, NobodyStarvesWithinAClass) {
-  constexpr int64_t kWaiting = 12;  // more than one turn admits
+  constexpr int64_t kWaiting = 12;  // more than one iteration admits
   for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
     submitted_ = {};
     Simulation simulation(tokenizer(), options_of(400));
@@ -143,14 +143,14 @@ TEST_F(SimFairness, NobodyStarvesWithinAClass) {
       const size_t watched = submit_one(simulation, priority, 60, 5, target);
       const auto deadline = simulation.clock().now() + target;
       int64_t admitted_by_deadline = -1;
-      while (simulation.visitors()[watched].admitted_turn < 0) {
+      while (simulation.visitors()[watched].admitted_iteration < 0) {
         if (simulation.clock().now() < deadline) {
           admitted_by_deadline = simulation.admissions()[static_cast<size_t>(priority)];
         }
         keep_waiting(simulation, priority, kWaiting, 60, 5, milliseconds(1));
-        simulation.turn();
+        simulation.iterate();
         ASSERT_EQ(simulation.problem(), "");
-        // Whoever was in the queue by then may come first; and the turn may have admitted as many as run.
+        // Whoever was in the queue by then may come first; and the iteration may have admitted as many as run.
         const int64_t since = simulation.admissions()[static_cast<size_t>(priority)] - admitted_by_deadline;
         ASSERT_LE(since, kWaiting + 10);
       }
@@ -176,14 +176,14 @@ TEST_F(SimFairness, ManyChoicesOfOneDoNotKeepAnotherWaiting) {
         return simulation.submit(std::move(one));
       };
       for (int i = 0; i < 256; ++i) ASSERT_TRUE(submit(60, true));
-      for (int i = 0; i < 40; ++i) simulation.turn();
+      for (int i = 0; i < 40; ++i) simulation.iterate();
       for (int round = 0; round < 20; ++round) {
-        const int64_t turn = simulation.turns();
+        const int64_t iteration = simulation.iterations();
         ASSERT_TRUE(submit(2, false));
         const size_t few = simulation.visitors().size() - 1;
-        while (simulation.problem().empty() && simulation.visitors()[few].ended_turn < 0) simulation.turn();
+        while (simulation.problem().empty() && simulation.visitors()[few].ended_iteration < 0) simulation.iterate();
         ASSERT_EQ(simulation.problem(), "");
-        EXPECT_LE(simulation.visitors()[few].ended_turn, turn + 6);
+        EXPECT_LE(simulation.visitors()[few].ended_iteration, iteration + 6);
       }
       simulation.run();  // and the many come to their end
       EXPECT_EQ(simulation.problem(), "");
@@ -197,10 +197,10 @@ TEST_F(SimFairness, PromptRowsAreSharedEvenlyBetweenClients) {
   const std::array<int32_t, 2> prompts = {300, 60};
   std::array<int64_t, 2> rows{};
   std::array<std::vector<size_t>, 2> present;
-  while (simulation.turns() < 2'000) {
+  while (simulation.iterations() < 2'000) {
     for (size_t client = 0; client < 2; ++client) {
       std::erase_if(present[client], [&](size_t i) {
-        const bool ended = simulation.visitors()[i].ended_turn >= 0;
+        const bool ended = simulation.visitors()[i].ended_iteration >= 0;
         if (ended) rows[client] += prompts[client];
         return ended;
       });
@@ -212,7 +212,7 @@ TEST_F(SimFairness, PromptRowsAreSharedEvenlyBetweenClients) {
         present[client].push_back(simulation.visitors().size() - 1);
       }
     }
-    simulation.turn();
+    simulation.iterate();
     ASSERT_EQ(simulation.problem(), "");
   }
   EXPECT_GT(rows[1], 10'000);
@@ -225,12 +225,12 @@ TEST_F(SimFairness, NobodyStarvesBesideEverNewClients) {
     Simulation simulation(tokenizer(), options_of(pages));
     size_t present = 0;
     for (int round = 0; round < 10; ++round) {
-      const int64_t begin = simulation.turns();
+      const int64_t begin = simulation.iterations();
       const size_t watched = submit_one(simulation, Priority::kInteractive, 900, 20, milliseconds(2'000));
-      while (simulation.visitors()[watched].ended_turn < 0) {
+      while (simulation.visitors()[watched].ended_iteration < 0) {
         const auto& visitors = simulation.visitors();
         present = static_cast<size_t>(
-            std::ranges::count_if(visitors, [](const Visitor& v) { return !v.refused && v.ended_turn < 0; }));
+            std::ranges::count_if(visitors, [](const Visitor& v) { return !v.refused && v.ended_iteration < 0; }));
         for (; present < 20; ++present) {
           Planned one;
           one.request = request_of(random_prompt(60, ++seed_), 5);
@@ -238,9 +238,9 @@ TEST_F(SimFairness, NobodyStarvesBesideEverNewClients) {
           one.request.target_ttft = milliseconds(1);
           ASSERT_TRUE(simulation.submit(std::move(one)));
         }
-        simulation.turn();
+        simulation.iterate();
         ASSERT_EQ(simulation.problem(), "");
-        ASSERT_LE(simulation.turns(), begin + 1'000);
+        ASSERT_LE(simulation.iterations(), begin + 1'000);
       }
     }
   }

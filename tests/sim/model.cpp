@@ -72,7 +72,7 @@ Answer plain_answer(const Tokenizer& tokenizer, const GenerateRequest& request, 
 }
 
 Model::Model(const ModelOptions& options, VirtualClock& clock) : options_(options), clock_(clock) {
-  logits_.resize(static_cast<size_t>(kVocabulary) * static_cast<size_t>(options.logit_rows_max));
+  logits_.resize(static_cast<size_t>(kVocabulary) * static_cast<size_t>(options.logits_max));
 }
 
 Result<LogitsView> Model::step(const Batch& batch) {
@@ -92,16 +92,16 @@ Result<LogitsView> Model::step(const Batch& batch) {
       write(batch, slice, position, {hash, index(token), position});
       const bool last = i == slice.rows - 1;
       if (slice.logits == LogitsWanted::kNone || (slice.logits == LogitsWanted::kLast && !last)) continue;
-      if (logit_rows == static_cast<size_t>(options_.logit_rows_max)) {
+      if (logit_rows == static_cast<size_t>(options_.logits_max)) {
         wrong(slice, "more rows of logits than there may be");
         break;
       }
       write_logits(hash, token, std::span(logits_).subspan(kVocabulary * logit_rows++, kVocabulary));
     }
   }
-  if (static_cast<size_t>(rows) != batch.tokens.size() || rows > options_.rows_max) {
+  if (static_cast<size_t>(rows) != batch.tokens.size() || rows > options_.batch_tokens_max) {
     wrong(batch.slices.front(), "{} rows in slices, {} tokens, {} may be", rows, batch.tokens.size(),
-          options_.rows_max);
+          options_.batch_tokens_max);
   }
   clock_.advance(half);
   switch (std::exchange(failure_, Failure::kNone)) {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "engine/answer.h"
 #include "engine/engine.h"
+#include "engine/testing/collected_response.h"
 #include "model/runner.h"
 #include "tokenizer/tokenizer.h"
 
@@ -51,8 +51,8 @@ struct StepCost {
 struct ModelOptions {
   KvLayout layout;
   int32_t context_tokens = 256;
-  int32_t rows_max = 64;
-  int32_t logit_rows_max = 16;
+  int32_t batch_tokens_max = 64;
+  int32_t logits_max = 16;
   StepCost cost{};
   uint64_t seed = 0;  ///< of the noise
 };
@@ -91,8 +91,8 @@ class Model final : public Runner {
   const KvLayout& kv_layout() const override { return options_.layout; }
   int64_t vocabulary() const override { return kVocabulary; }
   int32_t context_tokens() const override { return options_.context_tokens; }
-  int32_t rows_max() const override { return options_.rows_max; }
-  int32_t logit_rows_max() const override { return options_.logit_rows_max; }
+  int32_t batch_tokens_max() const override { return options_.batch_tokens_max; }
+  int32_t logits_max() const override { return options_.logits_max; }
 
  private:
   double step_ns(const Batch& batch);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "engine/admission.h"
+#include "engine/request_validation.h"
 
 namespace cairn::sim {
 namespace {
@@ -33,14 +33,15 @@ int64_t host_slot_bytes(const KvLayout& layout) {
 Simulation::Simulation(const Tokenizer& tokenizer, const SimulationOptions& options)
     : tokenizer_(tokenizer),
       options_(options),
-      running_max_(std::min({options.engine.running_max, options.model.rows_max, options.model.logit_rows_max})),
+      sequences_max_(
+          std::min({options.engine.sequences_max, options.model.batch_tokens_max, options.model.logits_max})),
       start_(clock_.now()),
       model_(options.model, clock_),
       random_(options.seed) {
   const SpeculationOptions& speculation = options_.engine.speculation;
-  core_ =
-      std::make_unique<Core>(model_, tokenizer_, options_.engine, make_pool(backend_, options_),
-                             speculation.tokens_max > 0 ? make_prompt_lookup(speculation.ngram_max) : nullptr, clock_);
+  core_ = std::make_unique<EngineCore>(model_, tokenizer_, options_.engine, make_pool(backend_, options_),
+                                       speculation.tokens_max > 0 ? make_prompt_lookup(speculation.ngram_max) : nullptr,
+                                       clock_);
   if (options_.engine.kv_host_bytes > 0 && !core_->use_host_tier(options_.engine.kv_host_bytes).has_value()) {
     wrong("no memory for the second tier");
   }
@@ -90,7 +91,7 @@ bool Simulation::submit(Planned planned) {
   visitor.plan = std::move(planned);
   visitors_.push_back(std::move(visitor));
   const Client& client = visitors_.back().plan.client;
-  if (result.has_value() && client.cancels_after_turn == 0 && !client.within_step) {
+  if (result.has_value() && client.cancels_after_iteration == 0 && !client.within_step) {
     cancel(visitors_.back(), Phase::kQueue, in_step_);
   }
   return result.has_value();
@@ -145,25 +146,25 @@ void Simulation::in_step(const Batch& batch) {
 
 void Simulation::mark_admitted(const Sequence& sequence) {
   Visitor& visitor = visitor_of(sequence);
-  if (visitor.admitted_turn >= 0) return;
-  visitor.admitted_turn = turns_;
+  if (visitor.admitted_iteration >= 0) return;
+  visitor.admitted_iteration = iterations_;
   const auto priority = static_cast<size_t>(sequence.priority());
   ++admissions_[priority];
   for (const size_t other : present_) {
-    if (visitors_[other].admitted_turn < 0) ++visitors_[other].others[priority];
+    if (visitors_[other].admitted_iteration < 0) ++visitors_[other].others[priority];
   }
 }
 
 void Simulation::see(Visitor& visitor, Phase phase, bool within_step) {
   const Client& client = visitor.plan.client;
-  if (visitor.gone_by_turn >= 0 || client.within_step != within_step) return;
+  if (visitor.gone_by_iteration >= 0 || client.within_step != within_step) return;
   const bool by_phase = client.cancels_in == phase && ++visitor.seen_in_phase == client.cancels_at;
-  if (by_phase || turns_ == client.cancels_after_turn) cancel(visitor, phase, within_step);
+  if (by_phase || iterations_ == client.cancels_after_iteration) cancel(visitor, phase, within_step);
 }
 
 void Simulation::cancel(Visitor& visitor, Phase phase, bool within_step) {
   ++cancelled_in_[static_cast<size_t>(phase)];
-  visitor.gone_by_turn = turns_ + (within_step ? 2 : 1);
+  visitor.gone_by_iteration = iterations_ + (within_step ? 2 : 1);
   if (!visitor.plan.client.leaves) return visitor.channel->cancel();
   visitor.channel->abandon();
   visitor.gone = true;
@@ -180,7 +181,7 @@ void Simulation::see_phases() {
                                                      : Phase::kSpeculation;
     phases[by_channel_.at(&sequence->channel())] = phase;
   }
-  for (const auto& sequence : core_->ready()) {
+  for (const auto& sequence : core_->pending()) {
     if (sequence->was_admitted()) phases[by_channel_.at(&sequence->channel())] = Phase::kPreempted;
   }
   for (const size_t i : std::vector(present_)) {
@@ -189,7 +190,7 @@ void Simulation::see_phases() {
   }
 }
 
-void Simulation::turn() {
+void Simulation::iterate() {
   arrive();
   step_ = {};
   const nanoseconds begin = clock_.now();
@@ -197,12 +198,12 @@ void Simulation::turn() {
   note_waiting();
   ran_.clear();
   for (const auto& sequence : core_->running()) ran_.push_back(sequence->id());
-  const Core::Turn turn = core_->turn();
+  const EngineCore::Iteration result = core_->iterate();
   step_.ns = static_cast<double>((clock_.now() - begin).count());
   step_.slow_for = model_.slow_for();
-  ++turns_;
+  ++iterations_;
   if (!model_.problem().empty()) wrong("{}", model_.problem());
-  check_turn(turn);
+  check_iteration(result);
   check_pages();
   check_counts();
   check_stalled(begin);
@@ -211,8 +212,8 @@ void Simulation::turn() {
   check_cancelled();
   if (!problem_.empty()) return;
   see_phases();
-  if (turns_ == options_.stops_after_turn) return stop();
-  wait(turn);
+  if (iterations_ == options_.stops_after_turn) return stop();
+  wait(result);
 }
 
 void Simulation::stop() {
@@ -234,25 +235,25 @@ void Simulation::take_events() {
   for (const size_t i : std::vector(present_)) {
     Visitor& visitor = visitors_[i];
     const Client& client = visitor.plan.client;
-    const bool asked_to_stop = visitor.gone_by_turn >= 0 || stopped_;
-    if (!asked_to_stop && (clock_.now() < visitor.arrived + client.silence || turns_ % client.takes_every != 0))
+    const bool asked_to_stop = visitor.gone_by_iteration >= 0 || stopped_;
+    if (!asked_to_stop && (clock_.now() < visitor.arrived + client.silence || iterations_ % client.takes_every != 0))
       continue;
     Events events = visitor.channel->drain();
     if (visitor.answer.finished && (events.finished || !events.tokens.empty())) wrong("request {} goes on", i);
     visitor.answer.add(std::move(events));
     if (!visitor.answer.finished) continue;
-    visitor.ended_turn = turns_;
+    visitor.ended_iteration = iterations_;
     std::erase(present_, i);
     check_finish(i);
   }
 }
 
-void Simulation::wait(Core::Turn turn) {
-  if (turn == Core::Turn::kWorked) {
+void Simulation::wait(EngineCore::Iteration iteration) {
+  if (iteration == EngineCore::Iteration::kWorked) {
     idle_turns_ = 0;
     return;
   }
-  if (turn == Core::Turn::kStalled) return clock_.advance(kStallPoll);
+  if (iteration == EngineCore::Iteration::kStalled) return clock_.advance(kStallPoll);
   nanoseconds next = nanoseconds::max();
   if (arrived_ < planned_.size()) next = start_ + planned_[arrived_].arrival;
   for (const size_t i : present_) {
@@ -270,12 +271,12 @@ bool Simulation::done() const { return stopped_ || (arrived_ == planned_.size() 
 
 void Simulation::settle() {
   while (problem_.empty() && !done()) {
-    turn();
-    if (turns_ > kTurnsMax) wrong("it never ends; {} requests are left", present_.size());
+    iterate();
+    if (iterations_ > kTurnsMax) wrong("it never ends; {} requests are left", present_.size());
   }
   if (stopped_ || !problem_.empty()) return;
-  turn();  // whoever left in the turn before is gone after this one
-  turn();
+  iterate();  // whoever left in the iteration before is gone after this one
+  iterate();
 }
 
 void Simulation::run() {

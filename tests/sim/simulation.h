@@ -1,5 +1,5 @@
 /// The engine's core without its thread, in virtual time: requests arrive, clients listen, fall silent, ask to stop or
-/// leave, and after every turn everything that must hold is looked at.
+/// leave, and after every iteration everything that must hold is looked at.
 #pragma once
 
 #include <array>
@@ -12,24 +12,24 @@
 #include <vector>
 
 #include "cache/memory_backend.h"
-#include "engine/answer.h"
-#include "engine/core.h"
+#include "engine/engine_core.h"
+#include "engine/testing/collected_response.h"
 #include "sim/model.h"
 
 namespace cairn::sim {
 
-/// Where a request can be between two turns, and in a step.
+/// Where a request can be between two iterations, and in a step.
 enum class Phase { kQueue, kPrefill, kDecode, kSpeculation, kPreempted, kNone };
 
 /// How a client behaves.
 struct Client {
   Phase cancels_in = Phase::kNone;
-  int32_t cancels_at = 1;               ///< the n-th time that the request is seen in that phase
-  int64_t cancels_after_turn = -1;      ///< whatever the phase; -1: not
-  bool within_step = false;             ///< it asks while a step runs, not between turns
-  bool leaves = false;                  ///< it does not ask, it is gone
-  int32_t takes_every = 1;              ///< turns
-  std::chrono::nanoseconds silence{0};  ///< takes nothing for so long, from submit
+  int32_t cancels_at = 1;                ///< the n-th time that the request is seen in that phase
+  int64_t cancels_after_iteration = -1;  ///< whatever the phase; -1: not
+  bool within_step = false;              ///< it asks while a step runs, not between iterations
+  bool leaves = false;                   ///< it does not ask, it is gone
+  int32_t takes_every = 1;               ///< iterations
+  std::chrono::nanoseconds silence{0};   ///< takes nothing for so long, from submit
 };
 
 struct Planned {
@@ -54,13 +54,13 @@ struct Visitor {
   Answer answer;  ///< as far as the client has taken it
   std::chrono::nanoseconds arrived{0};
   bool refused = false;
-  bool gone = false;          ///< the client left
-  int64_t gone_by_turn = -1;  ///< after which a cancelled request has left nothing behind; -1: not cancelled
+  bool gone = false;               ///< the client left
+  int64_t gone_by_iteration = -1;  ///< after which a cancelled request has left nothing behind; -1: not cancelled
   int32_t seen_in_phase = 0;
   std::array<int64_t, kPriorities> others{};   ///< admissions of each class between its arrival and its own
-  std::chrono::nanoseconds stalled_since{-1};  ///< as turns begin; -1: it is not stalled
-  int64_t admitted_turn = -1;
-  int64_t ended_turn = -1;
+  std::chrono::nanoseconds stalled_since{-1};  ///< as iterations begin; -1: it is not stalled
+  int64_t admitted_iteration = -1;
+  int64_t ended_iteration = -1;
 };
 
 /// A step, for whoever wants to know how long streams had to wait for it.
@@ -84,8 +84,8 @@ class Simulation {
   void plan(std::vector<Planned> planned);
   /// A request that arrives now; false if it is refused. It is the last of visitors().
   bool submit(Planned planned);
-  /// One turn, then looks at everything.
-  void turn();
+  /// One iteration, then looks at everything.
+  void iterate();
   /// Until all requests have come to their end and another one after them, then looks at what is left.
   void run();
   /// Until all submitted requests have come to their end.
@@ -94,10 +94,10 @@ class Simulation {
   const std::string& problem() const { return problem_; }
 
   const std::vector<Visitor>& visitors() const { return visitors_; }
-  Core& core() { return *core_; }
+  EngineCore& core() { return *core_; }
   VirtualClock& clock() { return clock_; }
   const StepLog& last_step() const { return step_; }
-  int64_t turns() const { return turns_; }
+  int64_t iterations() const { return iterations_; }
   const std::array<int64_t, kPriorities>& admissions() const { return admissions_; }
   const std::array<int64_t, kPriorities>& prompt_rows() const { return prompt_rows_; }
   int32_t phases_cancelled_in(Phase phase) const { return cancelled_in_[static_cast<size_t>(phase)]; }
@@ -110,7 +110,7 @@ class Simulation {
   template <typename... Args>
   void wrong(fmt::format_string<Args...> format, Args&&... args) {
     if (problem_.empty())
-      problem_ = fmt::format("turn {}: ", turns_) + fmt::format(format, std::forward<Args>(args)...);
+      problem_ = fmt::format("iteration {}: ", iterations_) + fmt::format(format, std::forward<Args>(args)...);
   }
 
   // What happens.
@@ -121,13 +121,13 @@ class Simulation {
   void see_phases();
   void mark_admitted(const Sequence& sequence);
   void take_events();
-  void wait(Core::Turn turn);
+  void wait(EngineCore::Iteration iteration);
   void stop();
   bool done() const;
   Visitor& visitor_of(const Sequence& sequence) { return visitors_[by_channel_.at(&sequence.channel())]; }
 
   // What must hold.
-  void check_turn(Core::Turn turn);
+  void check_iteration(EngineCore::Iteration iteration);
   void check_pages();
   void check_group(int32_t group, std::vector<uint64_t>& salts);
   void check_counts();
@@ -145,12 +145,12 @@ class Simulation {
 
   const Tokenizer& tokenizer_;
   const SimulationOptions options_;
-  int32_t running_max_;
+  int32_t sequences_max_;
   VirtualClock clock_;
   std::chrono::nanoseconds start_;
   MemoryBackend backend_;
   Model model_;
-  std::unique_ptr<Core> core_;
+  std::unique_ptr<EngineCore> core_;
   std::mt19937_64 random_;
   std::vector<Planned> planned_;
   size_t arrived_ = 0;  // of planned_
@@ -158,13 +158,13 @@ class Simulation {
   std::vector<size_t> present_;  // visitors that have not taken their finish
   std::unordered_map<const EventChannel*, size_t> by_channel_;
   std::string problem_;
-  int64_t turns_ = 0;
+  int64_t iterations_ = 0;
   int64_t idle_turns_ = 0;  // in a row
   bool stopped_ = false;
   bool in_step_ = false;
   StepLog step_;
-  std::vector<SequenceId> ran_;  // when the turn began
-  std::vector<size_t> waited_;   // visitors that could run, and did not, when the turn began
+  std::vector<SequenceId> ran_;  // when the iteration began
+  std::vector<size_t> waited_;   // visitors that could run, and did not, when the iteration began
   std::vector<int32_t> held_;    // scratch: references of running sequences to each page
 
   int64_t accepted_ = 0;

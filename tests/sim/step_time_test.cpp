@@ -29,7 +29,7 @@ struct Prompts {
   std::chrono::milliseconds target = std::chrono::hours(1);  // in time: what is late and short may add more
   uint64_t turns_between = 40;                               // on average
   int32_t together = 1;
-  int64_t turns = 260;
+  int64_t iterations = 260;
 };
 
 class SimStepTime : public SimTest {
@@ -47,32 +47,32 @@ class SimStepTime : public SimTest {
     SimulationOptions options;
     options.model = {.layout = {KvType::kF32, {full_group()}},
                      .context_tokens = 4'096,
-                     .rows_max = 256,
-                     .logit_rows_max = 16,
+                     .batch_tokens_max = 256,
+                     .logits_max = 16,
                      .cost = cost,
                      .seed = seed};
     options.engine.kv_pages = {1'000};
-    options.engine.running_max = 12;
-    options.engine.chunk_rows_max = 256;
+    options.engine.sequences_max = 12;
+    options.engine.prefill_chunk_max = 256;
     options.engine.prefix_cache = false;
     Simulation simulation(tokenizer(), options);
     for (int i = 0; i < 4; ++i) submit(simulation, 20 + 100 * i, 250, random(), std::chrono::hours(1));
     Result result;
     double filled = 0;
     int64_t filled_steps = 0;
-    while (simulation.turns() < prompts.turns) {
-      if (simulation.turns() >= kWarmTurns && random() % prompts.turns_between == 0) {
+    while (simulation.iterations() < prompts.iterations) {
+      if (simulation.iterations() >= kWarmTurns && random() % prompts.turns_between == 0) {
         for (int32_t i = 0; i < prompts.together; ++i) {
           const auto more =
               static_cast<int32_t>(random() % static_cast<uint64_t>(prompts.tokens_max - prompts.tokens_min));
           submit(simulation, prompts.tokens_min + more, 10, random(), prompts.target);
         }
       }
-      simulation.turn();
+      simulation.iterate();
       EXPECT_EQ(simulation.problem(), "");
       if (!simulation.problem().empty()) return result;
       const StepLog& step = simulation.last_step();
-      if (simulation.turns() <= kWarmTurns || step.decode_rows == 0) continue;
+      if (simulation.iterations() <= kWarmTurns || step.decode_rows == 0) continue;
       const double noise = 1 + cost.noise;
       const double slow = step.slow_for > 0 ? cost.slow_factor : 1;
       result.worst = std::max(result.worst, step.ns / noise / slow / (step.decode_ns + 2 * kStepNs));
@@ -129,7 +129,7 @@ TEST_F(SimStepTime, ALongPromptAddsNoMoreThanItMay) {
   EXPECT_GE(filled / kSeeds, 0.6);
 }
 
-/// A machine on which `chunk_rows_max` rows take longer than kLateStepFactor times --step-ms.
+/// A machine on which `prefill_chunk_max` rows take longer than kLateStepFactor times --step-ms.
 StepCost slow_machine(uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto between = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
@@ -146,11 +146,11 @@ StepCost slow_machine(uint64_t seed) {
 TEST_F(SimStepTime, ShortPromptsThatWouldBeLateMayAddMore) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    // The deadlines are later than the end of the trace, and sooner than the prompts can be read.
+    // The deadlines are later than the end of the trace, and is_due_before than the prompts can be read.
     Prompts prompts{.tokens_min = 400, .tokens_max = kLateRowsMax, .target = std::chrono::milliseconds(3500)};
     prompts.turns_between = 1;
     prompts.together = 8;
-    prompts.turns = kWarmTurns + 8;
+    prompts.iterations = kWarmTurns + 8;
     EXPECT_GE(run(slow_machine(seed), seed, prompts).most_added, 2.5);
     prompts.target = std::chrono::hours(1);
     EXPECT_LE(run(slow_machine(seed), seed, prompts).worst, 1);

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "engine/admission.h"
+#include "engine/request_validation.h"
 #include "sampling/random.h"
 
 namespace cairn::sim {
@@ -81,7 +81,7 @@ void Generator::make_layout() {
   }
   for (const KvGroup& group : groups) {
     const bool paged = group.kind == KvKind::kFull || group.kind == KvKind::kLatent;
-    const int32_t least = pages_needed(group, paged ? 1 : model.context_tokens, engine.chunk_rows_max);
+    const int32_t least = pages_needed(group, paged ? 1 : model.context_tokens, engine.prefill_chunk_max);
     int32_t pages = log_pick(least, 60);
     if (paged) pages = tight_ ? pick(8, 16) : log_pick(long_answers_ ? 50 : 8, 200);
     engine.kv_pages.push_back(std::max(least, pages));
@@ -96,8 +96,8 @@ void Generator::make_options() {
   ModelOptions& model = options.model;
   model.seed = seed_;
   model.context_tokens = long_answers_ ? 2'048 : 256 << pick(0, 3);
-  model.rows_max = pick(4, 128);
-  model.logit_rows_max = pick(1, 32);
+  model.batch_tokens_max = pick(4, 128);
+  model.logits_max = pick(1, 32);
   model.cost.flat_ns = log_uniform(1e5, 5e7);
   model.cost.flat_rows = pick(1, 8);
   model.cost.row_ns = log_uniform(1e4, 3e6);
@@ -106,10 +106,10 @@ void Generator::make_options() {
   model.cost.slow_one_in = one_in(3) ? pick(20, 200) : 0;
   EngineOptions& engine = options.engine;
   engine.queue_max = one_in(4) ? pick(1, 6) : 64;
-  engine.running_max = tight_ ? pick(4, 24) : log_pick(1, 24);
+  engine.sequences_max = tight_ ? pick(4, 24) : log_pick(1, 24);
   engine.tenant_requests_max = one_in(4) ? pick(1, 6) : 0;
   engine.step = milliseconds(log_pick(1, 100));
-  engine.chunk_rows_max = pick(1, 96);
+  engine.prefill_chunk_max = pick(1, 96);
   engine.prefix_cache = !one_in(4);
   if (one_in(2)) engine.speculation = {pick(1, 6), pick(2, 5)};
   make_layout();

@@ -22,13 +22,13 @@ class SimUnread : public SimTest {
     SimulationOptions options;
     options.model.layout.groups = {full_group()};
     options.model.context_tokens = 1'024;
-    options.model.rows_max = 128;
-    options.model.logit_rows_max = 64;
+    options.model.batch_tokens_max = 128;
+    options.model.logits_max = 64;
     options.model.cost.noise = 0;
     options.engine.kv_pages = {160};
-    options.engine.running_max = 64;
+    options.engine.sequences_max = 64;
     options.engine.queue_max = 256;
-    options.engine.chunk_rows_max = 64;
+    options.engine.prefill_chunk_max = 64;
     return options;
   }
   static size_t submit(Simulation& simulation, GenerateRequest request, nanoseconds silence = nanoseconds(0)) {
@@ -46,14 +46,14 @@ class SimUnread : public SimTest {
   /// Until every one of them has given all that it may.
   static void run_until_stalled(Simulation& simulation) {
     const auto stalled = [](const Visitor& visitor) { return visitor.channel->stalled(); };
-    while (simulation.problem().empty() && !std::ranges::all_of(simulation.visitors(), stalled)) simulation.turn();
+    while (simulation.problem().empty() && !std::ranges::all_of(simulation.visitors(), stalled)) simulation.iterate();
     ASSERT_EQ(simulation.problem(), "");
   }
   /// How long the request waits for its first token.
   static nanoseconds first_token(Simulation& simulation, GenerateRequest request) {
     const nanoseconds begin = simulation.clock().now();
     const size_t honest = submit(simulation, std::move(request));
-    while (simulation.problem().empty() && simulation.visitors()[honest].answer.tokens.empty()) simulation.turn();
+    while (simulation.problem().empty() && simulation.visitors()[honest].answer.tokens.empty()) simulation.iterate();
     EXPECT_EQ(simulation.problem(), "");
     return simulation.clock().now() - begin;
   }
@@ -89,16 +89,16 @@ TEST_F(SimUnread, TheyYieldToTheSameClientsNextRequestOnceAFewTokensWait) {
 TEST_F(SimUnread, AnotherClientHasItsPlaceInTheNextTurnWhileTheyAllRun) {
   Simulation simulation(tokenizer(), options_of());
   submit_unread(simulation, 250);
-  for (int i = 0; i < 40; ++i) simulation.turn();
+  for (int i = 0; i < 40; ++i) simulation.iterate();
   for (uint64_t i = 0; i < 30; ++i) {
     GenerateRequest honest = request_of(random_prompt(60, 2'000 + i), 5);
     honest.client = "honest";
-    const int64_t turn = simulation.turns();
+    const int64_t iteration = simulation.iterations();
     const size_t visitor = submit(simulation, std::move(honest));
-    while (simulation.problem().empty() && simulation.visitors()[visitor].ended_turn < 0) simulation.turn();
+    while (simulation.problem().empty() && simulation.visitors()[visitor].ended_iteration < 0) simulation.iterate();
     ASSERT_EQ(simulation.problem(), "");
-    EXPECT_LE(simulation.visitors()[visitor].admitted_turn, turn + 1);
-    EXPECT_LE(simulation.visitors()[visitor].ended_turn, turn + 12);
+    EXPECT_LE(simulation.visitors()[visitor].admitted_iteration, iteration + 1);
+    EXPECT_LE(simulation.visitors()[visitor].ended_iteration, iteration + 12);
   }
 }
 
@@ -114,34 +114,34 @@ TEST_F(SimUnread, WhoeverReadsInTheEndHasTheWholeAnswer) {
 
 TEST_F(SimUnread, OneThatWasPutBackComesBehindThoseThatCameBeforeItsClientRead) {
   SimulationOptions options = options_of();
-  options.engine.running_max = 1;
+  options.engine.sequences_max = 1;
   Simulation simulation(tokenizer(), options);
   const size_t unread = submit(simulation, request_of(random_prompt(20, 1), kLongAnswer), kForEver);
   run_until_stalled(simulation);
   EXPECT_TRUE(runs(simulation, unread)) << "nobody waits for its place";
   const size_t first = submit(simulation, request_of(random_prompt(20, 2), 30));
   const size_t second = submit(simulation, request_of(random_prompt(20, 3), 30));
-  simulation.turn();
+  simulation.iterate();
   EXPECT_TRUE(runs(simulation, first));
   (void)simulation.visitors()[unread].channel->drain();  // now it reads, and comes behind the second
-  while (simulation.problem().empty() && simulation.visitors()[second].ended_turn < 0) {
-    simulation.turn();
-    EXPECT_FALSE(runs(simulation, unread) && simulation.visitors()[second].ended_turn < 0);
+  while (simulation.problem().empty() && simulation.visitors()[second].ended_iteration < 0) {
+    simulation.iterate();
+    EXPECT_FALSE(runs(simulation, unread) && simulation.visitors()[second].ended_iteration < 0);
   }
-  simulation.turn();
+  simulation.iterate();
   EXPECT_TRUE(runs(simulation, unread));
   EXPECT_EQ(simulation.problem(), "");
 }
 
 TEST_F(SimUnread, NoMoreOfThemAreKeptThanMayWait) {
   SimulationOptions options = options_of();
-  options.engine.running_max = 2;
+  options.engine.sequences_max = 2;
   options.engine.queue_max = 4;
   Simulation simulation(tokenizer(), options);
   for (uint64_t i = 0; i < 30; ++i) {
     submit(simulation, request_of(random_prompt(20, i), kLongAnswer), kForEver);
-    for (int turn = 0; turn < 300; ++turn) simulation.turn();
-    ASSERT_LE(simulation.core().ready().size(), 5u) << "with one that was put back in the last turn";
+    for (int iteration = 0; iteration < 300; ++iteration) simulation.iterate();
+    ASSERT_LE(simulation.core().pending().size(), 5u) << "with one that was put back in the last iteration";
     ASSERT_EQ(simulation.problem(), "");
   }
   const GenerateRequest honest = request_of(random_prompt(20, 1'000), 20);

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/steering.h"
-#include "engine/engine_lab.h"
+#include "engine/testing/engine_fixture.h"
 
 namespace cairn::api {
 namespace {
@@ -47,8 +47,8 @@ class MarkupSteeringTest : public EngineTest {
   GenerateRequest request(const OutputFormat& format, uint64_t seed) {
     GenerateRequest request = request_of(prompt_of(kPrompt), static_cast<int32_t>(script_.size()), 1.5f, seed);
     request.ignore_eos = request.render_special = true;
-    request.steering = std::make_shared<ChatSteering>(SteeringRules{}, OutputParser(format, kTools, "</think>"),
-                                                      *shared_tokenizer, kNoToken);
+    request.constraint = std::make_shared<ChatSteering>(SteeringRules{}, OutputParser(format, kTools, "</think>"),
+                                                        *shared_tokenizer, kNoToken);
     return request;
   }
   /// Of the answer's tokens [begin, end), those that are the script's.
@@ -68,7 +68,7 @@ TEST_F(MarkupSteeringTest, MarkupIsGreedyAndArgumentsAreDrawn) {
   write_script();
   make_model();
   const size_t end = script_.size();
-  start({.kv_pages = {256, 256}, .running_max = 16, .chunk_rows_max = 24});
+  start({.kv_pages = {256, 256}, .sequences_max = 16, .prefill_chunk_max = 24});
   std::vector<Answer> answers;
   for (uint64_t seed = 1; seed < 5; ++seed) {
     const Answer& answer = answers.emplace_back(ask(request(kDsml, seed)));
@@ -80,7 +80,7 @@ TEST_F(MarkupSteeringTest, MarkupIsGreedyAndArgumentsAreDrawn) {
   EXPECT_NE(answers[0].tokens, answers[1].tokens);
 
   // The same bytes with guesses and with too few pages for all of them at once.
-  start({.kv_pages = {12, 12}, .running_max = 16, .chunk_rows_max = 24, .speculation = {.tokens_max = 4}});
+  start({.kv_pages = {12, 12}, .sequences_max = 16, .prefill_chunk_max = 24, .speculation = {.tokens_max = 4}});
   runner_->hold();  // until all of them are there
   std::vector<std::unique_ptr<GenerateStream>> streams;
   for (uint64_t seed = 1; seed < 5; ++seed) streams.push_back(submit(request(kDsml, seed)));
@@ -92,7 +92,7 @@ TEST_F(MarkupSteeringTest, MarkupIsGreedyAndArgumentsAreDrawn) {
 TEST_F(MarkupSteeringTest, WithoutCallsAllIsDrawn) {
   write_script();
   make_model();
-  start({.kv_pages = {256, 256}, .running_max = 16, .chunk_rows_max = 24});
+  start({.kv_pages = {256, 256}, .sequences_max = 16, .prefill_chunk_max = 24});
   const Answer answer = ask(request({ToolFormat::kNone, ReasoningFormat::kThink}, 1));
   EXPECT_LT(as_scripted(answer, markup_begin_, text_begin_), (text_begin_ - markup_begin_) / 2);
 }

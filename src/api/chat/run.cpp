@@ -130,7 +130,7 @@ std::vector<GenerateRequest> spread(const ChatRequest& request, const std::strin
     std::vector<Part> parts;
     parser.feed(reading.prefill + reading.opening, parts);
     const TokenId last = prompt.tokens.back();
-    generate.steering = std::make_shared<ChatSteering>(rules, std::move(parser), *model.tokenizer, last);
+    generate.constraint = std::make_shared<ChatSteering>(rules, std::move(parser), *model.tokenizer, last);
   }
   return requests;
 }

@@ -22,13 +22,13 @@ std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& t
 ChatSteering::ChatSteering(SteeringRules rules, OutputParser parser, const Tokenizer& tokenizer, TokenId last)
     : rules_(std::move(rules)), parser_(std::move(parser)), tokenizer_(tokenizer), last_(last) {}
 
-void ChatSteering::close_thinking(Steer& next) {
+void ChatSteering::close_thinking(NextTokenRule& next) {
   if (closed_ == kClosesMax || !next.forced.empty()) return;
   ++closed_;
   next.forced = close_tokens(parser_, tokenizer_, last_);
 }
 
-void ChatSteering::ban(TokenId token, Steer& next) {
+void ChatSteering::ban(TokenId token, NextTokenRule& next) {
   if (rules_.ban == nullptr) return;
   if (token != kNoToken) tail_ += tokenizer_.piece(token, true);
   tail_.erase(0, tail_.size() - std::min(tail_.size(), rules_.ban->tail_bytes()));
@@ -36,13 +36,13 @@ void ChatSteering::ban(TokenId token, Steer& next) {
   rules_.ban->next(tail_, next.banned);
 }
 
-void ChatSteering::begin(Steer& next) {
+void ChatSteering::begin(NextTokenRule& next) {
   ban(kNoToken, next);
   next.greedy = parser_.in_syntax();
   if (rules_.reasoning_tokens_max == 0 && parser_.in_reasoning()) close_thinking(next);
 }
 
-void ChatSteering::token(TokenId token, std::string_view text, Steer& next) {
+void ChatSteering::token(TokenId token, std::string_view text, NextTokenRule& next) {
   last_ = token;
   ban(token, next);
   reasoning_tokens_ += parser_.in_reasoning() ? 1 : 0;

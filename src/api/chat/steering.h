@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "api/chat/repetition.h"
-#include "engine/steering.h"
+#include "engine/decoding_constraint.h"
 #include "prompt/output_parser.h"
 #include "sampling/text_ban.h"
 

@@ -32,12 +32,12 @@ class SteeringTest : public testing::Test {
   /// A model that says `text`, over and over if `circles`, token by token, steered; at most so many tokens.
   std::string run(SteeringRules rules, const std::string& prompt, const std::string& text, int tokens_max,
                   bool circles = false) {
-    ChatSteering steering(std::move(rules), OutputParser(kHermes, ordered_json(nullptr), prompt), *tokenizer_,
-                          kNoToken);
+    ChatSteering constraint(std::move(rules), OutputParser(kHermes, ordered_json(nullptr), prompt), *tokenizer_,
+                            kNoToken);
     const auto wanted = encode(text);
     std::vector<TokenId> said;
-    Steer next;
-    steering.begin(next);
+    NextTokenRule next;
+    constraint.begin(next);
     size_t at = 0;
     end_ = std::nullopt;
     while (static_cast<int>(said.size()) < tokens_max && !next.end) {
@@ -50,7 +50,7 @@ class SteeringTest : public testing::Test {
         token = wanted[at++ % wanted.size()];
       }
       said.push_back(token);
-      steering.token(token, std::string(tokenizer_->piece(token, true)), next);
+      constraint.token(token, std::string(tokenizer_->piece(token, true)), next);
     }
     end_ = next.end;
     return text_of(said);
@@ -111,16 +111,16 @@ TEST_F(SteeringTest, OneCallIsTheLast) {
 TEST_F(SteeringTest, WhatIsBannedFollowsTheText) {
   const std::string_view opener = "<tool_call>";
   const auto ban = std::make_shared<const TextBan>(*tokenizer_, std::span(&opener, 1));
-  ChatSteering steering({.ban = ban}, OutputParser(kHermes, ordered_json(nullptr), ""), *tokenizer_, kNoToken);
-  Steer next;
-  steering.begin(next);
+  ChatSteering constraint({.ban = ban}, OutputParser(kHermes, ordered_json(nullptr), ""), *tokenizer_, kNoToken);
+  NextTokenRule next;
+  constraint.begin(next);
   for (const TokenId token : encode("x <tool_call")) {
     EXPECT_THAT(next.banned, testing::Not(testing::Contains(token)));
-    steering.token(token, tokenizer_->piece(token, true), next);
+    constraint.token(token, tokenizer_->piece(token, true), next);
   }
   const auto closing = encode(">");
   EXPECT_THAT(next.banned, testing::Contains(closing.back()));
-  steering.token(encode("x").back(), "x", next);
+  constraint.token(encode("x").back(), "x", next);
   EXPECT_THAT(next.banned, testing::Not(testing::Contains(closing.back())));
 }
 

@@ -83,7 +83,7 @@ Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const 
   CAIRN_TRY_VOID(openai::check_embeddings(*model, request));
   GenerateRequest common;
   name_owner(http, common);
-  common.embed = EmbedWish{.pooling = model->embedding.pooling};
+  common.embed = EmbeddingOptions{.pooling = model->embedding.pooling};
   common.priority = request.inputs.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
   auto answer = std::make_unique<EmbedAnswer>(*model, std::move(request), elder);
   if (answer->texts() == 0) {

@@ -122,7 +122,7 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   GenerateRequest common;
   name_owner(http, common);
-  common.embed = EmbedWish{.pooling = model->embedding.pooling};
+  common.embed = EmbeddingOptions{.pooling = model->embedding.pooling};
   common.priority = request.inputs.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
   EmbeddingRun::start(*model->engine, std::move(common), std::make_unique<EmbeddingsTask>(*model, std::move(request)),
                       response, ByteShare(service.bytes()));

@@ -67,7 +67,7 @@ ordered_json timings_json(const Usage& usage, const Timings& timings) {
           {"predicted_n", usage.completion_tokens},
           {"predicted_ms", milliseconds(timings.decode)},
           {"predicted_per_second", per_second(std::max(0, usage.completion_tokens - 1), timings.decode)},
-          {"gap_ms_max", milliseconds(timings.gap_max)},
+          {"gap_ms_max", milliseconds(timings.max_inter_token_latency)},
           {"preemptions", timings.preemptions},
           {"draft_n", timings.drafted},
           {"draft_n_accepted", timings.accepted}};

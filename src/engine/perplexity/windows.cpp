@@ -49,15 +49,15 @@ class Scorer {
     }
     const int32_t counted_begin = windows_.counted_begin();
     const int32_t at_once = end - begin;
-    const int32_t rows_max = runner_.rows_max() / at_once;
+    const int32_t batch_tokens_max = runner_.batch_tokens_max() / at_once;
     for (int32_t position = 0; position < counted_begin;) {
-      const int32_t rows = even_part(counted_begin - position, rows_max);
+      const int32_t rows = even_part(counted_begin - position, batch_tokens_max);
       CAIRN_TRY_VOID(step(begin, position, rows, LogitsWanted::kNone));
       position += rows;
     }
-    const int32_t logit_rows_max = std::min(runner_.rows_max(), runner_.logit_rows_max()) / at_once;
+    const int32_t logits_max = std::min(runner_.batch_tokens_max(), runner_.logits_max()) / at_once;
     for (int32_t position = counted_begin; position < windows_.tokens - 1;) {
-      const int32_t rows = even_part(windows_.tokens - 1 - position, logit_rows_max);
+      const int32_t rows = even_part(windows_.tokens - 1 - position, logits_max);
       CAIRN_TRY(const LogitsView logits, step(begin, position, rows, LogitsWanted::kAll));
       CAIRN_TRY_VOID(score(logits, begin, position, rows));
       position += rows;

@@ -38,9 +38,9 @@ struct Windows {
 
 /// What a runner is loaded with, so that steps are full and logits take a bounded amount of memory.
 struct WindowBatch {
-  int32_t rows_max = 0;        ///< ModelOptions::rows_max
-  int32_t logit_rows_max = 0;  ///< ModelOptions::logit_rows_max
-  int32_t windows = 0;         ///< at once
+  int32_t batch_tokens_max = 0;  ///< ModelOptions::batch_tokens_max
+  int32_t logits_max = 0;        ///< ModelOptions::logits_max
+  int32_t windows = 0;           ///< at once
 };
 WindowBatch plan_batch(const Windows& windows, int64_t vocabulary);
 /// Pages of every KV group for those windows, for PagePool::create.

@@ -213,7 +213,7 @@ KvLayout kv_layout_of(const ModelConfig& config, KvType type, std::vector<LayerP
     }
     places.push_back(at);
   }
-  if (config.predicts) {
+  if (config.has_mtp) {
     // A row reads the streams of the position before it.
     const auto width = static_cast<int32_t>(config.streams * config.embedding);
     places.back().streams = add(KvKind::kWindow, 2, {.kv_heads = 1, .key_dim = width, .type = KvType::kF32});

@@ -58,9 +58,9 @@ struct ModelConfig {
   RopeConfig window_rope_back;  ///< turn what attention has gathered back
   RopeConfig compressed_rope_back;
   std::vector<LayerConfig> layers;
-  bool predicts = false;  ///< the last of `layers` guesses the token after the next one, see mtp_weights.h
+  bool has_mtp = false;  ///< the last of `layers` guesses the token after the next one, see mtp_weights.h
 
-  size_t main_layers() const { return layers.size() - (predicts ? 1 : 0); }
+  size_t main_layers() const { return layers.size() - (has_mtp ? 1 : 0); }
 
   int32_t outer_dim() const { return heads * head_dim; }
   /// Compressor of a layer with compressed rows, and of its index; biases are the weights'.

@@ -6,7 +6,7 @@
 namespace cairn::deepseek4 {
 
 Result<LogitsView> ModelRunner::predict(const Batch& batch) {
-  CAIRN_CHECK(description_.predicts);
+  CAIRN_CHECK(description_.has_mtp);
   for (const BatchSlice& slice : batch.slices) CAIRN_CHECK(slice.rows == 1 && slice.logits == LogitsWanted::kLast);
   plan(batch);
   backend_.begin_step();

@@ -89,7 +89,7 @@ void read_predictor_config(const gguf::Reader& file, const ModelOptions& options
   layer.clamp = config.layers.back().clamp;
   layer.shared_clamp = config.layers.back().shared_clamp;
   config.layers.push_back(layer);
-  config.predicts = true;
+  config.has_mtp = true;
 }
 
 Result<void> load_predictor(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,

@@ -22,8 +22,8 @@ ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& back
       latent_(*backend.latent()),
       stream_operations_(*backend.streams()),
       compressor_(*backend.compressor()),
-      rows_max_(options.rows_max),
-      logit_rows_max_(options.logit_rows_max),
+      rows_max_(options.batch_tokens_max),
+      logit_rows_max_(options.logits_max),
       rounding_(options.simulate_rounding),
       logits_(backend) {
   kv_layout_ = kv_layout_of(description_, options.kv_type, places_);
@@ -32,7 +32,7 @@ ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& back
 // Calls visit(pointer, elements) for each array that the model needs.
 template <class Visit>
 void ModelRunner::for_each_array(const ModelConfig& model, const ModelOptions& options, Arrays& arrays, Visit visit) {
-  const int64_t rows = options.rows_max, width = model.embedding, outer = model.outer_dim();
+  const int64_t rows = options.batch_tokens_max, width = model.embedding, outer = model.outer_dim();
   const int64_t shares = stream_shares(model.streams), used = model.experts_used;
   const int64_t inner = std::max(used * model.expert_width, model.shared_width);
   int64_t ratios = 0, compressor = 0, index = 0;
@@ -74,8 +74,8 @@ void ModelRunner::for_each_array(const ModelConfig& model, const ModelOptions& o
   visit(arrays.expert_out, rows * used * width);
   visit(arrays.ropes, static_cast<int64_t>(Rope::kCount) * rows * model.rope_dims);
   visit(arrays.compressed_ropes, ratios * rows * model.rope_dims);
-  visit(arrays.pairs, model.predicts ? rows * model.streams * 2 * width : 0);
-  visit(arrays.logits, options.logit_rows_max * model.vocabulary);
+  visit(arrays.pairs, model.has_mtp ? rows * model.streams * 2 * width : 0);
+  visit(arrays.logits, options.logits_max * model.vocabulary);
 }
 
 int64_t ModelRunner::array_bytes(const ModelConfig& model, const ModelOptions& options) {
@@ -88,16 +88,16 @@ int64_t ModelRunner::array_bytes(const ModelConfig& model, const ModelOptions& o
 }
 
 WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOptions& options) {
-  const int32_t rows = options.rows_max;
+  const int32_t rows = options.batch_tokens_max;
   WorkspaceSizes sizes;
-  sizes.sample_rows = options.logit_rows_max;
+  sizes.sample_rows = options.logits_max;
   const int64_t used = int64_t{rows} * model.experts_used, groups = int64_t{rows} * model.output_groups;
   sizes.inputs = {{rows, model.streams * model.embedding},
                   {rows, std::max(model.q_lora_rank, model.shared_width)},
                   {rows, model.output_groups * model.output_rank},
                   {groups, model.outer_dim() / model.output_groups},
                   {used, model.expert_width}};
-  if (model.predicts) sizes.inputs.push_back({rows * model.streams, 2 * model.embedding});
+  if (model.has_mtp) sizes.inputs.push_back({rows * model.streams, 2 * model.embedding});
   sizes.expert_choices = std::max(used, groups);
   sizes.experts = std::max(model.experts, model.output_groups);
   sizes.routed_experts = model.experts;
@@ -111,7 +111,7 @@ WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOpti
 }
 
 int64_t ModelRunner::bytes(const ModelConfig& config, const Backend& backend, const ModelOptions& options) {
-  return array_bytes(config, options) + LogitRows::bytes(options.logit_rows_max, config.vocabulary) +
+  return array_bytes(config, options) + LogitRows::bytes(options.logits_max, config.vocabulary) +
          backend.workspace_bytes(work_sizes(config, options));
 }
 
@@ -164,10 +164,10 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
   const size_t layers = description_.main_layers();
   for (size_t layer = 0; layer < layers; ++layer) {
     attention(layer, *batch.pool);
-    if (layer + 1 == layers && !description_.predicts) select_output_rows();
+    if (layer + 1 == layers && !description_.has_mtp) select_output_rows();
     feed_forward(layer);
   }
-  if (!description_.predicts) return logits(weights_.output_streams, weights_.output_norm);
+  if (!description_.has_mtp) return logits(weights_.output_streams, weights_.output_norm);
   store(places_.back().streams, *batch.pool, arrays_.streams);
   select_output_rows();
   CAIRN_TRY(const LogitsView result, logits(weights_.output_streams, weights_.output_norm));

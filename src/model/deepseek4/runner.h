@@ -38,10 +38,10 @@ class ModelRunner final : public Runner {
     return logits_.sample(samples, changes, sampled);
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
-  bool predicts() const override { return description_.predicts; }
+  bool has_mtp() const override { return description_.has_mtp; }
   Result<LogitsView> predict(const Batch& batch) override;
-  int32_t rows_max() const override { return rows_max_; }
-  int32_t logit_rows_max() const override { return logit_rows_max_; }
+  int32_t batch_tokens_max() const override { return rows_max_; }
+  int32_t logits_max() const override { return logit_rows_max_; }
 
  private:
   /// Activations of a step; R is its rows.

@@ -157,7 +157,7 @@ Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file
   CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
   CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
   mark_predictors_used(binder, file, config);
-  if (!config.predicts) return weights;
+  if (!config.has_mtp) return weights;
   if (predictor == nullptr) {
     CAIRN_TRY_VOID(load_predictor(binder, file, config, weights));
     return weights;

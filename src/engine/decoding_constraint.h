@@ -1,0 +1,37 @@
+/// What an answer goes on with where that is not the model's choice alone: thinking that must end, text that must not
+/// appear, text that has one right form, an answer that is over.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+#include "engine/engine.h"
+
+namespace cairn {
+
+struct NextTokenRule {
+  /// The next tokens, in order, whatever the logits say. Each goes through the model like any other.
+  std::vector<TokenId> forced;
+  /// May not be the next token; not looked at while tokens are forced.
+  std::vector<TokenId> banned;
+  /// The next token is the one that temperature 0 would give.
+  bool greedy = false;
+  /// The answer ends here.
+  std::optional<FinishReason> end;
+};
+
+/// One request's. It sees nothing but the answer itself, so that what it decides depends on nothing else. Called on the
+/// engine's thread; must be quick. Ids are tokens of the model's vocabulary.
+class DecodingConstraint {
+ public:
+  virtual ~DecodingConstraint() = default;
+  /// Before the first token.
+  virtual void begin(NextTokenRule& next) = 0;
+  /// After each token of the answer, forced ones too, with the text that became certain with it. `next.forced` is empty
+  /// unless tokens are still to come; `next.banned` and `next.greedy` are as they were left.
+  virtual void token(TokenId token, std::string_view text, NextTokenRule& next) = 0;
+};
+
+}  // namespace cairn

@@ -1,0 +1,157 @@
+// What DecodingConstraint decides, an answer does: at once, whatever else is in the batch, drafts or not.
+#include <gmock/gmock.h>
+
+#include "engine/decoding_constraint.h"
+#include "engine/testing/engine_fixture.h"
+
+namespace cairn {
+namespace {
+
+using testing::ElementsAre;
+using testing::Not;
+
+TokenId id(int32_t value) { return TokenId{value}; }
+
+/// Does what a list says after so many tokens.
+class Scripted final : public DecodingConstraint {
+ public:
+  struct Move {
+    size_t after;  // tokens
+    NextTokenRule steer;
+  };
+  explicit Scripted(std::vector<Move> moves) : moves_(std::move(moves)) {}
+  void begin(NextTokenRule& next) override { move(next); }
+  void token(TokenId token, std::string_view text, NextTokenRule& next) override {
+    seen_.push_back(token);
+    text_ += text;
+    move(next);
+  }
+  const std::vector<TokenId>& seen() const { return seen_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  void move(NextTokenRule& next) {
+    for (const Move& move : moves_)
+      if (move.after == seen_.size()) next = move.steer;
+  }
+  std::vector<Move> moves_;
+  std::vector<TokenId> seen_;
+  std::string text_;
+};
+
+class EngineSteeringTest : public EngineTest {
+ protected:
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+};
+
+TEST_F(EngineSteeringTest, ForcedTokensComeNextAndTheModelGoesOnFromThem) {
+  const auto prompt = prompt_of(9);
+  make_runner({});
+  // Says the token after the last one.
+  runner_->set_model([](std::span<const TokenId> history, std::span<float> logits) {
+    std::fill(logits.begin(), logits.end(), 0.0f);
+    logits[static_cast<size_t>((index(history.back()) + 1) % 300)] = 10;
+  });
+  start();
+  GenerateRequest request = request_of(prompt, 7);
+  const auto constraint = std::make_shared<Scripted>(
+      std::vector<Scripted::Move>{{0, {.forced = {id(50)}, .banned = {}, .end = {}}},
+                                  {3, {.forced = {id(100), id(200)}, .banned = {}, .end = {}}}});
+  request.constraint = constraint;
+  const Answer answer = ask(std::move(request));
+  EXPECT_THAT(answer.tokens, ElementsAre(id(50), id(51), id(52), id(100), id(200), id(201), id(202)));
+  EXPECT_EQ(answer.finish.reason, FinishReason::kLength);
+  EXPECT_EQ(constraint->seen(), answer.tokens);
+  EXPECT_EQ(constraint->text() + answer.finish.text, answer.text);
+}
+
+TEST_F(EngineSteeringTest, BannedTokensAreNotChosen) {
+  start();
+  const GenerateRequest plain = request_of(prompt_of(9), 20);
+  const Answer free = ask(plain);
+  GenerateRequest request = plain;
+  NextTokenRule ban;
+  ban.banned = {free.tokens[0], free.tokens[5]};
+  request.constraint = std::make_shared<Scripted>(std::vector<Scripted::Move>{{0, ban}});
+  const Answer answer = ask(std::move(request));
+  EXPECT_EQ(answer.tokens.size(), 20u);
+  EXPECT_THAT(answer.tokens, Not(testing::Contains(free.tokens[0])));
+  EXPECT_THAT(answer.tokens, Not(testing::Contains(free.tokens[5])));
+}
+
+// Of a model that is hardly sure of anything.
+TEST_F(EngineSteeringTest, GreedyTokensAreTheMostLikelyOnesAndTheOthersAreDrawnAsBefore) {
+  constexpr size_t kGreedyBegin = 10, kGreedyEnd = 30, kTokens = 45;
+  const auto prompt = prompt_of(9);
+  make_runner({});
+  // The next token is most likely, but not much; all others depend on the place alone, so that samples can be compared.
+  runner_->set_model([](std::span<const TokenId> history, std::span<float> logits) {
+    std::fill(logits.begin(), logits.end(), 0.0f);
+    logits[history.size() % 300] = 1;
+  });
+  const auto ask_with = [&](std::shared_ptr<DecodingConstraint> constraint, int32_t drafts) {
+    start({.kv_pages = {64, 64}, .sequences_max = 16, .prefill_chunk_max = 24, .speculation = {.tokens_max = drafts}});
+    GenerateRequest request = request_of(prompt, kTokens, 1.5f, 4);
+    request.ignore_eos = true;
+    request.constraint = std::move(constraint);
+    return ask(std::move(request)).tokens;
+  };
+  NextTokenRule greedy, free;
+  greedy.greedy = true;
+  const auto steered = [&] {
+    return std::make_shared<Scripted>(std::vector<Scripted::Move>{{kGreedyBegin, greedy}, {kGreedyEnd, free}});
+  };
+  const auto plain = ask_with(nullptr, 0);
+  const auto answer = ask_with(steered(), 0);
+  ASSERT_EQ(answer.size(), kTokens);
+  size_t most_likely = 0;
+  for (size_t i = 0; i < kTokens; ++i) {
+    const bool is_greedy = i >= kGreedyBegin && i < kGreedyEnd;
+    const auto first = id(static_cast<int32_t>(prompt.size() + i));
+    EXPECT_EQ(answer[i], is_greedy ? first : plain[i]) << i;
+    most_likely += plain[i] == first ? 1 : 0;
+  }
+  EXPECT_LT(most_likely, 5u);
+  EXPECT_EQ(ask_with(steered(), 4), answer);
+}
+
+TEST_F(EngineSteeringTest, AnAnswerEndsWhenItIsOver) {
+  start();
+  GenerateRequest request = request_of(prompt_of(9), 20);
+  const Answer free = ask(request);
+  request.constraint = std::make_shared<Scripted>(
+      std::vector<Scripted::Move>{{4, {.forced = {}, .banned = {}, .end = FinishReason::kRepetition}}});
+  const Answer answer = ask(std::move(request));
+  EXPECT_EQ(answer.tokens, std::vector<TokenId>(free.tokens.begin(), free.tokens.begin() + 4));
+  EXPECT_EQ(answer.finish.reason, FinishReason::kRepetition);
+  EXPECT_TRUE(free.text.starts_with(answer.text));
+}
+
+// A forced token uses up its sample, so that what is sampled after it depends on its place alone; and speculation,
+// which proposes something else there, changes nothing.
+TEST_F(EngineSteeringTest, TheSameWithSpeculationAndWithOthers) {
+  const auto ask_steered = [&](uint64_t seed) {
+    GenerateRequest request = request_of(prompt_of(9), 40, 0.8f, seed);
+    request.ignore_eos = true;
+    request.constraint = std::make_shared<Scripted>(
+        std::vector<Scripted::Move>{{5, {.forced = {id(7), id(8), id(9)}, .banned = {}, .end = {}}},
+                                    {20, {.forced = {id(3)}, .banned = {}, .end = {}}}});
+    return submit(std::move(request));
+  };
+  start();
+  const Answer alone = collect(*ask_steered(3));
+  ASSERT_EQ(alone.tokens.size(), 40u);
+  EXPECT_EQ(alone.tokens[6], id(8));
+  start({.kv_pages = {64, 64}, .sequences_max = 16, .prefill_chunk_max = 24, .speculation = {.tokens_max = 4}});
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  for (uint64_t seed = 0; seed < 6; ++seed) streams.push_back(ask_steered(seed));
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    const Answer answer = collect(*streams[seed]);
+    if (seed == 3) {
+      EXPECT_EQ(answer.tokens, alone.tokens);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cairn

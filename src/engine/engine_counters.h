@@ -1,0 +1,29 @@
+/// What an engine's core counts.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace cairn {
+
+/// As EngineStats. Written by the engine's thread only, but total_requests.
+struct EngineCounters {
+  std::atomic<int32_t> active = 0;
+  std::atomic<int32_t> pending = 0;
+  std::atomic<int64_t> total_requests = 0;
+  std::atomic<int64_t> cancelled_requests = 0;
+  std::atomic<int64_t> preemptions = 0;
+  std::atomic<int64_t> tokens_generated = 0;
+  std::atomic<int64_t> prompt_tokens = 0;
+  std::atomic<int64_t> cached_tokens = 0;
+  std::atomic<int64_t> drafted_tokens = 0;
+  std::atomic<int64_t> accepted_tokens = 0;
+  std::atomic<int64_t> steps = 0;
+  std::atomic<int64_t> step_ns = 0;
+  std::atomic<int64_t> pages_restored = 0;
+  std::atomic<int32_t> pages_total = 0;
+  std::atomic<int32_t> pages_cached = 0;
+  std::atomic<int32_t> pages_free = 0;
+};
+
+}  // namespace cairn

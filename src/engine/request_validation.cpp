@@ -1,0 +1,139 @@
+#include "engine/request_validation.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace cairn {
+namespace {
+
+// An hour: nobody waits longer for a token, and sums of nanoseconds stay far from overflow.
+constexpr std::chrono::milliseconds kTargetMax{3'600'000};
+
+Result<void> check_stops(const std::vector<std::string>& stops) {
+  if (stops.size() > kStopStringsMax) {
+    return fail_at("stop", Code::kInvalidArgument, "there are {} stop strings; at most {} are allowed", stops.size(),
+                   kStopStringsMax);
+  }
+  for (size_t i = 0; i < stops.size(); ++i) {
+    const std::string at = fmt::format("stop[{}]", i);
+    if (stops[i].empty()) return fail_at(at, Code::kInvalidArgument, "a stop string must not be empty");
+    if (stops[i].size() > kStopBytesMax) {
+      return fail_at(at, Code::kInvalidArgument, "a stop string has {} bytes; at most {} are allowed", stops[i].size(),
+                     kStopBytesMax);
+    }
+    if (!utf8_valid(stops[i])) return fail_at(at, Code::kInvalidArgument, "a stop string is not valid UTF-8");
+  }
+  return {};
+}
+
+Result<void> check_targets(const GenerateRequest& request) {
+  const std::pair<const char*, std::chrono::milliseconds> targets[] = {{"target_ttft_ms", request.target_ttft},
+                                                                       {"target_tbt_ms", request.target_tbt}};
+  for (const auto& [name, target] : targets) {
+    if (target.count() >= 0 && target <= kTargetMax) continue;
+    return fail_at(name, Code::kInvalidArgument, "{} is {}; it must be from 1 to {}, or left out", name, target.count(),
+                   kTargetMax.count());
+  }
+  return {};
+}
+
+Result<void> check_prompt(const std::vector<TokenId>& prompt, int32_t vocabulary) {
+  if (prompt.empty()) {
+    return fail_at("prompt", Code::kInvalidArgument, "the prompt has no tokens; at least one is needed");
+  }
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    const int32_t token = index(prompt[i]);
+    if (token >= 0 && token < vocabulary) continue;
+    return fail_at(fmt::format("prompt[{}]", i), Code::kInvalidArgument,
+                   "the prompt names token {}; this model has tokens 0 to {}", token, vocabulary - 1);
+  }
+  return {};
+}
+
+Result<void> check_embedding(const GenerateRequest& request, const AdmissionLimits& limits) {
+  const bool ranks = request.embed->pooling == Pooling::kRank;
+  if (limits.embedding.dimensions == 0 || request.embed->pooling == Pooling::kNone ||
+      (ranks && !limits.embedding.ranks)) {
+    return fail_at("model", Code::kUnsupported, "this model {}",
+                   ranks ? "has no head that ranks texts" : "gives no embeddings");
+  }
+  const auto tokens = static_cast<int64_t>(request.prompt.size());
+  if (tokens > limits.context_tokens) {
+    return fail_at("prompt", Code::kContextLengthExceeded, "the text has {} tokens, but the context has {}: shorten it",
+                   tokens, limits.context_tokens);
+  }
+  if (tokens > limits.pool_tokens) {
+    return fail_at("prompt", Code::kTooLarge,
+                   "the text has {} tokens, but the KV pool has room for {}: raise --kv-bytes", tokens,
+                   limits.pool_tokens);
+  }
+  return {};
+}
+
+}  // namespace
+
+int32_t pool_tokens_of(const PagePool& pool) {
+  int64_t tokens = std::numeric_limits<int32_t>::max();
+  for (int32_t group = 0; group < pool.groups(); ++group) {
+    const KvKind kind = pool.layout().groups[static_cast<size_t>(group)].kind;
+    if (kind == KvKind::kWindow || kind == KvKind::kState) continue;
+    tokens = std::min(tokens, int64_t{pool.pages_total(group)} * kPageTokens);
+  }
+  return static_cast<int32_t>(tokens);
+}
+
+int32_t pages_needed(const KvGroup& group, int64_t tokens, int32_t rows) {
+  if (group.kind == KvKind::kState) return 1;
+  const int32_t all = pages_for(tokens);
+  if (group.kind != KvKind::kWindow) return all;
+  // The window of the first row and the rows themselves, not aligned to pages at either end.
+  return std::min(all, pages_for(int64_t{group.window} + rows) + 1);
+}
+
+Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, const AdmissionLimits& limits) {
+  CAIRN_TRY_VOID(check_prompt(request.prompt, limits.vocabulary));
+  if (request.embed) {
+    CAIRN_TRY_VOID(check_embedding(request, limits));
+    auto embedding = std::make_unique<Submission>();
+    embedding->tokens_max = static_cast<int32_t>(request.prompt.size());
+    embedding->request = std::move(request);
+    return embedding;
+  }
+  CAIRN_TRY_VOID(request.sampling.validate(limits.vocabulary));
+  CAIRN_TRY_VOID(check_stops(request.stop));
+  CAIRN_TRY_VOID(check_targets(request));
+  if (request.max_tokens < 1 && request.max_tokens != -1) {
+    return fail_at("max_tokens", Code::kInvalidArgument,
+                   "max_tokens is {}; it must be at least 1, or -1 for the rest of the context", request.max_tokens);
+  }
+  const int32_t context = limits.context_tokens;
+  if (request.prompt.size() >= static_cast<size_t>(context)) {
+    return fail_at("prompt", Code::kContextLengthExceeded,
+                   "the prompt has {} tokens, but the context has {}, of which one must be left for the answer: "
+                   "shorten the prompt or start with a longer context",
+                   request.prompt.size(), context);
+  }
+  const auto prompt = static_cast<int32_t>(request.prompt.size());
+  auto submission = std::make_unique<Submission>();
+  submission->tokens_max = request.max_tokens == -1 ? context : prompt + std::min(request.max_tokens, context - prompt);
+  // The last token of the answer is never computed, so it needs no place; the pool may end before the context does.
+  const int64_t pool_tokens = int64_t{limits.pool_tokens} + 1;
+  if (request.max_tokens == -1 && prompt < pool_tokens) {
+    submission->tokens_max = static_cast<int32_t>(std::min<int64_t>(submission->tokens_max, pool_tokens));
+  }
+  if (submission->tokens_max > pool_tokens) {
+    return fail(
+        Code::kTooLarge,
+        "the request may need {} KV pages of {} tokens for its prompt of {} tokens and an answer of up to {}; the "
+        "pool has {}: lower max_tokens, shorten the prompt or raise --kv-bytes",
+        pages_for(submission->tokens_max - 1), kPageTokens, prompt, submission->tokens_max - prompt,
+        limits.pool_tokens / kPageTokens);
+  }
+  submission->request = std::move(request);
+  return submission;
+}
+
+}  // namespace cairn

@@ -1,0 +1,30 @@
+/// Checks a request before it enters the queue: every refusal says what is wrong with which field.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "cache/page_pool.h"
+#include "engine/engine.h"
+#include "engine/scheduling/request_queue.h"
+
+namespace cairn {
+
+/// What a model and its memory can serve.
+struct AdmissionLimits {
+  int32_t vocabulary = 0;
+  int32_t context_tokens = 0;
+  EmbeddingAbility embedding;
+  int32_t pool_tokens = 0;  ///< positions that the pages of one sequence could hold if it had all of them
+};
+
+/// Positions that one sequence could hold with all pages of the pool. A window group never limits it: the pages behind
+/// the window come back, and one whole window fits (checked at Engine::create).
+int32_t pool_tokens_of(const PagePool& pool);
+/// Pages of the group that a sequence needs at once, to compute `rows` rows up to position `tokens`.
+int32_t pages_needed(const KvGroup& group, int64_t tokens, int32_t rows);
+
+/// Fills request, tokens_max; the rest is the engine's. Thread-safe. Errors: as Engine::submit.
+Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, const AdmissionLimits& limits);
+
+}  // namespace cairn

@@ -1,0 +1,187 @@
+#include "engine/scheduling/scheduler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace cairn {
+namespace {
+
+bool wants_prompt_rows(const ScheduleInput& demand) { return !demand.decode && !demand.deferred; }
+
+// Order of the prompts of a class.
+struct Place {
+  Held had;
+  int64_t deadline_ns = 0;
+  size_t index = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+}  // namespace
+
+Scheduler::Scheduler(StepLimits limits) : limits_(limits) {
+  const auto demands = static_cast<size_t>(std::min(limits.batch_tokens_max, limits.logits_max));
+  seen_.reserve(demands);
+  for (Prompts& prompts : prompts_) prompts.had.reserve(demands);
+}
+
+void Scheduler::note_prompts(std::span<const ScheduleInput> demands) {
+  seen_.assign(demands.size(), false);
+  for (int priority = 0; priority < kPriorities; ++priority) {
+    Holdings& had = prompts_[priority].had;
+    had.begin();
+    for (const ScheduleInput& demand : demands) {
+      if (wants_prompt_rows(demand) && static_cast<int>(demand.priority) == priority) had.want(demand.party);
+    }
+    had.settle();
+  }
+}
+
+// The prompt of the class whose turn it is, among those that have not had theirs.
+std::optional<size_t> Scheduler::next_prompt(std::span<const ScheduleInput> demands, int priority) const {
+  const Prompts& prompts = prompts_[priority];
+  const bool by_deadline = prompts.turns % kDeadlineTurns == kDeadlineTurns - 1;
+  std::optional<Place> next;
+  for (size_t i = 0; i < demands.size(); ++i) {
+    const ScheduleInput& demand = demands[i];
+    if (!wants_prompt_rows(demand) || static_cast<int>(demand.priority) != priority || seen_[i]) continue;
+    const Place place{by_deadline ? Held{} : prompts.had.of(demand.party), demand.deadline_ns, i};
+    if (!next || place < *next) next = place;
+  }
+  return next ? std::optional(next->index) : std::nullopt;
+}
+
+void Stride::set_wanting(const Classes& wanting) {
+  double smallest = std::numeric_limits<double>::infinity();  // of the classes that have wanted all along
+  for (int i = 0; i < kPriorities; ++i) {
+    if (wanting[i] && wanting_[i]) smallest = std::min(smallest, pass_[i]);
+  }
+  // Nobody has: whoever wanted last says how far things are.
+  if (std::isinf(smallest)) smallest = *std::ranges::max_element(pass_);
+  for (int i = 0; i < kPriorities; ++i) {
+    if (wanting[i] && !wanting_[i]) pass_[i] = std::max(pass_[i], smallest);
+  }
+  wanting_ = wanting;
+  const double base = *std::ranges::min_element(pass_);  // so that they do not grow for ever
+  for (double& pass : pass_) pass -= base;
+}
+
+int Stride::next(const Classes& candidates) const {
+  int best = -1;
+  for (int i = 0; i < kPriorities; ++i) {
+    if (candidates[i] && (best < 0 || pass_[i] < pass_[best])) best = i;
+  }
+  return best;
+}
+
+void Scheduler::plan(std::span<const ScheduleInput> demands, const CostModel& cost,
+                     std::vector<ScheduledTokens>& plan) {
+  plan.clear();
+  Step step{.rows_left = limits_.batch_tokens_max, .logits_left = limits_.logits_max};
+  add_decodes(demands, step, plan);
+  add_drafts(demands, static_cast<int32_t>(std::ranges::count_if(demands, wants_prompt_rows)), step, plan);
+  add_prompts(demands, cost, step, plan);
+}
+
+Priority Scheduler::admit_next(const std::array<bool, kPriorities>& waiting) {
+  admissions_.set_wanting(waiting);
+  const int priority = admissions_.next(waiting);
+  admissions_.charge(priority, 1);
+  return static_cast<Priority>(priority);
+}
+
+void Scheduler::add_decodes(std::span<const ScheduleInput> demands, Step& step,
+                            std::vector<ScheduledTokens>& plan) const {
+  for (size_t i = 0; i < demands.size() && step.rows_left > 0 && step.logits_left > 0; ++i) {
+    if (!demands[i].decode || demands[i].deferred) continue;
+    plan.push_back({static_cast<int32_t>(i), 1, true});
+    ++step.rows;
+    --step.rows_left;
+    --step.logits_left;
+    step.attended += demands[i].position;
+  }
+}
+
+// One more draft for each in turn.
+void Scheduler::add_drafts(std::span<const ScheduleInput> demands, int32_t prompts, Step& step,
+                           std::vector<ScheduledTokens>& plan) {
+  int32_t left = std::min(step.rows_left - (prompts > 0 ? kPromptRowsMin : 0), step.logits_left - prompts);
+  for (bool granted = true; granted;) {
+    granted = false;
+    for (ScheduledTokens& share : plan) {
+      const ScheduleInput& demand = demands[static_cast<size_t>(share.demand)];
+      if (left <= 0 || share.rows > demand.drafts) continue;
+      step.attended += demand.position + share.rows;
+      ++share.rows;
+      ++step.rows;
+      --step.rows_left;
+      --step.logits_left;
+      --left;
+      granted = true;
+    }
+  }
+}
+
+Scheduler::Budget Scheduler::budget_of(std::span<const ScheduleInput> demands, const CostModel& cost, const Step& step,
+                                       std::span<const ScheduledTokens> decodes) const {
+  if (decodes.empty()) return {kIdleStepFactor * limits_.step_ns, kIdleStepFactor * limits_.step_ns};
+  const double decode_ns = cost.step_ns(step.rows, step.attended);
+  Budget budget{decode_ns + limits_.step_ns, decode_ns + kLateStepFactor * limits_.step_ns};
+  for (const ScheduledTokens& share : decodes) {
+    const int64_t tbt_ns = demands[static_cast<size_t>(share.demand)].tbt_ns;
+    if (tbt_ns <= 0) continue;
+    budget.step_ns = std::min(budget.step_ns, static_cast<double>(tbt_ns));
+    budget.late_step_ns = std::min(budget.late_step_ns, static_cast<double>(tbt_ns));
+  }
+  return budget;
+}
+
+void Scheduler::add_prompts(std::span<const ScheduleInput> demands, const CostModel& cost, Step& step,
+                            std::vector<ScheduledTokens>& plan) {
+  note_prompts(demands);
+  std::array<std::optional<size_t>, kPriorities> next;
+  Stride::Classes wanting{};
+  for (int priority = 0; priority < kPriorities; ++priority) {
+    next[priority] = next_prompt(demands, priority);
+    wanting[priority] = next[priority].has_value();
+  }
+  rows_.set_wanting(wanting);
+
+  const Budget budget = budget_of(demands, cost, step, plan);
+  const int32_t growth = plan.empty() ? kIdleRowGrowth : kRowGrowth;
+  bool in_time_full = false;  // no row more for those that are not late
+  int32_t chunk_left = std::min(limits_.prefill_chunk_max, step.rows_left);
+  while (chunk_left > 0 && std::ranges::find(wanting, true) != wanting.end()) {
+    const int priority = rows_.next(wanting);
+    const size_t at = *next[priority];
+    const ScheduleInput& demand = demands[at];
+    const int32_t wanted = demand.at_risk || !in_time_full ? std::min(demand.rows, chunk_left) : 0;
+    int32_t rows = cost.rows_within(demand.at_risk ? budget.late_step_ns : budget.step_ns, step.rows, step.attended,
+                                    demand.position, wanted, growth);
+    rows = std::max(rows, std::min(kPromptRowsMin - step.prompt_rows, wanted));
+    const bool time_is_up = rows < wanted;
+    const bool logits = rows == demand.rows && step.logits_left > 0;
+    // Without room for its logits the last row waits for another step.
+    if (rows == demand.rows && !logits) --rows;
+    if (rows > 0) {
+      plan.push_back({static_cast<int32_t>(at), rows, logits});
+      rows_.charge(priority, rows);
+      prompts_[priority].had.add(demand.party, rows);
+      ++prompts_[priority].turns;
+      step.rows += rows;
+      step.rows_left -= rows;
+      step.logits_left -= logits ? 1 : 0;
+      step.prompt_rows += rows;
+      step.attended += attended_by(demand.position, rows);
+      chunk_left -= rows;
+    }
+    if (time_is_up && demand.at_risk) break;
+    in_time_full = in_time_full || time_is_up;
+    seen_[at] = true;
+    next[priority] = next_prompt(demands, priority);
+    wanting[priority] = next[priority].has_value();
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,135 @@
+/// Who gets how many rows of a step, and who is admitted next. No clock, no model: a function of what it is told.
+///
+/// Decode rows first: every running stream gets its token. Prompts then fill the step up to a time, predicted by the
+/// cost model: between priorities by stride scheduling (Waldspurger 1995: a class's pass grows by what it got divided
+/// by its weight; the smallest pass goes next), within a priority to the client that has had the fewest rows, of its
+/// prompts to the earliest deadline; every kDeadlineTurns-th share goes to the earliest deadline of all. So nothing
+/// starves: each class and each client has its share, and a deadline that stands still comes first in the end, however
+/// many clients come.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/scheduling/cost_model.h"
+#include "engine/scheduling/fair_shares.h"
+
+namespace cairn {
+
+/// What one running sequence could use.
+struct ScheduleInput {
+  int32_t rows = 0;      ///< at least 1: tokens that the model has not seen
+  bool decode = false;   ///< one row whose token was sampled; otherwise what is left of the prompt
+  int32_t drafts = 0;    ///< for decode: rows of proposed tokens that may follow it, each with logits
+  int32_t position = 0;  ///< of the first row
+  Priority priority = Priority::kInteractive;
+  Party party{};
+  int64_t deadline_ns = 0;  ///< of its first token
+  int64_t tbt_ns = 0;       ///< wanted between tokens; 0: none
+  bool at_risk = false;     ///< a short prompt (kLateRowsMax) that misses its deadline in the ordinary course
+  bool deferred = false;    ///< gets nothing in this step
+};
+
+struct StepLimits {
+  int32_t batch_tokens_max = 0;   ///< of the model's step
+  int32_t logits_max = 0;         ///< of the model's step
+  int32_t prefill_chunk_max = 0;  ///< of prompts
+  double step_ns = 0;             ///< what prompts may add to a step in which streams decode
+};
+
+struct ScheduledTokens {
+  int32_t demand = 0;   ///< index of the demand
+  int32_t rows = 0;     ///< at least 1; for decode 1 + drafts that were granted
+  bool logits = false;  ///< decode: of all rows; prompt: of the last row, which is the last one it wants
+};
+
+/// Of prompt rows and of admissions, while both classes want some.
+inline constexpr std::array<int32_t, kPriorities> kPriorityWeights = {4, 1};
+/// A step in which nobody decodes may take so many times as long: only the arrival of others waits for its end.
+inline constexpr int32_t kIdleStepFactor = 64;
+/// And its rows may grow by so much (see kRowGrowth): the first prompt of a model's life goes in steps of the usual
+/// size once one of few rows has shown how fast the machine is.
+inline constexpr int32_t kIdleRowGrowth = 32;
+/// When short prompts would be late there are more clients than the machine can serve in time: they may then add so
+/// many times step_ns to a step, or first tokens would wait for ever smaller batches. A long prompt never may.
+inline constexpr double kLateStepFactor = 8;
+inline constexpr int32_t kLateRowsMax = 512;
+/// Prompt rows that a step always has room for, or prompts would stand still beside slow decode steps.
+inline constexpr int32_t kPromptRowsMin = 2;
+/// Of the shares that prompts of a class get, one in so many goes by deadline alone.
+inline constexpr int64_t kDeadlineTurns = 4;
+
+/// Shares something between priority classes by their weights. A class that wanted nothing for a while comes back on
+/// equal terms: it has saved nothing up.
+class Stride {
+ public:
+  using Classes = std::array<bool, kPriorities>;
+  /// Which classes want something from now on.
+  void set_wanting(const Classes& wanting);
+  /// Of `candidates`, at least one, the class whose turn it is. Ties: the first.
+  int next(const Classes& candidates) const;
+  void charge(int priority, double amount) { pass_[priority] += amount / kPriorityWeights[priority]; }
+
+ private:
+  std::array<double, kPriorities> pass_{};
+  Classes wanting_{};
+};
+
+/// Allocates nothing but `plan`. Thread: the engine's.
+class Scheduler {
+ public:
+  explicit Scheduler(StepLimits limits);
+
+  /// With as many demands as batch_tokens_max and logits_max at most, every decode demand is met, and every step serves
+  /// somebody, unless all wait. Drafts get rows only as logit rows and rows are left after every decode row and what
+  /// prompts must have: kPromptRowsMin rows, and a logit row each. Shares of decode demands come first.
+  void plan(std::span<const ScheduleInput> demands, const CostModel& cost, std::vector<ScheduledTokens>& plan);
+
+  /// Which class the next admission is for. At least one of `waiting` is true.
+  Priority admit_next(const std::array<bool, kPriorities>& waiting);
+
+ private:
+  // A step as it fills up.
+  struct Step {
+    int32_t rows = 0;
+    int32_t rows_left = 0;
+    int32_t logits_left = 0;
+    int32_t prompt_rows = 0;
+    int64_t attended = 0;
+  };
+
+  // How long the step may take, for prompts that are in time and for those that are late.
+  struct Budget {
+    double step_ns = 0;
+    double late_step_ns = 0;
+  };
+
+  void add_decodes(std::span<const ScheduleInput> demands, Step& step, std::vector<ScheduledTokens>& plan) const;
+  static void add_drafts(std::span<const ScheduleInput> demands, int32_t prompts, Step& step,
+                         std::vector<ScheduledTokens>& plan);
+  Budget budget_of(std::span<const ScheduleInput> demands, const CostModel& cost, const Step& step,
+                   std::span<const ScheduledTokens> decodes) const;
+  void add_prompts(std::span<const ScheduleInput> demands, const CostModel& cost, Step& step,
+                   std::vector<ScheduledTokens>& plan);
+  void note_prompts(std::span<const ScheduleInput> demands);
+  std::optional<size_t> next_prompt(std::span<const ScheduleInput> demands, int priority) const;
+
+  // The prompts of a class.
+  struct Prompts {
+    Holdings had;       // rows of each client that wants some
+    int64_t turns = 0;  // shares given
+  };
+
+  const StepLimits limits_;
+  std::array<Prompts, kPriorities> prompts_;
+  std::vector<bool> seen_;  // demands that have had their turn in this step
+  Stride rows_;
+  Stride admissions_;
+};
+
+}  // namespace cairn

@@ -1,0 +1,34 @@
+/// The most likely token of each row of logits, for drafters.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "engine/sample_batch.h"
+#include "model/runner.h"
+
+namespace cairn {
+
+/// Thread: the engine's.
+class ArgmaxSampler {
+ public:
+  /// `batch_tokens_max` of a step. Tokens from `vocabulary` on are for nobody. The runner outlives this.
+  ArgmaxSampler(Runner& runner, int32_t batch_tokens_max, int64_t vocabulary);
+  /// For Batch::keep_logits.
+  bool keeps_logits() const { return keeps_; }
+  /// Of the first `rows` rows of the runner's last step or guess; kNoToken where none can be told. Errors:
+  /// Runner::sample's.
+  Result<std::span<const TokenId>> of(const LogitsView& logits, size_t rows);
+
+ private:
+  Runner& runner_;
+  const int64_t vocabulary_;
+  const bool keeps_;
+  SampleBatch samples_;
+  std::vector<float> block_max_;
+  std::vector<TokenId> tokens_;
+};
+
+}  // namespace cairn

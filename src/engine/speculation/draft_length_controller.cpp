@@ -1,0 +1,61 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "engine/speculation/drafter.h"
+
+namespace cairn {
+namespace {
+
+// What is thought after a pause, as one proposal checked: less than at first, so that few are made if it is not so.
+constexpr double kHope = 0.7;
+// Weight of what was seen before, after each observation: some ten count.
+constexpr double kKeep = 0.9;
+// Tokens per time must grow at least by this share: what is below is lost in how well a row's cost is known.
+constexpr double kGainMin = 0.02;
+// Observations after which proposals that still pay have shown that they do.
+constexpr int32_t kProof = 8;
+
+}  // namespace
+
+int32_t DraftLengthController::tokens_wanted(double row_cost, int32_t tokens_max) {
+  if (tokens_max <= 0) return 0;
+  if (pause_left_ > 0) {
+    --pause_left_;
+    return 0;
+  }
+  const double cost = std::max(row_cost, 0.0);
+  const double acceptance = right_ / checked_;
+  double best = 1 + kGainMin;
+  double tokens = 1;  // expected of a step
+  double power = 1;
+  int32_t wanted = 0;
+  for (int32_t k = 1; k <= tokens_max; ++k) {
+    power *= acceptance;
+    tokens += power;
+    const double gain = tokens / (1 + k * cost);
+    if (gain <= best) continue;
+    best = gain;
+    wanted = k;
+  }
+  if (wanted > 0) {
+    if (observed_ >= kProof) pause_ = kDraftPauseMin;
+    return wanted;
+  }
+  pause_left_ = pause_ - 1;
+  pause_ = std::min(2 * pause_, kDraftPauseMax);
+  checked_ = 1;
+  right_ = kHope;
+  observed_ = 0;
+  return 0;
+}
+
+void DraftLengthController::observe(int32_t proposed, int32_t accepted) {
+  CAIRN_CHECK(accepted >= 0 && accepted <= proposed);
+  if (proposed == 0) return;
+  // The first wrong one is checked as well; those behind it are not.
+  checked_ = kKeep * checked_ + accepted + (accepted < proposed ? 1 : 0);
+  right_ = kKeep * right_ + accepted;
+  observed_ = std::min(observed_ + 1, kProof);
+}
+
+}  // namespace cairn

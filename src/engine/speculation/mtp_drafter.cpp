@@ -1,0 +1,94 @@
+// Guesses of the model's own block, which starts from what the model has left of a sequence in its pages.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/speculation/argmax_sampler.h"
+#include "engine/speculation/drafter.h"
+
+namespace cairn {
+namespace {
+
+class MtpDrafter final : public Drafter {
+ public:
+  explicit MtpDrafter(Runner& runner)
+      : runner_(runner),
+        sequences_max_(static_cast<size_t>(std::min(runner.batch_tokens_max(), runner.logits_max()))),
+        greedy_(runner, static_cast<int32_t>(sequences_max_), runner.vocabulary()) {
+    active_.reserve(sequences_max_);
+    tokens_.reserve(sequences_max_);
+    slices_.reserve(sequences_max_);
+  }
+
+  // One batch a guess: the next reads what this one leaves.
+  void propose(std::span<const DraftRequest> requests) override {
+    active_.clear();
+    for (const DraftRequest& request : requests) {
+      if (request.tokens_max > 0 && active_.size() < sequences_max_) active_.push_back(&request);
+    }
+    while (!active_.empty()) {
+      lay_out();
+      const Result<std::span<const TokenId>> guesses = guess();
+      if (!guesses.has_value()) {
+        if (!std::exchange(has_failed_, true))
+          log_warning("guessing ahead failed; nothing is proposed when it does (said once): {}",
+                      guesses.error().text());
+        return;
+      }
+      take(*guesses);
+    }
+  }
+  bool writes_pages() const override { return true; }
+  void forget(SequenceId /*sequence*/) override {}
+
+ private:
+  void lay_out() {
+    tokens_.clear();
+    slices_.clear();
+    for (const DraftRequest* request : active_) {
+      const std::vector<TokenId>& proposed = *request->proposed;
+      BatchSlice& slice = slices_.emplace_back();
+      slice.sequence = request->sequence;
+      slice.row_begin = static_cast<int32_t>(tokens_.size());
+      slice.rows = 1;
+      slice.position_begin = static_cast<int32_t>(request->tokens.size() + proposed.size()) - 1;
+      slice.pages = request->pages;
+      slice.logits = LogitsWanted::kLast;
+      tokens_.push_back(proposed.empty() ? request->tokens.back() : proposed.back());
+    }
+  }
+
+  Result<std::span<const TokenId>> guess() {
+    CAIRN_TRY(const LogitsView logits,
+              runner_.predict({tokens_, slices_, active_.front()->pool, greedy_.keeps_logits()}));
+    return greedy_.of(logits, active_.size());
+  }
+
+  // Keeps in active_ those that are to be proposed more.
+  void take(std::span<const TokenId> guesses) {
+    size_t kept = 0;
+    for (size_t i = 0; i < active_.size(); ++i) {
+      if (guesses[i] == kNoToken) continue;
+      std::vector<TokenId>& proposed = *active_[i]->proposed;
+      proposed.push_back(guesses[i]);
+      if (static_cast<int32_t>(proposed.size()) < active_[i]->tokens_max) active_[kept++] = active_[i];
+    }
+    active_.resize(kept);
+  }
+
+  Runner& runner_;
+  const size_t sequences_max_;  // of a batch
+  ArgmaxSampler greedy_;
+  bool has_failed_ = false;
+
+  // Of the call at hand.
+  std::vector<const DraftRequest*> active_;
+  std::vector<TokenId> tokens_;
+  std::vector<BatchSlice> slices_;
+};
+
+}  // namespace
+
+std::unique_ptr<Drafter> make_mtp_drafter(Runner& runner) { return std::make_unique<MtpDrafter>(runner); }
+
+}  // namespace cairn

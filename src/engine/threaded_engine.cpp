@@ -1,0 +1,129 @@
+#include "engine/engine.h"
+
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "engine/channel_stream.h"
+#include "engine/engine_core.h"
+#include "engine/event_channel.h"
+#include "engine/request_validation.h"
+#include "engine/scheduling/request_queue.h"
+
+namespace cairn {
+namespace {
+
+/// How often clients that do not take their events are looked at while nothing else can go on.
+constexpr std::chrono::milliseconds kStallPoll{10};
+
+class ThreadedEngine final : public Engine {
+ public:
+  ThreadedEngine(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, PagePool&& pool,
+                 std::unique_ptr<Drafter> drafter)
+      : core_(runner, tokenizer, options, std::move(pool), std::move(drafter), clock_) {}
+  ~ThreadedEngine() override { stop(); }
+
+  /// Once, before anything else. Errors: kOutOfMemory, kUnavailable (no thread to be had).
+  Result<void> start(int64_t kv_host_bytes);
+  Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override;
+  void stop() override;
+  EngineStats stats() const override { return core_.stats(); }
+  Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const override {
+    return core_.prefix_report(id, asker);
+  }
+  int32_t context_tokens() const override { return core_.context_tokens(); }
+
+ private:
+  void run();
+
+  SteadyClock clock_;
+  EngineCore core_;
+  std::mutex join_mutex_;
+  std::thread thread_;
+};
+
+Result<void> ThreadedEngine::start(int64_t kv_host_bytes) try {
+  if (kv_host_bytes > 0) CAIRN_TRY_VOID(core_.use_host_tier(kv_host_bytes));
+  thread_ = std::thread([this] { run(); });
+  return {};
+} catch (const std::system_error& error) {
+  return fail(
+      Code::kUnavailable,
+      "cannot start the engine's thread: {}; raise the limits of address space (ulimit -v) and processes (ulimit -u)",
+      error.what());
+}
+
+void ThreadedEngine::stop() {
+  core_.queue().stop();
+  const std::lock_guard lock(join_mutex_);
+  if (thread_.joinable()) thread_.join();
+}
+
+Result<std::unique_ptr<GenerateStream>> ThreadedEngine::submit(GenerateRequest request) {
+  auto channel = std::make_shared<EventChannel>();
+  auto stream = std::make_unique<ChannelStream>(channel);
+  CAIRN_TRY_VOID(core_.submit(std::move(request), std::move(channel)));
+  return stream;
+}
+
+void ThreadedEngine::run() {
+  RequestQueue& queue = core_.queue();
+  while (!queue.stopped()) {
+    switch (core_.iterate()) {
+      case EngineCore::Iteration::kIdle:
+        queue.wait();
+        break;
+      case EngineCore::Iteration::kStalled:
+        queue.wait_for(kStallPoll);
+        break;
+      case EngineCore::Iteration::kWorked:
+        break;
+    }
+  }
+  core_.end_all();
+}
+
+Result<void> check_options(const EngineOptions& options, const Runner& runner) {
+  const std::pair<const char*, int64_t> values[] = {{"queue_max", options.queue_max},
+                                                    {"sequences_max", options.sequences_max},
+                                                    {"prefill_chunk_max", options.prefill_chunk_max},
+                                                    {"step_ms", options.step.count()}};
+  for (const auto& [name, value] : values) {
+    if (value < 1) return fail_at(name, Code::kInvalidArgument, "{} is {}; it must be at least 1", name, value);
+  }
+  const KvLayout& layout = runner.kv_layout();
+  if (options.kv_pages.size() != layout.groups.size()) {
+    return fail_at("kv_pages", Code::kInvalidArgument, "kv_pages has {} counts, but the model has {} KV groups",
+                   options.kv_pages.size(), layout.groups.size());
+  }
+  for (size_t group = 0; group < layout.groups.size(); ++group) {
+    // What limits a sequence says so at submit; a window or a state slot must fit in any case.
+    const KvKind kind = layout.groups[group].kind;
+    const bool paged = kind == KvKind::kFull || kind == KvKind::kLatent;
+    const int64_t tokens = paged ? 1 : runner.context_tokens();
+    const int32_t needed = pages_needed(layout.groups[group], tokens, options.prefill_chunk_max);
+    if (options.kv_pages[group] >= needed) continue;
+    return fail_at("kv_pages", Code::kInvalidArgument, "KV group {} has {} pages; it needs at least {}", group,
+                   options.kv_pages[group], needed);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::create(Runner& runner, std::span<Backend* const> backends,
+                                               const Tokenizer& tokenizer, const EngineOptions& options,
+                                               std::unique_ptr<Drafter> drafter) {
+  CAIRN_TRY_VOID(check_options(options, runner));
+  CAIRN_TRY(PagePool pool, PagePool::create(backends, runner.kv_layout(), options.kv_pages));
+  if (drafter == nullptr && options.speculation.tokens_max > 0) {
+    drafter = runner.has_mtp() ? make_mtp_drafter(runner) : make_prompt_lookup(options.speculation.ngram_max);
+  }
+  auto engine = std::make_unique<ThreadedEngine>(runner, tokenizer, options, std::move(pool), std::move(drafter));
+  CAIRN_TRY_VOID(engine->start(options.kv_host_bytes));
+  return engine;
+}
+
+}  // namespace cairn
