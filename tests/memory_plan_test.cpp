@@ -191,7 +191,7 @@ TEST_F(MemoryPlanTest, OfTheBlockThatGuessesIsWhatIsAllocated) {
   ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
   const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
   const auto without = model_memory_plan(file, *backend, options).value();
-  options.predict = true;
+  options.load_mtp = true;
   const auto with = model_memory_plan(file, *backend, options).value();
   EXPECT_GT(with.weight_bytes, without.weight_bytes);
   EXPECT_GT(with.scratch_bytes, without.scratch_bytes);

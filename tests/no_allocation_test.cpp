@@ -14,7 +14,7 @@
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
-#include "predictor/files.h"
+#include "mtp/files.h"
 
 namespace {
 std::atomic<int64_t> allocations{0};
@@ -104,8 +104,8 @@ TEST_P(NoAllocationTest, StepsTakeNothingFromTheHeap) {
   }
 }
 
-/// A step, and four guesses after each of its sequences.
-void guess(Runner& runner, Drafter& drafter, const PagePool& pool, std::vector<Sequence>& sequences,
+/// A step, and four drafts after each of its sequences.
+void draft(Runner& runner, Drafter& drafter, const PagePool& pool, std::vector<Sequence>& sequences,
            const std::vector<TokenId>& tokens, std::vector<std::vector<TokenId>>& proposed) {
   constexpr int32_t kDepth = 4;
   run_steps(runner, pool, sequences, tokens);
@@ -120,12 +120,12 @@ void guess(Runner& runner, Drafter& drafter, const PagePool& pool, std::vector<S
 }
 
 TEST(NoAllocationOfGuessesTest, GuessesTakeNothingFromTheHeap) {
-  const predictor::Folder folder;
-  const auto file = gguf::Reader::open(predictor::make_model(folder / "model.gguf"));
+  const mtp::Folder folder;
+  const auto file = gguf::Reader::open(mtp::make_model(folder / "model.gguf"));
   ASSERT_TRUE(file.has_value());
   for (const int threads : {1, 2}) {
     const auto backend = make_cpu_backend({.threads = threads, .isa = ""}).value();
-    const ModelOptions options{.context_tokens = 512, .batch_tokens_max = 32, .logits_max = 4, .predict = true};
+    const ModelOptions options{.context_tokens = 512, .batch_tokens_max = 32, .logits_max = 4, .load_mtp = true};
     const auto runner = load_model(*file, *backend, options).value();
     ASSERT_TRUE(runner->has_mtp());
     const std::vector<int32_t> pages(runner->kv_layout().groups.size(), 48);
@@ -136,9 +136,9 @@ TEST(NoAllocationOfGuessesTest, GuessesTakeNothingFromTheHeap) {
     const std::vector<TokenId> tokens(512, TokenId{5});
     std::vector<std::vector<TokenId>> proposed(3);
     for (std::vector<TokenId>& each : proposed) each.reserve(4);
-    guess(*runner, *drafter, pool, sequences, tokens, proposed);
+    draft(*runner, *drafter, pool, sequences, tokens, proposed);
     const int64_t before = allocations;
-    for (int i = 0; i < 20; ++i) guess(*runner, *drafter, pool, sequences, tokens, proposed);
+    for (int i = 0; i < 20; ++i) draft(*runner, *drafter, pool, sequences, tokens, proposed);
     EXPECT_EQ(allocations, before) << threads << " threads";
   }
 }

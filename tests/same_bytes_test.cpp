@@ -30,7 +30,7 @@ struct Served {
 struct Model {
   const char* file;
   int rounds;
-  bool is_trained;  ///< or else it says what was guessed only by chance
+  bool is_trained;  ///< or else drafts are right only by chance
 };
 void PrintTo(const Model& model, std::ostream* out) { *out << model.file; }
 

@@ -56,15 +56,16 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
   command.add_option("-t,--threads", options.threads, "Threads (default: one per core this process may use)")
       ->check(CLI::Range(1, 1024));
   command
-      .add_option(
-          "--speculate", options.speculation.tokens_max,
-          "Tokens guessed ahead per step, from repetition in the text or by --draft; the answer stays the same; "
-          "0: none")
+      .add_option("--speculate", options.speculation.tokens_max,
+                  "Tokens drafted per step (speculative decoding), from repetition in the text or by --draft; the "
+                  "answer stays the same; "
+                  "0: none")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
   command
       .add_option("--draft", options.draft_model,
-                  "Small GGUF model of the same vocabulary that guesses ahead, or DeepSeek V4's block that does")
+                  "Small GGUF model of the same vocabulary that drafts tokens (speculative decoding), or a file of "
+                  "DeepSeek V4's MTP module")
       ->check(CLI::ExistingFile);
   command.add_option("--isa", options.isa,
                      "Instruction set: generic, avx2, avxvnni, avx512, avx512bf16, neon (default: the best one here)");

@@ -19,12 +19,12 @@ constexpr size_t kReasonBytesMax = 1'024;
 // More than any plan.
 constexpr int64_t kEnough = int64_t{1} << 60;
 
-Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const gguf::Reader* predictor,
+Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const gguf::Reader* mtp_file,
                        Backend& backend, int32_t context, MemoryReport& report) {
   ModelOptions options;
   options.context_tokens = context;
-  options.predict = flags.guesses > 0 || predictor != nullptr;
-  options.predictor = predictor;
+  options.load_mtp = flags.drafts > 0 || mtp_file != nullptr;
+  options.mtp_file = mtp_file;
   options.kv_type = kv_type_named(flags.kv_type);
   options.available_bytes = flags.memory_bytes;
   CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, options));
@@ -42,18 +42,18 @@ Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const
 
 Result<void> add_all_plans(const gguf::Reader& file, const MemoryFlags& flags, MemoryReport& report) {
   CAIRN_TRY(const auto backend, make_cpu_backend({flags.threads, ""}));
-  std::unique_ptr<gguf::Reader> predictor;
+  std::unique_ptr<gguf::Reader> mtp_file;
   if (!flags.draft.empty()) {
-    CAIRN_TRY(predictor, open_predictor(flags.draft));
-    if (predictor == nullptr) {
-      return fail(Code::kInvalidArgument,
-                  "{} is a model, not a block that guesses: inspect it by itself and add its memory", flags.draft);
+    CAIRN_TRY(mtp_file, open_mtp_file(flags.draft));
+    if (mtp_file == nullptr) {
+      return fail(Code::kInvalidArgument, "{} is a model, not an MTP module: inspect it by itself and add its memory",
+                  flags.draft);
     }
   }
   std::vector<int32_t> contexts = flags.contexts;
   if (contexts.empty()) contexts.push_back(0);
   for (const int32_t context : contexts) {
-    CAIRN_TRY_VOID(add_plans(file, flags, predictor.get(), *backend, context, report));
+    CAIRN_TRY_VOID(add_plans(file, flags, mtp_file.get(), *backend, context, report));
   }
   return {};
 }
@@ -75,11 +75,11 @@ void MemoryFlags::add_to(CLI::App& command) {
       ->capture_default_str();
   command.add_option("-t,--threads", threads, "Threads (default: one per core)")->check(CLI::Range(1, 1024));
   command
-      .add_option("--speculate", guesses,
-                  "Tokens guessed ahead per step; above 0 memory is planned for DeepSeek V4's block that guesses, too")
+      .add_option("--speculate", drafts,
+                  "Tokens drafted per step; above 0 memory is planned for DeepSeek V4's MTP module, too")
       ->check(CLI::Range(0, 16))
       ->capture_default_str();
-  command.add_option("--draft", draft, "File of DeepSeek V4's block that guesses, to plan memory for")
+  command.add_option("--draft", draft, "File of DeepSeek V4's MTP module, to plan memory for")
       ->check(CLI::ExistingFile);
   command
       .add_option("--memory", memory_bytes,

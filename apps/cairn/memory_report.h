@@ -19,7 +19,7 @@ struct MemoryFlags {
   int32_t sequences = MemoryWishes{}.sequences;
   int32_t sequences_max = MemoryWishes{}.sequences_running;
   int32_t threads = 0;
-  int32_t guesses = 0;       ///< tokens guessed ahead; above 0: with the model's block that does, if it has one
+  int32_t drafts = 0;        ///< tokens drafted; above 0: with the model's block that does, if it has one
   std::string draft;         ///< file of such a block; empty: none of its own
   int64_t memory_bytes = 0;  ///< of the machine, free; 0: what this one has
 

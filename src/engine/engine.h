@@ -171,7 +171,7 @@ class GenerateStream {
 class Engine {
  public:
   /// `runner`, its `backends` by KvGroup::device and `tokenizer` outlive the engine. `drafter` null: the model's own
-  /// block that guesses, or else prompt lookup, if options ask for speculation. Errors: kInvalidArgument (an option out
+  /// MTP module, or else prompt lookup, if options ask for speculation. Errors: kInvalidArgument (an option out
   /// of its range), kOutOfMemory (KV pages).
   static Result<std::unique_ptr<Engine>> create(Runner& runner, std::span<Backend* const> backends,
                                                 const Tokenizer& tokenizer, const EngineOptions& options,

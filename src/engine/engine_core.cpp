@@ -141,14 +141,14 @@ Result<LogitsView> EngineCore::step() {
 
 void EngineCore::learn_cost(int64_t step_ns) {
   counters_.step_ns += step_ns;
-  // Guesses have a cost of their own: with it, rows would seem to be as dear as the guesses in them.
+  // Drafts have a cost of their own: with it, rows would seem to be as dear as the drafts in them.
   cost_.observe(static_cast<int32_t>(batch_tokens_.size()), batch_attended_,
                 static_cast<double>(step_ns - drafting_ns_));
   prompt_row_ns_ = cost_.row_ns();
   if (counters_.steps % kCostUpdateSteps == 0) index_.set_cost({cost_.row_ns(), cost_.attended_ns()});
 }
 
-// Asks for guesses where they are likely to pay: see DraftLengthController.
+// Asks for drafts where they are likely to pay: see DraftLengthController.
 void EngineCore::propose() try {
   for (const auto& sequence : running_) sequence->drafts().clear();
   drafting_ns_ = 0;
@@ -169,7 +169,7 @@ void EngineCore::propose() try {
     const double row_cost = (with - without + draft_token_ns_) / without;
     int32_t wanted =
         std::min(sequence->draft_length_controller().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
-    // Pages of the step that checks the guesses, taken a little earlier.
+    // Pages of the step that checks the drafts, taken a little earlier.
     if (wanted > 0 && drafter_->writes_pages()) wanted = reserve_drafts(*sequence, wanted);
     if (wanted <= 0) continue;
     const SequenceMemory& memory = sequence->memory();

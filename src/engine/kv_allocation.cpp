@@ -50,7 +50,7 @@ bool EngineCore::reserve(Sequence& sequence, int32_t tokens) {
   return true;
 }
 
-// For how many guesses behind the next token there are pages: all, or else what is left of that token's own.
+// For how many drafts behind the next token there are pages: all, or else what is left of that token's own.
 int32_t EngineCore::reserve_drafts(Sequence& sequence, int32_t wanted) {
   SequenceMemory& memory = sequence.memory();
   const int32_t next = memory.computed + 1;
@@ -60,7 +60,7 @@ int32_t EngineCore::reserve_drafts(Sequence& sequence, int32_t wanted) {
   return pool_.extend(memory.table, next + left) ? left : 0;
 }
 
-// What was guessed stays: its rows are computed again where they get pages.
+// What was drafted stays: its rows are computed again where they get pages.
 void EngineCore::release_drafts() {
   for (const std::unique_ptr<Sequence>& sequence : running_) {
     if (sequence == nullptr || !sequence->decoding()) continue;
@@ -68,7 +68,7 @@ void EngineCore::release_drafts() {
   }
 }
 
-// What must be had comes first, for all: nobody is put back for a guess.
+// What must be had comes first, for all: nobody is put back for a draft.
 void EngineCore::reserve_pages() {
   for (const ScheduledTokens& share : scheduled_) {
     std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
@@ -159,7 +159,7 @@ void EngineCore::keep_pages() {
     SequenceMemory& memory = sequence->memory();
     if (uses_index(*sequence)) index_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
     pool_.release_behind(memory.table, memory.computed);
-    pool_.release_beyond(memory.table, memory.computed + 1);  // those of wrong guesses, before anybody misses them
+    pool_.release_beyond(memory.table, memory.computed + 1);  // those of wrong drafts, before anybody misses them
   }
 }
 

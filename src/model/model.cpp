@@ -150,7 +150,7 @@ Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, cons
   CAIRN_TRY_VOID(check_operations(backend, true, true));
   ModelMemoryPlan plan;
   const auto load = [&](WeightLoader& binder) {
-    return deepseek4::load_weights(binder, file, config, options.predictor);
+    return deepseek4::load_weights(binder, file, config, options.mtp_file);
   };
   CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
   plan.weight_bytes += direction_bytes(options, config.main_layers(), config.embedding);
@@ -218,17 +218,16 @@ Result<std::unique_ptr<Decoder>> load_part(const gguf::Reader& file, const Decod
 
 Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, const ModelOptions& options) {
   CAIRN_TRY(deepseek4::ModelConfig config, deepseek4::describe(file, options.context_tokens));
-  deepseek4::read_predictor_config(file, options, config);
+  deepseek4::read_mtp_config(file, options, config);
   return config;
 }
 
-// A block that guesses ahead, given on its own, is no use to other architectures.
-Result<void> check_predictor(const gguf::Reader& file, const ModelOptions& options) {
-  if (options.predictor == nullptr || deepseek4::is_deepseek4(file)) return {};
+// An MTP module, given on its own, is no use to other architectures.
+Result<void> check_mtp_file(const gguf::Reader& file, const ModelOptions& options) {
+  if (options.mtp_file == nullptr || deepseek4::is_deepseek4(file)) return {};
   CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
   return fail(Code::kInvalidArgument,
-              "the draft file is a block of DeepSeek V4 that guesses ahead, but the model's architecture is \"{}\"",
-              name);
+              "the draft file is an MTP module of DeepSeek V4, but the model's architecture is \"{}\"", name);
 }
 
 Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, Backend& backend,
@@ -236,17 +235,17 @@ Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, Backend
   CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
   CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));
   CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
-  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, config, options.predictor));
+  CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, config, options.mtp_file));
   end_loading(binder, options);
   return deepseek4::ModelRunner::create(std::move(config), std::move(weights), backend, options);
 }
 
 }  // namespace
 
-bool is_predictor(const gguf::Reader& file) { return deepseek4::is_predictor(file); }
+bool is_mtp_file(const gguf::Reader& file) { return deepseek4::is_mtp_file(file); }
 
 Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_predictor(file, options));
+  CAIRN_TRY_VOID(check_mtp_file(file, options));
   if (is_encoder(file)) {
     CAIRN_TRY(const EncoderConfig config, read_encoder_config(file, options.context_tokens));
     return plan_of(file, backend, config, options);
@@ -261,7 +260,7 @@ Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& bac
 
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
   CAIRN_CHECK(options.batch_tokens_max > 0 && options.logits_max > 0);
-  CAIRN_TRY_VOID(check_predictor(file, options));
+  CAIRN_TRY_VOID(check_mtp_file(file, options));
   if (deepseek4::is_deepseek4(file)) return load_deepseek4(file, backend, options);
   CAIRN_TRY(DecoderConfig config, read_decoder_config(file, options.context_tokens));
   CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));

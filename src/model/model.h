@@ -38,10 +38,10 @@ struct ModelOptions {
   /// DeepSeek V4: what its cache holds is rounded as it was in training (to 8 and 4 bits), and kept as it then is.
   bool simulate_rounding = true;
   ControlVectorOptions directions{};
-  /// The block that guesses ahead (Runner::has_mtp) is loaded, from `predictor` or else from the file, if it has one.
-  bool predict = false;
-  /// A file with such a block alone (is_predictor()); outlives the runner. null: none.
-  const gguf::Reader* predictor = nullptr;
+  /// The MTP module (Runner::has_mtp) is loaded, from `mtp_file` or else from the file, if it has one.
+  bool load_mtp = false;
+  /// A file with such a block alone (is_mtp_file()); outlives the runner. null: none.
+  const gguf::Reader* mtp_file = nullptr;
   /// Memory that there is; 0: ask the backend.
   int64_t available_bytes = 0;
   /// No copy of weights that is larger than the file's (HostMatrix::in_place).
@@ -57,8 +57,8 @@ struct ModelOptions {
 /// Names of general.architecture that load, sorted.
 std::vector<std::string_view> supported_architectures();
 
-/// Whether the file is no model, but a block that guesses ahead for one: ModelOptions::predictor.
-bool is_predictor(const gguf::Reader& file);
+/// Whether the file is no model, but an MTP module for one: ModelOptions::mtp_file.
+bool is_mtp_file(const gguf::Reader& file);
 
 /// What a model, or the part of it that is on one backend, will take of memory but for keys and values.
 struct PartMemoryPlan {
@@ -79,7 +79,7 @@ Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& bac
 
 /// `file` and `backend` outlive the runner. Errors: kUnsupported (architecture or tensor type: the message lists what
 /// there is), kCorruptFile (a tensor missing or of the wrong shape, a hyper-parameter out of range: named),
-/// kInvalidArgument (a context beyond the trained one, a `predictor` for an architecture that takes none, as many
+/// kInvalidArgument (a context beyond the trained one, a `mtp_file` for an architecture that takes none, as many
 /// layers in `earlier` parts as there are or more), kOutOfMemory (weights, scratch and a first page of KV do not fit:
 /// how much is needed and how much there is).
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options);

@@ -77,14 +77,14 @@ class Runner {
   virtual Result<std::span<const float>> logits_row(int64_t /*row*/) {
     return fail(Code::kUnsupported, "the model's logits are not kept");
   }
-  /// Whether there is a block that guesses ahead.
+  /// Whether there is an MTP module.
   virtual bool has_mtp() const { return false; }
-  /// Guesses by that block: logits [slices, vocabulary] of what follows each row, which is a token that step() has not
-  /// seen; valid until the next step() or predict(). A slice has one row, at the position after those that step() or
-  /// predict() have computed, and wants kLast. Limits as for step(). It writes to the row's pages what step() writes
+  /// Drafts by that block: logits [slices, vocabulary] of what follows each row, which is a token that step() has not
+  /// seen; valid until the next step() or mtp_step(). A slice has one row, at the position after those that step() or
+  /// mtp_step() have computed, and wants kLast. Limits as for step(). It writes to the row's pages what step() writes
   /// over. Errors: those of step(); kUnsupported unless has_mtp().
-  virtual Result<LogitsView> predict(const Batch& /*batch*/) {
-    return fail(Code::kUnsupported, "the model has no block that guesses ahead");
+  virtual Result<LogitsView> mtp_step(const Batch& /*batch*/) {
+    return fail(Code::kUnsupported, "the model has no MTP module");
   }
   /// The judgement of the head that ranks on a last hidden row, as a logit. Only if embedding().ranks. Thread: any.
   virtual float rank(std::span<const float> /*hidden*/) const { return 0; }

@@ -16,7 +16,7 @@ Result<void> check_same_tokens(const Tokenizer& draft, const Tokenizer& tokenize
   for (int32_t id = 0; id < common; ++id) {
     if (draft.entry(TokenId{id}) == tokenizer.entry(TokenId{id})) continue;
     return fail_at("draft", Code::kInvalidArgument,
-                   "{} cannot guess for this model: token {} is \"{}\" there and \"{}\" here; both must have the same "
+                   "{} cannot draft for this model: token {} is \"{}\" there and \"{}\" here; both must have the same "
                    "vocabulary",
                    path, id, draft.entry(TokenId{id}), tokenizer.entry(TokenId{id}));
   }
@@ -25,9 +25,9 @@ Result<void> check_same_tokens(const Tokenizer& draft, const Tokenizer& tokenize
 
 }  // namespace
 
-Result<std::unique_ptr<gguf::Reader>> open_predictor(const std::filesystem::path& path) {
+Result<std::unique_ptr<gguf::Reader>> open_mtp_file(const std::filesystem::path& path) {
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
-  if (!is_predictor(file)) return nullptr;
+  if (!is_mtp_file(file)) return nullptr;
   return std::make_unique<gguf::Reader>(std::move(file));
 }
 

@@ -1,4 +1,4 @@
-/// The smaller model that guesses ahead for another one (speculative decoding).
+/// The smaller model that drafts tokens for another one (speculative decoding).
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ struct DraftModel {
   std::unique_ptr<Runner> runner;
 };
 
-/// The file, if it is a block that guesses (is_predictor); null if it is a model. Errors: Reader's.
-Result<std::unique_ptr<gguf::Reader>> open_predictor(const std::filesystem::path& path);
+/// The file, if it is an MTP module (is_mtp_file); null if it is a model. Errors: Reader's.
+Result<std::unique_ptr<gguf::Reader>> open_mtp_file(const std::filesystem::path& path);
 
 /// Opens the file and plans its memory. Errors: those of the parts; kInvalidArgument if its tokens are not those of
-/// `tokenizer`, which it is to guess.
+/// `tokenizer`, which it is to draft.
 Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path, const Tokenizer& tokenizer,
                                                Backend& backend, const MemoryWishes& wishes);
-/// Loads its weights; `draft` and `backend` outlive what is made. `vocabulary` is that of the model it guesses for.
+/// Loads its weights; `draft` and `backend` outlive what is made. `vocabulary` is that of the model it drafts for.
 Result<std::unique_ptr<Drafter>> load_draft(DraftModel& draft, Backend& backend, int32_t vocabulary);
 
 }  // namespace cairn

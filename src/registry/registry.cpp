@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-// Guesses per step when a draft model is given and no number of them.
+// Drafts per step when a draft model is given and no number of them.
 constexpr int32_t kDraftTokens = 4;
 
 // general.file_type as the field numbers it (ggml docs/gguf.md, "general.file_type").
@@ -91,16 +91,16 @@ Result<TemplateChoice> choose_template(const std::filesystem::path& path, const 
   return TemplateChoice{std::move(fallback), ""};
 }
 
-ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* predictor) {
+ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mtp_file) {
   ModelOptions model_options;
   model_options.context_tokens = options.context_tokens;
   model_options.kv_type = options.kv_type;
   model_options.directions = options.directions;
   model_options.simulate_rounding = options.simulate_rounding;
-  // A model that guesses leaves the block that could nothing to do.
-  const bool drafts = !options.draft_model.empty() && predictor == nullptr;
-  model_options.predict = predictor != nullptr || (options.speculation.tokens_max > 0 && !drafts);
-  model_options.predictor = predictor;
+  // A model that drafts leaves the block that could nothing to do.
+  const bool drafts = !options.draft_model.empty() && mtp_file == nullptr;
+  model_options.load_mtp = mtp_file != nullptr || (options.speculation.tokens_max > 0 && !drafts);
+  model_options.mtp_file = mtp_file;
   return model_options;
 }
 
@@ -125,7 +125,7 @@ Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer
   model_options.batch_tokens_max = step_rows(device);
   Preparation made;
   int64_t draft_bytes = 0;
-  if (!options.draft_model.empty() && model_options.predictor == nullptr) {
+  if (!options.draft_model.empty() && model_options.mtp_file == nullptr) {
     CAIRN_TRY(made.draft, open_draft(options.draft_model, tokenizer, device.backend(),
                                      {.context_tokens = options.context_tokens, .sequences = options.sequences}));
     draft_bytes = made.draft->plan.bytes();
@@ -154,7 +154,7 @@ void set_embedding(LoadedModel& model, const EmbeddingAbility& ability, Pooling 
 // Once everything is loaded. What is returned is the engine's to ask: the model outlives it.
 std::function<Result<void>()> watch_files(LoadedModel& model) {
   model.files->watch(model.file);
-  if (model.predictor != nullptr) model.files->watch(*model.predictor);
+  if (model.mtp_file != nullptr) model.files->watch(*model.mtp_file);
   if (model.draft != nullptr) model.files->watch(model.draft->file);
   if (model.pack_cache != nullptr && model.pack_cache->file() != nullptr) model.files->watch(*model.pack_cache->file());
   return [&files = *model.files] { return files.check(); };
@@ -162,7 +162,7 @@ std::function<Result<void>()> watch_files(LoadedModel& model) {
 
 Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options, const LoadOptions& options) {
   if (model.draft != nullptr) {
-    return fail_at("draft", Code::kInvalidArgument, "{} writes no text, for which a draft model could guess",
+    return fail_at("draft", Code::kInvalidArgument, "{} writes no text, for which a draft model could draft",
                    model.name);
   }
   CAIRN_TRY(model.embedder, load_embedder(model.file, model.device.backend(), model_options));
@@ -199,7 +199,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   }
   if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
     engine_options.speculation.tokens_max = kDraftTokens;
-  if (model.runner->has_mtp()) log_info("guesses ahead with a block of its own");
+  if (model.runner->has_mtp()) log_info("drafts with its own MTP module");
   engine_options.check_weights = watch_files(model);
   CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.by_number(), *model.tokenizer, engine_options,
                                          std::move(drafter)));
@@ -215,11 +215,11 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
   CAIRN_TRY(auto tokenizer, Tokenizer::load(file.metadata()));
-  std::unique_ptr<gguf::Reader> predictor;
+  std::unique_ptr<gguf::Reader> mtp_file;
   if (!options.draft_model.empty()) {
-    CAIRN_TRY(predictor, open_predictor(options.draft_model));
+    CAIRN_TRY(mtp_file, open_mtp_file(options.draft_model));
   }
-  ModelOptions model_options = model_options_of(options, predictor.get());
+  ModelOptions model_options = model_options_of(options, mtp_file.get());
   Preparation prepared;
   const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY(prepared, prepare(file, *tokenizer, device, options, model_options));
@@ -248,7 +248,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
       .output_format = detect_output_format(chat_template.source),
       .device = std::move(device),
       .pack_cache = nullptr,
-      .predictor = std::move(predictor),
+      .mtp_file = std::move(mtp_file),
       .runner = nullptr,
       .embedder = nullptr,
       .embedding = {},

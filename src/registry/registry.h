@@ -41,7 +41,7 @@ struct LoadOptions {
   bool prefix_cache = true;
   int64_t kv_host_bytes = 0;  ///< see EngineOptions
   SpeculationOptions speculation{};
-  /// File of a smaller model for speculation, or of a block that guesses for this one (is_predictor); empty: the
+  /// File of a smaller model for speculation, or of an MTP module for this one (is_mtp_file); empty: the
   /// model's own block, if it has one, or else prompt lookup.
   std::string draft_model;
   int32_t gpu_layers = kGpuLayersAuto;  ///< see DeviceWishes
@@ -71,13 +71,13 @@ struct LoadedModel {
   std::string template_source;  ///< of chat_template; empty: it has one of its own
   OutputFormat output_format;   ///< how its chat answers are written
   Device device;
-  std::unique_ptr<PackCache> pack_cache;    ///< null: none
-  std::unique_ptr<gguf::Reader> predictor;  ///< file of a block that guesses; null: none of its own
-  std::unique_ptr<Runner> runner;           ///< null: an encoder
-  std::unique_ptr<Embedder> embedder;       ///< null: no encoder
-  EmbeddingAbility embedding;               ///< of the engine; the pooling is the model's own, and not kNone
-  std::unique_ptr<DraftModel> draft;        ///< null: none
-  std::unique_ptr<ModelFiles> files;        ///< of all that is mapped
+  std::unique_ptr<PackCache> pack_cache;   ///< null: none
+  std::unique_ptr<gguf::Reader> mtp_file;  ///< file of an MTP module; null: none of its own
+  std::unique_ptr<Runner> runner;          ///< null: an encoder
+  std::unique_ptr<Embedder> embedder;      ///< null: no encoder
+  EmbeddingAbility embedding;              ///< of the engine; the pooling is the model's own, and not kNone
+  std::unique_ptr<DraftModel> draft;       ///< null: none
+  std::unique_ptr<ModelFiles> files;       ///< of all that is mapped
   std::unique_ptr<Engine> engine;
 
   ~LoadedModel();

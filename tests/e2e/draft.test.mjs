@@ -1,4 +1,4 @@
-// --draft with real files: a smaller model guesses ahead, and no answer changes. A model that guesses for itself is
+// --draft with real files: a smaller model drafts tokens, and no answer changes. A model that has an MTP module is
 // always right when nothing is drawn, though it saves no time.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -25,7 +25,7 @@ const ask = async (server, more) => {
   return { text: choices[0].text, timings, usage };
 };
 
-// Where a row more costs nearly a step more, as for one small model on a slow machine, guesses do not pay and none are
+// Where a row more costs nearly a step more, as for one small model on a slow machine, drafts do not pay and none are
 // made; among others a row costs little. What pays is found out by trying now and then, so one round may go without.
 async function askUntilAccepted(more) {
   const sum = { drafted: 0, accepted: 0 };
@@ -49,7 +49,7 @@ const counted = async () => {
   return { drafted: stats.draft_tokens, accepted: stats.draft_tokens_accepted };
 };
 
-test('greedy: the same texts, and every guess is right', async () => {
+test('greedy: the same texts, and every draft is right', async () => {
   const { drafted, accepted } = await askUntilAccepted({ temperature: 0 });
   assert.ok(accepted > 0, `${accepted} of ${drafted}`);
   assert.equal(accepted, drafted);
@@ -80,24 +80,24 @@ test('a draft model of another vocabulary, or none, is refused with what is wron
       assert.doesNotMatch(run.stderr, /serving/);
     }
   };
-  refused(tiny, 1, /llama\.gguf cannot guess for this model: .*; both must have the same vocabulary/);
+  refused(tiny, 1, /llama\.gguf cannot draft for this model: .*; both must have the same vocabulary/);
   refused(path.join(fixtures, 'nothing.gguf'), 2, /--draft: File does not exist.*nothing\.gguf/);
 });
 
-test('a block of the model that guesses: the same texts', async () => {
+test('the MTP module of the model: the same texts', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-block-'));
   try {
     const model = path.join(folder, 'model.gguf');
     const made = cairn(['synth', model, '--arch', 'deepseek4', '--set', 'nextn_predict_layers=1']);
     assert.equal(made.status, 0, made.stderr);
-    const [alone, guessing] = [await serve(model), await serve(model, ['--speculate', '4'])];
-    assert.match(guessing.log(), /guesses ahead with a block of its own/);
-    assert.doesNotMatch(alone.log(), /guesses ahead|not used/);
+    const [alone, drafting] = [await serve(model), await serve(model, ['--speculate', '4'])];
+    assert.match(drafting.log(), /drafts with its own MTP module/);
+    assert.doesNotMatch(alone.log(), /MTP module|not used/);
     for (const temperature of [0, 1]) {
       const request = { prompt: words, temperature, seed: 3 };
-      assert.equal((await ask(guessing, request)).text, (await ask(alone, request)).text);
+      assert.equal((await ask(drafting, request)).text, (await ask(alone, request)).text);
     }
-    for (const server of [alone, guessing]) assert.equal((await server.stop()).code, 0);
+    for (const server of [alone, drafting]) assert.equal((await server.stop()).code, 0);
   } finally {
     fs.rmSync(folder, { recursive: true, force: true });
   }

@@ -1,8 +1,8 @@
 // DeepSeek V4 on the GPU beyond its reference files: rows that an index of many heads chooses, the rounding of
-// training, the block that guesses ahead.
+// training, the MTP module.
 #include "gguf/reader.h"
 #include "gpu/model_lab.h"
-#include "predictor/files.h"
+#include "mtp/files.h"
 
 namespace cairn::gpu {
 namespace {
@@ -17,11 +17,11 @@ class GpuDeepseek4 : public GpuTest {
     for (int32_t i = 0; i < kPrompt + 8; ++i) tokens_.push_back(TokenId{random.integer(0, 500)});
   }
   std::span<const TokenId> prompt() const { return std::span(tokens_).first(kPrompt); }
-  static ModelOptions options(bool rounding, bool predict) {
-    return {.context_tokens = kContext, .simulate_rounding = rounding, .predict = predict};
+  static ModelOptions options(bool rounding, bool load_mtp) {
+    return {.context_tokens = kContext, .simulate_rounding = rounding, .load_mtp = load_mtp};
   }
 
-  predictor::Folder folder_;
+  mtp::Folder folder_;
   // With so many heads hardly any sum is zero: of equal ones GPU and processor take others.
   static constexpr std::pair<const char*, const char*> kShape[] = {{"embedding_length", "128"},
                                                                    {"attention.q_lora_rank", "64"},
@@ -29,7 +29,7 @@ class GpuDeepseek4 : public GpuTest {
                                                                    {"attention.indexer.head_count", "16"},
                                                                    {"attention.indexer.key_length", "64"},
                                                                    {"attention.indexer.top_k", "8"}};
-  const gguf::Reader file_ = gguf::Reader::open(predictor::make_model(folder_ / "model.gguf", kShape)).value();
+  const gguf::Reader file_ = gguf::Reader::open(mtp::make_model(folder_ / "model.gguf", kShape)).value();
   std::vector<TokenId> tokens_;
 };
 
@@ -46,7 +46,7 @@ TEST_F(GpuDeepseek4, ChosenRowsAndRounding) {
 }
 
 TEST_F(GpuDeepseek4, Guesses) {
-  std::vector<std::vector<float>> guesses;
+  std::vector<std::vector<float>> drafts;
   for (Backend* backend : {&gpu(), &cpu()}) {
     Model model(file_, *backend, options(false, true));
     ASSERT_TRUE(model.runner().has_mtp());
@@ -54,15 +54,15 @@ TEST_F(GpuDeepseek4, Guesses) {
     // In two steps, so that the block looks back from one to the other.
     sequence.step(prompt().first(7), LogitsWanted::kLast);
     sequence.step(prompt().subspan(7), LogitsWanted::kLast);
-    auto& all = guesses.emplace_back();
+    auto& all = drafts.emplace_back();
     for (int32_t i = 0; i < 3; ++i) {
       const BatchSlice one = sequence.slice(0, 1, LogitsWanted::kLast);
-      const auto view = model.runner().predict({std::span(tokens_).subspan(kPrompt + i, 1), {&one, 1}, &model.pool()});
+      const auto view = model.runner().mtp_step({std::span(tokens_).subspan(kPrompt + i, 1), {&one, 1}, &model.pool()});
       ASSERT_TRUE(view.has_value()) << view.error().text();
       all.insert(all.end(), view->values.begin(), view->values.end());
     }
   }
-  EXPECT_LE(difference(guesses[0], guesses[1]), kBoundF32);
+  EXPECT_LE(difference(drafts[0], drafts[1]), kBoundF32);
 }
 
 // As in the published files of two bits a weight. GPU and processor do not round activations alike, so nothing is
@@ -75,7 +75,7 @@ TEST_F(GpuDeepseek4, ExpertsOfTwoBits) {
                                                                     {"attention.indexer.top_k", "64"}};
   const synth::Options options{
       .type = "F32", .type_rules = {{"ffn_(gate|up)_exps", "IQ2_XXS"}, {"ffn_down_exps", "Q2_K"}}, .threads = 2};
-  const auto path = predictor::make_model(folder_ / "two_bits.gguf", kChooseNothing, options);
+  const auto path = mtp::make_model(folder_ / "two_bits.gguf", kChooseNothing, options);
   const gguf::Reader file = gguf::Reader::open(path).value();
   EXPECT_EQ(file.find_tensor("blk.3.ffn_up_exps.weight")->type, TensorType::kIQ2_XXS);
   Model on_gpu(file, gpu(), GpuDeepseek4::options(false, false)),

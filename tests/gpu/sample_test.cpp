@@ -305,7 +305,7 @@ TEST_F(GpuSample, DraftModelsProposeWhatRowsThatWereReadSay) {
   EXPECT_TRUE(proposals_of(*runner, index(sampled[0][0]))[0].empty());
 }
 
-// Drawing, reading, and drawing alone without guesses.
+// Sampling, reading, and sampling alone without drafts.
 TEST_F(GpuSample, AnswersAreThoseOfRowsThatWereRead) {
   const auto file = gguf::Reader::open(model_path("llama")).value();
   const auto tokenizer = Tokenizer::load(file.metadata()).value();

@@ -69,7 +69,7 @@ void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
     const std::vector<PageId>& pages = memory.table.groups.at(static_cast<size_t>(group));
     const auto size = static_cast<int32_t>(pages.size());
     const int32_t size_min = state ? std::min(memory.computed, 1) : pages_for(memory.computed);
-    // None is kept for guesses.
+    // None is kept for drafts.
     const int32_t size_max = state ? 1 : pages_for(static_cast<int32_t>(sequence->tokens().size()));
     if (size < size_min || size > size_max) {
       wrong("group {}: {} pages, but {} tokens were computed of {}", group, size, memory.computed,

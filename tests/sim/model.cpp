@@ -18,7 +18,7 @@ uint64_t chain(uint64_t before, TokenId token) {
   return mix_bits(before * 31 + static_cast<uint64_t>(index(token)) + 1);
 }
 
-/// Mostly a short cycle goes on, so that prompt lookup guesses right now and then; sometimes the answer jumps, or ends.
+/// Mostly a short cycle goes on, so that prompt lookup is right now and then; sometimes the answer jumps, or ends.
 void write_logits(uint64_t hash, TokenId last, std::span<float> logits) {
   for (size_t i = 0; i < logits.size(); ++i) {
     logits[i] = static_cast<float>(mix_bits(hash + i * 0x9E37) >> 40) * 0x1p-22f;  // 0 .. 4

@@ -79,7 +79,7 @@ TEST_F(MarkupSteeringTest, MarkupIsGreedyAndArgumentsAreDrawn) {
   }
   EXPECT_NE(answers[0].tokens, answers[1].tokens);
 
-  // The same bytes with guesses and with too few pages for all of them at once.
+  // The same bytes with drafts and with too few pages for all of them at once.
   start({.kv_pages = {12, 12}, .sequences_max = 16, .prefill_chunk_max = 24, .speculation = {.tokens_max = 4}});
   runner_->hold();  // until all of them are there
   std::vector<std::unique_ptr<GenerateStream>> streams;

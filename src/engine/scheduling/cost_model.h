@@ -18,7 +18,7 @@ constexpr int64_t attended_by(int64_t position, int64_t rows) { return rows * po
 /// Rows of a first step, of which nothing is known.
 inline constexpr int32_t kFirstRows = 16;
 /// How many times the rows of the largest step so far the next may have beside streams: what is predicted for more than
-/// was seen is a guess, and a wrong one must not freeze a stream.
+/// was seen is an estimate, and a wrong one must not freeze a stream.
 inline constexpr int32_t kRowGrowth = 2;
 
 /// Allocates nothing. Thread: the engine's.
@@ -60,7 +60,7 @@ class CostModel {
   int32_t rows_seen_max_ = 0;  // 0: nothing was observed
   int32_t steps_ = 0;          // observed, up to what counts as early
   Vector state_{};
-  std::array<bool, kPoints> known_{};  // points from which the others are guessed; one at least
+  std::array<bool, kPoints> known_{};  // points from which the others are estimated; one at least
   std::array<Vector, kStates> covariance_{};
   double load_ = 1;
   int surprises_ = 0;  // observations in a row that were far from what was predicted

@@ -18,7 +18,7 @@ class ArgmaxSampler {
   ArgmaxSampler(Runner& runner, int32_t batch_tokens_max, int64_t vocabulary);
   /// For Batch::keep_logits.
   bool keeps_logits() const { return keeps_; }
-  /// Of the first `rows` rows of the runner's last step or guess; kNoToken where none can be told. Errors:
+  /// Of the first `rows` rows of the runner's last step or draft; kNoToken where none can be told. Errors:
   /// Runner::sample's.
   Result<std::span<const TokenId>> of(const LogitsView& logits, size_t rows);
 

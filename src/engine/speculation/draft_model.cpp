@@ -38,12 +38,12 @@ class DraftModel final : public Drafter {
     choose();
     while (!active_.empty()) {
       lay_out();
-      const Result<std::span<const TokenId>> guesses = guess();
-      if (!guesses.has_value()) {
-        give_up(guesses.error());
+      const Result<std::span<const TokenId>> drafts = draft();
+      if (!drafts.has_value()) {
+        give_up(drafts.error());
         return;
       }
-      take(*guesses);
+      take(*drafts);
     }
   }
 
@@ -140,14 +140,14 @@ class DraftModel final : public Drafter {
   }
 
   // What follows each slice that proposes.
-  Result<std::span<const TokenId>> guess() {
+  Result<std::span<const TokenId>> draft() {
     CAIRN_TRY(const LogitsView logits, runner_.step({tokens_, slices_, &pool_, greedy_.keeps_logits()}));
     const auto proposes = [](const BatchSlice& slice) { return slice.logits == LogitsWanted::kLast; };
     return greedy_.of(logits, static_cast<size_t>(std::ranges::count_if(slices_, proposes)));
   }
 
   // The batch has been computed: keeps in active_ those that are to be proposed more.
-  void take(std::span<const TokenId> guesses) {
+  void take(std::span<const TokenId> drafts) {
     size_t next = 0, kept = 0;
     for (size_t i = 0; i < active_.size(); ++i) {
       Work work = active_[i];
@@ -156,7 +156,7 @@ class DraftModel final : public Drafter {
           std::span(tokens_).subspan(static_cast<size_t>(slices_[i].row_begin), static_cast<size_t>(slices_[i].rows));
       work.followed->tokens.insert(work.followed->tokens.end(), computed.begin(), computed.end());
       if (!proposes) continue;
-      const TokenId token = guesses[next++];
+      const TokenId token = drafts[next++];
       if (token == kNoToken) continue;
       work.request->proposed->push_back(token);
       if (static_cast<int32_t>(work.request->proposed->size()) == work.request->tokens_max) continue;

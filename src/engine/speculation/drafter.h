@@ -48,7 +48,7 @@ inline constexpr int32_t kLookupTokensMax = 32'768;
 /// continued. Allocates nothing.
 std::unique_ptr<Drafter> make_prompt_lookup(int32_t ngram_max);
 
-/// The block of the model that guesses ahead (Runner::has_mtp). `runner` outlives the drafter. A call that fails
+/// The model's MTP module (Runner::has_mtp). `runner` outlives the drafter. A call that fails
 /// proposes nothing more.
 std::unique_ptr<Drafter> make_mtp_drafter(Runner& runner);
 

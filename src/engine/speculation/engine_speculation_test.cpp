@@ -1,4 +1,4 @@
-// A draft model in the engine: what guesses cost is measured, and not held against it for ever.
+// A draft model in the engine: what drafts cost is measured, and not held against it for ever.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -86,7 +86,7 @@ class EngineDrafts : public EngineTest {
 };
 
 // Two sequences and three pages. In the step in which the first needs its second page, the other wants one for its
-// first guesses.
+// first drafts.
 TEST_F(EngineDrafts, NobodyIsPutBackForAGuess) {
   for (const bool writes_pages : {false, true}) {
     SCOPED_TRACE(writes_pages);

@@ -1,4 +1,4 @@
-// Guesses of the model's own block, which starts from what the model has left of a sequence in its pages.
+// Drafts of the model's MTP module, which starts from what the model has left of a sequence in its pages.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +20,7 @@ class MtpDrafter final : public Drafter {
     slices_.reserve(sequences_max_);
   }
 
-  // One batch a guess: the next reads what this one leaves.
+  // One batch a draft: the next reads what this one leaves.
   void propose(std::span<const DraftRequest> requests) override {
     active_.clear();
     for (const DraftRequest& request : requests) {
@@ -28,14 +28,13 @@ class MtpDrafter final : public Drafter {
     }
     while (!active_.empty()) {
       lay_out();
-      const Result<std::span<const TokenId>> guesses = guess();
-      if (!guesses.has_value()) {
+      const Result<std::span<const TokenId>> drafts = draft();
+      if (!drafts.has_value()) {
         if (!std::exchange(has_failed_, true))
-          log_warning("guessing ahead failed; nothing is proposed when it does (said once): {}",
-                      guesses.error().text());
+          log_warning("speculation failed; nothing is proposed when it does (said once): {}", drafts.error().text());
         return;
       }
-      take(*guesses);
+      take(*drafts);
     }
   }
   bool writes_pages() const override { return true; }
@@ -58,19 +57,19 @@ class MtpDrafter final : public Drafter {
     }
   }
 
-  Result<std::span<const TokenId>> guess() {
+  Result<std::span<const TokenId>> draft() {
     CAIRN_TRY(const LogitsView logits,
-              runner_.predict({tokens_, slices_, active_.front()->pool, greedy_.keeps_logits()}));
+              runner_.mtp_step({tokens_, slices_, active_.front()->pool, greedy_.keeps_logits()}));
     return greedy_.of(logits, active_.size());
   }
 
   // Keeps in active_ those that are to be proposed more.
-  void take(std::span<const TokenId> guesses) {
+  void take(std::span<const TokenId> drafts) {
     size_t kept = 0;
     for (size_t i = 0; i < active_.size(); ++i) {
-      if (guesses[i] == kNoToken) continue;
+      if (drafts[i] == kNoToken) continue;
       std::vector<TokenId>& proposed = *active_[i]->proposed;
-      proposed.push_back(guesses[i]);
+      proposed.push_back(drafts[i]);
       if (static_cast<int32_t>(proposed.size()) < active_[i]->tokens_max) active_[kept++] = active_[i];
     }
     active_.resize(kept);

@@ -1,4 +1,4 @@
-/// For tests: a clock with which what seems to pay, and so what is guessed, is the same in every run.
+/// For tests: a clock with which what seems to pay, and so what is drafted, is the same in every run.
 #pragma once
 
 #include <chrono>

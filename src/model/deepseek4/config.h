@@ -58,7 +58,7 @@ struct ModelConfig {
   RopeConfig window_rope_back;  ///< turn what attention has gathered back
   RopeConfig compressed_rope_back;
   std::vector<LayerConfig> layers;
-  bool has_mtp = false;  ///< the last of `layers` guesses the token after the next one, see mtp_weights.h
+  bool has_mtp = false;  ///< the last of `layers` drafts the token after the next one, see mtp_weights.h
 
   size_t main_layers() const { return layers.size() - (has_mtp ? 1 : 0); }
 
@@ -87,7 +87,7 @@ struct LayerPlaces {
   KvPlace index;  ///< one row for `ratio` positions
   KvPlace index_values;
   KvPlace index_scores;
-  KvPlace streams;  ///< of the layer that guesses: the streams that it starts from
+  KvPlace streams;  ///< of the MTP layer: the streams that it starts from
 };
 
 /// Groups: windows, compressed rows of all layers, and for each ratio what compressed rows are made from.

@@ -1,29 +1,29 @@
 #include "base/check.h"
 #include "model/deepseek4/runner.h"
 
-// The block of ModelRunner that guesses ahead. At position p it reads the token there and the streams that the model,
-// or the block itself in a guess before, has left at p - 1; so what a step has computed is all that guesses need.
+// The MTP module of ModelRunner. At position p it reads the token there and the streams that the model,
+// or the block itself in a draft before, has left at p - 1; so what a step has computed is all that drafts need.
 namespace cairn::deepseek4 {
 
-Result<LogitsView> ModelRunner::predict(const Batch& batch) {
+Result<LogitsView> ModelRunner::mtp_step(const Batch& batch) {
   CAIRN_CHECK(description_.has_mtp);
   for (const BatchSlice& slice : batch.slices) CAIRN_CHECK(slice.rows == 1 && slice.logits == LogitsWanted::kLast);
   plan(batch);
   backend_.begin_step();
   compute_ropes();
-  begin_guesses(batch);
+  begin_drafts(batch);
   const size_t layer = description_.main_layers();
   attention(layer, *batch.pool);
   feed_forward(layer);
   store(places_[layer].streams, *batch.pool, arrays_.streams);
-  const PredictorWeights& weights = weights_.predictor;
+  const MtpWeights& weights = weights_.mtp;
   return logits(weights.has_output_streams ? weights.output_streams : weights_.output_streams,
                 weights.has_output_norm ? weights.output_norm : weights_.output_norm);
 }
 
 void ModelRunner::follow(const Batch& batch) {
   rows_ = batch_.rows();
-  begin_guesses(batch);
+  begin_drafts(batch);
   const size_t layer = description_.main_layers();
   const LayerWeights& weights = weights_.layers[layer];
   begin_block(weights.attention_streams, weights.attention_norm);
@@ -36,8 +36,8 @@ void ModelRunner::follow(const Batch& batch) {
   store_window(layer, *batch.pool);
 }
 
-void ModelRunner::begin_guesses(const Batch& batch) {
-  const PredictorWeights& weights = weights_.predictor;
+void ModelRunner::begin_drafts(const Batch& batch) {
+  const MtpWeights& weights = weights_.mtp;
   const int64_t width = description_.embedding, stream_rows = int64_t{rows_} * description_.streams;
   const float epsilon = description_.norm_epsilon;
   const KvPlace& place = places_.back().streams;

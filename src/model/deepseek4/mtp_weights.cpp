@@ -21,7 +21,7 @@ struct Prefixes {
 };
 
 Prefixes prefixes_of(const gguf::Reader& file, size_t main_layers) {
-  if (is_predictor(file)) return {std::string(kOwnFilePrefix), std::string(kOwnFilePrefix)};
+  if (is_mtp_file(file)) return {std::string(kOwnFilePrefix), std::string(kOwnFilePrefix)};
   const std::string layer = fmt::format("blk.{}.", main_layers);
   return {layer, layer + "nextn."};
 }
@@ -31,7 +31,7 @@ bool has_block(const gguf::Reader& file, size_t main_layers) {
 }
 
 // Both as one matrix, or one for the token and one for the streams.
-Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, int64_t width, PredictorWeights& weights) {
+Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, int64_t width, MtpWeights& weights) {
   CAIRN_TRY(weights.token_norm, binder.vector(prefix + "enorm.weight", width));
   CAIRN_TRY(weights.stream_norm, binder.vector(prefix + "hnorm.weight", width));
   if (binder.has(prefix + "e_proj.weight")) {
@@ -45,7 +45,7 @@ Result<void> load_inputs(WeightLoader& binder, const std::string& prefix, int64_
 
 // What the block has not of its own is the model's.
 Result<void> load_output(WeightLoader& binder, const std::string& prefix, const ModelConfig& model,
-                         PredictorWeights& weights) {
+                         MtpWeights& weights) {
   for (const char* name : {"shared_head_norm.weight", "norm.weight"}) {
     if (!binder.has(prefix + name)) continue;
     CAIRN_TRY(weights.output_norm, binder.vector(prefix + name, model.embedding));
@@ -60,7 +60,7 @@ Result<void> load_output(WeightLoader& binder, const std::string& prefix, const 
 // In files of its own the block's router has a bias, which layers of models may lack.
 Result<void> check_router_bias(const WeightLoader& binder, const gguf::Reader& file, const std::string& prefix) {
   const std::string name = prefix + "exp_probs_b.bias";
-  if (!is_predictor(file) || binder.has(name)) return {};
+  if (!is_mtp_file(file) || binder.has(name)) return {};
   return fail_at("tensor " + name, Code::kCorruptFile, "tensor {} is missing", name);
 }
 
@@ -68,8 +68,8 @@ Result<void> load_block(WeightLoader& binder, const gguf::Reader& file, const Mo
                         ModelWeights& weights) {
   const size_t layer = config.main_layers();
   const Prefixes prefixes = prefixes_of(file, layer);
-  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, config.embedding, weights.predictor));
-  CAIRN_TRY_VOID(load_output(binder, prefixes.block, config, weights.predictor));
+  CAIRN_TRY_VOID(load_inputs(binder, prefixes.block, config.embedding, weights.mtp));
+  CAIRN_TRY_VOID(load_output(binder, prefixes.block, config, weights.mtp));
   CAIRN_TRY_VOID(check_router_bias(binder, file, prefixes.layer));
   CAIRN_TRY(LayerWeights loaded, load_layer(binder, file, config, layer, prefixes.layer));
   weights.layers.push_back(std::move(loaded));
@@ -78,13 +78,13 @@ Result<void> load_block(WeightLoader& binder, const gguf::Reader& file, const Mo
 
 }  // namespace
 
-bool is_predictor(const gguf::Reader& file) {
+bool is_mtp_file(const gguf::Reader& file) {
   const auto name = file.metadata().string("general.architecture");
   return name.has_value() && *name == kOwnFileArchitecture;
 }
 
-void read_predictor_config(const gguf::Reader& file, const ModelOptions& options, ModelConfig& config) {
-  if (!options.predict || (options.predictor == nullptr && !has_block(file, config.layers.size()))) return;
+void read_mtp_config(const gguf::Reader& file, const ModelOptions& options, ModelConfig& config) {
+  if (!options.load_mtp || (options.mtp_file == nullptr && !has_block(file, config.layers.size()))) return;
   LayerConfig layer;  // it sees its window alone
   layer.clamp = config.layers.back().clamp;
   layer.shared_clamp = config.layers.back().shared_clamp;
@@ -92,18 +92,18 @@ void read_predictor_config(const gguf::Reader& file, const ModelOptions& options
   config.has_mtp = true;
 }
 
-Result<void> load_predictor(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
-                            ModelWeights& weights) {
+Result<void> load_mtp_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+                              ModelWeights& weights) {
   Result<void> loaded = load_block(binder, file, config, weights);
   if (!loaded.has_value()) {
     loaded.error().message +=
-        fmt::format("; the model loads without its block that guesses ahead: leave out {}",
-                    is_predictor(file) ? "--draft" : "--speculate, or guess with --draft SMALL.gguf");
+        fmt::format("; the model loads without its MTP module: leave out {}",
+                    is_mtp_file(file) ? "--draft" : "--speculate, or draft with --draft SMALL.gguf");
   }
   return loaded;
 }
 
-void mark_predictors_used(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config) {
+void mark_mtp_used(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config) {
   constexpr std::string_view kBlock = "blk.";
   const auto blocks = MetadataReader(file, kArchitecture).integer("block_count", 1, kLayersMax);
   if (!blocks.has_value()) return;

@@ -1,4 +1,4 @@
-/// The block of DeepSeek V4 that guesses the token after the next one (multi-token prediction): what it has beside a
+/// The MTP module of DeepSeek V4 (multi-token prediction: the token after the next one): what it has beside a
 /// layer like the others.
 ///
 /// It reads a token's embedding and the streams of the position before it, after the last layer. Two kinds of files
@@ -16,18 +16,18 @@
 
 namespace cairn::deepseek4 {
 
-bool is_predictor(const gguf::Reader& file);
+bool is_mtp_file(const gguf::Reader& file);
 
 /// Adds the block's layer if `options` ask for it and there is one.
-void read_predictor_config(const gguf::Reader& file, const ModelOptions& options, ModelConfig& config);
+void read_mtp_config(const gguf::Reader& file, const ModelOptions& options, ModelConfig& config);
 
-/// Fills weights.predictor and adds the block's layer. `binder` is of the file that has the block. Errors: the
+/// Fills weights.mtp and adds the block's layer. `binder` is of the file that has the block. Errors: the
 /// binder's, with the way to load the model without the block.
-Result<void> load_predictor(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
-                            ModelWeights& weights);
+Result<void> load_mtp_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
+                              ModelWeights& weights);
 
 /// What the model's file has of such blocks, behind its layers and up to its block count, needs no warning, whether it
 /// is used or not.
-void mark_predictors_used(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config);
+void mark_mtp_used(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config);
 
 }  // namespace cairn::deepseek4

@@ -39,7 +39,7 @@ class ModelRunner final : public Runner {
   }
   Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
   bool has_mtp() const override { return description_.has_mtp; }
-  Result<LogitsView> predict(const Batch& batch) override;
+  Result<LogitsView> mtp_step(const Batch& batch) override;
   int32_t batch_tokens_max() const override { return rows_max_; }
   int32_t logits_max() const override { return logit_rows_max_; }
 
@@ -75,7 +75,7 @@ class ModelRunner final : public Runner {
     float* expert_out = nullptr;        // [R, used, embedding]
     float* ropes = nullptr;             // four of [R, rope_dims]: see Rope
     float* compressed_ropes = nullptr;  // [ratios, R, rope_dims], of the compressed rows that the step completes
-    float* pairs = nullptr;             // [R, streams, 2, embedding], if there is a block that guesses
+    float* pairs = nullptr;             // [R, streams, 2, embedding], if there is an MTP module
     float* logits = nullptr;            // [logit rows, vocabulary]
   };
   enum class Rope : int32_t { kWindow, kWindowBack, kCompressed, kCompressedBack, kCount };
@@ -126,11 +126,11 @@ class ModelRunner final : public Runner {
   void select_output_rows();
   Result<LogitsView> logits(const StreamWeights& streams, const Buffer& norm);
 
-  // -- The block that guesses, predictor.cpp.
-  /// Computes of the batch's rows what guesses for later ones look back at.
+  // -- The MTP module, mtp.cpp.
+  /// Computes of the batch's rows what drafts for later ones look back at.
   void follow(const Batch& batch);
   /// arrays_.streams = what the block's layer reads of the tokens and the streams before them.
-  void begin_guesses(const Batch& batch);
+  void begin_drafts(const Batch& batch);
 
   const ModelConfig description_;
   const ModelWeights weights_;

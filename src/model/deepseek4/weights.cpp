@@ -144,7 +144,7 @@ Result<StreamWeights> load_output_streams(WeightLoader& binder, const std::strin
 }
 
 Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
-                                  const gguf::Reader* predictor) {
+                                  const gguf::Reader* mtp_file) {
   ModelWeights weights;
   CAIRN_TRY(Linear embedding, binder.linear("token_embd", config.vocabulary, config.embedding));
   weights.embedding = embedding.weight;
@@ -156,14 +156,14 @@ Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file
   CAIRN_TRY(weights.output_streams, load_output_streams(binder, "output_hc", config));
   CAIRN_TRY(weights.output_norm, binder.vector("output_norm.weight", config.embedding));
   CAIRN_TRY(weights.output, binder.linear("output", config.vocabulary, config.embedding));
-  mark_predictors_used(binder, file, config);
+  mark_mtp_used(binder, file, config);
   if (!config.has_mtp) return weights;
-  if (predictor == nullptr) {
-    CAIRN_TRY_VOID(load_predictor(binder, file, config, weights));
+  if (mtp_file == nullptr) {
+    CAIRN_TRY_VOID(load_mtp_weights(binder, file, config, weights));
     return weights;
   }
-  WeightLoader others = binder.for_file(*predictor);
-  CAIRN_TRY_VOID(load_predictor(others, *predictor, config, weights));
+  WeightLoader others = binder.for_file(*mtp_file);
+  CAIRN_TRY_VOID(load_mtp_weights(others, *mtp_file, config, weights));
   if (binder.wants(others.bytes())) others.warn_of_unused();
   return weights;
 }

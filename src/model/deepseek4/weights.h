@@ -53,7 +53,7 @@ struct LayerWeights {
 };
 
 /// See mtp_weights.h.
-struct PredictorWeights {
+struct MtpWeights {
   Buffer token_norm;
   Buffer stream_norm;
   Linear pair;  ///< of the token's embedding and a stream, one behind the other; or the next two, whose products add up
@@ -71,12 +71,12 @@ struct ModelWeights {
   StreamWeights output_streams;
   Buffer output_norm;
   Linear output;
-  PredictorWeights predictor;  ///< if the config says so
+  MtpWeights mtp;  ///< if the config says so
 };
 
-/// `predictor`: the file that has the block that guesses ahead, if `file` has not.
+/// `mtp_file`: the file that has the MTP module, if `file` has not.
 Result<ModelWeights> load_weights(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config,
-                                  const gguf::Reader* predictor);
+                                  const gguf::Reader* mtp_file);
 /// Of the tensors that begin with `prefix`.
 Result<LayerWeights> load_layer(WeightLoader& binder, const gguf::Reader& file, const ModelConfig& config, size_t layer,
                                 const std::string& prefix);

@@ -1,4 +1,4 @@
-/// Drawing tokens from rows of logits: a block of threads for each row.
+/// Sampling of tokens from rows of logits: a block of threads for each row.
 ///
 /// Candidates are in order, the most likely first and of equal logits the lower token. What top-k, top-p and min-p keep
 /// is a first part of that order: so the row's most likely candidates are gathered and sorted, and the rest is sums

@@ -1,4 +1,4 @@
-#include "predictor/reference.h"
+#include "mtp/reference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "quant/codec.h"
 
-namespace cairn::predictor {
+namespace cairn::mtp {
 namespace {
 
 constexpr double kEpsilon = 1e-6;
@@ -212,4 +212,4 @@ Vector Reference::feed_forward(const Vector& x) const {
   return y;
 }
 
-}  // namespace cairn::predictor
+}  // namespace cairn::mtp

@@ -1,4 +1,4 @@
-/// DeepSeek V4's block that guesses ahead, written down plainly from its formulas: one token at a time, in double.
+/// DeepSeek V4's MTP module, written down plainly from its formulas: one token at a time, in double.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "gguf/reader.h"
 
-namespace cairn::predictor {
+namespace cairn::mtp {
 
 using Vector = std::vector<double>;
 
@@ -54,4 +54,4 @@ class Reference {
   int64_t heads_ = 0, head_ = 0, rope_ = 0, window_ = 0;
 };
 
-}  // namespace cairn::predictor
+}  // namespace cairn::mtp

@@ -1,4 +1,4 @@
-// Guesses of the model's own block in the engine: at depth 4 every token is the model's own choice at its place.
+// Drafts of the model's own block in the engine: at depth 4 every token is the model's own choice at its place.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 #include "engine/testing/ticking_clock.h"
 #include "kernels/backend.h"
 #include "model/model.h"
-#include "predictor/files.h"
+#include "mtp/files.h"
 #include "tokenizer/tokenizer.h"
 
-namespace cairn::predictor {
+namespace cairn::mtp {
 namespace {
 
 constexpr int kRequests = 8;
@@ -36,22 +36,22 @@ class PredictorEngine : public testing::Test {
     std::unique_ptr<Runner> runner;
     std::unique_ptr<EngineCore> core;
   };
-  Served serve(EngineOptions options, int32_t pages, const gguf::Reader* predictor = nullptr) {
+  Served serve(EngineOptions options, int32_t pages, const gguf::Reader* mtp_file = nullptr) {
     Served served;
     served.backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
     ModelOptions model_options;
     model_options.context_tokens = 256;
     model_options.batch_tokens_max = 64;
     model_options.kv_type = KvType::kF16;
-    model_options.predict = options.speculation.tokens_max > 0;
-    model_options.predictor = predictor;
+    model_options.load_mtp = options.speculation.tokens_max > 0;
+    model_options.mtp_file = mtp_file;
     served.runner = load_model(file_, *served.backend, model_options).value();
-    EXPECT_EQ(served.runner->has_mtp(), model_options.predict);
+    EXPECT_EQ(served.runner->has_mtp(), model_options.load_mtp);
     options.kv_pages.assign(served.runner->kv_layout().groups.size(), pages);
     served.core = std::make_unique<EngineCore>(
         *served.runner, *tokenizer_, options,
         PagePool::create(*served.backend, served.runner->kv_layout(), options.kv_pages).value(),
-        model_options.predict ? make_mtp_drafter(*served.runner) : nullptr, clock_);
+        model_options.load_mtp ? make_mtp_drafter(*served.runner) : nullptr, clock_);
     return served;
   }
 
@@ -126,7 +126,7 @@ TEST_F(PredictorEngine, TheSameBytesAtDepthFour) {
   }
   for (const Served& each : served) {
     const EngineStats stats = each.core->stats();
-    // Some guesses are right and some are not.
+    // Some drafts are right and some are not.
     EXPECT_GT(stats.accepted_tokens, 0);
     EXPECT_GT(stats.drafted_tokens, stats.accepted_tokens);
     EXPECT_GT(stats.cached_tokens, 0);
@@ -135,4 +135,4 @@ TEST_F(PredictorEngine, TheSameBytesAtDepthFour) {
 }
 
 }  // namespace
-}  // namespace cairn::predictor
+}  // namespace cairn::mtp

@@ -1,4 +1,4 @@
-// The block that guesses ahead computes what its formulas say, in both kinds of files, and leaves the model as it was.
+// The MTP module computes what its formulas say, in both kinds of files, and leaves the model as it was.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 #include "engine/speculation/drafter.h"
 #include "kernels/backend.h"
 #include "model/model.h"
-#include "predictor/files.h"
-#include "predictor/reference.h"
+#include "mtp/files.h"
+#include "mtp/reference.h"
 
-namespace cairn::predictor {
+namespace cairn::mtp {
 namespace {
 
 constexpr double kNmseMax = 1e-5;
@@ -37,14 +37,14 @@ TokenId first_choice(std::span<const float> logits) {
 /// Two sequences at most through a model of their own.
 class Session {
  public:
-  Session(const gguf::Reader& file, bool predict, const gguf::Reader* predictor = nullptr) {
+  Session(const gguf::Reader& file, bool load_mtp, const gguf::Reader* mtp_file = nullptr) {
     backend_ = make_cpu_backend({.threads = 2, .isa = ""}).value();
     ModelOptions options;
     options.context_tokens = 64;
     options.batch_tokens_max = 64;
     options.simulate_rounding = false;
-    options.predict = predict;
-    options.predictor = predictor;
+    options.load_mtp = load_mtp;
+    options.mtp_file = mtp_file;
     auto loaded = load_model(file, *backend_, options);
     EXPECT_TRUE(loaded.has_value()) << loaded.error().text();
     runner_ = std::move(*loaded);
@@ -57,8 +57,8 @@ class Session {
     return run(tokens, position, false, tables_[sequence]);
   }
   /// Of what follows `token`, which is at `position`.
-  std::vector<float> predict(TokenId token, int32_t position) { return run({&token, 1}, position, true, tables_[0]); }
-  /// For guesses after all of `tokens`.
+  std::vector<float> mtp_step(TokenId token, int32_t position) { return run({&token, 1}, position, true, tables_[0]); }
+  /// For drafts after all of `tokens`.
   DraftRequest request(size_t sequence, std::span<const TokenId> tokens, int32_t tokens_max,
                        std::vector<TokenId>& proposed) {
     EXPECT_TRUE(pool_.extend(tables_[sequence], static_cast<int32_t>(tokens.size()) + tokens_max));
@@ -83,13 +83,13 @@ class Session {
   }
 
  private:
-  std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool predict, PageTable& table) {
+  std::vector<float> run(std::span<const TokenId> tokens, int32_t position, bool mtp, PageTable& table) {
     const auto rows = static_cast<int32_t>(tokens.size());
     EXPECT_TRUE(pool_.extend(table, position + rows));
     BatchSlice slice{.sequence = SequenceId(1), .rows = rows, .position_begin = position, .pages = &table};
-    slice.logits = predict ? LogitsWanted::kLast : LogitsWanted::kAll;
+    slice.logits = mtp ? LogitsWanted::kLast : LogitsWanted::kAll;
     const Batch batch{.tokens = tokens, .slices = std::span(&slice, 1), .pool = &pool_};
-    const auto logits = predict ? runner_->predict(batch) : runner_->step(batch);
+    const auto logits = mtp ? runner_->mtp_step(batch) : runner_->step(batch);
     EXPECT_TRUE(logits.has_value()) << logits.error().text();
     return {logits->values.begin(), logits->values.end()};
   }
@@ -141,33 +141,33 @@ TEST_F(Predictor, ComputesItsFormulas) {
   };
   for (int32_t p = 0; p < kPrompt; ++p) follow(p, tokens_[static_cast<size_t>(p)]);
 
-  // The first guess, and two more from what the block itself leaves.
+  // The first draft, and two more from what the block itself leaves.
   TokenId token = tokens_[kPrompt];
   for (int32_t position = kPrompt; position < kPrompt + 3; ++position) {
     const Vector input = follow(position, token);
     const Vector output = reference.layer(input, rows);
-    const std::vector<float> guess = session.predict(token, position);
-    EXPECT_LE(nmse(guess, reference.logits(output, head, norm)), kNmseMax) << position;
+    const std::vector<float> draft = session.mtp_step(token, position);
+    EXPECT_LE(nmse(draft, reference.logits(output, head, norm)), kNmseMax) << position;
     EXPECT_LE(nmse(session.streams_at(position), output), kNmseMax) << position;
-    token = first_choice(guess);
+    token = first_choice(draft);
   }
 
-  // The model goes on another way: its rows take the places of those guessed.
+  // The model goes on another way: its rows take the places of those drafted.
   session.step(tokens(kPrompt, kPrompt + 2), kPrompt);
   for (int32_t p = kPrompt; p < kPrompt + 2; ++p) follow(p, tokens_[static_cast<size_t>(p)]);
   const Vector input = follow(kPrompt + 2, tokens_[kPrompt + 2]);
-  EXPECT_LE(nmse(session.predict(tokens_[kPrompt + 2], kPrompt + 2),
+  EXPECT_LE(nmse(session.mtp_step(tokens_[kPrompt + 2], kPrompt + 2),
                  reference.logits(reference.layer(input, rows), head, norm)),
             kNmseMax);
 }
 
 TEST_F(Predictor, LeavesTheModelsLogitsAsTheyAre) {
-  Session plain(file_, false), guessing(file_, true);
+  Session plain(file_, false), drafting(file_, true);
   EXPECT_FALSE(plain.runner().has_mtp());
-  EXPECT_EQ(plain.step(tokens(0, kPrompt), 0), guessing.step(tokens(0, kPrompt), 0));
+  EXPECT_EQ(plain.step(tokens(0, kPrompt), 0), drafting.step(tokens(0, kPrompt), 0));
   TokenId token = tokens_[kPrompt];
-  for (int32_t i = 0; i < 4; ++i) token = first_choice(guessing.predict(token, kPrompt + i));
-  EXPECT_EQ(plain.step(tokens(kPrompt, kPrompt + 3), kPrompt), guessing.step(tokens(kPrompt, kPrompt + 3), kPrompt));
+  for (int32_t i = 0; i < 4; ++i) token = first_choice(drafting.mtp_step(token, kPrompt + i));
+  EXPECT_EQ(plain.step(tokens(kPrompt, kPrompt + 3), kPrompt), drafting.step(tokens(kPrompt, kPrompt + 3), kPrompt));
 }
 
 TEST_F(Predictor, DrafterProposesWhatTheBlockSaysOfEachAlone) {
@@ -182,8 +182,8 @@ TEST_F(Predictor, DrafterProposesWhatTheBlockSaysOfEachAlone) {
     Session alone(file_, true);
     alone.step(seen, 0);
     TokenId token = histories[i].back();
-    for (int32_t guess = 0; guess < kDepth; ++guess) {
-      token = first_choice(alone.predict(token, position + guess));
+    for (int32_t draft = 0; draft < kDepth; ++draft) {
+      token = first_choice(alone.mtp_step(token, position + draft));
       expected[i].push_back(token);
     }
     both.step(seen, 0, i);
@@ -196,23 +196,23 @@ TEST_F(Predictor, DrafterProposesWhatTheBlockSaysOfEachAlone) {
 
 TEST_F(Predictor, ComesInAFileOfItsOwnToo) {
   const auto own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
-  EXPECT_TRUE(is_predictor(own));
-  EXPECT_FALSE(is_predictor(file_));
+  EXPECT_TRUE(is_mtp_file(own));
+  EXPECT_FALSE(is_mtp_file(file_));
   Session joint(file_, true), separate(file_, true, &own);
   ASSERT_TRUE(separate.runner().has_mtp());
   joint.step(tokens(0, kPrompt), 0);
   separate.step(tokens(0, kPrompt), 0);
   for (int32_t i = 0; i < 3; ++i) {
     const TokenId token = tokens_[static_cast<size_t>(kPrompt + i)];
-    const std::vector<float> expected = joint.predict(token, kPrompt + i);
-    EXPECT_LE(nmse(separate.predict(token, kPrompt + i), Vector(expected.begin(), expected.end())), kNmseMax);
+    const std::vector<float> expected = joint.mtp_step(token, kPrompt + i);
+    EXPECT_LE(nmse(separate.mtp_step(token, kPrompt + i), Vector(expected.begin(), expected.end())), kNmseMax);
   }
 }
 
 TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   ModelOptions options;
-  options.predict = true;
+  options.load_mtp = true;
   const auto error_of = [&](const gguf::Reader& model) {
     const auto loaded = load_model(model, *backend, options);
     return loaded.has_value() ? std::string("loaded") : loaded.error().text();
@@ -222,9 +222,9 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
   writer.set("general.architecture", "deepseek4_mtp_support");
   write_tensors(writer, {{"mtp.0.enorm.weight", TensorType::kF32, {8}, std::vector<std::byte>(32)}});
   const auto poor = gguf::Reader::open(folder_ / "poor.gguf").value();
-  options.predictor = &poor;
+  options.mtp_file = &poor;
   EXPECT_NE(error_of(file_).find("tensor mtp.0.enorm.weight has shape [8], but the metadata asks for [256]; the model "
-                                 "loads without its block that guesses ahead: leave out --draft"),
+                                 "loads without its MTP module: leave out --draft"),
             std::string::npos)
       << error_of(file_);
   // Its router has a bias, though the layers of models may lack theirs.
@@ -234,13 +234,13 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
     return gguf::Reader::open(make_without(from, name, folder_ / to)).value();
   };
   const auto unbiased = without(whole, "mtp.0.exp_probs_b.bias", "unbiased.gguf");
-  options.predictor = &unbiased;
+  options.mtp_file = &unbiased;
   EXPECT_NE(error_of(file_).find("tensor mtp.0.exp_probs_b.bias is missing"), std::string::npos) << error_of(file_);
-  options.predictor = &poor;
+  options.mtp_file = &poor;
   const auto llama = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf").value();
   EXPECT_NE(error_of(llama).find("the model's architecture is \"llama\""), std::string::npos) << error_of(llama);
   // Asked for where there is none: the model loads without.
-  options.predictor = nullptr;
+  options.mtp_file = nullptr;
   const auto v4 = gguf::Reader::open(CAIRN_TEST_DATA "/models/deepseek4.gguf").value();
   const auto loaded = load_model(v4, *backend, options);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
@@ -248,10 +248,10 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
   // There in part: the model loads without if nobody asks for it.
   const auto partly = without(file_, "blk.4.nextn.hnorm.weight", "partly.gguf");
   EXPECT_NE(error_of(partly).find("tensor blk.4.nextn.hnorm.weight of shape [256] is missing; the model loads without "
-                                  "its block that guesses ahead: leave out --speculate"),
+                                  "its MTP module: leave out --speculate"),
             std::string::npos)
       << error_of(partly);
-  options.predict = false;
+  options.load_mtp = false;
   EXPECT_EQ(error_of(partly), "loaded");
 }
 
@@ -271,4 +271,4 @@ TEST_F(Predictor, TensorsBehindTheLastBlockAreWarnedOf) {
 }
 
 }  // namespace
-}  // namespace cairn::predictor
+}  // namespace cairn::mtp

@@ -1,4 +1,4 @@
-/// Files for the tests of the block that guesses ahead, made from one of `cairn synth`.
+/// Files for the tests of the MTP module, made from one of `cairn synth`.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,12 +16,12 @@
 #include "gguf/writer.h"
 #include "synth/synth.h"
 
-namespace cairn::predictor {
+namespace cairn::mtp {
 
 /// A folder of the test's own, removed afterwards.
 class Folder {
  public:
-  Folder() : path_(std::filesystem::path(testing::TempDir()) / ("cairn_predictor_" + std::to_string(::getpid()))) {
+  Folder() : path_(std::filesystem::path(testing::TempDir()) / ("cairn_mtp_" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(path_);
   }
   ~Folder() { std::filesystem::remove_all(path_); }
@@ -31,7 +31,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// Four layers with compressed rows and one block that guesses, blk.4; `more` are keys of its shape.
+/// Four layers with compressed rows and one MTP module, blk.4; `more` are keys of its shape.
 inline std::filesystem::path make_model(const std::filesystem::path& path,
                                         std::span<const std::pair<const char*, const char*>> more = {},
                                         const synth::Options& options = {.type = "F32", .threads = 2}) {
@@ -120,7 +120,7 @@ inline std::filesystem::path make_own_file(const gguf::Reader& file, const std::
   return path;
 }
 
-/// The same model, but it says hardly anything but its first `tokens` tokens, so that guesses are right now and then.
+/// The same model, but it says hardly anything but its first `tokens` tokens, so that drafts are right now and then.
 inline std::filesystem::path make_talker(const gguf::Reader& file, int64_t tokens, const std::filesystem::path& path) {
   std::vector<NewTensor> tensors;
   for (const gguf::Tensor& tensor : file.tensors()) {
@@ -136,4 +136,4 @@ inline std::filesystem::path make_talker(const gguf::Reader& file, int64_t token
   return make_model_of(file, tensors, path);
 }
 
-}  // namespace cairn::predictor
+}  // namespace cairn::mtp
