@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "cache/page_pool.h"
-#include "cache/prefix_index.h"
+#include "cache/prefix_cache.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
@@ -122,7 +122,7 @@ void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, co
   auto pool = PagePool::create(*backend, (*runner)->kv_layout(), plan->kv_pages);
   ASSERT_TRUE(pool.has_value()) << pool.error().text();
   const int64_t with_pool = bytes_now();
-  const auto index = PrefixIndex::create(*pool, wishes.kv_host_bytes);
+  const auto index = PrefixCache::create(*pool, wishes.kv_host_bytes);
   ASSERT_TRUE(index.has_value()) << index.error().text();
   const int64_t with_index = bytes_now();
 

@@ -72,8 +72,8 @@ ordered_json prefix_json(const LoadedModel& model, const PrefixReport& report) {
                         {"prompt_tokens", report.prompt_tokens},
                         {"cached_tokens", report.cached_tokens},
                         {"differs_at", nullptr}};
-  const auto at = static_cast<size_t>(std::clamp(report.differs_at, 0, kReportTokensAround));
-  if (report.differs_at < 0 || report.cached == kNoToken || at >= report.prompt_around.size()) {
+  const auto at = static_cast<size_t>(std::clamp(report.mismatch_position, 0, kReportTokensAround));
+  if (report.mismatch_position < 0 || report.mismatch_token == kNoToken || at >= report.prompt_around.size()) {
     value["message"] = fmt::format("{} of {} prompt tokens were cached; nothing else was cached after them",
                                    report.cached_tokens, report.prompt_tokens);
     return value;
@@ -81,15 +81,15 @@ ordered_json prefix_json(const LoadedModel& model, const PrefixReport& report) {
   const Tokenizer& tokenizer = *model.tokenizer;
   const std::span<const TokenId> around(report.prompt_around);
   const ordered_json token = token_json(tokenizer, around[at]);
-  const ordered_json cached = token_json(tokenizer, report.cached);
-  value["differs_at"] = report.differs_at;
+  const ordered_json cached = token_json(tokenizer, report.mismatch_token);
+  value["differs_at"] = report.mismatch_position;
   value["prompt"] = {{"before", text_of(tokenizer, around.first(at))},
                      {"token", token},
                      {"after", text_of(tokenizer, around.subspan(at + 1))}};
   value["cached"] = {{"token", cached}};
   value["message"] =
       fmt::format("{} of {} prompt tokens were cached; token {} is {} where the cache has {}", report.cached_tokens,
-                  report.prompt_tokens, report.differs_at, dump(token["text"]), dump(cached["text"]));
+                  report.prompt_tokens, report.mismatch_position, dump(token["text"]), dump(cached["text"]));
   return value;
 }
 

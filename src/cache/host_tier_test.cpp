@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "cache/prefix_lab.h"
+#include "cache/testing/prefix_cache_fixture.h"
 
 namespace cairn {
 namespace {
@@ -54,17 +54,17 @@ TEST_F(HostTierTest, TooLittleAndTooMuchAreErrorsThatSayWhatToDo) {
     EXPECT_NE(little.error().message.find("--kv-host-bytes"), std::string::npos);
     EXPECT_NE(little.error().message.find("576 bytes"), std::string::npos);
   }
-  EXPECT_EQ(PrefixIndex::create(pool, 3).error().code, Code::kInvalidArgument);
+  EXPECT_EQ(PrefixCache::create(pool, 3).error().code, Code::kInvalidArgument);
 }
 
 TEST(PrefixIndexOnHost, WhatWasEvictedComesBackWhenItIsFound) {
-  PrefixLab lab({full_group(), window_group(64), state_group()}, {10, 10, 4}, 20);
+  PrefixCacheFixture lab({full_group(), window_group(64), state_group()}, {10, 10, 4}, 20);
   lab.run_and_leave(counting(0, 150));
   lab.run_and_leave(counting(1000, 150));
   lab.run_and_leave(counting(2000, 150));
-  EXPECT_LT(lab.index().host_slots_free(), 20);
-  EXPECT_GT(lab.index().evicted(), 0);
-  EXPECT_EQ(lab.index().nodes(), 15) << "nothing is forgotten";
+  EXPECT_LT(lab.cache().host_slots_free(), 20);
+  EXPECT_GT(lab.cache().evicted(), 0);
+  EXPECT_EQ(lab.cache().nodes(), 15) << "nothing is forgotten";
   int32_t tail = 5000;
   for (const int32_t first : {0, 1000, 2000, 0}) {
     LabSequence next = lab.sequence(counting(first, 150) + counting(tail += 100, 5));
@@ -72,55 +72,55 @@ TEST(PrefixIndexOnHost, WhatWasEvictedComesBackWhenItIsFound) {
     lab.verify_references({&next});
     lab.leave(next);
   }
-  EXPECT_GT(lab.index().pages_restored(), 0);
-  lab.index().clear();
-  EXPECT_EQ(lab.index().nodes(), 0);
-  EXPECT_EQ(lab.index().host_slots_free(), 20);
+  EXPECT_GT(lab.cache().pages_restored(), 0);
+  lab.cache().clear();
+  EXPECT_EQ(lab.cache().nodes(), 0);
+  EXPECT_EQ(lab.cache().host_slots_free(), 20);
 }
 
 TEST(PrefixIndexOnHost, OfWhatDoesNotFitTheCheapGoesFirst) {
-  PrefixLab lab({full_group()}, {6}, 3);
-  lab.index().set_cost({.token_ns = 100, .position_ns = 10});
+  PrefixCacheFixture lab({full_group()}, {6}, 3);
+  lab.cache().set_cost({.token_ns = 100, .position_ns = 10});
   lab.run_and_leave(counting(0, 96));
   lab.run_and_leave(counting(1000, 96));
   lab.run_and_leave(counting(2000, 96));
-  EXPECT_EQ(lab.index().nodes(), 9);
-  EXPECT_EQ(lab.index().host_slots_free(), 0);
+  EXPECT_EQ(lab.cache().nodes(), 9);
+  EXPECT_EQ(lab.cache().host_slots_free(), 0);
   lab.run_and_leave(counting(3000, 32));
-  EXPECT_EQ(lab.index().nodes(), 9) << "one node has gone for good";
+  EXPECT_EQ(lab.cache().nodes(), 9) << "one node has gone for good";
   int32_t found = 0;
   for (const int32_t first : {0, 1000, 2000}) found += lab.peek(counting(first, 96)).tokens;
   EXPECT_GE(found, 96 + 96) << "and it was no conversation's beginning";
 }
 
 TEST(PrefixIndexOnHost, ABeginningIsWorthMoreThanWhatCannotGoWithoutIt) {
-  PrefixLab lab({full_group()}, {2}, 1);
-  lab.index().set_cost({.token_ns = 1, .position_ns = 1});
+  PrefixCacheFixture lab({full_group()}, {2}, 1);
+  lab.cache().set_cost({.token_ns = 1, .position_ns = 1});
   lab.run_and_leave(counting(0, 64));
-  ASSERT_TRUE(lab.index().make_room(0, 2));
-  EXPECT_EQ(lab.index().nodes(), 1);
-  EXPECT_EQ(lab.index().host_slots_free(), 0);
+  ASSERT_TRUE(lab.cache().make_room(0, 2));
+  EXPECT_EQ(lab.cache().nodes(), 1);
+  EXPECT_EQ(lab.cache().host_slots_free(), 0);
   EXPECT_EQ(lab.peek(counting(0, 64)).tokens, 32);
-  EXPECT_EQ(lab.index().host_slots_free(), 1) << "what has come back has no place there";
+  EXPECT_EQ(lab.cache().host_slots_free(), 1) << "what has come back has no place there";
 }
 
 TEST(PrefixIndexOnHost, WindowsAndStatesThatWereOfUseGoThereWithoutTheirNodes) {
-  PrefixLab lab({full_group(), window_group(40), state_group()}, {12, 12, 4}, 12);
+  PrefixCacheFixture lab({full_group(), window_group(40), state_group()}, {12, 12, 4}, 12);
   lab.run_and_leave(counting(0, 300));
-  ASSERT_TRUE(lab.index().make_room(1, 12));
-  ASSERT_TRUE(lab.index().make_room(2, 4));
-  EXPECT_EQ(lab.index().nodes(), 10);
-  EXPECT_EQ(lab.index().host_slots_free(), 12 - 3) << "of the pages of 249..299 and the state at 300";
+  ASSERT_TRUE(lab.cache().make_room(1, 12));
+  ASSERT_TRUE(lab.cache().make_room(2, 4));
+  EXPECT_EQ(lab.cache().nodes(), 10);
+  EXPECT_EQ(lab.cache().host_slots_free(), 12 - 3) << "of the pages of 249..299 and the state at 300";
   EXPECT_EQ(lab.peek(counting(0, 310)).tokens, 300);
 }
 
 TEST(PrefixIndexOnHost, WithoutRoomItIsAsIfItWereNotThere) {
-  PrefixLab lab({full_group()}, {6}, 10);
+  PrefixCacheFixture lab({full_group()}, {6}, 10);
   lab.run_and_leave(counting(0, 128));
   LabSequence other = lab.sequence(counting(1000, 160));
   EXPECT_EQ(lab.run(other).tokens, 0);  // holds five of six pages
   EXPECT_EQ(lab.peek(counting(0, 128)).tokens, 32) << "a page for one of four";
-  EXPECT_EQ(lab.index().nodes(), 9);
+  EXPECT_EQ(lab.cache().nodes(), 9);
   lab.leave(other);
   EXPECT_EQ(lab.peek(counting(0, 128)).tokens, 128);
 }

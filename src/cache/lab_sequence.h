@@ -1,10 +1,10 @@
-/// For tests of the prefix index: layouts, tokens, and sequences that know what their pages must hold.
+/// For tests of the prefix cache: layouts, tokens, and sequences that know what their pages must hold.
 #pragma once
 
 #include <utility>
 #include <vector>
 
-#include "cache/prefix_index.h"
+#include "cache/prefix_cache.h"
 
 namespace cairn {
 
@@ -27,7 +27,7 @@ inline LabSequence lab_sequence(std::vector<TokenId> tokens, uint64_t salt) {
   LabSequence made;
   made.salt = salt;
   made.tokens = std::move(tokens);
-  made.cursor = PrefixIndex::root(salt);
+  made.cursor = PrefixCache::root(salt);
   uint64_t hash = salt * 0x9e3779b97f4a7c15 + 1;
   made.hashes.push_back(hash);
   for (const TokenId token : made.tokens) {

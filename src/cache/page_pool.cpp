@@ -104,7 +104,7 @@ void PagePool::release(PageTable& table) {
   }
 }
 
-PageId PagePool::take(int32_t group) {
+PageId PagePool::allocate(int32_t group) {
   auto& free = free_.at(group);
   if (free.empty()) return kNoPage;
   const PageId page = free.back();
@@ -113,13 +113,13 @@ PageId PagePool::take(int32_t group) {
   return page;
 }
 
-void PagePool::share(int32_t group, PageId page) {
+void PagePool::retain(int32_t group, PageId page) {
   int32_t& references = references_.at(group).at(index(page));
   CAIRN_CHECK(references > 0);
   if (++references == 2 && kept_[group][index(page)]) --idle_[group];
 }
 
-void PagePool::drop(int32_t group, PageId page) {
+void PagePool::release(int32_t group, PageId page) {
   int32_t& references = references_.at(group).at(index(page));
   CAIRN_CHECK(references > 0);
   --references;
@@ -127,13 +127,13 @@ void PagePool::drop(int32_t group, PageId page) {
   if (references == 1 && kept_[group][index(page)]) ++idle_[group];
 }
 
-void PagePool::keep(int32_t group, PageId page) {
+void PagePool::cache_retain(int32_t group, PageId page) {
   CAIRN_CHECK(!kept_.at(group).at(index(page)));
   share(group, page);
   kept_[group][index(page)] = true;
 }
 
-void PagePool::forget(int32_t group, PageId page) {
+void PagePool::cache_release(int32_t group, PageId page) {
   CAIRN_CHECK(kept_.at(group).at(index(page)));
   if (references_[group][index(page)] == 1) --idle_[group];
   kept_[group][index(page)] = false;

@@ -59,17 +59,17 @@ class PagePool {
   void release(PageTable& table);
 
   /// A free page of the group with one reference; none if there is none.
-  PageId take(int32_t group);
+  PageId allocate(int32_t group);
   /// Adds a reference to a page in use.
-  void share(int32_t group, PageId page);
+  void retain(int32_t group, PageId page);
   /// Takes one reference away; the page is free when none is left.
-  void drop(int32_t group, PageId page);
+  void release(int32_t group, PageId page);
   int32_t references(int32_t group, PageId page) const { return references_[group][index(page)]; }
 
-  /// Adds the reference of the prefix index, at most one per page; forget() takes it away.
-  void keep(int32_t group, PageId page);
-  void forget(int32_t group, PageId page);
-  /// Pages of the group that have no other reference than the prefix index's.
+  /// Adds the reference of the prefix cache, at most one per page; cache_release() takes it away.
+  void cache_retain(int32_t group, PageId page);
+  void cache_release(int32_t group, PageId page);
+  /// Pages of the group that have no other reference than the prefix cache's.
   int32_t pages_idle(int32_t group) const { return idle_[group]; }
 
   /// Copies all bytes of a page to another page of its group.
@@ -92,7 +92,7 @@ class PagePool {
   std::vector<Buffer> memory_;
   std::vector<std::vector<PageId>> free_;
   std::vector<std::vector<int32_t>> references_;  // [group][page]
-  std::vector<std::vector<bool>> kept_;           // [group][page]: one of the references is the prefix index's
+  std::vector<std::vector<bool>> kept_;           // [group][page]: one of the references is the prefix cache's
   std::vector<int32_t> idle_;
 };
 

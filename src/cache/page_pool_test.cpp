@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "cache/memory_backend.h"
+#include "cache/testing/memory_backend.h"
 
 namespace cairn {
 namespace {
@@ -154,7 +154,7 @@ TEST_F(PagePoolTest, SharedPagesLiveUntilTheLastReference) {
   const PageId page = first.groups[kFullGroup][0];
   PageTable second;
   second.groups = {{page}, {}, {}, {}};
-  pool.share(kFullGroup, page);
+  pool.retain(kFullGroup, page);
   EXPECT_EQ(pool.references(kFullGroup, page), 2);
   pool.release(first);
   EXPECT_TRUE(first.groups[kFullGroup].empty());
@@ -169,26 +169,26 @@ TEST_F(PagePoolTest, SharedPagesLiveUntilTheLastReference) {
 
 TEST_F(PagePoolTest, IdlePagesAreThoseThatOnlyTheIndexKeeps) {
   PagePool pool = make({3, 1, 1, 1});
-  const PageId a = pool.take(kFullGroup);
-  const PageId b = pool.take(kFullGroup);
-  pool.keep(kFullGroup, a);
+  const PageId a = pool.allocate(kFullGroup);
+  const PageId b = pool.allocate(kFullGroup);
+  pool.cache_retain(kFullGroup, a);
   EXPECT_EQ(pool.references(kFullGroup, a), 2);
   EXPECT_EQ(pool.pages_idle(kFullGroup), 0);
-  pool.drop(kFullGroup, a);
+  pool.release(kFullGroup, a);
   EXPECT_EQ(pool.pages_idle(kFullGroup), 1);
-  pool.share(kFullGroup, a);
+  pool.retain(kFullGroup, a);
   EXPECT_EQ(pool.pages_idle(kFullGroup), 0);
-  pool.keep(kFullGroup, b);
-  pool.forget(kFullGroup, b);
+  pool.cache_retain(kFullGroup, b);
+  pool.cache_release(kFullGroup, b);
   EXPECT_EQ(pool.references(kFullGroup, b), 1);
   EXPECT_EQ(pool.pages_idle(kFullGroup), 0) << "of one reference, but not the index's";
-  pool.drop(kFullGroup, a);
-  pool.forget(kFullGroup, a);
+  pool.release(kFullGroup, a);
+  pool.cache_release(kFullGroup, a);
   EXPECT_EQ(pool.pages_idle(kFullGroup), 0);
   EXPECT_EQ(pool.pages_free(kFullGroup), 2);
-  ASSERT_NE(pool.take(kFullGroup), kNoPage);
-  ASSERT_NE(pool.take(kFullGroup), kNoPage);
-  EXPECT_EQ(pool.take(kFullGroup), kNoPage);
+  ASSERT_NE(pool.allocate(kFullGroup), kNoPage);
+  ASSERT_NE(pool.allocate(kFullGroup), kNoPage);
+  EXPECT_EQ(pool.allocate(kFullGroup), kNoPage);
 }
 
 TEST_F(PagePoolTest, CopiesReadsAndWritesWholePages) {
@@ -246,7 +246,7 @@ TEST_F(PagePoolTest, RandomOperationsLeakNothing) {
       const PageTable copy = tables[random() % tables.size()];
       for (int32_t g = 0; g < static_cast<int32_t>(copy.groups.size()); ++g) {
         for (const PageId page : copy.groups[g]) {
-          if (page != kNoPage) pool.share(g, page);
+          if (page != kNoPage) pool.retain(g, page);
         }
       }
       pool.release(table);

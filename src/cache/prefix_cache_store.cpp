@@ -36,7 +36,7 @@ int64_t PrefixCacheStore::bytes(const KvLayout& layout, int64_t nodes_max) {
 
 void PrefixCacheStore::give(int32_t node, int32_t group, PageId page) {
   CAIRN_CHECK(!has(node, group));
-  pool_.keep(group, page);
+  pool_.cache_retain(group, page);
   pages_[int64_t{node} * groups_ + group] = page;
   if (evicts_independently(group)) {
     lru_by_group_[group].push_back(node);
@@ -49,7 +49,7 @@ void PrefixCacheStore::give(int32_t node, int32_t group, PageId page) {
 
 PageId PrefixCacheStore::detach_for_reuse(int32_t node, int32_t group) {
   const PageId page = this->page(node, group);
-  pool_.share(group, page);
+  pool_.retain(group, page);
   evict_page(node, group);
   return page;
 }
@@ -71,10 +71,10 @@ bool PrefixCacheStore::restore(int32_t node, uint32_t wanted) {
   for (int32_t g = 0; g < groups_; ++g) done = done && (!is_wanted(g) || has_on_host(node, g));
   for (int32_t g = 0; g < groups_ && done; ++g) {
     if (!is_wanted(g)) continue;
-    const PageId page = pool_.take(g);
+    const PageId page = pool_.allocate(g);
     host_.get(on_host_[node].slot, pool_, g, page);
     give(node, g, page);
-    pool_.drop(g, page);
+    pool_.release(g, page);
     ++restored_;
   }
   unpin(node);
@@ -143,7 +143,7 @@ bool PrefixCacheStore::make_room(int32_t group, int32_t pages) {
   return true;
 }
 
-PageId PrefixCacheStore::take(int32_t group) { return make_room(group, 1) ? pool_.take(group) : kNoPage; }
+PageId PrefixCacheStore::allocate(int32_t group) { return make_room(group, 1) ? pool_.allocate(group) : kNoPage; }
 
 bool PrefixCacheStore::make_node_room(int32_t nodes) {
   while (tree_.nodes_free() < nodes) {
@@ -210,7 +210,7 @@ void PrefixCacheStore::set_here(int32_t node, bool here) {
 
 void PrefixCacheStore::evict_page(int32_t node, int32_t group) {
   PageId& page = pages_[int64_t{node} * groups_ + group];
-  pool_.forget(group, page);
+  pool_.cache_release(group, page);
   page = kNoPage;
   touched_groups_[node] &= ~(1u << group);
   if (evicts_independently(group)) lru_by_group_[group].remove(node);

@@ -1,4 +1,4 @@
-/// The pages that nodes of the prefix index hold, and which of them to give up when memory runs out.
+/// The pages that nodes of the prefix cache hold, and which of them to give up when memory runs out.
 ///
 /// A node is evicted by its GreedyDual value, which for a leaf that no boundary can be resumed at is nothing. Pages of
 /// windows and state slots go without their nodes, oldest use first.
@@ -14,7 +14,7 @@
 #include "cache/eviction_order.h"
 #include "cache/host_tier.h"
 #include "cache/page_pool.h"
-#include "cache/prefix_index.h"
+#include "cache/prefix_cache.h"
 #include "cache/prefix_tree.h"
 
 namespace cairn {
@@ -54,7 +54,7 @@ class PrefixCacheStore {
   /// Evicts until so many pages of the group are free; false, and nothing evicted, if too few can be.
   bool make_room(int32_t group, int32_t pages);
   /// A free page with one reference, for which another may go; or kNoPage.
-  PageId take(int32_t group);
+  PageId allocate(int32_t group);
   /// Evicts until the tree has so many free nodes; false if it cannot.
   bool make_node_room(int32_t nodes);
   /// Everything that no sequence is using.

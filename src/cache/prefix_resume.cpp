@@ -3,15 +3,15 @@
 
 #include "base/check.h"
 #include "base/hash.h"
-#include "cache/prefix_index_impl.h"
+#include "cache/prefix_cache_impl.h"
 
 namespace cairn {
 
-uint64_t PrefixIndex::Impl::chain(uint64_t key, std::span<const TokenId> tokens, int32_t begin) {
+uint64_t PrefixCache::Impl::chain(uint64_t key, std::span<const TokenId> tokens, int32_t begin) {
   return std::max<uint64_t>(1, hash64(std::as_bytes(tokens.subspan(begin, kPageTokens)), key));
 }
 
-PrefixHit PrefixIndex::Impl::resume(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max,
+PrefixHit PrefixCache::Impl::resume(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max,
                                     PageTable& table) {
   CAIRN_CHECK(cursor.tokens % kPageTokens == 0);
   tokens_max = std::min(tokens_max, static_cast<int32_t>(tokens.size()));
@@ -24,7 +24,8 @@ PrefixHit PrefixIndex::Impl::resume(PrefixCursor& cursor, std::span<const TokenI
       found = match(cursor, tokens, tokens_max, Where::kOnDevice);  // which is less if there was no room for all
     }
   }
-  PrefixHit hit{.tokens = cursor.tokens, .differs_at = found.differs_at, .cached = found.cached};
+  PrefixHit hit{
+      .tokens = cursor.tokens, .mismatch_position = found.mismatch_position, .mismatch_token = found.mismatch_token};
   Boundary to = found.best();
   if (to.tokens <= cursor.tokens) return hit;
 
@@ -52,7 +53,7 @@ PrefixHit PrefixIndex::Impl::resume(PrefixCursor& cursor, std::span<const TokenI
   return hit;
 }
 
-PrefixIndex::Impl::Match PrefixIndex::Impl::match(const PrefixCursor& cursor, std::span<const TokenId> tokens,
+PrefixCache::Impl::Match PrefixCache::Impl::match(const PrefixCursor& cursor, std::span<const TokenId> tokens,
                                                   int32_t tokens_max, Where where) {
   std::ranges::fill(window_from_, 0);  // the table has what windows reach back to before the cursor
   Match match;
@@ -79,10 +80,10 @@ PrefixIndex::Impl::Match PrefixIndex::Impl::match(const PrefixCursor& cursor, st
 }
 
 /// Looks for the child that agrees with `tokens` from `begin` on in most of its tokens, but not all of a page.
-void PrefixIndex::Impl::match_children(int32_t node, uint64_t key, int32_t begin, std::span<const TokenId> tokens,
+void PrefixCache::Impl::match_children(int32_t node, uint64_t key, int32_t begin, std::span<const TokenId> tokens,
                                        int32_t tokens_max, Where where, Match& match) const {
   const auto rest = tokens.subspan(begin, std::min<size_t>(kPageTokens, tokens.size() - begin));
-  match.differs_at = -1;
+  match.mismatch_position = -1;
   int32_t longest = -1;
   int32_t child = tree_.first_child(node);
   for (int32_t seen = 0; child != kNoNode && seen < kSiblingsScannedMax; ++seen, child = tree_.next_sibling(child)) {
@@ -92,8 +93,8 @@ void PrefixIndex::Impl::match_children(int32_t node, uint64_t key, int32_t begin
     if (agree > longest) {
       longest = agree;
       const bool differ = ours_end != rest.end() && theirs_end != theirs.end();
-      match.differs_at = differ ? begin + agree : -1;
-      match.cached = differ ? *theirs_end : kNoToken;
+      match.mismatch_position = differ ? begin + agree : -1;
+      match.mismatch_token = differ ? *theirs_end : kNoToken;
     }
     const int32_t boundary = std::min(begin + agree, tokens_max);
     if (boundary == begin + kPageTokens || boundary <= std::max(begin, match.partial.tokens)) continue;
@@ -102,14 +103,14 @@ void PrefixIndex::Impl::match_children(int32_t node, uint64_t key, int32_t begin
   }
 }
 
-bool PrefixIndex::Impl::lacks_window(int32_t node, Where where) const {
+bool PrefixCache::Impl::lacks_window(int32_t node, Where where) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (is_kind(g, KvKind::kWindow) && !has(node, g, where)) return true;
   }
   return false;
 }
 
-bool PrefixIndex::Impl::can_resume_after(int32_t node, int32_t boundary, Where where) const {
+bool PrefixCache::Impl::can_resume_after(int32_t node, int32_t boundary, Where where) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (is_kind(g, KvKind::kWindow)) {
       const int32_t begin = window_begin(window(g), boundary);
@@ -121,7 +122,7 @@ bool PrefixIndex::Impl::can_resume_after(int32_t node, int32_t boundary, Where w
   return true;
 }
 
-bool PrefixIndex::Impl::can_resume_within(int32_t node, int32_t begin, int32_t boundary, Where where) const {
+bool PrefixCache::Impl::can_resume_within(int32_t node, int32_t begin, int32_t boundary, Where where) const {
   if (where == Where::kOnDevice && !pages_.is_here(node)) return false;
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (is_kind(g, KvKind::kState)) {
@@ -136,7 +137,7 @@ bool PrefixIndex::Impl::can_resume_within(int32_t node, int32_t begin, int32_t b
 }
 
 /// Brings back from the host what the boundary needs, as far as there is room.
-void PrefixIndex::Impl::restore_path(const PrefixCursor& cursor, const Boundary& to) {
+void PrefixCache::Impl::restore_path(const PrefixCursor& cursor, const Boundary& to) {
   const int32_t end = to.partial != kNoNode ? to.partial : to.node;
   path_.clear();
   for (int32_t node = end; node != cursor.node && !tree_.is_root(node); node = tree_.parent(node)) {
@@ -157,7 +158,7 @@ void PrefixIndex::Impl::restore_path(const PrefixCursor& cursor, const Boundary&
 }
 
 /// Fills the table from the cursor to to.node; windows from where a row at `window_position` needs them.
-void PrefixIndex::Impl::share_path(const PrefixCursor& cursor, const Boundary& to, int32_t window_position,
+void PrefixCache::Impl::share_path(const PrefixCursor& cursor, const Boundary& to, int32_t window_position,
                                    PageTable& table) {
   const int32_t end = to.tokens / kPageTokens;
   for (int32_t g = 0; g < pool_.groups(); ++g) {
@@ -169,22 +170,22 @@ void PrefixIndex::Impl::share_path(const PrefixCursor& cursor, const Boundary& t
       if (!is_paged(g) || !pages_.has(node, g)) continue;
       if (is_kind(g, KvKind::kWindow) && i < window_begin(window(g), window_position) / kPageTokens) continue;
       const PageId page = pages_.page(node, g);
-      pool_.share(g, page);
+      pool_.retain(g, page);
       table.groups[g][i] = page;
     }
   }
 }
 
 /// Copies the page that the boundary is in; false, and nothing changed, if no page for it can be had.
-bool PrefixIndex::Impl::copy_partial(const Boundary& to, PageTable& table) {
+bool PrefixCache::Impl::copy_partial(const Boundary& to, PageTable& table) {
   // What is copied is not evicted for the copy.
   pages_.pin(to.partial);
   for (int32_t g = 0; g < pool_.groups(); ++g) {
-    if (pages_.has(to.partial, g)) pool_.share(g, pages_.page(to.partial, g));
+    if (pages_.has(to.partial, g)) pool_.retain(g, pages_.page(to.partial, g));
   }
   bool have_all = true;
   for (int32_t g = 0; g < pool_.groups(); ++g) {
-    fresh_[g] = is_paged(g) && have_all ? pages_.take(g) : kNoPage;
+    fresh_[g] = is_paged(g) && have_all ? pages_.allocate(g) : kNoPage;
     have_all = have_all && (!is_paged(g) || fresh_[g] != kNoPage);
   }
   for (int32_t g = 0; g < pool_.groups(); ++g) {
@@ -192,57 +193,57 @@ bool PrefixIndex::Impl::copy_partial(const Boundary& to, PageTable& table) {
       if (pages_.has(to.partial, g)) pool_.copy(g, pages_.page(to.partial, g), fresh_[g]);
       table.groups[g].push_back(fresh_[g]);
     } else if (fresh_[g] != kNoPage) {
-      pool_.drop(g, fresh_[g]);
+      pool_.release(g, fresh_[g]);
     }
-    if (pages_.has(to.partial, g)) pool_.drop(g, pages_.page(to.partial, g));
+    if (pages_.has(to.partial, g)) pool_.release(g, pages_.page(to.partial, g));
   }
   pages_.unpin(to.partial);
   return have_all;
 }
 
 /// Gives the table copies of the node's state slots, or, where no slot can be had, the slots themselves.
-void PrefixIndex::Impl::copy_states(int32_t node, PageTable& table) {
+void PrefixCache::Impl::copy_states(int32_t node, PageTable& table) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (is_paged(g)) continue;
     const PageId from = pages_.page(node, g);
     auto& slots = table.groups[g];
-    pool_.share(g, from);  // so that it is not evicted for its own copy
+    pool_.retain(g, from);  // so that it is not evicted for its own copy
     if (slots.empty()) {
-      const PageId slot = pages_.take(g);
+      const PageId slot = pages_.allocate(g);
       slots.push_back(slot != kNoPage ? slot : pages_.detach_for_reuse(node, g));
     }
     if (slots[0] != from) {
       pool_.copy(g, from, slots[0]);
       pages_.use(node, g);
     }
-    pool_.drop(g, from);
+    pool_.release(g, from);
   }
 }
 
-void PrefixIndex::Impl::truncate(PageTable& table, int32_t tokens) {
+void PrefixCache::Impl::truncate(PageTable& table, int32_t tokens) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_paged(g)) continue;
     auto& pages = table.groups[g];
     for (; pages.size() > static_cast<size_t>(pages_for(tokens)); pages.pop_back()) {
-      if (pages.back() != kNoPage) pool_.drop(g, pages.back());
+      if (pages.back() != kNoPage) pool_.release(g, pages.back());
     }
   }
 }
 
 /// As release_behind, for a table whose windows may have gaps.
-void PrefixIndex::Impl::trim_windows(PageTable& table, int32_t position) {
+void PrefixCache::Impl::trim_windows(PageTable& table, int32_t position) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_kind(g, KvKind::kWindow)) continue;
     for (int32_t i = window_begin(window(g), position) / kPageTokens - 1; i >= 0; --i) {
       PageId& page = table.groups[g][i];
-      if (page != kNoPage) pool_.drop(g, page);
+      if (page != kNoPage) pool_.release(g, page);
       page = kNoPage;
     }
   }
 }
 
 /// Window pages that a row at `position`, in or after `node`, reads are of use.
-void PrefixIndex::Impl::use_windows(int32_t node, int32_t position) {
+void PrefixCache::Impl::use_windows(int32_t node, int32_t position) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_kind(g, KvKind::kWindow)) continue;
     const int32_t begin = window_begin(window(g), position);

@@ -1,4 +1,4 @@
-/// The shape of the prefix index: which tokens have followed which. Knows nothing of memory.
+/// The shape of the prefix cache: which tokens have followed which. Knows nothing of memory.
 ///
 /// A node stands for the tokens of one page. Nodes of whole pages are found by the chained hash of all tokens up to
 /// their end, in an open-addressing table (linear probing, deletion by shifting back), and verified by parent and

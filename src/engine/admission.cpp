@@ -1,4 +1,4 @@
-// Who comes in, who goes before its end, and what the prefix index has for newcomers.
+// Who comes in, who goes before its end, and what the prefix cache has for newcomers.
 #include <algorithm>
 #include <new>
 #include <utility>
@@ -286,23 +286,24 @@ int32_t EngineCore::pages_to_come(const Sequence& sequence, int32_t group) const
   return std::min(pool_.missing(table, group, tokens), std::max(0, at_once - static_cast<int32_t>(have)));
 }
 
-// Takes what the index has of the sequence, and sees whether the rest would find pages.
+// Takes what the cache has of the sequence, and sees whether the rest would find pages.
 bool EngineCore::try_admit_kv(Sequence& sequence) {
   SequenceMemory& memory = sequence.memory();
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
   PrefixHit hit;
-  if (uses_index(sequence)) hit = index_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
+  if (uses_prefix_cache(sequence))
+    hit = prefix_cache_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
   const auto headroom = static_cast<int32_t>(running_.size());  // the others grow by a page now and then
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const bool grows = pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState;
     const int32_t needed = pages_to_come(sequence, group);
     int32_t promised = grows ? headroom : 0;
     for (const std::unique_ptr<Sequence>& other : running_) promised += pages_to_come(*other, group);
-    if (needed + promised <= pool_.pages_free(group) + index_.pages_evictable(group)) continue;
+    if (needed + promised <= pool_.pages_free(group) + prefix_cache_.pages_evictable(group)) continue;
     // Without the copy of a partial page, if there is one, and the states at its end.
     if (hit.tokens != memory.cursor.tokens) drop_states(memory);
-    index_.leave(memory.cursor, sequence.tokens(), memory.cursor.tokens, memory.table);
-    memory.cursor = PrefixIndex::root(sequence.salt());
+    prefix_cache_.leave(memory.cursor, sequence.tokens(), memory.cursor.tokens, memory.table);
+    memory.cursor = PrefixCache::root(sequence.salt());
     return false;
   }
   memory.computed = hit.tokens;
@@ -332,17 +333,17 @@ void EngineCore::report_prefix(const Sequence& sequence, const PrefixHit& hit) n
   report.id = sequence.request_id();
   report.prompt_tokens = sequence.prompt_tokens();
   report.cached_tokens = hit.tokens;
-  report.differs_at = hit.differs_at;
-  report.cached = hit.cached;
-  if (hit.differs_at >= 0) {
+  report.mismatch_position = hit.mismatch_position;
+  report.mismatch_token = hit.mismatch_token;
+  if (hit.mismatch_position >= 0) {
     const std::span<const TokenId> tokens = sequence.tokens();
-    const auto begin = static_cast<size_t>(std::max(0, hit.differs_at - kReportTokensAround));
-    const size_t end = std::min(tokens.size(), static_cast<size_t>(hit.differs_at + kReportTokensAround + 1));
+    const auto begin = static_cast<size_t>(std::max(0, hit.mismatch_position - kReportTokensAround));
+    const size_t end = std::min(tokens.size(), static_cast<size_t>(hit.mismatch_position + kReportTokensAround + 1));
     report.prompt_around.assign(tokens.begin() + static_cast<ptrdiff_t>(begin),
                                 tokens.begin() + static_cast<ptrdiff_t>(end));
     log_debug("{}: {} of {} prompt tokens were cached; at {} the prompt has token {}, the cache {}", report.id,
-              hit.tokens, report.prompt_tokens, hit.differs_at, index(tokens[static_cast<size_t>(hit.differs_at)]),
-              index(hit.cached));
+              hit.tokens, report.prompt_tokens, hit.mismatch_position,
+              index(tokens[static_cast<size_t>(hit.mismatch_position)]), index(hit.mismatch_token));
   }
   const std::lock_guard lock(reports_mutex_);
   if (reports_.size() < kPrefixReportsMax) {

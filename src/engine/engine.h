@@ -1,7 +1,7 @@
 /// One loaded model at work: many requests, one batch, one thread: admit -> plan -> step -> sample -> emit.
 ///
 /// Decode rows go first in every step; prompts fill what is left of the step's time (scheduler.h). What was computed is
-/// kept and found again (cache/prefix_index.h). When pages run out the cheapest sequence is put back and goes on later.
+/// kept and found again (cache/prefix_cache.h). When pages run out the cheapest sequence is put back and goes on later.
 /// A request's tokens depend on nothing but itself: logits do not depend on the batch (see Runner), and the i-th sample
 /// only on the seed and i.
 #pragma once
@@ -94,7 +94,7 @@ struct GenerateRequest {
   std::chrono::milliseconds target_tbt{0};   ///< between tokens; 0: none
   bool speculate = true;                     ///< if the engine does
   /// No answer but Finish::embedding; the prompt may fill the whole context. What belongs to the answer counts for
-  /// nothing, and the prefix index has no part in it.
+  /// nothing, and the prefix cache has no part in it.
   std::optional<EmbeddingOptions> embed;
   std::shared_ptr<DecodingConstraint> constraint;  ///< of this request alone; null: the model decides everything
 };
@@ -119,7 +119,7 @@ struct TokenEvent {
 struct Usage {
   int32_t prompt_tokens = 0;
   int32_t completion_tokens = 0;  ///< sampled tokens, with the one that ended generation
-  int32_t cached_tokens = 0;      ///< of the prompt, found in the prefix index
+  int32_t cached_tokens = 0;      ///< of the prompt, found in the prefix cache
 };
 
 /// Where the time of a request went.

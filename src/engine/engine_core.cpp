@@ -33,9 +33,9 @@ EngineCore::EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineO
       tokenizer_(tokenizer),
       clock_(clock),
       pool_(std::move(pool)),
-      index_(pool_),
+      prefix_cache_(pool_),
       check_weights_(options.check_weights),
-      prefix_cache_(options.prefix_cache),
+      prefix_cache_enabled_(options.prefix_cache),
       has_state_(holds_state(pool_.layout())),
       // So every sequence can have a row of each step, and its logits.
       sequences_max_(std::min({options.sequences_max, runner.batch_tokens_max(), runner.logits_max()})),
@@ -67,7 +67,7 @@ EngineCore::EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineO
 }
 
 Result<void> EngineCore::use_host_tier(int64_t bytes) {
-  CAIRN_TRY(index_, PrefixIndex::create(pool_, bytes));
+  CAIRN_TRY(prefix_cache_, PrefixCache::create(pool_, bytes));
   return {};
 }
 
@@ -145,7 +145,7 @@ void EngineCore::learn_cost(int64_t step_ns) {
   cost_.observe(static_cast<int32_t>(batch_tokens_.size()), batch_attended_,
                 static_cast<double>(step_ns - drafting_ns_));
   prompt_row_ns_ = cost_.row_ns();
-  if (counters_.steps % kCostUpdateSteps == 0) index_.set_cost({cost_.row_ns(), cost_.attended_ns()});
+  if (counters_.steps % kCostUpdateSteps == 0) prefix_cache_.set_cost({cost_.row_ns(), cost_.attended_ns()});
 }
 
 // Asks for drafts where they are likely to pay: see DraftLengthController.

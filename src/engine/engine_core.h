@@ -2,7 +2,7 @@
 ///
 /// An iteration: drop what was cancelled, admit while memory lasts, propose drafts, share out the step (Scheduler),
 /// give every row its page (preempting the cheapest sequence when there is none), run the step, sample, emit, and tell
-/// the prefix index what is new. Who goes first, and what becomes of those whose clients do not read: see
+/// the prefix cache what is new. Who goes first, and what becomes of those whose clients do not read: see
 /// fair_shares.h.
 #pragma once
 
@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "cache/page_pool.h"
-#include "cache/prefix_index.h"
+#include "cache/prefix_cache.h"
 #include "engine/engine.h"
 #include "engine/engine_counters.h"
 #include "engine/failures.h"
@@ -68,10 +68,10 @@ class EngineCore {
   Iteration iterate();
   /// Finishes everything with kCancelled.
   void end_all() noexcept;
-  // For audits between turns: every page in use is in the table of a running sequence or in the index.
+  // For audits between turns: every page in use is in the table of a running sequence or in the cache.
   std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
   std::span<const std::unique_ptr<Sequence>> pending() const { return pending_; }
-  PrefixIndex& prefix_index() { return index_; }
+  PrefixCache& prefix_cache() { return prefix_cache_; }
 
  private:
   // core_admission.cpp
@@ -114,8 +114,8 @@ class EngineCore {
   void keep_pages();
   void drop_states(SequenceMemory& memory);
   void release_kv(Sequence& sequence);
-  /// Whether the prefix index has a part in it: it has no hidden rows of what it has.
-  bool uses_index(const Sequence& sequence) const { return prefix_cache_ && !sequence.embeds(); }
+  /// Whether the prefix cache has a part in it: it has no hidden rows of what it has.
+  bool uses_prefix_cache(const Sequence& sequence) const { return prefix_cache_enabled_ && !sequence.embeds(); }
   void count_pages();
 
   // core.cpp
@@ -147,9 +147,9 @@ class EngineCore {
   const Tokenizer& tokenizer_;
   const Clock& clock_;
   PagePool pool_;
-  PrefixIndex index_;
+  PrefixCache prefix_cache_;
   const std::function<Result<void>()> check_weights_;
-  const bool prefix_cache_;
+  const bool prefix_cache_enabled_;
   const bool has_state_;  // some layers are recurrent
   const int32_t sequences_max_;
   const int32_t vocabulary_;

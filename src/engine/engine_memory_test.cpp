@@ -220,7 +220,7 @@ TEST_F(EngineMemory, AMissSaysWhereThePromptLeftTheCache) {
   const Party me = party_of("address", "key");
   auto report = engine_->prefix_report("first", me);
   ASSERT_TRUE(report.has_value());
-  EXPECT_EQ(report->differs_at, -1);
+  EXPECT_EQ(report->mismatch_position, -1);
   EXPECT_EQ(report->cached_tokens, 0);
   const TokenId cached = request.prompt[70];
   request.prompt[70] = TokenId{299};
@@ -230,8 +230,8 @@ TEST_F(EngineMemory, AMissSaysWhereThePromptLeftTheCache) {
   report = engine_->prefix_report("second", me);
   ASSERT_TRUE(report.has_value());
   EXPECT_EQ(report->cached_tokens, 70);
-  EXPECT_EQ(report->differs_at, 70);
-  EXPECT_EQ(report->cached, cached);
+  EXPECT_EQ(report->mismatch_position, 70);
+  EXPECT_EQ(report->mismatch_token, cached);
   ASSERT_EQ(report->prompt_around.size(), 2u * kReportTokensAround + 1);
   EXPECT_EQ(report->prompt_around[kReportTokensAround], TokenId{299});
   EXPECT_EQ(engine_->prefix_report("third", me).error().code, Code::kNotFound);

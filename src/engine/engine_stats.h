@@ -32,14 +32,14 @@ struct EngineStats {
   int32_t pages_free = 0;
 };
 
-/// How a request's prompt met the prefix index, for the last kPrefixReportsMax requests admitted.
+/// How a request's prompt met the prefix cache, for the last kPrefixReportsMax requests admitted.
 struct PrefixReport {
   std::string id;
   int32_t prompt_tokens = 0;
   int32_t cached_tokens = 0;
   /// Position of the first token that differs from what was cached beside the match; -1: nothing was.
-  int32_t differs_at = -1;
-  TokenId cached = kNoToken;           ///< what the cache has there
+  int32_t mismatch_position = -1;
+  TokenId mismatch_token = kNoToken;   ///< what the cache has there
   std::vector<TokenId> prompt_around;  ///< up to kReportTokensAround before differs_at, it, and as many after
 };
 inline constexpr size_t kPrefixReportsMax = 256;

@@ -1,4 +1,4 @@
-// Pages for every row of a step: found in the index, taken from the pool, or taken from another sequence.
+// Pages for every row of a step: found in the cache, taken from the pool, or taken from another sequence.
 #include <algorithm>
 #include <utility>
 
@@ -9,12 +9,12 @@ namespace cairn {
 
 // A prompt in progress may go on where another sequence has got to meanwhile.
 void EngineCore::extend_prefix_hits() {
-  if (!prefix_cache_ || has_state_) return;  // a recurrent state cannot change under a sequence
+  if (!prefix_cache_enabled_ || has_state_) return;  // a recurrent state cannot change under a sequence
   for (const std::unique_ptr<Sequence>& sequence : running_) {
     SequenceMemory& memory = sequence->memory();
     if (sequence->embeds() || sequence->rows_left() <= 1 || memory.computed != memory.cursor.tokens) continue;
     const auto tokens = static_cast<int32_t>(sequence->tokens().size());
-    const PrefixHit hit = index_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
+    const PrefixHit hit = prefix_cache_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
     if (hit.tokens <= memory.computed) continue;
     counters_.cached_tokens += hit.tokens - memory.computed;
     sequence->found_in_cache(hit.tokens - memory.computed);
@@ -22,14 +22,14 @@ void EngineCore::extend_prefix_hits() {
   }
 }
 
-// Of several prompts about to compute the same page only the first does; the others find it in the index then.
+// Of several prompts about to compute the same page only the first does; the others find it in the cache then.
 void EngineCore::defer_duplicate_prefills() {
-  if (!prefix_cache_ || has_state_) return;
+  if (!prefix_cache_enabled_ || has_state_) return;
   page_keys_.clear();
   for (size_t i = 0; i < running_.size(); ++i) {
     const Sequence& sequence = *running_[i];
     const bool prompt = sequence.rows_left() > 1 && !sequence.embeds() && !inputs_[i].deferred;
-    page_keys_.push_back(prompt ? index_.next_key(sequence.memory().cursor, sequence.tokens()) : 0);
+    page_keys_.push_back(prompt ? prefix_cache_.next_key(sequence.memory().cursor, sequence.tokens()) : 0);
   }
   for (size_t i = 0; i < running_.size(); ++i) {
     if (page_keys_[i] == 0) continue;
@@ -44,7 +44,7 @@ bool EngineCore::reserve(Sequence& sequence, int32_t tokens) {
   PageTable& table = sequence.memory().table;
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const int32_t missing = pool_.missing(table, group, tokens);
-    if (missing > pool_.pages_free(group) && !index_.make_room(group, missing)) return false;
+    if (missing > pool_.pages_free(group) && !prefix_cache_.make_room(group, missing)) return false;
   }
   CAIRN_CHECK(pool_.extend(table, tokens));
   return true;
@@ -142,7 +142,7 @@ bool EngineCore::yields_before(const Sequence& a, const Sequence& b) const {
   return a.memory().computed < b.memory().computed;
 }
 
-// Its whole pages stay in the index as long as nobody needs them more.
+// Its whole pages stay in the cache as long as nobody needs them more.
 void EngineCore::preempt(std::unique_ptr<Sequence>& sequence, PreemptReason why) {
   release_kv(*sequence);
   sequence->preempted(why);
@@ -157,7 +157,8 @@ void EngineCore::keep_pages() {
     const std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
     if (sequence == nullptr) continue;
     SequenceMemory& memory = sequence->memory();
-    if (uses_index(*sequence)) index_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
+    if (uses_prefix_cache(*sequence))
+      prefix_cache_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
     pool_.release_behind(memory.table, memory.computed);
     pool_.release_beyond(memory.table, memory.computed + 1);  // those of wrong drafts, before anybody misses them
   }
@@ -168,30 +169,30 @@ void EngineCore::drop_states(SequenceMemory& memory) {
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     if (pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState) continue;
     std::vector<PageId>& slots = memory.table.groups[static_cast<size_t>(group)];
-    for (const PageId slot : slots) pool_.drop(group, slot);
+    for (const PageId slot : slots) pool_.release(group, slot);
     slots.clear();
   }
 }
 
 void EngineCore::release_kv(Sequence& sequence) {
   SequenceMemory& memory = sequence.memory();
-  if (uses_index(sequence)) {
-    index_.leave(memory.cursor, sequence.tokens(), memory.computed, memory.table);
+  if (uses_prefix_cache(sequence)) {
+    prefix_cache_.leave(memory.cursor, sequence.tokens(), memory.computed, memory.table);
   } else {
     pool_.release(memory.table);
   }
-  memory.cursor = PrefixIndex::root(sequence.salt());
+  memory.cursor = PrefixCache::root(sequence.salt());
   memory.computed = 0;
 }
 
 // The gauges show the group that sequences use most of.
 void EngineCore::count_pages() {
-  counters_.pages_restored = index_.pages_restored();
+  counters_.pages_restored = prefix_cache_.pages_restored();
   double fullest = -1;
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const int32_t total = pool_.pages_total(group);
     const int32_t free = pool_.pages_free(group);
-    const int32_t cached = index_.pages_evictable(group);
+    const int32_t cached = prefix_cache_.pages_evictable(group);
     const double used = static_cast<double>(total - free - cached) / total;
     if (used <= fullest) continue;
     fullest = used;

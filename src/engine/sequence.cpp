@@ -37,7 +37,7 @@ Sequence::Sequence(SequenceId id, Submission&& submission, const Tokenizer& toke
   tokens_.reserve(static_cast<size_t>(tokens_max_));
   memory_.table.groups.resize(kv_groups);
   for (std::vector<PageId>& group : memory_.table.groups) group.reserve(static_cast<size_t>(pages_for(tokens_max_)));
-  memory_.cursor = PrefixIndex::root(salt_);
+  memory_.cursor = PrefixCache::root(salt_);
   drafts_.reserve(static_cast<size_t>(drafts_max));
   if (constraint_ != nullptr) constraint_->begin(rule_);
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cache/page_pool.h"
-#include "cache/prefix_index.h"
+#include "cache/prefix_cache.h"
 #include "engine/decoding_constraint.h"
 #include "engine/engine.h"
 #include "engine/sample_batch.h"

@@ -13,7 +13,7 @@
 #include <iterator>
 #include <limits>
 
-#include "cache/memory_backend.h"
+#include "cache/testing/memory_backend.h"
 #include "kernels/backend.h"
 #include "model/embedder.h"
 

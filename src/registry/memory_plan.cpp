@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/machine.h"
 #include "cache/page_pool.h"
-#include "cache/prefix_index.h"
+#include "cache/prefix_cache.h"
 #include "kernels/backend.h"
 
 namespace cairn {
@@ -65,7 +65,7 @@ class Divider {
     }
     division.bytes = std::min(division.bytes, kBytesMax);
     if (!layout_.groups.empty()) {
-      division.index_bytes = PrefixIndex::bytes(layout_, division.kv_pages, wishes_.kv_host_bytes) +
+      division.index_bytes = PrefixCache::bytes(layout_, division.kv_pages, wishes_.kv_host_bytes) +
                              PagePool::list_bytes(division.kv_pages);
     }
     return division;

@@ -18,7 +18,7 @@ ModelMemoryPlan model_of(int32_t context_tokens) {
   model.context_tokens = context_tokens;
   return model;
 }
-/// With room for the index of some pages.
+/// With room for the cache of some pages.
 constexpr int64_t kFixed = 1024 * kMib + kReservedBytes + kMib / 2;
 
 TEST(MemoryPlan, GivesWholeContextsWhenThereIsRoom) {

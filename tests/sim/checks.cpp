@@ -51,13 +51,13 @@ void Simulation::check_pages() {
   for (int32_t group = 0; group < core_->pool().groups(); ++group) {
     if (core_->pool().pages_total(group) != stats.pages_total) continue;
     const int32_t free = core_->pool().pages_free(group);
-    const int32_t cached = core_->prefix_index().pages_evictable(group);
+    const int32_t cached = core_->prefix_cache().pages_evictable(group);
     if (stats.pages_free == free && stats.pages_cached == cached) used_most = group;
   }
   if (used_most < 0) wrong("the gauges show pages that no group has");
 }
 
-// Every page is free, used by running sequences, or the index's alone; and as often referenced as it is used.
+// Every page is free, used by running sequences, or the cache's alone; and as often referenced as it is used.
 void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
   const PagePool& pool = core_->pool();
   const bool state = pool.layout().groups[static_cast<size_t>(group)].kind == KvKind::kState;
@@ -96,7 +96,7 @@ void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
     cached += held_[page] == 0 && of_index == 1 ? 1 : 0;
   }
   if (free != pool.pages_free(group)) wrong("group {}: {} pages free, {} said", group, free, pool.pages_free(group));
-  const int32_t evictable = core_->prefix_index().pages_evictable(group);
+  const int32_t evictable = core_->prefix_cache().pages_evictable(group);
   if (cached != evictable) wrong("group {}: {} pages cached, {} said", group, cached, evictable);
 }
 
@@ -360,13 +360,13 @@ void Simulation::check_end() {
   if (!someone_left_ && displaced_ != displacements_) {
     wrong("{} requests say that they made room in the queue, {} did", displaced_, displacements_);
   }
-  core_->prefix_index().clear();
+  core_->prefix_cache().clear();
   for (int32_t group = 0; group < core_->pool().groups(); ++group) {
     const int32_t lost = core_->pool().pages_total(group) - core_->pool().pages_free(group);
     if (lost != 0) wrong("group {}: {} pages are never free again", group, lost);
   }
   const int64_t slots = options_.engine.kv_host_bytes / host_slot_bytes(options_.model.layout);
-  if (core_->prefix_index().host_slots_free() != slots) wrong("pages of the second tier are never free again");
+  if (core_->prefix_cache().host_slots_free() != slots) wrong("pages of the second tier are never free again");
 }
 
 }  // namespace cairn::sim

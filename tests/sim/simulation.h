@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cache/memory_backend.h"
+#include "cache/testing/memory_backend.h"
 #include "engine/engine_core.h"
 #include "engine/testing/collected_response.h"
 #include "sim/model.h"

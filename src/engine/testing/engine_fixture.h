@@ -136,7 +136,7 @@ class EngineTest : public testing::Test {
     for (const std::string& part : actual.parts) EXPECT_TRUE(utf8_valid(part)) << what;
   }
 
-  /// Nothing is running and no page is in use but by the prefix index. Finishes are seen only when that is so.
+  /// Nothing is running and no page is in use but by the prefix cache. Finishes are seen only when that is so.
   void expect_idle() {
     const EngineStats stats = engine_->stats();
     EXPECT_EQ(stats.active_requests, 0);

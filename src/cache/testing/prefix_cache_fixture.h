@@ -1,4 +1,4 @@
-/// For tests of the prefix index: sequences that "compute" pages by writing a hash of all tokens up to each row, so
+/// For tests of the prefix cache: sequences that "compute" pages by writing a hash of all tokens up to each row, so
 /// that whoever reads a page can tell whether it is the right one.
 #pragma once
 
@@ -10,19 +10,19 @@
 #include <vector>
 
 #include "cache/lab_sequence.h"
-#include "cache/memory_backend.h"
-#include "cache/prefix_index.h"
+#include "cache/prefix_cache.h"
+#include "cache/testing/memory_backend.h"
 
 namespace cairn {
 
-class PrefixLab {
+class PrefixCacheFixture {
  public:
-  PrefixLab(std::vector<KvGroup> groups, std::vector<int32_t> pages, int32_t host_slots = 0)
+  PrefixCacheFixture(std::vector<KvGroup> groups, std::vector<int32_t> pages, int32_t host_slots = 0)
       : pool_(make_pool(backend_, std::move(groups), pages)),
-        index_(PrefixIndex::create(pool_, host_slots * slot_bytes()).value()) {}
+        prefix_cache_(PrefixCache::create(pool_, host_slots * slot_bytes()).value()) {}
 
   PagePool& pool() { return pool_; }
-  PrefixIndex& index() { return index_; }
+  PrefixCache& cache() { return prefix_cache_; }
 
   LabSequence sequence(std::vector<TokenId> tokens, uint64_t salt = 0) { return lab_sequence(std::move(tokens), salt); }
   /// Looks up and checks what was found. tokens_max -1: all.
@@ -30,7 +30,7 @@ class PrefixLab {
     const int32_t all = static_cast<int32_t>(sequence.tokens.size());
     const int32_t before = sequence.cursor.tokens;
     const PrefixHit hit =
-        index_.resume(sequence.cursor, sequence.tokens, tokens_max < 0 ? all : tokens_max, sequence.table);
+        prefix_cache_.resume(sequence.cursor, sequence.tokens, tokens_max < 0 ? all : tokens_max, sequence.table);
     EXPECT_GE(hit.tokens, before);
     EXPECT_EQ(sequence.cursor.tokens, hit.tokens / kPageTokens * kPageTokens);
     sequence.computed = hit.tokens;
@@ -46,7 +46,7 @@ class PrefixLab {
   /// Makes room and takes pages for `rows` more; false if there are too few.
   bool reserve(LabSequence& sequence, int32_t rows) {
     for (int32_t g = 0; g < pool_.groups(); ++g) {
-      if (!index_.make_room(g, pool_.missing(sequence.table, g, sequence.computed + rows))) return false;
+      if (!prefix_cache_.make_room(g, pool_.missing(sequence.table, g, sequence.computed + rows))) return false;
     }
     return pool_.extend(sequence.table, sequence.computed + rows);
   }
@@ -70,14 +70,14 @@ class PrefixLab {
     sequence.computed = end;
   }
   void advance(LabSequence& sequence) {
-    index_.advance(sequence.cursor, sequence.tokens, sequence.computed, sequence.table);
+    prefix_cache_.advance(sequence.cursor, sequence.tokens, sequence.computed, sequence.table);
     EXPECT_LE(sequence.cursor.tokens, sequence.computed);
     pool_.release_behind(sequence.table, sequence.computed);
     verify(sequence);
   }
   void leave(LabSequence& sequence) {
-    index_.leave(sequence.cursor, sequence.tokens, sequence.computed, sequence.table);
-    const PrefixCursor root = PrefixIndex::root(sequence.salt);
+    prefix_cache_.leave(sequence.cursor, sequence.tokens, sequence.computed, sequence.table);
+    const PrefixCursor root = PrefixCache::root(sequence.salt);
     EXPECT_EQ(std::tuple(sequence.cursor.node, sequence.cursor.key, sequence.cursor.tokens),
               std::tuple(root.node, root.key, root.tokens));
     for (const auto& pages : sequence.table.groups) EXPECT_TRUE(pages.empty());
@@ -143,7 +143,7 @@ class PrefixLab {
         idle += of_index == 1 && held[page] == 0 ? 1 : 0;
       }
       ASSERT_EQ(pool_.pages_free(g), free);
-      ASSERT_EQ(index_.pages_evictable(g), idle);
+      ASSERT_EQ(prefix_cache_.pages_evictable(g), idle);
     }
   }
   bool is_state(int32_t group) const { return pool_.layout().groups[group].kind == KvKind::kState; }
@@ -174,7 +174,7 @@ class PrefixLab {
 
   MemoryBackend backend_;
   PagePool pool_;
-  PrefixIndex index_;
+  PrefixCache prefix_cache_;
 };
 
 }  // namespace cairn

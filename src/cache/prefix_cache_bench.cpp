@@ -1,12 +1,12 @@
-// What the prefix index costs: lookup, insertion and eviction of prompts, without any model.
+// What the prefix cache costs: lookup, insertion and eviction of prompts, without any model.
 //   cache_bench --benchmark_filter=Lookup
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
 
 #include "cache/lab_sequence.h"
-#include "cache/memory_backend.h"
-#include "cache/prefix_index.h"
+#include "cache/prefix_cache.h"
+#include "cache/testing/memory_backend.h"
 
 namespace cairn {
 namespace {
@@ -16,9 +16,9 @@ struct Bench {
       : pool(PagePool::create(backend, {KvType::kF32, groups}, std::vector(groups.size(), pages)).value()),
         index(pool) {}
 
-  /// A prompt that has been computed, as far as the index can tell, and has left.
+  /// A prompt that has been computed, as far as the cache can tell, and has left.
   void insert(const std::vector<TokenId>& tokens) {
-    PrefixCursor cursor = PrefixIndex::root(0);
+    PrefixCursor cursor = PrefixCache::root(0);
     PageTable table;
     const auto count = static_cast<int32_t>(tokens.size());
     for (int32_t g = 0; g < pool.groups(); ++g) index.make_room(g, pool.missing(table, g, count));
@@ -28,7 +28,7 @@ struct Bench {
 
   MemoryBackend backend;
   PagePool pool;
-  PrefixIndex index;
+  PrefixCache index;
 };
 
 std::vector<KvGroup> groups_of(int64_t windows) {
@@ -43,7 +43,7 @@ void lookup(benchmark::State& state) {
   Bench bench(2 * pages_for(state.range(0)), groups_of(state.range(1)));
   bench.insert(tokens);
   for (auto _ : state) {
-    PrefixCursor cursor = PrefixIndex::root(0);
+    PrefixCursor cursor = PrefixCache::root(0);
     PageTable table;
     const PrefixHit hit = bench.index.resume(cursor, tokens, static_cast<int32_t>(tokens.size()) - 1, table);
     benchmark::DoNotOptimize(hit.tokens);

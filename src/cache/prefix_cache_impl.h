@@ -1,17 +1,17 @@
-/// Inside of the prefix index: lookup (prefix_resume.cpp) and insertion (prefix_index.cpp) over the tree and its pages.
+/// Inside of the prefix cache: lookup (prefix_resume.cpp) and insertion (prefix_cache.cpp) over the tree and its pages.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "cache/prefix_cache.h"
 #include "cache/prefix_cache_store.h"
-#include "cache/prefix_index.h"
 #include "cache/prefix_tree.h"
 
 namespace cairn {
 
-class PrefixIndex::Impl {
+class PrefixCache::Impl {
  public:
   Impl(PagePool& pool, HostTier host);
 
@@ -43,8 +43,8 @@ class PrefixIndex::Impl {
     bool is_partial() const { return partial.partial != kNoNode && partial.tokens > whole.tokens; }
     const Boundary& best() const { return is_partial() ? partial : whole; }
 
-    int32_t differs_at = -1;
-    TokenId cached = kNoToken;
+    int32_t mismatch_position = -1;
+    TokenId mismatch_token = kNoToken;
   };
 
   // -- Lookup.

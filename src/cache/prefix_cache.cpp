@@ -1,10 +1,10 @@
-#include "cache/prefix_index.h"
+#include "cache/prefix_cache.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/check.h"
-#include "cache/prefix_index_impl.h"
+#include "cache/prefix_cache_impl.h"
 
 namespace cairn {
 namespace {
@@ -45,7 +45,7 @@ bool begins_with(std::span<const TokenId> tokens, std::span<const TokenId> begin
 
 }  // namespace
 
-PrefixIndex::Impl::Impl(PagePool& pool, HostTier host)
+PrefixCache::Impl::Impl(PagePool& pool, HostTier host)
     : pool_(pool),
       tree_(nodes_max(pool, host)),
       pages_(pool, tree_, std::move(host)),
@@ -55,7 +55,7 @@ PrefixIndex::Impl::Impl(PagePool& pool, HostTier host)
   if (pages_.host().slots_total() > 0) path_.reserve(tree_.nodes_max());
 }
 
-void PrefixIndex::Impl::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
+void PrefixCache::Impl::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
                                 PageTable& table) {
   CAIRN_CHECK(cursor.tokens <= computed && static_cast<size_t>(computed) <= tokens.size());
   while (computed - cursor.tokens >= kPageTokens) {
@@ -64,7 +64,7 @@ void PrefixIndex::Impl::advance(PrefixCursor& cursor, std::span<const TokenId> t
   if (has_state_ && cursor.tokens == computed && cursor.node != kNoNode) checkpoint(cursor.node, table);
 }
 
-void PrefixIndex::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
+void PrefixCache::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
                               PageTable& table) {
   table.groups.resize(pool_.groups());
   // Its own slots become the checkpoint at the end: no copy.
@@ -95,7 +95,7 @@ void PrefixIndex::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tok
 }
 
 /// A node for the whole page at the cursor, which moves behind it; false if no node can be had.
-bool PrefixIndex::Impl::add_page(PrefixCursor& cursor, std::span<const TokenId> tokens, PageTable& table) {
+bool PrefixCache::Impl::add_page(PrefixCursor& cursor, std::span<const TokenId> tokens, PageTable& table) {
   if (!pages_.make_node_room(2)) return false;
   int32_t parent = cursor.node != kNoNode ? cursor.node : tree_.root(cursor.key);
   if (parent == kNoNode) parent = tree_.add_root(cursor.key);
@@ -118,7 +118,7 @@ bool PrefixIndex::Impl::add_page(PrefixCursor& cursor, std::span<const TokenId> 
 
 /// A node for the tokens after the cursor's last whole page: a new leaf, or one that is there and covers them. kNoNode
 /// if there is neither.
-int32_t PrefixIndex::Impl::keep_end(const PrefixCursor& cursor, std::span<const TokenId> tokens, PageTable& table) {
+int32_t PrefixCache::Impl::keep_end(const PrefixCursor& cursor, std::span<const TokenId> tokens, PageTable& table) {
   if (!pages_.make_node_room(2)) return kNoNode;
   int32_t parent = cursor.node != kNoNode ? cursor.node : tree_.root(cursor.key);
   if (parent == kNoNode) parent = tree_.add_root(cursor.key);
@@ -137,7 +137,7 @@ int32_t PrefixIndex::Impl::keep_end(const PrefixCursor& cursor, std::span<const 
 }
 
 /// The same page was computed twice: the table takes the node's pages, and the node what it lacks.
-void PrefixIndex::Impl::merge(int32_t node, PageTable& table) {
+void PrefixCache::Impl::merge(int32_t node, PageTable& table) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_paged(g)) continue;
     PageId& ours = table.groups[g].at(tree_.begin(node) / kPageTokens);
@@ -145,13 +145,13 @@ void PrefixIndex::Impl::merge(int32_t node, PageTable& table) {
     if (!pages_.has(node, g)) pages_.give(node, g, ours);
     const PageId theirs = pages_.page(node, g);
     if (ours == theirs) continue;
-    pool_.share(g, theirs);
-    pool_.drop(g, ours);
+    pool_.retain(g, theirs);
+    pool_.release(g, ours);
     ours = theirs;
   }
 }
 
-void PrefixIndex::Impl::give_pages(int32_t node, const PageTable& table) {
+void PrefixCache::Impl::give_pages(int32_t node, const PageTable& table) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_paged(g)) continue;
     const PageId page = table.groups[g].at(tree_.begin(node) / kPageTokens);
@@ -160,7 +160,7 @@ void PrefixIndex::Impl::give_pages(int32_t node, const PageTable& table) {
 }
 
 /// Whether the node has a page wherever the table has one for it.
-bool PrefixIndex::Impl::holds_all(int32_t node, const PageTable& table) const {
+bool PrefixCache::Impl::holds_all(int32_t node, const PageTable& table) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_paged(g)) continue;
     const PageId page = table.groups[g].at(tree_.begin(node) / kPageTokens);
@@ -170,14 +170,14 @@ bool PrefixIndex::Impl::holds_all(int32_t node, const PageTable& table) const {
 }
 
 /// Whether whoever can resume within `leaf` can as well within `node`, its sibling.
-bool PrefixIndex::Impl::covers(int32_t node, int32_t leaf) const {
+bool PrefixCache::Impl::covers(int32_t node, int32_t leaf) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (has(leaf, g, Where::kAnyTier) && (!is_paged(g) || !pages_.has(node, g))) return false;
   }
   return begins_with(tree_.tokens(node), tree_.tokens(leaf));
 }
 
-void PrefixIndex::Impl::remove_covered(int32_t node) {
+void PrefixCache::Impl::remove_covered(int32_t node) {
   int32_t child = tree_.first_child(tree_.parent(node));
   for (int32_t seen = 0; child != kNoNode && seen < kSiblingsScannedMax; ++seen) {
     const int32_t next = tree_.next_sibling(child);
@@ -187,7 +187,7 @@ void PrefixIndex::Impl::remove_covered(int32_t node) {
 }
 
 /// Copies the table's state slots to the node, if the last such copies on the path are far enough back.
-void PrefixIndex::Impl::checkpoint(int32_t node, const PageTable& table) {
+void PrefixCache::Impl::checkpoint(int32_t node, const PageTable& table) {
   const auto has_states = [&](int32_t at) {
     for (int32_t g = 0; g < pool_.groups(); ++g) {
       if (!is_paged(g) && !pages_.has(at, g)) return false;
@@ -199,57 +199,57 @@ void PrefixIndex::Impl::checkpoint(int32_t node, const PageTable& table) {
   }
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (is_paged(g) || pages_.has(node, g)) continue;
-    const PageId slot = table.groups[g].empty() ? kNoPage : pages_.take(g);
+    const PageId slot = table.groups[g].empty() ? kNoPage : pages_.allocate(g);
     if (slot == kNoPage) return;
     pool_.copy(g, table.groups[g][0], slot);
     pages_.give(node, g, slot);
-    pool_.drop(g, slot);
+    pool_.release(g, slot);
   }
 }
 
-PrefixIndex::PrefixIndex(PagePool& pool) : impl_(std::make_unique<Impl>(pool, HostTier())) {}
-PrefixIndex::PrefixIndex(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-PrefixIndex::PrefixIndex(PrefixIndex&& other) noexcept = default;
-PrefixIndex& PrefixIndex::operator=(PrefixIndex&& other) noexcept = default;
-PrefixIndex::~PrefixIndex() = default;
+PrefixCache::PrefixCache(PagePool& pool) : impl_(std::make_unique<Impl>(pool, HostTier())) {}
+PrefixCache::PrefixCache(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PrefixCache::PrefixCache(PrefixCache&& other) noexcept = default;
+PrefixCache& PrefixCache::operator=(PrefixCache&& other) noexcept = default;
+PrefixCache::~PrefixCache() = default;
 
-Result<PrefixIndex> PrefixIndex::create(PagePool& pool, int64_t host_bytes) {
+Result<PrefixCache> PrefixCache::create(PagePool& pool, int64_t host_bytes) {
   CAIRN_TRY(HostTier host, HostTier::create(pool, host_bytes));
-  return PrefixIndex(std::make_unique<Impl>(pool, std::move(host)));
+  return PrefixCache(std::make_unique<Impl>(pool, std::move(host)));
 }
 
-int64_t PrefixIndex::bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes) {
+int64_t PrefixCache::bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes) {
   const int32_t slots = HostTier::slots_in(layout, host_bytes);
   const int32_t nodes = nodes_max(layout, pages, slots);
   const int64_t path_bytes = slots > 0 ? int64_t{nodes} * static_cast<int64_t>(sizeof(int32_t)) : 0;
   return PrefixTree::bytes(nodes) + PrefixCacheStore::bytes(layout, nodes) + HostTier::list_bytes(slots) + path_bytes;
 }
 
-PrefixCursor PrefixIndex::root(uint64_t salt) { return {.key = mix(salt)}; }
+PrefixCursor PrefixCache::root(uint64_t salt) { return {.key = mix(salt)}; }
 
-PrefixHit PrefixIndex::resume(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max,
+PrefixHit PrefixCache::resume(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max,
                               PageTable& table) {
   return impl_->resume(cursor, tokens, tokens_max, table);
 }
-void PrefixIndex::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table) {
+void PrefixCache::advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table) {
   impl_->advance(cursor, tokens, computed, table);
 }
-void PrefixIndex::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table) {
+void PrefixCache::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table) {
   impl_->leave(cursor, tokens, computed, table);
 }
-uint64_t PrefixIndex::next_key(const PrefixCursor& cursor, std::span<const TokenId> tokens) const {
+uint64_t PrefixCache::next_key(const PrefixCursor& cursor, std::span<const TokenId> tokens) const {
   const bool whole = static_cast<int64_t>(tokens.size()) - cursor.tokens >= kPageTokens;
   return whole ? Impl::chain(cursor.key, tokens, cursor.tokens) : 0;
 }
-bool PrefixIndex::make_room(int32_t group, int32_t pages) { return impl_->pages().make_room(group, pages); }
-int32_t PrefixIndex::pages_evictable(int32_t group) const { return impl_->pool().pages_idle(group); }
-void PrefixIndex::set_cost(RebuildCost cost) { impl_->pages().set_cost(cost); }
-void PrefixIndex::clear() { impl_->pages().clear(); }
-int32_t PrefixIndex::nodes() const {
+bool PrefixCache::make_room(int32_t group, int32_t pages) { return impl_->pages().make_room(group, pages); }
+int32_t PrefixCache::pages_evictable(int32_t group) const { return impl_->pool().pages_idle(group); }
+void PrefixCache::set_cost(RebuildCost cost) { impl_->pages().set_cost(cost); }
+void PrefixCache::clear() { impl_->pages().clear(); }
+int32_t PrefixCache::nodes() const {
   return impl_->tree().nodes_max() - impl_->tree().nodes_free() - impl_->tree().roots();
 }
-int64_t PrefixIndex::evicted() const { return impl_->pages().evicted(); }
-int64_t PrefixIndex::pages_restored() const { return impl_->pages().restored(); }
-int32_t PrefixIndex::host_slots_free() const { return impl_->pages().host().slots_free(); }
+int64_t PrefixCache::evicted() const { return impl_->pages().evicted(); }
+int64_t PrefixCache::pages_restored() const { return impl_->pages().restored(); }
+int32_t PrefixCache::host_slots_free() const { return impl_->pages().host().slots_free(); }
 
 }  // namespace cairn

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "cache/prefix_lab.h"
+#include "cache/testing/prefix_cache_fixture.h"
 
 namespace cairn {
 namespace {
@@ -48,8 +48,8 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
     const int32_t tokens_max = below(3) == 0 ? below(size + 1) : size - 1;
     const PrefixHit hit = lab_.resume(made, tokens_max);
     ASSERT_LE(hit.tokens, std::max(0, tokens_max));
-    if (hit.differs_at >= 0) {
-      ASSERT_NE(made.tokens.at(hit.differs_at), hit.cached);
+    if (hit.mismatch_position >= 0) {
+      ASSERT_NE(made.tokens.at(hit.mismatch_position), hit.mismatch_token);
       ASSERT_TRUE(was_there(made, hit));
     }
     if (!GetParam().evicts) check_is_longest(made, hit, tokens_max);
@@ -58,9 +58,9 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
   /// Whether anybody had the token that is said to be cached, after the same beginning.
   bool was_there(const LabSequence& made, const PrefixHit& hit) const {
     const auto had = [&](uint64_t salt, const std::vector<TokenId>& tokens) {
-      return salt == made.salt && static_cast<int32_t>(tokens.size()) > hit.differs_at &&
-             tokens[hit.differs_at] == hit.cached &&
-             std::equal(tokens.begin(), tokens.begin() + hit.differs_at, made.tokens.begin());
+      return salt == made.salt && static_cast<int32_t>(tokens.size()) > hit.mismatch_position &&
+             tokens[hit.mismatch_position] == hit.mismatch_token &&
+             std::equal(tokens.begin(), tokens.begin() + hit.mismatch_position, made.tokens.begin());
     };
     return std::ranges::any_of(histories_, [&](const auto& each) { return had(each.first, each.second); }) ||
            std::ranges::any_of(sequences_, [&](const auto& each) { return had(each->salt, each->tokens); });
@@ -99,7 +99,7 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
       return leave(below(static_cast<int32_t>(sequences_.size())));
     }
     lab_.compute(sequence, rows, below(5));
-    // Whole pages that a window leaves behind before they were added are lost to the index, but nothing else is.
+    // Whole pages that a window leaves behind before they were added are lost to the cache, but nothing else is.
     if (GetParam().evicts && below(10) == 0) lab_.pool().release_behind(sequence.table, sequence.computed);
     lab_.advance(sequence);
   }
@@ -115,9 +115,9 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
   void make_room() {
     const int32_t group = below(lab_.pool().groups());
     const int32_t wanted = below(lab_.pool().pages_total(group) + 2);
-    const int32_t possible = lab_.pool().pages_free(group) + lab_.index().pages_evictable(group);
+    const int32_t possible = lab_.pool().pages_free(group) + lab_.cache().pages_evictable(group);
     const int32_t before = lab_.pool().pages_free(group);
-    ASSERT_EQ(lab_.index().make_room(group, wanted), wanted <= possible);
+    ASSERT_EQ(lab_.cache().make_room(group, wanted), wanted <= possible);
     ASSERT_GE(lab_.pool().pages_free(group), wanted <= possible ? std::max(wanted, before) : before);
   }
   void step() {
@@ -132,10 +132,10 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
     } else if (action < 38 && GetParam().evicts) {
       make_room();
     } else if (action == 99 && GetParam().evicts && below(5) == 0) {
-      lab_.index().clear();
-      ASSERT_TRUE(!sequences_.empty() || lab_.index().nodes() == 0);
+      lab_.cache().clear();
+      ASSERT_TRUE(!sequences_.empty() || lab_.cache().nodes() == 0);
     } else if (action == 98) {
-      lab_.index().set_cost({1.0 + below(1000), 0.01 * below(100)});
+      lab_.cache().set_cost({1.0 + below(1000), 0.01 * below(100)});
     } else {
       compute(sequence);
     }
@@ -147,7 +147,7 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
     for (const LabSequence* sequence : all) lab_.verify(*sequence);
   }
 
-  PrefixLab lab_;
+  PrefixCacheFixture lab_;
   std::mt19937 random_;
   std::vector<std::unique_ptr<LabSequence>> sequences_;
   std::vector<std::pair<uint64_t, std::vector<TokenId>>> histories_;  // salt and tokens of what has left
@@ -167,10 +167,10 @@ TEST_P(PrefixIndexRandom, EveryPageReadIsTheRightOneAndNoneIsLost) {
       if (testing::Test::HasFailure()) return;
     }
     while (!sequences_.empty()) leave(0);
-    lab_.index().clear();
-    EXPECT_EQ(lab_.index().nodes(), 0);
-    EXPECT_EQ(lab_.index().host_slots_free(), GetParam().host_slots);
-    EXPECT_EQ(lab_.index().pages_restored() > 0, GetParam().host_slots > 0);
+    lab_.cache().clear();
+    EXPECT_EQ(lab_.cache().nodes(), 0);
+    EXPECT_EQ(lab_.cache().host_slots_free(), GetParam().host_slots);
+    EXPECT_EQ(lab_.cache().pages_restored() > 0, GetParam().host_slots > 0);
     for (int32_t g = 0; g < lab_.pool().groups(); ++g) EXPECT_EQ(lab_.pool().pages_free(g), lab_.pool().pages_total(g));
   }
 }

@@ -38,8 +38,8 @@ struct PrefixCursor {
 struct PrefixHit {
   int32_t tokens = 0;  ///< positions that need not be computed
   /// Position of the first token that differs from what is cached beside the match, or -1 if nothing is.
-  int32_t differs_at = -1;
-  TokenId cached = kNoToken;  ///< the token that the cache has there
+  int32_t mismatch_position = -1;
+  TokenId mismatch_token = kNoToken;  ///< the token that the cache has there
 };
 
 /// Time to compute a token again: token_ns + position * position_ns.
@@ -48,19 +48,19 @@ struct RebuildCost {
   double position_ns = 0;
 };
 
-class PrefixIndex {
+class PrefixCache {
  public:
-  /// `pool` outlives the index.
-  explicit PrefixIndex(PagePool& pool);
+  /// `pool` outlives the cache.
+  explicit PrefixCache(PagePool& pool);
   /// With a second tier: `host_bytes` of host memory to which what is evicted goes, and from which it comes back when
   /// it is found. 0: none. Errors: kInvalidArgument (less than a page of every group), kOutOfMemory.
-  static Result<PrefixIndex> create(PagePool& pool, int64_t host_bytes);
-  /// Bytes that the index of such a pool takes, and what finds the pages of a second tier of `host_bytes`, but not
+  static Result<PrefixCache> create(PagePool& pool, int64_t host_bytes);
+  /// Bytes that the cache of such a pool takes, and what finds the pages of a second tier of `host_bytes`, but not
   /// those.
   static int64_t bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes);
-  PrefixIndex(PrefixIndex&& other) noexcept;
-  PrefixIndex& operator=(PrefixIndex&& other) noexcept;
-  ~PrefixIndex();
+  PrefixCache(PrefixCache&& other) noexcept;
+  PrefixCache& operator=(PrefixCache&& other) noexcept;
+  ~PrefixCache();
 
   static PrefixCursor root(uint64_t salt);
 
@@ -73,7 +73,7 @@ class PrefixIndex {
 
   /// Adds nodes for pages of `table` that have become whole: `computed` positions of `tokens` have been computed. A
   /// page that is there already (another sequence computed the same) takes the place of the table's own. Pages left
-  /// behind by windows count from now on as used by the index alone.
+  /// behind by windows count from now on as used by the cache alone.
   void advance(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed, PageTable& table);
 
   /// Keeps what the sequence has computed, with its last, partial page, and unpins. The state slots are those after
@@ -99,7 +99,7 @@ class PrefixIndex {
 
  private:
   class Impl;
-  explicit PrefixIndex(std::unique_ptr<Impl> impl);
+  explicit PrefixCache(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };
 
