@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "api/embedding_run.h"
+#include "api/embedding/embedding_run.h"
+#include "api/embedding/rerank.h"
 #include "api/errors.h"
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
-#include "api/rerank.h"
 
 using namespace cairn;       // NOLINT: one small program
 using namespace cairn::api;  // NOLINT

@@ -8,7 +8,7 @@
 
 #include "api/frames/events.h"
 #include "api/frames/message.h"
-#include "net/frame_codec.h"
+#include "net/frames/frame_codec.h"
 
 using namespace cairn;       // NOLINT: one small program
 using namespace cairn::api;  // NOLINT

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/byte_budget.h"
-#include "net/authority.h"
-#include "net/host_policy.h"
-#include "net/http_request_parser.h"
+#include "base/system/byte_budget.h"
+#include "net/http/authority.h"
+#include "net/http/host_policy.h"
+#include "net/http/http_request_parser.h"
 
 using namespace cairn;       // NOLINT: one small program
 using namespace cairn::net;  // NOLINT

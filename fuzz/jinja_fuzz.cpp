@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "prompt/jinja.h"
+#include "jinja/jinja.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "api/anthropic/request.h"
 #include "api/errors.h"
-#include "api/fields.h"
+#include "api/params/fields.h"
 #include "base/log.h"
 
 using namespace cairn;       // NOLINT: one small program

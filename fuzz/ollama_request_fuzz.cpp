@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "api/errors.h"
-#include "api/fields.h"
 #include "api/llama_cpp/request.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/request.h"
 #include "api/openai/request.h"
+#include "api/params/fields.h"
 
 using namespace cairn;       // NOLINT: one small program
 using namespace cairn::api;  // NOLINT

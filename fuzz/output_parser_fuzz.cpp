@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "base/utf8.h"
-#include "prompt/output_parser_lab.h"
+#include "base/text/utf8.h"
+#include "chat/testing/output_parser_fixture.h"
 
 namespace cairn {
 namespace {

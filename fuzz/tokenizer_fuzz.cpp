@@ -9,11 +9,11 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "base/utf8.h"
-#include "tokenizer/charsmap.h"
+#include "base/text/utf8.h"
 #include "tokenizer/detokenizer.h"
-#include "tokenizer/normal_form.h"
+#include "tokenizer/models/charsmap.h"
 #include "tokenizer/test_support.h"
+#include "tokenizer/text/normal_form.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {

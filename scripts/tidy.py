@@ -20,10 +20,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 # design: edges only go down. A module may name in DEPS only modules of a lower layer.
-LAYERS = {
-    "base": 0, "gguf": 1, "quant": 1, "net": 1, "kernels": 2, "tokenizer": 2, "prompt": 2, "cache": 3, "sampling": 3,
-    "model": 4, "engine": 5, "synth": 5, "registry": 6, "api": 7,
-}
+# Modules, lower floors first: a module may include those before it that its CMakeLists.txt names.
+MODULES = re.search(r"^set\(modules (.*)\)$", (ROOT / "CMakeLists.txt").read_text(), re.M)[1].split()
 HEADER_LINES_MAX = 400
 SOURCE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 80
@@ -46,6 +44,11 @@ BANNED = [
 ]
 # Words that the field's terms have replaced (docs/glossary.md), as identifiers.
 RETIRED = {
+    "Draw": "SampleRequest", "Drawn": "SampleResult", "RowDraws": "SampleBatch", "GreedyRows": "ArgmaxSampler", "DrawOperations": "SamplerOperations",
+    "likeliest": "most likely", "guess": "draft", "guesses": "drafts", "guessed": "drafted", "predictor": "mtp_file", "BlockDrafter": "MtpDrafter",
+    "DraftControl": "DraftLengthController", "PrefixIndex": "PrefixCache", "Steering": "DecodingConstraint",
+    "EmbedWish": "EmbeddingOptions", "running_max": "sequences_max", "logit_rows_max": "logits_max", "chunk_rows_max": "prefill_chunk_max",
+    "CoreCounters": "EngineCounters", "PutBack": "PreemptReason", "UntoldChannels": "UnnotifiedChannels",
     "CAIRN_EVERYWHERE": "CAIRN_HOST_DEVICE", "SlicePlaces": "BatchMetadata", "RowPlace": "TokenPlace", "ArgumentRing": "StagingRing",
     "lies_in_panels": "has_panels", "lay_out_panels": "pack_panels", "RowAttention": "MlaAttention", "RowChooser": "IndexerTopK",
     "choose_rows": "select_topk", "StreamOperations": "HyperConnectionOperations", "WorkSizes": "WorkspaceSizes",
@@ -54,7 +57,7 @@ RETIRED = {
     "EncoderDescription": "EncoderConfig", "RowPool": "PoolingAccumulator", "NodePages": "PrefixCacheStore",
     "logit_cap": "final_logit_softcap", "attention_cap": "attention_logit_softcap", "query_rank": "q_lora_rank",
 }
-BANNED += [(re.compile(rf"\b{word}\b"), f"the word is {term}") for word, term in RETIRED.items()]
+RETIRED = [(re.compile(rf"\b{word}\b"), f"the word is {term}") for word, term in RETIRED.items()]
 
 
 def sources(*folders, suffixes=(".h", ".cpp", ".cu", ".cuh")):
@@ -70,7 +73,7 @@ def needs_cuda(path):
 
 def module_deps():
     deps = {}
-    for module in LAYERS:
+    for module in MODULES:
         text = re.sub(r"#.*", "", (ROOT / "src" / module / "CMakeLists.txt").read_text())
         match = re.search(r"cairn_module\(NAME\s+(\w+)([^)]*)\)", text)
         if not match or match[1] != module:
@@ -90,13 +93,13 @@ def check_edges(report):
     deps = module_deps()
     for module, named in deps.items():
         for other in named:
-            if other not in LAYERS:
+            if other not in MODULES:
                 report(ROOT / "src" / module / "CMakeLists.txt", 1, f"unknown module {other} in DEPS")
-            elif LAYERS[other] >= LAYERS[module]:
+            elif MODULES.index(other) >= MODULES.index(module):
                 report(ROOT / "src" / module / "CMakeLists.txt", 1, f"{module} may not depend on {other}: edges only go down")
     for path in sources("src"):
         module = path.relative_to(ROOT / "src").parts[0]
-        if module not in LAYERS:
+        if module not in MODULES:
             report(path, 1, f"src/{module} is not a module of the design")
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -104,7 +107,7 @@ def check_edges(report):
             if not match:
                 continue
             other = match[1].split("/")[0]
-            if other not in LAYERS:
+            if other not in MODULES:
                 report(path, number, f'include "{match[1]}" is not of the form "module/file.h"')
             elif other != module and other not in deps[module]:
                 report(path, number, f"{module} does not name {other} in its DEPS")
@@ -153,7 +156,8 @@ def check_banned(report):
                 ".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".txt", ".cmake", ".md", ".js", ".mjs", ".json", ".yml") or not path.is_file():
             continue
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
-            for pattern, why in BANNED:
+            # What the demonstration model has learnt keeps its words until it learns again.
+            for pattern, why in BANNED + ([] if name.startswith("models/") else RETIRED):
                 if pattern.search(line):
                     report(path, number, f"{pattern.search(line)[0]}: {why}")
 

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "api/pair_prompts.h"
+#include "chat/pair_prompts.h"
 #include "engine/testing/collected_response.h"
+#include "loader/registry.h"
 #include "reference_logits.h"
-#include "registry/registry.h"
 
 namespace cairn {
 namespace {

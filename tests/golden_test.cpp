@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "convert/quantize.h"
 #include "edited_model.h"
 #include "gguf/reader.h"
 #include "golden_model.h"
-#include "model/quantize.h"
 
 namespace cairn {
 namespace {

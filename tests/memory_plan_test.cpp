@@ -16,8 +16,8 @@
 #include "cache/prefix_cache.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
+#include "loader/memory_plan.h"
 #include "model/model.h"
-#include "registry/memory_plan.h"
 #include "synth/synth.h"
 
 namespace {

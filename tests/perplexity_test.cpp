@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "cache/page_pool.h"
+#include "convert/quantize.h"
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "model/model.h"
-#include "model/quantize.h"
 
 namespace cairn {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "cache/page_pool.h"
 #include "engine/perplexity/statistics.h"
 #include "engine/perplexity/windows.h"

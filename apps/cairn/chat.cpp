@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "api/chat/prompt.h"
-#include "api/prompt_tokens.h"
 #include "base/log.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
+#include "chat/chat_prompt.h"
+#include "chat/completion_prompt.h"
 #include "commands.h"
 #include "guide.h"
 #include "load_flags.h"
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 
 namespace cairn {
 namespace {
@@ -78,9 +78,9 @@ Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& fl
   ChatInput input;
   input.messages = messages;
   GenerateRequest request;
-  CAIRN_TRY(auto prompt, api::chat_prompt(model, input));
+  CAIRN_TRY(auto prompt, chat_prompt(model.prompt_context(), input));
   request.prompt = std::move(prompt.tokens);
-  request.stop = api::chat_stops(model);
+  request.stop = chat_stops(model.prompt_context());
   request.sampling = flags.sampling.finish();
   request.max_tokens = flags.max_tokens;
   request.text_at_start = true;

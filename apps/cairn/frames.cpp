@@ -10,10 +10,10 @@
 #include <string>
 #include <thread>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "commands.h"
 #include "load_flags.h"
-#include "net/frame_client.h"
+#include "net/frames/frame_client.h"
 
 namespace cairn {
 namespace {

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "api/prompt_tokens.h"
 #include "base/log.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
+#include "chat/completion_prompt.h"
 #include "commands.h"
 #include "load_flags.h"
 
@@ -48,7 +48,7 @@ Result<void> generate(GenerateFlags& flags) {
   flags.load.options.needs_template = false;
   CAIRN_TRY(const auto model, flags.load.load());
   GenerateRequest request;
-  CAIRN_TRY(request.prompt, api::completion_prompt_tokens(*model, flags.prompt));
+  CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), flags.prompt));
   request.sampling = flags.sampling.finish();
   request.max_tokens = flags.max_tokens;
   request.stop = flags.stop;

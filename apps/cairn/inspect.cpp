@@ -17,10 +17,10 @@
 #include <variant>
 #include <vector>
 
-#include "base/bytes_text.h"
 #include "base/log.h"
-#include "base/printable.h"
 #include "base/tensor_type.h"
+#include "base/text/bytes_text.h"
+#include "base/text/printable.h"
 #include "commands.h"
 #include "gguf/number_type.h"
 #include "gguf/reader.h"

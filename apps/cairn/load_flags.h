@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "registry/registry.h"
+#include "loader/registry.h"
 #include "sampling/sampler.h"
 
 namespace cairn {

@@ -10,9 +10,9 @@
 #include "gguf/reader.h"
 #include "kernels/backend.h"
 #include "load_flags.h"
+#include "loader/device.h"
+#include "loader/memory_plan.h"
 #include "model/model.h"
-#include "registry/device.h"
-#include "registry/memory_plan.h"
 
 namespace cairn {
 

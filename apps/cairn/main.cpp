@@ -6,7 +6,7 @@
 #include <exception>
 #include <system_error>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "base/version.h"
 #include "commands.h"
 

@@ -5,11 +5,11 @@
 #include <iterator>
 #include <memory>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "kernels/backend.h"
 #include "load_flags.h"
+#include "loader/draft.h"
 #include "model/model.h"
-#include "registry/draft.h"
 
 namespace cairn {
 namespace {

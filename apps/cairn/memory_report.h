@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gguf/reader.h"
-#include "registry/memory_plan.h"
+#include "loader/memory_plan.h"
 
 namespace cairn {
 

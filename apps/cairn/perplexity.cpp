@@ -13,19 +13,19 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/machine.h"
-#include "base/thread_pool.h"
+#include "base/system/machine.h"
+#include "base/system/thread_pool.h"
 #include "cache/page_pool.h"
 #include "commands.h"
 #include "engine/perplexity/statistics.h"
 #include "engine/perplexity/windows.h"
 #include "gguf/reader.h"
 #include "load_flags.h"
+#include "loader/device.h"
+#include "loader/memory_plan.h"
 #include "model/embedder.h"
 #include "model/model.h"
 #include "progress_line.h"
-#include "registry/device.h"
-#include "registry/memory_plan.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {

@@ -5,7 +5,7 @@
 
 #include <cstdio>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace cairn {
 

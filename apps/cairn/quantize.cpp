@@ -6,7 +6,7 @@
 #include <string>
 
 #include "commands.h"
-#include "model/quantize.h"
+#include "convert/quantize.h"
 #include "progress_line.h"
 
 namespace cairn {

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <utility>
 
+#include "chat/builtin_templates.h"
+#include "chat/chat_template.h"
 #include "commands.h"
 #include "gguf/reader.h"
-#include "prompt/builtin_templates.h"
-#include "prompt/chat_template.h"
-#include "prompt/jinja.h"
+#include "jinja/jinja.h"
 
 namespace cairn {
 namespace {

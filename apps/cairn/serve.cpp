@@ -17,14 +17,14 @@
 #include "api/errors.h"
 #include "api/frames/session.h"
 #include "api/routes.h"
-#include "base/bytes_text.h"
 #include "base/log.h"
-#include "base/machine.h"
-#include "base/unwinding_reserve.h"
+#include "base/system/machine.h"
+#include "base/system/unwinding_reserve.h"
+#include "base/text/bytes_text.h"
 #include "commands.h"
 #include "load_flags.h"
 #include "net/descriptors.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "commands.h"
-#include "model/quantize.h"
+#include "convert/quantize.h"
 #include "progress_line.h"
 
 namespace cairn {

@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/pair_prompts.h"
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "base/text/printable.h"
+#include "base/text/utf8.h"
+#include "chat/pair_prompts.h"
 #include "commands.h"
 #include "gguf/reader.h"
 #include "tokenizer/tokenizer.h"

@@ -12,15 +12,15 @@
 #include <variant>
 
 #include "api/anthropic/request.h"
-#include "api/chat/prompt.h"
 #include "api/frames/message.h"
 #include "api/ollama/request.h"
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
-#include "api/pair_prompts.h"
 #include "api/responses/request.h"
 #include "api/tokens.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
+#include "chat/chat_prompt.h"
+#include "chat/pair_prompts.h"
 #include "tokenizer/test_support.h"
 
 namespace cairn::api {
@@ -229,7 +229,7 @@ class ControlTokens : public testing::TestWithParam<Vocabulary> {
   /// Control tokens of the prompt; nullopt: it cannot be made.
   std::optional<size_t> control_count(const std::optional<ChatInput>& input) const {
     if (!input) return std::nullopt;
-    const auto prompt = chat_prompt(*model_, *input);
+    const auto prompt = chat_prompt(model_->prompt_context(), *input);
     if (!prompt) return std::nullopt;
     return control_count(prompt->tokens);
   }

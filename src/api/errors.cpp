@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace cairn::api {
 

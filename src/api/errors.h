@@ -7,12 +7,12 @@
 
 #include "base/error.h"
 #include "base/function_ref.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api {
 
 /// An error's message on the wire is cut behind so much: what it repeats of a request is far shorter (kEchoBytesMax of
-/// base/printable.h), and the list of all endpoints fits.
+/// base/text/printable.h), and the list of all endpoints fits.
 inline constexpr size_t kErrorMessageBytesMax = 3'072;
 
 struct WireError {

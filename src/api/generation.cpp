@@ -5,7 +5,7 @@
 
 #include "api/errors.h"
 #include "api/post_once.h"
-#include "engine/event_channel.h"
+#include "engine/output/event_channel.h"
 #include "net/failure_log.h"
 
 namespace cairn::api {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "api/errors.h"
-#include "base/byte_budget.h"
 #include "base/function_ref.h"
+#include "base/system/byte_budget.h"
 #include "engine/engine.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api {
 

@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 
 namespace cairn::api {
 namespace {

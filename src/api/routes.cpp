@@ -5,7 +5,7 @@
 
 #include "api/anthropic/messages.h"
 #include "api/anthropic/models.h"
-#include "api/client_request_id.h"
+#include "api/embedding/rerank.h"
 #include "api/errors.h"
 #include "api/llama_cpp/endpoints.h"
 #include "api/ollama/chat.h"
@@ -13,12 +13,12 @@
 #include "api/ollama/models.h"
 #include "api/openai/chat.h"
 #include "api/openai/embeddings.h"
-#include "api/rerank.h"
+#include "api/params/client_request_id.h"
 #include "api/responses/handlers.h"
 #include "api/stats.h"
 #include "api/tokens.h"
 #include "base/log.h"
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace cairn::api {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/service.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/chat/turn_store.h"
 #include "api/store/file.h"
-#include "base/json.h"
-#include "base/unwinding_reserve.h"
-#include "prompt/tool_call/format.h"
+#include "api/store/turn_store.h"
+#include "base/system/unwinding_reserve.h"
+#include "base/text/json.h"
+#include "chat/tool_calls/format.h"
 
 namespace cairn::api {
 namespace {
@@ -44,7 +44,7 @@ Service::Service(const Registry& registry, int64_t request_bytes)
 Result<void> Service::open_store(const std::string& path) {
   CAIRN_TRY(const auto file, StoreFile::open(path));
   CAIRN_TRY(response_store_, responses::ResponseStore::open(file));
-  CAIRN_TRY(auto turns, TurnStore::open(file));
+  CAIRN_TRY(auto turns, open_turn_store(file));
   turns_.set_store(std::move(turns));
   return {};
 }

@@ -10,13 +10,13 @@
 #include <mutex>
 #include <string>
 
-#include "api/chat/sampled_turns.h"
 #include "api/errors.h"
 #include "api/responses/running.h"
 #include "api/responses/store.h"
 #include "api/workers.h"
-#include "base/byte_budget.h"
-#include "registry/registry.h"
+#include "base/system/byte_budget.h"
+#include "chat/sampled_turns.h"
+#include "loader/registry.h"
 #include "sampling/text_ban.h"
 
 namespace cairn::api {
@@ -41,7 +41,7 @@ class Service {
   const Registry& registry() const { return registry_; }
   /// What requests and their answers may take in memory.
   const std::shared_ptr<ByteBudget>& bytes() const { return bytes_; }
-  SampledTurns& turns() { return turns_; }
+  SampledTurnCache& turns() { return turns_; }
   /// Server's thread only.
   responses::RunningResponses& running_responses() { return running_responses_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
@@ -72,7 +72,7 @@ class Service {
 
   const Registry& registry_;
   const std::shared_ptr<ByteBudget> bytes_;
-  SampledTurns turns_;
+  SampledTurnCache turns_;
   responses::RunningResponses running_responses_;
   std::unique_ptr<responses::ResponseStore> response_store_;
   std::mutex call_bans_mutex_;

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "api/errors.h"
-#include "api/tenant.h"
-#include "base/utf8.h"
+#include "api/params/tenant.h"
+#include "base/text/utf8.h"
 
 namespace cairn::api {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "net/http_server.h"
-#include "registry/registry.h"
+#include "loader/registry.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api {
 

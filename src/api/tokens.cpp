@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 
 #include "api/errors.h"
-#include "api/fields.h"
 #include "api/openai/request.h"
-#include "api/prompt_tokens.h"
-#include "base/utf8.h"
+#include "api/params/fields.h"
+#include "base/text/utf8.h"
+#include "chat/completion_prompt.h"
 
 namespace cairn::api {
 namespace {
@@ -84,7 +84,7 @@ Result<std::string> apply_template(Service& service, const net::HttpRequest& htt
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
   CAIRN_TRY(const TemplateRequest request, parse_apply_template(document));
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
-  CAIRN_TRY(std::string text, render_chat(*model, request.input));
+  CAIRN_TRY(std::string text, render_chat(model->prompt_context(), request.input));
   if (!share.grow_to((1 + kEscapedByteBytes) * static_cast<int64_t>(text.size())))
     return std::unexpected(no_request_bytes());
   return dump({{"prompt", std::move(text)}});

@@ -8,8 +8,8 @@
 
 #include "api/service.h"
 #include "base/ids.h"
-#include "net/http_server.h"
-#include "prompt/chat_template.h"
+#include "chat/chat_template.h"
+#include "net/http/http_server.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api {

@@ -14,7 +14,7 @@
 #include <ctime>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace cairn {
 namespace {

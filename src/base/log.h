@@ -1,7 +1,7 @@
 /// Log lines to standard error: time, level, text. Never called from hot loops.
 ///
-/// A line tells the truth whatever went into it: `printable` (base/printable.h) makes one line of the text, which is
-/// cut at kLogTextBytesMax. Logging never waits for whoever reads the log, and never throws: lines that nobody takes
+/// A line tells the truth whatever went into it: `printable` (base/text/printable.h) makes one line of the text, which
+/// is cut at kLogTextBytesMax. Logging never waits for whoever reads the log, and never throws: lines that nobody takes
 /// are lost and counted, and the next one that goes through tells how many.
 #pragma once
 

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-#include "engine/channel_stream.h"
-#include "engine/event_channel.h"
+#include "base/system/clock.h"
 #include "engine/failures.h"
+#include "engine/output/channel_stream.h"
+#include "engine/output/event_channel.h"
 #include "engine/request_validation.h"
 #include "engine/scheduling/fair_shares.h"
 #include "engine/scheduling/request_queue.h"

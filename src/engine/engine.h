@@ -102,7 +102,7 @@ struct GenerateRequest {
 enum class FinishReason {
   kStop,        ///< a token that ends generation, or a stop string
   kLength,      ///< max_tokens or the end of the context
-  kRepetition,  ///< the answer went round in circles (DecodingConstraint)
+  kRepetition,  ///< the answer repeated itself without end (DecodingConstraint)
   kCancelled,
   kError,
 };

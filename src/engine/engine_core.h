@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "cache/page_pool.h"
 #include "cache/prefix_cache.h"
 #include "engine/engine.h"

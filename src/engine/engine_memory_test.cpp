@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "engine/event_channel.h"
+#include "engine/output/event_channel.h"
 #include "engine/testing/engine_fixture.h"
 
 namespace cairn {

@@ -14,11 +14,11 @@
 #include "cache/prefix_cache.h"
 #include "engine/decoding_constraint.h"
 #include "engine/engine.h"
+#include "engine/output/stop_matcher.h"
 #include "engine/sample_batch.h"
 #include "engine/scheduling/request_queue.h"
 #include "engine/scheduling/scheduler.h"
 #include "engine/speculation/drafter.h"
-#include "engine/stop_matcher.h"
 #include "sampling/sampler.h"
 #include "tokenizer/detokenizer.h"
 

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "gguf/number_type.h"
 
 namespace cairn::gguf {

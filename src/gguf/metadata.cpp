@@ -5,7 +5,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "gguf/number_type.h"
 #include "gguf/reader.h"
 

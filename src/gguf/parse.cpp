@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "base/text/printable.h"
+#include "base/text/utf8.h"
 #include "gguf/cursor.h"
 #include "gguf/parse_value.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "gguf/parse.h"
 #include "gguf/split.h"
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "base/tensor_type.h"
 
 namespace cairn::gguf {

@@ -12,8 +12,8 @@
 #include <set>
 #include <utility>
 
-#include "base/printable.h"
-#include "base/utf8.h"
+#include "base/text/printable.h"
+#include "base/text/utf8.h"
 #include "gguf/encode.h"
 #include "gguf/parse.h"
 

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <utility>
 
-#include "base/machine.h"
+#include "base/system/machine.h"
 
 namespace cairn {
 namespace {

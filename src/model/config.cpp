@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "model/arch/table.h"
 #include "model/deepseek4/config.h"
 #include "model/model.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "kernels/backend.h"
 
 namespace cairn {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/decoder.h"
+#include "model/decoder/decoder.h"
 #include "model/runner.h"
 
 namespace cairn {

@@ -1,7 +1,7 @@
 #include "net/failure_log.h"
 
 #include "base/log.h"
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace cairn::net {
 

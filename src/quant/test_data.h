@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 #include "base/tensor_type.h"
 
 namespace cairn::quant {

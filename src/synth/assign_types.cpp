@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <regex>
 
+#include "convert/quantize.h"
 #include "gguf/reader.h"
-#include "model/quantize.h"
 #include "quant/codec.h"
 #include "synth/tensors.h"
 

@@ -10,11 +10,11 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "base/machine.h"
-#include "base/thread_pool.h"
+#include "base/system/machine.h"
+#include "base/system/thread_pool.h"
+#include "convert/quantize.h"
 #include "gguf/parse.h"
 #include "gguf/writer.h"
-#include "model/quantize.h"
 #include "synth/vocabulary.h"
 #include "synth/weights.h"
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <span>
 
-#include "tokenizer/byte_level.h"
+#include "tokenizer/models/byte_level.h"
 #include "tokenizer/vocabulary.h"
 
 namespace cairn::synth {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/utf8.h"
-#include "tokenizer/tidy_spaces.h"
+#include "base/text/utf8.h"
+#include "tokenizer/text/tidy_spaces.h"
 
 namespace cairn {
 

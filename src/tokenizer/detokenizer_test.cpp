@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "tokenizer/test_support.h"
-#include "tokenizer/tidy_spaces.h"
+#include "tokenizer/text/tidy_spaces.h"
 
 namespace cairn {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tokenizer/charsmap.h"
+#include "tokenizer/models/charsmap.h"
 #include "tokenizer/test_support.h"
 #include "tokenizer/tokenizer.h"
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <map>
 
-#include "tokenizer/lenient_utf8.h"
-#include "tokenizer/white_space.h"
+#include "tokenizer/text/lenient_utf8.h"
+#include "tokenizer/text/white_space.h"
 
 namespace cairn {
 namespace {

@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/byte_range.h"
 #include "base/ids.h"
-#include "tokenizer/trie.h"
+#include "base/text/byte_range.h"
+#include "tokenizer/models/trie.h"
 #include "tokenizer/vocabulary.h"
 
 namespace cairn {

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "tokenizer/byte_level.h"
+#include "tokenizer/models/byte_level.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocabulary.h"
 

@@ -3,15 +3,15 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/printable.h"
-#include "tokenizer/bpe.h"
-#include "tokenizer/charsmap.h"
-#include "tokenizer/pre_tokenizer.h"
+#include "base/text/printable.h"
+#include "tokenizer/models/bpe.h"
+#include "tokenizer/models/charsmap.h"
+#include "tokenizer/models/spm.h"
+#include "tokenizer/models/unigram.h"
+#include "tokenizer/models/wordpiece.h"
 #include "tokenizer/special_tokens.h"
-#include "tokenizer/spm.h"
-#include "tokenizer/unigram.h"
+#include "tokenizer/text/pre_tokenizer.h"
 #include "tokenizer/vocabulary.h"
-#include "tokenizer/wordpiece.h"
 
 namespace cairn {
 namespace {

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/byte_range.h"
 #include "base/error.h"
 #include "base/ids.h"
+#include "base/text/byte_range.h"
 #include "gguf/reader.h"
 
 namespace cairn {

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "gguf/reader.h"
 #include "tokenizer/detokenizer.h"
-#include "tokenizer/normal_form.h"
-#include "tokenizer/pre_tokenizer.h"
 #include "tokenizer/test_support.h"
-#include "tokenizer/tidy_spaces.h"
+#include "tokenizer/text/normal_form.h"
+#include "tokenizer/text/pre_tokenizer.h"
+#include "tokenizer/text/tidy_spaces.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tokenizer/byte_level.h"
+#include "tokenizer/models/byte_level.h"
 
 namespace cairn {
 namespace {

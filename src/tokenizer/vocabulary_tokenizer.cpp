@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tokenizer/tidy_spaces.h"
+#include "tokenizer/text/tidy_spaces.h"
 
 namespace cairn {
 namespace {

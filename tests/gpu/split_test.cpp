@@ -11,8 +11,8 @@
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
 #include "gpu/model_lab.h"
-#include "registry/device.h"
-#include "registry/registry.h"
+#include "loader/device.h"
+#include "loader/registry.h"
 
 namespace cairn::gpu {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/engine_core.h"
-#include "engine/event_channel.h"
+#include "engine/output/event_channel.h"
 #include "engine/testing/collected_response.h"
 #include "engine/testing/ticking_clock.h"
 #include "kernels/backend.h"

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
 #include "model/runner.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/faq.md from the facts file.
+"""Writes models/guide/faq.md from the facts file.
 
 usage: faq.py [--check [CAIRN]]
 With --check it only says whether the page is current and, given the program, whether every flag, command, endpoint, field
@@ -13,7 +13,7 @@ import sys
 from skills import facts
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-PAGE = ROOT / "docs" / "faq.md"
+PAGE = ROOT / "models" / "guide" / "faq.md"
 TITLES = {"command": "Commands", "flag": "Flags", "endpoint": "Endpoints", "field": "Fields of a request", "timing": "`timings`",
           "counter": "Counters of `/stats`", "folder": "Folders", "script": "Scripts", "status": "HTTP statuses", "type": "Tensor types",
           "architecture": "Architectures", "parameter": "Sampling parameters", "term": "Terms", "target": "Fuzz targets"}
@@ -21,7 +21,7 @@ TITLES = {"command": "Commands", "flag": "Flags", "endpoint": "Endpoints", "fiel
 
 def page() -> str:
     lines = ["# Questions and answers", "",
-             "Written by `models/guide/train/faq.py` from [models/guide/facts.json](../models/guide/facts.json), which the demonstration",
+             "Written by `models/guide/train/faq.py` from [facts.json](facts.json), which the demonstration",
              "model learnt too: change the facts there.", ""]
     for fact in facts.load():
         if "name" not in fact:
@@ -65,7 +65,7 @@ def main() -> int:
         return 0
     problems = [f"no longer there: {name}" for name in (stale(sys.argv[2]) if len(sys.argv) > 2 else [])]
     if not PAGE.exists() or PAGE.read_text() != page():
-        problems.append("docs/faq.md is not what models/guide/facts.json says: run models/guide/train/faq.py")
+        problems.append("models/guide/faq.md is not what models/guide/facts.json says: run models/guide/train/faq.py")
     print("\n".join(problems), end="\n" if problems else "")
     return int(bool(problems))
 

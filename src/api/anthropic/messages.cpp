@@ -6,7 +6,7 @@
 #include "api/anthropic/request.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/fields.h"
+#include "api/params/fields.h"
 
 namespace cairn::api::anthropic {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "api/errors.h"
 #include "api/ollama/wire.h"
-#include "api/page.h"
+#include "api/params/page.h"
 
 namespace cairn::api::anthropic {
 namespace {

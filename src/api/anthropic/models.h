@@ -5,8 +5,8 @@
 
 #include <string_view>
 
-#include "net/http_server.h"
-#include "registry/registry.h"
+#include "loader/registry.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api::anthropic {
 

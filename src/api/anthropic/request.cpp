@@ -6,9 +6,9 @@
 
 #include "api/anthropic/content.h"
 #include "api/chat/messages.h"
-#include "api/fields.h"
-#include "api/left_out.h"
 #include "api/openai/request.h"
+#include "api/params/fields.h"
+#include "api/params/left_out.h"
 
 namespace cairn::api::anthropic {
 namespace {

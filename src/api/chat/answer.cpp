@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "base/random_id.h"
-#include "prompt/tool_call/format.h"
+#include "base/system/random_id.h"
+#include "chat/tool_calls/format.h"
 
 namespace cairn::api {
 

@@ -9,29 +9,17 @@
 #include <vector>
 
 #include "api/generation.h"
-#include "prompt/output_parser.h"
+#include "chat/chat_turn.h"
+#include "chat/output/output_parser.h"
 
 namespace cairn::api {
-
-struct ToolCall {
-  std::string id;
-  std::string name;
-  std::string arguments;  ///< JSON, if the model's output was valid UTF-8
-};
-
-/// All that one choice said.
-struct ChatTurn {
-  std::string content;
-  std::string reasoning;
-  std::vector<ToolCall> calls;
-};
 
 enum class ChatEnd {
   kStop,        ///< the model ended its turn
   kStopString,  ///< ChatFinish::stop came
   kLength,
   kToolCalls,   ///< the model ended its turn with calls, all whole
-  kRepetition,  ///< the answer went round in circles and has been ended
+  kRepetition,  ///< the answer repeated itself without end (RepetitionDetector) and has been ended
 };
 
 struct ChatFinish {
@@ -83,7 +71,6 @@ using TurnKeeper =
     std::function<std::function<void()>(const ChatTurn& turn, std::span<const TokenId> tokens, size_t thinking_end)>;
 /// Runs what may wait for a disk, later and elsewhere.
 using StoreRunner = std::function<void(std::function<void()> work)>;
-inline constexpr size_t kNoThinkingEnd = SIZE_MAX;
 
 class ChatAnswer final : public AnswerWriter {
  public:

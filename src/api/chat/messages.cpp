@@ -6,7 +6,7 @@
 #include <set>
 
 #include "api/errors.h"
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace cairn::api {
 namespace {

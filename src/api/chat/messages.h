@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/request.h"
-#include "api/fields.h"
+#include "api/params/fields.h"
 
 namespace cairn::api {
 

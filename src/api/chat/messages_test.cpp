@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace cairn::api {
 namespace {

@@ -1,6 +1,6 @@
 // Turns that come back token for token: for the chat templates of real models, an assistant's turn with calls that the
 // client wrote in its own way continues exactly what the model had seen and sampled.
-#include "api/chat/prompt.h"
+#include "chat/chat_prompt.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,14 +12,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "prompt/tool_call/format.h"
+#include "chat/tool_calls/format.h"
 
 namespace cairn::api {
 namespace {
 
 using nlohmann::ordered_json;
 
-const TurnScope kScope{.id = 7, .tenant = ""};
+const CacheScope kScope{.id = 7, .tenant = ""};
 constexpr const char* kTiny = CAIRN_TEST_DATA "/models/llama.gguf";
 constexpr const char* kSentencePiece = CAIRN_TEST_DATA "/trained/stories260K-f32.gguf";
 const std::filesystem::path kTemplates = CAIRN_TEST_DATA "/chat-templates";
@@ -49,7 +49,7 @@ class ChatPromptTest : public testing::Test {
     ChatInput input;
     input.messages = messages;
     input.tools = tools();
-    auto made = chat_prompt(*model_, input, &turns_, kScope);
+    auto made = chat_prompt(model_->prompt_context(), input, &turns_, kScope);
     EXPECT_TRUE(made.has_value()) << made.error().text();
     return made ? std::move(*made) : ChatPrompt{};
   }
@@ -91,7 +91,7 @@ class ChatPromptTest : public testing::Test {
   }
 
   std::unique_ptr<LoadedModel> model_;
-  SampledTurns turns_;
+  SampledTurnCache turns_;
 };
 
 const ordered_json kUser = {{"role", "user"}, {"content", "What is 2 and 2?"}};
@@ -200,7 +200,7 @@ TEST_F(ChatPromptTest, ASentencePiecePromptHasNoSpacesWhereItWasCut) {
     input.tools = tools();
     const ChatPrompt second = prompt(input.messages);
     EXPECT_TRUE(begins_with(second.tokens, first.tokens, sampled)) << name;
-    const auto plain = chat_prompt(*model_, input);
+    const auto plain = chat_prompt(model_->prompt_context(), input);
     ASSERT_TRUE(plain.has_value()) << plain.error().text();
     EXPECT_NE(second.tokens, plain->tokens);
     EXPECT_EQ(model_->tokenizer->decode(second.tokens, true), model_->tokenizer->decode(plain->tokens, true)) << name;
@@ -249,7 +249,7 @@ TEST_F(ChatPromptTest, EveryTemplateGivesAPromptWithKnownTurns) {
     ChatInput input;
     input.messages = ordered_json::array({kUser});
     input.tools = tools();
-    const auto first = chat_prompt(*model_, input, &turns_, kScope);
+    const auto first = chat_prompt(model_->prompt_context(), input, &turns_, kScope);
     if (!first) continue;  // some want more than this conversation has
     ++templates;
     SampledTurn turn;
@@ -258,8 +258,8 @@ TEST_F(ChatPromptTest, EveryTemplateGivesAPromptWithKnownTurns) {
     const auto sampled = turn.tokens;
     turns_.keep(kScope, turn);
     input.messages = {kUser, {{"role", "assistant"}, {"content", "Once  there was."}}, kUser};
-    const auto plain = chat_prompt(*model_, input);
-    const auto second = chat_prompt(*model_, input, &turns_, kScope);
+    const auto plain = chat_prompt(model_->prompt_context(), input);
+    const auto second = chat_prompt(model_->prompt_context(), input, &turns_, kScope);
     ASSERT_EQ(plain.has_value(), second.has_value()) << entry.path();
     if (!second) continue;
     const bool same = begins_with(second->tokens, first->tokens, sampled);

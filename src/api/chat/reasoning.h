@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "api/chat/request.h"
-#include "prompt/chat_template.h"
+#include "chat/chat_template.h"
 
 namespace cairn::api {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "prompt/builtin_templates.h"
+#include "chat/builtin_templates.h"
 
 namespace cairn::api {
 namespace {

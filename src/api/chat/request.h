@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "chat/chat_template.h"
 #include "engine/engine.h"
-#include "prompt/chat_template.h"
 
 namespace cairn::api {
 

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "api/chat/prompt.h"
 #include "api/chat/reasoning.h"
-#include "api/chat/steering.h"
-#include "api/prompt_tokens.h"
-#include "api/tenant.h"
+#include "api/params/tenant.h"
 #include "base/hash.h"
-#include "base/random_id.h"
-#include "prompt/tool_call/format.h"
+#include "base/system/random_id.h"
+#include "chat/chat_prompt.h"
+#include "chat/completion_prompt.h"
+#include "chat/constraints/chat_constraint.h"
+#include "chat/tool_calls/format.h"
 
 namespace cairn::api {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // A template that has changed may want calls written in another way than they were sampled.
-TurnScope scope_of(const LoadedModel& model, const GenerateRequest& generate) {
+CacheScope scope_of(const LoadedModel& model, const GenerateRequest& generate) {
   const std::string key = fmt::format("{:016x}{:016x}", model.fingerprint, generate.salt);
   return {.id = hash64(model.template_source, hash64(key)), .tenant = generate.tenant};
 }
@@ -106,19 +106,20 @@ TurnKeeper keeper(Service& service, const LoadedModel& model, const ChatRequest&
   };
 }
 
-SteeringRules rules_of(Service& service, const LoadedModel& model, const ChatRequest& request, int32_t budget) {
-  SteeringRules rules;
+ChatConstraintRules rules_of(Service& service, const LoadedModel& model, const ChatRequest& request, int32_t budget) {
+  ChatConstraintRules rules;
   const bool has_tools = !request.input.tools.is_null();
   rules.reasoning_tokens_max = budget;
   rules.one_call = has_tools && !request.parallel_calls;
-  rules.ends_circles = request.generate.max_tokens < 0 && !request.generate.ignore_eos;
+  rules.stops_on_loop = request.generate.max_tokens < 0 && !request.generate.ignore_eos;
   if (has_tools && request.tool_use == ToolUse::kNone) rules.ban = service.call_ban(model);
   return rules;
 }
 
 /// One request per choice; the i-th draws with seed + i. The first has the answer's id, the others ID-1, ID-2, ...
 std::vector<GenerateRequest> spread(const ChatRequest& request, const std::string& id, const ChatPrompt& prompt,
-                                    const SteeringRules& rules, const ChatReading& reading, const LoadedModel& model) {
+                                    const ChatConstraintRules& rules, const ChatReading& reading,
+                                    const LoadedModel& model) {
   std::vector<GenerateRequest> requests;
   requests.reserve(static_cast<size_t>(request.choices));
   for (int i = 0; i < request.choices; ++i) {
@@ -130,7 +131,7 @@ std::vector<GenerateRequest> spread(const ChatRequest& request, const std::strin
     std::vector<Part> parts;
     parser.feed(reading.prefill + reading.opening, parts);
     const TokenId last = prompt.tokens.back();
-    generate.constraint = std::make_shared<ChatSteering>(rules, std::move(parser), *model.tokenizer, last);
+    generate.constraint = std::make_shared<ChatConstraint>(rules, std::move(parser), *model.tokenizer, last);
   }
   return requests;
 }
@@ -148,7 +149,8 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
   Prepared made;
   made.reasoning_tokens_max = settle_reasoning(request.reasoning, model.chat_template.capabilities(),
                                                model.engine->context_tokens(), request.input.variables);
-  CAIRN_TRY(made.prompt, chat_prompt(model, request.input, &service.turns(), scope_of(model, request.generate)));
+  CAIRN_TRY(made.prompt,
+            chat_prompt(model.prompt_context(), request.input, &service.turns(), scope_of(model, request.generate)));
   auto& [prompt, reading, opening, budget] = made;
   CAIRN_TRY(reading.prefill, add_prefill(model, request, prompt));
   reading.format = model.output_format;
@@ -165,7 +167,7 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
     reading.opening = std::move(first.text);
     opening.assign(prompt.tokens.begin() + begin, prompt.tokens.end());
   }
-  reading.turn_ends = chat_stops(model);
+  reading.turn_ends = chat_stops(model.prompt_context());
   return made;
 }
 

@@ -8,7 +8,7 @@
 #include "api/chat/answer.h"
 #include "api/chat/request.h"
 #include "api/service.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "engine/engine.h"
-#include "registry/registry.h"
+#include "loader/registry.h"
 
 namespace cairn::api::frames {
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/errors.h"
-#include "api/fields.h"
 #include "api/openai/request.h"
+#include "api/params/fields.h"
 
 namespace cairn::api::frames {
 namespace {

@@ -7,8 +7,8 @@
 #include <variant>
 
 #include "base/error.h"
+#include "chat/chat_template.h"
 #include "engine/engine.h"
-#include "prompt/chat_template.h"
 
 namespace cairn::api::frames {
 

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "api/chat/prompt.h"
 #include "api/errors.h"
 #include "api/frames/events.h"
 #include "api/frames/message.h"
 #include "api/generation.h"
 #include "api/post_once.h"
-#include "api/prompt_tokens.h"
 #include "base/log.h"
+#include "chat/chat_prompt.h"
+#include "chat/completion_prompt.h"
 #include "net/failure_log.h"
 
 namespace cairn::api::frames {
@@ -61,11 +61,12 @@ Result<void> make_prompt(const Registry& registry, Generate& generate) {
   CAIRN_TRY(LoadedModel * model, registry.find(generate.model));
   GenerateRequest& request = generate.request;
   if (const auto* chat = std::get_if<ChatInput>(&generate.prompt)) {
-    CAIRN_TRY(ChatPrompt prompt, chat_prompt(*model, *chat));
+    CAIRN_TRY(ChatPrompt prompt, chat_prompt(model->prompt_context(), *chat));
     request.prompt = std::move(prompt.tokens);
-    for (auto& stop : chat_stops(*model)) request.stop.push_back(std::move(stop));
+    for (auto& stop : chat_stops(model->prompt_context())) request.stop.push_back(std::move(stop));
   } else {
-    CAIRN_TRY(request.prompt, completion_prompt_tokens(*model, std::get<std::string>(generate.prompt)));
+    CAIRN_TRY(request.prompt,
+              completion_prompt_tokens(model->prompt_context(), std::get<std::string>(generate.prompt)));
   }
   return {};
 }

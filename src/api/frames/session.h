@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/service.h"
-#include "net/frame_server.h"
+#include "net/frames/frame_server.h"
 
 namespace cairn::api::frames {
 

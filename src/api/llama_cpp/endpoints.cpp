@@ -4,12 +4,12 @@
 
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/fields.h"
 #include "api/llama_cpp/answer.h"
 #include "api/llama_cpp/request.h"
-#include "api/prompt_tokens.h"
-#include "base/utf8.h"
+#include "api/params/fields.h"
+#include "base/text/utf8.h"
 #include "base/version.h"
+#include "chat/completion_prompt.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
@@ -26,9 +26,9 @@ Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const Mixed
     }
     const auto& text = std::get<std::string>(prompt[i]);
     if (i == 0) {
-      CAIRN_TRY(tokens, completion_prompt_tokens(model, text));
+      CAIRN_TRY(tokens, completion_prompt_tokens(model.prompt_context(), text));
     } else {
-      CAIRN_TRY_VOID(check_length(model, text, "prompt"));
+      CAIRN_TRY_VOID(check_length(model.prompt_context(), text, "prompt"));
       CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {.parse_special = true}, tokens));
     }
   }

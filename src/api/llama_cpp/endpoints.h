@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "api/service.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api::llama_cpp {
 

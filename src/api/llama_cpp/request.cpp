@@ -4,10 +4,10 @@
 #include <limits>
 #include <random>
 
-#include "api/fields.h"
 #include "api/generation.h"
 #include "api/llama_cpp/sampling.h"
 #include "api/openai/request.h"
+#include "api/params/fields.h"
 
 namespace cairn::api::llama_cpp {
 namespace {

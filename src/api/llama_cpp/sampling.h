@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "api/fields.h"
+#include "api/params/fields.h"
 #include "engine/engine.h"
 
 namespace cairn::api::llama_cpp {

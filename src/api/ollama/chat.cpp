@@ -4,12 +4,12 @@
 
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/fields.h"
 #include "api/ollama/answer.h"
 #include "api/ollama/models.h"
 #include "api/ollama/request.h"
 #include "api/ollama/wire.h"
-#include "api/prompt_tokens.h"
+#include "api/params/fields.h"
+#include "chat/completion_prompt.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -25,7 +25,7 @@ Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest r
                      const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   GenerateRequest& generate = request.chat.generate;
   set_tenant(http, generate);
-  CAIRN_TRY(generate.prompt, completion_prompt_tokens(model, *request.raw));
+  CAIRN_TRY(generate.prompt, completion_prompt_tokens(model.prompt_context(), *request.raw));
   generate.id = make_answer_id("ollama-");
   std::vector<GenerateRequest> requests;
   requests.push_back(std::move(generate));

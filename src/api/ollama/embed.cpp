@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/embedding_run.h"
+#include "api/embedding/embedding_run.h"
 #include "api/errors.h"
-#include "api/fields.h"
 #include "api/ollama/wire.h"
-#include "api/tenant.h"
+#include "api/params/fields.h"
+#include "api/params/tenant.h"
 
 namespace cairn::api::ollama {
 namespace {

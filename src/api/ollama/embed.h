@@ -6,7 +6,7 @@
 
 #include "api/openai/embeddings.h"
 #include "api/service.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api::ollama {
 

@@ -6,8 +6,8 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
-#include "api/fields.h"
 #include "api/llama_cpp/sampling.h"
+#include "api/params/fields.h"
 
 namespace cairn::api::ollama {
 namespace {

@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "api/errors.h"
-#include "api/fields.h"
 #include "api/ollama/wire.h"
+#include "api/params/fields.h"
 #include "base/hash.h"
 #include "base/version.h"
-#include "prompt/reasoning.h"
+#include "chat/output/reasoning.h"
 
 namespace cairn::api::ollama {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "api/service.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api::ollama {
 

@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/messages.h"
-#include "api/fields.h"
 #include "api/llama_cpp/sampling.h"
 #include "api/ollama/messages.h"
 #include "api/openai/request.h"
+#include "api/params/fields.h"
 
 namespace cairn::api::ollama {
 namespace {

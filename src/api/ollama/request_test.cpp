@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/fields.h"
+#include "api/params/fields.h"
 
 namespace cairn::api::ollama {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "registry/registry.h"
+#include "loader/registry.h"
 
 namespace cairn::api::ollama {
 

@@ -8,7 +8,7 @@
 #include "api/openai/chat_answer.h"
 #include "api/openai/completion_answer.h"
 #include "api/openai/request.h"
-#include "api/prompt_tokens.h"
+#include "chat/completion_prompt.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -53,7 +53,7 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
     if (auto* tokens = std::get_if<std::vector<TokenId>>(&prompt)) {
       prompts.push_back(std::move(*tokens));
     } else {
-      CAIRN_TRY(auto encoded, completion_prompt_tokens(*model, std::get<std::string>(prompt)));
+      CAIRN_TRY(auto encoded, completion_prompt_tokens(model->prompt_context(), std::get<std::string>(prompt)));
       prompts.push_back(std::move(encoded));
     }
   }

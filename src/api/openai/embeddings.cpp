@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "api/embedding_run.h"
+#include "api/embedding/embedding_run.h"
 #include "api/errors.h"
-#include "api/fields.h"
-#include "api/prompt_tokens.h"
-#include "api/tenant.h"
+#include "api/params/fields.h"
+#include "api/params/tenant.h"
+#include "chat/completion_prompt.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -171,7 +171,7 @@ Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, Embeddin
   if (auto* tokens = std::get_if<std::vector<TokenId>>(&input)) {
     prompt = std::move(*tokens);
   } else {
-    if (!truncate) CAIRN_TRY_VOID(check_length(model, std::get<std::string>(input), path));
+    if (!truncate) CAIRN_TRY_VOID(check_length(model.prompt_context(), std::get<std::string>(input), path));
     auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true});
     if (!encoded) return fail_at(path, encoded.error().code, "{}: {}", path, encoded.error().message);
     prompt = std::move(*encoded);

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "engine/engine.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api::openai {
 

@@ -9,8 +9,8 @@
 #include <numeric>
 #include <string_view>
 
-#include "api/embedding_run.h"
-#include "api/fields.h"
+#include "api/embedding/embedding_run.h"
+#include "api/params/fields.h"
 
 namespace cairn::api::openai {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "api/chat/request.h"
-#include "api/fields.h"
+#include "api/params/fields.h"
 #include "base/error.h"
 #include "engine/engine.h"
 

@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "api/errors.h"
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 
 namespace cairn::api::openai {
 namespace {

@@ -3,7 +3,7 @@
 #include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/openai/wire.h"
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace cairn::api::responses {
 namespace {

@@ -5,14 +5,14 @@
 
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/fields.h"
-#include "api/left_out.h"
-#include "api/page.h"
+#include "api/params/fields.h"
+#include "api/params/left_out.h"
+#include "api/params/page.h"
+#include "api/params/tenant.h"
 #include "api/responses/answer.h"
 #include "api/responses/request.h"
-#include "api/tenant.h"
-#include "base/json.h"
 #include "base/log.h"
+#include "base/text/json.h"
 
 namespace cairn::api::responses {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "api/service.h"
-#include "net/http_server.h"
+#include "net/http/http_server.h"
 
 namespace cairn::api::responses {
 

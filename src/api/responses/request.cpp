@@ -7,8 +7,8 @@
 #include "api/chat/messages.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/fields.h"
 #include "api/openai/request.h"
+#include "api/params/fields.h"
 #include "api/responses/transcript.h"
 
 namespace cairn::api::responses {

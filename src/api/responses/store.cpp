@@ -9,8 +9,8 @@
 #include "api/store/file.h"
 #include "base/check.h"
 #include "base/hash.h"
-#include "base/json.h"
-#include "base/printable.h"
+#include "base/text/json.h"
+#include "base/text/printable.h"
 
 namespace cairn::api::responses {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
-#include "base/mapped_file.h"
+#include "base/system/mapped_file.h"
 
 namespace cairn {
 

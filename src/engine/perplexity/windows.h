@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/ids.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "cache/page_pool.h"
 #include "engine/perplexity/logits_file.h"
 #include "engine/perplexity/row_scores.h"

@@ -15,7 +15,7 @@
 
 #include "base/function_ref.h"
 #include "engine/engine.h"
-#include "engine/event_channel.h"
+#include "engine/output/event_channel.h"
 #include "engine/scheduling/tenants.h"
 
 namespace cairn {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/utf8.h"
+#include "base/text/utf8.h"
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
 #include "engine/testing/fake_runner.h"

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "base/clock.h"
+#include "base/system/clock.h"
 
 namespace cairn {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/system/machine.h"
 
 namespace cairn::cpu {
 

@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "base/machine.h"
+#include "base/system/machine.h"
 #include "kernels/cpu/attention/attention_op.h"
 #include "kernels/cpu/matmul/products.h"
 #include "kernels/cpu/memory.h"

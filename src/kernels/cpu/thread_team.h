@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "base/function_ref.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 
 namespace cairn::cpu {
 

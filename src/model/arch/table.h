@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "model/config.h"
-#include "model/encoder_config.h"
+#include "model/encoder/encoder_config.h"
 #include "model/metadata_reader.h"
 
 namespace cairn {

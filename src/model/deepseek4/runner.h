@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/batch_rows.h"
+#include "model/decoder/batch_rows.h"
 #include "model/deepseek4/config.h"
 #include "model/deepseek4/weights.h"
 #include "model/logit_rows.h"

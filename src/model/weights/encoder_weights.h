@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "model/encoder_config.h"
+#include "model/encoder/encoder_config.h"
 #include "model/weights/weight_loader.h"
 
 namespace cairn {

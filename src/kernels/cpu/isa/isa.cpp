@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/system/machine.h"
 
 namespace cairn::cpu {
 namespace {

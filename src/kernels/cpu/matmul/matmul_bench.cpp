@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/log.h"
-#include "base/machine.h"
+#include "base/system/machine.h"
 #include "kernels/backend.h"
 #include "kernels/cpu/bench_support.h"
 #include "kernels/cpu/isa/isa.h"

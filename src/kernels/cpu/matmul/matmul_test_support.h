@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/machine.h"
+#include "base/system/machine.h"
 #include "kernels/cpu/matmul/matmul.h"
 
 namespace cairn::cpu {

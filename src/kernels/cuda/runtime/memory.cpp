@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/machine.h"
+#include "base/system/machine.h"
 
 namespace cairn::cuda {
 namespace {

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "base/error.h"
-#include "base/thread_pool.h"
+#include "base/system/thread_pool.h"
 #include "kernels/buffer.h"
 #include "kernels/cuda/runtime/stream.h"
 

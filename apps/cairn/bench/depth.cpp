@@ -1,0 +1,203 @@
+#include "bench/depth.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <vector>
+
+#include "base/log.h"
+#include "cache/page_pool.h"
+#include "gguf/reader.h"
+#include "kernels/backend.h"
+#include "loader/device.h"
+#include "loader/memory_plan.h"
+#include "model/model.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::steady_clock;
+
+// Of the context: some of every layer's compressed rows.
+constexpr int32_t kComputedTokens = 512;
+constexpr int32_t kWarmupTokens = 2;
+
+/// The most that the process has had in memory at once, parts of the file that it read included.
+int64_t peak_resident_bytes() {
+  constexpr int64_t kUnit = 1024;
+  struct rusage usage{};
+  return ::getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_maxrss * kUnit : 0;
+}
+
+/// A conversation of random tokens.
+class DeepSequence {
+ public:
+  DeepSequence(Runner& runner, PagePool& pool) : runner_(runner), pool_(pool) {}
+
+  int32_t position() const { return position_; }
+
+  /// Computes so many more tokens in one step.
+  Result<void> compute(int32_t rows) {
+    CAIRN_TRY_VOID(extend(rows));
+    std::uniform_int_distribution<int32_t> any(0, static_cast<int32_t>(runner_.vocabulary()) - 1);
+    tokens_.resize(static_cast<size_t>(rows));
+    for (TokenId& token : tokens_) token = TokenId{any(random_)};
+    const BatchSlice slice{SequenceId{}, 0, rows, position_, &table_, LogitsWanted::kLast};
+    CAIRN_TRY([[maybe_unused]] const LogitsView logits, runner_.step({tokens_, std::span(&slice, 1), &pool_}));
+    move_by(rows);
+    return {};
+  }
+
+  /// A page more, which holds what an earlier one does; the position is a multiple of kPageTokens. Those `period` pages
+  /// back, or where a window has left those behind, the first that is left.
+  Result<void> copy_page(int32_t period) {
+    const auto page = static_cast<size_t>(position_ / kPageTokens);
+    CAIRN_TRY_VOID(extend(kPageTokens));
+    for (int32_t group = 0; group < pool_.groups(); ++group) {
+      const std::vector<PageId>& pages = table_.groups[static_cast<size_t>(group)];
+      const auto begin = pages.begin() + static_cast<ptrdiff_t>(page) - period;
+      const auto from = std::find_if(begin, pages.end(), [](PageId id) { return id != kNoPage; });
+      pool_.copy(group, *from, pages[page]);
+    }
+    move_by(kPageTokens);
+    return {};
+  }
+
+ private:
+  Result<void> extend(int32_t rows) {
+    if (pool_.extend(table_, position_ + rows)) return {};
+    return fail(Code::kOutOfMemory, "the memory planned has no pages for position {}", position_ + rows);
+  }
+  void move_by(int32_t rows) {
+    position_ += rows;
+    pool_.release_behind(table_, position_);
+  }
+
+  Runner& runner_;
+  PagePool& pool_;
+  PageTable table_;
+  int32_t position_ = 0;
+  std::mt19937 random_{1};
+  std::vector<TokenId> tokens_;
+};
+
+/// Computes tokens up to a position, and returns how many.
+Result<int32_t> compute_to(DeepSequence& sequence, int32_t batch_tokens_max, int32_t position) {
+  const int32_t tokens = position - sequence.position();
+  while (sequence.position() < position) {
+    CAIRN_TRY_VOID(sequence.compute(std::min(batch_tokens_max, position - sequence.position())));
+  }
+  return tokens;
+}
+
+/// Makes exactly `depth` tokens of context: the first ones and what is less than a page at the end are computed, copied
+/// are the pages between. Returns how many were computed.
+Result<int32_t> fill(DeepSequence& sequence, int32_t batch_tokens_max, int32_t depth) {
+  CAIRN_TRY(const int32_t first, compute_to(sequence, batch_tokens_max, std::min(depth, kComputedTokens)));
+  while (depth - sequence.position() >= kPageTokens) {
+    CAIRN_TRY_VOID(sequence.copy_page(kComputedTokens / kPageTokens));
+  }
+  CAIRN_TRY(const int32_t last, compute_to(sequence, batch_tokens_max, depth));
+  return first + last;
+}
+
+/// For one sequence.
+Result<SplitPlan> plan_one(const gguf::Reader& file, const Device& device, const ModelOptions& options) {
+  const MemoryWishes wishes{.context_tokens = options.context_tokens, .sequences = 1, .sequences_running = 1};
+  return plan_device_memory(file, device, options, wishes);
+}
+
+Result<void> check_layout(const KvLayout& layout) {
+  const bool states =
+      std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; });
+  if (!states) return {};
+  return fail(Code::kUnsupported, "--depth is not for models with recurrent layers, whose state cannot be made up");
+}
+
+/// Of all devices.
+nlohmann::ordered_json planned_bytes(const SplitPlan& plan) {
+  int64_t weights = 0, scratch = 0, kv = 0, all = 0;
+  const auto add = [&](const MemoryPlan& part) {
+    weights += part.weight_bytes;
+    scratch += part.scratch_bytes;
+    kv += part.kv_bytes;
+    all += part.bytes();
+  };
+  add(plan.own);
+  for (const MemoryPlan& part : plan.earlier) add(part);
+  return {{"weights", weights}, {"scratch", scratch}, {"kv", kv}, {"all", all}};
+}
+
+}  // namespace
+
+Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) {
+  const LoadOptions& wanted = flags.options;
+  if (!wanted.draft_model.empty() || wanted.speculation.tokens_max > 0 || wanted.kv_bytes > 0 ||
+      wanted.context_tokens > 0) {
+    return fail(
+        Code::kInvalidArgument,
+        "--depth says how much context there is and runs without an engine: leave out --ctx, --kv-bytes, --draft "
+        "and --speculate");
+  }
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
+  ModelOptions options;
+  options.context_tokens = depth + kWarmupTokens + answer;
+  options.kv_type = kv_type_named(flags.kv_type);
+  options.simulate_rounding = wanted.simulate_rounding;
+  options.directions = wanted.directions;
+  SplitPlan plan;
+  const auto fits = [&](const Device& device) -> Result<bool> {
+    CAIRN_TRY(plan, plan_one(file, device, options));
+    return plan.own.whole_context;
+  };
+  CAIRN_TRY(const Device device, choose_device(file, {wanted.gpu_layers, {wanted.threads, wanted.isa}}, fits));
+  log_info("memory: {}", plan.own.text());
+  options.earlier = device.earlier();
+  options.weights_in_place = plan.weights_in_place();
+  std::unique_ptr<PackCache> pack_cache;
+  if (wanted.pack_cache && options.earlier.empty()) {
+    pack_cache = std::make_unique<PackCache>(flags.model, file, device.backend().packed_format_id());
+    options.pack_cache = pack_cache.get();
+  }
+  CAIRN_TRY(const auto runner, load_model(file, device.backend(), options));
+  CAIRN_TRY_VOID(check_layout(runner->kv_layout()));
+  CAIRN_TRY(PagePool pool, PagePool::create(device.by_number(), runner->kv_layout(), plan.own.kv_pages));
+  DeepSequence sequence(*runner, pool);
+  const auto begin = steady_clock::now();
+  CAIRN_TRY(const int32_t computed, fill(sequence, runner->batch_tokens_max(), depth));
+  const auto filled = steady_clock::now();
+  log_info("{} tokens of context after {:.1f} s", sequence.position(),
+           std::chrono::duration<double>(filled - begin).count());
+  for (int32_t i = 0; i < kWarmupTokens; ++i) CAIRN_TRY_VOID(sequence.compute(1));
+
+  std::vector<double> seconds;
+  for (int32_t i = 0; i < answer; ++i) {
+    const auto start = steady_clock::now();
+    CAIRN_TRY_VOID(sequence.compute(1));
+    seconds.push_back(std::chrono::duration<double>(steady_clock::now() - start).count());
+  }
+  std::ranges::sort(seconds);
+  const double median = seconds[seconds.size() / 2];
+  const nlohmann::ordered_json result{
+      {"model", std::filesystem::path(flags.model).stem().string()},
+      {"backend", device.text()},
+      {"depth_tokens", depth},
+      {"computed_tokens", computed},
+      {"answer_tokens", answer},
+      {"median_ms_per_token", median * 1e3},
+      {"decode_tokens_per_s", 1 / median},
+      {"planned_bytes", planned_bytes(plan)},
+      {"buffer_bytes", Buffer::bytes_in_all()},
+      {"resident_bytes_most", peak_resident_bytes()},
+  };
+  std::puts(result.dump().c_str());
+  return {};
+}
+
+}  // namespace cairn

@@ -1,0 +1,34 @@
+/// When requests are sent: by clients that each wait for their answer (closed loop), or at given times whatever the
+/// server does (open loop).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "bench/client.h"
+
+namespace cairn::bench {
+
+inline constexpr int kClientsMax = 1'024;
+inline constexpr int kInFlightMax = 2'048;  ///< of an open loop; a thread each
+inline constexpr int64_t kRequestsMax = 1'000'000;
+
+struct LoadOptions {
+  int clients = 8;       ///< closed loop
+  double rate = 0;       ///< requests per second of an open loop, Poisson; 0: closed loop
+  int64_t requests = 0;  ///< at most
+  double seconds = 0;    ///< none is sent later than this; 0: no limit
+  uint64_t seed = 1;     ///< of the open loop's times
+};
+
+/// Sends request `index`, which was due at `due`, and waits for its end. Called on many threads.
+using SendOne = std::function<void(int64_t index, TimePoint due)>;
+/// Request `index` was due and could not be sent: kInFlightMax others were under way.
+using DropOne = std::function<void(int64_t index, TimePoint due)>;
+
+/// Returns when every request has ended. `interrupted` stops sending.
+void run_load(const LoadOptions& options, const SendOne& send, const DropOne& drop,
+              const std::atomic<bool>& interrupted);
+
+}  // namespace cairn::bench

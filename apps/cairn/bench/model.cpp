@@ -1,0 +1,153 @@
+// cairn bench model: how fast a model reads prompts and writes the answers of several sequences at once, without a
+// server. For comparing with other engines (bench/peers).
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/depth.h"
+#include "commands.h"
+#include "kernels/backend.h"
+#include "load_flags.h"
+
+namespace cairn {
+namespace {
+
+using std::chrono::steady_clock;
+
+/// An answer that is being written.
+struct Sequence {
+  std::unique_ptr<GenerateStream> stream;
+  int32_t tokens = 0;  ///< That have been taken.
+  int32_t enough = 0;  ///< Tokens to wait for.
+  bool ended = false;
+
+  Result<void> take(const Events& events) {
+    tokens += static_cast<int32_t>(events.tokens.size());
+    ended |= events.finished;
+    if (events.finished && events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
+    return {};
+  }
+};
+using Sequences = std::vector<Sequence>;
+
+struct ModelBenchFlags {
+  LoadFlags load;
+  int32_t sequences = 1;
+  int32_t prompt = 512;
+  int32_t answer = 32;
+  int32_t depth = 0;
+};
+
+// Of a prompt that is read before the clock starts, at most, and of its answer.
+constexpr int32_t kWarmupTokens = 512;
+constexpr int32_t kWarmupAnswer = 2;
+constexpr int32_t kContextMin = 64;
+// Of several sequences: what one decodes while the others' prompts are read.
+constexpr int32_t kContextExtra = 512;
+
+/// Prompts of random tokens, one for each sequence: none is found in the cache.
+Result<Sequences> begin_sequences(LoadedModel& model, int32_t sequences, int32_t tokens, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(model.runner->vocabulary()) - 1);
+  Sequences all;
+  for (int32_t i = 0; i < sequences; ++i) {
+    GenerateRequest request;
+    for (int32_t t = 0; t < tokens; ++t) request.prompt.push_back(TokenId{token(random)});
+    request.sampling.temperature = 0;
+    request.ignore_eos = true;
+    CAIRN_TRY(auto stream, model.engine->submit(std::move(request)));
+    all.push_back({.stream = std::move(stream)});
+  }
+  return all;
+}
+
+/// Returns when `tokens` more of every sequence have been taken. None waits for its reader meanwhile.
+Result<void> wait_for_all(Sequences& sequences, int32_t tokens) {
+  for (Sequence& sequence : sequences) sequence.enough = sequence.tokens + tokens;
+  for (;;) {
+    Sequence* behind = nullptr;
+    for (Sequence& sequence : sequences) {
+      CAIRN_TRY_VOID(sequence.take(sequence.stream->drain()));
+      if (sequence.tokens < sequence.enough) behind = &sequence;
+    }
+    if (behind == nullptr) return {};
+    if (behind->ended) {
+      return fail(Code::kContextLengthExceeded, "a sequence came to the context's end; give it more with --ctx");
+    }
+    CAIRN_TRY_VOID(behind->take(behind->stream->wait(std::chrono::seconds(1))));
+  }
+}
+
+Result<void> bench_model(ModelBenchFlags& flags) {
+  LoadOptions& options = flags.load.options;
+  if (options.context_tokens == 0) {
+    const int32_t extra = flags.sequences > 1 ? kContextExtra : 1;
+    options.context_tokens = std::max(flags.prompt + flags.answer + extra, kContextMin);
+  }
+  options.sequences = options.sequences_max = options.queue_max = flags.sequences;
+  options.needs_template = false;
+  CAIRN_TRY(const auto model, flags.load.load());
+  if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
+  {
+    // As of a server that has been running: reads weights that stay in the file into memory, and takes the pages of
+    // scratch and cache from the system, which clears them first.
+    CAIRN_TRY(Sequences first, begin_sequences(*model, 1, std::min(flags.prompt, kWarmupTokens), 1));
+    CAIRN_TRY_VOID(wait_for_all(first, kWarmupAnswer));
+  }
+  while (model->engine->stats().active_requests > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+
+  const auto begin = steady_clock::now();
+  CAIRN_TRY(Sequences all, begin_sequences(*model, flags.sequences, flags.prompt, 2));
+  CAIRN_TRY_VOID(wait_for_all(all, 1));
+  // From here on every step has a row of every sequence.
+  const auto first = steady_clock::now();
+  CAIRN_TRY_VOID(wait_for_all(all, flags.answer));
+  const auto rate = [&](int32_t tokens, steady_clock::duration time) {
+    return flags.sequences * tokens / std::chrono::duration<double>(time).count();
+  };
+  const nlohmann::ordered_json result{
+      {"model", model->name},
+      {"quantisation", model->quantisation},
+      {"backend", model->device.text()},
+      {"sequences", flags.sequences},
+      {"prompt_tokens", flags.prompt},
+      {"answer_tokens", flags.answer},
+      {"prefill_tokens_per_s", rate(flags.prompt, first - begin)},
+      {"decode_tokens_per_s", rate(flags.answer, steady_clock::now() - first)},
+  };
+  std::puts(result.dump().c_str());
+  return {};
+}
+
+}  // namespace
+
+void add_bench_model(CLI::App& bench, int& exit_code) {
+  auto* command = bench.add_subcommand("model", "Measure a model without a server; prints a line of JSON");
+  auto flags = std::make_shared<ModelBenchFlags>();
+  flags->load.add_to(*command, true);
+  auto* sequences = command->add_option("--sequences", flags->sequences, "At once, each with a prompt of its own");
+  sequences->check(CLI::Range(1, 64))->capture_default_str();
+  auto* prompt = command->add_option("--prompt", flags->prompt, "Tokens of each prompt, random ones");
+  prompt->check(CLI::Range(1, 1 << 20))->capture_default_str();
+  command->add_option("--answer", flags->answer, "Tokens of each sequence that are timed")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  auto* depth =
+      command->add_option("--depth", flags->depth,
+                          "Time --answer tokens of one sequence after so many, all but the first 512 of which "
+                          "are copied within the cache instead of computed");
+  depth->check(CLI::Range(1, 1 << 24))->excludes(prompt)->excludes(sequences);
+  command->callback([flags, &exit_code] {
+    const bool deep = flags->depth > 0;
+    if (const auto done = deep ? bench_depth(flags->load, flags->depth, flags->answer) : bench_model(*flags); !done)
+      exit_code = report(done.error());
+  });
+}
+
+}  // namespace cairn

@@ -1,0 +1,198 @@
+// cairn bench serve: load on any OpenAI-compatible server, and what its clients saw.
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "bench/client.h"
+#include "bench/load.h"
+#include "bench/report.h"
+#include "bench/workload.h"
+#include "commands.h"
+#include "net/http/http_client.h"
+
+namespace cairn {
+namespace {
+
+using namespace bench;
+using nlohmann::ordered_json;
+using std::chrono::steady_clock;
+
+struct BenchFlags {
+  std::string url;
+  std::string mix = "chat";
+  std::string endpoint = "chat";
+  std::string api_key;
+  std::string extra;
+  std::string csv;
+  int timeout_s = 600;
+  int warmup = 0;
+  Target target;
+  WorkloadOptions workload;
+  LoadOptions load;
+};
+
+constexpr int64_t kRequestsMissing = 64;
+
+std::atomic<bool> interrupted = false;
+
+/// The first Ctrl-C ends the run with a report of what there is; the second ends the program.
+void catch_interrupts() {
+  struct sigaction action{};
+  action.sa_handler = [](int) { interrupted = true; };
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+Result<Target> make_target(const BenchFlags& flags) {
+  Target target = flags.target;
+  CAIRN_TRY(target.url, net::parse_http_url(flags.url));
+  target.endpoint = flags.endpoint == "chat" ? Endpoint::kChat : Endpoint::kCompletions;
+  target.timeout = std::chrono::seconds(flags.timeout_s);
+  target.headers = {{"Content-Type", "application/json"}};
+  if (!flags.api_key.empty()) target.headers.emplace_back("Authorization", "Bearer " + flags.api_key);
+  if (!flags.extra.empty()) {
+    target.extra = ordered_json::parse(flags.extra, nullptr, false);
+    if (!target.extra.is_object()) {
+      return fail_at("--extra", Code::kInvalidArgument, "must be a JSON object, such as '{{\"ignore_eos\": true}}'");
+    }
+  }
+  if (target.model.empty()) {
+    CAIRN_TRY(target.model, first_model(target));
+  }
+  return target;
+}
+
+/// Requests before the measured ones, one after the other; from a stream of words that they do not share.
+Result<void> warm_up(const Target& target, const BenchFlags& flags) {
+  WorkloadOptions options;
+  options.seed = ~flags.workload.seed;
+  options.words = flags.workload.words;
+  Workload workload(options);
+  for (int i = 0; i < flags.warmup && !interrupted.load(); ++i) {
+    std::string answer;
+    const Sample sample = ask(target, workload.next(i), steady_clock::now(), interrupted, answer);
+    if (!sample.answered()) return fail(Code::kUnavailable, "warming up: status {}: {}", sample.status, sample.error);
+  }
+  return {};
+}
+
+std::string title_of(const Target& target, const BenchFlags& flags) {
+  const std::string loop = flags.load.rate > 0 ? fmt::format("open loop, {} requests/s", flags.load.rate)
+                                               : fmt::format("closed loop, {} clients", flags.load.clients);
+  return fmt::format("{} at {}: {}, {}, up to {} tokens each, seed {}", target.model, flags.url, flags.mix, loop,
+                     target.max_tokens, flags.workload.seed);
+}
+
+Result<void> bench_serve(BenchFlags flags) {
+  CAIRN_TRY(flags.workload.mixes, parse_mixes(flags.mix));
+  if (flags.load.requests == 0) flags.load.requests = flags.load.seconds > 0 ? kRequestsMax : kRequestsMissing;
+  flags.load.seed = flags.workload.seed;
+  // Opened before the run: a file that cannot be written is known before minutes were spent.
+  std::ofstream csv;
+  if (!flags.csv.empty()) {
+    csv.open(flags.csv, std::ios::binary | std::ios::trunc);
+    if (!csv) return fail(Code::kIo, "cannot write {}", flags.csv);
+  }
+  CAIRN_TRY(const Target target, make_target(flags));
+  catch_interrupts();
+  CAIRN_TRY_VOID(warm_up(target, flags));
+
+  Workload workload(flags.workload);
+  std::mutex mutex;
+  Report report(steady_clock::now());
+  const auto send = [&](int64_t index, TimePoint due) {
+    Job job = workload.next(index);
+    std::string answer;
+    Sample sample = ask(target, job, due, interrupted, answer);
+    if (sample.answered()) workload.answered(std::move(job), std::move(answer));
+    const std::lock_guard lock(mutex);
+    report.add(std::move(sample));
+  };
+  const auto drop = [&](int64_t index, TimePoint due) {
+    Sample sample;
+    sample.index = index;
+    sample.mix = flags.workload.mixes[static_cast<size_t>(index) % flags.workload.mixes.size()];
+    sample.due = sample.ended = due;
+    sample.error = fmt::format("not sent: {} requests were under way", kInFlightMax);
+    const std::lock_guard lock(mutex);
+    report.add(std::move(sample));
+  };
+  run_load(flags.load, send, drop, interrupted);
+
+  std::fputs(report.table(title_of(target, flags)).c_str(), stdout);
+  if (csv.is_open()) {
+    csv << report.csv();
+    csv.close();
+    if (!csv) return fail(Code::kIo, "cannot write {}", flags.csv);
+  }
+  if (!report.any_answered()) return fail(Code::kUnavailable, "no request was answered");
+  return {};
+}
+
+void add_bench_serve(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("serve", "Measure a server under load; any OpenAI-compatible one");
+  auto flags = std::make_shared<BenchFlags>();
+  command->add_option("--url", flags->url, "Server, e.g. http://127.0.0.1:8080")->required();
+  auto* clients =
+      command->add_option("--clients", flags->load.clients, "Closed loop: clients that each wait for their answer")
+          ->check(CLI::Range(1, kClientsMax))
+          ->capture_default_str();
+  command->add_option("--rate", flags->load.rate, "Open loop: requests per second, at random times (Poisson)")
+      ->check(CLI::Range(0.001, 10'000.0))
+      ->excludes(clients);
+  command
+      ->add_option("--mix", flags->mix,
+                   "Requests: chat (a short question), agent (growing conversations), long (documents), shared (a long "
+                   "system message in common); several with commas take turns")
+      ->capture_default_str();
+  command->add_option("--requests", flags->load.requests, "How many (default: 64, or no limit with --seconds)")
+      ->check(CLI::Range(int64_t{1}, kRequestsMax));
+  command->add_option("--seconds", flags->load.seconds, "Send none later than this")->check(CLI::Range(0.001, 1e6));
+  command->add_option("-n,--max-tokens", flags->target.max_tokens, "Tokens of one answer at most")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command
+      ->add_option("--words", flags->workload.words,
+                   "Words of a question (chat, 60), tool result (agent, 120), document (long, 4500) or system message "
+                   "(shared, 3400)")
+      ->check(CLI::Range(1, kWordsMax));
+  command->add_option("--turns", flags->workload.turns, "Of one conversation (agent)")
+      ->check(CLI::Range(1, kTurnsMax))
+      ->capture_default_str();
+  command->add_option("--seed", flags->workload.seed, "Same seed, same prompts and times")->capture_default_str();
+  command->add_option("--endpoint", flags->endpoint, "/v1/chat/completions or /v1/completions")
+      ->check(CLI::IsMember({"chat", "completions"}))
+      ->capture_default_str();
+  command->add_option("--model", flags->target.model, "Model to name (default: the first that the server lists)");
+  command->add_option("--temperature", flags->target.temperature, "0 always takes the most likely token")
+      ->check(CLI::Range(0.0, 2.0))
+      ->capture_default_str();
+  command->add_option("--extra", flags->extra,
+                      "JSON object whose fields every request gets, e.g. {\"ignore_eos\":true}");
+  command->add_option("--api-key", flags->api_key, "Sent as a bearer token");
+  command->add_option("--warmup", flags->warmup, "Requests before, not measured")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  command->add_option("--timeout", flags->timeout_s, "Seconds without a byte after which a request has failed")
+      ->check(CLI::Range(1, 86'400))
+      ->capture_default_str();
+  command->add_option("--csv", flags->csv, "Write a line per request to this file");
+  command->callback([flags, &exit_code] {
+    if (const auto done = bench_serve(*flags); !done) exit_code = report(done.error());
+  });
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, int& exit_code) {
+  auto* command = app.add_subcommand("bench", "Measure: a server under load, or a model alone");
+  command->require_subcommand(1);
+  add_bench_serve(*command, exit_code);
+  add_bench_model(*command, exit_code);
+}
+
+}  // namespace cairn

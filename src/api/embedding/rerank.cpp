@@ -1,0 +1,165 @@
+#include "api/embedding/rerank.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "api/embedding/embedding_run.h"
+#include "api/errors.h"
+#include "api/params/fields.h"
+#include "api/params/tenant.h"
+#include "chat/pair_prompts.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+void read_documents(Fields& fields, std::vector<std::string>& documents) {
+  const ordered_json* value = fields.get("documents");
+  if (value == nullptr || !value->is_array() || value->empty()) {
+    return fields.fail_field("documents", "must be an array of at least one text");
+  }
+  if (value->size() > kEmbedTextsMax) {
+    return fields.fail_field("documents", fmt::format("has {} texts; {} is the most", value->size(), kEmbedTextsMax));
+  }
+  for (size_t i = 0; i < value->size(); ++i) {
+    const ordered_json& document = (*value)[i];
+    const auto text = document.is_object() ? document.find("text") : document.end();
+    if (document.is_string()) {
+      documents.push_back(document.get<std::string>());
+    } else if (document.is_object() && document.size() == 1 && text != document.end() && text->is_string()) {
+      documents.push_back(text->get<std::string>());
+    } else {
+      return fields.fail_field(fmt::format("documents[{}]", i), "must be a text or {\"text\": a text}");
+    }
+  }
+}
+
+class RerankTask final : public EmbedTask {
+ public:
+  RerankTask(const LoadedModel& model, PairPrompts pairs, RerankRequest request)
+      : model_(model), pairs_(std::move(pairs)), request_(std::move(request)), scores_(request_.documents.size()) {}
+
+  size_t texts() const override { return request_.documents.size(); }
+  std::string path(size_t i) const override { return fmt::format("documents[{}]", i); }
+
+  // The document is written down, too, so that the end has little left to do.
+  Result<void> prepare(size_t i, GenerateRequest& request) override {
+    const size_t most = request_.truncate ? static_cast<size_t>(model_.engine->context_tokens()) : 0;
+    Result<PairPrompt> pair = pairs_.with(request_.documents[i], most);
+    if (!pair) return fail_at(path(i), pair.error().code, "{}: {}", path(i), pair.error().message);
+    request.prompt = std::move(pair->tokens);
+    request.embed = EmbeddingOptions{.pooling = Pooling::kRank, .second_begin = pair->second_begin};
+    std::string& document = request_.documents[i];
+    document = request_.return_documents ? dump(document) : std::string();
+    return {};
+  }
+
+  Result<void> take(size_t i, std::vector<float> embedding) override {
+    const float logit = embedding.at(0);
+    if (std::isnan(logit)) return fail(Code::kInternal, "the model gave no usable score for {}", path(i));
+    scores_[i] = {1 / (1 + std::exp(-double{logit})), i};
+    return {};
+  }
+
+  std::string body(int64_t tokens) override {
+    // The most likely first, and of equal ones the first.
+    std::ranges::stable_sort(scores_, std::ranges::greater(), &Score::relevance);
+    if (request_.top_n > 0 && request_.top_n < scores_.size()) scores_.resize(request_.top_n);
+    std::string answer = fmt::format(R"({{"object":"list","model":{},"results":[)", dump(model_.name));
+    for (const Score& score : scores_) {
+      if (answer.back() != '[') answer += ',';
+      answer += fmt::format(R"({{"index":{},"relevance_score":{})", score.document, dump(score.relevance));
+      if (request_.return_documents)
+        answer.append(R"(,"document":{"text":)").append(request_.documents[score.document]).append("}");
+      answer += '}';
+    }
+    return answer + fmt::format(R"(],"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})", tokens, tokens);
+  }
+
+ private:
+  struct Score {
+    double relevance = 0;
+    size_t document = 0;
+  };
+  const LoadedModel& model_;
+  PairPrompts pairs_;
+  RerankRequest request_;
+  std::vector<Score> scores_;
+};
+
+/// What the outputs of a file's head stand for: "positive, negative"; empty if it does not say.
+Result<std::string> label_names(const gguf::Metadata& metadata) {
+  CAIRN_TRY(const std::string_view architecture, metadata.string_or("general.architecture", ""));
+  const std::string key = fmt::format("{}.classifier.output_labels", architecture);
+  if (!metadata.contains(key)) return std::string();
+  CAIRN_TRY(const auto names, metadata.strings(key));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// The query is read again for every document.
+Result<void> check_size(const RerankRequest& request) {
+  size_t bytes = request.query.size() * request.documents.size();
+  for (const std::string& document : request.documents) bytes += document.size();
+  if (bytes <= kRerankBytesMax) return {};
+  return fail_at("documents", Code::kTooLarge,
+                 "the documents, each with the query, have {} bytes; {} is the most: send fewer of them at once", bytes,
+                 kRerankBytesMax);
+}
+
+Result<void> run(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  CAIRN_TRY(RerankRequest request, parse_rerank(body));
+  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  if (!model->embedding.ranks) {
+    CAIRN_TRY(const std::string labels, label_names(model->file.metadata()));
+    return fail_at("model", Code::kUnsupported,
+                   "{} is no reranker: its file has no head of one score or of yes and no{}", model->name,
+                   labels.empty() ? " (cls.output.weight)" : ", but one for " + labels);
+  }
+  CAIRN_TRY_VOID(check_size(request));
+  CAIRN_TRY(PairPrompts pairs, PairPrompts::make(model->file.metadata(), *model->tokenizer, request.query));
+  if (model->embedder == nullptr && !pairs.by_template()) {
+    return fail_at("model", Code::kUnsupported, "{} has a head that ranks, but no template ({}) to use it with",
+                   model->name, kRerankTemplateKey);
+  }
+  if (request.truncate && pairs.by_template()) {
+    return fail_at("truncate", Code::kUnsupported, "{} gets its texts in a template, which cannot be cut: shorten them",
+                   model->name);
+  }
+  GenerateRequest common;
+  name_owner(http, common);
+  common.priority = request.documents.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  EmbeddingRun::start(*model->engine, std::move(common),
+                      std::make_unique<RerankTask>(*model, std::move(pairs), std::move(request)), response,
+                      ByteShare(service.bytes()));
+  return {};
+}
+
+}  // namespace
+
+Result<RerankRequest> parse_rerank(const ordered_json& body) {
+  Fields fields(body);
+  RerankRequest request;
+  request.model = fields.string("model", "");
+  request.query = fields.string("query", "");
+  if (request.query.empty()) fields.fail_field("query", "must be a text");
+  read_documents(fields, request.documents);
+  request.top_n = static_cast<size_t>(fields.integer("top_n", 0, 1, std::numeric_limits<int32_t>::max()));
+  request.return_documents = fields.boolean("return_documents", false);
+  request.truncate = fields.boolean("truncate", false);
+  fields.accept({"user"});
+  CAIRN_TRY_VOID(fields.finish());
+  return request;
+}
+
+void handle_rerank(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = run(service, request, response); !done) send_error(*response, done.error());
+}
+
+}  // namespace cairn::api

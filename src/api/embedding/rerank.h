@@ -1,0 +1,34 @@
+/// POST /v1/rerank: which documents go with a query, as Jina's and Cohere's APIs have it, for models that were trained
+/// to judge that: encoders and decoders whose file has a head for it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/service.h"
+#include "base/error.h"
+#include "net/http/http_server.h"
+
+namespace cairn::api {
+
+/// Of a request's documents, each with the query.
+inline constexpr size_t kRerankBytesMax = 64 << 20;
+
+struct RerankRequest {
+  std::string model;
+  std::string query;
+  std::vector<std::string> documents;
+  size_t top_n = 0;  ///< 0: all
+  bool return_documents = false;
+  bool truncate = false;
+};
+Result<RerankRequest> parse_rerank(const nlohmann::ordered_json& body);
+
+/// Called on a worker.
+void handle_rerank(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
+
+}  // namespace cairn::api

@@ -1,0 +1,63 @@
+#include "api/embedding/rerank.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "api/embedding/embedding_run.h"
+#include "api/params/fields.h"
+#include "chat/pair_prompts.h"
+
+namespace cairn::api {
+namespace {
+
+void expect_refused(std::string_view body, std::string_view at, std::string_view said) {
+  const auto request = parse_rerank(parse_object(body).value());
+  ASSERT_FALSE(request.has_value()) << body;
+  EXPECT_EQ(request.error().at, at);
+  EXPECT_NE(request.error().message.find(said), std::string::npos) << request.error().message;
+}
+
+TEST(RerankRequest, DocumentsAreTextsOfBothShapes) {
+  const auto request = parse_rerank(parse_object(R"({"model": "m", "query": "q", "documents": ["a", {"text": "b"}],
+    "top_n": 1, "return_documents": true, "truncate": true})")
+                                        .value());
+  ASSERT_TRUE(request.has_value()) << request.error().text();
+  EXPECT_EQ(request->documents, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(request->query, "q");
+  EXPECT_EQ(request->top_n, 1u);
+  EXPECT_TRUE(request->return_documents && request->truncate);
+}
+
+TEST(RerankRequest, WhatIsWrongIsNamed) {
+  expect_refused(R"({"documents": ["a"]})", "query", "text");
+  expect_refused(R"({"query": "q"})", "documents", "array");
+  expect_refused(R"({"query": "q", "documents": []})", "documents", "at least one");
+  expect_refused(R"({"query": "q", "documents": ["a", 3]})", "documents[1]", "text");
+  expect_refused(R"({"query": "q", "documents": [{"text": "a", "title": "b"}]})", "documents[0]", "text");
+  expect_refused(R"({"query": "q", "documents": [{"text": 3}]})", "documents[0]", "text");
+  expect_refused(R"({"query": "q", "documents": ["a"], "top_n": 0})", "top_n", "from 1");
+  expect_refused(R"({"query": "q", "documents": ["a"], "rank_fields": []})", "rank_fields", "not a known field");
+  nlohmann::ordered_json many = {{"query", "q"}, {"documents", std::vector<std::string>(kEmbedTextsMax + 1, "a")}};
+  expect_refused(many.dump(), "documents", "16384 is the most");
+}
+
+TEST(RerankTemplate, TextsStandWhereTheirNamesDo) {
+  EXPECT_EQ(fill_rerank_template("Q: {query} D: {document}.", "x", "y").text, "Q: x D: y.");
+  EXPECT_EQ(fill_rerank_template("{document}{query}{query}", "x", "y").text, "yxx");
+  EXPECT_EQ(fill_rerank_template("{query}|{document}", "{document}", "{query}").text, "{document}|{query}");
+  EXPECT_EQ(fill_rerank_template("{ {quer {other}", "x", "y").text, "{ {quer {other}");
+  EXPECT_EQ(fill_rerank_template("", "x", "y").text, "");
+}
+
+TEST(RerankTemplate, TextsAreForeignAndTheRestIsNot) {
+  const auto ranges = [](std::string_view source) { return fill_rerank_template(source, "ab", "cde").foreign; };
+  EXPECT_EQ(ranges("Q: {query} D: {document}."), (std::vector<ByteRange>{{3, 5}, {9, 12}}));
+  EXPECT_EQ(ranges("{document}{query}!"), (std::vector<ByteRange>{{0, 5}}));
+  EXPECT_TRUE(ranges("{quer").empty());
+  EXPECT_TRUE(fill_rerank_template("{query}", "", "").foreign.empty());
+}
+
+}  // namespace
+}  // namespace cairn::api

@@ -1,0 +1,213 @@
+// docs/fields.md against the parsers: every field of every endpoint, and what becomes of it. With CAIRN_UPDATE=1 in the
+// environment the file is written anew.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "api/anthropic/request.h"
+#include "api/embedding/rerank.h"
+#include "api/frames/message.h"
+#include "api/llama_cpp/request.h"
+#include "api/ollama/embed.h"
+#include "api/ollama/models.h"
+#include "api/ollama/request.h"
+#include "api/openai/embeddings.h"
+#include "api/openai/request.h"
+#include "api/params/field_uses.h"
+#include "api/responses/request.h"
+#include "api/tokens.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Endpoint {
+  std::string name;
+  std::string body;  // the least that is valid, and objects whose fields are to be listed
+  std::function<Result<void>(const ordered_json&)> parse;
+};
+
+template <typename T>
+Result<void> forget(const Result<T>& result) {
+  if (!result) return std::unexpected(result.error());
+  return {};
+}
+
+std::string chat_body(std::string_view more = "") {
+  return fmt::format(R"({{"messages": [{{"role": "user", "content": "x"}}]{}}})", more);
+}
+
+std::vector<Endpoint> answering() {
+  return {
+      {"/v1/chat/completions", chat_body(R"(, "stream_options": {}, "metadata": {})"),
+       [](const ordered_json& body) { return forget(openai::parse_chat(body)); }},
+      {"/v1/completions", R"({"prompt": "x", "stream_options": {}})",
+       [](const ordered_json& body) { return forget(openai::parse_completion(body)); }},
+      {"/v1/responses", R"({"input": "x", "reasoning": {}, "text": {}, "stream_options": {}})",
+       [](const ordered_json& body) { return forget(responses::parse_responses(body, {})); }},
+      {"/v1/messages",
+       chat_body(R"(, "max_tokens": 5, "metadata": {}, "thinking": {"type": "enabled", "budget_tokens": 2000})"),
+       [](const ordered_json& body) { return forget(anthropic::parse_messages(body, anthropic::Purpose::kAnswer)); }},
+      {"/v1/embeddings", R"({"input": "x"})",
+       [](const ordered_json& body) { return forget(openai::parse_embeddings(body)); }},
+      {"/v1/rerank", R"({"query": "x", "documents": ["y"]})",
+       [](const ordered_json& body) { return forget(parse_rerank(body)); }},
+      {"/api/chat", chat_body(R"(, "options": {})"),
+       [](const ordered_json& body) { return forget(ollama::parse_chat(body)); }},
+      {"/api/generate", R"({"prompt": "x", "options": {}})",
+       [](const ordered_json& body) { return forget(ollama::parse_generate(body)); }},
+      {"/api/embed", R"({"input": "x", "options": {}})",
+       [](const ordered_json& body) { return forget(ollama::parse_embed(body)); }},
+      {"/api/embeddings", R"({"prompt": "x", "options": {}})",
+       [](const ordered_json& body) { return forget(ollama::parse_embeddings(body)); }},
+      {"/completion", R"({"prompt": "x"})",
+       [](const ordered_json& body) { return forget(llama_cpp::parse_completion(body)); }},
+      {"frames", chat_body(R"(, "id": "1")"),
+       [](const ordered_json& body) -> Result<void> {
+         const auto message = frames::parse_message(body.dump());
+         if (!message) return std::unexpected(message.error().error);
+         return {};
+       }},
+  };
+}
+
+std::vector<Endpoint> preparing() {
+  return {
+      {"/tokenize", R"({"content": "x"})", [](const ordered_json& body) { return forget(parse_tokenize(body)); }},
+      {"/detokenize", R"({"tokens": [1]})", [](const ordered_json& body) { return forget(parse_detokenize(body)); }},
+      {"/api/show", R"({"model": "x"})", [](const ordered_json& body) { return forget(ollama::parse_show(body)); }},
+      {"/apply-template", chat_body(), [](const ordered_json& body) { return forget(parse_apply_template(body)); }},
+  };
+}
+
+std::vector<Endpoint> endpoints() {
+  std::vector<Endpoint> all = answering();
+  for (Endpoint& endpoint : preparing()) all.push_back(std::move(endpoint));
+  return all;
+}
+
+// The body with a value at a path of names with dots between.
+ordered_json with(ordered_json body, std::string_view path, const ordered_json& value) {
+  ordered_json* at = &body;
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
+    at = &(*at)[std::string(path.substr(0, dot))];
+    path.remove_prefix(dot + 1);
+  }
+  (*at)[std::string(path)] = value;
+  return body;
+}
+
+// Whether nothing at all is taken, and for some value the reason is that this server cannot.
+bool refuses(const Endpoint& endpoint, const ordered_json& body, const std::string& name) {
+  bool cannot = false;
+  for (const std::string_view value : {R"("x")", "1", "true", "{}", R"([])", R"(["x"])", R"({"type": "text"})"}) {
+    const auto done = endpoint.parse(with(body, name, ordered_json::parse(value)));
+    if (done) return false;
+    cannot |= done.error().code == Code::kUnsupported && done.error().at.starts_with(name);
+  }
+  return cannot;
+}
+
+std::map<std::string, FieldUse> uses_of(const Endpoint& endpoint) {
+  const auto body = ordered_json::parse(endpoint.body);
+  std::map<std::string, FieldUse> uses;
+  {
+    FieldUses listening;
+    const auto done = endpoint.parse(body);
+    EXPECT_TRUE(done.has_value()) << endpoint.name << ": " << done.error().text();
+    uses = listening.all();
+  }
+  std::erase_if(uses, [](const auto& use) { return use.first.find('[') != std::string::npos; });
+  for (auto& [name, use] : uses) {
+    if (use == FieldUse::kHonoured && refuses(endpoint, body, name)) use = FieldUse::kRefused;
+  }
+  return uses;
+}
+
+std::string table(const std::vector<Endpoint>& all) {
+  std::vector<std::map<std::string, FieldUse>> uses;
+  std::set<std::string> names;
+  for (const Endpoint& endpoint : all) {
+    uses.push_back(uses_of(endpoint));
+    for (const auto& [name, use] : uses.back()) names.insert(name);
+  }
+  std::string text = "| field |";
+  for (const Endpoint& endpoint : all) text += " `" + endpoint.name + "` |";
+  text += "\n|---|";
+  for (size_t i = 0; i < all.size(); ++i) text += "---|";
+  text += "\n";
+  for (const std::string& name : names) {
+    text += "| `" + name + "` |";
+    for (const auto& use : uses) {
+      const auto found = use.find(name);
+      if (found == use.end()) {
+        text += " |";
+      } else {
+        text += found->second == FieldUse::kHonoured   ? " **yes** |"
+                : found->second == FieldUse::kAccepted ? " accepted |"
+                                                       : " refused |";
+      }
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string page() {
+  return "# Fields of every endpoint\n\nMade from the parsers themselves and checked by `api_test`. **yes**: honoured. "
+         "accepted: allowed, and changes nothing\nhere. refused: an error says what to do instead. A field that is not "
+         "in "
+         "an endpoint's column is refused by its name.\n[api.md](api.md) says what they mean, and "
+         "[frames.md](frames.md) for the socket, whose messages are the column `frames`.\n\n" +
+         table(answering()) + "\n" + table(preparing());
+}
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST(FieldTable, IsWhatTheParsersSay) {
+  const std::string path = CAIRN_SOURCE_DIR "/docs/fields.md";
+  if (std::getenv("CAIRN_UPDATE") != nullptr) std::ofstream(path, std::ios::binary) << page();
+  EXPECT_EQ(read_file(path), page()) << "run api_test with CAIRN_UPDATE=1 in the environment";
+}
+
+TEST(FieldTable, WhatIsHonouredMindsItsValueAndWhatIsRefusedIsRefused) {
+  // Nothing takes this.
+  const ordered_json nonsense = ordered_json::parse(R"([[[{"a": [true]}]]])");
+  for (const Endpoint& endpoint : endpoints()) {
+    const auto body = ordered_json::parse(endpoint.body);
+    for (const auto& [name, use] : uses_of(endpoint)) {
+      const auto done = endpoint.parse(with(body, name, nonsense));
+      if (use == FieldUse::kAccepted) {
+        EXPECT_TRUE(done.has_value()) << endpoint.name << " " << name << ": " << (done ? "" : done.error().text());
+        continue;
+      }
+      ASSERT_FALSE(done.has_value()) << endpoint.name << " does not look at " << name;
+      const std::string first = name.substr(0, name.find('.'));
+      EXPECT_TRUE(done.error().at.starts_with(first)) << endpoint.name << " " << name << ": " << done.error().text();
+    }
+  }
+}
+
+TEST(FieldTable, WhatIsNotListedIsRefusedByName) {
+  for (const Endpoint& endpoint : endpoints()) {
+    const auto done = endpoint.parse(with(ordered_json::parse(endpoint.body), "frobnicate", 1));
+    ASSERT_FALSE(done.has_value()) << endpoint.name;
+    EXPECT_THAT(done.error().message, testing::HasSubstr("frobnicate")) << endpoint.name;
+    EXPECT_EQ(done.error().at, "frobnicate");
+  }
+}
+
+}  // namespace
+}  // namespace cairn::api

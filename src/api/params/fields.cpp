@@ -1,0 +1,146 @@
+#include "api/params/fields.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "api/params/field_uses.h"
+#include "base/text/json.h"
+#include "base/text/printable.h"
+#include "base/text/utf8.h"
+
+namespace cairn::api {
+using nlohmann::ordered_json;
+
+namespace {
+
+// As it is, or quoted where that would not be seen for a name.
+std::string shown_name(std::string_view name) {
+  const bool plain =
+      !name.empty() && std::ranges::none_of(name, [](char c) { return c <= ' ' || c == '"' || c == 0x7f; });
+  return plain ? printable(name) : fmt::format("\"{}\"", printable(name));
+}
+
+}  // namespace
+
+std::string_view json_kind(const ordered_json& value) {
+  switch (value.type()) {
+    case ordered_json::value_t::null:
+      return "null";
+    case ordered_json::value_t::object:
+      return "an object";
+    case ordered_json::value_t::array:
+      return "an array";
+    case ordered_json::value_t::string:
+      return "a string";
+    case ordered_json::value_t::boolean:
+      return "a boolean";
+    default:
+      return "a number";
+  }
+}
+
+Result<ordered_json> parse_object(std::string_view body) {
+  if (const size_t valid = utf8_valid_prefix(body); valid != body.size()) {
+    return fail(Code::kInvalidArgument, "the request body is not valid UTF-8 at byte {}", valid);
+  }
+  auto value = read_json(body);
+  if (!value) return fail(value.error().code, "the request body {}", cut_text(value.error().message, kEchoBytesMax));
+  if (!value->is_object()) {
+    return fail(Code::kInvalidArgument, "the request body must be a JSON object, not {}", json_kind(*value));
+  }
+  return value;
+}
+
+Fields::Fields(const ordered_json& object, std::string path) : object_(object), path_(std::move(path)) {}
+
+const ordered_json* Fields::get(std::string_view name) {
+  known_.emplace(name);
+  FieldUses::note(path_of(name), FieldUse::kHonoured);
+  const auto found = object_.find(name);
+  return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool Fields::boolean(std::string_view name, bool missing) {
+  const ordered_json* value = get(name);
+  if (value == nullptr) return missing;
+  if (value->is_boolean()) return value->get<bool>();
+  fail_field(name, fmt::format("must be true or false, not {}", json_kind(*value)));
+  return missing;
+}
+
+std::optional<int64_t> Fields::optional_integer(std::string_view name, int64_t low, int64_t high) {
+  const ordered_json* value = get(name);
+  if (value == nullptr) return std::nullopt;
+  const bool whole = value->is_number_integer() ||
+                     (value->is_number_float() && std::trunc(value->get<double>()) == value->get<double>());
+  if (!whole) {
+    fail_field(name, fmt::format("must be an integer, not {}",
+                                 value->is_number() ? std::string_view("a fraction") : json_kind(*value)));
+    return std::nullopt;
+  }
+  // As a double first: a number beyond 64 bits must be refused, not wrapped.
+  const auto wide = value->get<double>();
+  if (wide < static_cast<double>(low) || wide > static_cast<double>(high)) {
+    fail_field(name, fmt::format("must be from {} to {}, not {}", low, high, value->dump()));
+    return std::nullopt;
+  }
+  if (value->is_number_unsigned()) return static_cast<int64_t>(value->get<uint64_t>());
+  return value->is_number_float() ? static_cast<int64_t>(wide) : value->get<int64_t>();
+}
+
+int64_t Fields::integer(std::string_view name, int64_t missing, int64_t low, int64_t high) {
+  return optional_integer(name, low, high).value_or(missing);
+}
+
+double Fields::number(std::string_view name, double missing, double low, double high) {
+  const ordered_json* value = get(name);
+  if (value == nullptr) return missing;
+  if (!value->is_number()) {
+    fail_field(name, fmt::format("must be a number, not {}", json_kind(*value)));
+    return missing;
+  }
+  const auto number = value->get<double>();
+  if (!(number >= low && number <= high)) {
+    fail_field(name, fmt::format("must be from {} to {}, not {}", low, high, value->dump()));
+    return missing;
+  }
+  return number;
+}
+
+std::string Fields::string(std::string_view name, std::string_view missing) {
+  const ordered_json* value = get(name);
+  if (value == nullptr) return std::string(missing);
+  if (value->is_string()) return value->get<std::string>();
+  fail_field(name, fmt::format("must be a string, not {}", json_kind(*value)));
+  return std::string(missing);
+}
+
+void Fields::accept(std::initializer_list<std::string_view> names) {
+  for (const auto name : names) {
+    known_.emplace(name);
+    FieldUses::note(path_of(name), FieldUse::kAccepted);
+  }
+}
+
+void Fields::refuse(std::string_view name, std::string_view why) {
+  FieldUses::note(path_of(name), FieldUse::kRefused);
+  if (get(name) != nullptr && !error_) {
+    error_ = Error{Code::kUnsupported, fmt::format("{} is not supported: {}", path_of(name), why), path_of(name)};
+  }
+}
+
+void Fields::fail_field(std::string_view name, std::string message) {
+  if (!error_) error_ = Error{Code::kInvalidArgument, path_of(name) + " " + message, path_of(name)};
+}
+
+Result<void> Fields::finish() const {
+  if (error_) return std::unexpected(*error_);
+  for (const auto& [name, value] : object_.items()) {
+    if (known_.contains(name) || value.is_null()) continue;
+    const std::string shown = shown_name(name);
+    return fail_at(path_of(shown), Code::kInvalidArgument, "{} is not a known field of this endpoint", path_of(shown));
+  }
+  return {};
+}
+
+}  // namespace cairn::api

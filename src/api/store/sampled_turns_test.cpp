@@ -1,0 +1,85 @@
+#include "chat/sampled_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+const CacheScope kScope{.id = 1, .tenant = "me"};
+
+SampledTurn turn_of(std::string content, std::vector<ToolCall> calls = {}, size_t tokens = 3) {
+  return {{std::move(content), "", std::move(calls)}, std::vector<TokenId>(tokens, TokenId{5}), 0};
+}
+
+ordered_json message_of(const std::string& content, const ordered_json& calls = nullptr) {
+  ordered_json message = {{"role", "assistant"}, {"content", content}};
+  if (!calls.is_null()) message["tool_calls"] = calls;
+  return message;
+}
+
+ordered_json call_of(const std::string& id, const std::string& name, const ordered_json& arguments) {
+  return {{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}};
+}
+
+TEST(SampledTurnCache, ATextIsFoundByItself) {
+  SampledTurnCache turns;
+  turns.keep(kScope, turn_of("Hello there."));
+  EXPECT_NE(turns.find(kScope, message_of("Hello there.")), nullptr);
+  EXPECT_NE(turns.find(kScope, message_of(" Hello there.\n")), nullptr);
+  EXPECT_EQ(turns.find(kScope, message_of("Hello there!")), nullptr);
+  EXPECT_EQ(turns.find({.id = 2, .tenant = "me"}, message_of("Hello there.")), nullptr);
+  EXPECT_NE(turns.find(kScope, {{"role", "assistant"},
+                                {"content", ordered_json::array({{{"type", "text"}, {"text", "Hello there."}}})}}),
+            nullptr);
+}
+
+TEST(SampledTurnCache, ACallIsFoundHoweverItsArgumentsAreWritten) {
+  SampledTurnCache turns;
+  turns.keep(kScope, turn_of("", {{"call_1", "add", R"({"a": 1, "b": [2,3]})"}}));
+  const auto finds = [&](const ordered_json& calls, const std::string& content = "") {
+    return turns.find(kScope, message_of(content, calls)) != nullptr;
+  };
+  EXPECT_TRUE(finds(ordered_json::array({call_of("call_1", "add", R"({"a": 1, "b": [2,3]})")})));
+  EXPECT_TRUE(finds(ordered_json::array({call_of("call_1", "add", R"({"b":[2,3],"a":1})")})));
+  EXPECT_TRUE(finds(ordered_json::array({call_of("call_1", "add", {{"b", {2, 3}}, {"a", 1}})})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_1", "add", R"({"a": 2, "b": [2,3]})")})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_1", "add", "{not json")})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_1", "sub", R"({"a": 1, "b": [2,3]})")})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_2", "add", R"({"a": 1, "b": [2,3]})")})));
+  EXPECT_FALSE(finds(ordered_json::array({call_of("call_1", "add", R"({"a": 1, "b": [2,3]})")}), "And more."));
+  EXPECT_FALSE(finds(
+      ordered_json::array({call_of("call_1", "add", R"({"a": 1, "b": [2,3]})"), call_of("call_2", "add", "{}")})));
+}
+
+TEST(SampledTurnCache, ArgumentsThatAreNoJsonAreFoundAsTheyAre) {
+  SampledTurnCache turns;
+  turns.keep(kScope, turn_of("", {{"call_1", "add", "{\"a\": "}}));
+  EXPECT_NE(turns.find(kScope, message_of("", ordered_json::array({call_of("call_1", "add", "{\"a\": ")}))), nullptr);
+  EXPECT_EQ(turns.find(kScope, message_of("", ordered_json::array({call_of("call_1", "add", "{\"a\":")}))), nullptr);
+}
+
+TEST(SampledTurnCache, KeepsTheLastOnes) {
+  SampledTurnCache turns;
+  for (size_t i = 0; i < kSampledTurnsMax + 10; ++i) {
+    turns.keep(kScope, turn_of(std::to_string(i)));
+    EXPECT_NE(turns.find(kScope, message_of("0")), nullptr);  // used all the time
+  }
+  EXPECT_EQ(turns.size(), kSampledTurnsMax);
+  EXPECT_EQ(turns.find(kScope, message_of("5")), nullptr);
+  EXPECT_NE(turns.find(kScope, message_of(std::to_string(kSampledTurnsMax + 9))), nullptr);
+}
+
+TEST(SampledTurnCache, TokensAreBoundedToo) {
+  SampledTurnCache turns;
+  for (int i = 0; i < 10; ++i) turns.keep(kScope, turn_of(std::to_string(i), {}, kSampledTokensMax / 4));
+  EXPECT_EQ(turns.size(), 4u);
+  turns.keep(kScope, turn_of("too long", {}, kSampledTokensMax + 1));
+  EXPECT_EQ(turns.size(), 4u);
+}
+
+}  // namespace
+}  // namespace cairn::api

@@ -1,0 +1,256 @@
+#include "api/store/turn_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "api/responses/store.h"
+#include "api/store/file.h"
+#include "base/hash.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+const CacheScope kScope{.id = 0xF000'0000'0000'0001, .tenant = "me"};
+
+class TurnStoreTest : public testing::Test {
+ protected:
+  TurnStoreTest() {
+    folder_ = std::filesystem::temp_directory_path() /
+              fmt::format("cairn-turns-{}-{}", ::getpid(), testing::UnitTest::GetInstance()->random_seed());
+    std::filesystem::create_directories(folder_);
+  }
+  ~TurnStoreTest() override { std::filesystem::remove_all(folder_); }
+
+  std::string path() const { return folder_ / "store.db"; }
+  std::shared_ptr<StoreFile> open_file() const {
+    auto file = StoreFile::open(path());
+    EXPECT_TRUE(file.has_value()) << file.error().text();
+    return file ? *file : nullptr;
+  }
+  std::unique_ptr<TurnStore> open(const TurnStoreLimits& limits = {}) const {
+    auto store = open_turn_store(open_file(), limits);
+    EXPECT_TRUE(store.has_value()) << store.error().text();
+    return store ? std::move(*store) : nullptr;
+  }
+  /// What somebody else does with the file.
+  void run(const std::string& sql) const {
+    const auto database = open_database(path());
+    ASSERT_TRUE(database.has_value());
+    const auto done = execute(database->get(), path(), sql.c_str());
+    ASSERT_TRUE(done.has_value()) << done.error().text();
+  }
+  std::filesystem::path folder_;
+};
+
+SampledTurn turn_of(const std::string& call, size_t tokens = 3) {
+  return {{"Let me see.", "Hm.", {{call, "add", R"({"a":  1})"}, {call + "-2", "now", "{}"}}},
+          std::vector<TokenId>(tokens, TokenId{500}),
+          2};
+}
+
+ordered_json message_of(const SampledTurn& turn) {
+  ordered_json message = {{"role", "assistant"}, {"content", turn.turn.content}};
+  for (const ToolCall& call : turn.turn.calls) {
+    const auto arguments = ordered_json::parse(call.arguments).dump(1);  // as a client writes it that has parsed it
+    message["tool_calls"].push_back({{"id", call.id}, {"function", {{"name", call.name}, {"arguments", arguments}}}});
+  }
+  return message;
+}
+
+bool has(TurnStore& store, const std::string& call, const CacheScope& scope = kScope) {
+  const auto found = store.find(scope, call);
+  EXPECT_TRUE(found.has_value()) << found.error().text();
+  return found && found->has_value();
+}
+
+TEST_F(TurnStoreTest, KeepsTurnsAcrossReopening) {
+  SampledTurn kept = turn_of("call_1");
+  kept.tokens = {TokenId{7}, TokenId{0}, TokenId{151'000}};
+  ASSERT_TRUE(open()->put(kScope, kept));
+  const auto found = open()->find(kScope, "call_1");
+  ASSERT_TRUE(found.has_value() && found->has_value());
+  const SampledTurn& turn = **found;
+  EXPECT_EQ(turn.tokens, kept.tokens);
+  EXPECT_EQ(turn.thinking_end, 2u);
+  EXPECT_EQ(turn.turn.content, "Let me see.");
+  EXPECT_EQ(turn.turn.reasoning, "Hm.");
+  ASSERT_EQ(turn.turn.calls.size(), 2u);
+  EXPECT_EQ(turn.turn.calls[0].id, "call_1");
+  EXPECT_EQ(turn.turn.calls[0].name, "add");
+  EXPECT_EQ(turn.turn.calls[0].arguments, R"({"a":  1})");
+  kept.thinking_end = kNoThinkingEnd;
+  ASSERT_TRUE(open()->put(kScope, kept)) << "the same call again takes the place of the first";
+  EXPECT_EQ(open()->find(kScope, "call_1").value()->thinking_end, kNoThinkingEnd);
+}
+
+TEST_F(TurnStoreTest, NobodyElseFindsThem) {
+  const auto store = open();
+  ASSERT_TRUE(store->put(kScope, turn_of("call_1")));
+  EXPECT_TRUE(has(*store, "call_1"));
+  EXPECT_FALSE(has(*store, "call_1-2")) << "a turn is found by its first call";
+  EXPECT_FALSE(has(*store, "call_1", {.id = kScope.id, .tenant = ""}));
+  EXPECT_FALSE(has(*store, "call_1", {.id = kScope.id + 1, .tenant = "me"}));
+}
+
+TEST_F(TurnStoreTest, TheOldestGoWhenThereAreTooMany) {
+  const auto store = open({.turns_max = 2});
+  for (const char* call : {"a", "b", "a", "c"}) ASSERT_TRUE(store->put(kScope, turn_of(call)));
+  EXPECT_FALSE(has(*store, "b"));
+  EXPECT_TRUE(has(*store, "a"));
+  EXPECT_TRUE(has(*store, "c"));
+}
+
+TEST_F(TurnStoreTest, TheOldestGoWhenTheyAreTooLarge) {
+  const auto store = open({.bytes_max = 10'000});
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(store->put(kScope, turn_of(std::to_string(i), 1'000)));
+  EXPECT_FALSE(has(*store, "7"));
+  EXPECT_TRUE(has(*store, "8"));
+  EXPECT_TRUE(has(*store, "9"));
+  // The bound counts what is there, also after a restart; one that is over it alone stays until the next.
+  ASSERT_TRUE(open({.bytes_max = 10'000})->put(kScope, turn_of("large", 10'000)));
+  EXPECT_FALSE(has(*store, "9"));
+  EXPECT_TRUE(has(*store, "large"));
+}
+
+TEST_F(TurnStoreTest, CountsThatAreNoneOnlyCostTheTurns) {
+  const auto store = open();
+  for (const char* count : {"9223372036854775807", "-9223372036854775807", "'many'"}) {
+    run("DELETE FROM turns");
+    ASSERT_TRUE(store->put(kScope, turn_of("old")));
+    run(fmt::format("UPDATE turns SET bytes_before = {0}, bytes = {0}, number = -9223372036854775807", count));
+    ASSERT_TRUE(store->put(kScope, turn_of("new")));
+    EXPECT_FALSE(has(*store, "old"));
+    EXPECT_TRUE(has(*store, "new"));
+  }
+}
+
+TEST_F(TurnStoreTest, DamagedRowsAreLeftOut) {
+  const std::string text =
+      R"({"content":"","reasoning":"","calls":[{"id":"x","name":"add","arguments":"{}"}],"thinking_end":0})";
+  const std::string whole = "05000000";
+  const auto sums = [&](const std::string& row, const std::string& tokens) {
+    std::vector<std::byte> bytes;
+    for (size_t i = 0; i < tokens.size(); i += 2)
+      bytes.push_back(static_cast<std::byte>(std::stoi(tokens.substr(i, 2), nullptr, 16)));
+    return static_cast<int64_t>(hash64(bytes, hash64(row, kScope.id)));
+  };
+  const auto written = [&](const std::string& row, const std::string& tokens, int64_t checksum) {
+    (void)open()->put(kScope, turn_of("x"));
+    run(fmt::format("UPDATE turns SET turn = '{}', tokens = x'{}', checksum = {}", row, tokens, checksum));
+    return open()->find(kScope, "x");
+  };
+  const auto sound = written(text, whole, sums(text, whole));
+  ASSERT_TRUE(sound.has_value() && sound->has_value()) << "the rows below are only wrong in what they mean to be";
+  EXPECT_EQ((**sound).tokens, std::vector{TokenId{5}});
+
+  struct Row {
+    std::string text, tokens;
+  };
+  const Row alien[] = {
+      {"", whole},
+      {"[1]", whole},
+      {"{\"content\":5}", whole},
+      {R"({"content":"","reasoning":"","calls":[5],"thinking_end":0})", whole},
+      {R"({"content":"","reasoning":"","calls":[],"thinking_end":-1})", whole},
+      {R"({"content":"","reasoning":"","calls":{},"thinking_end":0})", whole},
+      {text, ""},
+      {text, "050000"},
+      {text, "FFFFFFFF"},
+  };
+  for (const Row& row : alien) {
+    const auto found = written(row.text, row.tokens, sums(row.text, row.tokens));
+    ASSERT_FALSE(found.has_value()) << row.text << row.tokens;
+    EXPECT_EQ(found.error().code, Code::kCorruptFile);
+    EXPECT_FALSE(has(*open(), "x")) << "it is forgotten";
+  }
+  EXPECT_FALSE(written(text, "06000000", sums(text, whole)).has_value()) << "the checksum is of other tokens";
+}
+
+/// What SampledTurnCache::keep leaves to be done.
+void store(const std::function<void()>& work) {
+  if (work) work();
+}
+
+TEST_F(TurnStoreTest, ATurnIsFoundAgainAfterARestart) {
+  const SampledTurn turn = turn_of("call_1");
+  const SampledTurn private_turn = turn_of("call_2");
+  const SampledTurn plain{{"Hello.", "", {}}, {TokenId{1}}, 0};
+  {
+    SampledTurnCache turns;
+    turns.set_store(open());
+    store(turns.keep(kScope, turn));
+    store(turns.keep(kScope, private_turn, false));
+    store(turns.keep(kScope, plain));
+    EXPECT_NE(turns.find(kScope, message_of(private_turn)), nullptr);
+  }
+  SampledTurnCache turns;
+  EXPECT_EQ(turns.find(kScope, message_of(turn)), nullptr);
+  turns.set_store(open());
+  const auto found = turns.find(kScope, message_of(turn));
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->tokens, turn.tokens);
+  EXPECT_EQ(turns.size(), 1u);
+  EXPECT_EQ(turns.find(kScope, message_of(turn)), found) << "from memory";
+  ordered_json changed = message_of(turn);
+  changed["tool_calls"][0]["function"]["arguments"] = R"({"a": 2})";
+  EXPECT_EQ(turns.find(kScope, changed), nullptr);
+  EXPECT_EQ(turns.find(kScope, message_of(private_turn)), nullptr);
+  EXPECT_EQ(turns.find(kScope, message_of(plain)), nullptr) << "only calls are kept";
+}
+
+TEST_F(TurnStoreTest, ADamagedFileOnlyForgets) {
+  SampledTurnCache turns;
+  turns.set_store(open());
+  store(turns.keep(kScope, turn_of("call_1")));
+  run("UPDATE turns SET checksum = checksum + 1");
+  SampledTurnCache restarted;
+  restarted.set_store(open());
+  EXPECT_EQ(restarted.find(kScope, message_of(turn_of("call_1"))), nullptr);
+  run("DROP TABLE turns");
+  EXPECT_EQ(restarted.find(kScope, message_of(turn_of("call_1"))), nullptr);
+  store(restarted.keep(kScope, turn_of("call_1")));
+  EXPECT_NE(restarted.find(kScope, message_of(turn_of("call_1"))), nullptr) << "memory goes on";
+}
+
+TEST_F(TurnStoreTest, AnOlderFileHoldsTurnsToo) {
+  {
+    auto made = responses::ResponseStore::open(open_file());
+    ASSERT_TRUE(made.has_value());
+    ASSERT_TRUE((*made)->put({"me", "", {{"id", "a"}, {"output", ordered_json::array()}}, ordered_json::array()}));
+  }
+  run("DROP TABLE turns");
+  const auto file = open_file();
+  auto turns = open_turn_store(file);
+  auto responses = responses::ResponseStore::open(file);
+  ASSERT_TRUE(turns.has_value() && responses.has_value());
+  EXPECT_TRUE((*turns)->put(kScope, turn_of("call_1")));
+  EXPECT_TRUE(has(**turns, "call_1"));
+  EXPECT_EQ((*responses)->response("me", "a").value()["id"], "a");
+}
+
+TEST_F(TurnStoreTest, ADeletedResponseTakesItsCallsWithIt) {
+  const auto file = open_file();
+  auto turns = open_turn_store(file);
+  auto responses = responses::ResponseStore::open(file);
+  ASSERT_TRUE(turns.has_value() && responses.has_value());
+  const CacheScope other{.id = kScope.id, .tenant = "you"};
+  for (const char* call : {"call_1", "call_2"}) ASSERT_TRUE((*turns)->put(kScope, turn_of(call)));
+  ASSERT_TRUE((*turns)->put(other, turn_of("call_1")));
+  const ordered_json item = {{"id", "fc_1"}, {"type", "function_call"}, {"call_id", "call_1"}};
+  const responses::StoredResponse response{
+      "me", "", {{"id", "a"}, {"output", ordered_json::array({item})}}, ordered_json::array()};
+  ASSERT_TRUE((*responses)->put(response));
+  ASSERT_TRUE((*responses)->remove("me", "a"));
+  EXPECT_FALSE(has(**turns, "call_1"));
+  EXPECT_TRUE(has(**turns, "call_2"));
+  EXPECT_TRUE(has(**turns, "call_1", other));
+}
+
+}  // namespace
+}  // namespace cairn::api

@@ -1,0 +1,214 @@
+#include "base/text/json.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+using Object = ordered_json::object_t;
+
+// What values take beside the text of long strings, whose capacity is counted twice: a number's place, a name's place
+// beside it, a string's heap block, an object's or array's.
+constexpr size_t kValueBytes = sizeof(ordered_json);
+constexpr size_t kNameBytes = sizeof(Object::value_type) - kValueBytes;
+constexpr size_t kStringBytes = 48;
+constexpr size_t kContainerBytes = 64;
+
+/// One pass over the text: brackets, commas and colons outside strings.
+class Measurer {
+ public:
+  Result<JsonMeasure> measure(std::string_view text) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      switch (text[i]) {
+        case '"':
+          i = end_of_string(text, i + 1);
+          value_begins();
+          strings_ += 1;
+          break;
+        case '[':
+        case '{':
+          value_begins();
+          if (open_.size() == kJsonDepthMax)
+            return fail(Code::kInvalidArgument, "is nested deeper than {} levels", kJsonDepthMax);
+          open_.push_back({measure_.sizes.size(), text[i] == '{', true});
+          measure_.sizes.push_back(0);
+          break;
+        case ']':
+        case '}':
+          if (!open_.empty()) open_.pop_back();
+          break;
+        case ',':
+          if (!open_.empty()) open_.back().empty = true;
+          break;
+        case ':':
+          break;
+        case ' ':
+        case '\t':
+        case '\n':
+        case '\r':
+          break;
+        case '\0':
+          return fail(Code::kInvalidArgument, "is not valid JSON: it has a NUL byte at byte {}", i);
+        default:
+          value_begins();
+      }
+      if (measure_.values > kJsonValuesMax) return fail(Code::kTooLarge, "has more than {} values", kJsonValuesMax);
+      if (over_) return fail(Code::kTooLarge, "has an object of more than {} members", kJsonMembersMax);
+    }
+    measure_.bytes = 2 * text.size() + measure_.values * kValueBytes + names_ * kNameBytes + strings_ * kStringBytes +
+                     measure_.sizes.size() * (kContainerBytes + sizeof(uint32_t));
+    return std::move(measure_);
+  }
+
+ private:
+  struct Open {
+    size_t number;
+    bool object;
+    bool empty;  // nothing has come since it began, or since the last comma
+  };
+
+  static size_t end_of_string(std::string_view text, size_t at) {
+    for (; at < text.size() && text[at] != '"'; ++at)
+      if (text[at] == '\\') ++at;
+    return at;
+  }
+
+  // A member's first token is its name; what follows it before a comma is its value, of however many letters.
+  void value_begins() {
+    if (open_.empty()) {
+      measure_.values = std::max<size_t>(measure_.values, 1);
+      return;
+    }
+    Open& in = open_.back();
+    if (!std::exchange(in.empty, false)) return;
+    ++measure_.values;
+    names_ += in.object ? 1 : 0;
+    over_ |= ++measure_.sizes[in.number] > kJsonMembersMax && in.object;
+  }
+
+  JsonMeasure measure_;
+  std::vector<Open> open_;
+  size_t names_ = 0;
+  size_t strings_ = 0;
+  bool over_ = false;
+};
+
+/// Builds the document from the parser's events. Places are reserved, so that nothing that is there is moved.
+class Builder : public nlohmann::json_sax<ordered_json> {
+ public:
+  explicit Builder(std::vector<uint32_t> sizes) : sizes_(std::move(sizes)) {}
+  ordered_json& document() { return document_; }
+  const std::string& error() const { return error_; }
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t& /*text*/) override { return add(value); }
+  bool string(string_t& value) override { return add(std::move(value)); }
+  bool binary(binary_t& /*value*/) override { return false; }
+  bool key(string_t& name) override {
+    name_ = std::move(name);
+    return true;
+  }
+  bool start_object(size_t /*unknown*/) override {
+    open_.push_back(place(ordered_json::object()));
+    open_.back()->get_ref<Object&>().reserve(next_size());
+    return true;
+  }
+  bool end_object() override {
+    keep_last(open_.back()->get_ref<Object&>());
+    open_.pop_back();
+    return true;
+  }
+  bool start_array(size_t /*unknown*/) override {
+    open_.push_back(place(ordered_json::array()));
+    open_.back()->get_ref<ordered_json::array_t&>().reserve(next_size());
+    return true;
+  }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(size_t /*position*/, const std::string& /*token*/,
+                   const nlohmann::detail::exception& what) override {
+    error_ = what.what();  // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."
+    if (const size_t end = error_.find("] "); end != std::string::npos) error_.erase(0, end + 2);
+    return false;
+  }
+
+ private:
+  size_t next_size() { return begun_ < sizes_.size() ? sizes_[begun_++] : 0; }
+
+  ordered_json* place(ordered_json value) {
+    if (open_.empty()) {
+      document_ = std::move(value);
+      return &document_;
+    }
+    ordered_json& in = *open_.back();
+    if (in.is_array()) return &in.get_ref<ordered_json::array_t&>().emplace_back(std::move(value));
+    return &in.get_ref<Object&>().emplace_back(std::move(name_), std::move(value)).second;
+  }
+  bool add(ordered_json value) {
+    place(std::move(value));
+    return true;
+  }
+
+  static bool differ(std::span<const Object::value_type> members) {
+    for (size_t i = 1; i < members.size(); ++i)
+      for (size_t k = 0; k < i; ++k)
+        if (members[i].first == members[k].first) return false;
+    return true;
+  }
+
+  static void keep_last(Object& object) {
+    constexpr size_t kFewMembers = 16;
+    const std::span<Object::value_type> members(object.data(), object.size());
+    if (members.size() <= kFewMembers && differ(members)) return;
+    // Sorted, because names of a stranger's choice can have the same hash.
+    std::vector<uint32_t> order(members.size());
+    std::iota(order.begin(), order.end(), 0U);
+    const auto name = [&](uint32_t i) { return std::string_view(members[i].first); };
+    std::ranges::stable_sort(order, {}, name);
+    std::vector<bool> dropped(members.size());
+    bool any = false;
+    for (size_t i = 1; i < order.size(); ++i) {
+      const uint32_t first = order[i - 1];
+      if (name(first) != name(order[i])) continue;
+      members[first].second = std::move(members[order[i]].second);
+      dropped[order[i]] = any = true;
+      order[i] = first;  // which stands for all of them
+    }
+    if (!any) return;
+    Object kept;
+    kept.reserve(members.size());
+    for (size_t i = 0; i < members.size(); ++i)
+      if (!dropped[i]) kept.emplace_back(members[i].first, std::move(members[i].second));
+    object = std::move(kept);
+  }
+
+  std::vector<uint32_t> sizes_;
+  size_t begun_ = 0;
+  ordered_json document_;
+  std::vector<ordered_json*> open_;
+  std::string name_;
+  std::string error_;
+};
+
+}  // namespace
+
+Result<JsonMeasure> measure_json(std::string_view text) { return Measurer().measure(text); }
+
+Result<ordered_json> read_json(std::string_view text) {
+  CAIRN_TRY(JsonMeasure measure, measure_json(text));
+  Builder builder(std::move(measure.sizes));
+  if (ordered_json::sax_parse(text, &builder)) return std::move(builder.document());
+  return fail(Code::kInvalidArgument, "is not valid JSON: {}", builder.error());
+}
+
+}  // namespace cairn

@@ -1,0 +1,90 @@
+#include "base/text/json.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+using testing::HasSubstr;
+
+std::string repeated(std::string_view text, size_t count) {
+  std::string all;
+  for (size_t i = 0; i < count; ++i) all += text;
+  return all;
+}
+
+std::string object_of(size_t members) {
+  std::string text = "{";
+  for (size_t i = 0; i < members; ++i) text += fmt::format("{}\"{}\":{}", i == 0 ? "" : ",", i, i);
+  return text + "}";
+}
+
+TEST(Json, ReadsWhatTheLibraryReads) {
+  for (const std::string_view text :
+       {R"({"a":1,"b":[true,false,null,-2,1.5e3,"x\n\"]}"],"c":{"d":{},"e":[]}})", "[]", "{}", "7", " \"s\" ",
+        R"([[],[[]],{"a":[{"b":1},2]},18446744073709551615,-9223372036854775808,1e400])", R"({"":{"":[""]}})"}) {
+    const auto read = read_json(text);
+    const auto wanted = ordered_json::parse(text, nullptr, false);
+    ASSERT_EQ(read.has_value(), !wanted.is_discarded()) << text;
+    if (!read) continue;
+    EXPECT_EQ(read->dump(), wanted.dump());
+  }
+}
+
+TEST(Json, OfMembersWithOneNameTheLastCountsInTheFirstOnesPlace) {
+  const auto read = read_json(R"({"a":1,"b":[1],"a":{"x":1,"x":2,"y":3},"c":4,"b":5,"a":[6]})");
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(read->dump(), R"({"a":[6],"b":5,"c":4})");
+  const auto inner = read_json(R"([{"x":1,"x":2,"y":3,"x":4}])");
+  ASSERT_TRUE(inner.has_value());
+  EXPECT_EQ(inner->dump(), R"([{"x":4,"y":3}])");
+}
+
+TEST(Json, LimitsAreNamed) {
+  EXPECT_TRUE(read_json(object_of(kJsonMembersMax)).has_value());
+  EXPECT_EQ(read_json(object_of(kJsonMembersMax))->size(), kJsonMembersMax);
+  const auto members = read_json(object_of(kJsonMembersMax + 1));
+  ASSERT_FALSE(members.has_value());
+  EXPECT_EQ(members.error().code, Code::kTooLarge);
+  EXPECT_EQ(members.error().message, "has an object of more than 65536 members");
+  EXPECT_TRUE(read_json("[" + repeated("0,", kJsonMembersMax + 10) + "0]").has_value()) << "arrays may have more";
+  EXPECT_THAT(read_json("[" + repeated("{},", kJsonValuesMax) + "0]").error().message,
+              HasSubstr("more than 4194304 values"));
+  EXPECT_TRUE(read_json(repeated("[", kJsonDepthMax) + repeated("]", kJsonDepthMax)).has_value());
+  EXPECT_THAT(read_json(repeated("[", kJsonDepthMax + 1) + repeated("]", kJsonDepthMax + 1)).error().message,
+              HasSubstr("nested deeper than 64"));
+  EXPECT_TRUE(read_json("\"" + repeated("[{,:\\\"", 1'000) + "\"").has_value()) << "within a string";
+}
+
+TEST(Json, NulBytesAreNoEndOfTheText) {
+  using namespace std::string_view_literals;
+  EXPECT_THAT(read_json("{}\0\0"sv).error().message, HasSubstr("NUL byte at byte 2"));
+  EXPECT_THAT(read_json("{\"a\":\0 1}"sv).error().message, HasSubstr("NUL byte"));
+  EXPECT_FALSE(read_json("{\"a\":\"\0\"}"sv).has_value());
+}
+
+TEST(Json, SaysWhereATextStopsBeingJson) {
+  EXPECT_THAT(read_json("{\"a\":\n ]").error().message, HasSubstr("is not valid JSON: parse error at line 2"));
+  for (const std::string_view text :
+       {"", " ", "{", "[1,", "]", "}{", "{\"a\"}", "[1 2]", "{\"a\":1,}", "\"", "\"\\", "1 2"})
+    EXPECT_FALSE(read_json(text).has_value()) << text;
+}
+
+TEST(Json, TheMeasureCountsWhatIsReadAndIsEnoughMemory) {
+  const auto measure = measure_json(R"({"a":[1,22,"x",{}],"b":{"c":null,"d":[[]]}})");
+  ASSERT_TRUE(measure.has_value());
+  EXPECT_EQ(measure->sizes, (std::vector<uint32_t>{2, 4, 0, 2, 1, 0}));
+  EXPECT_EQ(measure->values, 10u) << "with the whole";
+  // A place each, and a name and a string's heap for those that have them.
+  EXPECT_GE(measure_json("[" + repeated("\"\",", 999) + "\"\"]")->bytes,
+            1'000 * (sizeof(ordered_json) + sizeof(std::string)));
+  EXPECT_GE(measure_json("[" + repeated("{},", 999) + "{}]")->bytes, 1'000 * (sizeof(ordered_json) + 24));
+  EXPECT_LE(measure_json("[" + repeated("0,", 999) + "0]")->bytes, 1'000 * 2 * sizeof(ordered_json));
+}
+
+}  // namespace
+}  // namespace cairn

@@ -1,0 +1,189 @@
+#include "chat/chat_prompt.h"
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "base/log.h"
+#include "base/system/random_id.h"
+#include "chat/completion_prompt.h"
+#include "chat/output/reasoning.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Stands for a known turn's text, or its thinking, while the template renders. Nobody writes that by chance, and what a
+// client gains by writing it on purpose is a prompt that is rendered without known turns.
+std::string mark(std::string_view what, size_t message) {
+  static const uint64_t secret = secure_random();
+  return fmt::format("@@{:016x}{}-{}@@", secret, what, message);
+}
+
+/// Whether a turn's text stands twice in a rendering: of all turns in one pass.
+bool stands_twice(std::string_view rendering) {
+  std::string begin = mark("text", 0);
+  begin.erase(begin.find("text-0") + 5);
+  std::set<size_t> seen;
+  for (size_t at = rendering.find(begin); at != std::string_view::npos; at = rendering.find(begin, at)) {
+    at += begin.size();
+    size_t message = 0;
+    std::from_chars(rendering.data() + at, rendering.data() + rendering.size(), message);
+    if (!seen.insert(message).second) return true;
+  }
+  return false;
+}
+
+struct KnownTurn {
+  size_t message;
+  std::shared_ptr<const SampledTurn> sampled;
+};
+
+std::vector<KnownTurn> known_turns(const PromptContext& context, const ordered_json& messages, SampledTurnCache& turns,
+                                   const CacheScope& scope) {
+  std::vector<KnownTurn> known;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i]["role"] != "assistant") continue;
+    auto turn = turns.find(scope, messages[i]);
+    if (turn == nullptr) continue;
+    if (std::ranges::all_of(turn->tokens, [&](TokenId id) { return index(id) < context.tokenizer.size(); })) {
+      known.push_back({i, std::move(turn)});
+    } else {
+      log_warning("a stored turn has tokens that {} does not have, and is left out", context.model_name);
+    }
+  }
+  return known;
+}
+
+/// Tokens, and behind them bytes of the rendering.
+struct Piece {
+  std::span<const TokenId> tokens;
+  ByteRange text;
+};
+
+std::string_view drop_space_at_end(std::string_view text) {
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\n' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+/// Where a turn's tokens begin if it stands at `end`: after what the template puts before every answer, with nothing
+/// but the thinking's beginning between. Empty: the template writes something else there, so the tokens would not fit.
+std::optional<size_t> begin_of_turn(std::string_view text, size_t end, std::string_view generation_prompt,
+                                    std::string_view think_open) {
+  std::string_view before = text.substr(0, end);
+  if (before.ends_with(generation_prompt) && !generation_prompt.empty()) return end;
+  before = drop_space_at_end(before);
+  if (!think_open.empty() && before.ends_with(think_open)) before.remove_suffix(think_open.size());
+  const std::string_view bare = drop_space_at_end(generation_prompt);
+  if (drop_space_at_end(before).ends_with(bare)) {
+    const size_t begin = drop_space_at_end(before).size() - bare.size() + generation_prompt.size();
+    if (begin <= end && text.substr(begin - generation_prompt.size(), generation_prompt.size()) == generation_prompt)
+      return begin;
+  }
+  return std::nullopt;
+}
+
+/// What the template appends for the model to go on from.
+Result<std::string> generation_prompt_of(const PromptContext& context, ChatInput input, const std::string& with) {
+  input.add_generation_prompt = false;
+  CAIRN_TRY(const Rendering without, context.chat_template.render(input, std::time(nullptr)));
+  // Some end a conversation that is not to go on with a token of their own.
+  const auto differs = std::ranges::mismatch(with, without.text);
+  return std::string(differs.in1, with.end());
+}
+
+/// The rendering cut where known turns stand; nullopt if the template does something with them that we do not know.
+std::optional<std::vector<Piece>> cut(std::string_view text, const std::vector<KnownTurn>& known,
+                                      std::string_view generation_prompt, std::string_view think_open) {
+  if (stands_twice(text)) return std::nullopt;
+  std::vector<Piece> pieces = {{}};
+  size_t written = 0;
+  for (const KnownTurn& turn : known) {
+    const std::string content = mark("text", turn.message);
+    const std::string thinking = mark("thinking", turn.message);
+    const size_t at = text.find(content, written);
+    if (at == std::string_view::npos) return std::nullopt;
+    const size_t thinks_at = text.substr(0, at).find(thinking, written);
+    const SampledTurn& sampled = *turn.sampled;
+    const bool shows_thinking = thinks_at != std::string_view::npos;
+    std::optional<size_t> begin;
+    if (shows_thinking || sampled.turn.reasoning.empty())
+      begin = begin_of_turn(text, std::min(at, thinks_at), generation_prompt, think_open);
+    if (begin && *begin >= written) {
+      pieces.back().text = {written, *begin};
+      pieces.push_back({sampled.tokens, {}});
+    } else if (!shows_thinking && sampled.thinking_end <= sampled.tokens.size()) {
+      pieces.back().text = {written, at};
+      pieces.push_back({std::span(sampled.tokens).subspan(sampled.thinking_end), {}});
+    } else {
+      return std::nullopt;
+    }
+    written = at + content.size();
+  }
+  pieces.back().text = {written, text.size()};
+  return pieces;
+}
+
+/// The template writes control tokens; what came with the request is text, whatever it looks like.
+Result<ChatPrompt> encode(const PromptContext& context, const Rendering& rendering, std::span<const Piece> pieces) {
+  ChatPrompt prompt;
+  std::vector<TokenId>& tokens = prompt.tokens;
+  for (const Piece& piece : pieces) {
+    tokens.insert(tokens.end(), piece.tokens.begin(), piece.tokens.end());
+    const auto [begin, end] = piece.text;
+    const std::string_view text = std::string_view(rendering.text).substr(begin, end - begin);
+    const std::vector<ByteRange> foreign = ranges_within(rendering.foreign, begin, end);
+    CAIRN_TRY_VOID(append_text(context.tokenizer, text, {.parse_special = true, .foreign = foreign}, tokens));
+    prompt.text += text;
+  }
+  const SpecialTokens& special = context.tokenizer.special();
+  const bool has_bos = !tokens.empty() && tokens.front() == special.bos;
+  if (special.add_bos && special.bos != kNoToken && !has_bos) tokens.insert(tokens.begin(), special.bos);
+  if (tokens.empty())
+    return fail_at("messages", Code::kInvalidArgument, "the chat template renders these messages to nothing");
+  return prompt;
+}
+
+/// nullopt: render as usual.
+Result<std::optional<ChatPrompt>> prompt_with_known(const PromptContext& context, const ChatInput& input,
+                                                    const std::vector<KnownTurn>& known) {
+  ChatInput marked = input;
+  for (const KnownTurn& turn : known) {
+    auto& message = marked.messages[turn.message];
+    message["content"] = mark("text", turn.message);
+    message.erase("tool_calls");
+    message.erase("reasoning_content");
+    if (!turn.sampled->turn.reasoning.empty()) message["reasoning_content"] = mark("thinking", turn.message);
+  }
+  const auto rendering = context.chat_template.render(marked, std::time(nullptr));
+  if (!rendering) return std::nullopt;  // such a turn cannot stand there without its calls
+  CAIRN_TRY(const std::string generation_prompt, generation_prompt_of(context, marked, rendering->text));
+  const ReasoningStyle* style = find_style(context.output_format.reasoning);
+  const auto pieces =
+      cut(rendering->text, known, generation_prompt, style == nullptr ? std::string_view() : style->open);
+  if (!pieces) return std::nullopt;
+  CAIRN_TRY(ChatPrompt prompt, encode(context, *rendering, *pieces));
+  return prompt;
+}
+
+}  // namespace
+
+Result<ChatPrompt> chat_prompt(const PromptContext& context, const ChatInput& input, SampledTurnCache* turns,
+                               const CacheScope& scope) {
+  if (turns != nullptr && input.add_generation_prompt) {
+    if (const auto known = known_turns(context, input.messages, *turns, scope); !known.empty()) {
+      CAIRN_TRY(auto prompt, prompt_with_known(context, input, known));
+      if (prompt) return std::move(*prompt);
+    }
+  }
+  CAIRN_TRY(const Rendering rendering, context.chat_template.render(input, std::time(nullptr)));
+  CAIRN_TRY_VOID(check_length(context, rendering.text, "messages"));
+  const Piece whole{{}, {0, rendering.text.size()}};
+  return encode(context, rendering, {&whole, 1});
+}
+
+}  // namespace cairn

@@ -1,0 +1,165 @@
+#include "chat/chat_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ChatTemplate create(std::string_view source) {
+  auto made = ChatTemplate::create(source, "<s>", "</s>");
+  EXPECT_TRUE(made.has_value()) << made.error().text();
+  return std::move(made).value();
+}
+
+ChatTemplate published(const std::string& name) {
+  std::ifstream file(std::string(CAIRN_TEST_DATA) + "/chat-templates/" + name + ".jinja", std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  EXPECT_FALSE(text.str().empty()) << name;
+  return create(text.str());
+}
+
+ChatInput input_of(const char* messages) {
+  ChatInput input;
+  input.messages = ordered_json::parse(messages);
+  return input;
+}
+
+std::string rendered(const ChatTemplate& chat_template, const ChatInput& input) {
+  const auto text = chat_template.render(input, 1768480496);
+  return text.has_value() ? text->text : "error: " + text.error().text();
+}
+
+TEST(ChatTemplate, NoSourceIsChatMl) {
+  const ChatTemplate chatml = create("");
+  EXPECT_TRUE(chatml.is_fallback());
+  EXPECT_FALSE(create("x").is_fallback());
+  const ChatInput input = input_of(R"([{"role":"system","content":"Be terse."},{"role":"user","content":"Hi "},
+      {"role":"assistant","content":null},{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])");
+  EXPECT_EQ(
+      rendered(chatml, input),
+      "<|im_start|>system\nBe terse.<|im_end|>\n<|im_start|>user\nHi <|im_end|>\n<|im_start|>assistant\n<|im_end|>\n"
+      "<|im_start|>user\na\nb<|im_end|>\n<|im_start|>assistant\n");
+  ChatInput closed = input_of(R"([{"role":"user","content":"Hi"}])");
+  closed.add_generation_prompt = false;
+  EXPECT_EQ(rendered(chatml, closed), "<|im_start|>user\nHi<|im_end|>\n");
+}
+
+TEST(ChatTemplate, GivesTheVariablesThatModelLibrariesGive) {
+  const ChatTemplate all = create(
+      "{{ bos_token }}|{{ eos_token }}|{{ tools is none }}|{{ documents is none }}|{{ add_generation_prompt }}|"
+      "{{ enable_thinking is defined }}|{{ messages | length }}");
+  ChatInput input = input_of(R"([{"role":"user","content":"x"}])");
+  EXPECT_EQ(rendered(all, input), "<s>|</s>|True|True|True|False|1");
+  input.variables = {{"enable_thinking", false}, {"bos_token", "B"}, {"documents", ordered_json::array()}};
+  EXPECT_EQ(rendered(all, input), "B|</s>|True|False|True|True|1");
+}
+
+TEST(ChatTemplate, SeesWhatPublishedTemplatesTake) {
+  struct Case {
+    const char* name;
+    bool list, system, tools, objects;
+  };
+  const Case cases[] = {
+      {"Qwen-Qwen2.5-7B-Instruct", false, true, true, true},
+      {"Qwen3.5-4B", true, true, true, true},
+      {"google-gemma-2-2b-it", false, false, false, false},
+      {"google-gemma-4-31B-it", true, true, true, true},
+      {"microsoft-Phi-3.5-mini-instruct", false, true, false, false},
+      {"Kimi-K2-Instruct", true, true, true, false},
+      {"deepseek-ai-DeepSeek-R1-Distill-Llama-8B", false, true, false, false},
+      {"openai-gpt-oss-120b", false, true, true, true},
+      {"GLM-4.6", true, true, true, true},
+  };
+  for (const Case& wanted : cases) {
+    const ChatCapabilities can = published(wanted.name).capabilities();
+    EXPECT_TRUE(can.string_content) << wanted.name;
+    EXPECT_EQ(can.list_content, wanted.list) << wanted.name;
+    EXPECT_EQ(can.system_role, wanted.system) << wanted.name;
+    EXPECT_EQ(can.tools, wanted.tools) << wanted.name;
+    EXPECT_EQ(can.object_arguments, wanted.objects) << wanted.name;
+  }
+}
+
+TEST(ChatTemplate, JoinsTextPartsForTemplatesThatTakeStrings) {
+  const ChatTemplate phi = published("microsoft-Phi-3.5-mini-instruct");
+  const std::string parts =
+      rendered(phi, input_of(R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}])"));
+  EXPECT_EQ(parts, rendered(phi, input_of(R"([{"role":"user","content":"a\nb"}])")));
+  EXPECT_THAT(parts, HasSubstr("a\nb"));
+  const auto image = phi.render(
+      input_of(
+          R"([{"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"x"}}]}])"),
+      0);
+  ASSERT_FALSE(image.has_value());
+  EXPECT_EQ(image.error().code, Code::kInvalidArgument);
+  EXPECT_EQ(image.error().at, "messages[0].content[1]");
+}
+
+TEST(ChatTemplate, MakesPartsForTemplatesThatTakeOnlyLists) {
+  const ChatTemplate lists = create(
+      "{% for m in messages %}{% for p in m.content %}{% if p.type == 'text' %}<{{ p.text }}>{% endif %}{% endfor %}"
+      "{% endfor %}");
+  EXPECT_FALSE(lists.capabilities().string_content);
+  EXPECT_EQ(rendered(lists, input_of(R"([{"role":"user","content":"hi"}])")), "<hi>");
+}
+
+TEST(ChatTemplate, FoldsTheSystemMessageWhereThereIsNoSuchRole) {
+  const ChatTemplate gemma = published("google-gemma-2-2b-it");
+  const std::string text =
+      rendered(gemma, input_of(R"([{"role":"system","content":"Be terse."},{"role":"user","content":"Hi"}])"));
+  EXPECT_EQ(text, rendered(gemma, input_of(R"([{"role":"user","content":"Be terse.\n\nHi"}])")));
+  EXPECT_THAT(text, HasSubstr("Be terse.\n\nHi"));
+  // Nothing to put it in front of: the template says so itself.
+  const auto alone = gemma.render(input_of(R"([{"role":"system","content":"x"}])"), 0);
+  ASSERT_FALSE(alone.has_value());
+  EXPECT_EQ(alone.error().message, "System role not supported");
+}
+
+TEST(ChatTemplate, GivesArgumentsAsTheTemplateTakesThem) {
+  const char* messages = R"([{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[
+      {"id":"call00001","type":"function","function":{"name":"f","arguments":"{\"city\":\"Zürich\",\"n\":1.0}"}}]}])";
+  EXPECT_THAT(rendered(published("Qwen-Qwen2.5-7B-Instruct"), input_of(messages)),
+              HasSubstr(R"({"name": "f", "arguments": {"city": "Zürich", "n": 1.0}})"));
+  EXPECT_THAT(rendered(published("meetkai-functionary-medium-v3.2"), input_of(messages)),
+              HasSubstr(R"({"city":"Zürich","n":1.0})"));
+  // What is no JSON object stays the string it is.
+  const char* broken = R"([{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[
+      {"id":"call00001","type":"function","function":{"name":"f","arguments":"{\"city\": "}}]}])";
+  EXPECT_THAT(rendered(published("Qwen-Qwen2.5-7B-Instruct"), input_of(broken)), HasSubstr(R"("{\"city\": ")"));
+}
+
+TEST(ChatTemplate, ShowsTools) {
+  ChatInput input = input_of(R"([{"role":"user","content":"x"}])");
+  const ChatTemplate qwen = published("Qwen-Qwen2.5-7B-Instruct");
+  EXPECT_THAT(rendered(qwen, input), Not(HasSubstr("get_weather")));
+  input.tools = ordered_json::parse(R"([{"type":"function","function":{"name":"get_weather","parameters":{}}}])");
+  EXPECT_THAT(rendered(qwen, input), HasSubstr("get_weather"));
+}
+
+TEST(ChatTemplate, ErrorsHaveTheTemplatesWordsAndLine) {
+  EXPECT_FALSE(ChatTemplate::create("{% if %}", "", "").has_value());
+  const ChatTemplate strict = create("{% for m in messages %}\n{{ raise_exception('no ' ~ m.role) }}{% endfor %}");
+  const auto text = strict.render(input_of(R"([{"role":"user","content":"x"}])"), 0);
+  ASSERT_FALSE(text.has_value());
+  EXPECT_EQ(text.error().message, "no user");
+  EXPECT_EQ(text.error().at, "line 2");
+  // Such a template shows nothing of any probe; then messages are left as they are.
+  EXPECT_TRUE(strict.capabilities().string_content);
+  EXPECT_TRUE(strict.capabilities().system_role);
+  ChatInput no_list;
+  no_list.messages = "x";
+  EXPECT_FALSE(strict.render(no_list, 0).has_value());
+}
+
+}  // namespace
+}  // namespace cairn

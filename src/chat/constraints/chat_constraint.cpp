@@ -1,0 +1,62 @@
+#include "chat/constraints/chat_constraint.h"
+
+#include <algorithm>
+
+namespace cairn {
+namespace {
+
+// A model may begin to think again. More often than this it does not take the hint.
+constexpr int kClosesMax = 4;
+
+// On lines of its own, as models that were trained to think write it.
+std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& tokenizer, TokenId after) {
+  std::string text(parser.reasoning_close());
+  if (text.empty()) return {};
+  if (text.starts_with("</")) text = "\n" + text + "\n\n";
+  auto tokens = tokenizer.encode(text, {.add_special = false, .parse_special = true, .after = after});
+  return tokens ? std::move(*tokens) : std::vector<TokenId>();
+}
+
+}  // namespace
+
+ChatConstraint::ChatConstraint(ChatConstraintRules rules, OutputParser parser, const Tokenizer& tokenizer, TokenId last)
+    : rules_(std::move(rules)), parser_(std::move(parser)), tokenizer_(tokenizer), last_(last) {}
+
+void ChatConstraint::close_thinking(NextTokenRule& next) {
+  if (closed_ == kClosesMax || !next.forced.empty()) return;
+  ++closed_;
+  next.forced = close_tokens(parser_, tokenizer_, last_);
+}
+
+void ChatConstraint::ban(TokenId token, NextTokenRule& next) {
+  if (rules_.ban == nullptr) return;
+  if (token != kNoToken) tail_ += tokenizer_.piece(token, true);
+  tail_.erase(0, tail_.size() - std::min(tail_.size(), rules_.ban->tail_bytes()));
+  next.banned.clear();
+  rules_.ban->next(tail_, next.banned);
+}
+
+void ChatConstraint::begin(NextTokenRule& next) {
+  ban(kNoToken, next);
+  next.greedy = parser_.in_syntax();
+  if (rules_.reasoning_tokens_max == 0 && parser_.in_reasoning()) close_thinking(next);
+}
+
+void ChatConstraint::token(TokenId token, std::string_view text, NextTokenRule& next) {
+  last_ = token;
+  ban(token, next);
+  reasoning_tokens_ += parser_.in_reasoning() ? 1 : 0;
+  parts_.clear();
+  parser_.feed(text, parts_);
+  next.greedy = parser_.in_syntax();
+  if (rules_.one_call && std::ranges::any_of(parts_, [](const Part& part) { return part.kind == PartKind::kCallEnd; }))
+    next.end = FinishReason::kStop;
+  const int32_t circling = repetition_.push(token);
+  if (parser_.in_reasoning()) {
+    const bool spent = rules_.reasoning_tokens_max >= 0 && reasoning_tokens_ >= rules_.reasoning_tokens_max;
+    if (spent || circling >= kThinkingCycleTokens) close_thinking(next);
+  }
+  if (rules_.stops_on_loop && circling >= kAnswerCycleTokens) next.end = FinishReason::kRepetition;
+}
+
+}  // namespace cairn

@@ -1,0 +1,101 @@
+// A model that is sure of nothing writes a DSML call: its markup comes out whole, the argument's text is drawn.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "chat/constraints/chat_constraint.h"
+#include "engine/testing/engine_fixture.h"
+
+namespace cairn {
+namespace {
+
+using nlohmann::ordered_json;
+
+const OutputFormat kDsml{ToolFormat::kDsmlV4, ReasoningFormat::kThink};
+
+class MarkupSteeringTest : public EngineTest {
+ protected:
+  static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
+
+  enum class Sure { kYes, kNo };
+  /// Tokens of the script, and how sure the model is of each.
+  void says(const std::string& text, Sure sure) {
+    const auto tokens = shared_tokenizer->encode(text, {.add_special = false, .parse_special = true}).value();
+    for (const TokenId token : tokens) script_.push_back({token, sure});
+  }
+  void write_script() {
+    says("Let me see.\n\n<｜DSML｜", Sure::kYes);
+    markup_begin_ = script_.size();
+    says("tool_calls>\n<｜DSML｜invoke name=\"read\">\n", Sure::kNo);
+    says("<｜DSML｜parameter name=\"path\" string=\"true\">", Sure::kNo);
+    text_begin_ = script_.size();
+    says("aaaaaaaaaaaaaaaa", Sure::kNo);
+    text_end_ = script_.size();
+    says("</", Sure::kYes);
+    says("｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>", Sure::kNo);
+  }
+  void make_model() {
+    FakeRunnerOptions options;
+    options.context_tokens = 256;
+    make_runner(options);
+    runner_->set_model([script = script_, prompt = kPrompt](std::span<const TokenId> history, std::span<float> logits) {
+      std::fill(logits.begin(), logits.end(), 0.0f);
+      const auto& [token, sure] = script[std::min(history.size() - prompt, script.size() - 1)];
+      logits[static_cast<size_t>(index(token))] = sure == Sure::kYes ? 40 : 1;
+    });
+  }
+  GenerateRequest request(const OutputFormat& format, uint64_t seed) {
+    GenerateRequest request = request_of(prompt_of(kPrompt), static_cast<int32_t>(script_.size()), 1.5f, seed);
+    request.ignore_eos = request.render_special = true;
+    request.constraint = std::make_shared<ChatConstraint>(
+        ChatConstraintRules{}, OutputParser(format, kTools, "</think>"), *shared_tokenizer, kNoToken);
+    return request;
+  }
+  /// Of the answer's tokens [begin, end), those that are the script's.
+  size_t as_scripted(const Answer& answer, size_t begin, size_t end) const {
+    size_t count = 0;
+    for (size_t i = begin; i < end; ++i) count += answer.tokens[i] == script_[i].first ? 1 : 0;
+    return count;
+  }
+
+  static constexpr size_t kPrompt = 9;
+  const ordered_json kTools = ordered_json::parse(R"([{"type": "function", "function": {"name": "read"}}])");
+  std::vector<std::pair<TokenId, Sure>> script_;
+  size_t markup_begin_ = 0, text_begin_ = 0, text_end_ = 0;
+};
+
+TEST_F(MarkupSteeringTest, MarkupIsGreedyAndArgumentsAreDrawn) {
+  write_script();
+  make_model();
+  const size_t end = script_.size();
+  start({.kv_pages = {256, 256}, .sequences_max = 16, .prefill_chunk_max = 24});
+  std::vector<Answer> answers;
+  for (uint64_t seed = 1; seed < 5; ++seed) {
+    const Answer& answer = answers.emplace_back(ask(request(kDsml, seed)));
+    ASSERT_EQ(answer.tokens.size(), end);
+    EXPECT_EQ(as_scripted(answer, 0, text_begin_), text_begin_);
+    EXPECT_EQ(as_scripted(answer, text_end_, end), end - text_end_);
+    EXPECT_LT(as_scripted(answer, text_begin_, text_end_), (text_end_ - text_begin_) / 2);
+  }
+  EXPECT_NE(answers[0].tokens, answers[1].tokens);
+
+  // The same bytes with drafts and with too few pages for all of them at once.
+  start({.kv_pages = {12, 12}, .sequences_max = 16, .prefill_chunk_max = 24, .speculation = {.tokens_max = 4}});
+  runner_->hold();  // until all of them are there
+  std::vector<std::unique_ptr<GenerateStream>> streams;
+  for (uint64_t seed = 1; seed < 5; ++seed) streams.push_back(submit(request(kDsml, seed)));
+  runner_->release();
+  for (size_t i = 0; i < streams.size(); ++i) EXPECT_EQ(collect(*streams[i]).tokens, answers[i].tokens);
+  EXPECT_GT(engine_->stats().preemptions, 0);
+}
+
+TEST_F(MarkupSteeringTest, WithoutCallsAllIsDrawn) {
+  write_script();
+  make_model();
+  start({.kv_pages = {256, 256}, .sequences_max = 16, .prefill_chunk_max = 24});
+  const Answer answer = ask(request({ToolFormat::kNone, ReasoningFormat::kThink}, 1));
+  EXPECT_LT(as_scripted(answer, markup_begin_, text_begin_), (text_begin_ - markup_begin_) / 2);
+}
+
+}  // namespace
+}  // namespace cairn

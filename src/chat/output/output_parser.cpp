@@ -1,0 +1,58 @@
+#include "chat/output/output_parser.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "chat/output/text_machine.h"
+#include "chat/tool_calls/formats/harmony.h"
+
+namespace cairn {
+
+OutputFormat detect_output_format(std::string_view template_source) {
+  OutputFormat format{ToolFormat::kHermes, ReasoningFormat::kThink};
+  const auto recognises = [&](const auto& style) { return style.recognise(template_source); };
+  const auto styles = tool_call::tool_styles();
+  const auto tools = std::ranges::find_if(styles, [&](const auto* style) { return recognises(*style); });
+  if (tools != styles.end()) format.tools = (*tools)->format;
+  const auto thinking = std::ranges::find_if(reasoning_styles(), recognises);
+  if (thinking != reasoning_styles().end()) format.reasoning = thinking->format;
+  if (format.tools == ToolFormat::kHarmony) format.reasoning = ReasoningFormat::kHarmony;
+  return format;
+}
+
+OutputParser::OutputParser(const OutputFormat& format, const nlohmann::ordered_json& tools, std::string_view prompt)
+    : format_(format) {
+  tool_call::ToolSchemas schemas(tools);
+  if (format.tools == ToolFormat::kHarmony || format.reasoning == ReasoningFormat::kHarmony)
+    machine_ =
+        std::make_unique<tool_call::HarmonyMachine>(std::move(schemas), format.tools == ToolFormat::kHarmony, prompt);
+  else
+    machine_ = std::make_unique<TextMachine>(std::move(schemas), tool_call::find_style(format.tools),
+                                             find_style(format.reasoning), prompt);
+}
+
+OutputParser::OutputParser(OutputParser&&) noexcept = default;
+OutputParser& OutputParser::operator=(OutputParser&&) noexcept = default;
+OutputParser::~OutputParser() = default;
+
+void OutputParser::feed(std::string_view text, std::vector<Part>& parts) {
+  machine_->attach(parts);
+  for (const char byte : text) machine_->push(byte);
+}
+
+void OutputParser::finish(std::vector<Part>& parts) {
+  machine_->attach(parts);
+  machine_->finish();
+}
+
+bool OutputParser::in_reasoning() const { return machine_->in_reasoning(); }
+
+bool OutputParser::in_syntax() const { return machine_->in_syntax(); }
+
+std::string_view OutputParser::reasoning_close() const {
+  if (format_.reasoning == ReasoningFormat::kHarmony) return tool_call::kHarmonyAnswer;
+  const ReasoningStyle* style = find_style(format_.reasoning);
+  return style == nullptr ? std::string_view() : style->close;
+}
+
+}  // namespace cairn

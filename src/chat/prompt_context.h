@@ -1,0 +1,22 @@
+/// What of a model a prompt is made with.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "chat/chat_template.h"
+#include "chat/output/output_parser.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+
+/// A view; all that it refers to outlives it.
+struct PromptContext {
+  std::string_view model_name;
+  const Tokenizer& tokenizer;
+  const ChatTemplate& chat_template;
+  const OutputFormat& output_format;  ///< how the model's answers are written
+  int32_t context_tokens = 0;
+};
+
+}  // namespace cairn

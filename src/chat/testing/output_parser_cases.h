@@ -1,0 +1,34 @@
+/// For tests: outputs of every format and what they are made of, the malformed and the cut off included.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/output/output_parser.h"
+
+namespace cairn {
+
+struct OutputCase {
+  ToolFormat tools = ToolFormat::kHermes;
+  ReasoningFormat reasoning = ReasoningFormat::kThink;
+  std::string_view prompt;
+  std::string output;
+  std::vector<std::string> lines;  ///< as lines_of
+};
+
+/// The tools that every case is parsed with.
+inline constexpr std::string_view kCaseTools = R"([
+  {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {
+    "city": {"type": "string"}, "days": {"type": "integer"}, "opts": {"type": "object"},
+    "note": {"type": ["string", "null"]}, "any": {}}}}},
+  {"type": "function", "function": {"name": "now"}}])";
+
+/// By families of formats.
+std::vector<OutputCase> text_cases();
+std::vector<OutputCase> json_cases();
+std::vector<OutputCase> marked_cases();
+std::vector<OutputCase> tagged_cases();
+std::vector<OutputCase> harmony_cases();
+
+}  // namespace cairn

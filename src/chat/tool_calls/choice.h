@@ -1,0 +1,41 @@
+/// A block whose first byte says how its calls are written.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "chat/tool_calls/call_reader.h"
+#include "chat/tool_calls/characters.h"
+
+namespace cairn::tool_call {
+
+class ChoiceOfCalls final : public CallReader {
+ public:
+  /// `choose` gives the reader of a block that begins with this byte, or null if none does.
+  using Choose = std::unique_ptr<CallReader> (*)(char first);
+  explicit ChoiceOfCalls(Choose choose) : choose_(choose) {}
+
+  Step push(char byte, PartWriter& parts) override {
+    if (reader_ == nullptr) {
+      if (is_space(byte)) return Step::kMore;
+      reader_ = choose_(byte);
+      if (reader_ == nullptr) return Step::kBad;
+    }
+    const Step step = reader_->push(byte, parts);
+    unread_ = reader_->unread();
+    return step;
+  }
+  void close_call(PartWriter& parts, CallState state) override { reader_->close_call(parts, state); }
+  bool between_calls() const override { return reader_ != nullptr && reader_->between_calls(); }
+
+ private:
+  Choose choose_;
+  std::unique_ptr<CallReader> reader_;
+};
+
+template <ChoiceOfCalls::Choose choose>
+std::unique_ptr<CallReader> open_choice() {
+  return std::make_unique<ChoiceOfCalls>(choose);
+}
+
+}  // namespace cairn::tool_call

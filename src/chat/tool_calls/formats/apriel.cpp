@@ -1,0 +1,26 @@
+// Apriel: a list between tags.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/json_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</tool_calls>"}); }
+constexpr Opener kOpeners[] = {{"<tool_calls>", open}};
+
+}  // namespace
+
+const ToolStyle styles::kApriel = {
+    .format = ToolFormat::kApriel,
+    .name = "apriel",
+    .recognise = [](std::string_view source) { return shows(source, "<tool_calls>["); },
+    .openers = kOpeners,
+    .syntax = {.block_open = "<tool_calls>[",
+               .call_open = "{\"name\": \"",
+               .name_close = "\", \"arguments\": ",
+               .call_close = "}",
+               .separator = ", ",
+               .block_close = "]</tool_calls>"},
+};
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,26 @@
+// FireFunction: the word functools and a list.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/json_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
+constexpr Opener kOpeners[] = {{"functools", open}};
+
+}  // namespace
+
+const ToolStyle styles::kFireFunction = {
+    .format = ToolFormat::kFireFunction,
+    .name = "fire_function",
+    .recognise = [](std::string_view source) { return shows(source, "functools["); },
+    .openers = kOpeners,
+    .syntax = {.block_open = "functools[",
+               .call_open = "{\"name\": \"",
+               .name_close = "\", \"arguments\": ",
+               .call_close = "}",
+               .separator = ", ",
+               .block_close = "]"},
+};
+
+}  // namespace cairn::tool_call

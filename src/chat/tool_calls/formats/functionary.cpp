@@ -1,0 +1,49 @@
+// Functionary 3.1, and Llama 3 asked to write so: <function=name>{...}</function>
+// 3.2: >>>name and a line with JSON; the name "all" begins the answer. The prompt has written the first >>>.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/marked_calls.h"
+#include "chat/tool_calls/tagged_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+constexpr TagEnd kNameEnds[] = {{">", TagNext::kParameters}};
+constexpr TagEnd kValueEnds[] = {{"</parameter>", TagNext::kParameters}};
+constexpr TagStyle kStyle = {.call_open = "<function=",
+                             .name_ends = kNameEnds,
+                             .parameter_open = "<parameter=",
+                             .key_end = ">",
+                             .value_ends = kValueEnds,
+                             .call_close = "</function>",
+                             .padded = true};
+std::unique_ptr<CallReader> open() { return std::make_unique<TaggedCalls>(kStyle, true); }
+constexpr Opener kOpeners[] = {{"<function=", open}};
+
+constexpr std::string_view kRecipient = ">>>";
+constexpr Field::End kRecipientEnds[] = {{"\n", -1}};
+constexpr Field kRecipientFields[] = {{FieldRole::kName, kRecipientEnds}};
+constexpr MarkedStyle kRecipientStyle = {.call_open = kRecipient, .fields = kRecipientFields, .content_name = "all"};
+std::unique_ptr<CallReader> open_recipient() { return std::make_unique<MarkedCalls>(kRecipientStyle, true); }
+// Python's prompt looks the same.
+constexpr Opener kRecipientOpeners[] = {{kRecipient, open_recipient, true}};
+
+}  // namespace
+
+const ToolStyle styles::kFunctionary = {
+    .format = ToolFormat::kFunctionary,
+    .name = "functionary",
+    .recognise = [](std::string_view source) { return shows(source, "<function="); },
+    .openers = kOpeners,
+    .syntax = {.call_open = "<function=", .name_close = ">", .call_close = "</function>"},
+};
+
+const ToolStyle styles::kFunctionaryRecipient = {
+    .format = ToolFormat::kFunctionaryRecipient,
+    .name = "functionary_recipient",
+    .recognise = [](std::string_view source) { return shows(source, ">>>all"); },
+    .openers = kRecipientOpeners,
+    .prompt_open = kRecipient,
+    .syntax = {.call_open = kRecipient, .name_close = "\n"},
+};
+
+}  // namespace cairn::tool_call

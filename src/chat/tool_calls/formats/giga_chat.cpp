@@ -1,0 +1,37 @@
+// GigaChat 3.1: an object after a special token; 3.0: a message of its own, from the role "function call".
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/json_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
+constexpr std::string_view kToken = "<|function_call|>";
+constexpr std::string_view kRole = "<|message_sep|>\n\nfunction call<|role_sep|>\n";
+constexpr Opener kOpeners[] = {{kToken, open}};
+constexpr Opener kRoleOpeners[] = {{kRole, open}};
+
+constexpr CallSyntax syntax_after(std::string_view opener) {
+  return {.block_open = opener, .call_open = "{\"name\": \"", .name_close = "\", \"arguments\": ", .call_close = "}"};
+}
+
+}  // namespace
+
+const ToolStyle styles::kGigaChat = {
+    .format = ToolFormat::kGigaChat,
+    .name = "giga_chat",
+    .recognise = [](std::string_view source) { return shows(source, kToken); },
+    .openers = kOpeners,
+    .syntax = syntax_after(kToken),
+};
+
+const ToolStyle styles::kGigaChatRole = {
+    .format = ToolFormat::kGigaChatRole,
+    .name = "giga_chat_role",
+    .recognise =
+        [](std::string_view source) { return shows(source, "'function call'") && shows(source, "<|role_sep|>"); },
+    .openers = kRoleOpeners,
+    .syntax = syntax_after(kRole),
+};
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,68 @@
+// GLM 4.5 and those after it: <tool_call>name<arg_key>key</arg_key><arg_value>value</arg_value></tool_call>. Hunyuan's
+// tags have a suffix, and blocks of their own.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/tagged_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+constexpr TagEnd kGlmNameEnds[] = {
+    {"\n", TagNext::kParameters}, {"<arg_key>", TagNext::kKey}, {"</tool_call>", TagNext::kCallEnd}};
+constexpr TagEnd kGlmValueEnds[] = {
+    {"</arg_value>", TagNext::kParameters}, {"<arg_key>", TagNext::kKey}, {"</tool_call>", TagNext::kCallEnd}};
+constexpr TagStyle kGlmStyle = {.call_open = "",
+                                .name_ends = kGlmNameEnds,
+                                .parameter_open = "<arg_key>",
+                                .key_end = "</arg_key>",
+                                .value_open = "<arg_value>",
+                                .value_ends = kGlmValueEnds,
+                                .call_close = "</tool_call>"};
+
+constexpr TagEnd kHyNameEnds[] = {{"<tool_sep:opensource>", TagNext::kParameters}};
+constexpr TagEnd kHyValueEnds[] = {{"</arg_value:opensource>", TagNext::kParameters},
+                                   {"</tool_call:opensource>", TagNext::kCallEnd}};
+constexpr TagStyle kHyStyle = {.call_open = "<tool_call:opensource>",
+                               .name_ends = kHyNameEnds,
+                               .parameter_open = "<arg_key:opensource>",
+                               .key_end = "</arg_key:opensource>",
+                               .value_open = "<arg_value:opensource>",
+                               .value_ends = kHyValueEnds,
+                               .call_close = "</tool_call:opensource>",
+                               .block_close = "</tool_calls:opensource>"};
+
+std::unique_ptr<CallReader> open_hy() { return std::make_unique<TaggedCalls>(kHyStyle, false); }
+
+constexpr Opener kGlmOpeners[] = {{"<tool_call>", open_tool_call}};
+constexpr Opener kHyOpeners[] = {{"<tool_calls:opensource>", open_hy}};
+
+}  // namespace
+
+std::unique_ptr<CallReader> open_glm() { return std::make_unique<TaggedCalls>(kGlmStyle, true); }
+
+const ToolStyle styles::kGlm = {
+    .format = ToolFormat::kGlm,
+    .name = "glm",
+    .recognise = [](std::string_view source) { return shows(source, "<arg_key>"); },
+    .openers = kGlmOpeners,
+    .syntax = {.call_open = "<tool_call>",
+               .name_close = "\n",
+               .call_close = "</tool_call>",
+               .separator = "\n",
+               .form = ArgumentForm::kTags},
+};
+
+const ToolStyle styles::kHy = {
+    .format = ToolFormat::kHy,
+    .name = "hy",
+    .recognise = [](std::string_view source) { return shows(source, ":opensource") && shows(source, "<tool_sep"); },
+    .openers = kHyOpeners,
+    .syntax = {.block_open = "<tool_calls:opensource>\n",
+               .call_open = "<tool_call:opensource>",
+               .name_close = "<tool_sep:opensource>\n",
+               .call_close = "</tool_call:opensource>",
+               .separator = "\n",
+               .block_close = "\n</tool_calls:opensource>",
+               .form = ArgumentForm::kTags},
+};
+
+}  // namespace cairn::tool_call

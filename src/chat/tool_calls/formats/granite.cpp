@@ -1,0 +1,26 @@
+// Granite 3: <|tool_call|> and a list, with nothing after it. Granite 4 writes as Hermes does.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/json_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
+constexpr Opener kOpeners[] = {{"<|tool_call|>", open}};
+
+}  // namespace
+
+const ToolStyle styles::kGranite = {
+    .format = ToolFormat::kGranite,
+    .name = "granite",
+    .recognise = [](std::string_view source) { return shows(source, "<|tool_call|>"); },
+    .openers = kOpeners,
+    .syntax = {.block_open = "<|tool_call|>[",
+               .call_open = "{\"name\": \"",
+               .name_close = "\", \"arguments\": ",
+               .call_close = "}",
+               .separator = ", ",
+               .block_close = "]"},
+};
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,199 @@
+#include "chat/tool_calls/formats/harmony.h"
+
+#include <algorithm>
+#include <array>
+
+#include "chat/tool_calls/characters.h"
+#include "chat/tool_calls/formats/formats.h"
+
+namespace cairn::tool_call {
+namespace {
+
+enum MarkerIndex { kStart, kChannel, kConstrain, kMessage, kEnd, kCall, kReturn };
+constexpr std::array<std::string_view, 7> kMarkers = {"<|start|>", "<|channel|>", "<|constrain|>", "<|message|>",
+                                                      "<|end|>",   "<|call|>",    "<|return|>"};
+constexpr size_t kHeaderBytesMax = 512;
+constexpr std::string_view kFunctions = "functions.";
+
+// NAME of "to=NAME" in a header's text, or nothing.
+std::string_view recipient(std::string_view text) {
+  constexpr std::string_view kTo = "to=";
+  const size_t at = text.find(kTo);
+  if (at == std::string_view::npos || (at > 0 && !is_space(text[at - 1]))) return {};
+  text.remove_prefix(at + kTo.size());
+  return text.substr(0, static_cast<size_t>(std::ranges::find_if(text, is_space) - text.begin()));
+}
+
+// Whether a header without a channel yet may begin so: "assistant", " to=functions.name".
+bool may_be_header(std::string_view text) {
+  constexpr std::string_view kRole = "assistant";
+  text = trim(text);
+  if (kRole.starts_with(text)) return true;
+  if (text.starts_with(kRole)) text = trim(text.substr(kRole.size()));
+  constexpr std::string_view kTo = "to=";
+  return text.size() < kTo.size() ? kTo.starts_with(text) : text.starts_with(kTo);
+}
+
+}  // namespace
+
+const ToolStyle styles::kHarmony = {
+    .format = ToolFormat::kHarmony,
+    .name = "harmony",
+    .recognise = [](std::string_view source) { return shows(source, "<|channel|>") && shows(source, "<|message|>"); },
+    .openers = {},
+    .syntax = {.call_open = "<|channel|>commentary to=functions.",
+               .name_close = " <|constrain|>json<|message|>",
+               .call_close = "<|call|>",
+               .separator = "<|start|>assistant"},
+};
+
+HarmonyMachine::HarmonyMachine(ToolSchemas schemas, bool calls, std::string_view prompt)
+    : Machine(std::move(schemas)), calls_(calls), matcher_(kMarkers) {
+  // The prompt has begun the header, or more.
+  const size_t start = prompt.rfind(kMarkers[kStart]);
+  if (start == std::string_view::npos) return;
+  std::vector<Part> unseen;
+  attach(unseen);
+  for (const char byte : prompt.substr(start + kMarkers[kStart].size())) push(byte);
+  header_.clear();
+}
+
+void HarmonyMachine::push(char byte) {
+  std::string text;
+  const int marker = matcher_.push(byte, text);
+  if (!text.empty()) put(text);
+  if (marker >= 0) found(marker);
+}
+
+void HarmonyMachine::found(int marker) {
+  const std::string_view text = kMarkers[static_cast<size_t>(marker)];
+  switch (marker) {
+    case kStart:
+    case kChannel:
+      if (marker == kChannel && state_ == State::kHeader && !in_channel_) {
+        in_channel_ = true;
+        header_ += text;
+        return;
+      }
+      end_message();
+      state_ = State::kHeader;
+      header_ = text;
+      in_channel_ = marker == kChannel;
+      return;
+    case kConstrain:
+      if (state_ != State::kHeader) break;
+      header_ += text;
+      (in_channel_ ? channel_ : role_) += ' ';
+      return;
+    case kMessage:
+      if (state_ == State::kHeader) return begin_body();
+      break;
+    default:
+      return end_message();
+  }
+  put(text);
+}
+
+void HarmonyMachine::begin_body() {
+  const std::string_view in_role = recipient(role_);
+  std::string_view to = in_role.empty() ? recipient(channel_) : in_role;
+  const std::string_view channel = trim(channel_);
+  kind_ = channel.starts_with("analysis") ? PartKind::kReasoning : PartKind::kContent;
+  state_ = State::kBody;
+  if (to.empty()) {
+    header_.clear();
+    return;
+  }
+  const bool is_function = to.starts_with(kFunctions);
+  if (is_function) to.remove_prefix(kFunctions.size());
+  // The model's own tools, python and browser, are calls only if the client has given tools of these names.
+  parts_.require_known_names(!is_function);
+  header_ += kMarkers[kMessage];
+  if (!calls_ || !parts_.begin(to)) return reject_header();
+  header_.clear();
+  arguments_ = ArgumentWriter();
+  arguments_done_ = false;
+  raw_.clear();
+  state_ = State::kCall;
+}
+
+void HarmonyMachine::reject_header() {
+  state_ = State::kBody;
+  kind_ = PartKind::kContent;
+  parts_.content(std::exchange(header_, {}));
+}
+
+void HarmonyMachine::end_message() {
+  if (state_ == State::kHeader) reject_header();
+  if (parts_.call_open()) {
+    std::string out;
+    arguments_.close(out);
+    parts_.arguments(out);
+    parts_.end(CallState::kRepaired);
+  }
+  state_ = State::kBetween;
+  header_.clear();
+  role_.clear();
+  channel_.clear();
+  in_channel_ = false;
+}
+
+void HarmonyMachine::put(std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    const std::string_view byte = text.substr(i, 1);
+    if (state_ == State::kBody) {
+      if (kind_ == PartKind::kReasoning)
+        parts_.reasoning(byte);
+      else
+        parts_.content(byte);
+    } else if (state_ == State::kCall) {
+      put_argument(byte[0]);
+    } else if (state_ == State::kHeader) {
+      header_ += byte;
+      (in_channel_ ? channel_ : role_) += byte;
+      if (header_.size() > kHeaderBytesMax || (!in_channel_ && !may_be_header(role_))) reject_header();
+    } else if (!is_space(byte[0])) {
+      state_ = State::kBody;
+      kind_ = PartKind::kContent;
+      parts_.content(byte);
+    }
+  }
+}
+
+void HarmonyMachine::put_argument(char byte) {
+  raw_ += byte;
+  bool bad = arguments_done_ ? !is_space(byte) : !arguments_.started() && !is_space(byte) && byte != '{';
+  if (!bad && !arguments_done_ && (arguments_.started() || !is_space(byte))) {
+    std::string out;
+    const auto result = arguments_.push(byte, out);
+    bad = result == ArgumentWriter::Result::kBad || raw_.size() > kHeldBytesMax;
+    parts_.arguments(out);
+    if (!out.empty()) raw_.clear();
+    if (result == ArgumentWriter::Result::kDone) {
+      arguments_done_ = true;
+      parts_.end(CallState::kWhole);
+    }
+  }
+  if (!bad) return;
+  if (parts_.call_open()) {
+    std::string out;
+    arguments_.close(out);
+    parts_.arguments(out);
+    parts_.end(CallState::kBroken);
+  }
+  state_ = State::kBody;
+  kind_ = PartKind::kContent;
+  parts_.content(std::exchange(raw_, {}));
+}
+
+void HarmonyMachine::finish() {
+  const std::string held(matcher_.held());
+  matcher_.clear();
+  put(held);
+  // A header that has its channel is syntax, even without its end.
+  if (state_ == State::kHeader && !in_channel_) reject_header();
+  if (state_ == State::kHeader) header_.clear(), state_ = State::kBetween;
+  end_message();
+}
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,49 @@
+/// Harmony, gpt-oss's format: messages with headers, <|start|>assistant<|channel|>NAME<|message|>TEXT<|end|>. The
+/// channel analysis is reasoning, final and commentary are content; a recipient, to=functions.NAME in a header, makes a
+/// call.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "chat/output/marker_matcher.h"
+#include "chat/output/output_parser.h"
+#include "chat/tool_calls/argument_writer.h"
+
+namespace cairn::tool_call {
+
+/// Ends the thinking and begins the answer.
+inline constexpr std::string_view kHarmonyAnswer = "<|end|><|start|>assistant<|channel|>final<|message|>";
+
+class HarmonyMachine final : public OutputParser::Machine {
+ public:
+  /// Without `calls`, messages to tools are content with their header.
+  HarmonyMachine(ToolSchemas schemas, bool calls, std::string_view prompt);
+  void push(char byte) override;
+  void finish() override;
+  bool in_reasoning() const override { return state_ == State::kBody && kind_ == PartKind::kReasoning; }
+
+ private:
+  enum class State { kBetween, kHeader, kBody, kCall };
+  void found(int marker);
+  void put(std::string_view text);
+  void put_argument(char byte);
+  void begin_body();
+  void end_message();
+  /// What looked like a header is content.
+  void reject_header();
+
+  bool calls_;
+  MarkerMatcher matcher_;
+  State state_ = State::kHeader;
+  PartKind kind_ = PartKind::kContent;  // of the body
+  std::string header_;                  // as it came, this answer's part only
+  std::string role_;                    // the header before its channel
+  std::string channel_;                 // ... and after it
+  bool in_channel_ = false;
+  ArgumentWriter arguments_;
+  bool arguments_done_ = false;
+  std::string raw_;  // of arguments, since they last made a part
+};
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,28 @@
+// LFM2: a list of Python calls between special tokens.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/python_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+std::unique_ptr<CallReader> open() { return std::make_unique<PythonCalls>("<|tool_call_end|>"); }
+constexpr Opener kOpeners[] = {{"<|tool_call_start|>", open}};
+
+}  // namespace
+
+const ToolStyle styles::kLfm = {
+    .format = ToolFormat::kLfm,
+    .name = "lfm",
+    .recognise =
+        [](std::string_view source) {
+          return shows(source, "<|tool_call_start|>") || shows(source, "<|tool_list_start|>");
+        },
+    .openers = kOpeners,
+    .syntax = {.block_open = "<|tool_call_start|>[",
+               .name_close = "(",
+               .separator = ", ",
+               .block_close = "]<|tool_call_end|>",
+               .form = ArgumentForm::kPython},
+};
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,37 @@
+// Llama 3.x: {"name": ..., "parameters": {...}} as the whole answer, after <|python_tag|> or not; built-in tools as
+// <|python_tag|>name.call(key="value"). Other code after <|python_tag|> is text.
+#include "chat/tool_calls/choice.h"
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/json_calls.h"
+#include "chat/tool_calls/python_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+std::unique_ptr<CallReader> open_json() { return std::make_unique<JsonCalls>(JsonStyle{}); }
+
+std::unique_ptr<CallReader> choose(char first) {
+  if (first == '{') return open_json();
+  return std::make_unique<PythonCalls>("");
+}
+
+constexpr Opener kOpeners[] = {{"<|python_tag|>", open_choice<choose>}};
+constexpr Opener kBare = {"{", open_json, true};
+
+}  // namespace
+
+const ToolStyle styles::kLlama = {
+    .format = ToolFormat::kLlama,
+    .name = "llama",
+    .recognise =
+        [](std::string_view source) {
+          return shows(source, "<|python_tag|>") ||
+                 (shows(source, "<|start_header_id|>") && shows(source, "\"parameters\": "));
+        },
+    .openers = kOpeners,
+    .bare = &kBare,
+    .syntax =
+        {.call_open = "{\"name\": \"", .name_close = "\", \"parameters\": ", .call_close = "}", .separator = "; "},
+};
+
+}  // namespace cairn::tool_call

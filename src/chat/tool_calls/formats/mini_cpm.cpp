@@ -1,0 +1,37 @@
+// MiniCPM 5: <function name="..."><param name="...">value</param></function>, values with markup as CDATA.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/tagged_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+constexpr TagEnd kNameEnds[] = {{"\">", TagNext::kParameters}};
+constexpr TagEnd kValueEnds[] = {{"]]></param>", TagNext::kParameters},
+                                 {"</param>", TagNext::kParameters},
+                                 {"<param name=\"", TagNext::kKey},
+                                 {"</function>", TagNext::kCallEnd}};
+constexpr TagStyle kStyle = {.call_open = "<function name=\"",
+                             .name_ends = kNameEnds,
+                             .parameter_open = "<param name=\"",
+                             .key_end = "\">",
+                             .value_ends = kValueEnds,
+                             .call_close = "</function>",
+                             .cdata = true};
+std::unique_ptr<CallReader> open() { return std::make_unique<TaggedCalls>(kStyle, true); }
+constexpr Opener kOpeners[] = {{"<function name=\"", open}};
+
+}  // namespace
+
+const ToolStyle styles::kMiniCpm = {
+    .format = ToolFormat::kMiniCpm,
+    .name = "mini_cpm",
+    .recognise = [](std::string_view source) { return shows(source, "<function name=\""); },
+    .openers = kOpeners,
+    .syntax = {.call_open = "<function name=\"",
+               .name_close = "\">",
+               .call_close = "</function>",
+               .separator = "\n",
+               .form = ArgumentForm::kTags},
+};
+
+}  // namespace cairn::tool_call

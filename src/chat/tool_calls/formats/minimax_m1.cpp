@@ -1,0 +1,26 @@
+// MiniMax M1: an object on each line, between tags.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/json_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</tool_calls>"}); }
+constexpr Opener kOpeners[] = {{"<tool_calls>", open}};
+
+}  // namespace
+
+const ToolStyle styles::kMiniMaxM1 = {
+    .format = ToolFormat::kMiniMaxM1,
+    .name = "minimax_m1",
+    .recognise = [](std::string_view source) { return shows(source, "<tool_calls>"); },
+    .openers = kOpeners,
+    .syntax = {.block_open = "<tool_calls>\n",
+               .call_open = "{\"name\": \"",
+               .name_close = "\", \"arguments\": ",
+               .call_close = "}",
+               .separator = "\n",
+               .block_close = "\n</tool_calls>"},
+};
+
+}  // namespace cairn::tool_call

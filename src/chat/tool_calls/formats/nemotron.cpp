@@ -1,0 +1,26 @@
+// Nemotron Nano 2: a list between tags.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/json_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</TOOLCALL>"}); }
+constexpr Opener kOpeners[] = {{"<TOOLCALL>", open}};
+
+}  // namespace
+
+const ToolStyle styles::kNemotron = {
+    .format = ToolFormat::kNemotron,
+    .name = "nemotron",
+    .recognise = [](std::string_view source) { return shows(source, "<TOOLCALL>"); },
+    .openers = kOpeners,
+    .syntax = {.block_open = "<TOOLCALL>[",
+               .call_open = "{\"name\": \"",
+               .name_close = "\", \"arguments\": ",
+               .call_close = "}",
+               .separator = ", ",
+               .block_close = "]</TOOLCALL>"},
+};
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,74 @@
+// Qwen3-Coder and those after it: <tool_call><function=name><parameter=key>value</parameter></function></tool_call>.
+// Seed-OSS has another block tag and no line ends around values.
+#include "chat/tool_calls/formats/formats.h"
+#include "chat/tool_calls/tagged_calls.h"
+
+namespace cairn::tool_call {
+namespace {
+
+constexpr TagEnd kNameEnds[] = {{">", TagNext::kParameters}};
+constexpr std::string_view kFunction = "<function=";
+constexpr std::string_view kFunctionClose = "</function>";
+// Qwen forgets closing tags at times. A value with one of the other texts in it is less likely than that.
+constexpr TagEnd kQwenValueEnds[] = {{"</parameter>", TagNext::kParameters},
+                                     {"\n<parameter=", TagNext::kKey},
+                                     {"</function>\n</tool_call>", TagNext::kBlockEnd},
+                                     {"</function></tool_call>", TagNext::kBlockEnd}};
+constexpr TagStyle kQwenStyle = {.call_open = kFunction,
+                                 .name_ends = kNameEnds,
+                                 .parameter_open = "<parameter=",
+                                 .key_end = ">",
+                                 .value_ends = kQwenValueEnds,
+                                 .call_close = kFunctionClose,
+                                 .block_close = "</tool_call>",
+                                 .padded = true};
+
+constexpr TagEnd kSeedValueEnds[] = {{"</parameter>", TagNext::kParameters}};
+constexpr TagStyle kSeedStyle = {.call_open = kFunction,
+                                 .name_ends = kNameEnds,
+                                 .parameter_open = "<parameter=",
+                                 .key_end = ">",
+                                 .value_ends = kSeedValueEnds,
+                                 .call_close = kFunctionClose,
+                                 .block_close = "</seed:tool_call>"};
+
+std::unique_ptr<CallReader> open_qwen_call() { return std::make_unique<TaggedCalls>(kQwenStyle, true); }
+std::unique_ptr<CallReader> open_seed() { return std::make_unique<TaggedCalls>(kSeedStyle, false); }
+
+// The outer tag is what models leave out first.
+constexpr Opener kQwenOpeners[] = {{"<tool_call>", open_tool_call}, {kFunction, open_qwen_call}};
+constexpr Opener kSeedOpeners[] = {{"<seed:tool_call>", open_seed}};
+
+}  // namespace
+
+std::unique_ptr<CallReader> open_qwen_block() { return std::make_unique<TaggedCalls>(kQwenStyle, false); }
+
+const ToolStyle styles::kQwenCoder = {
+    .format = ToolFormat::kQwenCoder,
+    .name = "qwen_coder",
+    .recognise = [](std::string_view source) { return shows(source, kFunction) && shows(source, "<parameter="); },
+    .openers = kQwenOpeners,
+    .syntax = {.block_open = "<tool_call>\n",
+               .call_open = kFunction,
+               .name_close = ">\n",
+               .call_close = kFunctionClose,
+               .separator = "\n</tool_call>\n<tool_call>\n",
+               .block_close = "\n</tool_call>",
+               .form = ArgumentForm::kTags},
+};
+
+const ToolStyle styles::kSeed = {
+    .format = ToolFormat::kSeed,
+    .name = "seed",
+    .recognise = [](std::string_view source) { return shows(source, "seed:tool_call"); },
+    .openers = kSeedOpeners,
+    .syntax = {.block_open = "<seed:tool_call>\n",
+               .call_open = kFunction,
+               .name_close = ">\n",
+               .call_close = kFunctionClose,
+               .separator = "\n</seed:tool_call>\n<seed:tool_call>\n",
+               .block_close = "\n</seed:tool_call>",
+               .form = ArgumentForm::kTags},
+};
+
+}  // namespace cairn::tool_call

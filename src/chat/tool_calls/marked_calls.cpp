@@ -1,0 +1,136 @@
+#include "chat/tool_calls/marked_calls.h"
+
+#include <array>
+#include <vector>
+
+#include "chat/tool_calls/characters.h"
+
+namespace cairn::tool_call {
+namespace {
+
+enum Between { kCallOpen, kCallClose, kBlockClose, kFence };
+
+MarkerMatcher between_matcher(const MarkedStyle& style) {
+  const std::array<std::string_view, 4> markers = {style.call_open, style.call_close, style.block_close, style.fence};
+  return MarkerMatcher(markers);
+}
+
+// functions.NAME:INDEX or NAME:INDEX -> NAME.
+std::string_view kimi_name(std::string_view id) {
+  constexpr std::string_view kPrefix = "functions.";
+  if (id.starts_with(kPrefix)) id.remove_prefix(kPrefix.size());
+  return id.substr(0, id.rfind(':'));
+}
+
+}  // namespace
+
+MarkedCalls::MarkedCalls(const MarkedStyle& style, bool in_call) : style_(style), between_(between_matcher(style)) {
+  if (in_call) enter_call();
+}
+
+void MarkedCalls::enter_call() {
+  name_.clear();
+  skipped_.clear();
+  id_.clear();
+  enter_field(0);
+}
+
+void MarkedCalls::enter_field(int field) {
+  field_ = field;
+  text_.clear();
+  const auto ends = style_.fields[static_cast<size_t>(field)].ends;
+  std::vector<std::string_view> markers;
+  markers.reserve(ends.size());
+  for (const Field::End& end : ends) markers.push_back(end.marker);
+  ends_ = MarkerMatcher(markers);
+}
+
+CallReader::Step MarkedCalls::push(char byte, PartWriter& parts) {
+  if (in_arguments_) return push_arguments(byte, parts);
+  return field_ >= 0 ? push_field(byte, parts) : push_between(byte);
+}
+
+CallReader::Step MarkedCalls::push_between(char byte) {
+  ++between_bytes_;
+  if (between_.held().empty() && is_space(byte)) return Step::kMore;
+  std::string text;
+  const int found = between_.push(byte, text);
+  if (!text.empty()) {
+    unread_ = between_bytes_;
+    return calls_ > 0 ? Step::kUnread : Step::kBad;
+  }
+  if (found < 0) return Step::kMore;
+  between_bytes_ = 0;
+  if (found == kCallOpen) enter_call();
+  return found == kBlockClose ? Step::kDone : Step::kMore;
+}
+
+CallReader::Step MarkedCalls::push_field(char byte, PartWriter& parts) {
+  const Field& field = style_.fields[static_cast<size_t>(field_)];
+  // No field has a brace: the arguments begin, whatever is missing before them.
+  const bool brace = byte == '{' && ends_.held().empty();
+  int found = -1;
+  if (!brace) {
+    found = ends_.push(byte, text_);
+    if (text_.size() > kCallNameBytesMax) return Step::kBad;
+    if (found < 0) return Step::kMore;
+  }
+  const std::string text(trim(text_));
+  switch (field.role) {
+    case FieldRole::kName:
+      name_ = text;
+      break;
+    case FieldRole::kId:
+      id_ = text;
+      break;
+    case FieldRole::kSkipped:
+      skipped_ = text;
+      break;
+    case FieldRole::kKimiId:
+      id_ = text;
+      name_ = kimi_name(text);
+      break;
+  }
+  const int next = brace ? -1 : field.ends[static_cast<size_t>(found)].next;
+  if (next >= 0) {
+    enter_field(next);
+    return Step::kMore;
+  }
+  if (!name_.empty() && name_ == style_.content_name) return Step::kDone;
+  if (!begin(parts)) return Step::kBad;
+  return brace ? push_arguments(byte, parts) : Step::kMore;
+}
+
+bool MarkedCalls::begin(PartWriter& parts) {
+  field_ = -1;
+  if (!parts.begin(name_.empty() ? skipped_ : name_, id_)) return false;
+  writer_ = ArgumentWriter(style_.dialect);
+  in_arguments_ = true;
+  return true;
+}
+
+CallReader::Step MarkedCalls::push_arguments(char byte, PartWriter& parts) {
+  if (!writer_.started()) {
+    if (is_space(byte)) return Step::kMore;
+    if (byte != '{') return Step::kBad;
+  }
+  std::string out;
+  const auto result = writer_.push(byte, out);
+  if (result == ArgumentWriter::Result::kBad) return Step::kBad;
+  parts.arguments(out);
+  if (result == ArgumentWriter::Result::kMore) return Step::kMore;
+  parts.end(CallState::kWhole);
+  in_arguments_ = false;
+  between_bytes_ = 0;
+  ++calls_;
+  return Step::kMore;
+}
+
+void MarkedCalls::close_call(PartWriter& parts, CallState state) {
+  std::string out;
+  writer_.close(out);
+  parts.arguments(out);
+  parts.end(state);
+}
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,72 @@
+/// Calls whose name and id stand between markers, followed by their arguments as one object.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "chat/output/marker_matcher.h"
+#include "chat/tool_calls/argument_writer.h"
+#include "chat/tool_calls/call_reader.h"
+
+namespace cairn::tool_call {
+
+enum class FieldRole {
+  kName,
+  kId,
+  kKimiId,   ///< functions.NAME:INDEX, which is the id and has the name
+  kSkipped,  ///< the kind of the call; its name, if that is missing
+};
+
+/// Text up to one of `ends`; each says which field follows, or -1 for the arguments.
+struct Field {
+  struct End {
+    std::string_view marker;
+    int next = -1;
+  };
+  FieldRole role = FieldRole::kName;
+  std::span<const End> ends;
+};
+
+struct MarkedStyle {
+  std::string_view call_open;  ///< what comes before the first field
+  std::span<const Field> fields;
+  std::string_view call_close{};
+  std::string_view block_close{};
+  std::string_view fence{};  ///< may stand around the arguments
+  Dialect dialect = Dialect::kJson;
+  std::string_view content_name{};  ///< a name that calls nothing: what follows is content
+};
+
+class MarkedCalls final : public CallReader {
+ public:
+  /// `in_call`: what opened the block was call_open.
+  MarkedCalls(const MarkedStyle& style, bool in_call);
+  Step push(char byte, PartWriter& parts) override;
+  void close_call(PartWriter& parts, CallState state) override;
+  bool between_calls() const override { return calls_ > 0 && field_ < 0; }
+
+ private:
+  Step push_between(char byte);
+  Step push_field(char byte, PartWriter& parts);
+  Step push_arguments(char byte, PartWriter& parts);
+  void enter_call();
+  void enter_field(int field);
+  /// Begins the call that the fields describe.
+  bool begin(PartWriter& parts);
+
+  const MarkedStyle& style_;
+  int field_ = -1;  // -1: between calls, or in arguments
+  bool in_arguments_ = false;
+  int calls_ = 0;
+  size_t between_bytes_ = 0;
+  MarkerMatcher between_;
+  MarkerMatcher ends_;
+  std::string text_;  // of the field
+  std::string name_;
+  std::string skipped_;
+  std::string id_;
+  ArgumentWriter writer_;
+};
+
+}  // namespace cairn::tool_call

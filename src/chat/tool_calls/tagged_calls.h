@@ -1,0 +1,92 @@
+/// Calls whose every argument has tags of its own, as in XML.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/output/marker_matcher.h"
+#include "chat/tool_calls/argument_writer.h"
+#include "chat/tool_calls/call_reader.h"
+#include "chat/tool_calls/dsml_escape.h"
+#include "chat/tool_calls/json_string.h"
+#include "chat/tool_calls/tagged_value.h"
+
+namespace cairn::tool_call {
+
+enum class TagNext { kParameters, kKey, kAttributes, kCallEnd, kBlockEnd };
+
+/// What ends a name or a value, and what comes then.
+struct TagEnd {
+  std::string_view marker;
+  TagNext next = TagNext::kParameters;
+};
+
+struct TagStyle {
+  std::string_view call_open;  ///< before the name; empty: the block has one call and begins with its name
+  std::span<const TagEnd> name_ends;
+  std::string_view parameter_open;
+  std::string_view key_end;
+  std::string_view attributes_end{};  ///< empty: a key has no attributes after it
+  std::string_view value_open{};
+  std::span<const TagEnd> value_ends;  ///< the closing tag, and what shows beyond doubt that it was forgotten
+  std::string_view call_close;
+  std::string_view block_close{};  ///< empty: call_close
+  bool padded = false;             ///< see TaggedValue
+  bool cdata = false;              ///< a value may be wrapped as <![CDATA[...]]>
+  bool dsml = false;               ///< dsml_escape.h for keys and values; parameters within one are an object
+};
+
+class TaggedCalls final : public CallReader {
+ public:
+  /// `in_call`: what opened the block was call_open.
+  TaggedCalls(const TagStyle& style, bool in_call);
+  Step push(char byte, PartWriter& parts) override;
+  void close_call(PartWriter& parts, CallState state) override;
+  bool between_calls() const override { return calls_ > 0 && state_ == State::kBetween; }
+  bool in_syntax() const override;
+
+ private:
+  enum class State { kBetween, kName, kNameAttributes, kParameters, kKey, kAttributes, kValueOpen, kValue, kJson };
+  Step push_between(char byte);
+  Step push_name(char byte, PartWriter& parts);
+  Step push_parameters(char byte, PartWriter& parts);
+  Step push_key(char byte, PartWriter& parts);
+  Step push_value(char byte, PartWriter& parts);
+  Step push_value_byte(char byte, PartWriter& parts);
+  Step push_json(char byte, PartWriter& parts);
+  Step follow(TagNext next, PartWriter& parts);
+  Step end_call(PartWriter& parts);
+  void enter(State state);
+  void enter_value();
+  bool is_json_value() const;
+  void begin_value(std::string& out, const PartWriter& parts);
+  void begin_key(std::string& out);
+  Step nest(PartWriter& parts);
+  void close_nested(std::string& out);
+  void put_value(char byte, std::string& out);
+  void end_value(bool cut, std::string& out);
+
+  const TagStyle& style_;
+  State state_ = State::kBetween;
+  MarkerMatcher matcher_;
+  int calls_ = 0;
+  size_t between_bytes_ = 0;
+  std::string text_;  // of a name, key or attributes
+  std::string name_;
+  std::string key_;
+  std::string attributes_;
+  int parameters_ = 0;
+  std::vector<int> outer_;  // parameters_ of what the parameters being read are nested in
+  std::string blank_;       // whitespace before a value that may turn out to be parameters
+  bool is_json_ = false;    // all arguments as one object
+  bool in_value_ = false;
+  size_t cdata_seen_ = 0;
+  JsonString json_string_;  // in a value, or arguments, that are JSON
+  TaggedValue value_;
+  DsmlUnescaper unescaper_;
+  ArgumentWriter json_;
+};
+
+}  // namespace cairn::tool_call

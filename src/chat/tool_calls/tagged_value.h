@@ -1,0 +1,31 @@
+/// The text between a parameter's tags -> JSON. Strings go out as they come; what may be something else waits for its
+/// end, up to kValueBytesMax.
+#pragma once
+
+#include <string>
+
+#include "chat/tool_calls/tool_schemas.h"
+
+namespace cairn::tool_call {
+
+class TaggedValue {
+ public:
+  /// `padded`: one line end after the opening tag and one before the closing tag belong to the format.
+  void begin(ValueKind kind, bool padded, std::string& out);
+  void push(char byte, std::string& out);
+  /// `cut`: the output ended within the value.
+  void end(bool cut, std::string& out);
+
+ private:
+  void put(char byte, std::string& out);
+  void become_string(std::string& out);
+
+  ValueKind kind_ = ValueKind::kUnknown;
+  bool padded_ = false;
+  bool first_ = true;
+  bool line_end_ = false;  // held back: it may be the last byte
+  bool is_string_ = false;
+  std::string held_;
+};
+
+}  // namespace cairn::tool_call

@@ -1,0 +1,285 @@
+#include "loader/memory_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/system/machine.h"
+#include "cache/page_pool.h"
+#include "cache/prefix_cache.h"
+#include "kernels/backend.h"
+
+namespace cairn {
+namespace {
+
+/// Far above any machine, far below where sums of pages or their tokens overflow.
+constexpr int64_t kPagesMax = 1 << 26;
+constexpr int64_t kBytesMax = int64_t{1} << 60;
+
+/// Pages of every group when sequences together may have `pages` pages of positions, and what they take.
+struct Division {
+  std::vector<int32_t> kv_pages;
+  int64_t bytes = 0;
+  int64_t index_bytes = 0;
+};
+
+class Divider {
+ public:
+  Divider(const KvLayout& layout, const MemoryWishes& wishes)
+      : layout_(layout), wishes_(wishes), sequences_(std::max(1, wishes.sequences_running)) {
+    for (const KvGroup& group : layout.groups) {
+      const auto bytes = static_cast<double>(layout.page_bytes(group));
+      if (group.kind == KvKind::kWindow) window_page_bytes_ += bytes;
+      if (group.kind != KvKind::kWindow && group.kind != KvKind::kState) full_page_bytes_ += bytes;
+    }
+  }
+
+  /// As many sequences get room for their windows as leave enough for `pages_least` pages, and for other things than
+  /// windows when there are `pages_wanted`.
+  void limit_windows(int64_t pages_least, int64_t pages_wanted, int64_t budget) {
+    keeps_ = false;
+    for (; sequences_ > 1; --sequences_) {
+      if (window_bytes(pages_wanted) > static_cast<double>(budget / kWindowShare)) continue;
+      if (needed(divide(pages_least, budget)) <= budget) break;
+    }
+    keeps_ = true;
+  }
+  /// Nothing is kept of windows that were left behind.
+  void keep_no_windows() { keeps_ = false; }
+  int32_t window_sequences() const { return window_page_bytes_ > 0 ? sequences_ : 0; }
+
+  /// `budget` bounds the state slots, and nothing else.
+  Division divide(int64_t pages, int64_t budget) const {
+    Division division;
+    for (const KvGroup& group : layout_.groups) {
+      const int64_t page_bytes = layout_.page_bytes(group);
+      int64_t wanted = pages;
+      if (group.kind == KvKind::kWindow) wanted = window_pages(group, pages);
+      if (group.kind == KvKind::kState) wanted = state_slots(page_bytes, budget);
+      division.kv_pages.push_back(static_cast<int32_t>(wanted));
+      int64_t bytes = 0;
+      if (__builtin_mul_overflow(wanted, page_bytes, &bytes) ||
+          __builtin_add_overflow(division.bytes, bytes, &division.bytes)) {
+        return {{}, kBytesMax, 0};
+      }
+    }
+    division.bytes = std::min(division.bytes, kBytesMax);
+    if (!layout_.groups.empty()) {
+      division.index_bytes = PrefixCache::bytes(layout_, division.kv_pages, wishes_.kv_host_bytes) +
+                             PagePool::list_bytes(division.kv_pages);
+    }
+    return division;
+  }
+  /// The most pages of at most `pages_max` whose division fits the budget; 0 if one page does not.
+  int64_t largest(int64_t budget, int64_t pages_max) const {
+    int64_t fits = 0;
+    for (int64_t beyond = pages_max + 1; beyond - fits > 1;) {
+      const int64_t pages = fits + (beyond - fits) / 2;
+      (needed(divide(pages, budget)) <= budget ? fits : beyond) = pages;
+    }
+    return fits;
+  }
+
+ private:
+  /// Of the budget: one that was asked for is for pages alone.
+  int64_t needed(const Division& division) const {
+    return division.bytes + (wishes_.kv_bytes == 0 ? division.index_bytes : 0);
+  }
+  int64_t window_pages(const KvGroup& group, int64_t pages) const {
+    const int64_t of_sequence = int64_t{pages_for(group.window)} + kWindowPagesExtra;
+    return std::min(pages, of_sequence * sequences_ + pages_for(wishes_.step_rows) + window_pages_kept(pages));
+  }
+  int64_t window_pages_kept(int64_t pages) const {
+    if (!keeps_) return 0;
+    const int64_t kept = pages / kWindowPagesKept;
+    if (full_page_bytes_ == 0) return kept;
+    const double share = static_cast<double>(pages) * full_page_bytes_ / (kKeptShare * window_page_bytes_);
+    return std::min(kept, static_cast<int64_t>(share));
+  }
+  double window_bytes(int64_t pages) const {
+    double bytes = 0;
+    for (const KvGroup& group : layout_.groups) {
+      if (group.kind != KvKind::kWindow) continue;
+      bytes += static_cast<double>(window_pages(group, pages)) * static_cast<double>(layout_.page_bytes(group));
+    }
+    return bytes;
+  }
+  int64_t state_slots(int64_t slot_bytes, int64_t budget) const {
+    const int64_t wanted = int64_t{std::max(1, wishes_.sequences_running)} * (1 + kCheckpointsPerSequence);
+    const int64_t parts = state_groups() * (layout_.token_bytes() > 0 ? kStateShare : 1);
+    const int64_t share = slot_bytes == 0 ? wanted : budget / parts / slot_bytes;
+    return std::clamp<int64_t>(share, kStateSlotsMin, std::max<int64_t>(wanted, kStateSlotsMin));
+  }
+  int64_t state_groups() const { return std::ranges::count(layout_.groups, KvKind::kState, &KvGroup::kind); }
+
+  const KvLayout& layout_;
+  const MemoryWishes& wishes_;
+  int32_t sequences_;  // that have windows at the same time
+  bool keeps_ = true;
+  double full_page_bytes_ = 0;  // of all groups of the kind together
+  double window_page_bytes_ = 0;
+};
+
+}  // namespace
+
+std::string MemoryPlan::text() const {
+  if (kv_pages.empty()) {
+    return fmt::format("weights {}, scratch {}; {} available", bytes_text(weight_bytes), bytes_text(scratch_bytes),
+                       bytes_text(available_bytes));
+  }
+  std::string windows;
+  if (window_sequences > 0) windows = fmt::format(", windows of {} sequences", window_sequences);
+  return fmt::format("weights {}, KV cache {} ({} tokens{}), its index {}, scratch {}; {} available",
+                     bytes_text(weight_bytes), bytes_text(kv_bytes), kv_tokens, windows, bytes_text(index_bytes),
+                     bytes_text(scratch_bytes), bytes_text(available_bytes));
+}
+
+Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes) {
+  Divider divider(model.kv_layout, wishes);
+  const int64_t fixed = model.weight_bytes + model.scratch_bytes + kReservedBytes;
+  const int64_t left = std::max<int64_t>(0, available_bytes - fixed);
+  const int64_t context_wanted = model.context_tokens;
+  // Asked for: all of it. Not asked for: what fits, but never a context too short to be of use.
+  const int64_t context_least =
+      wishes.context_tokens != 0 ? context_wanted : std::min<int64_t>(kContextTokensMin, context_wanted);
+  const int64_t pages_max = wishes.kv_tokens_max != 0 ? wishes.kv_tokens_max / kPageTokens : kPagesMax;
+  const int64_t pages_wanted = std::min(pages_max, int64_t{pages_for(context_wanted)} * std::max(1, wishes.sequences));
+  const int64_t pages_least = wishes.kv_bytes != 0 ? 1 : pages_for(context_least);
+
+  const int64_t budget = wishes.kv_bytes != 0 ? wishes.kv_bytes : left;
+  // A budget that was asked for is filled, if pages take any memory.
+  const bool fill = wishes.kv_bytes != 0 && model.kv_layout.token_bytes() > 0;
+  divider.limit_windows(pages_least, pages_wanted, budget);
+  int64_t pages = divider.largest(budget, fill ? pages_max : pages_wanted);
+  if (wishes.kv_bytes != 0 && pages < 1) {
+    return fail(Code::kInvalidArgument, "a KV cache of {} holds no page: one takes {}; raise --kv-bytes",
+                bytes_text(wishes.kv_bytes), bytes_text(divider.divide(1, 0).bytes));
+  }
+  if (pages < pages_least) {
+    divider.keep_no_windows();
+    pages = pages_least;
+  }
+  const Division division = divider.divide(pages, budget);
+  const int64_t needed = fixed + division.bytes + division.index_bytes;
+  if (needed > available_bytes) {
+    return fail(
+        Code::kOutOfMemory,
+        "not enough memory: weights {} + scratch {} + KV cache {} ({} tokens) and its index {} + {} kept free = "
+        "{} needed, {} available; use a smaller model or quantisation, a shorter --ctx or a smaller --kv-bytes",
+        bytes_text(model.weight_bytes), bytes_text(model.scratch_bytes), bytes_text(division.bytes),
+        pages * kPageTokens, bytes_text(division.index_bytes), bytes_text(kReservedBytes), bytes_text(needed),
+        bytes_text(available_bytes));
+  }
+  MemoryPlan plan;
+  plan.weight_bytes = model.weight_bytes;
+  plan.weights_in_place = model.weights_in_place;
+  plan.scratch_bytes = model.scratch_bytes;
+  plan.available_bytes = available_bytes;
+  plan.kv_pages = division.kv_pages;
+  plan.kv_bytes = division.bytes;
+  plan.index_bytes = division.index_bytes;
+  plan.kv_tokens = pages * kPageTokens;
+  plan.window_sequences = divider.window_sequences();
+  plan.context_tokens = static_cast<int32_t>(std::min(context_wanted, plan.kv_tokens));
+  plan.whole_context = plan.context_tokens == context_wanted;
+  return plan;
+}
+
+bool SplitPlan::weights_in_place() const {
+  return own.weights_in_place || std::ranges::any_of(earlier, &MemoryPlan::weights_in_place);
+}
+
+namespace {
+
+/// What is on the device of that number, with its part of the wishes.
+struct DevicePlan {
+  ModelMemoryPlan model;
+  MemoryWishes wishes;
+};
+
+DevicePlan plan_of_device(const ModelMemoryPlan& model, const MemoryWishes& wishes, int32_t device) {
+  DevicePlan part{model, wishes};
+  if (device > 0) static_cast<PartMemoryPlan&>(part.model) = model.earlier[static_cast<size_t>(device) - 1];
+  std::erase_if(part.model.kv_layout.groups, [&](const KvGroup& group) { return group.device != device; });
+  const int64_t all = model.kv_layout.token_bytes();
+  if (wishes.kv_bytes == 0 || all == 0) return part;
+  // Shares add up to what was asked for.
+  int64_t before = 0;
+  for (int32_t i = 0; i < device; ++i) before += model.kv_layout.token_bytes(i);
+  const auto share_up_to = [&](int64_t token_bytes) {
+    return static_cast<int64_t>(static_cast<double>(token_bytes) / static_cast<double>(all) *
+                                static_cast<double>(wishes.kv_bytes));
+  };
+  part.wishes.kv_bytes = share_up_to(before + part.model.kv_layout.token_bytes()) - share_up_to(before);
+  return part;
+}
+
+}  // namespace
+
+Result<SplitPlan> plan_split_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes,
+                                    std::span<const PartMemory> earlier) {
+  CAIRN_CHECK(earlier.size() == model.earlier.size());
+  const auto plan_all = [&](const MemoryWishes& wanted) -> Result<SplitPlan> {
+    SplitPlan plan;
+    const DevicePlan own = plan_of_device(model, wanted, 0);
+    CAIRN_TRY(plan.own, plan_memory(own.model, own.wishes, available_bytes));
+    for (size_t i = 0; i < earlier.size(); ++i) {
+      const DevicePlan part = plan_of_device(model, wanted, device_of_part(i));
+      auto planned = plan_memory(part.model, part.wishes, earlier[i].available_bytes);
+      if (!planned) {
+        planned.error().message = fmt::format("of the layers on {}: {}", earlier[i].name, planned.error().message);
+        return std::unexpected(std::move(planned).error());
+      }
+      plan.earlier.push_back(*std::move(planned));
+    }
+    return plan;
+  };
+  const auto least_tokens = [](const SplitPlan& plan) {
+    int64_t tokens = plan.own.kv_tokens;
+    for (const MemoryPlan& part : plan.earlier) tokens = std::min(tokens, part.kv_tokens);
+    return tokens;
+  };
+  CAIRN_TRY(SplitPlan plan, plan_all(wishes));
+  const int64_t tokens = least_tokens(plan);
+  const auto as_many = [&](const MemoryPlan& part) { return part.kv_tokens == tokens; };
+  if (!as_many(plan.own) || !std::ranges::all_of(plan.earlier, as_many)) {
+    // What one of them could hold beyond the others is of no use.
+    MemoryWishes fewer = wishes;
+    fewer.kv_tokens_max = tokens;
+    CAIRN_TRY(plan, plan_all(fewer));
+  }
+  std::vector<int32_t> kv_pages;
+  std::vector<size_t> next(earlier.size() + 1, 0);
+  for (const KvGroup& group : model.kv_layout.groups) {
+    const MemoryPlan& part = group.device == 0 ? plan.own : plan.earlier[static_cast<size_t>(group.device) - 1];
+    kv_pages.push_back(part.kv_pages[next[static_cast<size_t>(group.device)]++]);
+  }
+  plan.own.kv_tokens = least_tokens(plan);
+  for (const MemoryPlan& part : plan.earlier) {
+    plan.own.context_tokens = std::min(plan.own.context_tokens, part.context_tokens);
+  }
+  plan.own.whole_context = plan.own.context_tokens == model.context_tokens;
+  plan.own.kv_pages = std::move(kv_pages);
+  return plan;
+}
+
+Result<SplitPlan> plan_device_memory(const gguf::Reader& file, const Device& device, ModelOptions options,
+                                     const MemoryWishes& wishes, int64_t own_taken) {
+  options.earlier = device.earlier();
+  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, device.backend(), options));
+  const int64_t available = device.backend().available_bytes() - own_taken;
+  if (!device.on_gpu()) return plan_split_memory(model, wishes, available - wishes.kv_host_bytes, {});
+  const int64_t host = available_memory_bytes();
+  if (wishes.kv_host_bytes > host) {
+    return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
+                bytes_text(wishes.kv_host_bytes), bytes_text(host));
+  }
+  std::vector<PartMemory> earlier;
+  for (const DevicePart& part : std::span(device.parts).first(device.parts.size() - 1)) {
+    earlier.push_back(
+        {part.gpu ? part.backend->available_bytes() : host - wishes.kv_host_bytes, part.backend->description()});
+  }
+  return plan_split_memory(model, wishes, available, earlier);
+}
+
+}  // namespace cairn

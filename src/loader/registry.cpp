@@ -1,0 +1,330 @@
+#include "loader/registry.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/log.h"
+#include "base/text/utf8.h"
+#include "chat/builtin_templates.h"
+#include "engine/encoder_engine.h"
+#include "gguf/fingerprint.h"
+#include "kernels/backend.h"
+#include "loader/memory_plan.h"
+#include "model/model.h"
+
+namespace cairn {
+namespace {
+
+// Drafts per step when a draft model is given and no number of them.
+constexpr int32_t kDraftTokens = 4;
+
+// general.file_type as the field numbers it (ggml docs/gguf.md, "general.file_type").
+struct FileType {
+  int64_t id;
+  std::string_view name;
+};
+constexpr FileType kFileTypes[] = {
+    {0, "F32"},     {1, "F16"},     {2, "Q4_0"},     {3, "Q4_1"},    {7, "Q8_0"},    {8, "Q5_0"},    {9, "Q5_1"},
+    {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"},  {13, "Q3_K_L"}, {14, "Q4_K_S"}, {15, "Q4_K_M"}, {16, "Q5_K_S"},
+    {17, "Q5_K_M"}, {18, "Q6_K"},   {19, "IQ2_XXS"}, {20, "IQ2_XS"}, {21, "Q2_K_S"}, {22, "IQ3_XS"}, {23, "IQ3_XXS"},
+    {24, "IQ1_S"},  {25, "IQ4_NL"}, {26, "IQ3_S"},   {27, "IQ3_M"},  {28, "IQ2_S"},  {29, "IQ2_M"},  {30, "IQ4_XS"},
+    {31, "IQ1_M"},  {32, "BF16"},   {36, "TQ1_0"},   {37, "TQ2_0"},  {38, "MXFP4"},
+};
+
+std::string quantisation_of(const gguf::Reader& file) {
+  if (const auto id = file.metadata().integer("general.file_type")) {
+    for (const FileType& type : kFileTypes) {
+      if (type.id == *id) return std::string(type.name);
+    }
+  }
+  std::map<TensorType, size_t> bytes;
+  for (const auto& tensor : file.tensors()) bytes[tensor.type] += tensor.bytes.size();
+  const auto most = std::ranges::max_element(bytes, {}, [](const auto& entry) { return entry.second; });
+  return most == bytes.end() ? std::string("none") : std::string(tensor_type_name(most->first));
+}
+
+std::string default_name(const std::filesystem::path& path) {
+  std::string name = path.stem().string();
+  // NAME-00001-of-00003.gguf is called NAME.
+  constexpr size_t kSplitSuffix = std::string_view("-00001-of-00003").size();
+  if (name.size() > kSplitSuffix && name.compare(name.size() - 9, 4, "-of-") == 0)
+    name.resize(name.size() - kSplitSuffix);
+  return utf8_replace_invalid(name);
+}
+
+int64_t modified_unix_s(const std::filesystem::path& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 ? static_cast<int64_t>(status.st_mtime) : 0;
+}
+
+Result<ChatTemplate> make_template(std::string_view source, const Tokenizer& tokenizer) {
+  const auto text_of = [&](TokenId id) { return id == kNoToken ? std::string() : std::string(tokenizer.entry(id)); };
+  return ChatTemplate::create(source, text_of(tokenizer.special().bos), text_of(tokenizer.special().eos));
+}
+
+struct TemplateChoice {
+  ChatTemplate made;
+  std::string_view source;
+};
+
+// The options' template, or else the file's, or else one that is known for the architecture. All outlive the choice.
+Result<TemplateChoice> choose_template(const std::filesystem::path& path, const gguf::Reader& file,
+                                       std::string_view architecture, const Tokenizer& tokenizer,
+                                       const LoadOptions& options) {
+  CAIRN_TRY(std::string_view source, file.metadata().string_or("tokenizer.chat_template", ""));
+  if (source.empty()) source = builtin_template(architecture);
+  const bool own = options.chat_template.empty();
+  if (!own) source = options.chat_template;
+  auto made = make_template(source, tokenizer);
+  if (made) return TemplateChoice{std::move(*made), source};
+  const Error& error = made.error();
+  if (!own) return fail(error.code, "the chat template that --chat-template gives: {}", error.text());
+  const std::string name = utf8_replace_invalid(path.filename().string());
+  if (options.needs_template) {
+    return fail(error.code, "the chat template of {}: {}; give the model another one with --chat-template FILE", name,
+                error.text());
+  }
+  log_warning("the chat template of {} is left out: {}", name, error.text());
+  CAIRN_TRY(ChatTemplate fallback, make_template("", tokenizer));
+  return TemplateChoice{std::move(fallback), ""};
+}
+
+ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mtp_file) {
+  ModelOptions model_options;
+  model_options.context_tokens = options.context_tokens;
+  model_options.kv_type = options.kv_type;
+  model_options.directions = options.directions;
+  model_options.simulate_rounding = options.simulate_rounding;
+  // A model that drafts leaves the block that could nothing to do.
+  const bool drafts = !options.draft_model.empty() && mtp_file == nullptr;
+  model_options.load_mtp = mtp_file != nullptr || (options.speculation.tokens_max > 0 && !drafts);
+  model_options.mtp_file = mtp_file;
+  return model_options;
+}
+
+// Prompt rows of a step on GPUs, and rows of one in all: 1,024 are whole tiles of its products, and enough of them for
+// all multiprocessors. A processor's caches want fewer (EngineOptions, ModelOptions).
+constexpr int32_t kGpuPromptRows = 1'024;
+constexpr int32_t kGpuStepRows = 1'280;
+
+bool all_on_gpus(const Device& device) {
+  return device.on_gpu() && std::ranges::all_of(device.parts, &DevicePart::gpu);
+}
+int32_t step_rows(const Device& device) { return all_on_gpus(device) ? kGpuStepRows : ModelOptions{}.batch_tokens_max; }
+
+// What is known before weights are read.
+struct Preparation {
+  std::unique_ptr<DraftModel> draft;  // null: none
+  SplitPlan plan;                     // of one device: its own part alone
+};
+
+Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
+                            const LoadOptions& options, ModelOptions model_options) {
+  model_options.batch_tokens_max = step_rows(device);
+  Preparation made;
+  int64_t draft_bytes = 0;
+  if (!options.draft_model.empty() && model_options.mtp_file == nullptr) {
+    CAIRN_TRY(made.draft, open_draft(options.draft_model, tokenizer, device.backend(),
+                                     {.context_tokens = options.context_tokens, .sequences = options.sequences}));
+    draft_bytes = made.draft->plan.bytes();
+  }
+  const MemoryWishes wishes{.context_tokens = options.context_tokens,
+                            .kv_bytes = options.kv_bytes,
+                            .sequences = options.sequences,
+                            .sequences_running = options.sequences_max,
+                            .step_rows = model_options.batch_tokens_max,
+                            .kv_host_bytes = options.kv_host_bytes};
+  CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, wishes, draft_bytes));
+  return made;
+}
+
+Result<void> check_vocabulary(const LoadedModel& model, int64_t vocabulary) {
+  if (model.tokenizer->size() <= vocabulary) return {};
+  return fail(Code::kCorruptFile, "the tokenizer has {} tokens, but the model only {}", model.tokenizer->size(),
+              vocabulary);
+}
+
+void set_embedding(LoadedModel& model, const EmbeddingAbility& ability, Pooling usual) {
+  model.embedding = ability;
+  if (ability.pooling == Pooling::kNone) model.embedding.pooling = usual;
+}
+
+// Once everything is loaded. What is returned is the engine's to ask: the model outlives it.
+std::function<Result<void>()> watch_files(LoadedModel& model) {
+  model.files->watch(model.file);
+  if (model.mtp_file != nullptr) model.files->watch(*model.mtp_file);
+  if (model.draft != nullptr) model.files->watch(model.draft->file);
+  if (model.pack_cache != nullptr && model.pack_cache->file() != nullptr) model.files->watch(*model.pack_cache->file());
+  return [&files = *model.files] { return files.check(); };
+}
+
+Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options, const LoadOptions& options) {
+  if (model.draft != nullptr) {
+    return fail_at("draft", Code::kInvalidArgument, "{} writes no text, for which a draft model could draft",
+                   model.name);
+  }
+  CAIRN_TRY(model.embedder, load_embedder(model.file, model.device.backend(), model_options));
+  CAIRN_TRY_VOID(check_vocabulary(model, model.embedder->vocabulary()));
+  set_embedding(model, model.embedder->ability(), Pooling::kMean);
+  CAIRN_TRY(model.engine, make_encoder_engine(*model.embedder, {.queue_max = options.queue_max,
+                                                                .tenant_requests_max = options.tenant_requests_max,
+                                                                .check_weights = watch_files(model)}));
+  log_info("an encoder: vectors of {} numbers for texts of up to {} tokens", model.embedding.dimensions,
+           model.engine->context_tokens());
+  return {};
+}
+
+Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options, const MemoryPlan& plan,
+                           const LoadOptions& options) {
+  CAIRN_TRY(model.runner, load_model(model.file, model.device.backend(), model_options));
+  set_embedding(model, model.runner->embedding(), Pooling::kLast);
+  CAIRN_TRY_VOID(check_vocabulary(model, model.runner->vocabulary()));
+  EngineOptions engine_options;
+  engine_options.kv_pages = plan.kv_pages;
+  engine_options.queue_max = options.queue_max;
+  engine_options.sequences_max = options.sequences_max;
+  engine_options.step = std::chrono::milliseconds(options.step_ms);
+  if (all_on_gpus(model.device)) engine_options.prefill_chunk_max = kGpuPromptRows;
+  engine_options.tenant_requests_max = options.tenant_requests_max;
+  engine_options.prefix_cache = options.prefix_cache;
+  engine_options.kv_host_bytes = options.kv_host_bytes;
+  engine_options.speculation = options.speculation;
+  std::unique_ptr<Drafter> drafter;
+  if (model.draft != nullptr) {
+    log_info("draft model {}: {}", options.draft_model, model.draft->plan.text());
+    const auto vocabulary = static_cast<int32_t>(model.runner->vocabulary());
+    CAIRN_TRY(drafter, load_draft(*model.draft, model.device.backend(), vocabulary));
+  }
+  if (!options.draft_model.empty() && engine_options.speculation.tokens_max == 0)
+    engine_options.speculation.tokens_max = kDraftTokens;
+  if (model.runner->has_mtp()) log_info("drafts with its own MTP module");
+  engine_options.check_weights = watch_files(model);
+  CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.by_number(), *model.tokenizer, engine_options,
+                                         std::move(drafter)));
+  log_info("context: {} tokens per conversation", model.engine->context_tokens());
+  return {};
+}
+
+}  // namespace
+
+LoadedModel::~LoadedModel() = default;
+
+PromptContext LoadedModel::prompt_context() const {
+  return {name, *tokenizer, chat_template, output_format, engine->context_tokens()};
+}
+
+Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options) {
+  CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
+  CAIRN_TRY(const std::string_view architecture, file.metadata().string("general.architecture"));
+  CAIRN_TRY(auto tokenizer, Tokenizer::load(file.metadata()));
+  std::unique_ptr<gguf::Reader> mtp_file;
+  if (!options.draft_model.empty()) {
+    CAIRN_TRY(mtp_file, open_mtp_file(options.draft_model));
+  }
+  ModelOptions model_options = model_options_of(options, mtp_file.get());
+  Preparation prepared;
+  const auto fits = [&](const Device& device) -> Result<bool> {
+    CAIRN_TRY(prepared, prepare(file, *tokenizer, device, options, model_options));
+    return prepared.plan.own.whole_context;
+  };
+  CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
+  const MemoryPlan& plan = prepared.plan.own;
+  model_options.earlier = device.earlier();
+  model_options.batch_tokens_max = step_rows(device);
+  CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, architecture, *tokenizer, options));
+
+  auto model = std::unique_ptr<LoadedModel>(new LoadedModel{
+      .name = options.name.empty() ? default_name(path) : options.name,
+      .file_name = utf8_replace_invalid(path.filename().string()),
+      .architecture = std::string(architecture),
+      .quantisation = quantisation_of(file),
+      .parameters = 0,
+      .file_bytes = file.file_bytes(),
+      .fingerprint = gguf::fingerprint(file),
+      .created_unix_s = modified_unix_s(path),
+      .sequences_max = options.sequences_max,
+      .file = std::move(file),
+      .tokenizer = std::move(tokenizer),
+      .chat_template = std::move(chat_template.made),
+      .template_source = std::string(chat_template.source),
+      .output_format = detect_output_format(chat_template.source),
+      .device = std::move(device),
+      .pack_cache = nullptr,
+      .mtp_file = std::move(mtp_file),
+      .runner = nullptr,
+      .embedder = nullptr,
+      .embedding = {},
+      .draft = std::move(prepared.draft),
+      .files = std::make_unique<ModelFiles>(),
+      .engine = nullptr,
+  });
+  for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();
+  log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
+           static_cast<double>(model->parameters) * 1e-9, model->device.text());
+  log_info("memory: {}", plan.text());
+  for (size_t i = 0; i < prepared.plan.earlier.size(); ++i) {
+    log_info("memory of {}: {}", model->device.parts[i].backend->description(), prepared.plan.earlier[i].text());
+  }
+  if (options.kv_host_bytes > 0)
+    log_info("memory: {} for what the KV cache gives up", bytes_text(options.kv_host_bytes));
+
+  model_options.context_tokens = plan.context_tokens;
+  model_options.weights_in_place = prepared.plan.weights_in_place();
+  if (options.pack_cache && model_options.earlier.empty()) {
+    model->pack_cache = std::make_unique<PackCache>(path, model->file, model->device.backend().packed_format_id());
+    model_options.pack_cache = model->pack_cache.get();
+  }
+  if (is_encoder(model->file)) {
+    CAIRN_TRY_VOID(start_encoder(*model, model_options, options));
+    return model;
+  }
+  CAIRN_TRY_VOID(start_decoder(*model, model_options, plan, options));
+  return model;
+}
+
+bool Registry::loading() const {
+  const std::lock_guard lock(mutex_);
+  return models_.empty();
+}
+
+Result<void> Registry::add(std::unique_ptr<LoadedModel> model) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& other : models_) {
+    if (other->name == model->name)
+      return fail(Code::kInvalidArgument, "two models are named {}; give one another name", model->name);
+  }
+  models_.push_back(std::move(model));
+  return {};
+}
+
+Result<LoadedModel*> Registry::find(std::string_view name) const {
+  std::string names;
+  for (LoadedModel* model : list()) {
+    if (name.empty() || model->name == name) {
+      CAIRN_TRY_VOID(model->files->check());
+      return model;
+    }
+    names += (names.empty() ? "" : ", ") + model->name;
+  }
+  if (names.empty()) return fail(Code::kUnavailable, "the model is still being loaded; try again in a moment");
+  constexpr size_t kNameShownMax = 100;
+  return fail_at("model", Code::kNotFound, "there is no model \"{}\"; there is {}", name.substr(0, kNameShownMax),
+                 names);
+}
+
+std::vector<LoadedModel*> Registry::list() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<LoadedModel*> list;
+  for (const auto& model : models_) list.push_back(model.get());
+  return list;
+}
+
+void Registry::clear() {
+  std::vector<std::unique_ptr<LoadedModel>> gone;
+  const std::lock_guard lock(mutex_);
+  gone.swap(models_);
+}
+
+}  // namespace cairn

@@ -1,0 +1,111 @@
+/// Which models exist here and which are loaded.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "chat/chat_template.h"
+#include "chat/output/output_parser.h"
+#include "chat/prompt_context.h"
+#include "engine/engine.h"
+#include "gguf/reader.h"
+#include "kernels/kv.h"
+#include "loader/device.h"
+#include "loader/draft.h"
+#include "loader/model_files.h"
+#include "model/control_vectors.h"
+#include "model/embedder.h"
+#include "model/runner.h"
+#include "model/weights/pack_cache.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn {
+
+class Backend;
+
+struct LoadOptions {
+  std::string name;            ///< id that clients use; empty: the file's name without ".gguf"
+  int32_t context_tokens = 0;  ///< 0: trained context, bounded by the memory plan
+  KvType kv_type = KvType::kF16;
+  int64_t kv_bytes = 0;   ///< KV budget; 0: enough for `sequences` whole contexts, bounded by memory
+  int32_t sequences = 4;  ///< see kv_bytes
+  int32_t queue_max = 256;
+  int32_t sequences_max = 64;       ///< sequences at once
+  int32_t step_ms = 30;             ///< see EngineOptions::step
+  int32_t tenant_requests_max = 0;  ///< see EngineOptions
+  bool prefix_cache = true;
+  int64_t kv_host_bytes = 0;  ///< see EngineOptions
+  SpeculationOptions speculation{};
+  /// File of a smaller model for speculation, or of an MTP module for this one (is_mtp_file); empty: the
+  /// model's own block, if it has one, or else prompt lookup.
+  std::string draft_model;
+  int32_t gpu_layers = kGpuLayersAuto;  ///< see DeviceWishes
+  int32_t threads = 0;                  ///< 0: one per usable core
+  std::string isa;
+  ControlVectorOptions directions{};
+  bool simulate_rounding = true;  ///< see ModelOptions
+  bool pack_cache = false;        ///< weights as the kernels read them are kept in a file beside the model
+  std::string chat_template;      ///< replaces the file's; empty: the file's
+  bool needs_template = true;     ///< false: one of the file's that cannot be used is left out, with a warning
+};
+
+/// A model with everything that serving it takes. Immutable once loaded; members are destroyed in reverse order.
+struct LoadedModel {
+  std::string name;
+  std::string file_name;  ///< without its folder
+  std::string architecture;
+  std::string quantisation;  ///< "Q4_K_M", "F16", ...: general.file_type, or the type of most bytes
+  int64_t parameters = 0;
+  int64_t file_bytes = 0;
+  uint64_t fingerprint = 0;  ///< of the file's content, see gguf/fingerprint.h
+  int64_t created_unix_s = 0;
+  int32_t sequences_max = 0;  ///< that run at once
+  gguf::Reader file;
+  std::unique_ptr<Tokenizer> tokenizer;
+  ChatTemplate chat_template;
+  std::string template_source;  ///< of chat_template; empty: it has one of its own
+  OutputFormat output_format;   ///< how its chat answers are written
+  Device device;
+  std::unique_ptr<PackCache> pack_cache;   ///< null: none
+  std::unique_ptr<gguf::Reader> mtp_file;  ///< file of an MTP module; null: none of its own
+  std::unique_ptr<Runner> runner;          ///< null: an encoder
+  std::unique_ptr<Embedder> embedder;      ///< null: no encoder
+  EmbeddingAbility embedding;              ///< of the engine; the pooling is the model's own, and not kNone
+  std::unique_ptr<DraftModel> draft;       ///< null: none
+  std::unique_ptr<ModelFiles> files;       ///< of all that is mapped
+  std::unique_ptr<Engine> engine;
+
+  ~LoadedModel();
+  PromptContext prompt_context() const;
+};
+
+/// Opens, plans memory (logged: weights, KV, scratch, what is left), loads and starts the engine. Errors: those of the
+/// parts; kOutOfMemory says how much is needed and how much there is.
+Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path& path, const LoadOptions& options);
+
+/// Models that clients may name. Thread-safe: models may be added while others look.
+class Registry {
+ public:
+  /// Until there is a model.
+  bool loading() const;
+  /// Error: kInvalidArgument, a model of that name is here already.
+  Result<void> add(std::unique_ptr<LoadedModel> model);
+  /// An empty name gives the first model. Errors: kUnavailable while loading; kNotFound, listing the names there are;
+  /// those of ModelFiles::check.
+  Result<LoadedModel*> find(std::string_view name) const;
+  std::vector<LoadedModel*> list() const;
+  /// Stops every engine and unloads. Nobody may use a model any more.
+  void clear();
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<LoadedModel>> models_;
+};
+
+}  // namespace cairn

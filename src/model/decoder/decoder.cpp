@@ -1,0 +1,407 @@
+#include "model/decoder/decoder.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/check.h"
+#include "kernels/backend.h"
+
+namespace cairn {
+
+namespace {
+
+// Only with the last layer are there any.
+int32_t logit_rows_of(const DecoderConfig& config, const ModelOptions& options, LayerRange range) {
+  return range.is_last(config) ? options.logits_max : 0;
+}
+
+}  // namespace
+
+Decoder::Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options,
+                 LayerRange range, KvPlan kv)
+    : description_(std::move(config)),
+      weights_(std::move(weights)),
+      backend_(backend),
+      range_(range),
+      rows_max_(options.batch_tokens_max),
+      logit_rows_max_(options.logits_max),
+      kv_(std::move(kv)),
+      logits_(backend) {}
+
+Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWeights weights, Backend& backend,
+                                                 const ModelOptions& options, LayerRange range, KvPlan kv) {
+  std::unique_ptr<Decoder> decoder(
+      new Decoder(std::move(config), std::move(weights), backend, options, range, std::move(kv)));
+  const DecoderConfig& model = decoder->description_;
+  const int32_t rows = options.batch_tokens_max;
+  const int32_t logit_rows = logit_rows_of(model, options, range);
+  CAIRN_TRY(decoder->directions_,
+            ControlVectors::load(options.directions, std::ssize(model.layers), model.embedding, backend));
+  CAIRN_TRY(decoder->scratch_, Scratch::create(backend, model, rows, logit_rows));
+  CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows, logit_rows)));
+  if (model.latent) {
+    CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
+  }
+  decoder->batch_.reserve({.rows = rows,
+                           .logit_rows = options.logits_max,
+                           .context_tokens = model.context_tokens,
+                           .vocabulary = model.vocabulary,
+                           .groups = decoder->kv_.layout.groups.size(),
+                           .hidden = true});
+  decoder->temperatures_.reserve(rows);
+  decoder->hidden_values_ = std::make_unique_for_overwrite<float[]>(rows * model.embedding);
+  decoder->logits_.reserve(logit_rows, model.vocabulary);
+  CAIRN_TRY_VOID(decoder->read_labels());
+  return decoder;
+}
+
+WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows) {
+  const bool dense = !std::ranges::all_of(model.layers, &LayerConfig::routed);
+  const int64_t attended = int64_t{model.heads} * model.value_dim;
+  WorkspaceSizes sizes;
+  sizes.sample_rows = logit_rows;
+  sizes.inputs.push_back({rows, std::max({model.embedding, attended, dense ? model.feed_forward : 0})});
+  if (model.experts) {
+    const RouteParams& route = model.experts->route;
+    sizes.inputs.push_back({rows, model.experts->shared_width});
+    // Each choice has an input of its own.
+    sizes.expert_choices = int64_t{rows} * route.used;
+    sizes.inputs.push_back({sizes.expert_choices, model.experts->width});
+    sizes.experts = sizes.routed_experts = route.experts;
+    sizes.route_groups = route.groups;
+  }
+  if (model.latent) {
+    LatentAttention::add_work(model, rows, sizes);
+  } else {
+    sizes.attention_rows = rows;
+    sizes.attention_heads = model.heads;
+    sizes.head_dim = std::max(model.key_dim, model.value_dim);
+    sizes.attention_tokens = model.context_tokens;
+  }
+  return sizes;
+}
+
+int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
+                       LayerRange range) {
+  const int32_t logit_rows = logit_rows_of(config, options, range);
+  // Logits and hidden rows are kept a second time in host memory.
+  int64_t bytes = Scratch::bytes(config, options.batch_tokens_max, logit_rows) +
+                  LogitRows::bytes(logit_rows, config.vocabulary) +
+                  options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
+                  backend.workspace_bytes(work_sizes(config, options.batch_tokens_max, logit_rows));
+  if (config.latent) bytes += LatentAttention::bytes(config, options.batch_tokens_max);
+  return bytes;
+}
+
+Result<LogitsView> Decoder::step(const Batch& batch) {
+  CAIRN_CHECK(range_.is_first() && range_.is_last(description_));
+  begin_with_tokens(batch);
+  run_layers(*batch.pool);
+  return logits();
+}
+
+Result<void> Decoder::first_step(const Batch& batch, std::span<float> rows) {
+  CAIRN_CHECK(range_.is_first() && !range_.is_last(description_));
+  begin_with_tokens(batch);
+  CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
+  run_layers(*batch.pool);
+  backend_.read(hidden(), static_cast<int64_t>(rows.size_bytes()), rows.data());
+  return backend_.finish();
+}
+
+Result<void> Decoder::middle_step(const Batch& batch, std::span<float> rows) {
+  CAIRN_CHECK(!range_.is_first() && !range_.is_last(description_));
+  begin_with(batch, rows);
+  run_layers(*batch.pool);
+  backend_.read(hidden(), static_cast<int64_t>(rows.size_bytes()), rows.data());
+  return backend_.finish();
+}
+
+Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float> rows) {
+  CAIRN_CHECK(!range_.is_first() && range_.is_last(description_));
+  begin_with(batch, rows);
+  run_layers(*batch.pool);
+  return logits();
+}
+
+void Decoder::begin_with_tokens(const Batch& batch) {
+  plan(batch);
+  backend_.begin_step();
+  hidden_ = scratch_[ScratchPart::kHidden];
+  backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, hidden_);
+}
+
+void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
+  plan(batch);
+  CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
+  hidden_ = scratch_[ScratchPart::kHidden];
+  backend_.write(rows.data(), static_cast<int64_t>(rows.size_bytes()), hidden_);
+  backend_.begin_step();
+}
+
+void Decoder::run_layers(const PagePool& pool) {
+  compute_ropes();
+  for (auto layer = static_cast<size_t>(range_.begin); layer < static_cast<size_t>(range_.end); ++layer) {
+    attention(layer, pool);
+    if (layer + 1 == description_.layers.size()) select_output_rows();
+    feed_forward(layer);
+  }
+}
+
+void Decoder::plan(const Batch& batch) {
+  batch_.plan(batch);
+  rows_ = batch_.rows();
+  keeps_logits_ = batch.keep_logits;
+  temperatures_.clear();
+  if (description_.temperature_scale == 0) return;
+  for (const int32_t position : batch_.positions()) {
+    const int32_t stretches = position / description_.temperature_length;
+    temperatures_.push_back(1 + description_.temperature_scale * std::log(1 + static_cast<float>(stretches)));
+  }
+}
+
+const float* Decoder::rope_table(int32_t rope) const {
+  const float* table = scratch_[ScratchPart::kRope];
+  for (int32_t before = 0; before < rope; ++before) table += int64_t{rows_} * description_.ropes[before].dims;
+  return table;
+}
+
+void Decoder::compute_ropes() {
+  float* table = scratch_[ScratchPart::kRope];
+  for (const RopeConfig& rope : description_.ropes) {
+    backend_.rope_table(batch_.positions(), rope.frequencies, rope.magnitude, table);
+    table += int64_t{rows_} * rope.dims;
+  }
+}
+
+void Decoder::attention(size_t layer, const PagePool& pool) {
+  const LayerWeights& weights = weights_of(layer);
+  const float* x = block_input(weights.attention_norm);
+  if (latent_) {
+    attend_latent(layer, pool, x);
+  } else {
+    attend(layer, pool, x);
+  }
+  const MatmulTarget output[] = {weights.attention_output.to(scratch_[ScratchPart::kBlock])};
+  backend_.matmul(output, scratch_[ScratchPart::kAttended], rows_);
+  directions_.after_attention(backend_, layer, scratch_[ScratchPart::kBlock], rows_);
+  add_block(weights.attention_post_norm);
+}
+
+void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
+  query_key_value(layer, x);
+  const KvPlace place = kv_.places[layer];
+  const KvView kv = pool.view(place.group, place.layer);
+  const std::span<const AttentionSlice> slices = batch_.slices(place.group);
+  backend_.store_kv(kv, slices, scratch_[ScratchPart::kKey], scratch_[ScratchPart::kValue]);
+  AttentionParams params;
+  params.heads = description_.heads;
+  params.scale = description_.attention_scale;
+  params.soft_cap = description_.attention_logit_softcap;
+  params.window = description_.layers[layer].window;
+  backend_.attention(params, kv, slices, scratch_[ScratchPart::kQuery], scratch_[ScratchPart::kAttended]);
+}
+
+void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) {
+  const KvPlace place = kv_.places[layer];
+  LatentStep step;
+  step.rows = rows_;
+  step.rope_table = rope_table(description_.layers[layer].rope);
+  step.temperatures = temperatures_;
+  step.slices = batch_.slices(place.group);
+  step.kv = pool.view(place.group, place.layer);
+  if (description_.latent->indexer) step.index_keys = pool.view(place.group, place.layer + 1);
+  latent_->run(weights_of(layer).latent, step, x, scratch_[ScratchPart::kAttended]);
+}
+
+void Decoder::query_key_value(size_t layer, const float* x) {
+  const LayerWeights& weights = weights_of(layer);
+  float* query = scratch_[ScratchPart::kQuery];
+  float* key = scratch_[ScratchPart::kKey];
+  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
+                                      weights.value.to(scratch_[ScratchPart::kValue])};
+  backend_.matmul(projections, x, rows_);
+
+  const int32_t heads = description_.heads;
+  const int32_t kv_heads = description_.kv_heads;
+  const int32_t dim = description_.key_dim;
+  if (description_.qk_norm != QkNorm::kNone) {
+    // A norm over all heads is one over longer rows.
+    const bool all = description_.qk_norm == QkNorm::kAllHeads;
+    const float epsilon = description_.norm_epsilon;
+    const int64_t rows = rows_;
+    backend_.rms_norm(query, weights.query_norm.floats(), epsilon, all ? rows : rows * heads,
+                      all ? int64_t{dim} * heads : dim, query);
+    backend_.rms_norm(key, weights.key_norm.floats(), epsilon, all ? rows : rows * kv_heads,
+                      all ? int64_t{dim} * kv_heads : dim, key);
+  }
+  const int32_t rope = description_.layers[layer].rope;
+  if (rope != kNoRope) {
+    const RopeConfig& how = description_.ropes[rope];
+    const float* table = rope_table(rope);
+    backend_.rope(how.style, table, how.dims, query, rows_, heads, dim);
+    backend_.rope(how.style, table, how.dims, key, rows_, kv_heads, dim);
+  }
+  if (!temperatures_.empty()) backend_.scale_rows(query, temperatures_, int64_t{heads} * dim);
+}
+
+void Decoder::feed_forward(size_t layer) {
+  if (rows_ == 0) return;
+  const LayerWeights& weights = weights_of(layer);
+  const float* x = block_input(weights.feed_forward_norm);
+  float* block = scratch_[ScratchPart::kBlock];
+  if (description_.layers[layer].routed) {
+    routed(weights, x, block);
+  } else {
+    dense(weights.dense, description_.feed_forward, x, block);
+  }
+  directions_.after_feed_forward(backend_, layer, block, rows_);
+  add_block(weights.feed_forward_post_norm);
+}
+
+void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out) {
+  float* gate = scratch_[ScratchPart::kGate];
+  float* up = scratch_[ScratchPart::kUp];
+  const MatmulTarget in[] = {weights.gate.to(gate), weights.up.to(up)};
+  backend_.matmul(in, x, rows_);
+  backend_.gate(description_.activation, gate, up, rows_, inner, gate);
+  const MatmulTarget down[] = {weights.down.to(out)};
+  backend_.matmul(down, gate, rows_);
+}
+
+void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
+  const MoeConfig& experts = *description_.experts;
+  const int32_t used = experts.route.used;
+  float* router = scratch_[ScratchPart::kRouter];
+  int32_t* ids = scratch_.expert_ids();
+  float* shares = scratch_[ScratchPart::kExpertWeights];
+  const MatmulTarget route[] = {weights.router.to(router)};
+  backend_.matmul(route, x, rows_);
+  RouteParams params = experts.route;
+  params.bias = weights.router_bias.floats();
+  backend_.route(params, router, rows_, ids, shares);
+
+  float* gate = scratch_[ScratchPart::kGate];
+  float* up = scratch_[ScratchPart::kUp];
+  float* chosen = scratch_[ScratchPart::kExpertOut];
+  const MatmulTarget in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
+  backend_.grouped_matmul(in, x, rows_, ids, used, false);
+  backend_.gate(description_.activation, gate, up, int64_t{rows_} * used, experts.width, gate);
+  const MatmulTarget down[] = {weights.routed.down.to(chosen)};
+  backend_.grouped_matmul(down, gate, rows_, ids, used, true);
+  backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);
+
+  if (experts.shared_width == 0) return;
+  float* shared = scratch_[ScratchPart::kShared];
+  dense(weights.shared, experts.shared_width, x, shared);
+  if (experts.shared_gated) {
+    float* gates = scratch_[ScratchPart::kSharedGate];
+    const MatmulTarget shared_gate[] = {weights.shared_gate.to(gates)};
+    backend_.matmul(shared_gate, x, rows_);
+    backend_.sigmoid_scale_rows(shared, gates, rows_, description_.embedding);
+  }
+  backend_.add(out, shared, rows_ * description_.embedding, 1);
+}
+
+void Decoder::add_block(const Buffer& post_norm) {
+  float* block = scratch_[ScratchPart::kBlock];
+  if (description_.post_norms) {
+    backend_.rms_norm(block, post_norm.floats(), description_.norm_epsilon, rows_, description_.embedding, block);
+  }
+  residual_pending_ = true;
+}
+
+float* Decoder::hidden() {
+  if (std::exchange(residual_pending_, false)) {
+    backend_.add(hidden_, scratch_[ScratchPart::kBlock], rows_ * description_.embedding, description_.residual_scale);
+  }
+  return hidden_;
+}
+
+const float* Decoder::block_input(const Buffer& norm) {
+  if (!description_.pre_norms) return hidden();
+  float* normed = scratch_[ScratchPart::kNormed];
+  norm_hidden(norm, normed);
+  return normed;
+}
+
+void Decoder::norm_hidden(const Buffer& norm, float* out) {
+  const float epsilon = description_.norm_epsilon;
+  const int64_t width = description_.embedding;
+  if (std::exchange(residual_pending_, false)) {
+    backend_.add_rms_norm(hidden_, scratch_[ScratchPart::kBlock], description_.residual_scale, norm.floats(), epsilon,
+                          rows_, width, out);
+  } else {
+    backend_.rms_norm(hidden_, norm.floats(), epsilon, rows_, width, out);
+  }
+}
+
+// Those of logits first.
+void Decoder::select_output_rows() {
+  float* last = scratch_[ScratchPart::kLast];
+  const int64_t width = description_.embedding;
+  const auto logit_rows = static_cast<int64_t>(batch_.logit_rows().size());
+  const float* all = hidden();
+  if (logit_rows > 0) backend_.gather_rows(all, batch_.logit_rows(), width, last);
+  if (!batch_.hidden_rows().empty()) backend_.gather_rows(all, batch_.hidden_rows(), width, last + logit_rows * width);
+  rows_ = static_cast<int32_t>(batch_.logit_rows().size() + batch_.hidden_rows().size());
+  hidden_ = last;
+}
+
+Result<LogitsView> Decoder::logits() {
+  const auto logit_rows = static_cast<int32_t>(batch_.logit_rows().size());
+  const int64_t width = description_.embedding;
+  const int64_t hidden_values = static_cast<int64_t>(batch_.hidden_rows().size()) * width;
+  if (rows_ > 0) {
+    norm_hidden(weights_.output_norm, hidden_);
+  }
+  float* out = scratch_[ScratchPart::kLogits];
+  if (logit_rows > 0) {
+    const MatmulTarget output[] = {weights_.output.to(out)};
+    backend_.matmul(output, hidden_, logit_rows);
+    if (description_.logit_scale != 1 || description_.final_logit_softcap > 0) {
+      backend_.scale_and_softcap(out, logit_rows * description_.vocabulary, description_.logit_scale,
+                                 description_.final_logit_softcap);
+    }
+  }
+  if (hidden_values > 0) {
+    backend_.read(hidden_ + logit_rows * width, hidden_values * static_cast<int64_t>(sizeof(float)),
+                  hidden_values_.get());
+  }
+  CAIRN_TRY(LogitsView view, logits_.take(out, logit_rows, keeps_logits_));
+  view.hidden = std::span(hidden_values_.get(), hidden_values);
+  return view;
+}
+
+EmbeddingAbility Decoder::embedding() const {
+  return {.dimensions = static_cast<int32_t>(description_.embedding),
+          .pooling = description_.pooling,
+          .ranks = !labels_.empty()};
+}
+
+Result<void> Decoder::read_labels() {
+  const int64_t rows = weights_.labels.weight.rows;
+  if (rows == 0) return {};
+  const int64_t bytes = rows * description_.embedding * static_cast<int64_t>(sizeof(float));
+  CAIRN_TRY(const Buffer buffer, backend_.allocate(bytes));
+  const TokenId ids[] = {TokenId{0}, TokenId{1}};
+  backend_.embed(weights_.labels.weight, std::span(ids).first(static_cast<size_t>(rows)), 1, buffer.floats());
+  labels_.resize(rows * description_.embedding);
+  backend_.read(buffer.data(), bytes, labels_.data());
+  return backend_.finish();
+}
+
+// Of two outputs the first means yes: the logit of its share is their difference.
+float Decoder::rank(std::span<const float> hidden) const {
+  const auto width = static_cast<size_t>(description_.embedding);
+  CAIRN_CHECK(!labels_.empty() && hidden.size() == width);
+  double logit = 0;
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    const double product = double{labels_[i]} * hidden[i % width];
+    logit += i < width ? product : -product;
+  }
+  return static_cast<float>(logit);
+}
+
+}  // namespace cairn

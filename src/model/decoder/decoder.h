@@ -1,0 +1,115 @@
+/// One forward pass of a decoder over a ragged batch: whatever a DecoderConfig says, by operations of a Backend.
+/// Where several backends share the layers, each has a Decoder of its own (pipeline.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "model/config.h"
+#include "model/control_vectors.h"
+#include "model/decoder/batch_rows.h"
+#include "model/decoder/latent_attention.h"
+#include "model/decoder/scratch.h"
+#include "model/logit_rows.h"
+#include "model/model.h"
+#include "model/runner.h"
+#include "model/weights/decoder_weights.h"
+
+namespace cairn {
+
+class Decoder final : public Runner {
+ public:
+  /// Bytes that create() takes, of the backend's working memory too.
+  static int64_t bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
+                       LayerRange range);
+  /// Allocates all that steps need; `weights` are of the range, `kv` of all layers. Errors: kOutOfMemory.
+  static Result<std::unique_ptr<Decoder>> create(DecoderConfig config, DecoderWeights weights, Backend& backend,
+                                                 const ModelOptions& options, LayerRange range, KvPlan kv);
+
+  /// Of all layers.
+  Result<LogitsView> step(const Batch& batch) override;
+  /// Of a range with the first layer, but not the last: into `rows` [rows of the batch, embedding].
+  Result<void> first_step(const Batch& batch, std::span<float> rows);
+  /// Of a range with neither, from those rows to others in their place.
+  Result<void> middle_step(const Batch& batch, std::span<float> rows);
+  /// Of a range with the last layer, but not the first, from those rows.
+  Result<LogitsView> last_step(const Batch& batch, std::span<const float> rows);
+  const KvLayout& kv_layout() const override { return kv_.layout; }
+  int64_t vocabulary() const override { return description_.vocabulary; }
+  int32_t context_tokens() const override { return description_.context_tokens; }
+  int32_t batch_tokens_max() const override { return rows_max_; }
+  int32_t logits_max() const override { return logit_rows_max_; }
+  bool samples_on_device() const override { return logits_.samples_on_device(); }
+  Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,
+                      std::span<SampleResult> sampled) override {
+    return logits_.sample(samples, changes, sampled);
+  }
+  Result<std::span<const float>> logits_row(int64_t row) override { return logits_.row(row); }
+  EmbeddingAbility embedding() const override;
+  float rank(std::span<const float> hidden) const override;
+
+ private:
+  Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options, LayerRange range,
+          KvPlan kv);
+
+  /// Fills batch_ and temperatures_.
+  void plan(const Batch& batch);
+  static WorkspaceSizes work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows);
+  /// The residual stream of the rows before the range: of their tokens, or those that a range before has left.
+  void begin_with_tokens(const Batch& batch);
+  void begin_with(const Batch& batch, std::span<const float> rows);
+  void run_layers(const PagePool& pool);
+  void compute_ropes();
+  void attention(size_t layer, const PagePool& pool);
+  /// From the normalised input to kAttended.
+  void attend(size_t layer, const PagePool& pool, const float* x);
+  void attend_latent(size_t layer, const PagePool& pool, const float* x);
+  void query_key_value(size_t layer, const float* x);
+  void feed_forward(size_t layer);
+  void dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out);
+  void routed(const LayerWeights& weights, const float* x, float* out);
+  /// hidden += residual_scale * norm(block), when hidden is asked for.
+  void add_block(const Buffer& post_norm);
+  /// The residual stream with all blocks.
+  float* hidden();
+  /// The same, normalised; `out` may be hidden_.
+  void norm_hidden(const Buffer& norm, float* out);
+  /// What a block reads: hidden, normalised if that comes first.
+  const float* block_input(const Buffer& norm);
+  /// Reads the head that ranks into host memory.
+  Result<void> read_labels();
+  /// After the last attention only rows that something is wanted of go on: rows_ and hidden_ become theirs.
+  void select_output_rows();
+  Result<LogitsView> logits();
+  const float* rope_table(int32_t rope) const;
+  const LayerWeights& weights_of(size_t layer) const { return weights_.layers[layer - range_.begin]; }
+
+  const DecoderConfig description_;
+  const DecoderWeights weights_;
+  Backend& backend_;
+  const LayerRange range_;
+  const int32_t rows_max_;
+  const int32_t logit_rows_max_;
+  const KvPlan kv_;
+  ControlVectors directions_;
+  Scratch scratch_;
+  std::optional<LatentAttention> latent_;
+  std::vector<float> labels_;  // [0, 1 or 2, embedding]
+
+  // Of the step in progress; reserved once.
+  BatchRows batch_;
+  int32_t rows_ = 0;                 // those that are still wanted
+  float* hidden_ = nullptr;          // [rows_, embedding], the residual stream
+  bool residual_pending_ = false;    // kBlock is still to be added
+  std::vector<float> temperatures_;  // per row, if the model has them
+  bool keeps_logits_ = false;
+  LogitRows logits_;
+  std::unique_ptr<float[]>
+      hidden_values_;  // [rows_max_, embedding] in host memory; pages are taken when rows are wanted
+};
+
+}  // namespace cairn

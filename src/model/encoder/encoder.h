@@ -1,0 +1,99 @@
+/// The forward pass of an encoder over whole texts: whatever an EncoderConfig says, by operations of a Backend.
+///
+/// Attention goes layer by layer over all rows, with the keys and values of that layer in pages of its own; all else
+/// goes in chunks of rows, so that the widest arrays do not grow with the context.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/error.h"
+#include "model/embedder.h"
+#include "model/encoder/encoder_config.h"
+#include "model/weights/encoder_weights.h"
+
+namespace cairn {
+
+class Encoder final : public Embedder {
+ public:
+  /// Bytes that create() takes, of the backend's working memory too.
+  static int64_t bytes(const EncoderConfig& config, const Backend& backend, int32_t chunk_rows);
+  /// Allocates all that calls need. Errors: kOutOfMemory.
+  static Result<std::unique_ptr<Embedder>> create(EncoderConfig config, EncoderWeights weights, Backend& backend,
+                                                  int32_t chunk_rows);
+
+  const EmbeddingAbility& ability() const override { return ability_; }
+  int64_t vocabulary() const override { return description_.vocabulary; }
+  int32_t context_tokens() const override { return description_.context_tokens; }
+  int32_t batch_tokens_max() const override { return batch_tokens_max(description_); }
+  int32_t texts_max() const override { return kTextsMax; }
+  Result<void> embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) override;
+
+ private:
+  /// Texts are short where there are many: what they have in common is the reading of the weights.
+  static constexpr int32_t kTextsMax = 64;
+  static constexpr int32_t kRowsMin = 512;
+
+  /// Rows of a chunk: what of the batch's texts is in it.
+  struct Chunk {
+    int32_t begin = 0;
+    int32_t rows = 0;
+    std::span<const AttentionSlice> slices;  // rows counted from the chunk's begin
+  };
+  struct Memory;
+
+  Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows);
+  static int32_t batch_tokens_max(const EncoderConfig& config);
+  static int32_t pages_max(const EncoderConfig& config);
+  static WorkspaceSizes work_sizes(const EncoderConfig& config, int32_t chunk_rows);
+  static Memory memory_of(const EncoderConfig& config, int32_t chunk_rows);
+  Result<void> allocate();
+
+  /// Checks the texts against the limits and fills tokens_, positions_, types_, slices_ and chunks_.
+  void plan(std::span<const EmbedText> texts);
+  void cut_into_chunks();
+  float* rows_at(const Buffer& all, int32_t row) const { return all.floats() + int64_t{row} * description_.embedding; }
+  void norm(const LayerNorm& norm, float* x, int32_t rows);
+  void embed_tokens(const Chunk& chunk);
+  void attention(const EncoderLayerWeights& weights);
+  void query_key_value(const EncoderLayerWeights& weights, const Chunk& chunk);
+  void finish_layer(const EncoderLayerWeights& weights, const Chunk& chunk);
+  void pool(Pooling pooling, std::span<float> out);
+  void rank(std::span<float> out);
+
+  const EncoderConfig description_;
+  const EncoderWeights weights_;
+  Backend& backend_;
+  const int32_t chunk_rows_;
+  const EmbeddingAbility ability_;
+
+  // [batch_tokens_max, embedding]
+  Buffer hidden_;
+  Buffer query_;
+  Buffer attended_;
+  Buffer rope_;  // [batch_tokens_max, dims]
+  Buffer kv_;
+  KvView kv_view_;
+  // [chunk_rows, embedding]
+  Buffer key_;
+  Buffer value_;
+  Buffer block_;
+  // [chunk_rows, feed_forward]
+  Buffer gate_;
+  Buffer up_;
+  std::vector<float> host_;  // [batch_tokens_max, embedding]
+  std::vector<PageId> pages_;
+
+  // Of the call in progress; reserved once.
+  std::vector<TokenId> tokens_;
+  std::vector<TokenId> position_ids_;  // rows of the tables of positions and types
+  std::vector<TokenId> types_;
+  std::vector<int32_t> positions_;
+  std::vector<AttentionSlice> slices_;        // one per text
+  std::vector<AttentionSlice> chunk_slices_;  // of all chunks, in order
+  std::vector<Chunk> chunks_;
+};
+
+}  // namespace cairn

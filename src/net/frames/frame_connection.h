@@ -1,0 +1,67 @@
+/// One connection to the frames socket: messages in and out at the same time. Internal to net/.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "net/frames/frame_codec.h"
+#include "net/frames/frame_server.h"
+#include "net/http/http_response.h"
+
+namespace cairn::net {
+
+/// What every connection of a listener shares.
+struct FrameService {
+  FrameLimits limits;
+  FrameHandler handler;
+};
+
+class FrameConnection final : public std::enable_shared_from_this<FrameConnection> {
+ public:
+  using Socket = boost::asio::local::stream_protocol::socket;
+  /// `refusal` not empty: the client is told so instead of being served.
+  FrameConnection(Socket socket, std::shared_ptr<const FrameService> service, std::string refusal = {});
+  /// Serves until the client goes or both sides have ended. The coroutine keeps the connection alive.
+  boost::asio::awaitable<void> run();
+  /// Closes the socket, at once (`force`) or when what the client has asked for is answered.
+  void stop(bool force);
+
+ private:
+  template <class T>
+  using Awaitable = boost::asio::awaitable<T>;
+  class Sender;
+
+  /// Ends when the client goes away.
+  Awaitable<void> read_messages();
+  /// Hands over what has come whole; false if nothing more can be read.
+  Awaitable<bool> deliver_messages();
+  /// False at the end of what the client sends.
+  Awaitable<bool> read_some();
+  /// Ends when everything is sent after an end, or when the client takes nothing.
+  Awaitable<void> write_messages();
+  Awaitable<bool> write_all(std::string_view bytes);
+  Awaitable<void> watch_for_break();
+  Awaitable<void> wait_until_hung_up();
+  /// Drops what the client still sends, so that the last message is not lost to a reset.
+  Awaitable<void> drain();
+  void hand_over(std::string_view message);
+  /// Tells the client why nothing more is read.
+  void give_up(const Error& error);
+  /// Whether the client has closed the connection altogether, not only its side for writing.
+  bool hung_up();
+
+  Socket socket_;
+  std::shared_ptr<const FrameService> service_;
+  std::string refusal_;
+  FrameReader reader_;
+  std::shared_ptr<ResponseState> output_;
+  std::shared_ptr<FrameSession> session_;
+  bool ended_ = false;                   // gave up
+  boost::asio::steady_timer sent_some_;  // fires (cancelled) when the client has taken bytes
+};
+
+}  // namespace cairn::net

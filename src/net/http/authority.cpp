@@ -1,0 +1,50 @@
+#include "net/http/authority.h"
+
+#include <algorithm>
+
+namespace cairn::net {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
+
+/// Of reg-name, in lower case: unreserved, sub-delims and '%'.
+bool is_name_char(char c) {
+  return is_digit(c) || (c >= 'a' && c <= 'z') ||
+         std::string_view("-._~!$&'()*+,;=%").find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::optional<Authority> parse_authority(std::string_view text) {
+  Authority parsed;
+  std::string host = lower_case(text);
+  size_t end = 0;
+  if (host.starts_with('[')) {
+    end = host.find(']');
+    if (end == std::string::npos) return std::nullopt;
+    parsed.host = host.substr(1, end - 1);
+    ++end;
+    const auto is_address_char = [](char c) { return is_hex(c) || c == ':' || c == '.'; };
+    if (parsed.host.empty() || !std::ranges::all_of(parsed.host, is_address_char)) return std::nullopt;
+  } else {
+    end = std::min(host.find(':'), host.size());
+    parsed.host = host.substr(0, end);
+    if (!std::ranges::all_of(parsed.host, is_name_char)) return std::nullopt;
+  }
+  if (end == host.size()) return parsed;
+  if (host[end] != ':') return std::nullopt;
+  parsed.port = host.substr(end + 1);
+  if (!std::ranges::all_of(parsed.port, is_digit)) return std::nullopt;
+  return parsed;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
+}  // namespace cairn::net

@@ -1,0 +1,77 @@
+#include "net/http/host_policy.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+#include "net/http/authority.h"
+
+namespace cairn::net {
+namespace {
+
+constexpr size_t kEchoMax = 100;  // bytes of what came that an answer repeats
+
+std::string without_last_dot(std::string host) {
+  if (host.ends_with('.')) host.pop_back();
+  return host;
+}
+
+bool is_loopback_name(const std::string& host) {
+  if (host == "localhost" || host.ends_with(".localhost")) return true;  // RFC 6761, section 6.3
+  in_addr v4{};
+  if (::inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == IN_LOOPBACKNET;
+  in6_addr v6{};
+  return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
+}
+
+/// What containers call the machine that they run on, as host.docker.internal; no public name ends so (reserved by
+/// ICANN, 2024), so none can be made to point here.
+bool is_private_name(const std::string& host) { return host.ends_with(".internal") || host.ends_with(".internal."); }
+
+std::string how_to_allow(std::string_view host) {
+  return fmt::format("; if \"{}\" is to be let in, start the server with --allow-host {}", host, host);
+}
+
+}  // namespace
+
+HostPolicy HostPolicy::loopback(const std::vector<std::string>& names) {
+  HostPolicy policy;
+  policy.checks_ = true;
+  for (const std::string& name : names) {
+    // An IPv6 address may come without brackets, and a name with a port, which says nothing here.
+    const auto parsed = parse_authority(name);
+    policy.names_.push_back(without_last_dot(parsed ? parsed->host : lower_case(name)));
+  }
+  return policy;
+}
+
+bool HostPolicy::names_us(const std::string& host) const {
+  const std::string name = without_last_dot(host);
+  return is_loopback_name(name) || std::ranges::find(names_, name) != names_.end();
+}
+
+std::optional<std::string> HostPolicy::refusal(const HttpRequest& request) const {
+  if (!checks_) return std::nullopt;
+  const std::string_view host = request.header("host").substr(0, kEchoMax);
+  const auto asked = parse_authority(request.header("host"));
+  if (!host.empty() && !(asked && (names_us(asked->host) || is_private_name(asked->host)))) {
+    return fmt::format("this server listens on a loopback address and was asked for under the name \"{}\"", host) +
+           (asked ? how_to_allow(std::string_view(asked->host).substr(0, kEchoMax)) : "");
+  }
+  const std::string_view origin = request.header("origin");
+  if (origin.empty()) {
+    if (request.header("sec-fetch-site") != "cross-site") return std::nullopt;
+    return "a web page of another site sent this request (Sec-Fetch-Site: cross-site)";
+  }
+  const std::string refused = fmt::format(
+      "a web page of the origin \"{}\" sent this request, which is not of this machine", origin.substr(0, kEchoMax));
+  const size_t colon = origin.find("://");
+  if (colon == std::string_view::npos) return refused;
+  const std::string scheme = lower_case(origin.substr(0, colon));
+  if (scheme != "http" && scheme != "https") return std::nullopt;
+  const auto site = parse_authority(origin.substr(colon + 3));
+  if (site && names_us(site->host)) return std::nullopt;
+  return refused + (site ? how_to_allow(std::string_view(site->host).substr(0, kEchoMax)) : "");
+}
+
+}  // namespace cairn::net

@@ -1,0 +1,108 @@
+#include "net/http/host_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "net/http/authority.h"
+
+namespace cairn::net {
+namespace {
+
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
+HttpRequest with(Headers headers) {
+  HttpRequest request;
+  request.headers = std::move(headers);
+  return request;
+}
+
+const HostPolicy& policy() {
+  static const HostPolicy kPolicy = HostPolicy::loopback({"127.0.0.1", "Box.lan", "fd00::7"});
+  return kPolicy;
+}
+
+TEST(HostPolicy, LetsInWhatNamesThisMachine) {
+  const std::vector<Headers> cases = {
+      {},  // a program that says nothing
+      {{"host", ""}},
+      {{"host", "localhost"}},
+      {{"host", "LocalHost:8080"}},
+      {{"host", "localhost."}},
+      {{"host", "app.localhost:1"}},
+      {{"host", "127.0.0.1:8080"}},
+      {{"host", "127.8.9.1"}},
+      {{"host", "[::1]:8080"}},
+      {{"host", "[0:0:0:0:0:0:0:1]"}},
+      {{"host", "box.lan:99"}},
+      {{"host", "[fd00::7]"}},
+      {{"host", "host.docker.internal:8080"}},
+      {{"host", "localhost"}, {"origin", "http://localhost:3000"}},
+      {{"host", "localhost"}, {"origin", "https://127.0.0.1"}},
+      {{"host", "localhost"}, {"origin", "http://[::1]:5173"}, {"sec-fetch-site", "cross-site"}},
+      {{"host", "localhost"}, {"origin", "http://box.lan"}},
+      {{"host", "localhost"}, {"origin", "http://tauri.localhost"}},
+      {{"host", "localhost"}, {"origin", "app://obsidian.md"}, {"sec-fetch-site", "cross-site"}},
+      {{"host", "localhost"}, {"origin", "file://"}},
+      {{"host", "localhost"}, {"origin", "tauri://localhost"}},
+      {{"host", "localhost"}, {"origin", "vscode-webview://0a1b2c"}, {"sec-fetch-site", "cross-site"}},
+      {{"host", "localhost"}, {"origin", "vscode-file://vscode-app"}},
+      {{"host", "localhost"}, {"origin", "chrome-extension://abcdef"}},
+      {{"host", "localhost"}, {"sec-fetch-site", "none"}},
+      {{"host", "localhost"}, {"sec-fetch-site", "same-origin"}},
+      {{"host", "localhost"}, {"sec-fetch-site", "same-site"}},
+  };
+  for (const Headers& headers : cases) {
+    EXPECT_EQ(policy().refusal(with(headers)), std::nullopt) << testing::PrintToString(headers);
+  }
+}
+
+TEST(HostPolicy, KeepsOutNamesAndPagesOfElsewhere) {
+  const std::vector<Headers> cases = {
+      {{"host", "internal.evil.example"}},
+      {{"host", "host.docker.internal"}, {"origin", "http://wiki.internal"}},
+      {{"host", "evil.example"}},
+      {{"host", "localhost.evil.example"}},
+      {{"host", "notlocalhost"}},
+      {{"host", "127.0.0.1.evil.example"}},
+      {{"host", "128.0.0.1"}},
+      {{"host", "0177.0.0.1"}},
+      {{"host", "[::2]"}},
+      {{"host", "localhost"}, {"origin", "http://evil.example"}},
+      {{"host", "localhost"}, {"origin", "https://localhost.evil.example"}},
+      {{"host", "localhost"}, {"origin", "HTTP://evil.example"}},
+      {{"host", "localhost"}, {"origin", "http://localhost@evil.example"}},
+      {{"host", "localhost"}, {"origin", "http://"}},
+      {{"host", "localhost"}, {"origin", "null"}},
+      {{"host", "localhost"}, {"origin", "null"}, {"sec-fetch-site", "same-origin"}},
+      {{"host", "localhost"}, {"sec-fetch-site", "cross-site"}},
+      {{"host", "evil.example"}, {"origin", "http://evil.example"}, {"sec-fetch-site", "same-origin"}},  // rebinding
+  };
+  for (const Headers& headers : cases) {
+    EXPECT_NE(policy().refusal(with(headers)), std::nullopt) << testing::PrintToString(headers);
+  }
+}
+
+TEST(HostPolicy, SaysWhichFlagLetsANameIn) {
+  EXPECT_THAT(*policy().refusal(with({{"host", "evil.example:80"}})), testing::HasSubstr("--allow-host evil.example"));
+  EXPECT_THAT(*policy().refusal(with({{"host", "localhost"}, {"origin", "https://chat.example:444"}})),
+              testing::HasSubstr("--allow-host chat.example"));
+  EXPECT_LT(policy().refusal(with({{"host", std::string(60'000, 'a')}}))->size(), 500u);
+}
+
+TEST(HostPolicy, LetsEverythingInWhereNothingIsToBeChecked) {
+  EXPECT_EQ(HostPolicy().refusal(with({{"host", "evil.example"}, {"origin", "null"}})), std::nullopt);
+}
+
+TEST(Authority, HasAHostAndPerhapsAPort) {
+  EXPECT_EQ(parse_authority("Example.ORG:80")->host, "example.org");
+  EXPECT_EQ(parse_authority("example.org:80")->port, "80");
+  EXPECT_EQ(parse_authority("[FE80::1]:8")->host, "fe80::1");
+  EXPECT_EQ(parse_authority("")->host, "");
+  EXPECT_EQ(parse_authority("h:")->port, "");
+  for (const auto* bad : {"a b", "a/b", "a@b", "[::1", "[]", "[::1]x", "a:b", "a:1:2", "::1", "a\"b", "[g::]"}) {
+    EXPECT_EQ(parse_authority(bad), std::nullopt) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::net

@@ -1,0 +1,379 @@
+#include "net/http/http_connection.h"
+
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/status.hpp>
+#include <cstring>
+#include <exception>
+
+#include "base/log.h"
+#include "base/system/random_id.h"
+#include "net/coroutines.h"
+
+namespace cairn::net {
+namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
+using namespace boost::asio::experimental::awaitable_operators;  // NOLINT: operators only
+
+using boost::system::error_code;
+
+/// Read at once, and of pipelined requests read ahead while an answer is in progress; then TCP holds the client back.
+constexpr size_t kReadBytes = 16 << 10;
+/// Up to here the body of an answer is copied behind its head, which saves a packet.
+constexpr size_t kJoinBytesMax = 16 << 10;
+/// What the system may hold for a client that does not read (it doubles this); left alone it grows to megabytes.
+constexpr int kSendBufferBytes = 128 << 10;
+/// What of it may lie here beyond what the client's window takes, so that the engine soon sees a client that does not
+/// read (tcp(7), TCP_NOTSENT_LOWAT).
+constexpr int kNotSentBytes = 16 << 10;
+using NotSentMax = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
+/// After an error answer the rest of the request is read and dropped this long, so that the answer is not lost to a
+/// reset.
+constexpr std::chrono::milliseconds kDrainTime{1'000};
+/// An interim answer, which every client of HTTP/1.1 has to skip, expected or not (RFC 9110, section 15.2).
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+class CloseAtEnd {
+ public:
+  explicit CloseAtEnd(ResponseState& response) : response_(response) {}
+  CloseAtEnd(const CloseAtEnd&) = delete;
+  CloseAtEnd& operator=(const CloseAtEnd&) = delete;
+  ~CloseAtEnd() { response_.close(); }
+
+ private:
+  ResponseState& response_;
+};
+
+// g++ 12 miscompiles temporaries inside some co_await expressions: below, what a call needs has a name first.
+
+}  // namespace
+
+std::string make_request_id() { return "req_" + random_id(); }
+
+std::string request_id_lines(std::string_view id) {
+  return fmt::format("X-Request-Id: {}\r\nRequest-Id: {}\r\n", id, id);
+}
+
+std::span<char> ReadAhead::room() {
+  if (!bytes_) bytes_ = std::make_unique_for_overwrite<char[]>(kReadBytes);
+  if (begin_ > 0) std::memmove(bytes_.get(), bytes_.get() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+  return {bytes_.get() + end_, kReadBytes - end_};
+}
+
+HttpConnection::HttpConnection(asio::ip::tcp::socket socket, const HttpService& service)
+    : socket_(std::move(socket)), service_(service) {
+  error_code ignored;
+  socket_.non_blocking(true, ignored);
+  socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
+  socket_.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), ignored);
+  socket_.set_option(NotSentMax(kNotSentBytes), ignored);
+  const auto peer = socket_.remote_endpoint(ignored);
+  if (!ignored) remote_ = fmt::format("{}:{}", peer.address().to_string(), peer.port());
+}
+
+void HttpConnection::stop(bool force) {
+  keep_alive_ = false;
+  if (!force && in_exchange_) return;
+  error_code ignored;
+  socket_.close(ignored);
+}
+
+asio::awaitable<void> HttpConnection::run() {
+  const auto self = shared_from_this();
+  std::exception_ptr thrown;
+  try {
+    co_await serve_requests();
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  if (thrown) {
+    log_exception("a connection", thrown);
+    co_await contained(answer_exception(thrown));
+  }
+  error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_both, ignored);
+  socket_.close(ignored);
+}
+
+asio::awaitable<void> HttpConnection::serve_requests() {
+  bool again = true;
+  while (again && !service_.stopping) {
+    auto request = co_await read_request();
+    if (!request) co_return;
+    in_exchange_ = true;
+    again = co_await exchange(std::move(*request));
+    in_exchange_ = false;
+    again = again && keep_alive_;
+  }
+}
+
+asio::awaitable<bool> HttpConnection::read_some() {
+  if (input_ended_) co_return false;
+  const auto room = ahead_.room();
+  const auto [error, bytes] = co_await socket_.async_read_some(asio::buffer(room.data(), room.size()), kTuple);
+  input_ended_ = error == asio::error::eof;
+  if (error) co_return false;
+  ahead_.came(bytes);
+  co_return true;
+}
+
+asio::awaitable<bool> HttpConnection::feed(HttpRequestParser& parser, bool whole) {
+  bool continued = false;
+  while (true) {
+    ahead_.taken(parser.push(ahead_.view()));
+    if (parser.done() || parser.refused() || (!whole && parser.begun())) co_return true;
+    if (whole && parser.wants_continue() && !continued) {
+      continued = true;
+      if (!co_await write_all(kContinue)) co_return false;
+    }
+    if (!co_await read_some()) co_return false;
+  }
+}
+
+asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
+  request_id_ = make_request_id();
+  keep_alive_ = answer_begun_ = answer_whole_ = head_only_ = false;
+  HttpRequestParser parser(service_.limits);
+  const auto begun = co_await within<bool>(service_.limits.idle_timeout, feed(parser, false));
+  if (!begun || !*begun) co_return std::nullopt;
+  if (!parser.done() && !parser.refused()) {
+    const auto whole = co_await within<bool>(service_.limits.read_timeout, feed(parser, true));
+    if (!whole) {
+      const auto seconds = service_.limits.read_timeout.count();
+      std::string problem = fmt::format("the request took longer than {} s to arrive", seconds);
+      co_await answer_error(408, std::move(problem));
+      co_return std::nullopt;
+    }
+    if (!*whole) co_return std::nullopt;  // nobody is left to tell
+  }
+  if (parser.refused()) {
+    std::string problem = parser.message().empty() ? "out of memory; try again" : parser.message();
+    co_await answer_error(parser.status(), std::move(problem));
+    co_return std::nullopt;
+  }
+  HttpRequest request = parser.take();
+  request.id = request_id_;
+  request.remote = remote_;
+  chunked_ = parser.modern();
+  head_only_ = request.method == "HEAD";
+  if (auto refusal = service_.hosts.refusal(request)) {
+    co_await answer_error(403, std::move(*refusal));
+    co_return std::nullopt;
+  }
+  keep_alive_ = parser.keep_alive();
+  co_return std::optional<HttpRequest>(std::move(request));
+}
+
+asio::awaitable<void> HttpConnection::answer_error(int status, std::string message) {
+  in_exchange_ = true;
+  WholeAnswer answer{status, "application/json", service_.error_body(status, message), {}};
+  if (status == 503) answer.headers.emplace_back("Retry-After", "1");
+  const bool written = co_await respond_whole(answer);
+  if (written) co_await drain();
+}
+
+asio::awaitable<void> HttpConnection::answer_exception(std::exception_ptr thrown) {
+  keep_alive_ = false;
+  if (answer_begun_ || !socket_.is_open()) co_return;
+  const bool memory = is_out_of_memory(thrown);
+  std::string problem = memory ? "out of memory; try again" : "internal error";
+  co_await answer_error(memory ? 503 : 500, std::move(problem));
+}
+
+asio::awaitable<void> HttpConnection::drain() {
+  error_code ignored;
+  socket_.shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
+  const auto read_all = [this]() -> asio::awaitable<bool> {
+    do {
+      ahead_.taken(ahead_.view().size());
+    } while (co_await read_some());
+    co_return true;
+  };
+  co_await within<bool>(kDrainTime, read_all());
+}
+
+void HttpConnection::call_handler(HttpRequest request, const std::shared_ptr<ResponseState>& response) {
+  auto handle = std::make_shared<ResponseHandle>(
+      response, service_.error_body(500, "the server dropped this request without an answer"));
+  try {
+    service_.handler(std::move(request), handle);
+  } catch (...) {
+    response->thrown(std::current_exception());
+  }
+}
+
+asio::awaitable<bool> HttpConnection::exchange(HttpRequest request) {
+  auto response = std::make_shared<ResponseState>(socket_.get_executor(), service_.limits.unsent_bytes_max,
+                                                  service_.limits.budget, &service_.error_body, request_id_);
+  // Whether the answer was complete, the client left or the server stops: nothing more can be sent, and whoever listens
+  // lets go of the request.
+  const CloseAtEnd close_at_end(*response);
+  probe_ = chunked_ ? kContinue : std::string_view();
+  call_handler(std::move(request), response);
+  std::exception_ptr thrown;
+  const auto answer = [&]() -> asio::awaitable<bool> {
+    try {
+      co_return co_await respond(*response);
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    co_return false;
+  };
+  auto outcome = co_await (answer() || watch_for_close(*response) || watch_for_break(*response));
+  const bool answered = outcome.index() == 0 && std::get<0>(outcome);
+  if (outcome.index() == 0 && thrown) std::rethrow_exception(thrown);
+  co_return answered;
+}
+
+/// Ends when the client has gone. Reads ahead meanwhile, for that is how it shows. The end of what the client sends is
+/// either: a client that has only stopped sending takes what is said to it, for one that has gone the system answers
+/// with a reset. So something is said, if there is something to say that changes nothing.
+asio::awaitable<void> HttpConnection::watch_for_close(ResponseState& response) {
+  while (!input_ended_ && !ahead_.room().empty()) {
+    const bool read = co_await read_some();
+    if (!read && !input_ended_) {
+      response.close();  // or the exchange is over, and nothing else closes it
+      co_return;
+    }
+  }
+  if (input_ended_ && probe_.empty() && !answer_whole_) {
+    response.close();
+    co_return;
+  }
+  response.wake().cancel();
+  co_await wait_until_hung_up();
+  response.close();
+}
+
+bool HttpConnection::hung_up() {
+  pollfd state{socket_.native_handle(), 0, 0};
+  return ::poll(&state, 1, 0) != 0;  // errors included
+}
+
+asio::awaitable<void> HttpConnection::wait_until_hung_up() {
+  while (!hung_up()) {
+    const auto [error] = co_await socket_.async_wait(asio::ip::tcp::socket::wait_error, kTuple);
+    if (error) co_return;
+    if (!hung_up()) co_await timeout(kUrgentPause);  // urgent data ends the wait, too, again and again
+  }
+}
+
+/// Ends when the client lets too much pile up, or something was thrown in the middle of a stream.
+asio::awaitable<void> HttpConnection::watch_for_break(ResponseState& response) {
+  response.break_signal().expires_at(asio::steady_timer::time_point::max());
+  if (!response.broken()) co_await response.break_signal().async_wait(kTuple);
+  if (!response.overflowed()) co_return;  // the answer ended first, or the log knows already
+  log_warning("dropped {}: it left over {} bytes of its stream unread, or more than there was memory for", remote_,
+              service_.limits.unsent_bytes_max);
+}
+
+asio::awaitable<bool> HttpConnection::respond(ResponseState& response) {
+  while (!response.has_work()) {
+    const bool probing = input_ended_ && !probe_.empty();
+    if (probing && !co_await write_all(probe_)) co_return false;
+    if (response.has_work()) break;
+    // A proxy between may notice only the second time that its own client has gone.
+    const auto next_probe = std::chrono::steady_clock::now() + service_.limits.comment_interval;
+    response.wake().expires_at(probing ? next_probe : asio::steady_timer::time_point::max());
+    co_await response.wake().async_wait(kTuple);
+    if ((co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none) co_return false;
+  }
+  ResponseWork work = response.take();
+  if (!work.whole) co_return co_await respond_stream(response, std::move(work));
+  answer_whole_ = true;
+  const bool written = co_await respond_whole(*work.whole);
+  co_return written;
+}
+
+asio::awaitable<bool> HttpConnection::respond_stream(ResponseState& response, ResponseWork work) {
+  const HeaderList headers = work.stream_headers.value_or(HeaderList{});
+  const StreamForm form = work.stream_form;
+  probe_ = form.keep_alive;
+  if (!co_await begin_stream(headers, form)) co_return false;
+  if (!work.bytes.empty() && !co_await write_chunk(work.bytes)) co_return false;
+  response.sent(work.bytes.size());
+  bool probed = false;
+  while (!work.ended) {
+    if (!response.has_work()) {
+      const bool probing = input_ended_ && !std::exchange(probed, input_ended_) && !form.keep_alive.empty();
+      if (probing && !co_await write_chunk(form.keep_alive)) co_return false;
+      response.wake().expires_after(service_.limits.comment_interval);
+      const auto [error] = co_await response.wake().async_wait(kTuple);
+      if ((co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none) co_return false;
+      const bool silent = !error && !response.has_work() && !form.keep_alive.empty();
+      if (silent && !co_await write_chunk(form.keep_alive)) co_return false;
+      continue;
+    }
+    work = response.take();
+    if (!work.bytes.empty() && !co_await write_chunk(work.bytes)) co_return false;
+    response.sent(work.bytes.size());
+  }
+  if (chunked_) co_return co_await write_all("0\r\n\r\n");
+  co_return false;
+}
+
+std::string HttpConnection::head(int status, const HeaderList& headers) {
+  answer_begun_ = true;
+  const auto reason = http::obsolete_reason(static_cast<http::status>(status));
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nServer: cairn\r\nConnection: {}\r\n", status,
+                                 std::string_view(reason.data(), reason.size()), keep_alive_ ? "keep-alive" : "close");
+  text += request_id_lines(request_id_);
+  for (const auto& [name, value] : headers) text += fmt::format("{}: {}\r\n", name, value);
+  return text;
+}
+
+asio::awaitable<bool> HttpConnection::respond_whole(const WholeAnswer& answer) {
+  std::string text = head(answer.status, answer.headers);
+  if (!answer.content_type.empty()) text += fmt::format("Content-Type: {}\r\n", answer.content_type);
+  text += fmt::format("Content-Length: {}\r\n\r\n", answer.body.size());
+  const std::string_view body = head_only_ ? std::string_view() : std::string_view(answer.body);
+  const bool joined = body.size() <= kJoinBytesMax;
+  if (joined) text += body;
+  const bool written = co_await write_all(text);
+  if (!written || joined) co_return written;
+  co_return co_await write_all(body);
+}
+
+asio::awaitable<bool> HttpConnection::begin_stream(const HeaderList& headers, StreamForm form) {
+  if (!chunked_) keep_alive_ = false;
+  std::string text = head(200, headers);
+  text += fmt::format("Content-Type: {}\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n", form.content_type);
+  text += chunked_ ? "Transfer-Encoding: chunked\r\n\r\n" : "\r\n";
+  co_return co_await write_all(text);
+}
+
+asio::awaitable<bool> HttpConnection::write_chunk(std::string_view bytes) {
+  if (!chunked_) co_return co_await write_all(bytes);
+  std::string text = fmt::format("{:x}\r\n", bytes.size());
+  text += bytes;
+  text += "\r\n";
+  co_return co_await write_all(text);
+}
+
+asio::awaitable<bool> HttpConnection::wait_writable() {
+  const auto [error] = co_await socket_.async_wait(asio::ip::tcp::socket::wait_write, kTuple);
+  co_return !error;
+}
+
+/// False when the connection broke or the client took nothing for write_timeout.
+asio::awaitable<bool> HttpConnection::write_all(std::string_view bytes) {
+  while (!bytes.empty()) {
+    error_code error;
+    bytes.remove_prefix(socket_.write_some(asio::buffer(bytes), error));
+    if (error == asio::error::would_block) {
+      const auto writable = co_await within<bool>(service_.limits.write_timeout, wait_writable());
+      if (!writable || !*writable) co_return false;
+    } else if (error) {
+      co_return false;
+    }
+  }
+  co_return true;
+}
+
+}  // namespace cairn::net

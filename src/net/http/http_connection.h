@@ -1,0 +1,102 @@
+/// One TCP connection: requests in, answers out, one after the other. Internal to net/.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "net/http/host_policy.h"
+#include "net/http/http_request_parser.h"
+#include "net/http/http_response.h"
+#include "net/http/http_server.h"
+
+namespace cairn::net {
+
+/// What every connection of a server shares; outlives them.
+struct HttpService {
+  HttpLimits limits;
+  HttpHandler handler;
+  HttpErrorBody error_body;
+  HostPolicy hosts;
+  bool stopping = false;  // server's thread only
+};
+
+/// "req_" and 32 hexadecimal digits.
+std::string make_request_id();
+/// The header lines that tell the client, under both names that clients look for.
+std::string request_id_lines(std::string_view id);
+
+/// Bytes that came and that no request has taken yet; a fixed room for them.
+class ReadAhead {
+ public:
+  std::string_view view() const { return {bytes_.get() + begin_, end_ - begin_}; }
+  bool empty() const { return begin_ == end_; }
+  /// Room for more, all of it at the end; empty if there is none. Makes it if it is not there.
+  std::span<char> room();
+  void came(size_t count) { end_ += count; }
+  void taken(size_t count) { begin_ += count; }
+
+ private:
+  std::unique_ptr<char[]> bytes_;
+  size_t begin_ = 0, end_ = 0;
+};
+
+class HttpConnection final : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  HttpConnection(boost::asio::ip::tcp::socket socket, const HttpService& service);
+  /// Serves until either side closes. The coroutine keeps the connection alive. Throws nothing but for want of memory.
+  boost::asio::awaitable<void> run();
+  /// Closes the socket: at once if no whole request has come, else (not `force`) after the answer in progress.
+  void stop(bool force);
+
+ private:
+  template <class T>
+  using Awaitable = boost::asio::awaitable<T>;
+
+  Awaitable<void> serve_requests();
+  /// nullopt after the connection ended or an error was answered.
+  Awaitable<std::optional<HttpRequest>> read_request();
+  /// Feeds the parser until the request has begun or, with `whole`, ended. False: no more bytes will come.
+  Awaitable<bool> feed(HttpRequestParser& parser, bool whole);
+  /// False at the end of what the client sends.
+  Awaitable<bool> read_some();
+  Awaitable<void> answer_error(int status, std::string message);
+  /// After an exception: an error, if nothing was answered yet.
+  Awaitable<void> answer_exception(std::exception_ptr thrown);
+  /// True if the connection can serve another request.
+  Awaitable<bool> exchange(HttpRequest request);
+  void call_handler(HttpRequest request, const std::shared_ptr<ResponseState>& response);
+  Awaitable<void> watch_for_close(ResponseState& response);
+  Awaitable<void> watch_for_break(ResponseState& response);
+  Awaitable<void> wait_until_hung_up();
+  bool hung_up();
+  Awaitable<bool> respond(ResponseState& response);
+  Awaitable<bool> respond_whole(const WholeAnswer& answer);
+  Awaitable<bool> respond_stream(ResponseState& response, ResponseWork work);
+  Awaitable<bool> begin_stream(const HeaderList& headers, StreamForm form);
+  Awaitable<bool> write_chunk(std::string_view bytes);
+  Awaitable<bool> write_all(std::string_view bytes);
+  Awaitable<bool> wait_writable();
+  Awaitable<void> drain();
+  std::string head(int status, const HeaderList& headers);
+
+  boost::asio::ip::tcp::socket socket_;
+  const HttpService& service_;
+  ReadAhead ahead_;
+  std::string remote_;
+  std::string request_id_;  // of the exchange
+  bool keep_alive_ = true;
+  bool chunked_ = true;     // HTTP/1.0 clients get their streams until close instead
+  bool head_only_ = false;  // the request was HEAD
+  bool in_exchange_ = false;
+  bool answer_begun_ = false;
+  bool input_ended_ = false;   // the client sends no more; it may still read
+  std::string_view probe_;     // what may be said now that changes nothing in the answer; a literal
+  bool answer_whole_ = false;  // nothing is waited for but that the client reads
+};
+
+}  // namespace cairn::net

@@ -1,0 +1,258 @@
+#include "net/http/http_server.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <exception>
+#include <thread>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "net/coroutines.h"
+#include "net/descriptors.h"
+#include "net/exceptions.h"
+#include "net/frames/frame_listener.h"
+#include "net/http/http_connection.h"
+#include "net/http/percent.h"
+
+namespace cairn::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+/// When the system has no descriptors left, not even for a refusal, accepting rests this long rather than spinning.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+/// And so long after something was thrown.
+constexpr std::chrono::milliseconds kThrownPause{1};
+/// Between two lines of the log that say that there are no descriptors.
+constexpr std::chrono::seconds kComplaintPause{10};
+constexpr size_t kDroppedBytes = 4 << 10;
+
+class Server final : public HttpServer {
+ public:
+  Server(const HttpLimits& limits, HttpHandler handler, HttpErrorBody error_body)
+      : service_{limits, std::move(handler), std::move(error_body), {}}, acceptor_(context_), deadline_(context_) {}
+
+  // Coroutine frames hold connections, and connections refer to service_: they go first.
+  ~Server() override {
+    for (auto& [id, connection] : connections_) connection->stop(true);
+    connections_.clear();
+  }
+
+  Result<void> bind(const std::string& host, uint16_t port) {
+    error_code error;
+    tcp::resolver resolver(context_);
+    const auto found = resolver.resolve(host, std::to_string(port), tcp::resolver::passive, error);
+    if (error || found.empty()) {
+      return fail(Code::kInvalidArgument, "cannot listen on host \"{}\": {}", host, error.message());
+    }
+    const tcp::endpoint endpoint = found.begin()->endpoint();
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    on_loopback_ = endpoint.address().is_loopback();
+    host_ = host;
+    allow_hosts({});
+    if (error) {
+      return fail(Code::kIo, "cannot listen on {}:{}: {}; stop what uses that port or choose another with --port", host,
+                  port, error.message());
+    }
+    return {};
+  }
+
+  Result<void> listen_frames(const std::string& path, const FrameLimits& limits, FrameHandler handler) override {
+    CAIRN_CHECK(!frames_);
+    CAIRN_TRY(auto listener, UnixListener::listen(path));
+    frames_ = std::make_unique<FrameListener>(context_, std::move(listener), limits, std::move(handler),
+                                              [this] { stop_if_done(); });
+    return {};
+  }
+
+  void allow_hosts(std::vector<std::string> names) override {
+    names.push_back(host_);
+    if (on_loopback_) service_.hosts = HostPolicy::loopback(names);
+  }
+
+  bool on_loopback() const override { return on_loopback_; }
+
+  uint16_t port() const override {
+    error_code ignored;
+    return acceptor_.local_endpoint(ignored).port();
+  }
+
+  void run() override {
+    asio::co_spawn(context_, accept_loop(), asio::detached);
+    if (frames_) frames_->run();
+    while (true) {
+      try {
+        context_.run();
+        return;
+      } catch (...) {  // what nobody closer to it has caught: without memory there may be no coroutine to catch it
+        log_exception("the event loop", std::current_exception());
+      }
+    }
+  }
+
+  void stop(std::chrono::milliseconds grace) override {
+    asio::post(context_, [this, grace] {
+      service_.stopping = true;
+      error_code ignored;
+      acceptor_.close(ignored);
+      for (auto& [id, connection] : connections_) connection->stop(false);
+      if (frames_) frames_->stop();
+      stop_if_done();
+      deadline_.expires_after(grace);
+      deadline_.async_wait([this](error_code) { context_.stop(); });
+    });
+  }
+
+  size_t connections() const override { return open_.load(std::memory_order_relaxed); }
+
+ private:
+  asio::awaitable<void> accept_loop() {
+    while (acceptor_.is_open()) {
+      try {
+        co_await accept_one();
+      } catch (...) {
+        log_exception("accepting a connection", std::current_exception());
+        std::this_thread::sleep_for(kThrownPause);  // a timer would need memory, too
+      }
+    }
+  }
+
+  asio::awaitable<void> accept_one() {
+    auto [error, socket] = co_await acceptor_.async_accept(kTuple);
+    if (!acceptor_.is_open()) co_return;
+    const bool no_descriptor = error == boost::system::errc::too_many_files_open ||
+                               error == boost::system::errc::too_many_files_open_in_system;
+    if (error && !(no_descriptor && refuse_without_descriptor())) {
+      asio::steady_timer pause(context_, kAcceptPause);
+      co_await pause.async_wait(kTuple);
+    }
+    if (error) co_return;
+    if (connections_.size() >= service_.limits.connections_max) {
+      refuse(socket.native_handle(), "too many connections; try again later");
+    } else {
+      serve(std::move(socket));
+    }
+  }
+
+  void serve(tcp::socket socket) {
+    const uint64_t id = next_id_++;
+    auto connection = std::make_shared<HttpConnection>(std::move(socket), service_);
+    connections_.emplace(id, connection);
+    open_.store(connections_.size(), std::memory_order_relaxed);
+    try {
+      asio::co_spawn(context_, connection->run(), [this, id](const std::exception_ptr& exception) {
+        if (exception) log_exception("a connection", exception);
+        forget(id);
+      });
+    } catch (...) {
+      forget(id);
+      throw;
+    }
+  }
+
+  void forget(uint64_t id) {
+    if (const auto found = connections_.find(id); found != connections_.end()) {
+      found->second->stop(true);
+      connections_.erase(found);
+    }
+    open_.store(connections_.size(), std::memory_order_relaxed);
+    stop_if_done();
+  }
+
+  void stop_if_done() {
+    if (service_.stopping && connections_.empty() && (!frames_ || frames_->connections() == 0)) context_.stop();
+  }
+
+  /// Tells the client who waits longest that there are no descriptors left; false if there was none to tell it with.
+  bool refuse_without_descriptor() {
+    const int socket = spare_.accept(acceptor_.native_handle());
+    if (socket < 0) {
+      spare_.give_back();
+      return false;
+    }
+    refuse(socket, "the server has no file descriptors left for more connections; try again later");
+    ::close(socket);
+    spare_.give_back();
+    const auto now = std::chrono::steady_clock::now();
+    if (now < next_complaint_) return true;
+    next_complaint_ = now + kComplaintPause;
+    log_error(
+        "no file descriptors are left: clients are refused (503) with {} connections open; raise the limit "
+        "(ulimit -n)",
+        connections_.size());
+    return true;
+  }
+
+  // One short write that the socket's buffer takes at once; a client over the limit is owed no more. What it has sent
+  // is read before, for closing over unread bytes would reset the connection, and the answer with it.
+  void refuse(int socket, std::string_view why) {
+    const std::string body = service_.error_body(503, why);
+    const std::string text = fmt::format(
+        "HTTP/1.1 503 Service Unavailable\r\nServer: cairn\r\nConnection: close\r\n{}Retry-After: 1\r\n"
+        "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}",
+        request_id_lines(make_request_id()), body.size(), body);
+    char dropped[kDroppedBytes];
+    while (::recv(socket, dropped, sizeof dropped, MSG_DONTWAIT) == sizeof dropped) {
+    }
+    ::send(socket, text.data(), text.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    ::shutdown(socket, SHUT_WR);
+  }
+
+  HttpService service_;
+  asio::io_context context_{1};
+  tcp::acceptor acceptor_;
+  asio::steady_timer deadline_;
+  std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections_;
+  std::unique_ptr<FrameListener> frames_;  // null: none
+  SpareDescriptor spare_;
+  std::chrono::steady_clock::time_point next_complaint_{};  // may be logged from then on
+  std::string host_;                                        // to listen on
+  bool on_loopback_ = false;
+  uint64_t next_id_ = 0;
+  std::atomic<size_t> open_{0};
+};
+
+}  // namespace
+
+std::string_view HttpRequest::header(std::string_view name) const {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return {};
+}
+
+std::optional<std::string> HttpRequest::query_value(std::string_view name) const {
+  std::string_view rest = query;
+  while (!rest.empty()) {
+    const size_t end = rest.find('&');
+    const std::string_view pair = rest.substr(0, end);
+    rest = end == std::string_view::npos ? std::string_view{} : rest.substr(end + 1);
+    const size_t equals = pair.find('=');
+    if (equals != std::string_view::npos && pair.substr(0, equals) == name) {
+      return percent_decode(pair.substr(equals + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(const std::string& host, uint16_t port, const HttpLimits& limits,
+                                                       HttpHandler handler, HttpErrorBody error_body) {
+  auto server = std::make_unique<Server>(limits, std::move(handler), std::move(error_body));
+  CAIRN_TRY_VOID(server->bind(host, port));
+  return server;
+}
+
+}  // namespace cairn::net

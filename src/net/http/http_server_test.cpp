@@ -1,0 +1,362 @@
+#include "net/http/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "net/http/http_client.h"
+#include "net/http/http_test_support.h"
+
+namespace cairn::net {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+void echo(const HttpRequest& request, const std::shared_ptr<HttpResponse>& response) {
+  response->send(200, "text/plain", request.method + " " + request.path + "?" + request.query + " " + request.body);
+}
+
+TEST_F(HttpServerTest, AnswersAndDecodesThePath) {
+  start({}, echo);
+  const auto reply = http_request(url(), "POST", "/a%20b?x=1", "body", {});
+  ASSERT_TRUE(reply.has_value()) << reply.error().text();
+  EXPECT_EQ(reply->status, 200);
+  EXPECT_EQ(reply->body, "POST /a b?x=1 body");
+}
+
+/// Of every answer in `text`, its X-Request-Id, which its Request-Id repeats.
+std::vector<std::string> request_ids(std::string_view text) {
+  std::vector<std::string> ids;
+  constexpr std::string_view kName = "\r\nX-Request-Id: ";
+  for (size_t at = text.find(kName); at != std::string_view::npos; at = text.find(kName, at + 1)) {
+    const size_t begin = at + kName.size();
+    ids.emplace_back(text.substr(begin, text.find('\r', begin) - begin));
+    EXPECT_THAT(ids.back(), testing::MatchesRegex("req_[0-9a-f]{32}"));
+    EXPECT_TRUE(text.substr(begin + ids.back().size()).starts_with("\r\nRequest-Id: " + ids.back() + "\r\n"));
+  }
+  return ids;
+}
+
+TEST_F(HttpServerTest, EveryAnswerBearsAnIdOfItsOwn) {
+  std::vector<std::string> handled;
+  HttpLimits limits;
+  limits.body_bytes_max = 10;
+  start(limits, [&](HttpRequest request, std::shared_ptr<HttpResponse> response) {
+    handled.push_back(request.id);
+    if (request.path == "/stream") {
+      response->begin_events();
+      response->end();
+    } else if (request.path != "/dropped") {
+      response->send(200, "text/plain", "whole");
+    }
+  });
+  RawClient client(port());
+  const std::string rest = " HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: theirs\r\n";
+  client.send("GET /whole" + rest + "\r\nGET /stream" + rest + "\r\nHEAD /head" + rest + "\r\nGET /dropped" + rest +
+              "\r\nPOST /large" + rest + "Content-Length: 11\r\n\r\n");
+  const std::string got = client.read_until("\"status\":413");
+  const auto ids = request_ids(got);
+  ASSERT_EQ(ids.size(), 5u) << got;
+  stop();  // `handled` is the server's thread's
+  EXPECT_EQ(std::vector<std::string>(ids.begin(), ids.end() - 1), handled);
+  EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 5u);
+}
+
+TEST_F(HttpServerTest, PipelinedRequestsAreAnsweredInOrderOnOneConnection) {
+  start({}, echo);
+  RawClient client(port());
+  std::string all;
+  for (int i = 0; i < 50; ++i) all += fmt::format("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", i);
+  client.send(all);
+  const std::string got = client.read_until("GET /49?");
+  size_t at = 0;
+  for (int i = 0; i < 50; ++i) {
+    at = got.find(fmt::format("GET /{}?", i), at);
+    ASSERT_NE(at, std::string::npos) << i;
+  }
+}
+
+TEST_F(HttpServerTest, AnswersMayComeLaterFromAnotherThread) {
+  std::vector<std::thread> workers;
+  start({}, [&](HttpRequest, std::shared_ptr<HttpResponse> response) {
+    workers.emplace_back([response = std::move(response)] {
+      std::this_thread::sleep_for(20ms);
+      response->send(202, "text/plain", "late");
+    });
+  });
+  EXPECT_EQ(http_request(url(), "GET", "/", "", {})->body, "late");
+  for (auto& worker : workers) worker.join();
+}
+
+TEST_F(HttpServerTest, StreamsEventsAndKeepsThemAliveWithComments) {
+  HttpLimits limits;
+  limits.comment_interval = 30ms;
+  std::thread worker;
+  start(limits, [&](HttpRequest, std::shared_ptr<HttpResponse> response) {
+    response->begin_events({{"X-Test", "yes"}});
+    worker = std::thread([response = std::move(response)] {
+      response->write("data: one\n\n");
+      std::this_thread::sleep_for(150ms);
+      response->write("data: two\n\n");
+      response->end();
+    });
+  });
+  std::string all;
+  EventSplitter splitter;
+  std::vector<std::string> events;
+  const auto reply = http_request(url(), "GET", "/", "", {}, [&](std::string_view bytes) {
+    all += bytes;
+    for (auto& event : splitter.push(bytes)) events.push_back(std::move(event));
+    return true;
+  });
+  worker.join();
+  ASSERT_TRUE(reply.has_value()) << reply.error().text();
+  EXPECT_THAT(events, testing::ElementsAre("one", "two"));
+  EXPECT_THAT(all, HasSubstr(": keep-alive\n\n"));
+}
+
+TEST_F(HttpServerTest, TheConnectionServesAgainAfterAStream) {
+  start({}, [&](const HttpRequest&, const std::shared_ptr<HttpResponse>& response) {
+    response->begin_events();
+    response->write("data: x\n\n");
+    response->end();
+  });
+  RawClient client(port());
+  for (int i = 0; i < 3; ++i) {
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    EXPECT_THAT(client.read_until("\r\n0\r\n\r\n"), HasSubstr("data: x\n\n"));
+    client.forget();
+  }
+  client.send("GET / HTTP/1.0\r\n\r\n");  // no chunks for HTTP/1.0: the stream ends with the connection
+  EXPECT_THAT(client.read_until(""), testing::EndsWith("\r\n\r\ndata: x\n\n"));
+}
+
+TEST_F(HttpServerTest, AClientThatGoesAwayIsNoticedInEveryPhase) {
+  std::atomic<int> closed = 0;
+  std::vector<std::shared_ptr<HttpResponse>> held;
+  start({}, [&](const HttpRequest& request, std::shared_ptr<HttpResponse> response) {
+    response->on_close([&] { closed.fetch_add(1); });
+    if (request.path == "/stream") response->begin_events();
+    held.push_back(std::move(response));
+  });
+  for (const auto* path : {"/wait", "/stream"}) {
+    const int before = closed.load();
+    RawClient client(port());
+    client.send(fmt::format("GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n", path));
+    std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(closed.load(), before);
+    client.close();
+    for (int i = 0; i < 200 && closed.load() == before; ++i) std::this_thread::sleep_for(10ms);
+    EXPECT_EQ(closed.load(), before + 1) << path;
+  }
+  for (const auto& response : held) EXPECT_TRUE(response->closed());
+  held.clear();
+}
+
+TEST_F(HttpServerTest, LimitsAndMalformedRequestsAreAnswered) {
+  HttpLimits limits;
+  limits.header_bytes_max = 2'000;
+  limits.body_bytes_max = 1'000;
+  limits.read_timeout = 1s;
+  start(limits, echo);
+  const auto answer = [&](std::string_view request) {
+    RawClient client(port());
+    client.send(request);
+    return client.read_until("");
+  };
+  EXPECT_THAT(answer("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1001\r\n\r\n" + std::string(1001, 'x')),
+              StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(answer("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n500\r\n" +
+                     std::string(0x500, 'x') + "\r\n0\r\n\r\n"),
+              StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(answer("GET / HTTP/1.1\r\nX: " + std::string(3'000, 'x') + "\r\n\r\n"), StartsWith("HTTP/1.1 431"));
+  EXPECT_THAT(answer("nonsense\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(answer("GET /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(answer("GET / HTTP/1.1\r\nHos"), StartsWith("HTTP/1.1 408"));
+  EXPECT_EQ(http_request(url(), "GET", "/fine", "", {})->status, 200);
+}
+
+TEST_F(HttpServerTest, ExpectContinueIsAnsweredBeforeTheBody) {
+  start({}, echo);
+  RawClient client(port());
+  client.send("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+  EXPECT_THAT(client.read_until("\r\n\r\n"), StartsWith("HTTP/1.1 100 Continue"));
+  client.send("hi");
+  EXPECT_THAT(client.read_until("POST /? hi"), HasSubstr("HTTP/1.1 200 OK"));
+}
+
+TEST_F(HttpServerTest, AStreamNobodyReadsIsBoundedAndDropped) {
+  HttpLimits limits;
+  limits.unsent_bytes_max = 1 << 20;
+  std::atomic<bool> closed = false;
+  std::thread worker;
+  start(limits, [&](HttpRequest, std::shared_ptr<HttpResponse> response) {
+    response->begin_events();
+    response->on_close([&] { closed = true; });
+    worker = std::thread([response = std::move(response)] {
+      const std::string event = "data: " + std::string(60'000, 'x') + "\n\n";
+      for (int i = 0; i < 2'000 && !response->closed(); ++i) {
+        response->write(event);
+        std::this_thread::sleep_for(1ms);
+      }
+    });
+  });
+  RawClient client(port());
+  client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  client.read_until("data: ");  // the worker has begun
+  worker.join();
+  EXPECT_TRUE(closed);
+}
+
+TEST_F(HttpServerTest, AWriterThatWaitsForTheClientLosesNothing) {
+  constexpr size_t kBound = 64 << 10;
+  constexpr int kEvents = 2'000;
+  const std::string event = "data: " + std::string(2'000, 'x') + "\n\n";
+  HttpLimits limits;
+  limits.unsent_bytes_max = 2 * kBound;
+  std::atomic<size_t> unsent_most = 0, pauses = 0;
+  std::function<void(std::shared_ptr<HttpResponse>, int)> write_on;
+  write_on = [&](const std::shared_ptr<HttpResponse>& response, int next) {
+    for (; next < kEvents && response->unsent_bytes() < kBound; ++next) response->write(event);
+    unsent_most = std::max(unsent_most.load(), response->unsent_bytes());
+    if (next == kEvents) return response->end();
+    pauses.fetch_add(1);
+    response->on_drained(kBound / 2, [&, response, next] {
+      EXPECT_LE(response->unsent_bytes(), kBound / 2);
+      write_on(response, next);
+    });
+  };
+  start(limits, [&](const HttpRequest&, const std::shared_ptr<HttpResponse>& response) {
+    response->begin_events();
+    write_on(response, 0);
+  });
+  RawClient client(port());
+  client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  std::this_thread::sleep_for(100ms);
+  const size_t pauses_unread = pauses.load();
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(pauses.load(), pauses_unread);  // nothing more is written while nobody reads
+  const std::string got = client.read_until("\r\n0\r\n\r\n");
+  int events = 0;
+  for (size_t at = 0; (at = got.find("data: ", at)) != std::string::npos; ++at) ++events;
+  EXPECT_EQ(events, kEvents);
+  EXPECT_GT(pauses.load(), 1u);
+  EXPECT_LE(unsent_most.load(), kBound + event.size());
+}
+
+TEST_F(HttpServerTest, DrainedIsToldSoonIfNothingIsUnsentAndNeverAfterTheEnd) {
+  std::atomic<int> told = 0;
+  std::shared_ptr<HttpResponse> held;
+  start({}, [&](const HttpRequest&, const std::shared_ptr<HttpResponse>& response) {
+    EXPECT_EQ(response->unsent_bytes(), 0u);
+    held = response;
+    response->on_drained(0, [&] {
+      told.fetch_add(1);
+      held->send(200, "text/plain", "drained");
+    });
+  });
+  EXPECT_EQ(http_request(url(), "GET", "/", "", {})->body, "drained");
+  for (int i = 0; i < 200 && !held->closed(); ++i) std::this_thread::sleep_for(10ms);
+  held->on_drained(0, [&] { told.fetch_add(1); });
+  held.reset();
+  stop();
+  EXPECT_EQ(told.load(), 1);
+}
+
+TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
+  HttpLimits limits;
+  limits.connections_max = 2;
+  start(limits, echo);
+  RawClient first(port()), second(port());
+  first.send("GET /1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  first.read_until("GET /1?");
+  second.send("GET /2 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  second.read_until("GET /2?");
+  RawClient third(port());
+  const std::string refused = third.read_until("");
+  EXPECT_THAT(refused, StartsWith("HTTP/1.1 503"));
+  EXPECT_EQ(request_ids(refused).size(), 1u);
+}
+
+TEST_F(HttpServerTest, AHandlerThatThrowsOrForgetsGives500) {
+  start({}, [](const HttpRequest& request, const std::shared_ptr<HttpResponse>&) {
+    if (request.path == "/throw") throw std::runtime_error("boom");
+  });
+  EXPECT_EQ(http_request(url(), "GET", "/throw", "", {})->status, 500);
+  EXPECT_EQ(http_request(url(), "GET", "/forget", "", {})->status, 500);
+}
+
+TEST_F(HttpServerTest, StoppingLetsAnAnswerEnd) {
+  std::thread worker;
+  std::atomic<bool> begun = false;
+  start({}, [&](HttpRequest, std::shared_ptr<HttpResponse> response) {
+    begun = true;
+    worker = std::thread([response = std::move(response)] {
+      std::this_thread::sleep_for(200ms);
+      response->send(200, "text/plain", "done");
+    });
+  });
+  std::string body;
+  const HttpUrl there = url();
+  std::thread client([&] { body = http_request(there, "GET", "/", "", {})->body; });
+  while (!begun) std::this_thread::sleep_for(1ms);
+  server_->stop(5s);
+  client.join();
+  worker.join();
+  EXPECT_EQ(body, "done");
+  thread_.join();
+  server_.reset();
+}
+
+TEST(HttpServer, SaysWhyItCannotListen) {
+  const auto body = [](int, std::string_view) { return std::string(); };
+  auto first = HttpServer::listen("127.0.0.1", 0, {}, echo, body);
+  ASSERT_TRUE(first.has_value());
+  const auto second = HttpServer::listen("127.0.0.1", (*first)->port(), {}, echo, body);
+  ASSERT_FALSE(second.has_value());
+  EXPECT_THAT(second.error().message, HasSubstr("in use"));
+  EXPECT_FALSE(HttpServer::listen("no such host", 0, {}, echo, body).has_value());
+}
+
+TEST(HttpClient, ParsesUrlsAndSaysWhatIsWrong) {
+  EXPECT_EQ(parse_http_url("http://localhost")->port, 80);
+  EXPECT_EQ(parse_http_url("http://h:8080/v1/")->prefix, "/v1");
+  EXPECT_EQ(parse_http_url("http://[::1]:99")->host, "::1");
+  EXPECT_EQ(parse_http_url("https://h").error().code, Code::kUnsupported);
+  for (const auto* bad : {"h:80", "http://", "http://h:99999", "http://h:x"})
+    EXPECT_FALSE(parse_http_url(bad).has_value()) << bad;
+  EXPECT_EQ(http_request({"127.0.0.1", 1, ""}, "GET", "/", "", {}).error().code, Code::kUnavailable);
+}
+
+TEST(HttpRequest, FindsValuesOfTheQuery) {
+  HttpRequest request;
+  request.query = "a=1&name=x%2Dy%20z&b&name=second&bad=%zz&empty=";
+  EXPECT_EQ(request.query_value("a"), "1");
+  EXPECT_EQ(request.query_value("name"), "x-y z");
+  EXPECT_EQ(request.query_value("empty"), "");
+  for (const auto* none : {"b", "c", "bad", ""}) EXPECT_EQ(request.query_value(none), std::nullopt) << none;
+}
+
+TEST(EventSplitter, LinesMayEndWithCarriageReturns) {
+  EventSplitter splitter;
+  EXPECT_THAT(splitter.push("data: a\r\n\r\ndata: b\r"), testing::ElementsAre("a"));
+  EXPECT_THAT(splitter.push("\n\r\n"), testing::ElementsAre("b"));
+}
+
+TEST(EventSplitter, AnySplitGivesTheSameEvents) {
+  const std::string text = ": comment\n\ndata: a\ndata: b\n\nevent: x\ndata:c\n\n";
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    EventSplitter splitter;
+    auto events = splitter.push(std::string_view(text).substr(0, cut));
+    for (auto& event : splitter.push(std::string_view(text).substr(cut))) events.push_back(event);
+    ASSERT_THAT(events, testing::ElementsAre("a\nb", "c")) << cut;
+  }
+}
+
+}  // namespace
+}  // namespace cairn::net
