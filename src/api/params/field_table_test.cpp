@@ -165,7 +165,7 @@ std::string page() {
          "accepted: allowed, and changes nothing\nhere. refused: an error says what to do instead. A field that is not "
          "in "
          "an endpoint's column is refused by its name.\nThe pages of [api](api/README.md) say what they mean, and "
-         "[frames.md](api/frames.md) for the socket, whose messages are the column `frames`.\n\n" +
+         "[frames.md](api/frames.md) for the socket, whose messages\nare the column `frames`.\n\n" +
          table(answering()) + "\n" + table(preparing());
 }
 
