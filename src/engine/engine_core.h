@@ -74,7 +74,7 @@ class EngineCore {
   PrefixCache& prefix_cache() { return prefix_cache_; }
 
  private:
-  // core_admission.cpp
+  // -- admission.cpp
   int64_t first_token_deadline(const GenerateRequest& request, int64_t arrival_ns) const;
   void drop_cancelled();
   void finish_pending(std::unique_ptr<Sequence> sequence, FinishReason reason, Error error);
@@ -100,7 +100,7 @@ class EngineCore {
   bool preempt_batch();
   void report_prefix(const Sequence& sequence, const PrefixHit& hit) noexcept;
 
-  // core_pages.cpp
+  // -- kv_allocation.cpp
   void extend_prefix_hits();
   void defer_duplicate_prefills();
   bool reserve(Sequence& sequence, int32_t tokens);
@@ -118,7 +118,7 @@ class EngineCore {
   bool uses_prefix_cache(const Sequence& sequence) const { return prefix_cache_enabled_ && !sequence.embeds(); }
   void count_pages();
 
-  // core.cpp
+  // -- engine_core.cpp
   void learn_cost(int64_t step_ns);
   int64_t predicted_short_prefill_ns() const;
   void propose();

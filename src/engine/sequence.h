@@ -41,7 +41,7 @@ struct SequenceMemory {
 enum class PreemptReason {
   kNever,
   kPages,   ///< one that comes before it needed them
-  kShare,   ///< for somebody who has less (core.h)
+  kShare,   ///< for a party that has less (fair_shares.h)
   kUnread,  ///< its client does not read
 };
 
