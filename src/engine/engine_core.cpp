@@ -164,7 +164,7 @@ void EngineCore::propose() try {
   if (decoding == 0 || without <= 0) return;
   draft_requests_.clear();
   for (const auto& sequence : running_) {
-    if (!sequence->decoding() || !sequence->speculates() || sequence->channel().stalled()) continue;
+    if (!sequence->decoding() || !sequence->speculates() || sequence->channel().unread()) continue;
     const double with = cost_.step_ns(decoding + 1, attended + sequence->memory().computed);
     const double row_cost = (with - without + draft_token_ns_) / without;
     int32_t wanted =

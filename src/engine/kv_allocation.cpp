@@ -77,7 +77,10 @@ void EngineCore::reserve_pages() {
     const int32_t tokens = sequence->memory().computed + rows;
     if (pool_.extend(sequence->memory().table, tokens)) continue;
     release_drafts();
-    while (sequence != nullptr && !reserve(*sequence, tokens)) preempt(*victim_for(*sequence), PreemptReason::kPages);
+    while (sequence != nullptr && !reserve(*sequence, tokens)) {
+      std::unique_ptr<Sequence>& victim = *victim_for(*sequence);
+      preempt(victim, victim->rank() == kUnreadRank ? PreemptReason::kUnread : PreemptReason::kPages);
+    }
   }
   for (ScheduledTokens& share : scheduled_) {
     const std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
@@ -88,9 +91,12 @@ void EngineCore::reserve_pages() {
 
 // Within a tenant by deadline, within a client by that rank and deadline.
 void EngineCore::rank_running() {
+  const auto reads = [](const auto& sequence) { return !sequence->channel().unread(); };
+  const bool somebody_reads = std::ranges::any_of(running_, reads);
   bool alone = true;
   for (const auto& sequence : running_) {
-    sequence->set_rank(sequence->channel().stalled() ? kUnreadRank : 0);
+    const bool defers = sequence->channel().stalled() || (somebody_reads && !reads(sequence));
+    sequence->set_rank(defers ? kUnreadRank : 0);
     alone = alone && sequence->party() == running_.front()->party();
   }
   if (alone) return;  // deadlines say it all
