@@ -215,11 +215,28 @@ bool EngineCore::admit_one(Priority priority) {
     pending_.push_back(std::move(candidate));
     return false;
   }
-  candidate->admitted(clock_.now().count());
+  start(std::move(candidate));
+  return true;
+}
+
+void EngineCore::start(std::unique_ptr<Sequence> sequence) {
+  sequence->admitted(clock_.now().count());
   ++counters_.active;
   --counters_.pending;
-  running_.push_back(std::move(candidate));
-  return true;
+  running_.push_back(std::move(sequence));
+}
+
+// Where nobody else is, those go on whose clients do not read, until they are stalled.
+void EngineCore::admit_unread() {
+  if (queue_.size() > 0) return;
+  if (!std::ranges::all_of(pending_, [](const auto& sequence) { return sequence->waits_for_client(); })) return;
+  if (!std::ranges::all_of(running_, [](const auto& sequence) { return sequence->channel().unread(); })) return;
+  for (std::unique_ptr<Sequence>& sequence : pending_) {
+    if (sequence->channel().stalled() || !has_slot(sequence->priority())) continue;
+    if (!try_admit_kv(*sequence)) break;
+    start(std::move(sequence));
+  }
+  std::erase(pending_, nullptr);
 }
 
 // One that nobody reads and that has a place which one of the class may have; null: there is none.

@@ -104,6 +104,7 @@ EngineCore::Iteration EngineCore::iterate() {
     drop_cancelled();
     preempt_stalled(begin_ns);
     admit();
+    admit_unread();
     pending_.reserve(pending_.size() + running_.size() + 1);
     propose();
     plan(begin_ns);

@@ -80,6 +80,8 @@ class EngineCore {
   void finish_pending(std::unique_ptr<Sequence> sequence, FinishReason reason, Error error);
   void preempt_stalled(int64_t now_ns);
   void admit();
+  void admit_unread();
+  void start(std::unique_ptr<Sequence> sequence);
   bool admit_one(Priority priority);
   bool may_admit(Priority priority);
   bool batch_is_full() const;
