@@ -38,4 +38,8 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "setup.sh: installing ${missing[*]}"
 "${sudo[@]}" apt-get update -qq
-DEBIAN_FRONTEND=noninteractive "${sudo[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+install=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends install "${missing[@]}")
+all=$("${install[@]}" -s -qq | grep -c '^Inst' || true)
+echo "setup.sh: $all packages with what they need"
+# A line for every 20 packages that are ready.
+"${install[@]}" -q | awk -v all="$all" '/^Setting up/ && ++done % 20 == 0 { print "setup.sh: " done " of " all " packages"; fflush() }'
