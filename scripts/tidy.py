@@ -147,19 +147,49 @@ def check_sizes(report):
                 begin = None
 
 
+def tracked_files(*suffixes):
+    """Files of the repository, new ones too, with one of the suffixes; without this one, which names what it forbids."""
+    names = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True,
+                           check=True).stdout.decode().split("\0")
+    for path in (ROOT / name for name in names if name):
+        if path.suffix in suffixes and path != pathlib.Path(__file__).resolve() and path.is_file():
+            yield path
+
+
 def check_banned(report):
-    tracked = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True,
-                             check=True).stdout.decode().split("\0")
-    for name in tracked:
-        path = ROOT / name
-        if not name or path == pathlib.Path(__file__).resolve() or path.suffix not in (
-                ".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".txt", ".cmake", ".md", ".js", ".mjs", ".json", ".yml") or not path.is_file():
-            continue
+    for path in tracked_files(".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".txt", ".cmake", ".md", ".js", ".mjs", ".json", ".yml"):
+        name = path.relative_to(ROOT).as_posix()
         for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
             # What the demonstration model has learnt keeps its words until it learns again.
             for pattern, why in BANNED + ([] if name.startswith("models/") else RETIRED):
                 if pattern.search(line):
                     report(path, number, f"{pattern.search(line)[0]}: {why}")
+
+
+def check_links(report):
+    """Links of pages lead to files and headings that exist, and so do mentions of pages anywhere; those of other projects are
+    written behind the project's name."""
+    def anchors(text):
+        headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+        return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+    for path in tracked_files(".h", ".cpp", ".cu", ".cuh", ".py", ".sh", ".txt", ".cmake", ".md", ".mjs", ".json"):
+        text = path.read_text(errors="replace")
+        for number, line in enumerate(text.splitlines(), 1):
+            for page in re.findall(r"(?<!ggml )(?<!ggml, )(?<!Ollama, )(?<![\w/])docs/[\w/]+\.md", line):
+                if not (ROOT / page).exists():
+                    report(path, number, f"there is no {page}")
+            if path.suffix != ".md":
+                continue
+            for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line)):
+                name, _, anchor = target.partition("#")
+                file = path.parent / name if name else path
+                if target.startswith(("http:", "https:")):
+                    continue
+                if not file.exists():
+                    report(path, number, f"the link {target} leads to no file")
+                elif anchor and anchor not in anchors(file.read_text()):
+                    report(path, number, f"the link {target} leads to no heading")
 
 
 def check_format(report):
@@ -243,6 +273,7 @@ def main():
     check_isa_files(report)
     check_sizes(report)
     check_banned(report)
+    check_links(report)
     check_format(report)
     if not options.no_headers:
         check_headers(report, options.build, options.cuda)

@@ -64,7 +64,7 @@ bool PagePool::extend(PageTable& table, int32_t tokens) {
   for (int32_t g = 0; g < groups(); ++g) {
     for (int32_t left = missing(table, g, tokens); left > 0; --left) {
       table.groups[g].push_back(kNoPage);  // first: growing the list may fail
-      table.groups[g].back() = take(g);
+      table.groups[g].back() = allocate(g);
     }
   }
   return true;
@@ -79,7 +79,7 @@ void PagePool::release_behind(PageTable& table, int32_t position) {
     // What is behind stays behind: the list begins with the pages given back before.
     for (int32_t i = std::min(have, window_begin(group.window, position) / kPageTokens) - 1; i >= 0; --i) {
       if (pages[i] == kNoPage) break;
-      drop(g, pages[i]);
+      release(g, pages[i]);
       pages[i] = kNoPage;
     }
   }
@@ -90,7 +90,7 @@ void PagePool::release_beyond(PageTable& table, int32_t tokens) {
     if (layout_.groups[g].kind == KvKind::kState) continue;
     auto& pages = table.groups[g];
     for (const auto kept = static_cast<size_t>(pages_for(tokens)); pages.size() > kept; pages.pop_back()) {
-      if (pages.back() != kNoPage) drop(g, pages.back());
+      if (pages.back() != kNoPage) release(g, pages.back());
     }
   }
 }
@@ -98,7 +98,7 @@ void PagePool::release_beyond(PageTable& table, int32_t tokens) {
 void PagePool::release(PageTable& table) {
   for (int32_t g = 0; g < static_cast<int32_t>(table.groups.size()); ++g) {
     for (const PageId page : table.groups[g]) {
-      if (page != kNoPage) drop(g, page);
+      if (page != kNoPage) release(g, page);
     }
     table.groups[g].clear();
   }
@@ -129,7 +129,7 @@ void PagePool::release(int32_t group, PageId page) {
 
 void PagePool::cache_retain(int32_t group, PageId page) {
   CAIRN_CHECK(!kept_.at(group).at(index(page)));
-  share(group, page);
+  retain(group, page);
   kept_[group][index(page)] = true;
 }
 
@@ -137,7 +137,7 @@ void PagePool::cache_release(int32_t group, PageId page) {
   CAIRN_CHECK(kept_.at(group).at(index(page)));
   if (references_[group][index(page)] == 1) --idle_[group];
   kept_[group][index(page)] = false;
-  drop(group, page);
+  release(group, page);
 }
 
 void PagePool::copy(int32_t group, PageId from, PageId to) {

@@ -3,9 +3,10 @@
 /// What `allocate` and `load` give is the device's memory: others read and write it through the backend only.
 ///
 /// All activations are float32 and row-major, [rows, columns], in memory of the backend (`allocate`). A row's result
-/// never depends on the other rows of a call nor on the number of threads: reductions have a fixed order (design 1.1).
-/// Arguments are checked by the caller (model/ at load); a backend only CAIRN_DCHECKs. Operations of one backend are
-/// called from one thread at a time, run in call order, and allocate nothing, except where said.
+/// never depends on the other rows of a call nor on the number of threads: reductions have a fixed order
+/// (docs/architecture.md, "Same bytes"). Arguments are checked by the caller (model/ at load); a backend only
+/// CAIRN_DCHECKs. Operations of one backend are called from one thread at a time, run in call order, and allocate
+/// nothing, except where said.
 #pragma once
 
 #include <cstddef>

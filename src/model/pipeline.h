@@ -13,7 +13,8 @@
 namespace cairn {
 
 /// The rows that a part leaves go through host memory to the next one; the last one does all else. Which device a layer
-/// is on is settled at load and never depends on a batch: same bytes (design 1.1).
+/// is on is settled at load and never depends on a batch: same bytes
+/// (docs/architecture.md).
 class Pipeline final : public Runner {
  public:
   /// `earlier`: at least one. `embedding`: columns of a row between two parts.

@@ -163,11 +163,10 @@ std::span<const float> Sampler::prepare(std::span<const float> logits, std::span
     changed.assign(logits.begin(), logits.end());
     for (const auto& [token, bias] : params_.logit_bias) changed[static_cast<size_t>(index(token))] += bias;
     penalise(changed);
+    // Before anything is cut, so that filters choose among the allowed tokens.
     for (const TokenId token : banned) changed[static_cast<size_t>(index(token))] = -kInfinity;
     copied = true;
   }
-  // A grammar's mask belongs here: tokens it forbids become -infinity before anything is cut, so that filters choose
-  // among what is allowed.
   std::span<const float> in_play = copied ? std::span<const float>(changed) : logits;
   largest_ = scan_maxima(in_play, scratch_->block_max);
   if (largest_ == kInfinity) {

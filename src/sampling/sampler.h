@@ -1,6 +1,6 @@
 /// Logits -> token: the chain of one request.
 ///
-/// Order (docs/sampling.md): logit bias, repetition / frequency / presence penalties, [grammar mask], top-k, typical-p,
+/// Order (docs/sampling.md): logit bias, repetition / frequency / presence penalties, banned tokens, top-k, typical-p,
 /// top-p, min-p, temperature, sample. Each filter sees the probabilities, at temperature 1, of what the filters before
 /// it left. temperature 0 takes the largest logit after bias and penalties (ties: lower id).
 #pragma once

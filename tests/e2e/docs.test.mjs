@@ -1,4 +1,5 @@
-// Every curl and `cairn synth` command of the documents, run: the former against a real server.
+// The commands of the documents, run against a real server of the demonstration model. A command that is not run here must
+// match a pattern of `elsewhere`, and the script that it names must exist.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -6,18 +7,32 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { program, serve, story, withoutHoles } from './server.mjs';
+import { program, serve, withoutHoles } from './server.mjs';
 
 const root = path.join(path.dirname(fileURLToPath(import.meta.url)), '../..');
-const documents = ['README.md', ...fs.readdirSync(path.join(root, 'docs')).map((name) => path.join('docs', name))].filter((name) => name.endsWith('.md'));
+const guide = path.join(root, 'models/guide/guide.gguf');
+const pages = fs.readdirSync(path.join(root, 'docs'), { recursive: true }).filter((name) => name.endsWith('.md'))
+  .map((name) => path.join('docs', name)).sort();
+const apiPages = pages.filter((name) => name.startsWith('docs/api/'));
 
-let server;
-before(async () => { server = await serve(story); });
-after(() => server.stop());
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'cairn-docs-'));
 process.on('exit', () => fs.rmSync(folder, { recursive: true, force: true }));
+const socket = path.join(folder, 'cairn.sock');
+const text = path.join(folder, 'text.txt');
+fs.writeFileSync(text, fs.readFileSync(path.join(root, 'README.md'), 'utf8').slice(0, 5000));
 
-const synth = 'build/release/cairn synth ';
+let server;
+before(async () => { server = await serve(guide, ['--frames', socket, '--store', path.join(folder, 'responses.db')]); });
+after(() => server.stop());
+
+// Commands that are not run here, and why.
+const elsewhere = [
+  [/^cairn serve /, 'the server of this test is one'],
+  [/^cairn bench |^node bench\/|^python3 bench\/|^\(cd bench\/|^for /, 'a measurement'],
+  [/^scripts\/quickstart\.sh|^scripts\/test\.sh|^cmake /, 'an installation or a build'],
+  [/^scripts\/fuzz\.sh/, 'takes minutes: scripts/test_rest.sh runs it'],
+  [/^python3 tests\/data\//, 'makes reference data from packages of its own'],
+];
 
 // One a line, or more lines where one ends with a backslash or within quotes.
 function commandsOf(block) {
@@ -26,25 +41,49 @@ function commandsOf(block) {
     const within = lines.length > 0 && lines.at(-1).split("'").length % 2 === 0;
     within ? (lines[lines.length - 1] += '\n' + line) : lines.push(line);
   }
-  return lines.filter((line) => line.startsWith('curl ') || line.startsWith(synth));
+  return lines.map((line) => line.replace(/ +# .*$/, '').replaceAll('build/release/cairn ', 'cairn ').replace(/^build\/release\/cairn$/, 'cairn').trim())
+    .filter((line) => line !== '');
 }
 
-let commands = 0;
-for (const name of documents) {
-  const text = fs.readFileSync(path.join(root, name), 'utf8');
-  for (const [, block] of text.matchAll(/^```sh\n([\s\S]*?)^```/gm)) {
+// The command for this server, this program and a model that is there.
+function here(command) {
+  // Large shapes are written without their weights: gigabytes are not what is tested.
+  const hollow = command.includes('--preset') && !/--hollow|--dry-run/.test(command) ? ' --hollow' : '';
+  return command.replaceAll('http://127.0.0.1:8080', server.url).replaceAll('/tmp/cairn.sock', socket)
+    .replaceAll(/\b(MODEL|BIG|SMALL)\.gguf/g, guide).replaceAll('TEXT.txt', text)
+    .replace(/(^|\| )cairn /, `$1'${program}' `) + hollow;
+}
+
+const run = new Map();  // commands of each page
+const left = [];  // scripts of commands that are not run
+for (const name of ['README.md', ...pages]) {
+  for (const [, block] of fs.readFileSync(path.join(root, name), 'utf8').matchAll(/^```sh\n([\s\S]*?)^```/gm)) {
     for (const command of commandsOf(block)) {
-      ++commands;
-      test(`${name}: ${command.slice(0, 80)}`, { skip: /--hollow|--preset/.test(command) && withoutHoles(folder) }, () => {
-        // Large shapes without their weights: gigabytes are not what is tested.
-        const hollow = command.includes('--preset') && !command.includes('--hollow') ? ' --hollow' : '';
-        const here = command.replaceAll('http://127.0.0.1:8080', server.url).replace(synth, `'${program}' synth `) + hollow;
-        const run = spawnSync('bash', ['-c', here], { cwd: folder, encoding: 'utf8', timeout: 60_000 });
-        assert.equal(run.status, 0, run.stderr);
-        assert.doesNotMatch(run.stdout, /"error": ?["{]/);
-        assert.ok(run.stdout.length > 0);
+      if (elsewhere.some(([pattern]) => pattern.test(command))) {
+        left.push(...(command.match(/(?:scripts|bench|tests)\/[\w/.-]+\.(?:sh|mjs|py)/g) ?? []).map((file) => [name, file]));
+        continue;
+      }
+      run.set(name, (run.get(name) ?? 0) + 1);
+      test(`${name}: ${command.slice(0, 80)}`, { skip: /--hollow|--preset|hollow\.gguf/.test(command) && withoutHoles(folder) }, () => {
+        const done = spawnSync('bash', ['-c', here(command)], { cwd: folder, input: 'Hello!\n', encoding: 'utf8', timeout: 60_000 });
+        assert.equal(done.status, 0, done.stderr);
+        assert.doesNotMatch(done.stdout, /"error": ?["{]/);
+        assert.ok(done.stdout.length > 0);
       });
     }
   }
 }
-test('there are examples', () => assert.ok(commands >= 3));
+
+test('every page of the API begins with an example that is run', () => {
+  assert.ok(apiPages.length >= 6);
+  for (const name of apiPages) {
+    const sections = fs.readFileSync(path.join(root, name), 'utf8').split(/^## /m);
+    assert.match(sections[0], /^```sh\n/m, name);
+    assert.ok(run.get(name) > 0, name);
+  }
+});
+
+test('every script whose command is not run exists', () => {
+  assert.ok(left.length > 0);
+  for (const [name, file] of left) assert.ok(fs.existsSync(path.join(root, file)), `${name}: there is no ${file}`);
+});

@@ -361,7 +361,7 @@ test('the socket of a killed server is taken over, and stopping tells who waits'
 });
 
 test('the Python example of the documents', () => {
-  const page = fs.readFileSync(path.join(path.dirname(fileURLToPath(import.meta.url)), '../../docs/frames.md'), 'utf8');
+  const page = fs.readFileSync(path.join(path.dirname(fileURLToPath(import.meta.url)), '../../docs/api/frames.md'), 'utf8');
   const [, example] = page.match(/^```python\n([\s\S]*?)^```/m);
   const done = spawnSync('python3', ['-c', example.replaceAll('/tmp/cairn.sock', socketPath)], { encoding: 'utf8', timeout: 60_000 });
   assert.equal(done.status, 0, done.stderr);

@@ -47,7 +47,7 @@ def _help(program: str) -> str:
 def stale(program: str) -> list[str]:
     """Names that the facts know and the program and its pages do not."""
     text = _help(program) + (ROOT / "README.md").read_text()
-    text += "".join(path.read_text() for path in sorted((ROOT / "docs").glob("*.md")) if path != PAGE)
+    text += "".join(path.read_text() for path in sorted((ROOT / "docs").rglob("*.md")) if path != PAGE)
     found = []
     for fact in facts.load():
         name, kind = fact.get("name"), fact.get("kind")

@@ -1,7 +1,7 @@
 /// Anthropic's request bodies for messages -> what the engine and the templates take.
 ///
 /// Source: Anthropic API reference, "Create a Message" and "Count tokens"; the sampling fields beyond it are those of
-/// the OpenAI endpoints. docs/api.md lists every field.
+/// the OpenAI endpoints. docs/api/anthropic.md lists every field.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

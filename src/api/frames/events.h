@@ -1,5 +1,5 @@
-/// What the server says to clients of the frames socket: one JSON object an event, as text. docs/frames.md lists every
-/// field.
+/// What the server says to clients of the frames socket: one JSON object an event, as text. docs/api/frames.md lists
+/// every field.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-/// What clients of the frames socket say: one JSON object a message. docs/frames.md lists every field.
+/// What clients of the frames socket say: one JSON object a message. docs/api/frames.md lists every field.
 #pragma once
 
 #include <expected>

@@ -1,6 +1,6 @@
 /// llama.cpp's POST /completion -> what the engine takes.
 ///
-/// Source: llama.cpp, tools/server/README.md, "POST /completion". docs/api.md lists every field.
+/// Source: llama.cpp, tools/server/README.md, "POST /completion". docs/api/llama_cpp.md lists every field.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 /// Ollama's POST /api/chat and /api/generate -> the neutral request.
 ///
-/// Source: Ollama, docs/api.md and api/types.go. docs/api.md lists every field.
+/// Source: Ollama, docs/api.md and api/types.go. Our docs/api/ollama.md lists every field.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

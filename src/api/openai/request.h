@@ -1,7 +1,7 @@
 /// OpenAI's request bodies for chat completions and completions -> what the engine and the templates take.
 ///
 /// Source: OpenAI API reference, "Chat Completions" and "Completions"; fields beyond it are those that llama.cpp and
-/// vLLM share. docs/api.md lists every field.
+/// vLLM share. docs/api/openai.md lists every field.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

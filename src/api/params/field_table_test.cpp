@@ -164,8 +164,8 @@ std::string page() {
   return "# Fields of every endpoint\n\nMade from the parsers themselves and checked by `api_test`. **yes**: honoured. "
          "accepted: allowed, and changes nothing\nhere. refused: an error says what to do instead. A field that is not "
          "in "
-         "an endpoint's column is refused by its name.\n[api.md](api.md) says what they mean, and "
-         "[frames.md](frames.md) for the socket, whose messages are the column `frames`.\n\n" +
+         "an endpoint's column is refused by its name.\nThe pages of [api](api/README.md) say what they mean, and "
+         "[frames.md](api/frames.md) for the socket, whose messages\nare the column `frames`.\n\n" +
          table(answering()) + "\n" + table(preparing());
 }
 

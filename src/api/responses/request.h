@@ -1,6 +1,6 @@
 /// POST /v1/responses: the request's body -> what the templates and the engine take.
 ///
-/// Source: OpenAI API reference, "Responses". docs/api.md lists every field.
+/// Source: OpenAI API reference, "Responses". docs/api/responses.md lists every field.
 #pragma once
 
 #include <functional>

@@ -79,7 +79,7 @@ MatmulFunction neon_product_of_32(TensorType type);
 MatmulFunction neon_product_of_256(TensorType type);
 #endif
 
-// -- For the kernels. Functions, not inline ones: files compiled for an instruction set call them (design 6).
+// -- For the kernels. Functions, not inline ones: files compiled for an instruction set call them.
 /// How long before its use memory is asked for where one panel is read at a time, and for which cache, if at all.
 struct PrefetchPolicy {
   int64_t bytes;

@@ -87,7 +87,7 @@ struct Codebook {
   float multiplier;
 };
 
-// -- Functions, not inline ones: files compiled for an instruction set call them (design 6).
+// -- Functions, not inline ones: files compiled for an instruction set call them.
 /// Whether the type has panels.
 bool has_panels(TensorType type);
 /// Of a type that has.
