@@ -144,8 +144,8 @@ INSTANTIATE_TEST_SUITE_P(Files, ConvertedRerankerTest,
 TEST_P(ConvertedRerankerTest, PairsHaveTheTokensAndTypesThatTransformersGivesThem) {
   for (const auto& run : reference_.at("runs")) {
     const auto pairs =
-        api::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
-    const api::PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
+        PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
+    const PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
     EXPECT_EQ(pair.tokens, token_ids(run.at("tokens")));
     EXPECT_EQ(pairs.by_template(), std::string(GetParam()) == "qwen3-reranker");
     if (std::string(GetParam()) != "bert-rerank") continue;  // the others have one type
@@ -166,8 +166,8 @@ TEST_P(ConvertedRerankerTest, ScoresAreThoseOfTransformersAloneAndBesideOthers) 
   std::vector<Case> cases;
   for (const auto& run : reference_.at("runs")) {
     const auto pairs =
-        api::PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
-    const api::PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
+        PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
+    const PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
     cases.push_back({pair.tokens,
                      {.pooling = Pooling::kRank, .second_begin = pair.second_begin},
                      run.at(unpooled ? "score_without_pooler" : "score").get<std::vector<float>>()});

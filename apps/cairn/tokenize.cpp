@@ -126,8 +126,8 @@ std::string prompt_of(const TokenizeFlags& flags) {
 // model is told.
 Result<void> show_pair(const gguf::Metadata& metadata, const Tokenizer& tokenizer, std::string_view query,
                        std::string_view document) {
-  CAIRN_TRY(const api::PairPrompts pairs, api::PairPrompts::make(metadata, tokenizer, query));
-  CAIRN_TRY(const api::PairPrompt pair, pairs.with(document, 0));
+  CAIRN_TRY(const PairPrompts pairs, PairPrompts::make(metadata, tokenizer, query));
+  CAIRN_TRY(const PairPrompt pair, pairs.with(document, 0));
   for (size_t i = 0; i < pair.tokens.size(); ++i) {
     const std::string_view piece = tokenizer.piece(pair.tokens[i], /*render_special=*/true);
     const bool second = pair.second_begin != kNoSecond && std::cmp_greater_equal(i, pair.second_begin);

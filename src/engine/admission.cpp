@@ -266,7 +266,8 @@ bool Admission::make_room(const Sequence& candidate, Sequences& running) {
 }
 
 void Admission::preempt_for(const Sequence& sequence, Sequences& running) {
-  preempt(*policy_.find_victim(running, sequence), PreemptReason::kPages);
+  std::unique_ptr<Sequence>& victim = *policy_.find_victim(running, sequence);
+  preempt(victim, victim->rank() == kUnreadRank ? PreemptReason::kUnread : PreemptReason::kPages);
 }
 
 void Admission::preempt(std::unique_ptr<Sequence>& sequence, PreemptReason why) {

@@ -61,7 +61,7 @@ TEST_F(EngineAnswers, ManyAtOnceAreTheSameBytesAsAlone) {
     expect_idle();
     size_t most = 0;
     for (const auto& step : runner_->steps()) most = std::max(most, step.size());
-    EXPECT_GE(most, chunk == 1 ? 4u : 12u);
+    EXPECT_GE(most, chunk == 1 ? 4u : 10u);  // the last are not read yet, and wait
   }
 }
 
@@ -211,7 +211,7 @@ TEST_F(EngineAnswers, LogitsThatAreAllNanEndTheRequestInWords) {
 }
 
 TEST_F(EngineAnswers, DecodingIsInEveryStepWhileALongPromptIsRead) {
-  start({.kv_pages = {64, 64}, .queue_max = 8, .sequences_max = 8, .prefill_chunk_max = 10});
+  start({.kv_pages = {64, 64}, .queue_max = 8, .sequences_max = 8, .prefill_chunk_max = 15});
   GenerateRequest talker = request_of(prompt_of(3), 200, 1.0f);
   talker.ignore_eos = true;
   // Held from the start: it must not have said everything before the long prompt comes.
@@ -232,7 +232,7 @@ TEST_F(EngineAnswers, DecodingIsInEveryStepWhileALongPromptIsRead) {
     ASSERT_EQ(steps[i].size(), 2u);
     EXPECT_EQ(steps[i][0].sequence, 0);
     EXPECT_EQ(steps[i][0].rows, 1);
-    EXPECT_LE(steps[i][1].rows, 10);
+    EXPECT_LE(steps[i][1].rows, 15);
     prompt_rows += steps[i][1].rows;
     EXPECT_EQ(steps[i][1].logits, prompt_rows == 195);
   }

@@ -239,7 +239,15 @@ void Simulation::check_shares() {
   if (batch_waits) return;
   const auto runs = std::ranges::count_if(core_->running(), [](const auto& sequence) { return sequence != nullptr; });
   const bool full = runs == sequences_max_;
+  // Whoever lost one that nobody reads to a step's pages had its share when others were admitted.
+  const auto lost_unread = [&](const Party& party) {
+    return std::ranges::any_of(core_->pending(), [&](const auto& sequence) {
+      return sequence->party().client == party.client && sequence->preempt_reason() == PreemptReason::kUnread &&
+             std::ranges::find(ran_, sequence->id()) != ran_.end();
+    });
+  };
   for (const Party& party : waiting) {
+    if (lost_unread(party)) continue;
     for (const auto& sequence : core_->running()) {
       if (sequence == nullptr || sequence->priority() != Priority::kInteractive) continue;
       if (!running.yields(sequence->party(), party)) continue;

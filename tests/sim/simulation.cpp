@@ -135,7 +135,7 @@ void Simulation::in_step(const Batch& batch) {
   step_.decode_ns = options_.model.cost.quiet_ns(step_.decode_rows, attended);
   // Decode first: no stream is left out.
   const auto streams = std::ranges::count_if(core_->running(), [](const auto& sequence) {
-    return sequence != nullptr && sequence->decoding() && !sequence->channel().stalled();
+    return sequence != nullptr && sequence->decoding() && !sequence->channel().unread();
   });
   if (streams > decoding) wrong("{} streams decode, {} of them in the step", streams, decoding);
   const double draw = std::uniform_real_distribution<double>()(random_);

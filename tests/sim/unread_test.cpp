@@ -43,10 +43,10 @@ class SimUnread : public SimTest {
       submit(simulation, request_of(random_prompt(20, static_cast<uint64_t>(i)), kLongAnswer), kForEver);
     }
   }
-  /// Until every one of them has given all that it may.
-  static void run_until_stalled(Simulation& simulation) {
-    const auto stalled = [](const Visitor& visitor) { return visitor.channel->stalled(); };
-    while (simulation.problem().empty() && !std::ranges::all_of(simulation.visitors(), stalled)) simulation.iterate();
+  /// Until every one of them waits for its client to read.
+  static void run_until_unread(Simulation& simulation) {
+    const auto unread = [](const Visitor& visitor) { return visitor.channel->unread(); };
+    while (simulation.problem().empty() && !std::ranges::all_of(simulation.visitors(), unread)) simulation.iterate();
     ASSERT_EQ(simulation.problem(), "");
   }
   /// How long the request waits for its first token.
@@ -70,7 +70,7 @@ TEST_F(SimUnread, AnHonestRequestIsAsSoonServedBeside250AsAlone) {
   const nanoseconds alone = first_token(quiet, honest);
   Simulation simulation(tokenizer(), options_of());
   submit_unread(simulation, 250);
-  run_until_stalled(simulation);
+  run_until_unread(simulation);
   for (uint64_t i = 0; i < 30; ++i) {
     // Others than before, so that nothing is cached.
     EXPECT_LE(first_token(simulation, request_of(random_prompt(300, 2'000 + i), 20)), 2 * alone) << i;
@@ -117,7 +117,7 @@ TEST_F(SimUnread, OneThatWasPutBackComesBehindThoseThatCameBeforeItsClientRead) 
   options.engine.sequences_max = 1;
   Simulation simulation(tokenizer(), options);
   const size_t unread = submit(simulation, request_of(random_prompt(20, 1), kLongAnswer), kForEver);
-  run_until_stalled(simulation);
+  run_until_unread(simulation);
   EXPECT_TRUE(runs(simulation, unread)) << "nobody waits for its place";
   const size_t first = submit(simulation, request_of(random_prompt(20, 2), 30));
   const size_t second = submit(simulation, request_of(random_prompt(20, 3), 30));

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "chat/tool_calls/format.h"
+#include "loader/registry.h"
 
 namespace cairn::api {
 namespace {

@@ -37,9 +37,12 @@ const Holdings& PreemptionPolicy::count_slots(const Sequences& running, Priority
 }
 
 void PreemptionPolicy::rank(const Sequences& running) {
+  const auto reads = [](const auto& sequence) { return !sequence->channel().unread(); };
+  const bool somebody_reads = std::ranges::any_of(running, reads);
   bool alone = true;
   for (const auto& sequence : running) {
-    sequence->set_rank(sequence->channel().stalled() ? kUnreadRank : 0);
+    const bool defers = sequence->channel().stalled() || (somebody_reads && !reads(sequence));
+    sequence->set_rank(defers ? kUnreadRank : 0);
     alone = alone && sequence->party() == running.front()->party();
   }
   if (alone) return;  // deadlines say it all

@@ -59,7 +59,7 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
   const double without = cost.step_ns(decoding, attended);
   if (decoding == 0 || without <= 0) return;
   for (const std::unique_ptr<Sequence>& sequence : running) {
-    if (!sequence->decoding() || !sequence->speculates() || sequence->channel().stalled()) continue;
+    if (!sequence->decoding() || !sequence->speculates() || sequence->channel().unread()) continue;
     const double with = cost.step_ns(decoding + 1, attended + sequence->memory().computed);
     const double row_cost = (with - without + token_ns_) / without;
     int32_t wanted =
