@@ -87,6 +87,7 @@ void Admission::admit(int64_t now_ns, Sequences& running) {
   drop_cancelled(running);
   preempt_stalled(now_ns, running);
   admit_waiting(running);
+  admit_unread(running);
   reserve_pending(running);
 }
 
@@ -229,11 +230,28 @@ bool Admission::admit_one(Priority priority, Sequences& running) {
     pending_.push_back(std::move(candidate));
     return false;
   }
-  candidate->admitted(clock_.now().count());
+  start(std::move(candidate), running);
+  return true;
+}
+
+void Admission::start(std::unique_ptr<Sequence> sequence, Sequences& running) {
+  sequence->admitted(clock_.now().count());
   ++counters_.active;
   --counters_.pending;
-  running.push_back(std::move(candidate));
-  return true;
+  running.push_back(std::move(sequence));
+}
+
+// Where nobody else is, those go on whose clients do not read, until they are stalled.
+void Admission::admit_unread(Sequences& running) {
+  if (queue_.size() > 0) return;
+  if (!std::ranges::all_of(pending_, [](const auto& sequence) { return sequence->waits_for_client(); })) return;
+  if (!std::ranges::all_of(running, [](const auto& sequence) { return sequence->channel().unread(); })) return;
+  for (std::unique_ptr<Sequence>& sequence : pending_) {
+    if (sequence->channel().stalled() || !policy_.has_slot(running, sequence->priority())) continue;
+    if (!kv_.try_admit(*sequence, running)) break;
+    start(std::move(sequence), running);
+  }
+  std::erase(pending_, nullptr);
 }
 
 bool Admission::free_slot(const Sequence& candidate, Sequences& running) {

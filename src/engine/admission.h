@@ -73,7 +73,9 @@ class Admission {
   void drop_cancelled(Sequences& running);
   void preempt_stalled(int64_t now_ns, Sequences& running);
   void admit_waiting(Sequences& running);
+  void admit_unread(Sequences& running);
   bool admit_one(Priority priority, Sequences& running);
+  void start(std::unique_ptr<Sequence> sequence, Sequences& running);
   bool may_admit(Priority priority, Sequences& running);
   Order order_of(Priority priority, Sequences& running);
   std::unique_ptr<Sequence>* first_pending(Priority priority, const Order& order);

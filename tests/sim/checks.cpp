@@ -27,7 +27,7 @@ void Simulation::check_iteration(EngineCore::Iteration iteration) {
       }
       if (running.empty()) {
         for (const auto& sequence : ready) {
-          if (!sequence->channel().unread()) wrong("nothing runs though a client waits");
+          if (!sequence->channel().stalled()) wrong("nothing runs though a client waits");
         }
       }
       break;

@@ -15,12 +15,12 @@
 /// some time.
 ///
 /// **Clients that do not read.** A sequence that kUnreadTokens events wait in for its client computes nothing beside
-/// one whose client reads, and keeps its place and pages only while nobody who waits wants them. With kPendingTokensMax
-/// it is stalled: it computes nothing, and keeps them for kStallMax at most. Put back, it waits behind all until its
-/// client has read, and then joins as a request that comes at that moment, later each time (Sequence::rejoin); reading
-/// takes all events at once, so each time must have been paid for by reading kUnreadTokens of them. Of such sequences
-/// as many are kept as may wait in the queue; then those that have waited longest end with kQueueFull. So what an
-/// answer has produced and not delivered is bounded, for each and for all.
+/// one whose client reads, and keeps its place and pages only while nobody who waits wants them, and goes on where
+/// nobody else is. With kPendingTokensMax it is stalled: it computes nothing, and keeps them for kStallMax at most. Put
+/// back, it waits behind all until its client has read, and then joins as a request that comes at that moment, later
+/// each time (Sequence::rejoin); reading takes all events at once, so each time must have been paid for by reading
+/// kUnreadTokens of them. Of such sequences as many are kept as may wait in the queue; then those that have waited
+/// longest end with kQueueFull. So what an answer has produced and not delivered is bounded, for each and for all.
 #pragma once
 
 #include <compare>
