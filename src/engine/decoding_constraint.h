@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "engine/engine.h"
+#include "engine/event.h"
 
 namespace cairn {
 

@@ -5,10 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
-#include <mutex>
 #include <new>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,8 +16,9 @@
 #include "engine/request_validation.h"
 #include "engine/scheduling/fair_shares.h"
 #include "engine/scheduling/request_queue.h"
-#include "engine/scheduling/scheduler.h"
+#include "engine/scheduling/stride.h"
 #include "engine/scheduling/tenants.h"
+#include "engine/worker_thread.h"
 
 namespace cairn {
 namespace {
@@ -50,7 +48,9 @@ class EncoderEngine final : public Engine {
   ~EncoderEngine() override { stop(); }
 
   /// Once, before anything else.
-  Result<void> start();
+  Result<void> start() {
+    return thread_.start([this] { run(); });
+  }
   Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override;
   void stop() override;
   EngineStats stats() const override;
@@ -77,8 +77,7 @@ class EncoderEngine final : public Engine {
   Tenants tenants_;
   RequestQueue queue_;
   UnnotifiedChannels unnotified_;
-  std::mutex join_mutex_;
-  std::thread thread_;
+  WorkerThread thread_;
 
   // Of the engine's thread.
   Stride classes_;
@@ -99,16 +98,6 @@ class EncoderEngine final : public Engine {
   };
   Counters counters_;
 };
-
-Result<void> EncoderEngine::start() try {
-  thread_ = std::thread([this] { run(); });
-  return {};
-} catch (const std::system_error& error) {
-  return fail(
-      Code::kUnavailable,
-      "cannot start the engine's thread: {}; raise the limits of address space (ulimit -v) and processes (ulimit -u)",
-      error.what());
-}
 
 Result<std::unique_ptr<GenerateStream>> EncoderEngine::submit(GenerateRequest request) {
   if (!request.embed) {
@@ -132,13 +121,12 @@ Result<std::unique_ptr<GenerateStream>> EncoderEngine::submit(GenerateRequest re
 
 void EncoderEngine::stop() {
   queue_.stop();
-  const std::lock_guard lock(join_mutex_);
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 EngineStats EncoderEngine::stats() const {
   EngineStats stats;
-  // Waiting first: see EngineCore::stats.
+  // Waiting first: see EngineCounters::stats.
   stats.waiting_requests = queue_.size() + counters_.carried;
   stats.active_requests = counters_.active;
   stats.total_requests = counters_.total;

@@ -1,4 +1,4 @@
-/// One loaded model at work: many requests, one batch, one thread: admit -> plan -> step -> sample -> emit.
+/// One loaded model at work: many requests, one batch, one thread: admit, draft, schedule, run, sample, emit.
 ///
 /// Decode rows go first in every step; prompts fill what is left of the step's time (scheduler.h). What was computed is
 /// kept and found again (cache/prefix_cache.h). When pages run out the cheapest sequence is put back and goes on later.
@@ -6,30 +6,24 @@
 /// only on the seed and i.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <string>
+#include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "base/ids.h"
 #include "engine/engine_stats.h"  // IWYU pragma: export
+#include "engine/event.h"         // IWYU pragma: export
+#include "engine/request.h"       // IWYU pragma: export
 #include "engine/speculation/drafter.h"
-#include "model/embedder.h"
 #include "model/runner.h"
-#include "sampling/sampler.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn {
-
-/// More than a client may name (api/): a chat template's own end of turn joins them.
-inline constexpr size_t kStopStringsMax = 32;
-inline constexpr size_t kStopBytesMax = 1'024;
 
 struct SpeculationOptions {
   int32_t tokens_max = 0;  ///< proposed per sequence and step; 0: no speculation
@@ -50,104 +44,6 @@ struct EngineOptions {
   /// Asked on the engine's thread when a step has been computed: an error (weights that are no longer what they were)
   /// fails the requests of the step. Empty: there is nothing to ask.
   std::function<Result<void>()> check_weights{};
-};
-
-/// Whom a request is of: hashes of GenerateRequest's client and tenant.
-struct Party {
-  uint64_t client = 0;
-  uint64_t tenant = 0;
-  bool operator==(const Party&) const = default;
-};
-inline constexpr uint64_t kNoTenant = 0;  ///< of an empty name
-Party party_of(std::string_view client, std::string_view tenant);
-
-enum class Priority {
-  kInteractive,  ///< somebody is waiting
-  kBatch,        ///< gets a share, and what interactive requests leave
-};
-inline constexpr int kPriorities = 2;
-
-class DecodingConstraint;
-
-/// What is wanted of a text that is not to be continued.
-struct EmbeddingOptions {
-  Pooling pooling = Pooling::kLast;  ///< not kNone
-  int32_t second_begin = kNoSecond;  ///< EmbedText's
-};
-
-struct GenerateRequest {
-  std::vector<TokenId> prompt;  ///< at least one token
-  SamplingParams sampling;
-  /// At least 1; the end of the context comes first if that is nearer. -1: to the end of the context, or of the pool.
-  int32_t max_tokens = -1;
-  std::vector<std::string> stop;  ///< text that ends the answer and is not part of it
-  bool ignore_eos = false;        ///< tokens that end generation are tokens like others
-  bool text_at_start = false;     ///< the answer begins a text (see Detokenizer)
-  bool render_special = false;    ///< special tokens show as text
-
-  std::string id;      ///< for prefix_report and logs; may be empty
-  std::string client;  ///< who shares fairly with others; an address, as long as anybody may make up keys
-  std::string tenant;  ///< among its client's, with a share and a limit (tenant_requests_max) of its own; may be empty
-  uint64_t salt = 0;   ///< only requests of the same salt share what is cached
-  Priority priority = Priority::kInteractive;
-  std::chrono::milliseconds target_ttft{0};  ///< to the first token, from submit; 0: by priority and length
-  std::chrono::milliseconds target_tbt{0};   ///< between tokens; 0: none
-  bool speculate = true;                     ///< if the engine does
-  /// No answer but Finish::embedding; the prompt may fill the whole context. What belongs to the answer counts for
-  /// nothing, and the prefix cache has no part in it.
-  std::optional<EmbeddingOptions> embed;
-  std::shared_ptr<DecodingConstraint> constraint;  ///< of this request alone; null: the model decides everything
-};
-
-enum class FinishReason {
-  kStop,        ///< a token that ends generation, or a stop string
-  kLength,      ///< max_tokens or the end of the context
-  kRepetition,  ///< the answer repeated itself without end (DecodingConstraint)
-  kCancelled,
-  kError,
-};
-
-/// A token of the answer and the text that became certain with it. A stop string's text never appears. A token that
-/// ended generation has no event.
-struct TokenEvent {
-  TokenId token = kNoToken;
-  std::string text;  ///< valid UTF-8; may be empty, may hold text of tokens before
-  float logprob = 0;
-  std::vector<TokenLogprob> top;
-};
-
-struct Usage {
-  int32_t prompt_tokens = 0;
-  int32_t completion_tokens = 0;  ///< sampled tokens, with the one that ended generation
-  int32_t cached_tokens = 0;      ///< of the prompt, found in the prefix cache
-};
-
-/// Where the time of a request went.
-struct Timings {
-  std::chrono::nanoseconds queue{0};                    ///< submit to admission
-  std::chrono::nanoseconds prefill{0};                  ///< admission to the first token
-  std::chrono::nanoseconds decode{0};                   ///< first to last token
-  std::chrono::nanoseconds max_inter_token_latency{0};  ///< longest time between two tokens
-  int32_t preemptions = 0;
-  int32_t drafted = 0;   ///< tokens proposed by speculation
-  int32_t accepted = 0;  ///< and right
-};
-
-struct Finish {
-  FinishReason reason = FinishReason::kStop;
-  std::string text;              ///< what was held back until the end; nothing for kCancelled and kError
-  std::string stop;              ///< the stop string that matched, if one did
-  std::vector<float> embedding;  ///< not normalised; for Pooling::kRank the judgement alone, as a logit
-  Usage usage;
-  Timings timings;
-  Error error;  ///< for kError
-};
-
-/// What happened since the last drain. The finish comes once, with or after the last token.
-struct Events {
-  std::vector<TokenEvent> tokens;
-  bool finished = false;
-  Finish finish;  ///< if finished
 };
 
 /// The client's end of a request. Destroying it cancels. May outlive the engine. Thread-safe.
@@ -189,7 +85,7 @@ class Engine {
   /// stop, targets; `at` names the field), kContextLengthExceeded (prompt tokens and context tokens in the message; one
   /// token of the answer must fit), kTooLarge (needs more KV pages than there are), kQueueFull (also a tenant's limit),
   /// kUnavailable (stopping). kQueueFull may come as a finish, too: see RequestQueue::push and
-  /// EngineCore::preempt_stalled.
+  /// Admission::admit.
   virtual Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) = 0;
   /// Refuses new requests, finishes all with kCancelled and joins the thread. Thread-safe, may be called again.
   virtual void stop() = 0;

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "engine/engine_stats.h"
+
 namespace cairn {
 
 /// As EngineStats. Written by the engine's thread only, but total_requests.
@@ -24,6 +26,10 @@ struct EngineCounters {
   std::atomic<int32_t> pages_total = 0;
   std::atomic<int32_t> pages_cached = 0;
   std::atomic<int32_t> pages_free = 0;
+
+  /// `queued` are the requests in the queue, counted before: one that is admitted in between is seen twice rather than
+  /// not at all. From any thread.
+  EngineStats stats(int32_t queued) const;
 };
 
 }  // namespace cairn

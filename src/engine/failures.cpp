@@ -1,5 +1,7 @@
 #include "engine/failures.h"
 
+#include <new>
+
 namespace cairn {
 
 // Short enough to lie in the string itself.
@@ -10,6 +12,7 @@ Error copy_of(const Error& error) noexcept try { return error; } catch (...) {
 }
 
 Error thrown(const std::exception& exception) noexcept try {
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) return out_of_memory();
   return {Code::kInternal, fmt::format("an exception that nobody expected: {}", exception.what()), {}};
 } catch (...) {
   return out_of_memory();

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "cache/page_pool.h"
-#include "engine/engine.h"
+#include "engine/request.h"
 #include "engine/scheduling/request_queue.h"
 
 namespace cairn {

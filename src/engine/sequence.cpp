@@ -166,10 +166,10 @@ Events Sequence::end(FinishReason reason, Error error) const {
   return events;
 }
 
-void Sequence::publish(Events&& events, UnnotifiedChannels& untold) {
+void Sequence::publish(Events&& events, UnnotifiedChannels& unnotified) {
   // Before the client can know of the end and send another request.
   if (events.finished) ticket_ = TenantTicket();
-  untold.publish(channel_, std::move(events));
+  unnotified.publish(channel_, std::move(events));
 }
 
 TokenId Sequence::take_forced() {

@@ -13,9 +13,9 @@
 #include "cache/page_pool.h"
 #include "cache/prefix_cache.h"
 #include "engine/decoding_constraint.h"
-#include "engine/engine.h"
+#include "engine/event.h"
+#include "engine/output/sample_batch.h"
 #include "engine/output/stop_matcher.h"
-#include "engine/sample_batch.h"
 #include "engine/scheduling/request_queue.h"
 #include "engine/scheduling/scheduler.h"
 #include "engine/speculation/drafter.h"
@@ -41,7 +41,7 @@ struct SequenceMemory {
 enum class PreemptReason {
   kNever,
   kPages,   ///< one that comes before it needed them
-  kShare,   ///< for a party that has less (fair_shares.h)
+  kShare,   ///< for somebody who has less (scheduling/fair_shares.h)
   kUnread,  ///< its client does not read
 };
 
@@ -107,7 +107,7 @@ class Sequence {
   bool add_token(Sampled&& sampled, Events& events);
   /// A finish that the sequence did not come to by itself. Text held back is dropped.
   Events end(FinishReason reason, Error error) const;
-  void publish(Events&& events, UnnotifiedChannels& untold);
+  void publish(Events&& events, UnnotifiedChannels& unnotified);
 
   // -- What its client is told.
   void admitted(int64_t now_ns);
@@ -175,5 +175,8 @@ class Sequence {
   NextTokenRule rule_;
   size_t forced_next_ = 0;  // of rule_.forced
 };
+
+/// Those that run are in order of admission; one that has gone is null until its iteration ends.
+using Sequences = std::vector<std::unique_ptr<Sequence>>;
 
 }  // namespace cairn

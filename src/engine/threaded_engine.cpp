@@ -1,9 +1,8 @@
+/// The engine of a model that writes text: EngineCore on a thread of its own.
 #include "engine/engine.h"
 
+#include <chrono>
 #include <memory>
-#include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "engine/engine_core.h"
@@ -11,6 +10,7 @@
 #include "engine/output/event_channel.h"
 #include "engine/request_validation.h"
 #include "engine/scheduling/request_queue.h"
+#include "engine/worker_thread.h"
 
 namespace cairn {
 namespace {
@@ -40,25 +40,17 @@ class ThreadedEngine final : public Engine {
 
   SteadyClock clock_;
   EngineCore core_;
-  std::mutex join_mutex_;
-  std::thread thread_;
+  WorkerThread thread_;
 };
 
-Result<void> ThreadedEngine::start(int64_t kv_host_bytes) try {
+Result<void> ThreadedEngine::start(int64_t kv_host_bytes) {
   if (kv_host_bytes > 0) CAIRN_TRY_VOID(core_.use_host_tier(kv_host_bytes));
-  thread_ = std::thread([this] { run(); });
-  return {};
-} catch (const std::system_error& error) {
-  return fail(
-      Code::kUnavailable,
-      "cannot start the engine's thread: {}; raise the limits of address space (ulimit -v) and processes (ulimit -u)",
-      error.what());
+  return thread_.start([this] { run(); });
 }
 
 void ThreadedEngine::stop() {
   core_.queue().stop();
-  const std::lock_guard lock(join_mutex_);
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 Result<std::unique_ptr<GenerateStream>> ThreadedEngine::submit(GenerateRequest request) {

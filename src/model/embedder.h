@@ -17,8 +17,6 @@ namespace cairn {
 class Backend;
 struct ModelOptions;
 
-inline constexpr int32_t kNoSecond = -1;
-
 /// One text to embed, or a pair to judge.
 struct EmbedText {
   std::span<const TokenId> tokens;  ///< 1 .. context_tokens()

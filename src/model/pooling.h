@@ -19,6 +19,9 @@ enum class Pooling {
   kRank = 4,  ///< one number, by the head that judges how well two texts go together
 };
 
+/// Of a text that is no pair: see EmbedText::second_begin.
+inline constexpr int32_t kNoSecond = -1;
+
 /// What a model can do for texts that are not to be continued.
 struct EmbeddingAbility {
   int32_t dimensions = 0;            ///< of a vector; 0: it gives none

@@ -1,7 +1,7 @@
 /// The way back from the engine's thread to one client: events gather here until the client takes them.
 ///
 /// A client that does not take them stalls its request: the engine computes no more of it until it does, and others
-/// take its place meanwhile (fair_shares.h).
+/// take its place meanwhile (scheduling/fair_shares.h).
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/engine.h"
+#include "engine/event.h"
 
 namespace cairn {
 

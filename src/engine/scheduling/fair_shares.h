@@ -28,7 +28,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/scheduling/party.h"
 
 namespace cairn {
 

@@ -13,9 +13,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/error.h"
 #include "base/function_ref.h"
-#include "engine/engine.h"
+#include "engine/event.h"
 #include "engine/output/event_channel.h"
+#include "engine/request.h"
 #include "engine/scheduling/tenants.h"
 
 namespace cairn {

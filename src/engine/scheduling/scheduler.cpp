@@ -52,29 +52,6 @@ std::optional<size_t> Scheduler::next_prompt(std::span<const ScheduleInput> dema
   return next ? std::optional(next->index) : std::nullopt;
 }
 
-void Stride::set_wanting(const Classes& wanting) {
-  double smallest = std::numeric_limits<double>::infinity();  // of the classes that have wanted all along
-  for (int i = 0; i < kPriorities; ++i) {
-    if (wanting[i] && wanting_[i]) smallest = std::min(smallest, pass_[i]);
-  }
-  // Nobody has: whoever wanted last says how far things are.
-  if (std::isinf(smallest)) smallest = *std::ranges::max_element(pass_);
-  for (int i = 0; i < kPriorities; ++i) {
-    if (wanting[i] && !wanting_[i]) pass_[i] = std::max(pass_[i], smallest);
-  }
-  wanting_ = wanting;
-  const double base = *std::ranges::min_element(pass_);  // so that they do not grow for ever
-  for (double& pass : pass_) pass -= base;
-}
-
-int Stride::next(const Classes& candidates) const {
-  int best = -1;
-  for (int i = 0; i < kPriorities; ++i) {
-    if (candidates[i] && (best < 0 || pass_[i] < pass_[best])) best = i;
-  }
-  return best;
-}
-
 void Scheduler::plan(std::span<const ScheduleInput> demands, const CostModel& cost,
                      std::vector<ScheduledTokens>& plan) {
   plan.clear();
@@ -82,13 +59,6 @@ void Scheduler::plan(std::span<const ScheduleInput> demands, const CostModel& co
   add_decodes(demands, step, plan);
   add_drafts(demands, static_cast<int32_t>(std::ranges::count_if(demands, wants_prompt_rows)), step, plan);
   add_prompts(demands, cost, step, plan);
-}
-
-Priority Scheduler::admit_next(const std::array<bool, kPriorities>& waiting) {
-  admissions_.set_wanting(waiting);
-  const int priority = admissions_.next(waiting);
-  admissions_.charge(priority, 1);
-  return static_cast<Priority>(priority);
 }
 
 void Scheduler::add_decodes(std::span<const ScheduleInput> demands, Step& step,

@@ -1,11 +1,10 @@
-/// Who gets how many rows of a step, and who is admitted next. No clock, no model: a function of what it is told.
+/// Who gets how many rows of a step. No clock, no model: a function of what it is told.
 ///
 /// Decode rows first: every running stream gets its token. Prompts then fill the step up to a time, predicted by the
-/// cost model: between priorities by stride scheduling (Waldspurger 1995: a class's pass grows by what it got divided
-/// by its weight; the smallest pass goes next), within a priority to the client that has had the fewest rows, of its
-/// prompts to the earliest deadline; every kDeadlineTurns-th share goes to the earliest deadline of all. So nothing
-/// starves: each class and each client has its share, and a deadline that stands still comes first in the end, however
-/// many clients come.
+/// cost model: between priorities by their weights (stride.h), within a priority to the client that has had the fewest
+/// rows, of its prompts to the earliest deadline; every kDeadlineTurns-th share goes to the earliest deadline of all.
+/// So nothing starves: each class and each client has its share, and a deadline that stands still comes first in the
+/// end, however many clients come.
 #pragma once
 
 #include <array>
@@ -15,9 +14,10 @@
 #include <span>
 #include <vector>
 
-#include "engine/engine.h"
 #include "engine/scheduling/cost_model.h"
 #include "engine/scheduling/fair_shares.h"
+#include "engine/scheduling/party.h"
+#include "engine/scheduling/stride.h"
 
 namespace cairn {
 
@@ -48,8 +48,6 @@ struct ScheduledTokens {
   bool logits = false;  ///< decode: of all rows; prompt: of the last row, which is the last one it wants
 };
 
-/// Of prompt rows and of admissions, while both classes want some.
-inline constexpr std::array<int32_t, kPriorities> kPriorityWeights = {4, 1};
 /// A step in which nobody decodes may take so many times as long: only the arrival of others waits for its end.
 inline constexpr int32_t kIdleStepFactor = 64;
 /// And its rows may grow by so much (see kRowGrowth): the first prompt of a model's life goes in steps of the usual
@@ -64,22 +62,6 @@ inline constexpr int32_t kPromptRowsMin = 2;
 /// Of the shares that prompts of a class get, one in so many goes by deadline alone.
 inline constexpr int64_t kDeadlineTurns = 4;
 
-/// Shares something between priority classes by their weights. A class that wanted nothing for a while comes back on
-/// equal terms: it has saved nothing up.
-class Stride {
- public:
-  using Classes = std::array<bool, kPriorities>;
-  /// Which classes want something from now on.
-  void set_wanting(const Classes& wanting);
-  /// Of `candidates`, at least one, the class whose turn it is. Ties: the first.
-  int next(const Classes& candidates) const;
-  void charge(int priority, double amount) { pass_[priority] += amount / kPriorityWeights[priority]; }
-
- private:
-  std::array<double, kPriorities> pass_{};
-  Classes wanting_{};
-};
-
 /// Allocates nothing but `plan`. Thread: the engine's.
 class Scheduler {
  public:
@@ -89,9 +71,6 @@ class Scheduler {
   /// somebody, unless all wait. Drafts get rows only as logit rows and rows are left after every decode row and what
   /// prompts must have: kPromptRowsMin rows, and a logit row each. Shares of decode demands come first.
   void plan(std::span<const ScheduleInput> demands, const CostModel& cost, std::vector<ScheduledTokens>& plan);
-
-  /// Which class the next admission is for. At least one of `waiting` is true.
-  Priority admit_next(const std::array<bool, kPriorities>& waiting);
 
  private:
   // A step as it fills up.
@@ -129,7 +108,6 @@ class Scheduler {
   std::array<Prompts, kPriorities> prompts_;
   std::vector<bool> seen_;  // demands that have had their turn in this step
   Stride rows_;
-  Stride admissions_;
 };
 
 }  // namespace cairn

@@ -365,18 +365,5 @@ TEST(Scheduler, APromptIsDoneThoughNewClientsNeverCeaseToCome) {
   EXPECT_LE(step, 60);  // of 30 rows each, a fourth of which it has
 }
 
-TEST(Scheduler, AdmissionsShareByWeight) {
-  Scheduler scheduler({512, 64, 256, 30 * kMs});
-  EXPECT_EQ(scheduler.admit_next({false, true}), Priority::kBatch);
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(scheduler.admit_next({false, true}), Priority::kBatch);
-  int interactive = 0;
-  for (int i = 0; i < 100; ++i) interactive += scheduler.admit_next({true, true}) == Priority::kInteractive ? 1 : 0;
-  EXPECT_NEAR(interactive, 80, 2);
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(scheduler.admit_next({true, false}), Priority::kInteractive);
-  interactive = 0;
-  for (int i = 0; i < 100; ++i) interactive += scheduler.admit_next({true, true}) == Priority::kInteractive ? 1 : 0;
-  EXPECT_NEAR(interactive, 80, 2);
-}
-
 }  // namespace
 }  // namespace cairn

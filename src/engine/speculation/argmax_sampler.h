@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/sample_batch.h"
+#include "engine/output/sample_batch.h"
 #include "model/runner.h"
 
 namespace cairn {

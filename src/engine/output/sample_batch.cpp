@@ -1,4 +1,4 @@
-#include "engine/sample_batch.h"
+#include "engine/output/sample_batch.h"
 
 #include <algorithm>
 

@@ -1,0 +1,66 @@
+/// What a request is answered: tokens with their text, and the end.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "sampling/sampler.h"
+
+namespace cairn {
+
+enum class FinishReason {
+  kStop,        ///< a token that ends generation, or a stop string
+  kLength,      ///< max_tokens or the end of the context
+  kRepetition,  ///< the answer repeated itself without end (DecodingConstraint)
+  kCancelled,
+  kError,
+};
+
+/// A token of the answer and the text that became certain with it. A stop string's text never appears. A token that
+/// ended generation has no event.
+struct TokenEvent {
+  TokenId token = kNoToken;
+  std::string text;  ///< valid UTF-8; may be empty, may hold text of tokens before
+  float logprob = 0;
+  std::vector<TokenLogprob> top;
+};
+
+struct Usage {
+  int32_t prompt_tokens = 0;
+  int32_t completion_tokens = 0;  ///< sampled tokens, with the one that ended generation
+  int32_t cached_tokens = 0;      ///< of the prompt, found in the prefix cache
+};
+
+/// Where the time of a request went.
+struct Timings {
+  std::chrono::nanoseconds queue{0};                    ///< submit to admission
+  std::chrono::nanoseconds prefill{0};                  ///< admission to the first token
+  std::chrono::nanoseconds decode{0};                   ///< first to last token
+  std::chrono::nanoseconds max_inter_token_latency{0};  ///< longest time between two tokens
+  int32_t preemptions = 0;
+  int32_t drafted = 0;   ///< tokens proposed by speculation
+  int32_t accepted = 0;  ///< and right
+};
+
+struct Finish {
+  FinishReason reason = FinishReason::kStop;
+  std::string text;              ///< what was held back until the end; nothing for kCancelled and kError
+  std::string stop;              ///< the stop string that matched, if one did
+  std::vector<float> embedding;  ///< not normalised; for Pooling::kRank the judgement alone, as a logit
+  Usage usage;
+  Timings timings;
+  Error error;  ///< for kError
+};
+
+/// What happened since the last drain. The finish comes once, with or after the last token.
+struct Events {
+  std::vector<TokenEvent> tokens;
+  bool finished = false;
+  Finish finish;  ///< if finished
+};
+
+}  // namespace cairn

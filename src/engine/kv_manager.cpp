@@ -1,0 +1,168 @@
+#include "engine/kv_manager.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "engine/request_validation.h"
+
+namespace cairn {
+namespace {
+
+bool holds_state(const KvLayout& layout) {
+  return std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; });
+}
+
+}  // namespace
+
+KvManager::KvManager(PagePool&& pool, const EngineOptions& options, int32_t sequences_max, EngineCounters& counters)
+    : pool_(std::move(pool)),
+      prefix_cache_(pool_),
+      prefix_cache_enabled_(options.prefix_cache),
+      has_state_(holds_state(pool_.layout())),
+      prefill_chunk_max_(options.prefill_chunk_max),
+      counters_(counters) {
+  page_keys_.reserve(static_cast<size_t>(sequences_max));
+  count_pages();
+}
+
+Result<void> KvManager::use_host_tier(int64_t bytes) {
+  CAIRN_TRY(prefix_cache_, PrefixCache::create(pool_, bytes));
+  return {};
+}
+
+// What the tokens that are known will take of the group, besides the pages that the sequence has.
+int32_t KvManager::pages_to_come(const Sequence& sequence, int32_t group) const {
+  const auto tokens = static_cast<int32_t>(sequence.tokens().size());
+  const PageTable& table = sequence.memory().table;
+  const auto have =
+      std::ranges::count_if(table.groups[static_cast<size_t>(group)], [](PageId page) { return page != kNoPage; });
+  const int32_t at_once = pages_needed(pool_.layout().groups[static_cast<size_t>(group)], tokens, prefill_chunk_max_);
+  return std::min(pool_.missing(table, group, tokens), std::max(0, at_once - static_cast<int32_t>(have)));
+}
+
+bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
+  SequenceMemory& memory = sequence.memory();
+  const auto tokens = static_cast<int32_t>(sequence.tokens().size());
+  PrefixHit hit;
+  if (uses_prefix_cache(sequence))
+    hit = prefix_cache_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
+  const auto headroom = static_cast<int32_t>(running.size());  // the others grow by a page now and then
+  for (int32_t group = 0; group < pool_.groups(); ++group) {
+    const bool grows = pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState;
+    const int32_t needed = pages_to_come(sequence, group);
+    int32_t promised = grows ? headroom : 0;
+    for (const std::unique_ptr<Sequence>& other : running) promised += pages_to_come(*other, group);
+    if (needed + promised <= pool_.pages_free(group) + prefix_cache_.pages_evictable(group)) continue;
+    // Without the copy of a partial page, if there is one, and the states at its end.
+    if (hit.tokens != memory.cursor.tokens) drop_states(memory);
+    prefix_cache_.leave(memory.cursor, sequence.tokens(), memory.cursor.tokens, memory.table);
+    memory.cursor = PrefixCache::root(sequence.salt());
+    return false;
+  }
+  memory.computed = hit.tokens;
+  counters_.cached_tokens += hit.tokens;
+  sequence.found_in_cache(hit.tokens);
+  if (!sequence.was_admitted()) reports_.add(sequence, hit);
+  return true;
+}
+
+void KvManager::extend_prefix_hits(const Sequences& running) {
+  if (!prefix_cache_enabled_ || has_state_) return;
+  for (const std::unique_ptr<Sequence>& sequence : running) {
+    SequenceMemory& memory = sequence->memory();
+    if (sequence->embeds() || sequence->rows_left() <= 1 || memory.computed != memory.cursor.tokens) continue;
+    const auto tokens = static_cast<int32_t>(sequence->tokens().size());
+    const PrefixHit hit = prefix_cache_.resume(memory.cursor, sequence->tokens(), tokens - 1, memory.table);
+    if (hit.tokens <= memory.computed) continue;
+    counters_.cached_tokens += hit.tokens - memory.computed;
+    sequence->found_in_cache(hit.tokens - memory.computed);
+    memory.computed = hit.tokens;
+  }
+}
+
+std::span<const uint64_t> KvManager::page_keys(const Sequences& running, std::span<const ScheduleInput> inputs) {
+  page_keys_.clear();
+  if (!prefix_cache_enabled_ || has_state_) return {};
+  for (size_t i = 0; i < running.size(); ++i) {
+    const Sequence& sequence = *running[i];
+    const bool prompt = sequence.rows_left() > 1 && !sequence.embeds() && !inputs[i].deferred;
+    page_keys_.push_back(prompt ? prefix_cache_.next_key(sequence.memory().cursor, sequence.tokens()) : 0);
+  }
+  return page_keys_;
+}
+
+bool KvManager::reserve(Sequence& sequence, int32_t tokens) {
+  PageTable& table = sequence.memory().table;
+  for (int32_t group = 0; group < pool_.groups(); ++group) {
+    const int32_t missing = pool_.missing(table, group, tokens);
+    if (missing > pool_.pages_free(group) && !prefix_cache_.make_room(group, missing)) return false;
+  }
+  CAIRN_CHECK(pool_.extend(table, tokens));
+  return true;
+}
+
+int32_t KvManager::reserve_drafts(Sequence& sequence, int32_t wanted) {
+  const int32_t next = sequence.memory().computed + 1;
+  // The answer will want them a few tokens later in any case, so what is cached may make room.
+  if (reserve(sequence, next + wanted)) return wanted;
+  const int32_t left = std::min(wanted, pages_for(next) * kPageTokens - next);
+  return extend(sequence, next + left) ? left : 0;
+}
+
+void KvManager::release_drafts(const Sequences& running) {
+  for (const std::unique_ptr<Sequence>& sequence : running) {
+    if (sequence == nullptr || !sequence->decoding()) continue;
+    pool_.release_beyond(sequence->memory().table, sequence->memory().computed + 1);
+  }
+}
+
+void KvManager::keep(std::span<const ScheduledTokens> scheduled, const Sequences& running) {
+  for (const ScheduledTokens& share : scheduled) {
+    const std::unique_ptr<Sequence>& sequence = running[static_cast<size_t>(share.demand)];
+    if (sequence == nullptr) continue;
+    SequenceMemory& memory = sequence->memory();
+    if (uses_prefix_cache(*sequence))
+      prefix_cache_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
+    pool_.release_behind(memory.table, memory.computed);
+    pool_.release_beyond(memory.table, memory.computed + 1);  // those of wrong drafts, before anybody misses them
+  }
+}
+
+void KvManager::drop_states(SequenceMemory& memory) {
+  for (int32_t group = 0; group < pool_.groups(); ++group) {
+    if (pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState) continue;
+    std::vector<PageId>& slots = memory.table.groups[static_cast<size_t>(group)];
+    for (const PageId slot : slots) pool_.release(group, slot);
+    slots.clear();
+  }
+}
+
+void KvManager::release(Sequence& sequence) {
+  SequenceMemory& memory = sequence.memory();
+  if (uses_prefix_cache(sequence)) {
+    prefix_cache_.leave(memory.cursor, sequence.tokens(), memory.computed, memory.table);
+  } else {
+    pool_.release(memory.table);
+  }
+  memory.cursor = PrefixCache::root(sequence.salt());
+  memory.computed = 0;
+}
+
+void KvManager::count_pages() {
+  counters_.pages_restored = prefix_cache_.pages_restored();
+  double fullest = -1;
+  for (int32_t group = 0; group < pool_.groups(); ++group) {
+    const int32_t total = pool_.pages_total(group);
+    const int32_t free = pool_.pages_free(group);
+    const int32_t cached = prefix_cache_.pages_evictable(group);
+    const double used = static_cast<double>(total - free - cached) / total;
+    if (used <= fullest) continue;
+    fullest = used;
+    counters_.pages_total = total;
+    counters_.pages_free = free;
+    counters_.pages_cached = cached;
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,163 @@
+#include "engine/output/emitter.h"
+
+#include <utility>
+
+#include "engine/failures.h"
+
+namespace cairn {
+
+Emitter::Emitter(Runner& runner, KvManager& kv, Drafting& drafting, EngineCounters& counters)
+    : runner_(runner), kv_(kv), drafting_(drafting), counters_(counters), runner_samples_(runner.samples_on_device()) {}
+
+Result<void> Emitter::sample(const Sequences& running, StepBatch& batch) {
+  if (!runner_samples_) return {};
+  batch.samples.begin();
+  int32_t row = 0;
+  for (const ScheduledTokens& share : batch.scheduled) {
+    Sequence& sequence = *running[static_cast<size_t>(share.demand)];
+    if (sequence.embeds() || !share.logits) continue;
+    const int32_t rows = batch.decodes(share) ? share.rows : 1;
+    for (int32_t ahead = 0; ahead < rows && sequence.add_request(row + ahead, ahead, batch.samples); ++ahead) continue;
+    row += rows;
+  }
+  return batch.samples.run(runner_);
+}
+
+Result<void> Emitter::emit(const StepBatch& batch, const LogitsView& logits, int64_t now_ns, Sequences& running) {
+  Outputs outputs{logits, logits.hidden};
+  for (const ScheduledTokens& share : batch.scheduled) {
+    std::unique_ptr<Sequence>& sequence = running[static_cast<size_t>(share.demand)];
+    Result<void> emitted = guarded([&] {
+      return sequence->embeds() ? emit_hidden(sequence, share, now_ns, outputs)
+                                : emit_tokens(sequence, share, batch, now_ns, outputs);
+    });
+    if (emitted.has_value()) continue;
+    if (sequence != nullptr) finish(sequence, sequence->end(FinishReason::kError, copy_of(emitted.error())));
+    return emitted;
+  }
+  return {};
+}
+
+// Takes from the front of the hidden rows what the sequence wanted.
+Result<void> Emitter::emit_hidden(std::unique_ptr<Sequence>& sequence, const ScheduledTokens& share, int64_t now_ns,
+                                  Outputs& outputs) {
+  counters_.prompt_tokens += share.rows;
+  const LogitsWanted wanted = sequence->wants_hidden(share.logits);
+  const size_t rows = wanted == LogitsWanted::kHiddenAll    ? static_cast<size_t>(share.rows)
+                      : wanted == LogitsWanted::kHiddenLast ? 1
+                                                            : 0;
+  const size_t values = rows * static_cast<size_t>(runner_.embedding().dimensions);
+  if (share.logits) sequence->token_at(now_ns);
+  Events events;
+  const bool whole = sequence->take_hidden(outputs.hidden.first(values), share.logits, runner_, events);
+  outputs.hidden = outputs.hidden.subspan(values);
+  sequence->memory().computed += share.rows;
+  if (whole) finish(sequence, std::move(events));
+  return {};
+}
+
+Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const ScheduledTokens& share,
+                                  const StepBatch& batch, int64_t now_ns, Outputs& outputs) {
+  const bool decode = batch.decodes(share);
+  if (!decode) {
+    counters_.prompt_tokens += share.rows;
+    sequence->memory().computed += share.rows;
+    if (!share.logits) return {};
+  }
+  sequence->token_at(now_ns);
+  Events events;
+  CAIRN_TRY_VOID(add_tokens(*sequence, share, batch, outputs, events));
+  outputs.row += decode ? share.rows : 1;
+  if (events.finished) {
+    finish(sequence, std::move(events));
+  } else {
+    sequence->publish(std::move(events), unnotified_);
+  }
+  return {};
+}
+
+// Samples after the last row that is known to be right; a draft that is sampled makes the next row right as well.
+Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& share, const StepBatch& batch,
+                                 const Outputs& outputs, Events& events) {
+  SequenceMemory& memory = sequence.memory();
+  const bool decode = batch.decodes(share);
+  const int32_t proposed = decode ? share.rows - 1 : 0;
+  if (decode) ++memory.computed;
+  ++counters_.tokens_generated;
+  CAIRN_TRY(Sampled sampled, choose(sequence, batch.samples, outputs.logits, outputs.row));
+  bool finished = sequence.add_token(std::move(sampled), events);
+  int32_t accepted = 0;
+  while (!finished && accepted < proposed &&
+         sequence.tokens().back() == sequence.drafts()[static_cast<size_t>(accepted)]) {
+    ++accepted;
+    ++memory.computed;
+    ++counters_.tokens_generated;
+    CAIRN_TRY(sampled, choose(sequence, batch.samples, outputs.logits, outputs.row + accepted));
+    finished = sequence.add_token(std::move(sampled), events);
+  }
+  if (proposed == 0) return {};
+  sequence.drafted(proposed, accepted);
+  if (finished) {  // the finish was written before this step's drafts were counted
+    events.finish.timings.drafted += proposed;
+    events.finish.timings.accepted += accepted;
+  }
+  counters_.drafted_tokens += proposed;
+  counters_.accepted_tokens += accepted;
+  return {};
+}
+
+// The token after a row. Who samples it follows from the request and the row alone, never from drafts.
+Result<Sampled> Emitter::choose(Sequence& sequence, const SampleBatch& samples, const LogitsView& logits, int64_t row) {
+  if (!runner_samples_) return sequence.choose(logits.row(row));
+  if (sequence.is_given()) return sequence.choose({});
+  const SampleResult* sampled = samples.of(row);
+  if (sampled == nullptr) {
+    late_samples_.begin();
+    if (sequence.add_request(static_cast<int32_t>(row), 0, late_samples_)) {
+      CAIRN_TRY_VOID(late_samples_.run(runner_));
+      sampled = late_samples_.of(row);
+    }
+  }
+  if (sampled != nullptr && sampled->token != SampleResult::kNeedsHost) return sequence.take(*sampled);
+  CAIRN_TRY(const std::span<const float> values, runner_.logits_row(row));
+  return sequence.choose(values);
+}
+
+void Emitter::finish(std::unique_ptr<Sequence>& sequence, Events&& events) {
+  kv_.release(*sequence);
+  drafting_.forget(sequence->id());
+  kv_.count_pages();
+  --counters_.active;
+  const std::unique_ptr<Sequence> gone = std::move(sequence);
+  gone->publish(std::move(events), unnotified_);
+}
+
+void Emitter::finish_pending(std::unique_ptr<Sequence> sequence, FinishReason reason, Error error) {
+  drafting_.forget(sequence->id());
+  --counters_.pending;
+  sequence->publish(sequence->end(reason, std::move(error)), unnotified_);
+}
+
+void Emitter::finish_queued(Submission& submission, FinishReason reason, Error error) {
+  submission.ticket = TenantTicket();
+  unnotified_.publish(submission.channel, end_in_queue(submission, reason, std::move(error)));
+}
+
+void Emitter::fail(const std::shared_ptr<EventChannel>& channel, const Error& error) noexcept {
+  Events events;
+  events.finished = true;
+  events.finish.reason = FinishReason::kError;
+  events.finish.error = copy_of(error);
+  unnotified_.publish(channel, std::move(events));
+}
+
+void Emitter::fail(const StepBatch& batch, const Error& error, Sequences& running) noexcept {
+  for (const ScheduledTokens& share : batch.scheduled) {
+    std::unique_ptr<Sequence>& sequence = running[static_cast<size_t>(share.demand)];
+    if (sequence == nullptr) continue;
+    kv_.drop_states(sequence->memory());  // the step may have moved them on
+    finish(sequence, sequence->end(FinishReason::kError, copy_of(error)));
+  }
+}
+
+}  // namespace cairn

@@ -1,0 +1,39 @@
+#include "engine/scheduling/stride.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace cairn {
+
+void Stride::set_wanting(const Classes& wanting) {
+  double smallest = std::numeric_limits<double>::infinity();  // of the classes that have wanted all along
+  for (int i = 0; i < kPriorities; ++i) {
+    if (wanting[i] && wanting_[i]) smallest = std::min(smallest, pass_[i]);
+  }
+  // Nobody has: whoever wanted last says how far things are.
+  if (std::isinf(smallest)) smallest = *std::ranges::max_element(pass_);
+  for (int i = 0; i < kPriorities; ++i) {
+    if (wanting[i] && !wanting_[i]) pass_[i] = std::max(pass_[i], smallest);
+  }
+  wanting_ = wanting;
+  const double base = *std::ranges::min_element(pass_);  // so that they do not grow for ever
+  for (double& pass : pass_) pass -= base;
+}
+
+int Stride::next(const Classes& candidates) const {
+  int best = -1;
+  for (int i = 0; i < kPriorities; ++i) {
+    if (candidates[i] && (best < 0 || pass_[i] < pass_[best])) best = i;
+  }
+  return best;
+}
+
+Priority Stride::take_one(const Classes& wanting) {
+  set_wanting(wanting);
+  const int priority = next(wanting);
+  charge(priority, 1);
+  return static_cast<Priority>(priority);
+}
+
+}  // namespace cairn

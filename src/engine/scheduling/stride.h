@@ -1,0 +1,32 @@
+/// Stride scheduling between priority classes (Waldspurger 1995): a class's pass grows by what it got divided by its
+/// weight, and the smallest pass goes next.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "engine/scheduling/party.h"
+
+namespace cairn {
+
+/// Of prompt rows and of admissions, while both classes want some.
+inline constexpr std::array<int32_t, kPriorities> kPriorityWeights = {4, 1};
+/// Shares something between priority classes by their weights. A class that wanted nothing for a while comes back on
+/// equal terms: it has saved nothing up.
+class Stride {
+ public:
+  using Classes = std::array<bool, kPriorities>;
+  /// Which classes want something from now on.
+  void set_wanting(const Classes& wanting);
+  /// Of `candidates`, at least one, the class whose turn it is. Ties: the first.
+  int next(const Classes& candidates) const;
+  void charge(int priority, double amount) { pass_[priority] += amount / kPriorityWeights[priority]; }
+  /// All three for things of one size: of those that want one the class whose turn it is, which is charged with it.
+  Priority take_one(const Classes& wanting);
+
+ private:
+  std::array<double, kPriorities> pass_{};
+  Classes wanting_{};
+};
+
+}  // namespace cairn

@@ -1,0 +1,87 @@
+#include "engine/speculation/drafting.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace cairn {
+namespace {
+
+/// Weight of a step's measurement in what a proposed token is thought to cost.
+constexpr double kDraftCostGain = 0.2;
+/// Part of that cost that is forgotten in a step without proposals: what was slow once, because it read prompts or
+/// somebody else needed the machine, is measured again some time.
+constexpr double kDraftCostForgotten = 1.0 / 256;
+
+}  // namespace
+
+Drafting::Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, int32_t vocabulary,
+                   int32_t sequences_max, KvManager& kv, const Clock& clock)
+    : kv_(kv),
+      clock_(clock),
+      drafter_(std::move(drafter)),
+      // Rejected rows cannot be taken back out of a recurrent state.
+      drafts_max_(drafter_ == nullptr || kv.has_state() ? 0 : options.speculation.tokens_max),
+      vocabulary_(vocabulary) {
+  requests_.reserve(static_cast<size_t>(sequences_max));
+}
+
+int64_t Drafting::propose(const Sequences& running, const CostModel& cost) try {
+  for (const std::unique_ptr<Sequence>& sequence : running) sequence->drafts().clear();
+  if (drafts_max_ == 0) return 0;
+  requests_.clear();
+  collect_requests(running, cost);
+  if (requests_.empty()) return 0;
+  const int64_t begin_ns = clock_.now().count();
+  drafter_->propose(requests_);
+  const int64_t drafting_ns = clock_.now().count() - begin_ns;
+  learn_cost(drafting_ns);
+  for (const DraftRequest& request : requests_) {
+    // A draft model may know more tokens.
+    const auto unknown = std::ranges::find_if(*request.proposed, [&](TokenId id) { return index(id) >= vocabulary_; });
+    request.proposed->erase(unknown, request.proposed->end());
+  }
+  return drafting_ns;
+} catch (const std::exception&) {
+  for (const std::unique_ptr<Sequence>& sequence : running) sequence->drafts().clear();
+  return 0;
+}
+
+// Streams that are likely to go on faster with drafts than without: see DraftLengthController.
+void Drafting::collect_requests(const Sequences& running, const CostModel& cost) {
+  int32_t decoding = 0;
+  int64_t attended = 0;
+  for (const std::unique_ptr<Sequence>& sequence : running) {
+    if (!sequence->decoding()) continue;
+    ++decoding;
+    attended += sequence->memory().computed;
+  }
+  const double without = cost.step_ns(decoding, attended);
+  if (decoding == 0 || without <= 0) return;
+  for (const std::unique_ptr<Sequence>& sequence : running) {
+    if (!sequence->decoding() || !sequence->speculates() || sequence->channel().unread()) continue;
+    const double with = cost.step_ns(decoding + 1, attended + sequence->memory().computed);
+    const double row_cost = (with - without + token_ns_) / without;
+    int32_t wanted =
+        std::min(sequence->draft_length_controller().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
+    // Pages of the step that checks the drafts, taken a little earlier.
+    if (wanted > 0 && drafter_->writes_pages()) wanted = kv_.reserve_drafts(*sequence, wanted);
+    if (wanted <= 0) continue;
+    requests_.push_back(
+        {sequence->id(), sequence->tokens(), wanted, &sequence->drafts(), &sequence->memory().table, &kv_.pool()});
+  }
+  if (requests_.empty()) token_ns_ *= 1 - kDraftCostForgotten;
+}
+
+void Drafting::learn_cost(int64_t drafting_ns) {
+  size_t proposed = 0;
+  for (const DraftRequest& request : requests_) proposed += request.proposed->size();
+  if (proposed == 0) return;
+  token_ns_ += kDraftCostGain * (static_cast<double>(drafting_ns) / static_cast<double>(proposed) - token_ns_);
+}
+
+void Drafting::forget(SequenceId sequence) {
+  if (drafter_ != nullptr) drafter_->forget(sequence);
+}
+
+}  // namespace cairn
