@@ -13,7 +13,7 @@ using nlohmann::ordered_json;
 
 const OutputFormat kDsml{ToolFormat::kDsmlV4, ReasoningFormat::kThink};
 
-class MarkupSteeringTest : public EngineTest {
+class MarkupConstraintTest : public EngineTest {
  protected:
   static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 
@@ -64,7 +64,7 @@ class MarkupSteeringTest : public EngineTest {
   size_t markup_begin_ = 0, text_begin_ = 0, text_end_ = 0;
 };
 
-TEST_F(MarkupSteeringTest, MarkupIsGreedyAndArgumentsAreDrawn) {
+TEST_F(MarkupConstraintTest, MarkupIsGreedyAndArgumentsAreSampled) {
   write_script();
   make_model();
   const size_t end = script_.size();
@@ -85,11 +85,12 @@ TEST_F(MarkupSteeringTest, MarkupIsGreedyAndArgumentsAreDrawn) {
   std::vector<std::unique_ptr<GenerateStream>> streams;
   for (uint64_t seed = 1; seed < 5; ++seed) streams.push_back(submit(request(kDsml, seed)));
   runner_->release();
-  for (size_t i = 0; i < streams.size(); ++i) EXPECT_EQ(collect(*streams[i]).tokens, answers[i].tokens);
+  const std::vector<Answer> together = collect_together(streams);
+  for (size_t i = 0; i < together.size(); ++i) EXPECT_EQ(together[i].tokens, answers[i].tokens);
   EXPECT_GT(engine_->stats().preemptions, 0);
 }
 
-TEST_F(MarkupSteeringTest, WithoutCallsAllIsDrawn) {
+TEST_F(MarkupConstraintTest, WithoutCallsAllIsSampled) {
   write_script();
   make_model();
   start({.kv_pages = {256, 256}, .sequences_max = 16, .prefill_chunk_max = 24});

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +49,18 @@ inline Answer collect(GenerateStream& stream) {
   Answer answer;
   collect(stream, answer);
   return answer;
+}
+
+/// All of them to their ends, none of which waits for its reader meanwhile.
+inline std::vector<Answer> collect_together(std::span<const std::unique_ptr<GenerateStream>> streams) {
+  std::vector<Answer> answers(streams.size());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto finished = [&] { return std::ranges::all_of(answers, &Answer::finished); };
+  while (!finished() && std::chrono::steady_clock::now() < deadline) {
+    for (size_t i = 0; i < streams.size(); ++i) answers[i].add(streams[i]->wait(std::chrono::milliseconds(1)));
+  }
+  EXPECT_TRUE(finished());
+  return answers;
 }
 
 /// Takes what comes until `count` tokens are there.
