@@ -10,11 +10,11 @@ export const program = process.env.CAIRN_PROGRAM ?? path.join(path.dirname(fileU
 
 // Nearest rank, as `cairn bench serve` counts it: the smallest value that at least `percent` % do not exceed.
 export function percentile(list, percent) {
-  const sorted = list.toSorted((a, b) => a - b);
+  const sorted = [...list].sort((a, b) => a - b);
   return sorted[Math.max(Math.ceil((percent / 100) * sorted.length), 1) - 1];
 }
 export function median(list) {
-  const sorted = list.toSorted((a, b) => a - b);
+  const sorted = [...list].sort((a, b) => a - b);
   return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.floor(sorted.length / 2)]) / 2;
 }
 

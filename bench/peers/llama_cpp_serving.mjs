@@ -25,7 +25,7 @@ async function step(requests) {
   const answers = requests.filter((request) => request.times.length > 0);
   const rows = new Map(answers.map((request) => [request, 1]));
   let left = batch - answers.length;
-  for (const request of requests.filter((one) => !rows.has(one)).toSorted((a, b) => a.sent - b.sent)) {
+  for (const request of requests.filter((one) => !rows.has(one)).sort((a, b) => a.sent - b.sent)) {
     rows.set(request, Math.min(left, request.todo.length));
     left -= rows.get(request);
   }

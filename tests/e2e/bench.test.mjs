@@ -60,7 +60,7 @@ test('an open loop sends at the seed\'s times, and the same prompts as any loop'
   assert.equal(open.code, 0, open.stderr);
   assert.equal(open.rows.length, 20);
   const starts = open.rows.map((row) => Number(row.start_s));
-  assert.deepEqual(starts, starts.toSorted((a, b) => a - b));
+  assert.deepEqual(starts, [...starts].sort((a, b) => a - b));
   assert.ok(starts[19] > 0.1 && starts[19] < 3, `${starts[19]} s for 20 requests at 40/s`);
   assert.match(open.stdout, /\nchat only\n[\s\S]*\nshared only\n/);
   const closed = await bench(['--clients', '2', ...flags]);

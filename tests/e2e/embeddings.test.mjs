@@ -160,7 +160,7 @@ test('a reranker sorts documents by what its head says', async () => {
   assert.equal(all.model, 'ranker');
   assert.deepEqual(all.results.map((r) => r.index).sort(), [0, 1, 2, 3]);
   const scores = all.results.map((r) => r.relevance_score);
-  assert.deepEqual(scores, scores.toSorted((a, b) => b - a));
+  assert.deepEqual(scores, [...scores].sort((a, b) => b - a));
   assert.ok(scores.every((s) => s > 0 && s < 1) && new Set(scores).size === 4);
   assert.ok(all.usage.total_tokens > 10 && !('document' in all.results[0]));
   const two = await post({ top_n: 2, return_documents: true });
