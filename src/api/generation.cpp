@@ -60,7 +60,7 @@ void Generation::begin(Engine& engine, std::vector<GenerateRequest> requests) {
     auto stream = engine.submit(std::move(request));
     // Streams submitted before are cancelled as this goes.
     if (!stream) return send_error(*response_, stream.error(), writer_->error_shape());
-    choices_.push_back({std::move(*stream), {}, 0, false});
+    choices_.push_back({EventReader(std::move(*stream)), false});
   }
   if (writer_->streams()) response_->begin_events({}, writer_->stream_form());
   writer_->on_start([weak = weak_from_this()] {
@@ -79,8 +79,8 @@ void Generation::listen() {
     self->response_.reset();
     self->share_ = {};
   });
-  for (const auto& choice : choices_) {
-    choice.stream->on_events([weak = weak_from_this(), response = response_] {
+  for (auto& choice : choices_) {
+    choice.events.stream().on_events([weak = weak_from_this(), response = response_] {
       if (const auto self = weak.lock()) self->wake(*response);
     });
     if (over_) return;
@@ -89,7 +89,7 @@ void Generation::listen() {
 
 void Generation::cancel() {
   cancelled_ = true;
-  for (const auto& choice : choices_) choice.stream->cancel();
+  for (auto& choice : choices_) choice.events.stream().cancel();
 }
 
 void Generation::wake(net::HttpResponse& response) {
@@ -107,28 +107,24 @@ void Generation::hold(const TokenEvent& event) {
 bool Generation::forward(size_t index, size_t room, std::string& bytes) {
   Choice& choice = choices_[index];
   if (choice.finished) return true;
-  Events& events = choice.events;
-  if (choice.next == events.tokens.size() && !events.finished) {
-    events = choice.stream->drain();
-    choice.next = 0;
-  }
-  for (; choice.next < events.tokens.size() && !error_; ++choice.next) {
+  EventReader& events = choice.events;
+  while (const TokenEvent* event = error_ ? nullptr : events.next()) {
     if (bytes.size() >= room || std::chrono::steady_clock::now() > turn_end_) return false;
-    hold(events.tokens[choice.next]);
-    bytes += writer_->token(static_cast<int>(index), std::move(events.tokens[choice.next]));
+    hold(*event);
+    bytes += writer_->token(static_cast<int>(index), events.take());
   }
-  if (!events.finished || error_) return true;
+  Finish* finish = error_ ? nullptr : events.finish();
+  if (finish == nullptr) return true;
   if (bytes.size() >= room) return false;
   choice.finished = true;
-  if (events.finish.reason == FinishReason::kError) {
-    error_ = std::move(events.finish.error);
-  } else if (events.finish.reason == FinishReason::kCancelled) {
+  if (finish->reason == FinishReason::kError) {
+    error_ = std::move(finish->error);
+  } else if (finish->reason == FinishReason::kCancelled) {
     error_ = cancelled_ ? Error{Code::kCancelled, "the answer has been cancelled", {}}
                         : Error{Code::kUnavailable, "the server is stopping", {}};
   } else {
-    bytes += writer_->finish(static_cast<int>(index), std::move(events.finish));
+    bytes += writer_->finish(static_cast<int>(index), std::move(*finish));
   }
-  events = {};
   return true;
 }
 

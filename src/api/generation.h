@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/errors.h"
+#include "api/event_reader.h"
 #include "base/function_ref.h"
 #include "base/system/byte_budget.h"
 #include "engine/engine.h"
@@ -91,9 +92,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::unique_ptr<AnswerWriter> writer_;
   std::shared_ptr<net::HttpResponse> response_;
   struct Choice {
-    std::unique_ptr<GenerateStream> stream;
-    Events events;    // taken from the stream; before `next` also written
-    size_t next = 0;  // of events.tokens
+    EventReader events;
     bool finished = false;
   };
   std::vector<Choice> choices_;

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "engine/output/event_channel.h"
 #include "net/http/http_client.h"
 
 namespace cairn::api {
@@ -18,54 +19,61 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr size_t kBatch = 100;  // tokens of a drain
-
 /// What the test and the streams of its engine share.
 struct Script {
   int tokens = 0;  // of every stream
+  int step_tokens = 100;
+  std::chrono::milliseconds step{0};
   std::string text = "x";
   FinishReason reason = FinishReason::kLength;
   std::atomic<int> drained = 0;  // tokens, of all streams
   std::atomic<int> alive = 0;    // streams
 };
 
-/// Always has events until its script ends, as an engine much faster than the client would.
+/// A client's end of a channel that a thread of its own fills as fast as the channel takes it.
 class FakeStream final : public GenerateStream {
  public:
   explicit FakeStream(Script& script) : script_(script) { script_.alive.fetch_add(1); }
   ~FakeStream() override {
-    stop_ = true;
+    channel_.abandon();
     if (thread_.joinable()) thread_.join();
     script_.alive.fetch_sub(1);
   }
   Events drain() override {
-    Events events;
-    for (size_t i = 0; i < kBatch && sent_ < script_.tokens; ++i, ++sent_) {
-      TokenEvent event;
-      event.text = script_.text;
-      events.tokens.push_back(std::move(event));
-    }
+    Events events = channel_.drain();
     script_.drained.fetch_add(static_cast<int>(events.tokens.size()));
-    events.finished = sent_ == script_.tokens;
-    events.finish.reason = script_.reason;
-    events.finish.error = {Code::kInternal, "scripted", {}};
     return events;
   }
   Events wait(std::chrono::milliseconds) override { return drain(); }
   void on_events(std::function<void()> notify) override {
-    thread_ = std::thread([this, notify = std::move(notify)] {
-      while (!stop_) {
-        notify();
-        std::this_thread::sleep_for(1ms);
-      }
-    });
+    channel_.on_events(std::move(notify));
+    thread_ = std::thread([this] { publish_all(); });
   }
-  void cancel() override {}
+  void cancel() override { channel_.cancel(); }
 
  private:
+  void publish_all() {
+    for (int sent = 0; sent < script_.tokens;) {
+      while (channel_.stalled() && !channel_.cancelled()) std::this_thread::sleep_for(100us);
+      if (channel_.cancelled()) return;
+      Events events;
+      for (int i = 0; i < script_.step_tokens && sent < script_.tokens; ++i, ++sent) {
+        TokenEvent event;
+        event.text = script_.text;
+        events.tokens.push_back(std::move(event));
+      }
+      channel_.publish(std::move(events));
+      std::this_thread::sleep_for(script_.step);
+    }
+    Events end;
+    end.finished = true;
+    end.finish.reason = script_.reason;
+    end.finish.error = {Code::kInternal, "scripted", {}};
+    channel_.publish(std::move(end));
+  }
+
   Script& script_;
-  int sent_ = 0;
-  std::atomic<bool> stop_ = false;
+  EventChannel channel_;
   std::thread thread_;
 };
 
@@ -108,6 +116,7 @@ class PlainWriter final : public AnswerWriter {
   std::string token(int choice, TokenEvent&& event) override {
     if (event.text == "throw") throw std::runtime_error("scripted");
     if (event.text == "no memory") throw std::bad_alloc();
+    if (event.text == "slow") std::this_thread::sleep_for(2 * kPumpTurn);
     return fmt::format("data: {} {}\n\n", choice, event.text);
   }
   std::string finish(int choice, Finish&&) override { return fmt::format("data: {} end\n\n", choice); }
@@ -207,7 +216,8 @@ TEST_F(GenerationTest, AClientThatDoesNotReadLeavesTokensWithTheEngineAndLosesNo
   }
   // What is unsent, what the two sockets hold, and a drain of each choice that is not written yet.
   constexpr size_t kSocketsMax = 8 << 20;
-  EXPECT_LE(static_cast<size_t>(before), (kUnsentBytesMax + kSocketsMax) / script_.text.size() + 3 * kBatch);
+  EXPECT_LE(static_cast<size_t>(before), (kUnsentBytesMax + kSocketsMax) / script_.text.size() +
+                                             3 * (kPendingTokensMax + static_cast<size_t>(script_.step_tokens)));
   EXPECT_LT(before, 3 * script_.tokens);
   EXPECT_EQ(script_.alive, 3);
   size_t letters = 0;
@@ -218,6 +228,15 @@ TEST_F(GenerationTest, AClientThatDoesNotReadLeavesTokensWithTheEngineAndLosesNo
   ::close(socket);
   EXPECT_EQ(letters, 3u * script_.tokens * script_.text.size());
   EXPECT_EQ(script_.drained, 3 * script_.tokens);
+  expect_no_streams();
+}
+
+TEST_F(GenerationTest, TokensThatComeWhileOthersAreWrittenAreNotLeftWithTheEngine) {
+  script_.tokens = 10;  // all of them and the end have come before the third is written
+  script_.step_tokens = 4;
+  script_.step = 2ms;
+  script_.text = "slow";
+  for (const char* path : {"/stream", "/three"}) EXPECT_EQ(ask(path).back(), "done");
   expect_no_streams();
 }
 

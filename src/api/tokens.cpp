@@ -1,5 +1,6 @@
 #include "api/tokens.h"
 
+#include <algorithm>
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -20,6 +21,8 @@ constexpr int64_t kIdBytes = 12;
 constexpr int64_t kPieceBytes = 32;
 // A byte as JSON text, at the worst: \u0001.
 constexpr int64_t kEscapedByteBytes = 6;
+// What has no white space is cut into tokens as a whole: a symbol and a place in the queue for each byte at the worst.
+constexpr int64_t kSymbolBytes = 48;
 
 /// A text, or the numbers of bytes that are none.
 void append_piece(std::string& body, std::string_view piece) {
@@ -33,11 +36,23 @@ void append_piece(std::string& body, std::string_view piece) {
   body += ']';
 }
 
+/// Bytes of the longest stretch without white space.
+int64_t longest_stretch(std::string_view text) {
+  size_t longest = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find_first_of(" \n\t\r", begin), text.size());
+    longest = std::max(longest, end - begin);
+    begin = end + 1;
+  }
+  return static_cast<int64_t>(longest);
+}
+
 /// Written as text at once: as a document, a token would take twenty times as much. `share` grows by what that takes.
 Result<std::string> tokenize(Service& service, const net::HttpRequest& http, ByteShare& share) {
   CAIRN_TRY(const ordered_json document, parse_object(http.body));
   CAIRN_TRY(const TokenizeRequest request, parse_tokenize(document));
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  if (!share.grow_to(kSymbolBytes * longest_stretch(request.text))) return std::unexpected(no_request_bytes());
   CAIRN_TRY(const auto tokens, model->tokenizer->encode(request.text, request.options));
   int64_t bytes = kIdBytes * static_cast<int64_t>(tokens.size() + 8);
   if (request.with_pieces) {

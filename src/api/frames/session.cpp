@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/errors.h"
+#include "api/event_reader.h"
 #include "api/frames/events.h"
 #include "api/frames/message.h"
 #include "api/generation.h"
@@ -38,9 +39,7 @@ struct Running {
   std::string id;
   bool streams = true;
   bool cancelled = false;  // by the client
-  std::unique_ptr<GenerateStream> stream;
-  Events events;     // taken from the stream; before `next` also sent
-  size_t next = 0;   // of events.tokens
+  EventReader events;
   std::string text;  // that no token event has said
   ByteShare share;
 };
@@ -122,7 +121,7 @@ class Session final : public net::FrameSession, public std::enable_shared_from_t
   std::vector<Running>::iterator find(std::string_view id) { return std::ranges::find(running_, id, &Running::id); }
   bool has_room() const { return sender_->unsent_bytes() < kUnsentBytesMax; }
   Progress forward(Running& run);
-  void send_end(Running& run);
+  void send_end(Running& run, Finish finish);
   void end_if_done() {
     if (input_ended_ && running_.empty() && waiting_.empty() && !reading_) sender_->end();
   }
@@ -225,12 +224,12 @@ void Session::handle(Generate&& generate, const Result<void>& prompt) {
     waker_->session = weak_from_this();
     waker_->sender = sender_;
   }
-  Running& run = running_.emplace_back();
-  run.id = std::move(generate.id);
-  run.streams = generate.stream;
-  run.stream = std::move(*stream);
-  run.share = std::move(share);
-  run.stream->on_events([waker = waker_] { wake(waker); });
+  running_.push_back({.id = std::move(generate.id),
+                      .streams = generate.stream,
+                      .events = EventReader(std::move(*stream)),
+                      .text = {},
+                      .share = std::move(share)});
+  running_.back().events.stream().on_events([waker = waker_] { wake(waker); });
 }
 
 Result<std::unique_ptr<GenerateStream>> Session::submit(Generate& generate, const Result<void>& prompt,
@@ -252,35 +251,30 @@ void Session::handle(Cancel&& cancel) {
     return sender_->send(error_event(cancel.id, {Code::kNotFound, message, "id"}));
   }
   found->cancelled = true;
-  found->stream->cancel();
+  found->events.stream().cancel();
 }
 
 Session::Progress Session::forward(Running& run) {
-  if (run.next == run.events.tokens.size() && !run.events.finished) {
-    run.events = run.stream->drain();
-    run.next = 0;
-  }
-  for (; run.next < run.events.tokens.size(); ++run.next) {
-    const TokenEvent& token = run.events.tokens[run.next];
+  while (run.events.next() != nullptr) {
     if (run.streams) {
       if (!has_room()) return Progress::kNoRoom;
-      sender_->send(token_event(run.id, token));
+      sender_->send(token_event(run.id, run.events.take()));
     } else {
-      run.text += token.text;
+      run.text += run.events.take().text;
     }
   }
   if (run.text.size() > net::kFrameBytesMax) {
-    send_end(run);
+    send_end(run, {});
     return Progress::kOver;
   }
-  if (!run.events.finished) return Progress::kSaidAll;
+  Finish* finish = run.events.finish();
+  if (finish == nullptr) return Progress::kSaidAll;
   if (!has_room()) return Progress::kNoRoom;
-  send_end(run);
+  send_end(run, std::move(*finish));
   return Progress::kOver;
 }
 
-void Session::send_end(Running& run) {
-  Finish& finish = run.events.finish;
+void Session::send_end(Running& run, Finish finish) {
   std::optional<Error> error;
   if (finish.reason == FinishReason::kError) {
     error = std::move(finish.error);

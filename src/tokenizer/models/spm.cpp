@@ -36,6 +36,8 @@ bool has_escaped_control(const Vocabulary& vocabulary) {
   return false;
 }
 
+size_t byte_at(std::string_view text, size_t i) { return static_cast<unsigned char>(text[i]); }
+
 }  // namespace
 
 SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding)
@@ -49,6 +51,11 @@ SpmTokenizer::SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, Decodin
     if (token == kNoToken) token = this->vocabulary().find(std::string_view(&as_text, 1));
     if (token == kNoToken) token = special.unknown;
     loses_bytes_ |= token == kNoToken;
+  }
+  for (int32_t i = 0; i < this->vocabulary().size(); ++i) {
+    const std::string_view entry = this->vocabulary().entry(TokenId{i});
+    for (size_t at = entry.find(kEscapedSpace, 1); at < entry.size(); at = entry.find(kEscapedSpace, at + 1))
+      joins_space_.set(byte_at(entry, at - 1));
   }
 }
 
@@ -72,14 +79,22 @@ Result<void> SpmTokenizer::encode_text(std::string_view text, bool after_special
   append_escaped_spaces(escaped, text);
   const std::string_view all = escaped;
 
-  const Vocabulary& words = vocabulary();
   MergeScratch scratch;
   for (size_t i = 0; i < all.size();) {
+    // No token goes on here: what merges on one side does not touch the other, and each has the tokens of its own.
+    const bool apart = i > 0 && all.substr(i).starts_with(kEscapedSpace) && !joins_space_[byte_at(all, i - 1)];
+    if (apart) take_tokens(all, scratch, out);
     const size_t length = std::min<size_t>(static_cast<size_t>(lenient_length(all[i])), all.size() - i);
-    const TokenId token = words.find_plain(all.substr(i, length));
+    const TokenId token = vocabulary().find_plain(all.substr(i, length));
     scratch.add(static_cast<uint32_t>(index(token)), static_cast<uint32_t>(i), static_cast<uint32_t>(length));
     i += length;
   }
+  if (!all.empty()) take_tokens(all, scratch, out);
+  return {};
+}
+
+void SpmTokenizer::take_tokens(std::string_view all, MergeScratch& scratch, std::vector<TokenId>& out) const {
+  const Vocabulary& words = vocabulary();
   merge_symbols(scratch, [&](const Symbol& left, const Symbol& right) -> Merge {
     const size_t length = size_t{left.length} + right.length;
     if (length > words.entry_bytes_max()) return {};
@@ -99,7 +114,7 @@ Result<void> SpmTokenizer::encode_text(std::string_view text, bool after_special
       if (byte != kNoToken) out.push_back(byte);
     }
   }
-  return {};
+  scratch.symbols.clear();
 }
 
 }  // namespace cairn

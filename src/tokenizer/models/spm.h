@@ -3,10 +3,12 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <memory>
 #include <string_view>
 #include <vector>
 
+#include "tokenizer/models/merge.h"
 #include "tokenizer/vocabulary_tokenizer.h"
 
 namespace cairn {
@@ -20,7 +22,10 @@ class SpmTokenizer final : public VocabularyTokenizer {
  private:
   SpmTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding);
   Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const override;
+  /// Merges the symbols of a stretch of `text` and appends its tokens; leaves none.
+  void take_tokens(std::string_view text, MergeScratch& scratch, std::vector<TokenId>& out) const;
 
+  std::bitset<256> joins_space_;  // bytes that stand before an escaped space within some token
   bool add_space_prefix_;
   bool loses_bytes_ = false;  // there is no token for some
   std::array<TokenId, 256> byte_token_{};
