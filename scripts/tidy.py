@@ -219,7 +219,7 @@ def check_headers(report, build, cuda):
         text = f'#include "{name.removeprefix("src/")}"\n' if name.startswith("src/") else f'#include "{ROOT}/{name}"\n'
         if not stub.exists() or stub.read_text() != text:
             stub.write_text(text)
-        flags = ["-std=c++23", "-O0", "-I", str(ROOT / "src"), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
+        flags = ["-std=c++23", "-O0", "-I", str(ROOT / "src"), "-I", str(ROOT / "apps/cairn"), "-Wall", "-Wextra", "-Werror", "-Wno-unused-function"]
         if needs_cuda(header):
             if not cuda:
                 return header, None
