@@ -5,6 +5,10 @@
 #include <sstream>
 
 #include "base/log.h"
+#include "loader/device.h"
+#include "loader/memory_plan.h"
+#include "model/model.h"
+#include "model/weights/pack_cache.h"
 
 namespace cairn {
 namespace {
@@ -14,6 +18,20 @@ CLI::Validator not_zero() {
   return CLI::Validator(
       [](std::string& text) { return text == "0" ? std::string("0 bytes hold nothing; leave the option out") : ""; },
       "");
+}
+
+void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
+  constexpr int32_t kLayersMax = 1 << 20;
+  command
+      .add_option_function<std::string>(
+          "--gpu-layers",
+          [&gpu_layers](const std::string& layers) {
+            gpu_layers = layers == "auto"  ? kGpuLayersAuto
+                         : layers == "all" ? kGpuLayersAll
+                                           : static_cast<int32_t>(std::stol(layers));
+          },
+          "Layers on the GPU, the last ones: a number, all, or auto: as many as fit if there is one (default: auto)")
+      ->check(CLI::IsMember({"auto", "all"}) | CLI::Range(0, kLayersMax));
 }
 
 }  // namespace
@@ -30,12 +48,6 @@ void add_kv_type_flag(CLI::App& command, std::string& kv_type) {
       ->capture_default_str();
 }
 
-void add_rounding_flag(CLI::App& command, bool& simulate_rounding) {
-  command.add_flag_callback(
-      "--no-rounding", [&simulate_rounding] { simulate_rounding = false; },
-      "DeepSeek V4: cached rows are not rounded as they were in training");
-}
-
 void LoadFlags::add_to(CLI::App& command, bool model_required) {
   auto* path = command.add_option("MODEL", model, "GGUF file (any part of a split one)");
   if (model_required) path->required();
@@ -43,7 +55,7 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
       .add_option("--ctx", options.context_tokens,
                   "Tokens per conversation (default: what the model was trained for, if memory allows)")
       ->check(CLI::Range(1, 1 << 24));
-  add_kv_type_flag(command, kv_type);
+  add_runner_flags(command);
   command
       .add_option("--kv-bytes", options.kv_bytes,
                   "Memory for cached keys and values, e.g. 4GiB (default: --parallel whole contexts)")
@@ -52,9 +64,6 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
   command.add_option("--parallel", options.sequences, "Whole contexts that the default --kv-bytes holds")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  add_gpu_flag(command, options.gpu_layers);
-  command.add_option("-t,--threads", options.threads, "Threads (default: one per core this process may use)")
-      ->check(CLI::Range(1, 1024));
   command
       .add_option("--speculate", options.speculation.tokens_max,
                   "Tokens drafted per step (speculative decoding), from repetition in the text or by --draft; the "
@@ -67,12 +76,23 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
                   "Small GGUF model of the same vocabulary that drafts tokens (speculative decoding), or a file of "
                   "DeepSeek V4's MTP module")
       ->check(CLI::ExistingFile);
+  command.add_option("--chat-template", chat_template_file, "Jinja file that replaces the model's chat template")
+      ->check(CLI::ExistingFile);
+}
+
+void LoadFlags::add_runner_flags(CLI::App& command) {
+  add_kv_type_flag(command, kv_type);
+  add_gpu_flag(command, options.gpu_layers);
+  command.add_option("-t,--threads", options.threads, "Threads (default: one per core this process may use)")
+      ->check(CLI::Range(1, 1024));
   command.add_option("--isa", options.isa,
                      "Instruction set: generic, avx2, avxvnni, avx512, avx512bf16, neon (default: the best one here)");
   command.add_flag(
       "--pack-cache", options.pack_cache,
       "Keep the weights as the kernels read them in MODEL.packed, as large as the model: later starts map it");
-  add_rounding_flag(command, options.simulate_rounding);
+  command.add_flag_callback(
+      "--no-rounding", [this] { options.simulate_rounding = false; },
+      "DeepSeek V4: cached rows are not rounded as they were in training");
   command
       .add_option("--steer", options.directions.file,
                   "Directions that are taken out of what each layer writes: float32 [layers, embedding]")
@@ -84,8 +104,6 @@ void LoadFlags::add_to(CLI::App& command, bool model_required) {
       .add_option("--steer-ffn", options.directions.feed_forward, "How much of --steer is taken out after feed-forward")
       ->check(CLI::Range(-1e3, 1e3))
       ->capture_default_str();
-  command.add_option("--chat-template", chat_template_file, "Jinja file that replaces the model's chat template")
-      ->check(CLI::ExistingFile);
   add_log_flag(command);
 }
 
@@ -100,6 +118,31 @@ Result<std::unique_ptr<LoadedModel>> LoadFlags::load() const {
     wanted.chat_template = text.str();
   }
   return load_model_file(model, wanted);
+}
+
+Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, const RunnerSizes& sizes) const {
+  ModelOptions model_options;
+  model_options.context_tokens = sizes.context_tokens;
+  model_options.kv_type = kv_type_named(kv_type);
+  model_options.simulate_rounding = options.simulate_rounding;
+  model_options.directions = options.directions;
+  model_options.batch_tokens_max = sizes.batch_tokens_max;
+  model_options.logits_max = sizes.logits_max;
+  const auto fits = [&](const Device& device) -> Result<bool> {
+    CAIRN_TRY_VOID(plan_device_memory(file, device, model_options,
+                                      {.context_tokens = sizes.context_tokens, .sequences = sizes.sequences}));
+    return true;
+  };
+  LoadedRunner loaded;
+  CAIRN_TRY(loaded.device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
+  Backend& backend = loaded.device.backend();
+  model_options.earlier = loaded.device.earlier();
+  if (options.pack_cache && model_options.earlier.empty()) {
+    loaded.pack_cache = std::make_unique<PackCache>(model, file, backend.packed_format_id());
+    model_options.pack_cache = loaded.pack_cache.get();
+  }
+  CAIRN_TRY(loaded.runner, load_model(file, backend, model_options));
+  return loaded;
 }
 
 void SamplingFlags::add_to(CLI::App& command) {
@@ -142,20 +185,6 @@ void warn_without_template(const LoadedModel& model) {
       "{} has no chat template: conversations are written in ChatML, which it may not know; give it one with "
       "--chat-template FILE",
       model.name);
-}
-
-void add_gpu_flag(CLI::App& command, int32_t& gpu_layers) {
-  constexpr int32_t kLayersMax = 1 << 20;
-  command
-      .add_option_function<std::string>(
-          "--gpu-layers",
-          [&gpu_layers](const std::string& layers) {
-            gpu_layers = layers == "auto"  ? kGpuLayersAuto
-                         : layers == "all" ? kGpuLayersAll
-                                           : static_cast<int32_t>(std::stol(layers));
-          },
-          "Layers on the GPU, the last ones: a number, all, or auto: as many as fit if there is one (default: auto)")
-      ->check(CLI::IsMember({"auto", "all"}) | CLI::Range(0, kLayersMax));
 }
 
 CLI::Validator not_empty() {

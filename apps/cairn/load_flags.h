@@ -17,8 +17,20 @@ namespace cairn {
 KvType kv_type_named(std::string_view name);
 /// Adds --kv-type, which takes one of these names.
 void add_kv_type_flag(CLI::App& command, std::string& kv_type);
-/// Adds --no-rounding, which clears ModelOptions::simulate_rounding.
-void add_rounding_flag(CLI::App& command, bool& simulate_rounding);
+/// The steps that a verb without an engine runs.
+struct RunnerSizes {
+  int32_t context_tokens = 0;  ///< of a sequence; 0: what the model was trained for
+  int32_t sequences = 1;
+  int32_t batch_tokens_max = 0;
+  int32_t logits_max = 0;
+};
+
+/// A model without an engine. Members are destroyed in reverse order.
+struct LoadedRunner {
+  Device device;
+  std::unique_ptr<PackCache> pack_cache;  ///< null: none
+  std::unique_ptr<Runner> runner;
+};
 
 struct LoadFlags {
   std::string model;  ///< path
@@ -26,8 +38,14 @@ struct LoadFlags {
   std::string kv_type = "f16";
   LoadOptions options;
 
+  /// All of them, for verbs that serve or write text.
   void add_to(CLI::App& command, bool model_required);
+  /// Those that say where and how exactly a model is computed, for every verb that loads one.
+  void add_runner_flags(CLI::App& command);
   Result<std::unique_ptr<LoadedModel>> load() const;
+  /// `file` is open as `model`, a decoder, and outlives what is returned. Errors: those of choose_device and
+  /// load_model.
+  Result<LoadedRunner> load_runner(const gguf::Reader& file, const RunnerSizes& sizes) const;
 };
 
 struct SamplingFlags {
@@ -47,8 +65,5 @@ CLI::Validator not_empty();
 
 /// --log-level, for commands that log.
 void add_log_flag(CLI::App& command);
-
-/// --gpu-layers, as LoadOptions has it.
-void add_gpu_flag(CLI::App& command, int32_t& gpu_layers);
 
 }  // namespace cairn

@@ -8,26 +8,18 @@
 #include "cache/page_pool.h"
 #include "commands.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
 #include "load_flags.h"
-#include "loader/device.h"
-#include "loader/memory_plan.h"
-#include "model/model.h"
+#include "model/runner.h"
 
 namespace cairn {
 
 namespace {
 
 struct LogitsFlags {
-  std::string model;
+  LoadFlags load;
   std::vector<int32_t> tokens;
   int32_t chunk = 128;
-  int32_t gpu_layers = kGpuLayersAuto;
-  int32_t threads = 0;
-  int32_t context = 0;
-  std::string kv_type = "f32";
   bool last = false;
-  bool simulate_rounding = true;
 };
 
 void print_row(std::span<const float> row) {
@@ -80,25 +72,16 @@ Result<void> print_logits(const LogitsFlags& flags, Runner& runner, PagePool& po
 }
 
 Result<void> run_logits(const LogitsFlags& flags) {
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
-  ModelOptions options;
-  options.context_tokens = flags.context;
-  options.kv_type = kv_type_named(flags.kv_type);
-  options.batch_tokens_max = flags.chunk;
-  options.logits_max = flags.chunk;
-  options.simulate_rounding = flags.simulate_rounding;
-  const auto fits = [&](const Device& device) -> Result<bool> {
-    CAIRN_TRY_VOID(plan_device_memory(file, device, options, {.context_tokens = flags.context, .sequences = 1}));
-    return true;
-  };
-  CAIRN_TRY(const Device device, choose_device(file, {flags.gpu_layers, {.threads = flags.threads, .isa = ""}}, fits));
-  options.earlier = device.earlier();
-  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, device.backend(), options));
-  CAIRN_TRY_VOID(check_tokens(flags.tokens, *runner));
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
+  const RunnerSizes sizes{
+      .context_tokens = flags.load.options.context_tokens, .batch_tokens_max = flags.chunk, .logits_max = flags.chunk};
+  CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, sizes));
+  Runner& runner = *loaded.runner;
+  CAIRN_TRY_VOID(check_tokens(flags.tokens, runner));
   const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kPageTokens - 1) / kPageTokens;
-  const std::vector<int32_t> pages_of_each(runner->kv_layout().groups.size(), pages);
-  CAIRN_TRY(PagePool pool, PagePool::create(device.by_number(), runner->kv_layout(), pages_of_each));
-  return print_logits(flags, *runner, pool);
+  const std::vector<int32_t> pages_of_each(runner.kv_layout().groups.size(), pages);
+  CAIRN_TRY(PagePool pool, PagePool::create(loaded.device.by_number(), runner.kv_layout(), pages_of_each));
+  return print_logits(flags, runner, pool);
 }
 
 }  // namespace
@@ -106,17 +89,17 @@ Result<void> run_logits(const LogitsFlags& flags) {
 void add_logits(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<LogitsFlags>();
   CLI::App* command = app.add_subcommand("logits", "Print the model's logits after each of some token ids, as JSON");
-  command->add_option("model", flags->model, "GGUF file")->required();
+  flags->load.kv_type = "f32";
+  command->add_option("MODEL", flags->load.model, "GGUF file (any part of a split one)")->required();
   command->add_option("--tokens", flags->tokens, "token ids: 1,2,3")->required()->delimiter(',');
   command->add_option("--chunk", flags->chunk, "rows of one step; the result does not depend on it")
       ->check(CLI::Range(1, 4'096))
       ->capture_default_str();
-  add_gpu_flag(*command, flags->gpu_layers);
-  command->add_option("--threads", flags->threads, "0: one per usable core")->check(CLI::Range(0, 1'024));
-  command->add_option("--ctx", flags->context, "context length in tokens; 0: the trained one")
-      ->check(CLI::Range(0, 1 << 24));
-  add_kv_type_flag(*command, flags->kv_type);
-  add_rounding_flag(*command, flags->simulate_rounding);
+  command
+      ->add_option("--ctx", flags->load.options.context_tokens,
+                   "Tokens of the context (default: what the model was trained for)")
+      ->check(CLI::Range(1, 1 << 24));
+  flags->load.add_runner_flags(*command);
   command->add_flag("--last", flags->last, "only those after the last token");
   command->callback([flags, &exit_code] {
     if (const auto done = run_logits(*flags); !done.has_value()) exit_code = report(done.error());

@@ -21,8 +21,6 @@
 #include "engine/perplexity/windows.h"
 #include "gguf/reader.h"
 #include "load_flags.h"
-#include "loader/device.h"
-#include "loader/memory_plan.h"
 #include "model/embedder.h"
 #include "model/model.h"
 #include "progress_line.h"
@@ -37,7 +35,7 @@ using std::chrono::steady_clock;
 constexpr int32_t kWindowTokensDefault = 512;
 
 struct PerplexityFlags {
-  std::string model;
+  LoadFlags load;
   std::vector<std::string> texts;
   int32_t context = 0;  // 0: that of --against, or else the default
   int32_t stride = 0;
@@ -45,11 +43,6 @@ struct PerplexityFlags {
   std::string save;
   std::string against;
   bool json = false;
-  int32_t gpu_layers = kGpuLayersAuto;
-  int32_t threads = 0;
-  std::string isa;
-  std::string kv_type = "f16";
-  bool rounding = true;
 };
 
 // What is computed, before the model is loaded.
@@ -155,28 +148,19 @@ struct Outcome {
 
 Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, int64_t vocabulary, const Job& job) {
   const WindowBatch batch = plan_batch(job.windows, vocabulary);
-  ModelOptions options;
-  options.context_tokens = job.windows.tokens;
-  options.kv_type = kv_type_named(flags.kv_type);
-  options.simulate_rounding = flags.rounding;
-  options.batch_tokens_max = batch.batch_tokens_max;
-  options.logits_max = batch.logits_max;
-  const auto fits = [&](const Device& device) -> Result<bool> {
-    CAIRN_TRY_VOID(
-        plan_device_memory(file, device, options, {.context_tokens = job.windows.tokens, .sequences = batch.windows}));
-    return true;
-  };
-  CAIRN_TRY(const Device device,
-            choose_device(file, {flags.gpu_layers, {.threads = flags.threads, .isa = flags.isa}}, fits));
-  options.earlier = device.earlier();
-  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, device.backend(), options));
-  CAIRN_TRY(PagePool pool, PagePool::create(device.by_number(), runner->kv_layout(),
-                                            window_pages(runner->kv_layout(), job.windows, batch.windows)));
-  ThreadPool threads(flags.threads == 0 ? usable_cores() : flags.threads);
+  CAIRN_TRY(const LoadedRunner loaded, flags.load.load_runner(file, {.context_tokens = job.windows.tokens,
+                                                                     .sequences = batch.windows,
+                                                                     .batch_tokens_max = batch.batch_tokens_max,
+                                                                     .logits_max = batch.logits_max}));
+  Runner& runner = *loaded.runner;
+  CAIRN_TRY(PagePool pool, PagePool::create(loaded.device.by_number(), runner.kv_layout(),
+                                            window_pages(runner.kv_layout(), job.windows, batch.windows)));
+  const int32_t wanted = flags.load.options.threads;
+  ThreadPool threads(wanted == 0 ? usable_cores() : wanted);
 
   std::optional<LogitsFileWriter> save;
   if (!flags.save.empty()) {
-    const LogitsShape shape{job.windows.tokens, static_cast<int32_t>(runner->vocabulary()), job.count};
+    const LogitsShape shape{job.windows.tokens, static_cast<int32_t>(runner.vocabulary()), job.count};
     const auto tokens = std::span(job.tokens).first(static_cast<size_t>(job.count) * job.windows.tokens);
     CAIRN_TRY(save, LogitsFileWriter::create(flags.save, shape, tokens));
   }
@@ -189,7 +173,7 @@ Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, 
                           now.perplexity, minutes, static_cast<int64_t>(left) % 60));
   };
   Outcome outcome;
-  CAIRN_TRY(outcome.scores, score_windows(*runner, pool, threads, job.tokens,
+  CAIRN_TRY(outcome.scores, score_windows(runner, pool, threads, job.tokens,
                                           {.windows = job.windows,
                                            .windows_max = job.count,
                                            .at_once = batch.windows,
@@ -198,7 +182,7 @@ Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, 
                                            .progress = show}));
   if (save.has_value()) CAIRN_TRY_VOID(save->finish());
   outcome.seconds = seconds_since(begin);
-  outcome.backend = device.text();
+  outcome.backend = loaded.device.text();
   return outcome;
 }
 
@@ -213,9 +197,9 @@ void put(ordered_json& json, const std::string& name, const Estimate& estimate) 
 }
 
 void print_json(const PerplexityFlags& flags, const Job& job, const Outcome& outcome) {
-  ordered_json json{{"model", flags.model},
+  ordered_json json{{"model", flags.load.model},
                     {"backend", outcome.backend},
-                    {"kv_type", flags.kv_type},
+                    {"kv_type", flags.load.kv_type},
                     {"window_tokens", job.windows.tokens},
                     {"stride", job.windows.stride},
                     {"windows", job.count},
@@ -273,9 +257,9 @@ void print_text(const Job& job, const Outcome& outcome) {
 }
 
 Result<void> run_perplexity(const PerplexityFlags& flags) {
-  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.model));
+  CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(flags.load.model));
   if (is_encoder(file)) {
-    return fail_at(flags.model, Code::kUnsupported,
+    return fail_at(flags.load.model, Code::kUnsupported,
                    "the model is an encoder: it predicts no text, so has no perplexity");
   }
   CAIRN_TRY(const auto tokenizer, Tokenizer::load(file.metadata()));
@@ -295,7 +279,7 @@ void add_perplexity(CLI::App& app, int& exit_code) {
   auto flags = std::make_shared<PerplexityFlags>();
   CLI::App* command = app.add_subcommand(
       "perplexity", "Measure how well a model predicts a text, and how far its predictions are from another model's");
-  command->add_option("MODEL", flags->model, "GGUF file (any part of a split one)")->required();
+  command->add_option("MODEL", flags->load.model, "GGUF file (any part of a split one)")->required();
   command->add_option("TEXT", flags->texts,
                       "Text files, which are joined; - is standard input. Not needed with --against");
   command->add_option("-c,--ctx-size", flags->context, "Tokens of a window (default: 512, or those of --against)")
@@ -317,15 +301,7 @@ void add_perplexity(CLI::App& app, int& exit_code) {
   save->excludes(stride);
   against->excludes(stride);
   command->add_flag("--json", flags->json, "Print a line of JSON");
-  add_kv_type_flag(*command, flags->kv_type);
-  add_gpu_flag(*command, flags->gpu_layers);
-  command->add_option("-t,--threads", flags->threads, "Threads (default: one per core this process may use)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--isa", flags->isa, "Instruction set, as for serve");
-  command->add_flag_callback(
-      "--no-rounding", [flags] { flags->rounding = false; },
-      "DeepSeek V4: cached rows are not rounded as they were in training");
-  add_log_flag(*command);
+  flags->load.add_runner_flags(*command);
   command->callback([flags, &exit_code] {
     if (const auto done = run_perplexity(*flags); !done.has_value()) exit_code = report(done.error());
   });

@@ -21,7 +21,7 @@ namespace cairn::api {
 inline constexpr int kChoicesMax = 128;  ///< prompts x n of one request
 /// Bytes of a stream that may wait for a client to read them. With more, its tokens stay in the engine's event
 /// channels, which pause the requests when they are full; net/ drops a client that reads nothing for a while.
-inline constexpr size_t kUnsentBytesMax = 256 << 10;
+inline constexpr size_t kUnsentBytesMax = 32 << 10;
 /// A log-probability, as JSON text and as a document.
 inline constexpr int64_t kLogprobTextBytes = 128;
 inline constexpr int64_t kLogprobDocumentBytes = 640;

@@ -249,6 +249,25 @@ test('a model too big for memory says how much is needed', () => {
   fails(['generate', tiny, '-p', 'x', '--kv-bytes', '900TiB'], /not enough memory.*needed.*available/);
 });
 
+test('every command that loads a model takes the same flags for where and how it is computed', () => {
+  const flags = ['--kv-type', '--gpu-layers', '--threads', '--isa', '--pack-cache', '--no-rounding', '--steer', '--steer-attn', '--steer-ffn', '--log-level'];
+  for (const command of [['serve'], ['chat'], ['generate'], ['logits'], ['perplexity'], ['bench', 'model']]) {
+    const help = cairn([...command, '--help']).stdout;
+    for (const flag of flags) assert.match(help, new RegExp(`${flag}\\b`), command.join(' '));
+  }
+  const logits = (...more) => {
+    const run = cairn(['logits', tiny, '--tokens', '1,2,3', ...more]);
+    assert.equal(run.status, 0, run.stderr);
+    return JSON.parse(run.stdout).logits.flat();
+  };
+  const plain = logits('--isa', 'generic');
+  const layers = 2, embedding = 64;
+  const directions = path.join(folder, 'directions.bin');
+  fs.writeFileSync(directions, Buffer.from(new Float32Array(layers * embedding).fill(embedding ** -0.5).buffer));
+  assert.notDeepEqual(logits('--isa', 'generic', '--steer', directions, '--steer-ffn', '1'), plain);
+  fails(['logits', tiny, '--tokens', '1', '--isa', 'sse9'], /sse9/);
+});
+
 test('help names every subcommand', () => {
   const run = cairn(['--help']);
   assert.equal(run.status, 0);

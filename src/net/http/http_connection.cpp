@@ -1,5 +1,6 @@
 #include "net/http/http_connection.h"
 
+#include <netinet/tcp.h>
 #include <poll.h>
 
 #include <boost/asio/buffer.hpp>
@@ -26,6 +27,10 @@ constexpr size_t kReadBytes = 16 << 10;
 constexpr size_t kJoinBytesMax = 16 << 10;
 /// What the system may hold for a client that does not read (it doubles this); left alone it grows to megabytes.
 constexpr int kSendBufferBytes = 128 << 10;
+/// What of it may lie here beyond what the client's window takes, so that the engine soon sees a client that does not
+/// read (tcp(7), TCP_NOTSENT_LOWAT).
+constexpr int kNotSentBytes = 16 << 10;
+using NotSentMax = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
 /// After an error answer the rest of the request is read and dropped this long, so that the answer is not lost to a
 /// reset.
 constexpr std::chrono::milliseconds kDrainTime{1'000};
@@ -67,6 +72,7 @@ HttpConnection::HttpConnection(asio::ip::tcp::socket socket, const HttpService& 
   socket_.non_blocking(true, ignored);
   socket_.set_option(asio::ip::tcp::no_delay(true), ignored);
   socket_.set_option(asio::socket_base::send_buffer_size(kSendBufferBytes), ignored);
+  socket_.set_option(NotSentMax(kNotSentBytes), ignored);
   const auto peer = socket_.remote_endpoint(ignored);
   if (!ignored) remote_ = fmt::format("{}:{}", peer.address().to_string(), peer.port());
 }
