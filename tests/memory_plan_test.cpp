@@ -15,7 +15,7 @@
 #include "cache/page_pool.h"
 #include "cache/prefix_cache.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "loader/memory_plan.h"
 #include "model/model.h"
 #include "synth/synth.h"

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/text/printable.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "load_flags.h"
 #include "loader/draft.h"
 #include "model/model.h"

@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "loader/layer_division.h"
 
 namespace cairn {
@@ -122,10 +124,10 @@ std::vector<LayerPart> Device::earlier() const {
   return earlier;
 }
 
-std::vector<Backend*> Device::by_number() const {
-  std::vector<Backend*> backends{&backend()};
-  for (size_t i = 0; i + 1 < parts.size(); ++i) backends.push_back(parts[i].backend.get());
-  return backends;
+std::vector<DeviceMemory*> Device::memories() const {
+  std::vector<DeviceMemory*> memories{&backend()};
+  for (size_t i = 0; i + 1 < parts.size(); ++i) memories.push_back(parts[i].backend.get());
+  return memories;
 }
 
 std::string Device::text() const {

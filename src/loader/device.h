@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 
 namespace cairn {
@@ -41,7 +41,7 @@ struct Device {
   bool on_gpu() const { return !parts.empty() && parts.back().gpu; }
   std::vector<LayerPart> earlier() const;
   /// By KvGroup::device.
-  std::vector<Backend*> by_number() const;
+  std::vector<DeviceMemory*> memories() const;
   /// "cpu avx2, 2 threads", "cuda NVIDIA H100; before it cpu avx2, 2 threads for 4 layers".
   std::string text() const;
 };

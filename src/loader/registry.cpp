@@ -201,7 +201,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
     engine_options.speculation.tokens_max = kDraftTokens;
   if (model.runner->has_mtp()) log_info("drafts with its own MTP module");
   engine_options.check_weights = watch_files(model);
-  CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.by_number(), *model.tokenizer, engine_options,
+  CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.memories(), *model.tokenizer, engine_options,
                                          std::move(drafter)));
   log_info("context: {} tokens per conversation", model.engine->context_tokens());
   return {};

@@ -13,9 +13,9 @@
 #include <iterator>
 #include <limits>
 
-#include "cache/testing/memory_backend.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/embedder.h"
+#include "model/testing/broken_backend.h"
 
 namespace cairn {
 namespace {
@@ -422,21 +422,6 @@ TEST_F(ModelTest, EncodersAreNotSteered) {
   EXPECT_NE(embedder.error().text().find("some.f32"), std::string::npos);
 }
 
-// It loads every type, and says at the end of each step that something went wrong.
-class BrokenBackend final : public MemoryBackend {
- public:
-  bool supports(TensorType) const override { return true; }
-  Result<Weight> load(const HostMatrix& matrix) override {
-    return Weight{.type = matrix.type,
-                  .rows = matrix.rows,
-                  .cols = matrix.cols,
-                  .experts = matrix.experts,
-                  .data = matrix.data,
-                  .memory = {}};
-  }
-  Result<void> finish() override { return fail(Code::kInternal, "the device is gone"); }
-};
-
 TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
   const auto path = std::filesystem::path(CAIRN_TEST_DATA) / "models" / "llama.gguf";
   const auto file = gguf::Reader::open(path).value();
@@ -458,8 +443,8 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
     Backend& other = first ? backend : *backend_;
     const auto split =
         load_model(file, own, {.context_tokens = 64, .batch_tokens_max = 8, .earlier = {{&other, 1}}}).value();
-    Backend* const backends[] = {&own, &other};
-    PagePool pages_of_both = PagePool::create(backends, split->kv_layout(), pages_of_each(*split, 1)).value();
+    DeviceMemory* const devices[] = {&own, &other};
+    PagePool pages_of_both = PagePool::create(devices, split->kv_layout(), pages_of_each(*split, 1)).value();
     PageTable table;
     ASSERT_TRUE(pages_of_both.extend(table, 2));
     const BatchSlice slice{SequenceId{}, 0, 2, 0, &table, LogitsWanted::kLast};
@@ -480,7 +465,7 @@ TEST_F(ModelTest, ModelsAreRefusedWhereTheirOperationsAreMissing) {
     const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
     for (const Error& error : {load_model(file, backend, {}).error(), model_memory_plan(file, backend, {}).error()}) {
       EXPECT_EQ(error.code, Code::kUnsupported) << name;
-      EXPECT_NE(error.message.find("memory has no "), std::string::npos) << error.message;
+      EXPECT_NE(error.message.find("broken has no "), std::string::npos) << error.message;
       EXPECT_NE(error.message.find("--gpu-layers 0"), std::string::npos) << error.message;
     }
   }

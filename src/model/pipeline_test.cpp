@@ -12,7 +12,7 @@
 
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/embedder.h"
 #include "model/model.h"
 
@@ -45,9 +45,9 @@ class PipelineTest : public testing::Test {
   /// Logits, or hidden rows, of all positions: several rows at once, then single ones.
   std::vector<float> run(Runner& runner, LogitsWanted wanted) {
     const std::vector<int32_t> counts(runner.kv_layout().groups.size(), 2);
-    std::vector<Backend*> backends;
-    for (const auto& backend : backends_) backends.push_back(backend.get());
-    PagePool pool = PagePool::create(backends, runner.kv_layout(), counts).value();
+    std::vector<DeviceMemory*> devices;
+    for (const auto& backend : backends_) devices.push_back(backend.get());
+    PagePool pool = PagePool::create(devices, runner.kv_layout(), counts).value();
     PageTable pages;
     EXPECT_TRUE(pool.extend(pages, kTokens));
     std::vector<TokenId> tokens;

@@ -41,9 +41,9 @@ class Model {
     options.batch_tokens_max = options.logits_max = kStepRows;
     runner_ = load_model(file, backend, options).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
-    std::vector<Backend*> backends{&backend};
-    for (const LayerPart& part : options.earlier) backends.push_back(part.backend);
-    pool_ = std::make_unique<PagePool>(PagePool::create(backends, runner_->kv_layout(), pages).value());
+    std::vector<DeviceMemory*> devices{&backend};
+    for (const LayerPart& part : options.earlier) devices.push_back(part.backend);
+    pool_ = std::make_unique<PagePool>(PagePool::create(devices, runner_->kv_layout(), pages).value());
   }
 
   Runner& runner() { return *runner_; }

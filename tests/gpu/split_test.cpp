@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
 #include "gpu/model_lab.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "loader/device.h"
 #include "loader/registry.h"
 

@@ -167,7 +167,7 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   }
   CAIRN_TRY(const auto runner, load_model(file, device.backend(), options));
   CAIRN_TRY_VOID(check_layout(runner->kv_layout()));
-  CAIRN_TRY(PagePool pool, PagePool::create(device.by_number(), runner->kv_layout(), plan.own.kv_pages));
+  CAIRN_TRY(PagePool pool, PagePool::create(device.memories(), runner->kv_layout(), plan.own.kv_pages));
   DeepSequence sequence(*runner, pool);
   const auto begin = steady_clock::now();
   CAIRN_TRY(const int32_t computed, fill(sequence, runner->batch_tokens_max(), depth));
