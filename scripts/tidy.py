@@ -57,7 +57,7 @@ RETIRED = {
     "matmul_experts": "grouped_matmul", "DecoderDescription": "DecoderConfig", "ModelDescription": "ModelConfig",
     "EncoderDescription": "EncoderConfig", "RowPool": "PoolingAccumulator", "NodePages": "PrefixCacheStore",
     "logit_cap": "final_logit_softcap", "attention_cap": "attention_logit_softcap", "query_rank": "q_lora_rank",
-    "MemoryBackend": "LimitedMemory", "ScratchPart": "DecoderActivations",
+    "MemoryBackend": "LimitedMemory", "ScratchPart": "DecoderActivations", "EncoderArchitecture": "Architecture",
 }
 RETIRED = [(re.compile(rf"\b{word}\b"), f"the word is {term}") for word, term in RETIRED.items()]
 

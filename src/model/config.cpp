@@ -1,35 +1,15 @@
 #include "model/config.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "base/text/printable.h"
 #include "model/arch/table.h"
-#include "model/deepseek4/config.h"
 #include "model/model.h"
 
 namespace cairn {
 
 namespace {
-
-Result<const Architecture*> find_architecture(const gguf::Reader& file) {
-  CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
-  for (const EncoderArchitecture& each : encoder_architectures()) {
-    if (each.name != name) continue;
-    return fail(Code::kUnsupported, "architecture \"{}\" is an encoder: it gives embeddings and writes no text", name);
-  }
-  for (const Architecture& each : architectures()) {
-    if (each.name == name) return &each;
-  }
-  const std::string known = fmt::format("{}", fmt::join(supported_architectures(), ", "));
-  std::string encoders;
-  for (const EncoderArchitecture& each : encoder_architectures()) encoders += fmt::format(", {}", each.name);
-  return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}{}", printable(name), known,
-              encoders);
-}
 
 Result<void> read_heads(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY(config.heads, keys.integer("attention.head_count", 1, kHeadsMax));
@@ -122,17 +102,9 @@ Result<int32_t> context_of_run(int32_t trained, int32_t wanted) {
   return tokens;
 }
 
-std::vector<std::string_view> supported_architectures() {
-  std::vector<std::string_view> names;
-  for (const Architecture& each : architectures()) names.push_back(each.name);
-  names.push_back(deepseek4::kArchitecture);
-  std::ranges::sort(names);
-  return names;
-}
-
-Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t context_tokens) {
-  CAIRN_TRY(const Architecture* architecture, find_architecture(file));
-  const MetadataReader keys(file, architecture->name);
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Architecture& architecture,
+                                          int32_t context_tokens) {
+  const MetadataReader keys(file, architecture.name);
   DecoderConfig config;
   CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
   config.layers.resize(layers);
@@ -148,7 +120,7 @@ Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t cont
   CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
   CAIRN_TRY_VOID(read_pooling_and_head(keys, config));
   CAIRN_TRY_VOID(check_causal(keys));
-  CAIRN_TRY_VOID(architecture->describe(keys, config));
+  CAIRN_TRY_VOID(architecture.read_decoder(keys, config));
   config.unread_keys = keys.unread();
   return config;
 }

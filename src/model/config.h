@@ -16,6 +16,7 @@
 
 namespace cairn {
 
+struct Architecture;  // arch/table.h
 struct ModelOptions;
 
 /// RMS norm of queries and keys before they are rotated.
@@ -114,7 +115,8 @@ struct DecoderConfig {
 };
 
 /// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
-Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t context_tokens);
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Architecture& architecture,
+                                          int32_t context_tokens);
 
 /// Rows of the token table, which must agree with what else the file says of the vocabulary.
 Result<int64_t> read_vocabulary(const MetadataReader& keys);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "kernels/backend.h"
+#include "model/arch/table.h"
 #include "model/config.h"
 #include "model/decoder/decoder.h"
 #include "model/decoder/latent_attention.h"
@@ -223,11 +224,11 @@ Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, c
 }
 
 // An MTP module, given on its own, is no use to other architectures.
-Result<void> check_mtp_file(const gguf::Reader& file, const ModelOptions& options) {
-  if (options.mtp_file == nullptr || deepseek4::is_deepseek4(file)) return {};
-  CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
+Result<void> check_mtp_file(const Architecture& architecture, const ModelOptions& options) {
+  if (options.mtp_file == nullptr || architecture.kind == ArchitectureKind::kDeepSeek4) return {};
   return fail(Code::kInvalidArgument,
-              "the draft file is an MTP module of DeepSeek V4, but the model's architecture is \"{}\"", name);
+              "the draft file is an MTP module of DeepSeek V4, but the model's architecture is \"{}\"",
+              architecture.name);
 }
 
 Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, Backend& backend,
@@ -240,29 +241,9 @@ Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, Backend
   return deepseek4::ModelRunner::create(std::move(config), std::move(weights), backend, options);
 }
 
-}  // namespace
-
-bool is_mtp_file(const gguf::Reader& file) { return deepseek4::is_mtp_file(file); }
-
-Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_mtp_file(file, options));
-  if (is_encoder(file)) {
-    CAIRN_TRY(const EncoderConfig config, read_encoder_config(file, options.context_tokens));
-    return plan_of(file, backend, config, options);
-  }
-  if (deepseek4::is_deepseek4(file)) {
-    CAIRN_TRY(const deepseek4::ModelConfig config, read_deepseek4_config(file, options));
-    return plan_of(file, backend, config, options);
-  }
-  CAIRN_TRY(const DecoderConfig config, read_decoder_config(file, options.context_tokens));
-  return plan_of(file, backend, config, options);
-}
-
-Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
-  CAIRN_CHECK(options.batch_tokens_max > 0 && options.logits_max > 0);
-  CAIRN_TRY_VOID(check_mtp_file(file, options));
-  if (deepseek4::is_deepseek4(file)) return load_deepseek4(file, backend, options);
-  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, options.context_tokens));
+Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Architecture& architecture,
+                                             Backend& backend, const ModelOptions& options) {
+  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture, options.context_tokens));
   CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));
   CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
   KvPlan kv = kv_plan_of(config, backend, options);
@@ -287,6 +268,46 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
   return std::make_unique<Pipeline>(std::move(earlier), std::move(decoder), embedding);
 }
 
+}  // namespace
+
+bool is_mtp_file(const gguf::Reader& file) { return deepseek4::is_mtp_file(file); }
+
+Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
+  CAIRN_TRY(const Architecture* architecture, architecture_of(file));
+  CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
+  switch (architecture->kind) {
+    case ArchitectureKind::kDecoder: {
+      CAIRN_TRY(const DecoderConfig config, read_decoder_config(file, *architecture, options.context_tokens));
+      return plan_of(file, backend, config, options);
+    }
+    case ArchitectureKind::kEncoder: {
+      CAIRN_TRY(const EncoderConfig config, read_encoder_config(file, *architecture, options.context_tokens));
+      return plan_of(file, backend, config, options);
+    }
+    case ArchitectureKind::kDeepSeek4: {
+      CAIRN_TRY(const deepseek4::ModelConfig config, read_deepseek4_config(file, options));
+      return plan_of(file, backend, config, options);
+    }
+  }
+  CAIRN_CHECK(false);
+}
+
+Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
+  CAIRN_CHECK(options.batch_tokens_max > 0 && options.logits_max > 0);
+  CAIRN_TRY(const Architecture* architecture, architecture_of(file));
+  CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
+  switch (architecture->kind) {
+    case ArchitectureKind::kDecoder:
+      return load_decoder(file, *architecture, backend, options);
+    case ArchitectureKind::kDeepSeek4:
+      return load_deepseek4(file, backend, options);
+    case ArchitectureKind::kEncoder:
+      break;
+  }
+  return fail(Code::kUnsupported, "architecture \"{}\" is an encoder: it gives embeddings and writes no text",
+              architecture->name);
+}
+
 Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
                                                 const ModelOptions& options) {
   CAIRN_CHECK(options.batch_tokens_max > 0);
@@ -294,7 +315,11 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
     return fail(Code::kUnsupported, "{} cannot be used: only models that write text are steered",
                 options.directions.file);
   }
-  CAIRN_TRY(EncoderConfig config, read_encoder_config(file, options.context_tokens));
+  CAIRN_TRY(const Architecture* architecture, architecture_of(file));
+  if (architecture->kind != ArchitectureKind::kEncoder) {
+    return fail(Code::kUnsupported, "architecture \"{}\" is no encoder: it writes text", architecture->name);
+  }
+  CAIRN_TRY(EncoderConfig config, read_encoder_config(file, *architecture, options.context_tokens));
   CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));
   CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
   CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, config));

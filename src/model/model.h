@@ -54,9 +54,6 @@ struct ModelOptions {
   std::vector<LayerPart> earlier{};
 };
 
-/// Names of general.architecture that load, sorted.
-std::vector<std::string_view> supported_architectures();
-
 /// Whether the file is no model, but an MTP module for one: ModelOptions::mtp_file.
 bool is_mtp_file(const gguf::Reader& file);
 

@@ -14,6 +14,7 @@
 #include <limits>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "model/arch/table.h"
 #include "model/embedder.h"
 #include "model/testing/broken_backend.h"
 
@@ -119,14 +120,18 @@ class ModelTest : public testing::Test {
 Backend* ModelTest::backend_ = nullptr;
 
 TEST_F(ModelTest, ArchitecturesAreSortedAndTheGoodFileLoads) {
-  const auto names = supported_architectures();
-  EXPECT_TRUE(std::ranges::is_sorted(names));
-  EXPECT_NE(std::ranges::find(names, "llama"), names.end());
+  const auto all = architectures();
+  EXPECT_TRUE(std::ranges::is_sorted(all, {}, &Architecture::name));
+  for (const Architecture& each : all) {
+    EXPECT_EQ(each.read_decoder != nullptr, each.kind == ArchitectureKind::kDecoder) << each.name;
+    EXPECT_EQ(each.read_encoder != nullptr, each.kind == ArchitectureKind::kEncoder) << each.name;
+  }
   EXPECT_EQ(load(EditedFile("llama.gguf")).message, "it loaded");
 }
 
 TEST_F(ModelTest, UnknownArchitectureListsTheKnown) {
-  expect_error(EditedFile("llama.gguf").replace("llama", "lhama"), Code::kUnsupported, {"lhama", "llama", "qwen3moe"});
+  expect_error(EditedFile("llama.gguf").replace("llama", "lhama"), Code::kUnsupported,
+               {"lhama", "llama", "qwen3moe", "bert", "deepseek4"});
 }
 
 TEST_F(ModelTest, NumbersOutOfRangeNameTheirKey) {
