@@ -92,8 +92,7 @@ Result<void> run_logits(const LogitsFlags& flags) {
     return true;
   };
   CAIRN_TRY(const Device device, choose_device(file, {flags.gpu_layers, {.threads = flags.threads, .isa = ""}}, fits));
-  options.earlier = device.earlier();
-  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, device.backend(), options));
+  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, device.stages(), options));
   CAIRN_TRY_VOID(check_tokens(flags.tokens, *runner));
   const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kPageTokens - 1) / kPageTokens;
   const std::vector<int32_t> pages_of_each(runner->kv_layout().groups.size(), pages);

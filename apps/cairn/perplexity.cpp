@@ -168,8 +168,7 @@ Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, 
   };
   CAIRN_TRY(const Device device,
             choose_device(file, {flags.gpu_layers, {.threads = flags.threads, .isa = flags.isa}}, fits));
-  options.earlier = device.earlier();
-  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, device.backend(), options));
+  CAIRN_TRY(const std::unique_ptr<Runner> runner, load_model(file, device.stages(), options));
   CAIRN_TRY(PagePool pool, PagePool::create(device.memories(), runner->kv_layout(),
                                             window_pages(runner->kv_layout(), job.windows, batch.windows)));
   ThreadPool threads(flags.threads == 0 ? usable_cores() : flags.threads);

@@ -118,15 +118,15 @@ Result<Device> choose_gpus(const gguf::Reader& file, int32_t wanted, const CpuOp
 
 }  // namespace
 
-std::vector<LayerPart> Device::earlier() const {
-  std::vector<LayerPart> earlier;
-  for (size_t i = 0; i + 1 < parts.size(); ++i) earlier.push_back({parts[i].backend.get(), parts[i].layers});
-  return earlier;
+std::vector<PipelineStage> Device::stages() const {
+  std::vector<PipelineStage> stages;
+  for (const DevicePart& part : parts) stages.push_back({part.backend.get(), part.layers});
+  return stages;
 }
 
 std::vector<DeviceMemory*> Device::memories() const {
-  std::vector<DeviceMemory*> memories{&backend()};
-  for (size_t i = 0; i + 1 < parts.size(); ++i) memories.push_back(parts[i].backend.get());
+  std::vector<DeviceMemory*> memories;
+  for (const DevicePart& part : parts) memories.push_back(part.backend.get());
   return memories;
 }
 

@@ -18,8 +18,8 @@ namespace cairn {
 /// Layers on GPUs: as many as fit, perhaps none; or all, else an error.
 inline constexpr int32_t kGpuLayersAuto = -1;
 inline constexpr int32_t kGpuLayersAll = std::numeric_limits<int32_t>::max();
-/// GPUs that one model is on at most.
-inline constexpr int32_t kGpusMax = kEarlierPartsMax;
+/// GPUs that one model is on at most, beside the processor.
+inline constexpr int32_t kGpusMax = kStagesMax - 1;
 
 struct DeviceWishes {
   int32_t gpu_layers = kGpuLayersAuto;  ///< one of those, 0, or a number: of the last ones, and the output
@@ -39,7 +39,8 @@ struct Device {
   /// The model's own, of the last layers and the output.
   Backend& backend() const { return *parts.back().backend; }
   bool on_gpu() const { return !parts.empty() && parts.back().gpu; }
-  std::vector<LayerPart> earlier() const;
+  /// Of the parts, for load_model.
+  std::vector<PipelineStage> stages() const;
   /// By KvGroup::device.
   std::vector<DeviceMemory*> memories() const;
   /// "cpu avx2, 2 threads", "cuda NVIDIA H100; before it cpu avx2, 2 threads for 4 layers".

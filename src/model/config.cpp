@@ -169,25 +169,25 @@ Result<void> read_temperature_config(const MetadataReader& keys, float missing, 
 
 namespace {
 
-/// The number of the device that has a layer's keys and values, and its backend.
-std::pair<int32_t, const Backend*> device_of_layer(int64_t layer, const Backend& own, const ModelOptions& options) {
+int32_t stage_of_layer(int64_t layer, std::span<const PipelineStage> stages) {
+  const auto last = static_cast<int32_t>(stages.size()) - 1;
   int64_t end = 0;
-  for (size_t part = 0; part < options.earlier.size(); ++part) {
-    end += options.earlier[part].layers;
-    if (layer < end) return {device_of_part(part), options.earlier[part].backend};
+  for (int32_t stage = 0; stage < last; ++stage) {
+    end += stages[stage].layers;
+    if (layer < end) return stage;
   }
-  return {0, &own};
+  return last;
 }
 
 }  // namespace
 
-KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const ModelOptions& options) {
+KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> stages, const ModelOptions& options) {
   KvPlan plan;
   std::vector<KvGroup>& groups = plan.layout.groups;
   plan.layout.type = options.kv_type;
   for (const LayerConfig& layer : config.layers) {
     const KvKind kind = config.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
-    const auto [device, on] = device_of_layer(std::ssize(plan.places), backend, options);
+    const int32_t device = stage_of_layer(std::ssize(plan.places), stages);
     size_t group = 0;
     while (group < groups.size() && (groups[group].kind != kind || groups[group].device != device)) ++group;
     if (group == groups.size()) {
@@ -199,7 +199,7 @@ KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const Mod
     if (config.latent) {
       kv.value_dim = 0;
     } else {
-      kv.type = on->stored_kv_type(options.kv_type);
+      kv.type = stages[device].backend->stored_kv_type(options.kv_type);
     }
     layers.push_back(kv);
     if (config.latent && config.latent->indexer) {

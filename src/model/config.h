@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ namespace cairn {
 
 struct Architecture;  // arch/table.h
 struct ModelOptions;
+struct PipelineStage;
 
 /// RMS norm of queries and keys before they are rotated.
 enum class QkNorm {
@@ -147,14 +149,15 @@ struct KvPlace {
   int32_t layer = 0;
 };
 
+/// Where keys and values of all layers lie.
 struct KvPlan {
   KvLayout layout;
   std::vector<KvPlace> places;  ///< per layer of the model
 };
 
 /// On each device one group for layers that see everything, one for those with a window, one for latent ones; of the
-/// options' type, or what the layers' backend keeps for it. `backend` is the model's own.
-KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const ModelOptions& options);
+/// options' type, or what the layers' backend keeps for it.
+KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> stages, const ModelOptions& options);
 
 /// Layers [begin, end) of a decoder: all, or those that one of several backends computes.
 struct LayerRange {

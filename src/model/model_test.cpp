@@ -369,7 +369,7 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   ASSERT_TRUE(reader.has_value());
   const auto plan =
-      model_memory_plan(*reader, *backend_, {.context_tokens = 100, .kv_type = KvType::kF16, .batch_tokens_max = 8});
+      model_memory(*reader, *backend_, {.context_tokens = 100, .kv_type = KvType::kF16, .batch_tokens_max = 8});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->context_tokens, 100);
   // 4 layers, 2 heads of 32 + 32, 2 bytes; where they are int16, scales besides.
@@ -379,11 +379,11 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   EXPECT_EQ(plan->kv_layout.groups[0].kind, KvKind::kWindow);
   EXPECT_EQ(plan->kv_layout.groups[0].window, 16);
   EXPECT_EQ(plan->kv_layout.groups[1].kind, KvKind::kFull);
-  EXPECT_GT(plan->weight_bytes, 700'000);
-  EXPECT_LT(plan->weight_bytes, static_cast<int64_t>(file.bytes().size()));
-  const auto more_rows = model_memory_plan(*reader, *backend_, {.context_tokens = 100, .batch_tokens_max = 16});
+  EXPECT_GT(plan->stages[0].weight_bytes, 700'000);
+  EXPECT_LT(plan->stages[0].weight_bytes, static_cast<int64_t>(file.bytes().size()));
+  const auto more_rows = model_memory(*reader, *backend_, {.context_tokens = 100, .batch_tokens_max = 16});
   ASSERT_TRUE(more_rows.has_value());
-  EXPECT_GT(more_rows->scratch_bytes, plan->scratch_bytes);
+  EXPECT_GT(more_rows->stages[0].scratch_bytes, plan->stages[0].scratch_bytes);
 }
 
 // Compressed rows cost their share of a position, and what they are made from lies in windows.
@@ -392,7 +392,7 @@ TEST_F(ModelTest, MemoryPlanOfDeepSeekV4) {
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   ASSERT_TRUE(reader.has_value());
   const ModelOptions options{.context_tokens = 256, .kv_type = KvType::kF16, .batch_tokens_max = 8};
-  const auto plan = model_memory_plan(*reader, *backend_, options);
+  const auto plan = model_memory(*reader, *backend_, options);
   ASSERT_TRUE(plan.has_value()) << plan.error().text();
   const auto runner = load_model(*reader, *backend_, options);
   ASSERT_TRUE(runner.has_value()) << runner.error().text();
@@ -444,11 +444,11 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
   }
   // One of two devices is enough.
   for (const bool first : {false, true}) {
-    Backend& own = first ? *backend_ : backend;
-    Backend& other = first ? backend : *backend_;
-    const auto split =
-        load_model(file, own, {.context_tokens = 64, .batch_tokens_max = 8, .earlier = {{&other, 1}}}).value();
-    DeviceMemory* const devices[] = {&own, &other};
+    Backend& before = first ? backend : *backend_;
+    Backend& last = first ? *backend_ : backend;
+    const PipelineStage stages[] = {{&before, 1}, {&last, 0}};
+    const auto split = load_model(file, stages, {.context_tokens = 64, .batch_tokens_max = 8}).value();
+    DeviceMemory* const devices[] = {&before, &last};
     PagePool pages_of_both = PagePool::create(devices, split->kv_layout(), pages_of_each(*split, 1)).value();
     PageTable table;
     ASSERT_TRUE(pages_of_both.extend(table, 2));
@@ -468,7 +468,7 @@ TEST_F(ModelTest, ModelsAreRefusedWhereTheirOperationsAreMissing) {
   BrokenBackend backend;  // which has none but those of every model
   for (const char* name : {"deepseek2.gguf", "deepseek2-nomla.gguf", "deepseek32.gguf", "deepseek4.gguf"}) {
     const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
-    for (const Error& error : {load_model(file, backend, {}).error(), model_memory_plan(file, backend, {}).error()}) {
+    for (const Error& error : {load_model(file, backend, {}).error(), model_memory(file, backend, {}).error()}) {
       EXPECT_EQ(error.code, Code::kUnsupported) << name;
       EXPECT_NE(error.message.find("broken has no "), std::string::npos) << error.message;
       EXPECT_NE(error.message.find("--gpu-layers 0"), std::string::npos) << error.message;
