@@ -39,9 +39,9 @@ struct Device {
   /// The model's own, of the last layers and the output.
   Backend& backend() const { return *parts.back().backend; }
   bool on_gpu() const { return !parts.empty() && parts.back().gpu; }
-  /// Of the parts, for load_model.
+  /// The parts as load_model takes them.
   std::vector<PipelineStage> stages() const;
-  /// By KvGroup::device.
+  /// Memory of the parts, by KvGroup::device.
   std::vector<DeviceMemory*> memories() const;
   /// "cpu avx2, 2 threads", "cuda NVIDIA H100; before it cpu avx2, 2 threads for 4 layers".
   std::string text() const;
