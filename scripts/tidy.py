@@ -57,6 +57,9 @@ RETIRED = {
     "matmul_experts": "grouped_matmul", "DecoderDescription": "DecoderConfig", "ModelDescription": "ModelConfig",
     "EncoderDescription": "EncoderConfig", "RowPool": "PoolingAccumulator", "NodePages": "PrefixCacheStore",
     "logit_cap": "final_logit_softcap", "attention_cap": "attention_logit_softcap", "query_rank": "q_lora_rank",
+    "MemoryBackend": "LimitedMemory", "ScratchPart": "DecoderActivations", "EncoderArchitecture": "Architecture",
+    "SplitPlan": "MemoryPlan", "ModelMemoryPlan": "ModelMemory", "PartMemoryPlan": "StageMemory", "LayerPart": "PipelineStage",
+    "plan_split_memory": "plan_memory", "model_memory_plan": "model_memory",
 }
 RETIRED = [(re.compile(rf"\b{word}\b"), f"the word is {term}") for word, term in RETIRED.items()]
 

@@ -14,6 +14,7 @@
 #include "edited_model.h"
 #include "gguf/reader.h"
 #include "golden_model.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace cairn {
 namespace {

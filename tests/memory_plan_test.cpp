@@ -15,7 +15,7 @@
 #include "cache/page_pool.h"
 #include "cache/prefix_cache.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "loader/memory_plan.h"
 #include "model/model.h"
 #include "synth/synth.h"
@@ -110,10 +110,11 @@ int64_t mapped_bytes(const gguf::Reader& file, Backend& backend, bool in_place) 
 void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, const MemoryWishes& wishes,
                        int64_t unplanned_max) {
   const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  const auto model = model_memory_plan(file, *backend, options);
+  const auto model = model_memory(file, *backend, options);
   ASSERT_TRUE(model.has_value()) << model.error().text();
   const auto plan = plan_memory(*model, wishes, kMemory);
   ASSERT_TRUE(plan.has_value()) << plan.error().text();
+  const StagePlan& stage = plan->stages.front();
 
   const int64_t before = bytes_now();
   const auto runner = load_model(file, *backend, options);
@@ -128,12 +129,12 @@ void expect_as_planned(const gguf::Reader& file, const ModelOptions& options, co
 
   const int64_t unplanned =
       loaded - before -
-      (plan->weight_bytes + plan->scratch_bytes - mapped_bytes(file, *backend, options.weights_in_place));
+      (stage.weight_bytes + stage.scratch_bytes - mapped_bytes(file, *backend, options.weights_in_place));
   EXPECT_GE(unplanned, 0);
   EXPECT_LT(unplanned, unplanned_max);
   const int64_t lists = PagePool::list_bytes(plan->kv_pages);
-  EXPECT_NEAR(with_pool - loaded, plan->kv_bytes + lists, 16 << 10);
-  EXPECT_NEAR(with_index - with_pool, plan->index_bytes - lists, 16 << 10);
+  EXPECT_NEAR(with_pool - loaded, stage.kv_bytes + lists, 16 << 10);
+  EXPECT_NEAR(with_index - with_pool, stage.index_bytes - lists, 16 << 10);
 }
 
 class MemoryPlanTest : public testing::Test {
@@ -190,11 +191,11 @@ TEST_F(MemoryPlanTest, OfTheBlockThatGuessesIsWhatIsAllocated) {
   const gguf::Reader file = hollow(std::move(shape), {.type = "F16", .hollow = true});
   ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
   const auto backend = make_cpu_backend({.threads = 2, .isa = ""}).value();
-  const auto without = model_memory_plan(file, *backend, options).value();
+  const auto without = model_memory(file, *backend, options).value();
   options.load_mtp = true;
-  const auto with = model_memory_plan(file, *backend, options).value();
-  EXPECT_GT(with.weight_bytes, without.weight_bytes);
-  EXPECT_GT(with.scratch_bytes, without.scratch_bytes);
+  const auto with = model_memory(file, *backend, options).value();
+  EXPECT_GT(with.stages[0].weight_bytes, without.stages[0].weight_bytes);
+  EXPECT_GT(with.stages[0].scratch_bytes, without.stages[0].scratch_bytes);
   EXPECT_GT(with.kv_layout.groups.size(), without.kv_layout.groups.size());
   expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
 }

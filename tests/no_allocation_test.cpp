@@ -12,7 +12,7 @@
 #include "cache/page_pool.h"
 #include "engine/speculation/drafter.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 #include "mtp/files.h"
 

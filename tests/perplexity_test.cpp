@@ -14,7 +14,7 @@
 #include "cache/page_pool.h"
 #include "convert/quantize.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 
 namespace cairn {

@@ -16,7 +16,7 @@
 #include "engine/perplexity/statistics.h"
 #include "engine/perplexity/windows.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 #include "reference_logits.h"
 

@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 #include "tokenizer/tokenizer.h"
 

@@ -135,13 +135,11 @@ Result<LoadedRunner> LoadFlags::load_runner(const gguf::Reader& file, const Runn
   };
   LoadedRunner loaded;
   CAIRN_TRY(loaded.device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
-  Backend& backend = loaded.device.backend();
-  model_options.earlier = loaded.device.earlier();
-  if (options.pack_cache && model_options.earlier.empty()) {
-    loaded.pack_cache = std::make_unique<PackCache>(model, file, backend.packed_format_id());
+  if (options.pack_cache && loaded.device.parts.size() == 1) {
+    loaded.pack_cache = std::make_unique<PackCache>(model, file, loaded.device.backend().packed_format_id());
     model_options.pack_cache = loaded.pack_cache.get();
   }
-  CAIRN_TRY(loaded.runner, load_model(file, backend, model_options));
+  CAIRN_TRY(loaded.runner, load_model(file, loaded.device.stages(), model_options));
   return loaded;
 }
 

@@ -80,7 +80,7 @@ Result<void> run_logits(const LogitsFlags& flags) {
   CAIRN_TRY_VOID(check_tokens(flags.tokens, runner));
   const int32_t pages = (static_cast<int32_t>(flags.tokens.size()) + kPageTokens - 1) / kPageTokens;
   const std::vector<int32_t> pages_of_each(runner.kv_layout().groups.size(), pages);
-  CAIRN_TRY(PagePool pool, PagePool::create(loaded.device.by_number(), runner.kv_layout(), pages_of_each));
+  CAIRN_TRY(PagePool pool, PagePool::create(loaded.device.memories(), runner.kv_layout(), pages_of_each));
   return print_logits(flags, runner, pool);
 }
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/text/printable.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "load_flags.h"
 #include "loader/draft.h"
 #include "model/model.h"
@@ -27,7 +27,7 @@ Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const
   options.mtp_file = mtp_file;
   options.kv_type = kv_type_named(flags.kv_type);
   options.available_bytes = flags.memory_bytes;
-  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, backend, options));
+  CAIRN_TRY(const ModelMemory model, model_memory(file, backend, options));
   const auto add = [&](int32_t sequences) -> Result<void> {
     const MemoryWishes wishes{
         .context_tokens = model.context_tokens, .sequences = sequences, .sequences_running = flags.sequences_max};
@@ -107,7 +107,7 @@ std::string MemoryReport::text() const {
                    printable(why_not, kReasonBytesMax));
     return text;
   }
-  const MemoryPlan& first = entries.front().plan;
+  const StagePlan& first = entries.front().plan.stages.front();
   fmt::format_to(out, "  weights       {}{}\n", bytes_text(first.weight_bytes),
                  first.weights_in_place
                      ? ", those of two and three bits as the file has them: there is no room to keep them unpacked"
@@ -121,9 +121,10 @@ std::string MemoryReport::text() const {
   fmt::format_to(out, "  {:>10}  {:>13}  {:>16}  {:>10}  {:>10}  {:>12}\n", "context", "conversations",
                  "keys, values " + kv_type, "index", "scratch", "all together");
   for (const auto& [sequences, plan] : entries) {
+    const StagePlan& stage = plan.stages.front();
     fmt::format_to(out, "  {:>10}  {:>13}  {:>16}  {:>10}  {:>10}  {:>12}\n", plan.context_tokens, sequences,
-                   bytes_text(plan.kv_bytes), bytes_text(plan.index_bytes), bytes_text(plan.scratch_bytes),
-                   bytes_text(plan.bytes() + kReservedBytes));
+                   bytes_text(stage.kv_bytes), bytes_text(stage.index_bytes), bytes_text(stage.scratch_bytes),
+                   bytes_text(stage.bytes() + kReservedBytes));
   }
   return text;
 }
@@ -134,17 +135,18 @@ nlohmann::ordered_json MemoryReport::json() const {
   if (entries.empty()) out["why_not"] = why_not;
   out["plans"] = nlohmann::ordered_json::array();
   for (const auto& [sequences, plan] : entries) {
+    const StagePlan& stage = plan.stages.front();
     out["plans"].push_back({{"context_tokens", plan.context_tokens},
                             {"sequences", sequences},
                             {"kv_type", kv_type},
-                            {"weight_bytes", plan.weight_bytes},
-                            {"weights_in_place", plan.weights_in_place},
-                            {"scratch_bytes", plan.scratch_bytes},
+                            {"weight_bytes", stage.weight_bytes},
+                            {"weights_in_place", stage.weights_in_place},
+                            {"scratch_bytes", stage.scratch_bytes},
                             {"kv_tokens", plan.kv_tokens},
                             {"kv_pages", plan.kv_pages},
-                            {"kv_bytes", plan.kv_bytes},
-                            {"index_bytes", plan.index_bytes},
-                            {"bytes", plan.bytes()}});
+                            {"kv_bytes", stage.kv_bytes},
+                            {"index_bytes", stage.index_bytes},
+                            {"bytes", stage.bytes()}});
   }
   return out;
 }

@@ -153,7 +153,7 @@ Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, 
                                                                      .batch_tokens_max = batch.batch_tokens_max,
                                                                      .logits_max = batch.logits_max}));
   Runner& runner = *loaded.runner;
-  CAIRN_TRY(PagePool pool, PagePool::create(loaded.device.by_number(), runner.kv_layout(),
+  CAIRN_TRY(PagePool pool, PagePool::create(loaded.device.memories(), runner.kv_layout(),
                                             window_pages(runner.kv_layout(), job.windows, batch.windows)));
   const int32_t wanted = flags.load.options.threads;
   ThreadPool threads(wanted == 0 ? usable_cores() : wanted);

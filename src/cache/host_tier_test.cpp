@@ -12,9 +12,9 @@ namespace {
 class HostTierTest : public testing::Test {
  protected:
   PagePool pool_for(std::vector<KvGroup> groups, std::vector<int32_t> pages) {
-    return PagePool::create(backend_, {KvType::kF32, std::move(groups)}, pages).value();
+    return PagePool::create(memory_, {KvType::kF32, std::move(groups)}, pages).value();
   }
-  MemoryBackend backend_;
+  LimitedMemory memory_;
 };
 
 TEST_F(HostTierTest, KeepsPagesOfEveryGroupApart) {

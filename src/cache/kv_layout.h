@@ -30,7 +30,7 @@ struct KvGroup {
   int32_t window = 0;  ///< tokens, for kWindow
   std::vector<KvLayer> layers;
   int64_t state_bytes = 0;  ///< of a slot, for kState, which has no layers
-  int32_t device = 0;       ///< which of the model's backends has its pages and computes with them
+  int32_t device = 0;       ///< which of the model's devices has its pages and computes with them
 };
 
 /// Groups that a layout may have.

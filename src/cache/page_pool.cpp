@@ -3,30 +3,28 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "kernels/backend.h"
 
 namespace cairn {
 
-Result<PagePool> PagePool::create(std::span<Backend* const> backends, const KvLayout& layout,
+Result<PagePool> PagePool::create(std::span<DeviceMemory* const> devices, const KvLayout& layout,
                                   std::span<const int32_t> pages) {
   CAIRN_CHECK(!layout.groups.empty() && pages.size() == layout.groups.size());
   PagePool pool;
   pool.layout_ = layout;
   for (size_t g = 0; g < pages.size(); ++g) {
     const int32_t device = layout.groups[g].device;
-    CAIRN_CHECK(pages[g] > 0 && device >= 0 && device < std::ssize(backends) && backends[device] != nullptr);
-    Backend& backend = *backends[device];
+    CAIRN_CHECK(pages[g] > 0 && device >= 0 && device < std::ssize(devices) && devices[device] != nullptr);
     const int64_t page_bytes = layout.page_bytes(layout.groups[g]);
     int64_t bytes = 0;
     if (__builtin_mul_overflow(page_bytes, int64_t{pages[g]}, &bytes)) {
       return fail(Code::kOutOfMemory, "{} KV pages of {} bytes are more than any memory", pages[g], page_bytes);
     }
-    auto memory = backend.allocate(bytes);
+    auto memory = devices[device]->allocate(bytes);
     if (!memory.has_value()) {
       return fail(Code::kOutOfMemory, "no memory for {} KV pages of {} bytes ({} bytes): {}", pages[g], page_bytes,
                   bytes, memory.error().text());
     }
-    pool.backends_.push_back(&backend);
+    pool.devices_.push_back(devices[device]);
     pool.page_bytes_.push_back(page_bytes);
     pool.memory_.push_back(std::move(memory).value());
     pool.references_.emplace_back(pages[g], 0);
@@ -142,15 +140,15 @@ void PagePool::cache_release(int32_t group, PageId page) {
 
 void PagePool::copy(int32_t group, PageId from, PageId to) {
   CAIRN_CHECK(from != to);
-  backends_[group]->copy(memory(group, from), page_bytes_[group], memory(group, to));
+  devices_[group]->copy(memory(group, from), page_bytes_[group], memory(group, to));
 }
 
 void PagePool::read(int32_t group, PageId page, std::byte* to) const {
-  backends_[group]->read(memory(group, page), page_bytes_[group], to);
+  devices_[group]->read(memory(group, page), page_bytes_[group], to);
 }
 
 void PagePool::write(int32_t group, const std::byte* from, PageId page) {
-  backends_[group]->write(from, page_bytes_[group], memory(group, page));
+  devices_[group]->write(from, page_bytes_[group], memory(group, page));
 }
 
 KvView PagePool::view(int32_t group, int32_t layer) const {

@@ -13,11 +13,9 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "cache/kv_layout.h"
-#include "kernels/buffer.h"
+#include "kernels/device_memory.h"
 
 namespace cairn {
-
-class Backend;
 
 /// Pages of one sequence, one list per group of the layout: groups[g][i] holds positions [i * kPageTokens, ...), or is
 /// kNoPage where a window has left it behind. The list of a kState group is its slot alone. An empty table has no lists
@@ -28,14 +26,14 @@ struct PageTable {
 
 class PagePool {
  public:
-  /// pages[g] of every group; the memory comes from backends[KvGroup::device] at once, and they outlive the pool.
+  /// pages[g] of every group; the memory comes from devices[KvGroup::device] at once, and they outlive the pool.
   /// Errors: kOutOfMemory with the bytes asked for.
-  static Result<PagePool> create(std::span<Backend* const> backends, const KvLayout& layout,
+  static Result<PagePool> create(std::span<DeviceMemory* const> devices, const KvLayout& layout,
                                  std::span<const int32_t> pages);
-  /// The same where there is one.
-  static Result<PagePool> create(Backend& backend, const KvLayout& layout, std::span<const int32_t> pages) {
-    Backend* const backends[] = {&backend};
-    return create(backends, layout, pages);
+  /// Overload for a single device.
+  static Result<PagePool> create(DeviceMemory& device, const KvLayout& layout, std::span<const int32_t> pages) {
+    DeviceMemory* const devices[] = {&device};
+    return create(devices, layout, pages);
   }
   /// Bytes that it takes beside the pages themselves.
   static int64_t list_bytes(std::span<const int32_t> pages);
@@ -87,7 +85,7 @@ class PagePool {
   std::byte* memory(int32_t group, PageId page) const;
 
   KvLayout layout_;
-  std::vector<Backend*> backends_;  // per group, as all below
+  std::vector<DeviceMemory*> devices_;  // per group, as all below
   std::vector<int64_t> page_bytes_;
   std::vector<Buffer> memory_;
   std::vector<std::vector<PageId>> free_;

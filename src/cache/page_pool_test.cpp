@@ -7,7 +7,7 @@
 #include <random>
 #include <utility>
 
-#include "cache/testing/memory_backend.h"
+#include "cache/testing/limited_memory.h"
 
 namespace cairn {
 namespace {
@@ -27,7 +27,7 @@ enum Group { kFullGroup, kWindowGroup, kLatentGroup, kStateGroup, kGroups };
 class PagePoolTest : public testing::Test {
  protected:
   PagePool make(std::array<int32_t, kGroups> pages) {
-    auto pool = PagePool::create(backend_, four_groups(), pages);
+    auto pool = PagePool::create(memory_, four_groups(), pages);
     EXPECT_TRUE(pool.has_value());
     return std::move(pool).value();
   }
@@ -36,7 +36,7 @@ class PagePoolTest : public testing::Test {
     for (int32_t g = 0; g < kGroups; ++g) free[g] = pool.pages_free(g);
     return free;
   }
-  MemoryBackend backend_;
+  LimitedMemory memory_;
 };
 
 TEST(KvLayoutTest, BytesOfLayersPagesAndTokens) {
@@ -278,43 +278,43 @@ TEST_F(PagePoolTest, RandomOperationsLeakNothing) {
 }
 
 TEST_F(PagePoolTest, TooMuchMemoryIsAnErrorWithTheBytes) {
-  backend_.bytes_max = 1 << 20;
-  const auto pool = PagePool::create(backend_, four_groups(), std::array{1'000'000, 1, 1, 1});
+  memory_.bytes_max = 1 << 20;
+  const auto pool = PagePool::create(memory_, four_groups(), std::array{1'000'000, 1, 1, 1});
   ASSERT_FALSE(pool.has_value());
   EXPECT_EQ(pool.error().code, Code::kOutOfMemory);
   EXPECT_NE(pool.error().message.find("2048000000 bytes"), std::string::npos) << pool.error().message;
 }
 
-/// Which counts what it is asked for.
-class CountingBackend : public MemoryBackend {
+/// Counts the bytes and copies that it is asked for.
+class CountingMemory : public LimitedMemory {
  public:
   int64_t allocated = 0;
   int copies = 0, reads = 0, writes = 0;
 
   Result<Buffer> allocate(int64_t bytes) override {
     allocated += bytes;
-    return MemoryBackend::allocate(bytes);
+    return LimitedMemory::allocate(bytes);
   }
   void copy(const void* from, int64_t bytes, void* to) override {
     ++copies;
-    MemoryBackend::copy(from, bytes, to);
+    LimitedMemory::copy(from, bytes, to);
   }
   void read(const void* from, int64_t bytes, void* to) override {
     ++reads;
-    MemoryBackend::read(from, bytes, to);
+    LimitedMemory::read(from, bytes, to);
   }
   void write(const void* from, int64_t bytes, void* to) override {
     ++writes;
-    MemoryBackend::write(from, bytes, to);
+    LimitedMemory::write(from, bytes, to);
   }
 };
 
 TEST(PagePoolDevices, EachGroupsPagesAreWhereItsDeviceIs) {
   KvLayout layout = four_groups();
   layout.groups[kWindowGroup].device = 1;
-  CountingBackend devices[2];
-  Backend* const backends[] = {&devices[0], &devices[1]};
-  auto pool = PagePool::create(backends, layout, std::array{3, 2, 1, 1}).value();
+  CountingMemory devices[2];
+  DeviceMemory* const memories[] = {&devices[0], &devices[1]};
+  auto pool = PagePool::create(memories, layout, std::array{3, 2, 1, 1}).value();
   EXPECT_EQ(devices[0].allocated, 3 * 2048 + 640 + 128);
   EXPECT_EQ(devices[1].allocated, 2 * 384);
   std::vector<std::byte> bytes(4096);

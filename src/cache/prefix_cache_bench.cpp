@@ -6,14 +6,14 @@
 
 #include "cache/lab_sequence.h"
 #include "cache/prefix_cache.h"
-#include "cache/testing/memory_backend.h"
+#include "cache/testing/limited_memory.h"
 
 namespace cairn {
 namespace {
 
 struct Bench {
   explicit Bench(int32_t pages, std::vector<KvGroup> groups)
-      : pool(PagePool::create(backend, {KvType::kF32, groups}, std::vector(groups.size(), pages)).value()),
+      : pool(PagePool::create(memory, {KvType::kF32, groups}, std::vector(groups.size(), pages)).value()),
         index(pool) {}
 
   /// A prompt that has been computed, as far as the cache can tell, and has left.
@@ -26,7 +26,7 @@ struct Bench {
     index.leave(cursor, tokens, count, table);
   }
 
-  MemoryBackend backend;
+  LimitedMemory memory;
   PagePool pool;
   PrefixCache index;
 };

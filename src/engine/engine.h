@@ -20,6 +20,7 @@
 #include "engine/event.h"         // IWYU pragma: export
 #include "engine/request.h"       // IWYU pragma: export
 #include "engine/speculation/drafter.h"
+#include "kernels/device_memory.h"
 #include "model/runner.h"
 #include "tokenizer/tokenizer.h"
 
@@ -66,18 +67,18 @@ class GenerateStream {
 /// Owns its thread. Destroying it stops it.
 class Engine {
  public:
-  /// `runner`, its `backends` by KvGroup::device and `tokenizer` outlive the engine. `drafter` null: the model's own
-  /// MTP module, or else prompt lookup, if options ask for speculation. Errors: kInvalidArgument (an option out
-  /// of its range), kOutOfMemory (KV pages).
-  static Result<std::unique_ptr<Engine>> create(Runner& runner, std::span<Backend* const> backends,
+  /// `runner`, the memory of its `devices` by KvGroup::device, and `tokenizer` outlive the engine. `drafter` null: the
+  /// model's own MTP module, or else prompt lookup, if options ask for speculation. Errors: kInvalidArgument (an option
+  /// out of its range), kOutOfMemory (KV pages).
+  static Result<std::unique_ptr<Engine>> create(Runner& runner, std::span<DeviceMemory* const> devices,
                                                 const Tokenizer& tokenizer, const EngineOptions& options,
                                                 std::unique_ptr<Drafter> drafter = nullptr);
-  /// The same where there is one.
-  static Result<std::unique_ptr<Engine>> create(Runner& runner, Backend& backend, const Tokenizer& tokenizer,
+  /// Overload for a single device.
+  static Result<std::unique_ptr<Engine>> create(Runner& runner, DeviceMemory& device, const Tokenizer& tokenizer,
                                                 const EngineOptions& options,
                                                 std::unique_ptr<Drafter> drafter = nullptr) {
-    Backend* const backends[] = {&backend};
-    return create(runner, backends, tokenizer, options, std::move(drafter));
+    DeviceMemory* const devices[] = {&device};
+    return create(runner, devices, tokenizer, options, std::move(drafter));
   }
   virtual ~Engine() = default;
 

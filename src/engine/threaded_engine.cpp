@@ -105,11 +105,11 @@ Result<void> check_options(const EngineOptions& options, const Runner& runner) {
 
 }  // namespace
 
-Result<std::unique_ptr<Engine>> Engine::create(Runner& runner, std::span<Backend* const> backends,
+Result<std::unique_ptr<Engine>> Engine::create(Runner& runner, std::span<DeviceMemory* const> devices,
                                                const Tokenizer& tokenizer, const EngineOptions& options,
                                                std::unique_ptr<Drafter> drafter) {
   CAIRN_TRY_VOID(check_options(options, runner));
-  CAIRN_TRY(PagePool pool, PagePool::create(backends, runner.kv_layout(), options.kv_pages));
+  CAIRN_TRY(PagePool pool, PagePool::create(devices, runner.kv_layout(), options.kv_pages));
   if (drafter == nullptr && options.speculation.tokens_max > 0) {
     drafter = runner.has_mtp() ? make_mtp_drafter(runner) : make_prompt_lookup(options.speculation.ngram_max);
   }

@@ -1,5 +1,5 @@
 // In place of kernels/cuda, in builds without it.
-#include "kernels/backend.h"
+#include "kernels/cuda/cuda_backend.h"
 
 namespace cairn {
 

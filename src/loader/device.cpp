@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "loader/layer_division.h"
 
 namespace cairn {
@@ -116,16 +118,16 @@ Result<Device> choose_gpus(const gguf::Reader& file, int32_t wanted, const CpuOp
 
 }  // namespace
 
-std::vector<LayerPart> Device::earlier() const {
-  std::vector<LayerPart> earlier;
-  for (size_t i = 0; i + 1 < parts.size(); ++i) earlier.push_back({parts[i].backend.get(), parts[i].layers});
-  return earlier;
+std::vector<PipelineStage> Device::stages() const {
+  std::vector<PipelineStage> stages;
+  for (const DevicePart& part : parts) stages.push_back({part.backend.get(), part.layers});
+  return stages;
 }
 
-std::vector<Backend*> Device::by_number() const {
-  std::vector<Backend*> backends{&backend()};
-  for (size_t i = 0; i + 1 < parts.size(); ++i) backends.push_back(parts[i].backend.get());
-  return backends;
+std::vector<DeviceMemory*> Device::memories() const {
+  std::vector<DeviceMemory*> memories;
+  for (const DevicePart& part : parts) memories.push_back(part.backend.get());
+  return memories;
 }
 
 std::string Device::text() const {

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 
 namespace cairn {
@@ -18,8 +18,8 @@ namespace cairn {
 /// Layers on GPUs: as many as fit, perhaps none; or all, else an error.
 inline constexpr int32_t kGpuLayersAuto = -1;
 inline constexpr int32_t kGpuLayersAll = std::numeric_limits<int32_t>::max();
-/// GPUs that one model is on at most.
-inline constexpr int32_t kGpusMax = kEarlierPartsMax;
+/// GPUs that one model is on at most, beside the processor.
+inline constexpr int32_t kGpusMax = kStagesMax - 1;
 
 struct DeviceWishes {
   int32_t gpu_layers = kGpuLayersAuto;  ///< one of those, 0, or a number: of the last ones, and the output
@@ -39,9 +39,10 @@ struct Device {
   /// The model's own, of the last layers and the output.
   Backend& backend() const { return *parts.back().backend; }
   bool on_gpu() const { return !parts.empty() && parts.back().gpu; }
-  std::vector<LayerPart> earlier() const;
-  /// By KvGroup::device.
-  std::vector<Backend*> by_number() const;
+  /// The parts as load_model takes them.
+  std::vector<PipelineStage> stages() const;
+  /// Memory of the parts, by KvGroup::device.
+  std::vector<DeviceMemory*> memories() const;
   /// "cpu avx2, 2 threads", "cuda NVIDIA H100; before it cpu avx2, 2 threads for 4 layers".
   std::string text() const;
 };

@@ -1,4 +1,5 @@
 #include "loader/device.h"
+#include "kernels/cuda/cuda_backend.h"
 
 #include <gtest/gtest.h>
 

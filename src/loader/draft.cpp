@@ -36,7 +36,7 @@ Result<std::unique_ptr<DraftModel>> open_draft(const std::filesystem::path& path
   CAIRN_TRY(gguf::Reader file, gguf::Reader::open(path));
   CAIRN_TRY(const auto own_tokenizer, Tokenizer::load(file.metadata()));
   CAIRN_TRY_VOID(check_same_tokens(*own_tokenizer, tokenizer, path.string()));
-  CAIRN_TRY(const ModelMemoryPlan needs, model_memory_plan(file, backend, {.kv_type = kDraftKvType}));
+  CAIRN_TRY(const ModelMemory needs, model_memory(file, backend, {.kv_type = kDraftKvType}));
   CAIRN_TRY(MemoryPlan plan, plan_memory(needs, wishes, backend.available_bytes()));
   return std::unique_ptr<DraftModel>(new DraftModel{std::move(file), std::move(plan), nullptr});
 }
@@ -45,7 +45,7 @@ Result<std::unique_ptr<Drafter>> load_draft(DraftModel& draft, Backend& backend,
   ModelOptions options;
   options.context_tokens = draft.plan.context_tokens;
   options.kv_type = kDraftKvType;
-  options.weights_in_place = draft.plan.weights_in_place;
+  options.weights_in_place = draft.plan.weights_in_place();
   CAIRN_TRY(draft.runner, load_model(draft.file, backend, options));
   return make_draft_model(*draft.runner, backend, {.kv_pages = draft.plan.kv_pages, .vocabulary = vocabulary});
 }

@@ -120,25 +120,12 @@ class Divider {
   double window_page_bytes_ = 0;
 };
 
-}  // namespace
-
-std::string MemoryPlan::text() const {
-  if (kv_pages.empty()) {
-    return fmt::format("weights {}, scratch {}; {} available", bytes_text(weight_bytes), bytes_text(scratch_bytes),
-                       bytes_text(available_bytes));
-  }
-  std::string windows;
-  if (window_sequences > 0) windows = fmt::format(", windows of {} sequences", window_sequences);
-  return fmt::format("weights {}, KV cache {} ({} tokens{}), its index {}, scratch {}; {} available",
-                     bytes_text(weight_bytes), bytes_text(kv_bytes), kv_tokens, windows, bytes_text(index_bytes),
-                     bytes_text(scratch_bytes), bytes_text(available_bytes));
-}
-
-Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes) {
-  Divider divider(model.kv_layout, wishes);
-  const int64_t fixed = model.weight_bytes + model.scratch_bytes + kReservedBytes;
+/// Of one stage: what it takes, and the layout of its device's groups.
+Result<StagePlan> plan_stage(const StageMemory& memory, const KvLayout& kv_layout, int64_t context_wanted,
+                             const MemoryWishes& wishes, int64_t available_bytes) {
+  Divider divider(kv_layout, wishes);
+  const int64_t fixed = memory.weight_bytes + memory.scratch_bytes + kReservedBytes;
   const int64_t left = std::max<int64_t>(0, available_bytes - fixed);
-  const int64_t context_wanted = model.context_tokens;
   // Asked for: all of it. Not asked for: what fits, but never a context too short to be of use.
   const int64_t context_least =
       wishes.context_tokens != 0 ? context_wanted : std::min<int64_t>(kContextTokensMin, context_wanted);
@@ -148,7 +135,7 @@ Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes&
 
   const int64_t budget = wishes.kv_bytes != 0 ? wishes.kv_bytes : left;
   // A budget that was asked for is filled, if pages take any memory.
-  const bool fill = wishes.kv_bytes != 0 && model.kv_layout.token_bytes() > 0;
+  const bool fill = wishes.kv_bytes != 0 && kv_layout.token_bytes() > 0;
   divider.limit_windows(pages_least, pages_wanted, budget);
   int64_t pages = divider.largest(budget, fill ? pages_max : pages_wanted);
   if (wishes.kv_bytes != 0 && pages < 1) {
@@ -166,120 +153,128 @@ Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes&
         Code::kOutOfMemory,
         "not enough memory: weights {} + scratch {} + KV cache {} ({} tokens) and its index {} + {} kept free = "
         "{} needed, {} available; use a smaller model or quantisation, a shorter --ctx or a smaller --kv-bytes",
-        bytes_text(model.weight_bytes), bytes_text(model.scratch_bytes), bytes_text(division.bytes),
+        bytes_text(memory.weight_bytes), bytes_text(memory.scratch_bytes), bytes_text(division.bytes),
         pages * kPageTokens, bytes_text(division.index_bytes), bytes_text(kReservedBytes), bytes_text(needed),
         bytes_text(available_bytes));
   }
-  MemoryPlan plan;
-  plan.weight_bytes = model.weight_bytes;
-  plan.weights_in_place = model.weights_in_place;
-  plan.scratch_bytes = model.scratch_bytes;
-  plan.available_bytes = available_bytes;
+  StagePlan plan;
+  static_cast<StageMemory&>(plan) = memory;
   plan.kv_pages = division.kv_pages;
-  plan.kv_bytes = division.bytes;
-  plan.index_bytes = division.index_bytes;
   plan.kv_tokens = pages * kPageTokens;
   plan.window_sequences = divider.window_sequences();
-  plan.context_tokens = static_cast<int32_t>(std::min(context_wanted, plan.kv_tokens));
-  plan.whole_context = plan.context_tokens == context_wanted;
+  plan.kv_bytes = division.bytes;
+  plan.index_bytes = division.index_bytes;
+  plan.available_bytes = available_bytes;
   return plan;
 }
 
-bool SplitPlan::weights_in_place() const {
-  return own.weights_in_place || std::ranges::any_of(earlier, &MemoryPlan::weights_in_place);
+KvLayout layout_of_stage(const KvLayout& layout, int32_t stage) {
+  KvLayout own = layout;
+  std::erase_if(own.groups, [&](const KvGroup& group) { return group.device != stage; });
+  return own;
 }
 
-namespace {
-
-/// What is on the device of that number, with its part of the wishes.
-struct DevicePlan {
-  ModelMemoryPlan model;
-  MemoryWishes wishes;
-};
-
-DevicePlan plan_of_device(const ModelMemoryPlan& model, const MemoryWishes& wishes, int32_t device) {
-  DevicePlan part{model, wishes};
-  if (device > 0) static_cast<PartMemoryPlan&>(part.model) = model.earlier[static_cast<size_t>(device) - 1];
-  std::erase_if(part.model.kv_layout.groups, [&](const KvGroup& group) { return group.device != device; });
-  const int64_t all = model.kv_layout.token_bytes();
-  if (wishes.kv_bytes == 0 || all == 0) return part;
-  // Shares add up to what was asked for.
+/// Shares of kv_bytes add up to what was asked for.
+MemoryWishes wishes_of_stage(const MemoryWishes& wishes, const KvLayout& layout, int32_t stage) {
+  MemoryWishes own = wishes;
+  const int64_t all = layout.token_bytes();
+  if (wishes.kv_bytes == 0 || all == 0) return own;
   int64_t before = 0;
-  for (int32_t i = 0; i < device; ++i) before += model.kv_layout.token_bytes(i);
+  for (int32_t i = 0; i < stage; ++i) before += layout.token_bytes(i);
   const auto share_up_to = [&](int64_t token_bytes) {
     return static_cast<int64_t>(static_cast<double>(token_bytes) / static_cast<double>(all) *
                                 static_cast<double>(wishes.kv_bytes));
   };
-  part.wishes.kv_bytes = share_up_to(before + part.model.kv_layout.token_bytes()) - share_up_to(before);
-  return part;
+  own.kv_bytes = share_up_to(before + layout.token_bytes(stage)) - share_up_to(before);
+  return own;
+}
+
+Result<std::vector<StagePlan>> plan_stages(const ModelMemory& model, const MemoryWishes& wishes,
+                                           std::span<const StageDevice> devices) {
+  std::vector<StagePlan> stages;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const auto stage = static_cast<int32_t>(i);
+    auto planned = plan_stage(model.stages[i], layout_of_stage(model.kv_layout, stage), model.context_tokens,
+                              wishes_of_stage(wishes, model.kv_layout, stage), devices[i].available_bytes);
+    if (!planned) {
+      if (devices.size() > 1) {
+        planned.error().message = fmt::format("of the layers on {}: {}", devices[i].name, planned.error().message);
+      }
+      return std::unexpected(std::move(planned).error());
+    }
+    stages.push_back(*std::move(planned));
+  }
+  return stages;
 }
 
 }  // namespace
 
-Result<SplitPlan> plan_split_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes,
-                                    std::span<const PartMemory> earlier) {
-  CAIRN_CHECK(earlier.size() == model.earlier.size());
-  const auto plan_all = [&](const MemoryWishes& wanted) -> Result<SplitPlan> {
-    SplitPlan plan;
-    const DevicePlan own = plan_of_device(model, wanted, 0);
-    CAIRN_TRY(plan.own, plan_memory(own.model, own.wishes, available_bytes));
-    for (size_t i = 0; i < earlier.size(); ++i) {
-      const DevicePlan part = plan_of_device(model, wanted, device_of_part(i));
-      auto planned = plan_memory(part.model, part.wishes, earlier[i].available_bytes);
-      if (!planned) {
-        planned.error().message = fmt::format("of the layers on {}: {}", earlier[i].name, planned.error().message);
-        return std::unexpected(std::move(planned).error());
-      }
-      plan.earlier.push_back(*std::move(planned));
-    }
-    return plan;
-  };
-  const auto least_tokens = [](const SplitPlan& plan) {
-    int64_t tokens = plan.own.kv_tokens;
-    for (const MemoryPlan& part : plan.earlier) tokens = std::min(tokens, part.kv_tokens);
-    return tokens;
-  };
-  CAIRN_TRY(SplitPlan plan, plan_all(wishes));
-  const int64_t tokens = least_tokens(plan);
-  const auto as_many = [&](const MemoryPlan& part) { return part.kv_tokens == tokens; };
-  if (!as_many(plan.own) || !std::ranges::all_of(plan.earlier, as_many)) {
+std::string StagePlan::text() const {
+  if (kv_pages.empty()) {
+    return fmt::format("weights {}, scratch {}; {} available", bytes_text(weight_bytes), bytes_text(scratch_bytes),
+                       bytes_text(available_bytes));
+  }
+  std::string windows;
+  if (window_sequences > 0) windows = fmt::format(", windows of {} sequences", window_sequences);
+  return fmt::format("weights {}, KV cache {} ({} tokens{}), its index {}, scratch {}; {} available",
+                     bytes_text(weight_bytes), bytes_text(kv_bytes), kv_tokens, windows, bytes_text(index_bytes),
+                     bytes_text(scratch_bytes), bytes_text(available_bytes));
+}
+
+int64_t MemoryPlan::bytes() const {
+  int64_t bytes = 0;
+  for (const StagePlan& stage : stages) bytes += stage.bytes();
+  return bytes;
+}
+
+bool MemoryPlan::weights_in_place() const { return std::ranges::any_of(stages, &StagePlan::weights_in_place); }
+
+Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wishes,
+                               std::span<const StageDevice> devices) {
+  CAIRN_CHECK(!devices.empty() && devices.size() == model.stages.size());
+  MemoryPlan plan;
+  CAIRN_TRY(plan.stages, plan_stages(model, wishes, devices));
+  const auto [least, most] = std::ranges::minmax(plan.stages, {}, &StagePlan::kv_tokens);
+  plan.kv_tokens = least.kv_tokens;
+  if (most.kv_tokens > plan.kv_tokens) {
     // What one of them could hold beyond the others is of no use.
     MemoryWishes fewer = wishes;
-    fewer.kv_tokens_max = tokens;
-    CAIRN_TRY(plan, plan_all(fewer));
+    fewer.kv_tokens_max = plan.kv_tokens;
+    CAIRN_TRY(plan.stages, plan_stages(model, fewer, devices));
+    plan.kv_tokens = std::ranges::min(plan.stages, {}, &StagePlan::kv_tokens).kv_tokens;
   }
-  std::vector<int32_t> kv_pages;
-  std::vector<size_t> next(earlier.size() + 1, 0);
+  plan.context_tokens = static_cast<int32_t>(std::min<int64_t>(model.context_tokens, plan.kv_tokens));
+  plan.whole_context = plan.context_tokens == model.context_tokens;
+  std::vector<size_t> next(devices.size(), 0);
   for (const KvGroup& group : model.kv_layout.groups) {
-    const MemoryPlan& part = group.device == 0 ? plan.own : plan.earlier[static_cast<size_t>(group.device) - 1];
-    kv_pages.push_back(part.kv_pages[next[static_cast<size_t>(group.device)]++]);
+    const auto stage = static_cast<size_t>(group.device);
+    plan.kv_pages.push_back(plan.stages[stage].kv_pages[next[stage]++]);
   }
-  plan.own.kv_tokens = least_tokens(plan);
-  for (const MemoryPlan& part : plan.earlier) {
-    plan.own.context_tokens = std::min(plan.own.context_tokens, part.context_tokens);
-  }
-  plan.own.whole_context = plan.own.context_tokens == model.context_tokens;
-  plan.own.kv_pages = std::move(kv_pages);
   return plan;
 }
 
-Result<SplitPlan> plan_device_memory(const gguf::Reader& file, const Device& device, ModelOptions options,
-                                     const MemoryWishes& wishes, int64_t own_taken) {
-  options.earlier = device.earlier();
-  CAIRN_TRY(const ModelMemoryPlan model, model_memory_plan(file, device.backend(), options));
+Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wishes, int64_t available_bytes) {
+  const StageDevice device{available_bytes, ""};
+  return plan_memory(model, wishes, {&device, 1});
+}
+
+Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& device, const ModelOptions& options,
+                                      const MemoryWishes& wishes, int64_t own_taken) {
+  CAIRN_TRY(const ModelMemory model, model_memory(file, device.stages(), options));
   const int64_t available = device.backend().available_bytes() - own_taken;
-  if (!device.on_gpu()) return plan_split_memory(model, wishes, available - wishes.kv_host_bytes, {});
+  if (!device.on_gpu()) return plan_memory(model, wishes, available - wishes.kv_host_bytes);
   const int64_t host = available_memory_bytes();
   if (wishes.kv_host_bytes > host) {
     return fail(Code::kOutOfMemory, "{} for what the KV cache gives up, but {} are available; lower --kv-host-bytes",
                 bytes_text(wishes.kv_host_bytes), bytes_text(host));
   }
-  std::vector<PartMemory> earlier;
-  for (const DevicePart& part : std::span(device.parts).first(device.parts.size() - 1)) {
-    earlier.push_back(
+  std::vector<StageDevice> devices;
+  for (const DevicePart& part : device.parts) {
+    devices.push_back(
         {part.gpu ? part.backend->available_bytes() : host - wishes.kv_host_bytes, part.backend->description()});
   }
-  return plan_split_memory(model, wishes, available, earlier);
+  devices.back().available_bytes = available;
+  return plan_memory(model, wishes, devices);
 }
 
 }  // namespace cairn

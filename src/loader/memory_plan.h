@@ -44,15 +44,11 @@ struct MemoryWishes {
   int64_t kv_tokens_max = 0;  ///< positions of all sequences together, whatever else is asked for; 0: no bound
 };
 
-struct MemoryPlan {
-  int32_t context_tokens = 0;     ///< of one sequence, which fits in every group
-  bool whole_context = false;     ///< that is as many as the model was trained for, or as were asked for
-  std::vector<int32_t> kv_pages;  ///< of every KV group
-  int64_t kv_tokens = 0;          ///< positions of all sequences together
+/// What one stage has of its device's memory.
+struct StagePlan : StageMemory {
+  std::vector<int32_t> kv_pages;  ///< of the KV groups on its device
+  int64_t kv_tokens = 0;          ///< positions of all sequences together that they hold
   int32_t window_sequences = 0;   ///< whose windows have room beside each other, however long; 0: there are no windows
-  int64_t weight_bytes = 0;
-  bool weights_in_place = false;  ///< ModelOptions'
-  int64_t scratch_bytes = 0;
   int64_t kv_bytes = 0;
   int64_t index_bytes = 0;  ///< what finds and counts the KV pages
   int64_t available_bytes = 0;
@@ -62,29 +58,33 @@ struct MemoryPlan {
   std::string text() const;
 };
 
-/// Of a model on several backends (ModelOptions::earlier).
-struct SplitPlan {
-  MemoryPlan own;  ///< of the model's own; context_tokens, kv_tokens and kv_pages are those of all
-  std::vector<MemoryPlan> earlier{};
+/// How a model's memory is divided: one stage for each device.
+struct MemoryPlan {
+  std::vector<StagePlan> stages;
+  int32_t context_tokens = 0;     ///< of one sequence, which fits in every group
+  bool whole_context = false;     ///< that is as many as the model was trained for, or as were asked for
+  std::vector<int32_t> kv_pages;  ///< of every KV group
+  int64_t kv_tokens = 0;          ///< positions of all sequences together, which every stage holds
 
-  bool weights_in_place() const;  ///< of any
+  int64_t bytes() const;          ///< of all stages
+  bool weights_in_place() const;  ///< of any stage
 };
 
-/// What a backend of an earlier part has.
-struct PartMemory {
+/// What memory a stage can have.
+struct StageDevice {
   int64_t available_bytes = 0;
   std::string name;  ///< for errors
 };
 
-/// Errors: kOutOfMemory with every part and what there is, kInvalidArgument (kv_bytes below one page of every group).
-Result<MemoryPlan> plan_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes);
-/// The same for several backends with memory of their own, which share kv_bytes; `earlier` as the model's. Errors say
-/// whose memory it is.
-Result<SplitPlan> plan_split_memory(const ModelMemoryPlan& model, const MemoryWishes& wishes, int64_t available_bytes,
-                                    std::span<const PartMemory> earlier);
-/// What load_model will find on that device, of which `own_taken` bytes of the model's own backend and kv_host_bytes of
-/// the machine's are spoken for. Errors: model_memory_plan's too.
-Result<SplitPlan> plan_device_memory(const gguf::Reader& file, const Device& device, ModelOptions options,
-                                     const MemoryWishes& wishes, int64_t own_taken = 0);
+/// Memory of several devices, one for each of the model's stages; they share kv_bytes. Errors: kOutOfMemory with every
+/// figure of a stage, its device and what there is, kInvalidArgument (kv_bytes below one page of every group).
+Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wishes,
+                               std::span<const StageDevice> devices);
+/// Overload for a single device.
+Result<MemoryPlan> plan_memory(const ModelMemory& model, const MemoryWishes& wishes, int64_t available_bytes);
+/// What load_model will find on that device, of which `own_taken` bytes of the last stage's backend and kv_host_bytes
+/// of the machine's are spoken for. Errors: model_memory's too.
+Result<MemoryPlan> plan_device_memory(const gguf::Reader& file, const Device& device, const ModelOptions& options,
+                                      const MemoryWishes& wishes, int64_t own_taken = 0);
 
 }  // namespace cairn

@@ -3,16 +3,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <utility>
+#include <vector>
+
 namespace cairn {
 namespace {
 
 constexpr int64_t kMib = 1 << 20;
 
 /// 1 MiB per page of 32 tokens.
-ModelMemoryPlan model_of(int32_t context_tokens) {
-  ModelMemoryPlan model;
-  model.weight_bytes = 1000 * kMib;
-  model.scratch_bytes = 24 * kMib;
+ModelMemory model_of(int32_t context_tokens) {
+  ModelMemory model;
+  model.stages = {{.weight_bytes = 1000 * kMib, .scratch_bytes = 24 * kMib}};
   model.kv_layout.type = KvType::kF32;
   model.kv_layout.groups = {{KvKind::kFull, 0, {{8, 512, 512}}, 0}};
   model.context_tokens = context_tokens;
@@ -26,7 +29,7 @@ TEST(MemoryPlan, GivesWholeContextsWhenThereIsRoom) {
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->context_tokens, 4096);
   EXPECT_EQ(plan->kv_pages, std::vector<int32_t>{4 * 128});
-  EXPECT_EQ(plan->kv_bytes, 512 * kMib);
+  EXPECT_EQ(plan->stages[0].kv_bytes, 512 * kMib);
 }
 
 TEST(MemoryPlan, ShrinksWhatWasNotAskedFor) {
@@ -62,27 +65,27 @@ TEST(MemoryPlan, HonoursTheBudgetAsked) {
 TEST(MemoryPlan, SaysWhatWasPlanned) {
   const auto plan = plan_memory(model_of(4096), {}, kFixed + 10'000 * kMib);
   ASSERT_TRUE(plan.has_value());
-  EXPECT_EQ(plan->text(),
+  EXPECT_EQ(plan->stages[0].text(),
             "weights 1000.0 MiB, KV cache 512.0 MiB (16384 tokens), its index 248.2 KiB, scratch 24.0 MiB; 11.0 GiB "
             "available");
-  EXPECT_EQ(plan->bytes(), 1536 * kMib + plan->index_bytes);
+  EXPECT_EQ(plan->bytes(), 1536 * kMib + plan->stages[0].index_bytes);
 }
 
 KvGroup window_of(int32_t window) { return {KvKind::kWindow, window, {{8, 512, 512}}, 0}; }
 
 TEST(MemoryPlan, WindowGroupsGetWhatWindowsNeed) {
-  ModelMemoryPlan model = model_of(8192);
+  ModelMemory model = model_of(8192);
   model.kv_layout.groups.push_back(window_of(1000));
   const MemoryWishes wishes{.kv_bytes = 1200 * kMib, .sequences_running = 2, .step_rows = 100};
   const auto plan = plan_memory(model, wishes, kFixed + 10'000 * kMib);
   ASSERT_TRUE(plan.has_value());
   const int64_t full = plan->kv_pages[0], window = plan->kv_pages[1];
   EXPECT_EQ(window, 2 * (32 + kWindowPagesExtra) + 4 + full / kWindowPagesKept);
-  EXPECT_EQ(plan->window_sequences, 2);
-  EXPECT_THAT(plan->text(), testing::HasSubstr("tokens, windows of 2 sequences)"));
-  EXPECT_EQ(plan->kv_bytes, (full + window) * kMib);
-  EXPECT_LE(plan->kv_bytes, 1200 * kMib);
-  EXPECT_GT(plan->kv_bytes, (1200 - 2) * kMib) << "the budget is used";
+  EXPECT_EQ(plan->stages[0].window_sequences, 2);
+  EXPECT_THAT(plan->stages[0].text(), testing::HasSubstr("tokens, windows of 2 sequences)"));
+  EXPECT_EQ(plan->stages[0].kv_bytes, (full + window) * kMib);
+  EXPECT_LE(plan->stages[0].kv_bytes, 1200 * kMib);
+  EXPECT_GT(plan->stages[0].kv_bytes, (1200 - 2) * kMib) << "the budget is used";
   EXPECT_EQ(plan->context_tokens, 8192);
 
   model.kv_layout.groups[1] = window_of(100'000);
@@ -92,8 +95,8 @@ TEST(MemoryPlan, WindowGroupsGetWhatWindowsNeed) {
 }
 
 // Eight times as large a page as a full one, as what compressed rows are made from.
-ModelMemoryPlan model_with_large_windows() {
-  ModelMemoryPlan model = model_of(8192);
+ModelMemory model_with_large_windows() {
+  ModelMemory model = model_of(8192);
   model.kv_layout.groups.push_back({KvKind::kWindow, 64, {{64, 512, 512}}, 0});
   return model;
 }
@@ -102,32 +105,32 @@ TEST(MemoryPlan, WindowsLeftBehindTakeLittleBesideFullPages) {
   const auto plan = plan_memory(model_with_large_windows(), {.step_rows = 32}, kFixed + 100'000 * kMib);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->kv_pages, (std::vector<int32_t>{1024, 64 * (2 + kWindowPagesExtra) + 1 + 1024 / 8 / kKeptShare}));
-  EXPECT_EQ(plan->window_sequences, 64);
+  EXPECT_EQ(plan->stages[0].window_sequences, 64);
 }
 
 TEST(MemoryPlan, FewerSequencesHaveWindowsWhereTheyLeaveTooLittle) {
-  const ModelMemoryPlan model = model_with_large_windows();
+  const ModelMemory model = model_with_large_windows();
   // Half of the memory that there is.
   const auto shared = plan_memory(model, {.step_rows = 32}, kFixed + 1'000 * kMib);
   ASSERT_TRUE(shared.has_value());
-  EXPECT_EQ(shared->window_sequences, (1'000 / kWindowShare / 8 - 1) / 4);
+  EXPECT_EQ(shared->stages[0].window_sequences, (1'000 / kWindowShare / 8 - 1) / 4);
   EXPECT_EQ(shared->context_tokens, 8192);
   // The context that was asked for comes first, and before windows that are left behind.
   const auto asked = plan_memory(model, {.context_tokens = 8192, .step_rows = 32}, kFixed + 300 * kMib);
   ASSERT_TRUE(asked.has_value()) << asked.error().text();
-  EXPECT_EQ(asked->window_sequences, 1);
+  EXPECT_EQ(asked->stages[0].window_sequences, 1);
   EXPECT_EQ(asked->kv_pages, (std::vector<int32_t>{256, 1 * 4 + 1}));
   EXPECT_FALSE(plan_memory(model, {.context_tokens = 8192, .step_rows = 32}, kFixed + 295 * kMib).has_value());
 }
 
 TEST(MemoryPlan, StateGroupsGetSlotsToRunAndToResume) {
-  ModelMemoryPlan model = model_of(4096);
+  ModelMemory model = model_of(4096);
   model.kv_layout.groups.push_back({KvKind::kState, 0, {}, 2 * kMib});
   const MemoryWishes wishes{.sequences_running = 5};
   const auto plan = plan_memory(model, wishes, kFixed + 10'000 * kMib);
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->kv_pages, (std::vector<int32_t>{512, 5 * (1 + kCheckpointsPerSequence)}));
-  EXPECT_EQ(plan->kv_bytes, (512 + 30) * kMib);
+  EXPECT_EQ(plan->stages[0].kv_bytes, (512 + 30) * kMib);
   const auto tight = plan_memory(model, wishes, kFixed + 40 * kMib);
   ASSERT_TRUE(tight.has_value());
   EXPECT_EQ(tight->kv_pages, (std::vector<int32_t>{20, 10})) << "half of what there is for states";
@@ -143,76 +146,84 @@ TEST(MemoryPlan, StateGroupsGetSlotsToRunAndToResume) {
   EXPECT_EQ(states_only->context_tokens, 4096) << "a state holds any number of tokens";
 }
 
-/// The model with 64 MiB of weights more on another device, where a page is half of one.
-ModelMemoryPlan split_model_of(int32_t context_tokens) {
-  ModelMemoryPlan model = model_of(context_tokens);
-  model.earlier = {{.weight_bytes = 64 * kMib}};
+/// The model behind a stage with 64 MiB of weights more on another device, where a page is half of one.
+ModelMemory split_model_of(int32_t context_tokens) {
+  ModelMemory model = model_of(context_tokens);
+  model.stages.insert(model.stages.begin(), {.weight_bytes = 64 * kMib});
   KvGroup first = model.kv_layout.groups[0];
   first.layers[0].kv_heads = 4;
-  first.device = device_of_part(0);
+  model.kv_layout.groups[0].device = 1;
   model.kv_layout.groups.insert(model.kv_layout.groups.begin(), first);
   return model;
 }
 
 TEST(MemoryPlan, TwoDevicesHoldAsMuchAsTheOneThatHoldsLess) {
   const int64_t first_fixed = 64 * kMib + kReservedBytes + kMib / 2;
-  const ModelMemoryPlan model = split_model_of(131'072);
-  for (const auto& [own, first] : {std::pair{100, 10'000}, {10'000, 50}}) {
-    const auto plan = plan_split_memory(model, {}, kFixed + own * kMib, {{{first_fixed + first * kMib, "cpu"}}});
+  const ModelMemory model = split_model_of(131'072);
+  const auto planned = [&](const ModelMemory& what, const MemoryWishes& wishes, int64_t first, int64_t second) {
+    return plan_memory(what, wishes, std::array<StageDevice, 2>{{{first, "cpu avx2"}, {second, "cuda 0"}}});
+  };
+  for (const auto& [second, first] : {std::pair{100, 10'000}, {10'000, 50}}) {
+    const auto plan = planned(model, {}, first_fixed + first * kMib, kFixed + second * kMib);
     ASSERT_TRUE(plan.has_value()) << plan.error().text();
-    EXPECT_EQ(plan->own.kv_pages, (std::vector<int32_t>{100, 100}));
-    EXPECT_EQ(plan->own.kv_tokens, 3200);
-    EXPECT_EQ(plan->own.context_tokens, 3200);
-    EXPECT_FALSE(plan->own.whole_context) << "one of them is too small for it";
-    EXPECT_EQ(plan->own.kv_bytes, 100 * kMib);
-    EXPECT_EQ(plan->earlier[0].kv_bytes, 50 * kMib);
-    EXPECT_EQ(plan->own.weight_bytes, 1000 * kMib);
-    EXPECT_EQ(plan->earlier[0].weight_bytes, 64 * kMib);
+    EXPECT_EQ(plan->kv_pages, (std::vector<int32_t>{100, 100}));
+    EXPECT_EQ(plan->kv_tokens, 3200);
+    EXPECT_EQ(plan->context_tokens, 3200);
+    EXPECT_FALSE(plan->whole_context) << "one of them is too small for it";
+    ASSERT_EQ(plan->stages.size(), 2u);
+    EXPECT_EQ(plan->stages[0].kv_bytes, 50 * kMib);
+    EXPECT_EQ(plan->stages[1].kv_bytes, 100 * kMib);
+    EXPECT_EQ(plan->stages[0].weight_bytes, 64 * kMib);
+    EXPECT_EQ(plan->stages[1].weight_bytes, 1000 * kMib);
+    EXPECT_EQ(plan->bytes(), plan->stages[0].bytes() + plan->stages[1].bytes());
   }
-  EXPECT_TRUE(plan_split_memory(split_model_of(3200), {}, kFixed + 100 * kMib, {{{first_fixed + 100 * kMib, "cpu"}}})
-                  ->own.whole_context);
+  EXPECT_TRUE(planned(split_model_of(3200), {}, first_fixed + 100 * kMib, kFixed + 100 * kMib)->whole_context);
   // One budget for both.
-  const auto asked =
-      plan_split_memory(model, {.kv_bytes = 30 * kMib}, kFixed + 100 * kMib, {{{first_fixed + 100 * kMib, "cpu"}}});
+  const auto asked = planned(model, {.kv_bytes = 30 * kMib}, first_fixed + 100 * kMib, kFixed + 100 * kMib);
   ASSERT_TRUE(asked.has_value()) << asked.error().text();
-  EXPECT_EQ(asked->own.kv_pages, (std::vector<int32_t>{20, 20}));
+  EXPECT_EQ(asked->kv_pages, (std::vector<int32_t>{20, 20}));
 
-  const auto refused = plan_split_memory(model, {}, kFixed + 100 * kMib, {{{first_fixed, "cpu avx2"}}});
+  const auto refused = planned(model, {}, first_fixed, kFixed + 100 * kMib);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::kOutOfMemory);
   EXPECT_THAT(refused.error().message, testing::HasSubstr("layers on cpu avx2"));
   EXPECT_THAT(refused.error().message, testing::HasSubstr("weights 64.0 MiB"));
+  const auto last_refused = planned(model, {}, first_fixed + 100 * kMib, kFixed);
+  ASSERT_FALSE(last_refused.has_value());
+  EXPECT_THAT(last_refused.error().message, testing::HasSubstr("layers on cuda 0"));
 }
 
 TEST(MemoryPlan, ThreeDevicesTooAndEachGroupGetsItsOwnPages) {
   const int64_t fixed = 64 * kMib + kReservedBytes + kMib / 2;
-  ModelMemoryPlan model = split_model_of(131'072);
-  model.earlier.push_back({.weight_bytes = 32 * kMib});
+  ModelMemory model = split_model_of(131'072);
+  model.stages.insert(model.stages.begin() + 1, {.weight_bytes = 32 * kMib});
+  model.kv_layout.groups[1].device = 2;
   KvGroup window = model.kv_layout.groups[0];  // between the two of the others
   window.kind = KvKind::kWindow;
   window.window = 64;
-  window.device = device_of_part(1);
+  window.device = 1;
   KvGroup second = model.kv_layout.groups[0];
-  second.device = device_of_part(1);
+  second.device = 1;
   model.kv_layout.groups.insert(model.kv_layout.groups.begin() + 1, {window, second});
   const MemoryWishes wishes{.sequences_running = 1};
-  const PartMemory least{fixed + 40 * kMib, "cuda 0"}, more{fixed + 10'000 * kMib, "cuda 1"};
-  const auto plan = plan_split_memory(model, wishes, kFixed + 100 * kMib, {{least, more}});
+  const StageDevice least{fixed + 40 * kMib, "cuda 0"}, more{fixed + 10'000 * kMib, "cuda 1"};
+  const StageDevice last{kFixed + 100 * kMib, "cuda 2"};
+  const auto plan = plan_memory(model, wishes, std::array{least, more, last});
   ASSERT_TRUE(plan.has_value()) << plan.error().text();
-  ASSERT_EQ(plan->own.kv_pages.size(), 4u);
-  EXPECT_EQ(plan->own.kv_pages[0], 80);
-  EXPECT_LT(plan->own.kv_pages[1], 80) << "of windows";
-  EXPECT_EQ(plan->own.kv_pages[2], 80);
-  EXPECT_EQ(plan->own.kv_pages[3], 80);
-  EXPECT_EQ(plan->own.kv_tokens, 80 * kPageTokens);
-  EXPECT_EQ(plan->earlier[1].weight_bytes, 32 * kMib);
-  const auto refused = plan_split_memory(model, wishes, kFixed + 100 * kMib, {{more, {1000, "cuda 7"}}});
+  ASSERT_EQ(plan->kv_pages.size(), 4u);
+  EXPECT_EQ(plan->kv_pages[0], 80);
+  EXPECT_LT(plan->kv_pages[1], 80) << "of windows";
+  EXPECT_EQ(plan->kv_pages[2], 80);
+  EXPECT_EQ(plan->kv_pages[3], 80);
+  EXPECT_EQ(plan->kv_tokens, 80 * kPageTokens);
+  EXPECT_EQ(plan->stages[1].weight_bytes, 32 * kMib);
+  const auto refused = plan_memory(model, wishes, std::array{more, StageDevice{1000, "cuda 7"}, last});
   ASSERT_FALSE(refused.has_value());
   EXPECT_THAT(refused.error().message, testing::HasSubstr("layers on cuda 7"));
 }
 
 TEST(MemoryPlan, ALayerBeyondAnyMemoryIsRefused) {
-  ModelMemoryPlan model = model_of(4096);
+  ModelMemory model = model_of(4096);
   model.kv_layout.groups[0].layers.assign(2'000, {1 << 20, 1 << 20, 1 << 20});
   const auto plan = plan_memory(model, {}, kFixed + 100 * kMib);
   ASSERT_FALSE(plan.has_value());

@@ -117,7 +117,7 @@ int32_t step_rows(const Device& device) { return all_on_gpus(device) ? kGpuStepR
 // What is known before weights are read.
 struct Preparation {
   std::unique_ptr<DraftModel> draft;  // null: none
-  SplitPlan plan;                     // of one device: its own part alone
+  MemoryPlan plan;
 };
 
 Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
@@ -138,6 +138,14 @@ Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer
                             .kv_host_bytes = options.kv_host_bytes};
   CAIRN_TRY(made.plan, plan_device_memory(file, device, model_options, wishes, draft_bytes));
   return made;
+}
+
+// The last stage first: it is all of a model on one device.
+void log_plan(const MemoryPlan& plan, const Device& device) {
+  log_info("memory: {}", plan.stages.back().text());
+  for (size_t i = 0; i + 1 < plan.stages.size(); ++i) {
+    log_info("memory of {}: {}", device.parts[i].backend->description(), plan.stages[i].text());
+  }
 }
 
 Result<void> check_vocabulary(const LoadedModel& model, int64_t vocabulary) {
@@ -178,7 +186,7 @@ Result<void> start_encoder(LoadedModel& model, const ModelOptions& model_options
 
 Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options, const MemoryPlan& plan,
                            const LoadOptions& options) {
-  CAIRN_TRY(model.runner, load_model(model.file, model.device.backend(), model_options));
+  CAIRN_TRY(model.runner, load_model(model.file, model.device.stages(), model_options));
   set_embedding(model, model.runner->embedding(), Pooling::kLast);
   CAIRN_TRY_VOID(check_vocabulary(model, model.runner->vocabulary()));
   EngineOptions engine_options;
@@ -193,7 +201,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   engine_options.speculation = options.speculation;
   std::unique_ptr<Drafter> drafter;
   if (model.draft != nullptr) {
-    log_info("draft model {}: {}", options.draft_model, model.draft->plan.text());
+    log_info("draft model {}: {}", options.draft_model, model.draft->plan.stages.front().text());
     const auto vocabulary = static_cast<int32_t>(model.runner->vocabulary());
     CAIRN_TRY(drafter, load_draft(*model.draft, model.device.backend(), vocabulary));
   }
@@ -201,7 +209,7 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
     engine_options.speculation.tokens_max = kDraftTokens;
   if (model.runner->has_mtp()) log_info("drafts with its own MTP module");
   engine_options.check_weights = watch_files(model);
-  CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.by_number(), *model.tokenizer, engine_options,
+  CAIRN_TRY(model.engine, Engine::create(*model.runner, model.device.memories(), *model.tokenizer, engine_options,
                                          std::move(drafter)));
   log_info("context: {} tokens per conversation", model.engine->context_tokens());
   return {};
@@ -227,11 +235,10 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   Preparation prepared;
   const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY(prepared, prepare(file, *tokenizer, device, options, model_options));
-    return prepared.plan.own.whole_context;
+    return prepared.plan.whole_context;
   };
   CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
-  const MemoryPlan& plan = prepared.plan.own;
-  model_options.earlier = device.earlier();
+  const MemoryPlan& plan = prepared.plan;
   model_options.batch_tokens_max = step_rows(device);
   CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, architecture, *tokenizer, options));
 
@@ -263,16 +270,13 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   for (const auto& tensor : model->file.tensors()) model->parameters += tensor.elements();
   log_info("{}: {} {}, {:.2f} G parameters, on {}", model->name, model->architecture, model->quantisation,
            static_cast<double>(model->parameters) * 1e-9, model->device.text());
-  log_info("memory: {}", plan.text());
-  for (size_t i = 0; i < prepared.plan.earlier.size(); ++i) {
-    log_info("memory of {}: {}", model->device.parts[i].backend->description(), prepared.plan.earlier[i].text());
-  }
+  log_plan(plan, model->device);
   if (options.kv_host_bytes > 0)
     log_info("memory: {} for what the KV cache gives up", bytes_text(options.kv_host_bytes));
 
   model_options.context_tokens = plan.context_tokens;
-  model_options.weights_in_place = prepared.plan.weights_in_place();
-  if (options.pack_cache && model_options.earlier.empty()) {
+  model_options.weights_in_place = plan.weights_in_place();
+  if (options.pack_cache && model->device.parts.size() == 1) {
     model->pack_cache = std::make_unique<PackCache>(path, model->file, model->device.backend().packed_format_id());
     model_options.pack_cache = model->pack_cache.get();
   }

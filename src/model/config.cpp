@@ -1,35 +1,15 @@
 #include "model/config.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 
-#include "base/text/printable.h"
 #include "model/arch/table.h"
-#include "model/deepseek4/config.h"
 #include "model/model.h"
 
 namespace cairn {
 
 namespace {
-
-Result<const Architecture*> find_architecture(const gguf::Reader& file) {
-  CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
-  for (const EncoderArchitecture& each : encoder_architectures()) {
-    if (each.name != name) continue;
-    return fail(Code::kUnsupported, "architecture \"{}\" is an encoder: it gives embeddings and writes no text", name);
-  }
-  for (const Architecture& each : architectures()) {
-    if (each.name == name) return &each;
-  }
-  const std::string known = fmt::format("{}", fmt::join(supported_architectures(), ", "));
-  std::string encoders;
-  for (const EncoderArchitecture& each : encoder_architectures()) encoders += fmt::format(", {}", each.name);
-  return fail(Code::kUnsupported, "architecture \"{}\" is not supported; these are: {}{}", printable(name), known,
-              encoders);
-}
 
 Result<void> read_heads(const MetadataReader& keys, DecoderConfig& config) {
   CAIRN_TRY(config.heads, keys.integer("attention.head_count", 1, kHeadsMax));
@@ -122,17 +102,9 @@ Result<int32_t> context_of_run(int32_t trained, int32_t wanted) {
   return tokens;
 }
 
-std::vector<std::string_view> supported_architectures() {
-  std::vector<std::string_view> names;
-  for (const Architecture& each : architectures()) names.push_back(each.name);
-  names.push_back(deepseek4::kArchitecture);
-  std::ranges::sort(names);
-  return names;
-}
-
-Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t context_tokens) {
-  CAIRN_TRY(const Architecture* architecture, find_architecture(file));
-  const MetadataReader keys(file, architecture->name);
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Architecture& architecture,
+                                          int32_t context_tokens) {
+  const MetadataReader keys(file, architecture.name);
   DecoderConfig config;
   CAIRN_TRY(const int64_t layers, keys.integer("block_count", 1, kLayersMax));
   config.layers.resize(layers);
@@ -148,7 +120,7 @@ Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t cont
   CAIRN_TRY(config.vocabulary, read_vocabulary(keys));
   CAIRN_TRY_VOID(read_pooling_and_head(keys, config));
   CAIRN_TRY_VOID(check_causal(keys));
-  CAIRN_TRY_VOID(architecture->describe(keys, config));
+  CAIRN_TRY_VOID(architecture.read_decoder(keys, config));
   config.unread_keys = keys.unread();
   return config;
 }
@@ -197,25 +169,25 @@ Result<void> read_temperature_config(const MetadataReader& keys, float missing, 
 
 namespace {
 
-/// The number of the device that has a layer's keys and values, and its backend.
-std::pair<int32_t, const Backend*> device_of_layer(int64_t layer, const Backend& own, const ModelOptions& options) {
+int32_t stage_of_layer(int64_t layer, std::span<const PipelineStage> stages) {
+  const auto last = static_cast<int32_t>(stages.size()) - 1;
   int64_t end = 0;
-  for (size_t part = 0; part < options.earlier.size(); ++part) {
-    end += options.earlier[part].layers;
-    if (layer < end) return {device_of_part(part), options.earlier[part].backend};
+  for (int32_t stage = 0; stage < last; ++stage) {
+    end += stages[stage].layers;
+    if (layer < end) return stage;
   }
-  return {0, &own};
+  return last;
 }
 
 }  // namespace
 
-KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const ModelOptions& options) {
+KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> stages, const ModelOptions& options) {
   KvPlan plan;
   std::vector<KvGroup>& groups = plan.layout.groups;
   plan.layout.type = options.kv_type;
   for (const LayerConfig& layer : config.layers) {
     const KvKind kind = config.latent ? KvKind::kLatent : layer.window > 0 ? KvKind::kWindow : KvKind::kFull;
-    const auto [device, on] = device_of_layer(std::ssize(plan.places), backend, options);
+    const int32_t device = stage_of_layer(std::ssize(plan.places), stages);
     size_t group = 0;
     while (group < groups.size() && (groups[group].kind != kind || groups[group].device != device)) ++group;
     if (group == groups.size()) {
@@ -227,7 +199,7 @@ KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const Mod
     if (config.latent) {
       kv.value_dim = 0;
     } else {
-      kv.type = on->stored_kv_type(options.kv_type);
+      kv.type = stages[device].backend->stored_kv_type(options.kv_type);
     }
     layers.push_back(kv);
     if (config.latent && config.latent->indexer) {

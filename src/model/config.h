@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,9 @@
 
 namespace cairn {
 
+struct Architecture;  // arch/table.h
 struct ModelOptions;
+struct PipelineStage;
 
 /// RMS norm of queries and keys before they are rotated.
 enum class QkNorm {
@@ -114,7 +117,8 @@ struct DecoderConfig {
 };
 
 /// Everything but tensors' own shapes is checked. `context_tokens` as in ModelOptions. Errors: those of load_model.
-Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, int32_t context_tokens);
+Result<DecoderConfig> read_decoder_config(const gguf::Reader& file, const Architecture& architecture,
+                                          int32_t context_tokens);
 
 /// Rows of the token table, which must agree with what else the file says of the vocabulary.
 Result<int64_t> read_vocabulary(const MetadataReader& keys);
@@ -145,14 +149,15 @@ struct KvPlace {
   int32_t layer = 0;
 };
 
+/// Where keys and values of all layers lie.
 struct KvPlan {
   KvLayout layout;
   std::vector<KvPlace> places;  ///< per layer of the model
 };
 
 /// On each device one group for layers that see everything, one for those with a window, one for latent ones; of the
-/// options' type, or what the layers' backend keeps for it. `backend` is the model's own.
-KvPlan kv_plan_of(const DecoderConfig& config, const Backend& backend, const ModelOptions& options);
+/// options' type, or what the layers' backend keeps for it.
+KvPlan kv_plan_of(const DecoderConfig& config, std::span<const PipelineStage> stages, const ModelOptions& options);
 
 /// Layers [begin, end) of a decoder: all, or those that one of several backends computes.
 struct LayerRange {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "kernels/buffer.h"
+#include "kernels/device_memory.h"
 
 namespace cairn {
 

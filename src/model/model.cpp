@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <span>
 #include <utility>
 
 #include "base/check.h"
 #include "base/log.h"
 #include "kernels/backend.h"
+#include "model/arch/table.h"
 #include "model/config.h"
 #include "model/decoder/decoder.h"
 #include "model/decoder/latent_attention.h"
@@ -38,7 +40,7 @@ int64_t direction_bytes(const ModelOptions& options, size_t layers, int64_t embe
 /// `load` binds all weights of the model.
 template <class Load>
 Result<void> plan_weights(const gguf::Reader& file, Backend& backend, const ModelOptions& options, Load load,
-                          PartMemoryPlan& plan) {
+                          StageMemory& plan) {
   const auto count = [&](bool in_place) -> Result<int64_t> {
     WeightLoader binder(file, backend, {.in_place = in_place, .counts_only = true});
     CAIRN_TRY_VOID(load(binder));
@@ -64,16 +66,16 @@ Result<void> check_operations(Backend& backend, bool latent, bool streams) {
               backend.description(), streams ? "mixed streams and compressed rows" : "attention over latent rows");
 }
 
-Result<void> check_parts(const DecoderConfig& config, const ModelOptions& options) {
-  if (std::ssize(options.earlier) > kEarlierPartsMax) {
-    return fail(Code::kInvalidArgument, "the model is to be on {} devices, which is more than {}",
-                options.earlier.size() + 1, kEarlierPartsMax + 1);
+Result<void> check_stages(const DecoderConfig& config, std::span<const PipelineStage> stages) {
+  if (std::ssize(stages) > kStagesMax) {
+    return fail(Code::kInvalidArgument, "the model is to be on {} devices, which is more than {}", stages.size(),
+                kStagesMax);
   }
   int64_t layers = 0;
   bool empty = false;
-  for (const LayerPart& part : options.earlier) {
-    layers += part.layers;
-    empty = empty || part.layers < 1;
+  for (const PipelineStage& stage : stages.first(stages.size() - 1)) {
+    layers += stage.layers;
+    empty = empty || stage.layers < 1;
   }
   if (!empty && layers < std::ssize(config.layers)) return {};
   return fail(Code::kInvalidArgument, "{} layers are to be on other devices, but the model has {}{}", layers,
@@ -81,88 +83,91 @@ Result<void> check_parts(const DecoderConfig& config, const ModelOptions& option
 }
 
 // Other models than decoders are on one backend as a whole.
-Result<void> check_is_whole(const ModelOptions& options, std::string_view what) {
-  if (options.earlier.empty()) return {};
+Result<void> check_is_whole(std::span<const PipelineStage> stages, std::string_view what) {
+  if (stages.size() == 1) return {};
   return fail(Code::kUnsupported, "{} cannot be split between devices; use --gpu-layers all, auto or 0", what);
 }
 
-/// The layers of part `part` of options.earlier, or of the model's own after them.
-LayerRange range_of(const DecoderConfig& config, const ModelOptions& options, size_t part) {
+LayerRange range_of(const DecoderConfig& config, std::span<const PipelineStage> stages, size_t stage) {
   LayerRange range;
-  for (size_t i = 0; i < part; ++i) range.begin += options.earlier[i].layers;
-  const bool own = part == options.earlier.size();
-  range.end = own ? static_cast<int32_t>(config.layers.size()) : range.begin + options.earlier[part].layers;
+  for (size_t i = 0; i < stage; ++i) range.begin += stages[i].layers;
+  const bool last = stage + 1 == stages.size();
+  range.end = last ? static_cast<int32_t>(config.layers.size()) : range.begin + stages[stage].layers;
   return range;
 }
 
-Result<void> plan_part(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
-                       const ModelOptions& options, LayerRange range, PartMemoryPlan& plan) {
+/// The options of one stage: the memory that there is and the pack cache are for the last.
+ModelOptions options_of(const ModelOptions& options, std::span<const PipelineStage> stages, size_t stage) {
+  ModelOptions own = options;
+  if (stage + 1 == stages.size()) return own;
+  own.available_bytes = 0;
+  own.pack_cache = nullptr;
+  return own;
+}
+
+Result<StageMemory> memory_of_stage(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
+                                    const ModelOptions& options, LayerRange range) {
   CAIRN_TRY_VOID(check_operations(backend, config.latent.has_value(), false));
+  StageMemory memory;
   const auto load = [&](WeightLoader& binder) { return load_decoder_weights(binder, config, range); };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
-  plan.weight_bytes += direction_bytes(options, config.layers.size(), config.embedding);
-  plan.scratch_bytes = Decoder::bytes(config, backend, options, range);
-  return {};
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, memory));
+  memory.weight_bytes += direction_bytes(options, config.layers.size(), config.embedding);
+  memory.scratch_bytes = Decoder::bytes(config, backend, options, range);
+  return memory;
 }
 
-/// Options of the parts on other backends, which have memory of their own.
-ModelOptions earlier_options(const ModelOptions& options) {
-  ModelOptions earlier = options;
-  earlier.available_bytes = 0;
-  earlier.pack_cache = nullptr;
-  return earlier;
-}
-
-Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const DecoderConfig& config,
-                                const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_parts(config, options));
-  const size_t parts = options.earlier.size();
-  ModelMemoryPlan plan;
-  CAIRN_TRY_VOID(plan_part(file, backend, config, options, range_of(config, options, parts), plan));
-  for (size_t part = 0; part < parts; ++part) {
-    CAIRN_TRY_VOID(plan_part(file, *options.earlier[part].backend, config, earlier_options(options),
-                             range_of(config, options, part), plan.earlier.emplace_back()));
+Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const PipelineStage> stages,
+                              const DecoderConfig& config, const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_stages(config, stages));
+  ModelMemory memory;
+  for (size_t i = 0; i < stages.size(); ++i) {
+    CAIRN_TRY(
+        memory.stages.emplace_back(),
+        memory_of_stage(file, *stages[i].backend, config, options_of(options, stages, i), range_of(config, stages, i)));
   }
-  // The pipeline's rows, although in the machine's memory wherever the first part is.
-  if (parts > 0) {
-    plan.earlier.front().scratch_bytes +=
+  // The pipeline's rows, although in the machine's memory wherever the first stage is.
+  if (stages.size() > 1) {
+    memory.stages.front().scratch_bytes +=
         options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float));
   }
-  plan.kv_layout = kv_plan_of(config, backend, options).layout;
-  plan.context_tokens = config.context_tokens;
-  return plan;
+  memory.kv_layout = kv_plan_of(config, stages, options).layout;
+  memory.context_tokens = config.context_tokens;
+  return memory;
 }
 
-Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const EncoderConfig& config,
-                                const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_is_whole(options, "an encoder"));
-  ModelMemoryPlan plan;
+Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const PipelineStage> stages,
+                              const EncoderConfig& config, const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_is_whole(stages, "an encoder"));
+  Backend& backend = *stages[0].backend;
+  ModelMemory memory;
+  StageMemory& stage = memory.stages.emplace_back();
   const auto load = [&](WeightLoader& binder) { return load_encoder_weights(binder, backend, config); };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
-  plan.scratch_bytes = Encoder::bytes(config, backend, options.batch_tokens_max);
-  plan.context_tokens = config.context_tokens;
-  return plan;
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage));
+  stage.scratch_bytes = Encoder::bytes(config, backend, options.batch_tokens_max);
+  memory.context_tokens = config.context_tokens;
+  return memory;
 }
 
-Result<ModelMemoryPlan> plan_of(const gguf::Reader& file, Backend& backend, const deepseek4::ModelConfig& config,
-                                const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_is_whole(options, "DeepSeek V4"));
+Result<ModelMemory> memory_of(const gguf::Reader& file, std::span<const PipelineStage> stages,
+                              const deepseek4::ModelConfig& config, const ModelOptions& options) {
+  CAIRN_TRY_VOID(check_is_whole(stages, "DeepSeek V4"));
+  Backend& backend = *stages[0].backend;
   CAIRN_TRY_VOID(check_operations(backend, true, true));
-  ModelMemoryPlan plan;
+  ModelMemory memory;
+  StageMemory& stage = memory.stages.emplace_back();
   const auto load = [&](WeightLoader& binder) {
     return deepseek4::load_weights(binder, file, config, options.mtp_file);
   };
-  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, plan));
-  plan.weight_bytes += direction_bytes(options, config.main_layers(), config.embedding);
-  plan.scratch_bytes = deepseek4::ModelRunner::bytes(config, backend, options);
+  CAIRN_TRY_VOID(plan_weights(file, backend, options, load, stage));
+  stage.weight_bytes += direction_bytes(options, config.main_layers(), config.embedding);
+  stage.scratch_bytes = deepseek4::ModelRunner::bytes(config, backend, options);
   std::vector<deepseek4::LayerPlaces> places;
-  plan.kv_layout = deepseek4::kv_layout_of(config, options.kv_type, places);
-  plan.context_tokens = config.context_tokens;
-  return plan;
+  memory.kv_layout = deepseek4::kv_layout_of(config, options.kv_type, places);
+  memory.context_tokens = config.context_tokens;
+  return memory;
 }
 
-Result<void> check_memory(const PartMemoryPlan& plan, int64_t page, const Backend& backend,
-                          const ModelOptions& options) {
+Result<void> check_memory(const StageMemory& plan, int64_t page, const Backend& backend, const ModelOptions& options) {
   const int64_t needed = plan.weight_bytes + plan.scratch_bytes + page;
   const int64_t available = available_bytes(backend, options);
   if (needed <= available) return {};
@@ -172,10 +177,12 @@ Result<void> check_memory(const PartMemoryPlan& plan, int64_t page, const Backen
               needed / kMiB, plan.weight_bytes / kMiB, plan.scratch_bytes / kMiB, page / kMiB, available / kMiB);
 }
 
-/// Of one part, whose pages of KV are on `device`.
-Result<WeightLoader> begin_loading(const gguf::Reader& file, Backend& backend, const PartMemoryPlan& plan,
-                                   const KvLayout& kv_layout, int32_t device, const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_memory(plan, kv_layout.token_bytes(device) * kPageTokens, backend, options));
+/// Begins with one stage.
+Result<WeightLoader> begin_loading(const gguf::Reader& file, Backend& backend, const ModelMemory& memory, size_t stage,
+                                   const ModelOptions& options) {
+  const StageMemory& plan = memory.stages[stage];
+  const int64_t page = memory.kv_layout.token_bytes(static_cast<int32_t>(stage)) * kPageTokens;
+  CAIRN_TRY_VOID(check_memory(plan, page, backend, options));
   if (plan.weights_in_place) {
     log_warning(
         "memory: no room to keep weights of two and three bits unpacked: they are unpacked for each product, which is "
@@ -202,15 +209,15 @@ void end_loading(const WeightLoader& binder, const ModelOptions& options) {
   if (const auto saved = options.pack_cache->save(); !saved) log_warning("pack cache: {}", saved.error().text());
 }
 
-/// Part `part` of options.earlier. `last_binder` will not warn of what it uses.
-Result<std::unique_ptr<Decoder>> load_part(const gguf::Reader& file, const DecoderConfig& config,
-                                           const ModelMemoryPlan& plan, const KvPlan& kv,
-                                           const ModelOptions& all_options, size_t part, WeightLoader& last_binder) {
-  const ModelOptions options = earlier_options(all_options);
-  Backend& backend = *options.earlier[part].backend;
-  CAIRN_TRY(WeightLoader binder,
-            begin_loading(file, backend, plan.earlier[part], kv.layout, device_of_part(part), options));
-  const LayerRange range = range_of(config, options, part);
+/// A stage before the last. `last_binder` will not warn of what it uses.
+Result<std::unique_ptr<Decoder>> load_stage(const gguf::Reader& file, const DecoderConfig& config,
+                                            std::span<const PipelineStage> stages, const ModelMemory& memory,
+                                            const KvPlan& kv, const ModelOptions& all_options, size_t stage,
+                                            WeightLoader& last_binder) {
+  const ModelOptions options = options_of(all_options, stages, stage);
+  Backend& backend = *stages[stage].backend;
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, stage, options));
+  const LayerRange range = range_of(config, stages, stage);
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
   last_binder.mark_used(binder);
   return Decoder::create(config, std::move(weights), backend, options, range, kv);
@@ -223,54 +230,37 @@ Result<deepseek4::ModelConfig> read_deepseek4_config(const gguf::Reader& file, c
 }
 
 // An MTP module, given on its own, is no use to other architectures.
-Result<void> check_mtp_file(const gguf::Reader& file, const ModelOptions& options) {
-  if (options.mtp_file == nullptr || deepseek4::is_deepseek4(file)) return {};
-  CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
+Result<void> check_mtp_file(const Architecture& architecture, const ModelOptions& options) {
+  if (options.mtp_file == nullptr || architecture.kind == ArchitectureKind::kDeepSeek4) return {};
   return fail(Code::kInvalidArgument,
-              "the draft file is an MTP module of DeepSeek V4, but the model's architecture is \"{}\"", name);
+              "the draft file is an MTP module of DeepSeek V4, but the model's architecture is \"{}\"",
+              architecture.name);
 }
 
-Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, Backend& backend,
+Result<std::unique_ptr<Runner>> load_deepseek4(const gguf::Reader& file, std::span<const PipelineStage> stages,
                                                const ModelOptions& options) {
   CAIRN_TRY(deepseek4::ModelConfig config, read_deepseek4_config(file, options));
-  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
+  CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
+  Backend& backend = *stages[0].backend;
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options));
   CAIRN_TRY(deepseek4::ModelWeights weights, deepseek4::load_weights(binder, file, config, options.mtp_file));
   end_loading(binder, options);
   return deepseek4::ModelRunner::create(std::move(config), std::move(weights), backend, options);
 }
 
-}  // namespace
-
-bool is_mtp_file(const gguf::Reader& file) { return deepseek4::is_mtp_file(file); }
-
-Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
-  CAIRN_TRY_VOID(check_mtp_file(file, options));
-  if (is_encoder(file)) {
-    CAIRN_TRY(const EncoderConfig config, read_encoder_config(file, options.context_tokens));
-    return plan_of(file, backend, config, options);
-  }
-  if (deepseek4::is_deepseek4(file)) {
-    CAIRN_TRY(const deepseek4::ModelConfig config, read_deepseek4_config(file, options));
-    return plan_of(file, backend, config, options);
-  }
-  CAIRN_TRY(const DecoderConfig config, read_decoder_config(file, options.context_tokens));
-  return plan_of(file, backend, config, options);
-}
-
-Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
-  CAIRN_CHECK(options.batch_tokens_max > 0 && options.logits_max > 0);
-  CAIRN_TRY_VOID(check_mtp_file(file, options));
-  if (deepseek4::is_deepseek4(file)) return load_deepseek4(file, backend, options);
-  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, options.context_tokens));
-  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
-  KvPlan kv = kv_plan_of(config, backend, options);
+Result<std::unique_ptr<Runner>> load_decoder(const gguf::Reader& file, const Architecture& architecture,
+                                             std::span<const PipelineStage> stages, const ModelOptions& options) {
+  CAIRN_TRY(DecoderConfig config, read_decoder_config(file, architecture, options.context_tokens));
+  CAIRN_TRY(const ModelMemory memory, memory_of(file, stages, config, options));
+  const size_t last = stages.size() - 1;
+  Backend& backend = *stages[last].backend;
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, last, options));
+  KvPlan kv = kv_plan_of(config, stages, options);
   std::vector<std::unique_ptr<Decoder>> earlier;
-  for (size_t part = 0; part < options.earlier.size(); ++part) {
-    CAIRN_TRY(earlier.emplace_back(), load_part(file, config, plan, kv, options, part, binder));
+  for (size_t stage = 0; stage < last; ++stage) {
+    CAIRN_TRY(earlier.emplace_back(), load_stage(file, config, stages, memory, kv, options, stage, binder));
   }
-  const LayerRange range = range_of(config, options, options.earlier.size());
+  const LayerRange range = range_of(config, stages, last);
   CAIRN_TRY(DecoderWeights weights, load_decoder_weights(binder, config, range));
   for (const char* name : {"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight"}) {
     binder.mark_used(name);
@@ -287,6 +277,59 @@ Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& ba
   return std::make_unique<Pipeline>(std::move(earlier), std::move(decoder), embedding);
 }
 
+}  // namespace
+
+bool is_mtp_file(const gguf::Reader& file) { return deepseek4::is_mtp_file(file); }
+
+Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const PipelineStage> stages,
+                                 const ModelOptions& options) {
+  CAIRN_CHECK(!stages.empty());
+  CAIRN_TRY(const Architecture* architecture, architecture_of(file));
+  CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
+  switch (architecture->kind) {
+    case ArchitectureKind::kDecoder: {
+      CAIRN_TRY(const DecoderConfig config, read_decoder_config(file, *architecture, options.context_tokens));
+      return memory_of(file, stages, config, options);
+    }
+    case ArchitectureKind::kEncoder: {
+      CAIRN_TRY(const EncoderConfig config, read_encoder_config(file, *architecture, options.context_tokens));
+      return memory_of(file, stages, config, options);
+    }
+    case ArchitectureKind::kDeepSeek4: {
+      CAIRN_TRY(const deepseek4::ModelConfig config, read_deepseek4_config(file, options));
+      return memory_of(file, stages, config, options);
+    }
+  }
+  CAIRN_CHECK(false);
+}
+
+Result<ModelMemory> model_memory(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
+  const PipelineStage stage{.backend = &backend};
+  return model_memory(file, {&stage, 1}, options);
+}
+
+Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<const PipelineStage> stages,
+                                           const ModelOptions& options) {
+  CAIRN_CHECK(!stages.empty() && options.batch_tokens_max > 0 && options.logits_max > 0);
+  CAIRN_TRY(const Architecture* architecture, architecture_of(file));
+  CAIRN_TRY_VOID(check_mtp_file(*architecture, options));
+  switch (architecture->kind) {
+    case ArchitectureKind::kDecoder:
+      return load_decoder(file, *architecture, stages, options);
+    case ArchitectureKind::kDeepSeek4:
+      return load_deepseek4(file, stages, options);
+    case ArchitectureKind::kEncoder:
+      break;
+  }
+  return fail(Code::kUnsupported, "architecture \"{}\" is an encoder: it gives embeddings and writes no text",
+              architecture->name);
+}
+
+Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options) {
+  const PipelineStage stage{.backend = &backend};
+  return load_model(file, {&stage, 1}, options);
+}
+
 Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backend& backend,
                                                 const ModelOptions& options) {
   CAIRN_CHECK(options.batch_tokens_max > 0);
@@ -294,9 +337,14 @@ Result<std::unique_ptr<Embedder>> load_embedder(const gguf::Reader& file, Backen
     return fail(Code::kUnsupported, "{} cannot be used: only models that write text are steered",
                 options.directions.file);
   }
-  CAIRN_TRY(EncoderConfig config, read_encoder_config(file, options.context_tokens));
-  CAIRN_TRY(const ModelMemoryPlan plan, plan_of(file, backend, config, options));
-  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, plan, plan.kv_layout, 0, options));
+  CAIRN_TRY(const Architecture* architecture, architecture_of(file));
+  if (architecture->kind != ArchitectureKind::kEncoder) {
+    return fail(Code::kUnsupported, "architecture \"{}\" is no encoder: it writes text", architecture->name);
+  }
+  CAIRN_TRY(EncoderConfig config, read_encoder_config(file, *architecture, options.context_tokens));
+  const PipelineStage stage{.backend = &backend};
+  CAIRN_TRY(const ModelMemory memory, memory_of(file, {&stage, 1}, config, options));
+  CAIRN_TRY(WeightLoader binder, begin_loading(file, backend, memory, 0, options));
   CAIRN_TRY(EncoderWeights weights, load_encoder_weights(binder, backend, config));
   end_loading(binder, options);
   if (config.labels > 0 && !config.label_dense) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,15 +20,13 @@ namespace cairn {
 
 class Backend;
 
-/// Layers that another backend than the model's own computes, for want of memory.
-struct LayerPart {
+/// Some layers of a model, on one device. Stages follow each other in the order of the layers: the first has the
+/// embedding of tokens too, the last the output. KvGroup::device is the number of a stage, from 0.
+struct PipelineStage {
   Backend* backend = nullptr;  ///< outlives the runner
-  int32_t layers = 0;          ///< at least one
+  int32_t layers = 0;          ///< at least one; not read of the last stage, which has those that are left
 };
-/// Parts before the model's own.
-inline constexpr int32_t kEarlierPartsMax = 8;
-/// KvGroup::device of the keys and values of part `part` of ModelOptions::earlier; those of the model's own are on 0.
-constexpr int32_t device_of_part(size_t part) { return 1 + static_cast<int32_t>(part); }
+inline constexpr int32_t kStagesMax = 9;
 
 struct ModelOptions {
   /// Positions per sequence; 0: what the file says the model was trained for.
@@ -42,46 +41,46 @@ struct ModelOptions {
   bool load_mtp = false;
   /// A file with such a block alone (is_mtp_file()); outlives the runner. null: none.
   const gguf::Reader* mtp_file = nullptr;
-  /// Memory that there is; 0: ask the backend.
+  /// Memory that there is for the last stage; 0: ask the backend.
   int64_t available_bytes = 0;
   /// No copy of weights that is larger than the file's (HostMatrix::in_place).
   bool weights_in_place = false;
-  /// Copies of weights are looked for there, and saved there; outlives the runner. null: none. Not with `earlier`
-  /// parts.
+  /// Copies of weights are looked for there, and saved there; outlives the runner. null: none. Not with
+  /// several stages.
   PackCache* pack_cache = nullptr;
-  /// The first layers, part by part; the first one has the embedding of tokens too. The model's own backend has at
-  /// least one layer, and the output. Decoders only.
-  std::vector<LayerPart> earlier{};
 };
-
-/// Names of general.architecture that load, sorted.
-std::vector<std::string_view> supported_architectures();
 
 /// Whether the file is no model, but an MTP module for one: ModelOptions::mtp_file.
 bool is_mtp_file(const gguf::Reader& file);
 
-/// What a model, or the part of it that is on one backend, will take of memory but for keys and values.
-struct PartMemoryPlan {
+/// What one stage takes of its device's memory but for keys and values.
+struct StageMemory {
   int64_t weight_bytes = 0;       ///< tensors, as the backend has them: mapped from the file or copied
   bool weights_in_place = false;  ///< asked for, or because larger copies would take most of the memory there is
   int64_t scratch_bytes = 0;      ///< activations and working memory of a step, allocated by load_model
 };
 
-/// What a model will take of its backend's memory, known before anything is loaded.
-struct ModelMemoryPlan : PartMemoryPlan {
-  std::vector<PartMemoryPlan> earlier{};  ///< of other backends' memory, as ModelOptions::earlier
+/// What a model takes of memory, known before anything is loaded.
+struct ModelMemory {
+  std::vector<StageMemory> stages;
   KvLayout kv_layout;          ///< kv_layout.token_bytes() per position, allocated by whoever makes the page pool
   int32_t context_tokens = 0;  ///< positions per sequence, as load_model would have them
 };
 
 /// Goes through the file's tensors without reading them. Errors: load_model's, but for what needs their content.
-Result<ModelMemoryPlan> model_memory_plan(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
+Result<ModelMemory> model_memory(const gguf::Reader& file, std::span<const PipelineStage> stages,
+                                 const ModelOptions& options);
+/// Overload for a single device.
+Result<ModelMemory> model_memory(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
 
-/// `file` and `backend` outlive the runner. Errors: kUnsupported (architecture or tensor type: the message lists what
-/// there is), kCorruptFile (a tensor missing or of the wrong shape, a hyper-parameter out of range: named),
-/// kInvalidArgument (a context beyond the trained one, a `mtp_file` for an architecture that takes none, as many
-/// layers in `earlier` parts as there are or more), kOutOfMemory (weights, scratch and a first page of KV do not fit:
-/// how much is needed and how much there is).
+/// `file` and the stages' backends outlive the runner. Errors: kUnsupported (architecture or tensor type: the message
+/// lists what there is; several stages of a model that cannot be split), kCorruptFile (a tensor missing or of the wrong
+/// shape, a hyper-parameter out of range: named), kInvalidArgument (a context beyond the trained one, a `mtp_file` for
+/// an architecture that takes none, as many layers in all stages but the last as there are or more), kOutOfMemory
+/// (weights, scratch and a first page of KV do not fit: how much is needed and how much there is).
+Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, std::span<const PipelineStage> stages,
+                                           const ModelOptions& options);
+/// Overload for a single device.
 Result<std::unique_ptr<Runner>> load_model(const gguf::Reader& file, Backend& backend, const ModelOptions& options);
 
 }  // namespace cairn

@@ -13,9 +13,10 @@
 #include <iterator>
 #include <limits>
 
-#include "cache/testing/memory_backend.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
+#include "model/arch/table.h"
 #include "model/embedder.h"
+#include "model/testing/broken_backend.h"
 
 namespace cairn {
 namespace {
@@ -119,14 +120,18 @@ class ModelTest : public testing::Test {
 Backend* ModelTest::backend_ = nullptr;
 
 TEST_F(ModelTest, ArchitecturesAreSortedAndTheGoodFileLoads) {
-  const auto names = supported_architectures();
-  EXPECT_TRUE(std::ranges::is_sorted(names));
-  EXPECT_NE(std::ranges::find(names, "llama"), names.end());
+  const auto all = architectures();
+  EXPECT_TRUE(std::ranges::is_sorted(all, {}, &Architecture::name));
+  for (const Architecture& each : all) {
+    EXPECT_EQ(each.read_decoder != nullptr, each.kind == ArchitectureKind::kDecoder) << each.name;
+    EXPECT_EQ(each.read_encoder != nullptr, each.kind == ArchitectureKind::kEncoder) << each.name;
+  }
   EXPECT_EQ(load(EditedFile("llama.gguf")).message, "it loaded");
 }
 
 TEST_F(ModelTest, UnknownArchitectureListsTheKnown) {
-  expect_error(EditedFile("llama.gguf").replace("llama", "lhama"), Code::kUnsupported, {"lhama", "llama", "qwen3moe"});
+  expect_error(EditedFile("llama.gguf").replace("llama", "lhama"), Code::kUnsupported,
+               {"lhama", "llama", "qwen3moe", "bert", "deepseek4"});
 }
 
 TEST_F(ModelTest, NumbersOutOfRangeNameTheirKey) {
@@ -364,7 +369,7 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   ASSERT_TRUE(reader.has_value());
   const auto plan =
-      model_memory_plan(*reader, *backend_, {.context_tokens = 100, .kv_type = KvType::kF16, .batch_tokens_max = 8});
+      model_memory(*reader, *backend_, {.context_tokens = 100, .kv_type = KvType::kF16, .batch_tokens_max = 8});
   ASSERT_TRUE(plan.has_value());
   EXPECT_EQ(plan->context_tokens, 100);
   // 4 layers, 2 heads of 32 + 32, 2 bytes; where they are int16, scales besides.
@@ -374,11 +379,11 @@ TEST_F(ModelTest, MemoryPlanCountsWeightsScratchAndKv) {
   EXPECT_EQ(plan->kv_layout.groups[0].kind, KvKind::kWindow);
   EXPECT_EQ(plan->kv_layout.groups[0].window, 16);
   EXPECT_EQ(plan->kv_layout.groups[1].kind, KvKind::kFull);
-  EXPECT_GT(plan->weight_bytes, 700'000);
-  EXPECT_LT(plan->weight_bytes, static_cast<int64_t>(file.bytes().size()));
-  const auto more_rows = model_memory_plan(*reader, *backend_, {.context_tokens = 100, .batch_tokens_max = 16});
+  EXPECT_GT(plan->stages[0].weight_bytes, 700'000);
+  EXPECT_LT(plan->stages[0].weight_bytes, static_cast<int64_t>(file.bytes().size()));
+  const auto more_rows = model_memory(*reader, *backend_, {.context_tokens = 100, .batch_tokens_max = 16});
   ASSERT_TRUE(more_rows.has_value());
-  EXPECT_GT(more_rows->scratch_bytes, plan->scratch_bytes);
+  EXPECT_GT(more_rows->stages[0].scratch_bytes, plan->stages[0].scratch_bytes);
 }
 
 // Compressed rows cost their share of a position, and what they are made from lies in windows.
@@ -387,7 +392,7 @@ TEST_F(ModelTest, MemoryPlanOfDeepSeekV4) {
   const auto reader = gguf::Reader::from_bytes(file.bytes());
   ASSERT_TRUE(reader.has_value());
   const ModelOptions options{.context_tokens = 256, .kv_type = KvType::kF16, .batch_tokens_max = 8};
-  const auto plan = model_memory_plan(*reader, *backend_, options);
+  const auto plan = model_memory(*reader, *backend_, options);
   ASSERT_TRUE(plan.has_value()) << plan.error().text();
   const auto runner = load_model(*reader, *backend_, options);
   ASSERT_TRUE(runner.has_value()) << runner.error().text();
@@ -422,21 +427,6 @@ TEST_F(ModelTest, EncodersAreNotSteered) {
   EXPECT_NE(embedder.error().text().find("some.f32"), std::string::npos);
 }
 
-// It loads every type, and says at the end of each step that something went wrong.
-class BrokenBackend final : public MemoryBackend {
- public:
-  bool supports(TensorType) const override { return true; }
-  Result<Weight> load(const HostMatrix& matrix) override {
-    return Weight{.type = matrix.type,
-                  .rows = matrix.rows,
-                  .cols = matrix.cols,
-                  .experts = matrix.experts,
-                  .data = matrix.data,
-                  .memory = {}};
-  }
-  Result<void> finish() override { return fail(Code::kInternal, "the device is gone"); }
-};
-
 TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
   const auto path = std::filesystem::path(CAIRN_TEST_DATA) / "models" / "llama.gguf";
   const auto file = gguf::Reader::open(path).value();
@@ -454,12 +444,12 @@ TEST_F(ModelTest, AStepOnABrokenDeviceFails) {
   }
   // One of two devices is enough.
   for (const bool first : {false, true}) {
-    Backend& own = first ? *backend_ : backend;
-    Backend& other = first ? backend : *backend_;
-    const auto split =
-        load_model(file, own, {.context_tokens = 64, .batch_tokens_max = 8, .earlier = {{&other, 1}}}).value();
-    Backend* const backends[] = {&own, &other};
-    PagePool pages_of_both = PagePool::create(backends, split->kv_layout(), pages_of_each(*split, 1)).value();
+    Backend& before = first ? backend : *backend_;
+    Backend& last = first ? *backend_ : backend;
+    const PipelineStage stages[] = {{&before, 1}, {&last, 0}};
+    const auto split = load_model(file, stages, {.context_tokens = 64, .batch_tokens_max = 8}).value();
+    DeviceMemory* const devices[] = {&before, &last};
+    PagePool pages_of_both = PagePool::create(devices, split->kv_layout(), pages_of_each(*split, 1)).value();
     PageTable table;
     ASSERT_TRUE(pages_of_both.extend(table, 2));
     const BatchSlice slice{SequenceId{}, 0, 2, 0, &table, LogitsWanted::kLast};
@@ -478,9 +468,9 @@ TEST_F(ModelTest, ModelsAreRefusedWhereTheirOperationsAreMissing) {
   BrokenBackend backend;  // which has none but those of every model
   for (const char* name : {"deepseek2.gguf", "deepseek2-nomla.gguf", "deepseek32.gguf", "deepseek4.gguf"}) {
     const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / name).value();
-    for (const Error& error : {load_model(file, backend, {}).error(), model_memory_plan(file, backend, {}).error()}) {
+    for (const Error& error : {load_model(file, backend, {}).error(), model_memory(file, backend, {}).error()}) {
       EXPECT_EQ(error.code, Code::kUnsupported) << name;
-      EXPECT_NE(error.message.find("memory has no "), std::string::npos) << error.message;
+      EXPECT_NE(error.message.find("broken has no "), std::string::npos) << error.message;
       EXPECT_NE(error.message.find("--gpu-layers 0"), std::string::npos) << error.message;
     }
   }

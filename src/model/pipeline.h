@@ -12,12 +12,11 @@
 
 namespace cairn {
 
-/// The rows that a part leaves go through host memory to the next one; the last one does all else. Which device a layer
-/// is on is settled at load and never depends on a batch: same bytes
-/// (docs/architecture.md).
+/// The rows that a stage leaves go through host memory to the next one; the last one does all else. Which device a
+/// layer is on is settled at load and never depends on a batch (docs/architecture.md, "Same bytes").
 class Pipeline final : public Runner {
  public:
-  /// `earlier`: at least one. `embedding`: columns of a row between two parts.
+  /// `earlier`: the stages before the last, at least one. `embedding`: columns of a row between two stages.
   Pipeline(std::vector<std::unique_ptr<Decoder>> earlier, std::unique_ptr<Decoder> last, int64_t embedding)
       : earlier_(std::move(earlier)),
         last_(std::move(last)),
@@ -27,7 +26,7 @@ class Pipeline final : public Runner {
   Result<LogitsView> step(const Batch& batch) override {
     const std::span<float> rows = std::span(rows_).first(batch.tokens.size() * embedding_);
     CAIRN_TRY_VOID(earlier_.front()->first_step(batch, rows));
-    for (const auto& part : std::span(earlier_).subspan(1)) CAIRN_TRY_VOID(part->middle_step(batch, rows));
+    for (const auto& stage : std::span(earlier_).subspan(1)) CAIRN_TRY_VOID(stage->middle_step(batch, rows));
     return last_->last_step(batch, rows);
   }
   const KvLayout& kv_layout() const override { return last_->kv_layout(); }

@@ -14,7 +14,7 @@
 
 #include "cache/page_pool.h"
 #include "gguf/reader.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 #include "quant/codec.h"
 #include "synth/weights.h"

@@ -1,5 +1,6 @@
 // What is special about a backend with memory of its own: copies, arguments in host memory, limits, errors.
 #include "gpu/lab.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "quant/codec.h"
 
 namespace cairn::gpu {

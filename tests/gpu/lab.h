@@ -16,8 +16,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/test_support.h"
+#include "kernels/cuda/cuda_backend.h"
 
 namespace cairn::gpu {
 

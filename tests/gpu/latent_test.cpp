@@ -6,6 +6,7 @@
 
 #include "gpu/lab.h"
 #include "gpu/same_rows.h"
+#include "kernels/cuda/cuda_backend.h"
 
 namespace cairn::gpu {
 namespace {

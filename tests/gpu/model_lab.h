@@ -31,19 +31,21 @@ inline std::filesystem::path reference_path(const std::string& name) {
 
 class Model {
  public:
+  /// `earlier`: stages on other backends, before that of `backend`.
   Model(const gguf::Reader& file, Backend& backend, int32_t context, KvType kv_type = KvType::kF32,
-        const std::vector<LayerPart>& earlier = {})
+        const std::vector<PipelineStage>& earlier = {})
       : Model(file, backend,
               // The references were made without the rounding.
-              {.context_tokens = context, .kv_type = kv_type, .simulate_rounding = false, .earlier = earlier}) {}
+              {.context_tokens = context, .kv_type = kv_type, .simulate_rounding = false}, earlier) {}
   /// With as many rows as all tests here need.
-  Model(const gguf::Reader& file, Backend& backend, ModelOptions options) {
+  Model(const gguf::Reader& file, Backend& backend, ModelOptions options, std::vector<PipelineStage> stages = {}) {
     options.batch_tokens_max = options.logits_max = kStepRows;
-    runner_ = load_model(file, backend, options).value();
+    stages.push_back({&backend, 0});
+    runner_ = load_model(file, stages, options).value();
     const std::vector<int32_t> pages(runner_->kv_layout().groups.size(), kPoolPages);
-    std::vector<Backend*> backends{&backend};
-    for (const LayerPart& part : options.earlier) backends.push_back(part.backend);
-    pool_ = std::make_unique<PagePool>(PagePool::create(backends, runner_->kv_layout(), pages).value());
+    std::vector<DeviceMemory*> devices;
+    for (const PipelineStage& stage : stages) devices.push_back(stage.backend);
+    pool_ = std::make_unique<PagePool>(PagePool::create(devices, runner_->kv_layout(), pages).value());
   }
 
   Runner& runner() { return *runner_; }

@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
 #include "gpu/model_lab.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "loader/device.h"
 #include "loader/registry.h"
 
@@ -77,7 +78,7 @@ TEST_F(GpuSplit, ChunksDoNotChangeIt) {
     Model split(file, gpu(), reference.context, type, {{&cpu(), 1}});
     const KvLayout& layout = split.runner().kv_layout();
     for (const KvGroup& group : layout.groups) {
-      const Backend& backend = group.device == device_of_part(0) ? cpu() : gpu();
+      const Backend& backend = group.device == 0 ? cpu() : gpu();
       EXPECT_EQ(layout.type_of(group.layers.front()), backend.stored_kv_type(type));
     }
     const std::span<const TokenId> tokens = std::span(reference.runs.front().tokens).first(20);

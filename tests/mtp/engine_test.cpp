@@ -12,7 +12,7 @@
 #include "engine/output/event_channel.h"
 #include "engine/testing/collected_response.h"
 #include "engine/testing/ticking_clock.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "model/model.h"
 #include "mtp/files.h"
 #include "tokenizer/tokenizer.h"

@@ -18,8 +18,8 @@ constexpr int64_t kTurnsMax = 200'000;
 /// Turns without anything to do after which whoever waits has been forgotten.
 constexpr int64_t kIdleTurnsMax = 100;
 
-PagePool make_pool(Backend& backend, const SimulationOptions& options) {
-  return PagePool::create(backend, options.model.layout, options.engine.kv_pages).value();
+PagePool make_pool(DeviceMemory& memory, const SimulationOptions& options) {
+  return PagePool::create(memory, options.model.layout, options.engine.kv_pages).value();
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ Simulation::Simulation(const Tokenizer& tokenizer, const SimulationOptions& opti
       model_(options.model, clock_),
       random_(options.seed) {
   const SpeculationOptions& speculation = options_.engine.speculation;
-  core_ = std::make_unique<EngineCore>(model_, tokenizer_, options_.engine, make_pool(backend_, options_),
+  core_ = std::make_unique<EngineCore>(model_, tokenizer_, options_.engine, make_pool(memory_, options_),
                                        speculation.tokens_max > 0 ? make_prompt_lookup(speculation.ngram_max) : nullptr,
                                        clock_);
   if (options_.engine.kv_host_bytes > 0 && !core_->use_host_tier(options_.engine.kv_host_bytes).has_value()) {

@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cache/testing/memory_backend.h"
+#include "cache/testing/limited_memory.h"
 #include "engine/engine_core.h"
 #include "engine/testing/collected_response.h"
 #include "sim/model.h"
@@ -148,7 +148,7 @@ class Simulation {
   int32_t sequences_max_;
   VirtualClock clock_;
   std::chrono::nanoseconds start_;
-  MemoryBackend backend_;
+  LimitedMemory memory_;
   Model model_;
   std::unique_ptr<EngineCore> core_;
   std::mt19937_64 random_;

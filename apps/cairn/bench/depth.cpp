@@ -108,7 +108,7 @@ Result<int32_t> fill(DeepSequence& sequence, int32_t batch_tokens_max, int32_t d
 }
 
 /// For one sequence.
-Result<SplitPlan> plan_one(const gguf::Reader& file, const Device& device, const ModelOptions& options) {
+Result<MemoryPlan> plan_one(const gguf::Reader& file, const Device& device, const ModelOptions& options) {
   const MemoryWishes wishes{.context_tokens = options.context_tokens, .sequences = 1, .sequences_running = 1};
   return plan_device_memory(file, device, options, wishes);
 }
@@ -121,17 +121,14 @@ Result<void> check_layout(const KvLayout& layout) {
 }
 
 /// Of all devices.
-nlohmann::ordered_json planned_bytes(const SplitPlan& plan) {
-  int64_t weights = 0, scratch = 0, kv = 0, all = 0;
-  const auto add = [&](const MemoryPlan& part) {
-    weights += part.weight_bytes;
-    scratch += part.scratch_bytes;
-    kv += part.kv_bytes;
-    all += part.bytes();
-  };
-  add(plan.own);
-  for (const MemoryPlan& part : plan.earlier) add(part);
-  return {{"weights", weights}, {"scratch", scratch}, {"kv", kv}, {"all", all}};
+nlohmann::ordered_json planned_bytes(const MemoryPlan& plan) {
+  int64_t weights = 0, scratch = 0, kv = 0;
+  for (const StagePlan& stage : plan.stages) {
+    weights += stage.weight_bytes;
+    scratch += stage.scratch_bytes;
+    kv += stage.kv_bytes;
+  }
+  return {{"weights", weights}, {"scratch", scratch}, {"kv", kv}, {"all", plan.bytes()}};
 }
 
 }  // namespace
@@ -151,23 +148,22 @@ Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer) 
   options.kv_type = kv_type_named(flags.kv_type);
   options.simulate_rounding = wanted.simulate_rounding;
   options.directions = wanted.directions;
-  SplitPlan plan;
+  MemoryPlan plan;
   const auto fits = [&](const Device& device) -> Result<bool> {
     CAIRN_TRY(plan, plan_one(file, device, options));
-    return plan.own.whole_context;
+    return plan.whole_context;
   };
   CAIRN_TRY(const Device device, choose_device(file, {wanted.gpu_layers, {wanted.threads, wanted.isa}}, fits));
-  log_info("memory: {}", plan.own.text());
-  options.earlier = device.earlier();
+  log_info("memory: {}", plan.stages.back().text());
   options.weights_in_place = plan.weights_in_place();
   std::unique_ptr<PackCache> pack_cache;
-  if (wanted.pack_cache && options.earlier.empty()) {
+  if (wanted.pack_cache && device.parts.size() == 1) {
     pack_cache = std::make_unique<PackCache>(flags.model, file, device.backend().packed_format_id());
     options.pack_cache = pack_cache.get();
   }
-  CAIRN_TRY(const auto runner, load_model(file, device.backend(), options));
+  CAIRN_TRY(const auto runner, load_model(file, device.stages(), options));
   CAIRN_TRY_VOID(check_layout(runner->kv_layout()));
-  CAIRN_TRY(PagePool pool, PagePool::create(device.by_number(), runner->kv_layout(), plan.own.kv_pages));
+  CAIRN_TRY(PagePool pool, PagePool::create(device.memories(), runner->kv_layout(), plan.kv_pages));
   DeepSequence sequence(*runner, pool);
   const auto begin = steady_clock::now();
   CAIRN_TRY(const int32_t computed, fill(sequence, runner->batch_tokens_max(), depth));

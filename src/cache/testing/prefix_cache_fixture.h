@@ -11,14 +11,14 @@
 
 #include "cache/lab_sequence.h"
 #include "cache/prefix_cache.h"
-#include "cache/testing/memory_backend.h"
+#include "cache/testing/limited_memory.h"
 
 namespace cairn {
 
 class PrefixCacheFixture {
  public:
   PrefixCacheFixture(std::vector<KvGroup> groups, std::vector<int32_t> pages, int32_t host_slots = 0)
-      : pool_(make_pool(backend_, std::move(groups), pages)),
+      : pool_(make_pool(memory_, std::move(groups), pages)),
         prefix_cache_(PrefixCache::create(pool_, host_slots * slot_bytes()).value()) {}
 
   PagePool& pool() { return pool_; }
@@ -155,8 +155,8 @@ class PrefixCacheFixture {
   }
 
  private:
-  static PagePool make_pool(Backend& backend, std::vector<KvGroup> groups, const std::vector<int32_t>& pages) {
-    return PagePool::create(backend, {KvType::kF32, std::move(groups)}, pages).value();
+  static PagePool make_pool(DeviceMemory& memory, std::vector<KvGroup> groups, const std::vector<int32_t>& pages) {
+    return PagePool::create(memory, {KvType::kF32, std::move(groups)}, pages).value();
   }
   std::byte* row(int32_t group, PageId page, int32_t position) {
     const KvView view = pool_.view(group, 0);
@@ -172,7 +172,7 @@ class PrefixCacheFixture {
     return std::memcmp(at, &value, sizeof value) == 0;
   }
 
-  MemoryBackend backend_;
+  LimitedMemory memory_;
   PagePool pool_;
   PrefixCache prefix_cache_;
 };

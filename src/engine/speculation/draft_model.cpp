@@ -191,7 +191,8 @@ class DraftModel final : public Drafter {
 
 }  // namespace
 
-Result<std::unique_ptr<Drafter>> make_draft_model(Runner& runner, Backend& backend, const DraftModelOptions& options) {
+Result<std::unique_ptr<Drafter>> make_draft_model(Runner& runner, DeviceMemory& device,
+                                                  const DraftModelOptions& options) {
   const KvLayout& layout = runner.kv_layout();
   if (std::ranges::any_of(layout.groups, [](const KvGroup& group) { return group.kind == KvKind::kState; })) {
     return fail(Code::kUnsupported,
@@ -203,7 +204,7 @@ Result<std::unique_ptr<Drafter>> make_draft_model(Runner& runner, Backend& backe
     return fail_at("kv_pages", Code::kInvalidArgument, "the draft model needs KV pages for each of its {} groups",
                    layout.groups.size());
   }
-  CAIRN_TRY(PagePool pool, PagePool::create(backend, layout, options.kv_pages));
+  CAIRN_TRY(PagePool pool, PagePool::create(device, layout, options.kv_pages));
   return std::make_unique<DraftModel>(runner, std::move(pool), options.vocabulary);
 }
 

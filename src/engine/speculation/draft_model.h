@@ -15,7 +15,7 @@
 
 namespace cairn {
 
-class Backend;
+class DeviceMemory;
 
 /// Rows that one call computes at most to catch up with sequences that are further behind than kDraftNearRows.
 inline constexpr int32_t kDraftCatchUpRowsMax = 64;
@@ -27,9 +27,10 @@ struct DraftModelOptions {
   int32_t vocabulary = 0;         ///< of the model it proposes for: tokens beyond are not proposed
 };
 
-/// `runner` and `backend` outlive the drafter, which is the only user of `runner`. A sequence of which too much memory
+/// `runner` and `device` outlive the drafter, which is the only user of `runner`. A sequence of which too much memory
 /// or context is wanted gets no proposals; so do those of a call that fails. Errors: kUnsupported (a model with
 /// recurrent state, which cannot go back), kInvalidArgument (kv_pages), kOutOfMemory.
-Result<std::unique_ptr<Drafter>> make_draft_model(Runner& runner, Backend& backend, const DraftModelOptions& options);
+Result<std::unique_ptr<Drafter>> make_draft_model(Runner& runner, DeviceMemory& device,
+                                                  const DraftModelOptions& options);
 
 }  // namespace cairn

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/testing/fake_runner.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace cairn {
 namespace {

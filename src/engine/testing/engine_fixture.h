@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "engine/testing/collected_response.h"
 #include "engine/testing/fake_runner.h"
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tokenizer/detokenizer.h"
 
 namespace cairn {

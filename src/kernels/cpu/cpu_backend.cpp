@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/system/machine.h"
 #include "kernels/cpu/attention/attention_op.h"
+#include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/matmul/products.h"
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/mla/latent_op.h"

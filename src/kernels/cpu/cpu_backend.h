@@ -1,15 +1,30 @@
-/// The Backend on the processor. Kernels per instruction set come from the dispatch table (isa.h); products.h and
+/// The Backend on the processor. Kernels per instruction set come from the dispatch table (isa/isa.h); products.h and
 /// attention_op.h cut the large operations into pieces for the threads. Cuts never change a result.
 #pragma once
 
 #include <memory>
+#include <string>
 
+#include "base/error.h"
 #include "kernels/backend.h"
-#include "kernels/cpu/isa/isa.h"
 
-namespace cairn::cpu {
+namespace cairn {
 
-/// With the kernels given, whatever they are: for tests. The program calls cairn::make_cpu_backend.
+struct CpuOptions {
+  int threads = 0;  ///< 0: one per usable core
+  /// A name in kernels/cpu/isa/isa.cpp, such as "avx2"; the value of CAIRN_ISA in the environment if empty, or else the
+  /// best.
+  std::string isa;
+};
+/// Errors: kInvalidArgument (unknown ISA, or one this machine lacks; the message lists what it has).
+Result<std::unique_ptr<Backend>> make_cpu_backend(const CpuOptions& options);
+
+namespace cpu {
+
+struct Isa;
+
+/// With the kernels given, whatever they are: for tests. The program calls make_cpu_backend.
 std::unique_ptr<Backend> make_backend(const Isa& isa, int threads);
 
-}  // namespace cairn::cpu
+}  // namespace cpu
+}  // namespace cairn

@@ -14,6 +14,7 @@
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/grid.cuh"
 #include "kernels/cuda/runtime/memory.h"
+#include "kernels/cuda/runtime/stream.h"
 #include "kernels/cuda/sampling/cuda_sampler.h"
 #include "kernels/cuda/weights/panels.cuh"
 
@@ -446,16 +447,11 @@ void CudaBackend::attention(const AttentionParams& params, const KvView& kv, std
 }
 
 }  // namespace
-
-std::unique_ptr<Backend> make_backend(std::unique_ptr<Stream> stream) {
-  return std::make_unique<CudaBackend>(std::move(stream));
-}
-
 }  // namespace cuda
 
 Result<std::unique_ptr<Backend>> make_cuda_backend(const CudaOptions& options) {
   CAIRN_TRY(auto stream, cuda::open_device(options.device));
-  auto backend = cuda::make_backend(std::move(stream));
+  auto backend = std::make_unique<cuda::CudaBackend>(std::move(stream));
   log_info("kernels: {}, {} MiB free", backend->description(), backend->available_bytes() >> 20);
   return backend;
 }

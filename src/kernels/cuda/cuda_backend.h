@@ -1,5 +1,5 @@
 /// The Backend on an NVIDIA GPU: every operation enqueues kernels (kernels.h) on one stream and returns; results are
-/// waited for in read() and finish().
+/// waited for in read() and finish(). A build without CUDA has no_cuda.cpp in its place.
 ///
 /// Quantised weights lie on the device in panels (weights/panels.cuh), others as in the file. Keys and values lie in
 /// rows (kernels.h), so pages of this backend are not those of the CPU's.
@@ -7,11 +7,19 @@
 
 #include <memory>
 
+#include "base/error.h"
 #include "kernels/backend.h"
-#include "kernels/cuda/runtime/stream.h"
 
-namespace cairn::cuda {
+namespace cairn {
 
-std::unique_ptr<Backend> make_backend(std::unique_ptr<Stream> stream);
+struct CudaOptions {
+  int device = 0;  ///< as CUDA counts those that it sees
+};
+/// An NVIDIA GPU. Errors: kUnsupported (a build without CUDA; a GPU that is too old, or that this build has no kernels
+/// for), kNotFound (no driver, one that is too old, no such GPU), kOutOfMemory.
+Result<std::unique_ptr<Backend>> make_cuda_backend(const CudaOptions& options);
+/// At least one. Errors: kUnsupported (a build without CUDA), kNotFound (no driver, one that is too old, no GPU).
+Result<int> cuda_device_count();
+bool built_with_cuda();
 
-}  // namespace cairn::cuda
+}  // namespace cairn

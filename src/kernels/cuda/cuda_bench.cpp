@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/matmul/peak.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/memory.h"

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "gguf/reader.h"
 #include "model/config.h"
 #include "model/encoder/encoder_config.h"
 #include "model/metadata_reader.h"
@@ -13,24 +14,25 @@ namespace cairn {
 
 /// Completes a config that holds the common numbers, one layer entry per layer, and llama's choices. At the end
 /// every layer's rope is kNoRope or an index into ropes.
-using Describe = Result<void> (*)(const MetadataReader& keys, DecoderConfig& config);
+using ReadDecoderConfig = Result<void> (*)(const MetadataReader& keys, DecoderConfig& config);
+/// The same for encoders, whose config holds the numbers that all have.
+using ReadEncoderConfig = Result<void> (*)(const MetadataReader& keys, EncoderConfig& config);
+
+/// What runs a model: Decoder, Encoder, or deepseek4::ModelRunner.
+enum class ArchitectureKind { kDecoder, kEncoder, kDeepSeek4 };
 
 struct Architecture {
   std::string_view name;  ///< general.architecture
-  Describe describe;
-};
-
-/// The same for encoders, whose config holds the numbers that all have.
-using DescribeEncoder = Result<void> (*)(const MetadataReader& keys, EncoderConfig& config);
-
-struct EncoderArchitecture {
-  std::string_view name;
-  DescribeEncoder describe;
+  ArchitectureKind kind = ArchitectureKind::kDecoder;
+  ReadDecoderConfig read_decoder = nullptr;  ///< of kDecoder
+  ReadEncoderConfig read_encoder = nullptr;  ///< of kEncoder
 };
 
 /// Sorted by name.
 std::span<const Architecture> architectures();
-std::span<const EncoderArchitecture> encoder_architectures();
+/// The file's. Errors: kCorruptFile (it names none), kUnsupported (another one; the message lists those that there
+/// are).
+Result<const Architecture*> architecture_of(const gguf::Reader& file);
 
 Result<void> read_deepseek2_config(const MetadataReader& keys, DecoderConfig& config);
 Result<void> read_deepseek32_config(const MetadataReader& keys, DecoderConfig& config);

@@ -38,7 +38,7 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
   const int32_t logit_rows = logit_rows_of(model, options, range);
   CAIRN_TRY(decoder->directions_,
             ControlVectors::load(options.directions, std::ssize(model.layers), model.embedding, backend));
-  CAIRN_TRY(decoder->scratch_, Scratch::create(backend, model, rows, logit_rows));
+  CAIRN_TRY_VOID(decoder->allocate(logit_rows));
   CAIRN_TRY_VOID(backend.reserve(work_sizes(model, rows, logit_rows)));
   if (model.latent) {
     CAIRN_TRY(decoder->latent_, LatentAttention::create(backend, model, rows));
@@ -54,6 +54,15 @@ Result<std::unique_ptr<Decoder>> Decoder::create(DecoderConfig config, DecoderWe
   decoder->logits_.reserve(logit_rows, model.vocabulary);
   CAIRN_TRY_VOID(decoder->read_labels());
   return decoder;
+}
+
+Result<void> Decoder::allocate(int32_t logit_rows) {
+  activations_.add_to(arena_, description_, rows_max_, logit_rows);
+  CAIRN_TRY_VOID(arena_.allocate(backend_));
+  // Writes its zeros: the first prompt would wait for the system to clear the pages. Not those of logits, the last
+  // array: few steps want more than a few rows of them.
+  backend_.clamp(activations_.hidden, activations_.logits - activations_.hidden, 0, 0);
+  return {};
 }
 
 WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows) {
@@ -85,9 +94,11 @@ WorkspaceSizes Decoder::work_sizes(const DecoderConfig& model, int32_t rows, int
 int64_t Decoder::bytes(const DecoderConfig& config, const Backend& backend, const ModelOptions& options,
                        LayerRange range) {
   const int32_t logit_rows = logit_rows_of(config, options, range);
+  ActivationArena arena;
+  DecoderActivations activations;
+  activations.add_to(arena, config, options.batch_tokens_max, logit_rows);
   // Logits and hidden rows are kept a second time in host memory.
-  int64_t bytes = Scratch::bytes(config, options.batch_tokens_max, logit_rows) +
-                  LogitRows::bytes(logit_rows, config.vocabulary) +
+  int64_t bytes = arena.bytes() + LogitRows::bytes(logit_rows, config.vocabulary) +
                   options.batch_tokens_max * config.embedding * static_cast<int64_t>(sizeof(float)) +
                   backend.workspace_bytes(work_sizes(config, options.batch_tokens_max, logit_rows));
   if (config.latent) bytes += LatentAttention::bytes(config, options.batch_tokens_max);
@@ -128,14 +139,14 @@ Result<LogitsView> Decoder::last_step(const Batch& batch, std::span<const float>
 void Decoder::begin_with_tokens(const Batch& batch) {
   plan(batch);
   backend_.begin_step();
-  hidden_ = scratch_[ScratchPart::kHidden];
+  hidden_ = activations_.hidden;
   backend_.embed(weights_.embedding, batch.tokens, description_.embedding_scale, hidden_);
 }
 
 void Decoder::begin_with(const Batch& batch, std::span<const float> rows) {
   plan(batch);
   CAIRN_CHECK(std::ssize(rows) == rows_ * description_.embedding);
-  hidden_ = scratch_[ScratchPart::kHidden];
+  hidden_ = activations_.hidden;
   backend_.write(rows.data(), static_cast<int64_t>(rows.size_bytes()), hidden_);
   backend_.begin_step();
 }
@@ -162,13 +173,13 @@ void Decoder::plan(const Batch& batch) {
 }
 
 const float* Decoder::rope_table(int32_t rope) const {
-  const float* table = scratch_[ScratchPart::kRope];
+  const float* table = activations_.rope;
   for (int32_t before = 0; before < rope; ++before) table += int64_t{rows_} * description_.ropes[before].dims;
   return table;
 }
 
 void Decoder::compute_ropes() {
-  float* table = scratch_[ScratchPart::kRope];
+  float* table = activations_.rope;
   for (const RopeConfig& rope : description_.ropes) {
     backend_.rope_table(batch_.positions(), rope.frequencies, rope.magnitude, table);
     table += int64_t{rows_} * rope.dims;
@@ -183,9 +194,9 @@ void Decoder::attention(size_t layer, const PagePool& pool) {
   } else {
     attend(layer, pool, x);
   }
-  const MatmulTarget output[] = {weights.attention_output.to(scratch_[ScratchPart::kBlock])};
-  backend_.matmul(output, scratch_[ScratchPart::kAttended], rows_);
-  directions_.after_attention(backend_, layer, scratch_[ScratchPart::kBlock], rows_);
+  const MatmulTarget output[] = {weights.attention_output.to(activations_.block)};
+  backend_.matmul(output, activations_.attended, rows_);
+  directions_.after_attention(backend_, layer, activations_.block, rows_);
   add_block(weights.attention_post_norm);
 }
 
@@ -194,13 +205,13 @@ void Decoder::attend(size_t layer, const PagePool& pool, const float* x) {
   const KvPlace place = kv_.places[layer];
   const KvView kv = pool.view(place.group, place.layer);
   const std::span<const AttentionSlice> slices = batch_.slices(place.group);
-  backend_.store_kv(kv, slices, scratch_[ScratchPart::kKey], scratch_[ScratchPart::kValue]);
+  backend_.store_kv(kv, slices, activations_.key, activations_.value);
   AttentionParams params;
   params.heads = description_.heads;
   params.scale = description_.attention_scale;
   params.soft_cap = description_.attention_logit_softcap;
   params.window = description_.layers[layer].window;
-  backend_.attention(params, kv, slices, scratch_[ScratchPart::kQuery], scratch_[ScratchPart::kAttended]);
+  backend_.attention(params, kv, slices, activations_.query, activations_.attended);
 }
 
 void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) {
@@ -212,15 +223,15 @@ void Decoder::attend_latent(size_t layer, const PagePool& pool, const float* x) 
   step.slices = batch_.slices(place.group);
   step.kv = pool.view(place.group, place.layer);
   if (description_.latent->indexer) step.index_keys = pool.view(place.group, place.layer + 1);
-  latent_->run(weights_of(layer).latent, step, x, scratch_[ScratchPart::kAttended]);
+  latent_->run(weights_of(layer).latent, step, x, activations_.attended);
 }
 
 void Decoder::query_key_value(size_t layer, const float* x) {
   const LayerWeights& weights = weights_of(layer);
-  float* query = scratch_[ScratchPart::kQuery];
-  float* key = scratch_[ScratchPart::kKey];
+  float* query = activations_.query;
+  float* key = activations_.key;
   const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key),
-                                      weights.value.to(scratch_[ScratchPart::kValue])};
+                                      weights.value.to(activations_.value)};
   backend_.matmul(projections, x, rows_);
 
   const int32_t heads = description_.heads;
@@ -250,7 +261,7 @@ void Decoder::feed_forward(size_t layer) {
   if (rows_ == 0) return;
   const LayerWeights& weights = weights_of(layer);
   const float* x = block_input(weights.feed_forward_norm);
-  float* block = scratch_[ScratchPart::kBlock];
+  float* block = activations_.block;
   if (description_.layers[layer].routed) {
     routed(weights, x, block);
   } else {
@@ -261,8 +272,8 @@ void Decoder::feed_forward(size_t layer) {
 }
 
 void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const float* x, float* out) {
-  float* gate = scratch_[ScratchPart::kGate];
-  float* up = scratch_[ScratchPart::kUp];
+  float* gate = activations_.gate;
+  float* up = activations_.up;
   const MatmulTarget in[] = {weights.gate.to(gate), weights.up.to(up)};
   backend_.matmul(in, x, rows_);
   backend_.gate(description_.activation, gate, up, rows_, inner, gate);
@@ -273,18 +284,18 @@ void Decoder::dense(const FeedForwardWeights& weights, int64_t inner, const floa
 void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   const MoeConfig& experts = *description_.experts;
   const int32_t used = experts.route.used;
-  float* router = scratch_[ScratchPart::kRouter];
-  int32_t* ids = scratch_.expert_ids();
-  float* shares = scratch_[ScratchPart::kExpertWeights];
+  float* router = activations_.router;
+  int32_t* ids = activations_.expert_ids;
+  float* shares = activations_.expert_weights;
   const MatmulTarget route[] = {weights.router.to(router)};
   backend_.matmul(route, x, rows_);
   RouteParams params = experts.route;
   params.bias = weights.router_bias.floats();
   backend_.route(params, router, rows_, ids, shares);
 
-  float* gate = scratch_[ScratchPart::kGate];
-  float* up = scratch_[ScratchPart::kUp];
-  float* chosen = scratch_[ScratchPart::kExpertOut];
+  float* gate = activations_.gate;
+  float* up = activations_.up;
+  float* chosen = activations_.expert_out;
   const MatmulTarget in[] = {weights.routed.gate.to(gate), weights.routed.up.to(up)};
   backend_.grouped_matmul(in, x, rows_, ids, used, false);
   backend_.gate(description_.activation, gate, up, int64_t{rows_} * used, experts.width, gate);
@@ -293,10 +304,10 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
   backend_.moe_combine(chosen, shares, rows_, used, description_.embedding, out);
 
   if (experts.shared_width == 0) return;
-  float* shared = scratch_[ScratchPart::kShared];
+  float* shared = activations_.shared;
   dense(weights.shared, experts.shared_width, x, shared);
   if (experts.shared_gated) {
-    float* gates = scratch_[ScratchPart::kSharedGate];
+    float* gates = activations_.shared_gate;
     const MatmulTarget shared_gate[] = {weights.shared_gate.to(gates)};
     backend_.matmul(shared_gate, x, rows_);
     backend_.sigmoid_scale_rows(shared, gates, rows_, description_.embedding);
@@ -305,7 +316,7 @@ void Decoder::routed(const LayerWeights& weights, const float* x, float* out) {
 }
 
 void Decoder::add_block(const Buffer& post_norm) {
-  float* block = scratch_[ScratchPart::kBlock];
+  float* block = activations_.block;
   if (description_.post_norms) {
     backend_.rms_norm(block, post_norm.floats(), description_.norm_epsilon, rows_, description_.embedding, block);
   }
@@ -314,14 +325,14 @@ void Decoder::add_block(const Buffer& post_norm) {
 
 float* Decoder::hidden() {
   if (std::exchange(residual_pending_, false)) {
-    backend_.add(hidden_, scratch_[ScratchPart::kBlock], rows_ * description_.embedding, description_.residual_scale);
+    backend_.add(hidden_, activations_.block, rows_ * description_.embedding, description_.residual_scale);
   }
   return hidden_;
 }
 
 const float* Decoder::block_input(const Buffer& norm) {
   if (!description_.pre_norms) return hidden();
-  float* normed = scratch_[ScratchPart::kNormed];
+  float* normed = activations_.normed;
   norm_hidden(norm, normed);
   return normed;
 }
@@ -330,8 +341,8 @@ void Decoder::norm_hidden(const Buffer& norm, float* out) {
   const float epsilon = description_.norm_epsilon;
   const int64_t width = description_.embedding;
   if (std::exchange(residual_pending_, false)) {
-    backend_.add_rms_norm(hidden_, scratch_[ScratchPart::kBlock], description_.residual_scale, norm.floats(), epsilon,
-                          rows_, width, out);
+    backend_.add_rms_norm(hidden_, activations_.block, description_.residual_scale, norm.floats(), epsilon, rows_,
+                          width, out);
   } else {
     backend_.rms_norm(hidden_, norm.floats(), epsilon, rows_, width, out);
   }
@@ -339,7 +350,7 @@ void Decoder::norm_hidden(const Buffer& norm, float* out) {
 
 // Those of logits first.
 void Decoder::select_output_rows() {
-  float* last = scratch_[ScratchPart::kLast];
+  float* last = activations_.last;
   const int64_t width = description_.embedding;
   const auto logit_rows = static_cast<int64_t>(batch_.logit_rows().size());
   const float* all = hidden();
@@ -356,7 +367,7 @@ Result<LogitsView> Decoder::logits() {
   if (rows_ > 0) {
     norm_hidden(weights_.output_norm, hidden_);
   }
-  float* out = scratch_[ScratchPart::kLogits];
+  float* out = activations_.logits;
   if (logit_rows > 0) {
     const MatmulTarget output[] = {weights_.output.to(out)};
     backend_.matmul(output, hidden_, logit_rows);

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/activation_arena.h"
 #include "model/config.h"
 #include "model/control_vectors.h"
 #include "model/decoder/batch_rows.h"
+#include "model/decoder/decoder_activations.h"
 #include "model/decoder/latent_attention.h"
-#include "model/decoder/scratch.h"
 #include "model/logit_rows.h"
 #include "model/model.h"
 #include "model/runner.h"
@@ -56,6 +57,8 @@ class Decoder final : public Runner {
   Decoder(DecoderConfig config, DecoderWeights weights, Backend& backend, const ModelOptions& options, LayerRange range,
           KvPlan kv);
 
+  /// Makes activations_.
+  Result<void> allocate(int32_t logit_rows);
   /// Fills batch_ and temperatures_.
   void plan(const Batch& batch);
   static WorkspaceSizes work_sizes(const DecoderConfig& model, int32_t rows, int32_t logit_rows);
@@ -65,7 +68,7 @@ class Decoder final : public Runner {
   void run_layers(const PagePool& pool);
   void compute_ropes();
   void attention(size_t layer, const PagePool& pool);
-  /// From the normalised input to kAttended.
+  /// From the normalised input to activations_.attended.
   void attend(size_t layer, const PagePool& pool, const float* x);
   void attend_latent(size_t layer, const PagePool& pool, const float* x);
   void query_key_value(size_t layer, const float* x);
@@ -96,7 +99,8 @@ class Decoder final : public Runner {
   const int32_t logit_rows_max_;
   const KvPlan kv_;
   ControlVectors directions_;
-  Scratch scratch_;
+  ActivationArena arena_;
+  DecoderActivations activations_;
   std::optional<LatentAttention> latent_;
   std::vector<float> labels_;  // [0, 1 or 2, embedding]
 
@@ -104,7 +108,7 @@ class Decoder final : public Runner {
   BatchRows batch_;
   int32_t rows_ = 0;                 // those that are still wanted
   float* hidden_ = nullptr;          // [rows_, embedding], the residual stream
-  bool residual_pending_ = false;    // kBlock is still to be added
+  bool residual_pending_ = false;    // activations_.block is still to be added
   std::vector<float> temperatures_;  // per row, if the model has them
   bool keeps_logits_ = false;
   LogitRows logits_;

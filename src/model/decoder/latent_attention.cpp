@@ -5,35 +5,29 @@
 
 namespace cairn {
 
-int64_t LatentAttention::lay_out(const DecoderConfig& config, int64_t rows, std::byte* memory, Arrays& arrays) {
+void LatentAttention::Activations::add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows) {
   const MlaConfig& latent = *config.latent;
-  const int64_t heads = config.heads;
-  int64_t bytes = 0;
-  const auto place = [&]<class T>(T*& array, int64_t columns) {
-    constexpr int64_t kAlignment = 64;
-    if (memory != nullptr) array = reinterpret_cast<T*>(memory + bytes);
-    bytes += (rows * columns * int64_t{sizeof(T)} + kAlignment - 1) / kAlignment * kAlignment;
-  };
-  place(arrays.query_low, latent.q_lora_rank);
-  place(arrays.query, heads * latent.query_dim());
-  place(arrays.query_nope, heads * latent.nope);
-  place(arrays.q_lora_rank, heads * latent.rank);
-  place(arrays.query_rows, heads * latent.row_dim());
-  place(arrays.row, latent.row_dim());
-  place(arrays.row_rank, latent.rank);
-  place(arrays.heads, heads);
-  if (latent.indexer) {
-    place(arrays.index_query, int64_t{latent.indexer->heads} * latent.indexer->key_dim);
-    place(arrays.index_key, latent.indexer->key_dim);
-    place(arrays.index_shares, latent.indexer->heads);
-    place(arrays.chosen, latent.indexer->most);
-  }
-  return bytes;
+  const IndexerConfig indexer = latent.indexer.value_or(IndexerConfig{});
+  const int64_t head_rows = rows * config.heads;
+  arena.add(query_low, rows * latent.q_lora_rank);
+  arena.add(query, head_rows * latent.query_dim());
+  arena.add(query_nope, head_rows * latent.nope);
+  arena.add(heads_rank, head_rows * latent.rank);
+  arena.add(query_rows, head_rows * latent.row_dim());
+  arena.add(row, rows * latent.row_dim());
+  arena.add(row_rank, rows * latent.rank);
+  arena.add(heads, head_rows);
+  arena.add(index_query, rows * indexer.heads * indexer.key_dim);
+  arena.add(index_key, rows * indexer.key_dim);
+  arena.add(index_shares, rows * indexer.heads);
+  arena.add(chosen, rows * indexer.most);
 }
 
 int64_t LatentAttention::bytes(const DecoderConfig& config, int32_t rows) {
-  Arrays arrays;
-  return lay_out(config, rows, nullptr, arrays);
+  ActivationArena arena;
+  Activations activations;
+  activations.add_to(arena, config, rows);
+  return arena.bytes();
 }
 
 void LatentAttention::add_work(const DecoderConfig& config, int32_t rows, WorkspaceSizes& sizes) {
@@ -57,11 +51,11 @@ Result<LatentAttention> LatentAttention::create(Backend& backend, const DecoderC
                 backend.description());
   }
   LatentAttention attention(backend, config);
-  CAIRN_TRY(attention.memory_, backend.allocate(bytes(config, rows)));
-  lay_out(config, rows, static_cast<std::byte*>(attention.memory_.data()), attention.arrays_);
+  attention.activations_.add_to(attention.arena_, config, rows);
+  CAIRN_TRY_VOID(attention.arena_.allocate(backend));
   std::vector<int32_t> heads(static_cast<size_t>(rows) * config.heads);
   for (size_t i = 0; i < heads.size(); ++i) heads[i] = static_cast<int32_t>(i % config.heads);
-  backend.write(heads.data(), static_cast<int64_t>(heads.size() * sizeof(int32_t)), attention.arrays_.heads);
+  backend.write(heads.data(), static_cast<int64_t>(heads.size() * sizeof(int32_t)), attention.activations_.heads);
   return attention;
 }
 
@@ -72,58 +66,59 @@ void LatentAttention::run(const LatentWeights& weights, const LatentStep& step, 
   RowSource source{.kv = step.kv, .slices = step.slices};
   if (latent.indexer) {
     choose(weights, step);
-    source.chosen = arrays_.chosen;
+    source.chosen = activations_.chosen;
     source.chosen_max = latent.indexer->most;
   }
   make_queries(weights, step);
   const RowAttentionParams params{
       .heads = description_->heads, .value_dim = latent.rank, .scale = description_->attention_scale};
-  backend_->latent()->attend_rows(params, {&source, 1}, arrays_.query_rows, arrays_.q_lora_rank);
+  backend_->latent()->attend_rows(params, {&source, 1}, activations_.query_rows, activations_.heads_rank);
   const MatmulTarget value[] = {weights.value.to(attended)};
-  backend_->grouped_matmul(value, arrays_.q_lora_rank, step.rows, arrays_.heads, description_->heads, true);
+  backend_->grouped_matmul(value, activations_.heads_rank, step.rows, activations_.heads, description_->heads, true);
 }
 
 // All that is made of x, and the query.
 void LatentAttention::project(const LatentWeights& weights, const LatentStep& step, const float* x) const {
   const bool low = description_->latent->q_lora_rank > 0;
-  const MatmulTarget query = weights.query.to(arrays_.query);
-  const MatmulTarget of_x[] = {low ? weights.query_low.to(arrays_.query_low) : query, weights.row.to(arrays_.row),
-                               weights.indexer.key.to(arrays_.index_key),
-                               weights.indexer.shares.to(arrays_.index_shares)};
+  const MatmulTarget query = weights.query.to(activations_.query);
+  const MatmulTarget of_x[] = {low ? weights.query_low.to(activations_.query_low) : query,
+                               weights.row.to(activations_.row), weights.indexer.key.to(activations_.index_key),
+                               weights.indexer.shares.to(activations_.index_shares)};
   backend_->matmul(std::span(of_x).first(description_->latent->indexer ? 4 : 2), x, step.rows);
   if (!low) return;
   const int64_t rank = description_->latent->q_lora_rank;
-  backend_->rms_norm(arrays_.query_low, weights.query_norm.floats(), description_->norm_epsilon, step.rows, rank,
-                     arrays_.query_low);
-  const MatmulTarget of_low[] = {query, weights.indexer.query.to(arrays_.index_query)};
-  backend_->matmul(std::span(of_low).first(description_->latent->indexer ? 2 : 1), arrays_.query_low, step.rows);
+  backend_->rms_norm(activations_.query_low, weights.query_norm.floats(), description_->norm_epsilon, step.rows, rank,
+                     activations_.query_low);
+  const MatmulTarget of_low[] = {query, weights.indexer.query.to(activations_.index_query)};
+  backend_->matmul(std::span(of_low).first(description_->latent->indexer ? 2 : 1), activations_.query_low, step.rows);
 }
 
 // The latent part is normalised, the rest turns.
 void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const int32_t dim = latent.row_dim();
-  backend_->copy_columns(arrays_.row, dim, arrays_.row_rank, latent.rank, step.rows, latent.rank);
-  backend_->rms_norm(arrays_.row_rank, weights.row_norm.floats(), description_->norm_epsilon, step.rows, latent.rank,
-                     arrays_.row_rank);
-  backend_->copy_columns(arrays_.row_rank, latent.rank, arrays_.row, dim, step.rows, latent.rank);
-  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, arrays_.row + latent.rank, step.rows, 1,
-                 dim);
-  backend_->latent()->store_rows(step.kv, step.slices, arrays_.row);
+  backend_->copy_columns(activations_.row, dim, activations_.row_rank, latent.rank, step.rows, latent.rank);
+  backend_->rms_norm(activations_.row_rank, weights.row_norm.floats(), description_->norm_epsilon, step.rows,
+                     latent.rank, activations_.row_rank);
+  backend_->copy_columns(activations_.row_rank, latent.rank, activations_.row, dim, step.rows, latent.rank);
+  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, activations_.row + latent.rank, step.rows,
+                 1, dim);
+  backend_->latent()->store_rows(step.kv, step.slices, activations_.row);
 }
 
 // Its rope turns other pairs than that of attention: halves of the first elements.
 void LatentAttention::choose(const LatentWeights& weights, const LatentStep& step) const {
   const MlaConfig& latent = *description_->latent;
   const IndexerConfig& indexer = *latent.indexer;
-  backend_->layer_norm(arrays_.index_key, weights.indexer.key_norm.floats(), weights.indexer.key_norm_bias.floats(),
-                       indexer.norm_epsilon, step.rows, indexer.key_dim, arrays_.index_key);
-  backend_->rope(RopeStyle::kNeoX, step.rope_table, latent.rope, arrays_.index_key, step.rows, 1, indexer.key_dim);
-  backend_->rope(RopeStyle::kNeoX, step.rope_table, latent.rope, arrays_.index_query, step.rows, indexer.heads,
+  backend_->layer_norm(activations_.index_key, weights.indexer.key_norm.floats(),
+                       weights.indexer.key_norm_bias.floats(), indexer.norm_epsilon, step.rows, indexer.key_dim,
+                       activations_.index_key);
+  backend_->rope(RopeStyle::kNeoX, step.rope_table, latent.rope, activations_.index_key, step.rows, 1, indexer.key_dim);
+  backend_->rope(RopeStyle::kNeoX, step.rope_table, latent.rope, activations_.index_query, step.rows, indexer.heads,
                  indexer.key_dim);
-  backend_->latent()->store_rows(step.index_keys, step.slices, arrays_.index_key);
+  backend_->latent()->store_rows(step.index_keys, step.slices, activations_.index_key);
   backend_->latent()->select_topk({.heads = indexer.heads, .most = indexer.most}, step.index_keys, step.slices,
-                                  arrays_.index_query, arrays_.index_shares, arrays_.chosen);
+                                  activations_.index_query, activations_.index_shares, activations_.chosen);
 }
 
 void LatentAttention::make_queries(const LatentWeights& weights, const LatentStep& step) const {
@@ -131,15 +126,16 @@ void LatentAttention::make_queries(const LatentWeights& weights, const LatentSte
   const int32_t heads = description_->heads;
   const int64_t queries = int64_t{step.rows} * heads;
   const int32_t from = latent.query_dim(), to = latent.row_dim();
-  backend_->copy_columns(arrays_.query, from, arrays_.query_nope, latent.nope, queries, latent.nope);
-  const MatmulTarget key[] = {weights.key.to(arrays_.q_lora_rank)};
-  backend_->grouped_matmul(key, arrays_.query_nope, step.rows, arrays_.heads, heads, true);
-  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, arrays_.query + latent.nope, step.rows,
-                 heads, from);
-  backend_->copy_columns(arrays_.q_lora_rank, latent.rank, arrays_.query_rows, to, queries, latent.rank);
-  backend_->copy_columns(arrays_.query + latent.nope, from, arrays_.query_rows + latent.rank, to, queries, latent.rope);
+  backend_->copy_columns(activations_.query, from, activations_.query_nope, latent.nope, queries, latent.nope);
+  const MatmulTarget key[] = {weights.key.to(activations_.heads_rank)};
+  backend_->grouped_matmul(key, activations_.query_nope, step.rows, activations_.heads, heads, true);
+  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, activations_.query + latent.nope,
+                 step.rows, heads, from);
+  backend_->copy_columns(activations_.heads_rank, latent.rank, activations_.query_rows, to, queries, latent.rank);
+  backend_->copy_columns(activations_.query + latent.nope, from, activations_.query_rows + latent.rank, to, queries,
+                         latent.rope);
   if (!step.temperatures.empty()) {
-    backend_->scale_rows(arrays_.query_rows, step.temperatures, int64_t{heads} * to);
+    backend_->scale_rows(activations_.query_rows, step.temperatures, int64_t{heads} * to);
   }
 }
 

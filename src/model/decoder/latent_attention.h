@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "kernels/backend.h"
+#include "model/activation_arena.h"
 #include "model/config.h"
 #include "model/weights/latent_weights.h"
 
@@ -40,11 +41,11 @@ class LatentAttention {
 
  private:
   /// [R, ...] for R rows.
-  struct Arrays {
+  struct Activations {
     float* query_low = nullptr;     // q_lora_rank
     float* query = nullptr;         // heads * query_dim
     float* query_nope = nullptr;    // heads * nope
-    float* q_lora_rank = nullptr;   // heads * rank; then what heads have read
+    float* heads_rank = nullptr;    // heads * rank: queries for the latent part of rows; then what heads have read
     float* query_rows = nullptr;    // heads * row_dim: queries for rows
     float* row = nullptr;           // row_dim
     float* row_rank = nullptr;      // rank
@@ -53,12 +54,12 @@ class LatentAttention {
     float* index_key = nullptr;     // key_dim
     float* index_shares = nullptr;  // indexer heads
     int32_t* chosen = nullptr;      // indexer's most
+
+    void add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows);
   };
 
   LatentAttention(Backend& backend, const DecoderConfig& config) : backend_(&backend), description_(&config) {}
 
-  /// Their bytes, beginning at `memory`.
-  static int64_t lay_out(const DecoderConfig& config, int64_t rows, std::byte* memory, Arrays& arrays);
   void project(const LatentWeights& weights, const LatentStep& step, const float* x) const;
   void choose(const LatentWeights& weights, const LatentStep& step) const;
   void make_queries(const LatentWeights& weights, const LatentStep& step) const;
@@ -66,8 +67,8 @@ class LatentAttention {
 
   Backend* backend_;
   const DecoderConfig* description_;
-  Buffer memory_;
-  Arrays arrays_;
+  ActivationArena arena_;
+  Activations activations_;
 };
 
 }  // namespace cairn

@@ -18,12 +18,13 @@ void ModelRunner::attention(size_t layer, const PagePool& pool) {
   attend(layer, pool);
 
   const Rope back = config.ratio > 0 ? Rope::kCompressedBack : Rope::kWindowBack;
-  turn_last(rope(back), arrays_.attended, rows_, description_.heads, description_.head_dim);
-  const MatmulTarget groups[] = {weights.output_groups.to(arrays_.grouped)};
-  backend_.grouped_matmul(groups, arrays_.attended, rows_, arrays_.group_numbers, description_.output_groups, true);
-  const MatmulTarget output[] = {weights.output.to(arrays_.block)};
-  backend_.matmul(output, arrays_.grouped, rows_);
-  directions_.after_attention(backend_, layer, arrays_.block, rows_);
+  turn_last(rope(back), activations_.attended, rows_, description_.heads, description_.head_dim);
+  const MatmulTarget groups[] = {weights.output_groups.to(activations_.grouped)};
+  backend_.grouped_matmul(groups, activations_.attended, rows_, activations_.group_numbers, description_.output_groups,
+                          true);
+  const MatmulTarget output[] = {weights.output.to(activations_.block)};
+  backend_.matmul(output, activations_.grouped, rows_);
+  directions_.after_attention(backend_, layer, activations_.block, rows_);
   end_block();
 }
 
@@ -31,37 +32,38 @@ void ModelRunner::attention(size_t layer, const PagePool& pool) {
 void ModelRunner::project(const LayerConfig& layer, const LayerWeights& weights) {
   std::array<MatmulTarget, 7> from_input;
   size_t count = 0;
-  from_input[count++] = weights.query_down.to(arrays_.query_low);
-  from_input[count++] = weights.key_value.to(arrays_.latent);
+  from_input[count++] = weights.query_down.to(activations_.query_low);
+  from_input[count++] = weights.key_value.to(activations_.latent);
   if (layer.ratio > 0) {
-    from_input[count++] = weights.compressor.values.to(arrays_.values);
-    from_input[count++] = weights.compressor.scores.to(arrays_.scores);
+    from_input[count++] = weights.compressor.values.to(activations_.values);
+    from_input[count++] = weights.compressor.scores.to(activations_.scores);
   }
   if (layer.indexed) {
-    from_input[count++] = weights.index_compressor.values.to(arrays_.index_values);
-    from_input[count++] = weights.index_compressor.scores.to(arrays_.index_scores);
-    from_input[count++] = weights.index_weights.to(arrays_.index_weights);
+    from_input[count++] = weights.index_compressor.values.to(activations_.index_values);
+    from_input[count++] = weights.index_compressor.scores.to(activations_.index_scores);
+    from_input[count++] = weights.index_weights.to(activations_.index_weights);
   }
-  backend_.matmul(std::span(from_input).first(count), arrays_.input, rows_);
+  backend_.matmul(std::span(from_input).first(count), activations_.input, rows_);
 
   const float epsilon = description_.norm_epsilon;
-  backend_.rms_norm(arrays_.query_low, weights.query_norm.floats(), epsilon, rows_, description_.q_lora_rank,
-                    arrays_.query_low);
-  const MatmulTarget from_query[] = {weights.query_up.to(arrays_.query), weights.index_query.to(arrays_.index_query)};
-  backend_.matmul(std::span(from_query).first(layer.indexed ? 2 : 1), arrays_.query_low, rows_);
+  backend_.rms_norm(activations_.query_low, weights.query_norm.floats(), epsilon, rows_, description_.q_lora_rank,
+                    activations_.query_low);
+  const MatmulTarget from_query[] = {weights.query_up.to(activations_.query),
+                                     weights.index_query.to(activations_.index_query)};
+  backend_.matmul(std::span(from_query).first(layer.indexed ? 2 : 1), activations_.query_low, rows_);
 
   const int32_t heads = description_.heads, dim = description_.head_dim;
   const float* table = rope(layer.ratio > 0 ? Rope::kCompressed : Rope::kWindow);
-  backend_.rms_norm(arrays_.query, nullptr, epsilon, int64_t{rows_} * heads, dim, arrays_.query);
-  turn_last(table, arrays_.query, rows_, heads, dim);
-  backend_.rms_norm(arrays_.latent, weights.key_value_norm.floats(), epsilon, rows_, dim, arrays_.latent);
-  turn_last(table, arrays_.latent, rows_, 1, dim);
+  backend_.rms_norm(activations_.query, nullptr, epsilon, int64_t{rows_} * heads, dim, activations_.query);
+  turn_last(table, activations_.query, rows_, heads, dim);
+  backend_.rms_norm(activations_.latent, weights.key_value_norm.floats(), epsilon, rows_, dim, activations_.latent);
+  turn_last(table, activations_.latent, rows_, 1, dim);
 }
 
 void ModelRunner::store_window(size_t layer, const PagePool& pool) {
   const int32_t dim = description_.head_dim;
-  if (rounding_) compressor_.round_fp8(arrays_.latent, rows_, dim, dim - description_.rope_dims);
-  store(places_[layer].window, pool, arrays_.latent);
+  if (rounding_) compressor_.round_fp8(activations_.latent, rows_, dim, dim - description_.rope_dims);
+  store(places_[layer].window, pool, activations_.latent);
 }
 
 void ModelRunner::store(const KvPlace& place, const PagePool& pool, const float* rows) {
@@ -74,38 +76,39 @@ void ModelRunner::compress_rows(const CompressorParams& params, const Compressor
   CompressorParams with_biases = params;
   with_biases.biases = weights.biases.floats();
   compressor_.compress(with_biases, pool.view(values.group, values.layer), pool.view(scores.group, scores.layer),
-                       batch_.slices(values.group), arrays_.compressed);
+                       batch_.slices(values.group), activations_.compressed);
   const int64_t rows = completed(params.ratio);
-  backend_.rms_norm(arrays_.compressed, weights.norm.floats(), description_.norm_epsilon, rows, params.dim,
-                    arrays_.compressed);
-  turn_last(compressed_rope(params.ratio), arrays_.compressed, rows, 1, params.dim);
+  backend_.rms_norm(activations_.compressed, weights.norm.floats(), description_.norm_epsilon, rows, params.dim,
+                    activations_.compressed);
+  turn_last(compressed_rope(params.ratio), activations_.compressed, rows, 1, params.dim);
 }
 
 void ModelRunner::compress(size_t layer, const PagePool& pool) {
   const LayerPlaces& places = places_[layer];
-  store(places.values, pool, arrays_.values);
-  store(places.scores, pool, arrays_.scores);
+  store(places.values, pool, activations_.values);
+  store(places.scores, pool, activations_.scores);
   const CompressorParams params = description_.compressor(description_.layers[layer]);
   compress_rows(params, weights_.layers[layer].compressor, places.values, places.scores, pool);
   if (rounding_) {
-    compressor_.round_fp8(arrays_.compressed, completed(params.ratio), params.dim, params.dim - description_.rope_dims);
+    compressor_.round_fp8(activations_.compressed, completed(params.ratio), params.dim,
+                          params.dim - description_.rope_dims);
   }
-  store(places.compressed, pool, arrays_.compressed);
+  store(places.compressed, pool, activations_.compressed);
 }
 
 void ModelRunner::compress_index(size_t layer, const PagePool& pool) {
   const LayerPlaces& places = places_[layer];
-  store(places.index_values, pool, arrays_.index_values);
-  store(places.index_scores, pool, arrays_.index_scores);
+  store(places.index_values, pool, activations_.index_values);
+  store(places.index_scores, pool, activations_.index_scores);
   const CompressorParams params = description_.index_compressor(description_.layers[layer]);
   compress_rows(params, weights_.layers[layer].index_compressor, places.index_values, places.index_scores, pool);
   // The transform leaves products as they are: it is there for the rounding.
-  if (rounding_) compressor_.hadamard_fp4(arrays_.compressed, completed(params.ratio), params.dim);
-  store(places.index, pool, arrays_.compressed);
+  if (rounding_) compressor_.hadamard_fp4(activations_.compressed, completed(params.ratio), params.dim);
+  store(places.index, pool, activations_.compressed);
 
-  turn_last(rope(Rope::kCompressed), arrays_.index_query, rows_, description_.index_heads, params.dim);
+  turn_last(rope(Rope::kCompressed), activations_.index_query, rows_, description_.index_heads, params.dim);
   if (rounding_) {
-    compressor_.hadamard_fp4(arrays_.index_query, int64_t{rows_} * description_.index_heads, params.dim);
+    compressor_.hadamard_fp4(activations_.index_query, int64_t{rows_} * description_.index_heads, params.dim);
   }
 }
 
@@ -125,11 +128,11 @@ void ModelRunner::attend(size_t layer, const PagePool& pool) {
   if (config.ratio > 0) {
     RowSource& compressed = add(places.compressed);
     if (config.indexed) {
-      compressed.chosen = arrays_.chosen;
+      compressed.chosen = activations_.chosen;
       compressed.chosen_max = description_.index_rows;
       latent_.select_topk({description_.index_heads, description_.index_rows},
                           pool.view(places.index.group, places.index.layer), batch_.slices(places.index.group),
-                          arrays_.index_query, arrays_.index_weights, arrays_.chosen);
+                          activations_.index_query, activations_.index_weights, activations_.chosen);
     }
   }
   RowAttentionParams params;
@@ -137,7 +140,7 @@ void ModelRunner::attend(size_t layer, const PagePool& pool) {
   params.value_dim = description_.head_dim;
   params.scale = 1 / std::sqrt(static_cast<float>(description_.head_dim));
   params.sinks = weights_.layers[layer].sinks.floats();
-  latent_.attend_rows(params, std::span(sources).first(count), arrays_.query, arrays_.attended);
+  latent_.attend_rows(params, std::span(sources).first(count), activations_.query, activations_.attended);
 }
 
 }  // namespace cairn::deepseek4

@@ -156,11 +156,6 @@ Result<void> read_ropes(const MetadataReader& keys, ModelConfig& model) {
 
 }  // namespace
 
-bool is_deepseek4(const gguf::Reader& file) {
-  const auto name = file.metadata().string("general.architecture");
-  return name.has_value() && *name == kArchitecture;
-}
-
 Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens) {
   const MetadataReader keys(file, kArchitecture);
   ModelConfig model;

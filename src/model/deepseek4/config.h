@@ -72,9 +72,6 @@ struct ModelConfig {
 inline constexpr int32_t kIndexedRatio = 4;
 
 inline constexpr std::string_view kArchitecture = "deepseek4";
-/// Whether the file is of this architecture.
-bool is_deepseek4(const gguf::Reader& file);
-
 /// `context_tokens` as in ModelOptions. Errors: those of load_model.
 Result<ModelConfig> describe(const gguf::Reader& file, int32_t context_tokens);
 

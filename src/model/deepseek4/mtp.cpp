@@ -15,7 +15,7 @@ Result<LogitsView> ModelRunner::mtp_step(const Batch& batch) {
   const size_t layer = description_.main_layers();
   attention(layer, *batch.pool);
   feed_forward(layer);
-  store(places_[layer].streams, *batch.pool, arrays_.streams);
+  store(places_[layer].streams, *batch.pool, activations_.streams);
   const MtpWeights& weights = weights_.mtp;
   return logits(weights.has_output_streams ? weights.output_streams : weights_.output_streams,
                 weights.has_output_norm ? weights.output_norm : weights_.output_norm);
@@ -27,12 +27,12 @@ void ModelRunner::follow(const Batch& batch) {
   const size_t layer = description_.main_layers();
   const LayerWeights& weights = weights_.layers[layer];
   begin_block(weights.attention_streams, weights.attention_norm);
-  const MatmulTarget latent[] = {weights.key_value.to(arrays_.latent)};
-  backend_.matmul(latent, arrays_.input, rows_);
+  const MatmulTarget latent[] = {weights.key_value.to(activations_.latent)};
+  backend_.matmul(latent, activations_.input, rows_);
   const int32_t dim = description_.head_dim;
-  backend_.rms_norm(arrays_.latent, weights.key_value_norm.floats(), description_.norm_epsilon, rows_, dim,
-                    arrays_.latent);
-  turn_last(rope(Rope::kWindow), arrays_.latent, rows_, 1, dim);
+  backend_.rms_norm(activations_.latent, weights.key_value_norm.floats(), description_.norm_epsilon, rows_, dim,
+                    activations_.latent);
+  turn_last(rope(Rope::kWindow), activations_.latent, rows_, 1, dim);
   store_window(layer, *batch.pool);
 }
 
@@ -41,23 +41,23 @@ void ModelRunner::begin_drafts(const Batch& batch) {
   const int64_t width = description_.embedding, stream_rows = int64_t{rows_} * description_.streams;
   const float epsilon = description_.norm_epsilon;
   const KvPlace& place = places_.back().streams;
-  latent_.load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), arrays_.flat);
-  backend_.rms_norm(arrays_.flat, weights.stream_norm.floats(), epsilon, stream_rows, width, arrays_.flat);
-  backend_.embed(weights_.embedding, batch.tokens, 1, arrays_.input);
-  backend_.rms_norm(arrays_.input, weights.token_norm.floats(), epsilon, rows_, width, arrays_.input);
+  latent_.load_previous_rows(batch.pool->view(place.group, place.layer), batch_.slices(place.group), activations_.flat);
+  backend_.rms_norm(activations_.flat, weights.stream_norm.floats(), epsilon, stream_rows, width, activations_.flat);
+  backend_.embed(weights_.embedding, batch.tokens, 1, activations_.input);
+  backend_.rms_norm(activations_.input, weights.token_norm.floats(), epsilon, rows_, width, activations_.input);
   if (weights.pair.weight.rows > 0) {
-    repeat_rows(arrays_.input, arrays_.streams);
-    backend_.copy_columns(arrays_.streams, width, arrays_.pairs, 2 * width, stream_rows, width);
-    backend_.copy_columns(arrays_.flat, width, arrays_.pairs + width, 2 * width, stream_rows, width);
-    const MatmulTarget both[] = {weights.pair.to(arrays_.streams)};
-    return backend_.matmul(both, arrays_.pairs, static_cast<int32_t>(stream_rows));
+    repeat_rows(activations_.input, activations_.streams);
+    backend_.copy_columns(activations_.streams, width, activations_.pairs, 2 * width, stream_rows, width);
+    backend_.copy_columns(activations_.flat, width, activations_.pairs + width, 2 * width, stream_rows, width);
+    const MatmulTarget both[] = {weights.pair.to(activations_.streams)};
+    return backend_.matmul(both, activations_.pairs, static_cast<int32_t>(stream_rows));
   }
-  const MatmulTarget token[] = {weights.token.to(arrays_.block)};
-  backend_.matmul(token, arrays_.input, rows_);
-  repeat_rows(arrays_.block, arrays_.streams_next);
-  const MatmulTarget stream[] = {weights.stream.to(arrays_.streams)};
-  backend_.matmul(stream, arrays_.flat, static_cast<int32_t>(stream_rows));
-  backend_.add(arrays_.streams, arrays_.streams_next, stream_rows * width, 1);
+  const MatmulTarget token[] = {weights.token.to(activations_.block)};
+  backend_.matmul(token, activations_.input, rows_);
+  repeat_rows(activations_.block, activations_.streams_next);
+  const MatmulTarget stream[] = {weights.stream.to(activations_.streams)};
+  backend_.matmul(stream, activations_.flat, static_cast<int32_t>(stream_rows));
+  backend_.add(activations_.streams, activations_.streams_next, stream_rows * width, 1);
 }
 
 }  // namespace cairn::deepseek4

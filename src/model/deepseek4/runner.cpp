@@ -9,7 +9,6 @@
 namespace cairn::deepseek4 {
 namespace {
 
-constexpr int64_t kAlignment = 64;
 constexpr int64_t kElementBytes = 4;  // float32 and int32 alike
 constexpr float kExpertSumLeast = 0x1p-14F;
 
@@ -29,11 +28,9 @@ ModelRunner::ModelRunner(ModelConfig config, ModelWeights weights, Backend& back
   kv_layout_ = kv_layout_of(description_, options.kv_type, places_);
 }
 
-// Calls visit(pointer, elements) for each array that the model needs.
-template <class Visit>
-void ModelRunner::for_each_array(const ModelConfig& model, const ModelOptions& options, Arrays& arrays, Visit visit) {
+void ModelRunner::Activations::add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options) {
   const int64_t rows = options.batch_tokens_max, width = model.embedding, outer = model.outer_dim();
-  const int64_t shares = stream_shares(model.streams), used = model.experts_used;
+  const int64_t share_columns = stream_shares(model.streams), used = model.experts_used;
   const int64_t inner = std::max(used * model.expert_width, model.shared_width);
   int64_t ratios = 0, compressor = 0, index = 0;
   for (size_t i = 0; i < model.layers.size(); ++i) {
@@ -45,46 +42,37 @@ void ModelRunner::for_each_array(const ModelConfig& model, const ModelOptions& o
     compressor = std::max<int64_t>(compressor, model.compressor(layer).width());
     if (layer.indexed) index = model.index_compressor(layer).width();
   }
-  visit(arrays.streams, rows * model.streams * width);
-  visit(arrays.streams_next, rows * model.streams * width);
-  visit(arrays.flat, rows * model.streams * width);
-  visit(arrays.share_logits, rows * shares);
-  visit(arrays.shares, rows * shares);
-  visit(arrays.input, rows * width);
-  visit(arrays.block, rows * width);
-  visit(arrays.query_low, rows * model.q_lora_rank);
-  visit(arrays.query, rows * outer);
-  visit(arrays.latent, rows * model.head_dim);
-  visit(arrays.attended, rows * outer);
-  visit(arrays.grouped, rows * model.output_groups * model.output_rank);
-  visit(arrays.group_numbers, rows * model.output_groups);
-  visit(arrays.values, rows * compressor);
-  visit(arrays.scores, rows * compressor);
-  visit(arrays.index_values, rows * index);
-  visit(arrays.index_scores, rows * index);
-  visit(arrays.compressed, rows * std::max(model.head_dim, model.index_dim));
-  visit(arrays.index_query, index > 0 ? rows * model.index_heads * model.index_dim : 0);
-  visit(arrays.index_weights, index > 0 ? rows * model.index_heads : 0);
-  visit(arrays.chosen, index > 0 ? rows * model.index_rows : 0);
-  visit(arrays.router, rows * model.experts);
-  visit(arrays.expert_ids, rows * used);
-  visit(arrays.expert_weights, rows * used);
-  visit(arrays.gate, rows * inner);
-  visit(arrays.up, rows * inner);
-  visit(arrays.expert_out, rows * used * width);
-  visit(arrays.ropes, static_cast<int64_t>(Rope::kCount) * rows * model.rope_dims);
-  visit(arrays.compressed_ropes, ratios * rows * model.rope_dims);
-  visit(arrays.pairs, model.has_mtp ? rows * model.streams * 2 * width : 0);
-  visit(arrays.logits, options.logits_max * model.vocabulary);
-}
-
-int64_t ModelRunner::array_bytes(const ModelConfig& model, const ModelOptions& options) {
-  int64_t bytes = 0;
-  Arrays arrays;
-  for_each_array(model, options, arrays, [&bytes](auto&, int64_t elements) {
-    bytes += (elements * kElementBytes + kAlignment - 1) / kAlignment * kAlignment;
-  });
-  return bytes;
+  arena.add(streams, rows * model.streams * width);
+  arena.add(streams_next, rows * model.streams * width);
+  arena.add(flat, rows * model.streams * width);
+  arena.add(share_logits, rows * share_columns);
+  arena.add(shares, rows * share_columns);
+  arena.add(input, rows * width);
+  arena.add(block, rows * width);
+  arena.add(query_low, rows * model.q_lora_rank);
+  arena.add(query, rows * outer);
+  arena.add(latent, rows * model.head_dim);
+  arena.add(attended, rows * outer);
+  arena.add(grouped, rows * model.output_groups * model.output_rank);
+  arena.add(group_numbers, rows * model.output_groups);
+  arena.add(values, rows * compressor);
+  arena.add(scores, rows * compressor);
+  arena.add(index_values, rows * index);
+  arena.add(index_scores, rows * index);
+  arena.add(compressed, rows * std::max(model.head_dim, model.index_dim));
+  arena.add(index_query, index > 0 ? rows * model.index_heads * model.index_dim : 0);
+  arena.add(index_weights, index > 0 ? rows * model.index_heads : 0);
+  arena.add(chosen, index > 0 ? rows * model.index_rows : 0);
+  arena.add(router, rows * model.experts);
+  arena.add(expert_ids, rows * used);
+  arena.add(expert_weights, rows * used);
+  arena.add(gate, rows * inner);
+  arena.add(up, rows * inner);
+  arena.add(expert_out, rows * used * width);
+  arena.add(ropes, static_cast<int64_t>(Rope::kCount) * rows * model.rope_dims);
+  arena.add(compressed_ropes, ratios * rows * model.rope_dims);
+  arena.add(pairs, model.has_mtp ? rows * model.streams * 2 * width : 0);
+  arena.add(logits, options.logits_max * model.vocabulary);
 }
 
 WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOptions& options) {
@@ -111,20 +99,19 @@ WorkspaceSizes ModelRunner::work_sizes(const ModelConfig& model, const ModelOpti
 }
 
 int64_t ModelRunner::bytes(const ModelConfig& config, const Backend& backend, const ModelOptions& options) {
-  return array_bytes(config, options) + LogitRows::bytes(options.logits_max, config.vocabulary) +
+  ActivationArena arena;
+  Activations activations;
+  activations.add_to(arena, config, options);
+  return arena.bytes() + LogitRows::bytes(options.logits_max, config.vocabulary) +
          backend.workspace_bytes(work_sizes(config, options));
 }
 
 Result<void> ModelRunner::allocate(const ModelOptions& options) {
-  CAIRN_TRY(memory_, backend_.allocate(array_bytes(description_, options)));
-  auto* at = static_cast<std::byte*>(memory_.data());
-  for_each_array(description_, options, arrays_, [&at]<class T>(T*& array, int64_t elements) {
-    array = reinterpret_cast<T*>(at);
-    at += (elements * kElementBytes + kAlignment - 1) / kAlignment * kAlignment;
-  });
+  activations_.add_to(arena_, description_, options);
+  CAIRN_TRY_VOID(arena_.allocate(backend_));
   std::vector<int32_t> numbers(int64_t{rows_max_} * description_.output_groups);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int32_t>(i) % description_.output_groups;
-  backend_.write(numbers.data(), std::ssize(numbers) * kElementBytes, arrays_.group_numbers);
+  backend_.write(numbers.data(), std::ssize(numbers) * kElementBytes, activations_.group_numbers);
   for (const LayerConfig& layer : description_.layers) {
     const auto same = [&layer](const Completed& other) { return other.ratio == layer.ratio; };
     if (layer.ratio > 0 && std::ranges::none_of(completed_, same)) completed_.push_back({layer.ratio, {}});
@@ -168,7 +155,7 @@ Result<LogitsView> ModelRunner::step(const Batch& batch) {
     feed_forward(layer);
   }
   if (!description_.has_mtp) return logits(weights_.output_streams, weights_.output_norm);
-  store(places_.back().streams, *batch.pool, arrays_.streams);
+  store(places_.back().streams, *batch.pool, activations_.streams);
   select_output_rows();
   CAIRN_TRY(const LogitsView result, logits(weights_.output_streams, weights_.output_norm));
   follow(batch);
@@ -179,7 +166,7 @@ void ModelRunner::plan(const Batch& batch) {
   batch_.plan(batch);
   rows_ = batch_.rows();
   // Each step begins with the same memory, so that it is like the one before it.
-  if (arrays_.streams > arrays_.streams_next) std::swap(arrays_.streams, arrays_.streams_next);
+  if (activations_.streams > activations_.streams_next) std::swap(activations_.streams, activations_.streams_next);
   keeps_logits_ = batch.keep_logits;
   tokens_.assign(batch.tokens.begin(), batch.tokens.end());
   for (Completed& each : completed_) {
@@ -191,12 +178,12 @@ void ModelRunner::plan(const Batch& batch) {
 }
 
 const float* ModelRunner::rope(Rope which) const {
-  return arrays_.ropes + static_cast<int64_t>(which) * rows_max_ * description_.rope_dims;
+  return activations_.ropes + static_cast<int64_t>(which) * rows_max_ * description_.rope_dims;
 }
 
 const float* ModelRunner::compressed_rope(int32_t ratio) const {
   const auto found = std::ranges::find(completed_, ratio, &Completed::ratio);
-  return arrays_.compressed_ropes + (found - completed_.begin()) * rows_max_ * description_.rope_dims;
+  return activations_.compressed_ropes + (found - completed_.begin()) * rows_max_ * description_.rope_dims;
 }
 
 int64_t ModelRunner::completed(int32_t ratio) const {
@@ -207,12 +194,12 @@ void ModelRunner::compute_ropes() {
   const int64_t size = int64_t{rows_max_} * description_.rope_dims;
   const RopeConfig* const ropes[] = {&description_.window_rope, &description_.window_rope_back,
                                      &description_.compressed_rope, &description_.compressed_rope_back};
-  float* table = arrays_.ropes;
+  float* table = activations_.ropes;
   for (const RopeConfig* each : ropes) {
     backend_.rope_table(batch_.positions(), each->frequencies, each->magnitude, table);
     table += size;
   }
-  table = arrays_.compressed_ropes;
+  table = activations_.compressed_ropes;
   for (const Completed& each : completed_) {
     const RopeConfig& how = description_.compressed_rope;
     backend_.rope_table(each.positions, how.frequencies, how.magnitude, table);
@@ -226,8 +213,8 @@ void ModelRunner::turn_last(const float* table, float* x, int64_t rows, int32_t 
 }
 
 void ModelRunner::begin_streams(std::span<const TokenId> tokens) {
-  backend_.embed(weights_.embedding, tokens, 1, arrays_.input);
-  repeat_rows(arrays_.input, arrays_.streams);
+  backend_.embed(weights_.embedding, tokens, 1, activations_.input);
+  repeat_rows(activations_.input, activations_.streams);
 }
 
 void ModelRunner::repeat_rows(const float* rows, float* streams) {
@@ -239,21 +226,23 @@ void ModelRunner::repeat_rows(const float* rows, float* streams) {
 void ModelRunner::begin_block(const StreamWeights& weights, const Buffer& norm) {
   const int32_t streams = description_.streams;
   const int64_t width = description_.embedding;
-  backend_.rms_norm(arrays_.streams, nullptr, description_.norm_epsilon, rows_, streams * width, arrays_.flat);
-  const MatmulTarget mix[] = {weights.logits.to(arrays_.share_logits)};
-  backend_.matmul(mix, arrays_.flat, rows_);
+  backend_.rms_norm(activations_.streams, nullptr, description_.norm_epsilon, rows_, streams * width,
+                    activations_.flat);
+  const MatmulTarget mix[] = {weights.logits.to(activations_.share_logits)};
+  backend_.matmul(mix, activations_.flat, rows_);
   const StreamParams params{streams, description_.stream_rounds, description_.stream_epsilon, weights.scale.floats(),
                             weights.base.floats()};
-  stream_operations_.hyper_connection_weights(params, arrays_.share_logits, rows_, arrays_.shares);
-  stream_operations_.hyper_connection_read(arrays_.streams, arrays_.shares, stream_shares(streams), streams, rows_,
-                                           width, arrays_.input);
-  backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
+  stream_operations_.hyper_connection_weights(params, activations_.share_logits, rows_, activations_.shares);
+  stream_operations_.hyper_connection_read(activations_.streams, activations_.shares, stream_shares(streams), streams,
+                                           rows_, width, activations_.input);
+  backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, width, activations_.input);
 }
 
 void ModelRunner::end_block() {
-  stream_operations_.hyper_connection_write(arrays_.streams, arrays_.block, arrays_.shares, description_.streams, rows_,
-                                            description_.embedding, arrays_.streams_next);
-  std::swap(arrays_.streams, arrays_.streams_next);
+  stream_operations_.hyper_connection_write(activations_.streams, activations_.block, activations_.shares,
+                                            description_.streams, rows_, description_.embedding,
+                                            activations_.streams_next);
+  std::swap(activations_.streams, activations_.streams_next);
 }
 
 void ModelRunner::feed_forward(size_t layer) {
@@ -264,21 +253,21 @@ void ModelRunner::feed_forward(size_t layer) {
   const int32_t used = description_.experts_used;
   begin_block(weights.feed_forward_streams, weights.feed_forward_norm);
   route(config, weights);
-  const MatmulTarget in[] = {weights.routed.gate.to(arrays_.gate), weights.routed.up.to(arrays_.up)};
-  backend_.grouped_matmul(in, arrays_.input, rows_, arrays_.expert_ids, used, false);
+  const MatmulTarget in[] = {weights.routed.gate.to(activations_.gate), weights.routed.up.to(activations_.up)};
+  backend_.grouped_matmul(in, activations_.input, rows_, activations_.expert_ids, used, false);
   clamp_and_gate(config.clamp, int64_t{rows_} * used, description_.expert_width);
-  const MatmulTarget down[] = {weights.routed.down.to(arrays_.expert_out)};
-  backend_.grouped_matmul(down, arrays_.gate, rows_, arrays_.expert_ids, used, true);
-  backend_.moe_combine(arrays_.expert_out, arrays_.expert_weights, rows_, used, width, arrays_.block);
+  const MatmulTarget down[] = {weights.routed.down.to(activations_.expert_out)};
+  backend_.grouped_matmul(down, activations_.gate, rows_, activations_.expert_ids, used, true);
+  backend_.moe_combine(activations_.expert_out, activations_.expert_weights, rows_, used, width, activations_.block);
   if (description_.shared_width > 0) {
-    const MatmulTarget shared_in[] = {weights.shared.gate.to(arrays_.gate), weights.shared.up.to(arrays_.up)};
-    backend_.matmul(shared_in, arrays_.input, rows_);
+    const MatmulTarget shared_in[] = {weights.shared.gate.to(activations_.gate), weights.shared.up.to(activations_.up)};
+    backend_.matmul(shared_in, activations_.input, rows_);
     clamp_and_gate(config.shared_clamp, rows_, description_.shared_width);
-    const MatmulTarget shared_down[] = {weights.shared.down.to(arrays_.expert_out)};
-    backend_.matmul(shared_down, arrays_.gate, rows_);
-    backend_.add(arrays_.block, arrays_.expert_out, rows_ * width, 1);
+    const MatmulTarget shared_down[] = {weights.shared.down.to(activations_.expert_out)};
+    backend_.matmul(shared_down, activations_.gate, rows_);
+    backend_.add(activations_.block, activations_.expert_out, rows_ * width, 1);
   }
-  directions_.after_feed_forward(backend_, layer, arrays_.block, rows_);
+  directions_.after_feed_forward(backend_, layer, activations_.block, rows_);
   end_block();
 }
 
@@ -286,15 +275,15 @@ void ModelRunner::feed_forward(size_t layer) {
 void ModelRunner::clamp_and_gate(float clamp, int64_t rows, int64_t width) {
   const int64_t n = rows * width;
   constexpr float kUnbounded = -std::numeric_limits<float>::infinity();
-  backend_.clamp(arrays_.gate, n, kUnbounded, clamp);
-  backend_.clamp(arrays_.up, n, -clamp, clamp);
-  backend_.gate(Activation::kSilu, arrays_.gate, arrays_.up, rows, width, arrays_.gate);
+  backend_.clamp(activations_.gate, n, kUnbounded, clamp);
+  backend_.clamp(activations_.up, n, -clamp, clamp);
+  backend_.gate(Activation::kSilu, activations_.gate, activations_.up, rows, width, activations_.gate);
 }
 
 void ModelRunner::route(const LayerConfig& layer, const LayerWeights& weights) {
   const int32_t used = description_.experts_used;
-  const MatmulTarget router[] = {weights.router.to(arrays_.router)};
-  backend_.matmul(router, arrays_.input, rows_);
+  const MatmulTarget router[] = {weights.router.to(activations_.router)};
+  backend_.matmul(router, activations_.input, rows_);
   RouteParams params;
   params.experts = description_.experts;
   params.used = used;
@@ -310,16 +299,16 @@ void ModelRunner::route(const LayerConfig& layer, const LayerWeights& weights) {
       const auto ids = std::span(weights.token_experts).subspan(index(token) * used, used);
       given_ids_.insert(given_ids_.end(), ids.begin(), ids.end());
     }
-    backend_.write(given_ids_.data(), std::ssize(given_ids_) * kElementBytes, arrays_.expert_ids);
+    backend_.write(given_ids_.data(), std::ssize(given_ids_) * kElementBytes, activations_.expert_ids);
   }
-  backend_.route(params, arrays_.router, rows_, arrays_.expert_ids, arrays_.expert_weights);
+  backend_.route(params, activations_.router, rows_, activations_.expert_ids, activations_.expert_weights);
 }
 
 void ModelRunner::select_output_rows() {
   const int64_t all = description_.streams * description_.embedding;
   const std::span<const int32_t> wanted = batch_.logit_rows();
-  backend_.gather_rows(arrays_.streams, wanted, all, arrays_.streams_next);
-  std::swap(arrays_.streams, arrays_.streams_next);
+  backend_.gather_rows(activations_.streams, wanted, all, activations_.streams_next);
+  std::swap(activations_.streams, activations_.streams_next);
   // In place: the rows ascend.
   for (size_t i = 0; i < wanted.size(); ++i) tokens_[i] = tokens_[wanted[i]];
   tokens_.resize(wanted.size());
@@ -330,18 +319,19 @@ Result<LogitsView> ModelRunner::logits(const StreamWeights& weights, const Buffe
   const int32_t streams = description_.streams;
   const int64_t width = description_.embedding;
   if (rows_ > 0) {
-    backend_.rms_norm(arrays_.streams, nullptr, description_.norm_epsilon, rows_, streams * width, arrays_.flat);
-    const MatmulTarget gate[] = {weights.logits.to(arrays_.share_logits)};
-    backend_.matmul(gate, arrays_.flat, rows_);
+    backend_.rms_norm(activations_.streams, nullptr, description_.norm_epsilon, rows_, streams * width,
+                      activations_.flat);
+    const MatmulTarget gate[] = {weights.logits.to(activations_.share_logits)};
+    backend_.matmul(gate, activations_.flat, rows_);
     const StreamParams params{streams, 0, description_.stream_epsilon, weights.scale.floats(), weights.base.floats()};
-    stream_operations_.gate_streams(params, arrays_.share_logits, rows_, arrays_.shares);
-    stream_operations_.hyper_connection_read(arrays_.streams, arrays_.shares, streams, streams, rows_, width,
-                                             arrays_.input);
-    backend_.rms_norm(arrays_.input, norm.floats(), description_.norm_epsilon, rows_, width, arrays_.input);
-    const MatmulTarget output[] = {weights_.output.to(arrays_.logits)};
-    backend_.matmul(output, arrays_.input, rows_);
+    stream_operations_.gate_streams(params, activations_.share_logits, rows_, activations_.shares);
+    stream_operations_.hyper_connection_read(activations_.streams, activations_.shares, streams, streams, rows_, width,
+                                             activations_.input);
+    backend_.rms_norm(activations_.input, norm.floats(), description_.norm_epsilon, rows_, width, activations_.input);
+    const MatmulTarget output[] = {weights_.output.to(activations_.logits)};
+    backend_.matmul(output, activations_.input, rows_);
   }
-  return logits_.take(arrays_.logits, rows_, keeps_logits_);
+  return logits_.take(activations_.logits, rows_, keeps_logits_);
 }
 
 }  // namespace cairn::deepseek4

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/activation_arena.h"
 #include "model/decoder/batch_rows.h"
 #include "model/deepseek4/config.h"
 #include "model/deepseek4/weights.h"
@@ -45,7 +46,7 @@ class ModelRunner final : public Runner {
 
  private:
   /// Activations of a step; R is its rows.
-  struct Arrays {
+  struct Activations {
     float* streams = nullptr;       // [R, streams, embedding]
     float* streams_next = nullptr;  // the same
     float* flat = nullptr;          // the same, normalised
@@ -77,6 +78,8 @@ class ModelRunner final : public Runner {
     float* compressed_ropes = nullptr;  // [ratios, R, rope_dims], of the compressed rows that the step completes
     float* pairs = nullptr;             // [R, streams, 2, embedding], if there is an MTP module
     float* logits = nullptr;            // [logit rows, vocabulary]
+
+    void add_to(ActivationArena& arena, const ModelConfig& model, const ModelOptions& options);
   };
   enum class Rope : int32_t { kWindow, kWindowBack, kCompressed, kCompressedBack, kCount };
   /// Positions where a step's compressed rows of one ratio begin.
@@ -86,9 +89,6 @@ class ModelRunner final : public Runner {
   };
 
   ModelRunner(ModelConfig config, ModelWeights weights, Backend& backend, const ModelOptions& options);
-  template <class Visit>
-  static void for_each_array(const ModelConfig& model, const ModelOptions& options, Arrays& arrays, Visit visit);
-  static int64_t array_bytes(const ModelConfig& model, const ModelOptions& options);
   static WorkspaceSizes work_sizes(const ModelConfig& model, const ModelOptions& options);
   Result<void> allocate(const ModelOptions& options);
 
@@ -102,16 +102,16 @@ class ModelRunner final : public Runner {
   void begin_streams(std::span<const TokenId> tokens);
   /// Each of rows [R, embedding] in every stream.
   void repeat_rows(const float* rows, float* streams);
-  /// arrays_.input = what the block reads of the streams, normalised; arrays_.shares for end_block.
+  /// activations_.input = what the block reads of the streams, normalised; activations_.shares for end_block.
   void begin_block(const StreamWeights& weights, const Buffer& norm);
-  /// Mixes arrays_.block into the streams.
+  /// Mixes activations_.block into the streams.
   void end_block();
 
   void attention(size_t layer, const PagePool& pool);
   void project(const LayerConfig& layer, const LayerWeights& weights);
   void store_window(size_t layer, const PagePool& pool);
   void store(const KvPlace& place, const PagePool& pool, const float* rows);
-  /// arrays_.compressed = the rows that the step completes, normalised and turned.
+  /// activations_.compressed = the rows that the step completes, normalised and turned.
   void compress_rows(const CompressorParams& params, const CompressorWeights& weights, const KvPlace& values,
                      const KvPlace& scores, const PagePool& pool);
   void compress(size_t layer, const PagePool& pool);
@@ -121,7 +121,7 @@ class ModelRunner final : public Runner {
 
   void feed_forward(size_t layer);
   void route(const LayerConfig& layer, const LayerWeights& weights);
-  /// arrays_.gate = silu(gate) * up, both clamped.
+  /// activations_.gate = silu(gate) * up, both clamped.
   void clamp_and_gate(float clamp, int64_t rows, int64_t width);
   void select_output_rows();
   Result<LogitsView> logits(const StreamWeights& streams, const Buffer& norm);
@@ -129,7 +129,7 @@ class ModelRunner final : public Runner {
   // -- The MTP module, mtp.cpp.
   /// Computes of the batch's rows what drafts for later ones look back at.
   void follow(const Batch& batch);
-  /// arrays_.streams = what the block's layer reads of the tokens and the streams before them.
+  /// activations_.streams = what the block's layer reads of the tokens and the streams before them.
   void begin_drafts(const Batch& batch);
 
   const ModelConfig description_;
@@ -144,8 +144,8 @@ class ModelRunner final : public Runner {
   std::vector<LayerPlaces> places_;
   KvLayout kv_layout_;
   ControlVectors directions_;
-  Buffer memory_;
-  Arrays arrays_;
+  ActivationArena arena_;
+  Activations activations_;
 
   // Of the step in progress; reserved once.
   BatchRows batch_;

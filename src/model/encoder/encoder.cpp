@@ -9,23 +9,19 @@
 
 namespace cairn {
 
-// Elements of each array.
-struct Encoder::Memory {
-  int64_t rows = 0;  // [batch_tokens_max, embedding]
-  int64_t rope = 0;
-  int64_t kv = 0;
-  int64_t chunk = 0;        // [chunk_rows, embedding]
-  int64_t chunk_inner = 0;  // [chunk_rows, feed_forward]
-};
-
-Encoder::Memory Encoder::memory_of(const EncoderConfig& config, int32_t chunk_rows) {
-  Memory memory;
-  memory.rows = batch_tokens_max(config) * config.embedding;
-  memory.rope = config.rope ? int64_t{batch_tokens_max(config)} * config.rope->dims : 0;
-  memory.kv = int64_t{pages_max(config)} * kPageTokens * 2 * config.embedding;
-  memory.chunk = chunk_rows * config.embedding;
-  memory.chunk_inner = chunk_rows * config.feed_forward;
-  return memory;
+void Encoder::Activations::add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows) {
+  const int64_t rows = batch_tokens_max(config);
+  const int64_t width = config.embedding;
+  arena.add(hidden, rows * width);
+  arena.add(query, rows * width);
+  arena.add(attended, rows * width);
+  arena.add(rope, config.rope ? rows * config.rope->dims : 0);
+  arena.add(kv, int64_t{pages_max(config)} * kPageTokens * 2 * width);
+  arena.add(key, chunk_rows * width);
+  arena.add(value, chunk_rows * width);
+  arena.add(block, chunk_rows * width);
+  arena.add(gate, chunk_rows * config.feed_forward);
+  arena.add(up, chunk_rows * config.feed_forward);
 }
 
 WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_rows) {
@@ -40,10 +36,12 @@ WorkspaceSizes Encoder::work_sizes(const EncoderConfig& config, int32_t chunk_ro
 }
 
 int64_t Encoder::bytes(const EncoderConfig& config, const Backend& backend, int32_t chunk_rows) {
-  const Memory memory = memory_of(config, chunk_rows);
-  // Hidden rows, queries, what was attended to, and a copy in host memory.
-  const int64_t elements = 4 * memory.rows + memory.rope + memory.kv + 3 * memory.chunk + 2 * memory.chunk_inner;
-  return elements * static_cast<int64_t>(sizeof(float)) + backend.workspace_bytes(work_sizes(config, chunk_rows));
+  ActivationArena arena;
+  Activations activations;
+  activations.add_to(arena, config, chunk_rows);
+  // Hidden rows are kept a second time in host memory.
+  const int64_t host = batch_tokens_max(config) * config.embedding * static_cast<int64_t>(sizeof(float));
+  return arena.bytes() + host + backend.workspace_bytes(work_sizes(config, chunk_rows));
 }
 
 int32_t Encoder::batch_tokens_max(const EncoderConfig& config) { return std::max(config.context_tokens, kRowsMin); }
@@ -68,23 +66,15 @@ Result<std::unique_ptr<Embedder>> Encoder::create(EncoderConfig config, EncoderW
 }
 
 Result<void> Encoder::allocate() {
-  const Memory memory = memory_of(description_, chunk_rows_);
-  const std::pair<Buffer*, int64_t> buffers[] = {
-      {&hidden_, memory.rows},   {&query_, memory.rows},  {&attended_, memory.rows},
-      {&rope_, memory.rope},     {&kv_, memory.kv},       {&key_, memory.chunk},
-      {&value_, memory.chunk},   {&block_, memory.chunk}, {&gate_, memory.chunk_inner},
-      {&up_, memory.chunk_inner}};
-  for (const auto& [buffer, elements] : buffers) {
-    if (elements == 0) continue;
-    CAIRN_TRY(*buffer, backend_.allocate(elements * static_cast<int64_t>(sizeof(float))));
-  }
+  activations_.add_to(arena_, description_, chunk_rows_);
+  CAIRN_TRY_VOID(arena_.allocate(backend_));
   CAIRN_TRY_VOID(backend_.reserve(work_sizes(description_, chunk_rows_)));
-  kv_view_.base = static_cast<std::byte*>(kv_.data());
+  kv_view_.base = reinterpret_cast<std::byte*>(activations_.kv);
   kv_view_.page_stride = kPageTokens * 2 * description_.embedding * static_cast<int64_t>(sizeof(float));
   kv_view_.kv_heads = description_.heads;
   kv_view_.key_dim = description_.head_dim;
   kv_view_.value_dim = description_.head_dim;
-  host_.resize(memory.rows);
+  host_.resize(batch_tokens_max() * description_.embedding);
   for (int32_t page = 0; page < pages_max(description_); ++page) pages_.push_back(PageId{page});
   const int32_t rows = batch_tokens_max();
   tokens_.reserve(rows);
@@ -152,7 +142,7 @@ void Encoder::cut_into_chunks() {
 Result<void> Encoder::embed(std::span<const EmbedText> texts, Pooling pooling, std::span<float> out) {
   plan(texts);
   if (description_.rope) {
-    backend_.rope_table(positions_, description_.rope->frequencies, description_.rope->magnitude, rope_.floats());
+    backend_.rope_table(positions_, description_.rope->frequencies, description_.rope->magnitude, activations_.rope);
   }
   for (const Chunk& chunk : chunks_) embed_tokens(chunk);
   for (const EncoderLayerWeights& layer : weights_.layers) {
@@ -173,19 +163,19 @@ void Encoder::norm(const LayerNorm& norm, float* x, int32_t rows) {
 }
 
 void Encoder::embed_tokens(const Chunk& chunk) {
-  float* hidden = rows_at(hidden_, chunk.begin);
+  float* hidden = rows_at(activations_.hidden, chunk.begin);
   const auto of_chunk = [&](const std::vector<TokenId>& ids) {
     return std::span(ids).subspan(chunk.begin, chunk.rows);
   };
   backend_.embed(weights_.tokens, of_chunk(tokens_), 1, hidden);
   const int64_t elements = chunk.rows * description_.embedding;
   if (description_.token_types > 0) {
-    backend_.embed(weights_.types, of_chunk(types_), 1, block_.floats());
-    backend_.add(hidden, block_.floats(), elements, 1);
+    backend_.embed(weights_.types, of_chunk(types_), 1, activations_.block);
+    backend_.add(hidden, activations_.block, elements, 1);
   }
   if (description_.learned_positions) {
-    backend_.embed(weights_.positions, of_chunk(position_ids_), 1, block_.floats());
-    backend_.add(hidden, block_.floats(), elements, 1);
+    backend_.embed(weights_.positions, of_chunk(position_ids_), 1, activations_.block);
+    backend_.add(hidden, activations_.block, elements, 1);
   }
   norm(weights_.embedding_norm, hidden, chunk.rows);
 }
@@ -197,39 +187,39 @@ void Encoder::attention(const EncoderLayerWeights& weights) {
   params.scale = 1 / std::sqrt(static_cast<float>(description_.head_dim));
   params.causal = false;
   params.slopes = weights_.slopes.floats();
-  backend_.attention(params, kv_view_, slices_, query_.floats(), attended_.floats());
+  backend_.attention(params, kv_view_, slices_, activations_.query, activations_.attended);
 }
 
 void Encoder::query_key_value(const EncoderLayerWeights& weights, const Chunk& chunk) {
-  float* query = rows_at(query_, chunk.begin);
-  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(key_.floats()),
-                                      weights.value.to(value_.floats())};
-  backend_.matmul(projections, rows_at(hidden_, chunk.begin), chunk.rows);
+  float* query = rows_at(activations_.query, chunk.begin);
+  const MatmulTarget projections[] = {weights.query.to(query), weights.key.to(activations_.key),
+                                      weights.value.to(activations_.value)};
+  backend_.matmul(projections, rows_at(activations_.hidden, chunk.begin), chunk.rows);
   if (description_.rope) {
     const RopeConfig& how = *description_.rope;
-    const float* table = rope_.floats() + int64_t{chunk.begin} * how.dims;
+    const float* table = activations_.rope + int64_t{chunk.begin} * how.dims;
     backend_.rope(how.style, table, how.dims, query, chunk.rows, description_.heads, description_.head_dim);
-    backend_.rope(how.style, table, how.dims, key_.floats(), chunk.rows, description_.heads, description_.head_dim);
+    backend_.rope(how.style, table, how.dims, activations_.key, chunk.rows, description_.heads, description_.head_dim);
   }
-  backend_.store_kv(kv_view_, chunk.slices, key_.floats(), value_.floats());
+  backend_.store_kv(kv_view_, chunk.slices, activations_.key, activations_.value);
 }
 
 // What follows the attention of a layer.
 void Encoder::finish_layer(const EncoderLayerWeights& weights, const Chunk& chunk) {
-  float* hidden = rows_at(hidden_, chunk.begin);
-  float* block = block_.floats();
+  float* hidden = rows_at(activations_.hidden, chunk.begin);
+  float* block = activations_.block;
   const int64_t elements = chunk.rows * description_.embedding;
   const MatmulTarget output[] = {weights.attention_output.to(block)};
-  backend_.matmul(output, rows_at(attended_, chunk.begin), chunk.rows);
+  backend_.matmul(output, rows_at(activations_.attended, chunk.begin), chunk.rows);
   backend_.add(hidden, block, elements, 1);
   norm(weights.attention_norm, hidden, chunk.rows);
 
-  float* up = up_.floats();
+  float* up = activations_.up;
   const int64_t inner = description_.feed_forward;
   if (description_.gated) {
-    const MatmulTarget in[] = {weights.gate.to(gate_.floats()), weights.up.to(up)};
+    const MatmulTarget in[] = {weights.gate.to(activations_.gate), weights.up.to(up)};
     backend_.matmul(in, hidden, chunk.rows);
-    backend_.gate(description_.activation, gate_.floats(), up, chunk.rows, inner, up);
+    backend_.gate(description_.activation, activations_.gate, up, chunk.rows, inner, up);
   } else {
     const MatmulTarget in[] = {weights.up.to(up)};
     backend_.matmul(in, hidden, chunk.rows);
@@ -244,7 +234,7 @@ void Encoder::finish_layer(const EncoderLayerWeights& weights, const Chunk& chun
 void Encoder::pool(Pooling pooling, std::span<float> out) {
   const int64_t width = description_.embedding;
   const int64_t values = static_cast<int64_t>(tokens_.size()) * width;
-  backend_.read(hidden_.data(), values * static_cast<int64_t>(sizeof(float)), host_.data());
+  backend_.read(activations_.hidden, values * static_cast<int64_t>(sizeof(float)), host_.data());
   const auto rows = std::span<const float>(host_).first(values);
   if (pooling == Pooling::kNone) {
     CAIRN_CHECK(out.size() == rows.size());
@@ -266,21 +256,21 @@ void Encoder::rank(std::span<float> out) {
   std::vector<int32_t> firsts;
   for (const AttentionSlice& slice : slices_) firsts.push_back(slice.row_begin);
   const auto texts = static_cast<int32_t>(firsts.size());
-  float* rows = block_.floats();
-  backend_.gather_rows(hidden_.floats(), firsts, description_.embedding, rows);
+  float* rows = activations_.block;
+  backend_.gather_rows(activations_.hidden, firsts, description_.embedding, rows);
   if (description_.label_dense) {
-    const MatmulTarget dense[] = {weights_.label_dense.to(key_.floats())};
+    const MatmulTarget dense[] = {weights_.label_dense.to(activations_.key)};
     backend_.matmul(dense, rows, texts);
-    rows = key_.floats();
+    rows = activations_.key;
     if (description_.label_relu) {
       backend_.gate(Activation::kRelu, rows, nullptr, texts, description_.embedding, rows);
     } else {
       backend_.scale_and_softcap(rows, texts * description_.embedding, 1, 1);  // tanh
     }
   }
-  const MatmulTarget labels[] = {weights_.labels.to(value_.floats())};
+  const MatmulTarget labels[] = {weights_.labels.to(activations_.value)};
   backend_.matmul(labels, rows, texts);
-  backend_.read(value_.data(), static_cast<int64_t>(out.size_bytes()), out.data());
+  backend_.read(activations_.value, static_cast<int64_t>(out.size_bytes()), out.data());
 }
 
 }  // namespace cairn

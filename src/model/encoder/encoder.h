@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "model/activation_arena.h"
 #include "model/embedder.h"
 #include "model/encoder/encoder_config.h"
 #include "model/weights/encoder_weights.h"
@@ -42,19 +43,32 @@ class Encoder final : public Embedder {
     int32_t rows = 0;
     std::span<const AttentionSlice> slices;  // rows counted from the chunk's begin
   };
-  struct Memory;
+  /// R is rows of a call (batch_tokens_max), C rows of a chunk.
+  struct Activations {
+    float* hidden = nullptr;    // [R, embedding]
+    float* query = nullptr;     // the same
+    float* attended = nullptr;  // the same
+    float* rope = nullptr;      // [R, dims]
+    float* kv = nullptr;        // pages of one layer's keys and values
+    float* key = nullptr;       // [C, embedding]
+    float* value = nullptr;     // the same
+    float* block = nullptr;     // the same
+    float* gate = nullptr;      // [C, feed_forward]
+    float* up = nullptr;        // the same
+
+    void add_to(ActivationArena& arena, const EncoderConfig& config, int32_t chunk_rows);
+  };
 
   Encoder(EncoderConfig config, EncoderWeights weights, Backend& backend, int32_t chunk_rows);
   static int32_t batch_tokens_max(const EncoderConfig& config);
   static int32_t pages_max(const EncoderConfig& config);
   static WorkspaceSizes work_sizes(const EncoderConfig& config, int32_t chunk_rows);
-  static Memory memory_of(const EncoderConfig& config, int32_t chunk_rows);
   Result<void> allocate();
 
   /// Checks the texts against the limits and fills tokens_, positions_, types_, slices_ and chunks_.
   void plan(std::span<const EmbedText> texts);
   void cut_into_chunks();
-  float* rows_at(const Buffer& all, int32_t row) const { return all.floats() + int64_t{row} * description_.embedding; }
+  float* rows_at(float* all, int32_t row) const { return all + int64_t{row} * description_.embedding; }
   void norm(const LayerNorm& norm, float* x, int32_t rows);
   void embed_tokens(const Chunk& chunk);
   void attention(const EncoderLayerWeights& weights);
@@ -69,20 +83,9 @@ class Encoder final : public Embedder {
   const int32_t chunk_rows_;
   const EmbeddingAbility ability_;
 
-  // [batch_tokens_max, embedding]
-  Buffer hidden_;
-  Buffer query_;
-  Buffer attended_;
-  Buffer rope_;  // [batch_tokens_max, dims]
-  Buffer kv_;
+  ActivationArena arena_;
+  Activations activations_;
   KvView kv_view_;
-  // [chunk_rows, embedding]
-  Buffer key_;
-  Buffer value_;
-  Buffer block_;
-  // [chunk_rows, feed_forward]
-  Buffer gate_;
-  Buffer up_;
   std::vector<float> host_;  // [batch_tokens_max, embedding]
   std::vector<PageId> pages_;
 

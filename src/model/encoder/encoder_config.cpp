@@ -3,18 +3,10 @@
 #include <bit>
 #include <cmath>
 
-#include "base/text/printable.h"
 #include "model/arch/table.h"
 
 namespace cairn {
 namespace {
-
-const EncoderArchitecture* find_architecture(std::string_view name) {
-  for (const EncoderArchitecture& each : encoder_architectures()) {
-    if (each.name == name) return &each;
-  }
-  return nullptr;
-}
 
 /// Rows of a table [rows, width] that a file may leave out.
 int64_t rows_of(const gguf::Reader& file, std::string_view tensor) {
@@ -61,16 +53,13 @@ Result<void> refuse_variants(const gguf::Reader& file) {
 }  // namespace
 
 bool is_encoder(const gguf::Reader& file) {
-  const auto name = file.metadata().string("general.architecture");
-  return name.has_value() && find_architecture(*name) != nullptr;
+  const auto architecture = architecture_of(file);
+  return architecture.has_value() && (*architecture)->kind == ArchitectureKind::kEncoder;
 }
 
-Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, int32_t context_tokens) {
-  CAIRN_TRY(const std::string_view name, file.metadata().string("general.architecture"));
-  const EncoderArchitecture* architecture = find_architecture(name);
-  if (architecture == nullptr)
-    return fail(Code::kUnsupported, "architecture \"{}\" is not an encoder known here", printable(name));
-  const MetadataReader keys(file, architecture->name);
+Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, const Architecture& architecture,
+                                          int32_t context_tokens) {
+  const MetadataReader keys(file, architecture.name);
   EncoderConfig config;
   CAIRN_TRY_VOID(refuse_variants(file));
   CAIRN_TRY_VOID(read_sizes(keys, config));
@@ -80,7 +69,7 @@ Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, int32_t cont
   config.labels = rows_of(file, "cls.output.weight");
   config.label_dense = config.labels > 0 && file.find_tensor("cls.weight") != nullptr;
   CAIRN_TRY(config.pooling, read_pooling(file, config.labels == 1 ? Pooling::kRank : Pooling::kMean));
-  CAIRN_TRY_VOID(architecture->describe(keys, config));
+  CAIRN_TRY_VOID(architecture.read_encoder(keys, config));
   return config;
 }
 

@@ -12,6 +12,8 @@
 
 namespace cairn {
 
+struct Architecture;  // arch/table.h
+
 /// Norms come after attention and feed-forward, over what was added: x = norm(x + block(x)).
 struct EncoderConfig {
   int64_t vocabulary = 0;
@@ -37,7 +39,8 @@ struct EncoderConfig {
 };
 
 /// Errors: those of load_model.
-Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, int32_t context_tokens);
+Result<EncoderConfig> read_encoder_config(const gguf::Reader& file, const Architecture& architecture,
+                                          int32_t context_tokens);
 
 /// Slopes of ALiBi (Press et al. 2022): geometric from 2^(-8 / heads) on; where the heads are no power of two, those of
 /// the power below, then every other one of the power above.

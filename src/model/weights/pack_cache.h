@@ -1,4 +1,4 @@
-/// Copies of weights that the backend made for itself (Backend::load), kept beside the model for the next start.
+/// Copies of weights that the backend made for itself (WeightStore::load), kept beside the model for the next start.
 ///
 /// A GGUF file named like the model with ".packed" after it: one I8 tensor for each copy, named like the tensor that it
 /// was made of, and in the metadata what it was made from (identity) and by (the backend's format), and a checksum of
@@ -17,7 +17,7 @@
 
 #include "base/error.h"
 #include "gguf/reader.h"
-#include "kernels/buffer.h"
+#include "kernels/device_memory.h"
 
 namespace cairn {
 

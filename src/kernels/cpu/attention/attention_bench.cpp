@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/backend.h"
+#include "kernels/cpu/cpu_backend.h"
 
 namespace cairn {
 namespace {

@@ -19,8 +19,8 @@
 
 #include "base/log.h"
 #include "base/system/machine.h"
-#include "kernels/backend.h"
 #include "kernels/cpu/bench_support.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/isa/isa.h"
 #include "kernels/cpu/matmul/matmul.h"
 #include "kernels/cpu/memory.h"

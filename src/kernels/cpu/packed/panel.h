@@ -1,6 +1,6 @@
-/// Weights as the int8 products read them, made from the file's rows once at load (Backend::load): kPanelRows rows side
-/// by side, so that a vector register is one dword of each row, memory is read from front to back and nothing is ever
-/// summed across lanes. All instruction sets share the layout. Every weight keeps its exact value.
+/// Weights as the int8 products read them, made from the file's rows once at load (WeightStore::load): kPanelRows rows
+/// side by side, so that a vector register is one dword of each row, memory is read from front to back and nothing is
+/// ever summed across lanes. All instruction sets share the layout. Every weight keeps its exact value.
 ///
 /// A matrix is its panels in order, the last one filled up with rows of zeros. A panel is sections of kPanelSectionCols
 /// columns, so that memory is read from one place; the last one may have fewer. A section is

@@ -6,10 +6,10 @@
 #include <span>
 
 #include "base/error.h"
-#include "kernels/buffer.h"
 #include "kernels/cuda/runtime/batch_metadata.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/stream.h"
+#include "kernels/device_memory.h"
 #include "kernels/latent_operations.h"
 #include "kernels/workspace_sizes.h"
 

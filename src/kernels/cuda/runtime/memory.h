@@ -10,8 +10,8 @@
 
 #include "base/error.h"
 #include "base/system/thread_pool.h"
-#include "kernels/buffer.h"
 #include "kernels/cuda/runtime/stream.h"
+#include "kernels/device_memory.h"
 
 namespace cairn::cuda {
 

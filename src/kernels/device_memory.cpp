@@ -1,4 +1,4 @@
-#include "kernels/backend.h"
+#include "kernels/device_memory.h"
 
 #include <atomic>
 #include <utility>
@@ -28,7 +28,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   return *this;
 }
 
-int64_t Backend::available_bytes() const { return available_memory_bytes(); }
+int64_t DeviceMemory::available_bytes() const { return available_memory_bytes(); }
 
 Buffer::~Buffer() {
   if (data_ == nullptr) return;

@@ -1,33 +1,40 @@
-/// A backend for tests and benchmarks: memory with a limit, and copies. It computes nothing.
+/// A backend for tests of what happens when a device fails in the middle of its work.
 #pragma once
 
-#include <cstdlib>
-#include <cstring>
+#include <span>
 #include <string>
 
+#include "cache/testing/limited_memory.h"
 #include "kernels/backend.h"
 
 namespace cairn {
 
-class MemoryBackend : public Backend {
+/// Has memory and loads weights of every type. Its operations, those of every model alone, compute nothing, and the end
+/// of each step is an error.
+class BrokenBackend final : public Backend {
  public:
-  int64_t bytes_max = int64_t{1} << 40;
+  std::string description() const override { return "broken"; }
+  Result<void> finish() override { return fail(Code::kInternal, "the device is gone"); }
 
-  Result<Buffer> allocate(int64_t bytes) override {
-    if (bytes > bytes_max) return fail(Code::kOutOfMemory, "over the limit of the test");
-    return Buffer(std::calloc(1, bytes), bytes, [](void* data, size_t) { std::free(data); });
-  }
-  void read(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, bytes); }
-  void write(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, bytes); }
-  void copy(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, bytes); }
+  Result<Buffer> allocate(int64_t bytes) override { return memory_.allocate(bytes); }
+  void read(const void* from, int64_t bytes, void* to) override { memory_.read(from, bytes, to); }
+  void write(const void* from, int64_t bytes, void* to) override { memory_.write(from, bytes, to); }
+  void copy(const void* from, int64_t bytes, void* to) override { memory_.copy(from, bytes, to); }
 
-  std::string description() const override { return "memory"; }
-  bool supports(TensorType) const override { return false; }
+  bool supports(TensorType) const override { return true; }
   std::string packed_format_id() const override { return ""; }
   int64_t load_bytes(const HostMatrix&) const override { return 0; }
-  Result<Weight> load(const HostMatrix&) override { return fail(Code::kUnsupported, "memory only"); }
+  Result<Weight> load(const HostMatrix& matrix) override {
+    return Weight{.type = matrix.type,
+                  .rows = matrix.rows,
+                  .cols = matrix.cols,
+                  .experts = matrix.experts,
+                  .data = matrix.data,
+                  .memory = {}};
+  }
   Result<void> reserve(const WorkspaceSizes&) override { return {}; }
   int64_t workspace_bytes(const WorkspaceSizes&) const override { return 0; }
+
   void embed(const Weight&, std::span<const TokenId>, float, float*) override {}
   void matmul(std::span<const MatmulTarget>, const float*, int32_t) override {}
   void grouped_matmul(std::span<const MatmulTarget>, const float*, int32_t, const int32_t*, int32_t, bool) override {}
@@ -50,6 +57,9 @@ class MemoryBackend : public Backend {
   void store_kv(const KvView&, std::span<const AttentionSlice>, const float*, const float*) override {}
   void attention(const AttentionParams&, const KvView&, std::span<const AttentionSlice>, const float*,
                  float*) override {}
+
+ private:
+  LimitedMemory memory_;
 };
 
 }  // namespace cairn

@@ -1,0 +1,36 @@
+#include "model/decoder/decoder_activations.h"
+
+#include <algorithm>
+
+namespace cairn {
+
+void DecoderActivations::add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows, int64_t logit_rows) {
+  const int64_t width = config.embedding;
+  const MoeConfig experts = config.experts.value_or(MoeConfig{});
+  const int64_t used = experts.route.used;
+  const bool all_routed = std::ranges::all_of(config.layers, &LayerConfig::routed);
+  const int64_t inner = std::max({all_routed ? 0 : config.feed_forward, used * experts.width, experts.shared_width});
+  int64_t rope_dims = 0;
+  for (const RopeConfig& each : config.ropes) rope_dims += each.dims;
+  const int64_t attention_rows = config.latent ? 0 : rows;  // LatentAttention has arrays of its own
+  arena.add(hidden, rows * width);
+  arena.add(normed, rows * width);
+  arena.add(query, attention_rows * config.heads * config.key_dim);
+  arena.add(key, attention_rows * config.kv_heads * config.key_dim);
+  arena.add(value, attention_rows * config.kv_heads * config.value_dim);
+  arena.add(attended, rows * config.heads * config.value_dim);
+  arena.add(block, rows * width);
+  arena.add(gate, rows * inner);
+  arena.add(up, rows * inner);
+  arena.add(router, rows * experts.route.experts);
+  arena.add(expert_ids, rows * used);
+  arena.add(expert_weights, rows * used);
+  arena.add(expert_out, rows * used * width);
+  arena.add(shared, experts.shared_width > 0 ? rows * width : 0);
+  arena.add(shared_gate, experts.shared_gated ? rows : 0);
+  arena.add(rope, rows * rope_dims);
+  arena.add(last, std::max(rows, logit_rows) * width);
+  arena.add(logits, logit_rows * config.vocabulary);
+}
+
+}  // namespace cairn

@@ -1,0 +1,36 @@
+/// Arrays that a decoder computes with in a step.
+#pragma once
+
+#include <cstdint>
+
+#include "model/activation_arena.h"
+#include "model/config.h"
+
+namespace cairn {
+
+/// R is rows of the step, L rows of logits. Those that the model does not need have no elements.
+struct DecoderActivations {
+  float* hidden = nullptr;          ///< [R, embedding], the residual stream
+  float* normed = nullptr;          ///< [R, embedding]
+  float* query = nullptr;           ///< [R, heads * key_dim]
+  float* key = nullptr;             ///< [R, kv_heads * key_dim]
+  float* value = nullptr;           ///< [R, kv_heads * value_dim]
+  float* attended = nullptr;        ///< [R, heads * value_dim]
+  float* block = nullptr;           ///< [R, embedding], what attention or feed-forward adds
+  float* gate = nullptr;            ///< [R, inner], or [R, used, width] of the experts
+  float* up = nullptr;              ///< the same
+  float* router = nullptr;          ///< [R, experts]
+  int32_t* expert_ids = nullptr;    ///< [R, used]
+  float* expert_weights = nullptr;  ///< [R, used]
+  float* expert_out = nullptr;      ///< [R, used, embedding]
+  float* shared = nullptr;          ///< [R, embedding]
+  float* shared_gate = nullptr;     ///< [R]
+  float* rope = nullptr;            ///< [ropes, R, dims of each]
+  float* last = nullptr;            ///< [max(R, L), embedding], rows that logits are wanted of, or the rows themselves
+  float* logits = nullptr;          ///< [L, vocabulary], behind all others
+
+  /// Adds them all, in this order.
+  void add_to(ActivationArena& arena, const DecoderConfig& config, int64_t rows, int64_t logit_rows);
+};
+
+}  // namespace cairn
