@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/serialization/json_text.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {
@@ -131,29 +132,6 @@ Error no_request_bytes() {
   return {Code::kOutOfMemory,
           "the memory for requests and their answers (--request-bytes) is used up; try again later",
           {}};
-}
-
-void JsonList::add(const ordered_json& item) {
-  if (!items_.empty()) items_ += ',';
-  items_ += dump(item);
-}
-
-std::string JsonList::take() {
-  std::string list = std::exchange(items_, {});
-  list.insert(0, 1, '[');
-  list += ']';
-  return list;
-}
-
-std::string with_member(std::string object, std::string_view name, std::string_view value) {
-  object.pop_back();
-  if (object.size() > 1) object += ',';
-  object.append("\"").append(name).append("\":").append(value).append("}");
-  return object;
-}
-
-std::string dump(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace cairn::api

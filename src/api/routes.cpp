@@ -15,6 +15,7 @@
 #include "api/openai/embeddings.h"
 #include "api/params/client_request_id.h"
 #include "api/responses/handlers.h"
+#include "api/serialization/json_text.h"
 #include "api/stats.h"
 #include "api/tokens.h"
 #include "base/log.h"

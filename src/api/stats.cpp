@@ -7,6 +7,7 @@
 
 #include "api/errors.h"
 #include "api/params/tenant.h"
+#include "api/serialization/json_text.h"
 #include "base/text/utf8.h"
 
 namespace cairn::api {

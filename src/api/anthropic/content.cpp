@@ -7,6 +7,7 @@
 #include "api/chat/messages.h"
 #include "api/errors.h"
 #include "api/params/fields.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api::anthropic {
 namespace {

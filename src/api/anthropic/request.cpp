@@ -1,13 +1,12 @@
 #include "api/anthropic/request.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "api/anthropic/content.h"
 #include "api/chat/messages.h"
-#include "api/openai/request.h"
 #include "api/params/fields.h"
+#include "api/params/generation_params.h"
 #include "api/params/left_out.h"
 
 namespace cairn::api::anthropic {
@@ -15,14 +14,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();
-
 void read_stop_sequences(Fields& fields, std::vector<std::string>& stop) {
   const ordered_json* value = fields.get("stop_sequences");
   if (value == nullptr) return;
-  if (!value->is_array() || value->size() > openai::kStopsMax)
-    return fields.fail_field("stop_sequences",
-                             fmt::format("must be an array of at most {} strings", openai::kStopsMax));
+  if (!value->is_array() || value->size() > kStopsMax)
+    return fields.fail_field("stop_sequences", fmt::format("must be an array of at most {} strings", kStopsMax));
   for (size_t i = 0; i < value->size(); ++i) {
     const auto& text = (*value)[i];
     if (!text.is_string() || text.get_ref<const std::string&>().empty() ||
@@ -226,7 +222,7 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
   for (const auto* name :
        {"system", "tools", "tool_choice", "thinking", "output_config", "context_management", "cache_control"})
     fields.get(name);
-  openai::read_generate(fields, chat.generate);
+  read_generation_params(fields, chat.generate);
   CAIRN_TRY_VOID(fields.finish());
 
   CAIRN_TRY_VOID(check_cache_control(fields.get("cache_control")));

@@ -6,6 +6,9 @@
 #include <set>
 
 #include "api/errors.h"
+#include "api/params/generation_params.h"
+#include "api/params/generation_params.h"
+#include "api/serialization/json_text.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {
@@ -312,6 +315,15 @@ void read_tool_choice(Fields& fields, ChatRequest& request) {
   }
 }
 
+ChatInput read_chat_input(Fields& fields) {
+  ChatInput input;
+  input.messages = read_messages(fields);
+  input.tools = read_tools(fields);
+  read_template_variables(fields, input.variables);
+  input.add_generation_prompt = fields.boolean("add_generation_prompt", true);
+  return input;
+}
+
 bool set_effort(std::string_view effort, ReasoningWish& reasoning) {
   static constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", "medium",
                                                                "high", "xhigh",   "max"};
@@ -330,7 +342,6 @@ void read_reasoning(Fields& fields, ReasoningWish& reasoning) {
     }
   }
   if (fields.get("enable_thinking") != nullptr) reasoning.enabled = fields.boolean("enable_thinking", true);
-  constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();
   if (const auto budget = fields.optional_integer("thinking_budget", -1, kTokensMax); budget && *budget >= 0)
     reasoning.tokens_max = static_cast<int32_t>(*budget);
 }

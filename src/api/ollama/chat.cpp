@@ -7,7 +7,6 @@
 #include "api/ollama/answer.h"
 #include "api/ollama/models.h"
 #include "api/ollama/request.h"
-#include "api/ollama/wire.h"
 #include "api/params/fields.h"
 #include "chat/completion_prompt.h"
 

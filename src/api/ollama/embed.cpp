@@ -7,16 +7,17 @@
 #include <utility>
 
 #include "api/embedding/embedding_run.h"
+#include "api/embedding/embeddings.h"
 #include "api/errors.h"
-#include "api/ollama/wire.h"
+#include "api/ollama/models.h"
 #include "api/params/fields.h"
 #include "api/params/tenant.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api::ollama {
 namespace {
 
 using nlohmann::ordered_json;
-using openai::EmbeddingsRequest;
 
 // Options say how a model is loaded, and how it would write: nothing about a vector.
 void accept_options(Fields& fields) {
@@ -42,13 +43,12 @@ class EmbedAnswer final : public EmbedTask {
     return request_.is_array ? fmt::format("input[{}]", i) : "input";
   }
   Result<void> prepare(size_t i, GenerateRequest& request) override {
-    CAIRN_TRY(request.prompt,
-              openai::embedding_prompt(model_, std::move(request_.inputs[i]), request_.truncate, path(i)));
+    CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(request_.inputs[i]), request_.truncate, path(i)));
     return {};
   }
   Result<void> take(size_t i, std::vector<float> embedding) override {
     if (!elder_) {
-      CAIRN_TRY(embedding, openai::normalised(std::move(embedding), request_.dimensions));
+      CAIRN_TRY(embedding, normalised(std::move(embedding), request_.dimensions));
     }
     std::string& text = vectors_[i];
     for (const float value : embedding)
@@ -80,7 +80,7 @@ class EmbedAnswer final : public EmbedTask {
 Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const net::HttpRequest& http,
                  const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.model));
-  CAIRN_TRY_VOID(openai::check_embeddings(*model, request));
+  CAIRN_TRY_VOID(check_embeddings(*model, request));
   GenerateRequest common;
   name_owner(http, common);
   common.embed = EmbeddingOptions{.pooling = model->embedding.pooling};

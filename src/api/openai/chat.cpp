@@ -8,6 +8,7 @@
 #include "api/openai/chat_answer.h"
 #include "api/openai/completion_answer.h"
 #include "api/openai/request.h"
+#include "api/params/fields.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api::openai {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "api/params/field_uses.h"
 #include "base/text/json.h"
@@ -21,6 +22,11 @@ std::string shown_name(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_token_id(const ordered_json& value) {
+  return value.is_number_integer() && value.get<double>() >= 0 &&
+         value.get<double>() <= std::numeric_limits<int32_t>::max();
+}
 
 std::string_view json_kind(const ordered_json& value) {
   switch (value.type()) {
@@ -90,6 +96,14 @@ std::optional<int64_t> Fields::optional_integer(std::string_view name, int64_t l
 
 int64_t Fields::integer(std::string_view name, int64_t missing, int64_t low, int64_t high) {
   return optional_integer(name, low, high).value_or(missing);
+}
+
+int64_t Fields::integer_alias(std::string_view name, std::string_view alias, int64_t missing, int64_t low,
+                              int64_t high) {
+  const auto first = optional_integer(name, low, high);
+  const auto second = optional_integer(alias, low, high);
+  if (first && second && *first != *second) fail_field(alias, fmt::format("contradicts {}", name));
+  return first ? *first : second.value_or(missing);
 }
 
 double Fields::number(std::string_view name, double missing, double low, double high) {

@@ -29,6 +29,8 @@ class Fields {
   bool boolean(std::string_view name, bool missing);
   int64_t integer(std::string_view name, int64_t missing, int64_t low, int64_t high);
   std::optional<int64_t> optional_integer(std::string_view name, int64_t low, int64_t high);
+  /// A field with two names: an Error if both are there and differ.
+  int64_t integer_alias(std::string_view name, std::string_view alias, int64_t missing, int64_t low, int64_t high);
   double number(std::string_view name, double missing, double low, double high);
   std::string string(std::string_view name, std::string_view missing);
 
@@ -50,6 +52,8 @@ class Fields {
   std::optional<Error> error_;
 };
 
+/// Whether the value can be a token's id: an integer from 0 to the largest int32_t.
+bool is_token_id(const nlohmann::ordered_json& value);
 /// "a string", "an array", ... for messages.
 std::string_view json_kind(const nlohmann::ordered_json& value);
 

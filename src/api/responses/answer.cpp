@@ -2,7 +2,10 @@
 
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/openai/wire.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/timestamps.h"
+#include "api/serialization/token_json.h"
+#include "api/serialization/usage.h"
 #include "base/text/printable.h"
 
 namespace cairn::api::responses {
@@ -37,7 +40,7 @@ ResponsesWriter::ResponsesWriter(ResponsesAnswer answer, RunningResponses& runni
     : answer_(std::move(answer)), running_(running) {
   response_ = {{"id", answer_.id},
                {"object", "response"},
-               {"created_at", openai::unix_seconds_now()},
+               {"created_at", unix_seconds_now()},
                {"status", "in_progress"},
                {"completed_at", nullptr},
                {"error", nullptr},
@@ -184,7 +187,7 @@ std::string ResponsesWriter::part(const Part& part) {
 std::string ResponsesWriter::parts(int, std::span<const Part> parts, const TokenEvent* event) {
   std::string bytes;
   if (answer_.tokenizer != nullptr && event != nullptr)
-    tokens_.add(event->text, openai::logprob_json(*answer_.tokenizer, *event));
+    tokens_.add(event->text, sampled_logprob_json(*answer_.tokenizer, *event));
   for (const Part& one : parts) {
     if (cancelled_) break;
     bytes += part(one);
@@ -202,14 +205,14 @@ std::string ResponsesWriter::finish(int, ChatFinish&& finish) {
   bytes += close(whole ? "completed" : "incomplete");
   response_["incomplete_details"] = details;
   response_["usage"] = usage_json(finish);
-  response_["timings"] = openai::timings_json(finish.usage, finish.timings);
+  response_["timings"] = timings_json(finish.usage, finish.timings);
   end(whole ? "completed" : "incomplete");
   return bytes;
 }
 
 void ResponsesWriter::end(std::string_view status) {
   response_["status"] = status;
-  if (status == "completed") response_["completed_at"] = openai::unix_seconds_now();
+  if (status == "completed") response_["completed_at"] = unix_seconds_now();
 }
 
 std::function<void()> ResponsesWriter::settle(const Error* error) {

@@ -2,21 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "api/chat/messages.h"
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/openai/request.h"
 #include "api/params/fields.h"
+#include "api/params/generation_params.h"
 #include "api/responses/transcript.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api::responses {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();
 
 std::string shown(const ordered_json& value) {
   return value.is_string() || value.is_number() ? dump(value).substr(0, 40) : std::string(json_kind(value));
@@ -89,9 +87,7 @@ Result<void> read_text(Fields& fields) {
   CAIRN_TRY(const ordered_json* value, object_field(fields, "text"));
   if (value == nullptr) return {};
   Fields text(*value, "text.");
-  const ordered_json* format = text.get("format");
-  if (format != nullptr && !(format->is_object() && format->contains("type") && (*format)["type"] == "text"))
-    text.refuse("format", "only {\"type\": \"text\"} is available yet");
+  refuse_unless_text_format(text, "format");
   text.accept({"verbosity"});
   return text.finish();
 }
@@ -316,7 +312,7 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   read_others(fields);
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", false);
-  openai::read_generate(fields, chat.generate);
+  read_generation_params(fields, chat.generate);
   chat.generate.max_tokens =
       static_cast<int32_t>(fields.optional_integer("max_output_tokens", 1, kTokensMax).value_or(-1));
   read_truncation(fields);
