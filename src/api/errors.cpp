@@ -100,6 +100,13 @@ void send_error(net::HttpResponse& response, const Error& error, ErrorShape shap
   response.send(status, "application/json", dump(error_body(error, shape)), std::move(headers));
 }
 
+void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
+                             ErrorShape shape) {
+  const std::string message = fmt::format("{} takes {}, not {}", cut_text(request.path, kEchoBytesMax), methods,
+                                          cut_text(request.method, kMethodBytesMax));
+  response.send(405, "application/json", error_body(405, message, shape), {{"Allow", std::string(methods)}});
+}
+
 void send_json(net::HttpResponse& response, const ordered_json& value) {
   response.send(200, "application/json", dump(value));
 }

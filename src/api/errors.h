@@ -15,6 +15,9 @@ namespace cairn::api {
 /// base/text/printable.h), and the list of all endpoints fits.
 inline constexpr size_t kErrorMessageBytesMax = 3'072;
 
+/// How much of a request's method an error message quotes: the longest that is registered has 17 letters.
+inline constexpr size_t kMethodBytesMax = 20;
+
 struct WireError {
   int status;
   std::string_view type;            ///< OpenAI's `type`
@@ -35,6 +38,9 @@ nlohmann::ordered_json error_body(const Error& error, ErrorShape shape);
 std::string error_body(int status, std::string_view message, ErrorShape shape);
 
 void send_error(net::HttpResponse& response, const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
+/// 405: the path takes other `methods`, "GET, DELETE".
+void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
+                             ErrorShape shape = ErrorShape::kOpenAi);
 void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);
 /// What a catch block has caught, for the request that it came from: kOutOfMemory, or kInternal with what was thrown.
 Error thrown_error();

@@ -1,9 +1,11 @@
 #include "api/embedding/embeddings.h"
 
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "api/embedding/embedding_run.h"
+#include "api/params/tenant.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api {
@@ -66,6 +68,20 @@ Result<std::vector<float>> normalised(std::vector<float> embedding, int32_t dime
   }
   for (float& value : embedding) value = static_cast<float>(value / length);
   return embedding;
+}
+
+GenerateRequest embedding_request(const LoadedModel& model, const net::HttpRequest& http, size_t texts) {
+  GenerateRequest request;
+  name_owner(http, request);
+  request.embed = EmbeddingOptions{.pooling = model.embedding.pooling};
+  request.priority = texts > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  return request;
+}
+
+std::string vector_json(std::span<const float> values) {
+  std::string text = "[";
+  for (const float value : values) fmt::format_to(std::back_inserter(text), "{}{}", text.size() == 1 ? "" : ",", value);
+  return text += ']';
 }
 
 }  // namespace cairn::api

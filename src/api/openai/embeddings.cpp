@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -10,7 +9,6 @@
 #include "api/embedding/embedding_run.h"
 #include "api/errors.h"
 #include "api/params/fields.h"
-#include "api/params/tenant.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::openai {
@@ -69,14 +67,7 @@ class EmbeddingsTask final : public EmbedTask {
     CAIRN_TRY(const std::vector<float> values, normalised(std::move(embedding), request_.dimensions));
     std::string& text = written_[i];
     text = fmt::format(R"({}{{"object":"embedding","index":{},"embedding":)", i == 0 ? "" : ",", i);
-    if (request_.base64) {
-      text += '"' + base64_of(values) + '"';
-    } else {
-      text += '[';
-      for (size_t k = 0; k < values.size(); ++k)
-        fmt::format_to(std::back_inserter(text), "{}{}", k == 0 ? "" : ",", values[k]);
-      text += ']';
-    }
+    text += request_.base64 ? '"' + base64_of(values) + '"' : vector_json(values);
     text += '}';
     // What is in order joins the body at once, so that its end has little left to do.
     for (; joined_ < written_.size() && !written_[joined_].empty(); ++joined_) {
@@ -104,10 +95,7 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
   CAIRN_TRY(EmbeddingsRequest request, parse_embeddings(body));
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
-  GenerateRequest common;
-  name_owner(http, common);
-  common.embed = EmbeddingOptions{.pooling = model->embedding.pooling};
-  common.priority = request.inputs.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  GenerateRequest common = embedding_request(*model, http, request.inputs.size());
   EmbeddingRun::start(*model->engine, std::move(common), std::make_unique<EmbeddingsTask>(*model, std::move(request)),
                       response, ByteShare(service.bytes()));
   return {};

@@ -13,16 +13,12 @@ void read_common(Fields& fields, CommonFields& common) {
   common.model = fields.string("model", "");
   common.choices = static_cast<int>(fields.integer("n", 1, 1, kChoicesMax));
   common.stream = fields.boolean("stream", false);
-  if (const ordered_json* options = fields.get("stream_options")) {
-    if (!options->is_object()) {
-      fields.fail_field("stream_options", fmt::format("must be an object, not {}", json_kind(*options)));
-    } else {
-      Fields inner(*options, fields.path_of("stream_options."));
-      common.include_usage = inner.boolean("include_usage", false);
-      inner.accept({"include_obfuscation"});
-      if (const auto done = inner.finish(); !done)
-        fields.fail_field(done.error().at.substr(fields.path_of("").size()), "is not valid");
-    }
+  if (const ordered_json* options = fields.object("stream_options")) {
+    Fields inner(*options, fields.path_of("stream_options."));
+    common.include_usage = inner.boolean("include_usage", false);
+    inner.accept({"include_obfuscation"});
+    if (const auto done = inner.finish(); !done)
+      fields.fail_field(done.error().at.substr(fields.path_of("").size()), "is not valid");
   }
   read_generation_params(fields, common.generate);
   // Hints that change nothing about the answer here.

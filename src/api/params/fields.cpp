@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "api/params/field_uses.h"
+#include "api/serialization/json_text.h"
 #include "base/text/json.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
@@ -57,6 +58,15 @@ Result<ordered_json> parse_object(std::string_view body) {
   return value;
 }
 
+std::string quoted_value(const ordered_json& value) {
+  return value.is_string() || value.is_number() ? cut_text(dump(value), kQuotedBytesMax)
+                                                : std::string(json_kind(value));
+}
+
+std::unexpected<Error> invalid_field(const std::string& path, std::string_view what) {
+  return fail_at(path, Code::kInvalidArgument, "{} {}", path, what);
+}
+
 Fields::Fields(const ordered_json& object, std::string path) : object_(object), path_(std::move(path)) {}
 
 const ordered_json* Fields::get(std::string_view name) {
@@ -64,6 +74,13 @@ const ordered_json* Fields::get(std::string_view name) {
   FieldUses::note(path_of(name), FieldUse::kHonoured);
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const ordered_json* Fields::object(std::string_view name) {
+  const ordered_json* value = get(name);
+  if (value == nullptr || value->is_object()) return value;
+  fail_field(name, fmt::format("must be an object, not {}", json_kind(*value)));
+  return nullptr;
 }
 
 bool Fields::boolean(std::string_view name, bool missing) {

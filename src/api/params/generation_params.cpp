@@ -44,8 +44,7 @@ void read_logit_bias(Fields& fields, std::vector<std::pair<TokenId, float>>& bia
     int32_t id = 0;
     const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
     if (error != std::errc() || end != key.data() + key.size() || id < 0) {
-      return fields.fail_field("logit_bias",
-                               fmt::format("has the key \"{}\", which is not a token id", key.substr(0, 40)));
+      return fields.fail_field("logit_bias", fmt::format("has the key {}, which is not a token id", quoted_value(key)));
     }
     if (!amount.is_number() || std::abs(amount.get<double>()) > 100) {
       return fields.fail_field("logit_bias", fmt::format("of token {} must be a number from -100 to 100", id));
@@ -87,9 +86,7 @@ Priority read_priority(Fields& fields) {
   const ordered_json* value = fields.get("priority");
   if (value == nullptr || *value == "interactive") return Priority::kInteractive;
   if (*value == "batch") return Priority::kBatch;
-  const std::string shown =
-      value->is_string() || value->is_number() ? dump(*value).substr(0, 40) : std::string(json_kind(*value));
-  fields.fail_field("priority", fmt::format("must be \"interactive\" or \"batch\", not {}", shown));
+  fields.fail_field("priority", fmt::format("must be \"interactive\" or \"batch\", not {}", quoted_value(*value)));
   return Priority::kInteractive;
 }
 
@@ -107,10 +104,8 @@ std::chrono::milliseconds read_target(Fields& fields, const ordered_json& metada
     valid = error == std::errc() && end == text.data() + text.size();
   }
   if (!valid || !(ms >= 1 && ms <= static_cast<double>(kTargetMsMax))) {
-    const bool shows = value->is_string() || value->is_number();
     fields.fail_field(fmt::format("metadata.{}", name),
-                      fmt::format("must be milliseconds from 1 to {}, not {}", kTargetMsMax,
-                                  shows ? dump(*value).substr(0, 40) : std::string(json_kind(*value))));
+                      fmt::format("must be milliseconds from 1 to {}, not {}", kTargetMsMax, quoted_value(*value)));
     return {};
   }
   return std::chrono::milliseconds(std::llround(ms));
@@ -119,13 +114,9 @@ std::chrono::milliseconds read_target(Fields& fields, const ordered_json& metada
 // Who waits how long, and who may share what is cached: what the scheduler and the cache need to know.
 void read_service(Fields& fields, GenerateRequest& generate) {
   generate.priority = read_priority(fields);
-  if (const ordered_json* metadata = fields.get("metadata")) {
-    if (metadata->is_object()) {
-      generate.target_ttft = read_target(fields, *metadata, "target_ttft_ms");
-      generate.target_tbt = read_target(fields, *metadata, "target_tbt_ms");
-    } else {
-      fields.fail_field("metadata", fmt::format("must be an object, not {}", json_kind(*metadata)));
-    }
+  if (const ordered_json* metadata = fields.object("metadata")) {
+    generate.target_ttft = read_target(fields, *metadata, "target_ttft_ms");
+    generate.target_tbt = read_target(fields, *metadata, "target_tbt_ms");
   }
   if (fields.get("cache_salt") != nullptr) {
     const std::string salt = fields.string("cache_salt", "");

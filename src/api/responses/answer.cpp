@@ -1,11 +1,11 @@
 #include "api/responses/answer.h"
 
-#include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/serialization/json_text.h"
 #include "api/serialization/timestamps.h"
 #include "api/serialization/token_json.h"
 #include "api/serialization/usage.h"
+#include "base/system/random_id.h"
 #include "base/text/printable.h"
 
 namespace cairn::api::responses {
@@ -104,13 +104,13 @@ std::string ResponsesWriter::open_text(Kind kind) {
   if (item_.kind == kind) return {};
   ordered_json item;
   if (kind == Kind::kMessage) {
-    item = {{"id", make_answer_id("msg_")},
+    item = {{"id", random_id("msg_")},
             {"type", "message"},
             {"status", "in_progress"},
             {"role", "assistant"},
             {"content", ordered_json::array()}};
   } else {
-    item = {{"id", make_answer_id("rs_")},
+    item = {{"id", random_id("rs_")},
             {"type", "reasoning"},
             {"status", "in_progress"},
             {"summary", ordered_json::array()},
@@ -167,7 +167,7 @@ std::string ResponsesWriter::part(const Part& part) {
       bytes += say(part.text);
       break;
     case PartKind::kCallBegin:
-      bytes = open(Kind::kCall, {{"id", make_answer_id("fc_")},
+      bytes = open(Kind::kCall, {{"id", random_id("fc_")},
                                  {"type", "function_call"},
                                  {"status", "in_progress"},
                                  {"arguments", ""},

@@ -19,8 +19,7 @@ namespace {
 using nlohmann::ordered_json;
 
 Error not_found(std::string_view what, std::string_view id) {
-  constexpr size_t kIdShownMax = 100;
-  return {Code::kNotFound, fmt::format("no {} \"{}\" is stored", what, id.substr(0, kIdShownMax)), {}};
+  return {Code::kNotFound, fmt::format("no {} \"{}\" is stored", what, cut_text(id, kQuotedBytesMax)), {}};
 }
 
 // What is selected of a response, and where read_row finds it.
