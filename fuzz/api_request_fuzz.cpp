@@ -9,6 +9,8 @@
 #include "api/errors.h"
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
+#include "api/params/generation_params.h"
+#include "api/serialization/json_text.h"
 
 using namespace cairn;       // NOLINT: one small program
 using namespace cairn::api;  // NOLINT
@@ -25,7 +27,7 @@ void check_error(const Error& error) {
 }
 
 void check_generate(int choices, const GenerateRequest& generate) {
-  require(choices >= 1 && generate.stop.size() <= openai::kStopsMax);
+  require(choices >= 1 && generate.stop.size() <= kStopsMax);
   require(generate.sampling.logit_bias.size() <= kLogitBiasMax);
   (void)generate.sampling.validate(1000);
 }

@@ -7,6 +7,7 @@
 #include "api/anthropic/request.h"
 #include "api/errors.h"
 #include "api/params/fields.h"
+#include "api/serialization/json_text.h"
 #include "base/log.h"
 
 using namespace cairn;       // NOLINT: one small program

@@ -8,8 +8,9 @@
 #include "api/llama_cpp/request.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/request.h"
-#include "api/openai/request.h"
 #include "api/params/fields.h"
+#include "api/params/generation_params.h"
+#include "api/serialization/json_text.h"
 
 using namespace cairn;       // NOLINT: one small program
 using namespace cairn::api;  // NOLINT
@@ -27,7 +28,7 @@ void check_error(const Error& error) {
 
 void check_generate(const GenerateRequest& generate) {
   require(generate.max_tokens == -1 || generate.max_tokens >= 1);
-  require(generate.stop.size() <= openai::kStopsMax);
+  require(generate.stop.size() <= kStopsMax);
   require(generate.sampling.logit_bias.size() <= kLogitBiasMax);
   (void)generate.sampling.validate(1000);
 }

@@ -7,6 +7,7 @@
 #include "api/params/fields.h"
 #include "api/responses/request.h"
 #include "api/responses/transcript.h"
+#include "api/serialization/json_text.h"
 
 using namespace cairn;       // NOLINT: one small program
 using namespace cairn::api;  // NOLINT

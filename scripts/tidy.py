@@ -33,6 +33,9 @@ ISA_FLAGS = {
     for name, flags in re.findall(r"^set\(CAIRN_ISA_FLAGS_(\w+) (.*)\)$",
                                   (ROOT / "src" / "kernels" / "cpu" / "isa" / "flags.cmake").read_text(), re.M)
 }
+# Folders of src/api that are protocols: each knows itself and what is shared, and only these files know several.
+PROTOCOLS = {"openai", "anthropic", "ollama", "llama_cpp", "responses", "frames"}
+KNOW_PROTOCOLS = {"routes.cpp", "field_table_test.cpp", "control_tokens_test.cpp"}
 ISA_INCLUDES = re.compile(r'^(immintrin\.h|arm_neon\.h|cstddef|cstdint|cstring|quant/blocks\.h|kernels/cpu/.*\.h)$')
 CUDA_FOLDER = ROOT / "src" / "kernels" / "cuda"
 EMULATED_CUDA_FOLDER = CUDA_FOLDER / "emulated"
@@ -115,6 +118,19 @@ def check_edges(report):
                 report(path, number, f'include "{match[1]}" is not of the form "module/file.h"')
             elif other != module and other not in deps[module]:
                 report(path, number, f"{module} does not name {other} in its DEPS")
+
+
+def check_protocols(report):
+    """A protocol of the API includes no other one, and what protocols share includes none."""
+    api = ROOT / "src" / "api"
+    for path in sources("src/api"):
+        folder = path.relative_to(api).parts[0]
+        if path.relative_to(api).as_posix() in KNOW_PROTOCOLS:
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = re.match(r'\s*#include "api/(\w+)/', line)
+            if match and match[1] in PROTOCOLS and match[1] != folder:
+                report(path, number, f"a protocol's header ({match[1]}) outside its folder: what protocols share has a folder of its own")
 
 
 def check_isa_files(report):
@@ -274,6 +290,7 @@ def main():
         findings.append(f"{name}:{line}: {text}")
 
     check_edges(report)
+    check_protocols(report)
     check_isa_files(report)
     check_sizes(report)
     check_banned(report)

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "api/anthropic/request.h"
+#include "api/embedding/embeddings.h"
 #include "api/frames/message.h"
 #include "api/ollama/request.h"
 #include "api/openai/embeddings.h"
@@ -328,7 +329,7 @@ TEST_P(ControlTokens, AreAlwaysMadeOfWhatTheTemplateWrites) {
 
 TEST_P(ControlTokens, AreNotMadeOfATextToEmbed) {
   const auto count = [&](const std::string& text) {
-    const auto tokens = openai::embedding_prompt(*model_, text, false, "input");
+    const auto tokens = embedding_prompt(*model_, text, false, "input");
     EXPECT_TRUE(tokens.has_value()) << tokens.error().text();
     return tokens ? control_count(*tokens) : 0;
   };

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/serialization/json_text.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {
@@ -99,6 +100,13 @@ void send_error(net::HttpResponse& response, const Error& error, ErrorShape shap
   response.send(status, "application/json", dump(error_body(error, shape)), std::move(headers));
 }
 
+void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
+                             ErrorShape shape) {
+  const std::string message = fmt::format("{} takes {}, not {}", cut_text(request.path, kEchoBytesMax), methods,
+                                          cut_text(request.method, kMethodBytesMax));
+  response.send(405, "application/json", error_body(405, message, shape), {{"Allow", std::string(methods)}});
+}
+
 void send_json(net::HttpResponse& response, const ordered_json& value) {
   response.send(200, "application/json", dump(value));
 }
@@ -131,29 +139,6 @@ Error no_request_bytes() {
   return {Code::kOutOfMemory,
           "the memory for requests and their answers (--request-bytes) is used up; try again later",
           {}};
-}
-
-void JsonList::add(const ordered_json& item) {
-  if (!items_.empty()) items_ += ',';
-  items_ += dump(item);
-}
-
-std::string JsonList::take() {
-  std::string list = std::exchange(items_, {});
-  list.insert(0, 1, '[');
-  list += ']';
-  return list;
-}
-
-std::string with_member(std::string object, std::string_view name, std::string_view value) {
-  object.pop_back();
-  if (object.size() > 1) object += ',';
-  object.append("\"").append(name).append("\":").append(value).append("}");
-  return object;
-}
-
-std::string dump(const ordered_json& value) {
-  return value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
 }  // namespace cairn::api

@@ -15,6 +15,9 @@ namespace cairn::api {
 /// base/text/printable.h), and the list of all endpoints fits.
 inline constexpr size_t kErrorMessageBytesMax = 3'072;
 
+/// How much of a request's method an error message quotes: the longest that is registered has 17 letters.
+inline constexpr size_t kMethodBytesMax = 20;
+
 struct WireError {
   int status;
   std::string_view type;            ///< OpenAI's `type`
@@ -35,6 +38,9 @@ nlohmann::ordered_json error_body(const Error& error, ErrorShape shape);
 std::string error_body(int status, std::string_view message, ErrorShape shape);
 
 void send_error(net::HttpResponse& response, const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
+/// 405: the path takes other `methods`, "GET, DELETE".
+void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
+                             ErrorShape shape = ErrorShape::kOpenAi);
 void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);
 /// What a catch block has caught, for the request that it came from: kOutOfMemory, or kInternal with what was thrown.
 Error thrown_error();
@@ -42,21 +48,5 @@ Error thrown_error();
 void answer_throws(net::HttpResponse& response, ErrorShape shape, FunctionRef<void()> work) noexcept;
 /// The answer of a request that --request-bytes has no room for.
 Error no_request_bytes();
-/// An array that is written down as it grows: as a document it would take many times its text.
-class JsonList {
- public:
-  bool empty() const { return items_.empty(); }
-  void add(const nlohmann::ordered_json& item);
-  /// "[...]"; empty again afterwards.
-  std::string take();
-
- private:
-  std::string items_;
-};
-
-/// The text of an object with one more member: `value` is JSON text.
-std::string with_member(std::string object, std::string_view name, std::string_view value);
-/// Text for the wire: ill-formed UTF-8 in strings becomes U+FFFD, nothing is escaped that need not be.
-std::string dump(const nlohmann::ordered_json& value);
 
 }  // namespace cairn::api

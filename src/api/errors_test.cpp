@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/serialization/json_text.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {

@@ -15,6 +15,7 @@
 #include "api/openai/embeddings.h"
 #include "api/params/client_request_id.h"
 #include "api/responses/handlers.h"
+#include "api/serialization/json_text.h"
 #include "api/stats.h"
 #include "api/tokens.h"
 #include "base/log.h"
@@ -105,18 +106,12 @@ ErrorShape shape_for(const net::HttpRequest& request) {
   return messages || anthropic::speaks_anthropic(request) ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
 }
 
-void refuse_method(std::string_view method, const net::HttpRequest& request, net::HttpResponse& response) {
-  const std::string message = fmt::format("{} takes {}, not {}", request.path, method, request.method.substr(0, 20));
-  response.send(405, "application/json", error_body(405, message, shape_for(request)),
-                {{"Allow", std::string(method)}});
-}
-
 void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response) {
   std::string known;
   for (const Route& route : kRoutes)
     known += fmt::format("{}{} {}", known.empty() ? "" : ", ", route.method, route.path);
-  const std::string message =
-      fmt::format("there is no {} {}; there is {}", request.method.substr(0, 20), request.path.substr(0, 200), known);
+  const std::string message = fmt::format("there is no {} {}; there is {}", cut_text(request.method, kMethodBytesMax),
+                                          cut_text(request.path, kEchoBytesMax), known);
   response.send(404, "application/json", error_body(404, message, shape_for(request)));
 }
 
@@ -157,12 +152,12 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
   for (const Route& route : kRoutes) {
     if (route.path != request.path) continue;
     if (route.method != request.method && !(route.method == "GET" && get))
-      return refuse_method(route.method, request, *response);
+      return send_method_not_allowed(*response, request, route.method, shape);
     if (get) return route.handle(service, request, std::move(response));
     return service.hand_over(std::move(request), std::move(response), shape, route.handle);
   }
   if (request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size()) {
-    if (!get) return refuse_method("GET", request, *response);
+    if (!get) return send_method_not_allowed(*response, request, "GET", shape);
     return handle_model(service, request, std::string_view(request.path).substr(kModelPrefix.size()), *response);
   }
   if (request.path.starts_with(responses::kResponsesPrefix)) {

@@ -43,7 +43,7 @@ Service::Service(const Registry& registry, int64_t request_bytes)
 
 Result<void> Service::open_store(const std::string& path) {
   CAIRN_TRY(const auto file, StoreFile::open(path));
-  CAIRN_TRY(response_store_, responses::ResponseStore::open(file));
+  CAIRN_TRY(response_store_, ResponseStore::open(file));
   CAIRN_TRY(auto turns, open_turn_store(file));
   turns_.set_store(std::move(turns));
   return {};

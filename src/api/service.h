@@ -11,8 +11,8 @@
 #include <string>
 
 #include "api/errors.h"
-#include "api/responses/running.h"
-#include "api/responses/store.h"
+#include "api/running_responses.h"
+#include "api/store/response_store.h"
 #include "api/workers.h"
 #include "base/system/byte_budget.h"
 #include "chat/sampled_turns.h"
@@ -43,11 +43,11 @@ class Service {
   const std::shared_ptr<ByteBudget>& bytes() const { return bytes_; }
   SampledTurnCache& turns() { return turns_; }
   /// Server's thread only.
-  responses::RunningResponses& running_responses() { return running_responses_; }
+  RunningResponses& running_responses() { return running_responses_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
   Result<void> open_store(const std::string& path);
   /// Null: responses are not stored.
-  responses::ResponseStore* response_store() { return response_store_.get(); }
+  ResponseStore* response_store() { return response_store_.get(); }
   /// Forbids the beginning of a tool call in the model's format; made when it is asked for first. Null: the format has
   /// no text of its own that begins one.
   std::shared_ptr<const TextBan> call_ban(const LoadedModel& model);
@@ -73,8 +73,8 @@ class Service {
   const Registry& registry_;
   const std::shared_ptr<ByteBudget> bytes_;
   SampledTurnCache turns_;
-  responses::RunningResponses running_responses_;
-  std::unique_ptr<responses::ResponseStore> response_store_;
+  RunningResponses running_responses_;
+  std::unique_ptr<ResponseStore> response_store_;
   std::mutex call_bans_mutex_;
   std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_bans_;
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()

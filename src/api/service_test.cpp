@@ -7,8 +7,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "api/openai/chat.h"
-#include "api/routes.h"
+#include "api/tokens.h"
 
 namespace cairn::api {
 namespace {
@@ -87,7 +86,7 @@ TEST(Service, ARequestThatDoesNotFitIntoTheBudgetIsRefusedAndOthersAreNot) {
   Service service(registry, 8'000);
   const auto ask = [&](const std::string& body) {
     auto response = std::make_shared<FakeResponse>();
-    service.hand_over(post("/v1/completions", body), response, ErrorShape::kOpenAi, openai::handle_completion);
+    service.hand_over(post("/tokenize", body), response, ErrorShape::kOpenAi, handle_tokenize);
     return response;
   };
   auto response = ask("{\"prompt\":\"" + std::string(2'000, 'x') + "\"}");

@@ -7,6 +7,8 @@
 
 #include "api/errors.h"
 #include "api/params/tenant.h"
+#include "api/serialization/json_text.h"
+#include "base/text/printable.h"
 #include "base/text/utf8.h"
 
 namespace cairn::api {
@@ -127,13 +129,12 @@ void handle_prefix(const Registry& registry, const net::HttpRequest& request, ne
     const auto report = model->engine->prefix_report(*id, asker);
     if (report) return send_json(response, prefix_json(*model, *report));
   }
-  constexpr size_t kIdShownMax = 100;
   send_error(
       response,
       {Code::kNotFound,
        fmt::format("no request \"{}\" of yours among the last {} that began to run; the id is that of an answer, "
                    "with -1, -2, ... for its further choices",
-                   id->substr(0, kIdShownMax), kPrefixReportsMax),
+                   cut_text(*id, kQuotedBytesMax), kPrefixReportsMax),
        "request"});
 }
 

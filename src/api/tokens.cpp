@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "api/chat/messages.h"
 #include "api/errors.h"
-#include "api/openai/request.h"
 #include "api/params/fields.h"
+#include "api/serialization/json_text.h"
 #include "base/text/utf8.h"
 #include "chat/completion_prompt.h"
 
@@ -140,9 +140,7 @@ Result<DetokenizeRequest> parse_detokenize(const ordered_json& body) {
   if (ids == nullptr || !ids->is_array()) fields.fail_field("tokens", "must be an array of token ids");
   CAIRN_TRY_VOID(fields.finish());
   for (const auto& id : *ids) {
-    constexpr double kIdMax = std::numeric_limits<int32_t>::max();
-    if (!id.is_number_integer() || id.get<double>() < 0 || id.get<double>() > kIdMax)
-      return fail_at("tokens", Code::kInvalidArgument, "tokens must hold token ids only");
+    if (!is_token_id(id)) return fail_at("tokens", Code::kInvalidArgument, "tokens must hold token ids only");
     request.tokens.push_back(TokenId{id.get<int32_t>()});
   }
   return request;
@@ -152,7 +150,7 @@ Result<TemplateRequest> parse_apply_template(const ordered_json& body) {
   Fields fields(body);
   TemplateRequest request;
   request.model = fields.string("model", "");
-  request.input = openai::read_chat_input(fields);
+  request.input = read_chat_input(fields);
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }

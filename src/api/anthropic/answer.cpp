@@ -1,5 +1,6 @@
 #include "api/anthropic/answer.h"
 
+#include "api/serialization/json_text.h"
 #include "base/hash.h"
 
 namespace cairn::api::anthropic {

@@ -7,6 +7,7 @@
 #include "api/chat/messages.h"
 #include "api/errors.h"
 #include "api/params/fields.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api::anthropic {
 namespace {
@@ -33,12 +34,12 @@ const ordered_json* find(const ordered_json& object, std::string_view name) {
 Result<std::string> read_string(const ordered_json& object, std::string_view name, const std::string& path) {
   const ordered_json* value = find(object, name);
   if (value == nullptr || !value->is_string())
-    return wrong(fmt::format("{}.{}", path, name), "is missing or not a string");
+    return invalid_field(fmt::format("{}.{}", path, name), "is missing or not a string");
   return value->get<std::string>();
 }
 
 Result<std::string> read_type(const ordered_json& block, const std::string& path) {
-  if (!block.is_object()) return wrong(path, fmt::format("must be an object, not {}", json_kind(block)));
+  if (!block.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(block)));
   return read_string(block, "type", path);
 }
 
@@ -48,9 +49,10 @@ Result<std::string> read_document_source(const ordered_json& source, const std::
   CAIRN_TRY(const std::string type, read_type(source, path));
   if (type == "text") return read_string(source, "data", path);
   if (type != "content")
-    return unsupported(path + ".type", fmt::format("a document's source must be text or content, not {}", shown(type)));
+    return unsupported(path + ".type",
+                       fmt::format("a document's source must be text or content, not {}", quoted_value(type)));
   const ordered_json* content = find(source, "content");
-  if (content == nullptr) return wrong(path + ".content", "is missing");
+  if (content == nullptr) return invalid_field(path + ".content", "is missing");
   return read_texts(*content, path + ".content");
 }
 
@@ -65,7 +67,7 @@ Result<std::string> read_document(const ordered_json& block, const std::string& 
     append_line(text, line);
   }
   const ordered_json* source = find(block, "source");
-  if (source == nullptr) return wrong(path + ".source", "is missing");
+  if (source == nullptr) return invalid_field(path + ".source", "is missing");
   CAIRN_TRY(const std::string body, read_document_source(*source, path + ".source"));
   append_line(text, body);
   return text;
@@ -76,7 +78,7 @@ Result<std::string> read_search_result(const ordered_json& block, const std::str
   CAIRN_TRY(const std::string source, read_string(block, "source", path));
   append_line(text, source);
   const ordered_json* content = find(block, "content");
-  if (content == nullptr) return wrong(path + ".content", "is missing");
+  if (content == nullptr) return invalid_field(path + ".content", "is missing");
   CAIRN_TRY(const std::string body, read_texts(*content, path + ".content"));
   append_line(text, body);
   return text;
@@ -90,13 +92,13 @@ Result<std::string> read_text(const ordered_json& block, const std::string& path
   if (type == "search_result") return read_search_result(block, path);
   if (type == "tool_reference") return read_string(block, "tool_name", path);
   if (type == "image") return unsupported(path + ".type", "this model reads text only, not \"image\"");
-  return unsupported(path + ".type", fmt::format("{} cannot stand here", shown(type)));
+  return unsupported(path + ".type", fmt::format("{} cannot stand here", quoted_value(type)));
 }
 
 Result<std::string> read_texts(const ordered_json& content, const std::string& path) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array())
-    return wrong(path, fmt::format("must be a string or an array of blocks, not {}", json_kind(content)));
+    return invalid_field(path, fmt::format("must be a string or an array of blocks, not {}", json_kind(content)));
   std::string text;
   for (size_t i = 0; i < content.size(); ++i) {
     CAIRN_TRY(const std::string each, read_text(content[i], item(path, i)));
@@ -115,12 +117,13 @@ std::string without_billing_line(const std::string& text) {
 Result<std::string> read_system(const ordered_json& system, const std::string& path) {
   if (system.is_string()) return without_billing_line(system.get<std::string>());
   if (!system.is_array())
-    return wrong(path, fmt::format("must be a string or an array of text blocks, not {}", json_kind(system)));
+    return invalid_field(path, fmt::format("must be a string or an array of text blocks, not {}", json_kind(system)));
   std::string text;
   for (size_t i = 0; i < system.size(); ++i) {
     const std::string block_path = item(path, i);
     CAIRN_TRY(const std::string type, read_type(system[i], block_path));
-    if (type != "text") return wrong(block_path + ".type", fmt::format("must be \"text\", not {}", shown(type)));
+    if (type != "text")
+      return invalid_field(block_path + ".type", fmt::format("must be \"text\", not {}", quoted_value(type)));
     CAIRN_TRY(const std::string block, read_string(system[i], "text", block_path));
     if (!block.starts_with(kBillingHeader)) append_line(text, block);
   }
@@ -163,14 +166,14 @@ class Reader {
 };
 
 Result<void> Reader::add(const ordered_json& message, const std::string& path) {
-  if (!message.is_object()) return wrong(path, fmt::format("must be an object, not {}", json_kind(message)));
+  if (!message.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(message)));
   CAIRN_TRY(const std::string role, read_string(message, "role", path));
   if (role == "system") return add_system(message, path);
   if (role != "user" && role != "assistant")
-    return wrong(path + ".role", fmt::format("{} is not one of user, assistant, system", shown(role)));
+    return invalid_field(path + ".role", fmt::format("{} is not one of user, assistant, system", quoted_value(role)));
   const std::string content_path = path + ".content";
   const ordered_json* content = find(message, "content");
-  if (content == nullptr) return wrong(content_path, "is missing");
+  if (content == nullptr) return invalid_field(content_path, "is missing");
   if (role != role_) begin_turn(role);
   path_ = path;
   std::string text;
@@ -179,7 +182,8 @@ Result<void> Reader::add(const ordered_json& message, const std::string& path) {
   } else if (content->is_array()) {
     for (size_t i = 0; i < content->size(); ++i) CAIRN_TRY_VOID(add_block((*content)[i], item(content_path, i), text));
   } else {
-    return wrong(content_path, fmt::format("must be a string or an array of blocks, not {}", json_kind(*content)));
+    return invalid_field(content_path,
+                         fmt::format("must be a string or an array of blocks, not {}", json_kind(*content)));
   }
   append_line(text_, text);
   return {};
@@ -187,7 +191,7 @@ Result<void> Reader::add(const ordered_json& message, const std::string& path) {
 
 Result<void> Reader::add_system(const ordered_json& message, const std::string& path) {
   const ordered_json* content = find(message, "content");
-  if (content == nullptr) return wrong(path + ".content", "is missing");
+  if (content == nullptr) return invalid_field(path + ".content", "is missing");
   CAIRN_TRY(const std::string text, read_system(*content, path + ".content"));
   if (role_.empty() && read_.messages.empty()) {
     append_line(system_, text);
@@ -245,18 +249,18 @@ Result<void> Reader::add_block(const ordered_json& block, const std::string& pat
   }
   if (type == "tool_use") return add_call(block, path);
   if (type == "redacted_thinking") return {};  // nobody but who wrote it can read it
-  return unsupported(path + ".type", fmt::format("{} cannot stand in the assistant's message", shown(type)));
+  return unsupported(path + ".type", fmt::format("{} cannot stand in the assistant's message", quoted_value(type)));
 }
 
 Result<void> Reader::add_call(const ordered_json& block, const std::string& path) {
   CAIRN_TRY(std::string id, read_string(block, "id", path));
   CAIRN_TRY(std::string name, read_string(block, "name", path));
-  if (id.empty()) return wrong(path + ".id", "is empty");
-  if (name.empty()) return wrong(path + ".name", "is empty");
+  if (id.empty()) return invalid_field(path + ".id", "is empty");
+  if (name.empty()) return invalid_field(path + ".name", "is empty");
   if (tool_calls_.size() == kHistoryCallsMax)
-    return wrong(path, fmt::format("is one tool_use more than the {} that a turn may have", kHistoryCallsMax));
+    return invalid_field(path, fmt::format("is one tool_use more than the {} that a turn may have", kHistoryCallsMax));
   if (!calls_.try_emplace(id, Call{name}).second)
-    return wrong(path + ".id", fmt::format("{} is the id of another tool_use of this turn", shown(id)));
+    return invalid_field(path + ".id", fmt::format("{} is the id of another tool_use of this turn", quoted_value(id)));
   const ordered_json* input = find(block, "input");
   std::string arguments = "{}";
   if (input != nullptr) arguments = input->is_string() ? input->get<std::string>() : dump(*input);
@@ -270,15 +274,17 @@ Result<void> Reader::add_result(const ordered_json& block, const std::string& pa
   CAIRN_TRY(const std::string id, read_string(block, "tool_use_id", path));
   const auto call = calls_.find(id);
   if (call == calls_.end())
-    return wrong(path + ".tool_use_id", fmt::format("{} is no tool_use of the assistant's turn before it", shown(id)));
-  if (call->second.answered) return wrong(path + ".tool_use_id", fmt::format("{} has a result already", shown(id)));
+    return invalid_field(path + ".tool_use_id",
+                         fmt::format("{} is no tool_use of the assistant's turn before it", quoted_value(id)));
+  if (call->second.answered)
+    return invalid_field(path + ".tool_use_id", fmt::format("{} has a result already", quoted_value(id)));
   call->second.answered = true;
   std::string text;
   if (const ordered_json* content = find(block, "content")) {
     CAIRN_TRY(text, read_texts(*content, path + ".content"));
   }
   if (const ordered_json* is_error = find(block, "is_error")) {
-    if (!is_error->is_boolean()) return wrong(path + ".is_error", "must be true or false");
+    if (!is_error->is_boolean()) return invalid_field(path + ".is_error", "must be true or false");
     if (*is_error == true && !text.starts_with("Error")) text.insert(0, text.empty() ? "Error" : "Error: ");
   }
   results_.push_back(
@@ -288,42 +294,33 @@ Result<void> Reader::add_result(const ordered_json& block, const std::string& pa
 
 Result<Conversation> Reader::finish() {
   if (role_ == "assistant") {
-    if (!tool_calls_.empty()) return wrong(path_, "ends the conversation with a tool_use: its tool_result must follow");
+    if (!tool_calls_.empty())
+      return invalid_field(path_, "ends the conversation with a tool_use: its tool_result must follow");
     if (!thinking_.empty())
-      return wrong(path_, "ends the conversation with thinking: only an answer's text can be continued");
+      return invalid_field(path_, "ends the conversation with thinking: only an answer's text can be continued");
     read_.prefill = std::move(text_);
     role_.clear();
   }
   end_turn();
-  if (!has_user_) return wrong("messages", "must have a message of the user");
+  if (!has_user_) return invalid_field("messages", "must have a message of the user");
   return std::move(read_);
 }
 
 }  // namespace
 
-std::unexpected<Error> wrong(const std::string& path, std::string_view what) {
-  return fail_at(path, Code::kInvalidArgument, "{} {}", path, what);
-}
-
-std::string shown(const ordered_json& value) {
-  constexpr size_t kBytesMax = 40;
-  if (value.is_string() || value.is_number()) {
-    const std::string text = dump(value);
-    return text.size() > kBytesMax ? text.substr(0, kBytesMax) + "..." : text;
-  }
-  return std::string(json_kind(value));
-}
-
 Result<Conversation> read_conversation(const ordered_json* system, const ordered_json& messages) {
   std::string system_text;
   if (system != nullptr) {
     CAIRN_TRY(system_text, read_system(*system, "system"));
-    if (const std::string nul = find_nul(*system, "system"); !nul.empty()) return wrong(nul, "holds a NUL character");
+    if (const std::string nul = find_nul(*system, "system"); !nul.empty())
+      return invalid_field(nul, "holds a NUL character");
   }
-  if (!messages.is_array()) return wrong("messages", fmt::format("must be an array, not {}", json_kind(messages)));
+  if (!messages.is_array())
+    return invalid_field("messages", fmt::format("must be an array, not {}", json_kind(messages)));
   if (messages.empty() || messages.size() > kMessagesMax)
-    return wrong("messages", fmt::format("must have 1 to {} messages, not {}", kMessagesMax, messages.size()));
-  if (const std::string nul = find_nul(messages, "messages"); !nul.empty()) return wrong(nul, "holds a NUL character");
+    return invalid_field("messages", fmt::format("must have 1 to {} messages, not {}", kMessagesMax, messages.size()));
+  if (const std::string nul = find_nul(messages, "messages"); !nul.empty())
+    return invalid_field(nul, "holds a NUL character");
   Reader reader(std::move(system_text));
   for (size_t i = 0; i < messages.size(); ++i) CAIRN_TRY_VOID(reader.add(messages[i], item("messages", i)));
   return reader.finish();

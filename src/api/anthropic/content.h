@@ -27,9 +27,4 @@ struct Conversation {
 /// `system` may be null. Errors have the path of what is wrong: "messages[2].content[0].tool_use_id".
 Result<Conversation> read_conversation(const nlohmann::ordered_json* system, const nlohmann::ordered_json& messages);
 
-/// `path`: " " and what is wrong with it.
-std::unexpected<Error> wrong(const std::string& path, std::string_view what);
-/// A short value as it is, or the kind that it is of.
-std::string shown(const nlohmann::ordered_json& value);
-
 }  // namespace cairn::api::anthropic

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "api/errors.h"
-#include "api/ollama/wire.h"
 #include "api/params/page.h"
+#include "api/serialization/timestamps.h"
 
 namespace cairn::api::anthropic {
 namespace {
@@ -19,7 +19,7 @@ ordered_json describe(const LoadedModel& model) {
   return {{"type", "model"},
           {"id", model.name},
           {"display_name", model.file.metadata().string("general.name").value_or(model.name)},
-          {"created_at", ollama::rfc3339(model.created_unix_s * kMicroseconds)},
+          {"created_at", rfc3339(model.created_unix_s * kMicroseconds)},
           {"lifecycle", "active"},
           {"max_input_tokens", context},
           {"max_tokens", context}};

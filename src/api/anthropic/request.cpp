@@ -1,13 +1,12 @@
 #include "api/anthropic/request.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
 #include "api/anthropic/content.h"
 #include "api/chat/messages.h"
-#include "api/openai/request.h"
 #include "api/params/fields.h"
+#include "api/params/generation_params.h"
 #include "api/params/left_out.h"
 
 namespace cairn::api::anthropic {
@@ -15,14 +14,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();
-
 void read_stop_sequences(Fields& fields, std::vector<std::string>& stop) {
   const ordered_json* value = fields.get("stop_sequences");
   if (value == nullptr) return;
-  if (!value->is_array() || value->size() > openai::kStopsMax)
-    return fields.fail_field("stop_sequences",
-                             fmt::format("must be an array of at most {} strings", openai::kStopsMax));
+  if (!value->is_array() || value->size() > kStopsMax)
+    return fields.fail_field("stop_sequences", fmt::format("must be an array of at most {} strings", kStopsMax));
   for (size_t i = 0; i < value->size(); ++i) {
     const auto& text = (*value)[i];
     if (!text.is_string() || text.get_ref<const std::string&>().empty() ||
@@ -35,7 +31,7 @@ void read_stop_sequences(Fields& fields, std::vector<std::string>& stop) {
 
 /// The tool in OpenAI's shape, or null if it is one that Anthropic's models or servers bring with them.
 Result<ordered_json> read_tool(const ordered_json& tool, const std::string& path) {
-  if (!tool.is_object()) return wrong(path, fmt::format("must be an object, not {}", json_kind(tool)));
+  if (!tool.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(tool)));
   Fields fields(tool, path + ".");
   if (const std::string type = fields.string("type", "custom"); !fields.failed() && type != "custom")
     return ordered_json(nullptr);
@@ -62,8 +58,9 @@ Result<ordered_json> read_tool(const ordered_json& tool, const std::string& path
 Result<ordered_json> read_tools(const ordered_json* tools) {
   if (tools == nullptr) return ordered_json(nullptr);
   if (!tools->is_array() || tools->size() > kToolsMax)
-    return wrong("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
-  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty()) return wrong(nul, "holds a NUL character");
+    return invalid_field("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
+  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty())
+    return invalid_field(nul, "holds a NUL character");
   ordered_json read = ordered_json::array();
   std::set<std::string> names;
   std::set<std::string> left_out_types;
@@ -72,13 +69,13 @@ Result<ordered_json> read_tools(const ordered_json* tools) {
     const std::string path = fmt::format("tools[{}]", i);
     CAIRN_TRY(ordered_json tool, read_tool((*tools)[i], path));
     if (tool.is_null()) {
-      left_out_types.insert(shown((*tools)[i]["type"]));
+      left_out_types.insert(quoted_value((*tools)[i]["type"]));
       if (left_out.empty()) left_out = path;
       continue;
     }
     const auto& name = tool["function"]["name"].get_ref<const std::string&>();
     if (!names.insert(name).second)
-      return wrong(path + ".name", fmt::format("{} is the name of another tool", shown(name)));
+      return invalid_field(path + ".name", fmt::format("{} is the name of another tool", quoted_value(name)));
     read.push_back(std::move(tool));
   }
   log_left_out("/v1/messages", left_out_types);
@@ -92,7 +89,8 @@ Result<ordered_json> read_tools(const ordered_json* tools) {
 
 Result<void> read_tool_choice(const ordered_json* choice, ChatRequest& chat) {
   if (choice == nullptr) return {};
-  if (!choice->is_object()) return wrong("tool_choice", fmt::format("must be an object, not {}", json_kind(*choice)));
+  if (!choice->is_object())
+    return invalid_field("tool_choice", fmt::format("must be an object, not {}", json_kind(*choice)));
   Fields fields(*choice, "tool_choice.");
   const std::string type = fields.string("type", "");
   chat.parallel_calls = !fields.boolean("disable_parallel_tool_use", false);
@@ -103,7 +101,7 @@ Result<void> read_tool_choice(const ordered_json* choice, ChatRequest& chat) {
     const bool known = has_tools && std::ranges::any_of(chat.input.tools, [&](const auto& tool) {
                          return tool["function"]["name"] == chat.tool_name;
                        });
-    if (!known) fields.fail_field("name", fmt::format("{} is none of the tools", shown(chat.tool_name)));
+    if (!known) fields.fail_field("name", fmt::format("{} is none of the tools", quoted_value(chat.tool_name)));
   } else if (type == "any") {
     chat.tool_use = ToolUse::kRequired;
     if (!has_tools) fields.fail_field("type", "is \"any\", but there are no tools");
@@ -112,14 +110,16 @@ Result<void> read_tool_choice(const ordered_json* choice, ChatRequest& chat) {
   } else if (type == "none") {
     chat.tool_use = ToolUse::kNone;
   } else if (type != "auto") {
-    fields.fail_field("type", fmt::format("must be \"auto\", \"any\", \"tool\" or \"none\", not {}", shown(type)));
+    fields.fail_field("type",
+                      fmt::format("must be \"auto\", \"any\", \"tool\" or \"none\", not {}", quoted_value(type)));
   }
   return fields.finish();
 }
 
 Result<void> read_thinking(const ordered_json* thinking, MessagesRequest& request) {
   if (thinking == nullptr) return {};
-  if (!thinking->is_object()) return wrong("thinking", fmt::format("must be an object, not {}", json_kind(*thinking)));
+  if (!thinking->is_object())
+    return invalid_field("thinking", fmt::format("must be an object, not {}", json_kind(*thinking)));
   Fields fields(*thinking, "thinking.");
   const std::string type = fields.string("type", "");
   ReasoningWish& wish = request.chat.reasoning;
@@ -133,24 +133,27 @@ Result<void> read_thinking(const ordered_json* thinking, MessagesRequest& reques
   } else if (type == "disabled") {
     wish.enabled = false;
   } else {
-    fields.fail_field("type", fmt::format("must be \"enabled\", \"adaptive\" or \"disabled\", not {}", shown(type)));
+    fields.fail_field("type",
+                      fmt::format("must be \"enabled\", \"adaptive\" or \"disabled\", not {}", quoted_value(type)));
   }
   const std::string display = type == "disabled" ? "" : fields.string("display", "summarized");
   if (type != "disabled" && display != "summarized" && display != "omitted")
-    fields.fail_field("display", fmt::format("must be \"summarized\" or \"omitted\", not {}", shown(display)));
+    fields.fail_field("display", fmt::format("must be \"summarized\" or \"omitted\", not {}", quoted_value(display)));
   request.shows_thinking = display != "omitted";
   return fields.finish();
 }
 
 Result<void> read_output_config(const ordered_json* config, ReasoningWish& wish) {
   if (config == nullptr) return {};
-  if (!config->is_object()) return wrong("output_config", fmt::format("must be an object, not {}", json_kind(*config)));
+  if (!config->is_object())
+    return invalid_field("output_config", fmt::format("must be an object, not {}", json_kind(*config)));
   Fields fields(*config, "output_config.");
   const std::string effort = fields.string("effort", "");
   if (fields.get("effort") != nullptr) {
     static constexpr std::array<std::string_view, 5> kEfforts = {"low", "medium", "high", "xhigh", "max"};
     if (std::ranges::find(kEfforts, effort) == kEfforts.end())
-      fields.fail_field("effort", fmt::format("must be one of low, medium, high, xhigh, max, not {}", shown(effort)));
+      fields.fail_field("effort",
+                        fmt::format("must be one of low, medium, high, xhigh, max, not {}", quoted_value(effort)));
     wish.effort = effort;
   }
   fields.refuse("format", "say in the messages what form the answer should have, or force a tool with tool_choice");
@@ -161,12 +164,14 @@ Result<void> read_output_config(const ordered_json* config, ReasoningWish& wish)
 Result<void> read_context_management(const ordered_json* management) {
   if (management == nullptr) return {};
   const std::string path = "context_management";
-  if (!management->is_object()) return wrong(path, fmt::format("must be an object, not {}", json_kind(*management)));
+  if (!management->is_object())
+    return invalid_field(path, fmt::format("must be an object, not {}", json_kind(*management)));
   Fields fields(*management, path + ".");
   const ordered_json* edits = fields.get("edits");
   CAIRN_TRY_VOID(fields.finish());
   if (edits == nullptr) return {};
-  if (!edits->is_array()) return wrong(path + ".edits", fmt::format("must be an array, not {}", json_kind(*edits)));
+  if (!edits->is_array())
+    return invalid_field(path + ".edits", fmt::format("must be an array, not {}", json_kind(*edits)));
   for (size_t i = 0; i < edits->size(); ++i) {
     const auto& edit = (*edits)[i];
     const bool keeps_all = edit.is_object() && edit.value("type", ordered_json()) == "clear_thinking_20251015" &&
@@ -184,13 +189,13 @@ Result<void> read_context_management(const ordered_json* management) {
 Result<void> check_cache_control(const ordered_json* control) {
   if (control == nullptr) return {};
   if (!control->is_object() || control->value("type", ordered_json()) != "ephemeral")
-    return wrong("cache_control", "must be {\"type\": \"ephemeral\"}");
+    return invalid_field("cache_control", "must be {\"type\": \"ephemeral\"}");
   return {};
 }
 
 void read_service(Fields& fields) {
   if (const std::string tier = fields.string("service_tier", "auto"); tier != "auto" && tier != "standard_only")
-    fields.fail_field("service_tier", fmt::format("must be \"auto\" or \"standard_only\", not {}", shown(tier)));
+    fields.fail_field("service_tier", fmt::format("must be \"auto\" or \"standard_only\", not {}", quoted_value(tier)));
   if (const std::string speed = fields.string("speed", "standard"); speed != "standard")
     fields.refuse("speed", "there is one speed here, \"standard\"");
   if (const ordered_json* servers = fields.get("mcp_servers");
@@ -226,7 +231,7 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
   for (const auto* name :
        {"system", "tools", "tool_choice", "thinking", "output_config", "context_management", "cache_control"})
     fields.get(name);
-  openai::read_generate(fields, chat.generate);
+  read_generation_params(fields, chat.generate);
   CAIRN_TRY_VOID(fields.finish());
 
   CAIRN_TRY_VOID(check_cache_control(fields.get("cache_control")));
@@ -237,7 +242,8 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
   CAIRN_TRY(chat.input.tools, read_tools(fields.get("tools")));
   CAIRN_TRY_VOID(read_tool_choice(fields.get("tool_choice"), chat));
   if (!conversation.prefill.empty() && chat.tool_use == ToolUse::kRequired)
-    return wrong("tool_choice", "wants an answer that begins with a call, but the last message has begun it with text");
+    return invalid_field("tool_choice",
+                         "wants an answer that begins with a call, but the last message has begun it with text");
   chat.input.messages = std::move(conversation.messages);
   chat.prefill = std::move(conversation.prefill);
   return request;

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "api/errors.h"
+#include "api/params/generation_params.h"
+#include "api/serialization/json_text.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {
@@ -16,10 +18,6 @@ using nlohmann::ordered_json;
 bool is(const ordered_json& object, std::string_view name, std::string_view text) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() && found->get_ref<const std::string&>() == text;
-}
-
-std::string shown(const ordered_json& value) {
-  return value.is_string() || value.is_number() ? dump(value).substr(0, 40) : std::string(json_kind(value));
 }
 
 // What a conversation gives to its template by itself.
@@ -42,7 +40,7 @@ void check_parts(Fields& fields, const ordered_json& content, const std::string&
     const std::string_view text = type == "refusal" ? "refusal" : "text";
     if (type != "text" && type != "refusal") {
       return fields.fail_field(part_path + ".type",
-                               fmt::format("\"{}\" is not supported: this model reads text only", type.substr(0, 40)));
+                               fmt::format("{} is not supported: this model reads text only", quoted_value(type)));
     }
     if (!part.contains(text) || !part[text].is_string())
       return fields.fail_field(fmt::format("{}.{}", part_path, text), "must be a string");
@@ -67,12 +65,13 @@ void check_content(Fields& fields, const ordered_json& message, const std::strin
 void check_call(Fields& fields, const ordered_json& call, const std::string& path, OpenCalls& open) {
   if (!call.is_object()) return fields.fail_field(path, fmt::format("must be an object, not {}", json_kind(call)));
   if (call.contains("type") && call["type"] != "function")
-    return fields.fail_field(path + ".type", fmt::format("must be \"function\", not {}", shown(call["type"])));
+    return fields.fail_field(path + ".type", fmt::format("must be \"function\", not {}", quoted_value(call["type"])));
   const auto id = call.find("id");
   if (id == call.end() || !id->is_string() || id->get_ref<const std::string&>().empty())
     return fields.fail_field(path + ".id", "is missing or not a string");
   if (!open.waiting.insert(id->get<std::string>()).second)
-    return fields.fail_field(path + ".id", fmt::format("{} is the id of another call of this message", shown(*id)));
+    return fields.fail_field(path + ".id",
+                             fmt::format("{} is the id of another call of this message", quoted_value(*id)));
   const auto function = call.find("function");
   if (function == call.end() || !function->is_object())
     return fields.fail_field(path + ".function", "is missing or not an object");
@@ -104,10 +103,10 @@ void check_tool_result(Fields& fields, const ordered_json& message, const std::s
     return fields.fail_field(path + ".tool_call_id", "is missing or not a string");
   const auto& name = id->get_ref<const std::string&>();
   if (open.answered.contains(name))
-    return fields.fail_field(path + ".tool_call_id", fmt::format("{} has a result already", shown(*id)));
+    return fields.fail_field(path + ".tool_call_id", fmt::format("{} has a result already", quoted_value(*id)));
   if (open.waiting.erase(name) == 0) {
     return fields.fail_field(path + ".tool_call_id",
-                             fmt::format("{} is no call of the assistant's message before it", shown(*id)));
+                             fmt::format("{} is no call of the assistant's message before it", quoted_value(*id)));
   }
   open.answered.insert(name);
 }
@@ -122,8 +121,7 @@ void check_message(Fields& fields, const ordered_json& message, const std::strin
   const auto& name = role->get_ref<const std::string&>();
   if (std::ranges::find(kRoles, name) == kRoles.end()) {
     return fields.fail_field(
-        path + ".role",
-        fmt::format("\"{}\" is not one of system, developer, user, assistant, tool", name.substr(0, 40)));
+        path + ".role", fmt::format("{} is not one of system, developer, user, assistant, tool", quoted_value(name)));
   }
   check_content(fields, message, path);
   if (name == "assistant") return check_calls(fields, message, path, open);
@@ -186,9 +184,8 @@ std::string find_nul(const ordered_json& value, const std::string& path) {
 
 void read_template_variables(Fields& fields, ordered_json& variables) {
   constexpr std::string_view kName = "chat_template_kwargs";
-  const ordered_json* given = fields.get(kName);
+  const ordered_json* given = fields.object(kName);
   if (given == nullptr) return;
-  if (!given->is_object()) return fields.fail_field(kName, fmt::format("must be an object, not {}", json_kind(*given)));
   if (given->size() > kTemplateVariablesMax)
     return fields.fail_field(kName, fmt::format("may have at most {} variables", kTemplateVariablesMax));
   for (const std::string_view name : kServersVariables) {
@@ -274,7 +271,7 @@ ordered_json read_tools(Fields& fields) {
     if (tool.is_null()) return nullptr;
     if (!names.insert(tool["function"]["name"].get<std::string>()).second) {
       fields.fail_field(path + ".function.name",
-                        fmt::format("{} is the name of another tool", shown(tool["function"]["name"])));
+                        fmt::format("{} is the name of another tool", quoted_value(tool["function"]["name"])));
       return nullptr;
     }
     read.push_back(std::move(tool));
@@ -298,7 +295,7 @@ void read_tool_choice(Fields& fields, ChatRequest& request) {
         std::ranges::any_of(tools, [&](const auto& tool) { return tool["function"]["name"] == request.tool_name; });
     if (!known)
       fields.fail_field("tool_choice.function.name",
-                        fmt::format("{} is none of the tools", shown((*function)["name"])));
+                        fmt::format("{} is none of the tools", quoted_value((*function)["name"])));
   } else if (*choice == "none") {
     request.tool_use = ToolUse::kNone;
   } else if (*choice == "required") {
@@ -308,8 +305,17 @@ void read_tool_choice(Fields& fields, ChatRequest& request) {
     fields.fail_field("tool_choice",
                       fmt::format("must be \"none\", \"auto\", \"required\" or {{\"type\": \"function\", \"function\": "
                                   "{{\"name\": ...}}}}, not {}",
-                                  shown(*choice)));
+                                  quoted_value(*choice)));
   }
+}
+
+ChatInput read_chat_input(Fields& fields) {
+  ChatInput input;
+  input.messages = read_messages(fields);
+  input.tools = read_tools(fields);
+  read_template_variables(fields, input.variables);
+  input.add_generation_prompt = fields.boolean("add_generation_prompt", true);
+  return input;
 }
 
 bool set_effort(std::string_view effort, ReasoningWish& reasoning) {
@@ -326,11 +332,10 @@ void read_reasoning(Fields& fields, ReasoningWish& reasoning) {
     if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning)) {
       fields.fail_field(
           "reasoning_effort",
-          fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}", shown(*effort)));
+          fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}", quoted_value(*effort)));
     }
   }
   if (fields.get("enable_thinking") != nullptr) reasoning.enabled = fields.boolean("enable_thinking", true);
-  constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();
   if (const auto budget = fields.optional_integer("thinking_budget", -1, kTokensMax); budget && *budget >= 0)
     reasoning.tokens_max = static_cast<int32_t>(*budget);
 }

@@ -25,6 +25,8 @@ nlohmann::ordered_json read_messages(Fields& fields);
 nlohmann::ordered_json read_tools(Fields& fields);
 /// `chat_template_kwargs`, but for variables that the server sets.
 void read_template_variables(Fields& fields, nlohmann::ordered_json& variables);
+/// `messages`, `tools`, `chat_template_kwargs` and `add_generation_prompt`.
+ChatInput read_chat_input(Fields& fields);
 /// `tool_choice` and `parallel_tool_calls`.
 void read_tool_choice(Fields& fields, ChatRequest& request);
 /// `reasoning_effort`, `thinking_budget` and `enable_thinking`.

@@ -35,7 +35,7 @@ struct ChatRequest {
   ReasoningWish reasoning;
   bool stored = true;        ///< its calls may be kept in the file of --store
   int64_t kept_bytes = 0;    ///< about what the answer's writer keeps of the request until its end
-  GenerateRequest generate;  ///< everything but the prompt, the id, the tenant and the steering
+  GenerateRequest generate;  ///< everything but the prompt, the id, the tenant and the constraint
 };
 
 }  // namespace cairn::api

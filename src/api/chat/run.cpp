@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/reasoning.h"
+#include "api/params/choices.h"
 #include "api/params/tenant.h"
 #include "base/hash.h"
 #include "base/system/random_id.h"
@@ -116,17 +117,12 @@ ChatConstraintRules rules_of(Service& service, const LoadedModel& model, const C
   return rules;
 }
 
-/// One request per choice; the i-th draws with seed + i. The first has the answer's id, the others ID-1, ID-2, ...
-std::vector<GenerateRequest> spread(const ChatRequest& request, const std::string& id, const ChatPrompt& prompt,
-                                    const ChatConstraintRules& rules, const ChatReading& reading,
-                                    const LoadedModel& model) {
-  std::vector<GenerateRequest> requests;
-  requests.reserve(static_cast<size_t>(request.choices));
-  for (int i = 0; i < request.choices; ++i) {
-    GenerateRequest& generate = requests.emplace_back(request.generate);
-    generate.prompt = prompt.tokens;
-    generate.id = i == 0 ? id : fmt::format("{}-{}", id, i);
-    generate.sampling.seed += static_cast<uint64_t>(i);
+/// One request for every choice, each with a constraint of its own.
+std::vector<GenerateRequest> constrained_requests(const ChatRequest& request, const std::string& id,
+                                                  const ChatPrompt& prompt, const ChatConstraintRules& rules,
+                                                  const ChatReading& reading, const LoadedModel& model) {
+  auto requests = choice_requests(request.generate, id, {prompt.tokens}, request.choices);
+  for (GenerateRequest& generate : requests) {
     OutputParser parser = reading.parser();
     std::vector<Part> parts;
     parser.feed(reading.prefill + reading.opening, parts);
@@ -173,13 +169,6 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
 
 }  // namespace
 
-std::string make_answer_id(std::string_view prefix) { return std::string(prefix) + random_id(); }
-
-void set_tenant(const net::HttpRequest& http, GenerateRequest& generate) {
-  name_owner(http, generate);
-  if (!generate.tenant.empty()) generate.salt = hash64(generate.tenant, generate.salt) | 1;
-}
-
 Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http) {
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
   set_tenant(http, request.generate);
@@ -197,8 +186,9 @@ Result<void> run_chat(Service& service, ChatRequest request, std::string_view id
   request.generate.text_at_start = reading.prefill.empty() && reading.opening.empty();
   for (const auto& stop : reading.turn_ends) request.generate.stop.push_back(stop);
 
-  const std::string id = make_answer_id(id_prefix);
-  auto requests = spread(request, id, prompt, rules_of(service, *model, request, budget), reading, *model);
+  const std::string id = random_id(id_prefix);
+  auto requests =
+      constrained_requests(request, id, prompt, rules_of(service, *model, request, budget), reading, *model);
   auto writer = make_writer({id, *model, request.choices, request.stream, static_cast<int32_t>(prompt.tokens.size())});
   auto answer = std::make_unique<ChatAnswer>(std::move(writer), reading, request.choices,
                                              keeper(service, *model, request, opening),

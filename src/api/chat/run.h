@@ -31,8 +31,4 @@ Result<void> run_chat(Service& service, ChatRequest request, std::string_view id
 /// Tokens of the prompt that the request would have, for endpoints that only count.
 Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const net::HttpRequest& http);
 
-/// Fills in whose request it is. Who has another key does not learn from the time an answer takes what others asked.
-void set_tenant(const net::HttpRequest& http, GenerateRequest& generate);
-std::string make_answer_id(std::string_view prefix);
-
 }  // namespace cairn::api

@@ -12,6 +12,7 @@
 #include "api/errors.h"
 #include "api/params/fields.h"
 #include "api/params/tenant.h"
+#include "api/serialization/json_text.h"
 #include "chat/pair_prompts.h"
 
 namespace cairn::api {

@@ -3,7 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/errors.h"
-#include "api/openai/wire.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/usage.h"
 #include "api/stats.h"
 
 namespace cairn::api::frames {
@@ -58,7 +59,7 @@ std::string eos_event(std::string_view id, const Finish& finish, std::string_vie
   value["usage"] = {{"prompt_tokens", finish.usage.prompt_tokens},
                     {"completion_tokens", finish.usage.completion_tokens},
                     {"cached_tokens", finish.usage.cached_tokens}};
-  value["timings"] = openai::timings_json(finish.usage, finish.timings);
+  value["timings"] = timings_json(finish.usage, finish.timings);
   return dump(value);
 }
 

@@ -3,9 +3,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "api/chat/messages.h"
 #include "api/errors.h"
-#include "api/openai/request.h"
 #include "api/params/fields.h"
+#include "api/params/generation_params.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -38,7 +39,7 @@ void read_prompt(Fields& fields, Generate& generate) {
     return;
   }
   fields.refuse("tools", "calls are told apart from text over HTTP only");
-  generate.prompt = openai::read_chat_input(fields);
+  generate.prompt = read_chat_input(fields);
   generate.request.text_at_start = true;
 }
 
@@ -47,7 +48,7 @@ Generate read_generate(Fields& fields) {
   generate.model = fields.string("model", "");
   generate.stream = fields.boolean("stream", true);
   read_prompt(fields, generate);
-  openai::read_generate(fields, generate.request);
+  read_generation_params(fields, generate.request);
   generate.request.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", -1, 1, kTokensMax));
   return generate;
 }

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "api/errors.h"
-#include "api/openai/wire.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/token_json.h"
+#include "api/serialization/usage.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
@@ -17,18 +19,16 @@ std::string_view stop_type(const Finish& finish) {
 }
 
 ordered_json probability(const Tokenizer& tokenizer, TokenId id, float logprob) {
-  ordered_json bytes = ordered_json::array();
-  for (const char c : tokenizer.piece(id, true)) bytes.push_back(static_cast<unsigned char>(c));
   return {{"id", index(id)},
-          {"token", openai::token_text(tokenizer, id)},
-          {"bytes", std::move(bytes)},
+          {"token", token_text(tokenizer, id)},
+          {"bytes", token_bytes_json(tokenizer, id)},
           {"logprob", logprob}};
 }
 
 ordered_json per_token(double ms, int32_t count) { return count > 0 ? ms / count : 0.0; }
 
-ordered_json timings_json(const Usage& usage, const Timings& timings) {
-  ordered_json value = openai::timings_json(usage, timings);
+ordered_json timings_per_token_json(const Usage& usage, const Timings& timings) {
+  ordered_json value = timings_json(usage, timings);
   value["prompt_per_token_ms"] = per_token(value["prompt_ms"], value["prompt_n"]);
   value["predicted_per_token_ms"] = per_token(value["predicted_ms"], value["predicted_n"]);
   return value;
@@ -87,7 +87,7 @@ std::string CompletionAnswer::token(int index, TokenEvent&& event) {
   value["tokens_predicted"] = choice.predicted;
   value["tokens_evaluated"] = options_.prompt_tokens[static_cast<size_t>(index)];
   if (options_.timings_per_token) value["timings"] = timings_so_far(choice);
-  return openai::event_text(value);
+  return sse_event(value);
 }
 
 std::string CompletionAnswer::finish(int index, Finish&& finish) {
@@ -102,7 +102,7 @@ std::string CompletionAnswer::finish(int index, Finish&& finish) {
   if (options_.stream && !(choice.text.empty() && choice.tokens.empty())) {
     ordered_json rest = said(index, choice);
     rest["stop"] = false;
-    bytes = openai::event_text(rest);
+    bytes = sse_event(rest);
   }
   ordered_json value = said(index, choice);
   value["id_slot"] = -1;
@@ -116,8 +116,8 @@ std::string CompletionAnswer::finish(int index, Finish&& finish) {
   value["stop_type"] = stop_type(finish);
   value["stopping_word"] = finish.stop;
   value["tokens_cached"] = finish.usage.cached_tokens;
-  value["timings"] = timings_json(finish.usage, finish.timings);
-  if (options_.stream) return bytes + openai::event_text(value);
+  value["timings"] = timings_per_token_json(finish.usage, finish.timings);
+  if (options_.stream) return bytes + sse_event(value);
   choice.whole = dump(value);
   if (options_.probabilities)
     choice.whole = with_member(std::move(choice.whole), "completion_probabilities", choice.all_probabilities.take());
@@ -135,7 +135,7 @@ std::string CompletionAnswer::done() {
   return list + "]";
 }
 
-std::string CompletionAnswer::failure(const Error& error) { return openai::event_text(openai_error(error)); }
+std::string CompletionAnswer::failure(const Error& error) { return sse_event(openai_error(error)); }
 
 ordered_json settings_json(const GenerateRequest& generate, int32_t context_tokens) {
   const SamplingParams& sampling = generate.sampling;

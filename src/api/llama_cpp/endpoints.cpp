@@ -2,11 +2,14 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/chat/run.h"
 #include "api/errors.h"
+#include "api/generation.h"
 #include "api/llama_cpp/answer.h"
 #include "api/llama_cpp/request.h"
+#include "api/params/choices.h"
 #include "api/params/fields.h"
+#include "api/params/tenant.h"
+#include "base/system/random_id.h"
 #include "base/text/utf8.h"
 #include "base/version.h"
 #include "chat/completion_prompt.h"
@@ -54,15 +57,14 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
   options.timings_per_token = request.timings_per_token;
   options.probabilities = request.generate.sampling.logprobs;
 
-  const std::string id = make_answer_id("cmpl-");
-  std::vector<GenerateRequest> requests;
+  std::vector<std::vector<TokenId>> prompts;
   for (const MixedPrompt& prompt : request.prompts) {
-    GenerateRequest& generate = requests.emplace_back(request.generate);
-    CAIRN_TRY(generate.prompt, prompt_tokens(*model, prompt));
-    generate.id = requests.size() == 1 ? id : fmt::format("{}-{}", id, requests.size() - 1);
-    options.prompts.push_back(utf8_replace_invalid(model->tokenizer->decode(generate.prompt, true)));
-    options.prompt_tokens.push_back(static_cast<int32_t>(generate.prompt.size()));
+    CAIRN_TRY(auto tokens, prompt_tokens(*model, prompt));
+    options.prompts.push_back(utf8_replace_invalid(model->tokenizer->decode(tokens, true)));
+    options.prompt_tokens.push_back(static_cast<int32_t>(tokens.size()));
+    prompts.push_back(std::move(tokens));
   }
+  auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), 1);
   auto writer = std::make_unique<CompletionAnswer>(std::move(options), *model->tokenizer);
   Generation::start(*model->engine, std::move(requests), std::move(writer), response, ByteShare(service.bytes()));
   return {};

@@ -5,9 +5,9 @@
 #include <random>
 
 #include "api/generation.h"
-#include "api/llama_cpp/sampling.h"
-#include "api/openai/request.h"
 #include "api/params/fields.h"
+#include "api/params/generation_params.h"
+#include "api/params/llama_options.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
@@ -27,15 +27,13 @@ constexpr OffField kUnsupported[] = {
 std::string_view pair_error(const ordered_json& pair) {
   if (!pair.is_array() || pair.size() != 2) return "must hold pairs of a token id and a number";
   if (pair[0].is_string()) return "must name tokens by their ids, which POST /tokenize tells";
-  if (!pair[0].is_number_integer() || pair[0].get<double>() < 0 ||
-      pair[0].get<double>() > std::numeric_limits<int32_t>::max())
-    return "must hold pairs of a token id and a number";
+  if (!is_token_id(pair[0])) return "must hold pairs of a token id and a number";
   if (pair[1] != false && (!pair[1].is_number() || std::abs(pair[1].get<double>()) > 100))
     return "must hold numbers from -100 to 100, or false";
   return {};
 }
 
-// [[id, bias], [id, false], ...]; OpenAI's object is openai::read_generate's.
+// [[id, bias], [id, false], ...]; OpenAI's object is read_generation_params's.
 void read_bias_pairs(Fields& fields, const ordered_json& pairs, SamplingParams& sampling) {
   if (pairs.size() > kLogitBiasMax)
     return fields.fail_field("logit_bias", fmt::format("may have at most {} entries", kLogitBiasMax));
@@ -46,11 +44,6 @@ void read_bias_pairs(Fields& fields, const ordered_json& pairs, SamplingParams& 
   }
 }
 
-bool is_token(const ordered_json& value) {
-  return value.is_number_integer() && value.get<double>() >= 0 &&
-         value.get<double>() <= std::numeric_limits<int32_t>::max();
-}
-
 /// Elements are texts and token ids.
 Result<MixedPrompt> read_mixed(const ordered_json& pieces, const std::string& path) {
   if (pieces.empty() || pieces.size() > kPromptPiecesMax)
@@ -59,7 +52,7 @@ Result<MixedPrompt> read_mixed(const ordered_json& pieces, const std::string& pa
   for (const auto& piece : pieces) {
     if (piece.is_string()) {
       prompt.emplace_back(piece.get<std::string>());
-    } else if (is_token(piece)) {
+    } else if (is_token_id(piece)) {
       if (prompt.empty() || std::holds_alternative<std::string>(prompt.back()))
         prompt.emplace_back(std::vector<TokenId>());
       std::get<std::vector<TokenId>>(prompt.back()).push_back(TokenId{piece.get<int32_t>()});
@@ -164,7 +157,7 @@ Result<CompletionRequest> parse_completion(const ordered_json& body) {
   request.stream = fields.boolean("stream", false);
   request.return_tokens = fields.boolean("return_tokens", false);
   request.timings_per_token = fields.boolean("timings_per_token", false);
-  openai::read_generate(fields, generate);
+  read_generation_params(fields, generate);
   read_bias_pairs(fields, bias_pairs, generate.sampling);
   read_length(fields, generate);
   request.only_prompt = generate.max_tokens == 0;

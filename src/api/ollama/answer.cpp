@@ -1,8 +1,9 @@
 #include "api/ollama/answer.h"
 
 #include "api/errors.h"
-#include "api/ollama/wire.h"
-#include "api/openai/wire.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/timestamps.h"
+#include "api/serialization/token_json.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -18,12 +19,6 @@ ordered_json arguments_of(const std::string& text) {
   if (text.empty()) return ordered_json::object();
   ordered_json value = ordered_json::parse(text, nullptr, false);
   return value.is_object() ? value : ordered_json(nullptr);
-}
-
-ordered_json logprob(const Tokenizer& tokenizer, TokenId id, float value) {
-  ordered_json bytes = ordered_json::array();
-  for (const char c : tokenizer.piece(id, true)) bytes.push_back(static_cast<unsigned char>(c));
-  return {{"token", openai::token_text(tokenizer, id)}, {"logprob", value}, {"bytes", std::move(bytes)}};
 }
 
 std::string line(const ordered_json& value) { return dump(value) + "\n"; }
@@ -71,8 +66,9 @@ void OllamaAnswer::end_call(const Call& ended, bool whole) {
 
 std::string OllamaAnswer::parts(int, std::span<const Part> parts, const TokenEvent* event) {
   if (form_.logprobs && event != nullptr) {
-    ordered_json entry = logprob(tokenizer_, event->token, event->logprob);
-    for (const auto& top : event->top) entry["top_logprobs"].push_back(logprob(tokenizer_, top.token, top.logprob));
+    ordered_json entry = logprob_json(tokenizer_, event->token, event->logprob);
+    for (const auto& top : event->top)
+      entry["top_logprobs"].push_back(logprob_json(tokenizer_, top.token, top.logprob));
     logprobs_.add(entry);
   }
   for (const Part& part : parts) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/chat/answer.h"
+#include "api/serialization/json_text.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api::ollama {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/ollama/wire.h"
+#include "api/ollama/models.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -171,9 +171,7 @@ TEST_F(OllamaAnswerTest, RawTextIsContent) {
   EXPECT_EQ(whole["done_reason"], "length");
 }
 
-TEST(OllamaWire, TimesAndNumbersAreWrittenAsOllamaDoes) {
-  EXPECT_EQ(rfc3339(0), "1970-01-01T00:00:00.000000Z");
-  EXPECT_EQ(rfc3339(1'700'000'000'000'042), "2023-11-14T22:13:20.000042Z");
+TEST(OllamaModels, NumbersOfParametersAreShortened) {
   EXPECT_EQ(human_number(999), "999");
   EXPECT_EQ(human_number(656'000), "656K");
   EXPECT_EQ(human_number(7'615'616'512), "7.6B");

@@ -7,8 +7,10 @@
 #include "api/ollama/answer.h"
 #include "api/ollama/models.h"
 #include "api/ollama/request.h"
-#include "api/ollama/wire.h"
+#include "api/params/choices.h"
 #include "api/params/fields.h"
+#include "api/params/tenant.h"
+#include "base/system/random_id.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api::ollama {
@@ -25,10 +27,8 @@ Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest r
                      const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   GenerateRequest& generate = request.chat.generate;
   set_tenant(http, generate);
-  CAIRN_TRY(generate.prompt, completion_prompt_tokens(model.prompt_context(), *request.raw));
-  generate.id = make_answer_id("ollama-");
-  std::vector<GenerateRequest> requests;
-  requests.push_back(std::move(generate));
+  CAIRN_TRY(auto prompt, completion_prompt_tokens(model.prompt_context(), *request.raw));
+  auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
   auto writer = std::make_unique<OllamaAnswer>(std::move(form), *model.tokenizer);
   Generation::start(*model.engine, std::move(requests), std::make_unique<RawAnswer>(std::move(writer)), response,
                     ByteShare(service.bytes()));

@@ -1,28 +1,25 @@
 #include "api/ollama/embed.h"
 
 #include <chrono>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "api/embedding/embedding_run.h"
+#include "api/embedding/embeddings.h"
 #include "api/errors.h"
-#include "api/ollama/wire.h"
+#include "api/ollama/models.h"
 #include "api/params/fields.h"
-#include "api/params/tenant.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api::ollama {
 namespace {
 
 using nlohmann::ordered_json;
-using openai::EmbeddingsRequest;
 
 // Options say how a model is loaded, and how it would write: nothing about a vector.
 void accept_options(Fields& fields) {
-  const ordered_json* options = fields.get("options");
-  if (options != nullptr && !options->is_object())
-    fields.fail_field("options", fmt::format("must be an object, not {}", json_kind(*options)));
+  (void)fields.object("options");
   fields.accept({"keep_alive"});
 }
 
@@ -42,18 +39,14 @@ class EmbedAnswer final : public EmbedTask {
     return request_.is_array ? fmt::format("input[{}]", i) : "input";
   }
   Result<void> prepare(size_t i, GenerateRequest& request) override {
-    CAIRN_TRY(request.prompt,
-              openai::embedding_prompt(model_, std::move(request_.inputs[i]), request_.truncate, path(i)));
+    CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(request_.inputs[i]), request_.truncate, path(i)));
     return {};
   }
   Result<void> take(size_t i, std::vector<float> embedding) override {
     if (!elder_) {
-      CAIRN_TRY(embedding, openai::normalised(std::move(embedding), request_.dimensions));
+      CAIRN_TRY(embedding, normalised(std::move(embedding), request_.dimensions));
     }
-    std::string& text = vectors_[i];
-    for (const float value : embedding)
-      fmt::format_to(std::back_inserter(text), "{}{}", text.empty() ? '[' : ',', value);
-    text += ']';
+    vectors_[i] = vector_json(embedding);
     return {};
   }
   std::string body(int64_t tokens) override {
@@ -80,11 +73,8 @@ class EmbedAnswer final : public EmbedTask {
 Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const net::HttpRequest& http,
                  const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.model));
-  CAIRN_TRY_VOID(openai::check_embeddings(*model, request));
-  GenerateRequest common;
-  name_owner(http, common);
-  common.embed = EmbeddingOptions{.pooling = model->embedding.pooling};
-  common.priority = request.inputs.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  CAIRN_TRY_VOID(check_embeddings(*model, request));
+  GenerateRequest common = embedding_request(*model, http, request.inputs.size());
   auto answer = std::make_unique<EmbedAnswer>(*model, std::move(request), elder);
   if (answer->texts() == 0) {
     response->send(200, "application/json", answer->body(0));

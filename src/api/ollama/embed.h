@@ -4,15 +4,15 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 
-#include "api/openai/embeddings.h"
+#include "api/embedding/embeddings.h"
 #include "api/service.h"
 #include "net/http/http_server.h"
 
 namespace cairn::api::ollama {
 
 /// Texts without anything in them are left out, as Ollama does; so there may be no inputs.
-Result<openai::EmbeddingsRequest> parse_embed(const nlohmann::ordered_json& body);
-Result<openai::EmbeddingsRequest> parse_embeddings(const nlohmann::ordered_json& body);
+Result<EmbeddingsRequest> parse_embed(const nlohmann::ordered_json& body);
+Result<EmbeddingsRequest> parse_embeddings(const nlohmann::ordered_json& body);
 
 void handle_embed(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_embeddings(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);

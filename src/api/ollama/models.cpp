@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/errors.h"
-#include "api/ollama/wire.h"
 #include "api/params/fields.h"
+#include "api/serialization/timestamps.h"
 #include "base/hash.h"
 #include "base/version.h"
 #include "chat/output/reasoning.h"
@@ -104,6 +104,29 @@ Result<ordered_json> show(Service& service, const net::HttpRequest& http) {
 }
 
 }  // namespace
+
+Result<LoadedModel*> find_model(const Registry& registry, std::string_view name) {
+  constexpr std::string_view kLatest = ":latest";
+  auto found = registry.find(name);
+  if (found || !name.ends_with(kLatest)) return found;
+  name.remove_suffix(kLatest.size());
+  auto without = name.empty() ? found : registry.find(name);
+  return without ? without : found;
+}
+
+std::string human_number(int64_t number) {
+  struct Unit {
+    double size;
+    std::string_view name;
+  };
+  constexpr Unit kUnits[] = {{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}};
+  for (const Unit& unit : kUnits) {
+    const double count = static_cast<double>(number) / unit.size;
+    if (count >= 10) return fmt::format("{:.0f}{}", count, unit.name);
+    if (count >= 1) return fmt::format("{:.1f}{}", count, unit.name);
+  }
+  return fmt::format("{}", number);
+}
 
 Result<ShowRequest> parse_show(const ordered_json& body) {
   Fields fields(body);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "api/service.h"
 #include "net/http/http_server.h"
@@ -29,6 +30,10 @@ void handle_version(Service& service, const net::HttpRequest& request, std::shar
 /// pull, push, create, copy, delete: models are files that the server was started with.
 void handle_management(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 
+/// As Registry::find; "NAME:latest" is NAME unless a model is called so.
+Result<LoadedModel*> find_model(const Registry& registry, std::string_view name);
+/// 7.6B, 656K: as Ollama writes a number of parameters.
+std::string human_number(int64_t number);
 /// Whether the model's template speaks of thinking.
 bool thinks(const LoadedModel& model);
 

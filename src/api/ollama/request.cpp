@@ -3,15 +3,14 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/messages.h"
-#include "api/llama_cpp/sampling.h"
 #include "api/ollama/messages.h"
-#include "api/openai/request.h"
 #include "api/params/fields.h"
+#include "api/params/generation_params.h"
+#include "api/params/llama_options.h"
 
 namespace cairn::api::ollama {
 namespace {
 
-using llama_cpp::refuse_unless_empty;
 using nlohmann::ordered_json;
 
 SamplingParams default_sampling() {
@@ -31,12 +30,12 @@ Result<void> read_options(Fields& body, GenerateRequest& generate) {
     if (!given->is_object()) {
       return fail_at("options", Code::kInvalidArgument, "options must be an object, not {}", json_kind(*given));
     }
-    options = llama_cpp::without_any_seed(*given);
+    options = without_any_seed(*given);
   }
   Fields fields(options, "options.");
-  openai::read_generate(fields, generate);
-  llama_cpp::read_predict(fields, "num_predict", 1, generate);
-  llama_cpp::refuse_samplers(fields);
+  read_generation_params(fields, generate);
+  read_predict(fields, "num_predict", 1, generate);
+  refuse_samplers(fields);
   if (!fields.boolean("penalize_newline", true))
     fields.refuse("penalize_newline", "penalties look at every token; use logit_bias");
   if (fields.boolean("embedding_only", false)) fields.refuse("embedding_only", "use /api/embed");

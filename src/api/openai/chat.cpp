@@ -8,30 +8,16 @@
 #include "api/openai/chat_answer.h"
 #include "api/openai/completion_answer.h"
 #include "api/openai/request.h"
+#include "api/params/choices.h"
+#include "api/params/fields.h"
+#include "api/params/tenant.h"
+#include "base/system/random_id.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api::openai {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// prompts x n requests; the i-th choice of a prompt draws from a seed of its own. The first has the answer's id, the
-/// others ID-1, ID-2, ...
-std::vector<GenerateRequest> spread(const CommonFields& common, std::string_view id,
-                                    std::vector<std::vector<TokenId>> prompts) {
-  std::vector<GenerateRequest> requests;
-  requests.reserve(prompts.size() * common.choices);
-  for (auto& prompt : prompts) {
-    for (int i = 0; i < common.choices; ++i) {
-      GenerateRequest request = common.generate;
-      request.prompt = prompt;
-      request.id = requests.empty() ? std::string(id) : fmt::format("{}-{}", id, requests.size());
-      request.sampling.seed += static_cast<uint64_t>(i);
-      requests.push_back(std::move(request));
-    }
-  }
-  return requests;
-}
 
 Result<void> chat(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
@@ -58,14 +44,14 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
     }
   }
   CompletionOptions options;
-  options.id = make_answer_id("cmpl-");
+  options.id = random_id("cmpl-");
   options.model = model->name;
   options.choices = static_cast<int>(prompts.size()) * request.common.choices;
   options.choices_per_prompt = request.common.choices;
   options.stream = request.common.stream;
   options.include_usage = request.common.include_usage;
   options.logprobs = request.common.generate.sampling.logprobs;
-  auto requests = spread(request.common, options.id, std::move(prompts));
+  auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   auto writer = std::make_unique<CompletionAnswer>(std::move(options), *model->tokenizer);
   Generation::start(*model->engine, std::move(requests), std::move(writer), response, ByteShare(service.bytes()));
   return {};

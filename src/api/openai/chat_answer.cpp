@@ -1,7 +1,10 @@
 #include "api/openai/chat_answer.h"
 
 #include "api/errors.h"
-#include "api/openai/wire.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/timestamps.h"
+#include "api/serialization/token_json.h"
+#include "api/serialization/usage.h"
 
 namespace cairn::api::openai {
 namespace {
@@ -88,7 +91,7 @@ std::string OpenAiChat::chunk(int choice, ordered_json delta, ordered_json logpr
   if (include_usage_) value["usage"] = nullptr;
   // Beside the usage if there is one.
   if (!finish.is_null() && choice == 0 && !include_usage_) value["timings"] = timings_;
-  return event_text(value);
+  return sse_event(value);
 }
 
 std::string OpenAiChat::begin() {
@@ -99,9 +102,9 @@ std::string OpenAiChat::begin() {
 }
 
 void OpenAiChat::add_logprobs(Choice& choice, const TokenEvent& event) const {
-  if (!stream_) return choice.all_logprobs.add(logprob_json(tokenizer_, event));
+  if (!stream_) return choice.all_logprobs.add(sampled_logprob_json(tokenizer_, event));
   if (choice.logprobs.is_null()) choice.logprobs = {{"content", ordered_json::array()}, {"refusal", nullptr}};
-  choice.logprobs["content"].push_back(logprob_json(tokenizer_, event));
+  choice.logprobs["content"].push_back(sampled_logprob_json(tokenizer_, event));
 }
 
 std::string OpenAiChat::parts(int index, std::span<const Part> parts, const TokenEvent* event) {
@@ -149,7 +152,7 @@ std::string OpenAiChat::done() {
       value["choices"] = ordered_json::array();
       value["usage"] = usage();
       value["timings"] = timings_;
-      bytes = event_text(value);
+      bytes = sse_event(value);
     }
     return bytes + "data: [DONE]\n\n";
   }
@@ -164,6 +167,6 @@ std::string OpenAiChat::done() {
   return with_member(std::move(body), "timings", dump(timings_));
 }
 
-std::string OpenAiChat::failure(const Error& error) { return event_text(openai_error(error)); }
+std::string OpenAiChat::failure(const Error& error) { return sse_event(openai_error(error)); }
 
 }  // namespace cairn::api::openai

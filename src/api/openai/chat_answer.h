@@ -8,6 +8,7 @@
 
 #include "api/chat/answer.h"
 #include "api/chat/run.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api::openai {
 

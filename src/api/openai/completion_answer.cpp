@@ -1,7 +1,10 @@
 #include "api/openai/completion_answer.h"
 
 #include "api/errors.h"
-#include "api/openai/wire.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/timestamps.h"
+#include "api/serialization/token_json.h"
+#include "api/serialization/usage.h"
 
 namespace cairn::api::openai {
 
@@ -26,7 +29,7 @@ std::string CompletionAnswer::chunk(int choice, std::string text, ordered_json l
   value["choices"] = ordered_json::array({std::move(item)});
   if (options_.include_usage) value["usage"] = nullptr;
   if (!timings.is_null()) value["timings"] = timings;
-  return event_text(value);
+  return sse_event(value);
 }
 
 void CompletionAnswer::add_logprobs(Choice& choice, const TokenEvent& event) const {
@@ -87,7 +90,7 @@ std::string CompletionAnswer::done() {
       value["choices"] = ordered_json::array();
       value["usage"] = usage_json(usage_);
       value["timings"] = timings_;
-      bytes = event_text(value);
+      bytes = sse_event(value);
     }
     return bytes + "data: [DONE]\n\n";
   }
@@ -115,6 +118,6 @@ std::string CompletionAnswer::whole(size_t index, Choice& choice) const {
   return with_member(std::move(item), "finish_reason", dump(choice.finish_reason));
 }
 
-std::string CompletionAnswer::failure(const Error& error) { return event_text(openai_error(error)); }
+std::string CompletionAnswer::failure(const Error& error) { return sse_event(openai_error(error)); }
 
 }  // namespace cairn::api::openai

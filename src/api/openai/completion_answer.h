@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/generation.h"
+#include "api/serialization/json_text.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api::openai {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -11,18 +9,12 @@
 #include "api/embedding/embedding_run.h"
 #include "api/errors.h"
 #include "api/params/fields.h"
-#include "api/params/tenant.h"
-#include "chat/completion_prompt.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api::openai {
 namespace {
 
 using nlohmann::ordered_json;
-
-bool is_token_id(const ordered_json& value) {
-  return value.is_number_integer() && value.get<double>() >= 0 &&
-         value.get<double>() <= std::numeric_limits<int32_t>::max();
-}
 
 /// A string, or an array of ids of which the first is one.
 bool read_one(const ordered_json& value, EmbeddingsRequest& request) {
@@ -58,16 +50,6 @@ void read_input(Fields& fields, EmbeddingsRequest& request) {
   }
 }
 
-// A token that closes texts stays at the end.
-void truncate_prompt(const LoadedModel& model, std::vector<TokenId>& tokens) {
-  const auto most = static_cast<size_t>(model.engine->context_tokens());
-  if (tokens.size() <= most) return;
-  const TokenId last = tokens.back();
-  tokens.resize(most);
-  const SpecialTokens& special = model.tokenizer->special();
-  if (special.add_eos && last == special.eos) tokens.back() = last;
-}
-
 class EmbeddingsTask final : public EmbedTask {
  public:
   EmbeddingsTask(const LoadedModel& model, EmbeddingsRequest request)
@@ -85,14 +67,7 @@ class EmbeddingsTask final : public EmbedTask {
     CAIRN_TRY(const std::vector<float> values, normalised(std::move(embedding), request_.dimensions));
     std::string& text = written_[i];
     text = fmt::format(R"({}{{"object":"embedding","index":{},"embedding":)", i == 0 ? "" : ",", i);
-    if (request_.base64) {
-      text += '"' + base64_of(values) + '"';
-    } else {
-      text += '[';
-      for (size_t k = 0; k < values.size(); ++k)
-        fmt::format_to(std::back_inserter(text), "{}{}", k == 0 ? "" : ",", values[k]);
-      text += ']';
-    }
+    text += request_.base64 ? '"' + base64_of(values) + '"' : vector_json(values);
     text += '}';
     // What is in order joins the body at once, so that its end has little left to do.
     for (; joined_ < written_.size() && !written_[joined_].empty(); ++joined_) {
@@ -120,10 +95,7 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
   CAIRN_TRY(EmbeddingsRequest request, parse_embeddings(body));
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
-  GenerateRequest common;
-  name_owner(http, common);
-  common.embed = EmbeddingOptions{.pooling = model->embedding.pooling};
-  common.priority = request.inputs.size() > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  GenerateRequest common = embedding_request(*model, http, request.inputs.size());
   EmbeddingRun::start(*model->engine, std::move(common), std::make_unique<EmbeddingsTask>(*model, std::move(request)),
                       response, ByteShare(service.bytes()));
   return {};
@@ -144,53 +116,6 @@ Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body) {
   fields.accept({"user"});
   CAIRN_TRY_VOID(fields.finish());
   return request;
-}
-
-Result<void> check_embeddings(const LoadedModel& model, const EmbeddingsRequest& request) {
-  if (model.embedding.dimensions == 0) {
-    return fail_at("model", Code::kUnsupported, "{} gives no embeddings", model.name);
-  }
-  if (model.embedding.pooling == Pooling::kRank) {
-    return fail_at("model", Code::kUnsupported, "{} ranks texts and gives no embeddings: use /v1/rerank", model.name);
-  }
-  if (request.dimensions > model.embedding.dimensions) {
-    return fail_at("dimensions", Code::kInvalidArgument, "dimensions is {}, but the vectors of {} have {}",
-                   request.dimensions, model.name, model.embedding.dimensions);
-  }
-  const int32_t each = request.dimensions == 0 ? model.embedding.dimensions : request.dimensions;
-  const auto values = static_cast<int64_t>(request.inputs.size()) * each;
-  if (values <= kEmbedValuesMax) return {};
-  return fail_at("input", Code::kTooLarge,
-                 "{} vectors of {} numbers are {}; {} is the most: send fewer texts, or fewer dimensions",
-                 request.inputs.size(), each, values, kEmbedValuesMax);
-}
-
-Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, EmbeddingInput input, bool truncate,
-                                              const std::string& path) {
-  std::vector<TokenId> prompt;
-  if (auto* tokens = std::get_if<std::vector<TokenId>>(&input)) {
-    prompt = std::move(*tokens);
-  } else {
-    if (!truncate) CAIRN_TRY_VOID(check_length(model.prompt_context(), std::get<std::string>(input), path));
-    auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true});
-    if (!encoded) return fail_at(path, encoded.error().code, "{}: {}", path, encoded.error().message);
-    prompt = std::move(*encoded);
-  }
-  if (prompt.empty()) return fail_at(path, Code::kInvalidArgument, "{} is empty", path);
-  if (truncate) truncate_prompt(model, prompt);
-  return prompt;
-}
-
-Result<std::vector<float>> normalised(std::vector<float> embedding, int32_t dimensions) {
-  if (dimensions > 0) embedding.resize(static_cast<size_t>(dimensions));
-  double squares = 0;
-  for (const float value : embedding) squares += double{value} * value;
-  const double length = std::sqrt(squares);
-  if (!(length > 0) || !std::isfinite(length)) {
-    return fail(Code::kInternal, "the model gave no usable vector (its length is {})", length);
-  }
-  for (float& value : embedding) value = static_cast<float>(value / length);
-  return embedding;
 }
 
 std::string base64_of(std::span<const float> values) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "api/embedding/embedding_run.h"
+#include "api/embedding/embeddings.h"
 #include "api/params/fields.h"
 
 namespace cairn::api::openai {

@@ -10,15 +10,10 @@
 #include <vector>
 
 #include "api/chat/request.h"
-#include "api/params/fields.h"
 #include "base/error.h"
 #include "engine/engine.h"
 
 namespace cairn::api::openai {
-
-inline constexpr size_t kStopsMax = 16;  ///< strings in `stop`
-inline constexpr size_t kCacheSaltBytesMax = 256;
-inline constexpr int64_t kTargetMsMax = 3'600'000;  ///< of metadata.target_ttft_ms and target_tbt_ms: an hour
 
 /// What both endpoints take besides the prompt.
 struct CommonFields {
@@ -42,11 +37,5 @@ struct CompletionRequest {
 
 Result<OpenAiChatRequest> parse_chat(const nlohmann::ordered_json& body);
 Result<CompletionRequest> parse_completion(const nlohmann::ordered_json& body);
-
-/// messages, tools, chat_template_kwargs, add_generation_prompt: shared with /apply-template.
-ChatInput read_chat_input(Fields& fields);
-/// stop, sampling, ignore_eos, priority, metadata's targets and cache_salt: what other protocols take in the same
-/// words.
-void read_generate(Fields& fields, GenerateRequest& generate);
 
 }  // namespace cairn::api::openai

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "api/params/field_uses.h"
+#include "api/serialization/json_text.h"
 #include "base/text/json.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"
@@ -21,6 +23,11 @@ std::string shown_name(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_token_id(const ordered_json& value) {
+  return value.is_number_integer() && value.get<double>() >= 0 &&
+         value.get<double>() <= std::numeric_limits<int32_t>::max();
+}
 
 std::string_view json_kind(const ordered_json& value) {
   switch (value.type()) {
@@ -51,6 +58,15 @@ Result<ordered_json> parse_object(std::string_view body) {
   return value;
 }
 
+std::string quoted_value(const ordered_json& value) {
+  return value.is_string() || value.is_number() ? cut_text(dump(value), kQuotedBytesMax)
+                                                : std::string(json_kind(value));
+}
+
+std::unexpected<Error> invalid_field(const std::string& path, std::string_view what) {
+  return fail_at(path, Code::kInvalidArgument, "{} {}", path, what);
+}
+
 Fields::Fields(const ordered_json& object, std::string path) : object_(object), path_(std::move(path)) {}
 
 const ordered_json* Fields::get(std::string_view name) {
@@ -58,6 +74,13 @@ const ordered_json* Fields::get(std::string_view name) {
   FieldUses::note(path_of(name), FieldUse::kHonoured);
   const auto found = object_.find(name);
   return found == object_.end() || found->is_null() ? nullptr : &*found;
+}
+
+const ordered_json* Fields::object(std::string_view name) {
+  const ordered_json* value = get(name);
+  if (value == nullptr || value->is_object()) return value;
+  fail_field(name, fmt::format("must be an object, not {}", json_kind(*value)));
+  return nullptr;
 }
 
 bool Fields::boolean(std::string_view name, bool missing) {
@@ -90,6 +113,14 @@ std::optional<int64_t> Fields::optional_integer(std::string_view name, int64_t l
 
 int64_t Fields::integer(std::string_view name, int64_t missing, int64_t low, int64_t high) {
   return optional_integer(name, low, high).value_or(missing);
+}
+
+int64_t Fields::integer_alias(std::string_view name, std::string_view alias, int64_t missing, int64_t low,
+                              int64_t high) {
+  const auto first = optional_integer(name, low, high);
+  const auto second = optional_integer(alias, low, high);
+  if (first && second && *first != *second) fail_field(alias, fmt::format("contradicts {}", name));
+  return first ? *first : second.value_or(missing);
 }
 
 double Fields::number(std::string_view name, double missing, double low, double high) {

@@ -26,9 +26,13 @@ class Fields {
 
   /// The value, or nullptr if absent.
   const nlohmann::ordered_json* get(std::string_view name);
+  /// The object, or nullptr if absent or another kind of value, which is an Error.
+  const nlohmann::ordered_json* object(std::string_view name);
   bool boolean(std::string_view name, bool missing);
   int64_t integer(std::string_view name, int64_t missing, int64_t low, int64_t high);
   std::optional<int64_t> optional_integer(std::string_view name, int64_t low, int64_t high);
+  /// A field with two names: an Error if both are there and differ.
+  int64_t integer_alias(std::string_view name, std::string_view alias, int64_t missing, int64_t low, int64_t high);
   double number(std::string_view name, double missing, double low, double high);
   std::string string(std::string_view name, std::string_view missing);
 
@@ -50,7 +54,13 @@ class Fields {
   std::optional<Error> error_;
 };
 
+/// Whether the value can be a token's id: an integer from 0 to the largest int32_t.
+bool is_token_id(const nlohmann::ordered_json& value);
 /// "a string", "an array", ... for messages.
 std::string_view json_kind(const nlohmann::ordered_json& value);
+/// For messages: a string or a number as JSON text, of which at most kQuotedBytesMax bytes, or the kind of the value.
+std::string quoted_value(const nlohmann::ordered_json& value);
+/// What is wrong with the field at `path`: kInvalidArgument, with a message that begins with the path.
+std::unexpected<Error> invalid_field(const std::string& path, std::string_view what);
 
 }  // namespace cairn::api

@@ -50,6 +50,11 @@ void name_owner(const net::HttpRequest& http, GenerateRequest& request) {
   request.tenant = tenant_of(http);
 }
 
+void set_tenant(const net::HttpRequest& http, GenerateRequest& request) {
+  name_owner(http, request);
+  if (!request.tenant.empty()) request.salt = hash64(request.tenant, request.salt) | 1;
+}
+
 Party party_of(const net::HttpRequest& request) { return cairn::party_of(client_of(request), tenant_of(request)); }
 
 }  // namespace cairn::api

@@ -16,6 +16,9 @@ std::string tenant_of(const net::HttpRequest& request);
 std::string client_of(const net::HttpRequest& request);
 /// Fills tenant and client.
 void name_owner(const net::HttpRequest& http, GenerateRequest& request);
+/// The same, and parts the tenant's prefix cache from others': who has another key does not learn from the time an
+/// answer takes what others asked.
+void set_tenant(const net::HttpRequest& http, GenerateRequest& request);
 /// As the engine knows them.
 Party party_of(const net::HttpRequest& request);
 

@@ -1,8 +1,11 @@
 #include "api/responses/answer.h"
 
-#include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/openai/wire.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/timestamps.h"
+#include "api/serialization/token_json.h"
+#include "api/serialization/usage.h"
+#include "base/system/random_id.h"
 #include "base/text/printable.h"
 
 namespace cairn::api::responses {
@@ -37,7 +40,7 @@ ResponsesWriter::ResponsesWriter(ResponsesAnswer answer, RunningResponses& runni
     : answer_(std::move(answer)), running_(running) {
   response_ = {{"id", answer_.id},
                {"object", "response"},
-               {"created_at", openai::unix_seconds_now()},
+               {"created_at", unix_seconds_now()},
                {"status", "in_progress"},
                {"completed_at", nullptr},
                {"error", nullptr},
@@ -101,13 +104,13 @@ std::string ResponsesWriter::open_text(Kind kind) {
   if (item_.kind == kind) return {};
   ordered_json item;
   if (kind == Kind::kMessage) {
-    item = {{"id", make_answer_id("msg_")},
+    item = {{"id", random_id("msg_")},
             {"type", "message"},
             {"status", "in_progress"},
             {"role", "assistant"},
             {"content", ordered_json::array()}};
   } else {
-    item = {{"id", make_answer_id("rs_")},
+    item = {{"id", random_id("rs_")},
             {"type", "reasoning"},
             {"status", "in_progress"},
             {"summary", ordered_json::array()},
@@ -164,7 +167,7 @@ std::string ResponsesWriter::part(const Part& part) {
       bytes += say(part.text);
       break;
     case PartKind::kCallBegin:
-      bytes = open(Kind::kCall, {{"id", make_answer_id("fc_")},
+      bytes = open(Kind::kCall, {{"id", random_id("fc_")},
                                  {"type", "function_call"},
                                  {"status", "in_progress"},
                                  {"arguments", ""},
@@ -184,7 +187,7 @@ std::string ResponsesWriter::part(const Part& part) {
 std::string ResponsesWriter::parts(int, std::span<const Part> parts, const TokenEvent* event) {
   std::string bytes;
   if (answer_.tokenizer != nullptr && event != nullptr)
-    tokens_.add(event->text, openai::logprob_json(*answer_.tokenizer, *event));
+    tokens_.add(event->text, sampled_logprob_json(*answer_.tokenizer, *event));
   for (const Part& one : parts) {
     if (cancelled_) break;
     bytes += part(one);
@@ -202,14 +205,14 @@ std::string ResponsesWriter::finish(int, ChatFinish&& finish) {
   bytes += close(whole ? "completed" : "incomplete");
   response_["incomplete_details"] = details;
   response_["usage"] = usage_json(finish);
-  response_["timings"] = openai::timings_json(finish.usage, finish.timings);
+  response_["timings"] = timings_json(finish.usage, finish.timings);
   end(whole ? "completed" : "incomplete");
   return bytes;
 }
 
 void ResponsesWriter::end(std::string_view status) {
   response_["status"] = status;
-  if (status == "completed") response_["completed_at"] = openai::unix_seconds_now();
+  if (status == "completed") response_["completed_at"] = unix_seconds_now();
 }
 
 std::function<void()> ResponsesWriter::settle(const Error* error) {

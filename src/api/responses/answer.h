@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "api/chat/answer.h"
-#include "api/responses/running.h"
 #include "api/responses/text_tokens.h"
+#include "api/running_responses.h"
 #include "tokenizer/tokenizer.h"
 
 namespace cairn::api::responses {

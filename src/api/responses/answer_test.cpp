@@ -1,9 +1,8 @@
 #include "api/responses/answer.h"
+#include "api/serialization/token_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "api/openai/wire.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -336,7 +335,7 @@ TEST(ResponsesWriter, LogProbabilitiesAreTheTextsOwn) {
   EXPECT_THAT(ids(last[1]["content"][0]["logprobs"]), ElementsAre(303, 304, 305));
   EXPECT_THAT(ids(last[3]["content"][0]["logprobs"]), ElementsAre(308));
   const auto& entry = last[1]["content"][0]["logprobs"][0];
-  EXPECT_EQ(entry["token"], openai::token_text(*tokenizer, TokenId{303}));
+  EXPECT_EQ(entry["token"], token_text(*tokenizer, TokenId{303}));
   EXPECT_EQ(entry["bytes"].size(), tokenizer->piece(TokenId{303}, true).size());
   ASSERT_EQ(entry["top_logprobs"].size(), 2u);
   EXPECT_EQ(entry["top_logprobs"][1]["logprob"], -2.0);

@@ -13,6 +13,7 @@
 #include "api/responses/request.h"
 #include "base/log.h"
 #include "base/text/json.h"
+#include "base/text/printable.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -173,13 +174,11 @@ void handle_stored(Service& service, const net::HttpRequest& request, std::share
     }
   } else {
     answer = fail(Code::kNotFound, "there is no {}; below {}ID there are input_items and cancel",
-                  request.path.substr(0, 200), kResponsesPrefix);
+                  cut_text(request.path, kEchoBytesMax), kResponsesPrefix);
   }
   if (!answer) return send_error(*response, answer.error());
   if (!answer->is_null()) return send_json(*response, *answer);
-  const std::string message =
-      fmt::format("{} takes {}, not {}", request.path.substr(0, 200), methods, request.method.substr(0, 20));
-  response->send(405, "application/json", openai_error_body(405, message), {{"Allow", std::string(methods)}});
+  send_method_not_allowed(*response, request, methods);
 }
 
 }  // namespace cairn::api::responses

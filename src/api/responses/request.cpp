@@ -2,29 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "api/chat/messages.h"
-#include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/openai/request.h"
 #include "api/params/fields.h"
+#include "api/params/generation_params.h"
 #include "api/responses/transcript.h"
+#include "api/serialization/json_text.h"
+#include "base/system/random_id.h"
+#include "base/text/printable.h"
 
 namespace cairn::api::responses {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();
-
-std::string shown(const ordered_json& value) {
-  return value.is_string() || value.is_number() ? dump(value).substr(0, 40) : std::string(json_kind(value));
-}
-
-std::unexpected<Error> invalid(const std::string& path, std::string_view why) {
-  return fail_at(path, Code::kInvalidArgument, "{} {}", path, why);
-}
 
 // What this server cannot do, and hints that change nothing about the answer here.
 void read_others(Fields& fields) {
@@ -43,7 +34,7 @@ void read_others(Fields& fields) {
 void read_truncation(Fields& fields) {
   const ordered_json* value = fields.get("truncation");
   if (value != nullptr && *value != "disabled" && *value != "auto")
-    fields.fail_field("truncation", fmt::format("must be \"disabled\" or \"auto\", not {}", shown(*value)));
+    fields.fail_field("truncation", fmt::format("must be \"disabled\" or \"auto\", not {}", quoted_value(*value)));
 }
 
 void read_include(Fields& fields, ResponsesRequest& request) {
@@ -63,41 +54,30 @@ void read_top_logprobs(Fields& fields, SamplingParams& sampling) {
   sampling.logprobs |= sampling.top_logprobs > 0;
 }
 
-// An object of the body; absent: null.
-Result<const ordered_json*> object_field(Fields& fields, std::string_view name) {
-  const ordered_json* value = fields.get(name);
-  if (value != nullptr && !value->is_object())
-    return invalid(std::string(name), fmt::format("must be an object, not {}", json_kind(*value)));
-  return value;
-}
-
 Result<void> read_effort(Fields& fields, ReasoningWish& wish) {
-  CAIRN_TRY(const ordered_json* value, object_field(fields, "reasoning"));
+  const ordered_json* value = fields.object("reasoning");
   if (value == nullptr) return {};
   Fields reasoning(*value, "reasoning.");
   const std::string effort = reasoning.string("effort", "");
   if (!effort.empty() && !set_effort(effort, wish)) {
-    reasoning.fail_field(
-        "effort",
-        fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not \"{}\"", effort.substr(0, 40)));
+    reasoning.fail_field("effort", fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}",
+                                               quoted_value(effort)));
   }
   reasoning.accept({"summary", "generate_summary", "context", "mode"});
   return reasoning.finish();
 }
 
 Result<void> read_text(Fields& fields) {
-  CAIRN_TRY(const ordered_json* value, object_field(fields, "text"));
+  const ordered_json* value = fields.object("text");
   if (value == nullptr) return {};
   Fields text(*value, "text.");
-  const ordered_json* format = text.get("format");
-  if (format != nullptr && !(format->is_object() && format->contains("type") && (*format)["type"] == "text"))
-    text.refuse("format", "only {\"type\": \"text\"} is available yet");
+  refuse_unless_text_format(text, "format");
   text.accept({"verbosity"});
   return text.finish();
 }
 
 Result<void> read_stream_options(Fields& fields) {
-  CAIRN_TRY(const ordered_json* value, object_field(fields, "stream_options"));
+  const ordered_json* value = fields.object("stream_options");
   if (value == nullptr) return {};
   Fields options(*value, "stream_options.");
   options.accept({"include_obfuscation", "include_usage"});
@@ -109,14 +89,14 @@ Result<ordered_json> read_function(const ordered_json& tool, const std::string& 
   const auto name = tool.find("name");
   if (name == tool.end() || !name->is_string() || name->get_ref<const std::string&>().empty() ||
       name->get_ref<const std::string&>().size() > kToolNameBytesMax)
-    return invalid(path + ".name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
+    return invalid_field(path + ".name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
   ordered_json description = tool.contains("description") ? tool["description"] : ordered_json(nullptr);
   if (description.is_null()) description = "";  // many templates print it unasked
-  if (!description.is_string()) return invalid(path + ".description", "must be a string");
+  if (!description.is_string()) return invalid_field(path + ".description", "must be a string");
   ordered_json parameters = tool.contains("parameters") ? tool["parameters"] : ordered_json(nullptr);
   if (parameters.is_null()) parameters = {{"type", "object"}, {"properties", ordered_json::object()}};
   if (!parameters.is_object())
-    return invalid(path + ".parameters", fmt::format("must be an object, not {}", json_kind(parameters)));
+    return invalid_field(path + ".parameters", fmt::format("must be an object, not {}", json_kind(parameters)));
   return ordered_json{
       {"type", "function"},
       {"function", {{"name", *name}, {"description", std::move(description)}, {"parameters", std::move(parameters)}}}};
@@ -126,23 +106,24 @@ Result<void> read_tools(Fields& fields, ResponsesRequest& request) {
   const ordered_json* tools = fields.get("tools");
   if (tools == nullptr) return {};
   if (!tools->is_array() || tools->size() > kToolsMax)
-    return invalid("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
-  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty()) return invalid(nul, "holds a NUL character");
+    return invalid_field("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
+  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty())
+    return invalid_field(nul, "holds a NUL character");
   ordered_json functions = ordered_json::array();
   std::set<std::string> names;
   for (size_t i = 0; i < tools->size(); ++i) {
     const auto& tool = (*tools)[i];
     const std::string path = fmt::format("tools[{}]", i);
-    if (!tool.is_object()) return invalid(path, fmt::format("must be an object, not {}", json_kind(tool)));
-    if (!tool.contains("type") || !tool["type"].is_string()) return invalid(path + ".type", "is missing or no string");
+    if (!tool.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(tool)));
+    if (!tool.contains("type") || !tool["type"].is_string())
+      return invalid_field(path + ".type", "is missing or no string");
     if (tool["type"] != "function") {
-      constexpr size_t kTypeShownMax = 40;
-      request.left_out.insert(tool["type"].get_ref<const std::string&>().substr(0, kTypeShownMax));
+      request.left_out.insert(cut_text(tool["type"].get_ref<const std::string&>(), kQuotedBytesMax));
       continue;
     }
     CAIRN_TRY(ordered_json function, read_function(tool, path));
     if (!names.insert(function["function"]["name"].get<std::string>()).second)
-      return invalid(path + ".name", fmt::format("{} is the name of another tool", shown(tool["name"])));
+      return invalid_field(path + ".name", fmt::format("{} is the name of another tool", quoted_value(tool["name"])));
     functions.push_back(std::move(function));
   }
   if (!functions.empty()) request.chat.input.tools = std::move(functions);
@@ -160,19 +141,22 @@ Result<void> read_tool_choice(Fields& fields, ResponsesRequest& request) {
     chat.tool_use = ToolUse::kNone;
   } else if (*choice == "required") {
     chat.tool_use = ToolUse::kRequired;
-    if (tools.is_null()) return invalid("tool_choice", "is \"required\", but there are no functions among the tools");
+    if (tools.is_null())
+      return invalid_field("tool_choice", "is \"required\", but there are no functions among the tools");
   } else if (choice->is_object() && choice->contains("type") && (*choice)["type"].is_string()) {
     if ((*choice)["type"] != "function") return {};
     const auto name = choice->find("name");
-    if (name == choice->end() || !name->is_string()) return invalid("tool_choice.name", "is missing or not a string");
+    if (name == choice->end() || !name->is_string())
+      return invalid_field("tool_choice.name", "is missing or not a string");
     const bool known = std::ranges::any_of(tools, [&](const auto& tool) { return tool["function"]["name"] == *name; });
-    if (!known) return invalid("tool_choice.name", fmt::format("{} is none of the tools", shown(*name)));
+    if (!known) return invalid_field("tool_choice.name", fmt::format("{} is none of the tools", quoted_value(*name)));
     chat.tool_use = ToolUse::kRequired;
     chat.tool_name = *name;
   } else {
-    return invalid("tool_choice", fmt::format("must be \"none\", \"auto\", \"required\" or {{\"type\": \"function\", "
-                                              "\"name\": ...}}, not {}",
-                                              shown(*choice)));
+    return invalid_field("tool_choice",
+                         fmt::format("must be \"none\", \"auto\", \"required\" or {{\"type\": \"function\", "
+                                     "\"name\": ...}}, not {}",
+                                     quoted_value(*choice)));
   }
   return {};
 }
@@ -202,8 +186,7 @@ ordered_json whole_item(const ordered_json& item) {
   ordered_json whole = item;
   const std::string type = item_type(item);
   whole["type"] = type;
-  if (!whole.contains("id") || !whole["id"].is_string() || whole["id"] == "")
-    whole["id"] = make_answer_id(id_prefix(type));
+  if (!whole.contains("id") || !whole["id"].is_string() || whole["id"] == "") whole["id"] = random_id(id_prefix(type));
   if (type == "message" && whole.contains("content") && whole["content"].is_string()) {
     ordered_json text = {{"type", whole["role"] == "assistant" ? "output_text" : "input_text"},
                          {"text", whole["content"]}};
@@ -216,8 +199,9 @@ ordered_json whole_item(const ordered_json& item) {
 Result<ordered_json> read_items(const ordered_json& input, const StoredItems& stored) {
   if (input.is_string()) return ordered_json::array({{{"role", "user"}, {"content", input}}});
   if (!input.is_array())
-    return invalid("input", fmt::format("must be a string or an array of items, not {}", json_kind(input)));
-  if (const std::string nul = find_nul(input, "input"); !nul.empty()) return invalid(nul, "holds a NUL character");
+    return invalid_field("input", fmt::format("must be a string or an array of items, not {}", json_kind(input)));
+  if (const std::string nul = find_nul(input, "input"); !nul.empty())
+    return invalid_field(nul, "holds a NUL character");
   if (input.size() > kItemsMax)
     return fail_at("input", Code::kTooLarge, "input has {} items, over the {} of a conversation", input.size(),
                    kItemsMax);
@@ -229,9 +213,10 @@ Result<ordered_json> read_items(const ordered_json& input, const StoredItems& st
       continue;
     }
     const std::string path = fmt::format("input[{}].id", i);
-    if (!item.contains("id") || !item["id"].is_string()) return invalid(path, "is missing or not a string");
+    if (!item.contains("id") || !item["id"].is_string()) return invalid_field(path, "is missing or not a string");
     if (!stored.item)
-      return invalid(path, "refers to a stored item: start the server with --store PATH, or send the item itself");
+      return invalid_field(path,
+                           "refers to a stored item: start the server with --store PATH, or send the item itself");
     auto found = stored.item(item["id"].get_ref<const std::string&>());
     if (!found) return fail_at(path, found.error().code, "{}", found.error().message);
     items.push_back(std::move(*found));
@@ -243,7 +228,7 @@ Result<void> read_conversation(Fields& fields, const StoredItems& stored, Respon
   Transcript transcript;
   if (fields.get("instructions") != nullptr) {
     const std::string instructions = fields.string("instructions", "");
-    if (instructions.find('\0') != std::string::npos) return invalid("instructions", "holds a NUL character");
+    if (instructions.find('\0') != std::string::npos) return invalid_field("instructions", "holds a NUL character");
     if (!instructions.empty()) transcript.add_instructions(instructions);
   }
   const ordered_json* input = fields.get("input");
@@ -257,12 +242,12 @@ Result<void> read_conversation(Fields& fields, const StoredItems& stored, Respon
   if (input != nullptr) {
     CAIRN_TRY(items, read_items(*input, stored));
   } else if (request.previous_id.empty()) {
-    return invalid("input", "is missing");
+    return invalid_field("input", "is missing");
   }
   if (input != nullptr && input->is_string() && input->get_ref<const std::string&>().find('\0') != std::string::npos)
-    return invalid("input", "holds a NUL character");
+    return invalid_field("input", "holds a NUL character");
   for (size_t i = 0; i < items.size(); ++i) CAIRN_TRY_VOID(transcript.add(items[i], fmt::format("input[{}]", i)));
-  if (transcript.messages().empty()) return invalid("input", "holds nothing to answer");
+  if (transcript.messages().empty()) return invalid_field("input", "holds nothing to answer");
   request.left_out.insert(transcript.left_out().begin(), transcript.left_out().end());
   request.chat.input.messages = transcript.take_messages();
   request.input = ordered_json::array();
@@ -316,7 +301,7 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   read_others(fields);
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", false);
-  openai::read_generate(fields, chat.generate);
+  read_generation_params(fields, chat.generate);
   chat.generate.max_tokens =
       static_cast<int32_t>(fields.optional_integer("max_output_tokens", 1, kTokensMax).value_or(-1));
   read_truncation(fields);

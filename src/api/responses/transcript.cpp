@@ -6,6 +6,7 @@
 #include "api/chat/messages.h"
 #include "api/errors.h"
 #include "api/params/fields.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -37,38 +38,30 @@ constexpr std::array<std::string_view, 23> kLeftOut = {"web_search_call",
                                                        "program",
                                                        "program_output"};
 
-std::string shown(const ordered_json& value) {
-  return value.is_string() || value.is_number() ? dump(value).substr(0, 40) : std::string(json_kind(value));
-}
-
-std::unexpected<Error> invalid(const std::string& path, std::string_view why) {
-  return fail_at(path, Code::kInvalidArgument, "{} {}", path, why);
-}
-
 // A string that must be there; null counts as absent.
 Result<std::string> required(const ordered_json& item, std::string_view name, const std::string& path) {
   const auto found = item.find(name);
   const std::string at = fmt::format("{}.{}", path, name);
-  if (found == item.end() || found->is_null()) return invalid(at, "is missing");
-  if (!found->is_string()) return invalid(at, fmt::format("must be a string, not {}", json_kind(*found)));
-  if (found->get_ref<const std::string&>().empty()) return invalid(at, "is empty");
+  if (found == item.end() || found->is_null()) return invalid_field(at, "is missing");
+  if (!found->is_string()) return invalid_field(at, fmt::format("must be a string, not {}", json_kind(*found)));
+  if (found->get_ref<const std::string&>().empty()) return invalid_field(at, "is empty");
   return found->get<std::string>();
 }
 
 Result<std::string> part_text(const ordered_json& part, const std::string& path) {
   if (!part.is_object() || !part.contains("type") || !part["type"].is_string())
-    return invalid(path, "must be an object with a type");
+    return invalid_field(path, "must be an object with a type");
   static constexpr std::array<std::string_view, 6> kTexts = {"input_text", "output_text",  "text",
                                                              "refusal",    "summary_text", "reasoning_text"};
   const auto& type = part["type"].get_ref<const std::string&>();
   if (std::ranges::find(kTexts, type) == kTexts.end()) {
     return fail_at(path + ".type", Code::kUnsupported,
-                   "{}.type \"{}\" is not supported: this model reads text only (input_text, output_text)", path,
-                   type.substr(0, 40));
+                   "{}.type {} is not supported: this model reads text only (input_text, output_text)", path,
+                   quoted_value(type));
   }
   const std::string_view name = type == "refusal" ? "refusal" : "text";
   if (!part.contains(name) || !part[name].is_string())
-    return invalid(fmt::format("{}.{}", path, name), "must be a string");
+    return invalid_field(fmt::format("{}.{}", path, name), "must be a string");
   return part[name].get<std::string>();
 }
 
@@ -76,7 +69,7 @@ Result<std::string> part_text(const ordered_json& part, const std::string& path)
 Result<std::vector<std::string>> texts(const ordered_json& value, const std::string& path) {
   if (value.is_string()) return std::vector{value.get<std::string>()};
   if (!value.is_array())
-    return invalid(path, fmt::format("must be a string or an array of parts, not {}", json_kind(value)));
+    return invalid_field(path, fmt::format("must be a string or an array of parts, not {}", json_kind(value)));
   std::vector<std::string> read;
   read.reserve(value.size());
   for (size_t i = 0; i < value.size(); ++i) {
@@ -125,7 +118,7 @@ ordered_json& Transcript::turn() {
 }
 
 Result<void> Transcript::add(const ordered_json& item, const std::string& path) {
-  if (!item.is_object()) return invalid(path, fmt::format("must be an object, not {}", json_kind(item)));
+  if (!item.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(item)));
   if (++items_ > kItemsMax) return fail_at(path, Code::kTooLarge, "the conversation has more than {} items", kItemsMax);
   const std::string type = item_type(item);
   if (type == "message") return add_message(item, path);
@@ -136,10 +129,10 @@ Result<void> Transcript::add(const ordered_json& item, const std::string& path) 
     left_out_.insert(type);
     return {};
   }
-  if (type.empty()) return invalid(path + ".type", "is missing or not a string");
+  if (type.empty()) return invalid_field(path + ".type", "is missing or not a string");
   return fail_at(path + ".type", Code::kUnsupported,
-                 "{}.type \"{}\" is not supported; messages, reasoning, function_call and function_call_output are",
-                 path, type.substr(0, 40));
+                 "{}.type {} is not supported; messages, reasoning, function_call and function_call_output are", path,
+                 quoted_value(type));
 }
 
 Result<void> Transcript::add_message(const ordered_json& item, const std::string& path) {
@@ -147,12 +140,12 @@ Result<void> Transcript::add_message(const ordered_json& item, const std::string
   const bool assistant = role == "assistant";
   const bool system = role == "system" || role == "developer";
   if (!assistant && !system && role != "user") {
-    return invalid(path + ".role",
-                   fmt::format("\"{}\" is not one of user, assistant, system, developer", role.substr(0, 40)));
+    return invalid_field(path + ".role",
+                         fmt::format("{} is not one of user, assistant, system, developer", quoted_value(role)));
   }
   const auto content = item.find("content");
   const bool missing = content == item.end() || content->is_null();
-  if (missing && !assistant) return invalid(path + ".content", "is missing");
+  if (missing && !assistant) return invalid_field(path + ".content", "is missing");
   std::vector<std::string> said;
   if (!missing) {
     CAIRN_TRY(said, texts(*content, path + ".content"));
@@ -192,10 +185,10 @@ Result<void> Transcript::add_call(const ordered_json& item, const std::string& p
   ordered_json arguments = item.contains("arguments") ? item["arguments"] : ordered_json(nullptr);
   if (arguments.is_null()) arguments = "{}";
   if (!arguments.is_string() && !arguments.is_object())
-    return invalid(path + ".arguments", fmt::format("must be a string of JSON, not {}", json_kind(arguments)));
+    return invalid_field(path + ".arguments", fmt::format("must be a string of JSON, not {}", json_kind(arguments)));
   auto& calls = turn()["tool_calls"];
   if (std::ranges::any_of(calls, [&](const auto& call) { return call["id"] == id; }))
-    return invalid(path + ".call_id", fmt::format("{} is the id of another call of this turn", shown(id)));
+    return invalid_field(path + ".call_id", fmt::format("{} is the id of another call of this turn", quoted_value(id)));
   if (calls.size() == kHistoryCallsMax)
     return fail_at(path, Code::kTooLarge, "{} is over the {} calls of one turn", path, kHistoryCallsMax);
   calls.push_back(
@@ -210,10 +203,12 @@ Result<void> Transcript::add_call_output(const ordered_json& item, const std::st
   CAIRN_TRY(const std::string id, required(item, "call_id", path));
   const auto answered = answered_.find(id);
   if (answered == answered_.end())
-    return invalid(path + ".call_id", fmt::format("{} is the call_id of no function_call before it", shown(id)));
-  if (answered->second) return invalid(path + ".call_id", fmt::format("{} has an output already", shown(id)));
+    return invalid_field(path + ".call_id",
+                         fmt::format("{} is the call_id of no function_call before it", quoted_value(id)));
+  if (answered->second)
+    return invalid_field(path + ".call_id", fmt::format("{} has an output already", quoted_value(id)));
   const auto output = item.find("output");
-  if (output == item.end() || output->is_null()) return invalid(path + ".output", "is missing");
+  if (output == item.end() || output->is_null()) return invalid_field(path + ".output", "is missing");
   CAIRN_TRY(auto said, texts(*output, path + ".output"));
   messages_.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", content_of(std::move(said))}});
   answered->second = true;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/errors.h"
+#include "api/serialization/json_text.h"
 #include "api/store/file.h"
 #include "base/hash.h"
 

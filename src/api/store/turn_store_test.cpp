@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "api/responses/store.h"
 #include "api/store/file.h"
+#include "api/store/response_store.h"
 #include "base/hash.h"
 
 namespace cairn::api {
@@ -220,14 +220,14 @@ TEST_F(TurnStoreTest, ADamagedFileOnlyForgets) {
 
 TEST_F(TurnStoreTest, AnOlderFileHoldsTurnsToo) {
   {
-    auto made = responses::ResponseStore::open(open_file());
+    auto made = ResponseStore::open(open_file());
     ASSERT_TRUE(made.has_value());
     ASSERT_TRUE((*made)->put({"me", "", {{"id", "a"}, {"output", ordered_json::array()}}, ordered_json::array()}));
   }
   run("DROP TABLE turns");
   const auto file = open_file();
   auto turns = open_turn_store(file);
-  auto responses = responses::ResponseStore::open(file);
+  auto responses = ResponseStore::open(file);
   ASSERT_TRUE(turns.has_value() && responses.has_value());
   EXPECT_TRUE((*turns)->put(kScope, turn_of("call_1")));
   EXPECT_TRUE(has(**turns, "call_1"));
@@ -237,13 +237,13 @@ TEST_F(TurnStoreTest, AnOlderFileHoldsTurnsToo) {
 TEST_F(TurnStoreTest, ADeletedResponseTakesItsCallsWithIt) {
   const auto file = open_file();
   auto turns = open_turn_store(file);
-  auto responses = responses::ResponseStore::open(file);
+  auto responses = ResponseStore::open(file);
   ASSERT_TRUE(turns.has_value() && responses.has_value());
   const CacheScope other{.id = kScope.id, .tenant = "you"};
   for (const char* call : {"call_1", "call_2"}) ASSERT_TRUE((*turns)->put(kScope, turn_of(call)));
   ASSERT_TRUE((*turns)->put(other, turn_of("call_1")));
   const ordered_json item = {{"id", "fc_1"}, {"type", "function_call"}, {"call_id", "call_1"}};
-  const responses::StoredResponse response{
+  const StoredResponse response{
       "me", "", {{"id", "a"}, {"output", ordered_json::array({item})}}, ordered_json::array()};
   ASSERT_TRUE((*responses)->put(response));
   ASSERT_TRUE((*responses)->remove("me", "a"));

@@ -46,9 +46,9 @@ uint64_t secure_random() {
   return number;
 }
 
-std::string random_id() {
+std::string random_id(std::string_view prefix) {
   const uint64_t high = secure_random();
-  return fmt::format("{:016x}{:016x}", high, secure_random());
+  return fmt::format("{}{:016x}{:016x}", prefix, high, secure_random());
 }
 
 }  // namespace cairn

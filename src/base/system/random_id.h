@@ -3,12 +3,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace cairn {
 
 /// From the kernel's random source (getrandom), read ahead a few KiB per thread. Thread-safe.
 uint64_t secure_random();
-/// 32 hexadecimal digits of it: 128 bits.
-std::string random_id();
+/// `prefix` and 32 hexadecimal digits of it: 128 bits.
+std::string random_id(std::string_view prefix = {});
 
 }  // namespace cairn

@@ -52,7 +52,7 @@ class CloseAtEnd {
 
 }  // namespace
 
-std::string make_request_id() { return "req_" + random_id(); }
+std::string make_request_id() { return random_id("req_"); }
 
 std::string request_id_lines(std::string_view id) {
   return fmt::format("X-Request-Id: {}\r\nRequest-Id: {}\r\n", id, id);

@@ -1,12 +1,10 @@
-#include "api/openai/wire.h"
+#include "api/serialization/usage.h"
 
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
 
-#include "api/errors.h"
-#include "base/text/utf8.h"
-
-namespace cairn::api::openai {
+namespace cairn::api {
 namespace {
 
 using nlohmann::ordered_json;
@@ -17,30 +15,7 @@ double per_second(int32_t count, std::chrono::nanoseconds time) {
   return time.count() > 0 ? count / std::chrono::duration<double>(time).count() : 0.0;
 }
 
-ordered_json logprob_entry(const Tokenizer& tokenizer, TokenId id, float logprob) {
-  ordered_json bytes = ordered_json::array();
-  for (const char c : tokenizer.piece(id, true)) bytes.push_back(static_cast<unsigned char>(c));
-  return {{"token", token_text(tokenizer, id)}, {"logprob", logprob}, {"bytes", std::move(bytes)}};
-}
-
 }  // namespace
-
-std::string event_text(const ordered_json& value) { return "data: " + dump(value) + "\n\n"; }
-
-int64_t unix_seconds_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string token_text(const Tokenizer& tokenizer, TokenId id) {
-  return utf8_replace_invalid(tokenizer.piece(id, true));
-}
-
-ordered_json logprob_json(const Tokenizer& tokenizer, const TokenEvent& event) {
-  ordered_json entry = logprob_entry(tokenizer, event.token, event.logprob);
-  entry["top_logprobs"] = ordered_json::array();
-  for (const auto& top : event.top) entry["top_logprobs"].push_back(logprob_entry(tokenizer, top.token, top.logprob));
-  return entry;
-}
 
 void add_usage(Usage& sum, const Usage& usage, bool counts_prompt) {
   if (counts_prompt) {
@@ -73,4 +48,4 @@ ordered_json timings_json(const Usage& usage, const Timings& timings) {
           {"draft_n_accepted", timings.accepted}};
 }
 
-}  // namespace cairn::api::openai
+}  // namespace cairn::api

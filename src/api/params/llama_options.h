@@ -1,4 +1,4 @@
-/// llama.cpp's words for sampling, which Ollama's options share.
+/// Options that llama.cpp and Ollama, which is built on it, take in the same words.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include "api/params/fields.h"
 #include "engine/engine.h"
 
-namespace cairn::api::llama_cpp {
+namespace cairn::api {
 
 /// A field that may say only that something is off: a number from `low` to `high`.
 struct OffField {
@@ -21,11 +21,11 @@ void refuse_unless_off(Fields& fields, std::span<const OffField> table);
 /// Refuses what is neither absent nor an empty string, array or object, nor false.
 void refuse_unless_empty(Fields& fields, std::string_view name, std::string_view why);
 
-/// `object` as openai::read_generate takes it: without a seed that says "any" (-1, or its 32 bits).
+/// `object` as read_generation_params takes it: without a seed that says "any" (-1, or its 32 bits).
 nlohmann::ordered_json without_any_seed(nlohmann::ordered_json object);
 /// mirostat, dry, xtc and the like, which are not available, and what only tunes them.
 void refuse_samplers(Fields& fields);
 /// `low` and more; -1 and -2 both go on to the end of the context, as does a missing one.
 void read_predict(Fields& fields, std::string_view name, int32_t low, GenerateRequest& generate);
 
-}  // namespace cairn::api::llama_cpp
+}  // namespace cairn::api

@@ -1,11 +1,11 @@
-#include "api/openai/request.h"
+#include "api/params/generation_params.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-namespace cairn::api::openai {
+namespace cairn::api {
 namespace {
 
 using namespace std::chrono_literals;
@@ -13,27 +13,29 @@ using nlohmann::ordered_json;
 
 const ordered_json kNothing = ordered_json::object();
 
-Result<CompletionRequest> parse(const ordered_json& more) {
-  ordered_json body = {{"prompt", "x"}};
-  body.update(more);
-  return parse_completion(body);
+Result<GenerateRequest> parse(const ordered_json& body) {
+  Fields fields(body);
+  GenerateRequest request;
+  read_generation_params(fields, request);
+  CAIRN_TRY_VOID(fields.finish());
+  return request;
 }
 
-GenerateRequest request_of(const ordered_json& more) {
-  auto parsed = parse(more);
+GenerateRequest request_of(const ordered_json& body) {
+  auto parsed = parse(body);
   EXPECT_TRUE(parsed.has_value()) << parsed.error().text();
-  return parsed ? std::move(parsed->common.generate) : GenerateRequest{};
+  return parsed ? std::move(*parsed) : GenerateRequest{};
 }
 
-void expect_refused(const ordered_json& more, const std::string& at, const std::string& words) {
-  const auto parsed = parse(more);
-  ASSERT_FALSE(parsed.has_value()) << more;
+void expect_refused(const ordered_json& body, const std::string& at, const std::string& words) {
+  const auto parsed = parse(body);
+  ASSERT_FALSE(parsed.has_value()) << body;
   EXPECT_EQ(parsed.error().code, Code::kInvalidArgument);
   EXPECT_EQ(parsed.error().at, at);
   EXPECT_THAT(parsed.error().message, testing::HasSubstr(words));
 }
 
-TEST(OpenAiRequest, PriorityIsOneOfTwoWords) {
+TEST(GenerationParams, PriorityIsInteractiveOrBatch) {
   EXPECT_EQ(request_of(kNothing).priority, Priority::kInteractive);
   EXPECT_EQ(request_of({{"priority", nullptr}}).priority, Priority::kInteractive);
   EXPECT_EQ(request_of({{"priority", "interactive"}}).priority, Priority::kInteractive);
@@ -43,7 +45,7 @@ TEST(OpenAiRequest, PriorityIsOneOfTwoWords) {
   expect_refused({{"priority", ordered_json::array()}}, "priority", "not an array");
 }
 
-TEST(OpenAiRequest, TargetsAreNumbersOrTheirText) {
+TEST(GenerationParams, LatencyTargetsAreMillisecondsAsNumbersOrText) {
   EXPECT_EQ(request_of(kNothing).target_ttft, 0ms);
   const auto request = request_of({{"metadata", {{"target_ttft_ms", "250"}, {"target_tbt_ms", 40}, {"user", "me"}}}});
   EXPECT_EQ(request.target_ttft, 250ms);
@@ -57,7 +59,7 @@ TEST(OpenAiRequest, TargetsAreNumbersOrTheirText) {
   expect_refused({{"metadata", "x"}}, "metadata", "must be an object, not a string");
 }
 
-TEST(OpenAiRequest, ASaltSeparatesRequests) {
+TEST(GenerationParams, RequestsWithUnlikeCacheSaltsGetUnlikeSalts) {
   EXPECT_EQ(request_of(kNothing).salt, 0u);
   const uint64_t salt = request_of({{"cache_salt", "one"}}).salt;
   EXPECT_NE(salt, 0u);
@@ -70,4 +72,4 @@ TEST(OpenAiRequest, ASaltSeparatesRequests) {
 }
 
 }  // namespace
-}  // namespace cairn::api::openai
+}  // namespace cairn::api

@@ -1,9 +1,9 @@
-#include "api/llama_cpp/sampling.h"
+#include "api/params/llama_options.h"
 
 #include <algorithm>
 #include <limits>
 
-namespace cairn::api::llama_cpp {
+namespace cairn::api {
 namespace {
 
 using nlohmann::ordered_json;
@@ -61,4 +61,4 @@ void read_predict(Fields& fields, std::string_view name, int32_t low, GenerateRe
   if (tokens) generate.max_tokens = *tokens < 0 ? -1 : static_cast<int32_t>(*tokens);
 }
 
-}  // namespace cairn::api::llama_cpp
+}  // namespace cairn::api

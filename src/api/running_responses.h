@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace cairn::api::responses {
+namespace cairn::api {
 
 class RunningResponse {
  public:
@@ -35,4 +35,4 @@ class RunningResponses {
   std::map<std::string, RunningResponse*, std::less<>> by_id_;
 };
 
-}  // namespace cairn::api::responses
+}  // namespace cairn::api

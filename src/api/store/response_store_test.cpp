@@ -1,4 +1,4 @@
-#include "api/responses/store.h"
+#include "api/store/response_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,10 +11,11 @@
 #include <fstream>
 
 #include "api/errors.h"
+#include "api/serialization/json_text.h"
 #include "api/store/file.h"
 #include "base/hash.h"
 
-namespace cairn::api::responses {
+namespace cairn::api {
 namespace {
 
 size_t bytes_read = 0;
@@ -32,11 +33,11 @@ class StoreTest : public testing::Test {
   ~StoreTest() override { std::filesystem::remove_all(folder_); }
 
   std::string path() const { return folder_ / "responses.db"; }
-  static Result<std::unique_ptr<ResponseStore>> open(const std::string& path, const StoreLimits& limits = {}) {
+  static Result<std::unique_ptr<ResponseStore>> open(const std::string& path, const ResponseStoreLimits& limits = {}) {
     CAIRN_TRY(auto file, StoreFile::open(path));
     return ResponseStore::open(std::move(file), limits);
   }
-  std::unique_ptr<ResponseStore> open(const StoreLimits& limits = {}) const {
+  std::unique_ptr<ResponseStore> open(const ResponseStoreLimits& limits = {}) const {
     auto store = open(path(), limits);
     EXPECT_TRUE(store.has_value()) << store.error().text();
     return store ? std::move(*store) : nullptr;
@@ -313,4 +314,4 @@ TEST_F(StoreTest, NothingIsStoredInAFileThatWasDeletedOrReplaced) {
 }
 
 }  // namespace
-}  // namespace cairn::api::responses
+}  // namespace cairn::api

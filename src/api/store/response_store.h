@@ -12,12 +12,10 @@
 #include "base/error.h"
 
 namespace cairn::api {
+
 class StoreFile;
-}  // namespace cairn::api
 
-namespace cairn::api::responses {
-
-struct StoreLimits {
+struct ResponseStoreLimits {
   int64_t responses_max = 1'000'000;        ///< the oldest go when there are more
   int64_t file_bytes_max = 16ll << 30;      ///< the oldest go when it holds more
   size_t chain_max = 4'096;                 ///< responses of one conversation
@@ -36,7 +34,8 @@ struct StoredResponse {
 /// kCorruptFile with the file's path; else as said.
 class ResponseStore {
  public:
-  static Result<std::unique_ptr<ResponseStore>> open(std::shared_ptr<StoreFile> file, const StoreLimits& limits = {});
+  static Result<std::unique_ptr<ResponseStore>> open(std::shared_ptr<StoreFile> file,
+                                                     const ResponseStoreLimits& limits = {});
   virtual ~ResponseStore() = default;
 
   /// kTooLarge: over response_bytes_max.
@@ -52,4 +51,4 @@ class ResponseStore {
   virtual Result<nlohmann::ordered_json> item(std::string_view tenant, std::string_view id, size_t& bytes_read) = 0;
 };
 
-}  // namespace cairn::api::responses
+}  // namespace cairn::api

@@ -1,4 +1,4 @@
-#include "api/responses/store.h"
+#include "api/store/response_store.h"
 
 #include <algorithm>
 #include <initializer_list>
@@ -6,20 +6,20 @@
 #include <vector>
 
 #include "api/errors.h"
+#include "api/serialization/json_text.h"
 #include "api/store/file.h"
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/text/json.h"
 #include "base/text/printable.h"
 
-namespace cairn::api::responses {
+namespace cairn::api {
 namespace {
 
 using nlohmann::ordered_json;
 
 Error not_found(std::string_view what, std::string_view id) {
-  constexpr size_t kIdShownMax = 100;
-  return {Code::kNotFound, fmt::format("no {} \"{}\" is stored", what, id.substr(0, kIdShownMax)), {}};
+  return {Code::kNotFound, fmt::format("no {} \"{}\" is stored", what, cut_text(id, kQuotedBytesMax)), {}};
 }
 
 // What is selected of a response, and where read_row finds it.
@@ -58,9 +58,10 @@ bool is_response(const ordered_json& response) {
   return output != response.end() && are_items(*output);
 }
 
-class SqliteStore final : public ResponseStore {
+class SqliteResponseStore final : public ResponseStore {
  public:
-  SqliteStore(std::shared_ptr<StoreFile> file, const StoreLimits& limits) : file_(std::move(file)), limits_(limits) {}
+  SqliteResponseStore(std::shared_ptr<StoreFile> file, const ResponseStoreLimits& limits)
+      : file_(std::move(file)), limits_(limits) {}
 
   Result<void> prepare();
   Result<void> put(const StoredResponse& response) override;
@@ -85,11 +86,11 @@ class SqliteStore final : public ResponseStore {
   Result<void> trim();
 
   std::shared_ptr<StoreFile> file_;
-  StoreLimits limits_;
+  ResponseStoreLimits limits_;
   Statement insert_, insert_item_, find_, find_item_, remove_, remove_items_, remove_turn_, oldest_;
 };
 
-Result<void> SqliteStore::prepare() {
+Result<void> SqliteResponseStore::prepare() {
   CAIRN_TRY(insert_, file_->prepare("INSERT INTO responses(tenant, id, previous, response, input, checksum) "
                                     "VALUES(?,?,?,?,?,?)"));
   CAIRN_TRY(insert_item_, file_->prepare("INSERT OR REPLACE INTO items(tenant, id, response) VALUES(?,?,?)"));
@@ -104,7 +105,7 @@ Result<void> SqliteStore::prepare() {
   return {};
 }
 
-Result<Row> SqliteStore::read_row(const Statement& row) const {
+Result<Row> SqliteResponseStore::read_row(const Statement& row) const {
   const std::string_view response = row.text(kResponse), input = row.text(kInput), previous = row.text(kPrevious);
   if (row.integer(kChecksum) == checksum_of({row.text(kTenant), row.text(kId), previous, response, input})) {
     auto read_response = read_json(response);
@@ -120,7 +121,7 @@ Result<Row> SqliteStore::read_row(const Statement& row) const {
                  file_->path(), printable(row.text(kId)));
 }
 
-Result<void> SqliteStore::put(const StoredResponse& response) {
+Result<void> SqliteResponseStore::put(const StoredResponse& response) {
   const std::string text = dump(response.response);
   const std::string input = dump(response.input);
   if (text.size() + input.size() > limits_.response_bytes_max) {
@@ -134,7 +135,7 @@ Result<void> SqliteStore::put(const StoredResponse& response) {
   });
 }
 
-Result<void> SqliteStore::write(const StoredResponse& response, std::string_view text, std::string_view input) {
+Result<void> SqliteResponseStore::write(const StoredResponse& response, std::string_view text, std::string_view input) {
   CAIRN_CHECK(is_response(response.response) && are_items(response.input));
   const std::string_view tenant = response.tenant, id = *id_of(response.response), previous = response.previous_id;
   insert_.bind(tenant, id, previous, text, input, checksum_of({tenant, id, previous, text, input}));
@@ -149,7 +150,7 @@ Result<void> SqliteStore::write(const StoredResponse& response, std::string_view
   return {};
 }
 
-Result<void> SqliteStore::drop(int64_t number) {
+Result<void> SqliteResponseStore::drop(int64_t number) {
   remove_items_.bind(number);
   CAIRN_TRY_VOID(remove_items_.run());
   remove_.bind(number);
@@ -157,7 +158,7 @@ Result<void> SqliteStore::drop(int64_t number) {
 }
 
 // Numbers only grow, so that first and last bound the count.
-Result<void> SqliteStore::trim() {
+Result<void> SqliteResponseStore::trim() {
   for (;;) {
     CAIRN_TRY(const bool row, oldest_.step());
     const int64_t oldest = row ? oldest_.integer(0) : 0;
@@ -170,7 +171,7 @@ Result<void> SqliteStore::trim() {
   }
 }
 
-Result<Row> SqliteStore::row_of(std::string_view tenant, std::string_view id) {
+Result<Row> SqliteResponseStore::row_of(std::string_view tenant, std::string_view id) {
   const auto lock = file_->lock();
   find_.bind(tenant, id);
   CAIRN_TRY(const bool found, find_.step());
@@ -179,7 +180,7 @@ Result<Row> SqliteStore::row_of(std::string_view tenant, std::string_view id) {
   return row;
 }
 
-Result<void> SqliteStore::remove(std::string_view tenant, std::string_view id) {
+Result<void> SqliteResponseStore::remove(std::string_view tenant, std::string_view id) {
   const auto lock = file_->lock();
   find_.bind(tenant, id);
   CAIRN_TRY(const bool row, find_.step());
@@ -194,7 +195,7 @@ Result<void> SqliteStore::remove(std::string_view tenant, std::string_view id) {
 }
 
 // What was sampled for the response's calls.
-Result<void> SqliteStore::drop_turns(std::string_view tenant, const ordered_json& response) {
+Result<void> SqliteResponseStore::drop_turns(std::string_view tenant, const ordered_json& response) {
   for (const auto& item : response.at("output")) {
     const auto call = item.find("call_id");
     if (call == item.end() || !call->is_string()) continue;
@@ -204,7 +205,7 @@ Result<void> SqliteStore::drop_turns(std::string_view tenant, const ordered_json
   return {};
 }
 
-Result<ordered_json> SqliteStore::history(std::string_view tenant, std::string_view id) {
+Result<ordered_json> SqliteResponseStore::history(std::string_view tenant, std::string_view id) {
   const auto lock = file_->lock();
   std::vector<ordered_json> turns;  // newest first: input and output of each
   size_t bytes = 0;
@@ -237,7 +238,7 @@ Result<ordered_json> SqliteStore::history(std::string_view tenant, std::string_v
   return items;
 }
 
-Result<ordered_json> SqliteStore::item(std::string_view tenant, std::string_view id, size_t& bytes_read) {
+Result<ordered_json> SqliteResponseStore::item(std::string_view tenant, std::string_view id, size_t& bytes_read) {
   const auto lock = file_->lock();
   find_item_.bind(tenant, id);
   CAIRN_TRY(const bool found, find_item_.step());
@@ -254,10 +255,11 @@ Result<ordered_json> SqliteStore::item(std::string_view tenant, std::string_view
 
 }  // namespace
 
-Result<std::unique_ptr<ResponseStore>> ResponseStore::open(std::shared_ptr<StoreFile> file, const StoreLimits& limits) {
-  auto store = std::make_unique<SqliteStore>(std::move(file), limits);
+Result<std::unique_ptr<ResponseStore>> ResponseStore::open(std::shared_ptr<StoreFile> file,
+                                                           const ResponseStoreLimits& limits) {
+  auto store = std::make_unique<SqliteResponseStore>(std::move(file), limits);
   CAIRN_TRY_VOID(store->prepare());
   return store;
 }
 
-}  // namespace cairn::api::responses
+}  // namespace cairn::api

@@ -1,0 +1,87 @@
+#include "api/embedding/embeddings.h"
+
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "api/embedding/embedding_run.h"
+#include "api/params/tenant.h"
+#include "chat/completion_prompt.h"
+
+namespace cairn::api {
+namespace {
+
+// A token that closes texts stays at the end.
+void truncate_prompt(const LoadedModel& model, std::vector<TokenId>& tokens) {
+  const auto most = static_cast<size_t>(model.engine->context_tokens());
+  if (tokens.size() <= most) return;
+  const TokenId last = tokens.back();
+  tokens.resize(most);
+  const SpecialTokens& special = model.tokenizer->special();
+  if (special.add_eos && last == special.eos) tokens.back() = last;
+}
+
+}  // namespace
+
+Result<void> check_embeddings(const LoadedModel& model, const EmbeddingsRequest& request) {
+  if (model.embedding.dimensions == 0) {
+    return fail_at("model", Code::kUnsupported, "{} gives no embeddings", model.name);
+  }
+  if (model.embedding.pooling == Pooling::kRank) {
+    return fail_at("model", Code::kUnsupported, "{} ranks texts and gives no embeddings: use /v1/rerank", model.name);
+  }
+  if (request.dimensions > model.embedding.dimensions) {
+    return fail_at("dimensions", Code::kInvalidArgument, "dimensions is {}, but the vectors of {} have {}",
+                   request.dimensions, model.name, model.embedding.dimensions);
+  }
+  const int32_t each = request.dimensions == 0 ? model.embedding.dimensions : request.dimensions;
+  const auto values = static_cast<int64_t>(request.inputs.size()) * each;
+  if (values <= kEmbedValuesMax) return {};
+  return fail_at("input", Code::kTooLarge,
+                 "{} vectors of {} numbers are {}; {} is the most: send fewer texts, or fewer dimensions",
+                 request.inputs.size(), each, values, kEmbedValuesMax);
+}
+
+Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, EmbeddingInput input, bool truncate,
+                                              const std::string& path) {
+  std::vector<TokenId> prompt;
+  if (auto* tokens = std::get_if<std::vector<TokenId>>(&input)) {
+    prompt = std::move(*tokens);
+  } else {
+    if (!truncate) CAIRN_TRY_VOID(check_length(model.prompt_context(), std::get<std::string>(input), path));
+    auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true});
+    if (!encoded) return fail_at(path, encoded.error().code, "{}: {}", path, encoded.error().message);
+    prompt = std::move(*encoded);
+  }
+  if (prompt.empty()) return fail_at(path, Code::kInvalidArgument, "{} is empty", path);
+  if (truncate) truncate_prompt(model, prompt);
+  return prompt;
+}
+
+Result<std::vector<float>> normalised(std::vector<float> embedding, int32_t dimensions) {
+  if (dimensions > 0) embedding.resize(static_cast<size_t>(dimensions));
+  double squares = 0;
+  for (const float value : embedding) squares += double{value} * value;
+  const double length = std::sqrt(squares);
+  if (!(length > 0) || !std::isfinite(length)) {
+    return fail(Code::kInternal, "the model gave no usable vector (its length is {})", length);
+  }
+  for (float& value : embedding) value = static_cast<float>(value / length);
+  return embedding;
+}
+
+GenerateRequest embedding_request(const LoadedModel& model, const net::HttpRequest& http, size_t texts) {
+  GenerateRequest request;
+  name_owner(http, request);
+  request.embed = EmbeddingOptions{.pooling = model.embedding.pooling};
+  request.priority = texts > kEmbedInteractiveTexts ? Priority::kBatch : Priority::kInteractive;
+  return request;
+}
+
+std::string vector_json(std::span<const float> values) {
+  std::string text = "[";
+  for (const float value : values) fmt::format_to(std::back_inserter(text), "{}{}", text.size() == 1 ? "" : ",", value);
+  return text += ']';
+}
+
+}  // namespace cairn::api

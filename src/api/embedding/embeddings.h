@@ -1,0 +1,41 @@
+/// What OpenAI's and Ollama's endpoints for embeddings share.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "base/ids.h"
+#include "engine/engine.h"
+#include "loader/registry.h"
+#include "net/http/http_server.h"
+
+namespace cairn::api {
+
+using EmbeddingInput = std::variant<std::string, std::vector<TokenId>>;
+struct EmbeddingsRequest {
+  std::string model;
+  std::vector<EmbeddingInput> inputs;
+  bool is_array = false;   ///< errors name inputs by their number
+  int32_t dimensions = 0;  ///< 0: all
+  bool base64 = false;
+  bool truncate = false;
+};
+
+/// Whether the model gives such vectors, and not too many of them.
+Result<void> check_embeddings(const LoadedModel& model, const EmbeddingsRequest& request);
+/// The tokens of an input that is called `path`.
+Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, EmbeddingInput input, bool truncate,
+                                              const std::string& path);
+/// What the requests to the engine have in common: whose they are, the pooling, and the priority, which is lower for
+/// many texts.
+GenerateRequest embedding_request(const LoadedModel& model, const net::HttpRequest& http, size_t texts);
+/// The first `dimensions` of the vector (0: all), brought to length 1. Error: kInternal (there is no such vector).
+Result<std::vector<float>> normalised(std::vector<float> embedding, int32_t dimensions);
+/// "[0.5,-0.25]": each number as the shortest text that is read back as the same float.
+std::string vector_json(std::span<const float> values);
+
+}  // namespace cairn::api

@@ -1,0 +1,26 @@
+/// Parameters of a generation that protocols take in the same words: stop strings, sampling, scheduling.
+///
+/// Source: OpenAI API reference, "Chat Completions"; fields beyond it are those that llama.cpp and vLLM share.
+/// docs/sampling.md says what they do.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "api/params/fields.h"
+#include "engine/engine.h"
+
+namespace cairn::api {
+
+inline constexpr size_t kStopsMax = 16;  ///< strings in `stop`
+inline constexpr size_t kCacheSaltBytesMax = 256;
+inline constexpr int64_t kTargetMsMax = 3'600'000;  ///< of metadata.target_ttft_ms and target_tbt_ms: an hour
+inline constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();  ///< of a field that counts tokens
+
+/// Reads `stop`, the sampling parameters, `ignore_eos`, `priority`, `cache_salt` and the latency targets of `metadata`.
+/// What the body leaves out stays as it is in `generate`, but for the seed, which is then drawn at random.
+void read_generation_params(Fields& fields, GenerateRequest& generate);
+/// Refuses a response format other than {"type": "text"} in the field that the protocol has for it.
+void refuse_unless_text_format(Fields& fields, std::string_view name);
+
+}  // namespace cairn::api
