@@ -133,6 +133,8 @@ Error no_request_bytes() {
           {}};
 }
 
+Error server_stops() { return {Code::kUnavailable, "the server is stopping", {}}; }
+
 void JsonList::add(const ordered_json& item) {
   if (!items_.empty()) items_ += ',';
   items_ += dump(item);

@@ -42,6 +42,8 @@ Error thrown_error();
 void answer_throws(net::HttpResponse& response, ErrorShape shape, FunctionRef<void()> work) noexcept;
 /// The answer of a request that --request-bytes has no room for.
 Error no_request_bytes();
+/// What a request is told that the engine cancels by itself.
+Error server_stops();
 /// An array that is written down as it grows: as a document it would take many times its text.
 class JsonList {
  public:

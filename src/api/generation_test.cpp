@@ -116,7 +116,7 @@ class PlainWriter final : public AnswerWriter {
   std::string token(int choice, TokenEvent&& event) override {
     if (event.text == "throw") throw std::runtime_error("scripted");
     if (event.text == "no memory") throw std::bad_alloc();
-    if (event.text == "slow") std::this_thread::sleep_for(2 * kPumpTurn);
+    if (event.text == "slow") std::this_thread::sleep_for(2 * kTimeSlice);
     return fmt::format("data: {} {}\n\n", choice, event.text);
   }
   std::string finish(int choice, Finish&&) override { return fmt::format("data: {} end\n\n", choice); }

@@ -43,11 +43,14 @@ std::string shortened(const std::string& text) {
 
 }  // namespace
 
-std::string token_event(std::string_view id, const TokenEvent& token) {
-  ordered_json value = begin(id, "token");
-  value["text"] = token.text;
-  value["token_id"] = index(token.token);
-  return dump(value);
+std::string token_event_begin(std::string_view id) {
+  std::string text = dump(begin(id, "token"));
+  text.pop_back();
+  return text;
+}
+
+std::string token_event(std::string_view begin, std::string_view text, TokenId token) {
+  return fmt::format(R"({},"text":{},"token_id":{}}})", begin, dump(text), index(token));
 }
 
 std::string eos_event(std::string_view id, const Finish& finish, std::string_view text) {

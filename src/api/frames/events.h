@@ -5,13 +5,16 @@
 #include <string>
 #include <string_view>
 
+#include "base/ids.h"
 #include "engine/engine.h"
 #include "loader/registry.h"
 
 namespace cairn::api::frames {
 
+/// {"id", "event": "token"} without its end: what all token events of a request begin with.
+std::string token_event_begin(std::string_view id);
 /// {"id", "event": "token", "text", "token_id"}
-std::string token_event(std::string_view id, const TokenEvent& token);
+std::string token_event(std::string_view begin, std::string_view text, TokenId token);
 /// {"id", "event": "eos", "reason", "text", "stop", "usage", "timings"}: `text` is all that no token event has said.
 std::string eos_event(std::string_view id, const Finish& finish, std::string_view text);
 /// {"id", "event": "error", "code", "message", "at"}; without an empty id and an empty `at`. Far shorter than a frame.

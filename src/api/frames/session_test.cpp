@@ -8,6 +8,8 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "api/response_stream.h"
+
 namespace cairn::api::frames {
 namespace {
 
