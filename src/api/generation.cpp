@@ -34,10 +34,8 @@ int64_t held_bytes(const GenerateRequest& request) {
   return 2 * static_cast<int64_t>(request.prompt.size() * sizeof(TokenId)) + tokens * each;
 }
 
-void Generation::start(Engine& engine, std::vector<GenerateRequest> requests, std::unique_ptr<AnswerWriter> writer,
-                       std::shared_ptr<net::HttpResponse> response, ByteShare share) {
+void Generation::start(Answer answer, std::shared_ptr<net::HttpResponse> response) {
   auto sink = std::make_unique<HttpSink>(response);
-  Answer answer{&engine, std::move(requests), std::move(writer), std::move(share)};
   ResponseStream::start(std::move(response), std::make_shared<Generation>(std::move(answer), std::move(sink)));
 }
 

@@ -89,9 +89,8 @@ struct Answer {
 class Generation final : public ResponseTask, public std::enable_shared_from_this<Generation> {
  public:
   /// Submits every request to the engine and begins to answer, soon; an Error of any is answered and none runs. Over
-  /// the budget of `share`: kOutOfMemory. Thread: any; all the rest happens on the server's.
-  static void start(Engine& engine, std::vector<GenerateRequest> requests, std::unique_ptr<AnswerWriter> writer,
-                    std::shared_ptr<net::HttpResponse> response, ByteShare share = {});
+  /// the budget of its share: kOutOfMemory. Thread: any; all the rest happens on the server's.
+  static void start(Answer answer, std::shared_ptr<net::HttpResponse> response);
 
   /// Any thread.
   Generation(Answer answer, std::unique_ptr<ResponseSink> sink);

@@ -138,7 +138,8 @@ class GenerationTest : public testing::Test {
         [this](const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
           std::vector<GenerateRequest> requests(request.path == "/three" ? 3 : 1);
           auto writer = std::make_unique<PlainWriter>(request.path != "/whole", settles_);
-          Generation::start(engine_, std::move(requests), std::move(writer), std::move(response), ByteShare(budget_));
+          Generation::start({&engine_, std::move(requests), std::move(writer), ByteShare(budget_)},
+                            std::move(response));
         },
         [](int, std::string_view message) { return std::string(message); });
     server_ = std::move(*listening);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/chat/run.h"
 #include "api/errors.h"
 #include "api/frames/answer.h"
 #include "api/frames/events.h"
@@ -13,7 +14,6 @@
 #include "api/response_stream.h"
 #include "base/function_ref.h"
 #include "base/log.h"
-#include "chat/chat_prompt.h"
 #include "chat/completion_prompt.h"
 #include "net/failure_log.h"
 
@@ -74,24 +74,29 @@ struct Text {
   std::string position;
 };
 
-/// And as a worker has read it, with the prompt's tokens.
+/// And as a worker has read it, with the answer that a request will have.
 struct Incoming {
   std::expected<Message, Refusal> message;
-  Result<void> prompt;
+  Result<Answer> answer;
 };
 
-Result<void> make_prompt(const Registry& registry, Generate& generate) {
-  CAIRN_TRY(LoadedModel * model, registry.find(generate.model));
+Result<Answer> answer_of(Service& service, Generate&& generate) {
+  CAIRN_TRY(LoadedModel * model, service.registry().find(generate.model));
   GenerateRequest& request = generate.request;
-  if (const auto* chat = std::get_if<ChatInput>(&generate.prompt)) {
-    CAIRN_TRY(ChatPrompt prompt, chat_prompt(model->prompt_context(), *chat));
-    request.prompt = std::move(prompt.tokens);
-    for (auto& stop : chat_stops(model->prompt_context())) request.stop.push_back(std::move(stop));
-  } else {
-    CAIRN_TRY(request.prompt,
-              completion_prompt_tokens(model->prompt_context(), std::get<std::string>(generate.prompt)));
-  }
-  return {};
+  CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), generate.prompt));
+  request.client = kClient;
+  Answer answer{.engine = model->engine.get(),
+                .requests = {},
+                .writer = std::make_unique<FramesText>(generate.id, generate.stream),
+                .share = ByteShare(service.bytes())};
+  answer.requests.push_back(std::move(request));
+  return answer;
+}
+
+Result<Answer> answer_of(Service& service, Chat&& chat) {
+  chat.request.generate.client = kClient;
+  return prepare_chat(service, std::move(chat.request), chat.id,
+                      [](const ChatStart& start) { return std::make_unique<FramesChat>(start); });
 }
 
 Incoming refused(Error error) { return {std::unexpected(Refusal{{}, std::move(error)}), {}}; }
@@ -101,10 +106,11 @@ Incoming read(Service& service, std::string_view text) {
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
     Incoming read{parse_message(text), {}};
-    if (read.message) {
-      if (auto* generate = std::get_if<Generate>(&*read.message))
-        read.prompt = make_prompt(service.registry(), *generate);
-    }
+    if (!read.message) return read;
+    if (auto* generate = std::get_if<Generate>(&*read.message))
+      read.answer = answer_of(service, std::move(*generate));
+    else if (auto* chat = std::get_if<Chat>(&*read.message))
+      read.answer = answer_of(service, std::move(*chat));
     return read;
   } catch (...) {
     return refused(thrown_error());
@@ -145,10 +151,8 @@ class Session final : public net::FrameSession, public std::enable_shared_from_t
   /// Hands the next message to a worker, unless one has the last.
   void read_next();
   void take(Incoming&& incoming, std::string_view position);
-  void handle(Generate&& generate, const Result<void>& prompt);
-  void handle(Cancel&& cancel);
-  void handle(Metrics&& metrics) { sender_->send(metrics_event(metrics.id, service_.registry())); }
-  Result<Answer> answer(Generate& generate, const Result<void>& prompt);
+  void run(const std::string& id, Result<Answer>&& answer);
+  void cancel(const std::string& id);
   std::vector<Running>::iterator find(std::string_view id) { return std::ranges::find(running_, id, &Running::id); }
   /// A request has had its last event.
   void ended(const ResponseTask& task);
@@ -222,10 +226,11 @@ void Session::read_next() {
 void Session::take(Incoming&& incoming, std::string_view position) {
   if (over_) return;
   if (incoming.message) {
-    if (auto* generate = std::get_if<Generate>(&*incoming.message))
-      return handle(std::move(*generate), incoming.prompt);
-    if (auto* cancel = std::get_if<Cancel>(&*incoming.message)) return handle(std::move(*cancel));
-    return handle(std::move(std::get<Metrics>(*incoming.message)));
+    const Message& message = *incoming.message;
+    if (const auto* text = std::get_if<Generate>(&message)) return run(text->id, std::move(incoming.answer));
+    if (const auto* chat = std::get_if<Chat>(&message)) return run(chat->id, std::move(incoming.answer));
+    if (const auto* cancelled = std::get_if<Cancel>(&message)) return cancel(cancelled->id);
+    return sender_->send(metrics_event(std::get<Metrics>(message).id, service_.registry()));
   }
   Refusal& refusal = incoming.message.error();
   if (refusal.error.at.empty()) refusal.error.at = position;
@@ -234,38 +239,27 @@ void Session::take(Incoming&& incoming, std::string_view position) {
   sender_->send(error_event(id, refusal.error));
 }
 
-void Session::handle(Generate&& generate, const Result<void>& prompt) {
-  if (find(generate.id) != running_.end()) {
-    return failed({Code::kInvalidArgument,
-                   fmt::format("a request \"{}\" is running already; this one is dropped", generate.id), "id"});
+void Session::run(const std::string& id, Result<Answer>&& answer) {
+  if (find(id) != running_.end()) {
+    return failed(
+        {Code::kInvalidArgument, fmt::format("a request \"{}\" is running already; this one is dropped", id), "id"});
   }
-  Result<Answer> answer = this->answer(generate, prompt);
-  if (!answer) return sender_->send(error_event(generate.id, answer.error()));
-  auto generation = std::make_shared<Generation>(std::move(*answer), std::make_unique<FrameSink>(sender_, generate.id));
-  running_.push_back({std::move(generate.id), generation});
+  if (running_.size() >= kRunningMax) {
+    const std::string message =
+        fmt::format("{} requests of this connection are running; wait for one to end", running_.size());
+    return sender_->send(error_event(id, {Code::kQueueFull, message, {}}));
+  }
+  if (!answer) return sender_->send(error_event(id, answer.error()));
+  auto generation = std::make_shared<Generation>(std::move(*answer), std::make_unique<FrameSink>(sender_, id));
+  running_.push_back({id, generation});
   stream_->add(std::move(generation));
 }
 
-Result<Answer> Session::answer(Generate& generate, const Result<void>& prompt) {
-  if (running_.size() >= kRunningMax) {
-    return fail(Code::kQueueFull, "{} requests of this connection are running; wait for one to end", running_.size());
-  }
-  if (!prompt) return std::unexpected(prompt.error());
-  CAIRN_TRY(LoadedModel * model, service_.registry().find(generate.model));
-  generate.request.client = kClient;
-  Answer answer{.engine = model->engine.get(),
-                .requests = {},
-                .writer = std::make_unique<TextAnswer>(generate.id, generate.stream),
-                .share = ByteShare(service_.bytes())};
-  answer.requests.push_back(std::move(generate.request));
-  return answer;
-}
-
-void Session::handle(Cancel&& cancel) {
-  const auto found = find(cancel.id);
+void Session::cancel(const std::string& id) {
+  const auto found = find(id);
   if (found == running_.end()) {
-    const std::string message = fmt::format("no request \"{}\" is running on this connection", cancel.id);
-    return sender_->send(error_event(cancel.id, {Code::kNotFound, message, "id"}));
+    const std::string message = fmt::format("no request \"{}\" is running on this connection", id);
+    return sender_->send(error_event(id, {Code::kNotFound, message, "id"}));
   }
   found->generation->cancel();
 }

@@ -64,7 +64,8 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
     options.prompt_tokens.push_back(static_cast<int32_t>(generate.prompt.size()));
   }
   auto writer = std::make_unique<CompletionAnswer>(std::move(options), *model->tokenizer);
-  Generation::start(*model->engine, std::move(requests), std::move(writer), response, ByteShare(service.bytes()));
+  Generation::start({model->engine.get(), std::move(requests), std::move(writer), ByteShare(service.bytes())},
+                    response);
   return {};
 }
 

@@ -30,8 +30,9 @@ Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest r
   std::vector<GenerateRequest> requests;
   requests.push_back(std::move(generate));
   auto writer = std::make_unique<OllamaAnswer>(std::move(form), *model.tokenizer);
-  Generation::start(*model.engine, std::move(requests), std::make_unique<RawAnswer>(std::move(writer)), response,
-                    ByteShare(service.bytes()));
+  Generation::start({model.engine.get(), std::move(requests), std::make_unique<RawAnswer>(std::move(writer)),
+                     ByteShare(service.bytes())},
+                    response);
   return {};
 }
 
