@@ -58,6 +58,11 @@ void check_message(const std::string& text) {
     require(generate->request.max_tokens == -1 || generate->request.max_tokens >= 1);
     (void)generate->request.sampling.validate(1000);
   }
+  if (const auto* chat = std::get_if<frames::Chat>(&*message)) {
+    require(!chat->id.empty() && chat->id.size() <= frames::kIdBytesMax);
+    require(chat->request.choices == 1 && chat->request.generate.id == chat->id);
+    require(chat->request.generate.max_tokens == -1 || chat->request.generate.max_tokens >= 1);
+  }
 }
 
 }  // namespace

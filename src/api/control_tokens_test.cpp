@@ -148,9 +148,8 @@ constexpr Protocol kProtocols[] = {
        {"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello."}, {"role": "user", "content": "So?"}]})",
      [](const ordered_json& body) -> std::optional<ChatInput> {
        auto message = frames::parse_message(body.dump());
-       auto* generate = message ? std::get_if<frames::Generate>(&*message) : nullptr;
-       auto* input = generate == nullptr ? nullptr : std::get_if<ChatInput>(&generate->prompt);
-       return input == nullptr ? std::nullopt : std::optional(std::move(*input));
+       auto* chat = message ? std::get_if<frames::Chat>(&*message) : nullptr;
+       return chat == nullptr ? std::nullopt : std::optional(std::move(chat->request.input));
      },
      4},
 };

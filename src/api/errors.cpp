@@ -141,4 +141,6 @@ Error no_request_bytes() {
           {}};
 }
 
+Error server_stops() { return {Code::kUnavailable, "the server is stopping", {}}; }
+
 }  // namespace cairn::api

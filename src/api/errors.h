@@ -48,5 +48,7 @@ Error thrown_error();
 void answer_throws(net::HttpResponse& response, ErrorShape shape, FunctionRef<void()> work) noexcept;
 /// The answer of a request that --request-bytes has no room for.
 Error no_request_bytes();
+/// What a request is told that the engine cancels by itself.
+Error server_stops();
 
 }  // namespace cairn::api

@@ -4,11 +4,28 @@
 #include <utility>
 
 #include "api/errors.h"
-#include "api/post_once.h"
 #include "engine/output/event_channel.h"
 #include "net/failure_log.h"
 
 namespace cairn::api {
+namespace {
+
+class HttpSink final : public ResponseSink {
+ public:
+  explicit HttpSink(std::shared_ptr<net::HttpResponse> response) : response_(std::move(response)) {}
+  std::string_view request_id() const override { return response_->request_id(); }
+  void begin(net::StreamForm form) override { response_->begin_events({}, form); }
+  void write(std::string_view bytes) override { response_->write(bytes); }
+  void end() override { response_->end(); }
+  void send(std::string body) override { response_->send(200, "application/json", std::move(body)); }
+  void fail(const Error& error, ErrorShape shape) override { send_error(*response_, error, shape); }
+  void abandon() override { response_->end(); }  // of a stream; dropping the response says the rest
+
+ private:
+  std::shared_ptr<net::HttpResponse> response_;
+};
+
+}  // namespace
 
 int64_t held_bytes(const GenerateRequest& request) {
   const auto pending = static_cast<int64_t>(kPendingTokensMax);
@@ -17,74 +34,52 @@ int64_t held_bytes(const GenerateRequest& request) {
   return 2 * static_cast<int64_t>(request.prompt.size() * sizeof(TokenId)) + tokens * each;
 }
 
-Generation::Generation(std::unique_ptr<AnswerWriter> writer, std::shared_ptr<net::HttpResponse> response,
-                       ByteShare share)
-    : writer_(std::move(writer)), response_(std::move(response)), share_(std::move(share)) {}
-
-void Generation::start(Engine& engine, std::vector<GenerateRequest> requests, std::unique_ptr<AnswerWriter> writer,
-                       std::shared_ptr<net::HttpResponse> response, ByteShare share) {
-  int64_t bytes = share.bytes();
-  for (const auto& request : requests) bytes += held_bytes(request);
-  const bool fits = share.grow_to(bytes);
-  auto generation = std::make_shared<Generation>(std::move(writer), std::move(response), std::move(share));
-  net::HttpResponse& to = *generation->response_;
-  if (!fits) return send_error(to, no_request_bytes(), generation->writer_->error_shape());
-  auto all = std::make_shared<std::vector<GenerateRequest>>(std::move(requests));
-  to.post([generation = std::move(generation), all = std::move(all), &engine] {
-    generation->guarded([&] { generation->begin(engine, std::move(*all)); });
-  });
+void Generation::start(Answer answer, std::shared_ptr<net::HttpResponse> response) {
+  auto sink = std::make_unique<HttpSink>(response);
+  ResponseStream::start(std::move(response), std::make_shared<Generation>(std::move(answer), std::move(sink)));
 }
 
-void Generation::guarded(FunctionRef<void()> work) noexcept {
-  try {
-    try {
-      work();
-    } catch (...) {
-      if (said_all_) return;
-      over_ = true;
-      choices_.clear();
-      error_ = thrown_error();
-      say_end();
-    }
-  } catch (...) {
-    // Not even memory for the error: a stream ends without its last event, and dropping the response says the rest.
-    over_ = true;
-    if (response_) response_->end();
-    response_.reset();
-  }
+Generation::Generation(Answer answer, std::unique_ptr<ResponseSink> sink)
+    : answer_(std::move(answer)), writer_(*answer_.writer), sink_(std::move(sink)) {
+  int64_t bytes = answer_.share.bytes();
+  for (const auto& request : answer_.requests) bytes += held_bytes(request);
+  if (!answer_.share.grow_to(bytes)) error_ = no_request_bytes();
 }
 
-void Generation::begin(Engine& engine, std::vector<GenerateRequest> requests) {
-  if (response_->closed()) return;
-  for (auto& request : requests) {
-    auto stream = engine.submit(std::move(request));
-    // Streams submitted before are cancelled as this goes.
-    if (!stream) return send_error(*response_, stream.error(), writer_->error_shape());
+Progress Generation::begin(std::function<void()> wake) {
+  wake_ = std::move(wake);
+  const auto refuse = [&](const Error& error) {
+    choices_.clear();  // streams submitted before are cancelled
+    sink_->fail(error, writer_.error_shape());
+    return Progress::kOver;
+  };
+  if (error_) return refuse(*error_);
+  for (auto& request : std::exchange(answer_.requests, {})) {
+    auto stream = answer_.engine->submit(std::move(request));
+    if (!stream) return refuse(stream.error());
     choices_.push_back({EventReader(std::move(*stream)), false});
   }
-  if (writer_->streams()) response_->begin_events({}, writer_->stream_form());
-  writer_->on_start([weak = weak_from_this()] {
+  if (writer_.streams()) sink_->begin(writer_.stream_form());
+  writer_.on_start([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->cancel();
   });
-  const std::string beginning = writer_->begin();
-  if (writer_->streams()) response_->write(beginning);
-  listen();
+  const std::string beginning = writer_.begin();
+  if (writer_.streams()) sink_->write(beginning);
+  for (auto& choice : choices_) choice.events.stream().on_events(wake_);
+  return Progress::kWaits;
 }
 
-void Generation::listen() {
-  // The exchange owns the generation: when it is over, for whatever reason, the streams go, and with them the requests.
-  response_->on_close([self = shared_from_this()] {
-    self->over_ = true;
-    self->choices_.clear();
-    self->response_.reset();
-    self->share_ = {};
-  });
-  for (auto& choice : choices_) {
-    choice.events.stream().on_events([weak = weak_from_this(), response = response_] {
-      if (const auto self = weak.lock()) self->wake(*response);
-    });
-    if (over_) return;
-  }
+void Generation::fail(const Error& error) {
+  choices_.clear();
+  if (said_all_) return;
+  error_ = error;
+  say_end();
+}
+
+void Generation::abandon() noexcept {
+  choices_.clear();
+  sink_->abandon();
+  sink_.reset();
 }
 
 void Generation::cancel() {
@@ -92,103 +87,94 @@ void Generation::cancel() {
   for (auto& choice : choices_) choice.events.stream().cancel();
 }
 
-void Generation::wake(net::HttpResponse& response) {
-  post_once(pump_posted_, response, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->guarded([&] { self->pump(); });
-  });
-}
-
 void Generation::hold(const TokenEvent& event) {
   const auto bytes = static_cast<int64_t>(2 * event.text.size() + sizeof(TokenId)) +
-                     writer_->kept_logprob_bytes() * static_cast<int64_t>(event.top.size());
-  if (!share_.grow_to(share_.bytes() + bytes)) error_ = no_request_bytes();
+                     writer_.kept_logprob_bytes() * static_cast<int64_t>(event.top.size());
+  if (!answer_.share.grow_to(answer_.share.bytes() + bytes)) error_ = no_request_bytes();
+  text_bytes_ += event.text.size();
+  if (writer_.streams()) return;
+  if (const Result<void> fits = sink_->fits(text_bytes_); !fits) error_ = fits.error();
 }
 
-bool Generation::forward(size_t index, size_t room, std::string& bytes) {
+Progress Generation::forward(size_t index, size_t room, const Slice& slice, std::string& bytes) {
   Choice& choice = choices_[index];
-  if (choice.finished) return true;
+  if (choice.finished) return Progress::kWaits;
+  // One event is often all that there is: then its text is not copied.
+  const auto append = [&](std::string&& text) { bytes.empty() ? bytes = std::move(text) : bytes += text; };
   EventReader& events = choice.events;
   while (const TokenEvent* event = error_ ? nullptr : events.next()) {
-    if (bytes.size() >= room || std::chrono::steady_clock::now() > turn_end_) return false;
+    if (bytes.size() >= room) return Progress::kNoRoom;
+    if (slice.over()) return Progress::kNoTime;
     hold(*event);
-    bytes += writer_->token(static_cast<int>(index), events.take());
+    append(writer_.token(static_cast<int>(index), events.take()));
   }
   Finish* finish = error_ ? nullptr : events.finish();
-  if (finish == nullptr) return true;
-  if (bytes.size() >= room) return false;
+  if (finish == nullptr) return Progress::kWaits;
+  if (bytes.size() >= room) return Progress::kNoRoom;
   choice.finished = true;
+  const bool cancelled = finish->reason == FinishReason::kCancelled;
   if (finish->reason == FinishReason::kError) {
     error_ = std::move(finish->error);
-  } else if (finish->reason == FinishReason::kCancelled) {
-    error_ = cancelled_ ? Error{Code::kCancelled, "the answer has been cancelled", {}}
-                        : Error{Code::kUnavailable, "the server is stopping", {}};
+  } else if (cancelled && !cancelled_) {
+    error_ = server_stops();
+  } else if (cancelled && !writer_.finishes_cancelled()) {
+    error_ = Error{Code::kCancelled, "the answer has been cancelled", {}};
   } else {
-    bytes += writer_->finish(static_cast<int>(index), std::move(*finish));
+    append(writer_.finish(static_cast<int>(index), std::move(*finish)));
   }
-  return true;
+  return Progress::kWaits;
 }
 
-void Generation::pump() {
-  pump_posted_.store(false, std::memory_order_release);
-  if (over_) return;
-  const bool streams = writer_->streams();
-  const size_t unsent = response_->unsent_bytes();
-  const size_t room = !streams ? SIZE_MAX : kUnsentBytesMax - std::min(kUnsentBytesMax, unsent);
-  turn_end_ = std::chrono::steady_clock::now() + kPumpTurn;
+Progress Generation::advance(const Slice& slice) {
+  if (settled_) return end(slice);
+  const bool streams = writer_.streams();
+  const size_t room = streams ? slice.room : SIZE_MAX;
   std::string bytes;
-  bool all_written = true;
-  for (size_t i = 0; i < choices_.size() && all_written && !error_; ++i) {
+  Progress progress = Progress::kWaits;
+  for (size_t i = 0; i < choices_.size() && progress == Progress::kWaits && !error_; ++i) {
     const size_t index = (first_ + i) % choices_.size();
-    all_written = forward(index, room, bytes);
-    if (!all_written) first_ = index;
+    progress = forward(index, room, slice, bytes);
+    if (progress != Progress::kWaits) first_ = index;
   }
-  if (streams) response_->write(bytes);
-  if (error_ || (all_written && std::ranges::all_of(choices_, &Choice::finished))) return end();
-  if (all_written) return;
-  if (bytes.size() >= room) {
-    wait_for_client();
-  } else {
-    wake(*response_);
-  }
+  if (streams) sink_->write(bytes);
+  const bool finished = progress == Progress::kWaits && std::ranges::all_of(choices_, &Choice::finished);
+  return error_ || finished ? end(slice) : progress;
 }
 
-// Half the bound: a client that reads slowly is not woken for every few bytes.
-void Generation::wait_for_client() {
-  response_->on_drained(kUnsentBytesMax / 2, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->guarded([&] { self->pump(); });
-  });
-}
-
-void Generation::end() {
-  over_ = true;
-  choices_.clear();  // cancels what still runs
-  const bool waits = writer_->settle(error_ ? &*error_ : nullptr, [weak = weak_from_this(), response = response_] {
-    response->post([weak] {
-      if (const auto self = weak.lock()) self->guarded([&] { self->say_end(); });
+Progress Generation::end(const Slice& slice) {
+  if (!settled_) {
+    choices_.clear();  // cancels what still runs
+    settled_ = std::make_shared<std::atomic<bool>>(false);
+    const bool waits = writer_.settle(error_ ? &*error_ : nullptr, [settled = settled_, wake = wake_] {
+      settled->store(true);
+      wake();
     });
-  });
-  if (!waits) say_end();
+    if (!waits) settled_->store(true);
+  }
+  if (!settled_->load()) return Progress::kWaits;
+  if (!writer_.streams() && slice.room == 0) return Progress::kNoRoom;
+  say_end();
+  return Progress::kOver;
 }
 
 void Generation::say_end() {
-  if (!response_) return;  // the client left meanwhile
-  const bool streams = writer_->streams();
+  const bool streams = writer_.streams();
   if (error_ && !streams) {
-    send_error(*response_, *error_, writer_->error_shape());
+    sink_->fail(*error_, writer_.error_shape());
     said_all_ = true;
     return;
   }
   if (error_) {
     if (const int status = wire_error(error_->code).status; net::is_failure(status))
-      net::log_failure(response_->request_id(), status, error_->message);
+      net::log_failure(sink_->request_id(), status, error_->message);
   }
-  std::string bytes = error_ ? writer_->failure(*error_) : writer_->done();
+  std::string bytes = error_ ? writer_.failure(*error_) : writer_.done();
   if (streams) {
-    response_->write(bytes);
-    response_->end();
+    sink_->write(bytes);
+    sink_->end();
   } else {
-    share_.shrink_to(0);  // net/ counts what waits to be sent
-    response_->send(200, "application/json", std::move(bytes));
+    answer_.share.shrink_to(0);  // net/ counts what waits to be sent
+    sink_->send(std::move(bytes));
   }
   said_all_ = true;
 }

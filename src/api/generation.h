@@ -1,8 +1,7 @@
-/// From the engine's streams to one answer: the part that every protocol's generating endpoints share.
+/// Choices of tokens -> one answer: the part that every protocol's generating endpoints share.
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -11,7 +10,7 @@
 
 #include "api/errors.h"
 #include "api/event_reader.h"
-#include "base/function_ref.h"
+#include "api/response_stream.h"
 #include "base/system/byte_budget.h"
 #include "engine/engine.h"
 #include "net/http/http_server.h"
@@ -19,15 +18,9 @@
 namespace cairn::api {
 
 inline constexpr int kChoicesMax = 128;  ///< prompts x n of one request
-/// Bytes of a stream that may wait for a client to read them. With more, its tokens stay in the engine's event
-/// channels, which pause the requests when they are full; net/ drops a client that reads nothing for a while.
-inline constexpr size_t kUnsentBytesMax = 32 << 10;
 /// A log-probability, as JSON text and as a document.
 inline constexpr int64_t kLogprobTextBytes = 128;
 inline constexpr int64_t kLogprobDocumentBytes = 640;
-/// How long one answer's tokens are written before others have their turn.
-inline constexpr std::chrono::milliseconds kPumpTurn{4};
-
 /// What a request holds until its end: its prompt, here and in the engine, and the events that may wait for the client.
 int64_t held_bytes(const GenerateRequest& request);
 
@@ -42,6 +35,8 @@ class AnswerWriter {
   /// `cancel` ends the answer early, if called on the server's thread: its requests are cancelled, and a stream's
   /// `failure` then tells kCancelled, once. Called before begin.
   virtual void on_start(std::function<void()> /*cancel*/) {}
+  /// Whether a choice that `cancel` has ended has its `finish`, with kCancelled; else the answer fails.
+  virtual bool finishes_cancelled() const { return false; }
   /// Bytes that a log-probability takes here until the answer's end; 0: it is told at once.
   virtual int64_t kept_logprob_bytes() const { return streams() ? 0 : kLogprobTextBytes; }
   /// What goes out before any token, e.g. the role.
@@ -58,52 +53,80 @@ class AnswerWriter {
   virtual std::string failure(const Error& error) = 0;
 };
 
-/// Several engine requests that make one answer. Keeps itself alive until the exchange is over; when the client goes
-/// away, its requests are cancelled; while it does not read, its tokens are not taken from the engine.
-class Generation : public std::enable_shared_from_this<Generation> {
+/// Where one answer goes: the exchange of an HTTP request, or the events of one request on a frames connection.
+/// Server's thread.
+class ResponseSink {
  public:
-  /// Submits every request to the engine and begins to answer, soon; an Error of any is answered and none runs. `share`
-  /// grows with what waits for the client: prompts, tokens and the parts of an answer that is sent whole. Over its
-  /// budget: kOutOfMemory. Thread: any; all the rest happens on the server's.
-  static void start(Engine& engine, std::vector<GenerateRequest> requests, std::unique_ptr<AnswerWriter> writer,
-                    std::shared_ptr<net::HttpResponse> response, ByteShare share = {});
+  virtual ~ResponseSink() = default;
+  /// For the log.
+  virtual std::string_view request_id() const = 0;
+  /// Begins a stream.
+  virtual void begin(net::StreamForm form) = 0;
+  /// A whole number of events.
+  virtual void write(std::string_view bytes) = 0;
+  /// The end of a stream.
+  virtual void end() = 0;
+  /// Whether an answer of that many bytes can be sent whole; the Error says why not.
+  virtual Result<void> fits(size_t /*bytes*/) const { return {}; }
+  /// An answer as a whole.
+  virtual void send(std::string body) = 0;
+  /// What is answered where no stream has begun.
+  virtual void fail(const Error& error, ErrorShape shape) = 0;
+  /// Lets the client know by the connection's end that there is no answer.
+  virtual void abandon() = 0;
+};
 
-  Generation(std::unique_ptr<AnswerWriter> writer, std::shared_ptr<net::HttpResponse> response, ByteShare share);
+/// What the engine computes for one request, and who writes it.
+struct Answer {
+  Engine* engine = nullptr;
+  std::vector<GenerateRequest> requests;
+  std::unique_ptr<AnswerWriter> writer;
+  ByteShare share;  ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
+};
+
+/// Several engine requests that make one answer. When the client goes away, its requests are cancelled; while it does
+/// not read, its tokens are not taken from the engine.
+class Generation final : public ResponseTask, public std::enable_shared_from_this<Generation> {
+ public:
+  /// Submits every request to the engine and begins to answer, soon; an Error of any is answered and none runs. Over
+  /// the budget of its share: kOutOfMemory. Thread: any; all the rest happens on the server's.
+  static void start(Answer answer, std::shared_ptr<net::HttpResponse> response);
+
+  /// Any thread.
+  Generation(Answer answer, std::unique_ptr<ResponseSink> sink);
+
+  Progress begin(std::function<void()> wake) override;
+  Progress advance(const Slice& slice) override;
+  void fail(const Error& error) override;
+  void abandon() noexcept override;
+  /// Ends the answer early: see AnswerWriter::on_start.
+  void cancel();
 
  private:
-  /// Runs `work`; what it throws is the answer's error.
-  void guarded(FunctionRef<void()> work) noexcept;
-  void begin(Engine& engine, std::vector<GenerateRequest> requests);
-  void listen();
-  void cancel();
-  /// On the engine's thread: asks the server's thread to pump, once however many streams have events.
-  void wake(net::HttpResponse& response);
-  void pump();
-  /// Appends what choice `index` has to say until `bytes` has `room`; false if there was no room for all of it.
-  bool forward(size_t index, size_t room, std::string& bytes);
-  /// Counts what is kept of a token until the answer is over. Error: kOutOfMemory.
+  /// Appends what choice `index` has to say until `bytes` has `room` or the time is over; kWaits: that was all.
+  Progress forward(size_t index, size_t room, const Slice& slice, std::string& bytes);
+  /// Counts what is kept of a token until the answer is over. Sets error_ if there is no room for it.
   void hold(const TokenEvent& event);
-  /// Pumps again when the client has read on.
-  void wait_for_client();
   /// The end: `error_`, or all that there is to say.
-  void end();
+  Progress end(const Slice& slice);
   void say_end();
 
-  std::unique_ptr<AnswerWriter> writer_;
-  std::shared_ptr<net::HttpResponse> response_;
+  Answer answer_;
+  AnswerWriter& writer_;  // answer_'s
+  std::unique_ptr<ResponseSink> sink_;
+  std::function<void()> wake_;
   struct Choice {
     EventReader events;
     bool finished = false;
   };
   std::vector<Choice> choices_;
-  size_t first_ = 0;  // whose turn it is to be written first
-  std::chrono::steady_clock::time_point turn_end_{};
-  ByteShare share_;
+  size_t first_ = 0;       // whose turn it is to be written first
+  size_t text_bytes_ = 0;  // of all choices
   std::optional<Error> error_;
   bool cancelled_ = false;  // by `cancel`
-  std::atomic<bool> pump_posted_{false};
-  bool over_ = false;      // nothing is taken from the engine any more
-  bool said_all_ = false;  // and the answer has its end
+  /// Set at the end, when nothing is taken from the engine any more: true as soon as the writer has settled.
+  std::shared_ptr<std::atomic<bool>> settled_;
+  bool said_all_ = false;  // the answer has its end
 };
 
 }  // namespace cairn::api

@@ -116,7 +116,7 @@ class PlainWriter final : public AnswerWriter {
   std::string token(int choice, TokenEvent&& event) override {
     if (event.text == "throw") throw std::runtime_error("scripted");
     if (event.text == "no memory") throw std::bad_alloc();
-    if (event.text == "slow") std::this_thread::sleep_for(2 * kPumpTurn);
+    if (event.text == "slow") std::this_thread::sleep_for(2 * kTimeSlice);
     return fmt::format("data: {} {}\n\n", choice, event.text);
   }
   std::string finish(int choice, Finish&&) override { return fmt::format("data: {} end\n\n", choice); }
@@ -138,7 +138,8 @@ class GenerationTest : public testing::Test {
         [this](const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
           std::vector<GenerateRequest> requests(request.path == "/three" ? 3 : 1);
           auto writer = std::make_unique<PlainWriter>(request.path != "/whole", settles_);
-          Generation::start(engine_, std::move(requests), std::move(writer), std::move(response), ByteShare(budget_));
+          Generation::start({&engine_, std::move(requests), std::move(writer), ByteShare(budget_)},
+                            std::move(response));
         },
         [](int, std::string_view message) { return std::string(message); });
     server_ = std::move(*listening);

@@ -30,8 +30,8 @@ const frame = (text) => {
 };
 
 // A client whose events are taken one after the other with next(), or up to the end of a request with answer(id).
-function connect() {
-  const socket = net.connect({ path: socketPath, allowHalfOpen: true });
+function connect(at = socketPath) {
+  const socket = net.connect({ path: at, allowHalfOpen: true });
   const events = [];
   let bytes = Buffer.alloc(0);
   let closed = false;
@@ -126,6 +126,68 @@ test('requests of one connection run side by side and say what HTTP says', async
   assert.equal(b.tokens.length, 0);
   client.close();
   await settles();
+});
+
+// The model in the box: it thinks, and calls tools.
+async function withGuide(work) {
+  const at = path.join(folder, 'guide.sock');
+  const guide = await serve(path.join(path.dirname(fileURLToPath(import.meta.url)), '../../models/guide/guide.gguf'), ['--frames', at]);
+  const client = connect(at);
+  // All events of a request, put together: what one eos event has without `stream`.
+  const whole = async (request) => {
+    client.send({ temperature: 0, max_tokens: 200, ...request });
+    const made = { text: '', reasoning: '', calls: [], tokens: 0 };
+    while (true) {
+      const event = await client.next((one) => one.id === request.id);
+      made.text += event.text ?? '';
+      made.reasoning += event.reasoning ?? '';
+      if (event.event === 'token') made.tokens++;
+      if (event.event === 'tool_call' && event.name) made.calls[event.index] = { call_id: event.call_id, name: event.name, arguments: '' };
+      if (event.event === 'tool_call') made.calls[event.index].arguments += event.arguments ?? '';
+      if (event.event === 'eos') return { ...made, calls: [...made.calls, ...event.tool_calls ?? []], end: event };
+      assert.ok(['token', 'tool_call'].includes(event.event), JSON.stringify(event));
+    }
+  };
+  await work(whole, guide);
+  client.close();
+  const end = await guide.stop();
+  assert.equal(end.code, 0, end.log);
+}
+
+test('thinking, tool calls and the turns of a conversation are as over HTTP', async () => {
+  const messages = [{ role: 'user', content: 'What is 23 + 45?' }];
+  const tools = [{ type: 'function', function: { name: 'get_weather', description: 'Get the weather of a city', parameters: { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] } } }];
+  await withGuide(async (whole, guide) => {
+    const http = async (body) => (await (await guide.post('/v1/chat/completions', { temperature: 0, max_tokens: 200, ...body })).json()).choices[0].message;
+    const message = await http({ messages });
+    const thought = await whole({ id: 'a', messages });
+    assert.ok(thought.reasoning.length > 0);
+    assert.deepEqual([thought.text, thought.reasoning], [message.content, message.reasoning_content]);
+    assert.equal(thought.end.reason, 'stop');
+    assert.ok(thought.end.usage.reasoning_tokens > 0);
+    const once = await whole({ id: 'a', messages, stream: false });
+    assert.deepEqual([once.text, once.reasoning, once.tokens], [thought.text, thought.reasoning, 0]);
+    assert.equal((await whole({ id: 'a', messages, chat_template_kwargs: { enable_thinking: false } })).reasoning, '');
+    assert.ok((await whole({ id: 'a', messages, thinking_budget: 3 })).end.usage.reasoning_tokens < thought.end.usage.reasoning_tokens);
+
+    const asked = [{ role: 'user', content: 'What is the weather in Paris?' }];
+    const tool_choice = { type: 'function', function: { name: 'get_weather' } };
+    const called = await whole({ id: 'b', messages: asked, tools, tool_choice });
+    assert.equal(called.end.reason, 'tool_calls');
+    assert.deepEqual(called.calls.map((call) => call.name), ['get_weather']);
+    const function_ = (await http({ messages: asked, tools, tool_choice })).tool_calls[0].function;
+    assert.deepEqual(JSON.parse(called.calls[0].arguments), JSON.parse(function_.arguments));
+    const atOnce = await whole({ id: 'b', messages: asked, tools, tool_choice, stream: false });
+    assert.deepEqual(atOnce.calls.map(({ name, arguments: text }) => [name, text]), [['get_weather', called.calls[0].arguments]]);
+    // The call goes back as it came, and all that was computed for it is found.
+    const { call_id, name, arguments: text } = called.calls[0];
+    const result = await whole({ id: 'c', tools, messages: [...asked,
+      { role: 'assistant', content: '', tool_calls: [{ id: call_id, type: 'function', function: { name, arguments: text } }] },
+      { role: 'tool', tool_call_id: call_id, content: '{"weather": "sunny"}' }] });
+    const { prompt_tokens, completion_tokens } = called.end.usage;
+    assert.ok(result.end.usage.cached_tokens >= prompt_tokens + completion_tokens - 2, JSON.stringify([called.end.usage, result.end.usage]));
+    assert.ok(result.text.length > 0);
+  });
 });
 
 test('stop strings, seeds and the end of the text', async () => {

@@ -33,6 +33,7 @@ std::string_view stop_reason(const ChatFinish& finish, const AnswerOptions& opti
       if (finish.usage.completion_tokens < options.max_tokens) return "model_context_window_exceeded";
       break;
     case ChatEnd::kRepetition:
+    case ChatEnd::kCancelled:
       break;
   }
   return "max_tokens";

@@ -138,6 +138,8 @@ std::string ChatAnswer::finish(int index, Finish&& finish) {
     chat.end = ChatEnd::kLength;
   } else if (finish.reason == FinishReason::kRepetition) {
     chat.end = ChatEnd::kRepetition;
+  } else if (finish.reason == FinishReason::kCancelled) {
+    chat.end = ChatEnd::kCancelled;
   } else if (!chat.stop.empty()) {
     chat.end = ChatEnd::kStopString;
   } else {

@@ -20,6 +20,7 @@ enum class ChatEnd {
   kLength,
   kToolCalls,   ///< the model ended its turn with calls, all whole
   kRepetition,  ///< the answer repeated itself without end (RepetitionDetector) and has been ended
+  kCancelled,   ///< only for writers that say so (finishes_cancelled)
 };
 
 struct ChatFinish {
@@ -40,6 +41,7 @@ class ChatWriter {
   virtual ErrorShape error_shape() const { return ErrorShape::kOpenAi; }
   virtual int64_t kept_logprob_bytes() const { return streams() ? 0 : kLogprobTextBytes; }
   virtual void on_start(std::function<void()> /*cancel*/) {}
+  virtual bool finishes_cancelled() const { return false; }
   virtual std::string begin() = 0;
   /// What became certain with `event`; null: at the beginning, for what was forced, and at the end. Every call's begin
   /// has an id. Called for every token, also with no parts.
@@ -84,6 +86,7 @@ class ChatAnswer final : public AnswerWriter {
   ErrorShape error_shape() const override { return writer_->error_shape(); }
   int64_t kept_logprob_bytes() const override { return writer_->kept_logprob_bytes(); }
   void on_start(std::function<void()> cancel) override { writer_->on_start(std::move(cancel)); }
+  bool finishes_cancelled() const override { return writer_->finishes_cancelled(); }
   std::string begin() override;
   std::string token(int choice, TokenEvent&& event) override;
   std::string finish(int choice, Finish&& finish) override;

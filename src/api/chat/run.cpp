@@ -176,26 +176,33 @@ Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const n
   return static_cast<int32_t>(prepared.prompt.tokens.size());
 }
 
-Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
-                      const std::shared_ptr<net::HttpResponse>& response, const MakeChatWriter& make_writer) {
+Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::string& id,
+                            const MakeChatWriter& make_writer) {
   CAIRN_TRY(LoadedModel * model, service.registry().find(request.model));
-  set_tenant(http, request.generate);
   CAIRN_TRY(Prepared prepared, prepare(service, *model, request));
   const auto& [prompt, reading, opening, budget] = prepared;
   request.generate.render_special = true;
   request.generate.text_at_start = reading.prefill.empty() && reading.opening.empty();
   for (const auto& stop : reading.turn_ends) request.generate.stop.push_back(stop);
 
-  const std::string id = random_id(id_prefix);
-  auto requests =
+  Answer answer;
+  answer.engine = model->engine.get();
+  answer.requests =
       constrained_requests(request, id, prompt, rules_of(service, *model, request, budget), reading, *model);
   auto writer = make_writer({id, *model, request.choices, request.stream, static_cast<int32_t>(prompt.tokens.size())});
-  auto answer = std::make_unique<ChatAnswer>(std::move(writer), reading, request.choices,
-                                             keeper(service, *model, request, opening),
-                                             [&service](auto work) { service.store_later(std::move(work)); });
-  ByteShare share(service.bytes());
-  if (!share.grow_to(request.kept_bytes)) return std::unexpected(no_request_bytes());
-  Generation::start(*model->engine, std::move(requests), std::move(answer), response, std::move(share));
+  answer.writer = std::make_unique<ChatAnswer>(std::move(writer), reading, request.choices,
+                                               keeper(service, *model, request, opening),
+                                               [&service](auto work) { service.store_later(std::move(work)); });
+  answer.share = ByteShare(service.bytes());
+  if (!answer.share.grow_to(request.kept_bytes)) return std::unexpected(no_request_bytes());
+  return answer;
+}
+
+Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
+                      const std::shared_ptr<net::HttpResponse>& response, const MakeChatWriter& make_writer) {
+  set_tenant(http, request.generate);
+  CAIRN_TRY(Answer answer, prepare_chat(service, std::move(request), random_id(id_prefix), make_writer));
+  Generation::start(std::move(answer), response);
   return {};
 }
 

@@ -22,9 +22,14 @@ struct ChatStart {
 };
 using MakeChatWriter = std::function<std::unique_ptr<ChatWriter>(const ChatStart& start)>;
 
-/// Renders and submits the conversation; the answer goes through the writer. An Error has been answered by nobody yet.
-/// `id_prefix`: of the answer's id, "chatcmpl-". Called on a worker; the writer is made there, and then called on the
-/// server's thread.
+/// The answer to a conversation, ready to be submitted: its prompt, its constraints, and the parser of what the model
+/// writes over the protocol's writer. `id` is the answer's; whose request it is, `request.generate` says already.
+/// Called on a worker; the writer is made there, and then called on the server's thread.
+Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::string& id,
+                            const MakeChatWriter& make_writer);
+
+/// Prepares the conversation's answer and begins it. On an error nothing has been sent yet. `id_prefix`: of the
+/// answer's id, "chatcmpl-". Called on a worker.
 Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
                       const std::shared_ptr<net::HttpResponse>& response, const MakeChatWriter& make_writer);
 

@@ -4,11 +4,8 @@
 #include <utility>
 
 #include "api/errors.h"
-#include "api/post_once.h"
 
 namespace cairn::api {
-
-using std::chrono::steady_clock;
 
 EmbeddingRun::EmbeddingRun(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
                            std::shared_ptr<net::HttpResponse> response, ByteShare share)
@@ -23,45 +20,33 @@ void EmbeddingRun::start(Engine& engine, GenerateRequest common, std::unique_ptr
   auto run = std::make_shared<EmbeddingRun>(engine, std::move(common), std::move(task), response, std::move(share));
   if (const Result<void> prepared = run->prepare(); !prepared)
     return send_error(*response, prepared.error(), run->task_->error_shape());
-  response->post([run = std::move(run)] { run->guarded([&] { run->begin(); }); });
+  ResponseStream::start(std::move(response), std::move(run));
 }
 
-void EmbeddingRun::begin() {
-  // The exchange owns the run: when it is over, for whatever reason, the streams go, and with them the requests.
-  response_->on_close([self = shared_from_this()] {
-    self->over_ = true;
-    self->slots_.clear();
-    self->response_.reset();
-    self->share_ = {};
-  });
-  pump();
+Progress EmbeddingRun::begin(std::function<void()> wake) {
+  wake_ = std::move(wake);
+  const Result<void> submitted = submit_some();
+  if (submitted && task_->texts() > 0) return Progress::kWaits;
+  finish(submitted);
+  return Progress::kOver;
 }
 
-void EmbeddingRun::guarded(FunctionRef<void()> work) noexcept {
-  try {
-    try {
-      work();
-    } catch (...) {
-      if (response_) finish(std::unexpected(thrown_error()));
-    }
-  } catch (...) {
-    over_ = true;
-    response_.reset();  // which answers
+Progress EmbeddingRun::advance(const Slice& slice) {
+  const Result<Progress> collected = collect_some(slice);
+  Result<void> result;
+  if (collected) {
+    result = submit_some();
+  } else {
+    result = std::unexpected(collected.error());
   }
+  if (result && taken_ < task_->texts()) return *collected;
+  finish(result);
+  return Progress::kOver;
 }
 
-void EmbeddingRun::wake(net::HttpResponse& response) {
-  post_once(turn_posted_, response, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->guarded([&] { self->pump(); });
-  });
-}
-
-void EmbeddingRun::pump() {
-  turn_posted_.store(false, std::memory_order_release);
-  if (over_) return;
-  Result<void> result = collect_some(steady_clock::now() + kEmbedTurn);
-  if (result) result = submit_some();
-  if (!result || taken_ == task_->texts()) finish(result);
+void EmbeddingRun::abandon() noexcept {
+  slots_.clear();
+  response_.reset();  // which answers
 }
 
 Result<void> EmbeddingRun::prepare() {
@@ -83,32 +68,37 @@ Result<void> EmbeddingRun::prepare() {
   return {};
 }
 
-// Takes what has come; asks for another turn if that takes too long.
-Result<void> EmbeddingRun::collect_some(steady_clock::time_point end) {
+Result<Progress> EmbeddingRun::collect_some(const Slice& slice) {
+  Progress progress = Progress::kWaits;
   for (Slot& slot : slots_) {
-    if (steady_clock::now() > end) {
-      wake(*response_);
+    if (slice.over()) {
+      progress = Progress::kNoTime;
       break;
     }
-    Events events = slot.stream->drain();
-    if (!events.finished) continue;
-    slot.stream.reset();
-    Finish& done = events.finish;
-    if (done.reason == FinishReason::kError && done.error.code == Code::kQueueFull && slots_.size() > 1) {
-      again_.push_back(slot.text);  // it made room in the queue for somebody else's
-      continue;
-    }
-    if (done.reason == FinishReason::kError) return std::unexpected(std::move(done.error));
-    if (done.reason == FinishReason::kCancelled) return fail(Code::kUnavailable, "the server is stopping");
-    prepared_[slot.text] = {};
-    // As text, and once more in the whole of it.
-    constexpr int64_t kBytesPerNumber = 2 * 14;
-    const auto bytes = static_cast<int64_t>(done.embedding.size()) * kBytesPerNumber;
-    if (!share_.grow_to(share_.bytes() + bytes)) return std::unexpected(no_request_bytes());
-    CAIRN_TRY_VOID(task_->take(slot.text, std::move(done.embedding)));
-    ++taken_;
+    while (slot.events.next() != nullptr) slot.events.take();
+    Finish* finish = slot.events.finish();
+    if (finish == nullptr) continue;
+    CAIRN_TRY_VOID(take(slot.text, std::move(*finish)));
+    slot.over = true;
   }
-  std::erase_if(slots_, [](const Slot& slot) { return slot.stream == nullptr; });
+  std::erase_if(slots_, [](const Slot& slot) { return slot.over; });
+  return progress;
+}
+
+Result<void> EmbeddingRun::take(size_t text, Finish&& finish) {
+  if (finish.reason == FinishReason::kError && finish.error.code == Code::kQueueFull && slots_.size() > 1) {
+    again_.push_back(text);  // it made room in the queue for somebody else's
+    return {};
+  }
+  if (finish.reason == FinishReason::kError) return std::unexpected(std::move(finish.error));
+  if (finish.reason == FinishReason::kCancelled) return std::unexpected(server_stops());
+  prepared_[text] = {};
+  // As text, and once more in the whole of it.
+  constexpr int64_t kBytesPerNumber = 2 * 14;
+  const auto bytes = static_cast<int64_t>(finish.embedding.size()) * kBytesPerNumber;
+  if (!share_.grow_to(share_.bytes() + bytes)) return std::unexpected(no_request_bytes());
+  CAIRN_TRY_VOID(task_->take(text, std::move(finish.embedding)));
+  ++taken_;
   return {};
 }
 
@@ -129,16 +119,13 @@ Result<void> EmbeddingRun::submit_some() {
     } else {
       again_.pop_back();
     }
-    slots_.push_back({std::move(*stream), text});
-    slots_.back().stream->on_events([weak = weak_from_this(), response = response_] {
-      if (const auto self = weak.lock()) self->wake(*response);
-    });
+    slots_.push_back({EventReader(std::move(*stream)), text});
+    slots_.back().events.stream().on_events(wake_);
   }
   return {};
 }
 
 void EmbeddingRun::finish(const Result<void>& result) {
-  over_ = true;
   slots_.clear();  // cancels what still runs
   if (result) {
     std::string body = task_->body(tokens_);

@@ -1,20 +1,19 @@
 /// Many texts through a model that embeds or ranks, a few at a time: what those endpoints share.
 ///
-/// A worker prepares the texts; the server's thread only hands them on and writes vectors down, for kEmbedTurn at a
-/// time; the engine's does the rest. When the client goes away, what is in the engine is cancelled and nothing more is
-/// submitted.
+/// A worker prepares the texts; the server's thread only hands them on and writes vectors down; the engine's does the
+/// rest. When the client goes away, what is in the engine is cancelled and nothing more is submitted.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "api/errors.h"
+#include "api/event_reader.h"
+#include "api/response_stream.h"
 #include "base/error.h"
-#include "base/function_ref.h"
 #include "base/system/byte_budget.h"
 #include "engine/engine.h"
 #include "net/http/http_server.h"
@@ -26,8 +25,6 @@ inline constexpr size_t kEmbedTextsMax = 16'384;
 inline constexpr int64_t kEmbedValuesMax = 1 << 24;
 /// Of one request in the engine at once: enough for batches, and room for others in its queue.
 inline constexpr size_t kEmbedInFlightMax = 32;
-/// How long other exchanges wait for one's turn.
-inline constexpr std::chrono::milliseconds kEmbedTurn{4};
 /// Requests of more texts than that leave the first place to people who wait.
 inline constexpr size_t kEmbedInteractiveTexts = 4;
 
@@ -48,8 +45,7 @@ class EmbedTask {
   virtual std::string path(size_t i) const = 0;
 };
 
-/// Keeps itself alive until the exchange is over.
-class EmbeddingRun : public std::enable_shared_from_this<EmbeddingRun> {
+class EmbeddingRun final : public ResponseTask {
  public:
   /// Prepares the texts here, on a worker; `common` is what all share. Answers through `response`, later. `share` grows
   /// with prompts and vectors; over its budget: kOutOfMemory.
@@ -59,19 +55,22 @@ class EmbeddingRun : public std::enable_shared_from_this<EmbeddingRun> {
   EmbeddingRun(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
                std::shared_ptr<net::HttpResponse> response, ByteShare share);
 
+  Progress begin(std::function<void()> wake) override;
+  Progress advance(const Slice& slice) override;
+  void fail(const Error& error) override { finish(std::unexpected(error)); }
+  void abandon() noexcept override;
+
  private:
   struct Slot {
-    std::unique_ptr<GenerateStream> stream;
+    EventReader events;
     size_t text = 0;
+    bool over = false;
   };
-  /// Runs `work`; what it throws is the answer.
-  void guarded(FunctionRef<void()> work) noexcept;
-  void begin();
-  void pump();
-  /// Asks for another turn, from any thread; once however many streams have events.
-  void wake(net::HttpResponse& response);
   Result<void> prepare();
-  Result<void> collect_some(std::chrono::steady_clock::time_point end);
+  /// Takes what has come, as far as there is time for it; kNoTime: there is more.
+  Result<Progress> collect_some(const Slice& slice);
+  /// What the engine has ended of a text.
+  Result<void> take(size_t text, Finish&& finish);
   Result<void> submit_some();
   void finish(const Result<void>& result);
 
@@ -80,14 +79,13 @@ class EmbeddingRun : public std::enable_shared_from_this<EmbeddingRun> {
   std::unique_ptr<EmbedTask> task_;
   std::shared_ptr<net::HttpResponse> response_;
   ByteShare share_;
+  std::function<void()> wake_;
   std::vector<GenerateRequest> prepared_;  // each until its vector is there
   std::vector<Slot> slots_;
   std::vector<size_t> again_;  // texts to be submitted once more
   size_t submitted_ = 0;       // besides those
   size_t taken_ = 0;
   int64_t tokens_ = 0;
-  std::atomic<bool> turn_posted_{false};
-  bool over_ = false;
 };
 
 }  // namespace cairn::api

@@ -22,44 +22,52 @@ ordered_json begin(std::string_view id, std::string_view event) {
   return value;
 }
 
-std::string_view reason_name(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::kStop:
-      return "stop";
-    case FinishReason::kLength:
-      return "length";
-    case FinishReason::kRepetition:
-      return "repetition";
-    case FinishReason::kCancelled:
-      return "cancelled";
-    case FinishReason::kError:
-      break;
-  }
-  return "error";
-}
-
 std::string shortened(const std::string& text) {
   return text.size() <= kErrorBytesMax ? text : text.substr(0, kErrorBytesMax) + " ...";
 }
 
 }  // namespace
 
-std::string token_event(std::string_view id, const TokenEvent& token) {
-  ordered_json value = begin(id, "token");
-  value["text"] = token.text;
-  value["token_id"] = index(token.token);
+std::string token_event_begin(std::string_view id) {
+  std::string text = dump(begin(id, "token"));
+  text.pop_back();
+  return text;
+}
+
+std::string token_event(std::string_view begin, TokenId token, std::string_view text, std::string_view reasoning) {
+  if (reasoning.empty()) return fmt::format(R"({},"text":{},"token_id":{}}})", begin, dump(text), index(token));
+  return fmt::format(R"({},"text":{},"reasoning":{},"token_id":{}}})", begin, dump(text), dump(reasoning),
+                     index(token));
+}
+
+std::string call_event(std::string_view id, int32_t index, std::string_view call_id, std::string_view name) {
+  ordered_json value = begin(id, "tool_call");
+  value["index"] = index;
+  value["call_id"] = call_id;
+  value["name"] = name;
   return dump(value);
 }
 
-std::string eos_event(std::string_view id, const Finish& finish, std::string_view text) {
+std::string arguments_event(std::string_view id, int32_t index, std::string_view arguments) {
+  ordered_json value = begin(id, "tool_call");
+  value["index"] = index;
+  value["arguments"] = arguments;
+  return dump(value);
+}
+
+std::string eos_event(std::string_view id, const Eos& eos) {
   ordered_json value = begin(id, "eos");
-  value["reason"] = reason_name(finish.reason);
-  value["text"] = text;
-  if (!finish.stop.empty()) value["stop"] = finish.stop;
-  value["usage"] = {{"prompt_tokens", finish.usage.prompt_tokens},
-                    {"completion_tokens", finish.usage.completion_tokens},
-                    {"cached_tokens", finish.usage.cached_tokens}};
-  value["timings"] = timings_json(finish.usage, finish.timings);
+  value["reason"] = eos.reason;
+  value["text"] = eos.text;
+  if (!eos.reasoning.empty()) value["reasoning"] = eos.reasoning;
+  for (const ToolCall& call : eos.calls)
+    value["tool_calls"].push_back({{"call_id", call.id}, {"name", call.name}, {"arguments", call.arguments}});
+  if (!eos.stop.empty()) value["stop"] = eos.stop;
+  value["usage"] = {{"prompt_tokens", eos.usage.prompt_tokens},
+                    {"completion_tokens", eos.usage.completion_tokens},
+                    {"cached_tokens", eos.usage.cached_tokens}};
+  if (eos.reasoning_tokens) value["usage"]["reasoning_tokens"] = *eos.reasoning_tokens;
+  value["timings"] = timings_json(eos.usage, eos.timings);
   return dump(value);
 }
 

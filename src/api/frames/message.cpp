@@ -28,29 +28,43 @@ std::string read_id(Fields& fields, bool required) {
   return id;
 }
 
-void read_prompt(Fields& fields, Generate& generate) {
-  const bool chat = fields.get("messages") != nullptr;
-  if (chat == (fields.get("prompt") != nullptr)) {
-    return fields.fail_field("prompt", chat ? "and messages are both there: give one of them"
-                                            : "is missing: give a prompt to continue, or messages to answer");
-  }
-  if (!chat) {
-    generate.prompt = fields.string("prompt", "");
-    return;
-  }
-  fields.refuse("tools", "calls are told apart from text over HTTP only");
-  generate.prompt = read_chat_input(fields);
-  generate.request.text_at_start = true;
+void read_generate(Fields& fields, std::string_view id, GenerateRequest& request) {
+  read_generation_params(fields, request);
+  request.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", -1, 1, kTokensMax));
+  request.id = id;
 }
 
-Generate read_generate(Fields& fields) {
+Generate read_text(Fields& fields, const std::string& id) {
   Generate generate;
+  generate.id = id;
   generate.model = fields.string("model", "");
   generate.stream = fields.boolean("stream", true);
-  read_prompt(fields, generate);
-  read_generation_params(fields, generate.request);
-  generate.request.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", -1, 1, kTokensMax));
+  generate.prompt = fields.string("prompt", "");
+  read_generate(fields, id, generate.request);
   return generate;
+}
+
+Chat read_chat(Fields& fields, const std::string& id) {
+  Chat chat{id, {}};
+  ChatRequest& request = chat.request;
+  request.model = fields.string("model", "");
+  request.stream = fields.boolean("stream", true);
+  request.input = read_chat_input(fields);
+  read_tool_choice(fields, request);
+  read_reasoning(fields, request.reasoning);
+  request.stored = fields.boolean("store", true);  // what is sampled for calls: --store
+  read_generate(fields, id, request.generate);
+  return chat;
+}
+
+Message read_request(Fields& fields, const std::string& id) {
+  const bool chat = fields.get("messages") != nullptr;
+  if (chat == (fields.get("prompt") != nullptr)) {
+    fields.fail_field("prompt", chat ? "and messages are both there: give one of them"
+                                     : "is missing: give a prompt to continue, or messages to answer");
+  }
+  if (chat) return read_chat(fields, id);
+  return read_text(fields, id);
 }
 
 }  // namespace
@@ -67,10 +81,7 @@ std::expected<Message, Refusal> parse_message(std::string_view text) {
   } else if (event == "metrics") {
     message = Metrics{id};
   } else if (event.empty()) {
-    Generate generate = read_generate(fields);
-    generate.id = id;
-    generate.request.id = id;
-    message = std::move(generate);
+    message = read_request(fields, id);
   } else {
     constexpr size_t kShownMax = 40;
     fields.fail_field("event", fmt::format("\"{}\" is neither cancel nor metrics; a request for text has no event",

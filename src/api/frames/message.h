@@ -6,21 +6,26 @@
 #include <string_view>
 #include <variant>
 
+#include "api/chat/request.h"
 #include "base/error.h"
-#include "chat/chat_template.h"
 #include "engine/engine.h"
 
 namespace cairn::api::frames {
 
 inline constexpr size_t kIdBytesMax = 256;
 
-/// {"id", "prompt" or "messages", ...}
+/// {"id", "prompt", ...}
 struct Generate {
   std::string id;
   std::string model;  ///< empty: the first one
   bool stream = true;
-  std::variant<std::string, ChatInput> prompt;  ///< text to continue, or a conversation
-  GenerateRequest request;                      ///< everything but the prompt
+  std::string prompt;       ///< text to continue
+  GenerateRequest request;  ///< everything but the prompt
+};
+/// {"id", "messages", ...}
+struct Chat {
+  std::string id;
+  ChatRequest request;
 };
 /// {"id", "event": "cancel"}
 struct Cancel {
@@ -30,7 +35,7 @@ struct Cancel {
 struct Metrics {
   std::string id;  ///< may be empty
 };
-using Message = std::variant<Generate, Cancel, Metrics>;
+using Message = std::variant<Generate, Chat, Cancel, Metrics>;
 
 struct Refusal {
   std::string id;  ///< of the message, if it had one

@@ -12,10 +12,11 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-Generate generate(std::string_view text) {
+template <class Kind>
+Kind parsed(std::string_view text) {
   auto message = parse_message(text);
   EXPECT_TRUE(message.has_value()) << message.error().error.text();
-  return message ? std::get<Generate>(std::move(*message)) : Generate{};
+  return message ? std::get<Kind>(std::move(*message)) : Kind{};
 }
 
 void expect_refused(std::string_view text, const std::string& id, const std::string& at, const std::string& words) {
@@ -27,14 +28,14 @@ void expect_refused(std::string_view text, const std::string& id, const std::str
 }
 
 TEST(FramesMessage, APromptWithItsFields) {
-  const Generate all = generate(
+  const auto all = parsed<Generate>(
       R"({"id": "a", "model": "m", "prompt": "Once", "max_tokens": 7, "temperature": 0.5, "top_p": 0.25, "top_k": 3,
           "min_p": 0.125, "stop": ["x", "y"], "seed": 9, "stream": false, "priority": "batch", "ignore_eos": true,
           "metadata": {"target_ttft_ms": "250", "user": "somebody"}, "cache_salt": "s"})");
   EXPECT_EQ(all.id, "a");
   EXPECT_EQ(all.request.id, "a");
   EXPECT_EQ(all.model, "m");
-  EXPECT_EQ(std::get<std::string>(all.prompt), "Once");
+  EXPECT_EQ(all.prompt, "Once");
   EXPECT_FALSE(all.stream);
   EXPECT_FALSE(all.request.text_at_start);
   EXPECT_EQ(all.request.max_tokens, 7);
@@ -52,20 +53,42 @@ TEST(FramesMessage, APromptWithItsFields) {
 }
 
 TEST(FramesMessage, WhatIsLeftOut) {
-  const Generate least = generate(R"({"id": "a", "prompt": "", "event": null})");
+  const auto least = parsed<Generate>(R"({"id": "a", "prompt": "", "event": null})");
   EXPECT_TRUE(least.stream);
   EXPECT_EQ(least.request.max_tokens, -1);
   EXPECT_TRUE(least.model.empty());
 }
 
 TEST(FramesMessage, AConversation) {
-  const Generate chat = generate(
-      R"({"id": "a", "messages": [{"role": "user", "content": "Hi"}], "chat_template_kwargs": {"enable_thinking": false}})");
-  const auto& input = std::get<ChatInput>(chat.prompt);
-  ASSERT_EQ(input.messages.size(), 1u);
-  EXPECT_EQ(input.messages[0]["content"], "Hi");
-  EXPECT_EQ(input.variables["enable_thinking"], false);
-  EXPECT_TRUE(chat.request.text_at_start);
+  const auto [id, chat] = parsed<Chat>(
+      R"({"id": "a", "messages": [{"role": "user", "content": "Hi"}], "chat_template_kwargs": {"enable_thinking": false},
+          "model": "m", "max_tokens": 7, "seed": 9})");
+  EXPECT_EQ(id, "a");
+  ASSERT_EQ(chat.input.messages.size(), 1u);
+  EXPECT_EQ(chat.input.messages[0]["content"], "Hi");
+  EXPECT_EQ(chat.input.variables["enable_thinking"], false);
+  EXPECT_EQ(chat.model, "m");
+  EXPECT_TRUE(chat.stream);
+  EXPECT_TRUE(chat.stored);
+  EXPECT_EQ(chat.tool_use, ToolUse::kAuto);
+  EXPECT_EQ(chat.generate.id, "a");
+  EXPECT_EQ(chat.generate.max_tokens, 7);
+  EXPECT_EQ(chat.generate.sampling.seed, 9u);
+}
+
+TEST(FramesMessage, AConversationHasToolsAndThinkingAsOverHttp) {
+  const auto chat = parsed<Chat>(
+                        R"({"id": "a", "messages": [{"role": "user", "content": "Hi"}], "stream": false, "store": false,
+          "tools": [{"type": "function", "function": {"name": "read"}}], "parallel_tool_calls": false,
+          "tool_choice": {"type": "function", "function": {"name": "read"}}, "thinking_budget": 5})")
+                        .request;
+  EXPECT_EQ(chat.input.tools.size(), 1u);
+  EXPECT_EQ(chat.tool_use, ToolUse::kRequired);
+  EXPECT_EQ(chat.tool_name, "read");
+  EXPECT_FALSE(chat.parallel_calls);
+  EXPECT_EQ(chat.reasoning.tokens_max, 5);
+  EXPECT_FALSE(chat.stream);
+  EXPECT_FALSE(chat.stored);
 }
 
 TEST(FramesMessage, CancelAndMetrics) {
@@ -93,7 +116,9 @@ TEST(FramesMessage, ErrorsNameTheFieldAndTheRequest) {
   expect_refused(R"({"id": "a", "prompt": "x", "max_tokens": 0})", "a", "max_tokens", "from 1");
   expect_refused(R"({"id": "a", "prompt": "x", "temperature": 9})", "a", "temperature", "from 0 to 2");
   expect_refused(R"({"id": "a", "prompt": "x", "n": 2})", "a", "n", "not a known field");
-  expect_refused(R"({"id": "a", "messages": [{"role": "user", "content": "x"}], "tools": []})", "a", "tools", "HTTP");
+  expect_refused(R"({"id": "a", "prompt": "x", "tools": []})", "a", "tools", "not a known field");
+  expect_refused(R"({"id": "a", "messages": [{"role": "user", "content": "x"}], "tool_choice": "required"})", "a",
+                 "tool_choice", "tools");
 }
 
 }  // namespace

@@ -1,20 +1,19 @@
 #include "api/frames/session.h"
 
 #include <algorithm>
-#include <atomic>
 #include <deque>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/event_reader.h"
+#include "api/frames/answer.h"
 #include "api/frames/events.h"
 #include "api/frames/message.h"
 #include "api/generation.h"
-#include "api/post_once.h"
+#include "api/response_stream.h"
+#include "base/function_ref.h"
 #include "base/log.h"
-#include "chat/chat_prompt.h"
 #include "chat/completion_prompt.h"
 #include "net/failure_log.h"
 
@@ -24,25 +23,50 @@ namespace {
 /// All peers of the socket are the user that runs the server: one client to the engine, beside each address.
 constexpr const char* kClient = "unix";
 
-class Session;
+/// The events of one request, of which each is a line to write.
+class FrameSink final : public ResponseSink {
+ public:
+  FrameSink(std::shared_ptr<net::FrameSender> sender, std::string id)
+      : sender_(std::move(sender)), id_(std::move(id)) {}
+  std::string_view request_id() const override { return id_; }
+  void begin(net::StreamForm) override {}
+  void write(std::string_view bytes) override;
+  void end() override {}
+  Result<void> fits(size_t bytes) const override;
+  void send(std::string body) override;
+  void fail(const Error& error, ErrorShape shape) override;
+  void abandon() override { sender_->end(); }
 
-/// How the engine's thread asks for a pump, once however many streams have events. It never holds the session, which
-/// must end on the server's thread.
-struct Waker {
-  std::weak_ptr<Session> session;
-  std::shared_ptr<net::FrameSender> sender;
-  std::atomic<bool> posted = false;
+ private:
+  std::shared_ptr<net::FrameSender> sender_;
+  std::string id_;
 };
-void wake(const std::shared_ptr<Waker>& waker);
 
-struct Running {
-  std::string id;
-  bool streams = true;
-  bool cancelled = false;  // by the client
-  EventReader events;
-  std::string text;  // that no token event has said
-  ByteShare share;
-};
+void FrameSink::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    sender_->send(bytes.substr(0, end));
+    bytes.remove_prefix(end + 1);
+  }
+}
+
+Result<void> FrameSink::fits(size_t bytes) const {
+  if (bytes <= net::kFrameBytesMax) return {};
+  return fail_at("stream", Code::kTooLarge,
+                 "the answer is longer than the {} bytes of a frame: ask for it with \"stream\": true",
+                 net::kFrameBytesMax);
+}
+
+void FrameSink::send(std::string body) {
+  if (const Result<void> fit = fits(body.size()); !fit) return fail(fit.error(), {});
+  sender_->send(body);
+}
+
+void FrameSink::fail(const Error& error, ErrorShape) {
+  if (const int status = wire_error(error.code).status; net::is_failure(status))
+    net::log_failure(id_, status, error.message);
+  sender_->send(error_event(id_, error));
+}
 
 /// A message as it came.
 struct Text {
@@ -50,24 +74,29 @@ struct Text {
   std::string position;
 };
 
-/// And as a worker has read it, with the prompt's tokens.
+/// And as a worker has read it, with the answer that a request will have.
 struct Incoming {
   std::expected<Message, Refusal> message;
-  Result<void> prompt;
+  Result<Answer> answer;
 };
 
-Result<void> make_prompt(const Registry& registry, Generate& generate) {
-  CAIRN_TRY(LoadedModel * model, registry.find(generate.model));
+Result<Answer> answer_of(Service& service, Generate&& generate) {
+  CAIRN_TRY(LoadedModel * model, service.registry().find(generate.model));
   GenerateRequest& request = generate.request;
-  if (const auto* chat = std::get_if<ChatInput>(&generate.prompt)) {
-    CAIRN_TRY(ChatPrompt prompt, chat_prompt(model->prompt_context(), *chat));
-    request.prompt = std::move(prompt.tokens);
-    for (auto& stop : chat_stops(model->prompt_context())) request.stop.push_back(std::move(stop));
-  } else {
-    CAIRN_TRY(request.prompt,
-              completion_prompt_tokens(model->prompt_context(), std::get<std::string>(generate.prompt)));
-  }
-  return {};
+  CAIRN_TRY(request.prompt, completion_prompt_tokens(model->prompt_context(), generate.prompt));
+  request.client = kClient;
+  Answer answer{.engine = model->engine.get(),
+                .requests = {},
+                .writer = std::make_unique<FramesText>(generate.id, generate.stream),
+                .share = ByteShare(service.bytes())};
+  answer.requests.push_back(std::move(request));
+  return answer;
+}
+
+Result<Answer> answer_of(Service& service, Chat&& chat) {
+  chat.request.generate.client = kClient;
+  return prepare_chat(service, std::move(chat.request), chat.id,
+                      [](const ChatStart& start) { return std::make_unique<FramesChat>(start); });
 }
 
 Incoming refused(Error error) { return {std::unexpected(Refusal{{}, std::move(error)}), {}}; }
@@ -77,10 +106,11 @@ Incoming read(Service& service, std::string_view text) {
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
     Incoming read{parse_message(text), {}};
-    if (read.message) {
-      if (auto* generate = std::get_if<Generate>(&*read.message))
-        read.prompt = make_prompt(service.registry(), *generate);
-    }
+    if (!read.message) return read;
+    if (auto* generate = std::get_if<Generate>(&*read.message))
+      read.answer = answer_of(service, std::move(*generate));
+    else if (auto* chat = std::get_if<Chat>(&*read.message))
+      read.answer = answer_of(service, std::move(*chat));
     return read;
   } catch (...) {
     return refused(thrown_error());
@@ -90,7 +120,11 @@ Incoming read(Service& service, std::string_view text) {
 class Session final : public net::FrameSession, public std::enable_shared_from_this<Session> {
  public:
   Session(Service& service, std::shared_ptr<net::FrameSender> sender)
-      : service_(service), sender_(std::move(sender)), share_(service.bytes()) {}
+      : service_(service),
+        sender_(std::move(sender)),
+        stream_(std::make_shared<ResponseStream>(sender_, [this](const ResponseTask& task) { ended(task); })),
+        share_(service.bytes()) {}
+  ~Session() override { stream_->close(); }
 
   void message(std::string_view text, std::string_view position) override;
   void failed(const Error& error) override { sender_->send(error_event({}, error)); }
@@ -101,48 +135,41 @@ class Session final : public net::FrameSession, public std::enable_shared_from_t
   void closed() override {
     over_ = true;
     waiting_.clear();
-    running_.clear();  // cancels
+    running_.clear();
+    stream_->close();  // cancels
     share_ = {};
   }
   /// Runs `work` of this session, which something else has called; what it throws ends the connection.
   void guarded(FunctionRef<void()> work) noexcept;
-  void pump();
 
  private:
-  enum class Progress { kSaidAll, kNoRoom, kOver };
+  struct Running {
+    std::string id;
+    std::shared_ptr<Generation> generation;
+  };
 
   /// Hands the next message to a worker, unless one has the last.
   void read_next();
   void take(Incoming&& incoming, std::string_view position);
-  void handle(Generate&& generate, const Result<void>& prompt);
-  void handle(Cancel&& cancel);
-  void handle(Metrics&& metrics) { sender_->send(metrics_event(metrics.id, service_.registry())); }
-  Result<std::unique_ptr<GenerateStream>> submit(Generate& generate, const Result<void>& prompt, ByteShare& share);
+  void run(const std::string& id, Result<Answer>&& answer);
+  void cancel(const std::string& id);
   std::vector<Running>::iterator find(std::string_view id) { return std::ranges::find(running_, id, &Running::id); }
-  bool has_room() const { return sender_->unsent_bytes() < kUnsentBytesMax; }
-  Progress forward(Running& run);
-  void send_end(Running& run, Finish finish);
+  /// A request has had its last event.
+  void ended(const ResponseTask& task);
   void end_if_done() {
     if (input_ended_ && running_.empty() && waiting_.empty() && !reading_) sender_->end();
   }
 
   Service& service_;
   std::shared_ptr<net::FrameSender> sender_;
-  std::shared_ptr<Waker> waker_;  // once something runs
-  std::deque<Text> waiting_;      // to be read
-  ByteShare share_;               // for those
-  bool reading_ = false;          // a worker has one
-  std::vector<Running> running_;  // who is next comes first
+  std::shared_ptr<ResponseStream> stream_;
+  std::deque<Text> waiting_;  // to be read
+  ByteShare share_;           // for those
+  bool reading_ = false;      // a worker has one
+  std::vector<Running> running_;
   bool input_ended_ = false;
   bool over_ = false;
 };
-
-void wake(const std::shared_ptr<Waker>& waker) {
-  post_once(waker->posted, *waker->sender, [waker] {
-    waker->posted.store(false, std::memory_order_release);
-    if (const auto session = waker->session.lock()) session->guarded([&] { session->pump(); });
-  });
-}
 
 void Session::guarded(FunctionRef<void()> work) noexcept {
   try {
@@ -199,10 +226,11 @@ void Session::read_next() {
 void Session::take(Incoming&& incoming, std::string_view position) {
   if (over_) return;
   if (incoming.message) {
-    if (auto* generate = std::get_if<Generate>(&*incoming.message))
-      return handle(std::move(*generate), incoming.prompt);
-    if (auto* cancel = std::get_if<Cancel>(&*incoming.message)) return handle(std::move(*cancel));
-    return handle(std::move(std::get<Metrics>(*incoming.message)));
+    const Message& message = *incoming.message;
+    if (const auto* text = std::get_if<Generate>(&message)) return run(text->id, std::move(incoming.answer));
+    if (const auto* chat = std::get_if<Chat>(&message)) return run(chat->id, std::move(incoming.answer));
+    if (const auto* cancelled = std::get_if<Cancel>(&message)) return cancel(cancelled->id);
+    return sender_->send(metrics_event(std::get<Metrics>(message).id, service_.registry()));
   }
   Refusal& refusal = incoming.message.error();
   if (refusal.error.at.empty()) refusal.error.at = position;
@@ -211,108 +239,33 @@ void Session::take(Incoming&& incoming, std::string_view position) {
   sender_->send(error_event(id, refusal.error));
 }
 
-void Session::handle(Generate&& generate, const Result<void>& prompt) {
-  if (find(generate.id) != running_.end()) {
-    return failed({Code::kInvalidArgument,
-                   fmt::format("a request \"{}\" is running already; this one is dropped", generate.id), "id"});
+void Session::run(const std::string& id, Result<Answer>&& answer) {
+  if (find(id) != running_.end()) {
+    return failed(
+        {Code::kInvalidArgument, fmt::format("a request \"{}\" is running already; this one is dropped", id), "id"});
   }
-  ByteShare share(service_.bytes());
-  auto stream = submit(generate, prompt, share);
-  if (!stream) return sender_->send(error_event(generate.id, stream.error()));
-  if (!waker_) {
-    waker_ = std::make_shared<Waker>();
-    waker_->session = weak_from_this();
-    waker_->sender = sender_;
-  }
-  running_.push_back({.id = std::move(generate.id),
-                      .streams = generate.stream,
-                      .events = EventReader(std::move(*stream)),
-                      .text = {},
-                      .share = std::move(share)});
-  running_.back().events.stream().on_events([waker = waker_] { wake(waker); });
-}
-
-Result<std::unique_ptr<GenerateStream>> Session::submit(Generate& generate, const Result<void>& prompt,
-                                                        ByteShare& share) {
   if (running_.size() >= kRunningMax) {
-    return fail(Code::kQueueFull, "{} requests of this connection are running; wait for one to end", running_.size());
+    const std::string message =
+        fmt::format("{} requests of this connection are running; wait for one to end", running_.size());
+    return sender_->send(error_event(id, {Code::kQueueFull, message, {}}));
   }
-  if (!prompt) return std::unexpected(prompt.error());
-  CAIRN_TRY(LoadedModel * model, service_.registry().find(generate.model));
-  generate.request.client = kClient;
-  if (!share.grow_to(held_bytes(generate.request))) return std::unexpected(no_request_bytes());
-  return model->engine->submit(std::move(generate.request));
+  if (!answer) return sender_->send(error_event(id, answer.error()));
+  auto generation = std::make_shared<Generation>(std::move(*answer), std::make_unique<FrameSink>(sender_, id));
+  running_.push_back({id, generation});
+  stream_->add(std::move(generation));
 }
 
-void Session::handle(Cancel&& cancel) {
-  const auto found = find(cancel.id);
+void Session::cancel(const std::string& id) {
+  const auto found = find(id);
   if (found == running_.end()) {
-    const std::string message = fmt::format("no request \"{}\" is running on this connection", cancel.id);
-    return sender_->send(error_event(cancel.id, {Code::kNotFound, message, "id"}));
+    const std::string message = fmt::format("no request \"{}\" is running on this connection", id);
+    return sender_->send(error_event(id, {Code::kNotFound, message, "id"}));
   }
-  found->cancelled = true;
-  found->events.stream().cancel();
+  found->generation->cancel();
 }
 
-Session::Progress Session::forward(Running& run) {
-  while (run.events.next() != nullptr) {
-    if (run.streams) {
-      if (!has_room()) return Progress::kNoRoom;
-      sender_->send(token_event(run.id, run.events.take()));
-    } else {
-      run.text += run.events.take().text;
-    }
-  }
-  if (run.text.size() > net::kFrameBytesMax) {
-    send_end(run, {});
-    return Progress::kOver;
-  }
-  Finish* finish = run.events.finish();
-  if (finish == nullptr) return Progress::kSaidAll;
-  if (!has_room()) return Progress::kNoRoom;
-  send_end(run, std::move(*finish));
-  return Progress::kOver;
-}
-
-void Session::send_end(Running& run, Finish finish) {
-  std::optional<Error> error;
-  if (finish.reason == FinishReason::kError) {
-    error = std::move(finish.error);
-  } else if (finish.reason == FinishReason::kCancelled && !run.cancelled) {
-    error = Error{Code::kUnavailable, "the server is stopping", {}};
-  } else {
-    run.text += finish.text;
-    const std::string event = eos_event(run.id, finish, run.text);
-    if (event.size() <= net::kFrameBytesMax) return sender_->send(event);
-    error = Error{Code::kTooLarge,
-                  fmt::format("the answer is longer than the {} bytes of a frame: ask for it with \"stream\": true",
-                              net::kFrameBytesMax),
-                  "stream"};
-  }
-  if (const int status = wire_error(error->code).status; net::is_failure(status))
-    net::log_failure(run.id, status, error->message);
-  sender_->send(error_event(run.id, *error));
-}
-
-void Session::pump() {
-  for (size_t i = 0; i < running_.size() && !over_;) {
-    const auto at = running_.begin() + static_cast<std::ptrdiff_t>(i);
-    switch (forward(*at)) {
-      case Progress::kSaidAll:
-        ++i;
-        break;
-      case Progress::kOver:
-        running_.erase(at);
-        break;
-      case Progress::kNoRoom:
-        std::rotate(running_.begin(), at, running_.end());
-        // Half the bound: a client that reads slowly is not waited on for every few bytes.
-        sender_->on_drained(kUnsentBytesMax / 2, [weak = weak_from_this()] {
-          if (const auto self = weak.lock()) self->guarded([&] { self->pump(); });
-        });
-        return;
-    }
-  }
+void Session::ended(const ResponseTask& task) {
+  std::erase_if(running_, [&](const Running& running) { return running.generation.get() == &task; });
   end_if_done();
 }
 

@@ -8,10 +8,6 @@
 namespace cairn::api::frames {
 
 inline constexpr size_t kRunningMax = 64;  ///< requests of one connection; more are refused
-/// Bytes that may wait for a client to read them. With more, tokens stay in the engine's event channels, which pause
-/// the requests when they are full; net/ drops a client that reads nothing for a while.
-inline constexpr size_t kUnsentBytesMax = 32 << 10;
-
 /// Messages of a connection that wait to be read, one after the other, by a worker; with more, they are refused.
 inline constexpr size_t kWaitingMax = 4'096;
 

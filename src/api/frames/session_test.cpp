@@ -8,6 +8,8 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 
+#include "api/response_stream.h"
+
 namespace cairn::api::frames {
 namespace {
 
@@ -159,6 +161,15 @@ class FramesSessionTest : public testing::Test {
     EXPECT_TRUE(scripts_.contains(id));
     return *scripts_[id];
   }
+  /// A conversation with a tool, and with other fields.
+  Script& start_chat(const std::string& id, const ordered_json& more = ordered_json::object()) {
+    ordered_json value = {{"id", id}, {"messages", {{{"role", "user"}, {"content", "Hi"}}}}};
+    value["tools"] = ordered_json::parse(R"([{"type": "function", "function": {"name": "read"}}])");
+    value.update(more);
+    message(value);
+    EXPECT_TRUE(scripts_.contains(id)) << sender_->sent.back();
+    return *scripts_[id];
+  }
   /// The events since the last call, as "ID EVENT TEXT" with the reason or code for other events than tokens.
   std::vector<std::string> said() {
     std::vector<std::string> lines;
@@ -299,6 +310,99 @@ TEST_F(FramesSessionTest, AConversationGoesThroughTheTemplate) {
   EXPECT_FALSE(request.prompt.empty());
   EXPECT_TRUE(request.text_at_start);
   EXPECT_THAT(request.stop, testing::Contains("x"));
+}
+
+TEST_F(FramesSessionTest, ThinkingAndCallsOfAConversationHaveEventsOfTheirOwn) {
+  Script& a = start_chat("a");
+  for (const auto* text : {"<think>Hm", ".</think>", "\n\nI ", "read.", "<tool_call>\n{\"name\": \"read\", \"argu",
+                           "ments\": {\"a\": 1", "}}\n</tool_call>"}) {
+    a.say(text);
+  }
+  a.finish(FinishReason::kStop);
+  wake(a);
+  std::string text, reasoning, arguments;
+  int tokens = 0;
+  for (const auto& event : sender_->sent) {
+    EXPECT_EQ(event["id"], "a");
+    text += event.value("text", "");
+    reasoning += event.value("reasoning", "");
+    arguments += event.value("arguments", "");
+    tokens += event["event"] == "token" ? 1 : 0;
+  }
+  EXPECT_EQ(tokens, 7) << "every token has its event, also where its text is no content";
+  EXPECT_EQ(text, "I read.");
+  EXPECT_EQ(reasoning, "Hm.");
+  EXPECT_EQ(ordered_json::parse(arguments), ordered_json::parse(R"({"a": 1})"));
+  const auto call = std::ranges::find_if(sender_->sent, [](const auto& event) { return event.contains("name"); });
+  ASSERT_NE(call, sender_->sent.end());
+  EXPECT_EQ((*call)["event"], "tool_call");
+  EXPECT_EQ((*call)["index"], 0);
+  EXPECT_EQ((*call)["name"], "read");
+  EXPECT_THAT((*call)["call_id"].get<std::string>(), testing::StartsWith("call_"));
+  const ordered_json& end = sender_->sent.back();
+  EXPECT_EQ(end["event"], "eos");
+  EXPECT_EQ(end["reason"], "tool_calls");
+  EXPECT_FALSE(end.contains("tool_calls")) << "events have said it all";
+  EXPECT_EQ(end["usage"]["reasoning_tokens"], 1) << "the token that began it was none";
+}
+
+TEST_F(FramesSessionTest, WithoutStreamAConversationsAnswerComesAtOnce) {
+  Script& a = start_chat("a", {{"stream", false}});
+  a.say("<think>Hm.</think>I read.");
+  a.say("<tool_call>\n{\"name\": \"read\", \"arguments\": {\"a\": 1}}\n</tool_call>");
+  wake(a);
+  EXPECT_TRUE(sender_->sent.empty());
+  a.finish(FinishReason::kStop);
+  wake(a);
+  ASSERT_EQ(sender_->sent.size(), 1u);
+  const ordered_json& end = sender_->sent[0];
+  EXPECT_EQ(end["reason"], "tool_calls");
+  EXPECT_EQ(end["text"], "I read.");
+  EXPECT_EQ(end["reasoning"], "Hm.");
+  ASSERT_EQ(end["tool_calls"].size(), 1u);
+  EXPECT_EQ(end["tool_calls"][0]["name"], "read");
+  EXPECT_EQ(ordered_json::parse(end["tool_calls"][0]["arguments"].get<std::string>()),
+            ordered_json::parse(R"({"a": 1})"));
+}
+
+TEST_F(FramesSessionTest, ANamedToolIsWhatTheAnswerBeginsWith) {
+  Script& a = start_chat("a", {{"tool_choice", {{"type", "function"}, {"function", {{"name", "read"}}}}}});
+  ASSERT_FALSE(sender_->sent.empty()) << "the call's name is known before the first token";
+  EXPECT_EQ(sender_->sent[0]["event"], "tool_call");
+  EXPECT_EQ(sender_->sent[0]["name"], "read");
+  EXPECT_TRUE(a.request.constraint);
+}
+
+TEST_F(FramesSessionTest, ACancelledConversationEndsWithWhatItHasSaid) {
+  Script& a = start_chat("a", {{"stream", false}});
+  a.say("Hel");
+  wake(a);
+  message({{"id", "a"}, {"event", "cancel"}});
+  EXPECT_TRUE(a.cancelled);
+  a.finish(FinishReason::kCancelled);
+  wake(a);
+  EXPECT_EQ(sender_->sent[0]["usage"]["completion_tokens"], 2);
+  EXPECT_THAT(said(), ElementsAre("a eos cancelled Hel"));
+}
+
+TEST_F(FramesSessionTest, ASampledTurnOfAConversationIsFoundAgain) {
+  Script& a = start_chat("a", {{"stream", false}});
+  a.say("Hello", 7);
+  a.say(" you", 9);
+  a.finish(FinishReason::kStop);
+  wake(a);
+  EXPECT_THAT(said(), ElementsAre("a eos stop Hello you"));
+  const std::vector<TokenId> before = a.request.prompt;
+  Script& b = start_chat("b", {{"messages",
+                                {{{"role", "user"}, {"content", "Hi"}},
+                                 {{"role", "assistant"}, {"content", "Hello you"}},
+                                 {{"role", "user"}, {"content", "Go on"}}}}});
+  const std::vector<TokenId>& after = b.request.prompt;
+  std::vector<TokenId> begin = before;
+  begin.push_back(TokenId{7});
+  begin.push_back(TokenId{9});
+  ASSERT_GT(after.size(), begin.size());
+  EXPECT_TRUE(std::ranges::equal(begin, std::span(after).first(begin.size()))) << "token for token as it was sampled";
 }
 
 TEST_F(FramesSessionTest, TokensWaitInTheEngineForAClientThatDoesNotRead) {

@@ -66,7 +66,8 @@ Result<void> complete(Service& service, const net::HttpRequest& http,
   }
   auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), 1);
   auto writer = std::make_unique<CompletionAnswer>(std::move(options), *model->tokenizer);
-  Generation::start(*model->engine, std::move(requests), std::move(writer), response, ByteShare(service.bytes()));
+  Generation::start({model->engine.get(), std::move(requests), std::move(writer), ByteShare(service.bytes())},
+                    response);
   return {};
 }
 

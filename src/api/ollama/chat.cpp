@@ -30,8 +30,9 @@ Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest r
   CAIRN_TRY(auto prompt, completion_prompt_tokens(model.prompt_context(), *request.raw));
   auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
   auto writer = std::make_unique<OllamaAnswer>(std::move(form), *model.tokenizer);
-  Generation::start(*model.engine, std::move(requests), std::make_unique<RawAnswer>(std::move(writer)), response,
-                    ByteShare(service.bytes()));
+  Generation::start({model.engine.get(), std::move(requests), std::make_unique<RawAnswer>(std::move(writer)),
+                     ByteShare(service.bytes())},
+                    response);
   return {};
 }
 

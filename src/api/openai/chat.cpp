@@ -53,7 +53,8 @@ Result<void> completion(Service& service, const net::HttpRequest& http,
   options.logprobs = request.common.generate.sampling.logprobs;
   auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
   auto writer = std::make_unique<CompletionAnswer>(std::move(options), *model->tokenizer);
-  Generation::start(*model->engine, std::move(requests), std::move(writer), response, ByteShare(service.bytes()));
+  Generation::start({model->engine.get(), std::move(requests), std::move(writer), ByteShare(service.bytes())},
+                    response);
   return {};
 }
 

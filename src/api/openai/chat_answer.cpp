@@ -20,6 +20,7 @@ std::string_view finish_name(ChatEnd end) {
       return "tool_calls";
     case ChatEnd::kLength:
     case ChatEnd::kRepetition:
+    case ChatEnd::kCancelled:
       break;
   }
   return "length";

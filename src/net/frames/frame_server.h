@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/system/byte_budget.h"
+#include "net/client_output.h"
 #include "net/frames/frame_codec.h"
 
 namespace cairn::net {
@@ -25,21 +26,12 @@ struct FrameLimits {
 
 /// The way back to one client. What is sent after the end, or after the client has gone, is dropped. All are dropped
 /// before the server is destroyed.
-class FrameSender {
+class FrameSender : public ClientOutput {
  public:
-  virtual ~FrameSender() = default;
   /// Sends a message of 1 to kFrameBytesMax bytes, without line feeds. Server's thread only.
   virtual void send(std::string_view message) = 0;
   /// Closes the connection once everything is sent. Server's thread only.
   virtual void end() = 0;
-  /// Bytes that the client's socket has not taken. What writes faster than the client reads should wait for on_drained;
-  /// over FrameLimits::unsent_bytes_max the client is dropped.
-  virtual size_t unsent_bytes() const = 0;
-  /// Calls `callback` once, on the server's thread, when `bytes` or fewer are unsent, soon if that is so now; never
-  /// once the connection is over. Replaces a callback that still waits.
-  virtual void on_drained(size_t bytes, std::function<void()> callback) = 0;
-  /// Runs `work` on the server's thread, soon; not at all once the server has stopped. Thread-safe.
-  virtual void post(std::function<void()> work) = 0;
 };
 
 /// What a connection talks to. All calls come on the server's thread and must not block.

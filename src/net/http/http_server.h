@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/system/byte_budget.h"
+#include "net/client_output.h"
 #include "net/frames/frame_server.h"
 
 namespace cairn::net {
@@ -61,9 +62,8 @@ struct StreamForm {
 /// blocks. Calls after the end or after the client has gone do nothing. Dropping the last reference without an answer
 /// sends 500. All are dropped before the server is destroyed. What a callback throws ends its exchange, with 500 (503
 /// without memory) where nothing was answered yet.
-class HttpResponse {
+class HttpResponse : public ClientOutput {
  public:
-  virtual ~HttpResponse() = default;
   /// HttpRequest::id; empty of what answers no request of a connection.
   virtual std::string_view request_id() const { return {}; }
   /// The whole answer at once.
@@ -79,14 +79,6 @@ class HttpResponse {
   /// the server stops. At once if it already is.
   virtual void on_close(std::function<void()> callback) = 0;
   virtual bool closed() const = 0;
-  /// Bytes of the stream that the client's socket has not taken. What writes faster than the client reads should wait
-  /// for on_drained; over HttpLimits::unsent_bytes_max the client is dropped.
-  virtual size_t unsent_bytes() const = 0;
-  /// Calls `callback` once, on the server's thread, when `bytes` or fewer are unsent, soon if that is so now; never
-  /// once the exchange is over. Replaces a callback that still waits.
-  virtual void on_drained(size_t bytes, std::function<void()> callback) = 0;
-  /// Runs `work` on the server's thread, soon; not at all once the server has stopped.
-  virtual void post(std::function<void()> work) = 0;
 };
 
 /// Called on the server's thread for each whole request; must neither block nor compute. Requests of a connection come
