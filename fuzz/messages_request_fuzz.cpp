@@ -6,7 +6,7 @@
 
 #include "api/anthropic/request.h"
 #include "api/errors.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 #include "base/log.h"
 
@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto request = anthropic::parse_messages(*body, purpose);
     if (!request) {
       require(!request.error().message.empty());
-      require(!dump(error_body(request.error(), ErrorShape::kAnthropic)).empty());
+      require(!dump(error_body(request.error(), ErrorFormat::kAnthropic)).empty());
       continue;
     }
     check_messages(request->chat.input.messages);

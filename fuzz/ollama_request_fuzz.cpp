@@ -8,8 +8,8 @@
 #include "api/llama_cpp/request.h"
 #include "api/ollama/embed.h"
 #include "api/ollama/request.h"
-#include "api/params/fields.h"
 #include "api/params/generation_params.h"
+#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 
 using namespace cairn;       // NOLINT: one small program
@@ -23,7 +23,7 @@ void require(bool condition) {
 
 void check_error(const Error& error) {
   require(!error.message.empty());
-  require(!dump(error_body(error, ErrorShape::kOllama)).empty());
+  require(!dump(error_body(error, ErrorFormat::kOllama)).empty());
 }
 
 void check_generate(const GenerateRequest& generate) {

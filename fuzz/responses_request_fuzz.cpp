@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "api/errors.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 #include "api/responses/request.h"
 #include "api/responses/transcript.h"
 #include "api/serialization/json_text.h"

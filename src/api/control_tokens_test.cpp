@@ -18,7 +18,7 @@
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
 #include "api/responses/request.h"
-#include "api/tokens.h"
+#include "api/tokenize_endpoints.h"
 #include "base/text/utf8.h"
 #include "chat/chat_prompt.h"
 #include "chat/pair_prompts.h"

@@ -64,47 +64,47 @@ std::string openai_error_body(int status, std::string_view message) {
                  {"code", nullptr}}}});
 }
 
-ordered_json error_body(const Error& error, ErrorShape shape) {
-  switch (shape) {
-    case ErrorShape::kAnthropic:
+ordered_json error_body(const Error& error, ErrorFormat format) {
+  switch (format) {
+    case ErrorFormat::kAnthropic:
       return {{"type", "error"},
               {"error", {{"type", wire_error(error.code).anthropic_type}, {"message", message_of(error.message)}}}};
-    case ErrorShape::kOllama:
+    case ErrorFormat::kOllama:
       return {{"error", message_of(error.message)}};
-    case ErrorShape::kOpenAi:
+    case ErrorFormat::kOpenAi:
       break;
   }
   return openai_error(error);
 }
 
-std::string error_body(int status, std::string_view message, ErrorShape shape) {
-  switch (shape) {
-    case ErrorShape::kAnthropic: {
+std::string error_body(int status, std::string_view message, ErrorFormat format) {
+  switch (format) {
+    case ErrorFormat::kAnthropic: {
       const std::string_view type = status == 404   ? "not_found_error"
                                     : status >= 500 ? "api_error"
                                                     : "invalid_request_error";
       return dump({{"type", "error"}, {"error", {{"type", type}, {"message", message_of(message)}}}});
     }
-    case ErrorShape::kOllama:
+    case ErrorFormat::kOllama:
       return dump({{"error", message_of(message)}});
-    case ErrorShape::kOpenAi:
+    case ErrorFormat::kOpenAi:
       break;
   }
   return openai_error_body(status, message);
 }
 
-void send_error(net::HttpResponse& response, const Error& error, ErrorShape shape) {
+void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format) {
   std::vector<std::pair<std::string, std::string>> headers;
   const int status = wire_error(error.code).status;
   if (status == 429 || status == 503) headers.emplace_back("Retry-After", "1");
-  response.send(status, "application/json", dump(error_body(error, shape)), std::move(headers));
+  response.send(status, "application/json", dump(error_body(error, format)), std::move(headers));
 }
 
 void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
-                             ErrorShape shape) {
+                             ErrorFormat format) {
   const std::string message = fmt::format("{} takes {}, not {}", cut_text(request.path, kEchoBytesMax), methods,
                                           cut_text(request.method, kMethodBytesMax));
-  response.send(405, "application/json", error_body(405, message, shape), {{"Allow", std::string(methods)}});
+  response.send(405, "application/json", error_body(405, message, format), {{"Allow", std::string(methods)}});
 }
 
 void send_json(net::HttpResponse& response, const ordered_json& value) {
@@ -123,12 +123,12 @@ Error thrown_error() {
   }
 }
 
-void answer_throws(net::HttpResponse& response, ErrorShape shape, FunctionRef<void()> work) noexcept {
+void answer_throws(net::HttpResponse& response, ErrorFormat format, FunctionRef<void()> work) noexcept {
   try {
     try {
       work();
     } catch (...) {
-      send_error(response, thrown_error(), shape);
+      send_error(response, thrown_error(), format);
     }
   } catch (...) {
     // Not even memory for the error: the answer that dropping the response sends was made before.

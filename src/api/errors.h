@@ -32,20 +32,20 @@ nlohmann::ordered_json openai_error(const Error& error);
 std::string openai_error_body(int status, std::string_view message);
 
 /// What an error's body looks like to the protocol's clients.
-enum class ErrorShape { kOpenAi, kAnthropic, kOllama };
-nlohmann::ordered_json error_body(const Error& error, ErrorShape shape);
+enum class ErrorFormat { kOpenAi, kAnthropic, kOllama };
+nlohmann::ordered_json error_body(const Error& error, ErrorFormat format);
 /// For what has a status and no Code: paths and methods.
-std::string error_body(int status, std::string_view message, ErrorShape shape);
+std::string error_body(int status, std::string_view message, ErrorFormat format);
 
-void send_error(net::HttpResponse& response, const Error& error, ErrorShape shape = ErrorShape::kOpenAi);
+void send_error(net::HttpResponse& response, const Error& error, ErrorFormat format = ErrorFormat::kOpenAi);
 /// 405: the path takes other `methods`, "GET, DELETE".
 void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest& request, std::string_view methods,
-                             ErrorShape shape = ErrorShape::kOpenAi);
+                             ErrorFormat format = ErrorFormat::kOpenAi);
 void send_json(net::HttpResponse& response, const nlohmann::ordered_json& value);
 /// What a catch block has caught, for the request that it came from: kOutOfMemory, or kInternal with what was thrown.
 Error thrown_error();
 /// Runs `work`; what it throws is the answer.
-void answer_throws(net::HttpResponse& response, ErrorShape shape, FunctionRef<void()> work) noexcept;
+void answer_throws(net::HttpResponse& response, ErrorFormat format, FunctionRef<void()> work) noexcept;
 /// The answer of a request that --request-bytes has no room for.
 Error no_request_bytes();
 /// What a request is told that the engine cancels by itself.

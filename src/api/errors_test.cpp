@@ -15,16 +15,16 @@ TEST(Errors, NothingLongReachesTheWire) {
   const auto openai = openai_error(error);
   EXPECT_EQ(openai.at("error").at("message").get<std::string>().size(), kErrorMessageBytesMax);
   EXPECT_EQ(openai.at("error").at("param").get<std::string>().size(), kEchoBytesMax);
-  for (const auto shape : {ErrorShape::kOpenAi, ErrorShape::kAnthropic, ErrorShape::kOllama}) {
-    EXPECT_LT(dump(error_body(error, shape)).size(), kErrorMessageBytesMax + 500);
-    EXPECT_LT(error_body(500, error.message, shape).size(), kErrorMessageBytesMax + 500);
+  for (const auto format : {ErrorFormat::kOpenAi, ErrorFormat::kAnthropic, ErrorFormat::kOllama}) {
+    EXPECT_LT(dump(error_body(error, format)).size(), kErrorMessageBytesMax + 500);
+    EXPECT_LT(error_body(500, error.message, format).size(), kErrorMessageBytesMax + 500);
   }
 }
 
 TEST(Errors, ShortOnesAreWhole) {
   EXPECT_EQ(openai_error({Code::kNotFound, "no", "here"}).at("error").at("message"), "no");
   EXPECT_EQ(openai_error({Code::kNotFound, "no", "here"}).at("error").at("param"), "here");
-  EXPECT_EQ(error_body({Code::kNotFound, "no", {}}, ErrorShape::kOllama).at("error"), "no");
+  EXPECT_EQ(error_body({Code::kNotFound, "no", {}}, ErrorFormat::kOllama).at("error"), "no");
 }
 
 }  // namespace

@@ -19,9 +19,9 @@
 #include "api/ollama/request.h"
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
-#include "api/params/field_uses.h"
+#include "api/params/field_audit.h"
 #include "api/responses/request.h"
-#include "api/tokens.h"
+#include "api/tokenize_endpoints.h"
 
 namespace cairn::api {
 namespace {
@@ -119,7 +119,7 @@ std::map<std::string, FieldUse> uses_of(const Endpoint& endpoint) {
   const auto body = ordered_json::parse(endpoint.body);
   std::map<std::string, FieldUse> uses;
   {
-    FieldUses listening;
+    FieldAudit listening;
     const auto done = endpoint.parse(body);
     EXPECT_TRUE(done.has_value()) << endpoint.name << ": " << done.error().text();
     uses = listening.all();
@@ -161,7 +161,8 @@ std::string table(const std::vector<Endpoint>& all) {
 }
 
 std::string page() {
-  return "# Fields of every endpoint\n\nMade from the parsers themselves and checked by `api_test`. **yes**: honoured. "
+  return "# RequestFields of every endpoint\n\nMade from the parsers themselves and checked by `api_test`. **yes**: "
+         "honoured. "
          "accepted: allowed, and changes nothing\nhere. refused: an error says what to do instead. A field that is not "
          "in "
          "an endpoint's column is refused by its name.\nThe pages of [api](api/README.md) say what they mean, and "

@@ -14,11 +14,11 @@ class HttpSink final : public ResponseSink {
  public:
   explicit HttpSink(std::shared_ptr<net::HttpResponse> response) : response_(std::move(response)) {}
   std::string_view request_id() const override { return response_->request_id(); }
-  void begin(net::StreamForm form) override { response_->begin_events({}, form); }
+  void begin(net::StreamFormat form) override { response_->begin_events({}, form); }
   void write(std::string_view bytes) override { response_->write(bytes); }
   void end() override { response_->end(); }
   void send(std::string body) override { response_->send(200, "application/json", std::move(body)); }
-  void fail(const Error& error, ErrorShape shape) override { send_error(*response_, error, shape); }
+  void fail(const Error& error, ErrorFormat shape) override { send_error(*response_, error, shape); }
   void abandon() override { response_->end(); }  // of a stream; dropping the response says the rest
 
  private:
@@ -50,7 +50,7 @@ Progress Generation::begin(std::function<void()> wake) {
   wake_ = std::move(wake);
   const auto refuse = [&](const Error& error) {
     choices_.clear();  // streams submitted before are cancelled
-    sink_->fail(error, writer_.error_shape());
+    sink_->fail(error, writer_.error_format());
     return Progress::kOver;
   };
   if (error_) return refuse(*error_);
@@ -59,7 +59,7 @@ Progress Generation::begin(std::function<void()> wake) {
     if (!stream) return refuse(stream.error());
     choices_.push_back({EventReader(std::move(*stream)), false});
   }
-  if (writer_.streams()) sink_->begin(writer_.stream_form());
+  if (writer_.streams()) sink_->begin(writer_.stream_format());
   writer_.on_start([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->cancel();
   });
@@ -160,7 +160,7 @@ Progress Generation::end(const Slice& slice) {
 void Generation::say_end() {
   const bool streams = writer_.streams();
   if (error_ && !streams) {
-    sink_->fail(*error_, writer_.error_shape());
+    sink_->fail(*error_, writer_.error_format());
     said_all_ = true;
     return;
   }

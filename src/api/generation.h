@@ -24,14 +24,14 @@ inline constexpr int64_t kLogprobDocumentBytes = 640;
 /// What a request holds until its end: its prompt, here and in the engine, and the events that may wait for the client.
 int64_t held_bytes(const GenerateRequest& request);
 
-/// How a protocol writes an answer. Called on the server's thread. Each call returns bytes to send now; a writer that
-/// does not stream returns nothing until `done`.
-class AnswerWriter {
+/// How a protocol writes an answer. Called on the server's thread. Each call returns bytes to send now; a serializer
+/// that does not stream returns nothing until `done`.
+class ResponseSerializer {
  public:
-  virtual ~AnswerWriter() = default;
+  virtual ~ResponseSerializer() = default;
   virtual bool streams() const = 0;
-  virtual net::StreamForm stream_form() const { return {}; }
-  virtual ErrorShape error_shape() const { return ErrorShape::kOpenAi; }
+  virtual net::StreamFormat stream_format() const { return {}; }
+  virtual ErrorFormat error_format() const { return ErrorFormat::kOpenAi; }
   /// `cancel` ends the answer early, if called on the server's thread: its requests are cancelled, and a stream's
   /// `failure` then tells kCancelled, once. Called before begin.
   virtual void on_start(std::function<void()> /*cancel*/) {}
@@ -61,7 +61,7 @@ class ResponseSink {
   /// For the log.
   virtual std::string_view request_id() const = 0;
   /// Begins a stream.
-  virtual void begin(net::StreamForm form) = 0;
+  virtual void begin(net::StreamFormat form) = 0;
   /// A whole number of events.
   virtual void write(std::string_view bytes) = 0;
   /// The end of a stream.
@@ -71,7 +71,7 @@ class ResponseSink {
   /// An answer as a whole.
   virtual void send(std::string body) = 0;
   /// What is answered where no stream has begun.
-  virtual void fail(const Error& error, ErrorShape shape) = 0;
+  virtual void fail(const Error& error, ErrorFormat shape) = 0;
   /// Lets the client know by the connection's end that there is no answer.
   virtual void abandon() = 0;
 };
@@ -80,7 +80,7 @@ class ResponseSink {
 struct Answer {
   Engine* engine = nullptr;
   std::vector<GenerateRequest> requests;
-  std::unique_ptr<AnswerWriter> writer;
+  std::unique_ptr<ResponseSerializer> writer;
   ByteShare share;  ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
 };
 
@@ -99,7 +99,7 @@ class Generation final : public ResponseTask, public std::enable_shared_from_thi
   Progress advance(const Slice& slice) override;
   void fail(const Error& error) override;
   void abandon() noexcept override;
-  /// Ends the answer early: see AnswerWriter::on_start.
+  /// Ends the answer early: see ResponseSerializer::on_start.
   void cancel();
 
  private:
@@ -112,7 +112,7 @@ class Generation final : public ResponseTask, public std::enable_shared_from_thi
   void say_end();
 
   Answer answer_;
-  AnswerWriter& writer_;  // answer_'s
+  ResponseSerializer& writer_;  // answer_'s
   std::unique_ptr<ResponseSink> sink_;
   std::function<void()> wake_;
   struct Choice {
@@ -124,7 +124,7 @@ class Generation final : public ResponseTask, public std::enable_shared_from_thi
   size_t text_bytes_ = 0;  // of all choices
   std::optional<Error> error_;
   bool cancelled_ = false;  // by `cancel`
-  /// Set at the end, when nothing is taken from the engine any more: true as soon as the writer has settled.
+  /// Set at the end, when nothing is taken from the engine any more: true as soon as the serializer has settled.
   std::shared_ptr<std::atomic<bool>> settled_;
   bool said_all_ = false;  // the answer has its end
 };

@@ -95,7 +95,7 @@ class FakeEngine final : public Engine {
 };
 
 /// "data: CHOICE TEXT".
-class PlainWriter final : public AnswerWriter {
+class PlainWriter final : public ResponseSerializer {
  public:
   PlainWriter(bool streams, std::atomic<int>& settles) : streams_(streams), settles_(settles) {}
   ~PlainWriter() override {

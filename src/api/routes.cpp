@@ -3,21 +3,21 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "api/anthropic/messages.h"
+#include "api/anthropic/handlers.h"
 #include "api/anthropic/models.h"
 #include "api/embedding/rerank.h"
 #include "api/errors.h"
-#include "api/llama_cpp/endpoints.h"
-#include "api/ollama/chat.h"
+#include "api/http/client_request_id.h"
+#include "api/llama_cpp/handlers.h"
 #include "api/ollama/embed.h"
+#include "api/ollama/handlers.h"
 #include "api/ollama/models.h"
-#include "api/openai/chat.h"
 #include "api/openai/embeddings.h"
-#include "api/params/client_request_id.h"
+#include "api/openai/handlers.h"
 #include "api/responses/handlers.h"
 #include "api/serialization/json_text.h"
 #include "api/stats.h"
-#include "api/tokens.h"
+#include "api/tokenize_endpoints.h"
 #include "base/log.h"
 #include "base/text/printable.h"
 
@@ -98,12 +98,12 @@ constexpr Route kRoutes[] = {
 };
 
 /// What the request's client takes for an error where no endpoint's protocol says so.
-ErrorShape shape_for(const net::HttpRequest& request) {
+ErrorFormat error_format_for(const net::HttpRequest& request) {
   const std::string_view path = request.path;
-  if (path.starts_with("/api/")) return ErrorShape::kOllama;
+  if (path.starts_with("/api/")) return ErrorFormat::kOllama;
   const bool messages =
       path.starts_with(kMessagesPath) && (path.size() == kMessagesPath.size() || path[kMessagesPath.size()] == '/');
-  return messages || anthropic::speaks_anthropic(request) ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
+  return messages || anthropic::speaks_anthropic(request) ? ErrorFormat::kAnthropic : ErrorFormat::kOpenAi;
 }
 
 void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response) {
@@ -112,14 +112,14 @@ void handle_unknown(const net::HttpRequest& request, net::HttpResponse& response
     known += fmt::format("{}{} {}", known.empty() ? "" : ", ", route.method, route.path);
   const std::string message = fmt::format("there is no {} {}; there is {}", cut_text(request.method, kMethodBytesMax),
                                           cut_text(request.path, kEchoBytesMax), known);
-  response.send(404, "application/json", error_body(404, message, shape_for(request)));
+  response.send(404, "application/json", error_body(404, message, error_format_for(request)));
 }
 
 /// As llama.cpp's server has it, for whoever waits for this one to be ready.
 void answer_loading(const net::HttpRequest& request, net::HttpResponse& response) {
   if (request.path != "/health") {
     return send_error(response, {Code::kUnavailable, "the model is still being loaded; try again in a moment", {}},
-                      shape_for(request));
+                      error_format_for(request));
   }
   const nlohmann::ordered_json body = {
       {"error", {{"code", 503}, {"message", "Loading model"}, {"type", "unavailable_error"}}}};
@@ -136,15 +136,15 @@ void refuse_coding(const net::HttpRequest& request, net::HttpResponse& response)
   const std::string message =
       fmt::format("compressed bodies are not taken (Content-Encoding: {}); send the JSON as it is",
                   printable(request.header("content-encoding")));
-  response.send(415, "application/json", error_body(415, message, shape_for(request)),
+  response.send(415, "application/json", error_body(415, message, error_format_for(request)),
                 {{"Accept-Encoding", "identity"}});
 }
 
 /// What takes time, or may wait for a disk, goes to the workers: bodies, and stored responses.
 void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
-  const ErrorShape shape = shape_for(request);
+  const ErrorFormat format = error_format_for(request);
   const auto client_id = client_request_id(request);
-  if (!client_id) return send_error(*response, client_id.error(), shape);
+  if (!client_id) return send_error(*response, client_id.error(), format);
   if (!client_id->empty()) log_info("{} from {}: its client calls it \"{}\"", request.id, request.remote, *client_id);
   if (service.registry().loading()) return answer_loading(request, *response);
   if (is_compressed(request)) return refuse_coding(request, *response);
@@ -152,17 +152,17 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
   for (const Route& route : kRoutes) {
     if (route.path != request.path) continue;
     if (route.method != request.method && !(route.method == "GET" && get))
-      return send_method_not_allowed(*response, request, route.method, shape);
+      return send_method_not_allowed(*response, request, route.method, format);
     if (get) return route.handle(service, request, std::move(response));
-    return service.hand_over(std::move(request), std::move(response), shape, route.handle);
+    return service.hand_over(std::move(request), std::move(response), format, route.handle);
   }
   if (request.path.starts_with(kModelPrefix) && request.path.size() > kModelPrefix.size()) {
-    if (!get) return send_method_not_allowed(*response, request, "GET", shape);
+    if (!get) return send_method_not_allowed(*response, request, "GET", format);
     return handle_model(service, request, std::string_view(request.path).substr(kModelPrefix.size()), *response);
   }
   if (request.path.starts_with(responses::kResponsesPrefix)) {
     if (responses::handle_running(service, request, *response)) return;
-    return service.hand_over(std::move(request), std::move(response), shape, responses::handle_stored);
+    return service.hand_over(std::move(request), std::move(response), format, responses::handle_stored);
   }
   handle_unknown(request, *response);
 }
@@ -171,8 +171,8 @@ void handle(Service& service, net::HttpRequest request, std::shared_ptr<net::Htt
 
 net::HttpHandler make_handler(Service& service) {
   return [&service](net::HttpRequest request, std::shared_ptr<net::HttpResponse> response) {
-    const ErrorShape shape = shape_for(request);
-    answer_throws(*response, shape, [&] { handle(service, std::move(request), response); });
+    const ErrorFormat format = error_format_for(request);
+    answer_throws(*response, format, [&] { handle(service, std::move(request), response); });
   };
 }
 

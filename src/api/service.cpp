@@ -56,26 +56,26 @@ std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {
   std::vector<std::string_view> texts;
   if (model.output_format.tools == ToolFormat::kHarmony) texts.push_back(kHarmonyCall);
   if (const auto* style = tool_call::find_style(model.output_format.tools)) {
-    for (const auto& opener : style->openers)
-      if (!opener.known_names_only) texts.push_back(opener.text);
+    for (const auto& block_start : style->block_starts)
+      if (!block_start.known_names_only) texts.push_back(block_start.text);
   }
   if (!texts.empty()) found->second = std::make_shared<const TextBan>(*model.tokenizer, texts);
   return found->second;
 }
 
-void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorShape shape,
+void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
                         Handler handler) {
   const auto bytes = static_cast<int64_t>(request.body.size());
-  auto job = [this, request = std::move(request), response, shape, handler = std::move(handler)] {
+  auto job = [this, request = std::move(request), response, format, handler = std::move(handler)] {
     if (response->closed()) return;
-    answer_throws(*response, shape, [&] {
+    answer_throws(*response, format, [&] {
       ByteShare share(bytes_);
-      if (!share.grow_to(working_bytes(request.body))) return send_error(*response, no_request_bytes(), shape);
+      if (!share.grow_to(working_bytes(request.body))) return send_error(*response, no_request_bytes(), format);
       handler(*this, request, response);
     });
   };
   if (workers_.submit(std::move(job), bytes)) return;
-  send_error(*response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}}, shape);
+  send_error(*response, {Code::kUnavailable, "too many requests wait to be read; try again later", {}}, format);
 }
 
 void Service::store_later(std::function<void()> work) { (void)storing_.submit(std::move(work), 0); }

@@ -7,7 +7,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "api/tokens.h"
+#include "api/tokenize_endpoints.h"
 
 namespace cairn::api {
 namespace {
@@ -26,7 +26,7 @@ class FakeResponse final : public net::HttpResponse {
     headers_ = std::move(headers);
     answered_.notify_all();
   }
-  void begin_events(std::vector<std::pair<std::string, std::string>>, net::StreamForm) override {}
+  void begin_events(std::vector<std::pair<std::string, std::string>>, net::StreamFormat) override {}
   void write(std::string_view) override {}
   void end() override {}
   void on_close(std::function<void()>) override {}
@@ -63,20 +63,20 @@ net::HttpRequest post(std::string path, std::string body) {
 TEST(Service, WhatAHandlerThrowsIsAnsweredInItsProtocol) {
   const Registry registry;
   Service service(registry);
-  const auto answer = [&](ErrorShape shape, const std::function<void()>& work) {
+  const auto answer = [&](ErrorFormat format, const std::function<void()>& work) {
     auto response = std::make_shared<FakeResponse>();
-    service.hand_over(post("/", "{}"), response, shape, [work](auto&, auto&, auto) { work(); });
+    service.hand_over(post("/", "{}"), response, format, [work](auto&, auto&, auto) { work(); });
     const int status = response->wait();
     return std::pair(status, response->body());
   };
-  auto [status, body] = answer(ErrorShape::kOpenAi, [] { throw std::bad_alloc(); });
+  auto [status, body] = answer(ErrorFormat::kOpenAi, [] { throw std::bad_alloc(); });
   EXPECT_EQ(status, 503);
   EXPECT_THAT(body, HasSubstr("\"code\":\"out_of_memory\""));
-  std::tie(status, body) = answer(ErrorShape::kAnthropic, [] { throw std::runtime_error("odd"); });
+  std::tie(status, body) = answer(ErrorFormat::kAnthropic, [] { throw std::runtime_error("odd"); });
   EXPECT_EQ(status, 500);
   EXPECT_THAT(body, HasSubstr("\"type\":\"api_error\""));
   EXPECT_THAT(body, HasSubstr("unexpected: odd"));
-  std::tie(status, body) = answer(ErrorShape::kOllama, [] { throw 7; });
+  std::tie(status, body) = answer(ErrorFormat::kOllama, [] { throw 7; });
   EXPECT_EQ(status, 500);
   EXPECT_THAT(body, testing::StartsWith("{\"error\":\""));
 }
@@ -86,7 +86,7 @@ TEST(Service, ARequestThatDoesNotFitIntoTheBudgetIsRefusedAndOthersAreNot) {
   Service service(registry, 8'000);
   const auto ask = [&](const std::string& body) {
     auto response = std::make_shared<FakeResponse>();
-    service.hand_over(post("/tokenize", body), response, ErrorShape::kOpenAi, handle_tokenize);
+    service.hand_over(post("/tokenize", body), response, ErrorFormat::kOpenAi, handle_tokenize);
     return response;
   };
   auto response = ask("{\"prompt\":\"" + std::string(2'000, 'x') + "\"}");
@@ -105,10 +105,10 @@ TEST(Service, RequestsOfClientsThatHaveLeftAndThoseAfterTheEndAreNotHandled) {
   bool handled = false;
   auto gone = std::make_shared<FakeResponse>();
   gone->closed_ = true;
-  service.hand_over(post("/", "{}"), gone, ErrorShape::kOpenAi, [&](auto&, auto&, auto) { handled = true; });
+  service.hand_over(post("/", "{}"), gone, ErrorFormat::kOpenAi, [&](auto&, auto&, auto) { handled = true; });
   service.stop();
   auto late = std::make_shared<FakeResponse>();
-  service.hand_over(post("/", "{}"), late, ErrorShape::kOpenAi, [&](auto&, auto&, auto) { handled = true; });
+  service.hand_over(post("/", "{}"), late, ErrorFormat::kOpenAi, [&](auto&, auto&, auto) { handled = true; });
   EXPECT_EQ(late->wait(), 503);
   EXPECT_FALSE(handled);
 }

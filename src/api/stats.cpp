@@ -6,7 +6,7 @@
 #include <span>
 
 #include "api/errors.h"
-#include "api/params/tenant.h"
+#include "api/http/tenant.h"
 #include "api/serialization/json_text.h"
 #include "base/text/printable.h"
 #include "base/text/utf8.h"

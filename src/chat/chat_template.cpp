@@ -179,7 +179,7 @@ Result<ChatTemplate> ChatTemplate::create(std::string_view source, std::string b
   made.is_dsml_ = source.find(tool_call::kDsmlMark) != std::string_view::npos;
   made.capabilities_.effort = source.find("reasoning_effort") != std::string_view::npos;
   const auto styles = tool_call::tool_styles();
-  const auto style = std::ranges::find_if(styles, [&](const auto* each) { return each->recognise(source); });
+  const auto style = std::ranges::find_if(styles, [&](const auto* each) { return each->matches(source); });
   const bool has_format = style != styles.end();
   if (made.capabilities_.effort && has_format && (*style)->format == ToolFormat::kDsmlV4)
     made.capabilities_.max_effort_tokens = kMaxEffortTokens;

@@ -110,8 +110,8 @@ std::shared_ptr<const SampledTurn> SampledTurnCache::look_up(uint64_t key) {
   return found->second->turn;
 }
 
-std::shared_ptr<const SampledTurn> SampledTurnCache::recall(const CacheScope& scope, uint64_t key,
-                                                            const std::string& call) {
+std::shared_ptr<const SampledTurn> SampledTurnCache::load_from_store(const CacheScope& scope, uint64_t key,
+                                                                     const std::string& call) {
   if (store_ == nullptr) return nullptr;
   auto stored = store_->find(scope, call);
   if (!stored) log_warning("a stored turn is left out: {}", stored.error().text());
@@ -133,7 +133,7 @@ std::shared_ptr<const SampledTurn> SampledTurnCache::find(const CacheScope& scop
     const std::lock_guard lock(mutex_);
     turn = look_up(key);
   }
-  if (turn == nullptr && has_calls) turn = recall(scope, key, first_call);
+  if (turn == nullptr && has_calls) turn = load_from_store(scope, key, first_call);
   if (turn == nullptr) return nullptr;
   if (trim(turn->turn.content) != trim(content) || !same_calls(message, turn->turn.calls)) return nullptr;
   return turn;

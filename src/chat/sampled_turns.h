@@ -75,7 +75,7 @@ class SampledTurnCache {
   void remember(uint64_t key, std::shared_ptr<const SampledTurn> turn);
   std::shared_ptr<const SampledTurn> look_up(uint64_t key);
   // Takes the turn that begins with this call from the store into memory, if it is there; mutex_ is not held.
-  std::shared_ptr<const SampledTurn> recall(const CacheScope& scope, uint64_t key, const std::string& call);
+  std::shared_ptr<const SampledTurn> load_from_store(const CacheScope& scope, uint64_t key, const std::string& call);
   void drop_oldest();
 
   std::unique_ptr<TurnStore> store_;  // null: none

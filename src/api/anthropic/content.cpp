@@ -6,7 +6,7 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::anthropic {

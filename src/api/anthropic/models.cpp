@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/errors.h"
-#include "api/params/page.h"
+#include "api/http/pagination.h"
 #include "api/serialization/timestamps.h"
 
 namespace cairn::api::anthropic {
@@ -49,7 +49,7 @@ bool speaks_anthropic(const net::HttpRequest& request) { return !request.header(
 void handle_models(const Registry& registry, const net::HttpRequest& request, std::string_view id,
                    net::HttpResponse& response) {
   const auto answer = id.empty() ? list(registry, request) : one(registry, id);
-  if (!answer) return send_error(response, answer.error(), ErrorShape::kAnthropic);
+  if (!answer) return send_error(response, answer.error(), ErrorFormat::kAnthropic);
   send_json(response, *answer);
 }
 

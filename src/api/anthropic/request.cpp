@@ -5,26 +5,26 @@
 
 #include "api/anthropic/content.h"
 #include "api/chat/messages.h"
-#include "api/params/fields.h"
 #include "api/params/generation_params.h"
 #include "api/params/left_out.h"
+#include "api/params/request_fields.h"
 
 namespace cairn::api::anthropic {
 namespace {
 
 using nlohmann::ordered_json;
 
-void read_stop_sequences(Fields& fields, std::vector<std::string>& stop) {
+void read_stop_sequences(RequestFields& fields, std::vector<std::string>& stop) {
   const ordered_json* value = fields.get("stop_sequences");
   if (value == nullptr) return;
   if (!value->is_array() || value->size() > kStopsMax)
-    return fields.fail_field("stop_sequences", fmt::format("must be an array of at most {} strings", kStopsMax));
+    return fields.reject("stop_sequences", fmt::format("must be an array of at most {} strings", kStopsMax));
   for (size_t i = 0; i < value->size(); ++i) {
     const auto& text = (*value)[i];
     if (!text.is_string() || text.get_ref<const std::string&>().empty() ||
         text.get_ref<const std::string&>().size() > kStopBytesMax)
-      return fields.fail_field(fmt::format("stop_sequences[{}]", i),
-                               fmt::format("must be a string of 1 to {} bytes", kStopBytesMax));
+      return fields.reject(fmt::format("stop_sequences[{}]", i),
+                           fmt::format("must be a string of 1 to {} bytes", kStopBytesMax));
     stop.push_back(text);
   }
 }
@@ -32,20 +32,20 @@ void read_stop_sequences(Fields& fields, std::vector<std::string>& stop) {
 /// The tool in OpenAI's shape, or null if it is one that Anthropic's models or servers bring with them.
 Result<ordered_json> read_tool(const ordered_json& tool, const std::string& path) {
   if (!tool.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(tool)));
-  Fields fields(tool, path + ".");
+  RequestFields fields(tool, path + ".");
   if (const std::string type = fields.string("type", "custom"); !fields.failed() && type != "custom")
     return ordered_json(nullptr);
   const std::string name = fields.string("name", "");
   if (name.empty() || name.size() > kToolNameBytesMax)
-    fields.fail_field("name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
+    fields.reject("name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
   const std::string description = fields.string("description", "");
   const ordered_json* schema = fields.get("input_schema");
   if (schema == nullptr || !schema->is_object())
-    fields.fail_field("input_schema",
-                      schema == nullptr ? "is missing" : fmt::format("must be an object, not {}", json_kind(*schema)));
+    fields.reject("input_schema",
+                  schema == nullptr ? "is missing" : fmt::format("must be an object, not {}", json_kind(*schema)));
   const bool strict = fields.boolean("strict", false);
   const ordered_json* examples = fields.get("input_examples");
-  if (examples != nullptr && !examples->is_array()) fields.fail_field("input_examples", "must be an array of objects");
+  if (examples != nullptr && !examples->is_array()) fields.reject("input_examples", "must be an array of objects");
   // What else a tool has, such as cache_control, changes nothing here, and is no reason to refuse it.
   for (const auto& [key, value] : tool.items()) fields.accept({key});
   CAIRN_TRY_VOID(fields.finish());
@@ -91,7 +91,7 @@ Result<void> read_tool_choice(const ordered_json* choice, ChatRequest& chat) {
   if (choice == nullptr) return {};
   if (!choice->is_object())
     return invalid_field("tool_choice", fmt::format("must be an object, not {}", json_kind(*choice)));
-  Fields fields(*choice, "tool_choice.");
+  RequestFields fields(*choice, "tool_choice.");
   const std::string type = fields.string("type", "");
   chat.parallel_calls = !fields.boolean("disable_parallel_tool_use", false);
   const bool has_tools = !chat.input.tools.is_null();
@@ -101,17 +101,16 @@ Result<void> read_tool_choice(const ordered_json* choice, ChatRequest& chat) {
     const bool known = has_tools && std::ranges::any_of(chat.input.tools, [&](const auto& tool) {
                          return tool["function"]["name"] == chat.tool_name;
                        });
-    if (!known) fields.fail_field("name", fmt::format("{} is none of the tools", quoted_value(chat.tool_name)));
+    if (!known) fields.reject("name", fmt::format("{} is none of the tools", quoted_value(chat.tool_name)));
   } else if (type == "any") {
     chat.tool_use = ToolUse::kRequired;
-    if (!has_tools) fields.fail_field("type", "is \"any\", but there are no tools");
+    if (!has_tools) fields.reject("type", "is \"any\", but there are no tools");
     // The only one there is: its name need not be left to the model.
     if (has_tools && chat.input.tools.size() == 1) chat.tool_name = chat.input.tools[0]["function"]["name"];
   } else if (type == "none") {
     chat.tool_use = ToolUse::kNone;
   } else if (type != "auto") {
-    fields.fail_field("type",
-                      fmt::format("must be \"auto\", \"any\", \"tool\" or \"none\", not {}", quoted_value(type)));
+    fields.reject("type", fmt::format("must be \"auto\", \"any\", \"tool\" or \"none\", not {}", quoted_value(type)));
   }
   return fields.finish();
 }
@@ -120,41 +119,40 @@ Result<void> read_thinking(const ordered_json* thinking, MessagesRequest& reques
   if (thinking == nullptr) return {};
   if (!thinking->is_object())
     return invalid_field("thinking", fmt::format("must be an object, not {}", json_kind(*thinking)));
-  Fields fields(*thinking, "thinking.");
+  RequestFields fields(*thinking, "thinking.");
   const std::string type = fields.string("type", "");
-  ReasoningWish& wish = request.chat.reasoning;
+  ReasoningOptions& options = request.chat.reasoning;
   if (type == "enabled") {
-    wish.enabled = true;
+    options.enabled = true;
     const auto budget = fields.optional_integer("budget_tokens", 1, kTokensMax);
-    if (!budget) fields.fail_field("budget_tokens", "is missing");
-    wish.tokens_max = static_cast<int32_t>(budget.value_or(1));
+    if (!budget) fields.reject("budget_tokens", "is missing");
+    options.tokens_max = static_cast<int32_t>(budget.value_or(1));
   } else if (type == "adaptive") {
-    wish.enabled = true;
+    options.enabled = true;
   } else if (type == "disabled") {
-    wish.enabled = false;
+    options.enabled = false;
   } else {
-    fields.fail_field("type",
-                      fmt::format("must be \"enabled\", \"adaptive\" or \"disabled\", not {}", quoted_value(type)));
+    fields.reject("type", fmt::format("must be \"enabled\", \"adaptive\" or \"disabled\", not {}", quoted_value(type)));
   }
   const std::string display = type == "disabled" ? "" : fields.string("display", "summarized");
   if (type != "disabled" && display != "summarized" && display != "omitted")
-    fields.fail_field("display", fmt::format("must be \"summarized\" or \"omitted\", not {}", quoted_value(display)));
+    fields.reject("display", fmt::format("must be \"summarized\" or \"omitted\", not {}", quoted_value(display)));
   request.shows_thinking = display != "omitted";
   return fields.finish();
 }
 
-Result<void> read_output_config(const ordered_json* config, ReasoningWish& wish) {
+Result<void> read_output_config(const ordered_json* config, ReasoningOptions& options) {
   if (config == nullptr) return {};
   if (!config->is_object())
     return invalid_field("output_config", fmt::format("must be an object, not {}", json_kind(*config)));
-  Fields fields(*config, "output_config.");
+  RequestFields fields(*config, "output_config.");
   const std::string effort = fields.string("effort", "");
   if (fields.get("effort") != nullptr) {
     static constexpr std::array<std::string_view, 5> kEfforts = {"low", "medium", "high", "xhigh", "max"};
     if (std::ranges::find(kEfforts, effort) == kEfforts.end())
-      fields.fail_field("effort",
-                        fmt::format("must be one of low, medium, high, xhigh, max, not {}", quoted_value(effort)));
-    wish.effort = effort;
+      fields.reject("effort",
+                    fmt::format("must be one of low, medium, high, xhigh, max, not {}", quoted_value(effort)));
+    options.effort = effort;
   }
   fields.refuse("format", "say in the messages what form the answer should have, or force a tool with tool_choice");
   return fields.finish();
@@ -166,7 +164,7 @@ Result<void> read_context_management(const ordered_json* management) {
   const std::string path = "context_management";
   if (!management->is_object())
     return invalid_field(path, fmt::format("must be an object, not {}", json_kind(*management)));
-  Fields fields(*management, path + ".");
+  RequestFields fields(*management, path + ".");
   const ordered_json* edits = fields.get("edits");
   CAIRN_TRY_VOID(fields.finish());
   if (edits == nullptr) return {};
@@ -193,9 +191,9 @@ Result<void> check_cache_control(const ordered_json* control) {
   return {};
 }
 
-void read_service(Fields& fields) {
+void read_service(RequestFields& fields) {
   if (const std::string tier = fields.string("service_tier", "auto"); tier != "auto" && tier != "standard_only")
-    fields.fail_field("service_tier", fmt::format("must be \"auto\" or \"standard_only\", not {}", quoted_value(tier)));
+    fields.reject("service_tier", fmt::format("must be \"auto\" or \"standard_only\", not {}", quoted_value(tier)));
   if (const std::string speed = fields.string("speed", "standard"); speed != "standard")
     fields.refuse("speed", "there is one speed here, \"standard\"");
   if (const ordered_json* servers = fields.get("mcp_servers");
@@ -214,20 +212,20 @@ void read_service(Fields& fields) {
 }  // namespace
 
 Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose) {
-  Fields fields(body);
+  RequestFields fields(body);
   MessagesRequest request;
   ChatRequest& chat = request.chat;
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", false);
   const auto max_tokens = fields.optional_integer("max_tokens", 0, kTokensMax);
   if (!max_tokens && purpose == Purpose::kAnswer)
-    fields.fail_field("max_tokens", "is missing: say how many tokens the answer may have at most");
+    fields.reject("max_tokens", "is missing: say how many tokens the answer may have at most");
   request.answers = max_tokens != 0;
   chat.generate.max_tokens = static_cast<int32_t>(std::max<int64_t>(1, max_tokens.value_or(1)));
   read_stop_sequences(fields, chat.generate.stop);
   read_service(fields);
   const ordered_json* messages = fields.get("messages");
-  if (messages == nullptr) fields.fail_field("messages", "is missing");
+  if (messages == nullptr) fields.reject("messages", "is missing");
   for (const auto* name :
        {"system", "tools", "tool_choice", "thinking", "output_config", "context_management", "cache_control"})
     fields.get(name);

@@ -30,98 +30,93 @@ struct OpenCalls {
   std::set<std::string, std::less<>> answered;
 };
 
-void check_parts(Fields& fields, const ordered_json& content, const std::string& path) {
+void check_parts(RequestFields& fields, const ordered_json& content, const std::string& path) {
   for (size_t i = 0; i < content.size(); ++i) {
     const auto& part = content[i];
     const std::string part_path = fmt::format("{}.content[{}]", path, i);
     if (!part.is_object() || !part.contains("type") || !part["type"].is_string())
-      return fields.fail_field(part_path, "must be an object with a type");
+      return fields.reject(part_path, "must be an object with a type");
     const auto& type = part["type"].get_ref<const std::string&>();
     const std::string_view text = type == "refusal" ? "refusal" : "text";
     if (type != "text" && type != "refusal") {
-      return fields.fail_field(part_path + ".type",
-                               fmt::format("{} is not supported: this model reads text only", quoted_value(type)));
+      return fields.reject(part_path + ".type",
+                           fmt::format("{} is not supported: this model reads text only", quoted_value(type)));
     }
     if (!part.contains(text) || !part[text].is_string())
-      return fields.fail_field(fmt::format("{}.{}", part_path, text), "must be a string");
+      return fields.reject(fmt::format("{}.{}", part_path, text), "must be a string");
   }
 }
 
-void check_content(Fields& fields, const ordered_json& message, const std::string& path) {
+void check_content(RequestFields& fields, const ordered_json& message, const std::string& path) {
   const auto content = message.find("content");
   if (content == message.end() || content->is_null()) {
     // An assistant's turn may be nothing but calls, or nothing at all: what a model once answered must be sendable.
-    if (message["role"] != "assistant") fields.fail_field(path + ".content", "is missing");
+    if (message["role"] != "assistant") fields.reject(path + ".content", "is missing");
     return;
   }
   if (content->is_string()) return;
   if (!content->is_array()) {
-    return fields.fail_field(path + ".content",
-                             fmt::format("must be a string or an array of parts, not {}", json_kind(*content)));
+    return fields.reject(path + ".content",
+                         fmt::format("must be a string or an array of parts, not {}", json_kind(*content)));
   }
   check_parts(fields, *content, path);
 }
 
-void check_call(Fields& fields, const ordered_json& call, const std::string& path, OpenCalls& open) {
-  if (!call.is_object()) return fields.fail_field(path, fmt::format("must be an object, not {}", json_kind(call)));
+void check_call(RequestFields& fields, const ordered_json& call, const std::string& path, OpenCalls& open) {
+  if (!call.is_object()) return fields.reject(path, fmt::format("must be an object, not {}", json_kind(call)));
   if (call.contains("type") && call["type"] != "function")
-    return fields.fail_field(path + ".type", fmt::format("must be \"function\", not {}", quoted_value(call["type"])));
+    return fields.reject(path + ".type", fmt::format("must be \"function\", not {}", quoted_value(call["type"])));
   const auto id = call.find("id");
   if (id == call.end() || !id->is_string() || id->get_ref<const std::string&>().empty())
-    return fields.fail_field(path + ".id", "is missing or not a string");
+    return fields.reject(path + ".id", "is missing or not a string");
   if (!open.waiting.insert(id->get<std::string>()).second)
-    return fields.fail_field(path + ".id",
-                             fmt::format("{} is the id of another call of this message", quoted_value(*id)));
+    return fields.reject(path + ".id", fmt::format("{} is the id of another call of this message", quoted_value(*id)));
   const auto function = call.find("function");
   if (function == call.end() || !function->is_object())
-    return fields.fail_field(path + ".function", "is missing or not an object");
+    return fields.reject(path + ".function", "is missing or not an object");
   const auto name = function->find("name");
   if (name == function->end() || !name->is_string() || name->get_ref<const std::string&>().empty())
-    return fields.fail_field(path + ".function.name", "is missing or not a string");
+    return fields.reject(path + ".function.name", "is missing or not a string");
   const auto arguments = function->find("arguments");
   if (arguments != function->end() && !arguments->is_string() && !arguments->is_object() && !arguments->is_null()) {
-    fields.fail_field(path + ".function.arguments",
-                      fmt::format("must be a string of JSON, not {}", json_kind(*arguments)));
+    fields.reject(path + ".function.arguments", fmt::format("must be a string of JSON, not {}", json_kind(*arguments)));
   }
 }
 
-void check_calls(Fields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
+void check_calls(RequestFields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
   open = {};
   const auto calls = message.find("tool_calls");
   if (calls == message.end() || calls->is_null()) return;
   if (!calls->is_array() || calls->size() > kHistoryCallsMax) {
-    return fields.fail_field(path + ".tool_calls",
-                             fmt::format("must be an array of at most {} calls", kHistoryCallsMax));
+    return fields.reject(path + ".tool_calls", fmt::format("must be an array of at most {} calls", kHistoryCallsMax));
   }
   for (size_t i = 0; i < calls->size(); ++i)
     check_call(fields, (*calls)[i], fmt::format("{}.tool_calls[{}]", path, i), open);
 }
 
-void check_tool_result(Fields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
+void check_tool_result(RequestFields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
   const auto id = message.find("tool_call_id");
   if (id == message.end() || !id->is_string())
-    return fields.fail_field(path + ".tool_call_id", "is missing or not a string");
+    return fields.reject(path + ".tool_call_id", "is missing or not a string");
   const auto& name = id->get_ref<const std::string&>();
   if (open.answered.contains(name))
-    return fields.fail_field(path + ".tool_call_id", fmt::format("{} has a result already", quoted_value(*id)));
+    return fields.reject(path + ".tool_call_id", fmt::format("{} has a result already", quoted_value(*id)));
   if (open.waiting.erase(name) == 0) {
-    return fields.fail_field(path + ".tool_call_id",
-                             fmt::format("{} is no call of the assistant's message before it", quoted_value(*id)));
+    return fields.reject(path + ".tool_call_id",
+                         fmt::format("{} is no call of the assistant's message before it", quoted_value(*id)));
   }
   open.answered.insert(name);
 }
 
-void check_message(Fields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
-  if (!message.is_object())
-    return fields.fail_field(path, fmt::format("must be an object, not {}", json_kind(message)));
+void check_message(RequestFields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
+  if (!message.is_object()) return fields.reject(path, fmt::format("must be an object, not {}", json_kind(message)));
   const auto role = message.find("role");
-  if (role == message.end() || !role->is_string())
-    return fields.fail_field(path + ".role", "is missing or not a string");
+  if (role == message.end() || !role->is_string()) return fields.reject(path + ".role", "is missing or not a string");
   static constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
   const auto& name = role->get_ref<const std::string&>();
   if (std::ranges::find(kRoles, name) == kRoles.end()) {
-    return fields.fail_field(
-        path + ".role", fmt::format("{} is not one of system, developer, user, assistant, tool", quoted_value(name)));
+    return fields.reject(path + ".role",
+                         fmt::format("{} is not one of system, developer, user, assistant, tool", quoted_value(name)));
   }
   check_content(fields, message, path);
   if (name == "assistant") return check_calls(fields, message, path, open);
@@ -182,26 +177,26 @@ std::string find_nul(const ordered_json& value, const std::string& path) {
   return below ? cut_text(path + *below, kEchoBytesMax) : std::string();
 }
 
-void read_template_variables(Fields& fields, ordered_json& variables) {
+void read_template_variables(RequestFields& fields, ordered_json& variables) {
   constexpr std::string_view kName = "chat_template_kwargs";
   const ordered_json* given = fields.object(kName);
   if (given == nullptr) return;
   if (given->size() > kTemplateVariablesMax)
-    return fields.fail_field(kName, fmt::format("may have at most {} variables", kTemplateVariablesMax));
+    return fields.reject(kName, fmt::format("may have at most {} variables", kTemplateVariablesMax));
   for (const std::string_view name : kServersVariables) {
     if (given->contains(name))
-      return fields.fail_field(fmt::format("{}.{}", kName, name), "is a variable that the server sets; leave it out");
+      return fields.reject(fmt::format("{}.{}", kName, name), "is a variable that the server sets; leave it out");
   }
   if (const std::string nul = find_nul(*given, std::string(kName)); !nul.empty())
-    return fields.fail_field(nul, "holds a NUL character");
+    return fields.reject(nul, "holds a NUL character");
   variables = *given;
 }
 
-ordered_json read_messages(Fields& fields) {
+ordered_json read_messages(RequestFields& fields) {
   const ordered_json* messages = fields.get("messages");
   ordered_json read = ordered_json::array();
   const auto refuse = [&](std::string_view why) {
-    fields.fail_field("messages", std::string(why));
+    fields.reject("messages", std::string(why));
     return read;
   };
   if (messages == nullptr) return refuse("is missing");
@@ -212,7 +207,7 @@ ordered_json read_messages(Fields& fields) {
   for (size_t i = 0; i < messages->size(); ++i)
     check_message(fields, (*messages)[i], fmt::format("messages[{}]", i), open);
   if (const std::string nul = find_nul(*messages, "messages"); !nul.empty())
-    fields.fail_field(nul, "holds a NUL character");
+    fields.reject(nul, "holds a NUL character");
   if (fields.failed()) return read;
   read = *messages;
   for (auto& message : read) bring_into_form(message);
@@ -222,9 +217,9 @@ ordered_json read_messages(Fields& fields) {
 namespace {
 
 // The tool as templates want it, or null after an error.
-ordered_json read_tool(Fields& fields, const ordered_json& tool, const std::string& path) {
+ordered_json read_tool(RequestFields& fields, const ordered_json& tool, const std::string& path) {
   const auto refuse = [&](const std::string& where, std::string why) -> ordered_json {
-    fields.fail_field(where, std::move(why));
+    fields.reject(where, std::move(why));
     return nullptr;
   };
   if (!tool.is_object()) return refuse(path, fmt::format("must be an object, not {}", json_kind(tool)));
@@ -255,14 +250,14 @@ ordered_json read_tool(Fields& fields, const ordered_json& tool, const std::stri
 
 }  // namespace
 
-ordered_json read_tools(Fields& fields) {
+ordered_json read_tools(RequestFields& fields) {
   const ordered_json* tools = fields.get("tools");
   if (tools == nullptr) return nullptr;
   if (!tools->is_array() || tools->size() > kToolsMax) {
-    fields.fail_field("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
+    fields.reject("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
     return nullptr;
   }
-  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty()) fields.fail_field(nul, "holds a NUL character");
+  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty()) fields.reject(nul, "holds a NUL character");
   ordered_json read = ordered_json::array();
   std::set<std::string> names;
   for (size_t i = 0; i < tools->size(); ++i) {
@@ -270,8 +265,8 @@ ordered_json read_tools(Fields& fields) {
     ordered_json tool = read_tool(fields, (*tools)[i], path);
     if (tool.is_null()) return nullptr;
     if (!names.insert(tool["function"]["name"].get<std::string>()).second) {
-      fields.fail_field(path + ".function.name",
-                        fmt::format("{} is the name of another tool", quoted_value(tool["function"]["name"])));
+      fields.reject(path + ".function.name",
+                    fmt::format("{} is the name of another tool", quoted_value(tool["function"]["name"])));
       return nullptr;
     }
     read.push_back(std::move(tool));
@@ -279,7 +274,7 @@ ordered_json read_tools(Fields& fields) {
   return read.empty() ? ordered_json(nullptr) : read;
 }
 
-void read_tool_choice(Fields& fields, ChatRequest& request) {
+void read_tool_choice(RequestFields& fields, ChatRequest& request) {
   request.parallel_calls = fields.boolean("parallel_tool_calls", true);
   const ordered_json* choice = fields.get("tool_choice");
   if (choice == nullptr) return;
@@ -288,28 +283,28 @@ void read_tool_choice(Fields& fields, ChatRequest& request) {
     const auto function = choice->find("function");
     if (function == choice->end() || !function->is_object() || !function->contains("name") ||
         !(*function)["name"].is_string())
-      return fields.fail_field("tool_choice.function.name", "is missing or not a string");
+      return fields.reject("tool_choice.function.name", "is missing or not a string");
     request.tool_use = ToolUse::kRequired;
     request.tool_name = (*function)["name"];
     const bool known =
         std::ranges::any_of(tools, [&](const auto& tool) { return tool["function"]["name"] == request.tool_name; });
     if (!known)
-      fields.fail_field("tool_choice.function.name",
-                        fmt::format("{} is none of the tools", quoted_value((*function)["name"])));
+      fields.reject("tool_choice.function.name",
+                    fmt::format("{} is none of the tools", quoted_value((*function)["name"])));
   } else if (*choice == "none") {
     request.tool_use = ToolUse::kNone;
   } else if (*choice == "required") {
     request.tool_use = ToolUse::kRequired;
-    if (tools.is_null()) fields.fail_field("tool_choice", "is \"required\", but there are no tools");
+    if (tools.is_null()) fields.reject("tool_choice", "is \"required\", but there are no tools");
   } else if (*choice != "auto") {
-    fields.fail_field("tool_choice",
-                      fmt::format("must be \"none\", \"auto\", \"required\" or {{\"type\": \"function\", \"function\": "
-                                  "{{\"name\": ...}}}}, not {}",
-                                  quoted_value(*choice)));
+    fields.reject("tool_choice",
+                  fmt::format("must be \"none\", \"auto\", \"required\" or {{\"type\": \"function\", \"function\": "
+                              "{{\"name\": ...}}}}, not {}",
+                              quoted_value(*choice)));
   }
 }
 
-ChatInput read_chat_input(Fields& fields) {
+ChatInput read_chat_input(RequestFields& fields) {
   ChatInput input;
   input.messages = read_messages(fields);
   input.tools = read_tools(fields);
@@ -318,7 +313,7 @@ ChatInput read_chat_input(Fields& fields) {
   return input;
 }
 
-bool set_effort(std::string_view effort, ReasoningWish& reasoning) {
+bool set_effort(std::string_view effort, ReasoningOptions& reasoning) {
   static constexpr std::array<std::string_view, 7> kEfforts = {"none", "minimal", "low", "medium",
                                                                "high", "xhigh",   "max"};
   if (std::ranges::find(kEfforts, effort) == kEfforts.end()) return false;
@@ -327,10 +322,10 @@ bool set_effort(std::string_view effort, ReasoningWish& reasoning) {
   return true;
 }
 
-void read_reasoning(Fields& fields, ReasoningWish& reasoning) {
+void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning) {
   if (const ordered_json* effort = fields.get("reasoning_effort")) {
     if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning)) {
-      fields.fail_field(
+      fields.reject(
           "reasoning_effort",
           fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}", quoted_value(*effort)));
     }

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/request.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 
 namespace cairn::api {
 
@@ -20,19 +20,19 @@ inline constexpr size_t kTemplateVariablesMax = 256;
 
 /// `messages`: roles system, developer (becomes system), user, assistant, tool; content a string or text parts. Every
 /// tool message answers a call of the assistant's message before it, once.
-nlohmann::ordered_json read_messages(Fields& fields);
+nlohmann::ordered_json read_messages(RequestFields& fields);
 /// `tools`: functions with unlike names. Null without any.
-nlohmann::ordered_json read_tools(Fields& fields);
+nlohmann::ordered_json read_tools(RequestFields& fields);
 /// `chat_template_kwargs`, but for variables that the server sets.
-void read_template_variables(Fields& fields, nlohmann::ordered_json& variables);
+void read_template_variables(RequestFields& fields, nlohmann::ordered_json& variables);
 /// `messages`, `tools`, `chat_template_kwargs` and `add_generation_prompt`.
-ChatInput read_chat_input(Fields& fields);
+ChatInput read_chat_input(RequestFields& fields);
 /// `tool_choice` and `parallel_tool_calls`.
-void read_tool_choice(Fields& fields, ChatRequest& request);
+void read_tool_choice(RequestFields& fields, ChatRequest& request);
 /// `reasoning_effort`, `thinking_budget` and `enable_thinking`.
-void read_reasoning(Fields& fields, ReasoningWish& reasoning);
+void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning);
 /// "none" switches thinking off; false: no such effort.
-bool set_effort(std::string_view effort, ReasoningWish& reasoning);
+bool set_effort(std::string_view effort, ReasoningOptions& reasoning);
 
 /// The path of the first string, or key, within `value` that holds a NUL character; empty if none does.
 std::string find_nul(const nlohmann::ordered_json& value, const std::string& path);

@@ -24,7 +24,7 @@ ordered_json function(const std::string& name) { return {{"type", "function"}, {
 
 Result<ordered_json> read(const ordered_json& messages) {
   const ordered_json body = {{"messages", messages}};
-  Fields fields(body);
+  RequestFields fields(body);
   ordered_json read = read_messages(fields);
   if (auto done = fields.finish(); !done) return std::unexpected(done.error());
   return read;
@@ -97,7 +97,7 @@ struct Choice {
   ChatRequest request;
 };
 Choice choose(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   Choice choice;
   choice.request.input.tools = read_tools(fields);
   read_tool_choice(fields, choice.request);
@@ -112,7 +112,7 @@ std::string refused_at(const ordered_json& body) {
 TEST(ReadTemplateVariables, AreTheClientsOwnAndNoneOfTheServers) {
   const auto read = [](const ordered_json& given) -> Result<ordered_json> {
     const ordered_json body = {{"chat_template_kwargs", given}};
-    Fields fields(body);
+    RequestFields fields(body);
     ordered_json variables = ordered_json::object();
     read_template_variables(fields, variables);
     CAIRN_TRY_VOID(fields.finish());
@@ -177,11 +177,11 @@ TEST(ReadTools, TheChoiceIsAWordOrAName) {
 
 TEST(ReadReasoning, EffortsAndBudgets) {
   const auto read = [](const ordered_json& body) {
-    Fields fields(body);
-    ReasoningWish wish;
-    read_reasoning(fields, wish);
+    RequestFields fields(body);
+    ReasoningOptions options;
+    read_reasoning(fields, options);
     EXPECT_EQ(fields.finish().has_value(), !body.contains("bad"));
-    return wish;
+    return options;
   };
   EXPECT_EQ(read({{"reasoning_effort", "none"}}).enabled, false);
   EXPECT_EQ(read({{"reasoning_effort", "low"}}).enabled, true);

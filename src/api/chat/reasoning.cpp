@@ -24,21 +24,21 @@ std::string_view known_effort(std::string_view effort, const ChatCapabilities& c
 
 }  // namespace
 
-int32_t settle_reasoning(const ReasoningWish& wish, const ChatCapabilities& can, int32_t context_tokens,
-                         ordered_json& variables) {
+int32_t resolve_reasoning(const ReasoningOptions& options, const ChatCapabilities& can, int32_t context_tokens,
+                          ordered_json& variables) {
   const auto set = [&](const char* name, ordered_json value) {
     if (!variables.contains(name)) variables[name] = std::move(value);
   };
-  if (wish.enabled) {
-    set("enable_thinking", *wish.enabled);
-    set("thinking", *wish.enabled);
+  if (options.enabled) {
+    set("enable_thinking", *options.enabled);
+    set("thinking", *options.enabled);
   }
-  if (!wish.effort.empty() && can.effort) set("reasoning_effort", known_effort(wish.effort, can));
+  if (!options.effort.empty() && can.effort) set("reasoning_effort", known_effort(options.effort, can));
   const auto effort = variables.find("reasoning_effort");
   if (effort != variables.end() && *effort == "max" && context_tokens < can.max_effort_tokens) *effort = "high";
-  if (wish.tokens_max) return *wish.tokens_max;
-  if (wish.enabled == false) return 0;
-  const auto* budget = std::ranges::find(kEffortBudgets, wish.effort, &EffortBudget::effort);
+  if (options.tokens_max) return *options.tokens_max;
+  if (options.enabled == false) return 0;
+  const auto* budget = std::ranges::find(kEffortBudgets, options.effort, &EffortBudget::effort);
   return !can.effort && budget != std::end(kEffortBudgets) ? budget->tokens : -1;
 }
 

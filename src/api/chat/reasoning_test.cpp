@@ -18,15 +18,15 @@ ChatTemplate template_of(std::string_view source) {
 }
 
 // What the template is told.
-ordered_json told(const ReasoningWish& wish, const ChatTemplate& chat, int32_t context_tokens,
+ordered_json told(const ReasoningOptions& options, const ChatTemplate& chat, int32_t context_tokens,
                   ordered_json variables = ordered_json::object()) {
-  settle_reasoning(wish, chat.capabilities(), context_tokens, variables);
+  resolve_reasoning(options, chat.capabilities(), context_tokens, variables);
   return variables;
 }
 
 TEST(Reasoning, DeepseeksMaximumNeedsItsContext) {
   const ChatTemplate chat = template_of(builtin_template("deepseek4"));
-  const ReasoningWish most{.enabled = true, .effort = "max"};
+  const ReasoningOptions most{.enabled = true, .effort = "max"};
   const int32_t enough = 393'216;
   EXPECT_EQ(told(most, chat, enough)["reasoning_effort"], "max");
   EXPECT_EQ(told(most, chat, enough - 1)["reasoning_effort"], "high");
@@ -57,8 +57,8 @@ TEST(Reasoning, OtherTemplatesGetTheirHighestOrABudget) {
   const ChatTemplate plain = template_of("{{ messages[0].content }}");
   EXPECT_FALSE(told({.enabled = true, .effort = "max"}, plain, 4'096).contains("reasoning_effort"));
   ordered_json variables = ordered_json::object();
-  const auto budget = [&](const ReasoningWish& wish, const ChatTemplate& chat) {
-    return settle_reasoning(wish, chat.capabilities(), 4'096, variables);
+  const auto budget = [&](const ReasoningOptions& options, const ChatTemplate& chat) {
+    return resolve_reasoning(options, chat.capabilities(), 4'096, variables);
   };
   EXPECT_EQ(budget({.enabled = true, .effort = "low"}, plain), 2'048);
   EXPECT_EQ(budget({.enabled = true, .effort = "low"}, knowing), -1);

@@ -17,7 +17,7 @@ enum class ToolUse {
 };
 
 /// What the client asks of the model's thinking. Unset: as the template has it.
-struct ReasoningWish {
+struct ReasoningOptions {
   std::optional<bool> enabled{};
   std::string effort{};                 ///< "minimal" ... "xhigh", "max", or empty
   std::optional<int32_t> tokens_max{};  ///< the thinking is closed at so many tokens
@@ -32,9 +32,9 @@ struct ChatRequest {
   ToolUse tool_use = ToolUse::kAuto;
   std::string tool_name;  ///< with kRequired: this one, empty: any
   bool parallel_calls = true;
-  ReasoningWish reasoning;
+  ReasoningOptions reasoning;
   bool stored = true;        ///< its calls may be kept in the file of --store
-  int64_t kept_bytes = 0;    ///< about what the answer's writer keeps of the request until its end
+  int64_t kept_bytes = 0;    ///< about what the answer's serializer keeps of the request until its end
   GenerateRequest generate;  ///< everything but the prompt, the id, the tenant and the constraint
 };
 

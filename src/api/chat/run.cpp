@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "api/chat/reasoning.h"
+#include "api/http/tenant.h"
 #include "api/params/choices.h"
-#include "api/params/tenant.h"
 #include "base/hash.h"
 #include "base/system/random_id.h"
 #include "chat/chat_prompt.h"
@@ -49,12 +49,12 @@ Result<std::string> add_prefill(const LoadedModel& model, const ChatRequest& req
 }
 
 /// What `required` or a named tool puts at the answer's beginning.
-struct Opening {
+struct ForcedPrefix {
   std::string text;
   ByteRange name;  ///< of the tool, in `text`: the client has written it
 };
 
-Opening opening_of(const LoadedModel& model, const ChatRequest& request, const std::string& prompt) {
+ForcedPrefix forced_prefix_of(const LoadedModel& model, const ChatRequest& request, const std::string& prompt) {
   const auto* style = tool_call::find_style(model.output_format.tools);
   const std::string& name = request.tool_name;
   if (style == nullptr) {
@@ -89,20 +89,20 @@ Result<void> check_tools(const LoadedModel& model, const ChatRequest& request) {
                  model.name);
 }
 
-TurnKeeper keeper(Service& service, const LoadedModel& model, const ChatRequest& request,
-                  std::vector<TokenId> opening) {
+TurnRecorder turn_recorder(Service& service, const LoadedModel& model, const ChatRequest& request,
+                           std::vector<TokenId> forced_prefix) {
   return [&turns = service.turns(), &tokenizer = *model.tokenizer, scope = scope_of(model, request.generate),
-          stored = request.stored,
-          opening = std::move(opening)](const ChatTurn& turn, std::span<const TokenId> sampled, size_t thinking_end) {
+          stored = request.stored, forced_prefix = std::move(forced_prefix)](
+             const ChatTurn& turn, std::span<const TokenId> sampled, size_t thinking_end) {
     const auto is_space = [&](TokenId id) {
       return tokenizer.piece(id, true).find_first_not_of(" \t\r\n") == std::string_view::npos;
     };
     // Space that parts thinking and answer belongs to the template.
     if (thinking_end != kNoThinkingEnd && thinking_end > 0)
       while (thinking_end < sampled.size() && is_space(sampled[thinking_end])) ++thinking_end;
-    SampledTurn kept{turn, opening, thinking_end};
+    SampledTurn kept{turn, forced_prefix, thinking_end};
     kept.tokens.insert(kept.tokens.end(), sampled.begin(), sampled.end());
-    if (thinking_end != kNoThinkingEnd && thinking_end > 0) kept.thinking_end += opening.size();
+    if (thinking_end != kNoThinkingEnd && thinking_end > 0) kept.thinking_end += forced_prefix.size();
     return turns.keep(scope, std::move(kept), stored);
   };
 }
@@ -120,12 +120,12 @@ ChatConstraintRules rules_of(Service& service, const LoadedModel& model, const C
 /// One request for every choice, each with a constraint of its own.
 std::vector<GenerateRequest> constrained_requests(const ChatRequest& request, const std::string& id,
                                                   const ChatPrompt& prompt, const ChatConstraintRules& rules,
-                                                  const ChatReading& reading, const LoadedModel& model) {
+                                                  const OutputContext& context, const LoadedModel& model) {
   auto requests = choice_requests(request.generate, id, {prompt.tokens}, request.choices);
   for (GenerateRequest& generate : requests) {
-    OutputParser parser = reading.parser();
+    OutputParser parser = context.parser();
     std::vector<Part> parts;
-    parser.feed(reading.prefill + reading.opening, parts);
+    parser.feed(context.prefill + context.forced_prefix, parts);
     const TokenId last = prompt.tokens.back();
     generate.constraint = std::make_shared<ChatConstraint>(rules, std::move(parser), *model.tokenizer, last);
   }
@@ -135,35 +135,35 @@ std::vector<GenerateRequest> constrained_requests(const ChatRequest& request, co
 /// What the model goes on from, and how its answer is read.
 struct Prepared {
   ChatPrompt prompt;
-  ChatReading reading;
-  std::vector<TokenId> opening;  ///< of the prompt's tokens, the last: forced on the model
+  OutputContext context;
+  std::vector<TokenId> forced_prefix;  ///< of the prompt's tokens, the last: forced on the model
   int32_t reasoning_tokens_max = -1;
 };
 
 Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest& request) {
   CAIRN_TRY_VOID(check_tools(model, request));
   Prepared made;
-  made.reasoning_tokens_max = settle_reasoning(request.reasoning, model.chat_template.capabilities(),
-                                               model.engine->context_tokens(), request.input.variables);
+  made.reasoning_tokens_max = resolve_reasoning(request.reasoning, model.chat_template.capabilities(),
+                                                model.engine->context_tokens(), request.input.variables);
   CAIRN_TRY(made.prompt,
             chat_prompt(model.prompt_context(), request.input, &service.turns(), scope_of(model, request.generate)));
-  auto& [prompt, reading, opening, budget] = made;
-  CAIRN_TRY(reading.prefill, add_prefill(model, request, prompt));
-  reading.format = model.output_format;
+  auto& [prompt, context, forced_prefix, budget] = made;
+  CAIRN_TRY(context.prefill, add_prefill(model, request, prompt));
+  context.format = model.output_format;
   const bool calls = !request.input.tools.is_null() && request.tool_use != ToolUse::kNone;
-  if (!calls) reading.format.tools = ToolFormat::kNone;
-  if (calls) reading.tools = request.input.tools;
-  reading.prompt = prompt.text.substr(prompt.text.size() - std::min(prompt.text.size(), kPromptTailBytes));
+  if (!calls) context.format.tools = ToolFormat::kNone;
+  if (calls) context.tools = request.input.tools;
+  context.prompt = prompt.text.substr(prompt.text.size() - std::min(prompt.text.size(), kPromptTailBytes));
   if (calls && request.tool_use == ToolUse::kRequired) {
-    Opening first = opening_of(model, request, reading.prompt);
+    ForcedPrefix first = forced_prefix_of(model, request, context.prompt);
     const auto begin = static_cast<std::ptrdiff_t>(prompt.tokens.size());
     const std::span<const ByteRange> foreign(&first.name, first.name.begin < first.name.end ? 1 : 0);
     CAIRN_TRY_VOID(
         append_text(*model.tokenizer, first.text, {.parse_special = true, .foreign = foreign}, prompt.tokens));
-    reading.opening = std::move(first.text);
-    opening.assign(prompt.tokens.begin() + begin, prompt.tokens.end());
+    context.forced_prefix = std::move(first.text);
+    forced_prefix.assign(prompt.tokens.begin() + begin, prompt.tokens.end());
   }
-  reading.turn_ends = chat_stops(model.prompt_context());
+  context.template_stop_strings = chat_stops(model.prompt_context());
   return made;
 }
 
@@ -177,31 +177,32 @@ Result<int32_t> count_chat_tokens(Service& service, ChatRequest request, const n
 }
 
 Result<Answer> prepare_chat(Service& service, ChatRequest request, const std::string& id,
-                            const MakeChatWriter& make_writer) {
+                            const MakeChatSerializer& make_serializer) {
   CAIRN_TRY(LoadedModel * model, service.registry().find(request.model));
   CAIRN_TRY(Prepared prepared, prepare(service, *model, request));
-  const auto& [prompt, reading, opening, budget] = prepared;
+  const auto& [prompt, context, forced_prefix, budget] = prepared;
   request.generate.render_special = true;
-  request.generate.text_at_start = reading.prefill.empty() && reading.opening.empty();
-  for (const auto& stop : reading.turn_ends) request.generate.stop.push_back(stop);
+  request.generate.text_at_start = context.prefill.empty() && context.forced_prefix.empty();
+  for (const auto& stop : context.template_stop_strings) request.generate.stop.push_back(stop);
 
   Answer answer;
   answer.engine = model->engine.get();
   answer.requests =
-      constrained_requests(request, id, prompt, rules_of(service, *model, request, budget), reading, *model);
-  auto writer = make_writer({id, *model, request.choices, request.stream, static_cast<int32_t>(prompt.tokens.size())});
-  answer.writer = std::make_unique<ChatAnswer>(std::move(writer), reading, request.choices,
-                                               keeper(service, *model, request, opening),
-                                               [&service](auto work) { service.store_later(std::move(work)); });
+      constrained_requests(request, id, prompt, rules_of(service, *model, request, budget), context, *model);
+  auto serializer =
+      make_serializer({id, *model, request.choices, request.stream, static_cast<int32_t>(prompt.tokens.size())});
+  answer.serializer = std::make_unique<ChatOutput>(std::move(serializer), context, request.choices,
+                                                   turn_recorder(service, *model, request, forced_prefix),
+                                                   [&service](auto work) { service.store_later(std::move(work)); });
   answer.share = ByteShare(service.bytes());
   if (!answer.share.grow_to(request.kept_bytes)) return std::unexpected(no_request_bytes());
   return answer;
 }
 
 Result<void> run_chat(Service& service, ChatRequest request, std::string_view id_prefix, const net::HttpRequest& http,
-                      const std::shared_ptr<net::HttpResponse>& response, const MakeChatWriter& make_writer) {
+                      const std::shared_ptr<net::HttpResponse>& response, const MakeChatSerializer& make_serializer) {
   set_tenant(http, request.generate);
-  CAIRN_TRY(Answer answer, prepare_chat(service, std::move(request), random_id(id_prefix), make_writer));
+  CAIRN_TRY(Answer answer, prepare_chat(service, std::move(request), random_id(id_prefix), make_serializer));
   Generation::start(std::move(answer), response);
   return {};
 }

@@ -19,7 +19,7 @@ void EmbeddingRun::start(Engine& engine, GenerateRequest common, std::unique_ptr
                          std::shared_ptr<net::HttpResponse> response, ByteShare share) {
   auto run = std::make_shared<EmbeddingRun>(engine, std::move(common), std::move(task), response, std::move(share));
   if (const Result<void> prepared = run->prepare(); !prepared)
-    return send_error(*response, prepared.error(), run->task_->error_shape());
+    return send_error(*response, prepared.error(), run->task_->error_format());
   ResponseStream::start(std::move(response), std::move(run));
 }
 
@@ -132,7 +132,7 @@ void EmbeddingRun::finish(const Result<void>& result) {
     share_.shrink_to(0);  // net/ counts what waits to be sent
     response_->send(200, "application/json", std::move(body));
   } else {
-    send_error(*response_, result.error(), task_->error_shape());
+    send_error(*response_, result.error(), task_->error_format());
   }
 }
 

@@ -40,7 +40,7 @@ class EmbedTask {
   virtual Result<void> take(size_t i, std::vector<float> embedding) = 0;
   /// Once all are taken. `tokens` of all prompts.
   virtual std::string body(int64_t tokens) = 0;
-  virtual ErrorShape error_shape() const { return ErrorShape::kOpenAi; }
+  virtual ErrorFormat error_format() const { return ErrorFormat::kOpenAi; }
   /// An error's `at` for the i-th text: "input[3]".
   virtual std::string path(size_t i) const = 0;
 };

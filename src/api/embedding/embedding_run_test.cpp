@@ -16,7 +16,7 @@ class Response final : public net::HttpResponse {
     status_ = status;
     body_ = std::move(body);
   }
-  void begin_events(std::vector<std::pair<std::string, std::string>>, net::StreamForm) override {}
+  void begin_events(std::vector<std::pair<std::string, std::string>>, net::StreamFormat) override {}
   void write(std::string_view) override {}
   void end() override {}
   void on_close(std::function<void()> callback) override { close_ = std::move(callback); }

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "api/embedding/embedding_run.h"
-#include "api/params/tenant.h"
+#include "api/http/tenant.h"
 #include "chat/completion_prompt.h"
 
 namespace cairn::api {

@@ -10,8 +10,8 @@
 
 #include "api/embedding/embedding_run.h"
 #include "api/errors.h"
-#include "api/params/fields.h"
-#include "api/params/tenant.h"
+#include "api/http/tenant.h"
+#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 #include "chat/pair_prompts.h"
 
@@ -20,13 +20,13 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void read_documents(Fields& fields, std::vector<std::string>& documents) {
+void read_documents(RequestFields& fields, std::vector<std::string>& documents) {
   const ordered_json* value = fields.get("documents");
   if (value == nullptr || !value->is_array() || value->empty()) {
-    return fields.fail_field("documents", "must be an array of at least one text");
+    return fields.reject("documents", "must be an array of at least one text");
   }
   if (value->size() > kEmbedTextsMax) {
-    return fields.fail_field("documents", fmt::format("has {} texts; {} is the most", value->size(), kEmbedTextsMax));
+    return fields.reject("documents", fmt::format("has {} texts; {} is the most", value->size(), kEmbedTextsMax));
   }
   for (size_t i = 0; i < value->size(); ++i) {
     const ordered_json& document = (*value)[i];
@@ -36,7 +36,7 @@ void read_documents(Fields& fields, std::vector<std::string>& documents) {
     } else if (document.is_object() && document.size() == 1 && text != document.end() && text->is_string()) {
       documents.push_back(text->get<std::string>());
     } else {
-      return fields.fail_field(fmt::format("documents[{}]", i), "must be a text or {\"text\": a text}");
+      return fields.reject(fmt::format("documents[{}]", i), "must be a text or {\"text\": a text}");
     }
   }
 }
@@ -145,11 +145,11 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
 }  // namespace
 
 Result<RerankRequest> parse_rerank(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   RerankRequest request;
   request.model = fields.string("model", "");
   request.query = fields.string("query", "");
-  if (request.query.empty()) fields.fail_field("query", "must be a text");
+  if (request.query.empty()) fields.reject("query", "must be a text");
   read_documents(fields, request.documents);
   request.top_n = static_cast<size_t>(fields.integer("top_n", 0, 1, std::numeric_limits<int32_t>::max()));
   request.return_documents = fields.boolean("return_documents", false);

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "api/embedding/embedding_run.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 #include "chat/pair_prompts.h"
 
 namespace cairn::api {

@@ -5,8 +5,8 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
-#include "api/params/fields.h"
 #include "api/params/generation_params.h"
+#include "api/params/request_fields.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -15,26 +15,26 @@ using nlohmann::ordered_json;
 
 constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();
 
-std::string read_id(Fields& fields, bool required) {
+std::string read_id(RequestFields& fields, bool required) {
   if (fields.get("id") == nullptr) {
-    if (required) fields.fail_field("id", "is missing: name the request, its events will bear the name");
+    if (required) fields.reject("id", "is missing: name the request, its events will bear the name");
     return {};
   }
   std::string id = fields.string("id", "");
   if (id.empty() || id.size() > kIdBytesMax) {
-    fields.fail_field("id", fmt::format("must be a string of 1 to {} bytes", kIdBytesMax));
+    fields.reject("id", fmt::format("must be a string of 1 to {} bytes", kIdBytesMax));
     return {};
   }
   return id;
 }
 
-void read_generate(Fields& fields, std::string_view id, GenerateRequest& request) {
+void read_generate(RequestFields& fields, std::string_view id, GenerateRequest& request) {
   read_generation_params(fields, request);
   request.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", -1, 1, kTokensMax));
   request.id = id;
 }
 
-Generate read_text(Fields& fields, const std::string& id) {
+Generate read_text(RequestFields& fields, const std::string& id) {
   Generate generate;
   generate.id = id;
   generate.model = fields.string("model", "");
@@ -44,7 +44,7 @@ Generate read_text(Fields& fields, const std::string& id) {
   return generate;
 }
 
-Chat read_chat(Fields& fields, const std::string& id) {
+Chat read_chat(RequestFields& fields, const std::string& id) {
   Chat chat{id, {}};
   ChatRequest& request = chat.request;
   request.model = fields.string("model", "");
@@ -57,11 +57,11 @@ Chat read_chat(Fields& fields, const std::string& id) {
   return chat;
 }
 
-Message read_request(Fields& fields, const std::string& id) {
+Message read_request(RequestFields& fields, const std::string& id) {
   const bool chat = fields.get("messages") != nullptr;
   if (chat == (fields.get("prompt") != nullptr)) {
-    fields.fail_field("prompt", chat ? "and messages are both there: give one of them"
-                                     : "is missing: give a prompt to continue, or messages to answer");
+    fields.reject("prompt", chat ? "and messages are both there: give one of them"
+                                 : "is missing: give a prompt to continue, or messages to answer");
   }
   if (chat) return read_chat(fields, id);
   return read_text(fields, id);
@@ -72,7 +72,7 @@ Message read_request(Fields& fields, const std::string& id) {
 std::expected<Message, Refusal> parse_message(std::string_view text) {
   const auto body = parse_object(text);
   if (!body) return std::unexpected(Refusal{{}, body.error()});
-  Fields fields(*body);
+  RequestFields fields(*body);
   Message message;
   const std::string event = fields.string("event", "");
   const std::string id = read_id(fields, event != "metrics");
@@ -84,8 +84,8 @@ std::expected<Message, Refusal> parse_message(std::string_view text) {
     message = read_request(fields, id);
   } else {
     constexpr size_t kShownMax = 40;
-    fields.fail_field("event", fmt::format("\"{}\" is neither cancel nor metrics; a request for text has no event",
-                                           event.substr(0, kShownMax)));
+    fields.reject("event", fmt::format("\"{}\" is neither cancel nor metrics; a request for text has no event",
+                                       event.substr(0, kShownMax)));
   }
   if (const auto done = fields.finish(); !done) return std::unexpected(Refusal{id, done.error()});
   return message;

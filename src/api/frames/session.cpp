@@ -7,7 +7,7 @@
 
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/frames/answer.h"
+#include "api/frames/serializer.h"
 #include "api/frames/events.h"
 #include "api/frames/message.h"
 #include "api/generation.h"
@@ -29,12 +29,12 @@ class FrameSink final : public ResponseSink {
   FrameSink(std::shared_ptr<net::FrameSender> sender, std::string id)
       : sender_(std::move(sender)), id_(std::move(id)) {}
   std::string_view request_id() const override { return id_; }
-  void begin(net::StreamForm) override {}
+  void begin(net::StreamFormat) override {}
   void write(std::string_view bytes) override;
   void end() override {}
   Result<void> fits(size_t bytes) const override;
   void send(std::string body) override;
-  void fail(const Error& error, ErrorShape shape) override;
+  void fail(const Error& error, ErrorFormat shape) override;
   void abandon() override { sender_->end(); }
 
  private:
@@ -62,7 +62,7 @@ void FrameSink::send(std::string body) {
   sender_->send(body);
 }
 
-void FrameSink::fail(const Error& error, ErrorShape) {
+void FrameSink::fail(const Error& error, ErrorFormat) {
   if (const int status = wire_error(error.code).status; net::is_failure(status))
     net::log_failure(id_, status, error.message);
   sender_->send(error_event(id_, error));

@@ -5,9 +5,9 @@
 #include <random>
 
 #include "api/generation.h"
-#include "api/params/fields.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
+#include "api/params/request_fields.h"
 
 namespace cairn::api::llama_cpp {
 namespace {
@@ -34,12 +34,12 @@ std::string_view pair_error(const ordered_json& pair) {
 }
 
 // [[id, bias], [id, false], ...]; OpenAI's object is read_generation_params's.
-void read_bias_pairs(Fields& fields, const ordered_json& pairs, SamplingParams& sampling) {
+void read_bias_pairs(RequestFields& fields, const ordered_json& pairs, SamplingParams& sampling) {
   if (pairs.size() > kLogitBiasMax)
-    return fields.fail_field("logit_bias", fmt::format("may have at most {} entries", kLogitBiasMax));
+    return fields.reject("logit_bias", fmt::format("may have at most {} entries", kLogitBiasMax));
   constexpr float kNever = -100;
   for (const auto& pair : pairs) {
-    if (const auto error = pair_error(pair); !error.empty()) return fields.fail_field("logit_bias", std::string(error));
+    if (const auto error = pair_error(pair); !error.empty()) return fields.reject("logit_bias", std::string(error));
     sampling.logit_bias.emplace_back(TokenId{pair[0].get<int32_t>()}, pair[1] == false ? kNever : pair[1].get<float>());
   }
 }
@@ -70,8 +70,8 @@ Result<MixedPrompt> read_prompt(const ordered_json& value, const std::string& pa
     return fail_at(path, Code::kInvalidArgument, "{} must be a string or an array of token ids and texts, not {}", path,
                    json_kind(value));
   }
-  Fields fields(value, path + ".");
-  if (fields.get("prompt_string") == nullptr) fields.fail_field("prompt_string", "is missing");
+  RequestFields fields(value, path + ".");
+  if (fields.get("prompt_string") == nullptr) fields.reject("prompt_string", "is missing");
   std::string text = fields.string("prompt_string", "");
   refuse_unless_empty(fields, "multimodal_data", "this model reads text only");
   CAIRN_TRY_VOID(fields.finish());
@@ -106,15 +106,15 @@ Result<void> read_prompts(const ordered_json* value, CompletionRequest& request)
   return {};
 }
 
-void read_length(Fields& fields, GenerateRequest& generate) {
+void read_length(RequestFields& fields, GenerateRequest& generate) {
   read_predict(fields, "n_predict", 0, generate);
   const int32_t predict = generate.max_tokens;
   const bool both = fields.get("n_predict") != nullptr && fields.get("max_tokens") != nullptr;
   read_predict(fields, "max_tokens", 0, generate);
-  if (both && predict != generate.max_tokens) fields.fail_field("max_tokens", "contradicts n_predict");
+  if (both && predict != generate.max_tokens) fields.reject("max_tokens", "contradicts n_predict");
 }
 
-void refuse_fields(Fields& fields) {
+void refuse_fields(RequestFields& fields) {
   constexpr std::string_view kNoGrammar = "answers cannot be held to a grammar yet; ask for the form in the prompt";
   refuse_unless_empty(fields, "grammar", kNoGrammar);
   fields.refuse("json_schema", kNoGrammar);
@@ -152,7 +152,7 @@ Result<CompletionRequest> parse_completion(const ordered_json& body) {
   GenerateRequest& generate = request.generate;
   generate.sampling = default_sampling();
 
-  Fields fields(object);
+  RequestFields fields(object);
   request.model = fields.string("model", "");
   request.stream = fields.boolean("stream", false);
   request.return_tokens = fields.boolean("return_tokens", false);

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 
 namespace cairn::api::llama_cpp {
 namespace {

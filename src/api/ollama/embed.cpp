@@ -9,7 +9,7 @@
 #include "api/embedding/embeddings.h"
 #include "api/errors.h"
 #include "api/ollama/models.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::ollama {
@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // Options say how a model is loaded, and how it would write: nothing about a vector.
-void accept_options(Fields& fields) {
+void accept_options(RequestFields& fields) {
   (void)fields.object("options");
   fields.accept({"keep_alive"});
 }
@@ -27,13 +27,13 @@ void add_text(EmbeddingsRequest& request, const ordered_json& text) {
   if (!text.get_ref<const std::string&>().empty()) request.inputs.emplace_back(text.get<std::string>());
 }
 
-class EmbedAnswer final : public EmbedTask {
+class OllamaEmbedTask final : public EmbedTask {
  public:
-  EmbedAnswer(const LoadedModel& model, EmbeddingsRequest request, bool elder)
+  OllamaEmbedTask(const LoadedModel& model, EmbeddingsRequest request, bool elder)
       : model_(model), request_(std::move(request)), elder_(elder), vectors_(request_.inputs.size()) {}
 
   size_t texts() const override { return request_.inputs.size(); }
-  ErrorShape error_shape() const override { return ErrorShape::kOllama; }
+  ErrorFormat error_format() const override { return ErrorFormat::kOllama; }
   std::string path(size_t i) const override {
     if (elder_) return "prompt";
     return request_.is_array ? fmt::format("input[{}]", i) : "input";
@@ -75,7 +75,7 @@ Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const 
   CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   GenerateRequest common = embedding_request(*model, http, request.inputs.size());
-  auto answer = std::make_unique<EmbedAnswer>(*model, std::move(request), elder);
+  auto answer = std::make_unique<OllamaEmbedTask>(*model, std::move(request), elder);
   if (answer->texts() == 0) {
     response->send(200, "application/json", answer->body(0));
   } else {
@@ -87,7 +87,7 @@ Result<void> run(Service& service, EmbeddingsRequest request, bool elder, const 
 }  // namespace
 
 Result<EmbeddingsRequest> parse_embed(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   EmbeddingsRequest request;
   request.model = fields.string("model", "");
   request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
@@ -95,17 +95,17 @@ Result<EmbeddingsRequest> parse_embed(const ordered_json& body) {
   accept_options(fields);
   const ordered_json* input = fields.get("input");
   if (input == nullptr) {
-    fields.fail_field("input", "is missing");
+    fields.reject("input", "is missing");
   } else if (input->is_string()) {
     add_text(request, *input);
   } else if (!input->is_array() || input->size() > kEmbedTextsMax) {
-    fields.fail_field("input", fmt::format("must be a text, or an array of at most {} texts", kEmbedTextsMax));
+    fields.reject("input", fmt::format("must be a text, or an array of at most {} texts", kEmbedTextsMax));
   } else {
     for (size_t i = 0; i < input->size() && !fields.failed(); ++i) {
       if ((*input)[i].is_string()) {
         add_text(request, (*input)[i]);
       } else {
-        fields.fail_field(fmt::format("input[{}]", i), "must be a text");
+        fields.reject(fmt::format("input[{}]", i), "must be a text");
       }
     }
     request.is_array = request.inputs.size() == input->size();  // else their numbers would be others
@@ -115,7 +115,7 @@ Result<EmbeddingsRequest> parse_embed(const ordered_json& body) {
 }
 
 Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   EmbeddingsRequest request;
   request.model = fields.string("model", "");
   accept_options(fields);
@@ -130,7 +130,7 @@ void handle_embed(Service& service, const net::HttpRequest& request, std::shared
     CAIRN_TRY(EmbeddingsRequest embed, parse_embed(body));
     return run(service, std::move(embed), false, request, response);
   }();
-  if (!done) send_error(*response, done.error(), ErrorShape::kOllama);
+  if (!done) send_error(*response, done.error(), ErrorFormat::kOllama);
 }
 
 void handle_embeddings(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
@@ -139,7 +139,7 @@ void handle_embeddings(Service& service, const net::HttpRequest& request, std::s
     CAIRN_TRY(EmbeddingsRequest embed, parse_embeddings(body));
     return run(service, std::move(embed), true, request, response);
   }();
-  if (!done) send_error(*response, done.error(), ErrorShape::kOllama);
+  if (!done) send_error(*response, done.error(), ErrorFormat::kOllama);
 }
 
 }  // namespace cairn::api::ollama

@@ -6,8 +6,8 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
-#include "api/params/fields.h"
 #include "api/params/llama_options.h"
+#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::ollama {
@@ -38,14 +38,14 @@ Result<ordered_json> convert_call(const ordered_json& given, const std::string& 
   const auto function = given.find("function");
   if (function == given.end() || !function->is_object())
     return fail_at(path + ".function", Code::kInvalidArgument, "{}.function is missing or not an object", path);
-  Fields fields(*function, path + ".function.");
+  RequestFields fields(*function, path + ".function.");
   Call call;
   call.name = fields.string("name", "");
-  if (call.name.empty()) fields.fail_field("name", "is missing or empty");
+  if (call.name.empty()) fields.reject("name", "is missing or empty");
   const ordered_json* arguments = fields.get("arguments");
   // A string, as OpenAI has it, is what some clients keep of a call.
   if (arguments != nullptr && !arguments->is_object() && !arguments->is_string())
-    fields.fail_field("arguments", fmt::format("must be an object, not {}", json_kind(*arguments)));
+    fields.reject("arguments", fmt::format("must be an object, not {}", json_kind(*arguments)));
   for (const auto& [name, value] : function->items()) fields.accept({name});
   CAIRN_TRY_VOID(fields.finish());
 
@@ -61,7 +61,7 @@ Result<ordered_json> convert_call(const ordered_json& given, const std::string& 
   return converted;
 }
 
-Result<void> convert_calls(Fields& fields, ordered_json& converted, Conversion& conversion) {
+Result<void> convert_calls(RequestFields& fields, ordered_json& converted, Conversion& conversion) {
   conversion.calls.clear();
   const ordered_json* calls = fields.get("tool_calls");
   if (calls == nullptr) return {};
@@ -76,7 +76,7 @@ Result<void> convert_calls(Fields& fields, ordered_json& converted, Conversion& 
 }
 
 // Says which call the tool's message answers.
-void convert_result(Fields& fields, ordered_json& converted, Conversion& conversion) {
+void convert_result(RequestFields& fields, ordered_json& converted, Conversion& conversion) {
   const std::string id = fields.string("tool_call_id", "");
   std::string name = fields.string("tool_name", "");
   const std::string_view name_field = name.empty() ? "name" : "tool_name";
@@ -86,7 +86,7 @@ void convert_result(Fields& fields, ordered_json& converted, Conversion& convers
   });
   if (call != conversion.calls.end()) call->answered = true;
   if (call == conversion.calls.end() && id.empty())
-    return fields.fail_field(name.empty() ? "role" : name_field, std::string(kNoTool));
+    return fields.reject(name.empty() ? "role" : name_field, std::string(kNoTool));
   converted["tool_call_id"] = id.empty() ? call->id : id;
   if (name.empty() && call != conversion.calls.end()) name = call->name;
   if (!name.empty()) converted["name"] = name;
@@ -95,7 +95,7 @@ void convert_result(Fields& fields, ordered_json& converted, Conversion& convers
 Result<ordered_json> convert_message(const ordered_json& given, const std::string& path, Conversion& conversion) {
   if (!given.is_object())
     return fail_at(path, Code::kInvalidArgument, "{} must be an object, not {}", path, json_kind(given));
-  Fields fields(given, path + ".");
+  RequestFields fields(given, path + ".");
   const std::string role = fields.string("role", "");
   ordered_json converted = {{"role", role}, {"content", fields.string("content", "")}};
   if (const std::string thinking = fields.string("thinking", ""); !thinking.empty())

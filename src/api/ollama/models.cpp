@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/errors.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 #include "api/serialization/timestamps.h"
 #include "base/hash.h"
 #include "base/version.h"
@@ -129,7 +129,7 @@ std::string human_number(int64_t number) {
 }
 
 Result<ShowRequest> parse_show(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   ShowRequest request;
   const std::string old_name = fields.string("name", "");
   request.model = fields.string("model", old_name);
@@ -174,7 +174,7 @@ void handle_show(Service& service, const net::HttpRequest& request, std::shared_
   if (const auto shown = show(service, request)) {
     send_json(*response, *shown);
   } else {
-    send_error(*response, shown.error(), ErrorShape::kOllama);
+    send_error(*response, shown.error(), ErrorFormat::kOllama);
   }
 }
 
@@ -186,7 +186,7 @@ void handle_management(Service&, const net::HttpRequest& request, std::shared_pt
   const Error error{Code::kUnsupported,
                     fmt::format("{} is not supported: models are files that the server is started with", request.path),
                     {}};
-  send_error(*response, error, ErrorShape::kOllama);
+  send_error(*response, error, ErrorFormat::kOllama);
 }
 
 }  // namespace cairn::api::ollama

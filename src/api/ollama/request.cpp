@@ -4,9 +4,9 @@
 
 #include "api/chat/messages.h"
 #include "api/ollama/messages.h"
-#include "api/params/fields.h"
 #include "api/params/generation_params.h"
 #include "api/params/llama_options.h"
+#include "api/params/request_fields.h"
 
 namespace cairn::api::ollama {
 namespace {
@@ -23,7 +23,7 @@ SamplingParams default_sampling() {
   return sampling;
 }
 
-Result<void> read_options(Fields& body, GenerateRequest& generate) {
+Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
   generate.sampling = default_sampling();
   ordered_json options = ordered_json::object();
   if (const ordered_json* given = body.get("options")) {
@@ -32,7 +32,7 @@ Result<void> read_options(Fields& body, GenerateRequest& generate) {
     }
     options = without_any_seed(*given);
   }
-  Fields fields(options, "options.");
+  RequestFields fields(options, "options.");
   read_generation_params(fields, generate);
   read_predict(fields, "num_predict", 1, generate);
   refuse_samplers(fields);
@@ -46,18 +46,18 @@ Result<void> read_options(Fields& body, GenerateRequest& generate) {
   return fields.finish();
 }
 
-void read_think(Fields& fields, ReasoningWish& reasoning) {
+void read_think(RequestFields& fields, ReasoningOptions& reasoning) {
   const ordered_json* think = fields.get("think");
   if (think == nullptr) return;
   if (think->is_boolean()) {
     reasoning.enabled = think->get<bool>();
   } else if (!think->is_string() || !set_effort(think->get_ref<const std::string&>(), reasoning)) {
-    fields.fail_field("think", "must be true, false, \"low\", \"medium\" or \"high\"");
+    fields.reject("think", "must be true, false, \"low\", \"medium\" or \"high\"");
   }
 }
 
 // What both endpoints take.
-Result<void> read_common(Fields& fields, ChatRequest& chat) {
+Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", true);
   CAIRN_TRY_VOID(read_options(fields, chat.generate));
@@ -65,7 +65,7 @@ Result<void> read_common(Fields& fields, ChatRequest& chat) {
   SamplingParams& sampling = chat.generate.sampling;
   sampling.logprobs = fields.boolean("logprobs", false);
   sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, kTopLogprobsMax));
-  if (sampling.top_logprobs > 0 && !sampling.logprobs) fields.fail_field("top_logprobs", "needs logprobs: true");
+  if (sampling.top_logprobs > 0 && !sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   refuse_unless_empty(fields, "format", "answers cannot be held to a form yet; ask for it in the prompt");
   refuse_unless_empty(fields, "_debug_render_only", "use POST /apply-template");
   // Models stay loaded; a prompt that does not fit is refused with both counts, whatever `truncate` says; an answer
@@ -79,7 +79,7 @@ Result<void> read_common(Fields& fields, ChatRequest& chat) {
 /// The conversation in the form that templates know.
 Result<ordered_json> check_messages(ordered_json messages) {
   const ordered_json object = {{"messages", std::move(messages)}};
-  Fields fields(object);
+  RequestFields fields(object);
   ordered_json read = read_messages(fields);
   CAIRN_TRY_VOID(fields.finish());
   return read;
@@ -97,7 +97,7 @@ void take_prefill(ordered_json& messages, ChatRequest& chat) {
 }  // namespace
 
 Result<OllamaRequest> parse_chat(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   OllamaRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.chat));
   request.chat.input.tools = read_tools(fields);
@@ -112,15 +112,15 @@ Result<OllamaRequest> parse_chat(const ordered_json& body) {
 }
 
 Result<OllamaRequest> parse_generate(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   OllamaRequest request;
   CAIRN_TRY_VOID(read_common(fields, request.chat));
   std::string prompt = fields.string("prompt", "");
   std::string system = fields.string("system", "");
   const bool raw = fields.boolean("raw", false);
-  if (raw && !system.empty()) fields.fail_field("system", "has no place in a raw prompt; put it into the prompt");
-  if (!raw && prompt.find('\0') != std::string::npos) fields.fail_field("prompt", "holds a NUL character");
-  if (!raw && system.find('\0') != std::string::npos) fields.fail_field("system", "holds a NUL character");
+  if (raw && !system.empty()) fields.reject("system", "has no place in a raw prompt; put it into the prompt");
+  if (!raw && prompt.find('\0') != std::string::npos) fields.reject("prompt", "holds a NUL character");
+  if (!raw && system.find('\0') != std::string::npos) fields.reject("system", "holds a NUL character");
   refuse_unless_empty(fields, "images", "this model reads text only");
   refuse_unless_empty(fields, "suffix",
                       "filling in the middle is not available; use raw with a prompt in the model's "

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 
 namespace cairn::api::ollama {
 namespace {

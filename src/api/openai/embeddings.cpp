@@ -8,7 +8,7 @@
 
 #include "api/embedding/embedding_run.h"
 #include "api/errors.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::openai {
@@ -29,24 +29,24 @@ bool read_one(const ordered_json& value, EmbeddingsRequest& request) {
   return true;
 }
 
-void read_input(Fields& fields, EmbeddingsRequest& request) {
+void read_input(RequestFields& fields, EmbeddingsRequest& request) {
   const ordered_json* value = fields.get("input");
-  if (value == nullptr) return fields.fail_field("input", "is missing");
+  if (value == nullptr) return fields.reject("input", "is missing");
   const bool one = value->is_string() || (value->is_array() && !value->empty() && value->front().is_number());
   if (one) {
-    if (!read_one(*value, request)) fields.fail_field("input", "must hold token ids only, or texts only");
+    if (!read_one(*value, request)) fields.reject("input", "must hold token ids only, or texts only");
     return;
   }
   if (!value->is_array() || value->empty()) {
-    return fields.fail_field("input", "must be a text, token ids, or an array of at least one of them");
+    return fields.reject("input", "must be a text, token ids, or an array of at least one of them");
   }
   if (value->size() > kEmbedTextsMax) {
-    return fields.fail_field("input", fmt::format("has {} texts; {} is the most", value->size(), kEmbedTextsMax));
+    return fields.reject("input", fmt::format("has {} texts; {} is the most", value->size(), kEmbedTextsMax));
   }
   request.is_array = true;
   for (size_t i = 0; i < value->size(); ++i) {
     if (read_one((*value)[i], request)) continue;
-    return fields.fail_field(fmt::format("input[{}]", i), "must be a text or an array of token ids");
+    return fields.reject(fmt::format("input[{}]", i), "must be a text or an array of token ids");
   }
 }
 
@@ -104,14 +104,14 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
 }  // namespace
 
 Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   EmbeddingsRequest request;
   request.model = fields.string("model", "");
   read_input(fields, request);
   request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
   const std::string format = fields.string("encoding_format", "float");
   request.base64 = format == "base64";
-  if (!request.base64 && format != "float") fields.fail_field("encoding_format", "must be float or base64");
+  if (!request.base64 && format != "float") fields.reject("encoding_format", "must be float or base64");
   request.truncate = fields.boolean("truncate", false);
   fields.accept({"user"});
   CAIRN_TRY_VOID(fields.finish());

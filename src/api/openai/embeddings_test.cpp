@@ -11,7 +11,7 @@
 
 #include "api/embedding/embedding_run.h"
 #include "api/embedding/embeddings.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 
 namespace cairn::api::openai {
 namespace {

@@ -9,16 +9,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void read_common(Fields& fields, CommonFields& common) {
+void read_common(RequestFields& fields, CommonFields& common) {
   common.model = fields.string("model", "");
   common.choices = static_cast<int>(fields.integer("n", 1, 1, kChoicesMax));
   common.stream = fields.boolean("stream", false);
   if (const ordered_json* options = fields.object("stream_options")) {
-    Fields inner(*options, fields.path_of("stream_options."));
+    RequestFields inner(*options, fields.path_of("stream_options."));
     common.include_usage = inner.boolean("include_usage", false);
     inner.accept({"include_obfuscation"});
     if (const auto done = inner.finish(); !done)
-      fields.fail_field(done.error().at.substr(fields.path_of("").size()), "is not valid");
+      fields.reject(done.error().at.substr(fields.path_of("").size()), "is not valid");
   }
   read_generation_params(fields, common.generate);
   // Hints that change nothing about the answer here.
@@ -26,7 +26,7 @@ void read_common(Fields& fields, CommonFields& common) {
 }
 
 // What this server cannot do, and says so.
-void refuse_fields(Fields& fields) {
+void refuse_fields(RequestFields& fields) {
   fields.refuse("functions", "use tools");
   fields.refuse("function_call", "use tool_choice");
   fields.refuse("audio", "this server answers in text");
@@ -44,7 +44,7 @@ void refuse_fields(Fields& fields) {
 }  // namespace
 
 Result<OpenAiChatRequest> parse_chat(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   CommonFields common;
   read_common(fields, common);
   OpenAiChatRequest request;
@@ -62,7 +62,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& body) {
   chat.generate.sampling.logprobs = fields.boolean("logprobs", false);
   const auto top = fields.optional_integer("top_logprobs", 0, kTopLogprobsMax);
   chat.generate.sampling.top_logprobs = static_cast<int32_t>(top.value_or(0));
-  if (top && !chat.generate.sampling.logprobs) fields.fail_field("top_logprobs", "needs logprobs: true");
+  if (top && !chat.generate.sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   refuse_fields(fields);
   chat.stored = fields.boolean("store", true);  // what is sampled for calls: --store
   CAIRN_TRY_VOID(fields.finish());
@@ -123,7 +123,7 @@ Result<std::vector<CompletionPrompt>> read_prompts(const ordered_json* value) {
 }  // namespace
 
 Result<CompletionRequest> parse_completion(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   CompletionRequest request;
   read_common(fields, request.common);
   auto& generate = request.common.generate;

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 #include "engine/engine.h"
 
 namespace cairn::api {
@@ -19,8 +19,8 @@ inline constexpr int64_t kTokensMax = std::numeric_limits<int32_t>::max();  ///<
 
 /// Reads `stop`, the sampling parameters, `ignore_eos`, `priority`, `cache_salt` and the latency targets of `metadata`.
 /// What the body leaves out stays as it is in `generate`, but for the seed, which is then drawn at random.
-void read_generation_params(Fields& fields, GenerateRequest& generate);
+void read_generation_params(RequestFields& fields, GenerateRequest& generate);
 /// Refuses a response format other than {"type": "text"} in the field that the protocol has for it.
-void refuse_unless_text_format(Fields& fields, std::string_view name);
+void refuse_unless_text_format(RequestFields& fields, std::string_view name);
 
 }  // namespace cairn::api

@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 const ordered_json kNothing = ordered_json::object();
 
 Result<GenerateRequest> parse(const ordered_json& body) {
-  Fields fields(body);
+  RequestFields fields(body);
   GenerateRequest request;
   read_generation_params(fields, request);
   CAIRN_TRY_VOID(fields.finish());

@@ -23,7 +23,7 @@ constexpr OffField kSamplers[] = {
 
 }  // namespace
 
-void refuse_unless_off(Fields& fields, std::span<const OffField> table) {
+void refuse_unless_off(RequestFields& fields, std::span<const OffField> table) {
   for (const OffField& field : table) {
     const double off = std::clamp(0.0, field.low, field.high);
     const double value = fields.number(field.name, off, -kMost, kMost);
@@ -31,7 +31,7 @@ void refuse_unless_off(Fields& fields, std::span<const OffField> table) {
   }
 }
 
-void refuse_unless_empty(Fields& fields, std::string_view name, std::string_view why) {
+void refuse_unless_empty(RequestFields& fields, std::string_view name, std::string_view why) {
   const ordered_json* value = fields.get(name);
   if (value == nullptr || *value == false) return;
   const bool empty = value->is_string() ? value->get_ref<const std::string&>().empty()
@@ -47,17 +47,16 @@ ordered_json without_any_seed(ordered_json object) {
   return object;
 }
 
-void refuse_samplers(Fields& fields) {
+void refuse_samplers(RequestFields& fields) {
   refuse_unless_off(fields, kSamplers);
   refuse_unless_empty(fields, "samplers", "the order of the filters is fixed, see docs/sampling.md");
   fields.accept({"mirostat_tau", "mirostat_eta", "dry_base", "dry_allowed_length", "dry_penalty_last_n",
                  "dry_sequence_breakers", "xtc_threshold", "adaptive_decay", "dynatemp_exponent"});
 }
 
-void read_predict(Fields& fields, std::string_view name, int32_t low, GenerateRequest& generate) {
+void read_predict(RequestFields& fields, std::string_view name, int32_t low, GenerateRequest& generate) {
   const auto tokens = fields.optional_integer(name, -2, std::numeric_limits<int32_t>::max());
-  if (tokens == 0 && low > 0)
-    fields.fail_field(name, "must be 1 or more, or -1 to go on to the end of the context, not 0");
+  if (tokens == 0 && low > 0) fields.reject(name, "must be 1 or more, or -1 to go on to the end of the context, not 0");
   if (tokens) generate.max_tokens = *tokens < 0 ? -1 : static_cast<int32_t>(*tokens);
 }
 

@@ -5,12 +5,12 @@
 
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/params/fields.h"
+#include "api/http/pagination.h"
+#include "api/http/tenant.h"
 #include "api/params/left_out.h"
-#include "api/params/page.h"
-#include "api/params/tenant.h"
-#include "api/responses/answer.h"
+#include "api/params/request_fields.h"
 #include "api/responses/request.h"
+#include "api/responses/serializer.h"
 #include "base/log.h"
 #include "base/text/json.h"
 #include "base/text/printable.h"
@@ -34,26 +34,26 @@ StoredItems stored_items(ResponseStore* store, const std::string& tenant) {
           }};
 }
 
-ResponsesAnswer answer_of(const ChatStart& start, ResponseStore* store, const std::string& tenant,
-                          ResponsesRequest& request, bool logprobs) {
-  ResponsesAnswer answer;
-  answer.id = start.id;
-  answer.model = start.model.name;
-  answer.stream = start.stream;
-  answer.echo = std::move(request.echo);
-  answer.tenant = tenant;
-  answer.store = request.store;
-  answer.encrypted_reasoning = request.encrypted_reasoning;
-  if (logprobs) answer.tokenizer = start.model.tokenizer.get();
-  if (!request.store) return answer;
-  answer.keep = [store, stored = StoredResponse{tenant, request.previous_id, {}, std::move(request.input)}](
-                    const ordered_json& response) mutable {
+ResponseOptions response_options(const ChatStart& start, ResponseStore* store, const std::string& tenant,
+                                 ResponsesRequest& request, bool logprobs) {
+  ResponseOptions options;
+  options.id = start.id;
+  options.model = start.model.name;
+  options.stream = start.stream;
+  options.echo = std::move(request.echo);
+  options.tenant = tenant;
+  options.store = request.store;
+  options.encrypted_reasoning = request.encrypted_reasoning;
+  if (logprobs) options.tokenizer = start.model.tokenizer.get();
+  if (!request.store) return options;
+  options.keep = [store, stored = StoredResponse{tenant, request.previous_id, {}, std::move(request.input)}](
+                     const ordered_json& response) mutable {
     stored.response = response;
     const auto done = store->put(stored);
     if (!done) log_error("a response was not stored: {}", done.error().text());
     return done.has_value();
   };
-  return answer;
+  return options;
 }
 
 Result<void> create(Service& service, const net::HttpRequest& http,
@@ -68,8 +68,8 @@ Result<void> create(Service& service, const net::HttpRequest& http,
   CAIRN_TRY(const JsonMeasure measure, measure_json(http.body));
   request.chat.kept_bytes = 2 * static_cast<int64_t>(measure.bytes);  // what is echoed, and the input to be stored
   return run_chat(service, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
-    return std::make_unique<ResponsesWriter>(answer_of(start, store, tenant, request, logprobs),
-                                             service.running_responses());
+    return std::make_unique<ResponsesSerializer>(response_options(start, store, tenant, request, logprobs),
+                                                 service.running_responses());
   });
 }
 
@@ -155,29 +155,29 @@ void handle_stored(Service& service, const net::HttpRequest& request, std::share
   const Target target = target_of(request.path);
   const std::string tenant = tenant_of(request);
   const bool get = request.method == "GET" || request.method == "HEAD";
-  Result<ordered_json> answer = ordered_json();
+  Result<ordered_json> options = ordered_json();
   std::string_view methods;
   if (target.action == "cancel") {
     methods = "POST";
-    if (request.method == "POST") answer = retrieve(service, tenant, target);
+    if (request.method == "POST") options = retrieve(service, tenant, target);
   } else if (target.action == "input_items") {
     methods = "GET";
-    if (get) answer = input_items(service, tenant, target, request);
+    if (get) options = input_items(service, tenant, target, request);
   } else if (target.action.empty()) {
     methods = "GET, DELETE";
     if (request.query_value("stream") == "true") {
-      answer = fail_at("stream", Code::kUnsupported, "a stored response has no stream; leave stream out");
+      options = fail_at("stream", Code::kUnsupported, "a stored response has no stream; leave stream out");
     } else if (get) {
-      answer = retrieve(service, tenant, target);
+      options = retrieve(service, tenant, target);
     } else if (request.method == "DELETE") {
-      answer = remove(service, tenant, target);
+      options = remove(service, tenant, target);
     }
   } else {
-    answer = fail(Code::kNotFound, "there is no {}; below {}ID there are input_items and cancel",
-                  cut_text(request.path, kEchoBytesMax), kResponsesPrefix);
+    options = fail(Code::kNotFound, "there is no {}; below {}ID there are input_items and cancel",
+                   cut_text(request.path, kEchoBytesMax), kResponsesPrefix);
   }
-  if (!answer) return send_error(*response, answer.error());
-  if (!answer->is_null()) return send_json(*response, *answer);
+  if (!options) return send_error(*response, options.error());
+  if (!options->is_null()) return send_json(*response, *options);
   send_method_not_allowed(*response, request, methods);
 }
 

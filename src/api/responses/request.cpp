@@ -5,8 +5,8 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
-#include "api/params/fields.h"
 #include "api/params/generation_params.h"
+#include "api/params/request_fields.h"
 #include "api/responses/transcript.h"
 #include "api/serialization/json_text.h"
 #include "base/system/random_id.h"
@@ -18,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // What this server cannot do, and hints that change nothing about the answer here.
-void read_others(Fields& fields) {
+void read_others(RequestFields& fields) {
   if (fields.boolean("background", false))
     fields.refuse("background", "read the answer from the connection that asks for it");
   fields.refuse("prompt", "send its text as instructions and input");
@@ -31,55 +31,55 @@ void read_others(Fields& fields) {
                  "service_tier", "client_metadata", "max_tool_calls", "access_programs"});
 }
 
-void read_truncation(Fields& fields) {
+void read_truncation(RequestFields& fields) {
   const ordered_json* value = fields.get("truncation");
   if (value != nullptr && *value != "disabled" && *value != "auto")
-    fields.fail_field("truncation", fmt::format("must be \"disabled\" or \"auto\", not {}", quoted_value(*value)));
+    fields.reject("truncation", fmt::format("must be \"disabled\" or \"auto\", not {}", quoted_value(*value)));
 }
 
-void read_include(Fields& fields, ResponsesRequest& request) {
+void read_include(RequestFields& fields, ResponsesRequest& request) {
   const ordered_json* include = fields.get("include");
   if (include == nullptr) return;
-  if (!include->is_array()) return fields.fail_field("include", "must be an array of strings");
+  if (!include->is_array()) return fields.reject("include", "must be an array of strings");
   for (const auto& what : *include) {
-    if (!what.is_string()) return fields.fail_field("include", "must be an array of strings");
+    if (!what.is_string()) return fields.reject("include", "must be an array of strings");
     request.chat.generate.sampling.logprobs |= what == "message.output_text.logprobs";
     request.encrypted_reasoning |= what == "reasoning.encrypted_content";
   }
 }
 
-// Who wants the most likely tokens told wants their log-probabilities, also without `include`.
-void read_top_logprobs(Fields& fields, SamplingParams& sampling) {
+// Who wants the most likely tokens sent wants their log-probabilities, also without `include`.
+void read_top_logprobs(RequestFields& fields, SamplingParams& sampling) {
   sampling.top_logprobs = static_cast<int32_t>(fields.integer("top_logprobs", 0, 0, kTopLogprobsMax));
   sampling.logprobs |= sampling.top_logprobs > 0;
 }
 
-Result<void> read_effort(Fields& fields, ReasoningWish& wish) {
+Result<void> read_effort(RequestFields& fields, ReasoningOptions& options) {
   const ordered_json* value = fields.object("reasoning");
   if (value == nullptr) return {};
-  Fields reasoning(*value, "reasoning.");
+  RequestFields reasoning(*value, "reasoning.");
   const std::string effort = reasoning.string("effort", "");
-  if (!effort.empty() && !set_effort(effort, wish)) {
-    reasoning.fail_field("effort", fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}",
-                                               quoted_value(effort)));
+  if (!effort.empty() && !set_effort(effort, options)) {
+    reasoning.reject("effort", fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}",
+                                           quoted_value(effort)));
   }
   reasoning.accept({"summary", "generate_summary", "context", "mode"});
   return reasoning.finish();
 }
 
-Result<void> read_text(Fields& fields) {
+Result<void> read_text(RequestFields& fields) {
   const ordered_json* value = fields.object("text");
   if (value == nullptr) return {};
-  Fields text(*value, "text.");
+  RequestFields text(*value, "text.");
   refuse_unless_text_format(text, "format");
   text.accept({"verbosity"});
   return text.finish();
 }
 
-Result<void> read_stream_options(Fields& fields) {
+Result<void> read_stream_options(RequestFields& fields) {
   const ordered_json* value = fields.object("stream_options");
   if (value == nullptr) return {};
-  Fields options(*value, "stream_options.");
+  RequestFields options(*value, "stream_options.");
   options.accept({"include_obfuscation", "include_usage"});
   return options.finish();
 }
@@ -102,7 +102,7 @@ Result<ordered_json> read_function(const ordered_json& tool, const std::string& 
       {"function", {{"name", *name}, {"description", std::move(description)}, {"parameters", std::move(parameters)}}}};
 }
 
-Result<void> read_tools(Fields& fields, ResponsesRequest& request) {
+Result<void> read_tools(RequestFields& fields, ResponsesRequest& request) {
   const ordered_json* tools = fields.get("tools");
   if (tools == nullptr) return {};
   if (!tools->is_array() || tools->size() > kToolsMax)
@@ -131,7 +131,7 @@ Result<void> read_tools(Fields& fields, ResponsesRequest& request) {
 }
 
 // Choices among tools that are not run here leave it to the model.
-Result<void> read_tool_choice(Fields& fields, ResponsesRequest& request) {
+Result<void> read_tool_choice(RequestFields& fields, ResponsesRequest& request) {
   ChatRequest& chat = request.chat;
   chat.parallel_calls = fields.boolean("parallel_tool_calls", true);
   const ordered_json* choice = fields.get("tool_choice");
@@ -161,17 +161,17 @@ Result<void> read_tool_choice(Fields& fields, ResponsesRequest& request) {
   return {};
 }
 
-void read_store(Fields& fields, const StoredItems& stored, ResponsesRequest& request) {
+void read_store(RequestFields& fields, const StoredItems& stored, ResponsesRequest& request) {
   const bool stores = stored.history != nullptr;
   const bool wanted = fields.boolean("store", stores);
   request.store = stores && wanted;
   if (wanted && !stores)
-    fields.fail_field("store", "is true, but this server stores nothing: start it with --store PATH, or leave it out");
+    fields.reject("store", "is true, but this server stores nothing: start it with --store PATH, or leave it out");
   request.previous_id = fields.string("previous_response_id", "");
   if (!request.previous_id.empty() && !stores) {
-    fields.fail_field("previous_response_id",
-                      "needs a server that stores responses: start it with --store PATH, or send the whole "
-                      "conversation as input");
+    fields.reject("previous_response_id",
+                  "needs a server that stores responses: start it with --store PATH, or send the whole "
+                  "conversation as input");
   }
 }
 
@@ -224,7 +224,7 @@ Result<ordered_json> read_items(const ordered_json& input, const StoredItems& st
   return items;
 }
 
-Result<void> read_conversation(Fields& fields, const StoredItems& stored, ResponsesRequest& request) {
+Result<void> read_conversation(RequestFields& fields, const StoredItems& stored, ResponsesRequest& request) {
   Transcript transcript;
   if (fields.get("instructions") != nullptr) {
     const std::string instructions = fields.string("instructions", "");
@@ -295,7 +295,7 @@ ordered_json echo_of(const ordered_json& body, const ResponsesRequest& request) 
 }  // namespace
 
 Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredItems& stored) {
-  Fields fields(body);
+  RequestFields fields(body);
   ResponsesRequest request;
   ChatRequest& chat = request.chat;
   read_others(fields);

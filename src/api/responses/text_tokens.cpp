@@ -29,7 +29,7 @@ ordered_json TextTokens::take(std::string_view text) {
   for (Group& group : groups_) {
     if (all || (group.end > end - text.size() && group_begin < end)) {
       for (auto& entry : group.entries) entries.push_back(std::move(entry));
-      group.entries.clear();  // once, also where the rest of its text is told later
+      group.entries.clear();  // once, also where the rest of its text is sent later
     }
     group_begin = group.end;
   }

@@ -1,5 +1,5 @@
-/// Which tokens a text was told with. What tokens say and what is told come apart: markers of thinking and of calls are
-/// read and not told, what may become one is held back, and a token may end in the middle of a character.
+/// Which tokens a text was sent with. What tokens say and what is sent come apart: markers of thinking and of calls are
+/// read and not sent, what may become one is held back, and a token may end in the middle of a character.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,13 +11,13 @@ namespace cairn::api::responses {
 
 class TextTokens {
  public:
-  /// The next token: the text that came with it, which is empty while it is held back, and what to tell of it.
+  /// The next token: the text that came with it, which is empty while it is held back, and what to send of it.
   void add(std::string_view text, nlohmann::ordered_json entry);
   /// An array with the entries of the tokens that `text` was written with; it and what came before it are done with.
   nlohmann::ordered_json take(std::string_view text);
-  /// `text` is told without its entries.
+  /// `text` is sent without its entries.
   void pass(std::string_view text);
-  /// Something else than text is told; the last token may go on with text.
+  /// Something else than text is sent; the last token may go on with text.
   void pass_all_but_last();
 
  private:
@@ -32,7 +32,7 @@ class TextTokens {
   size_t end_of(std::string_view text) const;
   void drop(size_t end);
 
-  std::string text_;  // not told yet
+  std::string text_;  // not sent yet
   std::vector<Group> groups_;
 };
 

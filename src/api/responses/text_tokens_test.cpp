@@ -5,7 +5,7 @@
 namespace cairn::api::responses {
 namespace {
 
-/// Tokens named by what is to be told of them.
+/// Tokens named by what is to be sent of them.
 class Told {
  public:
   Told& token(std::string_view text, std::string_view name) {
@@ -46,7 +46,7 @@ TEST(TextTokens, HalvesOfACharacterBelongTogether) {
 TEST(TextTokens, WhatIsHeldBackComesLater) {
   Told told;
   EXPECT_EQ(told.token("a <", "1").take("a "), "1");
-  EXPECT_EQ(told.token("b", "2").take("<b"), "2");  // the 1st has been told
+  EXPECT_EQ(told.token("b", "2").take("<b"), "2");  // the 1st has been sent
   EXPECT_EQ(told.token("<", "3").token("i", "4").take("<i"), "3|4");
 }
 

@@ -5,7 +5,7 @@
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
-#include "api/params/fields.h"
+#include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
 
 namespace cairn::api::responses {
@@ -164,7 +164,7 @@ Result<void> Transcript::add_message(const ordered_json& item, const std::string
 
 Result<void> Transcript::add_reasoning(const ordered_json& item, const std::string& path) {
   std::string thought;
-  // The thinking itself if it is there, else what was told of it; what is encrypted elsewhere nobody here can read.
+  // The thinking itself if it is there, else what was sent of it; what is encrypted elsewhere nobody here can read.
   for (const std::string_view name : {"content", "summary"}) {
     const auto found = item.find(name);
     if (found == item.end() || found->is_null()) continue;

@@ -52,7 +52,7 @@ TEST(DsmlSyntax, StringsAreTextAndAllElseOfACallIsMarkup) {
 }
 
 TEST(DsmlSyntax, OtherSpellingsOnceTheyAreRead) {
-  // Half the mark may be any text until the whole opener is there.
+  // Half the mark may be any text until the whole block start is there.
   expect_syntax({{"<DSML｜tool_calls>", false},
                  {"<DSML｜invoke name=\"f\"><DSML｜parameter name=\"a\">", true},
                  {"x</", false},

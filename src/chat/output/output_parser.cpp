@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "chat/output/text_machine.h"
+#include "chat/output/marker_parser.h"
 #include "chat/tool_calls/formats/harmony.h"
 
 namespace cairn {
 
 OutputFormat detect_output_format(std::string_view template_source) {
   OutputFormat format{ToolFormat::kHermes, ReasoningFormat::kThink};
-  const auto recognises = [&](const auto& style) { return style.recognise(template_source); };
+  const auto recognises = [&](const auto& style) { return style.matches(template_source); };
   const auto styles = tool_call::tool_styles();
   const auto tools = std::ranges::find_if(styles, [&](const auto* style) { return recognises(*style); });
   if (tools != styles.end()) format.tools = (*tools)->format;
@@ -24,11 +24,11 @@ OutputParser::OutputParser(const OutputFormat& format, const nlohmann::ordered_j
     : format_(format) {
   tool_call::ToolSchemas schemas(tools);
   if (format.tools == ToolFormat::kHarmony || format.reasoning == ReasoningFormat::kHarmony)
-    machine_ =
-        std::make_unique<tool_call::HarmonyMachine>(std::move(schemas), format.tools == ToolFormat::kHarmony, prompt);
+    stream_parser_ =
+        std::make_unique<tool_call::HarmonyParser>(std::move(schemas), format.tools == ToolFormat::kHarmony, prompt);
   else
-    machine_ = std::make_unique<TextMachine>(std::move(schemas), tool_call::find_style(format.tools),
-                                             find_style(format.reasoning), prompt);
+    stream_parser_ = std::make_unique<MarkerParser>(std::move(schemas), tool_call::find_style(format.tools),
+                                                    find_style(format.reasoning), prompt);
 }
 
 OutputParser::OutputParser(OutputParser&&) noexcept = default;
@@ -36,18 +36,18 @@ OutputParser& OutputParser::operator=(OutputParser&&) noexcept = default;
 OutputParser::~OutputParser() = default;
 
 void OutputParser::feed(std::string_view text, std::vector<Part>& parts) {
-  machine_->attach(parts);
-  for (const char byte : text) machine_->push(byte);
+  stream_parser_->attach(parts);
+  for (const char byte : text) stream_parser_->push(byte);
 }
 
 void OutputParser::finish(std::vector<Part>& parts) {
-  machine_->attach(parts);
-  machine_->finish();
+  stream_parser_->attach(parts);
+  stream_parser_->finish();
 }
 
-bool OutputParser::in_reasoning() const { return machine_->in_reasoning(); }
+bool OutputParser::in_reasoning() const { return stream_parser_->in_reasoning(); }
 
-bool OutputParser::in_syntax() const { return machine_->in_syntax(); }
+bool OutputParser::in_syntax() const { return stream_parser_->in_syntax(); }
 
 std::string_view OutputParser::reasoning_close() const {
   if (format_.reasoning == ReasoningFormat::kHarmony) return tool_call::kHarmonyAnswer;

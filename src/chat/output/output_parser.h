@@ -50,17 +50,17 @@ class OutputParser {
   /// What ends the thinking, for budgets; empty if the format has none.
   std::string_view reasoning_close() const;
 
-  class Machine;
+  class StreamParser;
 
  private:
   OutputFormat format_;
-  std::unique_ptr<Machine> machine_;
+  std::unique_ptr<StreamParser> stream_parser_;
 };
 
 /// Reads one way of writing output, byte by byte.
-class OutputParser::Machine {
+class OutputParser::StreamParser {
  public:
-  virtual ~Machine() = default;
+  virtual ~StreamParser() = default;
   virtual void push(char byte) = 0;
   virtual void finish() = 0;
   virtual bool in_reasoning() const = 0;
@@ -68,7 +68,7 @@ class OutputParser::Machine {
   void attach(std::vector<Part>& parts) { parts_.attach(parts); }
 
  protected:
-  explicit Machine(tool_call::ToolSchemas schemas) : parts_(std::move(schemas)) {}
+  explicit StreamParser(tool_call::ToolSchemas schemas) : parts_(std::move(schemas)) {}
   tool_call::PartWriter parts_;
 };
 

@@ -27,7 +27,7 @@ enum class ReasoningFormat {
 struct ReasoningStyle {
   ReasoningFormat format = ReasoningFormat::kNone;
   std::string_view name;
-  bool (*recognise)(std::string_view source);  ///< as ToolStyle::recognise
+  bool (*matches)(std::string_view source);  ///< as ToolStyle::matches
   std::string_view open;
   std::string_view close;
   std::span<const std::string_view> answer_open{};   ///< may come before the answer, and is not part of it

@@ -4,15 +4,15 @@
 #include <memory>
 #include <utility>
 
-#include "chat/tool_calls/call_reader.h"
 #include "chat/tool_calls/characters.h"
+#include "chat/tool_calls/tool_call_parser.h"
 
 namespace cairn::tool_call {
 
-class ChoiceOfCalls final : public CallReader {
+class ChoiceOfCalls final : public ToolCallParser {
  public:
   /// `choose` gives the reader of a block that begins with this byte, or null if none does.
-  using Choose = std::unique_ptr<CallReader> (*)(char first);
+  using Choose = std::unique_ptr<ToolCallParser> (*)(char first);
   explicit ChoiceOfCalls(Choose choose) : choose_(choose) {}
 
   Step push(char byte, PartWriter& parts) override {
@@ -30,11 +30,11 @@ class ChoiceOfCalls final : public CallReader {
 
  private:
   Choose choose_;
-  std::unique_ptr<CallReader> reader_;
+  std::unique_ptr<ToolCallParser> reader_;
 };
 
 template <ChoiceOfCalls::Choose choose>
-std::unique_ptr<CallReader> open_choice() {
+std::unique_ptr<ToolCallParser> open_choice() {
   return std::make_unique<ChoiceOfCalls>(choose);
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "chat/tool_calls/call_reader.h"
+#include "chat/tool_calls/tool_call_parser.h"
 
 namespace cairn {
 
@@ -52,9 +52,9 @@ enum class ToolFormat {
 namespace tool_call {
 
 /// A text that begins a block of calls.
-struct Opener {
+struct BlockStart {
   std::string_view text;
-  std::unique_ptr<CallReader> (*open)();
+  std::unique_ptr<ToolCallParser> (*open)();
   bool known_names_only = false;  ///< the text means other things too: a call must name one of the tools
 };
 
@@ -81,15 +81,15 @@ struct ToolStyle {
   ToolFormat format = ToolFormat::kNone;
   std::string_view name;
   /// Whether a template's source shows this format. The first of the table that says so is taken.
-  bool (*recognise)(std::string_view source);
-  std::span<const Opener> openers;
+  bool (*matches)(std::string_view source);
+  std::span<const BlockStart> block_starts;
   /// One byte that begins a block where nothing but whitespace has come before; else null.
-  const Opener* bare = nullptr;
-  std::string_view prompt_open{};  ///< the first opener's text, if prompts end with it
+  const BlockStart* bare = nullptr;
+  std::string_view prompt_open{};  ///< the first block start's text, if prompts end with it
   CallSyntax syntax{};
   bool gives_ids = false;  ///< the model's ids must come back to the template
-  /// Shows, once a part of an opener, that a call begins; such a format's markup is OutputParser::in_syntax(). Empty:
-  /// it is not looked at.
+  /// Shows, once a part of a block start, that a call begins; such a format's markup is OutputParser::in_syntax().
+  /// Empty: it is not looked at.
   std::string_view syntax_mark{};
   int id_bytes = 0;  ///< letters and digits that the template wants in a call's id; 0: any id will do
 };

@@ -55,7 +55,7 @@ void StringDecoder::push(char byte, std::string& text) {
   escape_.clear();
 }
 
-CallReader::Step JsonCalls::push(char byte, PartWriter& parts) {
+ToolCallParser::Step JsonCalls::push(char byte, PartWriter& parts) {
   switch (state_) {
     case State::kStart:
       return push_start(byte);
@@ -73,7 +73,7 @@ CallReader::Step JsonCalls::push(char byte, PartWriter& parts) {
   }
 }
 
-CallReader::Step JsonCalls::push_start(char byte) {
+ToolCallParser::Step JsonCalls::push_start(char byte) {
   if (is_space(byte)) return Step::kMore;
   if (byte == '[' && !in_list_) {
     in_list_ = true;
@@ -92,7 +92,7 @@ void JsonCalls::begin_object() {
   state_ = State::kKeyOrClose;
 }
 
-CallReader::Step JsonCalls::push_structure(char byte, PartWriter& parts) {
+ToolCallParser::Step JsonCalls::push_structure(char byte, PartWriter& parts) {
   if (state_ == State::kKey) {
     if (byte == '"') {
       state_ = State::kColon;
@@ -126,7 +126,7 @@ CallReader::Step JsonCalls::push_structure(char byte, PartWriter& parts) {
   return Step::kMore;
 }
 
-CallReader::Step JsonCalls::begin_value(char byte, PartWriter& parts) {
+ToolCallParser::Step JsonCalls::begin_value(char byte, PartWriter& parts) {
   value_ = ArgumentWriter();
   text_.clear();
   const bool wants_arguments = !has_arguments_ && (style_.name_is_key || is_arguments_key(key_));
@@ -153,7 +153,7 @@ CallReader::Step JsonCalls::begin_value(char byte, PartWriter& parts) {
   return push_value(byte, parts);
 }
 
-CallReader::Step JsonCalls::push_value(char byte, PartWriter& parts) {
+ToolCallParser::Step JsonCalls::push_value(char byte, PartWriter& parts) {
   std::string out;
   const Result result = value_.push(byte, out);
   if (result == Result::kBad) return Step::kBad;
@@ -182,7 +182,7 @@ CallReader::Step JsonCalls::push_value(char byte, PartWriter& parts) {
   return Step::kMore;
 }
 
-CallReader::Step JsonCalls::push_encoded(const std::string& json, PartWriter& parts) {
+ToolCallParser::Step JsonCalls::push_encoded(const std::string& json, PartWriter& parts) {
   std::string text;
   for (const char byte : json) decoder_.push(byte, text);
   std::string out;
@@ -204,7 +204,7 @@ void JsonCalls::give(PartWriter& parts, std::string_view bytes) {
     early_ += bytes;
 }
 
-CallReader::Step JsonCalls::named(PartWriter& parts) {
+ToolCallParser::Step JsonCalls::named(PartWriter& parts) {
   if (!parts.begin(name_, id_)) return Step::kBad;
   begun_ = true;
   give(parts, std::exchange(early_, {}));
@@ -215,7 +215,7 @@ CallReader::Step JsonCalls::named(PartWriter& parts) {
   return Step::kMore;
 }
 
-CallReader::Step JsonCalls::arguments_ended(PartWriter& parts) {
+ToolCallParser::Step JsonCalls::arguments_ended(PartWriter& parts) {
   if (state_ == State::kEncoded && !encoded_done_) {
     std::string out;
     encoded_.close(out);
@@ -230,7 +230,7 @@ CallReader::Step JsonCalls::arguments_ended(PartWriter& parts) {
   return Step::kMore;
 }
 
-CallReader::Step JsonCalls::object_ended(PartWriter& parts) {
+ToolCallParser::Step JsonCalls::object_ended(PartWriter& parts) {
   if (nested_) {
     nested_ = false;
     state_ = State::kAfterValue;
@@ -248,7 +248,7 @@ CallReader::Step JsonCalls::object_ended(PartWriter& parts) {
   return Step::kMore;
 }
 
-CallReader::Step JsonCalls::push_after(char byte) {
+ToolCallParser::Step JsonCalls::push_after(char byte) {
   ++after_bytes_;
   const std::string_view closer = style_.closer;
   if (closer_seen_ > 0 || (!closer.empty() && byte == closer[0] && !(byte == ']' && in_list_))) {

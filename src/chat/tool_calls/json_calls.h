@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "chat/tool_calls/argument_writer.h"
-#include "chat/tool_calls/call_reader.h"
+#include "chat/tool_calls/tool_call_parser.h"
 
 namespace cairn::tool_call {
 
@@ -27,7 +27,7 @@ class StringDecoder {
   std::string high_;
 };
 
-class JsonCalls final : public CallReader {
+class JsonCalls final : public ToolCallParser {
  public:
   explicit JsonCalls(const JsonStyle& style) : style_(style) {}
   Step push(char byte, PartWriter& parts) override;

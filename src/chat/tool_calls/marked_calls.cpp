@@ -45,12 +45,12 @@ void MarkedCalls::enter_field(int field) {
   ends_ = MarkerMatcher(markers);
 }
 
-CallReader::Step MarkedCalls::push(char byte, PartWriter& parts) {
+ToolCallParser::Step MarkedCalls::push(char byte, PartWriter& parts) {
   if (in_arguments_) return push_arguments(byte, parts);
   return field_ >= 0 ? push_field(byte, parts) : push_between(byte);
 }
 
-CallReader::Step MarkedCalls::push_between(char byte) {
+ToolCallParser::Step MarkedCalls::push_between(char byte) {
   ++between_bytes_;
   if (between_.held().empty() && is_space(byte)) return Step::kMore;
   std::string text;
@@ -65,7 +65,7 @@ CallReader::Step MarkedCalls::push_between(char byte) {
   return found == kBlockClose ? Step::kDone : Step::kMore;
 }
 
-CallReader::Step MarkedCalls::push_field(char byte, PartWriter& parts) {
+ToolCallParser::Step MarkedCalls::push_field(char byte, PartWriter& parts) {
   const Field& field = style_.fields[static_cast<size_t>(field_)];
   // No field has a brace: the arguments begin, whatever is missing before them.
   const bool brace = byte == '{' && ends_.held().empty();
@@ -109,7 +109,7 @@ bool MarkedCalls::begin(PartWriter& parts) {
   return true;
 }
 
-CallReader::Step MarkedCalls::push_arguments(char byte, PartWriter& parts) {
+ToolCallParser::Step MarkedCalls::push_arguments(char byte, PartWriter& parts) {
   if (!writer_.started()) {
     if (is_space(byte)) return Step::kMore;
     if (byte != '{') return Step::kBad;

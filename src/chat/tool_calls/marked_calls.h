@@ -7,7 +7,7 @@
 
 #include "chat/output/marker_matcher.h"
 #include "chat/tool_calls/argument_writer.h"
-#include "chat/tool_calls/call_reader.h"
+#include "chat/tool_calls/tool_call_parser.h"
 
 namespace cairn::tool_call {
 
@@ -38,7 +38,7 @@ struct MarkedStyle {
   std::string_view content_name{};  ///< a name that calls nothing: what follows is content
 };
 
-class MarkedCalls final : public CallReader {
+class MarkedCalls final : public ToolCallParser {
  public:
   /// `in_call`: what opened the block was call_open.
   MarkedCalls(const MarkedStyle& style, bool in_call);

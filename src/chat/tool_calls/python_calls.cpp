@@ -4,7 +4,7 @@
 
 namespace cairn::tool_call {
 
-CallReader::Step PythonCalls::push(char byte, PartWriter& parts) {
+ToolCallParser::Step PythonCalls::push(char byte, PartWriter& parts) {
   switch (state_) {
     case State::kStart:
       if (is_space(byte)) return Step::kMore;
@@ -34,7 +34,7 @@ CallReader::Step PythonCalls::push(char byte, PartWriter& parts) {
   return Step::kMore;
 }
 
-CallReader::Step PythonCalls::push_name(char byte, PartWriter& parts) {
+ToolCallParser::Step PythonCalls::push_name(char byte, PartWriter& parts) {
   if (byte != '(') {
     name_ += byte;
     const bool fits = is_letter(byte) || byte == '_' || (name_.size() > 1 && is_name_byte(byte));
@@ -53,7 +53,7 @@ CallReader::Step PythonCalls::push_name(char byte, PartWriter& parts) {
   return Step::kMore;
 }
 
-CallReader::Step PythonCalls::push_after(char byte) {
+ToolCallParser::Step PythonCalls::push_after(char byte) {
   ++after_bytes_;
   unread_ = after_bytes_;
   if (closer_seen_ > 0 || (!closer_.empty() && byte == closer_[0])) {

@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "chat/tool_calls/argument_writer.h"
-#include "chat/tool_calls/call_reader.h"
+#include "chat/tool_calls/tool_call_parser.h"
 
 namespace cairn::tool_call {
 
-class PythonCalls final : public CallReader {
+class PythonCalls final : public ToolCallParser {
  public:
   /// `closer` ends the block; empty: the list's bracket, or what is no call.
   explicit PythonCalls(std::string_view closer) : closer_(closer) {}

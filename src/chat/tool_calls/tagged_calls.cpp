@@ -64,7 +64,7 @@ void TaggedCalls::enter(State state) {
   matcher_ = MarkerMatcher(markers);
 }
 
-CallReader::Step TaggedCalls::push(char byte, PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::push(char byte, PartWriter& parts) {
   switch (state_) {
     case State::kBetween:
       return push_between(byte);
@@ -81,7 +81,7 @@ CallReader::Step TaggedCalls::push(char byte, PartWriter& parts) {
   }
 }
 
-CallReader::Step TaggedCalls::push_between(char byte) {
+ToolCallParser::Step TaggedCalls::push_between(char byte) {
   ++between_bytes_;
   if (matcher_.held().empty() && is_space(byte)) return Step::kMore;
   std::string text;
@@ -94,7 +94,7 @@ CallReader::Step TaggedCalls::push_between(char byte) {
   return found == 1 ? Step::kDone : Step::kMore;
 }
 
-CallReader::Step TaggedCalls::push_name(char byte, PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::push_name(char byte, PartWriter& parts) {
   if (text_.empty() && matcher_.held().empty() && is_space(byte)) return Step::kMore;
   const int found = matcher_.push(byte, text_);
   if (text_.size() > kCallNameBytesMax || !may_be_name(trim(text_))) return Step::kBad;
@@ -106,7 +106,7 @@ CallReader::Step TaggedCalls::push_name(char byte, PartWriter& parts) {
   return follow(style_.name_ends[static_cast<size_t>(found)].next, parts);
 }
 
-CallReader::Step TaggedCalls::follow(TagNext next, PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::follow(TagNext next, PartWriter& parts) {
   switch (next) {
     case TagNext::kParameters:
       enter(State::kParameters);
@@ -126,7 +126,7 @@ CallReader::Step TaggedCalls::follow(TagNext next, PartWriter& parts) {
   return Step::kMore;
 }
 
-CallReader::Step TaggedCalls::end_call(PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::end_call(PartWriter& parts) {
   std::string out;
   while (!outer_.empty()) close_nested(out);
   if (!is_json_) out += parameters_ == 0 ? "{}" : "}";
@@ -137,7 +137,7 @@ CallReader::Step TaggedCalls::end_call(PartWriter& parts) {
   return style_.block_close.empty() ? Step::kDone : Step::kMore;
 }
 
-CallReader::Step TaggedCalls::push_parameters(char byte, PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::push_parameters(char byte, PartWriter& parts) {
   if (matcher_.held().empty()) {
     if (is_space(byte)) return Step::kMore;
     if (byte == '{' && parameters_ == 0 && !is_json_) {
@@ -174,7 +174,7 @@ CallReader::Step TaggedCalls::push_parameters(char byte, PartWriter& parts) {
   }
 }
 
-CallReader::Step TaggedCalls::push_key(char byte, PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::push_key(char byte, PartWriter& parts) {
   if (state_ == State::kValueOpen && matcher_.held().empty() && is_space(byte)) return Step::kMore;
   const int found = matcher_.push(byte, text_);
   if (text_.size() > kArgumentKeyBytesMax || (state_ == State::kValueOpen && !text_.empty())) return Step::kBad;
@@ -241,7 +241,7 @@ void TaggedCalls::begin_value(std::string& out, const PartWriter& parts) {
 }
 
 // A parameter where a value was expected: the value is an object of what follows.
-CallReader::Step TaggedCalls::nest(PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::nest(PartWriter& parts) {
   if (outer_.size() + 1 >= kArgumentDepthMax) return Step::kBad;
   std::string out;
   begin_key(out);
@@ -273,7 +273,7 @@ void TaggedCalls::end_value(bool cut, std::string& out) {
   value_.end(cut, out);
 }
 
-CallReader::Step TaggedCalls::push_value(char byte, PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::push_value(char byte, PartWriter& parts) {
   if (!style_.cdata || in_value_ || cdata_seen_ >= kCdataOpen.size()) return push_value_byte(byte, parts);
   if (byte == kCdataOpen[cdata_seen_]) {
     ++cdata_seen_;
@@ -284,7 +284,7 @@ CallReader::Step TaggedCalls::push_value(char byte, PartWriter& parts) {
   return push_value_byte(byte, parts);
 }
 
-CallReader::Step TaggedCalls::push_value_byte(char byte, PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::push_value_byte(char byte, PartWriter& parts) {
   std::string out;
   if (!in_value_ && !style_.dsml) begin_value(out, parts);
   std::string text;
@@ -306,7 +306,7 @@ CallReader::Step TaggedCalls::push_value_byte(char byte, PartWriter& parts) {
   return follow(next, parts);
 }
 
-CallReader::Step TaggedCalls::push_json(char byte, PartWriter& parts) {
+ToolCallParser::Step TaggedCalls::push_json(char byte, PartWriter& parts) {
   std::string out;
   json_string_.push(byte);
   const auto result = json_.push(byte, out);

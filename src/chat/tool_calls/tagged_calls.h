@@ -8,10 +8,10 @@
 
 #include "chat/output/marker_matcher.h"
 #include "chat/tool_calls/argument_writer.h"
-#include "chat/tool_calls/call_reader.h"
 #include "chat/tool_calls/dsml_escape.h"
 #include "chat/tool_calls/json_string.h"
 #include "chat/tool_calls/tagged_value.h"
+#include "chat/tool_calls/tool_call_parser.h"
 
 namespace cairn::tool_call {
 
@@ -38,7 +38,7 @@ struct TagStyle {
   bool dsml = false;               ///< dsml_escape.h for keys and values; parameters within one are an object
 };
 
-class TaggedCalls final : public CallReader {
+class TaggedCalls final : public ToolCallParser {
  public:
   /// `in_call`: what opened the block was call_open.
   TaggedCalls(const TagStyle& style, bool in_call);

@@ -216,7 +216,7 @@ asio::awaitable<void> FrameConnection::write_messages() {
       co_await output_->wake().async_wait(kTuple);
       if ((co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none) co_return;
     }
-    const ResponseWork work = output_->take();
+    const PendingResponse work = output_->take();
     const bool written = co_await write_all(work.bytes);
     if (!written) co_return;
     output_->sent(work.bytes.size());

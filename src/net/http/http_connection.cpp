@@ -172,7 +172,7 @@ asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
 
 asio::awaitable<void> HttpConnection::answer_error(int status, std::string message) {
   in_exchange_ = true;
-  WholeAnswer answer{status, "application/json", service_.error_body(status, message), {}};
+  FullResponse answer{status, "application/json", service_.error_body(status, message), {}};
   if (status == 503) answer.headers.emplace_back("Retry-After", "1");
   const bool written = co_await respond_whole(answer);
   if (written) co_await drain();
@@ -284,16 +284,16 @@ asio::awaitable<bool> HttpConnection::respond(ResponseState& response) {
     co_await response.wake().async_wait(kTuple);
     if ((co_await asio::this_coro::cancellation_state).cancelled() != asio::cancellation_type::none) co_return false;
   }
-  ResponseWork work = response.take();
+  PendingResponse work = response.take();
   if (!work.whole) co_return co_await respond_stream(response, std::move(work));
   answer_whole_ = true;
   const bool written = co_await respond_whole(*work.whole);
   co_return written;
 }
 
-asio::awaitable<bool> HttpConnection::respond_stream(ResponseState& response, ResponseWork work) {
+asio::awaitable<bool> HttpConnection::respond_stream(ResponseState& response, PendingResponse work) {
   const HeaderList headers = work.stream_headers.value_or(HeaderList{});
-  const StreamForm form = work.stream_form;
+  const StreamFormat form = work.stream_format;
   probe_ = form.keep_alive;
   if (!co_await begin_stream(headers, form)) co_return false;
   if (!work.bytes.empty() && !co_await write_chunk(work.bytes)) co_return false;
@@ -328,7 +328,7 @@ std::string HttpConnection::head(int status, const HeaderList& headers) {
   return text;
 }
 
-asio::awaitable<bool> HttpConnection::respond_whole(const WholeAnswer& answer) {
+asio::awaitable<bool> HttpConnection::respond_whole(const FullResponse& answer) {
   std::string text = head(answer.status, answer.headers);
   if (!answer.content_type.empty()) text += fmt::format("Content-Type: {}\r\n", answer.content_type);
   text += fmt::format("Content-Length: {}\r\n\r\n", answer.body.size());
@@ -340,7 +340,7 @@ asio::awaitable<bool> HttpConnection::respond_whole(const WholeAnswer& answer) {
   co_return co_await write_all(body);
 }
 
-asio::awaitable<bool> HttpConnection::begin_stream(const HeaderList& headers, StreamForm form) {
+asio::awaitable<bool> HttpConnection::begin_stream(const HeaderList& headers, StreamFormat form) {
   if (!chunked_) keep_alive_ = false;
   std::string text = head(200, headers);
   text += fmt::format("Content-Type: {}\r\nCache-Control: no-cache\r\nX-Accel-Buffering: no\r\n", form.content_type);

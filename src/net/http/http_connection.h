@@ -75,9 +75,9 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   Awaitable<void> wait_until_hung_up();
   bool hung_up();
   Awaitable<bool> respond(ResponseState& response);
-  Awaitable<bool> respond_whole(const WholeAnswer& answer);
-  Awaitable<bool> respond_stream(ResponseState& response, ResponseWork work);
-  Awaitable<bool> begin_stream(const HeaderList& headers, StreamForm form);
+  Awaitable<bool> respond_whole(const FullResponse& answer);
+  Awaitable<bool> respond_stream(ResponseState& response, PendingResponse work);
+  Awaitable<bool> begin_stream(const HeaderList& headers, StreamFormat form);
   Awaitable<bool> write_chunk(std::string_view bytes);
   Awaitable<bool> write_all(std::string_view bytes);
   Awaitable<bool> wait_writable();

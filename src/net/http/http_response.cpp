@@ -34,8 +34,8 @@ void ResponseState::signal() noexcept {
   }
 }
 
-WholeAnswer ResponseState::error_answer(int status, std::string_view message) const {
-  WholeAnswer answer{status, "application/json", error_body_ == nullptr ? "" : (*error_body_)(status, message), {}};
+FullResponse ResponseState::error_answer(int status, std::string_view message) const {
+  FullResponse answer{status, "application/json", error_body_ == nullptr ? "" : (*error_body_)(status, message), {}};
   if (status == 503) answer.headers.emplace_back("Retry-After", "1");
   return answer;
 }
@@ -46,7 +46,7 @@ bool ResponseState::hold(size_t bytes) {
   return share_.grow_to(counted);
 }
 
-void ResponseState::send(WholeAnswer answer) {
+void ResponseState::send(FullResponse answer) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_ || answered_) return;
@@ -61,13 +61,13 @@ void ResponseState::send(WholeAnswer answer) {
   signal();
 }
 
-void ResponseState::begin_events(HeaderList headers, StreamForm form) {
+void ResponseState::begin_events(HeaderList headers, StreamFormat form) {
   {
     const std::lock_guard lock(mutex_);
     if (closed_ || answered_) return;
     answered_ = streaming_ = true;
     work_.stream_headers = std::move(headers);
-    work_.stream_form = form;
+    work_.stream_format = form;
   }
   signal();
 }
@@ -173,9 +173,9 @@ bool ResponseState::broken() const {
   return overflowed_ || thrown_;
 }
 
-ResponseWork ResponseState::take() {
+PendingResponse ResponseState::take() {
   const std::lock_guard lock(mutex_);
-  ResponseWork taken = std::move(work_);
+  PendingResponse taken = std::move(work_);
   work_ = {};
   work_.ended = taken.ended;
   return taken;
@@ -224,7 +224,7 @@ ResponseHandle::~ResponseHandle() {
 void ResponseHandle::send(int status, std::string_view content_type, std::string body, HeaderList headers) {
   state_->send({status, std::string(content_type), std::move(body), std::move(headers)});
 }
-void ResponseHandle::begin_events(HeaderList headers, StreamForm form) {
+void ResponseHandle::begin_events(HeaderList headers, StreamFormat form) {
   state_->begin_events(std::move(headers), form);
 }
 void ResponseHandle::write(std::string_view bytes) { state_->write(bytes); }

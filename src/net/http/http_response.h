@@ -21,7 +21,7 @@ namespace cairn::net {
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
 /// A whole answer.
-struct WholeAnswer {
+struct FullResponse {
   int status = 200;
   std::string content_type;
   std::string body;
@@ -29,10 +29,10 @@ struct WholeAnswer {
 };
 
 /// What the connection finds when it looks: at most one of whole / stream beginning, plus stream bytes.
-struct ResponseWork {
-  std::optional<WholeAnswer> whole;
+struct PendingResponse {
+  std::optional<FullResponse> whole;
   std::optional<HeaderList> stream_headers;  // the stream begins now
-  StreamForm stream_form;
+  StreamFormat stream_format;
   std::string bytes;   // of the stream
   bool ended = false;  // nothing follows `bytes`
 };
@@ -47,8 +47,8 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
 
   const std::string& request_id() const { return request_id_; }
   // From any thread, for HttpResponse.
-  void send(WholeAnswer answer);
-  void begin_events(HeaderList headers, StreamForm form = {});
+  void send(FullResponse answer);
+  void begin_events(HeaderList headers, StreamFormat form = {});
   void write(std::string_view bytes);
   void end();
   void on_close(std::function<void()> callback);
@@ -59,7 +59,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
 
   // From the server's thread.
   /// Takes what there is to do; bytes stay counted as unsent until `sent`.
-  ResponseWork take();
+  PendingResponse take();
   /// May run the callback given to on_drained.
   void sent(size_t bytes);
   /// True if take() would find something.
@@ -80,7 +80,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
  private:
   void signal() noexcept;
   void call(const std::function<void()>& callback) noexcept;
-  WholeAnswer error_answer(int status, std::string_view message) const;
+  FullResponse error_answer(int status, std::string_view message) const;
   /// Takes `bytes` from the budget, in place of what it had; mutex_ is held.
   bool hold(size_t bytes);
   /// The callback given to on_drained, if its time has come; mutex_ is held.
@@ -93,7 +93,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   const HttpErrorBody* error_body_;
   const std::string request_id_;
   mutable std::mutex mutex_;
-  ResponseWork work_;
+  PendingResponse work_;
   ByteShare share_;  // for the bytes that wait
   size_t unsent_bytes_ = 0;
   bool answered_ = false;  // send or begin_events was called
@@ -113,7 +113,7 @@ class ResponseHandle final : public HttpResponse {
   ~ResponseHandle() override;
   std::string_view request_id() const override { return state_->request_id(); }
   void send(int status, std::string_view content_type, std::string body, HeaderList headers) override;
-  void begin_events(HeaderList headers, StreamForm form) override;
+  void begin_events(HeaderList headers, StreamFormat form) override;
   void write(std::string_view bytes) override;
   void end() override;
   void on_close(std::function<void()> callback) override;

@@ -53,7 +53,7 @@ struct HttpRequest {
 };
 
 /// What a stream is, and what it says while it has nothing to say.
-struct StreamForm {
+struct StreamFormat {
   std::string_view content_type = "text/event-stream";  ///< this and keep_alive: literals
   std::string_view keep_alive = ": keep-alive\n\n";     ///< empty: nothing
 };
@@ -70,7 +70,7 @@ class HttpResponse : public ClientOutput {
   virtual void send(int status, std::string_view content_type, std::string body,
                     std::vector<std::pair<std::string, std::string>> headers = {}) = 0;
   /// Begins a stream: status 200 and headers go out at once.
-  virtual void begin_events(std::vector<std::pair<std::string, std::string>> headers = {}, StreamForm form = {}) = 0;
+  virtual void begin_events(std::vector<std::pair<std::string, std::string>> headers = {}, StreamFormat form = {}) = 0;
   /// Appends bytes, a whole number of events. May be sent together with what follows.
   virtual void write(std::string_view bytes) = 0;
   /// Ends the stream; the connection may be used again.

@@ -5,18 +5,18 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> open() {
+std::unique_ptr<ToolCallParser> open() {
   return std::make_unique<JsonCalls>(JsonStyle{.closer = "<|tools_suffix|>", .name_is_key = true});
 }
-constexpr Opener kOpeners[] = {{"<|tools_prefix|>", open}};
+constexpr BlockStart kBlockStarts[] = {{"<|tools_prefix|>", open}};
 
 }  // namespace
 
 const ToolStyle styles::kApertus = {
     .format = ToolFormat::kApertus,
     .name = "apertus",
-    .recognise = [](std::string_view source) { return shows(source, "<|tools_prefix|>"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<|tools_prefix|>"); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<|tools_prefix|>[",
                .call_open = "{\"",
                .name_close = "\": ",

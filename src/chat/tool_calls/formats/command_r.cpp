@@ -5,21 +5,21 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> open_actions() {
+std::unique_ptr<ToolCallParser> open_actions() {
   return std::make_unique<JsonCalls>(JsonStyle{.closer = "<|END_ACTION|>"});
 }
-std::unique_ptr<CallReader> open_fence() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "```"}); }
+std::unique_ptr<ToolCallParser> open_fence() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "```"}); }
 
-constexpr Opener kOpeners[] = {{"<|START_ACTION|>", open_actions}};
-constexpr Opener kPlusOpeners[] = {{"Action:\n```json", open_fence}, {"Action: ```json", open_fence}};
+constexpr BlockStart kBlockStarts[] = {{"<|START_ACTION|>", open_actions}};
+constexpr BlockStart kPlusBlockStarts[] = {{"Action:\n```json", open_fence}, {"Action: ```json", open_fence}};
 
 }  // namespace
 
 const ToolStyle styles::kCommandR = {
     .format = ToolFormat::kCommandR,
     .name = "command_r",
-    .recognise = [](std::string_view source) { return shows(source, "<|START_ACTION|>"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<|START_ACTION|>"); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<|START_ACTION|>[\n    ",
                .call_open = "{\"tool_call_id\": \"{index}\", \"tool_name\": \"",
                .name_close = "\", \"parameters\": ",
@@ -31,8 +31,8 @@ const ToolStyle styles::kCommandR = {
 const ToolStyle styles::kCommandRPlus = {
     .format = ToolFormat::kCommandRPlus,
     .name = "command_r_plus",
-    .recognise = [](std::string_view source) { return shows(source, "Action:\\n```json"); },
-    .openers = kPlusOpeners,
+    .matches = [](std::string_view source) { return shows(source, "Action:\\n```json"); },
+    .block_starts = kPlusBlockStarts,
     .syntax = {.block_open = "Action:\n```json\n[\n    ",
                .call_open = "{\n        \"tool_name\": \"",
                .name_close = "\",\n        \"parameters\": ",

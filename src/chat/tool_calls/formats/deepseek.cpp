@@ -27,21 +27,21 @@ constexpr MarkedStyle kV31Style = {.call_open = kCallOpen,
                                    .fence = kFence};
 
 template <const MarkedStyle& style, bool in_call>
-std::unique_ptr<CallReader> open() {
+std::unique_ptr<ToolCallParser> open() {
   return std::make_unique<MarkedCalls>(style, in_call);
 }
 
 // A call may come without the block's own marker.
-constexpr Opener kV3Openers[] = {{kBlockOpen, open<kV3Style, false>}, {kCallOpen, open<kV3Style, true>}};
-constexpr Opener kV31Openers[] = {{kBlockOpen, open<kV31Style, false>}, {kCallOpen, open<kV31Style, true>}};
+constexpr BlockStart kV3BlockStarts[] = {{kBlockOpen, open<kV3Style, false>}, {kCallOpen, open<kV3Style, true>}};
+constexpr BlockStart kV31BlockStarts[] = {{kBlockOpen, open<kV31Style, false>}, {kCallOpen, open<kV31Style, true>}};
 
 }  // namespace
 
 const ToolStyle styles::kDeepSeekV3 = {
     .format = ToolFormat::kDeepSeekV3,
     .name = "deepseek_v3",
-    .recognise = [](std::string_view source) { return shows(source, kBlockOpen) && shows(source, "```json"); },
-    .openers = kV3Openers,
+    .matches = [](std::string_view source) { return shows(source, kBlockOpen) && shows(source, "```json"); },
+    .block_starts = kV3BlockStarts,
     .syntax = {.block_open = kBlockOpen,
                .call_open = "<｜tool▁call▁begin｜>function<｜tool▁sep｜>",
                .name_close = "\n```json\n",
@@ -53,8 +53,8 @@ const ToolStyle styles::kDeepSeekV3 = {
 const ToolStyle styles::kDeepSeekV31 = {
     .format = ToolFormat::kDeepSeekV31,
     .name = "deepseek_v31",
-    .recognise = [](std::string_view source) { return shows(source, kBlockOpen); },
-    .openers = kV31Openers,
+    .matches = [](std::string_view source) { return shows(source, kBlockOpen); },
+    .block_starts = kV31BlockStarts,
     .syntax = {.block_open = kBlockOpen,
                .call_open = kCallOpen,
                .name_close = kSeparator,

@@ -38,7 +38,7 @@ struct Tag {
 };
 
 template <const TagStyle& style, bool in_call>
-std::unique_ptr<CallReader> open() {
+std::unique_ptr<ToolCallParser> open() {
   return std::make_unique<TaggedCalls>(style, in_call);
 }
 
@@ -80,7 +80,7 @@ using None = Spelling<"">;
 static_assert(Tag<"", "｜DSML｜", "">::kText == kDsmlMark);
 
 // Without the mark it may be any XML.
-constexpr Opener kOpeners[] = {
+constexpr BlockStart kBlockStarts[] = {
     {Whole::kV32Open, open<Whole::kV32, false>},     {Whole::kV4Open, open<Whole::kV4, false>},
     {Whole::kInvoke, open<Whole::kV4, true>},        {Half::kV32Open, open<Half::kV32, false>},
     {Half::kV4Open, open<Half::kV4, false>},         {Half::kInvoke, open<Half::kV4, true>},
@@ -103,8 +103,8 @@ constexpr CallSyntax syntax_with(std::string_view block_open, std::string_view b
 const ToolStyle styles::kDsmlV32 = {
     .format = ToolFormat::kDsmlV32,
     .name = "dsml_v32",
-    .recognise = [](std::string_view source) { return shows(source, kDsmlMark) && shows(source, "function_calls"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, kDsmlMark) && shows(source, "function_calls"); },
+    .block_starts = kBlockStarts,
     .syntax = syntax_with("<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>"),
     .syntax_mark = kDsmlMark,
 };
@@ -112,8 +112,8 @@ const ToolStyle styles::kDsmlV32 = {
 const ToolStyle styles::kDsmlV4 = {
     .format = ToolFormat::kDsmlV4,
     .name = "dsml_v4",
-    .recognise = [](std::string_view source) { return shows(source, kDsmlMark); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, kDsmlMark); },
+    .block_starts = kBlockStarts,
     .syntax = syntax_with("<｜DSML｜tool_calls>\n", "\n</｜DSML｜tool_calls>"),
     .syntax_mark = kDsmlMark,
 };

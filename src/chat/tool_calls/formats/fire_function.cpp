@@ -5,16 +5,16 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
-constexpr Opener kOpeners[] = {{"functools", open}};
+std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
+constexpr BlockStart kBlockStarts[] = {{"functools", open}};
 
 }  // namespace
 
 const ToolStyle styles::kFireFunction = {
     .format = ToolFormat::kFireFunction,
     .name = "fire_function",
-    .recognise = [](std::string_view source) { return shows(source, "functools["); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "functools["); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "functools[",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

@@ -44,8 +44,8 @@ extern const ToolStyle kSolar;
 
 /// What follows <tool_call>, which three formats begin with: an object or list (Hermes), <function= (Qwen3-Coder), or a
 /// name (GLM). Models mix them up, and what follows tells them apart.
-std::unique_ptr<CallReader> open_tool_call();
-std::unique_ptr<CallReader> open_qwen_block();
-std::unique_ptr<CallReader> open_glm();
+std::unique_ptr<ToolCallParser> open_tool_call();
+std::unique_ptr<ToolCallParser> open_qwen_block();
+std::unique_ptr<ToolCallParser> open_glm();
 
 }  // namespace cairn::tool_call

@@ -16,32 +16,32 @@ constexpr TagStyle kStyle = {.call_open = "<function=",
                              .value_ends = kValueEnds,
                              .call_close = "</function>",
                              .padded = true};
-std::unique_ptr<CallReader> open() { return std::make_unique<TaggedCalls>(kStyle, true); }
-constexpr Opener kOpeners[] = {{"<function=", open}};
+std::unique_ptr<ToolCallParser> open() { return std::make_unique<TaggedCalls>(kStyle, true); }
+constexpr BlockStart kBlockStarts[] = {{"<function=", open}};
 
 constexpr std::string_view kRecipient = ">>>";
 constexpr Field::End kRecipientEnds[] = {{"\n", -1}};
 constexpr Field kRecipientFields[] = {{FieldRole::kName, kRecipientEnds}};
 constexpr MarkedStyle kRecipientStyle = {.call_open = kRecipient, .fields = kRecipientFields, .content_name = "all"};
-std::unique_ptr<CallReader> open_recipient() { return std::make_unique<MarkedCalls>(kRecipientStyle, true); }
+std::unique_ptr<ToolCallParser> open_recipient() { return std::make_unique<MarkedCalls>(kRecipientStyle, true); }
 // Python's prompt looks the same.
-constexpr Opener kRecipientOpeners[] = {{kRecipient, open_recipient, true}};
+constexpr BlockStart kRecipientBlockStarts[] = {{kRecipient, open_recipient, true}};
 
 }  // namespace
 
 const ToolStyle styles::kFunctionary = {
     .format = ToolFormat::kFunctionary,
     .name = "functionary",
-    .recognise = [](std::string_view source) { return shows(source, "<function="); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<function="); },
+    .block_starts = kBlockStarts,
     .syntax = {.call_open = "<function=", .name_close = ">", .call_close = "</function>"},
 };
 
 const ToolStyle styles::kFunctionaryRecipient = {
     .format = ToolFormat::kFunctionaryRecipient,
     .name = "functionary_recipient",
-    .recognise = [](std::string_view source) { return shows(source, ">>>all"); },
-    .openers = kRecipientOpeners,
+    .matches = [](std::string_view source) { return shows(source, ">>>all"); },
+    .block_starts = kRecipientBlockStarts,
     .prompt_open = kRecipient,
     .syntax = {.call_open = kRecipient, .name_close = "\n"},
 };

@@ -13,28 +13,28 @@ constexpr Field::End kNameEnds[] = {{"<|\"|>", -1}};
 constexpr Field kFields[] = {{FieldRole::kName, kNameEnds}};  // the brace ends the name
 constexpr MarkedStyle kStyle = {
     .call_open = "call:", .fields = kFields, .block_close = "<tool_call|>", .dialect = Dialect::kGemma};
-std::unique_ptr<CallReader> open_call() { return std::make_unique<MarkedCalls>(kStyle, false); }
-constexpr Opener kOpeners[] = {{"<|tool_call>", open_call}};
+std::unique_ptr<ToolCallParser> open_call() { return std::make_unique<MarkedCalls>(kStyle, false); }
+constexpr BlockStart kBlockStarts[] = {{"<|tool_call>", open_call}};
 
 constexpr std::string_view kFence = "```";
-std::unique_ptr<CallReader> choose(char first) {
+std::unique_ptr<ToolCallParser> choose(char first) {
   if (first == '{') return std::make_unique<JsonCalls>(JsonStyle{.closer = kFence});
   return std::make_unique<PythonCalls>(kFence);
 }
-std::unique_ptr<CallReader> open_json() { return std::make_unique<JsonCalls>(JsonStyle{.closer = kFence}); }
-std::unique_ptr<CallReader> open_bare() { return std::make_unique<JsonCalls>(JsonStyle{}); }
-constexpr Opener kFenceOpeners[] = {{"```tool_code", open_choice<choose>, true},
-                                    {"```tool_call", open_choice<choose>, true},
-                                    {"```json", open_json, true}};
-constexpr Opener kBare = {"{", open_bare, true};
+std::unique_ptr<ToolCallParser> open_json() { return std::make_unique<JsonCalls>(JsonStyle{.closer = kFence}); }
+std::unique_ptr<ToolCallParser> open_bare() { return std::make_unique<JsonCalls>(JsonStyle{}); }
+constexpr BlockStart kFenceBlockStarts[] = {{"```tool_code", open_choice<choose>, true},
+                                            {"```tool_call", open_choice<choose>, true},
+                                            {"```json", open_json, true}};
+constexpr BlockStart kBare = {"{", open_bare, true};
 
 }  // namespace
 
 const ToolStyle styles::kGemma = {
     .format = ToolFormat::kGemma,
     .name = "gemma",
-    .recognise = [](std::string_view source) { return shows(source, "<|tool_call>call:"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<|tool_call>call:"); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<|tool_call>call:",
                .name_close = "{",
                .separator = "<tool_call|><|tool_call>call:",
@@ -45,8 +45,8 @@ const ToolStyle styles::kGemma = {
 const ToolStyle styles::kGemmaFence = {
     .format = ToolFormat::kGemmaFence,
     .name = "gemma_fence",
-    .recognise = [](std::string_view source) { return shows(source, "<start_of_turn>"); },
-    .openers = kFenceOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<start_of_turn>"); },
+    .block_starts = kFenceBlockStarts,
     .bare = &kBare,
     .syntax = {.block_open = "```json\n",
                .call_open = "{\"name\": \"",

@@ -5,14 +5,15 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
+std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
 constexpr std::string_view kToken = "<|function_call|>";
 constexpr std::string_view kRole = "<|message_sep|>\n\nfunction call<|role_sep|>\n";
-constexpr Opener kOpeners[] = {{kToken, open}};
-constexpr Opener kRoleOpeners[] = {{kRole, open}};
+constexpr BlockStart kBlockStarts[] = {{kToken, open}};
+constexpr BlockStart kRoleBlockStarts[] = {{kRole, open}};
 
-constexpr CallSyntax syntax_after(std::string_view opener) {
-  return {.block_open = opener, .call_open = "{\"name\": \"", .name_close = "\", \"arguments\": ", .call_close = "}"};
+constexpr CallSyntax syntax_after(std::string_view block_start) {
+  return {
+      .block_open = block_start, .call_open = "{\"name\": \"", .name_close = "\", \"arguments\": ", .call_close = "}"};
 }
 
 }  // namespace
@@ -20,17 +21,17 @@ constexpr CallSyntax syntax_after(std::string_view opener) {
 const ToolStyle styles::kGigaChat = {
     .format = ToolFormat::kGigaChat,
     .name = "giga_chat",
-    .recognise = [](std::string_view source) { return shows(source, kToken); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, kToken); },
+    .block_starts = kBlockStarts,
     .syntax = syntax_after(kToken),
 };
 
 const ToolStyle styles::kGigaChatRole = {
     .format = ToolFormat::kGigaChatRole,
     .name = "giga_chat_role",
-    .recognise =
+    .matches =
         [](std::string_view source) { return shows(source, "'function call'") && shows(source, "<|role_sep|>"); },
-    .openers = kRoleOpeners,
+    .block_starts = kRoleBlockStarts,
     .syntax = syntax_after(kRole),
 };
 

@@ -30,20 +30,20 @@ constexpr TagStyle kHyStyle = {.call_open = "<tool_call:opensource>",
                                .call_close = "</tool_call:opensource>",
                                .block_close = "</tool_calls:opensource>"};
 
-std::unique_ptr<CallReader> open_hy() { return std::make_unique<TaggedCalls>(kHyStyle, false); }
+std::unique_ptr<ToolCallParser> open_hy() { return std::make_unique<TaggedCalls>(kHyStyle, false); }
 
-constexpr Opener kGlmOpeners[] = {{"<tool_call>", open_tool_call}};
-constexpr Opener kHyOpeners[] = {{"<tool_calls:opensource>", open_hy}};
+constexpr BlockStart kGlmBlockStarts[] = {{"<tool_call>", open_tool_call}};
+constexpr BlockStart kHyBlockStarts[] = {{"<tool_calls:opensource>", open_hy}};
 
 }  // namespace
 
-std::unique_ptr<CallReader> open_glm() { return std::make_unique<TaggedCalls>(kGlmStyle, true); }
+std::unique_ptr<ToolCallParser> open_glm() { return std::make_unique<TaggedCalls>(kGlmStyle, true); }
 
 const ToolStyle styles::kGlm = {
     .format = ToolFormat::kGlm,
     .name = "glm",
-    .recognise = [](std::string_view source) { return shows(source, "<arg_key>"); },
-    .openers = kGlmOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<arg_key>"); },
+    .block_starts = kGlmBlockStarts,
     .syntax = {.call_open = "<tool_call>",
                .name_close = "\n",
                .call_close = "</tool_call>",
@@ -54,8 +54,8 @@ const ToolStyle styles::kGlm = {
 const ToolStyle styles::kHy = {
     .format = ToolFormat::kHy,
     .name = "hy",
-    .recognise = [](std::string_view source) { return shows(source, ":opensource") && shows(source, "<tool_sep"); },
-    .openers = kHyOpeners,
+    .matches = [](std::string_view source) { return shows(source, ":opensource") && shows(source, "<tool_sep"); },
+    .block_starts = kHyBlockStarts,
     .syntax = {.block_open = "<tool_calls:opensource>\n",
                .call_open = "<tool_call:opensource>",
                .name_close = "<tool_sep:opensource>\n",

@@ -5,16 +5,16 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
-constexpr Opener kOpeners[] = {{"<|tool_call|>", open}};
+std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{}); }
+constexpr BlockStart kBlockStarts[] = {{"<|tool_call|>", open}};
 
 }  // namespace
 
 const ToolStyle styles::kGranite = {
     .format = ToolFormat::kGranite,
     .name = "granite",
-    .recognise = [](std::string_view source) { return shows(source, "<|tool_call|>"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<|tool_call|>"); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<|tool_call|>[",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

@@ -39,16 +39,16 @@ bool may_be_header(std::string_view text) {
 const ToolStyle styles::kHarmony = {
     .format = ToolFormat::kHarmony,
     .name = "harmony",
-    .recognise = [](std::string_view source) { return shows(source, "<|channel|>") && shows(source, "<|message|>"); },
-    .openers = {},
+    .matches = [](std::string_view source) { return shows(source, "<|channel|>") && shows(source, "<|message|>"); },
+    .block_starts = {},
     .syntax = {.call_open = "<|channel|>commentary to=functions.",
                .name_close = " <|constrain|>json<|message|>",
                .call_close = "<|call|>",
                .separator = "<|start|>assistant"},
 };
 
-HarmonyMachine::HarmonyMachine(ToolSchemas schemas, bool calls, std::string_view prompt)
-    : Machine(std::move(schemas)), calls_(calls), matcher_(kMarkers) {
+HarmonyParser::HarmonyParser(ToolSchemas schemas, bool calls, std::string_view prompt)
+    : StreamParser(std::move(schemas)), calls_(calls), matcher_(kMarkers) {
   // The prompt has begun the header, or more.
   const size_t start = prompt.rfind(kMarkers[kStart]);
   if (start == std::string_view::npos) return;
@@ -58,14 +58,14 @@ HarmonyMachine::HarmonyMachine(ToolSchemas schemas, bool calls, std::string_view
   header_.clear();
 }
 
-void HarmonyMachine::push(char byte) {
+void HarmonyParser::push(char byte) {
   std::string text;
   const int marker = matcher_.push(byte, text);
   if (!text.empty()) put(text);
   if (marker >= 0) found(marker);
 }
 
-void HarmonyMachine::found(int marker) {
+void HarmonyParser::found(int marker) {
   const std::string_view text = kMarkers[static_cast<size_t>(marker)];
   switch (marker) {
     case kStart:
@@ -94,7 +94,7 @@ void HarmonyMachine::found(int marker) {
   put(text);
 }
 
-void HarmonyMachine::begin_body() {
+void HarmonyParser::begin_body() {
   const std::string_view in_role = recipient(role_);
   std::string_view to = in_role.empty() ? recipient(channel_) : in_role;
   const std::string_view channel = trim(channel_);
@@ -117,13 +117,13 @@ void HarmonyMachine::begin_body() {
   state_ = State::kCall;
 }
 
-void HarmonyMachine::reject_header() {
+void HarmonyParser::reject_header() {
   state_ = State::kBody;
   kind_ = PartKind::kContent;
   parts_.content(std::exchange(header_, {}));
 }
 
-void HarmonyMachine::end_message() {
+void HarmonyParser::end_message() {
   if (state_ == State::kHeader) reject_header();
   if (parts_.call_open()) {
     std::string out;
@@ -138,7 +138,7 @@ void HarmonyMachine::end_message() {
   in_channel_ = false;
 }
 
-void HarmonyMachine::put(std::string_view text) {
+void HarmonyParser::put(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const std::string_view byte = text.substr(i, 1);
     if (state_ == State::kBody) {
@@ -160,7 +160,7 @@ void HarmonyMachine::put(std::string_view text) {
   }
 }
 
-void HarmonyMachine::put_argument(char byte) {
+void HarmonyParser::put_argument(char byte) {
   raw_ += byte;
   bool bad = arguments_done_ ? !is_space(byte) : !arguments_.started() && !is_space(byte) && byte != '{';
   if (!bad && !arguments_done_ && (arguments_.started() || !is_space(byte))) {
@@ -186,7 +186,7 @@ void HarmonyMachine::put_argument(char byte) {
   parts_.content(std::exchange(raw_, {}));
 }
 
-void HarmonyMachine::finish() {
+void HarmonyParser::finish() {
   const std::string held(matcher_.held());
   matcher_.clear();
   put(held);

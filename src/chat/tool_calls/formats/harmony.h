@@ -15,10 +15,10 @@ namespace cairn::tool_call {
 /// Ends the thinking and begins the answer.
 inline constexpr std::string_view kHarmonyAnswer = "<|end|><|start|>assistant<|channel|>final<|message|>";
 
-class HarmonyMachine final : public OutputParser::Machine {
+class HarmonyParser final : public OutputParser::StreamParser {
  public:
   /// Without `calls`, messages to tools are content with their header.
-  HarmonyMachine(ToolSchemas schemas, bool calls, std::string_view prompt);
+  HarmonyParser(ToolSchemas schemas, bool calls, std::string_view prompt);
   void push(char byte) override;
   void finish() override;
   bool in_reasoning() const override { return state_ == State::kBody && kind_ == PartKind::kReasoning; }

@@ -6,22 +6,22 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> choose(char first) {
+std::unique_ptr<ToolCallParser> choose(char first) {
   if (first == '{' || first == '[') return std::make_unique<JsonCalls>(JsonStyle{.closer = "</tool_call>"});
   return first == '<' ? open_qwen_block() : open_glm();
 }
 
-constexpr Opener kOpeners[] = {{"<tool_call>", open_tool_call}};
+constexpr BlockStart kBlockStarts[] = {{"<tool_call>", open_tool_call}};
 
 }  // namespace
 
-std::unique_ptr<CallReader> open_tool_call() { return std::make_unique<ChoiceOfCalls>(choose); }
+std::unique_ptr<ToolCallParser> open_tool_call() { return std::make_unique<ChoiceOfCalls>(choose); }
 
 const ToolStyle styles::kHermes = {
     .format = ToolFormat::kHermes,
     .name = "hermes",
-    .recognise = [](std::string_view source) { return shows(source, "<tool_call>"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<tool_call>"); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<tool_call>\n",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

@@ -15,9 +15,9 @@ constexpr MarkedStyle kK2 = {.call_open = kCallOpen,
                              .call_close = "<|tool_call_end|>",
                              .block_close = "<|tool_calls_section_end|>"};
 
-std::unique_ptr<CallReader> open_block() { return std::make_unique<MarkedCalls>(kK2, false); }
-std::unique_ptr<CallReader> open_call() { return std::make_unique<MarkedCalls>(kK2, true); }
-constexpr Opener kOpeners[] = {{kBlockOpen, open_block}, {kCallOpen, open_call}};
+std::unique_ptr<ToolCallParser> open_block() { return std::make_unique<MarkedCalls>(kK2, false); }
+std::unique_ptr<ToolCallParser> open_call() { return std::make_unique<MarkedCalls>(kK2, true); }
+constexpr BlockStart kBlockStarts[] = {{kBlockOpen, open_block}, {kCallOpen, open_call}};
 
 constexpr TagEnd kK3NameEnds[] = {{"\"", TagNext::kAttributes}};
 constexpr TagEnd kK3ValueEnds[] = {{"<|close|>argument<|sep|>", TagNext::kParameters},
@@ -30,16 +30,16 @@ constexpr TagStyle kK3 = {.call_open = "<|open|>call tool=\"",
                           .value_ends = kK3ValueEnds,
                           .call_close = "<|close|>call<|sep|>",
                           .block_close = "<|close|>tools<|sep|>"};
-std::unique_ptr<CallReader> open_k3() { return std::make_unique<TaggedCalls>(kK3, false); }
-constexpr Opener kK3Openers[] = {{"<|open|>tools<|sep|>", open_k3}};
+std::unique_ptr<ToolCallParser> open_k3() { return std::make_unique<TaggedCalls>(kK3, false); }
+constexpr BlockStart kK3BlockStarts[] = {{"<|open|>tools<|sep|>", open_k3}};
 
 }  // namespace
 
 const ToolStyle styles::kKimi = {
     .format = ToolFormat::kKimi,
     .name = "kimi",
-    .recognise = [](std::string_view source) { return shows(source, kBlockOpen); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, kBlockOpen); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = kBlockOpen,
                .call_open = "<|tool_call_begin|>functions.",
                .name_close = ":{index}<|tool_call_argument_begin|>",
@@ -51,8 +51,8 @@ const ToolStyle styles::kKimi = {
 const ToolStyle styles::kKimiK3 = {
     .format = ToolFormat::kKimiK3,
     .name = "kimi_k3",
-    .recognise = [](std::string_view source) { return shows(source, "<|open|>") && shows(source, "<|sep|>"); },
-    .openers = kK3Openers,
+    .matches = [](std::string_view source) { return shows(source, "<|open|>") && shows(source, "<|sep|>"); },
+    .block_starts = kK3BlockStarts,
     .syntax = {.block_open = "<|open|>tools<|sep|>",
                .call_open = "<|open|>call tool=\"",
                .name_close = "\" index=\"{index}\"<|sep|>",

@@ -5,19 +5,19 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> open() { return std::make_unique<PythonCalls>("<|tool_call_end|>"); }
-constexpr Opener kOpeners[] = {{"<|tool_call_start|>", open}};
+std::unique_ptr<ToolCallParser> open() { return std::make_unique<PythonCalls>("<|tool_call_end|>"); }
+constexpr BlockStart kBlockStarts[] = {{"<|tool_call_start|>", open}};
 
 }  // namespace
 
 const ToolStyle styles::kLfm = {
     .format = ToolFormat::kLfm,
     .name = "lfm",
-    .recognise =
+    .matches =
         [](std::string_view source) {
           return shows(source, "<|tool_call_start|>") || shows(source, "<|tool_list_start|>");
         },
-    .openers = kOpeners,
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<|tool_call_start|>[",
                .name_close = "(",
                .separator = ", ",

@@ -8,27 +8,27 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> open_json() { return std::make_unique<JsonCalls>(JsonStyle{}); }
+std::unique_ptr<ToolCallParser> open_json() { return std::make_unique<JsonCalls>(JsonStyle{}); }
 
-std::unique_ptr<CallReader> choose(char first) {
+std::unique_ptr<ToolCallParser> choose(char first) {
   if (first == '{') return open_json();
   return std::make_unique<PythonCalls>("");
 }
 
-constexpr Opener kOpeners[] = {{"<|python_tag|>", open_choice<choose>}};
-constexpr Opener kBare = {"{", open_json, true};
+constexpr BlockStart kBlockStarts[] = {{"<|python_tag|>", open_choice<choose>}};
+constexpr BlockStart kBare = {"{", open_json, true};
 
 }  // namespace
 
 const ToolStyle styles::kLlama = {
     .format = ToolFormat::kLlama,
     .name = "llama",
-    .recognise =
+    .matches =
         [](std::string_view source) {
           return shows(source, "<|python_tag|>") ||
                  (shows(source, "<|start_header_id|>") && shows(source, "\"parameters\": "));
         },
-    .openers = kOpeners,
+    .block_starts = kBlockStarts,
     .bare = &kBare,
     .syntax =
         {.call_open = "{\"name\": \"", .name_close = "\", \"parameters\": ", .call_close = "}", .separator = "; "},

@@ -17,16 +17,16 @@ constexpr TagStyle kStyle = {.call_open = "<function name=\"",
                              .value_ends = kValueEnds,
                              .call_close = "</function>",
                              .cdata = true};
-std::unique_ptr<CallReader> open() { return std::make_unique<TaggedCalls>(kStyle, true); }
-constexpr Opener kOpeners[] = {{"<function name=\"", open}};
+std::unique_ptr<ToolCallParser> open() { return std::make_unique<TaggedCalls>(kStyle, true); }
+constexpr BlockStart kBlockStarts[] = {{"<function name=\"", open}};
 
 }  // namespace
 
 const ToolStyle styles::kMiniCpm = {
     .format = ToolFormat::kMiniCpm,
     .name = "mini_cpm",
-    .recognise = [](std::string_view source) { return shows(source, "<function name=\""); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<function name=\""); },
+    .block_starts = kBlockStarts,
     .syntax = {.call_open = "<function name=\"",
                .name_close = "\">",
                .call_close = "</function>",

@@ -5,16 +5,16 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</tool_calls>"}); }
-constexpr Opener kOpeners[] = {{"<tool_calls>", open}};
+std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</tool_calls>"}); }
+constexpr BlockStart kBlockStarts[] = {{"<tool_calls>", open}};
 
 }  // namespace
 
 const ToolStyle styles::kMiniMaxM1 = {
     .format = ToolFormat::kMiniMaxM1,
     .name = "minimax_m1",
-    .recognise = [](std::string_view source) { return shows(source, "<tool_calls>"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<tool_calls>"); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<tool_calls>\n",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

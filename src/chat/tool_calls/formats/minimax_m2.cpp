@@ -16,16 +16,16 @@ constexpr TagStyle kStyle = {.call_open = "<invoke name=\"",
                              .value_ends = kValueEnds,
                              .call_close = "</invoke>",
                              .block_close = "</minimax:tool_call>"};
-std::unique_ptr<CallReader> open() { return std::make_unique<TaggedCalls>(kStyle, false); }
-constexpr Opener kOpeners[] = {{"<minimax:tool_call>", open}};
+std::unique_ptr<ToolCallParser> open() { return std::make_unique<TaggedCalls>(kStyle, false); }
+constexpr BlockStart kBlockStarts[] = {{"<minimax:tool_call>", open}};
 
 }  // namespace
 
 const ToolStyle styles::kMiniMaxM2 = {
     .format = ToolFormat::kMiniMaxM2,
     .name = "minimax_m2",
-    .recognise = [](std::string_view source) { return shows(source, "<minimax:tool_call>"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<minimax:tool_call>"); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<minimax:tool_call>\n",
                .call_open = "<invoke name=\"",
                .name_close = "\">\n",

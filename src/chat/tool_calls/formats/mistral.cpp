@@ -14,12 +14,12 @@ constexpr Field::End kIdEnds[] = {{"[ARGS]", -1}};
 constexpr Field kFields[] = {{FieldRole::kName, kNameEnds}, {FieldRole::kId, kIdEnds}};
 constexpr MarkedStyle kNamed = {.call_open = kMarker, .fields = kFields};
 
-std::unique_ptr<CallReader> choose(char first) {
+std::unique_ptr<ToolCallParser> choose(char first) {
   if (first == '[' || first == '{') return std::make_unique<JsonCalls>(JsonStyle{.ids = true});
   return std::make_unique<MarkedCalls>(kNamed, true);
 }
 
-constexpr Opener kOpeners[] = {{kMarker, open_choice<choose>}};
+constexpr BlockStart kBlockStarts[] = {{kMarker, open_choice<choose>}};
 constexpr int kIdBytes = 9;  // their templates refuse others
 
 }  // namespace
@@ -27,8 +27,8 @@ constexpr int kIdBytes = 9;  // their templates refuse others
 const ToolStyle styles::kMistral = {
     .format = ToolFormat::kMistral,
     .name = "mistral",
-    .recognise = [](std::string_view source) { return shows(source, kMarker) && shows(source, "[ARGS]"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, kMarker) && shows(source, "[ARGS]"); },
+    .block_starts = kBlockStarts,
     .syntax = {.call_open = "[TOOL_CALLS]", .name_close = "[ARGS]"},
     .gives_ids = true,
     .id_bytes = kIdBytes,
@@ -37,8 +37,8 @@ const ToolStyle styles::kMistral = {
 const ToolStyle styles::kMistralId = {
     .format = ToolFormat::kMistralId,
     .name = "mistral_id",
-    .recognise = [](std::string_view source) { return shows(source, kMarker) && shows(source, "[CALL_ID]"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, kMarker) && shows(source, "[CALL_ID]"); },
+    .block_starts = kBlockStarts,
     .syntax = {.call_open = "[TOOL_CALLS]", .name_close = "[CALL_ID]{id}[ARGS]"},
     .gives_ids = true,
     .id_bytes = kIdBytes,
@@ -47,8 +47,8 @@ const ToolStyle styles::kMistralId = {
 const ToolStyle styles::kMistralList = {
     .format = ToolFormat::kMistralList,
     .name = "mistral_list",
-    .recognise = [](std::string_view source) { return shows(source, kMarker); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, kMarker); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "[TOOL_CALLS][",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

@@ -5,16 +5,16 @@
 namespace cairn::tool_call {
 namespace {
 
-std::unique_ptr<CallReader> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</TOOLCALL>"}); }
-constexpr Opener kOpeners[] = {{"<TOOLCALL>", open}};
+std::unique_ptr<ToolCallParser> open() { return std::make_unique<JsonCalls>(JsonStyle{.closer = "</TOOLCALL>"}); }
+constexpr BlockStart kBlockStarts[] = {{"<TOOLCALL>", open}};
 
 }  // namespace
 
 const ToolStyle styles::kNemotron = {
     .format = ToolFormat::kNemotron,
     .name = "nemotron",
-    .recognise = [](std::string_view source) { return shows(source, "<TOOLCALL>"); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, "<TOOLCALL>"); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<TOOLCALL>[",
                .call_open = "{\"name\": \"",
                .name_close = "\", \"arguments\": ",

@@ -32,22 +32,22 @@ constexpr TagStyle kSeedStyle = {.call_open = kFunction,
                                  .call_close = kFunctionClose,
                                  .block_close = "</seed:tool_call>"};
 
-std::unique_ptr<CallReader> open_qwen_call() { return std::make_unique<TaggedCalls>(kQwenStyle, true); }
-std::unique_ptr<CallReader> open_seed() { return std::make_unique<TaggedCalls>(kSeedStyle, false); }
+std::unique_ptr<ToolCallParser> open_qwen_call() { return std::make_unique<TaggedCalls>(kQwenStyle, true); }
+std::unique_ptr<ToolCallParser> open_seed() { return std::make_unique<TaggedCalls>(kSeedStyle, false); }
 
 // The outer tag is what models leave out first.
-constexpr Opener kQwenOpeners[] = {{"<tool_call>", open_tool_call}, {kFunction, open_qwen_call}};
-constexpr Opener kSeedOpeners[] = {{"<seed:tool_call>", open_seed}};
+constexpr BlockStart kQwenBlockStarts[] = {{"<tool_call>", open_tool_call}, {kFunction, open_qwen_call}};
+constexpr BlockStart kSeedBlockStarts[] = {{"<seed:tool_call>", open_seed}};
 
 }  // namespace
 
-std::unique_ptr<CallReader> open_qwen_block() { return std::make_unique<TaggedCalls>(kQwenStyle, false); }
+std::unique_ptr<ToolCallParser> open_qwen_block() { return std::make_unique<TaggedCalls>(kQwenStyle, false); }
 
 const ToolStyle styles::kQwenCoder = {
     .format = ToolFormat::kQwenCoder,
     .name = "qwen_coder",
-    .recognise = [](std::string_view source) { return shows(source, kFunction) && shows(source, "<parameter="); },
-    .openers = kQwenOpeners,
+    .matches = [](std::string_view source) { return shows(source, kFunction) && shows(source, "<parameter="); },
+    .block_starts = kQwenBlockStarts,
     .syntax = {.block_open = "<tool_call>\n",
                .call_open = kFunction,
                .name_close = ">\n",
@@ -60,8 +60,8 @@ const ToolStyle styles::kQwenCoder = {
 const ToolStyle styles::kSeed = {
     .format = ToolFormat::kSeed,
     .name = "seed",
-    .recognise = [](std::string_view source) { return shows(source, "seed:tool_call"); },
-    .openers = kSeedOpeners,
+    .matches = [](std::string_view source) { return shows(source, "seed:tool_call"); },
+    .block_starts = kSeedBlockStarts,
     .syntax = {.block_open = "<seed:tool_call>\n",
                .call_open = kFunction,
                .name_close = ">\n",

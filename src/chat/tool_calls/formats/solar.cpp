@@ -10,17 +10,17 @@ constexpr Field::End kIdEnds[] = {{"<|tool_call:name|>", 1}};
 constexpr Field::End kNameEnds[] = {{"<|tool_call:args|>", -1}};
 constexpr Field kFields[] = {{FieldRole::kId, kIdEnds}, {FieldRole::kName, kNameEnds}};
 constexpr MarkedStyle kStyle = {.call_open = kCallOpen, .fields = kFields, .call_close = "<|tool_call:end|>"};
-std::unique_ptr<CallReader> open_block() { return std::make_unique<MarkedCalls>(kStyle, false); }
-std::unique_ptr<CallReader> open_call() { return std::make_unique<MarkedCalls>(kStyle, true); }
-constexpr Opener kOpeners[] = {{"<|tool_calls|>", open_block}, {kCallOpen, open_call}};
+std::unique_ptr<ToolCallParser> open_block() { return std::make_unique<MarkedCalls>(kStyle, false); }
+std::unique_ptr<ToolCallParser> open_call() { return std::make_unique<MarkedCalls>(kStyle, true); }
+constexpr BlockStart kBlockStarts[] = {{"<|tool_calls|>", open_block}, {kCallOpen, open_call}};
 
 }  // namespace
 
 const ToolStyle styles::kSolar = {
     .format = ToolFormat::kSolar,
     .name = "solar",
-    .recognise = [](std::string_view source) { return shows(source, kCallOpen); },
-    .openers = kOpeners,
+    .matches = [](std::string_view source) { return shows(source, kCallOpen); },
+    .block_starts = kBlockStarts,
     .syntax = {.block_open = "<|tool_calls|>",
                .call_open = "<|tool_call:begin|>{id}<|tool_call:name|>",
                .name_close = "<|tool_call:args|>",

@@ -1,0 +1,166 @@
+#include "api/anthropic/serializer.h"
+
+#include "api/serialization/json_text.h"
+#include "base/hash.h"
+
+namespace cairn::api::anthropic {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr std::string_view kPing = "event: ping\ndata: {\"type\": \"ping\"}\n\n";
+
+// An event's name is its type.
+std::string event_text(const ordered_json& value) {
+  return fmt::format("event: {}\ndata: {}\n\n", value["type"].get_ref<const std::string&>(), dump(value));
+}
+
+// Clients keep it and send it back; nobody checks it, as history is data here.
+std::string signature(const std::string& thinking) {
+  constexpr uint64_t kSeed = 0x6361'6972'6e00'0001;
+  return fmt::format("{:016x}{:016x}", hash64(thinking, kSeed), hash64(thinking, kSeed + 1));
+}
+
+std::string_view stop_reason(const ChatFinish& finish, const ResponseOptions& options) {
+  switch (finish.reason) {
+    case ChatFinishReason::kStop:
+      return "end_turn";
+    case ChatFinishReason::kStopString:
+      return "stop_sequence";
+    case ChatFinishReason::kToolCalls:
+      return "tool_use";
+    case ChatFinishReason::kLength:
+      if (finish.usage.completion_tokens < options.max_tokens) return "model_context_window_exceeded";
+      break;
+    case ChatFinishReason::kRepetition:
+    case ChatFinishReason::kCancelled:
+      break;
+  }
+  return "max_tokens";
+}
+
+ordered_json usage_json(const Usage& usage, int32_t reasoning_tokens) {
+  return {{"input_tokens", usage.prompt_tokens - usage.cached_tokens},
+          {"cache_creation_input_tokens", 0},
+          {"cache_read_input_tokens", usage.cached_tokens},
+          {"output_tokens", usage.completion_tokens},
+          {"output_tokens_details", {{"thinking_tokens", reasoning_tokens}}}};
+}
+
+}  // namespace
+
+net::StreamFormat MessagesSerializer::stream_format() const { return {.keep_alive = kPing}; }
+
+ordered_json MessagesSerializer::message(ordered_json content, ordered_json usage) const {
+  ordered_json value = {{"id", options_.id}, {"type", "message"}, {"role", "assistant"}, {"model", options_.model}};
+  value["content"] = std::move(content);
+  value.update(stop_);
+  value["usage"] = std::move(usage);
+  return value;
+}
+
+std::string MessagesSerializer::begin() {
+  if (!options_.stream) return {};
+  // How much of the prompt is cached is known with the last event.
+  const ordered_json usage = usage_json({.prompt_tokens = options_.prompt_tokens}, 0);
+  return event_text({{"type", "message_start"}, {"message", message(ordered_json::array(), usage)}}).append(kPing);
+}
+
+std::string MessagesSerializer::begin_block(Block block) {
+  std::string bytes = end_block();
+  open_ = std::move(block);
+  if (!options_.stream) return bytes;
+  ordered_json shown;
+  if (open_->kind == PartKind::kContent) {
+    shown = {{"type", "text"}, {"text", ""}};
+  } else if (open_->kind == PartKind::kReasoning) {
+    shown = {{"type", "thinking"}, {"thinking", ""}, {"signature", ""}};
+  } else {
+    shown = {{"type", "tool_use"}, {"id", open_->id}, {"name", open_->name}, {"input", ordered_json::object()}};
+  }
+  return bytes + event_text({{"type", "content_block_start"}, {"index", index_}, {"content_block", std::move(shown)}});
+}
+
+std::string MessagesSerializer::add(PartKind kind, const std::string& text) {
+  if (text.empty()) return {};
+  std::string bytes;
+  if (!open_ || open_->kind != kind) bytes = begin_block({.kind = kind, .text = {}, .id = {}, .name = {}});
+  open_->text += text;
+  if (!options_.stream || (kind == PartKind::kReasoning && !options_.shows_thinking)) return bytes;
+  ordered_json delta;
+  if (kind == PartKind::kContent) {
+    delta = {{"type", "text_delta"}, {"text", text}};
+  } else if (kind == PartKind::kReasoning) {
+    delta = {{"type", "thinking_delta"}, {"thinking", text}};
+  } else {
+    delta = {{"type", "input_json_delta"}, {"partial_json", text}};
+  }
+  return bytes + event_text({{"type", "content_block_delta"}, {"index", index_}, {"delta", std::move(delta)}});
+}
+
+std::string MessagesSerializer::end_block() {
+  if (!open_) return {};
+  const Block block = *std::exchange(open_, std::nullopt);
+  std::string bytes;
+  if (options_.stream) {
+    if (block.kind == PartKind::kReasoning) {
+      bytes = event_text({{"type", "content_block_delta"},
+                          {"index", index_},
+                          {"delta", {{"type", "signature_delta"}, {"signature", signature(block.text)}}}});
+    }
+    bytes += event_text({{"type", "content_block_stop"}, {"index", index_}});
+  } else if (block.kind == PartKind::kContent) {
+    content_.push_back({{"type", "text"}, {"text", block.text}});
+  } else if (block.kind == PartKind::kReasoning) {
+    content_.push_back({{"type", "thinking"},
+                        {"thinking", options_.shows_thinking ? block.text : ""},
+                        {"signature", signature(block.text)}});
+  } else {
+    ordered_json input = ordered_json::parse(block.text, nullptr, false);
+    if (input.is_discarded()) input = ordered_json::object();
+    content_.push_back({{"type", "tool_use"}, {"id", block.id}, {"name", block.name}, {"input", std::move(input)}});
+  }
+  ++index_;
+  return bytes;
+}
+
+std::string MessagesSerializer::parts(int, std::span<const Part> parts, const TokenEvent*) {
+  std::string bytes;
+  if (!options_.answers) return bytes;
+  for (const Part& part : parts) {
+    switch (part.kind) {
+      case PartKind::kContent:
+      case PartKind::kReasoning:
+        bytes += add(part.kind, part.text);
+        break;
+      case PartKind::kCallBegin:
+        bytes += begin_block({.kind = PartKind::kCallBegin, .text = {}, .id = part.id, .name = part.text});
+        break;
+      case PartKind::kArguments:
+        bytes += add(PartKind::kCallBegin, part.text);
+        break;
+      case PartKind::kCallEnd:
+        bytes += end_block();
+        break;
+    }
+  }
+  return bytes;
+}
+
+std::string MessagesSerializer::finish(int, ChatFinish&& finish) {
+  stop_["stop_reason"] = options_.answers ? stop_reason(finish, options_) : "max_tokens";
+  if (options_.answers && finish.reason == ChatFinishReason::kStopString) stop_["stop_sequence"] = finish.stop;
+  if (!options_.answers) finish.usage.completion_tokens = finish.reasoning_tokens = 0;
+  usage_ = usage_json(finish.usage, finish.reasoning_tokens);
+  return end_block();
+}
+
+std::string MessagesSerializer::done() {
+  if (!options_.stream) return dump(message(std::move(content_), std::move(usage_)));
+  return event_text({{"type", "message_delta"}, {"delta", stop_}, {"usage", usage_}}) +
+         event_text({{"type", "message_stop"}});
+}
+
+std::string MessagesSerializer::failure(const Error& error) { return event_text(error_body(error, error_format())); }
+
+}  // namespace cairn::api::anthropic

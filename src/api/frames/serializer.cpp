@@ -1,0 +1,118 @@
+#include "api/frames/serializer.h"
+
+#include <utility>
+
+#include "api/frames/events.h"
+
+namespace cairn::api::frames {
+namespace {
+
+std::string_view reason_name(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kRepetition:
+      return "repetition";
+    case FinishReason::kCancelled:
+      return "cancelled";
+    case FinishReason::kError:
+      break;
+  }
+  return "error";
+}
+
+std::string_view reason_name(ChatFinishReason end) {
+  switch (end) {
+    case ChatFinishReason::kStop:
+    case ChatFinishReason::kStopString:
+      return "stop";
+    case ChatFinishReason::kLength:
+      return "length";
+    case ChatFinishReason::kToolCalls:
+      return "tool_calls";
+    case ChatFinishReason::kRepetition:
+      return "repetition";
+    case ChatFinishReason::kCancelled:
+      break;
+  }
+  return "cancelled";
+}
+
+}  // namespace
+
+FramesText::FramesText(std::string id, bool stream)
+    : id_(std::move(id)), stream_(stream), token_begin_(token_event_begin(id_)) {}
+
+std::string FramesText::token(int, TokenEvent&& event) {
+  if (stream_) return token_event(token_begin_, event.token, event.text) + '\n';
+  text_ += event.text;
+  return {};
+}
+
+std::string FramesText::finish(int, Finish&& finish) {
+  text_ += finish.text;
+  std::string event = eos_event(id_, {.reason = reason_name(finish.reason),
+                                      .text = text_,
+                                      .stop = finish.stop,
+                                      .usage = finish.usage,
+                                      .timings = finish.timings});
+  if (stream_) return std::move(event) + '\n';
+  whole_ = std::move(event);
+  return {};
+}
+
+std::string FramesText::failure(const Error& error) { return error_event(id_, error) + '\n'; }
+
+FramesChat::FramesChat(const ChatStart& start)
+    : id_(start.id), stream_(start.stream), token_begin_(token_event_begin(id_)) {}
+
+std::string FramesChat::parts(int, std::span<const Part> parts, const TokenEvent* event) {
+  if (!stream_) return {};  // the finish has it all
+  std::string calls;
+  for (const Part& part : parts) {
+    switch (part.kind) {
+      case PartKind::kContent:
+        content_ += part.text;
+        break;
+      case PartKind::kReasoning:
+        reasoning_ += part.text;
+        break;
+      case PartKind::kCallBegin:
+        calls += call_event(id_, part.call, part.id, part.text) + '\n';
+        break;
+      case PartKind::kArguments:
+        calls += arguments_event(id_, part.call, part.text) + '\n';
+        break;
+      case PartKind::kCallEnd:
+        break;
+    }
+  }
+  if (event == nullptr) return calls;
+  std::string lines = token_event(token_begin_, event->token, content_, reasoning_) + '\n';
+  content_.clear();
+  reasoning_.clear();
+  if (!calls.empty()) lines += calls;
+  return lines;
+}
+
+std::string FramesChat::finish(int, ChatFinish&& finish) {
+  Eos eos{.reason = reason_name(finish.reason),
+          .text = content_,
+          .reasoning = reasoning_,
+          .stop = finish.stop,
+          .usage = finish.usage,
+          .reasoning_tokens = finish.reasoning_tokens,
+          .timings = finish.timings};
+  if (stream_) return eos_event(id_, eos) + '\n';
+  eos.text = finish.turn.content;
+  eos.reasoning = finish.turn.reasoning;
+  eos.calls = finish.turn.calls;
+  whole_ = eos_event(id_, eos);
+  return {};
+}
+
+std::string FramesChat::failure(const Error& error) { return error_event(id_, error) + '\n'; }
+
+}  // namespace cairn::api::frames

@@ -1,0 +1,152 @@
+#include "api/llama_cpp/handlers.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/errors.h"
+#include "api/generation.h"
+#include "api/http/tenant.h"
+#include "api/llama_cpp/request.h"
+#include "api/llama_cpp/serializer.h"
+#include "api/params/choices.h"
+#include "api/params/request_fields.h"
+#include "base/system/random_id.h"
+#include "base/text/utf8.h"
+#include "base/version.h"
+#include "chat/completion_prompt.h"
+
+namespace cairn::api::llama_cpp {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Only a prompt that begins with text gets the beginning token: who sends ids has put it there.
+Result<std::vector<TokenId>> prompt_tokens(const LoadedModel& model, const MixedPrompt& prompt) {
+  std::vector<TokenId> tokens;
+  for (size_t i = 0; i < prompt.size(); ++i) {
+    if (const auto* ids = std::get_if<std::vector<TokenId>>(&prompt[i])) {
+      tokens.insert(tokens.end(), ids->begin(), ids->end());
+      continue;
+    }
+    const auto& text = std::get<std::string>(prompt[i]);
+    if (i == 0) {
+      CAIRN_TRY(tokens, completion_prompt_tokens(model.prompt_context(), text));
+    } else {
+      CAIRN_TRY_VOID(check_length(model.prompt_context(), text, "prompt"));
+      CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {.parse_special = true}, tokens));
+    }
+  }
+  return tokens;
+}
+
+Result<void> complete(Service& service, const net::HttpRequest& http,
+                      const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  CAIRN_TRY(CompletionRequest request, parse_completion(body));
+  CAIRN_TRY(LoadedModel * model, service.registry().find(request.model));
+  set_tenant(http, request.generate);
+  ResponseOptions options;
+  options.model = model->name;
+  options.settings = settings_json(request.generate, model->engine->context_tokens());
+  options.settings["stream"] = request.stream;
+  if (request.only_prompt) options.settings["n_predict"] = options.settings["max_tokens"] = 0;
+  options.settings["timings_per_token"] = request.timings_per_token;
+  options.several = request.several;
+  options.stream = request.stream;
+  options.only_prompt = request.only_prompt;
+  options.return_tokens = request.return_tokens;
+  options.timings_per_token = request.timings_per_token;
+  options.probabilities = request.generate.sampling.logprobs;
+
+  std::vector<std::vector<TokenId>> prompts;
+  for (const MixedPrompt& prompt : request.prompts) {
+    CAIRN_TRY(auto tokens, prompt_tokens(*model, prompt));
+    options.prompts.push_back(utf8_replace_invalid(model->tokenizer->decode(tokens, true)));
+    options.prompt_tokens.push_back(static_cast<int32_t>(tokens.size()));
+    prompts.push_back(std::move(tokens));
+  }
+  auto requests = choice_requests(request.generate, random_id("cmpl-"), std::move(prompts), 1);
+  auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
+  Generation::start({model->engine.get(), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
+                    response);
+  return {};
+}
+
+Result<LoadedModel*> asked_model(Service& service, const net::HttpRequest& http) {
+  return service.registry().find(http.query_value("model").value_or(""));
+}
+
+std::string token_entry(const LoadedModel& model, TokenId id) {
+  return id == kNoToken ? std::string() : std::string(model.tokenizer->piece(id, true));
+}
+
+ordered_json slot_json(const LoadedModel& model, int32_t id, bool busy) {
+  return {{"id", id}, {"id_task", -1}, {"n_ctx", model.engine->context_tokens()}, {"is_processing", busy}};
+}
+
+Result<ordered_json> props(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY(const LoadedModel* model, asked_model(service, http));
+  GenerateRequest defaults;
+  defaults.sampling = default_sampling();
+  ordered_json settings = slot_json(*model, 0, false);
+  settings["params"] = settings_json(defaults, model->engine->context_tokens());
+  settings["params"]["seed"] = -1;
+  const ChatCapabilities& can = model->chat_template.capabilities();
+  const SpecialTokens& special = model->tokenizer->special();
+  return ordered_json{{"default_generation_settings", std::move(settings)},
+                      {"total_slots", model->sequences_max},
+                      {"model_alias", model->name},
+                      {"model_path", model->file_name},
+                      {"modalities", {{"vision", false}, {"audio", false}}},
+                      {"chat_template", model->template_source},
+                      {"chat_template_caps",
+                       {{"supports_tools", can.tools || can.generic_tools},
+                        {"supports_system_role", can.system_role},
+                        {"supports_typed_content", can.list_content},
+                        {"supports_object_arguments", can.object_arguments}}},
+                      {"bos_token", token_entry(*model, special.bos)},
+                      {"eos_token", token_entry(*model, special.eos)},
+                      {"build_info", fmt::format("cairn {}", kVersion)},
+                      {"is_sleeping", false}};
+}
+
+Result<ordered_json> slots(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY(const LoadedModel* model, asked_model(service, http));
+  const int32_t busy = model->engine->stats().active_requests;
+  const auto must_have_one = http.query_value("fail_on_no_slot");
+  if (must_have_one && *must_have_one == "1" && busy >= model->sequences_max)
+    return fail(Code::kUnavailable, "all {} slots are in use", model->sequences_max);
+  ordered_json list = ordered_json::array();
+  for (int32_t i = 0; i < model->sequences_max; ++i) list.push_back(slot_json(*model, i, i < busy));
+  return list;
+}
+
+void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
+  if (result) {
+    send_json(response, *result);
+  } else {
+    send_error(response, result.error());
+  }
+}
+
+}  // namespace
+
+void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = complete(service, request, response); !done) send_error(*response, done.error());
+}
+
+void handle_infill(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {
+  send_error(*response, {Code::kUnsupported,
+                         "filling in the middle is not available; use /completion with a prompt in the model's own "
+                         "fill-in tokens",
+                         {}});
+}
+
+void handle_props(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, props(service, request));
+}
+
+void handle_slots(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  reply(*response, slots(service, request));
+}
+
+}  // namespace cairn::api::llama_cpp

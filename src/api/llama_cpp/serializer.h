@@ -1,0 +1,65 @@
+/// llama.cpp's answer to POST /completion, whole or as a stream, whose last event has what the whole answer has but the
+/// text.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "api/generation.h"
+#include "api/serialization/json_text.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn::api::llama_cpp {
+
+struct ResponseOptions {
+  std::string model{};
+  std::vector<std::string> prompts{};    ///< as text, one a choice
+  std::vector<int32_t> prompt_tokens{};  ///< the same
+  nlohmann::ordered_json settings{};     ///< generation_settings
+  bool several = false;                  ///< the whole answer is an array
+  bool stream = false;
+  bool only_prompt = false;  ///< nothing is said, whatever was sampled
+  bool return_tokens = false;
+  bool timings_per_token = false;
+  bool probabilities = false;
+};
+
+/// `tokenizer` outlives it.
+class CompletionSerializer final : public ResponseSerializer {
+ public:
+  CompletionSerializer(ResponseOptions options, const Tokenizer& tokenizer);
+
+  bool streams() const override { return options_.stream; }
+  std::string begin() override { return {}; }
+  std::string token(int choice, TokenEvent&& event) override;
+  std::string finish(int choice, Finish&& finish) override;
+  std::string done() override;
+  std::string failure(const Error& error) override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Choice {
+    // What no event has said yet.
+    std::string text;
+    nlohmann::ordered_json tokens = nlohmann::ordered_json::array();
+    nlohmann::ordered_json probabilities = nlohmann::ordered_json::array();
+    JsonList all_probabilities;  // of an answer that does not stream
+    int32_t predicted = 0;
+    Clock::time_point first{};  // token
+    std::string full_body;      // as JSON text
+  };
+  nlohmann::ordered_json delta_json(int index, Choice& choice) const;
+  nlohmann::ordered_json timings_so_far(const Choice& choice) const;
+
+  ResponseOptions options_;
+  const Tokenizer& tokenizer_;
+  Clock::time_point begun_ = Clock::now();
+  std::vector<Choice> choices_;
+};
+
+/// generation_settings, and the params of /props: what is asked for, in llama.cpp's words.
+nlohmann::ordered_json settings_json(const GenerateRequest& generate, int32_t context_tokens);
+
+}  // namespace cairn::api::llama_cpp

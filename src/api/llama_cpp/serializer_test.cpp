@@ -1,0 +1,151 @@
+#include "api/llama_cpp/serializer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace cairn::api::llama_cpp {
+namespace {
+
+using nlohmann::ordered_json;
+using namespace std::chrono_literals;
+
+TokenEvent event_of(int id, std::string text) {
+  TokenEvent event;
+  event.token = TokenId{id};
+  event.text = std::move(text);
+  event.logprob = -1;
+  event.top = {{TokenId{6}, -0.5f}};
+  return event;
+}
+
+class LlamaCppAnswerTest : public testing::Test {
+ protected:
+  LlamaCppAnswerTest() {
+    auto file = gguf::Reader::open(std::string(CAIRN_TEST_DATA) + "/models/llama.gguf");
+    file_ = std::make_unique<gguf::Reader>(std::move(file).value());
+    tokenizer_ = Tokenizer::load(file_->metadata()).value();
+  }
+
+  /// Two tokens, of which only the second gives text, and " end", which was held back.
+  std::string answer(ResponseOptions options, FinishReason reason = FinishReason::kStop, std::string stop = "") {
+    options.model = "m";
+    for (size_t i = 0; i < (options.several ? 2u : 1u); ++i) {
+      options.prompts.push_back(fmt::format("prompt {}", i));
+      options.prompt_tokens.push_back(3);
+    }
+    const auto choices = static_cast<int>(options.prompts.size());
+    CompletionSerializer serializer(std::move(options), *tokenizer_);
+    std::string bytes = serializer.begin();
+    for (int i = 0; i < choices; ++i) {
+      bytes += serializer.token(i, event_of(5, ""));
+      bytes += serializer.token(i, event_of(7, "Hi"));
+      Finish finish;
+      finish.reason = reason;
+      finish.text = " end";
+      finish.stop = stop;
+      finish.usage = {3, 2, 1};
+      finish.timings = {.prefill = 4ms, .decode = 6ms};
+      bytes += serializer.finish(i, std::move(finish));
+    }
+    return bytes + serializer.done();
+  }
+
+  static std::vector<ordered_json> events(const std::string& bytes) {
+    std::vector<ordered_json> events;
+    for (size_t begin = 0; begin < bytes.size();) {
+      const size_t end = bytes.find("\n\n", begin);
+      EXPECT_EQ(bytes.substr(begin, 6), "data: ");
+      events.push_back(ordered_json::parse(bytes.substr(begin + 6, end - begin - 6)));
+      begin = end + 2;
+    }
+    return events;
+  }
+
+  std::unique_ptr<gguf::Reader> file_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+};
+
+TEST_F(LlamaCppAnswerTest, AWholeAnswerIsOneObject) {
+  const auto whole = ordered_json::parse(answer({.return_tokens = true}));
+  EXPECT_EQ(whole["content"], "Hi end");
+  EXPECT_EQ(whole["tokens"].dump(), "[5,7]");
+  EXPECT_EQ(whole["stop"], true);
+  EXPECT_EQ(whole["stop_type"], "eos");
+  EXPECT_EQ(whole["stopping_word"], "");
+  EXPECT_EQ(whole["prompt"], "prompt 0");
+  EXPECT_EQ(whole["tokens_predicted"], 2);
+  EXPECT_EQ(whole["tokens_evaluated"], 3);
+  EXPECT_EQ(whole["tokens_cached"], 1);
+  EXPECT_EQ(whole["truncated"], false);
+  EXPECT_EQ(whole["timings"]["prompt_n"], 2);
+  EXPECT_EQ(whole["timings"]["prompt_per_token_ms"], 2.0);
+  EXPECT_EQ(whole["timings"]["predicted_per_token_ms"], 3.0);
+  EXPECT_FALSE(whole.contains("completion_probabilities"));
+  EXPECT_EQ(ordered_json::parse(answer({}))["tokens"].dump(), "[]");
+}
+
+TEST_F(LlamaCppAnswerTest, ItSaysWhyItStopped) {
+  const auto word = ordered_json::parse(answer({}, FinishReason::kStop, "STOP"));
+  EXPECT_EQ(word["stop_type"], "word");
+  EXPECT_EQ(word["stopping_word"], "STOP");
+  EXPECT_EQ(ordered_json::parse(answer({}, FinishReason::kLength))["stop_type"], "limit");
+}
+
+TEST_F(LlamaCppAnswerTest, ACachedPromptSaysNothing) {
+  const auto whole = ordered_json::parse(answer({.only_prompt = true, .return_tokens = true}));
+  EXPECT_EQ(whole["content"], "");
+  EXPECT_EQ(whole["tokens"].dump(), "[]");
+  EXPECT_EQ(whole["tokens_predicted"], 0);
+  EXPECT_EQ(whole["stop_type"], "limit");
+  EXPECT_EQ(events(answer({.stream = true, .only_prompt = true})).size(), 1u);
+}
+
+TEST_F(LlamaCppAnswerTest, SeveralPromptsGiveAnArray) {
+  const auto list = ordered_json::parse(answer({.several = true}));
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[1]["index"], 1);
+  EXPECT_EQ(list[1]["prompt"], "prompt 1");
+  EXPECT_EQ(list[1]["content"], "Hi end");
+}
+
+TEST_F(LlamaCppAnswerTest, AStreamEndsWithEverythingButTheText) {
+  const auto all = events(answer({.stream = true, .timings_per_token = true}));
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[0]["content"], "Hi");
+  EXPECT_EQ(all[0]["tokens"].dump(), "[5,7]");
+  EXPECT_EQ(all[0]["stop"], false);
+  EXPECT_EQ(all[0]["tokens_predicted"], 2);
+  EXPECT_EQ(all[0]["tokens_evaluated"], 3);
+  EXPECT_EQ(all[0]["timings"]["predicted_n"], 2);
+  EXPECT_EQ(all[1]["content"], " end");
+  EXPECT_EQ(all[1]["stop"], false);
+  EXPECT_EQ(all[2]["content"], "");
+  EXPECT_EQ(all[2]["stop"], true);
+  EXPECT_EQ(all[2]["stop_type"], "eos");
+  EXPECT_EQ(all[2]["timings"]["predicted_n"], 2);
+}
+
+TEST_F(LlamaCppAnswerTest, ProbabilitiesNameTheToken) {
+  const auto list = ordered_json::parse(answer({.probabilities = true}))["completion_probabilities"];
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0]["id"], 5);
+  EXPECT_EQ(list[0]["logprob"], -1);
+  EXPECT_EQ(list[0]["top_logprobs"][0]["id"], 6);
+  const auto all = events(answer({.stream = true, .probabilities = true}));
+  EXPECT_EQ(all[0]["completion_probabilities"].size(), 2u);
+}
+
+TEST_F(LlamaCppAnswerTest, SettingsAreWrittenAsTheyWereSaid) {
+  GenerateRequest generate;
+  generate.sampling.temperature = 0.8f;
+  generate.sampling.logit_bias = {{TokenId{5}, 1.5f}};
+  const auto settings = settings_json(generate, 512);
+  EXPECT_EQ(settings["temperature"].dump(), "0.8");
+  EXPECT_EQ(settings["logit_bias"].dump(), "[[5,1.5]]");
+  EXPECT_EQ(settings["n_ctx"], 512);
+  EXPECT_EQ(settings["n_predict"], -1);
+  EXPECT_EQ(settings["stop"].dump(), "[]");
+}
+
+}  // namespace
+}  // namespace cairn::api::llama_cpp

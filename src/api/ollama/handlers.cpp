@@ -1,0 +1,86 @@
+#include "api/ollama/handlers.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/chat/run.h"
+#include "api/errors.h"
+#include "api/http/tenant.h"
+#include "api/ollama/models.h"
+#include "api/ollama/request.h"
+#include "api/ollama/serializer.h"
+#include "api/params/choices.h"
+#include "api/params/request_fields.h"
+#include "base/system/random_id.h"
+#include "chat/completion_prompt.h"
+
+namespace cairn::api::ollama {
+namespace {
+
+using nlohmann::ordered_json;
+
+Result<void> check_thinking(const LoadedModel& model, const ReasoningOptions& options) {
+  if (options.enabled != true || thinks(model)) return {};
+  return fail_at("think", Code::kUnsupported, "\"{}\" does not support thinking; leave think out", model.name);
+}
+
+Result<void> run_raw(Service& service, const LoadedModel& model, OllamaRequest request, ResponseOptions options,
+                     const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
+  GenerateRequest& generate = request.chat.generate;
+  set_tenant(http, generate);
+  CAIRN_TRY(auto prompt, completion_prompt_tokens(model.prompt_context(), *request.raw));
+  auto requests = choice_requests(generate, random_id("ollama-"), {std::move(prompt)}, 1);
+  auto serializer = std::make_unique<OllamaSerializer>(std::move(options), *model.tokenizer);
+  Generation::start({model.engine.get(), std::move(requests),
+                     std::make_unique<RawPromptSerializer>(std::move(serializer)), ByteShare(service.bytes())},
+                    response);
+  return {};
+}
+
+Result<void> answer(Service& service, OllamaRequest request, bool generates, const net::HttpRequest& http,
+                    const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const LoadedModel* model, find_model(service.registry(), request.chat.model));
+  ResponseOptions options;
+  options.model = request.chat.model.empty() ? model->name : request.chat.model;
+  options.stream = request.chat.stream;
+  options.generates = generates;
+  options.logprobs = request.chat.generate.sampling.logprobs;
+  if (request.only_load) {
+    const OllamaSerializer serializer(std::move(options), *model->tokenizer);
+    const std::string_view type = serializer.streams() ? serializer.stream_format().content_type : "application/json";
+    response->send(200, type, serializer.loaded());
+    return {};
+  }
+  CAIRN_TRY_VOID(check_thinking(*model, request.chat.reasoning));
+  if (request.raw) return run_raw(service, *model, std::move(request), std::move(options), http, response);
+  request.chat.model = model->name;
+  return run_chat(service, std::move(request.chat), "ollama-", http, response, [&](const ChatStart& start) {
+    return std::make_unique<OllamaSerializer>(std::move(options), *start.model.tokenizer);
+  });
+}
+
+Result<void> chat(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  CAIRN_TRY(OllamaRequest request, parse_chat(body));
+  return answer(service, std::move(request), false, http, response);
+}
+
+Result<void> generate(Service& service, const net::HttpRequest& http,
+                      const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  CAIRN_TRY(OllamaRequest request, parse_generate(body));
+  return answer(service, std::move(request), true, http, response);
+}
+
+}  // namespace
+
+void handle_chat(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = chat(service, request, response); !done)
+    send_error(*response, done.error(), ErrorFormat::kOllama);
+}
+
+void handle_generate(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = generate(service, request, response); !done)
+    send_error(*response, done.error(), ErrorFormat::kOllama);
+}
+
+}  // namespace cairn::api::ollama

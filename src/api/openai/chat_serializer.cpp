@@ -1,0 +1,174 @@
+#include "api/openai/chat_serializer.h"
+
+#include "api/errors.h"
+#include "api/serialization/json_text.h"
+#include "api/serialization/timestamps.h"
+#include "api/serialization/token_json.h"
+#include "api/serialization/usage.h"
+
+namespace cairn::api::openai {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string_view finish_name(ChatFinishReason end) {
+  switch (end) {
+    case ChatFinishReason::kStop:
+    case ChatFinishReason::kStopString:
+      return "stop";
+    case ChatFinishReason::kToolCalls:
+      return "tool_calls";
+    case ChatFinishReason::kLength:
+    case ChatFinishReason::kRepetition:
+    case ChatFinishReason::kCancelled:
+      break;
+  }
+  return "length";
+}
+
+// OpenAI has no word for either: vLLM's stop_reason.
+ordered_json stop_reason(const ChatFinish& finish) {
+  if (finish.reason == ChatFinishReason::kStopString) return finish.stop;
+  if (finish.reason == ChatFinishReason::kRepetition) return "repetition";
+  return nullptr;
+}
+
+ordered_json call_json(const ToolCall& call) {
+  return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
+// Null for a part that says nothing on the wire.
+ordered_json delta_of(const Part& part) {
+  switch (part.kind) {
+    case PartKind::kContent:
+      return {{"content", part.text}};
+    case PartKind::kReasoning:
+      return {{"reasoning_content", part.text}};
+    case PartKind::kCallBegin: {
+      ordered_json call = {{"index", part.call}};
+      call.update(call_json({part.id, part.text, ""}));
+      return {{"tool_calls", ordered_json::array({std::move(call)})}};
+    }
+    case PartKind::kArguments:
+      return {{"tool_calls",
+               ordered_json::array({ordered_json{{"index", part.call}, {"function", {{"arguments", part.text}}}}})}};
+    case PartKind::kCallEnd:
+      break;
+  }
+  return nullptr;
+}
+
+ordered_json message_json(ChatTurn&& turn) {
+  ordered_json message = {{"role", "assistant"}, {"content", nullptr}};
+  if (!turn.content.empty() || turn.calls.empty()) message["content"] = std::move(turn.content);
+  message["refusal"] = nullptr;
+  if (!turn.reasoning.empty()) message["reasoning_content"] = std::move(turn.reasoning);
+  for (const ToolCall& call : turn.calls) message["tool_calls"].push_back(call_json(call));
+  return message;
+}
+
+}  // namespace
+
+OpenAiChatSerializer::OpenAiChatSerializer(const ChatStart& start, bool include_usage, bool logprobs)
+    : id_(start.id),
+      model_(start.model.name),
+      tokenizer_(*start.model.tokenizer),
+      stream_(start.stream),
+      include_usage_(include_usage),
+      logprobs_(logprobs),
+      created_(unix_seconds_now()),
+      choices_(static_cast<size_t>(start.choices)) {}
+
+ordered_json OpenAiChatSerializer::envelope(std::string_view object) const {
+  return {{"id", id_}, {"object", object}, {"created", created_}, {"model", model_}};
+}
+
+std::string OpenAiChatSerializer::chunk(int choice, ordered_json delta, ordered_json logprobs,
+                                        const ordered_json& finish) const {
+  ordered_json value = envelope("chat.completion.chunk");
+  ordered_json item = {{"index", choice}, {"delta", std::move(delta)}, {"logprobs", std::move(logprobs)}};
+  item["finish_reason"] = nullptr;
+  if (!finish.is_null()) item.update(finish);
+  value["choices"] = ordered_json::array({std::move(item)});
+  if (include_usage_) value["usage"] = nullptr;
+  // Beside the usage if there is one.
+  if (!finish.is_null() && choice == 0 && !include_usage_) value["timings"] = timings_;
+  return sse_event(value);
+}
+
+std::string OpenAiChatSerializer::begin() {
+  std::string bytes;
+  for (size_t i = 0; i < choices_.size() && stream_; ++i)
+    bytes += chunk(static_cast<int>(i), {{"role", "assistant"}, {"content", ""}}, nullptr);
+  return bytes;
+}
+
+void OpenAiChatSerializer::add_logprobs(Choice& choice, const TokenEvent& event) const {
+  if (!stream_) return choice.all_logprobs.add(sampled_logprob_json(tokenizer_, event));
+  if (choice.logprobs.is_null()) choice.logprobs = {{"content", ordered_json::array()}, {"refusal", nullptr}};
+  choice.logprobs["content"].push_back(sampled_logprob_json(tokenizer_, event));
+}
+
+std::string OpenAiChatSerializer::parts(int index, std::span<const Part> parts, const TokenEvent* event) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  if (logprobs_ && event != nullptr) add_logprobs(choice, *event);
+  if (!stream_) return {};
+  std::string bytes;
+  for (const Part& part : parts) {
+    ordered_json delta = delta_of(part);
+    if (!delta.is_null()) bytes += chunk(index, std::move(delta), std::exchange(choice.logprobs, nullptr));
+  }
+  if (!choice.logprobs.is_null())  // the token's text is still held back
+    bytes += chunk(index, ordered_json::object(), std::exchange(choice.logprobs, nullptr));
+  return bytes;
+}
+
+std::string OpenAiChatSerializer::finish(int index, ChatFinish&& finish) {
+  Choice& choice = choices_[static_cast<size_t>(index)];
+  add_usage(usage_, finish.usage, index == 0);
+  reasoning_tokens_ += finish.reasoning_tokens;
+  if (index == 0) timings_ = timings_json(finish.usage, finish.timings);
+  ordered_json end = {{"finish_reason", finish_name(finish.reason)}};
+  if (ordered_json reason = stop_reason(finish); !reason.is_null()) end["stop_reason"] = std::move(reason);
+  if (stream_) return chunk(index, ordered_json::object(), nullptr, end);
+  std::string whole = dump({{"index", index}, {"message", message_json(std::move(finish.turn))}});
+  const bool has_logprobs = !choice.all_logprobs.empty();
+  whole = with_member(std::move(whole), "logprobs",
+                      has_logprobs ? R"({"content":)" + choice.all_logprobs.take() + R"(,"refusal":null})" : "null");
+  for (const auto& [name, value] : end.items()) whole = with_member(std::move(whole), name, dump(value));
+  choice.full_body = std::move(whole);
+  return {};
+}
+
+ordered_json OpenAiChatSerializer::usage() const {
+  ordered_json usage = usage_json(usage_);
+  usage["completion_tokens_details"] = {{"reasoning_tokens", reasoning_tokens_}};
+  return usage;
+}
+
+std::string OpenAiChatSerializer::done() {
+  if (stream_) {
+    std::string bytes;
+    if (include_usage_) {
+      ordered_json value = envelope("chat.completion.chunk");
+      value["choices"] = ordered_json::array();
+      value["usage"] = usage();
+      value["timings"] = timings_;
+      bytes = sse_event(value);
+    }
+    return bytes + "data: [DONE]\n\n";
+  }
+  std::string body = with_member(dump(envelope("chat.completion")), "choices", "[");
+  body.pop_back();
+  for (Choice& choice : choices_) {
+    if (body.back() != '[') body += ',';
+    body += std::exchange(choice.full_body, {});
+  }
+  body += "]}";
+  body = with_member(std::move(body), "usage", dump(usage()));
+  return with_member(std::move(body), "timings", dump(timings_));
+}
+
+std::string OpenAiChatSerializer::failure(const Error& error) { return sse_event(openai_error(error)); }
+
+}  // namespace cairn::api::openai

@@ -1,0 +1,51 @@
+/// OpenAI's answer to a chat, whole or as a stream: chat.completion(.chunk). Thinking is in reasoning_content, where
+/// DeepSeek's API put it and most clients look for it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "api/chat/chat_output.h"
+#include "api/chat/run.h"
+#include "api/serialization/json_text.h"
+
+namespace cairn::api::openai {
+
+class OpenAiChatSerializer final : public ChatSerializer {
+ public:
+  OpenAiChatSerializer(const ChatStart& start, bool include_usage, bool logprobs);
+
+  bool streams() const override { return stream_; }
+  std::string begin() override;
+  std::string parts(int choice, std::span<const Part> parts, const TokenEvent* event) override;
+  std::string finish(int choice, ChatFinish&& finish) override;
+  std::string done() override;
+  std::string failure(const Error& error) override;
+
+ private:
+  struct Choice {
+    nlohmann::ordered_json logprobs;  // of a stream: the object so far, null without
+    JsonList all_logprobs;            // of an answer that does not stream
+    std::string full_body;            // as it stands in that, as JSON text
+  };
+  nlohmann::ordered_json envelope(std::string_view object) const;
+  std::string chunk(int choice, nlohmann::ordered_json delta, nlohmann::ordered_json logprobs,
+                    const nlohmann::ordered_json& finish = nullptr) const;
+  void add_logprobs(Choice& choice, const TokenEvent& event) const;
+  nlohmann::ordered_json usage() const;
+
+  std::string id_;
+  std::string model_;
+  const Tokenizer& tokenizer_;
+  bool stream_;
+  bool include_usage_;
+  bool logprobs_;
+  int64_t created_;
+  std::vector<Choice> choices_;
+  Usage usage_;
+  int32_t reasoning_tokens_ = 0;
+  nlohmann::ordered_json timings_;  // of the first choice, once it has finished
+};
+
+}  // namespace cairn::api::openai

@@ -1,0 +1,59 @@
+/// OpenAI's answer to a completion, whole or as a stream: text_completion.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "api/generation.h"
+#include "api/serialization/json_text.h"
+#include "tokenizer/tokenizer.h"
+
+namespace cairn::api::openai {
+
+struct CompletionOptions {
+  std::string id;  ///< of the answer
+  std::string model;
+  int choices = 1;  ///< of the whole answer: prompts x n
+  int choices_per_prompt = 1;
+  bool stream = false;
+  bool include_usage = false;
+  bool logprobs = false;
+};
+
+/// One answer. `tokenizer` outlives it (log-probabilities name tokens).
+class CompletionSerializer final : public ResponseSerializer {
+ public:
+  CompletionSerializer(CompletionOptions options, const Tokenizer& tokenizer);
+
+  bool streams() const override { return options_.stream; }
+  std::string begin() override { return {}; }
+  std::string token(int choice, TokenEvent&& event) override;
+  std::string finish(int choice, Finish&& finish) override;
+  std::string done() override;
+  std::string failure(const Error& error) override;
+
+ private:
+  struct Choice {
+    std::string text;
+    nlohmann::ordered_json logprobs;                                  // of a stream: the object so far, null without
+    JsonList tokens, token_logprobs, top_logprobs, text_offset_list;  // of an answer that does not stream
+    std::string finish_reason;
+    size_t text_offset = 0;  // characters before, for log-probabilities
+  };
+  nlohmann::ordered_json envelope() const;
+  std::string chunk(int choice, std::string text, nlohmann::ordered_json logprobs, nlohmann::ordered_json finish_reason,
+                    const nlohmann::ordered_json& timings = nullptr) const;
+  void add_logprobs(Choice& choice, const TokenEvent& event) const;
+  /// Of an answer that does not stream, as JSON text.
+  std::string whole(size_t index, Choice& choice) const;
+
+  CompletionOptions options_;
+  const Tokenizer& tokenizer_;
+  int64_t created_;
+  std::vector<Choice> choices_;
+  Usage usage_;
+  nlohmann::ordered_json timings_;  // of the first choice, once it has finished
+};
+
+}  // namespace cairn::api::openai

@@ -1,0 +1,93 @@
+#include "api/openai/handlers.h"
+
+#include <nlohmann/json.hpp>
+
+#include "api/chat/run.h"
+#include "api/errors.h"
+#include "api/generation.h"
+#include "api/http/tenant.h"
+#include "api/openai/chat_serializer.h"
+#include "api/openai/completion_serializer.h"
+#include "api/openai/request.h"
+#include "api/params/choices.h"
+#include "api/params/request_fields.h"
+#include "base/system/random_id.h"
+#include "chat/completion_prompt.h"
+
+namespace cairn::api::openai {
+namespace {
+
+using nlohmann::ordered_json;
+
+Result<void> chat(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  CAIRN_TRY(OpenAiChatRequest request, parse_chat(body));
+  const bool logprobs = request.chat.generate.sampling.logprobs;
+  return run_chat(service, std::move(request.chat), "chatcmpl-", http, response, [&](const ChatStart& start) {
+    return std::make_unique<OpenAiChatSerializer>(start, request.include_usage, logprobs);
+  });
+}
+
+Result<void> completion(Service& service, const net::HttpRequest& http,
+                        const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  CAIRN_TRY(CompletionRequest request, parse_completion(body));
+  CAIRN_TRY(LoadedModel * model, service.registry().find(request.common.model));
+  set_tenant(http, request.common.generate);
+  std::vector<std::vector<TokenId>> prompts;
+  for (auto& prompt : request.prompts) {
+    if (auto* tokens = std::get_if<std::vector<TokenId>>(&prompt)) {
+      prompts.push_back(std::move(*tokens));
+    } else {
+      CAIRN_TRY(auto encoded, completion_prompt_tokens(model->prompt_context(), std::get<std::string>(prompt)));
+      prompts.push_back(std::move(encoded));
+    }
+  }
+  CompletionOptions options;
+  options.id = random_id("cmpl-");
+  options.model = model->name;
+  options.choices = static_cast<int>(prompts.size()) * request.common.choices;
+  options.choices_per_prompt = request.common.choices;
+  options.stream = request.common.stream;
+  options.include_usage = request.common.include_usage;
+  options.logprobs = request.common.generate.sampling.logprobs;
+  auto requests = choice_requests(request.common.generate, options.id, std::move(prompts), request.common.choices);
+  auto serializer = std::make_unique<CompletionSerializer>(std::move(options), *model->tokenizer);
+  Generation::start({model->engine.get(), std::move(requests), std::move(serializer), ByteShare(service.bytes())},
+                    response);
+  return {};
+}
+
+ordered_json describe(const LoadedModel& model) {
+  return {{"id", model.name},
+          {"object", "model"},
+          {"created", model.created_unix_s},
+          {"owned_by", "cairn"},
+          {"context_length", model.engine->context_tokens()},
+          {"architecture", model.architecture},
+          {"quantization", model.quantisation},
+          {"parameters", model.parameters},
+          {"size_bytes", model.file_bytes}};
+}
+
+}  // namespace
+
+void handle_chat(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = chat(service, request, response); !done) send_error(*response, done.error());
+}
+
+void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = completion(service, request, response); !done) send_error(*response, done.error());
+}
+
+void handle_models(const Registry& registry, std::string_view id, net::HttpResponse& response) {
+  if (!id.empty()) {
+    const auto model = registry.find(id);
+    return model ? send_json(response, describe(**model)) : send_error(response, model.error());
+  }
+  ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}};
+  for (const LoadedModel* model : registry.list()) list["data"].push_back(describe(*model));
+  send_json(response, list);
+}
+
+}  // namespace cairn::api::openai

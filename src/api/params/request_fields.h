@@ -1,0 +1,67 @@
+/// Reading a JSON request body field by field: types, ranges, and nothing ignored in silence.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace cairn::api {
+
+/// A JSON object. Errors say where the text stops being JSON, or which byte is not UTF-8, or that it is not an object
+/// (kInvalidArgument), or which limit of base/text/json.h it is over (kTooLarge).
+Result<nlohmann::ordered_json> parse_object(std::string_view body);
+
+/// Reads the fields of one object. Each getter remembers the first Error, whose `at` is the field's path, and goes on
+/// with the default, so that callers read all fields in a row and ask once at the end. A null value counts as absent.
+class RequestFields {
+ public:
+  /// `object` is a JSON object and outlives this. `path` is put before names: "messages[2].".
+  explicit RequestFields(const nlohmann::ordered_json& object, std::string path = "");
+
+  /// The value, or nullptr if absent.
+  const nlohmann::ordered_json* get(std::string_view name);
+  /// The object, or nullptr if absent or another kind of value, which is an Error.
+  const nlohmann::ordered_json* object(std::string_view name);
+  bool boolean(std::string_view name, bool fallback);
+  int64_t integer(std::string_view name, int64_t fallback, int64_t low, int64_t high);
+  std::optional<int64_t> optional_integer(std::string_view name, int64_t low, int64_t high);
+  /// A field with two names: an Error if both are there and differ.
+  int64_t integer_alias(std::string_view name, std::string_view alias, int64_t fallback, int64_t low, int64_t high);
+  double number(std::string_view name, double fallback, double low, double high);
+  std::string string(std::string_view name, std::string_view fallback);
+
+  /// Fields that are allowed and have no effect here.
+  void accept(std::initializer_list<std::string_view> names);
+  /// Refuses the field, if present, with what to do instead.
+  void refuse(std::string_view name, std::string_view why);
+  /// An Error (kInvalidArgument): the field's path and what is wrong with it, "must be a string".
+  void reject(std::string_view name, std::string what);
+  bool failed() const { return error_.has_value(); }
+  std::string path_of(std::string_view name) const { return path_ + std::string(name); }
+
+  /// The first Error, or one for a field that nobody asked for.
+  Result<void> finish() const;
+
+ private:
+  const nlohmann::ordered_json& object_;
+  std::string path_;
+  std::set<std::string, std::less<>> known_;
+  std::optional<Error> error_;
+};
+
+/// Whether the value can be a token's id: an integer from 0 to the largest int32_t.
+bool is_token_id(const nlohmann::ordered_json& value);
+/// "a string", "an array", ... for messages.
+std::string_view json_kind(const nlohmann::ordered_json& value);
+/// For messages: a string or a number as JSON text, of which at most kQuotedBytesMax bytes, or the kind of the value.
+std::string quoted_value(const nlohmann::ordered_json& value);
+/// What is wrong with the field at `path`: kInvalidArgument, with a message that begins with the path.
+std::unexpected<Error> invalid_field(const std::string& path, std::string_view what);
+
+}  // namespace cairn::api

@@ -1,0 +1,169 @@
+#include "api/tokenize_endpoints.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "api/chat/messages.h"
+#include "api/errors.h"
+#include "api/params/request_fields.h"
+#include "api/serialization/json_text.h"
+#include "base/text/utf8.h"
+#include "chat/completion_prompt.h"
+
+namespace cairn::api {
+namespace {
+
+using nlohmann::ordered_json;
+
+// Of a token's place in the answer, without its text.
+constexpr int64_t kIdBytes = 12;
+constexpr int64_t kPieceBytes = 32;
+// A byte as JSON text, at the worst: \u0001.
+constexpr int64_t kEscapedByteBytes = 6;
+// What has no white space is cut into tokens as a whole: a symbol and a place in the queue for each byte at the worst.
+constexpr int64_t kSymbolBytes = 48;
+
+/// A text, or the numbers of bytes that are none.
+void append_piece(std::string& body, std::string_view piece) {
+  if (utf8_valid(piece)) {
+    body += dump(piece);
+    return;
+  }
+  body += '[';
+  for (size_t i = 0; i < piece.size(); ++i)
+    fmt::format_to(std::back_inserter(body), "{}{}", i == 0 ? "" : ",", static_cast<unsigned char>(piece[i]));
+  body += ']';
+}
+
+/// Bytes of the longest stretch without white space.
+int64_t longest_stretch(std::string_view text) {
+  size_t longest = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find_first_of(" \n\t\r", begin), text.size());
+    longest = std::max(longest, end - begin);
+    begin = end + 1;
+  }
+  return static_cast<int64_t>(longest);
+}
+
+/// Written as text at once: as a document, a token would take twenty times as much. `share` grows by what that takes.
+Result<std::string> tokenize(Service& service, const net::HttpRequest& http, ByteShare& share) {
+  CAIRN_TRY(const ordered_json document, parse_object(http.body));
+  CAIRN_TRY(const TokenizeRequest request, parse_tokenize(document));
+  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  if (!share.grow_to(kSymbolBytes * longest_stretch(request.text))) return std::unexpected(no_request_bytes());
+  CAIRN_TRY(const auto tokens, model->tokenizer->encode(request.text, request.options));
+  int64_t bytes = kIdBytes * static_cast<int64_t>(tokens.size() + 8);
+  if (request.with_pieces) {
+    bytes += kPieceBytes * static_cast<int64_t>(tokens.size());
+    for (const TokenId token : tokens)
+      bytes += kEscapedByteBytes * static_cast<int64_t>(model->tokenizer->piece(token, true).size());
+  }
+  if (!share.grow_to(bytes)) return std::unexpected(no_request_bytes());
+  std::string body = R"({"tokens":[)";
+  body.reserve(static_cast<size_t>(bytes));
+  for (const TokenId token : tokens) {
+    if (body.back() != '[') body += ',';
+    if (!request.with_pieces) {
+      fmt::format_to(std::back_inserter(body), "{}", index(token));
+      continue;
+    }
+    fmt::format_to(std::back_inserter(body), R"({{"id":{},"piece":)", index(token));
+    append_piece(body, model->tokenizer->piece(token, true));
+    body += '}';
+  }
+  body += fmt::format(R"(],"count":{},"max_model_len":{}}})", tokens.size(), model->engine->context_tokens());
+  return body;
+}
+
+Result<std::string> detokenize(Service& service, const net::HttpRequest& http, ByteShare& share) {
+  CAIRN_TRY(const ordered_json document, parse_object(http.body));
+  CAIRN_TRY(const DetokenizeRequest request, parse_detokenize(document));
+  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  int64_t bytes = 0;
+  for (const TokenId token : request.tokens) {
+    if (index(token) >= model->tokenizer->size()) {
+      return fail_at("tokens", Code::kInvalidArgument, "token {} is out of range: the vocabulary has {} tokens",
+                     index(token), model->tokenizer->size());
+    }
+    bytes += static_cast<int64_t>(model->tokenizer->piece(token, true).size());
+  }
+  // Decoded, without what is no UTF-8, as a value, and as JSON.
+  constexpr int64_t kTexts = 4;
+  if (!share.grow_to((kTexts + kEscapedByteBytes) * bytes)) return std::unexpected(no_request_bytes());
+  return dump({{"content", utf8_replace_invalid(model->tokenizer->decode(request.tokens, true))}});
+}
+
+Result<std::string> apply_template(Service& service, const net::HttpRequest& http, ByteShare& share) {
+  CAIRN_TRY(const ordered_json document, parse_object(http.body));
+  CAIRN_TRY(const TemplateRequest request, parse_apply_template(document));
+  CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
+  CAIRN_TRY(std::string text, render_chat(model->prompt_context(), request.input));
+  if (!share.grow_to((1 + kEscapedByteBytes) * static_cast<int64_t>(text.size())))
+    return std::unexpected(no_request_bytes());
+  return dump({{"prompt", std::move(text)}});
+}
+
+using Make = Result<std::string> (*)(Service& service, const net::HttpRequest& http, ByteShare& share);
+
+void reply(Make make, Service& service, const net::HttpRequest& http, net::HttpResponse& response) {
+  ByteShare share(service.bytes());
+  Result<std::string> body = make(service, http, share);
+  if (!body) return send_error(response, body.error());
+  share.shrink_to(0);  // net/ counts what waits to be sent
+  response.send(200, "application/json", std::move(*body));
+}
+
+}  // namespace
+
+Result<TokenizeRequest> parse_tokenize(const ordered_json& body) {
+  RequestFields fields(body);
+  TokenizeRequest request;
+  request.model = fields.string("model", "");
+  const bool has_content = fields.get("content") != nullptr;
+  if (!has_content && fields.get("prompt") == nullptr) fields.reject("content", "is missing");
+  const std::string prompt = fields.string("prompt", "");
+  request.text = has_content ? fields.string("content", "") : prompt;
+  request.options.add_special = fields.boolean("add_special", fields.boolean("add_special_tokens", false));
+  request.options.parse_special = fields.boolean("parse_special", true);
+  request.with_pieces = fields.boolean("with_pieces", false);
+  CAIRN_TRY_VOID(fields.finish());
+  return request;
+}
+
+Result<DetokenizeRequest> parse_detokenize(const ordered_json& body) {
+  RequestFields fields(body);
+  DetokenizeRequest request;
+  request.model = fields.string("model", "");
+  const ordered_json* ids = fields.get("tokens");
+  if (ids == nullptr || !ids->is_array()) fields.reject("tokens", "must be an array of token ids");
+  CAIRN_TRY_VOID(fields.finish());
+  for (const auto& id : *ids) {
+    if (!is_token_id(id)) return fail_at("tokens", Code::kInvalidArgument, "tokens must hold token ids only");
+    request.tokens.push_back(TokenId{id.get<int32_t>()});
+  }
+  return request;
+}
+
+Result<TemplateRequest> parse_apply_template(const ordered_json& body) {
+  RequestFields fields(body);
+  TemplateRequest request;
+  request.model = fields.string("model", "");
+  request.input = read_chat_input(fields);
+  CAIRN_TRY_VOID(fields.finish());
+  return request;
+}
+
+void handle_tokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  reply(tokenize, service, request, *response);
+}
+void handle_detokenize(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  reply(detokenize, service, request, *response);
+}
+void handle_apply_template(Service& service, const net::HttpRequest& request,
+                           std::shared_ptr<net::HttpResponse> response) {
+  reply(apply_template, service, request, *response);
+}
+
+}  // namespace cairn::api

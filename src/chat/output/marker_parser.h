@@ -1,0 +1,60 @@
+/// Output that is text, with thinking and calls marked off in it: every format but Harmony.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "chat/output/marker_matcher.h"
+#include "chat/output/output_parser.h"
+
+namespace cairn {
+
+class MarkerParser final : public OutputParser::StreamParser {
+ public:
+  /// Either style may be null: then nothing is a call, or thinking.
+  MarkerParser(tool_call::ToolSchemas schemas, const tool_call::ToolStyle* tools, const ReasoningStyle* thinking,
+               std::string_view prompt);
+  void push(char byte) override;
+  void finish() override;
+  bool in_reasoning() const override { return text_kind_ == PartKind::kReasoning && reader_ == nullptr; }
+  bool in_syntax() const override;
+
+ private:
+  enum class MarkerKind { kThinkOpen, kThinkClose, kAnswerOpen, kAnswerClose, kCalls };
+  struct Marker {
+    MarkerKind kind;
+    std::string_view text;
+    const tool_call::BlockStart* block_start;
+  };
+  static std::vector<Marker> markers_of(const tool_call::ToolStyle* tools, const ReasoningStyle* thinking);
+
+  void push_text(char byte);
+  void push_call(char byte);
+  void found(const Marker& marker);
+  /// Text that is what it seems.
+  void put(std::string_view text);
+  /// A block of something has ended: whitespace until the next is nobody's.
+  void start_over(PartKind text_kind);
+  void open_calls(const tool_call::BlockStart& block_start);
+  void reject_calls();
+
+  std::vector<Marker> markers_;
+  MarkerMatcher matcher_;
+  const tool_call::BlockStart* bare_;
+  std::string_view syntax_mark_;
+  PartKind text_kind_ = PartKind::kContent;  // of text now
+  bool at_start_ = true;                     // nothing but whitespace since the beginning, or since a block
+  bool after_block_ = false;                 // ... since a block
+  bool wraps_answers_;                       // every answer after thinking
+  bool answer_is_wrapped_ = false;
+  std::string space_;  // whitespace held back
+  std::string text_;   // scratch
+
+  std::unique_ptr<tool_call::ToolCallParser> reader_;
+  bool calls_begun_ = false;  // in the block that reader_ reads
+  bool progress_ = false;     // the last byte made parts of a call
+  std::string raw_;           // what reader_ has read since it last made parts
+};
+
+}  // namespace cairn
