@@ -11,7 +11,7 @@ namespace {
 
 /// Maximum nodes for a layout without a group that has a page for every node.
 constexpr int32_t kNodesWithoutPagesMax = 1 << 16;
-/// Maximum salts that have something cached at the same time; a further one evicts another's.
+/// Tree nodes added for the roots of salts; the roots of further salts take the nodes of pages.
 constexpr int32_t kSaltsMax = 1 << 10;
 
 /// Every node that is not only on host holds a page of each kFull and kLatent group.

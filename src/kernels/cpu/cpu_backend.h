@@ -9,7 +9,7 @@
 
 namespace cairn::cpu {
 
-/// With the kernels given, whatever they are: for tests. The program calls cairn::make_cpu_backend.
+/// A backend with the given kernels, for tests. The program calls cairn::make_cpu_backend.
 std::unique_ptr<Backend> make_backend(const Isa& isa, int threads);
 
 }  // namespace cairn::cpu

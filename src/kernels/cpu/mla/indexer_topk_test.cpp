@@ -16,13 +16,13 @@
 namespace cairn::cpu {
 namespace {
 
-TEST(ChooseLargest, IsWhatSortingChooses) {
+TEST(ChooseLargest, ChoosesTheSameIndicesAsSorting) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.trace());
     const int32_t n = random.integer(2, 300), most = random.integer(1, n - 1);
     std::vector<float> scores = random.normals(n);
-    // Ties, zeros of both signs, and what is no number.
+    // Ties, zeros of both signs, NaN and infinities.
     for (float& score : scores) {
       switch (random.integer(0, 7)) {
         case 0:
@@ -66,7 +66,7 @@ struct Shape {
   int32_t tokens = 100;
 };
 
-/// One sequence's queries.
+/// The queries and rows of one sequence.
 class Sequence {
  public:
   Sequence(Backend& backend, const Shape& shape, Random& random)
@@ -137,7 +137,7 @@ TEST_P(RowChooserTest, ChoosesTheLargestSums) {
       for (size_t i = 0; i < rows.size(); ++i) {
         ASSERT_TRUE(rows[i] > (i == 0 ? -1 : rows[i - 1]) && rows[i] < seen) << "position " << position;
       }
-      // Whatever is left out has no larger sum than any that is chosen, but for rounding.
+      // No row that is left out has a larger sum than a chosen one, except for rounding.
       double least = std::numeric_limits<double>::infinity(), most = -least;
       for (int32_t row = 0; row < seen; ++row) {
         const double score = sequence.score(position, row);

@@ -52,8 +52,8 @@ TEST_P(Streams, SharesAreSigmoidsAndADoublyStochasticMatrix) {
   }
 }
 
-// The first round by hand: a softmax of every row, then every column divided by its sum.
-TEST_P(Streams, OneRoundIsASoftmaxOfRowsAndANormOfColumns) {
+// The first round computed by hand: a softmax of every row, then every column divided by its sum.
+TEST_P(Streams, OneRoundIsASoftmaxOfRowsThenNormalisedColumns) {
   const auto backend = make_backend(GetParam(), 1);
   const std::vector<float> logits = random_.normals(kShares);
   std::vector<float> shares(kShares);
@@ -76,7 +76,7 @@ TEST_P(Streams, OneRoundIsASoftmaxOfRowsAndANormOfColumns) {
   }
 }
 
-TEST_P(Streams, WhatGoesInAndComesOutIsWeightedByTheShares) {
+TEST_P(Streams, ReadAndWriteAreWeightedByTheConnectionWeights) {
   const auto backend = make_backend(GetParam(), 2);
   constexpr int64_t kRows = 3, kCols = 67;
   const std::vector<float> x = random_.normals(kRows * kStoresNonTemporally * kCols),
