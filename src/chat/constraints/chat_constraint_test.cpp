@@ -29,7 +29,8 @@ class SteeringTest : public testing::Test {
     for (const TokenId id : tokens) text += tokenizer_->piece(id, true);
     return text;
   }
-  /// A model that says `text`, over and over if `circles`, token by token, steered; at most so many tokens.
+  /// The constrained output of a model that writes `text`, repeatedly if `circles`, token by token; at most
+  /// `tokens_max` tokens.
   std::string run(ChatConstraintRules rules, const std::string& prompt, const std::string& text, int tokens_max,
                   bool circles = false) {
     ChatConstraint constraint(std::move(rules), OutputParser(kHermes, ordered_json(nullptr), prompt), *tokenizer_,
@@ -59,7 +60,7 @@ class SteeringTest : public testing::Test {
   std::optional<FinishReason> end_;
 };
 
-TEST_F(SteeringTest, AtTheBudgetTheThinkingIsClosed) {
+TEST_F(SteeringTest, ThinkingIsClosedAtItsBudget) {
   const std::string thoughts = "one two three four five six seven eight nine ten";
   const auto tokens = encode(thoughts);
   ASSERT_GT(tokens.size(), 8u);
@@ -69,13 +70,13 @@ TEST_F(SteeringTest, AtTheBudgetTheThinkingIsClosed) {
   EXPECT_EQ(run({.reasoning_tokens_max = 0}, open, thoughts, 1'000), "\n</think>\n\n" + thoughts);
   EXPECT_EQ(run({.reasoning_tokens_max = 1'000}, open, thoughts, 1'000), thoughts);
   EXPECT_EQ(run({}, open, thoughts, 1'000), thoughts);
-  // Where nothing is thought there is nothing to close.
+  // Without thinking there is nothing to close.
   EXPECT_EQ(run({.reasoning_tokens_max = 0}, "assistant\n", thoughts, 1'000), thoughts);
   EXPECT_EQ(run({.reasoning_tokens_max = 0}, "assistant\n", "<think>" + thoughts, 1'000),
             "<think>\n</think>\n\n" + thoughts);
 }
 
-TEST_F(SteeringTest, WhatIsForcedGoesOnFromTheText) {
+TEST_F(SteeringTest, ForcedTokensContinueTheTextBeforeThem) {
   auto file = gguf::Reader::open(CAIRN_TEST_DATA "/trained/stories260K-f32.gguf");
   ASSERT_TRUE(file.has_value()) << file.error().text();
   tokenizer_ = Tokenizer::load(file->metadata()).value();
@@ -85,21 +86,21 @@ TEST_F(SteeringTest, WhatIsForcedGoesOnFromTheText) {
             text_of(std::span(tokens).first(5)) + "\n</think>\n\n" + text_of(std::span(tokens).subspan(5)));
 }
 
-TEST_F(SteeringTest, ThinkingThatGoesInCirclesIsClosed) {
+TEST_F(SteeringTest, ThinkingThatRepeatsItselfIsClosed) {
   const std::string said = run({}, "<think>\n", "wait, the cat is here. ", 2'000, true);
   const size_t close = said.find("\n</think>\n\n");
   ASSERT_NE(close, std::string::npos);
   EXPECT_LT(encode(said.substr(0, close)).size(), 400u);
 }
 
-TEST_F(SteeringTest, AnswersThatGoInCirclesEndWhereNothingElseBoundsThem) {
+TEST_F(SteeringTest, AnAnswerThatRepeatsItselfEndsIfNothingElseBoundsIt) {
   run({.stops_on_loop = true}, "", "the cat is here. ", 20'000, true);
   EXPECT_EQ(end_, FinishReason::kRepetition);
   run({}, "", "the cat is here. ", 3'000, true);
   EXPECT_EQ(end_, std::nullopt);
 }
 
-TEST_F(SteeringTest, OneCallIsTheLast) {
+TEST_F(SteeringTest, WithOneCallTheAnswerEndsAfterTheFirstCall) {
   const std::string call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
   const std::string text = "Well. " + call + "\n" + call;
   run({.one_call = true}, "", text, 10'000);
@@ -108,7 +109,7 @@ TEST_F(SteeringTest, OneCallIsTheLast) {
   EXPECT_EQ(end_, std::nullopt);
 }
 
-TEST_F(SteeringTest, WhatIsBannedFollowsTheText) {
+TEST_F(SteeringTest, TheBannedTokensFollowFromTheTextSoFar) {
   const std::string_view opener = "<tool_call>";
   const auto ban = std::make_shared<const TextBan>(*tokenizer_, std::span(&opener, 1));
   ChatConstraint constraint({.ban = ban}, OutputParser(kHermes, ordered_json(nullptr), ""), *tokenizer_, kNoToken);

@@ -9,7 +9,7 @@ using tool_call::CallReader;
 using tool_call::is_space;
 using tool_call::Opener;
 
-// What turned out to be no call is searched for markers again up to this length, so that time stays linear.
+// Text that turned out to be no call is searched for markers again up to this length, so that the time stays linear.
 constexpr size_t kSearchedAgainMax = 512;
 
 }  // namespace
@@ -103,7 +103,7 @@ void TextMachine::found(const Marker& marker) {
   const bool thinks = text_kind_ == PartKind::kReasoning;
   switch (marker.kind) {
     case MarkerKind::kThinkOpen:
-      // In the midst of an answer it is a word like others.
+      // Within an answer the marker is ordinary text.
       if (at_start_) return start_over(PartKind::kReasoning);
       break;
     case MarkerKind::kThinkClose:
@@ -127,7 +127,7 @@ void TextMachine::open_calls(const Opener& opener) {
   reader_ = opener.open();
   raw_ = opener.text;
   calls_begun_ = progress_ = false;
-  // Who thinks aloud about calling something may write the marker without meaning it.
+  // A model that reasons about calling something may write the marker without meaning it.
   parts_.require_known_names(opener.known_names_only || text_kind_ == PartKind::kReasoning);
 }
 
@@ -159,7 +159,7 @@ void TextMachine::reject_calls() {
 
 void TextMachine::finish() {
   if (reader_ != nullptr) {
-    // What was not read to its end is closed, syntax between calls is dropped, and all else is text.
+    // Unfinished input is closed, syntax between calls is dropped, and everything else is text.
     const bool is_text = !parts_.call_open() && !reader_->between_calls();
     if (parts_.call_open()) reader_->close_call(parts_, CallState::kRepaired);
     reader_.reset();

@@ -1,4 +1,4 @@
-/// Output that is text, with thinking and calls marked off in it: every format but Harmony.
+/// Parses output that is text with thinking and calls marked in it: every format but Harmony.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace cairn {
 
 class TextMachine final : public OutputParser::Machine {
  public:
-  /// Either style may be null: then nothing is a call, or thinking.
+  /// Either style may be null: then no calls, or no thinking, are recognised.
   TextMachine(tool_call::ToolSchemas schemas, const tool_call::ToolStyle* tools, const ReasoningStyle* thinking,
               std::string_view prompt);
   void push(char byte) override;
@@ -32,9 +32,9 @@ class TextMachine final : public OutputParser::Machine {
   void push_text(char byte);
   void push_call(char byte);
   void found(const Marker& marker);
-  /// Text that is what it seems.
+  /// Appends text that contains no marker.
   void put(std::string_view text);
-  /// A block of something has ended: whitespace until the next is nobody's.
+  /// Called at the end of a block: whitespace until the next text belongs to no part.
   void start_over(PartKind text_kind);
   void open_calls(const tool_call::Opener& opener);
   void reject_calls();
@@ -43,17 +43,17 @@ class TextMachine final : public OutputParser::Machine {
   MarkerMatcher matcher_;
   const tool_call::Opener* bare_;
   std::string_view syntax_mark_;
-  PartKind text_kind_ = PartKind::kContent;  // of text now
-  bool at_start_ = true;                     // nothing but whitespace since the beginning, or since a block
-  bool after_block_ = false;                 // ... since a block
-  bool wraps_answers_;                       // every answer after thinking
+  PartKind text_kind_ = PartKind::kContent;  // kind of the current text
+  bool at_start_ = true;                     // whether only whitespace has come since the beginning, or since a block
+  bool after_block_ = false;                 // whether only whitespace has come since a block
+  bool wraps_answers_;                       // whether every answer after thinking is wrapped in markers
   bool answer_is_wrapped_ = false;
   std::string space_;  // whitespace held back
   std::string text_;   // scratch
 
   std::unique_ptr<tool_call::CallReader> reader_;
-  bool calls_begun_ = false;  // in the block that reader_ reads
-  bool progress_ = false;     // the last byte made parts of a call
+  bool calls_begun_ = false;  // whether the block that reader_ reads has begun a call
+  bool progress_ = false;     // whether the last byte made parts of a call
   std::string raw_;           // what reader_ has read since it last made parts
 };
 

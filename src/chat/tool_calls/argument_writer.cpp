@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kGemmaQuote = "<|\"|>";
 constexpr size_t kBareBytesMax = 512;
 
-// The JSON of a number or constant, or nothing.
+// The JSON of a number or constant; empty if `text` is neither.
 std::string bare_value(std::string_view text) {
   if (text == "true" || text == "True") return "true";
   if (text == "false" || text == "False") return "false";
@@ -180,7 +180,7 @@ ArgumentWriter::Result ArgumentWriter::push_after(char byte, std::string& out) {
 }
 
 ArgumentWriter::Result ArgumentWriter::close_frame(std::string& out) {
-  if (pending_.find(',') != std::string::npos) pending_.clear();  // a trailing comma, and the space around it
+  if (pending_.find(',') != std::string::npos) pending_.clear();  // a trailing comma, with the spaces around it
   release(out);
   out += open_.back() == ']' ? ']' : '}';
   open_.pop_back();
@@ -253,7 +253,7 @@ bool ArgumentWriter::push_text(char byte, std::string& to) {
       push_escape(byte, to);
       return false;
     }
-    // \u without four digits: the backslash is meant as one.
+    // After \u without four digits, the backslash is taken literally.
     if (!high_.empty()) to += "\\ufffd";
     high_.clear();
     to += '\\';

@@ -1,4 +1,4 @@
-/// A block whose first byte says how its calls are written.
+/// Reads a block whose first byte decides how its calls are written.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace cairn::tool_call {
 
 class ChoiceOfCalls final : public CallReader {
  public:
-  /// `choose` gives the reader of a block that begins with this byte, or null if none does.
+  /// `choose` returns the reader of a block that begins with this byte, or null if there is none.
   using Choose = std::unique_ptr<CallReader> (*)(char first);
   explicit ChoiceOfCalls(Choose choose) : choose_(choose) {}
 

@@ -31,7 +31,7 @@ std::unique_ptr<CallReader> open() {
   return std::make_unique<MarkedCalls>(style, in_call);
 }
 
-// A call may come without the block's own marker.
+// A call may come without the marker of a block.
 constexpr Opener kV3Openers[] = {{kBlockOpen, open<kV3Style, false>}, {kCallOpen, open<kV3Style, true>}};
 constexpr Opener kV31Openers[] = {{kBlockOpen, open<kV31Style, false>}, {kCallOpen, open<kV31Style, true>}};
 

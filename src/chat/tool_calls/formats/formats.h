@@ -42,8 +42,8 @@ extern const ToolStyle kNemotron;
 extern const ToolStyle kSolar;
 }  // namespace styles
 
-/// What follows <tool_call>, which three formats begin with: an object or list (Hermes), <function= (Qwen3-Coder), or a
-/// name (GLM). Models mix them up, and what follows tells them apart.
+/// Reads the text after <tool_call>, with which three formats begin: an object or list (Hermes), <function=
+/// (Qwen3-Coder), or a name (GLM). Models mix them up, and the text that follows shows which one it is.
 std::unique_ptr<CallReader> open_tool_call();
 std::unique_ptr<CallReader> open_qwen_block();
 std::unique_ptr<CallReader> open_glm();

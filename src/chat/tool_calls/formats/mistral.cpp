@@ -20,7 +20,7 @@ std::unique_ptr<CallReader> choose(char first) {
 }
 
 constexpr Opener kOpeners[] = {{kMarker, open_choice<choose>}};
-constexpr int kIdBytes = 9;  // their templates refuse others
+constexpr int kIdBytes = 9;  // Mistral's templates refuse other lengths
 
 }  // namespace
 

@@ -9,7 +9,7 @@ namespace {
 constexpr TagEnd kNameEnds[] = {{">", TagNext::kParameters}};
 constexpr std::string_view kFunction = "<function=";
 constexpr std::string_view kFunctionClose = "</function>";
-// Qwen forgets closing tags at times. A value with one of the other texts in it is less likely than that.
+// Qwen sometimes forgets closing tags, which is more likely than a value that contains one of the other texts.
 constexpr TagEnd kQwenValueEnds[] = {{"</parameter>", TagNext::kParameters},
                                      {"\n<parameter=", TagNext::kKey},
                                      {"</function>\n</tool_call>", TagNext::kBlockEnd},
@@ -35,7 +35,7 @@ constexpr TagStyle kSeedStyle = {.call_open = kFunction,
 std::unique_ptr<CallReader> open_qwen_call() { return std::make_unique<TaggedCalls>(kQwenStyle, true); }
 std::unique_ptr<CallReader> open_seed() { return std::make_unique<TaggedCalls>(kSeedStyle, false); }
 
-// The outer tag is what models leave out first.
+// The outer tag is the first one that models leave out.
 constexpr Opener kQwenOpeners[] = {{"<tool_call>", open_tool_call}, {kFunction, open_qwen_call}};
 constexpr Opener kSeedOpeners[] = {{"<seed:tool_call>", open_seed}};
 
