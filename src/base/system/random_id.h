@@ -1,4 +1,4 @@
-/// Random numbers that nobody can predict, for ids that clients see: who knows some must not know the next.
+/// Unpredictable random numbers for ids that clients see: knowing some must not reveal the next.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace cairn {
 
 /// From the kernel's random source (getrandom), read ahead a few KiB per thread. Thread-safe.
 uint64_t secure_random();
-/// 32 hexadecimal digits of it: 128 bits.
+/// A random id: 32 hexadecimal digits, 128 bits.
 std::string random_id();
 
 }  // namespace cairn

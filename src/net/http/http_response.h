@@ -1,4 +1,4 @@
-/// The state between a handler's threads and a connection's coroutine: what is to be sent, and who waits for it.
+/// The state between a handler's threads and a connection's coroutine: bytes to be sent, and callbacks.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -20,7 +20,7 @@ namespace cairn::net {
 
 using HeaderList = std::vector<std::pair<std::string, std::string>>;
 
-/// A whole answer.
+/// A complete answer.
 struct WholeAnswer {
   int status = 200;
   std::string content_type;
@@ -28,25 +28,25 @@ struct WholeAnswer {
   HeaderList headers;
 };
 
-/// What the connection finds when it looks: at most one of whole / stream beginning, plus stream bytes.
+/// Work for the connection: at most one of a whole answer and the beginning of a stream, plus bytes of the stream.
 struct ResponseWork {
   std::optional<WholeAnswer> whole;
-  std::optional<HeaderList> stream_headers;  // the stream begins now
+  std::optional<HeaderList> stream_headers;  // set if the stream begins now
   StreamForm stream_form;
-  std::string bytes;   // of the stream
+  std::string bytes;   // bytes of the stream
   bool ended = false;  // nothing follows `bytes`
 };
 
 /// Shared by the handler (any thread) and the connection (the server's thread).
 class ResponseState final : public std::enable_shared_from_this<ResponseState> {
  public:
-  /// `error_body` writes what the client is told when something was thrown or does not fit into `budget`; it outlives
-  /// this. Null: there is no such answer, the connection ends. `request_id` is for the log.
+  /// `error_body` writes the error that the client gets after an exception, or when an answer does not fit into
+  /// `budget`; it outlives this. Null: the connection ends without an answer. `request_id` is for the log.
   ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max, std::shared_ptr<ByteBudget> budget = {},
                 const HttpErrorBody* error_body = nullptr, std::string request_id = {});
 
   const std::string& request_id() const { return request_id_; }
-  // From any thread, for HttpResponse.
+  // Callable from any thread, for HttpResponse.
   void send(WholeAnswer answer);
   void begin_events(HeaderList headers, StreamForm form = {});
   void write(std::string_view bytes);
@@ -57,23 +57,24 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   void on_drained(size_t bytes, std::function<void()> callback);
   void post(std::function<void()> work);
 
-  // From the server's thread.
-  /// Takes what there is to do; bytes stay counted as unsent until `sent`.
+  // Callable from the server's thread.
+  /// Takes the pending work; its bytes count as unsent until `sent`.
   ResponseWork take();
   /// May run the callback given to on_drained.
   void sent(size_t bytes);
   /// True if take() would find something.
   bool has_work() const;
-  /// Fires (cancelled) when there may be work. The connection sets its expiry and waits on it.
+  /// A timer that is cancelled when there may be work. The connection sets its expiry and waits on it.
   boost::asio::steady_timer& wake() { return wake_; }
-  /// More than unsent_bytes_max piled up, or more than the budget has: the client is too slow.
+  /// Whether more than unsent_bytes_max bytes, or more than the budget has, are unsent: the client is too slow.
   bool overflowed() const;
-  /// Overflowed, or something was thrown in the middle of a stream. `break_signal` fires (cancelled) when that happens.
+  /// Whether it overflowed, or an exception occurred in the middle of a stream. `break_signal` is cancelled when that
+  /// happens.
   bool broken() const;
   boost::asio::steady_timer& break_signal() { return break_signal_; }
-  /// The client is gone: runs the callback, once.
+  /// Called when the client is gone: runs the callback, once.
   void close() noexcept;
-  /// Something was thrown that nobody else handles: a line of the log, and the end of the exchange, with an error if
+  /// Handles an exception that no one else handles: writes a line to the log and ends the exchange, with an error if
   /// nothing was answered.
   void thrown(const std::exception_ptr& exception) noexcept;
 
@@ -81,9 +82,9 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   void signal() noexcept;
   void call(const std::function<void()>& callback) noexcept;
   WholeAnswer error_answer(int status, std::string_view message) const;
-  /// Takes `bytes` from the budget, in place of what it had; mutex_ is held.
+  /// Takes `bytes` from the budget, in place of the share it had; mutex_ is held.
   bool hold(size_t bytes);
-  /// The callback given to on_drained, if its time has come; mutex_ is held.
+  /// The callback given to on_drained, if its condition holds; mutex_ is held.
   std::function<void()> take_drained();
 
   boost::asio::any_io_executor executor_;
@@ -94,9 +95,9 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   const std::string request_id_;
   mutable std::mutex mutex_;
   ResponseWork work_;
-  ByteShare share_;  // for the bytes that wait
+  ByteShare share_;  // for the unsent bytes
   size_t unsent_bytes_ = 0;
-  bool answered_ = false;  // send or begin_events was called
+  bool answered_ = false;  // whether send or begin_events was called
   bool streaming_ = false;
   bool overflowed_ = false;
   bool thrown_ = false;
@@ -106,7 +107,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   size_t drained_bytes_ = 0;
 };
 
-/// What a handler holds. Dropping the last one without an answer sends 500.
+/// The handler's reference to a response. Releasing the last one without an answer sends 500.
 class ResponseHandle final : public HttpResponse {
  public:
   explicit ResponseHandle(std::shared_ptr<ResponseState> state, std::string dropped_body);
