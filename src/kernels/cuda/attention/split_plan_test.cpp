@@ -1,5 +1,5 @@
-// The chunks that a row's positions are cut into, and how their sums are joined: what all kernels of attention on the
-// GPU have in common, against the processor's pieces of attention and in double precision. Needs no GPU.
+// Tests the chunks into which a row's positions are cut, and the merging of their sums, which all attention kernels of
+// the GPU share: against the CPU's attention kernels and in double precision. Needs no GPU.
 #include "kernels/cuda/attention/split_plan.h"
 
 #include <gtest/gtest.h>
