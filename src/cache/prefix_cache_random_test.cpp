@@ -150,7 +150,7 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
   PrefixCacheFixture lab_;
   std::mt19937 random_;
   std::vector<std::unique_ptr<LabSequence>> sequences_;
-  // salt and tokens of the sequences that have ended
+  // Salt and tokens of the sequences that have ended.
   std::vector<std::pair<uint64_t, std::vector<TokenId>>> histories_;
 };
 

@@ -37,7 +37,7 @@ EngineCore::EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineO
 }
 
 EngineCore::Iteration EngineCore::iterate() {
-  // unless something was done; when stalled for memory the caller waits instead of spinning
+  // Unless something was done; when stalled for memory the caller waits instead of spinning.
   Iteration result = Iteration::kStalled;
   const bool all_told = emitter_.notify_again();
   bool batch_fails = false;  // whether a failure now fails the whole batch

@@ -19,7 +19,7 @@ struct EngineStats {
   int64_t cancelled_requests = 0;  ///< whose client went away or asked to stop
   int64_t preemptions = 0;
   int64_t tokens_generated = 0;  ///< sampled tokens
-  /// computed prompt tokens; a preempted request's count again when they are computed again
+  /// Computed prompt tokens; a preempted request's count again when they are computed again.
   int64_t prompt_tokens = 0;
   int64_t cached_tokens = 0;  ///< found in the prefix cache and not computed, after a preemption as well
   int64_t drafted_tokens = 0;
@@ -41,7 +41,7 @@ struct PrefixReport {
   /// Position of the first token that differs from what was cached beside the match; -1: nothing was cached there.
   int32_t mismatch_position = -1;
   TokenId mismatch_token = kNoToken;  ///< the cached token at that position
-  /// up to kReportTokensAround tokens before mismatch_position, the token there, and as many after
+  /// Up to kReportTokensAround tokens before mismatch_position, the token there, and as many after.
   std::vector<TokenId> prompt_around;
 };
 inline constexpr size_t kPrefixReportsMax = 256;

@@ -47,7 +47,7 @@ bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
   PrefixHit hit;
   if (uses_prefix_cache(sequence))
     hit = prefix_cache_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
-  // one page each, as running sequences grow by a page now and then
+  // One page each, as running sequences grow by a page now and then.
   const auto headroom = static_cast<int32_t>(running.size());
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const bool grows = pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState;
@@ -126,7 +126,7 @@ void KvManager::keep(std::span<const ScheduledTokens> scheduled, const Sequences
     if (uses_prefix_cache(*sequence))
       prefix_cache_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
     pool_.release_behind(memory.table, memory.computed);
-    // pages of rejected drafts, freed before another sequence lacks them
+    // Pages of rejected drafts, freed before another sequence lacks them.
     pool_.release_beyond(memory.table, memory.computed + 1);
   }
 }

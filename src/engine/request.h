@@ -42,7 +42,7 @@ struct GenerateRequest {
 
   std::string id;      ///< for prefix_report and logs; may be empty
   std::string client;  ///< who shares fairly with others: an address, since anyone can make up keys
-  /// one of the client's tenants, with a share and a limit (tenant_requests_max) of its own; may be empty
+  /// One of the client's tenants, with a share and a limit (tenant_requests_max) of its own; may be empty.
   std::string tenant;
   uint64_t salt = 0;  ///< only requests with the same salt share cached pages
   Priority priority = Priority::kInteractive;

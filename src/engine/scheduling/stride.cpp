@@ -7,7 +7,7 @@
 namespace cairn {
 
 void Stride::set_wanting(const Classes& wanting) {
-  // smallest pass of the classes that wanted something before and still do
+  // Smallest pass of the classes that wanted something before and still do.
   double smallest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kPriorities; ++i) {
     if (wanting[i] && wanting_[i]) smallest = std::min(smallest, pass_[i]);

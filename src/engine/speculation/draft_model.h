@@ -23,7 +23,7 @@ inline constexpr int32_t kDraftCatchUpRowsMax = 64;
 inline constexpr int32_t kDraftNearRows = 16;
 
 struct DraftModelOptions {
-  /// pages of every KV group of the draft model; when full, those of the least recently used sequences are dropped
+  /// Pages of every KV group of the draft model; when full, those of the least recently used sequences are dropped.
   std::vector<int32_t> kv_pages;
   int32_t vocabulary = 0;  ///< vocabulary of the target model: larger ids are not proposed
 };

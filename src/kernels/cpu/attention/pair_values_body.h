@@ -29,7 +29,7 @@ struct PairValues : PairVectors<V> {
   static float pair_weights(const float* weights, const std::byte* const* values, int64_t at, int32_t value_dim,
                             TokenRange seen, int32_t page_begin, int32_t page_end, float* out) {
     const I numbers = V::lane_numbers();
-    // one for each vector, as operations on a single one would wait for each other
+    // One for each vector, as operations on a single one would wait for each other.
     F sums[kPageVectors] = {}, most[kPageVectors] = {};
     for (int32_t page = page_begin; page < page_end; ++page) {
 #pragma GCC unroll 4

@@ -139,7 +139,7 @@ TEST_P(RowOps, LayerNormAgreesWithDoublePrecision) {
   SCOPED_TRACE(random.trace());
   for (const int64_t n : kLengths) {
     std::vector<float> x = random.normals(n, 3);
-    // far from zero, so that the cancellation of a variance from squares would be noticed
+    // Far from zero, so that the cancellation of a variance from squares would be noticed.
     for (float& value : x) value += 20;
     const std::vector<float> weight = random.normals(n), bias = random.normals(n);
     double mean = 0, squares = 0;
