@@ -119,7 +119,7 @@ void draft(Runner& runner, Drafter& drafter, const PagePool& pool, std::vector<S
   for (const std::vector<TokenId>& each : proposed) ASSERT_EQ(each.size(), size_t{kDepth});
 }
 
-TEST(NoAllocationOfGuessesTest, DraftsAllocateNothing) {
+TEST(NoAllocationOfDraftsTest, DraftsAllocateNothing) {
   const mtp::Folder folder;
   const auto file = gguf::Reader::open(mtp::make_model(folder / "model.gguf"));
   ASSERT_TRUE(file.has_value());

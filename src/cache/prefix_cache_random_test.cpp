@@ -18,13 +18,13 @@ struct Setting {
   int32_t host_slots = 0;
 };
 
-class PrefixIndexRandom : public testing::TestWithParam<Setting> {
+class PrefixCacheRandom : public testing::TestWithParam<Setting> {
  protected:
   static constexpr int kSteps = 1'500;
   static constexpr size_t kSequences = 4;
   static constexpr int32_t kTokensMax = 12 * kPageTokens;
 
-  PrefixIndexRandom() : lab_(GetParam().groups, GetParam().pages, GetParam().host_slots) {}
+  PrefixCacheRandom() : lab_(GetParam().groups, GetParam().pages, GetParam().host_slots) {}
 
   int32_t below(int32_t end) { return static_cast<int32_t>(random_() % end); }
 
@@ -154,7 +154,7 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
   std::vector<std::pair<uint64_t, std::vector<TokenId>>> histories_;
 };
 
-TEST_P(PrefixIndexRandom, EveryPageReadHasTheRightContentsAndNoneLeaks) {
+TEST_P(PrefixCacheRandom, EveryPageReadHasTheRightContentsAndNoneLeaks) {
   for (const uint32_t seed : {1u, 2u, 3u}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     random_.seed(seed);
@@ -197,7 +197,7 @@ const Setting kSettings[] = {
     {"RoomForAll", {full_group(), window_group(40)}, {4'000, 4'000}, false},
     {"RoomForAllStates", {full_group(), window_group(90), state_group()}, {4'000, 4'000, 900}, false},
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, PrefixIndexRandom, testing::ValuesIn(kSettings),
+INSTANTIATE_TEST_SUITE_P(Kinds, PrefixCacheRandom, testing::ValuesIn(kSettings),
                          [](const auto& setting) { return std::string(setting.param.name); });
 
 }  // namespace

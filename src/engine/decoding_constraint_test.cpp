@@ -40,12 +40,12 @@ class Scripted final : public DecodingConstraint {
   std::string text_;
 };
 
-class EngineSteeringTest : public EngineTest {
+class EngineConstraintTest : public EngineTest {
  protected:
   static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 };
 
-TEST_F(EngineSteeringTest, ForcedTokensComeNextAndTheModelGoesOnFromThem) {
+TEST_F(EngineConstraintTest, ForcedTokensComeNextAndTheModelGoesOnFromThem) {
   const auto prompt = prompt_of(9);
   make_runner({});
   // The model's answer to any history: the id after that of the last token.
@@ -66,7 +66,7 @@ TEST_F(EngineSteeringTest, ForcedTokensComeNextAndTheModelGoesOnFromThem) {
   EXPECT_EQ(constraint->text() + answer.finish.text, answer.text);
 }
 
-TEST_F(EngineSteeringTest, BannedTokensAreNotChosen) {
+TEST_F(EngineConstraintTest, BannedTokensAreNotChosen) {
   start();
   const GenerateRequest plain = request_of(prompt_of(9), 20);
   const Answer free = ask(plain);
@@ -81,7 +81,7 @@ TEST_F(EngineSteeringTest, BannedTokensAreNotChosen) {
 }
 
 // The model's most likely token has little probability, so that sampling rarely finds it.
-TEST_F(EngineSteeringTest, TokensMarkedGreedyAreTheMostLikelyAndOthersAreSampledAsWithoutAConstraint) {
+TEST_F(EngineConstraintTest, TokensMarkedGreedyAreTheMostLikelyAndOthersAreSampledAsWithoutAConstraint) {
   constexpr size_t kGreedyBegin = 10, kGreedyEnd = 30, kTokens = 45;
   const auto prompt = prompt_of(9);
   make_runner({});
@@ -117,7 +117,7 @@ TEST_F(EngineSteeringTest, TokensMarkedGreedyAreTheMostLikelyAndOthersAreSampled
   EXPECT_EQ(ask_with(steered(), 4), answer);
 }
 
-TEST_F(EngineSteeringTest, AnAnswerEndsWhereItsConstraintEndsIt) {
+TEST_F(EngineConstraintTest, AnAnswerEndsWhereItsConstraintEndsIt) {
   start();
   GenerateRequest request = request_of(prompt_of(9), 20);
   const Answer free = ask(request);
@@ -131,7 +131,7 @@ TEST_F(EngineSteeringTest, AnAnswerEndsWhereItsConstraintEndsIt) {
 
 // A forced token uses up its place's random number, so samples after it depend on their place alone. Drafts that differ
 // from the forced tokens change nothing.
-TEST_F(EngineSteeringTest, SpeculationAndOtherRequestsDoNotChangeAConstrainedAnswer) {
+TEST_F(EngineConstraintTest, SpeculationAndOtherRequestsDoNotChangeAConstrainedAnswer) {
   const auto ask_steered = [&](uint64_t seed) {
     GenerateRequest request = request_of(prompt_of(9), 40, 0.8f, seed);
     request.ignore_eos = true;

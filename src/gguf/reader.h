@@ -59,9 +59,9 @@ struct Value;
 struct Array {
   ValueType type = ValueType::kU8;
   uint64_t size = 0;
-  std::span<const std::byte> numbers;     ///< for number and bool types
-  std::vector<std::string_view> strings;  ///< for kString; each valid UTF-8 or not, as the file has it
-  std::vector<Value> arrays;              ///< for kArray
+  std::span<const std::byte> numbers;     ///< elements of number and bool types
+  std::vector<std::string_view> strings;  ///< elements of kString as in the file, not checked to be UTF-8
+  std::vector<Value> arrays;              ///< elements of kArray
 };
 
 /// A metadata value; strings and numbers point into the file's header, of which Reader has a copy.
@@ -148,7 +148,7 @@ class Reader {
   int64_t file_bytes_ = 0;
   mutable bool used_in_place_ = false;
   std::vector<MappedFile> files_;
-  std::vector<std::vector<std::byte>> headers_;  // of each part
+  std::vector<std::vector<std::byte>> headers_;  // a copy of each part's header
   Metadata metadata_;
   std::vector<Tensor> tensors_;
   std::map<std::string_view, size_t> tensor_index_;

@@ -24,9 +24,9 @@ namespace {
 constexpr int kRequests = 8;
 constexpr int kTurnsMax = 100'000;
 
-class PredictorEngine : public testing::Test {
+class MtpEngine : public testing::Test {
  protected:
-  PredictorEngine()
+  MtpEngine()
       : model_(gguf::Reader::open(make_model(folder_ / "model.gguf")).value()),
         file_(gguf::Reader::open(make_talker(model_, 2, folder_ / "talker.gguf")).value()),
         tokenizer_(Tokenizer::load(file_.metadata()).value()) {}
@@ -106,7 +106,7 @@ class PredictorEngine : public testing::Test {
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 
-TEST_F(PredictorEngine, FourDraftsPerStepDoNotChangeAnswers) {
+TEST_F(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
   const auto asked = requests();
   std::vector<Answer> plain;
   {

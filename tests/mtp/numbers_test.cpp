@@ -100,9 +100,9 @@ class Session {
   std::array<PageTable, 2> tables_;
 };
 
-class Predictor : public testing::Test {
+class MtpModule : public testing::Test {
  protected:
-  Predictor() : file_(gguf::Reader::open(make_model(folder_ / "model.gguf")).value()) {
+  MtpModule() : file_(gguf::Reader::open(make_model(folder_ / "model.gguf")).value()) {
     std::mt19937 random(5);
     for (int i = 0; i < kPrompt + 8; ++i) tokens_.push_back(TokenId{static_cast<int32_t>(random() % 500)});
   }
@@ -115,7 +115,7 @@ class Predictor : public testing::Test {
   std::vector<TokenId> tokens_;
 };
 
-TEST_F(Predictor, TheModuleComputesItsFormulas) {
+TEST_F(MtpModule, TheModuleComputesItsFormulas) {
   const Reference reference(file_, "blk.4.");
   const std::string head = "blk.4.nextn.hc_head", norm = "blk.4.nextn.shared_head_norm.weight";
   Session session(file_, true);
@@ -161,7 +161,7 @@ TEST_F(Predictor, TheModuleComputesItsFormulas) {
             kNmseMax);
 }
 
-TEST_F(Predictor, DraftingDoesNotChangeTheModelsLogits) {
+TEST_F(MtpModule, DraftingDoesNotChangeTheModelsLogits) {
   Session plain(file_, false), drafting(file_, true);
   EXPECT_FALSE(plain.runner().has_mtp());
   EXPECT_EQ(plain.step(tokens(0, kPrompt), 0), drafting.step(tokens(0, kPrompt), 0));
@@ -170,7 +170,7 @@ TEST_F(Predictor, DraftingDoesNotChangeTheModelsLogits) {
   EXPECT_EQ(plain.step(tokens(kPrompt, kPrompt + 3), kPrompt), drafting.step(tokens(kPrompt, kPrompt + 3), kPrompt));
 }
 
-TEST_F(Predictor, TheDrafterProposesTheModulesTokensOfEachSequenceAlone) {
+TEST_F(MtpModule, TheDrafterProposesTheModulesTokensOfEachSequenceAlone) {
   constexpr int32_t kDepth = 4;
   const std::array<std::span<const TokenId>, 2> histories = {tokens(0, kPrompt + 1), tokens(20, 30)};
   Session both(file_, true);
@@ -194,7 +194,7 @@ TEST_F(Predictor, TheDrafterProposesTheModulesTokensOfEachSequenceAlone) {
   EXPECT_EQ(proposed, expected);
 }
 
-TEST_F(Predictor, TheModuleMayBeInASeparateFile) {
+TEST_F(MtpModule, TheModuleMayBeInASeparateFile) {
   const auto own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
   EXPECT_TRUE(is_mtp_file(own));
   EXPECT_FALSE(is_mtp_file(file_));
@@ -209,7 +209,7 @@ TEST_F(Predictor, TheModuleMayBeInASeparateFile) {
   }
 }
 
-TEST_F(Predictor, ErrorsNameMissingAndUnusableTensors) {
+TEST_F(MtpModule, ErrorsNameMissingAndUnusableTensors) {
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   ModelOptions options;
   options.load_mtp = true;
@@ -255,7 +255,7 @@ TEST_F(Predictor, ErrorsNameMissingAndUnusableTensors) {
   EXPECT_EQ(error_of(partly), "loaded");
 }
 
-TEST_F(Predictor, TensorsAfterTheLastBlockCauseAWarning) {
+TEST_F(MtpModule, TensorsAfterTheLastBlockCauseAWarning) {
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   const auto warnings_of = [&](const gguf::Reader& model) {
     testing::internal::CaptureStderr();

@@ -12,7 +12,7 @@ using nlohmann::ordered_json;
 
 const OutputFormat kHermes{ToolFormat::kHermes, ReasoningFormat::kThink};
 
-class SteeringTest : public testing::Test {
+class ChatConstraintTest : public testing::Test {
  protected:
   void SetUp() override {
     auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
@@ -60,7 +60,7 @@ class SteeringTest : public testing::Test {
   std::optional<FinishReason> end_;
 };
 
-TEST_F(SteeringTest, ThinkingIsClosedAtItsBudget) {
+TEST_F(ChatConstraintTest, ThinkingIsClosedAtItsBudget) {
   const std::string thoughts = "one two three four five six seven eight nine ten";
   const auto tokens = encode(thoughts);
   ASSERT_GT(tokens.size(), 8u);
@@ -76,7 +76,7 @@ TEST_F(SteeringTest, ThinkingIsClosedAtItsBudget) {
             "<think>\n</think>\n\n" + thoughts);
 }
 
-TEST_F(SteeringTest, ForcedTokensContinueTheTextBeforeThem) {
+TEST_F(ChatConstraintTest, ForcedTokensContinueTheTextBeforeThem) {
   auto file = gguf::Reader::open(CAIRN_TEST_DATA "/trained/stories260K-f32.gguf");
   ASSERT_TRUE(file.has_value()) << file.error().text();
   tokenizer_ = Tokenizer::load(file->metadata()).value();
@@ -86,21 +86,21 @@ TEST_F(SteeringTest, ForcedTokensContinueTheTextBeforeThem) {
             text_of(std::span(tokens).first(5)) + "\n</think>\n\n" + text_of(std::span(tokens).subspan(5)));
 }
 
-TEST_F(SteeringTest, ThinkingThatRepeatsItselfIsClosed) {
+TEST_F(ChatConstraintTest, ThinkingThatRepeatsItselfIsClosed) {
   const std::string said = run({}, "<think>\n", "wait, the cat is here. ", 2'000, true);
   const size_t close = said.find("\n</think>\n\n");
   ASSERT_NE(close, std::string::npos);
   EXPECT_LT(encode(said.substr(0, close)).size(), 400u);
 }
 
-TEST_F(SteeringTest, AnAnswerThatRepeatsItselfEndsIfNothingElseBoundsIt) {
+TEST_F(ChatConstraintTest, AnAnswerThatRepeatsItselfEndsIfNothingElseBoundsIt) {
   run({.stops_on_loop = true}, "", "the cat is here. ", 20'000, true);
   EXPECT_EQ(end_, FinishReason::kRepetition);
   run({}, "", "the cat is here. ", 3'000, true);
   EXPECT_EQ(end_, std::nullopt);
 }
 
-TEST_F(SteeringTest, WithOneCallTheAnswerEndsAfterTheFirstCall) {
+TEST_F(ChatConstraintTest, WithOneCallTheAnswerEndsAfterTheFirstCall) {
   const std::string call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
   const std::string text = "Well. " + call + "\n" + call;
   run({.one_call = true}, "", text, 10'000);
@@ -109,7 +109,7 @@ TEST_F(SteeringTest, WithOneCallTheAnswerEndsAfterTheFirstCall) {
   EXPECT_EQ(end_, std::nullopt);
 }
 
-TEST_F(SteeringTest, TheBannedTokensFollowFromTheTextSoFar) {
+TEST_F(ChatConstraintTest, TheBannedTokensFollowFromTheTextSoFar) {
   const std::string_view opener = "<tool_call>";
   const auto ban = std::make_shared<const TextBan>(*tokenizer_, std::span(&opener, 1));
   ChatConstraint constraint({.ban = ban}, OutputParser(kHermes, ordered_json(nullptr), ""), *tokenizer_, kNoToken);

@@ -57,7 +57,7 @@ const Case kCases[] = {
 TEST(ArgumentWriter, ConvertsArgumentsAsModelsWriteThemToJson) {
   for (const Case& each : kCases) {
     const Written written = write(each.in, each.dialect);
-    if (each.in == R"({a:<|"|><|<||"|>})") continue;  // this case has no end; see ClosesWhatWasCutOff
+    if (each.in == R"({a:<|"|><|<||"|>})") continue;  // this case has no end; see ClosesArgumentsThatWereCutOff
     EXPECT_EQ(written.json, each.out);
     EXPECT_EQ(written.result, Result::kDone) << each.in;
     EXPECT_EQ(written.taken, each.in.size()) << each.in;

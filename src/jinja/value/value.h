@@ -88,7 +88,7 @@ struct Undefined {
 
 struct Text {
   std::string bytes;    ///< UTF-8, though not checked: ill-formed bytes count as one character each
-  Origin origin;        ///< of `bytes`
+  Origin origin;        ///< where `bytes` come from
   bool markup = false;  ///< from |safe or |escape: `+` escapes text that is joined to it
   Charge charge;
 };

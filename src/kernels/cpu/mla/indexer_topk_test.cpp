@@ -109,10 +109,10 @@ class Sequence {
   std::vector<float> weights;
 };
 
-class RowChooserTest : public ::testing::TestWithParam<Isa> {};
-INSTANTIATE_TEST_SUITE_P(Isas, RowChooserTest, ::testing::ValuesIn(isas_under_test()), isa_test_name);
+class IndexerTopKTest : public ::testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Isas, IndexerTopKTest, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
-TEST_P(RowChooserTest, ChoosesTheLargestSums) {
+TEST_P(IndexerTopKTest, ChoosesTheLargestSums) {
   for (uint32_t seed = 0; seed < 12; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.trace());
@@ -154,7 +154,7 @@ TEST_P(RowChooserTest, ChoosesTheLargestSums) {
   }
 }
 
-TEST_P(RowChooserTest, AChoiceDoesNotDependOnChunksOrThreads) {
+TEST_P(IndexerTopKTest, AChoiceDoesNotDependOnChunksOrThreads) {
   constexpr int32_t kTokens = 700;
   const Shape shape{.heads = 33, .dim = 8, .most = 30, .type = KvType::kF16, .tokens = kTokens};
   std::optional<std::vector<int32_t>> whole;

@@ -60,8 +60,8 @@ class WarpSums {
     }
     weigh(scores, begin);
   }
-  /// The same from scores in arrays.weights, where score_page_halves writes them, of a page of which all queries see
-  /// `seen`.
+  /// Computes the weights of a page of which all queries see `seen`, from its scores in arrays.weights, where
+  /// score_page_halves writes them.
   __device__ void take_scores(const QueryArrays& arrays, SeenPositions seen, int32_t begin) {
     float scores[kKeyTiles][4];
     const int32_t stride = weights_stride(count_);

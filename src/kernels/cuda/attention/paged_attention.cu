@@ -161,7 +161,7 @@ struct SharedSums {
   __device__ void end_chunk() {}
 };
 
-// The same with weights and sums in registers.
+// Adds a page to the tile's queries, with weights and sums in registers.
 template <KvType kType, int kValueTiles>
 class RegisterSums {
  public:

@@ -38,7 +38,7 @@ TEST(AttentionPlan, ARowHasFewChunksOfWholePages) {
   }
 }
 
-TEST(AttentionPlan, WhatARowSees) {
+TEST(AttentionPlan, ARowSeesItsCausalWindowOrAllPositions) {
   const auto same = [](SeenPositions a, SeenPositions b) { return a.begin == b.begin && a.end == b.end; };
   EXPECT_TRUE(same(seen_positions(0, 0, 9, true, 0), {0, 1}));
   EXPECT_TRUE(same(seen_positions(700, 600, 200, true, 0), {0, 701}));
@@ -91,7 +91,7 @@ class AttentionMerge : public ::testing::Test {
   std::vector<float> values_;
 };
 
-TEST_F(AttentionMerge, ChunksJoinToTheWholeAsOnTheProcessor) {
+TEST_F(AttentionMerge, MergedChunksAgreeWithTheExactSumAndTheCpu) {
   SCOPED_TRACE(random_.trace());
   for (const int32_t positions : {1, 127, 128, 129, 700, 5000}) {
     make(positions);

@@ -9,7 +9,7 @@ namespace cairn::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int64_t kBlocksMax = 4096;  // of map_kernel, which loops over the rest
+constexpr int64_t kBlocksMax = 4096;  // most blocks of map_kernel, which loops over the rest
 
 __device__ int64_t thread_number() { return int64_t{blockIdx.x} * kBlock + threadIdx.x; }
 

@@ -16,7 +16,7 @@ struct Product {
   TensorType type = TensorType::kF32;
   const uint8_t* weights = nullptr;
   int64_t row_bytes = 0;
-  int64_t matrix_bytes = 0;  ///< of one matrix, on the device
+  int64_t matrix_bytes = 0;  ///< size of one matrix on the device
   uint32_t row_blocks = 0;   ///< blocks per row
   int32_t rows = 0;          ///< rows per matrix
   int32_t cols = 0;
@@ -87,7 +87,7 @@ struct Products {
 
 /// Up to this many outputs of one matrix are computed by GEMV kernels, more by GEMM. Both give the same bytes.
 inline constexpr int32_t kVectorOutputs = 64;
-inline constexpr int32_t kFloatVectorOutputs = 8;  // for float32
+inline constexpr int32_t kFloatVectorOutputs = 8;  // kVectorOutputs for float32
 
 // GEMV: at most kVectorOutputs (kFloatVectorOutputs) outputs without `ids`, at most kGridMax with them. Each returns
 // whether the type is one of its own.

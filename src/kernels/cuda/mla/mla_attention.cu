@@ -149,7 +149,7 @@ class FloatSums {
   const Shared& shared_;
 };
 
-// The same on the tensor cores.
+// Adds a tile to the block's heads, on the tensor cores.
 template <bool kBfloat>
 class HalfSums {
  public:

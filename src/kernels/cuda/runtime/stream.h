@@ -29,7 +29,7 @@ class Stream {
   /// The stream for a call of the CUDA runtime by this thread, which works on the device from then on. Waiting launches
   /// are enqueued first.
   cudaStream_t get();
-  /// The same for a call that does not access memory of waiting launches, which keep waiting.
+  /// The stream for a call that does not access memory of waiting launches, which keep waiting.
   cudaStream_t ahead();
   /// The queue for launching kernels.
   LaunchQueue& launches();
