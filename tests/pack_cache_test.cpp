@@ -137,7 +137,7 @@ TEST_F(PackCacheTest, ACopyOfAnotherSizeIsNotUsed) {
   EXPECT_NE(backend->load(matrix)->memory, nullptr);
 }
 
-// As on a device with memory of its own: the host cannot read the packed copies.
+// A device with memory of its own has no packed format: the host cannot read the packed copies.
 TEST_F(PackCacheTest, ABackendWithoutAPackedFormatWritesNoFile) {
   const auto file = gguf::Reader::open(model_).value();
   PackCache cache(model_, file, "");
@@ -147,7 +147,7 @@ TEST_F(PackCacheTest, ABackendWithoutAPackedFormatWritesNoFile) {
   EXPECT_TRUE(cache.find("output.weight").empty());
 }
 
-TEST_F(PackCacheTest, LogsThatItCannotBeWritten) {
+TEST_F(PackCacheTest, SavingInAMissingFolderIsAnError) {
   const auto file = gguf::Reader::open(model_).value();
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   PackCache cache(folder_ / "no such folder" / "model.gguf", file, backend->packed_format_id());

@@ -67,7 +67,7 @@ std::string shape_text(const gguf::Tensor& tensor) {
   return text;
 }
 
-// ---- What is in the file ----
+// ---- File contents ----
 
 struct TypeTotal {
   int64_t tensors = 0;

@@ -50,7 +50,7 @@ std::unexpected<Error> fail(Code code, fmt::format_string<Args...> format, Args&
   return std::unexpected(Error{code, fmt::format(format, std::forward<Args>(args)...), {}});
 }
 
-/// As `fail`, with a place.
+/// An error like that of `fail`, with a place.
 template <class... Args>
 std::unexpected<Error> fail_at(std::string at, Code code, fmt::format_string<Args...> format, Args&&... args) {
   return std::unexpected(Error{code, fmt::format(format, std::forward<Args>(args)...), std::move(at)});

@@ -53,9 +53,8 @@ class PrefixCache {
  public:
   /// `pool` outlives the cache.
   explicit PrefixCache(PagePool& pool);
-  /// As the constructor, with a second tier of `host_bytes` of host memory: evicted pages are offloaded there, and
-  /// restored when they are found again. 0: none. Errors: kInvalidArgument (less than a page of every group),
-  /// kOutOfMemory.
+  /// Creates a cache with a second tier of `host_bytes` of host memory: evicted pages are offloaded there, and restored
+  /// when they are found again. 0: none. Errors: kInvalidArgument (less than a page of every group), kOutOfMemory.
   static Result<PrefixCache> create(PagePool& pool, int64_t host_bytes);
   /// Bytes of bookkeeping of the cache for such a pool and a second tier of `host_bytes`, without those `host_bytes`.
   static int64_t bytes(const KvLayout& layout, std::span<const int32_t> pages, int64_t host_bytes);

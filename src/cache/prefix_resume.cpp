@@ -231,7 +231,7 @@ void PrefixCache::Impl::truncate(PageTable& table, int32_t tokens) {
   }
 }
 
-/// As PagePool::release_behind, for a table whose windows may have gaps.
+/// Frees the window pages before `position` like PagePool::release_behind, for a table whose windows may have gaps.
 void PrefixCache::Impl::trim_windows(PageTable& table, int32_t position) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_kind(g, KvKind::kWindow)) continue;

@@ -41,7 +41,7 @@ std::vector<TensorType> choose_types(std::span<const gguf::Tensor> tensors, Quan
 inline std::vector<TensorType> choose_types(const gguf::Reader& file, QuantizeMix mix) {
   return choose_types(file.tensors(), mix);
 }
-/// The same with a single type, even one that cannot be encoded, for all tensors that a mix would change.
+/// The types for a mix of a single type, even one that cannot be encoded, for all tensors that a mix would change.
 std::vector<TensorType> choose_types(std::span<const gguf::Tensor> tensors, TensorType type);
 
 struct QuantizeProgress {

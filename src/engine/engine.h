@@ -52,7 +52,8 @@ class GenerateStream {
   virtual ~GenerateStream() = default;
   /// Takes all events so far; never blocks.
   virtual Events drain() = 0;
-  /// As drain, but waits up to `timeout` for the first event. After the finish was taken it does not wait.
+  /// Takes all events so far like drain, but waits up to `timeout` for the first event. After the finish was taken it
+  /// does not wait.
   virtual Events wait(std::chrono::milliseconds timeout) = 0;
   /// `notify` is called on the engine's thread, at most once per step, after events were added, or on another thread
   /// when its request displaces this one in the queue. It must only wake a thread: it may drain, but must not destroy

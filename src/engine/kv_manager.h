@@ -50,7 +50,8 @@ class KvManager {
   std::span<const uint64_t> page_keys(const Sequences& running, std::span<const ScheduleInput> inputs);
   /// Takes free pages for the sequence's first `tokens` tokens. False, with nothing changed, if there are too few.
   bool extend(Sequence& sequence, int32_t tokens) { return pool_.extend(sequence.memory().table, tokens); }
-  /// As extend(), but evicts cached pages to make room. False if that is too little; then only evictions have happened.
+  /// Takes free pages like extend(), but evicts cached pages to make room. False if that is too little; then only
+  /// evictions have happened.
   bool reserve(Sequence& sequence, int32_t tokens);
   /// Takes pages for up to `wanted` drafts after the next token; returns for how many there are: all, or as many as fit
   /// into that token's own page.

@@ -132,7 +132,7 @@ class Reader {
   const Tensor* find_tensor(std::string_view name) const;
   /// Frees the memory of a tensor's bytes, after it was copied. They stay readable.
   void release(const Tensor& tensor) const;
-  /// As MappedFile::survive_cuts, for all parts.
+  /// Calls MappedFile::survive_cuts for all parts.
   void survive_cuts() const;
   /// The first part that was cut short while it was read, or was rewritten; null: none.
   const MappedFile* find_cut() const;

@@ -207,7 +207,7 @@ TEST_F(GpuAttention, Bfloat16IsStoredRoundedToNearest) {
   }
 }
 
-// As in encoders: whole texts at once, with more rows than a run has.
+// Attention of encoders: whole texts at once, with more rows than a run has.
 TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
   constexpr int32_t kText = kEmulated ? 150 : 300;
   for (const bool slopes : {false, true}) {

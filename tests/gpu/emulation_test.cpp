@@ -130,7 +130,7 @@ TEST_F(Emulation, StreamsDoTheirWorkWhenTheyAreWaitedFor) {
   EXPECT_EQ(read(there)[5], 500);
 }
 
-TEST_F(Emulation, LaunchesBeyondTheDeviceAreErrors) {
+TEST_F(Emulation, LaunchesBeyondTheDevicesLimitsAreErrors) {
   int32_t* at = array();
   launch(sum_of_warp, dim3(1), 2'048, 0, launches_, at, at);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);

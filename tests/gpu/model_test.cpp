@@ -17,7 +17,7 @@ constexpr int64_t kRowsPerOtherChoice = 14;
 // NMSE over all logits: with quantised weights the CPU rounds activations to 8 bits. Two of its instruction sets differ
 // by up to 3e-4.
 constexpr double kSquaredBoundQuantized = 2e-3;
-// The same for weights of 16-bit floats: activations are rounded to 11 or 8 bits.
+// The bound for weights of 16-bit floats: activations are rounded to 11 or 8 bits.
 constexpr double kSquaredBoundHalves = 1e-3;
 
 class GpuModel : public GpuTest {

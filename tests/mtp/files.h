@@ -120,7 +120,7 @@ inline std::filesystem::path make_own_file(const gguf::Reader& file, const std::
   return path;
 }
 
-/// The same model, changed so that it mostly generates its first `tokens` tokens; so some drafts are right.
+/// Writes a copy of the model, changed so that it mostly generates its first `tokens` tokens; so some drafts are right.
 inline std::filesystem::path make_talker(const gguf::Reader& file, int64_t tokens, const std::filesystem::path& path) {
   std::vector<NewTensor> tensors;
   for (const gguf::Tensor& tensor : file.tensors()) {

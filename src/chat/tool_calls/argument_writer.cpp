@@ -24,7 +24,8 @@ std::string bare_value(std::string_view text) {
   return is_number ? std::string(text) : std::string();
 }
 
-// As bare_value, for text that was cut off or went on as no value can.
+// The JSON of a number or constant that was cut off, or is followed by text that no value contains; empty if it is
+// neither.
 std::string cut_bare_value(std::string_view text) {
   for (const std::string_view whole : {"true", "false", "null", "True", "False", "None"})
     if (whole.starts_with(text)) return bare_value(whole);

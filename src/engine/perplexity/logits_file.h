@@ -59,7 +59,7 @@ class LogitsFile {
   /// Errors: those of MappedFile; kCorruptFile (not a file of log-probabilities, shorter or longer than its header
   /// says, a token outside the vocabulary).
   static Result<LogitsFile> open(const std::filesystem::path& path);
-  /// As open(), from bytes that outlive the result.
+  /// Reads a file's contents like open(), from bytes that outlive the result.
   static Result<LogitsFile> from_bytes(std::span<const std::byte> bytes);
 
   const LogitsShape& shape() const { return shape_; }

@@ -30,7 +30,7 @@ class PreemptionPolicy {
 
   /// A sequence whose client does not read and whose slot a sequence of the class may have.
   Choice find_unread(Sequences& running, Priority priority) const;
-  /// Of the party that has most in the class, the sequence with the latest deadline, if that party yields to `party`.
+  /// The sequence with the latest deadline of the party that has most in the class, if that party yields to `party`.
   Choice find_over_share(Sequences& running, const Party& party, Priority priority);
   /// The sequence that yields its slot to one of the class: find_unread, or else find_over_share.
   Choice find_yielding(Sequences& running, const Party& party, Priority priority);

@@ -60,7 +60,7 @@ inline constexpr double kLateStepFactor = 8;
 inline constexpr int32_t kLateRowsMax = 512;
 /// Prompt rows that always fit into a step, so that prompts make progress beside slow decode steps.
 inline constexpr int32_t kPromptRowsMin = 2;
-/// Of the shares that prompts of a class get, one in this many goes to the earliest deadline alone.
+/// One in this many of the shares that the prompts of a class get goes to the earliest deadline alone.
 inline constexpr int64_t kDeadlineTurns = 4;
 
 /// Allocates only in `plan`. Thread: the engine's.

@@ -298,7 +298,7 @@ TEST(Scheduler, AClassWithAFarDeadlineIsServedBesideUrgentPromptsOfTheOther) {
         if (row.demand == 2) left -= row.rows;
       }
     }
-    // Of 30 rows a step it gets 1 in 5, or 4 in 5.
+    // The prompt gets 1 in 5 of the 30 rows of a step, or 4 in 5.
     EXPECT_NEAR(steps, patient == Priority::kBatch ? 2'000 / 6 : 2'000 / 24, patient == Priority::kBatch ? 60 : 20);
   }
 }

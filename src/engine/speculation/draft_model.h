@@ -1,8 +1,8 @@
 /// A drafter that decodes greedily with a second, smaller model of the same vocabulary.
 ///
-/// It has KV pages of its own and keeps for each sequence what it has computed; tokens that were proposed and not taken
-/// are forgotten by computing over them. A long prompt is caught up with over several calls, without proposals until
-/// then, so that no step waits for it.
+/// It has KV pages of its own and keeps for each sequence what it has computed; the rows of rejected drafts are
+/// overwritten by the next computation. A long prompt is processed over several calls, and nothing is proposed until it
+/// is complete, so that no step waits for it.
 #pragma once
 
 #include <cstdint>

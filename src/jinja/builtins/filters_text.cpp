@@ -259,7 +259,7 @@ Result<Value> pprint(Interpreter& interpreter, const Value& input, const Args& a
   return make_text(std::move(out));
 }
 
-// As model libraries define it: plain JSON, without HTML escapes.
+// The filter as model libraries define it: plain JSON, without HTML escapes.
 Result<Value> tojson(Interpreter& interpreter, const Value& input, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("tojson", args, {"ensure_ascii", "indent", "separators", "sort_keys"}));
   JsonStyle style;

@@ -23,7 +23,7 @@ class Slabs {
   Slabs& operator=(const Slabs&) = delete;
   ~Slabs();
 
-  /// As the function allocate().
+  /// Allocates like the function allocate(), from a slab if the size suits one.
   Result<Buffer> allocate(int64_t bytes);
 
  private:

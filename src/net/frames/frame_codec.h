@@ -34,8 +34,8 @@ class FrameReader {
   /// the next call continues after it); kTooLarge, after which nothing can be read (`broken`). `at` gives the message
   /// and its place.
   Result<std::optional<std::string>> next();
-  /// As next(), once no more bytes will come and next() has returned nullopt; called until it returns nullopt too. A
-  /// last line without its end is a message, a frame without its end is an error (kInvalidArgument).
+  /// Gives the remaining messages once no more bytes will come and next() has returned nullopt; called until it returns
+  /// nullopt too. A last line without its end is a message, a frame without its end is an error (kInvalidArgument).
   Result<std::optional<std::string>> finish();
 
   Framing framing() const { return framing_; }

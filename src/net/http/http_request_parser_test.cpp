@@ -148,7 +148,7 @@ TEST(HttpRequestParser, MoreFieldsThanTheLimitAreRefused) {
   EXPECT_EQ(Parsed(chunked + trailer + "a:\r\na:\r\n", limits).parser.status(), 431);
 }
 
-TEST(HttpRequestParser, BodiesOverTheLimitAreRefusedBeforeTheyCome) {
+TEST(HttpRequestParser, BodiesOverTheLimitAreRefusedBeforeTheyArrive) {
   HttpLimits limits;
   limits.body_bytes_max = 1'000;
   const std::string head = "POST / HTTP/1.1\r\nHost: h\r\n";

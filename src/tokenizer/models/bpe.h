@@ -21,7 +21,7 @@ namespace cairn {
 class MergeTable {
  public:
   void reserve(size_t merges);
-  /// Of several merges of the same pair the first counts.
+  /// The first of several merges of the same pair counts.
   void add(uint32_t left, uint32_t right, Merge merge);
   Merge find(uint32_t left, uint32_t right) const;
 

@@ -24,7 +24,7 @@ class Trie {
   };
 
   Trie() : Trie(std::vector<Item>{}) {}
-  /// Of equal keys the first one counts. Empty keys are left out.
+  /// The first of several equal keys counts. Empty keys are left out.
   explicit Trie(std::vector<Item> items);
 
   /// The child for a byte; kNoNode if no key continues with it.

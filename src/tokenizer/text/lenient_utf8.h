@@ -24,7 +24,7 @@ LenientChar lenient_decode(std::string_view text, size_t offset);
 /// The length that the lead byte announces: 1 to 4.
 int lenient_length(char lead);
 
-/// As base's utf8_append, but surrogates are written as the three bytes that they are read from.
+/// Appends a character like utf8_append of base, but writes surrogates as the three bytes that they are read from.
 void lenient_append(std::string& out, char32_t value);
 
 /// The text with every character in its shortest form; `text` itself if nothing changes, else a view of `scratch`.

@@ -89,7 +89,8 @@ constexpr SplitRule kTekken[] = {
                 R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
 };
 
-// As GPT-4o, with Han characters apart. The two negated classes are "Lu Lt Lm Lo M" and "Ll Lm Lo M" without Han.
+// The pattern of GPT-4o, with Han characters split off. The two negated classes are "Lu Lt Lm Lo M" and "Ll Lm Lo M"
+// without Han.
 constexpr SplitRule kKimiK2[] = {
     {.pattern = R"(\p{sc:Han}+|)"
                 R"([^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]*)"
@@ -101,7 +102,8 @@ constexpr SplitRule kKimiK2[] = {
                 R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
 };
 
-// As GPT-4o with every digit alone, after Korean, Chinese and Japanese runs and their punctuation.
+// The pattern of GPT-4o with every digit alone; before it, runs of Korean, Chinese and Japanese and their punctuation
+// are split off.
 constexpr SplitRule kYoutu[] = {
     {.pattern = R"([\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+|)"
                 R"([\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019}\x{2014})"

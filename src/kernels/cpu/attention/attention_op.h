@@ -23,7 +23,7 @@ class AttentionOp {
  public:
   AttentionOp(const Isa& isa, ThreadTeam& team) : kernels_(*isa.attention), team_(team) {}
 
-  /// As Backend::reserve.
+  /// Implements Backend::reserve for attention.
   Result<void> reserve(const WorkspaceSizes& sizes);
   int64_t workspace_bytes(const WorkspaceSizes& sizes) const;
   void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,

@@ -38,9 +38,9 @@ class HeadScales {
   const std::byte* head_ = nullptr;
 };
 
-/// As HeadScales, for vectors that hold all rows of a panel, with the scales of a section loaded at its beginning; used
-/// for few tokens. Those products are bound by memory, and hardware prefetchers that see the lines of the heads again
-/// with every block lose the stream (Zen 4: Q8_0 25 instead of 29 GB/s).
+/// The scales of HeadScales for vectors that hold all rows of a panel, loaded at the beginning of a section; used for
+/// few tokens. Those products are bound by memory, and hardware prefetchers that see the lines of the heads again with
+/// every block lose the stream (Zen 4: Q8_0 25 instead of 29 GB/s).
 template <class V, Int8Type kType>
 class HeldScales {
  public:

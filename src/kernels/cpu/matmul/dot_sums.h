@@ -34,7 +34,7 @@ struct DotSums {
     }
   }
 
-  /// The same for one vector of rows, with a product that broadcasts the activations itself.
+  /// Adds the products of one vector of rows, with a product that broadcasts the activations itself.
   template <int kBegin, int kEnd, int T, class Source>
   [[gnu::always_inline]] static void add_broadcast(const Source& source, int v, const std::byte* const* rows,
                                                    int64_t values, I (*sums)[1]) {

@@ -31,7 +31,7 @@ class Prepared {
       for (int t = 0; t < T; ++t) V::template prepare<Source::kShape>(rows[t], at, count, dwords_[t]);
     }
   }
-  /// give() tells the products of those blocks where the data is; advance() moves on to the next block.
+  /// give() sets where the products of those blocks find the data; advance() moves on to the next block.
   void give(Places& at) const { at.prepared = dwords_[0]; }
   static void advance(Places& at) { at.prepared += kPerBlock; }
 

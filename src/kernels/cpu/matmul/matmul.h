@@ -48,8 +48,8 @@ struct MatmulKernels {
   /// `weights` points to the file's row 0. inputs[t] is float [cols], or, for BF16 if there is a round_row, the result
   /// of that. Reads no byte outside these rows. Callable on any thread; allocates nothing.
   MatmulFunction matmul_rows;
-  /// As matmul_rows, for a type that has_panels: `weights` are all rows' panels, row_begin is a multiple of kPanelRows
-  /// and inputs[t] is an int8 row.
+  /// The product of matmul_rows for a type that has_panels: `weights` are all rows' panels, row_begin is a multiple of
+  /// kPanelRows and inputs[t] is an int8 row.
   MatmulFunction matmul_panels;
   /// Rounds x [cols] to a row of bfloat16 (to nearest, ties to even; numbers below 2^-126 become zeros) at `out`,
   /// 64-byte aligned and padded with zeros. Null: the products do not use such rows.

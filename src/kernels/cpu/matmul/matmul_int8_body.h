@@ -55,8 +55,8 @@ struct Int8Products {
     }
   }
 
-  /// The same with ScaledProducts, for more than V::kManyAbove tokens: at most kRowGroups pairs of whole panels, or a
-  /// single pair whose second panel has fewer rows.
+  /// Multiplies panels with ScaledProducts, for more than V::kManyAbove tokens: at most kRowGroups pairs of whole
+  /// panels, or a single pair whose second panel has fewer rows.
   template <Int8Type kType>
   static void multiply_scaled(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                               const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {

@@ -386,8 +386,8 @@ TEST_P(MatmulTest, ExtremeWeightsAndActivationsDoNotSaturate) {
   }
 }
 
-// The same for types in which any byte is valid: all of a block's bytes repeat one pattern, except its binary16 scales,
-// which are 1.
+// Extreme weights of types in which any byte is valid do not saturate: all of a block's bytes repeat one pattern,
+// except its binary16 scales, which are 1.
 TEST_P(MatmulTest, ExtremeBytePatternsDoNotSaturate) {
   struct Layout {
     TensorType type;

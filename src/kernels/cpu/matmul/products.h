@@ -23,7 +23,7 @@ class Products {
  public:
   Products(const Isa& isa, ThreadTeam& team) : kernels_(*isa.matmul), team_(team) {}
 
-  /// As Backend::reserve.
+  /// Implements Backend::reserve for matrix products.
   Result<void> reserve(const WorkspaceSizes& sizes);
   int64_t workspace_bytes(const WorkspaceSizes& sizes) const;
   void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows);

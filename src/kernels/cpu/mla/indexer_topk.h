@@ -24,7 +24,7 @@ class IndexerTopK {
 
   Result<void> reserve(const LatentSizes& sizes);
   int64_t workspace_bytes(const LatentSizes& sizes) const;
-  /// As LatentOperations::select_topk.
+  /// Implements LatentOperations::select_topk.
   void choose(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices, const float* q,
               const float* weights, int32_t* chosen);
 

@@ -22,7 +22,7 @@ class MlaAttention {
 
   Result<void> reserve(const LatentSizes& sizes);
   int64_t workspace_bytes(const LatentSizes& sizes) const;
-  /// As LatentOperations::attend_rows.
+  /// Implements LatentOperations::attend_rows.
   void attend(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q, float* out);
 
  private:

@@ -56,7 +56,7 @@ struct PanelFormat {
   constexpr int64_t panel_bytes(int64_t cols) const {
     return (cols + kPanelSectionCols - 1) / kPanelSectionCols * section_heads_bytes() + cols / 32 * body_bytes();
   }
-  /// The same bytes described as heads of 32 columns, for a format without dwords in its heads.
+  /// The format with the same bytes described as heads of 32 columns, if it has no dwords in its heads.
   constexpr PanelFormat of_32_cols() const { return {32, head_halves * 32 / block_cols, 0, body_dwords}; }
 };
 

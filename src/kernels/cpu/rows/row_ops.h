@@ -41,7 +41,7 @@ struct RowKernels {
   /// Rotates the first `dims` elements of each of `heads` heads, `head_dim` apart, in place: pairs (0,1), (2,3), ... by
   /// the (cosine, sine) pairs of `table` [dims].
   void (*rope_adjacent)(const float* table, int32_t dims, float* x, int32_t heads, int32_t head_dim);
-  /// The same for pairs (0, dims/2), (1, dims/2 + 1), ...
+  /// Rotates like rope_adjacent, but pairs (0, dims/2), (1, dims/2 + 1), ...
   void (*rope_halves)(const float* table, int32_t dims, float* x, int32_t heads, int32_t head_dim);
   /// Rounds to binary16, to nearest, ties to even; numbers that are too large become the largest finite number, not
   /// infinity.

@@ -8,7 +8,7 @@
 
 namespace cairn::cuda {
 
-/// As cuda_device_count.
+/// Implements cuda_device_count.
 Result<int> count_devices();
 
 /// A stream of GPU number `device`, named like "NVIDIA H100 80GB HBM3", or "NVIDIA H100 80GB HBM3 #1" if there are

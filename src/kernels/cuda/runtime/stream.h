@@ -39,7 +39,7 @@ class Stream {
   void check(cudaError_t error, std::string_view operation);
   /// Checks for errors after kernels were launched.
   void launched(std::string_view operation) { check(cudaGetLastError(), operation); }
-  /// As Backend::finish.
+  /// Implements Backend::finish.
   Result<void> finish();
 
  private:

@@ -111,7 +111,7 @@ struct Int8Vector {
     }
   }
 
-  /// The same for the 16 columns of a half block.
+  /// Adds the products of the 16 columns of a half block.
   template <int kHalf, int T, int R, class Source>
   [[gnu::always_inline]] static void add_half(const Source& source, int v, const std::byte* const* rows, int64_t values,
                                               I (*sums)[R]) {
