@@ -65,7 +65,7 @@ TEST_F(PackCacheTest, TheSecondStartMapsTheFileThatTheFirstWrote) {
   EXPECT_EQ(std::filesystem::last_write_time(packed_), made);
 }
 
-TEST_F(PackCacheTest, IsMadeAgainForAnotherModelOfTheSameName) {
+TEST_F(PackCacheTest, IsRewrittenForAnotherModelOfTheSameName) {
   bool mapped = true;
   logits(mapped);
   // A model of the same shapes with other weights.
@@ -83,7 +83,7 @@ TEST_F(PackCacheTest, IsMadeAgainForAnotherModelOfTheSameName) {
   EXPECT_TRUE(mapped);
 }
 
-TEST_F(PackCacheTest, IsMadeAgainForATouchedFileAndForAnotherFormat) {
+TEST_F(PackCacheTest, IsRewrittenForATouchedFileAndForAnotherFormat) {
   bool mapped = true;
   logits(mapped);
   const auto file = gguf::Reader::open(model_).value();
@@ -93,7 +93,7 @@ TEST_F(PackCacheTest, IsMadeAgainForATouchedFileAndForAnotherFormat) {
   EXPECT_FALSE(mapped);
 }
 
-TEST_F(PackCacheTest, ADamagedFileIsMadeAgain) {
+TEST_F(PackCacheTest, ADamagedFileIsRewritten) {
   bool mapped = true;
   const std::vector<float> without = logits(mapped);
   const auto size = std::filesystem::file_size(packed_);

@@ -333,7 +333,7 @@ TEST(Sampler, TheIthTokenDependsOnSeedAndIndexAlone) {
   const std::vector<int32_t> alone = answer_of(5, 50, false);
   EXPECT_EQ(alone, answer_of(5, 50, true));
   EXPECT_NE(alone, answer_of(6, 50, false));
-  // Earlier tokens do not matter either: the fifth token of a request whose first four were chosen otherwise.
+  // Earlier tokens do not matter either: the fifth token is the same after other choices of the first four.
   SamplingParams params;
   params.seed = 5;
   Sampler sampler(params, 1'000, {});

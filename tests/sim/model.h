@@ -44,7 +44,7 @@ struct StepCost {
   int32_t slow_steps = 20;  ///< steps for which it runs
   double slow_factor = 2;
 
-  /// Without noise and other processes.
+  /// Duration of a step without noise and other processes.
   double quiet_ns(int32_t rows, int64_t attended) const;
 };
 

@@ -12,7 +12,7 @@ namespace cairn::jinja {
 /// str.split and str.rsplit. `separator` nullptr: runs of white space. `splits_max` < 0: no limit.
 std::vector<std::string_view> split_text(std::string_view text, const std::string_view* separator, int64_t splits_max,
                                          bool from_right);
-/// str.splitlines
+/// Python's str.splitlines.
 std::vector<std::string_view> split_lines(std::string_view text, bool keep_ends);
 
 /// str.replace; `count` < 0: all.

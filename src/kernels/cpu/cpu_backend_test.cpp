@@ -479,7 +479,7 @@ TEST(MakeCpuBackend, RefusesUnknownInstructionSetsAndListsTheUsableOnes) {
 }
 
 #ifdef CAIRN_BEST_ISA
-TEST(ChooseIsa, TheEmulatorRunsTheBest) { EXPECT_EQ(choose_isa("").value().name, CAIRN_BEST_ISA); }
+TEST(ChooseIsa, TheEmulatorOffersTheBestInstructionSet) { EXPECT_EQ(choose_isa("").value().name, CAIRN_BEST_ISA); }
 #endif
 
 TEST(MakeCpuBackend, LoadsTheTypesThatItCanMultiplyAndRefusesOthers) {

@@ -103,8 +103,8 @@ size_t HttpRequestParser::take_line(std::string_view bytes) {
   return part.size();
 }
 
-/// Bytes that this line may still have, of the limit for all lines; the end of a chunk and the digits of its size do
-/// not count as header bytes.
+/// Bytes that this line may still have before the limit for all lines is reached; the end of a chunk and the digits of
+/// its size do not count as header bytes.
 size_t HttpRequestParser::line_room() const {
   if (state_ == State::kChunkEnd) return kLineEnd.size() - line_.size();
   const size_t free = state_ == State::kChunkSize ? kChunkDigitsMax + kLineEnd.size() : 0;

@@ -263,7 +263,7 @@ void AttentionOp::lower_by_distance(const Call& call, const Block& block, int32_
                                     const Range& range, float* scores) {
   const int32_t position = block.slice->position_begin + (block.begin + query) / call.group;
   const int32_t head = block.kv_head * call.group + (block.begin + query) % call.group;
-  // Divided by the scale, as the scores are multiplied by it later.
+  // The slope is divided by the scale because the scores are multiplied by it later.
   const float slope = call.params.slopes[head] / call.params.scale;
   const int32_t distance = segment * kSegmentTokens - position;  // distance of the segment's first position
   for (int32_t t = range.lo; t < range.hi; ++t) {

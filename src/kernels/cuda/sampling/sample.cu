@@ -141,7 +141,7 @@ __device__ void sort(List& list) {
   }
 }
 
-// Gathers the row's most likely candidates: at least `wanted`, if there are so many and they fit.
+// Gathers the row's most likely candidates: at least `wanted`, if that many exist and fit.
 __device__ void gather(const Row& row, int32_t wanted, List& list) {
   __syncthreads();  // the list before has been read
   list.counts[threadIdx.x] = 0;

@@ -35,7 +35,7 @@ struct Int8Vector : Int8Pairs {
   /// These turn off the variants of kShapeOf (panel_scales.h) and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
-  /// Above this number, tokens count as many: with fewer, unpacking takes more time than it saves (Zen 3).
+  /// More tokens than this use the kernels for many tokens: for fewer, unpacking takes more time than it saves (Zen 3).
   static constexpr int32_t kManyAbove = 4 * kTokens;
   /// Whether products of many tokens unpack the type's codes first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) {

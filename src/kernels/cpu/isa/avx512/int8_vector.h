@@ -33,7 +33,7 @@ struct Int8Vector {
   /// Whether a single token reads two panels side by side.
   static constexpr bool kPairsForOne = false;
   static constexpr bool kFloatFactors = true;
-  /// Above this number, tokens count as many.
+  /// More tokens than this use the kernels for many tokens.
   static constexpr int32_t kManyAbove = 2 * kTokens;
   /// Whether products of many tokens unpack the type's codes first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) { return type == Int8Type::kQ2_K; }

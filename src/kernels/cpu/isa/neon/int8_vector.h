@@ -35,7 +35,7 @@ struct Int8Vector {
   /// These turn off the variants of kShapeOf (panel_scales.h) and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
-  /// Above this number, tokens count as many.
+  /// More tokens than this use the kernels for many tokens.
   static constexpr int32_t kManyAbove = kTokens;
   /// Whether products of many tokens unpack the type's codes first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
