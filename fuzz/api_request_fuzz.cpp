@@ -1,5 +1,5 @@
-// Request bodies of the OpenAI endpoints and of reranking: parsing never crashes, and what it accepts is within the
-// limits.
+// Fuzzes request bodies of the OpenAI endpoints and of reranking: parsing never crashes, and accepted requests are
+// within the limits.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>

@@ -1,5 +1,5 @@
-// The frames socket's bytes: the same messages and errors however they are cut, and no message that the protocol cannot
-// answer.
+// Fuzzes the bytes of the frames socket: the same messages and errors however they are cut, and only messages that the
+// protocol can answer.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>

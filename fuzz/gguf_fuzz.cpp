@@ -1,4 +1,5 @@
-// Any bytes as a GGUF file: an error or a file whose every value and tensor can be read. Seeds: small model files.
+// Fuzzes GGUF files: any bytes give an error, or a file of which every value and tensor can be read. Seeds: small model
+// files.
 #include <cstddef>
 #include <cstdint>
 #include <span>

@@ -1,5 +1,5 @@
-// What comes over an HTTP connection: the same requests and the same refusal however the bytes are cut, within the
-// limits and the budget, and a request written plainly is read as it was.
+// Fuzzes the bytes of an HTTP connection: the same requests and the same refusal however the bytes are cut, within the
+// limits and the budget; and a request that is written again in plain form is read as the same.
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
@@ -35,9 +35,9 @@ HttpLimits limits(int64_t budget) {
 struct Outcome {
   std::vector<HttpRequest> requests;
   std::vector<bool> keep_alive, modern;
-  int status = 0;  // of the refusal
+  int status = 0;  // status of the refusal
   std::string message;
-  bool begun = false;  // a request that has not come whole
+  bool begun = false;  // whether a request is incomplete at the end
 };
 
 bool same(const Outcome& a, const Outcome& b) {
@@ -48,7 +48,7 @@ bool same(const Outcome& a, const Outcome& b) {
          a.modern == b.modern && a.status == b.status && a.begun == b.begun;
 }
 
-/// As a connection does it, which goes on with the bytes behind a request's end.
+/// Reads requests as a connection does, which continues with the bytes after a request's end.
 Outcome read_all(std::string_view bytes, size_t piece, const HttpLimits& limits) {
   Outcome outcome;
   auto parser = std::make_unique<HttpRequestParser>(limits);
@@ -88,7 +88,7 @@ void check(const HttpRequest& request) {
   (void)HostPolicy::loopback({"example.org"}).refusal(request);
 }
 
-/// The request as a client of no taste would write it.
+/// The request, formatted in an unusual but valid way.
 std::string written(const HttpRequest& request, bool modern) {
   std::string text = request.method + " /";
   for (const char c : std::string_view(request.path).substr(request.path == "*" ? 0 : 1)) {

@@ -1,5 +1,5 @@
-// Any bytes as a chat template, over a conversation that the first byte varies: no crash, no endless run, no growth,
-// and what the conversation wrote is known as foreign whatever the template does with it.
+// Fuzzes chat templates with a conversation that the first byte varies: no crash, no endless run, bounded memory, and
+// the conversation's text is marked as foreign whatever the template does with it.
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr char kForeignByte = '\xE6';  // 東 begins with it
+constexpr char kForeignByte = '\xE6';  // the first byte of 東
 
 ordered_json conversation() {
   return ordered_json::parse(R"({
@@ -29,7 +29,7 @@ ordered_json conversation() {
     "n": -7, "f": 2.5, "big": 18446744073709551615, "s": "abc", "l": [3, 1, 2], "d": {"k": 1}})");
 }
 
-// Other shapes of the same conversation, a bit each.
+// Variants of the conversation, one for each bit.
 ordered_json varied(uint8_t mode) {
   ordered_json variables = conversation();
   if (mode & 1) variables["tools"] = nullptr;
@@ -42,7 +42,7 @@ ordered_json varied(uint8_t mode) {
   return variables;
 }
 
-// Ranges are as promised, and a character that the template cannot have written is in one of them.
+// Checks that ranges are well-formed, and that a character which the template cannot have written is in one of them.
 void check_origin(std::string_view source, const cairn::Rendering& made) {
   size_t before = 0;
   for (const cairn::ByteRange& range : made.foreign) {

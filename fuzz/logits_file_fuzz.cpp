@@ -1,4 +1,5 @@
-// Any bytes as a file of log-probabilities: an error with words, or a file whose every token and record can be read.
+// Fuzzes files of log-probabilities: any bytes give an error with a message, or a file of which every token and record
+// can be read.
 #include <cstddef>
 #include <cstdint>
 #include <span>

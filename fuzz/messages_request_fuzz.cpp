@@ -1,5 +1,5 @@
-// Request bodies of Anthropic's Messages: parsing never crashes, and what it accepts is in the form that templates
-// take.
+// Fuzzes request bodies of Anthropic's Messages: parsing never crashes, and accepted requests have the form that
+// templates take.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -19,7 +19,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Every tool message answers a call of the assistant's message before it; strings everywhere.
+// Checks that every tool message answers a call of the preceding assistant message, and that contents are strings.
 void check_messages(const nlohmann::ordered_json& messages) {
   require(messages.is_array() && !messages.empty());
   std::string previous;

@@ -1,5 +1,5 @@
-// Request bodies of Ollama's endpoints and of llama.cpp's /completion: parsing never crashes, and what it accepts is
-// within the limits.
+// Fuzzes request bodies of Ollama's endpoints and of llama.cpp's /completion: parsing never crashes, and accepted
+// requests are within the limits.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -33,7 +33,7 @@ void check_generate(const GenerateRequest& generate) {
   (void)generate.sampling.validate(1000);
 }
 
-// What templates rely on: a result names a call of the assistant's message before it.
+// Checks what templates rely on: a result names a call of the preceding assistant message.
 void check_messages(const nlohmann::ordered_json& messages) {
   require(messages.is_array() && !messages.empty());
   for (const auto& message : messages) {

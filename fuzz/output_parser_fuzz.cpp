@@ -1,6 +1,6 @@
-// Any text as a model's output: the parts do not depend on the cuts, nothing that is no markup is lost, and arguments
-// are JSON. The first line names the formats of calls and of thinking, and ends what the prompt ends with; control
-// bytes after it stand for the formats' own markers.
+// Fuzzes the parser of model outputs: the parts do not depend on the cuts, nothing but markup is lost, and arguments
+// are JSON. The input's first line names the formats of calls and of thinking, and ends the prompt; control bytes after
+// it stand for the formats' own markers.
 #include <algorithm>
 #include <bitset>
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Input {
   OutputFormat format;
   std::string_view prompt;
   std::string output;
-  std::vector<std::string_view> markup;  // what may be missing from the parts
+  std::vector<std::string_view> markup;  // texts that may be missing from the parts
 };
 
 template <class Styles>
@@ -77,7 +77,7 @@ std::vector<Part> parse(const Input& input, const std::vector<std::string_view>&
   return parse_deltas({input.format, tools(), input.prompt}, deltas);
 }
 
-// Whether calls are whole sequences of begin, arguments, end, numbered from 0, with JSON for arguments.
+// Checks that calls are complete sequences of begin, arguments, end, numbered from 0, with JSON as arguments.
 void check_calls(const std::vector<Part>& parts) {
   int32_t calls = 0;
   bool open = false;
@@ -104,7 +104,7 @@ void check_calls(const std::vector<Part>& parts) {
   CAIRN_CHECK(!open && calls <= kCallsMax);
 }
 
-// Whether `kept` is `whole` with nothing but markup and whitespace left out.
+// Whether `kept` is `whole` without some markup and whitespace.
 bool only_markup_is_missing(const Input& input, std::string_view kept) {
   const std::string_view whole = input.output;
   std::vector<std::bitset<kCheckedForLossMax + 1>> reached(whole.size() + 1);
@@ -134,10 +134,10 @@ void check(std::string_view data) {
   std::string kept;
   for (const Part& part : parts) {
     CAIRN_CHECK(utf8_valid(part.text));
-    if (part.kind == PartKind::kCallBegin) return;  // what calls are made of is not text any more
+    if (part.kind == PartKind::kCallBegin) return;  // the text of calls is not preserved literally
     kept += part.text;
   }
-  // Harmony leaves out whole headers.
+  // Harmony drops whole headers.
   if (input.format.reasoning == ReasoningFormat::kHarmony || input.output.size() > kCheckedForLossMax) return;
   CAIRN_CHECK(only_markup_is_missing(input, kept));
 }

@@ -1,4 +1,5 @@
-// Request bodies of OpenAI's Responses: parsing never crashes, and what it accepts is in the form that templates take.
+// Fuzzes request bodies of OpenAI's Responses: parsing never crashes, and accepted requests have the form that
+// templates take.
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -19,7 +20,7 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
-// A store that has every response and every item: whatever id the input names is found.
+// A store that has every response and every item: any id that the input names is found.
 responses::StoredItems everything() {
   return {.history = [](const std::string&) -> Result<ordered_json> {
             return ordered_json::parse(R"([{"type":"message","id":"i","role":"user","content":"x"},
@@ -55,7 +56,7 @@ void check(const ordered_json& body, const responses::StoredItems& stored) {
   require(request->chat.tool_name.empty() || input.tools.is_array());
   require(!dump(request->echo).empty());
   require(request->store || request->input.empty());
-  // What is stored can be read again.
+  // A stored conversation can be read again.
   responses::Transcript again;
   for (const auto& item : request->input) {
     require(item["id"].is_string() && item["type"].is_string());

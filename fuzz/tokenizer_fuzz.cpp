@@ -1,6 +1,6 @@
-// Texts against a small vocabulary of each kind: encoding never crashes, ids are in range, streaming agrees with
-// decoding, and byte-level ids of a UTF-8 text give the text back, in normal form C where the tokenizer has it. The
-// same bytes also serve as a character map.
+// Fuzzes a small vocabulary of each kind with texts: encoding never crashes, ids are in range, streaming agrees with
+// decoding, and byte-level ids of a UTF-8 text give the text back, in normal form C if the tokenizer uses it. The same
+// bytes also serve as a character map.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -25,7 +25,7 @@ std::unique_ptr<Tokenizer> made(const test::MetadataBuilder& builder) {
   return std::move(*loaded);
 }
 
-// A character map of 256 units, where most labels go somewhere, with and without replacements that end.
+// A character map of 256 units, in which most labels have a target, with and without terminated replacements.
 std::string charsmap_bytes() {
   std::string out("\x00\x04\x00\x00", 4);
   for (uint32_t i = 0; i < 256; ++i) {
@@ -38,7 +38,7 @@ std::string charsmap_bytes() {
 struct Kind {
   std::unique_ptr<Tokenizer> tokenizer;
   bool round_trips = false;
-  bool composes = false;  ///< ids are of the text in normal form C
+  bool composes = false;  ///< whether ids are those of the text in normal form C
 };
 
 std::array<Kind, 9> make_kinds() {

@@ -1,5 +1,5 @@
-// Encoders, embedding decoders and rerankers as published converters write them, from the text to the vector or score,
-// against transformers (the README of the reference data tells how the files were made).
+// Compares encoders, embedding decoders and rerankers written by llama.cpp's converter with transformers, from the text
+// to the vector or score (the README of the reference data tells how the files were made).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ std::filesystem::path converted(const std::string& name) {
   return std::filesystem::path(CAIRN_TEST_DATA) / "converted" / name;
 }
 
-/// One text or pair, and what a wish gives for it.
+/// One text or pair, with the result for each kind of request.
 struct Case {
   Tokens tokens;
   EmbeddingOptions wish;
@@ -47,7 +47,7 @@ class ConvertedTest : public testing::TestWithParam<const char*> {
     reference_ = nlohmann::json::parse(stream);
     LoadOptions options;
     options.threads = 2;
-    options.kv_type = KvType::kF32;  // of decoders; what is left is the order of sums
+    options.kv_type = KvType::kF32;  // for decoders; only the order of sums differs
     testing::internal::CaptureStderr();
     auto loaded = load_model_file(converted(std::string(GetParam()) + ".gguf"), options);
     log_ = testing::internal::GetCapturedStderr();
@@ -69,7 +69,7 @@ class ConvertedTest : public testing::TestWithParam<const char*> {
     return finish.embedding;
   }
 
-  /// Every case alone; then all of them at once, which must give the same bytes.
+  /// Runs every case alone; then all of them at once, which must give the same bytes.
   std::vector<std::vector<float>> results_of(const std::vector<Case>& cases) const {
     std::vector<std::vector<float>> results;
     for (const Case& each : cases) results.push_back(result_of(*submit(each)));
@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(Files, ConvertedEmbeddingTest,
                                          "qwen3-embed"),
                          test_name);
 
-TEST_P(ConvertedEmbeddingTest, TextsHaveTheTokensThatTransformersGivesThem) {
+TEST_P(ConvertedEmbeddingTest, TextsHaveTheTokensOfTransformers) {
   size_t texts = 0;
   for (const auto& run : reference_.at("runs")) {
     if (!run.contains("text")) continue;
@@ -112,8 +112,8 @@ TEST_P(ConvertedEmbeddingTest, TextsHaveTheTokensThatTransformersGivesThem) {
   EXPECT_GE(texts, 3u);
 }
 
-// Both compute in float32: what is left is the order of sums, and seven digits of the reference.
-TEST_P(ConvertedEmbeddingTest, VectorsAreThoseOfTransformersAloneAndBesideOthers) {
+// Both sides compute in float32: the tolerance is for the order of sums, and for the reference's seven digits.
+TEST_P(ConvertedEmbeddingTest, VectorsAreThoseOfTransformersAloneAndInABatch) {
   constexpr double kNmseMax = 1e-11;
   const std::string pooling = reference_.at("pooling");
   EXPECT_EQ(model_->embedding.pooling, pooling == "mean"  ? Pooling::kMean
@@ -141,22 +141,22 @@ INSTANTIATE_TEST_SUITE_P(Files, ConvertedRerankerTest,
                                          "qwen3-reranker"),
                          test_name);
 
-TEST_P(ConvertedRerankerTest, PairsHaveTheTokensAndTypesThatTransformersGivesThem) {
+TEST_P(ConvertedRerankerTest, PairsHaveTheTokensAndTypesOfTransformers) {
   for (const auto& run : reference_.at("runs")) {
     const auto pairs =
         PairPrompts::make(model_->file.metadata(), *model_->tokenizer, run.at("query").get<std::string>()).value();
     const PairPrompt pair = pairs.with(run.at("document").get<std::string>(), 0).value();
     EXPECT_EQ(pair.tokens, token_ids(run.at("tokens")));
     EXPECT_EQ(pairs.by_template(), std::string(GetParam()) == "qwen3-reranker");
-    if (std::string(GetParam()) != "bert-rerank") continue;  // the others have one type
+    if (std::string(GetParam()) != "bert-rerank") continue;  // the others have a single token type
     std::vector<int32_t> types(pair.tokens.size(), 0);
     std::fill(types.begin() + pair.second_begin, types.end(), 1);
     EXPECT_EQ(types, run.at("token_types").get<std::vector<int32_t>>());
   }
 }
 
-// A file without the pooler cannot give the model's own scores, and loading it says so.
-TEST_P(ConvertedRerankerTest, ScoresAreThoseOfTransformersAloneAndBesideOthers) {
+// A file without the pooler cannot give the model's own scores, and loading it logs that.
+TEST_P(ConvertedRerankerTest, ScoresAreThoseOfTransformersAloneAndInABatch) {
   constexpr double kErrorMax = 1e-5;
   const bool unpooled = std::string(GetParam()) == "bert-rerank";
   const bool probability = reference_.at("kind") == "yesno";

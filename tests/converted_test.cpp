@@ -1,6 +1,6 @@
-// Files that the field's own converter wrote from models of transformers (data/make/hf_fixture.py), against what
-// transformers itself computes: the keys and tensors are those of real files, the numbers what a model's authors mean.
-// A new architecture is done when it has a line here. docs/testing.md has more.
+// Compares files that llama.cpp's own converter wrote from models of transformers (data/make/hf_fixture.py) with what
+// transformers itself computes: keys and tensors are those of real files, and the numbers are as a model's authors
+// intend. A new architecture is complete when it has a line here. docs/testing.md has more.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,10 +21,10 @@ namespace {
 
 struct Converted {
   const char* name;
-  /// NMSE of logits. Both sides are float32 and differ in the order of sums.
+  /// Maximum NMSE of logits. Both sides are float32 and differ in the order of sums.
   double nmse_max = 1e-10;
-  /// LongRoPE: transformers turns by the short factors until a text is longer than this, an engine if it was opened
-  /// for no longer ones; so what fits is run in a context of that many tokens.
+  /// LongRoPE: transformers uses the short factors until a text is longer than this, an engine if its context is no
+  /// longer than this; so shorter texts run with a context of that many tokens.
   int32_t short_context = 0;
 };
 
@@ -77,7 +77,7 @@ const Converted kDecoders[] = {
     {"mistral4"},
 };
 
-/// Of architectures that Cairn refuses by name. One that it learns moves up.
+/// Architectures that Cairn refuses by name. Once one is supported, it moves to the list above.
 const char* const kNotYet[] = {
     "cohere",
     "cohere2",
@@ -115,7 +115,7 @@ const char* const kNotYet[] = {
 
 std::string file_of(std::string_view name) { return fmt::format("converted/{}.gguf", name); }
 
-/// What loading a file of the test data, or another by its whole path, writes to the log.
+/// The log output of loading a file of the test data, or another one given by its full path.
 std::string log_of(const std::string& file, int32_t context) {
   testing::internal::CaptureStderr();
   Model(file, context, "", 1);
@@ -150,7 +150,7 @@ TEST_P(ConvertedTest, LogitsAndGreedyContinuationAreThoseOfTransformers) {
   }
 }
 
-TEST_P(ConvertedTest, SameBytesInUnevenChunksAndAmongOthers) {
+TEST_P(ConvertedTest, SameBytesInUnevenChunksAndAmongOtherSequences) {
   constexpr size_t kUneven = 7;
   const Reference reference = this->reference();
   const std::span<const TokenId> tokens = reference.runs.front().tokens;
@@ -166,7 +166,7 @@ TEST_P(ConvertedTest, SameBytesInUnevenChunksAndAmongOthers) {
 INSTANTIATE_TEST_SUITE_P(Files, ConvertedTest, testing::ValuesIn(kDecoders),
                          [](const auto& p) { return test_name(p.param.name); });
 
-/// The converted models that write text.
+/// The converted models that are decoders.
 std::set<std::string> decoder_files() {
   constexpr std::string_view kSuffix = ".ref.json";
   std::set<std::string> names;
@@ -180,28 +180,29 @@ std::set<std::string> decoder_files() {
   return names;
 }
 
-TEST(ConvertedFiles, AreTestedOrNamedAsNotSupportedYet) {
+TEST(ConvertedFiles, EveryDecoderFileIsTestedOrListedAsNotSupported) {
   std::set<std::string> listed(std::begin(kNotYet), std::end(kNotYet));
   for (const Converted& each : kDecoders) EXPECT_TRUE(listed.insert(each.name).second) << each.name << " is in both";
   EXPECT_EQ(decoder_files(), listed);
 }
 
-TEST(ConvertedFiles, TellWhichFactorsOfLongRopeTheyTurnBy) {
+TEST(ConvertedFiles, LoadingLogsWhichLongRopeFactorsAreUsed) {
   EXPECT_NE(log_of(file_of("phi3-longrope"), 128).find("the short factors"), std::string::npos);
   EXPECT_NE(log_of(file_of("phi3-longrope"), 129).find("the long factors"), std::string::npos);
   EXPECT_EQ(log_of(file_of("phi3"), 128).find("factors"), std::string::npos);
 }
 
-TEST(ConvertedFiles, NameKeysThatHaveNoUse) {
+TEST(ConvertedFiles, LoadingLogsUnusedKeys) {
   const EditedModel edited(fixture(file_of("qwen2")), "window", {}, [](gguf::Writer& writer) {
     writer.set_integer("qwen2.attention.sliding_window", gguf::ValueType::kU32, 16);
-    writer.set_integer("qwen2.expert_shared_count", gguf::ValueType::kU32, 1);  // of no experts
+    // A key about experts, which the model does not have.
+    writer.set_integer("qwen2.expert_shared_count", gguf::ValueType::kU32, 1);
   });
   EXPECT_NE(log_of(edited.path(), 64).find("1 keys of the file are not used: qwen2.attention.sliding_window"),
             std::string::npos);
 }
 
-TEST(ConvertedFiles, ThatSeeWhatComesAreRefused) {
+TEST(ConvertedFiles, DecodersWithoutACausalMaskAreRefused) {
   const EditedModel edited(fixture(file_of("qwen2")), "not-causal", {},
                            [](gguf::Writer& writer) { writer.set_boolean("qwen2.attention.causal", false); });
   const auto file = gguf::Reader::open(edited.path());
@@ -213,7 +214,7 @@ TEST(ConvertedFiles, ThatSeeWhatComesAreRefused) {
   EXPECT_NE(runner.error().text().find("qwen2.attention.causal"), std::string::npos) << runner.error().text();
 }
 
-TEST(ConvertedFiles, OfOtherArchitecturesAreRefusedByName) {
+TEST(ConvertedFiles, UnsupportedArchitecturesAreRefusedByName) {
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   for (const std::string name : kNotYet) {
     const auto file = gguf::Reader::open(fixture(file_of(name)));

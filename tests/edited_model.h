@@ -32,7 +32,7 @@ inline AddedTensor random_tensor(std::string name, std::vector<int64_t> shape, u
   return tensor;
 }
 
-/// Removed with the object.
+/// The file is removed with the object.
 class EditedModel {
  public:
   /// `keys` sets metadata; a tensor of `added` replaces one of its name.

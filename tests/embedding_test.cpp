@@ -1,5 +1,5 @@
-// Embeddings of decoders: hidden rows against logits of another implementation, and the engine's vectors against rows
-// that one step alone gives.
+// Embeddings of decoders: hidden rows compared with another implementation's logits, and the engine's vectors compared
+// with rows of a single step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class Decoding {
   const gguf::Reader& file() const { return file_; }
   Backend& backend() { return *backend_; }
   Runner& runner() { return *runner_; }
-  /// What one step of all tokens gives: [hidden, logits].
+  /// The result of one step of all tokens: [hidden, logits].
   std::pair<std::vector<float>, std::vector<float>> step(std::span<const TokenId> tokens, LogitsWanted wanted) {
     PageTable pages;
     EXPECT_TRUE(pool_->extend(pages, static_cast<int32_t>(tokens.size())));
@@ -80,8 +80,8 @@ class HiddenRowsTest : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Fixtures, HiddenRowsTest, testing::Values("llama", "qwen3", "olmo2", "phi3"),
                          [](const auto& p) { return std::string(p.param); });
 
-// Behind the last norm there is the output matrix only.
-TEST_P(HiddenRowsTest, TimesTheOutputMatrixAreThePeersLogits) {
+// After the last norm there is only the output matrix.
+TEST_P(HiddenRowsTest, HiddenRowsTimesTheOutputMatrixAreTheReferenceLogits) {
   Decoding model(fixture(std::string(GetParam()) + ".gguf"));
   const gguf::Tensor* output = model.file().find_tensor("output.weight");
   if (output == nullptr) output = model.file().find_tensor("token_embd.weight");
@@ -150,8 +150,8 @@ void expect_same_bytes(const std::vector<float>& a, const std::vector<float>& b,
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0) << what;
 }
 
-// Small chunks, answers that run beside, and so few pages that texts give theirs to answers and start again.
-TEST_F(EngineEmbeddingTest, VectorsAreThoseOfOneStepWhateverElseRuns) {
+// Small chunks, decoding requests in parallel, and so few pages that texts are preempted and start again.
+TEST_F(EngineEmbeddingTest, VectorsAreThoseOfASingleStepWhateverElseRuns) {
   constexpr uint32_t kSeed = 17;
   std::mt19937 random(kSeed);
   std::vector<std::vector<TokenId>> texts;
@@ -210,7 +210,7 @@ TEST_F(EngineEmbeddingTest, ATextMayFillTheContextAndNoMore) {
   EXPECT_EQ(unranked.error().code, Code::kUnsupported);
 }
 
-TEST_F(EngineEmbeddingTest, AHeadOfYesAndNoRanksByTheirDifference) {
+TEST_F(EngineEmbeddingTest, AYesNoHeadScoresByTheDifferenceOfItsLogits) {
   const AddedTensor labels = random_tensor("cls.output.weight", {64, 2}, 9);
   const EditedModel file(fixture("qwen3.gguf"), "cairn-yes-no", {labels},
                          [](gguf::Writer& keys) { keys.set_integer("qwen3.pooling_type", gguf::ValueType::kU32, 4); });
@@ -221,7 +221,7 @@ TEST_F(EngineEmbeddingTest, AHeadOfYesAndNoRanksByTheirDifference) {
   std::mt19937 random(4);
   for (int i = 0; i < 4; ++i) {
     const auto text = random_tokens(random, 10 + i * 20, 300);
-    const auto hidden = model.vector(text, Pooling::kLast);  // before the engine's thread has anything to do
+    const auto hidden = model.vector(text, Pooling::kLast);  // computed before the engine's thread uses the model
     double difference = 0;
     for (size_t k = 0; k < 64; ++k) difference += (double{labels.values[k]} - labels.values[64 + k]) * hidden[k];
     const Finish finish = finish_of(*embed(text, Pooling::kRank));
@@ -271,7 +271,7 @@ TEST_F(EncoderEngineTest, ManyTextsOfBothPrioritiesGetTheirOwnVectors) {
   }
   for (size_t i = 0; i < texts.size(); ++i) {
     if (i % 11 == 5) {
-      streams[i].reset();  // cancelled, or done already
+      streams[i].reset();  // cancelled, or finished already
       continue;
     }
     const Answer answer = collect(*streams[i]);
@@ -283,7 +283,7 @@ TEST_F(EncoderEngineTest, ManyTextsOfBothPrioritiesGetTheirOwnVectors) {
   EXPECT_LT(stats.steps, 150) << "texts should share batches";
 }
 
-TEST_F(EncoderEngineTest, RefusesWhatItCannotDo) {
+TEST_F(EncoderEngineTest, RefusesRequestsThatAreNotEmbeddings) {
   const auto engine = make_encoder_engine(*embedder_, {.queue_max = 1}).value();
   const auto error_of = [&](GenerateRequest request) {
     const auto stream = engine->submit(std::move(request));
@@ -304,7 +304,7 @@ TEST_F(EncoderEngineTest, RefusesWhatItCannotDo) {
   EXPECT_EQ(error_of(of(3, 5)).code, Code::kUnavailable);
 }
 
-/// Does something else first in every call.
+/// An embedder that runs a hook first in every call.
 class FakeEmbedder final : public Embedder {
  public:
   using Before = std::function<Result<void>(std::span<const EmbedText>)>;
@@ -325,7 +325,7 @@ class FakeEmbedder final : public Embedder {
   Before before_;
 };
 
-TEST_F(EncoderEngineTest, AFailedCallFailsItsTextsAlone) {
+TEST_F(EncoderEngineTest, AFailedCallFailsOnlyItsTexts) {
   int calls = 0;
   FakeEmbedder failing([&](std::span<const EmbedText>) -> Result<void> {
     if (calls++ % 2 == 0) return fail(Code::kInternal, "the device is gone");
@@ -342,7 +342,7 @@ TEST_F(EncoderEngineTest, AFailedCallFailsItsTextsAlone) {
   EXPECT_EQ(engine->stats().active_requests, 0);
 }
 
-TEST_F(EncoderEngineTest, WhateverIsThrownFailsItsTextsAndNotTheEngine) {
+TEST_F(EncoderEngineTest, AnyExceptionOfACallFailsItsTextsAndTheEngineGoesOn) {
   int calls = 0;
   FakeEmbedder throwing([&](std::span<const EmbedText>) -> Result<void> {
     if (++calls == 1) throw std::runtime_error("nobody expects this");
@@ -362,8 +362,8 @@ TEST_F(EncoderEngineTest, WhateverIsThrownFailsItsTextsAndNotTheEngine) {
   EXPECT_EQ(engine->stats().active_requests, 0);
 }
 
-// A call has one text here, so their order is that of the calls.
-TEST_F(EncoderEngineTest, ClientsShareWhatTheirTextsTake) {
+// Each call has one text here, so the order of texts is that of the calls.
+TEST_F(EncoderEngineTest, ClientsShareTheEngineByTokens) {
   std::mutex mutex;
   std::condition_variable changed;
   bool go = false;
@@ -389,7 +389,8 @@ TEST_F(EncoderEngineTest, ClientsShareWhatTheirTextsTake) {
   }
   changed.notify_all();
   for (const auto& stream : streams) EXPECT_EQ(collect(*stream).finish.reason, FinishReason::kStop);
-  // Two of the first for one of the second, besides the first ones, which nobody else was there for.
+  // The first client gets two texts for one of the second, apart from its first texts, which came before the second
+  // client.
   const auto last_of_second = std::ranges::find(order.rbegin(), order.rend(), 2).base() - order.begin();
   EXPECT_LE(last_of_second, 16);
   EXPECT_EQ(std::ranges::count(order, 2), 4);

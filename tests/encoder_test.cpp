@@ -1,5 +1,5 @@
-// Encoders against vectors of another implementation (fixtures/README.md), the promise that a text's vector does not
-// depend on the texts beside it, and the head that ranks against arithmetic in double.
+// Compares encoders with vectors of another implementation (fixtures/README.md), checks that a text's vector does not
+// depend on the texts beside it, and compares the ranking head with arithmetic in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -101,7 +101,8 @@ class Model {
 struct Fixture {
   const char* name;
   Pooling pooling;
-  double nmse_max;  ///< the peer takes the tanh formula for GELU, from a table of halves; we take GELU itself
+  /// llama.cpp computes GELU by the tanh formula, from a table of binary16 numbers; we compute GELU itself.
+  double nmse_max;
 };
 void PrintTo(const Fixture& f, std::ostream* out) { *out << f.name; }
 
@@ -119,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, EncoderTest,
                            return name;
                          });
 
-TEST_P(EncoderTest, VectorsAreThePeers) {
+TEST_P(EncoderTest, VectorsAreThoseOfTheReference) {
   const std::vector<Reference> runs = read_runs(GetParam().name);
   ASSERT_FALSE(runs.empty());
   for (const std::string& isa : isas()) {
@@ -148,7 +149,7 @@ void expect_same_bytes(std::span<const float> a, std::span<const float> b, const
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0) << what;
 }
 
-TEST_P(EncoderTest, SameBytesWhateverElseIsInTheBatch) {
+TEST_P(EncoderTest, AVectorDoesNotDependOnOtherTextsOfTheBatch) {
   constexpr uint32_t kSeed = 5;
   std::mt19937 random(kSeed);
   for (const std::string& isa : isas()) {
@@ -178,7 +179,7 @@ TEST_P(EncoderTest, SameBytesWhateverElseIsInTheBatch) {
   }
 }
 
-// Every token counts, and so does its place.
+// Every token affects the vector, and so does its position.
 TEST_P(EncoderTest, ATextOfTheWholeContextWorksAndItsOrderMatters) {
   Model model(file(), "", 2);
   std::mt19937 random(3);
@@ -212,7 +213,7 @@ std::vector<TokenId> some_tokens(int32_t count, uint32_t seed) {
   return tokens;
 }
 
-TEST(EncoderRankTest, TheHeadIsThatOfArithmeticInDouble) {
+TEST(EncoderRankTest, TheHeadAgreesWithDoublePrecision) {
   const AddedTensor dense = random_tensor("cls.weight", {kWidth, kWidth}, 1);
   const AddedTensor dense_bias = random_tensor("cls.bias", {kWidth}, 2);
   const AddedTensor output = random_tensor("cls.output.weight", {kWidth, 1}, 3);
@@ -245,8 +246,8 @@ TEST(EncoderRankTest, AHeadOfSeveralOutputsDoesNotRank) {
   EXPECT_FALSE(Model(file.path(), "", 1).embedder().ability().ranks);
 }
 
-// The table of types has two rows; where they are the same it does not matter which is added.
-TEST(EncoderRankTest, TheSecondTextOfAPairHasATypeOfItsOwn) {
+// The table of types has two rows; if they are equal it does not matter which one is added.
+TEST(EncoderRankTest, TheSecondTextOfAPairHasItsOwnTokenType) {
   AddedTensor types = random_tensor("token_types.weight", {kWidth, 2}, 5);
   const auto tokens = some_tokens(50, 3);
   const EmbedText one{tokens}, pair{tokens, 20};
@@ -262,7 +263,7 @@ TEST(EncoderRankTest, TheSecondTextOfAPairHasATypeOfItsOwn) {
   expect_same_bytes(same.first, same.second, "equal types");
 }
 
-TEST(EncoderRankTest, VariantsThatWouldBeComputedWronglyAreRefused) {
+TEST(EncoderRankTest, UnsupportedVariantsOfTheHeadAreRefused) {
   const EditedModel file(fixture("bert.gguf"), "cairn-variant",
                          {random_tensor("blk.0.attn_norm_2.weight", {kWidth}, 3)}, [](gguf::Writer&) {});
   const auto reader = gguf::Reader::open(file.path());

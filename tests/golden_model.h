@@ -1,5 +1,5 @@
-/// For tests that compare whole models with reference logits: a model on every instruction set, and its logits however
-/// its rows are cut into steps.
+/// For tests that compare whole models with reference logits: a model on every instruction set, and its logits for any
+/// division of its rows into steps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ inline std::vector<std::string> isas() {
   return names;
 }
 
-/// A file of the test data, loaded; throws what went wrong.
+/// A loaded file of the test data; throws an exception with the error.
 class Model {
  public:
   Model(const std::string& file, int32_t context, const std::string& isa, int threads, KvType kv_type = KvType::kF32,
@@ -48,7 +48,7 @@ class Model {
     auto backend = make_cpu_backend({.threads = threads, .isa = isa});
     if (!backend.has_value()) throw std::runtime_error(backend.error().text());
     backend_ = std::move(backend).value();
-    // The references were made without the rounding.
+    // The references were made without simulated rounding.
     auto runner = load_model(*file_, *backend_,
                              {.context_tokens = context,
                               .kv_type = kv_type,
@@ -72,7 +72,7 @@ class Model {
   std::unique_ptr<PagePool> pool_;
 };
 
-/// Logits of all rows of a prompt that runs alone, `chunk` rows a step.
+/// Logits of all rows of a prompt that runs alone, `chunk` rows per step.
 inline std::vector<float> logits_of(Model& model, std::span<const TokenId> tokens, size_t chunk) {
   TestSequence sequence(model);
   std::vector<float> all;
@@ -83,7 +83,7 @@ inline std::vector<float> logits_of(Model& model, std::span<const TokenId> token
   return all;
 }
 
-/// Of all positions that the reference has logits of.
+/// The largest NMSE over all positions for which the reference has logits.
 inline double worst_nmse(Model& model, const Prompt& run) {
   const int64_t vocabulary = model.runner().vocabulary();
   const std::vector<float> logits = logits_of(model, run.tokens, kRowsMax);
@@ -95,7 +95,7 @@ inline double worst_nmse(Model& model, const Prompt& run) {
   return worst;
 }
 
-/// What the model itself goes on with after the run's prompt, as many tokens as the reference has.
+/// The model's greedy continuation of the run's prompt, with as many tokens as the reference.
 inline std::vector<TokenId> greedy_continuation(Model& model, const Prompt& run) {
   TestSequence sequence(model);
   std::vector<float> last = sequence.steps(run.tokens);
@@ -107,7 +107,7 @@ inline std::vector<TokenId> greedy_continuation(Model& model, const Prompt& run)
   return greedy;
 }
 
-/// `tokens` in pieces of changing size beside eight other sequences that are at all phases: long prompts, short ones,
+/// Logits of `tokens` in pieces of changing size beside eight other sequences in all phases: long prompts, short ones,
 /// single decoded tokens.
 inline std::vector<float> logits_among_others(Model& model, std::span<const TokenId> tokens) {
   constexpr uint32_t kSeed = 11;
@@ -152,7 +152,7 @@ inline void expect_same_bytes(std::span<const float> a, std::span<const float> b
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size_bytes()), 0) << what;
 }
 
-/// GoogleTest's names are letters, digits and underscores.
+/// A valid GoogleTest name, of letters, digits and underscores.
 inline std::string test_name(std::string name) {
   std::replace_if(
       name.begin(), name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');

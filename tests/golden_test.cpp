@@ -1,4 +1,4 @@
-// Every architecture's fixture against logits of another implementation (fixtures/README.md), and the promise that a
+// Compares every architecture's fixture with logits of another implementation (fixtures/README.md), and checks that a
 // request's bytes depend neither on how its rows are cut into steps, nor on its neighbours, nor on threads.
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ namespace {
 
 struct Fixture {
   const char* name;
-  const char* reference = nullptr;  ///< if not the model's own
+  const char* reference = nullptr;  ///< if not that of the model
 };
 
 void PrintTo(const Fixture& f, std::ostream* out) { *out << (f.reference == nullptr ? f.name : f.reference); }
@@ -53,14 +53,14 @@ class GoldenTest : public testing::TestWithParam<Fixture> {
     const char* name = GetParam().reference == nullptr ? GetParam().name : GetParam().reference;
     return read_reference(fixture(fmt::format("models/{}.ref.json", name)));
   }
-  /// The peer's GELU is a table of halves; the errors of 27 layers add up.
+  /// llama.cpp's GELU is a table of binary16 numbers; the errors of 27 layers add up.
   double nmse_max() const {
     const std::string_view name = GetParam().name;
     return name.starts_with("gemma") ? 1e-5 : name == "deepseek2-lite" ? 1e-7 : 1e-8;
   }
 };
 
-TEST_P(GoldenTest, LogitsAndGreedyContinuationAreThePeers) {
+TEST_P(GoldenTest, LogitsAndGreedyContinuationAreThoseOfTheReference) {
   const Reference reference = this->reference();
   for (const std::string& isa : isas()) {
     Model model(file(), reference.context, isa, 2);
@@ -76,7 +76,7 @@ TEST_P(GoldenTest, LogitsAndGreedyContinuationAreThePeers) {
   }
 }
 
-TEST_P(GoldenTest, SameBytesHoweverTheRequestRuns) {
+TEST_P(GoldenTest, SameBytesForAnyChunksNeighboursAndThreads) {
   const Reference reference = this->reference();
   const std::span<const TokenId> tokens = reference.runs.front().tokens;
   for (const std::string& isa : isas()) {
@@ -92,7 +92,7 @@ TEST_P(GoldenTest, SameBytesHoweverTheRequestRuns) {
   }
 }
 
-/// Each matrix divided by a power of two, which is its scale: as files in NVFP4 have one.
+/// Divides each matrix by a power of two, which becomes its scale, as in files in NVFP4.
 std::vector<AddedTensor> with_scales(const std::filesystem::path& path) {
   std::vector<AddedTensor> tensors;
   const auto file = gguf::Reader::open(path);
@@ -117,7 +117,7 @@ std::vector<AddedTensor> with_scales(const std::filesystem::path& path) {
 
 const std::vector<TokenId> kSomeTokens = {TokenId{1}, TokenId{7}, TokenId{20}, TokenId{3}, TokenId{11}};
 
-TEST(ScaledWeights, AreTheSameModel) {
+TEST(ScaledWeights, WeightsWithScalesGiveTheSameLogits) {
   for (const std::string name : {"llama-bias", "llama-moe", "deepseek2", "deepseek2-nomla"}) {
     SCOPED_TRACE(name);
     const std::string path = "models/" + name + ".gguf";
@@ -129,7 +129,7 @@ TEST(ScaledWeights, AreTheSameModel) {
   }
 }
 
-TEST(ScaledWeights, KeepTheirScalesWhenQuantized) {
+TEST(ScaledWeights, QuantizingKeepsTheScalesOfWeights) {
   const std::string path = "models/llama-bias.gguf";
   const EditedModel edited(fixture(path), "scaled", with_scales(fixture(path)), [](gguf::Writer&) {});
   const std::filesystem::path folder = std::filesystem::temp_directory_path();
@@ -146,7 +146,7 @@ TEST(ScaledWeights, KeepTheirScalesWhenQuantized) {
   std::filesystem::remove(quantized);
 }
 
-TEST(ScaledWeights, OfAnotherShapeAreRefused) {
+TEST(ScaledWeights, ScalesOfTheWrongShapeAreRefused) {
   const std::string path = "models/llama-bias.gguf";
   for (const std::vector<int64_t>& shape : {std::vector<int64_t>{2}, std::vector<int64_t>{1, 2}}) {
     AddedTensor scale{"blk.0.attn_q.scale", shape, {0.5f, 0.5f}};
@@ -165,13 +165,13 @@ INSTANTIATE_TEST_SUITE_P(Fixtures, GoldenTest, testing::ValuesIn(kFixtures), [](
   return test_name(p.param.reference == nullptr ? p.param.name : p.param.reference);
 });
 
-TEST(GoldenF16Test, KeysAndValuesOf16BitsStayNear) {
+TEST(GoldenF16Test, KeysAndValuesOf16BitsStayNearFloat32) {
   struct Rounding {
     KvType type;
     double most;
-    double least;  ///< or else they are not rounded
+    double least;  ///< a lower bound, to verify that they are rounded at all
   };
-  // bfloat16 has 3 bits less than binary16, which is 64 times the squared error.
+  // bfloat16 has 3 bits less than binary16, which means 64 times the squared error.
   for (const auto& [type, most, least] : {Rounding{KvType::kF16, 1e-5, 1e-9}, {KvType::kBF16, 3e-4, 1e-5}}) {
     for (const char* name : {"llama", "gemma3"}) {
       const Reference reference = read_reference(fixture(fmt::format("models/{}.ref.json", name)));
@@ -188,8 +188,8 @@ TEST(GoldenF16Test, KeysAndValuesOf16BitsStayNear) {
   }
 }
 
-// The rounding of training, to 8 bits and in the index to 4, is there and moves logits a little.
-TEST(GoldenRoundingTest, DeepSeekV4StaysNearWhatItIsWithout) {
+// The simulated rounding, to 8 bits and in the index to 4, is active and moves logits a little.
+TEST(GoldenRoundingTest, SimulatedRoundingChangesDeepSeekV4Little) {
   const Reference reference = read_reference(fixture("models/deepseek4-clamp.ref.json"));
   for (const std::string& isa : isas()) {
     Model model("models/deepseek4-clamp.gguf", reference.context, isa, 2, KvType::kF32, true);
@@ -204,9 +204,9 @@ TEST(GoldenRoundingTest, DeepSeekV4StaysNearWhatItIsWithout) {
 
 struct QuantFixture {
   const char* name;
-  /// Our activations are int8 with one scale for 32 columns for some types, and so are the peer's, in blocks of another
-  /// size; of BF16 both are bfloat16: which of two roundings lies nearer to the exact result is chance within this
-  /// factor. Where the peer's blocks are the same its scales are finer (int8_row.h): 1.2 times its error is to be
+  /// For some types our activations are int8 with one scale for 32 columns; llama.cpp's are, too, in blocks of another
+  /// size; for BF16 both are bfloat16. Which of two roundings is nearer to the exact result is chance within this
+  /// factor. Where llama.cpp's blocks have the same size its scales are finer (int8_row.h): then 1.2 times its error is
   /// expected.
   double noise = 1;
 };
@@ -224,7 +224,7 @@ class QuantGoldenTest : public testing::TestWithParam<QuantFixture> {
   std::string file(std::string_view suffix) const { return fmt::format("models/{}{}", GetParam().name, suffix); }
 };
 
-/// Error of logits at all stored positions against the exact ones, relative to their power.
+/// NMSE of logits at all stored positions, compared with the exact ones.
 double total_nmse(const Reference& exact, const std::vector<std::vector<float>>& rows) {
   double error = 0;
   double power = 0;
@@ -238,7 +238,7 @@ double total_nmse(const Reference& exact, const std::vector<std::vector<float>>&
   return error / power;
 }
 
-TEST_P(QuantGoldenTest, AsNearToExactArithmeticAsThePeer) {
+TEST_P(QuantGoldenTest, QuantizedLogitsAreAsNearToExactOnesAsLlamaCpps) {
   const Reference exact = read_reference(fixture(file(".exact.json")));
   const Reference peer = read_reference(fixture(file(".ref.json")));
   std::vector<std::vector<float>> peer_rows;
@@ -264,7 +264,7 @@ TEST_P(QuantGoldenTest, AsNearToExactArithmeticAsThePeer) {
                 peer_nmse);
     EXPECT_LE(nmse, peer_nmse * GetParam().noise) << isa;
 
-    // The exact continuation, fed token by token: ours must agree wherever the exact margin is far above the error.
+    // The exact continuation is fed token by token: ours must agree wherever the exact margin is far above the error.
     for (const Prompt& run : exact.runs) {
       TestSequence sequence(model);
       std::vector<float> last = sequence.step(run.tokens, LogitsWanted::kLast);
@@ -282,7 +282,7 @@ TEST_P(QuantGoldenTest, AsNearToExactArithmeticAsThePeer) {
   }
 }
 
-TEST_P(QuantGoldenTest, SameBytesHoweverTheRequestRuns) {
+TEST_P(QuantGoldenTest, SameBytesForAnyChunksNeighboursAndThreads) {
   const Reference reference = read_reference(fixture(file(".ref.json")));
   const std::span<const TokenId> tokens = reference.runs.front().tokens;
   for (const std::string& isa : isas()) {
@@ -300,8 +300,8 @@ TEST_P(QuantGoldenTest, SameBytesHoweverTheRequestRuns) {
 INSTANTIATE_TEST_SUITE_P(Fixtures, QuantGoldenTest, testing::ValuesIn(kQuantFixtures),
                          [](const auto& p) { return test_name(p.param.name); });
 
-// A model that was really trained goes on with a story from the token that begins texts.
-TEST(TrainedModel, TellsAStory) {
+// A trained model continues with a story from the beginning token.
+TEST(TrainedModel, ContinuesWithAStory) {
   Model model("trained/stories260K-f32.gguf", 0, "", 2);
   const auto pieces = model.file().metadata().strings("tokenizer.ggml.tokens");
   ASSERT_TRUE(pieces.has_value());

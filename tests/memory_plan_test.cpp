@@ -1,4 +1,4 @@
-// What the memory plan says is what loading takes: every buffer and every operator new of this program is counted.
+// Loading takes the memory that the plan says: every buffer and every operator new of this program is counted.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ namespace {
 
 std::atomic<int64_t> heap_bytes = 0;
 
-// The size stands before what is handed out.
+// The size is stored before the returned memory.
 void* counted(size_t bytes, size_t alignment) {
   const size_t whole = (bytes + alignment - 1) / alignment * alignment + alignment;
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, whole));
@@ -47,8 +47,8 @@ void discard_from_heap(void* memory) {
 
 }  // namespace
 
-// All forms: sanitizers bring their own for those that are left out, and mixed pairs are errors to them. Those with an
-// alignment are buffers, which count themselves.
+// All forms are replaced: sanitizers bring their own for those that are left out, and report mixed pairs as errors.
+// Those with an alignment are buffers, which are counted elsewhere.
 void* operator new(size_t bytes) { return counted_in_heap(bytes); }
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return counted_in_heap(bytes); }
 void* operator new(size_t bytes, std::align_val_t at) { return counted(bytes, static_cast<size_t>(at)); }
@@ -81,15 +81,15 @@ void operator delete[](void* memory, std::align_val_t at, const std::nothrow_t&)
 namespace cairn {
 namespace {
 
-// More than any plan: nothing here is written to but lists.
+// More than any plan needs: only lists are written to here.
 constexpr int64_t kMemory = int64_t{1} << 50;
-// Lists of a batch's rows, descriptions and names of tensors are not planned.
+// Lists of a batch's rows, and configs and names of tensors, are not planned.
 constexpr int64_t kUnplannedMax = 256 << 10;
 constexpr int64_t kUnplannedOfSmallMax = 20 << 10;
 
 int64_t bytes_now() { return heap_bytes + Buffer::bytes_in_all(); }
 
-/// Parts of the file that are used where they are: planned, and not allocated.
+/// Parts of the file that are used in place: planned, and not allocated.
 int64_t mapped_bytes(const gguf::Reader& file, Backend& backend, bool in_place) {
   int64_t mapped = 0;
   for (const gguf::Tensor& tensor : file.tensors()) {
@@ -97,7 +97,7 @@ int64_t mapped_bytes(const gguf::Reader& file, Backend& backend, bool in_place) 
     if (tensor.shape.size() < 2 || name.ends_with("_ape.weight") || name.ends_with("tid2eid.weight")) continue;
     if (name.ends_with("attn_kv_b.weight")) continue;
     const bool floats = tensor.type == TensorType::kF16 || tensor.type == TensorType::kF32;
-    // All others are copied, those of two bits to more bytes than the file's.
+    // All others are copied; two-bit ones take more bytes than in the file.
     if (!floats && !(tensor.type == TensorType::kIQ2_XXS && in_place)) continue;
     HostMatrix matrix{.type = tensor.type, .rows = tensor.shape[1], .cols = tensor.shape[0], .in_place = in_place};
     if (tensor.shape.size() > 2) matrix.experts = tensor.shape[2];
@@ -144,7 +144,7 @@ class MemoryPlanTest : public testing::Test {
   }
   ~MemoryPlanTest() override { std::filesystem::remove_all(folder_); }
 
-  /// All of it but its weights.
+  /// A model file without its weights.
   gguf::Reader hollow(synth::Shape shape, const synth::Options& options) const {
     const auto planned = synth::plan(std::move(shape), options);
     EXPECT_TRUE(planned.has_value()) << planned.error().text();
@@ -154,7 +154,7 @@ class MemoryPlanTest : public testing::Test {
     return gguf::Reader::open(path).value();
   }
   void expect_contexts_as_planned(std::string_view preset) const {
-    // Matrices of this type are used where they would be in the file.
+    // Matrices of this type are used in place in the file.
     const gguf::Reader file = hollow(synth::Shape::of_preset(preset).value(), {.type = "F16", .hollow = true});
     for (const int32_t context : {32'768, 262'144, 1'048'576}) {
       SCOPED_TRACE(context);
@@ -167,11 +167,11 @@ class MemoryPlanTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(MemoryPlanTest, OfFlashIsWhatIsAllocated) { expect_contexts_as_planned("flash"); }
-TEST_F(MemoryPlanTest, OfProIsWhatIsAllocated) { expect_contexts_as_planned("pro"); }
+TEST_F(MemoryPlanTest, ThePlanOfTheFlashPresetIsWhatIsAllocated) { expect_contexts_as_planned("flash"); }
+TEST_F(MemoryPlanTest, ThePlanOfTheProPresetIsWhatIsAllocated) { expect_contexts_as_planned("pro"); }
 
-// Small enough that a weight or an array forgotten would be seen.
-TEST_F(MemoryPlanTest, OfSmallModelsIsWhatIsAllocated) {
+// So small that a forgotten weight or array would be noticed.
+TEST_F(MemoryPlanTest, ThePlanOfSmallModelsIsWhatIsAllocated) {
   for (const char* name : {"llama", "gemma2", "phi3", "qwen2moe", "deepseek2", "deepseek2-nomla", "deepseek32",
                            "deepseek4", "deepseek4-hash"}) {
     SCOPED_TRACE(name);
@@ -183,8 +183,8 @@ TEST_F(MemoryPlanTest, OfSmallModelsIsWhatIsAllocated) {
   }
 }
 
-// The block takes weights, places in the cache and arrays.
-TEST_F(MemoryPlanTest, OfTheBlockThatGuessesIsWhatIsAllocated) {
+// The MTP module needs weights, cache pages and arrays.
+TEST_F(MemoryPlanTest, ThePlanOfAnMtpModuleIsWhatIsAllocated) {
   synth::Shape shape = synth::Shape::of_architecture("deepseek4").value();
   ASSERT_TRUE(shape.set("nextn_predict_layers", "1").has_value());
   ASSERT_TRUE(shape.set("attention.compress_ratios", "0,4,128,0").has_value());
@@ -200,8 +200,8 @@ TEST_F(MemoryPlanTest, OfTheBlockThatGuessesIsWhatIsAllocated) {
   expect_as_planned(file, options, {.context_tokens = 256, .sequences = 1}, kUnplannedOfSmallMax);
 }
 
-// Its pages are no part of the plan, what finds them is.
-TEST_F(MemoryPlanTest, OfASecondTierIsWhatIsAllocated) {
+// The pages of the host tier are not part of the plan, but its bookkeeping is.
+TEST_F(MemoryPlanTest, ThePlanOfAHostTierIsWhatIsAllocated) {
   const auto file = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf");
   ASSERT_TRUE(file.has_value());
   const ModelOptions options{.context_tokens = 256, .batch_tokens_max = 8, .logits_max = 2, .available_bytes = kMemory};
@@ -209,8 +209,8 @@ TEST_F(MemoryPlanTest, OfASecondTierIsWhatIsAllocated) {
   expect_as_planned(*file, options, wishes, kUnplannedOfSmallMax);
 }
 
-// Copies of weights, and none where they would be larger than the file's.
-TEST_F(MemoryPlanTest, OfQuantisedWeightsIsWhatIsAllocated) {
+// Packed copies of weights, and none if they would be larger than in the file.
+TEST_F(MemoryPlanTest, ThePlanOfQuantisedWeightsIsWhatIsAllocated) {
   const synth::Options types{
       .type = "Q8_0", .type_rules = {{"ffn_(gate|up)_exps", "IQ2_XXS"}, {"ffn_down_exps", "Q2_K"}}, .hollow = true};
   const gguf::Reader file = hollow(synth::Shape::of_architecture("deepseek4").value(), types);

@@ -1,4 +1,4 @@
-// Design 1.6: a step of a loaded model takes no memory from the heap. Every operator new of this program is counted.
+// A step of a loaded model allocates nothing from the heap. Every operator new of this program is counted.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -28,7 +28,7 @@ void* counted(size_t bytes, size_t alignment) {
 }
 }  // namespace
 
-// All forms: sanitizers bring their own for those that are left out, and mixed pairs are errors to them.
+// All forms are replaced: sanitizers bring their own for those that are left out, and report mixed pairs as errors.
 void* operator new(size_t bytes) { return counted(bytes, kAlignment); }
 void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return counted(bytes, kAlignment); }
 void* operator new(size_t bytes, std::align_val_t alignment) { return counted(bytes, static_cast<size_t>(alignment)); }
@@ -64,7 +64,7 @@ struct Sequence {
   int32_t position = 0;
 };
 
-/// Two steps' worth of rows over three sequences: a prompt's chunk and two decoded tokens, then three decoded tokens.
+/// Runs two steps over three sequences: a prompt's chunk and two decoded tokens, then three decoded tokens.
 void run_steps(Runner& runner, const PagePool& pool, std::vector<Sequence>& sequences,
                const std::vector<TokenId>& tokens) {
   for (const int32_t first_rows : {20, 1}) {
@@ -83,7 +83,7 @@ void run_steps(Runner& runner, const PagePool& pool, std::vector<Sequence>& sequ
 
 class NoAllocationTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(NoAllocationTest, StepsTakeNothingFromTheHeap) {
+TEST_P(NoAllocationTest, StepsAllocateNothing) {
   const auto file = gguf::Reader::open(std::filesystem::path(CAIRN_TEST_DATA) / "models" / GetParam());
   ASSERT_TRUE(file.has_value());
   for (const int threads : {1, 2}) {
@@ -97,14 +97,14 @@ TEST_P(NoAllocationTest, StepsTakeNothingFromTheHeap) {
     std::vector<Sequence> sequences(3);
     for (Sequence& sequence : sequences) ASSERT_TRUE(pool->extend(sequence.pages, 512));
     const std::vector<TokenId> tokens(32, TokenId{5});
-    run_steps(**runner, *pool, sequences, tokens);  // what grows, grows here
+    run_steps(**runner, *pool, sequences, tokens);  // buffers grow in this first run
     const int64_t before = allocations;
     for (int i = 0; i < 20; ++i) run_steps(**runner, *pool, sequences, tokens);
     EXPECT_EQ(allocations, before) << threads << " threads";
   }
 }
 
-/// A step, and four drafts after each of its sequences.
+/// Runs a step, and makes four drafts after each of its sequences.
 void draft(Runner& runner, Drafter& drafter, const PagePool& pool, std::vector<Sequence>& sequences,
            const std::vector<TokenId>& tokens, std::vector<std::vector<TokenId>>& proposed) {
   constexpr int32_t kDepth = 4;
@@ -119,7 +119,7 @@ void draft(Runner& runner, Drafter& drafter, const PagePool& pool, std::vector<S
   for (const std::vector<TokenId>& each : proposed) ASSERT_EQ(each.size(), size_t{kDepth});
 }
 
-TEST(NoAllocationOfGuessesTest, GuessesTakeNothingFromTheHeap) {
+TEST(NoAllocationOfDraftsTest, DraftsAllocateNothing) {
   const mtp::Folder folder;
   const auto file = gguf::Reader::open(mtp::make_model(folder / "model.gguf"));
   ASSERT_TRUE(file.has_value());

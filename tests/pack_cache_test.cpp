@@ -31,7 +31,8 @@ class PackCacheTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  // Loads the model with the cache and returns the logits of a prompt. `mapped`: whether the cache had its weights.
+  // Loads the model with the pack cache and returns the logits of a prompt. `mapped`: whether the cache had its
+  // weights.
   std::vector<float> logits(bool& mapped, bool use_cache = true) const {
     const auto file = gguf::Reader::open(model_).value();
     const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
@@ -51,7 +52,7 @@ class PackCacheTest : public testing::Test {
   std::filesystem::path folder_, model_, packed_;
 };
 
-TEST_F(PackCacheTest, TheSecondStartMapsWhatTheFirstMade) {
+TEST_F(PackCacheTest, TheSecondStartMapsTheFileThatTheFirstWrote) {
   bool mapped = true;
   const std::vector<float> without = logits(mapped, false);
   EXPECT_FALSE(std::filesystem::exists(packed_));
@@ -64,10 +65,10 @@ TEST_F(PackCacheTest, TheSecondStartMapsWhatTheFirstMade) {
   EXPECT_EQ(std::filesystem::last_write_time(packed_), made);
 }
 
-TEST_F(PackCacheTest, IsMadeAgainForAnotherModelOfTheSameName) {
+TEST_F(PackCacheTest, IsRewrittenForAnotherModelOfTheSameName) {
   bool mapped = true;
   logits(mapped);
-  // The same shapes, other weights.
+  // A model of the same shapes with other weights.
   const auto f16 = folder_ / "f16.gguf";
   ASSERT_TRUE(quantize_file(std::filesystem::path(CAIRN_TEST_DATA) / "trained/stories260K-f32.gguf", f16,
                             {.mix = QuantizeMix::kQ4_0})
@@ -82,7 +83,7 @@ TEST_F(PackCacheTest, IsMadeAgainForAnotherModelOfTheSameName) {
   EXPECT_TRUE(mapped);
 }
 
-TEST_F(PackCacheTest, IsMadeAgainForAFileThatWasTouchedAndForAnotherFormat) {
+TEST_F(PackCacheTest, IsRewrittenForATouchedFileAndForAnotherFormat) {
   bool mapped = true;
   logits(mapped);
   const auto file = gguf::Reader::open(model_).value();
@@ -92,7 +93,7 @@ TEST_F(PackCacheTest, IsMadeAgainForAFileThatWasTouchedAndForAnotherFormat) {
   EXPECT_FALSE(mapped);
 }
 
-TEST_F(PackCacheTest, ADamagedFileIsMadeAgain) {
+TEST_F(PackCacheTest, ADamagedFileIsRewritten) {
   bool mapped = true;
   const std::vector<float> without = logits(mapped);
   const auto size = std::filesystem::file_size(packed_);
@@ -136,8 +137,8 @@ TEST_F(PackCacheTest, ACopyOfAnotherSizeIsNotUsed) {
   EXPECT_NE(backend->load(matrix)->memory, nullptr);
 }
 
-// Of a device with memory of its own: copies that the host cannot read.
-TEST_F(PackCacheTest, WithoutAFormatNothingIsKept) {
+// A device with memory of its own has no packed format: the host cannot read the packed copies.
+TEST_F(PackCacheTest, ABackendWithoutAPackedFormatWritesNoFile) {
   const auto file = gguf::Reader::open(model_).value();
   PackCache cache(model_, file, "");
   cache.add("output.weight", std::make_shared<Buffer>());
@@ -146,11 +147,11 @@ TEST_F(PackCacheTest, WithoutAFormatNothingIsKept) {
   EXPECT_TRUE(cache.find("output.weight").empty());
 }
 
-TEST_F(PackCacheTest, SaysWhenItCannotBeWritten) {
+TEST_F(PackCacheTest, SavingInAMissingFolderIsAnError) {
   const auto file = gguf::Reader::open(model_).value();
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   PackCache cache(folder_ / "no such folder" / "model.gguf", file, backend->packed_format_id());
-  // The copies are good all the same.
+  // The packed copies work all the same.
   EXPECT_TRUE(load_model(file, *backend, {.pack_cache = &cache}).has_value());
   const auto saved = cache.save();
   ASSERT_FALSE(saved.has_value());

@@ -1,5 +1,5 @@
-// What int8 activations cost: perplexity of a trained model with quantised weights, against the same weights widened to
-// F32 and multiplied in float32. And what smaller keys and values do.
+// The cost of int8 activations: perplexity of a trained model with quantised weights, compared with the same weights
+// widened to F32 and multiplied in float32; and the cost of smaller KV types.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@
 namespace cairn {
 namespace {
 
-constexpr int32_t kTokens = 128;  // of a text
-constexpr int32_t kTexts = 64;    // few would leave chance in the third digit
+constexpr int32_t kTokens = 128;  // tokens per text
+constexpr int32_t kTexts = 64;    // enough that chance does not affect the third digit
 constexpr int32_t kRows = 128;
 
 using Text = std::vector<TokenId>;
@@ -36,7 +36,7 @@ struct Model {
                               std::vector<int32_t>(runner->kv_layout().groups.size(), kTokens / kPageTokens))
                  .value()) {}
 
-  /// Log probabilities of every token after `tokens`, which continue the sequence that `pages` hold: one row each.
+  /// Log-probabilities of every token after `tokens`, which continue the sequence in `pages`: one row for each.
   std::vector<std::vector<double>> step(std::span<const TokenId> tokens, int32_t position, PageTable& pages) {
     const auto rows = static_cast<int32_t>(tokens.size());
     EXPECT_TRUE(pool.extend(pages, position + rows));
@@ -61,7 +61,7 @@ struct Model {
   PagePool pool;
 };
 
-/// Texts that the model itself writes, sampled with its probabilities.
+/// Texts that the model itself generates, sampled with its probabilities.
 std::vector<Text> written_by(Model& model) {
   std::mt19937 random(1);
   const TokenId first{static_cast<int32_t>(model.file.metadata().integer("tokenizer.ggml.bos_token_id").value_or(1))};
@@ -111,11 +111,11 @@ class Perplexity : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(Perplexity, IsThatOfFloatArithmeticOnTheSameWeights) {
+TEST_F(Perplexity, Int8ActivationsHardlyChangeThePerplexity) {
   Model writer(trained_);
   const std::vector<Text> texts = written_by(writer);
   const double original = perplexity(trained_, texts);
-  EXPECT_LT(original, 20);  // the model knows what it writes: a wrong logit would show
+  EXPECT_LT(original, 20);  // low, since the model predicts its own text: a wrong logit would be noticed
   for (const QuantizeMix mix : {QuantizeMix::kBF16, QuantizeMix::kQ8_0, QuantizeMix::kQ4_0}) {
     const auto quantised = requantize(trained_, mix);
     const double with_rounded = perplexity(quantised, texts);
@@ -127,7 +127,7 @@ TEST_F(Perplexity, IsThatOfFloatArithmeticOnTheSameWeights) {
   }
 }
 
-TEST_F(Perplexity, StaysWithSmallerKeysAndValues) {
+TEST_F(Perplexity, SmallerKvTypesHardlyChangeThePerplexity) {
   Model writer(trained_);
   const std::vector<Text> texts = written_by(writer);
   const double original = perplexity(trained_, texts);

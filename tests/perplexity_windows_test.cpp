@@ -1,5 +1,5 @@
-// Scores of windows: against another implementation's logits, whatever the batch and the threads, and against
-// log-probabilities from a file.
+// Scores of windows: compared with another implementation's logits, for any batch and number of threads, and compared
+// with log-probabilities from a file.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -29,7 +29,7 @@ struct Limits {
   int threads = 1;
 };
 
-/// Scores of all windows by a model that is loaded for them.
+/// Scores of all windows by a model loaded for them.
 Result<std::vector<PositionScore>> scores_of(const std::string& name, std::span<const TokenId> tokens,
                                              const ScoreOptions& options, Limits limits = {}) {
   const auto path = std::filesystem::path(CAIRN_TEST_DATA) / name;
@@ -53,12 +53,12 @@ std::vector<TokenId> random_tokens(int32_t count, int32_t vocabulary) {
   return tokens;
 }
 
-TEST(PerplexityWindows, AreThoseOfReferenceLogits) {
+TEST(PerplexityWindows, ScoresAreThoseOfReferenceLogits) {
   const auto reference = read_reference(std::filesystem::path(CAIRN_TEST_DATA) / "models/llama.ref.json");
   int compared = 0;
   for (const Prompt& prompt : reference.runs) {
     for (size_t i = 0; i < prompt.positions.size(); ++i) {
-      // A window whose last position that predicts something is this one.
+      // The window whose last counted position is this one.
       const int32_t tokens = prompt.positions[i] + 2;
       if (tokens < kWindowTokensMin || tokens > std::ssize(prompt.tokens)) continue;
       const auto scores = scores_of("models/llama.gguf", std::span(prompt.tokens).first(tokens),
@@ -77,7 +77,7 @@ TEST(PerplexityWindows, AreThoseOfReferenceLogits) {
   EXPECT_GT(compared, 5);
 }
 
-TEST(PerplexityWindows, DoNotDependOnBatchOrThreads) {
+TEST(PerplexityWindows, ScoresDoNotDependOnBatchOrThreads) {
   const auto tokens = random_tokens(7 * 32 + 5, 316);
   for (const int32_t stride : {0, 8}) {
     ScoreOptions options{.windows = {.tokens = 32, .stride = stride, .first = TokenId{1}}};
@@ -96,7 +96,7 @@ TEST(PerplexityWindows, DoNotDependOnBatchOrThreads) {
   }
 }
 
-TEST(PerplexityWindows, WindowsStandWhereTheyShould) {
+TEST(PerplexityWindows, WindowsAndCountedPositionsAreWhereTheyShouldBe) {
   const Windows halves{.tokens = 8};
   EXPECT_EQ(halves.counted(), 3);  // positions 4, 5 and 6 predict tokens 5, 6 and 7
   EXPECT_EQ(halves.counted_begin(), 4);
@@ -106,7 +106,7 @@ TEST(PerplexityWindows, WindowsStandWhereTheyShould) {
   EXPECT_EQ(strided.counted_begin(), 4);
   EXPECT_EQ(strided.of(8), 1);
   EXPECT_EQ(strided.of(14), 3);
-  // The first token is replaced: another one there changes nothing.
+  // The first token is replaced, so another one there changes nothing.
   auto tokens = random_tokens(8, 316);
   const ScoreOptions options{.windows = {.tokens = 8, .first = TokenId{1}}};
   const auto before = scores_of("models/llama.gguf", tokens, options);
@@ -126,7 +126,7 @@ class PerplexityAgainst : public testing::Test {
   std::filesystem::path path_;
 };
 
-TEST_F(PerplexityAgainst, ItselfIsNoDistance) {
+TEST_F(PerplexityAgainst, TheDivergenceFromTheSameModelIsZero) {
   const auto tokens = random_tokens(5 * 32, 316);
   ScoreOptions options{.windows = {.tokens = 32, .first = TokenId{1}}, .at_once = 2};
   auto writer = LogitsFileWriter::create(path_, {32, 316, 5}, tokens);
@@ -152,7 +152,7 @@ TEST_F(PerplexityAgainst, ItselfIsNoDistance) {
   EXPECT_GT(compared.correlation, 0.99999);
   EXPECT_EQ(perplexity_of(*scores).value, perplexity_of(*saved).value);
 
-  // Another model of the same vocabulary is at a distance.
+  // Another model of the same vocabulary has a divergence above 0.
   const auto others = scores_of("models/gemma.gguf", tokens, options);
   ASSERT_TRUE(others.has_value()) << others.error().text();
   EXPECT_GT(compare_models(*others).divergence.value, 0.01);

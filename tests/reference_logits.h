@@ -1,4 +1,4 @@
-/// For tests of models: the reference files beside the fixtures, NAME.ref.json.
+/// For tests of models: reads the reference files beside the fixtures, NAME.ref.json.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,13 +25,13 @@ inline double squared(std::span<const float> a) {
   return sum;
 }
 
-/// The squared error in parts of the square of what is right.
+/// Normalised mean squared error: the squared error divided by the square of the expected values.
 inline double nmse(std::span<const float> ours, std::span<const float> theirs) {
   EXPECT_EQ(ours.size(), theirs.size());
   return squared_error(ours, theirs) / squared(theirs);
 }
 
-/// Prompts with logits at some positions and the greedy continuation.
+/// A prompt with logits at some positions and the greedy continuation.
 struct Prompt {
   std::vector<TokenId> tokens;
   std::vector<int32_t> positions;

@@ -1,5 +1,5 @@
-// Design 1.1 on real models: the same request and seed give the same bytes alone, among others, after a prefix hit,
-// after preemption, with and without speculation, whatever the chunks and threads. One seed drives all of these.
+// On real models, the same request and seed give the same bytes alone, among others, after a prefix hit, after
+// preemption, with and without speculation, for any chunks and threads. All of these follow from one seed.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -30,7 +30,7 @@ struct Served {
 struct Model {
   const char* file;
   int rounds;
-  bool is_trained;  ///< or else drafts are right only by chance
+  bool is_trained;  ///< otherwise drafts are right only by chance
 };
 void PrintTo(const Model& model, std::ostream* out) { *out << model.file; }
 
@@ -79,7 +79,7 @@ class SameBytes : public testing::TestWithParam<Model> {
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 
-TEST_P(SameBytes, WhateverElseHappens) {
+TEST_P(SameBytes, AnswersDoNotDependOnLoadCacheOrSpeculation) {
   std::mt19937 random(kSeed);
   int64_t cached = 0, preempted = 0, drafted = 0, accepted = 0;
   for (const KvType kv_type : {KvType::kF32, KvType::kF16, KvType::kQ8_0, KvType::kBF16}) {
@@ -124,7 +124,7 @@ TEST_P(SameBytes, WhateverElseHappens) {
       }
     }
   }
-  // Each of the ways that could have changed the bytes was gone.
+  // The load did use everything that could change the bytes: the prefix cache, preemption and drafts.
   EXPECT_GT(cached, 0);
   EXPECT_GT(preempted, 0);
   EXPECT_GT(drafted, 0);
@@ -133,7 +133,7 @@ TEST_P(SameBytes, WhateverElseHappens) {
   }
 }
 
-// The second has windows, rows that stand for several positions, and chosen ones.
+// The second model has windows, compressed rows, and selected ones.
 INSTANTIATE_TEST_SUITE_P(Models, SameBytes,
                          testing::Values(Model{"/trained/stories260K-f32.gguf", 6, true},
                                          Model{"/models/deepseek4-topk8.gguf", 3, false}),

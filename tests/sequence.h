@@ -13,10 +13,11 @@
 
 namespace cairn {
 
-/// A sequence in progress: what it has pages for and how far it is. Not of the engine's name: a test may have both.
+/// A sequence in progress, with its pages and its position. Named differently from the engine's, as a test may use
+/// both.
 class TestSequence {
  public:
-  /// Of anything that has a runner() and its pool().
+  /// `model` is anything with a runner() and its pool().
   explicit TestSequence(auto& model) : runner_(model.runner()), pool_(model.pool()) {}
   ~TestSequence() { pool_.release(pages_); }
   TestSequence(const TestSequence&) = delete;
@@ -35,7 +36,7 @@ class TestSequence {
     EXPECT_TRUE(view.has_value()) << view.error().text();
     return {view->values.begin(), view->values.end()};
   }
-  /// A prompt alone, as many rows a step as there may be: the last row's logits.
+  /// Runs a prompt alone, with the maximum number of rows per step; returns the last row's logits.
   std::vector<float> steps(std::span<const TokenId> tokens) {
     const auto rows = static_cast<size_t>(runner_.batch_tokens_max());
     for (; tokens.size() > rows; tokens = tokens.subspan(rows)) step(tokens.first(rows), LogitsWanted::kNone);

@@ -1,4 +1,4 @@
-// cairn chat: a conversation in the terminal, with a model of its own or a server's.
+// cairn chat: a conversation in the terminal, with a model loaded here or with a server's.
 #include <unistd.h>
 
 #include <atomic>
@@ -42,7 +42,7 @@ void show(std::string_view text) {
   std::fflush(stdout);
 }
 
-/// Shows thinking in another shade than the answer, on a terminal, and not at all elsewhere.
+/// Prints thinking in another shade than the answer on a terminal, and not at all elsewhere.
 class Shown {
  public:
   void thinking(std::string_view text) {
@@ -56,7 +56,7 @@ class Shown {
     show(text);
     answer_ += text;
   }
-  /// What has been said, without the thinking.
+  /// The text so far, without the thinking.
   std::string finish() {
     if (in_thinking_) show("\033[0m");
     return std::move(answer_);
@@ -104,11 +104,11 @@ Result<std::string> answer_locally(const LoadedModel& model, const ChatFlags& fl
       if (events.finish.reason == FinishReason::kError) return std::unexpected(events.finish.error);
       return shown.finish();
     }
-    if (interrupted.load()) return shown.finish();  // the stream cancels as it goes
+    if (interrupted.load()) return shown.finish();  // destroying the stream cancels the request
   }
 }
 
-/// What an error body says, or the body itself.
+/// The message of an error body, or the body itself.
 std::string error_text(const std::string& body) {
   const auto value = ordered_json::parse(body, nullptr, false);
   if (value.is_object() && value.contains("error") && value["error"].is_object() &&
@@ -171,14 +171,14 @@ ordered_json opening(const std::string& system) {
   return messages;
 }
 
-/// One line of input; false at the end.
+/// Reads one line of input; false at the end.
 bool read_line(std::string& line, bool terminal) {
   if (terminal) show("\n> ");
   while (true) {
     interrupted = false;
     if (std::getline(std::cin, line)) return true;
     if (!interrupted.load()) return false;
-    // Ctrl-C while typing drops the line and asks again.
+    // Ctrl-C while typing drops the line and prompts again.
     std::cin.clear();
     clearerr(stdin);
     show("\n> ");
@@ -207,7 +207,7 @@ void converse(const ChatFlags& flags, const Answer& answer, int& exit_code) {
     show("\n");
     if (!text) {
       exit_code = report(text.error());
-      messages.erase(messages.size() - 1);  // so that the next line is not answered twice
+      messages.erase(messages.size() - 1);  // so that the next line does not answer it, too
       continue;
     }
     exit_code = 0;
@@ -220,7 +220,7 @@ void catch_interrupts() {
   struct sigaction action{};
   action.sa_handler = [](int) { interrupted = true; };
   sigemptyset(&action.sa_mask);
-  action.sa_flags = 0;  // no SA_RESTART: reading a line ends too
+  action.sa_flags = 0;  // no SA_RESTART: reading a line is interrupted as well
   sigaction(SIGINT, &action, nullptr);
 }
 

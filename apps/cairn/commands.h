@@ -1,5 +1,5 @@
-/// The program's subcommands: one file each, flags and printing only. Each add_X declares its flags on `app` (the
-/// program) and a callback that runs it and sets `exit_code`.
+/// The program's subcommands: one file each, with flags and printing only. Each add_X declares its flags on `app` (the
+/// program), and a callback that runs the command and sets `exit_code`.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-/// 0 done, 1 the command failed, 2 the command line was wrong.
+/// Exit codes: 0 success, 1 the command failed, 2 the command line was wrong.
 inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 
@@ -24,7 +24,7 @@ void add_perplexity(CLI::App& app, int& exit_code);
 void add_tokenize(CLI::App& app, int& exit_code);
 void add_render(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
-/// A subcommand of `bench`.
+/// Adds a subcommand of `bench`.
 void add_bench_model(CLI::App& bench, int& exit_code);
 
 /// Prints "cairn: <text>" on standard error, in one line, and returns kExitFailed.

@@ -80,7 +80,7 @@ ordered_json request(const FramesFlags& flags) {
   return body;
 }
 
-/// One request; its text as it comes.
+/// Sends one request and prints its text as it comes.
 Result<void> ask(net::FrameClient& client, const FramesFlags& flags) {
   const std::string& text = flags.message.empty() ? flags.prompt : flags.message;
   if (const size_t valid = utf8_valid_prefix(text); valid != text.size()) {
@@ -109,7 +109,7 @@ Result<void> show_metrics(net::FrameClient& client) {
   return {};
 }
 
-/// Standard input's lines to the server, the server's events to standard output, a line each, until both have ended.
+/// Sends the lines of standard input to the server and prints the server's events, one per line, until both have ended.
 Result<void> pass_lines(net::FrameClient& client, int& exit_code) {
   Result<void> sent;
   std::atomic<bool> all_read = false;
@@ -127,7 +127,7 @@ Result<void> pass_lines(net::FrameClient& client, int& exit_code) {
     show(**event + "\n");
   }
   if (!all_read) {
-    // Nobody will answer what is still typed, and the thread that waits for it cannot be ended otherwise.
+    // The server will not answer further input, and the thread that waits for it cannot be ended otherwise.
     ::_exit(report(event ? Error{Code::kUnavailable, "the server closed the connection", {}} : event.error()));
   }
   sender.join();

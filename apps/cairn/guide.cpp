@@ -5,7 +5,7 @@
 namespace cairn {
 namespace {
 
-constexpr int kParentsMax = 4;  // a build folder lies so deep within the checkout at most
+constexpr int kParentsMax = 4;  // maximum depth of a build folder within the checkout
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-/// The model that comes with Cairn, for those who have none yet.
+/// The demonstration model that comes with Cairn.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace cairn {
 
-/// Its file: beside an installed program (../share/cairn), or in the checkout that the program was built in.
-/// Error: kNotFound, with the places that were looked at.
+/// Path of its file: beside an installed program (../share/cairn), or in the checkout in which the program was built.
+/// Error: kNotFound, with the paths that were tried.
 Result<std::string> guide_model();
 
 }  // namespace cairn

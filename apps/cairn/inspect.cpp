@@ -1,4 +1,4 @@
-// `cairn inspect`: what a model file holds and how much memory running it takes, without loading it.
+// `cairn inspect`: the contents of a model file and how much memory running it takes, without loading it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ std::string shape_text(const gguf::Tensor& tensor) {
   return text;
 }
 
-// ---- What is in the file ----
+// ---- File contents ----
 
 struct TypeTotal {
   int64_t tensors = 0;
@@ -129,7 +129,7 @@ ordered_json array_json(const gguf::Array& array, bool full) {
   return out;
 }
 
-// {"type", "value"}, for arrays also "of" and "length", of which "value" may hold only the first elements.
+// JSON of a value: {"type", "value"}, for arrays also "of" and "length"; "value" may then hold only the first elements.
 ordered_json value_json(const gguf::Value& value, bool full) {
   ordered_json out;
   out["type"] = gguf::value_type_name(value.type);
@@ -151,7 +151,7 @@ ordered_json value_json(const gguf::Value& value, bool full) {
   return out;
 }
 
-// The same for people: one line.
+// A value as one readable line.
 std::string value_text(const gguf::Value& value, bool full) {
   const size_t bytes_max = full ? std::numeric_limits<size_t>::max() : kTextBytesShown;
   if (const auto* text = std::get_if<std::string_view>(&value.data)) return printable(*text, bytes_max);
@@ -171,14 +171,14 @@ std::string value_text(const gguf::Value& value, bool full) {
 
 // ---- The two forms of the report ----
 
-// How the value's type is called in the list: "u32", "[string]".
+// The name of a value's type in the list: "u32", "[string]".
 std::string type_text(const gguf::Value& value) {
   const auto* array = std::get_if<gguf::Array>(&value.data);
   return array == nullptr ? std::string(gguf::value_type_name(value.type))
                           : fmt::format("[{}]", gguf::value_type_name(array->type));
 }
 
-// The type that most bytes are of.
+// The type with the most bytes.
 std::string main_type(const Summary& summary) {
   if (summary.types.empty()) return "no weights in the file";
   const auto most = std::ranges::max_element(summary.types, {}, [](const auto& item) { return item.second.bytes; });
@@ -269,7 +269,7 @@ std::string report_text(const gguf::Reader& file, const Summary& summary, bool f
   return text;
 }
 
-// A reader that has seen enough (`| head`) is no failure.
+// A reader that closes the pipe early (`| head`) is not an error.
 Result<void> print(const std::string& text) {
   try {
     fmt::print(stdout, "{}", text);

@@ -13,7 +13,7 @@
 namespace cairn {
 namespace {
 
-// Of bytes, after AsSizeValue.
+// Validates a number of bytes, after AsSizeValue.
 CLI::Validator not_zero() {
   return CLI::Validator(
       [](std::string& text) { return text == "0" ? std::string("0 bytes hold nothing; leave the option out") : ""; },

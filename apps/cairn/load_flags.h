@@ -1,4 +1,4 @@
-/// Flags of every subcommand that runs a model, and of those that sample from it.
+/// Flags of all subcommands that run a model, and of those that sample from it.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@
 
 namespace cairn {
 
-/// "f32", "f16", "bf16" or "q8_0".
+/// The type named "f32", "f16", "bf16" or "q8_0".
 KvType kv_type_named(std::string_view name);
 /// Adds --kv-type, which takes one of these names.
 void add_kv_type_flag(CLI::App& command, std::string& kv_type);
@@ -33,7 +33,7 @@ struct LoadedRunner {
 };
 
 struct LoadFlags {
-  std::string model;  ///< path
+  std::string model;  ///< path of the file
   std::string chat_template_file;
   std::string kv_type = "f16";
   LoadOptions options;
@@ -53,17 +53,17 @@ struct SamplingFlags {
   bool has_seed = false;
 
   void add_to(CLI::App& command);
-  /// Draws a seed if none was given.
+  /// The parameters, with a random seed if none was given.
   SamplingParams finish() const;
 };
 
-/// Says so when conversations with the model will be written in a template that is not its own.
+/// Warns if conversations with the model will be rendered with a template that is not its own.
 void warn_without_template(const LoadedModel& model);
 
-/// For options whose absence means something else than an empty text would.
+/// Rejects the empty text, for options whose absence has another meaning.
 CLI::Validator not_empty();
 
-/// --log-level, for commands that log.
+/// Adds --log-level, for commands that log.
 void add_log_flag(CLI::App& command);
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// `cairn logits`: what the model says after each of some token ids, for comparing with other programs.
+// `cairn logits`: prints the model's logits after each of some token ids, for comparison with other programs.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -42,7 +42,7 @@ Result<void> check_tokens(const std::vector<int32_t>& tokens, const Runner& runn
   return {};
 }
 
-/// Runs all tokens, a chunk a step, and prints rows as they come.
+/// Runs all tokens, one chunk per step, and prints rows as they come.
 Result<void> print_logits(const LogitsFlags& flags, Runner& runner, PagePool& pool) {
   const int32_t count = static_cast<int32_t>(flags.tokens.size());
   PageTable pages;

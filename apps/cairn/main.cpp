@@ -1,4 +1,4 @@
-// The program `cairn`: picks the subcommand. See commands.h.
+// The program `cairn`: dispatches to the subcommand. See commands.h.
 #include <fmt/format.h>
 
 #include <csignal>
@@ -14,10 +14,10 @@ namespace cairn {
 
 namespace {
 
-/// Of an error's text: the list of all flags or of all tensor types fits.
+/// Maximum bytes of an error's text: the list of all flags or of all tensor types fits.
 constexpr size_t kErrorBytesMax = 4'096;
 
-// Names in it may be a file's, and what a file says must not reach the terminal as it is.
+// Prints a text with names that may come from a file, whose bytes must not reach the terminal unescaped.
 int tell(std::string_view text) {
   std::fprintf(stderr, "cairn: %s\n", printable(text, kErrorBytesMax).c_str());
   return kExitFailed;
@@ -39,7 +39,7 @@ int report(const Error& error) { return tell(error.text()); }
 }  // namespace cairn
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error to handle, not a reason to die
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is an error to handle, not a reason to be killed
   CLI::App app{
       "Cairn runs large language models from GGUF files and serves them over HTTP.\n"
       "First steps:  cairn serve MODEL.gguf        then open a chat:  cairn chat --url http://127.0.0.1:8080\n"

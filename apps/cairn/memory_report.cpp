@@ -14,9 +14,9 @@
 namespace cairn {
 namespace {
 
-// Of why there is no plan.
+// Maximum bytes of the reason why there is no plan.
 constexpr size_t kReasonBytesMax = 1'024;
-// More than any plan.
+// A memory size above that of any plan.
 constexpr int64_t kEnough = int64_t{1} << 60;
 
 Result<void> add_plans(const gguf::Reader& file, const MemoryFlags& flags, const gguf::Reader* mtp_file,

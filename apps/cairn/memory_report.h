@@ -1,5 +1,5 @@
-/// How much memory serving a model takes, from its file's metadata and tensors' shapes: the plans that loading it would
-/// make on a machine that has enough.
+/// How much memory serving a model takes, computed from its file's metadata and tensors' shapes: the plans that loading
+/// it would make on a machine with enough memory.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -14,14 +14,14 @@
 namespace cairn {
 
 struct MemoryFlags {
-  std::vector<int32_t> contexts;  ///< tokens; none: what the model was trained for
+  std::vector<int32_t> contexts;  ///< tokens; empty: the context of the model's training
   std::string kv_type = "f16";
   int32_t sequences = MemoryWishes{}.sequences;
   int32_t sequences_max = MemoryWishes{}.sequences_running;
   int32_t threads = 0;
-  int32_t drafts = 0;        ///< tokens drafted; above 0: with the model's block that does, if it has one
-  std::string draft;         ///< file of such a block; empty: none of its own
-  int64_t memory_bytes = 0;  ///< of the machine, free; 0: what this one has
+  int32_t drafts = 0;        ///< draft tokens; above 0: with the model's MTP module, if it has one
+  std::string draft;         ///< file of such a module; empty: the model's own
+  int64_t memory_bytes = 0;  ///< free memory of the machine; 0: that of this machine
 
   void add_to(CLI::App& command);
 };
@@ -29,8 +29,8 @@ struct MemoryFlags {
 struct MemoryReport {
   int64_t file_weight_bytes = 0;
   std::string kv_type;
-  std::string why_not;  ///< if the model would not load; then there are no plans
-  /// For each context one conversation, and as many as were asked for.
+  std::string why_not;  ///< set if the model would not load; then there are no plans
+  /// For each context: a plan for one conversation, and one for the requested number.
   struct Entry {
     int32_t sequences = 1;
     MemoryPlan plan;

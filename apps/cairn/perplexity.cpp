@@ -1,4 +1,4 @@
-// `cairn perplexity`: how well a model predicts a text, and how far its predictions are from another's.
+// `cairn perplexity`: measures how well a model predicts a text, and how far its predictions are from another model's.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -45,10 +45,10 @@ struct PerplexityFlags {
   bool json = false;
 };
 
-// What is computed, before the model is loaded.
+// The computation, determined before the model is loaded.
 struct Job {
   Windows windows;
-  int32_t count = 0;  // of windows
+  int32_t count = 0;  // number of windows
   std::vector<TokenId> tokens;
   std::optional<LogitsFile> against;
 };
@@ -75,11 +75,12 @@ Result<std::string> read_texts(const std::vector<std::string>& names) {
 Result<std::vector<TokenId>> text_tokens(const PerplexityFlags& flags, const Tokenizer& tokenizer) {
   CAIRN_TRY(const std::string text, read_texts(flags.texts));
   CAIRN_TRY(std::vector<TokenId> tokens, tokenizer.encode(text, {.add_special = true}));
-  if (tokenizer.special().add_eos && !tokens.empty()) tokens.pop_back();  // the text goes on, as far as windows know
+  // Without its end token, since windows treat the text as continuing.
+  if (tokenizer.special().add_eos && !tokens.empty()) tokens.pop_back();
   return tokens;
 }
 
-// The windows of a file of log-probabilities, which say what the text was.
+// Takes the windows from a file of log-probabilities, which also contains the text's tokens.
 Result<void> take_windows_of(const LogitsFile& file, const PerplexityFlags& flags, int64_t vocabulary, Job& job) {
   const LogitsShape& shape = file.shape();
   if (shape.vocabulary != vocabulary) {
@@ -188,7 +189,7 @@ Result<Outcome> run_job(const PerplexityFlags& flags, const gguf::Reader& file, 
 
 // ---- Printing ----
 
-// A number that JSON can have.
+// A number in JSON; null if it is not finite.
 ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr); }
 
 void put(ordered_json& json, const std::string& name, const Estimate& estimate) {

@@ -18,7 +18,7 @@ ProgressLine::~ProgressLine() {
 void ProgressLine::show(const std::string& text) {
   if (!terminal_) return;
   shown_ = true;
-  std::fputs(("\r\x1b[K" + printable(text)).c_str(), stderr);  // names in it are a file's
+  std::fputs(("\r\x1b[K" + printable(text)).c_str(), stderr);  // names in it may come from a file
   std::fflush(stderr);
 }
 

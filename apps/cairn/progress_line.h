@@ -1,4 +1,4 @@
-/// How far a long command is.
+/// Shows the progress of a long command.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace cairn {
 
-/// One line on a terminal, written over at each call; nothing into a file or pipe.
+/// One line on a terminal, overwritten at each call; prints nothing to a file or pipe.
 class ProgressLine {
  public:
   ProgressLine();

@@ -32,7 +32,7 @@ std::string names() {
   return list;
 }
 
-// CLI11's convention: an empty text for a good value.
+// CLI11's convention: an empty text for a valid value.
 std::string check_type(const std::string& name) {
   if (quantize_mix_named(name).has_value()) return {};
   return fmt::format("'{}' cannot be written; choose one of {}", name, names());

@@ -1,4 +1,4 @@
-// `cairn render`: conversations -> the text a model would be given, one JSON line for each line of input.
+// `cairn render`: renders conversations as the text that a model would get, one JSON line for each line of input.
 #include <ctime>
 #include <fstream>
 #include <functional>
@@ -32,7 +32,7 @@ struct RenderFlags {
   bool jsonl = false;
 };
 
-/// One line's variables -> text.
+/// Renders one line's variables.
 using Renderer = std::function<Result<Rendering>(ordered_json variables, std::time_t now)>;
 
 /// The text of the token that `key` names by its id; empty if the file names none.
@@ -45,7 +45,8 @@ Result<std::string> token_text(const gguf::Metadata& metadata, std::string_view 
   return std::string(tokens[static_cast<size_t>(id)]);
 }
 
-/// As the server renders: the model's template and tokens, messages brought into the form the template takes.
+/// A renderer that works as the server: with the model's template and tokens, and messages converted to the form that
+/// the template takes.
 Result<Renderer> model_renderer(const std::string& path) {
   CAIRN_TRY(const gguf::Reader file, gguf::Reader::open(path));
   const gguf::Metadata& metadata = file.metadata();
@@ -78,7 +79,7 @@ Result<Renderer> model_renderer(const std::string& path) {
   };
 }
 
-/// The template alone; it gets each line's variables as they are.
+/// A renderer for a template alone, which gets each line's variables unchanged.
 Result<Renderer> template_renderer(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return fail(Code::kNotFound, "cannot open the template {}", path);

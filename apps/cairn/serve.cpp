@@ -1,4 +1,4 @@
-// cairn serve: a model behind HTTP and, if asked for, a Unix socket.
+// cairn serve: serves a model over HTTP and, optionally, a Unix socket.
 #include <malloc.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -35,19 +35,19 @@ struct ServeFlags {
   LoadFlags load;
   std::string host = "127.0.0.1";
   uint16_t port = 8080;
-  std::string frames;                ///< path of a socket, or empty
+  std::string frames;                ///< path of a socket; empty: none
   std::optional<std::string> store;  ///< path of a file
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
   std::vector<std::string> allow_hosts;
 };
 
-/// Answers in progress get this long to end after the first Ctrl-C; the second one ends the program at once.
+/// Time for answers in progress to end after the first Ctrl-C; the second one ends the program at once.
 constexpr auto kStopGrace = 10s;
 
-/// What the threads of a server that starts, runs and stops tell each other.
+/// State shared by the threads that start, run and stop a server.
 struct Progress {
   std::atomic<bool> loaded{false};
-  std::atomic<int> signal{0};  ///< the one that stopped the server; 0: none
+  std::atomic<int> signal{0};  ///< the signal that stopped the server; 0: none
 };
 
 sigset_t stop_signals() {
@@ -58,11 +58,11 @@ sigset_t stop_signals() {
   return signals;
 }
 
-/// As a shell tells what ended a program.
+/// The exit code that a shell reports for a program ended by a signal.
 int exit_code_of(int signal) { return 128 + signal; }
 
-/// Waits for SIGINT or SIGTERM (blocked in every thread) and stops the server; while it loads nobody has an answer in
-/// progress.
+/// Waits for SIGINT or SIGTERM (blocked in every thread) and stops the server; while it is loading there are no answers
+/// in progress.
 void watch_signals(net::HttpServer& server, Progress& progress) {
   const sigset_t signals = stop_signals();
   int signal = 0;
@@ -85,7 +85,7 @@ void block_signals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-/// What of the limits the system does not let us have is said, not found out.
+/// Limits the number of connections to what the system allows, and logs that, instead of failing later.
 net::HttpLimits http_limits(std::shared_ptr<ByteBudget> budget) {
   constexpr size_t kOtherFiles = 64;  // models, the store, logs
   net::HttpLimits limits;
@@ -123,7 +123,7 @@ void tell_addresses(const ServeFlags& flags, const std::string& name, bool encod
   }
 }
 
-/// On a thread of its own: the server answers meanwhile that it is loading.
+/// Loads the model on a thread of its own; meanwhile the server answers that it is loading.
 Result<void> load(const ServeFlags& flags, Registry& registry, uint16_t port, Progress& progress) {
   CAIRN_TRY(auto model, flags.load.load());
   warn_without_template(*model);
@@ -135,8 +135,8 @@ Result<void> load(const ServeFlags& flags, Registry& registry, uint16_t port, Pr
   return {};
 }
 
-/// What a request held goes back to the system when the request does, and little is left between what others hold.
-/// Left alone, glibc keeps blocks of up to 32 MiB, in an arena for each thread.
+/// Returns a request's memory to the system soon after the request. By default glibc keeps blocks of up to 32 MiB, in
+/// an arena for each thread.
 void give_back_memory_soon() {
   constexpr int kMappedBytesMin = 256 << 10, kFreeAtEndBytesMax = 1 << 20, kArenasMax = 2;
   ::mallopt(M_MMAP_THRESHOLD, kMappedBytesMin);
@@ -147,7 +147,7 @@ void give_back_memory_soon() {
 Result<void> serve(const ServeFlags& flags) {
   give_back_memory_soon();
   install_unwinding_reserve();
-  // Listening first: a port that is taken is known before a large model was read.
+  // Listens before loading, so that a port that is taken is noticed before a large model was read.
   Registry registry;
   const int64_t request_bytes =
       flags.request_bytes > 0
@@ -169,7 +169,7 @@ Result<void> serve(const ServeFlags& flags) {
   Progress progress;
   std::thread(watch_signals, std::ref(*server), std::ref(progress)).detach();
   auto loading = std::async(std::launch::async, [&] {
-    // Whatever became of it, also if it throws: the server must not go on without a model.
+    // Stops the server if loading fails or throws: it must not go on without a model.
     struct StopUnlessLoaded {
       net::HttpServer& server;
       Progress& progress;
@@ -180,10 +180,10 @@ Result<void> serve(const ServeFlags& flags) {
     return load(flags, registry, server->port(), progress);
   });
   server->run();
-  // What loads cannot be asked to stop, and needs all that is here as long as the process lives.
+  // Loading cannot be interrupted, and needs all local objects as long as the process lives.
   if (progress.signal != 0 && !progress.loaded) ::_exit(exit_code_of(progress.signal));
   Result<void> loaded = loading.get();
-  // Workers and engines first: their threads wake connections, which must still be there.
+  // Workers and engines are stopped first: their threads wake connections, which must still exist.
   service.stop();
   registry.clear();
   return loaded;

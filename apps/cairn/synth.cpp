@@ -17,7 +17,7 @@
 namespace cairn {
 namespace {
 
-// Flags for the keys that are changed most.
+// Flags for the keys that are changed most often.
 struct KeyFlag {
   const char* flag;
   const char* key;

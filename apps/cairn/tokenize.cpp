@@ -1,4 +1,4 @@
-// `cairn tokenize`: text to token ids, for people and, line by line, for programs.
+// `cairn tokenize`: converts text to token ids, in a readable form or line by line for programs.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -122,8 +122,8 @@ std::string prompt_of(const TokenizeFlags& flags) {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
-// As /v1/rerank puts them together; behind each token whether it is of the query (A) or of the document (B), where the
-// model is told.
+// Shows a pair as /v1/rerank builds it; each token is marked as part of the query (A) or of the document (B), if the
+// model distinguishes them.
 Result<void> show_pair(const gguf::Metadata& metadata, const Tokenizer& tokenizer, std::string_view query,
                        std::string_view document) {
   CAIRN_TRY(const PairPrompts pairs, PairPrompts::make(metadata, tokenizer, query));

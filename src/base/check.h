@@ -1,4 +1,4 @@
-/// Checks for programmer errors. No byte of input may be able to reach a failing one; fuzzers hold us to it.
+/// Checks for programmer errors. No input may be able to make one fail; fuzzers verify that.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@ namespace cairn {
 [[noreturn]] void check_failed(const char* condition, const char* file, int line);
 }  // namespace cairn
 
-/// Always on.
+/// Checked in all builds.
 #define CAIRN_CHECK(condition) \
   (__builtin_expect(static_cast<bool>(condition), 1) ? void() : ::cairn::check_failed(#condition, __FILE__, __LINE__))
 
-/// Off in release builds: for conditions inside hot loops.
+/// Checked in debug builds only, for conditions inside hot loops.
 #ifdef NDEBUG
 #define CAIRN_DCHECK(condition) void(sizeof(static_cast<bool>(condition)))
 #else

@@ -1,4 +1,4 @@
-/// What can fail and how it is said: `Result<T>` carries a value or an `Error`.
+/// Errors as values: `Result<T>` holds a value or an `Error`.
 ///
 /// An Error is written for the person who must act on it: `message` says what is wrong and what to do, `at` says where
 /// (a file offset, a JSON path, a tensor's name). Programmer errors are not Errors: see base/check.h.
@@ -17,16 +17,16 @@ namespace cairn {
 enum class Code {
   kInvalidArgument,        ///< A request or flag has a value that cannot be used.
   kNotFound,               ///< No such file, model, endpoint.
-  kUnsupported,            ///< Well-formed, but nothing here implements it.
+  kUnsupported,            ///< Well-formed, but not implemented.
   kCorruptFile,            ///< A file's bytes contradict its format.
-  kTooLarge,               ///< Over a named limit.
+  kTooLarge,               ///< Over a limit, which the message names.
   kOutOfMemory,            ///< The memory plan or an allocation does not fit.
   kContextLengthExceeded,  ///< The prompt is longer than the context; the message has both counts.
   kQueueFull,              ///< Bounded queue at its limit; try again later.
   kCancelled,              ///< The client went away or asked to stop.
   kUnavailable,            ///< Shutting down, or a peer cannot be reached.
   kIo,                     ///< The operating system refused a read, write, map or socket call.
-  kInternal,               ///< Our fault.
+  kInternal,               ///< The program's fault.
 };
 
 /// The name of a code in snake_case without the k, e.g. "corrupt_file".
@@ -35,7 +35,7 @@ std::string_view code_name(Code code);
 struct Error {
   Code code = Code::kInternal;
   std::string message;
-  std::string at;  ///< Where: "tensor blk.0.attn_q.weight", "messages[2].content", "offset 1234"; may be empty.
+  std::string at;  ///< The place: "tensor blk.0.attn_q.weight", "messages[2].content", "offset 1234"; may be empty.
 
   /// "message (at)", or just the message.
   std::string text() const;
@@ -50,7 +50,7 @@ std::unexpected<Error> fail(Code code, fmt::format_string<Args...> format, Args&
   return std::unexpected(Error{code, fmt::format(format, std::forward<Args>(args)...), {}});
 }
 
-/// As `fail`, with the place named.
+/// An error like that of `fail`, with a place.
 template <class... Args>
 std::unexpected<Error> fail_at(std::string at, Code code, fmt::format_string<Args...> format, Args&&... args) {
   return std::unexpected(Error{code, fmt::format(format, std::forward<Args>(args)...), std::move(at)});

@@ -1,4 +1,5 @@
-/// A callable passed down a call, without owning or allocating. Valid only while the callable lives.
+/// A reference to a callable for use as a parameter: it neither owns nor allocates, and is valid only while the
+/// callable lives.
 #pragma once
 
 #include <type_traits>

@@ -1,4 +1,4 @@
-/// 64-bit hashes and checksums (XXH3). The same on every machine; not for keeping secrets.
+/// 64-bit hashes and checksums (XXH3). The same on every machine; not cryptographic.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@ inline uint64_t hash64(std::string_view text, uint64_t seed = 0) {
   return hash64(std::as_bytes(std::span(text.data(), text.size())), seed);
 }
 
-/// For tables whose keys strangers choose: other in every process, so that nobody knows which keys have the same hash.
+/// A hash for tables whose keys come from strangers: seeded differently in every process, so that no one can find keys
+/// with equal hashes.
 struct SecretHash {
   size_t operator()(std::string_view text) const;
 };

@@ -1,4 +1,4 @@
-/// Ids as types of their own, so that a page cannot be passed for a token.
+/// Ids as distinct types, so that a page cannot be passed for a token.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ enum class TokenId : int32_t {};
 inline constexpr TokenId kNoToken{-1};
 constexpr int32_t index(TokenId id) { return static_cast<int32_t>(id); }
 
-/// One request's timeline in the engine. Never reused while the program runs.
+/// A sequence in the engine. Never reused while the program runs.
 enum class SequenceId : int64_t {};
 constexpr int64_t index(SequenceId id) { return static_cast<int64_t>(id); }
 

@@ -19,13 +19,13 @@
 namespace cairn {
 namespace {
 
-// "00:00:00.000 ", the longest level with its colours, a blank and the line's end.
+// Additional bytes of a line: "00:00:00.000 ", the longest level with its colours, a blank and the line's end.
 constexpr size_t kLineExtraMax = 64;
 static_assert(kLogTextBytesMax + kLineExtraMax <= PIPE_BUF);
 
 struct LevelText {
   std::string_view name;
-  std::string_view colour;  // SGR of ECMA-48
+  std::string_view colour;  // SGR sequence of ECMA-48
 };
 
 LevelText level_text(LogLevel level) {
@@ -69,11 +69,12 @@ LogWriter& writer() {
 
 }  // namespace
 
-// A pipe or a terminal is opened once more, for an open file of our own that need not wait (O_NONBLOCK belongs to the
-// open file, which the shell and other programs share). Where that is not possible put_rest asks before it writes.
+// A pipe or a terminal is opened again, to get an open file of our own that can be non-blocking (O_NONBLOCK belongs to
+// the open file, which the shell and other programs share). If that fails, put_rest polls before it writes.
 LogWriter::LogWriter(int descriptor) : named_(descriptor), descriptor_(descriptor) { follow(); }
 
-// The descriptor may have become another file since the last line: a test that captures it, a program that detaches.
+// Checks whether the descriptor has become another file since the last line: a test may capture it, a program may
+// detach.
 void LogWriter::follow() {
   struct stat status{};
   if (::fstat(named_, &status) != 0) return;
@@ -99,7 +100,7 @@ LogWriter::~LogWriter() {
   if (own_) ::close(descriptor_);
 }
 
-// True if nothing is left.
+// Writes the rest of a partly written line. True if nothing is left.
 bool LogWriter::put_rest() {
   while (!rest_.empty()) {
     ssize_t written = -1;
@@ -119,7 +120,8 @@ bool LogWriter::put_rest() {
   return true;
 }
 
-// False: it is lost. Of a line that was taken in part the rest is kept, so that it ends before the next one begins.
+// Writes a line; false if it is lost. The rest of a partly written line is kept, so that it ends before the next one
+// begins.
 bool LogWriter::put(std::string line) {
   if (!put_rest()) return false;
   const size_t size = line.size();

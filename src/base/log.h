@@ -1,8 +1,8 @@
 /// Log lines to standard error: time, level, text. Never called from hot loops.
 ///
-/// A line tells the truth whatever went into it: `printable` (base/text/printable.h) makes one line of the text, which
-/// is cut at kLogTextBytesMax. Logging never waits for whoever reads the log, and never throws: lines that nobody takes
-/// are lost and counted, and the next one that goes through tells how many.
+/// A text cannot forge lines: `printable` (base/text/printable.h) makes a single line of it, which is cut at
+/// kLogTextBytesMax. Logging never waits for the reader of the log, and never throws: lines that cannot be written are
+/// lost and counted, and the next line that can be written gives their number.
 #pragma once
 
 #include <fmt/core.h>
@@ -16,7 +16,8 @@
 
 namespace cairn {
 
-/// With time, level and colours a line still goes into a pipe whole or not at all (PIPE_BUF, 4,096 on Linux).
+/// Maximum bytes of a text; with time, level and colours such a line is still written to a pipe atomically (PIPE_BUF,
+/// 4,096 on Linux).
 inline constexpr size_t kLogTextBytesMax = 3'840;
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
@@ -24,9 +25,9 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 /// Lines below `level` are dropped. Default kInfo. Thread-safe.
 void set_log_level(LogLevel level);
 bool log_enabled(LogLevel level);
-/// Thread-safe; one call is one line.
+/// Writes one line. Thread-safe.
 void log_line(LogLevel level, std::string_view text) noexcept;
-/// What the functions below do.
+/// Formats and writes a line; called by the functions below.
 void log_formatted(LogLevel level, fmt::string_view format, fmt::format_args args) noexcept;
 
 template <class... Args>
@@ -46,11 +47,11 @@ void log_error(fmt::format_string<Args...> format, Args&&... args) {
   if (log_enabled(LogLevel::kError)) log_formatted(LogLevel::kError, format, fmt::make_format_args(args...));
 }
 
-/// The lines' way to a descriptor. Thread-safe.
+/// Writes lines to a descriptor. Thread-safe.
 class LogWriter {
  public:
-  /// `descriptor` stays open, and its flags, which other programs may share, stay as they are. Where it becomes another
-  /// file, lines follow it.
+  /// `descriptor` stays open, and its flags, which other programs may share, are not changed. If the descriptor becomes
+  /// another file, lines go to that.
   explicit LogWriter(int descriptor);
   ~LogWriter();
   LogWriter(const LogWriter&) = delete;
@@ -63,23 +64,24 @@ class LogWriter {
   bool put_rest();
   void follow();
 
-  const int named_;  // as it was given
-  int descriptor_;   // where lines are written
+  const int named_;  // as it was passed
+  int descriptor_;   // the descriptor to which lines are written
   bool known_ = false;
   uint64_t device_ = 0, inode_ = 0;  // of the file that named_ was when descriptor_ was chosen
-  bool own_ = false;                 // opened here
+  bool own_ = false;                 // whether descriptor_ was opened here
   bool socket_ = false;
   bool coloured_ = false;
   std::mutex mutex_;
-  std::string rest_;  // of a line that was taken in part
+  std::string rest_;  // rest of a partly written line
   int64_t lost_ = 0;
 };
 
-/// For lines that others can cause: so many in a while, and then how many more there were. Thread-safe.
+/// Limits the rate of lines that others can cause: a number of lines in a period, and then how many more there were.
+/// Thread-safe.
 class LogRate {
  public:
   LogRate(int lines_max, std::chrono::seconds period) : lines_max_(lines_max), period_(period) {}
-  /// Whether there is room for a line at `now`; `left_out` is how many had none since the last time there was.
+  /// Whether a line may be written at `now`; `left_out` is the number of lines dropped since the last one.
   bool admits(std::chrono::steady_clock::time_point now, int64_t& left_out);
 
  private:

@@ -24,7 +24,7 @@ struct Ends {
   }
 };
 
-// What can be read without waiting.
+// Reads what is available without waiting.
 std::string read_all(int fd) {
   ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   std::string text;
@@ -41,7 +41,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(Log, OneLineWhateverGoesIntoIt) {
+TEST(Log, AnyTextBecomesOneLine) {
   Ends pipe;
   ASSERT_EQ(::pipe(pipe.fds.data()), 0);
   LogWriter writer(pipe.fds[1]);
@@ -57,13 +57,13 @@ TEST(Log, OneLineWhateverGoesIntoIt) {
   EXPECT_TRUE(lines[1].ends_with("..."));
 }
 
-// More than a pipe holds: without a reader the writer comes back, and what it could not write is counted.
+// Writes more than a pipe holds: without a reader the writer returns, and the lost lines are counted.
 void expect_counted(int read_end, int write_end) {
   LogWriter writer(write_end);
   const int flags = ::fcntl(write_end, F_GETFL);
   constexpr int kLines = 4'000;
   for (int i = 0; i < kLines; ++i) writer.line(LogLevel::kInfo, fmt::format("line {} {}", i, std::string(500, 'z')));
-  EXPECT_EQ(::fcntl(write_end, F_GETFL), flags);  // others share the open file
+  EXPECT_EQ(::fcntl(write_end, F_GETFL), flags);  // other programs share the open file
   std::string text = read_all(read_end);
   writer.line(LogLevel::kInfo, "after");
   text += read_all(read_end);
@@ -76,19 +76,19 @@ void expect_counted(int read_end, int write_end) {
   EXPECT_THAT(lines.back(), HasSubstr(" info after"));
 }
 
-TEST(Log, APipeThatNobodyReadsLosesLinesAndCountsThem) {
+TEST(Log, LinesToAPipeThatIsNotReadAreLostAndCounted) {
   Ends pipe;
   ASSERT_EQ(::pipe(pipe.fds.data()), 0);
   expect_counted(pipe.fds[0], pipe.fds[1]);
 }
 
-TEST(Log, ASocketThatNobodyReadsLosesLinesAndCountsThem) {
+TEST(Log, LinesToASocketThatIsNotReadAreLostAndCounted) {
   Ends pair;
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, pair.fds.data()), 0);
   expect_counted(pair.fds[0], pair.fds[1]);
 }
 
-TEST(LogRate, LetsSoManyThroughAndTellsHowManyMoreThereWere) {
+TEST(LogRate, AdmitsItsNumberOfLinesAndCountsTheDroppedOnes) {
   LogRate rate(2, 10s);
   const auto begin = std::chrono::steady_clock::time_point(100s);
   int64_t left_out = -1;

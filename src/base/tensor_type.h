@@ -1,6 +1,5 @@
-/// Element types of GGUF tensors: ids as in the file, and how many bytes a block of elements takes.
-/// Source: the GGUF specification (ggml docs/gguf.md) and the block sizes that published files have. How a block's
-/// bytes become numbers is quant/'s business.
+/// Element types of GGUF tensors: ids as in the file, and how many bytes a block of elements takes. Source: the GGUF
+/// specification (ggml docs/gguf.md) and the block sizes that published files have. quant/ decodes a block's bytes.
 #pragma once
 
 #include <cstdint>
@@ -53,13 +52,13 @@ struct TensorTypeInfo {
   int32_t block_bytes;
 };
 
-/// Every type that can be read, in order of id.
+/// Every readable type, in order of id.
 std::span<const TensorTypeInfo> tensor_types();
-/// nullopt for an id that is not in the list (a file's tensor may carry any number).
+/// nullopt for an unknown id (a file's tensor may have any number).
 std::optional<TensorTypeInfo> tensor_type_info(uint32_t id);
-/// For a type of the enumeration.
+/// The properties of a type.
 const TensorTypeInfo& tensor_type_info(TensorType type);
-/// By name, case ignored: "q4_k".
+/// The type of that name, ignoring case: "q4_k".
 std::optional<TensorType> tensor_type_named(std::string_view name);
 
 inline std::string_view tensor_type_name(TensorType type) { return tensor_type_info(type).name; }

@@ -1,4 +1,4 @@
-/// Which Cairn this is.
+/// The version of this build of Cairn.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-/// In which order things are given up: by value, or by use. Both name nodes by number and allocate at creation only.
+/// Orders of eviction: by value, or by last use. Both name nodes by number and allocate at creation only.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace cairn {
 
-/// A binary heap whose first is the node of the smallest value, of equal ones the smallest number.
+/// A binary heap whose first element is the node of the smallest value; of equal ones, the smallest number.
 class ValueHeap {
  public:
   explicit ValueHeap(int32_t nodes_max) : places_(nodes_max, -1) { heap_.reserve(nodes_max); }
@@ -59,10 +59,10 @@ class ValueHeap {
   }
 
   std::vector<std::pair<double, int32_t>> heap_;
-  std::vector<int32_t> places_;  // of nodes in heap_, or -1
+  std::vector<int32_t> places_;  // position of each node in heap_, or -1
 };
 
-/// A list of nodes, the one used longest ago first. No node is in it twice.
+/// A list of nodes in order of use, the least recently used first. No node is in it twice.
 class UseList {
  public:
   explicit UseList(int32_t nodes_max) : links_(nodes_max + 1) { links_[end()] = {end(), end()}; }
@@ -93,7 +93,7 @@ class UseList {
     int32_t previous = 0;
     int32_t next = 0;
   };
-  int32_t end() const { return static_cast<int32_t>(links_.size()) - 1; }  // a link that no node has closes the ring
+  int32_t end() const { return static_cast<int32_t>(links_.size()) - 1; }  // a link of no node, which closes the ring
 
   std::vector<Link> links_;
   int32_t size_ = 0;

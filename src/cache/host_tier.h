@@ -1,6 +1,7 @@
-/// Host memory behind the page pool: what is evicted from there may wait here to be wanted again.
+/// A second tier of the KV cache in host memory: pages evicted from the pool may be offloaded here and restored later.
 ///
-/// Slots of one page of each group, from one allocation. Who has which slot is the business of prefix_cache_store.h.
+/// It consists of slots of one page of each group, from one allocation. prefix_cache_store.h tracks which node has
+/// which slot.
 #pragma once
 
 #include <cstddef>
@@ -18,23 +19,23 @@ inline constexpr int32_t kNoSlot = -1;
 /// Thread: the engine's. Nothing allocates after creation.
 class HostTier {
  public:
-  /// Without slots.
+  /// A tier without slots.
   HostTier() = default;
-  /// How many slots `bytes` hold.
+  /// Number of slots that fit into `bytes`.
   static int32_t slots_in(const KvLayout& layout, int64_t bytes);
-  /// Bytes that so many slots take beside the pages themselves.
+  /// Bytes of bookkeeping for `slots` slots, besides the pages themselves.
   static int64_t list_bytes(int32_t slots) { return int64_t{slots} * static_cast<int64_t>(sizeof(int32_t)); }
-  /// As many slots as `bytes` hold; 0 bytes: none. Errors: kInvalidArgument (less than one slot, or negative),
-  /// kOutOfMemory.
+  /// Creates as many slots as fit into `bytes`; 0 bytes: none. Errors: kInvalidArgument (less than one slot, or
+  /// negative), kOutOfMemory.
   static Result<HostTier> create(const PagePool& pool, int64_t bytes);
 
   int32_t slots_total() const { return slots_total_; }
   int32_t slots_free() const { return static_cast<int32_t>(free_.size()); }
-  /// A slot, or kNoSlot if all are taken.
+  /// Takes a free slot; kNoSlot if there is none.
   int32_t take();
   void give_back(int32_t slot);
 
-  /// Copies a page of the pool into its place in the slot, and back.
+  /// put() copies a page of the pool into its place in the slot; get() copies it back.
   void put(int32_t slot, const PagePool& pool, int32_t group, PageId page);
   void get(int32_t slot, PagePool& pool, int32_t group, PageId page) const;
 
@@ -46,7 +47,7 @@ class HostTier {
 
   std::unique_ptr<std::byte[], Free> memory_;
   int64_t slot_bytes_ = 0;
-  std::vector<int64_t> offsets_;  // per group, of its page in a slot
+  std::vector<int64_t> offsets_;  // [group]: offset of its page in a slot, in bytes
   int32_t slots_total_ = 0;
   std::vector<int32_t> free_;
 };

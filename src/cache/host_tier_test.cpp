@@ -18,7 +18,7 @@ class HostTierTest : public testing::Test {
 };
 
 TEST_F(HostTierTest, KeepsPagesOfEveryGroupApart) {
-  PagePool pool = pool_for({full_group(), state_group()}, {4, 4});  // 512 and 64 bytes
+  PagePool pool = pool_for({full_group(), state_group()}, {4, 4});  // pages of 512 and 64 bytes
   auto tier = HostTier::create(pool, 3 * (512 + 64) + 100).value();
   EXPECT_EQ(tier.slots_total(), 3);
   const int32_t slots[] = {tier.take(), tier.take(), tier.take()};
@@ -44,7 +44,7 @@ TEST_F(HostTierTest, KeepsPagesOfEveryGroupApart) {
   EXPECT_EQ(tier.take(), slots[1]);
 }
 
-TEST_F(HostTierTest, TooLittleAndTooMuchAreErrorsThatSayWhatToDo) {
+TEST_F(HostTierTest, TooFewOrTooManyBytesAreErrorsThatNameTheFlag) {
   PagePool pool = pool_for({full_group(), state_group()}, {4, 4});
   EXPECT_EQ(HostTier::create(pool, 0)->slots_total(), 0);
   for (const int64_t bytes : {int64_t{-1}, int64_t{575}}) {
@@ -57,7 +57,7 @@ TEST_F(HostTierTest, TooLittleAndTooMuchAreErrorsThatSayWhatToDo) {
   EXPECT_EQ(PrefixCache::create(pool, 3).error().code, Code::kInvalidArgument);
 }
 
-TEST(PrefixIndexOnHost, WhatWasEvictedComesBackWhenItIsFound) {
+TEST(PrefixCacheHostTier, EvictedPagesAreRestoredWhenTheirPrefixIsFound) {
   PrefixCacheFixture lab({full_group(), window_group(64), state_group()}, {10, 10, 4}, 20);
   lab.run_and_leave(counting(0, 150));
   lab.run_and_leave(counting(1000, 150));
@@ -78,7 +78,7 @@ TEST(PrefixIndexOnHost, WhatWasEvictedComesBackWhenItIsFound) {
   EXPECT_EQ(lab.cache().host_slots_free(), 20);
 }
 
-TEST(PrefixIndexOnHost, OfWhatDoesNotFitTheCheapGoesFirst) {
+TEST(PrefixCacheHostTier, AFullTierDropsTheCheapestNodesFirst) {
   PrefixCacheFixture lab({full_group()}, {6}, 3);
   lab.cache().set_cost({.token_ns = 100, .position_ns = 10});
   lab.run_and_leave(counting(0, 96));
@@ -93,7 +93,7 @@ TEST(PrefixIndexOnHost, OfWhatDoesNotFitTheCheapGoesFirst) {
   EXPECT_GE(found, 96 + 96) << "and it was no conversation's beginning";
 }
 
-TEST(PrefixIndexOnHost, ABeginningIsWorthMoreThanWhatCannotGoWithoutIt) {
+TEST(PrefixCacheHostTier, AParentIsKeptRatherThanAChildThatNeedsIt) {
   PrefixCacheFixture lab({full_group()}, {2}, 1);
   lab.cache().set_cost({.token_ns = 1, .position_ns = 1});
   lab.run_and_leave(counting(0, 64));
@@ -104,7 +104,7 @@ TEST(PrefixIndexOnHost, ABeginningIsWorthMoreThanWhatCannotGoWithoutIt) {
   EXPECT_EQ(lab.cache().host_slots_free(), 1) << "what has come back has no place there";
 }
 
-TEST(PrefixIndexOnHost, WindowsAndStatesThatWereOfUseGoThereWithoutTheirNodes) {
+TEST(PrefixCacheHostTier, WindowPagesAndStatesThatWereUsedAreOffloadedWithoutTheirNodes) {
   PrefixCacheFixture lab({full_group(), window_group(40), state_group()}, {12, 12, 4}, 12);
   lab.run_and_leave(counting(0, 300));
   ASSERT_TRUE(lab.cache().make_room(1, 12));
@@ -114,7 +114,7 @@ TEST(PrefixIndexOnHost, WindowsAndStatesThatWereOfUseGoThereWithoutTheirNodes) {
   EXPECT_EQ(lab.peek(counting(0, 310)).tokens, 300);
 }
 
-TEST(PrefixIndexOnHost, WithoutRoomItIsAsIfItWereNotThere) {
+TEST(PrefixCacheHostTier, OnlyThePagesThatFitIntoThePoolAreRestored) {
   PrefixCacheFixture lab({full_group()}, {6}, 10);
   lab.run_and_leave(counting(0, 128));
   LabSequence other = lab.sequence(counting(1000, 160));

@@ -1,4 +1,4 @@
-/// What a model keeps per token: groups of layers whose keys and values live and die together.
+/// The KV cache per token: groups of layers whose pages are allocated and freed together.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,30 @@
 namespace cairn {
 
 enum class KvKind {
-  kFull,    ///< every position stays
-  kWindow,  ///< positions behind the window are never read again
-  kLatent,  ///< as kFull: one compressed row per token stands for keys and values of all heads (MLA)
-  kState,   ///< one slot per sequence that every row changes (recurrent layers): only as a whole, at one position
+  kFull,    ///< every position is kept
+  kWindow,  ///< positions before the window are never read again
+  kLatent,  ///< as kFull, with one compressed row per token in place of keys and values of all heads (MLA)
+  kState,   ///< one slot per sequence, changed by every row (recurrent layers); valid only as a whole, at one position
 };
 
-/// One layer's keys and values. A latent layer has value_dim 0.
+/// The keys and values of one layer. A latent layer has value_dim 0.
 struct KvLayer {
   int32_t kv_heads = 0;
   int32_t key_dim = 0;
   int32_t value_dim = 0;
   int32_t tokens_per_row = 1;       ///< as in KvView
-  std::optional<KvType> type = {};  ///< if it is not the layout's
+  std::optional<KvType> type = {};  ///< the layer's own type; nullopt: the layout's
 };
 
 struct KvGroup {
   KvKind kind = KvKind::kFull;
-  int32_t window = 0;  ///< tokens, for kWindow
+  int32_t window = 0;  ///< size of the window in tokens, for kWindow
   std::vector<KvLayer> layers;
   int64_t state_bytes = 0;  ///< of a slot, for kState, which has no layers
   int32_t device = 0;       ///< which of the model's devices has its pages and computes with them
 };
 
-/// Groups that a layout may have.
+/// Maximum number of groups of a layout.
 inline constexpr int32_t kKvGroupsMax = 32;
 
 /// A page of a group holds kPageTokens positions of all its layers, one layer's part after the other; of a kState group
@@ -43,16 +43,15 @@ struct KvLayout {
   std::vector<KvGroup> groups;
 
   KvType type_of(const KvLayer& layer) const { return layer.type.value_or(type); }
-  /// Bytes of one layer's part of a page, a multiple of 64: rows_per_kv_page() rows of keys and of values for every KV
-  /// head.
+  /// Bytes of one layer in a page, a multiple of 64: rows_per_kv_page() rows of keys and of values for every KV head.
   int64_t layer_bytes(const KvLayer& layer) const;
   /// Bytes of a page of the group, a multiple of 64.
   int64_t page_bytes(const KvGroup& group) const;
-  /// Bytes that one more position costs over all groups but kState, or those of one device.
+  /// Bytes that one more position takes in all groups but kState, or in those of one device.
   int64_t token_bytes(std::optional<int32_t> device = {}) const;
 };
 
-/// Pages that hold `tokens` positions.
+/// Number of pages that hold `tokens` positions.
 constexpr int32_t pages_for(int64_t tokens) { return static_cast<int32_t>((tokens + kPageTokens - 1) / kPageTokens); }
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-/// For tests of the prefix cache: layouts, tokens, and sequences that know what their pages must hold.
+/// For tests of the prefix cache: layouts, tokens, and sequences with the expected contents of their pages.
 #pragma once
 
 #include <utility>
@@ -16,7 +16,7 @@ inline KvGroup state_group() { return {KvKind::kState, 0, {}, 16}; }
 struct LabSequence {
   uint64_t salt = 0;
   std::vector<TokenId> tokens;
-  std::vector<uint64_t> hashes;  // [i]: of salt and the first i tokens
+  std::vector<uint64_t> hashes;  // [i]: hash of salt and the first i tokens
   int32_t computed = 0;
   PrefixCursor cursor;
   PageTable table;
@@ -37,7 +37,7 @@ inline LabSequence lab_sequence(std::vector<TokenId> tokens, uint64_t salt) {
   return made;
 }
 
-/// Tokens first, first + 1, ...
+/// The tokens first, first + 1, ...
 inline std::vector<TokenId> counting(int32_t first, int32_t count) {
   std::vector<TokenId> tokens;
   for (int32_t i = 0; i < count; ++i) tokens.push_back(TokenId{first + i});

@@ -61,7 +61,7 @@ bool PagePool::extend(PageTable& table, int32_t tokens) {
   }
   for (int32_t g = 0; g < groups(); ++g) {
     for (int32_t left = missing(table, g, tokens); left > 0; --left) {
-      table.groups[g].push_back(kNoPage);  // first: growing the list may fail
+      table.groups[g].push_back(kNoPage);  // comes first, as growing the list may fail
       table.groups[g].back() = allocate(g);
     }
   }
@@ -74,7 +74,7 @@ void PagePool::release_behind(PageTable& table, int32_t position) {
     if (group.kind != KvKind::kWindow) continue;
     auto& pages = table.groups[g];
     const int32_t have = static_cast<int32_t>(pages.size());
-    // What is behind stays behind: the list begins with the pages given back before.
+    // Goes down from the window until it meets a page that was freed before: all pages before that are free as well.
     for (int32_t i = std::min(have, window_begin(group.window, position) / kPageTokens) - 1; i >= 0; --i) {
       if (pages[i] == kNoPage) break;
       release(g, pages[i]);

@@ -35,7 +35,7 @@ class PagePool {
     DeviceMemory* const devices[] = {&device};
     return create(devices, layout, pages);
   }
-  /// Bytes that it takes beside the pages themselves.
+  /// Bytes of bookkeeping, besides the pages themselves.
   static int64_t list_bytes(std::span<const int32_t> pages);
 
   const KvLayout& layout() const { return layout_; }
@@ -43,36 +43,36 @@ class PagePool {
   int32_t pages_total(int32_t group) const { return static_cast<int32_t>(references_[group].size()); }
   int32_t pages_free(int32_t group) const { return static_cast<int32_t>(free_[group].size()); }
 
-  /// Pages of the group that the table lacks to hold positions [0, tokens).
+  /// Number of pages of the group that the table lacks to hold positions [0, tokens).
   int32_t missing(const PageTable& table, int32_t group, int32_t tokens) const;
   /// Extends the table to hold positions [0, tokens), one reference per page. False, and nothing changed, when a group
   /// has too few free pages.
   bool extend(PageTable& table, int32_t tokens);
-  /// Gives back the pages that no row at `position` or later reads: those wholly behind the windows of kWindow groups.
-  /// The time is that of the pages given back.
+  /// Frees the pages that no row at `position` or later reads: those wholly before the windows of kWindow groups. Takes
+  /// time in proportion to the number of pages freed.
   void release_behind(PageTable& table, int32_t position);
-  /// Gives back the pages behind those that hold positions [0, tokens). A kState group keeps its slot.
+  /// Frees the pages after those that hold positions [0, tokens). A kState group keeps its slot.
   void release_beyond(PageTable& table, int32_t tokens);
   /// Drops all of the table's references and empties it.
   void release(PageTable& table);
 
-  /// A free page of the group with one reference; none if there is none.
+  /// Takes a free page of the group, with one reference; kNoPage if there is none.
   PageId allocate(int32_t group);
   /// Adds a reference to a page in use.
   void retain(int32_t group, PageId page);
-  /// Takes one reference away; the page is free when none is left.
+  /// Removes one reference; the page is free when none is left.
   void release(int32_t group, PageId page);
   int32_t references(int32_t group, PageId page) const { return references_[group][index(page)]; }
 
-  /// Adds the reference of the prefix cache, at most one per page; cache_release() takes it away.
+  /// Adds the prefix cache's reference, at most one per page; cache_release() removes it.
   void cache_retain(int32_t group, PageId page);
   void cache_release(int32_t group, PageId page);
-  /// Pages of the group that have no other reference than the prefix cache's.
+  /// Number of pages of the group that only the prefix cache refers to.
   int32_t pages_idle(int32_t group) const { return idle_[group]; }
 
   /// Copies all bytes of a page to another page of its group.
   void copy(int32_t group, PageId from, PageId to);
-  /// Between a page and host memory of page_bytes() bytes.
+  /// Copies a page to host memory of page_bytes() bytes; write() copies it back.
   void read(int32_t group, PageId page, std::byte* to) const;
   void write(int32_t group, const std::byte* from, PageId page);
 
@@ -90,11 +90,11 @@ class PagePool {
   std::vector<Buffer> memory_;
   std::vector<std::vector<PageId>> free_;
   std::vector<std::vector<int32_t>> references_;  // [group][page]
-  std::vector<std::vector<bool>> kept_;           // [group][page]: one of the references is the prefix cache's
+  std::vector<std::vector<bool>> kept_;           // [group][page]: whether one of the references is the prefix cache's
   std::vector<int32_t> idle_;
 };
 
-/// The first position that a row at `position` reads of a kWindow group.
+/// The first position that a row at `position` reads in a kWindow group.
 constexpr int32_t window_begin(int32_t window, int32_t position) {
   return position < window ? 0 : position - window + 1;
 }

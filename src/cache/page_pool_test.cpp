@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-/// A page of 2048 bytes, one of 384, a latent one of 640, a slot of 128.
+/// Four groups with a page of 2048 bytes, one of 384, a latent one of 640, and a slot of 128.
 KvLayout four_groups() {
   KvLayout layout;
   layout.type = KvType::kF16;
@@ -39,7 +39,7 @@ class PagePoolTest : public testing::Test {
   LimitedMemory memory_;
 };
 
-TEST(KvLayoutTest, BytesOfLayersPagesAndTokens) {
+TEST(KvLayoutTest, BytesOfLayersPagesAndTokensAreComputed) {
   KvLayout layout = four_groups();
   EXPECT_EQ(layout.layer_bytes(layout.groups[kFullGroup].layers[0]), (5 + 3) * 2 * kPageTokens * 2);
   EXPECT_EQ(layout.page_bytes(layout.groups[kFullGroup]), (16 + 16) * kPageTokens * 2);
@@ -54,7 +54,7 @@ TEST(KvLayoutTest, BytesOfLayersPagesAndTokens) {
   EXPECT_EQ(layout.page_bytes(layout.groups[kStateGroup]), 128) << "states are not quantised";
 }
 
-TEST(KvLayoutTest, PagesForTokensAndTheBeginningOfWindows) {
+TEST(KvLayoutTest, PagesForTokensAndWindowBeginsAreComputed) {
   EXPECT_EQ(pages_for(0), 0);
   EXPECT_EQ(pages_for(1), 1);
   EXPECT_EQ(pages_for(kPageTokens), 1);
@@ -65,7 +65,7 @@ TEST(KvLayoutTest, PagesForTokensAndTheBeginningOfWindows) {
   EXPECT_EQ(window_begin(1, 7), 7);
 }
 
-TEST_F(PagePoolTest, ExtendTakesPagesForPositionsOnceAndOneSlot) {
+TEST_F(PagePoolTest, ExtendTakesEachPageOnceAndOneStateSlot) {
   PagePool pool = make({4, 5, 6, 2});
   PageTable table;
   EXPECT_EQ(pool.missing(table, kFullGroup, 33), 2);
@@ -88,7 +88,7 @@ TEST_F(PagePoolTest, ExtendTakesPagesForPositionsOnceAndOneSlot) {
   EXPECT_EQ(table.groups[kFullGroup].size(), 2u);
 }
 
-TEST_F(PagePoolTest, ExtendFailsWhole) {
+TEST_F(PagePoolTest, AFailedExtendChangesNothing) {
   PagePool pool = make({9, 3, 9, 1});
   PageTable table;
   ASSERT_TRUE(pool.extend(table, kPageTokens));
@@ -106,7 +106,7 @@ TEST_F(PagePoolTest, ExtendFailsWhole) {
   EXPECT_TRUE(pool.extend(second, 1));
 }
 
-TEST_F(PagePoolTest, PagesBehindTheWindowGoBackWhenNoRowReadsThem) {
+TEST_F(PagePoolTest, PagesBeforeTheWindowAreFreedOnceNoRowReadsThem) {
   PagePool pool = make({8, 8, 8, 1});
   PageTable table;
   ASSERT_TRUE(pool.extend(table, 6 * kPageTokens));
@@ -129,7 +129,7 @@ TEST_F(PagePoolTest, PagesBehindTheWindowGoBackWhenNoRowReadsThem) {
   EXPECT_EQ(free_pages(pool), (std::array{8, 8, 8, 1}));
 }
 
-TEST_F(PagePoolTest, PagesBeyondATokenGoBack) {
+TEST_F(PagePoolTest, ReleaseBeyondFreesPagesAfterAToken) {
   PagePool pool = make({4, 4, 4, 4});
   const auto all = free_pages(pool);
   PageTable table;
@@ -167,7 +167,7 @@ TEST_F(PagePoolTest, SharedPagesLiveUntilTheLastReference) {
   EXPECT_EQ(free_pages(pool), (std::array{2, 2, 2, 2}));
 }
 
-TEST_F(PagePoolTest, IdlePagesAreThoseThatOnlyTheIndexKeeps) {
+TEST_F(PagePoolTest, IdlePagesAreThoseThatOnlyTheCacheRefersTo) {
   PagePool pool = make({3, 1, 1, 1});
   const PageId a = pool.allocate(kFullGroup);
   const PageId b = pool.allocate(kFullGroup);
@@ -221,7 +221,7 @@ TEST_F(PagePoolTest, ViewsOfLayersAndPagesDoNotOverlap) {
       for (int32_t page = 0; page < 3; ++page) {
         std::byte* begin = view.base + page * view.page_stride + view.layer_offset;
         std::byte* end = begin + layout.layer_bytes(layer);
-        std::fill(begin, end, std::byte{0x5a});  // a sanitizer sees what is outside the pool's memory
+        std::fill(begin, end, std::byte{0x5a});  // lets AddressSanitizer find accesses outside the pool's memory
         ranges.emplace_back(begin, end);
       }
     }
@@ -309,7 +309,7 @@ class CountingMemory : public LimitedMemory {
   }
 };
 
-TEST(PagePoolDevices, EachGroupsPagesAreWhereItsDeviceIs) {
+TEST(PagePoolDevices, EachGroupsPagesAreAllocatedOnItsDevice) {
   KvLayout layout = four_groups();
   layout.groups[kWindowGroup].device = 1;
   CountingMemory devices[2];

@@ -9,12 +9,12 @@
 namespace cairn {
 namespace {
 
-/// Nodes of a layout none of whose groups has a page for every node.
+/// Maximum nodes for a layout without a group that has a page for every node.
 constexpr int32_t kNodesWithoutPagesMax = 1 << 16;
-/// Salts that can have something cached at the same time, beside those that have evicted others'.
+/// Tree nodes added for the roots of salts; the roots of further salts take the nodes of pages.
 constexpr int32_t kSaltsMax = 1 << 10;
 
-/// Every node that is not on host holds a page of each kFull and kLatent group.
+/// Every node that is not only on host holds a page of each kFull and kLatent group.
 int32_t nodes_max(const KvLayout& layout, std::span<const int32_t> pages, int32_t host_slots) {
   int32_t nodes = 0;
   for (size_t g = 0; g < pages.size(); ++g) {
@@ -31,7 +31,7 @@ int32_t nodes_max(const PagePool& pool, const HostTier& host) {
   return nodes_max(pool.layout(), pages, host.slots_total());
 }
 
-/// Of 64 bits and one to one (Steele, Lea, Flood 2014: splitmix64), so that no two salts have the same root.
+/// A bijection of 64 bits (Steele, Lea, Flood 2014: splitmix64), so that no two salts have the same root.
 constexpr uint64_t mix(uint64_t salt) {
   salt += 0x9e3779b97f4a7c15;
   salt = (salt ^ (salt >> 30)) * 0xbf58476d1ce4e5b9;
@@ -67,7 +67,7 @@ void PrefixCache::Impl::advance(PrefixCursor& cursor, std::span<const TokenId> t
 void PrefixCache::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t computed,
                               PageTable& table) {
   table.groups.resize(pool_.groups());
-  // Its own slots become the checkpoint at the end: no copy.
+  // The sequence's own slots become the checkpoint at its end, without a copy.
   while (computed - cursor.tokens >= kPageTokens && add_page(cursor, tokens, table)) continue;
   int32_t end = cursor.node;
   if (computed > cursor.tokens) {
@@ -79,7 +79,8 @@ void PrefixCache::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tok
       if (!pages_.has(end, g)) pages_.give(end, g, table.groups[g][0]);
       pages_.use(end, g);
     }
-    // The next turn may leave this one's last page in its middle, so the window is kept for where the page begins.
+    // The next turn may diverge in the middle of this one's last page, so the window is kept from where that page
+    // begins.
     use_windows(end, cursor.tokens);
     for (int32_t node = end; !tree_.is_root(node); node = tree_.parent(node)) pages_.refresh(node);
   }
@@ -94,7 +95,7 @@ void PrefixCache::Impl::leave(PrefixCursor& cursor, std::span<const TokenId> tok
   cursor = {.key = root_key};
 }
 
-/// A node for the whole page at the cursor, which moves behind it; false if no node can be had.
+/// Adds a node for the whole page at the cursor and moves the cursor behind it; false if no node is free.
 bool PrefixCache::Impl::add_page(PrefixCursor& cursor, std::span<const TokenId> tokens, PageTable& table) {
   if (!pages_.make_node_room(2)) return false;
   int32_t parent = cursor.node != kNoNode ? cursor.node : tree_.root(cursor.key);
@@ -116,8 +117,8 @@ bool PrefixCache::Impl::add_page(PrefixCursor& cursor, std::span<const TokenId> 
   return true;
 }
 
-/// A node for the tokens after the cursor's last whole page: a new leaf, or one that is there and covers them. kNoNode
-/// if there is neither.
+/// The node for the tokens after the cursor's last whole page: a new leaf, or an existing node that covers them.
+/// kNoNode if there is neither.
 int32_t PrefixCache::Impl::keep_end(const PrefixCursor& cursor, std::span<const TokenId> tokens, PageTable& table) {
   if (!pages_.make_node_room(2)) return kNoNode;
   int32_t parent = cursor.node != kNoNode ? cursor.node : tree_.root(cursor.key);
@@ -136,7 +137,7 @@ int32_t PrefixCache::Impl::keep_end(const PrefixCursor& cursor, std::span<const 
   return leaf;
 }
 
-/// The same page was computed twice: the table takes the node's pages, and the node what it lacks.
+/// Merges two computations of the same page: the table takes the node's pages, and the node takes those that it lacks.
 void PrefixCache::Impl::merge(int32_t node, PageTable& table) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_paged(g)) continue;
@@ -159,7 +160,7 @@ void PrefixCache::Impl::give_pages(int32_t node, const PageTable& table) {
   }
 }
 
-/// Whether the node has a page wherever the table has one for it.
+/// Whether the node has a page of every group of which the table has one for it.
 bool PrefixCache::Impl::holds_all(int32_t node, const PageTable& table) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_paged(g)) continue;
@@ -169,7 +170,7 @@ bool PrefixCache::Impl::holds_all(int32_t node, const PageTable& table) const {
   return true;
 }
 
-/// Whether whoever can resume within `leaf` can as well within `node`, its sibling.
+/// Whether every sequence that can resume within `leaf` can also resume within its sibling `node`.
 bool PrefixCache::Impl::covers(int32_t node, int32_t leaf) const {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (has(leaf, g, Where::kAnyTier) && (!is_paged(g) || !pages_.has(node, g))) return false;
@@ -186,7 +187,7 @@ void PrefixCache::Impl::remove_covered(int32_t node) {
   }
 }
 
-/// Copies the table's state slots to the node, if the last such copies on the path are far enough back.
+/// Copies the table's state slots to the node, if the last such copy on the path is at least kCheckpointTokens back.
 void PrefixCache::Impl::checkpoint(int32_t node, const PageTable& table) {
   const auto has_states = [&](int32_t at) {
     for (int32_t g = 0; g < pool_.groups(); ++g) {

@@ -1,4 +1,4 @@
-// What the prefix cache costs: lookup, insertion and eviction of prompts, without any model.
+// Benchmark of the prefix cache: lookup, insertion and eviction of prompts, without any model.
 //   cache_bench --benchmark_filter=Lookup
 #include <benchmark/benchmark.h>
 
@@ -16,7 +16,7 @@ struct Bench {
       : pool(PagePool::create(memory, {KvType::kF32, groups}, std::vector(groups.size(), pages)).value()),
         index(pool) {}
 
-  /// A prompt that has been computed, as far as the cache can tell, and has left.
+  /// Inserts a prompt as if it had been computed and its sequence had ended.
   void insert(const std::vector<TokenId>& tokens) {
     PrefixCursor cursor = PrefixCache::root(0);
     PageTable table;
@@ -37,7 +37,7 @@ std::vector<KvGroup> groups_of(int64_t windows) {
   return groups;
 }
 
-/// Arguments: tokens of the prompt, whether there is a window group.
+/// Arguments: tokens of the prompt; whether there is a window group.
 void lookup(benchmark::State& state) {
   const auto tokens = counting(0, static_cast<int32_t>(state.range(0)));
   Bench bench(2 * pages_for(state.range(0)), groups_of(state.range(1)));
@@ -67,7 +67,7 @@ void insert(benchmark::State& state) {
 }
 BENCHMARK(insert)->Name("Insert")->ArgsProduct({{1'000, 100'000}, {0, 1}})->Unit(benchmark::kMicrosecond);
 
-/// Prompts that push each other out of a pool of so many pages: time per page evicted and inserted.
+/// Prompts that evict each other from a pool of the given number of pages: time per page evicted and inserted.
 void evict(benchmark::State& state) {
   constexpr int32_t kPromptTokens = 64 * kPageTokens;
   Bench bench(static_cast<int32_t>(state.range(0)), groups_of(state.range(1)));

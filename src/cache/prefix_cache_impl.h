@@ -1,4 +1,5 @@
-/// Inside of the prefix cache: lookup (prefix_resume.cpp) and insertion (prefix_cache.cpp) over the tree and its pages.
+/// Implementation of the prefix cache: lookup (prefix_resume.cpp) and insertion (prefix_cache.cpp) over the tree and
+/// its pages.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ class PrefixCache::Impl {
   PrefixCacheStore& pages() { return pages_; }
   const PrefixCacheStore& pages() const { return pages_; }
 
-  /// Chained hash of the page of tokens at `begin`, after a beginning with the hash `key`. Never 0.
+  /// Chained hash of the page of tokens at `begin`, where `key` is the hash of all tokens before. Never 0.
   static uint64_t chain(uint64_t key, std::span<const TokenId> tokens, int32_t begin);
 
  private:
@@ -34,11 +35,11 @@ class PrefixCache::Impl {
     int32_t node = kNoNode;
     int32_t partial = kNoNode;
     int32_t tokens = 0;
-    uint64_t key = 0;  // of `node`
+    uint64_t key = 0;  // chained hash of `node`
   };
   struct Match {
-    Boundary whole;    // the last after a whole page
-    Boundary partial;  // the last in the middle of a page, if it has a node there
+    Boundary whole;    // the last boundary after a whole page
+    Boundary partial;  // the last boundary in the middle of a page, if it has a node there
 
     bool is_partial() const { return partial.partial != kNoNode && partial.tokens > whole.tokens; }
     const Boundary& best() const { return is_partial() ? partial : whole; }
@@ -48,7 +49,7 @@ class PrefixCache::Impl {
   };
 
   // -- Lookup.
-  /// What counts as there: pages here only, or also those on host.
+  /// Which pages count as present: those on the device only, or also those on host.
   enum class Where { kOnDevice, kAnyTier };
 
   Match match(const PrefixCursor& cursor, std::span<const TokenId> tokens, int32_t tokens_max, Where where);
@@ -86,9 +87,9 @@ class PrefixCache::Impl {
   PrefixTree tree_;
   PrefixCacheStore pages_;
   bool has_state_ = false;
-  std::vector<int32_t> window_from_;  // scratch, per group: from where on the path has all pages of the window
-  std::vector<PageId> fresh_;         // scratch, per group
-  std::vector<int32_t> path_;         // scratch, of restore_path
+  std::vector<int32_t> window_from_;  // scratch, [group]: position from which on the path has all pages of the window
+  std::vector<PageId> fresh_;         // scratch, [group]
+  std::vector<int32_t> path_;         // scratch of restore_path
 };
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// Random lives of sequences over every kind of group, checked against what was computed: see prefix_lab.h.
+// Random sequences over every kind of group, checked against what was computed: see prefix_cache_fixture.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,21 +14,21 @@ struct Setting {
   const char* name;
   std::vector<KvGroup> groups;
   std::vector<int32_t> pages;
-  bool evicts = true;  ///< the pools are small
+  bool evicts = true;  ///< whether the pools are so small that nodes are evicted
   int32_t host_slots = 0;
 };
 
-class PrefixIndexRandom : public testing::TestWithParam<Setting> {
+class PrefixCacheRandom : public testing::TestWithParam<Setting> {
  protected:
   static constexpr int kSteps = 1'500;
   static constexpr size_t kSequences = 4;
   static constexpr int32_t kTokensMax = 12 * kPageTokens;
 
-  PrefixIndexRandom() : lab_(GetParam().groups, GetParam().pages, GetParam().host_slots) {}
+  PrefixCacheRandom() : lab_(GetParam().groups, GetParam().pages, GetParam().host_slots) {}
 
   int32_t below(int32_t end) { return static_cast<int32_t>(random_() % end); }
 
-  /// The beginning of what was there before, and something new.
+  /// A beginning of an earlier history, and something new.
   std::vector<TokenId> some_tokens() {
     std::vector<TokenId> tokens;
     if (!histories_.empty() && below(8) != 0) {
@@ -55,7 +55,7 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
     if (!GetParam().evicts) check_is_longest(made, hit, tokens_max);
     sequences_.push_back(std::make_unique<LabSequence>(std::move(made)));
   }
-  /// Whether anybody had the token that is said to be cached, after the same beginning.
+  /// Whether some sequence had the token that the hit names as cached, after the same beginning.
   bool was_there(const LabSequence& made, const PrefixHit& hit) const {
     const auto had = [&](uint64_t salt, const std::vector<TokenId>& tokens) {
       return salt == made.salt && static_cast<int32_t>(tokens.size()) > hit.mismatch_position &&
@@ -65,8 +65,8 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
     return std::ranges::any_of(histories_, [&](const auto& each) { return had(each.first, each.second); }) ||
            std::ranges::any_of(sequences_, [&](const auto& each) { return had(each->salt, each->tokens); });
   }
-  /// Nothing was evicted: of all that was computed the longest beginning is found; with states, at least the longest of
-  /// all that was left.
+  /// For runs without eviction: the longest computed beginning is found; with states, at least the longest among
+  /// sequences that have ended.
   void check_is_longest(const LabSequence& made, const PrefixHit& hit, int32_t tokens_max) {
     const bool state = std::ranges::any_of(GetParam().groups, [](const auto& g) { return g.kind == KvKind::kState; });
     int32_t longest = 0;
@@ -99,7 +99,7 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
       return leave(below(static_cast<int32_t>(sequences_.size())));
     }
     lab_.compute(sequence, rows, below(5));
-    // Whole pages that a window leaves behind before they were added are lost to the cache, but nothing else is.
+    // Whole pages that a window left behind before they were added are lost to the cache, but no others.
     if (GetParam().evicts && below(10) == 0) lab_.pool().release_behind(sequence.table, sequence.computed);
     lab_.advance(sequence);
   }
@@ -150,15 +150,16 @@ class PrefixIndexRandom : public testing::TestWithParam<Setting> {
   PrefixCacheFixture lab_;
   std::mt19937 random_;
   std::vector<std::unique_ptr<LabSequence>> sequences_;
-  std::vector<std::pair<uint64_t, std::vector<TokenId>>> histories_;  // salt and tokens of what has left
+  // Salt and tokens of the sequences that have ended.
+  std::vector<std::pair<uint64_t, std::vector<TokenId>>> histories_;
 };
 
-TEST_P(PrefixIndexRandom, EveryPageReadIsTheRightOneAndNoneIsLost) {
+TEST_P(PrefixCacheRandom, EveryPageReadHasTheRightContentsAndNoneLeaks) {
   for (const uint32_t seed : {1u, 2u, 3u}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     random_.seed(seed);
     histories_.clear();
-    // Histories grow, and with them what is kept: without eviction there is room for so many steps only.
+    // Histories grow, and what is kept grows with them: without eviction there is memory for a limited number of steps.
     const int steps = GetParam().evicts ? kSteps : kSteps / 2;
     for (int i = 0; i < steps; ++i) {
       SCOPED_TRACE(testing::Message() << "step " << i);
@@ -196,7 +197,7 @@ const Setting kSettings[] = {
     {"RoomForAll", {full_group(), window_group(40)}, {4'000, 4'000}, false},
     {"RoomForAllStates", {full_group(), window_group(90), state_group()}, {4'000, 4'000, 900}, false},
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, PrefixIndexRandom, testing::ValuesIn(kSettings),
+INSTANTIATE_TEST_SUITE_P(Kinds, PrefixCacheRandom, testing::ValuesIn(kSettings),
                          [](const auto& setting) { return std::string(setting.param.name); });
 
 }  // namespace

@@ -66,7 +66,8 @@ bool PrefixCacheStore::restore(int32_t node, uint32_t wanted) {
   const auto is_wanted = [&](int32_t g) {
     return !has(node, g) && (!evicts_independently(g) || (wanted >> g & 1) != 0);
   };
-  // Room for all before any is taken: a node has pages of all kFull and kLatent groups here, or of none.
+  // Makes room for all pages before any is taken: of its kFull and kLatent groups, a node has all pages on the device
+  // or none.
   for (int32_t g = 0; g < groups_; ++g) done = done && (!is_wanted(g) || make_room(g, 1));
   for (int32_t g = 0; g < groups_; ++g) done = done && (!is_wanted(g) || has_on_host(node, g));
   for (int32_t g = 0; g < groups_ && done; ++g) {
@@ -162,13 +163,14 @@ bool PrefixCacheStore::make_node_room(int32_t nodes) {
 void PrefixCacheStore::clear() {
   while (!on_host_leaves_.empty()) release_slot(on_host_leaves_.first());
   while (!leaves_.empty()) remove_with_descendants(leaves_.first());
-  touched_groups_.assign(touched_groups_.size(), 0);  // what goes now does not go to the host
+  touched_groups_.assign(touched_groups_.size(), 0);  // so that nothing is offloaded while everything is dropped
   for (int32_t g = 0; g < groups_; ++g) {
     while (evicts_independently(g) && pool_.pages_idle(g) > 0 && evict_page(g)) continue;
   }
 }
 
-/// No boundary at its end or in its middle can be resumed. Not the other way round: windows may lack what is before.
+/// Whether no sequence can resume at the node's end or in its middle. The converse does not hold: windows may lack
+/// pages before the node.
 bool PrefixCacheStore::is_dead(int32_t node) const {
   for (int32_t g = 0; g < groups_; ++g) {
     const KvGroup& group = pool_.layout().groups[g];
@@ -185,7 +187,7 @@ double PrefixCacheStore::value(int32_t node) const {
   return used_[node] + count * cost_.token_ns + positions * cost_.position_ns;
 }
 
-/// Whether the node may go, and for how much, after either has changed.
+/// Updates whether the node may be evicted and its value, after either has changed.
 void PrefixCacheStore::update(int32_t node) {
   if (here_[node] && pins_[node] == 0 && children_here_[node] == 0) {
     leaves_.put(node, value(node));
@@ -222,12 +224,12 @@ bool PrefixCacheStore::evict_page(int32_t group) {
   for (int32_t tries = list.size(); tries > 0; --tries) {
     const int32_t node = list.first();
     if (pool_.references(group, page(node, group)) == 1) {
-      // What was only left behind by a window, or kept on the way, is not worth a place on the host.
+      // A page that only a window left behind, or that was only kept on the way, is not worth a slot on the host.
       if ((touched_groups_[node] >> group & 1) != 0) offload(node, group);
       evict_page(node, group);
       return true;
     }
-    list.to_back(node);  // a sequence has it, which is use
+    list.to_back(node);  // a sequence refers to it, which counts as use
   }
   return false;
 }
@@ -241,7 +243,8 @@ bool PrefixCacheStore::evict_leaf() {
   return true;
 }
 
-/// Copies a page to the host, where the node keeps it when it is stripped of it here; false if it has no place there.
+/// Copies a page to the node's slot on the host, where it stays when the page here is evicted; false if no slot is to
+/// be had.
 bool PrefixCacheStore::offload(int32_t node, int32_t group) {
   if (!acquire_slot(node)) return false;
   host_.put(on_host_[node].slot, pool_, group, page(node, group));
@@ -250,7 +253,7 @@ bool PrefixCacheStore::offload(int32_t node, int32_t group) {
   return true;
 }
 
-/// Moves a node that is a leaf here to the host; false, and nothing changed, if it is not worth it.
+/// Moves a node without children on the device to the host; false, with nothing changed, if it is not worth a slot.
 bool PrefixCacheStore::offload_all(int32_t node) {
   const bool nothing = value(node) == 0 && tree_.first_child(node) == kNoNode;
   bool has_whole = false;
@@ -266,12 +269,12 @@ bool PrefixCacheStore::offload_all(int32_t node) {
   return true;
 }
 
-/// A slot for the node, if it has none: a free one, or that of a node of less value.
+/// Gets a slot for the node if it has none: a free one, or that of a node of less value.
 bool PrefixCacheStore::acquire_slot(int32_t node) {
   if (on_host_[node].slot != kNoSlot) return true;
   if (host_.slots_free() == 0) {
     if (on_host_leaves_.empty()) return false;
-    // Descendants that are on host live as long as it does, so one of them goes rather than it.
+    // Descendants on host would be lost with it, so the least valuable one gives up its slot, whatever the values.
     const bool has_descendants = tree_.first_child(node) != kNoNode && children_here_[node] == 0;
     if (!has_descendants && on_host_leaves_.first_value() > value(node)) return false;
     release_slot(on_host_leaves_.first());
@@ -285,7 +288,7 @@ void PrefixCacheStore::drop_host_copy(int32_t node, int32_t group) {
   if (on_host_[node].groups == 0) release_slot(node);
 }
 
-/// Drops what the node has on host; a node that is not here, which then has no children, with it.
+/// Drops what the node has on host. A node that is on host only, which has no children then, is removed.
 void PrefixCacheStore::release_slot(int32_t node) {
   if (!is_here(node)) return remove(node);
   if (on_host_[node].slot == kNoSlot) return;

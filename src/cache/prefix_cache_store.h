@@ -1,11 +1,11 @@
-/// The pages that nodes of the prefix cache hold, and which of them to give up when memory runs out.
+/// The pages that nodes of the prefix cache hold, and the choice of those to evict when memory runs out.
 ///
-/// A node is evicted by its GreedyDual value, which for a leaf that no boundary can be resumed at is nothing. Pages of
-/// windows and state slots go without their nodes, oldest use first.
+/// A node is evicted by its GreedyDual value, which is 0 for a leaf at which no sequence can resume. Pages of windows
+/// and state slots are evicted without their nodes, least recently used first.
 ///
-/// With a host tier, what a node had goes there if it is worth more than what is there. A node whose kFull and kLatent
-/// pages have gone is then not "here", nor are those after it; it lives until its slot is wanted. A node that is here
-/// may have pages on host too: of windows and states that a boundary was resumed by.
+/// With a host tier, an evicted node is offloaded if its value is higher than that of a node there. A node whose kFull
+/// and kLatent pages are on host only is not "here", nor are its descendants; it lives until its slot is needed. A node
+/// that is here may have pages on host too: of windows and states at which a sequence resumed.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ namespace cairn {
 class PrefixCacheStore {
  public:
   PrefixCacheStore(PagePool& pool, PrefixTree& tree, HostTier host);
-  /// That it takes, without the host tier.
+  /// Bytes of bookkeeping for `nodes_max` nodes, without the host tier.
   static int64_t bytes(const KvLayout& layout, int64_t nodes_max);
 
   PageId page(int32_t node, int32_t group) const { return pages_[int64_t{node} * groups_ + group]; }
@@ -30,34 +30,34 @@ class PrefixCacheStore {
   bool has_on_host(int32_t node, int32_t group) const { return (on_host_[node].groups >> group & 1) != 0; }
   bool is_here(int32_t node) const { return here_[node]; }
 
-  /// The node adds its own reference to a page, in place of what it has on host.
+  /// Gives the node a page, with a reference of its own; it replaces what the node has on host.
   void give(int32_t node, int32_t group, PageId page);
   /// Takes a state slot from the node, with a reference for the caller.
   PageId detach_for_reuse(int32_t node, int32_t group);
-  /// The page was of use: the last to go of its group's.
+  /// Marks the page as used: it becomes the last of its group to be evicted.
   void use(int32_t node, int32_t group);
 
-  /// Brings pages of the node from host: all of kFull and kLatent groups, and those of other groups that `wanted` has a
-  /// bit for. False if there is no room, or they have gone. What is before the node is here, and pinned.
+  /// Restores pages of the node from host: all of kFull and kLatent groups, and those of other groups whose bit is set
+  /// in `wanted`. False if there is no room, or they were dropped. The node's ancestors are on the device and pinned.
   bool restore(int32_t node, uint32_t wanted);
 
-  /// A new node of the tree, before anything else is done with it.
+  /// Registers a new node of the tree; called before anything else is done with the node.
   void admit(int32_t node);
-  /// Removes a node without children and pins, and its root if it was the last one there.
+  /// Removes a node without children and pins, and its root if it was the last node of that root.
   void remove(int32_t node);
-  /// A pinned node stays, and so do all before it. kNoNode is allowed.
+  /// Pins a node: it and all its ancestors stay. kNoNode is allowed.
   void pin(int32_t node);
   void unpin(int32_t node);
-  /// The node was of use: its value is counted from now on.
+  /// Marks the node as used: its value is counted from the current clock.
   void refresh(int32_t node);
 
-  /// Evicts until so many pages of the group are free; false, and nothing evicted, if too few can be.
+  /// Evicts until `pages` pages of the group are free; false, with nothing evicted, if too few can be.
   bool make_room(int32_t group, int32_t pages);
-  /// A free page with one reference, for which another may go; or kNoPage.
+  /// A free page with one reference, evicting another if need be; kNoPage if there is none.
   PageId allocate(int32_t group);
-  /// Evicts until the tree has so many free nodes; false if it cannot.
+  /// Evicts until the tree has `nodes` free nodes; false if it cannot.
   bool make_node_room(int32_t nodes);
-  /// Everything that no sequence is using.
+  /// Evicts everything that no sequence is using.
   void clear();
 
   void set_cost(RebuildCost cost) { cost_ = cost; }
@@ -66,10 +66,10 @@ class PrefixCacheStore {
   const HostTier& host() const { return host_; }
 
  private:
-  /// What a node has in the host tier: a slot, if it has a page of any group there.
+  /// A node's share of the host tier: a slot, if it has a page of any group there.
   struct OnHost {
     int32_t slot = kNoSlot;
-    uint32_t groups = 0;  // a bit each
+    uint32_t groups = 0;  // one bit per group
   };
 
   static bool evicts_independently(const KvGroup& group) {
@@ -96,15 +96,16 @@ class PrefixCacheStore {
   HostTier host_;
   int32_t groups_;
   std::vector<PageId> pages_;           // [node][group]
-  std::vector<int32_t> pins_;           // per node, as all below
-  std::vector<double> used_;            // the clock when it was of use
-  std::vector<bool> here_;              // not, if it is on host only
-  std::vector<int32_t> children_here_;  // of them
+  std::vector<int32_t> pins_;           // [node], as in all members below
+  std::vector<double> used_;            // the clock at the last use
+  std::vector<bool> here_;              // false if the node is on host only
+  std::vector<int32_t> children_here_;  // number of children that are here
   std::vector<OnHost> on_host_;
-  std::vector<uint32_t> touched_groups_;  // groups whose page was of use, a bit each
-  ValueHeap leaves_;                      // here, without pins and children here
-  ValueHeap on_host_leaves_;  // those that may lose their slot: without pins, and, if not here, without children
-  std::vector<UseList> lru_by_group_;  // per group: nodes that have a page of it, for groups whose pages go alone
+  std::vector<uint32_t> touched_groups_;  // groups whose page was used, one bit each
+  ValueHeap leaves_;                      // nodes here without pins and without children here
+  ValueHeap on_host_leaves_;  // nodes that may lose their slot: without pins and, if not here, without children
+  // [group]: nodes that have a page of it, for groups whose pages are evicted without their nodes
+  std::vector<UseList> lru_by_group_;
   RebuildCost cost_;
   double clock_ = 0;
   int64_t evicted_ = 0;

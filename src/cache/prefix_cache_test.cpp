@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-TEST(PrefixCache, TheNextTurnFindsAllOfTheLast) {
+TEST(PrefixCache, TheNextTurnFindsAllTokensOfTheLastOne) {
   PrefixCacheFixture lab({full_group(), latent_group()}, {20, 20});
   const auto turn = counting(0, 70);
   EXPECT_EQ(lab.run_and_leave(turn).tokens, 0);
@@ -17,13 +17,13 @@ TEST(PrefixCache, TheNextTurnFindsAllOfTheLast) {
   const PrefixHit hit = lab.run_and_leave(turn + counting(500, 50));
   EXPECT_EQ(hit.tokens, 70);
   EXPECT_EQ(hit.mismatch_position, -1);
-  // 120 tokens: the whole third page has taken the place of its beginning.
+  // With 120 tokens, the whole third page has replaced the leaf with its beginning.
   EXPECT_EQ(lab.cache().nodes(), 4);
   EXPECT_EQ(lab.pool().pages_free(0), 16);
   EXPECT_EQ(lab.peek(turn).tokens, 70);
 }
 
-TEST(PrefixCache, APageThatDivergesInItsMiddleIsCopiedAndNamed) {
+TEST(PrefixCache, APageThatDivergesInItsMiddleIsCopiedAndTheMismatchReported) {
   PrefixCacheFixture lab({full_group()}, {20});
   lab.run_and_leave(counting(0, 96));
   LabSequence other = lab.sequence(counting(0, 50) + counting(900, 60));
@@ -34,7 +34,7 @@ TEST(PrefixCache, APageThatDivergesInItsMiddleIsCopiedAndNamed) {
   EXPECT_EQ(lab.peek(counting(0, 96)).tokens, 96) << "the copy was written to, not the page";
   lab.leave(other);
   EXPECT_EQ(lab.peek(counting(0, 50) + counting(900, 60)).tokens, 110);
-  // Nothing agrees: the first token differs.
+  // Nothing matches, as the first token differs.
   const PrefixHit miss = lab.peek(counting(7, 40));
   EXPECT_EQ(miss.tokens, 0);
   EXPECT_EQ(miss.mismatch_position, 0);
@@ -42,7 +42,7 @@ TEST(PrefixCache, APageThatDivergesInItsMiddleIsCopiedAndNamed) {
   EXPECT_EQ(lab.peek(counting(7, 40), 1).mismatch_position, -1) << "of another salt nothing is told";
 }
 
-TEST(PrefixCache, TokensMaxMayFallIntoAPage) {
+TEST(PrefixCache, AHitMayEndAtATokensMaxWithinAPage) {
   PrefixCacheFixture lab({full_group()}, {20});
   lab.run_and_leave(counting(0, 96));
   for (const int32_t most : {0, 1, 31, 32, 33, 63, 64, 95, 96, 1000}) {
@@ -54,7 +54,7 @@ TEST(PrefixCache, TokensMaxMayFallIntoAPage) {
   EXPECT_EQ(lab.pool().pages_free(0), 17);
 }
 
-TEST(PrefixCache, SaltsDoNotSeeEachOther) {
+TEST(PrefixCache, ASaltDoesNotFindThePagesOfAnother) {
   PrefixCacheFixture lab({full_group()}, {20});
   lab.run_and_leave(counting(0, 64), 1);
   EXPECT_EQ(lab.peek(counting(0, 64), 2).tokens, 0);
@@ -63,7 +63,7 @@ TEST(PrefixCache, SaltsDoNotSeeEachOther) {
   EXPECT_NE(lab.cache().next_key(PrefixCache::root(1), tokens), lab.cache().next_key(PrefixCache::root(2), tokens));
 }
 
-TEST(PrefixCache, NextKeyIsThatOfTheSamePageInTheSamePlace) {
+TEST(PrefixCache, NextKeysAreEqualForTheSamePageAfterTheSameTokens) {
   PrefixCacheFixture lab({full_group()}, {20});
   LabSequence a = lab.sequence(counting(0, 80)), b = lab.sequence(counting(0, 64) + counting(300, 10));
   PrefixCache& cache = lab.cache();
@@ -78,7 +78,7 @@ TEST(PrefixCache, NextKeyIsThatOfTheSamePageInTheSamePlace) {
   lab.leave(b);
 }
 
-TEST(PrefixCache, SequencesThatComputeTheSameShareItAsSoonAsItIsWhole) {
+TEST(PrefixCache, SequencesThatComputeTheSamePageShareItOnceItIsWhole) {
   PrefixCacheFixture lab({full_group(), window_group(40)}, {20, 20});
   LabSequence a = lab.sequence(counting(0, 70)), b = lab.sequence(counting(0, 70));
   EXPECT_EQ(lab.resume(a).tokens, 0);
@@ -100,7 +100,7 @@ TEST(PrefixCache, SequencesThatComputeTheSameShareItAsSoonAsItIsWhole) {
   EXPECT_EQ(lab.pool().pages_free(0), 17);
 }
 
-TEST(PrefixCache, ASequenceThatWaitedTakesWhatAnotherHasComputed) {
+TEST(PrefixCache, ASequenceThatWaitedTakesThePagesThatAnotherHasComputed) {
   PrefixCacheFixture lab({full_group(), window_group(40), state_group()}, {30, 30, 4});
   const auto prompt = counting(0, 600);
   LabSequence a = lab.sequence(prompt), b = lab.sequence(prompt);
@@ -110,7 +110,7 @@ TEST(PrefixCache, ASequenceThatWaitedTakesWhatAnotherHasComputed) {
     ASSERT_TRUE(lab.reserve(a, rows));
     lab.compute(a, rows);
     lab.advance(a);
-    // The state is kept every kCheckpointTokens; the pages reserved before are given back for the shared ones.
+    // The state is copied every kCheckpointTokens; pages reserved before are freed in exchange for the shared ones.
     ASSERT_TRUE(lab.reserve(b, 32));
     EXPECT_EQ(lab.resume(b).tokens, a.computed / 256 * 256);
   }
@@ -126,7 +126,7 @@ TEST(PrefixCache, WindowPagesLeftBehindServeEarlierBoundariesUntilEvicted) {
   EXPECT_EQ(lab.pool().pages_free(1), 2);
   EXPECT_EQ(lab.cache().pages_evictable(1), 10);
   EXPECT_EQ(lab.peek(counting(0, 100) + counting(800, 10)).tokens, 100);
-  // The end was used when the conversation ended, 100 just now; what goes first is in between and before.
+  // Position 320 was used when the conversation ended, 100 just now; pages before and between are evicted first.
   ASSERT_TRUE(lab.cache().make_room(1, 12 - 5));
   EXPECT_EQ(lab.peek(counting(0, 320)).tokens, 320);
   EXPECT_EQ(lab.peek(counting(0, 100) + counting(800, 10)).tokens, 100);
@@ -138,7 +138,7 @@ TEST(PrefixCache, WindowPagesLeftBehindServeEarlierBoundariesUntilEvicted) {
   EXPECT_EQ(lab.peek(counting(0, 320)).tokens, 0);
 }
 
-TEST(PrefixCache, WindowPagesComeBackWhenComputedAgain) {
+TEST(PrefixCache, EvictedWindowPagesAreCachedAgainWhenTheyAreComputedAgain) {
   PrefixCacheFixture lab({full_group(), window_group(64)}, {40, 12});
   lab.run_and_leave(counting(0, 320));
   ASSERT_TRUE(lab.cache().make_room(1, 12));
@@ -148,7 +148,7 @@ TEST(PrefixCache, WindowPagesComeBackWhenComputedAgain) {
   EXPECT_EQ(lab.peek(counting(0, 320)).tokens, 320);
 }
 
-TEST(PrefixCache, StatesResumeWhereTheyWereKeptOnly) {
+TEST(PrefixCache, AStateIsFoundOnlyAtPositionsWhereItWasCopied) {
   PrefixCacheFixture lab({full_group(), state_group()}, {60, 8});
   LabSequence a = lab.sequence(counting(0, 700));
   lab.resume(a);
@@ -157,11 +157,11 @@ TEST(PrefixCache, StatesResumeWhereTheyWereKeptOnly) {
     lab.compute(a, rows);
     lab.advance(a);
   }
-  // Copies: at 256, and at 544, which is the next whole page 256 or more after it where a chunk ended.
+  // The state is copied at 256, and at 544: the next whole page at least 256 tokens later where a chunk ended.
   EXPECT_EQ(lab.pool().pages_free(1), 8 - 1 - 2);
   ASSERT_TRUE(lab.reserve(a, 50));
   lab.compute(a, 50);
-  lab.leave(a);  // at 594
+  lab.leave(a);  // the end, at 594
   EXPECT_EQ(lab.pool().pages_free(1), 8 - 3) << "the slot of the sequence is the checkpoint of its end";
   EXPECT_EQ(lab.peek(counting(0, 700)).tokens, 594);
   EXPECT_EQ(lab.peek(counting(0, 700), 0, 593).tokens, 544);
@@ -169,7 +169,7 @@ TEST(PrefixCache, StatesResumeWhereTheyWereKeptOnly) {
   EXPECT_EQ(lab.peek(counting(0, 255) + counting(0, 100)).tokens, 0);
 }
 
-TEST(PrefixCache, TheEndOfATurnBesideALongerPathKeepsItsState) {
+TEST(PrefixCache, TheEndOfATurnKeepsItsStateBesideALongerPath) {
   PrefixCacheFixture lab({full_group(), state_group()}, {60, 8});
   lab.run_and_leave(counting(0, 70));
   lab.run_and_leave(counting(0, 70) + counting(500, 130));
@@ -178,7 +178,7 @@ TEST(PrefixCache, TheEndOfATurnBesideALongerPathKeepsItsState) {
   EXPECT_EQ(hit.mismatch_position, 170);
 }
 
-TEST(PrefixCache, TheOnlyStateSlotIsHandedOver) {
+TEST(PrefixCache, TheOnlyStateSlotIsHandedOverToTheNextSequence) {
   PrefixCacheFixture lab({full_group(), state_group()}, {60, 1});
   lab.run_and_leave(counting(0, 70));
   LabSequence next = lab.sequence(counting(0, 70) + counting(500, 30));
@@ -190,7 +190,7 @@ TEST(PrefixCache, TheOnlyStateSlotIsHandedOver) {
   EXPECT_EQ(lab.peek(counting(0, 70) + counting(500, 40)).tokens, 100);
 }
 
-TEST(PrefixCache, WithoutAPageForTheCopyWholePagesAreFound) {
+TEST(PrefixCache, WithoutAFreePageForACopyTheHitEndsAtTheWholePage) {
   PrefixCacheFixture lab({full_group()}, {6});
   lab.run_and_leave(counting(0, 64));
   LabSequence other = lab.sequence(counting(900, 128));
@@ -206,7 +206,7 @@ TEST(PrefixCache, WithoutAPageForTheCopyWholePagesAreFound) {
   lab.leave(other);
 }
 
-TEST(PrefixCache, WithoutAPageForTheCopyWindowsReachBackFromTheWholePage) {
+TEST(PrefixCache, WithoutAFreePageForACopyTheWindowIsThatOfTheWholePage) {
   PrefixCacheFixture lab({full_group(), window_group(20)}, {7, 10});
   lab.run_and_leave(counting(0, 96));
   LabSequence other = lab.sequence(counting(900, 128));
@@ -218,18 +218,18 @@ TEST(PrefixCache, WithoutAPageForTheCopyWindowsReachBackFromTheWholePage) {
   lab.leave(other);
 }
 
-TEST(PrefixCache, WhatIsCopiedDoesNotGoForItsCopy) {
+TEST(PrefixCache, APageIsNotEvictedToMakeRoomForItsOwnCopy) {
   PrefixCacheFixture lab({full_group()}, {5});
   lab.cache().set_cost({.token_ns = 1, .position_ns = 1});
-  lab.run_and_leave(counting(1000, 96));  // dear
-  lab.run_and_leave(counting(0, 40));     // cheap, its end above all
+  lab.run_and_leave(counting(1000, 96));  // expensive to compute again
+  lab.run_and_leave(counting(0, 40));     // cheap, most of all its last page
   LabSequence next = lab.sequence(counting(0, 36) + counting(500, 3));
   EXPECT_EQ(lab.run(next).tokens, 36);
   lab.verify_references({&next});
   lab.leave(next);
 }
 
-TEST(PrefixCache, WhatCanNotBeResumedGoesFirst) {
+TEST(PrefixCache, NodesAtWhichNoSequenceCanResumeAreEvictedFirst) {
   PrefixCacheFixture lab({full_group(), window_group(40)}, {10, 10});
   lab.cache().set_cost({.token_ns = 1, .position_ns = 1});
   lab.run_and_leave(counting(1000, 96));
@@ -240,7 +240,7 @@ TEST(PrefixCache, WhatCanNotBeResumedGoesFirst) {
   EXPECT_EQ(lab.cache().nodes(), 2);
 }
 
-TEST(PrefixCache, EndsOfConversationsAreKeptOnceAndOnlyIfOfUse) {
+TEST(PrefixCache, APartialPageIsKeptOnlyIfNoOtherNodeCoversIt) {
   PrefixCacheFixture lab({full_group(), window_group(40)}, {10, 10});
   lab.run_and_leave(counting(0, 10));
   lab.run_and_leave(counting(0, 20));
@@ -253,12 +253,12 @@ TEST(PrefixCache, EndsOfConversationsAreKeptOnceAndOnlyIfOfUse) {
   EXPECT_EQ(lab.peek(counting(0, 64)).tokens, 20);
 }
 
-TEST(PrefixCache, EvictsWhatIsCheapToComputeAgainAndWasUsedLongAgo) {
+TEST(PrefixCache, EvictsNodesThatAreCheapToComputeAgainAndWereUsedLongAgo) {
   PrefixCacheFixture lab({full_group()}, {12});
   lab.cache().set_cost({.token_ns = 100, .position_ns = 10});
-  lab.run_and_leave(counting(0, 160));    // its end is dear: five pages
-  lab.run_and_leave(counting(1000, 96));  // three
-  lab.run_and_leave(counting(2000, 32));  // one
+  lab.run_and_leave(counting(0, 160));    // five pages, of which the last ones are expensive
+  lab.run_and_leave(counting(1000, 96));  // three pages
+  lab.run_and_leave(counting(2000, 32));  // one page
   EXPECT_EQ(lab.pool().pages_free(0), 3);
   ASSERT_TRUE(lab.cache().make_room(0, 4));
   EXPECT_EQ(lab.peek(counting(2000, 32)).tokens, 0);
@@ -266,7 +266,7 @@ TEST(PrefixCache, EvictsWhatIsCheapToComputeAgainAndWasUsedLongAgo) {
   EXPECT_EQ(lab.peek(counting(1000, 96)).tokens, 64);
   EXPECT_EQ(lab.peek(counting(0, 160)).tokens, 160);
   EXPECT_EQ(lab.cache().evicted(), 2);
-  // What is used again and again outlives what is dearer, in the end.
+  // In the end, pages that are used again and again outlive more expensive ones.
   for (int32_t round = 0; round < 40; ++round) {
     lab.run_and_leave(counting(1000, 64));
     lab.run_and_leave(counting(3000 + round * 100, 64));
@@ -275,7 +275,7 @@ TEST(PrefixCache, EvictsWhatIsCheapToComputeAgainAndWasUsedLongAgo) {
   EXPECT_LT(lab.peek(counting(0, 160)).tokens, 160);
 }
 
-TEST(PrefixCache, ClearForgetsWhatNobodyUses) {
+TEST(PrefixCache, ClearEvictsAllThatNoSequenceUses) {
   PrefixCacheFixture lab({full_group(), window_group(33), state_group()}, {30, 30, 6});
   lab.run_and_leave(counting(0, 100));
   LabSequence running = lab.sequence(counting(500, 300));
@@ -293,7 +293,7 @@ TEST(PrefixCache, ClearForgetsWhatNobodyUses) {
   for (int32_t g = 0; g < 3; ++g) EXPECT_EQ(lab.pool().pages_free(g), lab.pool().pages_total(g));
 }
 
-TEST(PrefixCache, MoreSaltsThanItKeepsPushEachOtherOut) {
+TEST(PrefixCache, SaltsBeyondTheLimitEvictEachOther) {
   constexpr int32_t kPages = 1500;
   PrefixCacheFixture lab({full_group()}, {kPages});
   for (uint64_t salt = 0; salt < kPages; ++salt) lab.run_and_leave(counting(0, 3), salt);
@@ -303,7 +303,7 @@ TEST(PrefixCache, MoreSaltsThanItKeepsPushEachOtherOut) {
   EXPECT_EQ(lab.peek(counting(0, 3), 0).tokens, 0);
 }
 
-TEST(PrefixCache, ManySiblingsAreSearchedUpToALimitTheLastUsedFirst) {
+TEST(PrefixCache, SiblingsAreSearchedUpToALimitTheLastUsedFirst) {
   PrefixCacheFixture lab({full_group()}, {2 * kSiblingsScannedMax});
   for (int32_t i = 0; i < kSiblingsScannedMax + 10; ++i) lab.run_and_leave(counting(1'000 * i, 20));
   EXPECT_EQ(lab.peek(counting(1'000 * 9, 20)).tokens, 0);

@@ -1,4 +1,4 @@
-// Lookup: how much of a prompt is cached, and putting that into a sequence's table.
+// Lookup: finds how much of a prompt is cached, and puts its pages into a sequence's table.
 #include <algorithm>
 
 #include "base/check.h"
@@ -21,7 +21,7 @@ PrefixHit PrefixCache::Impl::resume(PrefixCursor& cursor, std::span<const TokenI
     const Match with_host = match(cursor, tokens, tokens_max, Where::kAnyTier);
     if (with_host.best().tokens > found.best().tokens) {
       restore_path(cursor, with_host.best());
-      found = match(cursor, tokens, tokens_max, Where::kOnDevice);  // which is less if there was no room for all
+      found = match(cursor, tokens, tokens_max, Where::kOnDevice);  // shorter if there was no room for all pages
     }
   }
   PrefixHit hit{
@@ -31,7 +31,7 @@ PrefixHit PrefixCache::Impl::resume(PrefixCursor& cursor, std::span<const TokenI
 
   truncate(table, cursor.tokens);
   pages_.pin(to.node);
-  // Windows are filled for the earlier boundary, which is what remains if no page can be had for the other.
+  // Windows are filled for the earlier boundary, which remains if no page can be found for the copy.
   share_path(cursor, to, found.whole.tokens, table);
   if (found.is_partial() && !copy_partial(to, table)) {
     pages_.pin(found.whole.node);
@@ -55,7 +55,7 @@ PrefixHit PrefixCache::Impl::resume(PrefixCursor& cursor, std::span<const TokenI
 
 PrefixCache::Impl::Match PrefixCache::Impl::match(const PrefixCursor& cursor, std::span<const TokenId> tokens,
                                                   int32_t tokens_max, Where where) {
-  std::ranges::fill(window_from_, 0);  // the table has what windows reach back to before the cursor
+  std::ranges::fill(window_from_, 0);  // the table holds the windows' pages before the cursor
   Match match;
   match.whole = {.node = cursor.node, .tokens = cursor.tokens, .key = cursor.key};
   int32_t node = cursor.node != kNoNode ? cursor.node : tree_.root(cursor.key);
@@ -65,7 +65,7 @@ PrefixCache::Impl::Match PrefixCache::Impl::match(const PrefixCursor& cursor, st
     const uint64_t next_key = chain(key, tokens, end);
     const int32_t next = tree_.find(node, next_key, tokens.subspan(end, kPageTokens));
     if (next == kNoNode || (where == Where::kOnDevice && !pages_.is_here(next))) break;
-    // Beside a path that cannot be resumed there may be the end of a conversation that can.
+    // Beside a path at which no sequence can resume there may be the end of a conversation at which one can.
     if (has_state_ || lacks_window(next, where)) match_children(node, key, end, tokens, tokens_max, where, match);
     node = next;
     key = next_key;
@@ -79,7 +79,8 @@ PrefixCache::Impl::Match PrefixCache::Impl::match(const PrefixCursor& cursor, st
   return match;
 }
 
-/// Looks for the child that agrees with `tokens` from `begin` on in most of its tokens, but not all of a page.
+/// Searches the children for one that agrees with the longest beginning of `tokens` from `begin` on, short of a whole
+/// page.
 void PrefixCache::Impl::match_children(int32_t node, uint64_t key, int32_t begin, std::span<const TokenId> tokens,
                                        int32_t tokens_max, Where where, Match& match) const {
   const auto rest = tokens.subspan(begin, std::min<size_t>(kPageTokens, tokens.size() - begin));
@@ -136,7 +137,7 @@ bool PrefixCache::Impl::can_resume_within(int32_t node, int32_t begin, int32_t b
   return true;
 }
 
-/// Brings back from the host what the boundary needs, as far as there is room.
+/// Restores the pages that the boundary needs from the host, as far as there is room.
 void PrefixCache::Impl::restore_path(const PrefixCursor& cursor, const Boundary& to) {
   const int32_t end = to.partial != kNoNode ? to.partial : to.node;
   path_.clear();
@@ -157,7 +158,7 @@ void PrefixCache::Impl::restore_path(const PrefixCursor& cursor, const Boundary&
   for (const int32_t node : path_) pages_.unpin(node);
 }
 
-/// Fills the table from the cursor to to.node; windows from where a row at `window_position` needs them.
+/// Fills the table from the cursor to to.node; window groups from where a row at `window_position` needs them.
 void PrefixCache::Impl::share_path(const PrefixCursor& cursor, const Boundary& to, int32_t window_position,
                                    PageTable& table) {
   const int32_t end = to.tokens / kPageTokens;
@@ -176,9 +177,9 @@ void PrefixCache::Impl::share_path(const PrefixCursor& cursor, const Boundary& t
   }
 }
 
-/// Copies the page that the boundary is in; false, and nothing changed, if no page for it can be had.
+/// Copies the page in which the boundary lies; false, with nothing changed, if no page for the copy can be found.
 bool PrefixCache::Impl::copy_partial(const Boundary& to, PageTable& table) {
-  // What is copied is not evicted for the copy.
+  // Pinned, so that it is not evicted for its own copy.
   pages_.pin(to.partial);
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (pages_.has(to.partial, g)) pool_.retain(g, pages_.page(to.partial, g));
@@ -201,7 +202,7 @@ bool PrefixCache::Impl::copy_partial(const Boundary& to, PageTable& table) {
   return have_all;
 }
 
-/// Gives the table copies of the node's state slots, or, where no slot can be had, the slots themselves.
+/// Gives the table copies of the node's state slots, or the slots themselves if no slot is free for a copy.
 void PrefixCache::Impl::copy_states(int32_t node, PageTable& table) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (is_paged(g)) continue;
@@ -230,7 +231,7 @@ void PrefixCache::Impl::truncate(PageTable& table, int32_t tokens) {
   }
 }
 
-/// As release_behind, for a table whose windows may have gaps.
+/// Frees the window pages before `position` like PagePool::release_behind, for a table whose windows may have gaps.
 void PrefixCache::Impl::trim_windows(PageTable& table, int32_t position) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_kind(g, KvKind::kWindow)) continue;
@@ -242,7 +243,7 @@ void PrefixCache::Impl::trim_windows(PageTable& table, int32_t position) {
   }
 }
 
-/// Window pages that a row at `position`, in or after `node`, reads are of use.
+/// Marks the window pages that a row at `position`, in or after `node`, reads as used.
 void PrefixCache::Impl::use_windows(int32_t node, int32_t position) {
   for (int32_t g = 0; g < pool_.groups(); ++g) {
     if (!is_kind(g, KvKind::kWindow)) continue;

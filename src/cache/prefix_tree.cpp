@@ -113,7 +113,7 @@ void PrefixTree::hash(int32_t node) {
 void PrefixTree::unhash(int32_t node) {
   size_t hole = slot_of(nodes_[node].key);
   while (slots_[hole] != node) hole = slot_of(hole + 1);
-  // What follows moves back into the hole unless that is before where its search begins.
+  // Backward shift: each following entry moves into the hole, unless its search begins after the hole.
   for (size_t slot = slot_of(hole + 1); slots_[slot] != kNoNode; slot = slot_of(slot + 1)) {
     const size_t begin = slot_of(nodes_[slots_[slot]].key);
     if (slot_of(slot - begin) < slot_of(slot - hole)) continue;

@@ -34,7 +34,7 @@ TEST(PrefixTree, CollidingHashesFindTheirOwnNodes) {
   EXPECT_EQ(tree.find(a, 5, page_of(1)), d);
 }
 
-TEST(PrefixTree, ChildrenAreListedTheLastUsedFirst) {
+TEST(PrefixTree, ChildrenAreListedLastUsedFirst) {
   PrefixTree tree(8);
   const int32_t root = tree.add_root(1);
   const int32_t a = tree.add(root, 2, page_of(1));
@@ -57,16 +57,16 @@ TEST(PrefixTree, ChildrenAreListedTheLastUsedFirst) {
   EXPECT_EQ(tree.end(tree.add_leaf(a, std::vector(3, TokenId{7}))), kPageTokens + 3);
 }
 
-TEST(PrefixTree, RandomInsertionAndRemovalWithFewHashes) {
+TEST(PrefixTree, AgreesWithAMapUnderRandomInsertionAndRemovalWithFewHashes) {
   constexpr uint32_t kSeed = 11;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   std::mt19937 random(kSeed);
   PrefixTree tree(60);
   const int32_t root = tree.add_root(0);
-  std::map<int32_t, std::pair<uint64_t, int32_t>> nodes;  // node: key, value
+  std::map<int32_t, std::pair<uint64_t, int32_t>> nodes;  // node -> (key, value)
   for (int32_t step = 0; step < 5'000; ++step) {
     if (tree.nodes_free() > 0 && random() % 2 == 0) {
-      // Keys that begin anywhere in the table, near its end above all, so that runs wrap around.
+      // Keys from all over the table, but mostly near its end, so that probe sequences wrap around.
       const uint64_t key = random() % 2 == 0 ? 120 + random() % 8 : random() % 128;
       nodes[tree.add(root, key, page_of(step))] = {key, step};
     } else if (!nodes.empty()) {
@@ -80,7 +80,7 @@ TEST(PrefixTree, RandomInsertionAndRemovalWithFewHashes) {
   }
 }
 
-TEST(ValueHeap, FirstIsTheSmallestWhateverChanges) {
+TEST(ValueHeap, TheFirstNodeIsTheSmallestAfterAnyChange) {
   constexpr uint32_t kSeed = 5;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   std::mt19937 random(kSeed);
@@ -105,7 +105,7 @@ TEST(ValueHeap, FirstIsTheSmallestWhateverChanges) {
   }
 }
 
-TEST(UseList, KeepsTheOrderOfUse) {
+TEST(UseList, ListsNodesInOrderOfUse) {
   UseList list(5);
   for (const int32_t node : {3, 1, 4}) list.push_back(node);
   EXPECT_EQ(list.first(), 3);

@@ -1,4 +1,5 @@
-// The fixed texts are those that the model was trained on, character for character; see NOTICE.
+// Built-in chat templates. Their fixed texts are those on which the model was trained, character for character; see
+// NOTICE.
 #include "chat/builtin_templates.h"
 
 namespace cairn {

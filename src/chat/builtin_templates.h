@@ -5,11 +5,11 @@
 
 namespace cairn {
 
-/// Jinja for ChatTemplate::create; empty if there is none.
+/// The Jinja source of an architecture's template, for ChatTemplate::create; empty if there is none.
 ///
-/// deepseek4 takes, beside what every template gets: `thinking` or `enable_thinking`, `reasoning_effort` ("max" asks
-/// for all there is), `drop_thinking` (false keeps that of earlier turns), `response_format` (a JSON schema), and
-/// `tools_first` (the tools' definitions stand before the system messages, not after them).
+/// Besides the usual variables, deepseek4's template takes: `thinking` or `enable_thinking`, `reasoning_effort` ("max"
+/// is the highest), `drop_thinking` (false keeps the thinking of earlier turns), `response_format` (a JSON schema), and
+/// `tools_first` (puts the tools' definitions before the system messages instead of after them).
 std::string_view builtin_template(std::string_view architecture);
 
 }  // namespace cairn

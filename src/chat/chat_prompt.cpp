@@ -17,14 +17,14 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// Stands for a known turn's text, or its thinking, while the template renders. Nobody writes that by chance, and what a
-// client gains by writing it on purpose is a prompt that is rendered without known turns.
+// A placeholder for a known turn's text, or its thinking, while the template renders. It does not occur by chance; a
+// client that writes it on purpose only gets a prompt that is rendered without known turns.
 std::string mark(std::string_view what, size_t message) {
   static const uint64_t secret = secure_random();
   return fmt::format("@@{:016x}{}-{}@@", secret, what, message);
 }
 
-/// Whether a turn's text stands twice in a rendering: of all turns in one pass.
+/// Whether a turn's placeholder occurs twice in a rendering, found for all turns in one pass.
 bool stands_twice(std::string_view rendering) {
   std::string begin = mark("text", 0);
   begin.erase(begin.find("text-0") + 5);
@@ -59,7 +59,7 @@ std::vector<KnownTurn> known_turns(const PromptContext& context, const ordered_j
   return known;
 }
 
-/// Tokens, and behind them bytes of the rendering.
+/// Tokens, followed by bytes of the rendering.
 struct Piece {
   std::span<const TokenId> tokens;
   ByteRange text;
@@ -70,8 +70,8 @@ std::string_view drop_space_at_end(std::string_view text) {
   return text;
 }
 
-/// Where a turn's tokens begin if it stands at `end`: after what the template puts before every answer, with nothing
-/// but the thinking's beginning between. Empty: the template writes something else there, so the tokens would not fit.
+/// Where a turn's tokens begin if its text is at `end`: after the generation prompt, with nothing but the start of the
+/// thinking between. Empty if the template writes something else there, so that the tokens would not fit.
 std::optional<size_t> begin_of_turn(std::string_view text, size_t end, std::string_view generation_prompt,
                                     std::string_view think_open) {
   std::string_view before = text.substr(0, end);
@@ -87,16 +87,16 @@ std::optional<size_t> begin_of_turn(std::string_view text, size_t end, std::stri
   return std::nullopt;
 }
 
-/// What the template appends for the model to go on from.
+/// The text that the template appends for the model to continue.
 Result<std::string> generation_prompt_of(const PromptContext& context, ChatInput input, const std::string& with) {
   input.add_generation_prompt = false;
   CAIRN_TRY(const Rendering without, context.chat_template.render(input, std::time(nullptr)));
-  // Some end a conversation that is not to go on with a token of their own.
+  // Some templates end a conversation that is not continued with a token of their own.
   const auto differs = std::ranges::mismatch(with, without.text);
   return std::string(differs.in1, with.end());
 }
 
-/// The rendering cut where known turns stand; nullopt if the template does something with them that we do not know.
+/// Cuts the rendering at known turns; nullopt if the template does something unexpected with them.
 std::optional<std::vector<Piece>> cut(std::string_view text, const std::vector<KnownTurn>& known,
                                       std::string_view generation_prompt, std::string_view think_open) {
   if (stands_twice(text)) return std::nullopt;
@@ -128,7 +128,8 @@ std::optional<std::vector<Piece>> cut(std::string_view text, const std::vector<K
   return pieces;
 }
 
-/// The template writes control tokens; what came with the request is text, whatever it looks like.
+/// Encodes the pieces. Control tokens that the template wrote become tokens; text that came with the request stays
+/// text, whatever it looks like.
 Result<ChatPrompt> encode(const PromptContext& context, const Rendering& rendering, std::span<const Piece> pieces) {
   ChatPrompt prompt;
   std::vector<TokenId>& tokens = prompt.tokens;
@@ -148,7 +149,7 @@ Result<ChatPrompt> encode(const PromptContext& context, const Rendering& renderi
   return prompt;
 }
 
-/// nullopt: render as usual.
+/// The prompt with known turns in it; nullopt: render as usual.
 Result<std::optional<ChatPrompt>> prompt_with_known(const PromptContext& context, const ChatInput& input,
                                                     const std::vector<KnownTurn>& known) {
   ChatInput marked = input;
@@ -160,7 +161,7 @@ Result<std::optional<ChatPrompt>> prompt_with_known(const PromptContext& context
     if (!turn.sampled->turn.reasoning.empty()) message["reasoning_content"] = mark("thinking", turn.message);
   }
   const auto rendering = context.chat_template.render(marked, std::time(nullptr));
-  if (!rendering) return std::nullopt;  // such a turn cannot stand there without its calls
+  if (!rendering) return std::nullopt;  // such a turn cannot be rendered without its calls
   CAIRN_TRY(const std::string generation_prompt, generation_prompt_of(context, marked, rendering->text));
   const ReasoningStyle* style = find_style(context.output_format.reasoning);
   const auto pieces =

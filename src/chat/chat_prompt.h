@@ -1,4 +1,4 @@
-/// A conversation -> the tokens that the model goes on from.
+/// Renders a conversation as the tokens that the model continues.
 #pragma once
 
 #include <string>
@@ -14,11 +14,11 @@ namespace cairn {
 
 struct ChatPrompt {
   std::vector<TokenId> tokens;
-  std::string text;  ///< as rendered, but for turns that came back from `turns`
+  std::string text;  ///< as rendered, except for turns that were taken from `turns`
 };
 
-/// Turns that `turns` knows are put in as they were sampled: all of a turn whose thinking the template shows, else what
-/// came after the thinking. Errors: the template's.
+/// Turns found in `turns` are inserted as they were sampled: the whole turn if the template shows its thinking, else
+/// the part after the thinking. Errors: the template's.
 Result<ChatPrompt> chat_prompt(const PromptContext& context, const ChatInput& input, SampledTurnCache* turns = nullptr,
                                const CacheScope& scope = {});
 

@@ -15,7 +15,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// ChatML, for models that bring no template.
+// ChatML, for models without a template.
 constexpr std::string_view kChatMl = R"({%- for message in messages -%}
 <|im_start|>{{ message.role }}
 {% if message.content is string %}{{ message.content }}
@@ -25,16 +25,16 @@ constexpr std::string_view kChatMl = R"({%- for message in messages -%}
 {% endfor -%}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif -%})";
 
-// Marker words: found in a rendering only if the template showed them.
+// Marker words of the probes: they occur in a rendering only if the template showed them.
 constexpr std::string_view kUserWord = "cairnuser";
 constexpr std::string_view kSystemWord = "cairnsystem";
 constexpr std::string_view kToolWord = "cairntool";
 constexpr std::string_view kKeyWord = "cairnkey";
 
-// DeepSeek V4: what its effort "max" is meant for.
+// Minimum context of DeepSeek V4's effort "max".
 constexpr int32_t kMaxEffortTokens = 393'216;
 
-// A probe is tiny; a template that needs more than this for it is not worth waiting for.
+// Limits for probes: a probe is tiny, and a template that needs more than this for it is not supported.
 constexpr JinjaLimits kProbeLimits{.steps_max = 1'000'000, .output_bytes_max = 4 << 20, .memory_bytes_max = 16 << 20};
 
 ordered_json message_of(std::string_view role, ordered_json content) {
@@ -49,7 +49,7 @@ bool shows(const Result<Rendering>& rendered, std::string_view word) {
   return rendered.has_value() && rendered->text.find(word) != std::string::npos;
 }
 
-// Templates write `<|` + role + `|>`: a role that we know is a word of ours, whoever sent it.
+// Known roles. Templates write `<|` + role + `|>`, so a known role counts as the template's own text, whoever sent it.
 constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
 
 void find_roles(const ordered_json& messages, std::unordered_set<const ordered_json*>& roles) {
@@ -62,7 +62,7 @@ void find_roles(const ordered_json& messages, std::unordered_set<const ordered_j
   }
 }
 
-// The text of a content that is a string or a list of text parts.
+// The text of a content, which is a string or a list of text parts.
 Result<std::string> plain_text(const ordered_json& content, const std::string& at) {
   if (content.is_string()) return content.get<std::string>();
   std::string text;
@@ -85,7 +85,7 @@ bool has_role(const ordered_json& message, std::string_view role) {
   return message.is_object() && message.contains("role") && message["role"] == role;
 }
 
-// Takes a leading system message away and puts its text before the first user message's.
+// Removes a leading system message and puts its text before that of the first user message.
 Result<void> fold_system(ordered_json& messages) {
   if (messages.empty() || !has_role(messages[0], "system") || !messages[0].contains("content")) return {};
   size_t user = 1;
@@ -115,7 +115,7 @@ void shape_arguments(ordered_json& message, bool as_object) {
     const auto arguments = function.find("arguments");
     if (arguments == function.end()) continue;
     if (as_object && arguments->is_string()) {
-      // What a model wrote may be no JSON; then the template gets it as it stands.
+      // A model's arguments may be invalid JSON; then the template gets them as a string.
       auto parsed = read_json(arguments->get_ref<const std::string&>());
       if (parsed && parsed->is_object()) *arguments = std::move(*parsed);
     } else if (!as_object && !arguments->is_string()) {
@@ -151,7 +151,7 @@ void escape_arguments(ordered_json& message) {
   }
 }
 
-// A tool's result cannot end itself and go on as something else.
+// Escapes tags in a tool's result, so that it cannot end itself and continue as something else.
 void escape_result(ordered_json& message) {
   constexpr std::string_view kEnd = "</tool_result>";
   const auto content = message.find("content");
@@ -215,7 +215,7 @@ ChatCapabilities ChatTemplate::probe() const {
   ChatCapabilities can;
   const bool shows_string = shows(render_probe({message_of("user", kUserWord)}, none), kUserWord);
   const Result<Rendering> with_list = render_probe({message_of("user", text_parts(kUserWord))}, none);
-  // Printing the list itself, as Python or as JSON, is not taking it.
+  // A template that prints the list itself, as Python or as JSON, does not support lists.
   can.list_content = shows(with_list, kUserWord) && !shows(with_list, "'type'") && !shows(with_list, "\"type\"");
   can.string_content = shows_string || !can.list_content;
 
@@ -224,7 +224,7 @@ ChatCapabilities ChatTemplate::probe() const {
   };
   const ordered_json user = message_of("user", content(kUserWord));
   const ordered_json system = message_of("system", content(kSystemWord));
-  // If not even the user's message alone can be rendered, the probes say nothing.
+  // If not even the user's message alone can be rendered, the probes show nothing.
   can.system_role =
       shows(render_probe({system, user}, none), kSystemWord) || !shows(render_probe({user}, none), kUserWord);
 

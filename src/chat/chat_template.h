@@ -1,16 +1,16 @@
-/// A model's chat template: messages -> the text that the model was trained to continue.
+/// A model's chat template: turns messages into the text that the model was trained to continue.
 ///
-/// Templates differ in what they take, and OpenAI's message shape is none of theirs. What a template can do is found
-/// out once, by rendering a few tiny conversations with marker words in them and looking for the markers
-/// (ChatCapabilities). render() then brings each message into the form the template takes:
+/// Templates differ in what they accept, and none takes OpenAI's message shape as it is. What a template supports is
+/// found out once, by rendering a few tiny conversations with marker words in them and looking for the markers
+/// (ChatCapabilities). render() then converts each message into the form that the template takes:
 ///   - text parts of a content list are joined with line ends, if the template takes only strings;
 ///   - a string becomes one text part, if the template takes only lists;
 ///   - a system message goes in front of the first user message's text, if the template has no system role;
 ///   - tool-call arguments, a JSON string on the wire, become an object, if the template prints objects well.
 ///   - what looks like one of the format's own tags in a call's arguments or a tool's result is escaped, for DSML;
-///   - tools, calls and results become text (generic_tools.h), if the template knows nothing of tools.
-/// What remains impossible is an Error, never left out silently; tools for a template that shows none and yet has calls
-/// of its own format are the caller's to refuse (ChatCapabilities::tools).
+/// - tools, calls and results become text (generic_tools.h), if the template has no support for tools. What cannot be
+/// converted is an Error, never left out silently. The caller refuses tools for a template that shows none and yet has
+/// a format of calls (ChatCapabilities::tools).
 #pragma once
 
 #include <cstdint>
@@ -24,39 +24,38 @@
 
 namespace cairn {
 
-/// What a conversation gives to a template. `messages` and `tools` are JSON in OpenAI's shape, already validated.
+/// The input of a template. `messages` and `tools` are JSON in OpenAI's shape, already validated.
 struct ChatInput {
   nlohmann::ordered_json messages = nlohmann::ordered_json::array();
   nlohmann::ordered_json tools = nullptr;  ///< array or null
   bool add_generation_prompt = true;
-  nlohmann::ordered_json variables =
-      nlohmann::ordered_json::object();  ///< more for the template (chat_template_kwargs)
+  nlohmann::ordered_json variables = nlohmann::ordered_json::object();  ///< further variables (chat_template_kwargs)
 };
 
-/// What a template was seen to show of the probe conversations.
+/// What a template showed of the probe conversations.
 struct ChatCapabilities {
-  bool string_content = true;  ///< a user message whose content is a string
-  bool list_content = false;   ///< ... is [{"type":"text","text":...}]
-  bool system_role = true;     ///< a system message before the user's
-  bool tools = false;          ///< the names of the given tools
-  bool generic_tools = false;  ///< it does not, and has no format of calls: render() makes text of them
-  bool effort = false;         ///< it makes something of the variable reasoning_effort
-  /// Context that its effort "max" is meant for, in smaller ones it is "high"; 0: it has no such effort.
+  bool string_content = true;  ///< shows a user message whose content is a string
+  bool list_content = false;   ///< shows one whose content is [{"type":"text","text":...}]
+  bool system_role = true;     ///< shows a system message before the user's
+  bool tools = false;          ///< shows the names of the given tools
+  bool generic_tools = false;  ///< shows no tools and has no format of calls: render() writes them as text
+  bool effort = false;         ///< uses the variable reasoning_effort
+  /// Minimum context of its effort "max", which is "high" in smaller ones; 0: it has no such effort.
   int32_t max_effort_tokens = 0;
-  bool object_arguments = false;  ///< tool-call arguments given as an object, printed other than as Python would
+  bool object_arguments = false;  ///< shows tool-call arguments given as an object, printed other than as Python would
 };
 
 /// Immutable; thread-safe.
 class ChatTemplate {
  public:
-  /// `source` from tokenizer.chat_template; empty: ChatML, which `is_fallback` tells. bos and eos are the tokens'
-  /// texts.
+  /// `source` is tokenizer.chat_template; if empty, ChatML is used and is_fallback() is true. bos and eos are the texts
+  /// of those tokens.
   static Result<ChatTemplate> create(std::string_view source, std::string bos, std::string eos);
 
-  /// Own, and thus free to spell control tokens, is what the template writes, the texts of bos and eos, and a message's
-  /// role that is one of those known; every other string of the input is foreign. Errors: kInvalidArgument with the
-  /// template's own words (raise_exception) or what failed in it, `at` the template's line; content parts that the
-  /// template cannot take, `at` their place in the messages; kTooLarge.
+  /// Own text, which may spell control tokens, is what the template writes, the texts of bos and eos, and a message's
+  /// role if it is a known one; all other strings of the input are foreign. Errors: kInvalidArgument with the
+  /// template's own words (raise_exception) or a description of what failed in it, `at` is the template's line; content
+  /// parts that the template does not support, `at` is their place in the messages; kTooLarge.
   Result<Rendering> render(const ChatInput& input, std::time_t now) const;
 
   const ChatCapabilities& capabilities() const { return capabilities_; }
@@ -64,7 +63,7 @@ class ChatTemplate {
 
  private:
   ChatTemplate(JinjaTemplate parsed, std::string bos, std::string eos, bool is_fallback);
-  /// Renders as it is given, without bringing it into another form.
+  /// Renders the messages as given, without converting them.
   Result<Rendering> render_plain(nlohmann::ordered_json messages, const nlohmann::ordered_json& tools,
                                  bool add_generation_prompt, const nlohmann::ordered_json& variables, std::time_t now,
                                  const JinjaLimits& limits) const;

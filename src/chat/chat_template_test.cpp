@@ -39,7 +39,7 @@ std::string rendered(const ChatTemplate& chat_template, const ChatInput& input) 
   return text.has_value() ? text->text : "error: " + text.error().text();
 }
 
-TEST(ChatTemplate, NoSourceIsChatMl) {
+TEST(ChatTemplate, AnEmptySourceMeansChatMl) {
   const ChatTemplate chatml = create("");
   EXPECT_TRUE(chatml.is_fallback());
   EXPECT_FALSE(create("x").is_fallback());
@@ -54,7 +54,7 @@ TEST(ChatTemplate, NoSourceIsChatMl) {
   EXPECT_EQ(rendered(chatml, closed), "<|im_start|>user\nHi<|im_end|>\n");
 }
 
-TEST(ChatTemplate, GivesTheVariablesThatModelLibrariesGive) {
+TEST(ChatTemplate, ProvidesTheVariablesThatModelLibrariesProvide) {
   const ChatTemplate all = create(
       "{{ bos_token }}|{{ eos_token }}|{{ tools is none }}|{{ documents is none }}|{{ add_generation_prompt }}|"
       "{{ enable_thinking is defined }}|{{ messages | length }}");
@@ -64,7 +64,7 @@ TEST(ChatTemplate, GivesTheVariablesThatModelLibrariesGive) {
   EXPECT_EQ(rendered(all, input), "B|</s>|True|False|True|True|1");
 }
 
-TEST(ChatTemplate, SeesWhatPublishedTemplatesTake) {
+TEST(ChatTemplate, DetectsTheCapabilitiesOfPublishedTemplates) {
   struct Case {
     const char* name;
     bool list, system, tools, objects;
@@ -113,26 +113,26 @@ TEST(ChatTemplate, MakesPartsForTemplatesThatTakeOnlyLists) {
   EXPECT_EQ(rendered(lists, input_of(R"([{"role":"user","content":"hi"}])")), "<hi>");
 }
 
-TEST(ChatTemplate, FoldsTheSystemMessageWhereThereIsNoSuchRole) {
+TEST(ChatTemplate, PutsTheSystemMessageIntoTheUsersIfThereIsNoSystemRole) {
   const ChatTemplate gemma = published("google-gemma-2-2b-it");
   const std::string text =
       rendered(gemma, input_of(R"([{"role":"system","content":"Be terse."},{"role":"user","content":"Hi"}])"));
   EXPECT_EQ(text, rendered(gemma, input_of(R"([{"role":"user","content":"Be terse.\n\nHi"}])")));
   EXPECT_THAT(text, HasSubstr("Be terse.\n\nHi"));
-  // Nothing to put it in front of: the template says so itself.
+  // Without a user message there is nothing to put it before, and the template reports that itself.
   const auto alone = gemma.render(input_of(R"([{"role":"system","content":"x"}])"), 0);
   ASSERT_FALSE(alone.has_value());
   EXPECT_EQ(alone.error().message, "System role not supported");
 }
 
-TEST(ChatTemplate, GivesArgumentsAsTheTemplateTakesThem) {
+TEST(ChatTemplate, ConvertsArgumentsToTheFormThatTheTemplateTakes) {
   const char* messages = R"([{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[
       {"id":"call00001","type":"function","function":{"name":"f","arguments":"{\"city\":\"Zürich\",\"n\":1.0}"}}]}])";
   EXPECT_THAT(rendered(published("Qwen-Qwen2.5-7B-Instruct"), input_of(messages)),
               HasSubstr(R"({"name": "f", "arguments": {"city": "Zürich", "n": 1.0}})"));
   EXPECT_THAT(rendered(published("meetkai-functionary-medium-v3.2"), input_of(messages)),
               HasSubstr(R"({"city":"Zürich","n":1.0})"));
-  // What is no JSON object stays the string it is.
+  // Arguments that are not a JSON object stay a string.
   const char* broken = R"([{"role":"user","content":"x"},{"role":"assistant","content":"","tool_calls":[
       {"id":"call00001","type":"function","function":{"name":"f","arguments":"{\"city\": "}}]}])";
   EXPECT_THAT(rendered(published("Qwen-Qwen2.5-7B-Instruct"), input_of(broken)), HasSubstr(R"("{\"city\": ")"));
@@ -146,14 +146,14 @@ TEST(ChatTemplate, ShowsTools) {
   EXPECT_THAT(rendered(qwen, input), HasSubstr("get_weather"));
 }
 
-TEST(ChatTemplate, ErrorsHaveTheTemplatesWordsAndLine) {
+TEST(ChatTemplate, ErrorsGiveTheTemplatesMessageAndLine) {
   EXPECT_FALSE(ChatTemplate::create("{% if %}", "", "").has_value());
   const ChatTemplate strict = create("{% for m in messages %}\n{{ raise_exception('no ' ~ m.role) }}{% endfor %}");
   const auto text = strict.render(input_of(R"([{"role":"user","content":"x"}])"), 0);
   ASSERT_FALSE(text.has_value());
   EXPECT_EQ(text.error().message, "no user");
   EXPECT_EQ(text.error().at, "line 2");
-  // Such a template shows nothing of any probe; then messages are left as they are.
+  // Such a template shows no probe; then messages are not converted.
   EXPECT_TRUE(strict.capabilities().string_content);
   EXPECT_TRUE(strict.capabilities().system_role);
   ChatInput no_list;

@@ -1,4 +1,4 @@
-/// One answer in a conversation, taken apart.
+/// One answer in a conversation, parsed into its parts.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ struct ToolCall {
   std::string arguments;  ///< JSON, if the model's output was valid UTF-8
 };
 
-/// All that one choice said.
+/// The whole answer of one choice.
 struct ChatTurn {
   std::string content;
   std::string reasoning;
   std::vector<ToolCall> calls;
 };
 
-/// For a place in an answer's tokens: its thinking ends within a token.
+/// Index in an answer's tokens if its thinking ends within a token.
 inline constexpr size_t kNoThinkingEnd = SIZE_MAX;
 
 }  // namespace cairn

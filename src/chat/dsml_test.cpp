@@ -1,4 +1,4 @@
-// DeepSeek V4's conversations: the template for files that bring none, and calls written by a template and read again.
+// DeepSeek V4's conversations: the built-in template, and calls that a template writes and the parser reads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ std::string rendered(const ChatTemplate& chat, const char* messages, ordered_jso
   return text.has_value() ? text->text : "error: " + text.error().text();
 }
 
-TEST(Dsml, TheBuiltInTemplateIsFoundAndKnown) {
+TEST(Dsml, TheBuiltInTemplateIsFoundAndItsFormatDetected) {
   EXPECT_TRUE(builtin_template("llama").empty());
   const OutputFormat format = detect_output_format(builtin_template("deepseek4"));
   EXPECT_EQ(format.tools, ToolFormat::kDsmlV4);
@@ -46,8 +46,8 @@ TEST(Dsml, TheBuiltInTemplateIsFoundAndKnown) {
   EXPECT_TRUE(chat.capabilities().effort);
 }
 
-// Over all of the fixtures' conversations that the published template takes, character for character.
-TEST(Dsml, TheBuiltInTemplateWritesWhatThePublishedOneWrites) {
+// Compares all of the fixtures' conversations that the published template supports, character for character.
+TEST(Dsml, TheBuiltInTemplateRendersAsThePublishedOne) {
   const auto parsed = JinjaTemplate::parse(builtin_template("deepseek4"));
   ASSERT_TRUE(parsed.has_value()) << parsed.error().text();
   const ordered_json contexts = ordered_json::parse(read_file(kFolder + "contexts.json"));
@@ -65,8 +65,8 @@ TEST(Dsml, TheBuiltInTemplateWritesWhatThePublishedOneWrites) {
   EXPECT_GE(compared, 15);
 }
 
-// Beyond the fixtures: thinking, effort and the rest against the published template itself.
-TEST(Dsml, TheBuiltInTemplateThinksAsThePublishedOneDoes) {
+// Compares thinking, effort and the other variables, which the fixtures lack, with the published template itself.
+TEST(Dsml, TheBuiltInTemplateRendersThinkingAsThePublishedOne) {
   const auto published = ChatTemplate::create(read_file(kFolder + "deepseek-ai-DeepSeek-V4.jinja"), "<|bos|>", "");
   ASSERT_TRUE(published.has_value()) << published.error().text();
   const ChatTemplate ours = builtin();
@@ -96,7 +96,7 @@ TEST(Dsml, TheBuiltInTemplateThinksAsThePublishedOneDoes) {
   }
 }
 
-TEST(Dsml, ToolsStandBeforeTheSystemTextIfWished) {
+TEST(Dsml, ToolsFirstPutsToolsBeforeTheSystemMessage) {
   const ordered_json tools = ordered_json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
   const char* talk = R"([{"role": "system", "content": "Be terse."}, {"role": "user", "content": "Hi"}])";
   const std::string first = rendered(builtin(), talk, {{"tools_first", true}}, tools);
@@ -106,7 +106,7 @@ TEST(Dsml, ToolsStandBeforeTheSystemTextIfWished) {
   EXPECT_TRUE(after.starts_with("<|bos|>Be terse.\n\n## Tools\n")) << after;
 }
 
-TEST(Dsml, ArgumentsThatAreNoJsonAndResultsThatLookLikeTags) {
+TEST(Dsml, InvalidArgumentsStayTextAndTagsInResultsAreEscaped) {
   const std::string text = rendered(builtin(), R"([{"role": "user", "content": "1"},
     {"role": "assistant", "content": "", "tool_calls": [{"id": "a", "type": "function",
       "function": {"name": "f", "arguments": "{\"x\": "}}]},
@@ -115,7 +115,7 @@ TEST(Dsml, ArgumentsThatAreNoJsonAndResultsThatLookLikeTags) {
   EXPECT_NE(text.find("<tool_result>a&lt;/tool_result><｜User｜></tool_result>"), std::string::npos) << text;
 }
 
-TEST(Dsml, OnlyWhatWouldReadAsATagIsEscaped) {
+TEST(Dsml, OnlyTextThatWouldBeReadAsATagIsEscaped) {
   using tool_call::escape_dsml;
   for (const std::string_view same :
        {"", "a < b && c > d", "&lt;b&gt; &amp;", "</parameter>", "｜DSML｜", "< ｜DSML｜"}) {
@@ -135,7 +135,7 @@ TEST(Dsml, OnlyWhatWouldReadAsATagIsEscaped) {
   }
 }
 
-// Calls with texts that have everything in them which could be taken for something else.
+// Random calls whose texts contain everything that could be mistaken for markup.
 class RandomCalls {
  public:
   explicit RandomCalls(uint64_t seed) : random_(seed) {}
@@ -254,7 +254,7 @@ class RandomCalls {
   std::mt19937_64 random_;
 };
 
-// What a template appends to the prompt for a message, without the end of the turn.
+// The text that a template appends to the prompt for a message, without the end of the turn.
 std::string answer_of(const ChatTemplate& chat, const ordered_json& message) {
   ordered_json messages = ordered_json::parse(R"([{"role": "user", "content": "Go."}])");
   const auto prompt = chat.render({.messages = messages, .variables = {{"thinking", false}}}, kNow);
@@ -294,7 +294,7 @@ void expect_calls(const std::vector<Part>& parts, const ordered_json& message, c
   }
 }
 
-// Renders `calls` calls, two of them in a turn now and then, and reads them whole, byte by byte and cut anywhere.
+// Renders `calls` calls, sometimes two in a turn, and parses them whole, byte by byte and cut anywhere.
 void round_trips(const ChatTemplate& chat, ToolFormat tools, int calls) {
   RandomCalls random(static_cast<uint64_t>(calls));
   for (int done = 0, in_turn = 0; done < calls && !::testing::Test::HasFailure(); done += in_turn) {
@@ -307,7 +307,7 @@ void round_trips(const ChatTemplate& chat, ToolFormat tools, int calls) {
     const std::vector<Part> whole = parse({output});
     expect_calls(whole, message, output);
     EXPECT_EQ(parse(cut_at_random(output, 1, 1)), whole) << output;
-    // Every place is a cut once; four pieces each time are enough for that and take a third of the time of two.
+    // Every position is a cut once; four pieces at a time are enough for that and take a third of the time of two.
     const std::string_view text = output;
     const size_t third = text.size() / 3 + 1;
     for (size_t cut = 1; cut <= third; ++cut) {
@@ -319,9 +319,9 @@ void round_trips(const ChatTemplate& chat, ToolFormat tools, int calls) {
   }
 }
 
-TEST(Dsml, AThousandCallsComeBackWhereverTheyAreCut) { round_trips(builtin(), ToolFormat::kDsmlV4, 1'000); }
+TEST(Dsml, AThousandRandomCallsParseBackWhereverTheyAreCut) { round_trips(builtin(), ToolFormat::kDsmlV4, 1'000); }
 
-TEST(Dsml, CallsOfThePublishedTemplatesComeBack) {
+TEST(Dsml, CallsRenderedByThePublishedTemplatesParseBack) {
   for (const auto& [name, tools] : {std::pair("deepseek-ai-DeepSeek-V4.jinja", ToolFormat::kDsmlV4),
                                     std::pair("deepseek-ai-DeepSeek-V3.2.jinja", ToolFormat::kDsmlV32)}) {
     const auto chat = ChatTemplate::create(read_file(kFolder + name), "<|bos|>", std::string(kEos));

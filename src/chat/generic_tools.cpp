@@ -19,7 +19,7 @@ std::string tools_text(const ordered_json& tools) {
          "call:\n<tool_call>\n{\"name\": \"NAME\", \"arguments\": {}}\n</tool_call>";
 }
 
-// Puts text at the end, or the beginning, of a content that is a string, a list of parts, or nothing.
+// Appends text to a content that is a string, a list of parts, or null, or puts it in front.
 void add_text(ordered_json& content, const std::string& text, bool in_front = false) {
   if (content.is_array()) {
     content.insert(in_front ? content.begin() : content.end(), ordered_json{{"type", "text"}, {"text", text}});
@@ -33,7 +33,7 @@ void add_text(ordered_json& content, const std::string& text, bool in_front = fa
 std::string call_text(const ordered_json& call) {
   const ordered_json function = call.value("function", ordered_json::object());
   const ordered_json arguments = function.value("arguments", ordered_json::object());
-  // What is no JSON stays as it was written.
+  // Arguments that are not JSON stay as they were written.
   return fmt::format("<tool_call>\n{{\"name\": {}, \"arguments\": {}}}\n</tool_call>",
                      written(function.value("name", ordered_json(""))),
                      arguments.is_string() ? arguments.get<std::string>() : written(arguments));
@@ -63,7 +63,7 @@ ChatInput with_generic_tools(const ChatInput& input) {
   bool after_result = false;
   for (const ordered_json& message : input.messages) {
     if (is_role(message, "tool")) {
-      // Results of several calls are one message: many templates want user and assistant in turn.
+      // Results of several calls become one message, since many templates require user and assistant to alternate.
       if (!after_result) output.messages.push_back({{"role", "user"}, {"content", ""}});
       ordered_json text = message.value("content", ordered_json(""));
       add_text(text, "<tool_response>", true);

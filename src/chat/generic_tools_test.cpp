@@ -32,7 +32,7 @@ ChatInput conversation() {
   return input;
 }
 
-TEST(GenericTools, BecomeText) {
+TEST(GenericTools, ToolsCallsAndResultsBecomeText) {
   const ChatInput made = with_generic_tools(conversation());
   EXPECT_TRUE(made.tools.is_null());
   ASSERT_EQ(made.messages.size(), 4u);
@@ -47,7 +47,7 @@ TEST(GenericTools, BecomeText) {
             "<tool_response>\n4\n</tool_response>\n<tool_response>\nbad\n</tool_response>");
 }
 
-TEST(GenericTools, StandAfterWhatTheSystemMessageSays) {
+TEST(GenericTools, TheDescriptionOfToolsFollowsTheSystemMessagesText) {
   ChatInput input = conversation();
   input.messages.insert(input.messages.begin(), ordered_json{{"role", "system"}, {"content", "Be brief."}});
   const ChatInput made = with_generic_tools(input);
@@ -55,7 +55,7 @@ TEST(GenericTools, StandAfterWhatTheSystemMessageSays) {
   EXPECT_THAT(made.messages[0]["content"].get<std::string>(), testing::StartsWith("Be brief.\nYou can call"));
 }
 
-TEST(GenericTools, AreForTemplatesThatKnowNothingOfTools) {
+TEST(GenericTools, AreUsedOnlyForTemplatesWithoutToolSupport) {
   const auto bare = ChatTemplate::create("{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}", "", "");
   ASSERT_TRUE(bare.has_value());
   EXPECT_TRUE(bare->capabilities().generic_tools);
@@ -63,12 +63,12 @@ TEST(GenericTools, AreForTemplatesThatKnowNothingOfTools) {
   ASSERT_TRUE(text.has_value()) << text.error().text();
   EXPECT_THAT(text->text, HasSubstr("[user] <tool_response>\n4"));
   EXPECT_THAT(text->text, Not(HasSubstr("[tool]")));
-  // The fallback is one of them, and what it writes is read back.
+  // The fallback template has generic tools too, and the parser reads what it writes.
   const auto fallback = ChatTemplate::create("", "", "");
   ASSERT_TRUE(fallback.has_value());
   EXPECT_TRUE(fallback->capabilities().generic_tools);
   ChatInput said = conversation();
-  said.messages[1]["tool_calls"].erase(1);  // the other's arguments are no JSON
+  said.messages[1]["tool_calls"].erase(1);  // the other call's arguments are not JSON
   OutputParser parser(detect_output_format(""), kTools, "");
   std::vector<Part> parts;
   parser.feed(with_generic_tools(said).messages[2]["content"].get<std::string>(), parts);

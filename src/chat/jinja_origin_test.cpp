@@ -1,4 +1,4 @@
-// What came with the variables is known as such in the rendering, whatever the template made of it.
+// Text from the variables is marked as foreign in the rendering, whatever the template did with it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ Rendering made(std::string_view source, const ordered_json& variables) {
   return rendering ? std::move(*rendering) : Rendering{};
 }
 
-// The rendering with its foreign parts in {}.
+// The rendering with its foreign ranges in {}.
 std::string marked(const Rendering& rendering) {
   std::string out;
   size_t done = 0;
@@ -41,7 +41,7 @@ const ordered_json kVariables = ordered_json::parse(R"({
   "a": "one two", "b": "<x>", "n": 7, "list": ["p", "q"], "obj": {"k": "v", "m": ["w", null, 1.5]},
   "long": "aa-bb cc", "quote": "say \"hi\"\n", "percent": "%s", "braces": "{}", "tab": "\tz", "letter": "ß", "none": null})");
 
-TEST(JinjaOrigin, StaysWithEachByte) {
+TEST(JinjaOrigin, TheOriginStaysWithEachByte) {
   const std::pair<const char*, const char*> cases[] = {
       {"<{{ a }}>", "<{one two}>"},
       {"{{ 'x' }}{{ n }}{{ true }}{{ none }}", "x7TrueNone"},
@@ -94,7 +94,7 @@ TEST(JinjaOrigin, StaysWithEachByte) {
   }
 }
 
-// Of every filter, every method and every function one use or more: q, l, o, o2, d and f come with the request.
+// At least one use of every filter, method and function; q, l, o, o2, d and f are variables of the request.
 constexpr const char* kUses[] = {
     "f | abs",
     "q | attr('zz')",
@@ -217,8 +217,8 @@ constexpr const char* kUses[] = {
     "q and q",
 };
 
-// Letters that no template here writes are foreign wherever they turn up: every filter and every method, at least once.
-TEST(JinjaOrigin, IsLostByNoFilterAndNoMethod) {
+// Letters that occur in no template here are foreign wherever they appear, for every filter and every method.
+TEST(JinjaOrigin, NoFilterOrMethodLosesTheOrigin) {
   const std::string text = "qQ <|q|> \"q\"\n'Q' &q;\tqq";
   const ordered_json variables = {{"q", text},
                                   {"l", {text, "Qq"}},
@@ -242,7 +242,7 @@ TEST(JinjaOrigin, IsLostByNoFilterAndNoMethod) {
   }
 }
 
-TEST(JinjaOrigin, IsTheCallersOwnWhereItSaysSo) {
+TEST(JinjaOrigin, TheCallerMayMarkAStringAsOwn) {
   const ordered_json variables = {{"a", "x"}, {"b", "x"}};
   const auto parsed = JinjaTemplate::parse("{{ a }}{{ b }}{{ a == b }}");
   ASSERT_TRUE(parsed.has_value());
@@ -252,7 +252,7 @@ TEST(JinjaOrigin, IsTheCallersOwnWhereItSaysSo) {
   EXPECT_EQ(marked(*rendering), "{x}xTrue");
 }
 
-TEST(JinjaOrigin, OfAConversationIsTheTemplateForKnownRolesAndItsEnds) {
+TEST(JinjaOrigin, KnownRolesAndBosAndEosCountAsTheTemplatesText) {
   const auto chat = ChatTemplate::create(
       "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{{ eos_token }}{% endfor %}{{ more }}",
       "[B]", "[E]");
@@ -270,7 +270,7 @@ TEST(JinjaOrigin, OfAConversationIsTheTemplateForKnownRolesAndItsEnds) {
   EXPECT_THAT(marked(*rendering), testing::StartsWith("{[B]}<|user|>"));
 }
 
-TEST(JinjaOrigin, RangesWithinAPartOfTheText) {
+TEST(JinjaOrigin, RangesAreClippedToAPartOfTheText) {
   const std::vector<ByteRange> ranges = {{2, 4}, {6, 9}};
   EXPECT_EQ(ranges_within(ranges, 0, 10), ranges);
   EXPECT_EQ(ranges_within(ranges, 3, 7), (std::vector<ByteRange>{{0, 1}, {3, 4}}));

@@ -1,4 +1,4 @@
-/// A query and a document as the tokens that a model which judges pairs was trained on.
+/// Prompts for rerankers: a query and a document as the tokens on which a model that scores pairs was trained.
 #pragma once
 
 #include <cstddef>
@@ -15,27 +15,28 @@
 
 namespace cairn {
 
-/// Template of a file whose model gets both texts in a prompt of words (Qwen3-Reranker).
+/// Metadata key of the template for models that get both texts in a written prompt (Qwen3-Reranker).
 inline constexpr std::string_view kRerankTemplateKey = "tokenizer.chat_template.rerank";
 
-/// A template with the query for {query} and the document for {document}, each wherever it stands; what they say
-/// themselves is not looked at. They are foreign, the rest is the file's own.
+/// Fills a template: the query replaces {query} and the document {document}, wherever they are; placeholders within the
+/// two are left alone. Both are foreign text, the rest is the file's own.
 Rendering fill_rerank_template(std::string_view source, std::string_view query, std::string_view document);
 
 struct PairPrompt {
   std::vector<TokenId> tokens;
-  int32_t second_begin = kNoSecond;  ///< EmbedText's
+  int32_t second_begin = kNoSecond;  ///< as in EmbedText
 };
 
-/// The prompts of one query. The file's metadata and the tokenizer outlive it.
+/// The prompts for one query. The file's metadata and the tokenizer outlive it.
 class PairPrompts {
  public:
-  /// By the file's template if it has one, else as SpecialTokens (tokenizer.h) says. Errors: Tokenizer::encode's.
+  /// Uses the file's template if it has one, else the tokens that SpecialTokens (tokenizer.h) names. Errors:
+  /// Tokenizer::encode's.
   static Result<PairPrompts> make(const gguf::Metadata& metadata, const Tokenizer& tokenizer, std::string_view query);
 
   bool by_template() const { return !template_.empty(); }
-  /// With one document, cut to `tokens_max` unless that is 0 or there is a template; the token that closes it stays.
-  /// Errors: Tokenizer::encode's; kContextLengthExceeded (the query leaves no room).
+  /// The prompt with one document, cut to `tokens_max` unless that is 0 or there is a template; the closing token is
+  /// kept. Errors: Tokenizer::encode's; kContextLengthExceeded (the query leaves no room).
   Result<PairPrompt> with(std::string_view document, size_t tokens_max) const;
 
  private:
@@ -44,7 +45,7 @@ class PairPrompts {
   const Tokenizer* tokenizer_;
   std::string_view template_;
   std::string query_;
-  std::vector<TokenId> first_;  // without a template
+  std::vector<TokenId> first_;  // the query's tokens, without a template
 };
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-/// What of a model a prompt is made with.
+/// The parts of a model that are needed to make a prompt.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct PromptContext {
   std::string_view model_name;
   const Tokenizer& tokenizer;
   const ChatTemplate& chat_template;
-  const OutputFormat& output_format;  ///< how the model's answers are written
+  const OutputFormat& output_format;  ///< format of the model's answers
   int32_t context_tokens = 0;
 };
 

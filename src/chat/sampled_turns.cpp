@@ -21,7 +21,7 @@ uint64_t key_of(uint64_t scope, std::string_view content, std::string_view first
   return first_call.empty() ? hash64(trim(content), scope) : hash64(first_call, scope + 1);
 }
 
-// Of a content that is a string, or all text parts of a list.
+// The text of a content that is a string, or all text parts of a list.
 std::string text_of(const ordered_json& message) {
   const auto content = message.find("content");
   if (content == message.end()) return {};
@@ -33,7 +33,7 @@ std::string text_of(const ordered_json& message) {
 }
 
 bool same_arguments(const ordered_json& sent, const std::string& sampled) {
-  const auto parsed = nlohmann::json::parse(sampled, nullptr, false);  // keys in order of the alphabet
+  const auto parsed = nlohmann::json::parse(sampled, nullptr, false);  // keys in alphabetical order
   if (sent.is_string()) {
     const auto& text = sent.get_ref<const std::string&>();
     if (text == sampled) return true;

@@ -25,11 +25,11 @@ constexpr int64_t kPieceElements = 16'384;
 constexpr int64_t kSlabElements = 512 * kPieceElements;
 
 bool same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
-  std::error_code missing;  // a file that is not there is no other file
+  std::error_code missing;  // a file that does not exist is not the same file
   return std::filesystem::equivalent(a, b, missing);
 }
 
-// The output would replace what the input's mapping reads, or a part of it.
+// Error if the output would replace the input, or a part of it, which is mapped.
 Result<void> check_paths(const std::filesystem::path& in, const std::filesystem::path& out) {
   std::vector<std::filesystem::path> parts = {in};
   if (const auto name = gguf::split_name(in.filename().string())) {
@@ -53,7 +53,7 @@ void copy_metadata(const gguf::Metadata& metadata, QuantizeMix mix, gguf::Writer
   writer.set_integer("general.file_type", gguf::ValueType::kU32, quantize_mix_info(mix).file_type);
 }
 
-// Converts the elements of one tensor, which follow each other in whole blocks of both types.
+// Converts the elements of one tensor, which are consecutive whole blocks of both types.
 class TensorConverter {
  public:
   TensorConverter(const gguf::Tensor& tensor, TensorType to, ThreadPool& pool, std::vector<std::vector<float>>& scratch)
@@ -125,7 +125,7 @@ class TensorConverter {
   std::vector<std::vector<float>>& scratch_;
 };
 
-// What quantize_file holds while it goes through the tensors.
+// State of quantize_file while it converts the tensors.
 class Job {
  public:
   Job(const gguf::Reader& file, const QuantizeOptions& options, int threads, gguf::Writer& writer)
@@ -156,7 +156,7 @@ class Job {
     report_.elements += elements;
     report_.bytes_out += row_bytes(to, elements);
     report_.fallbacks += is_fallback(tensor, to) ? 1 : 0;
-    if (!can_encode(to)) {  // then it is the type it had, and nothing is known about its values
+    if (!can_encode(to)) {  // its type is kept, and its values are not checked
       CAIRN_TRY_VOID(writer_.write(tensor.bytes));
       notify(index, static_cast<int64_t>(tensor.bytes.size()));
       return {};
@@ -171,7 +171,7 @@ class Job {
     return {};
   }
 
-  // The row's length did not fit the type that the mix would have given.
+  // Whether the row's length did not fit the type of the mix.
   bool is_fallback(const gguf::Tensor& tensor, TensorType to) const {
     const bool narrow =
         options_.mix != QuantizeMix::kF32 && options_.mix != QuantizeMix::kF16 && options_.mix != QuantizeMix::kBF16;
@@ -192,7 +192,7 @@ class Job {
   const QuantizeOptions& options_;
   std::vector<TensorType> types_;
   ThreadPool pool_;
-  std::vector<std::vector<float>> scratch_;  // one per member of the pool
+  std::vector<std::vector<float>> scratch_;  // one for each member of the pool
   std::vector<std::byte> slab_;
   gguf::Writer& writer_;
   QuantizeReport report_;

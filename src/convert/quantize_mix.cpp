@@ -1,4 +1,4 @@
-// Which tensor gets which type.
+// The types of tensors under each mix.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -24,7 +24,7 @@ constexpr std::array kMixes = {
     QuantizeMixInfo{QuantizeMix::kQ4_0, "Q4_0", "about 4.6 bits; simplest and fastest, more loss than Q4_K", 2},
 };
 
-// The type that most of a mix's matrices get.
+// The type of most matrices of a mix.
 TensorType base_type(QuantizeMix mix) {
   switch (mix) {
     case QuantizeMix::kF32:
@@ -55,8 +55,9 @@ bool is_float(TensorType type) {
   return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
 }
 
-// Matrices whose rounding costs far more than their size saves: routers, position and token type tables, the taps of
-// short convolutions, the mixing weights between residual streams, and the projections that pick tokens or layers.
+// Matrices that are not quantised, because their rounding costs far more than their size saves: routers, position and
+// token type tables, the taps of short convolutions, the mixing weights between residual streams, and the projections
+// that choose tokens or layers.
 constexpr std::string_view kKeptParts[] = {
     "_norm.weight", "ffn_gate_inp", "position_embd", "token_types", "ssm_conv1d",           "shortconv.conv",
     ".hc_",         "output_hc_",   "indexer.proj",  "_ape.weight", "per_layer_model_proj",
@@ -87,7 +88,7 @@ std::optional<LayerName> layer_name(std::string_view name) {
 bool is_attention_value(std::string_view rest) { return rest == "attn_v.weight"; }
 bool is_ffn_down(std::string_view rest) { return rest.starts_with("ffn_down"); }
 
-// The layers that have a kind of tensor, in order: a layer's place among them decides how wide it gets.
+// The layers that have a kind of tensor, in order: a layer's index among them decides its type.
 class LayerOrder {
  public:
   LayerOrder(std::span<const gguf::Tensor> tensors, bool (*is_kind)(std::string_view rest)) {
@@ -97,7 +98,7 @@ class LayerOrder {
     }
   }
 
-  // The first and the last eighth, and every third between: errors there cost the most.
+  // Whether the layer is in the first or the last eighth, or every third between: errors there cost the most.
   bool is_sensitive(int64_t layer) const {
     const auto count = static_cast<int64_t>(layers_.size());
     const auto place = static_cast<int64_t>(std::distance(layers_.begin(), layers_.find(layer)));
@@ -108,14 +109,14 @@ class LayerOrder {
   std::set<int64_t> layers_;
 };
 
-// `wanted`, or what a row of this length can have instead.
+// `wanted`, or the type that a row of this length can have instead.
 TensorType fitting(TensorType wanted, const gguf::Tensor& tensor) {
   if (tensor.shape[0] % tensor_type_info(wanted).block_elements == 0) return wanted;
   if (tensor.shape[0] % tensor_type_info(TensorType::kQ8_0).block_elements == 0) return TensorType::kQ8_0;
   return tensor.type == TensorType::kBF16 ? TensorType::kBF16 : TensorType::kF16;
 }
 
-// `wanted(tensor)` where nothing stands against it.
+// Sets the type to `wanted(tensor)` unless the tensor must keep its own.
 template <class Wanted>
 std::vector<TensorType> choose(std::span<const gguf::Tensor> tensors, Wanted wanted) {
   std::vector<TensorType> types;

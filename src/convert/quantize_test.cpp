@@ -26,7 +26,7 @@ std::filesystem::path model(const std::string& name) {
   return std::filesystem::path(CAIRN_TEST_DATA) / "models" / (name + ".gguf");
 }
 
-// A folder of the test's own, removed afterwards.
+// A test with a folder of its own, which is removed afterwards.
 class Quantize : public ::testing::Test {
  protected:
   Quantize() : folder_(std::filesystem::path(::testing::TempDir()) / ("cairn_quantize_" + std::to_string(::getpid()))) {
@@ -131,8 +131,8 @@ TEST_F(Quantize, EveryMixOfBothModelsKeepsNamesShapesMetadataAndValues) {
   }
 }
 
-// The field's own files of the same model: the same types, and no more error.
-TEST_F(Quantize, ChoosesTheFieldsTypesAndLosesNoMore) {
+// Compared with llama.cpp's own files of the same model: the same types, and no larger error.
+TEST_F(Quantize, ChoosesTheTypesOfLlamaCppAndHasNoLargerError) {
   const gguf::Reader exact = open(model("quant-llama-f16"));
   const std::map<std::string, QuantizeMix> files = {{"quant-llama-q4_k_m", QuantizeMix::kQ4_K_M},
                                                     {"quant-llama-q4_0", QuantizeMix::kQ4_0},
@@ -149,7 +149,7 @@ TEST_F(Quantize, ChoosesTheFieldsTypesAndLosesNoMore) {
       EXPECT_LE(nmse(tensor, *ours), 1.02 * nmse(tensor, *theirs)) << name << " " << tensor.name;
     }
   }
-  // A mixture of experts: the router stays, the experts' down projections are widened with the rest.
+  // In a mixture of experts the router is not quantised, and the experts' down projections get wider types like others.
   const gguf::Reader experts = open(model("quant-qwen3moe-q4_k_m"));
   const std::vector<TensorType> types = choose_types(experts, QuantizeMix::kQ4_K_M);
   for (size_t i = 0; i < types.size(); ++i) {
@@ -169,7 +169,7 @@ class MadeModel {
     data.resize(static_cast<size_t>(elements));
     writer_.declare(name, TensorType::kF32, shape);
     data_.insert(data_.end(), data.begin(), data.end());
-    // The writer pads each tensor, so they are kept to multiples of the alignment.
+    // The writer pads each tensor, so sizes are kept to multiples of the alignment.
     ASSERT_EQ(elements % 8, 0);
   }
   gguf::Writer& writer() { return writer_; }
@@ -183,7 +183,7 @@ class MadeModel {
   std::vector<float> data_;
 };
 
-TEST_F(Quantize, Q4KMWidensTheOuterEighthsAndEveryThirdLayerBetween) {
+TEST_F(Quantize, Q4KMUsesWiderTypesInOuterLayersAndEveryThirdBetween) {
   constexpr int kLayers = 16;
   {
     MadeModel made(path("deep.gguf"));
@@ -213,7 +213,7 @@ TEST_F(Quantize, Q4KMWidensTheOuterEighthsAndEveryThirdLayerBetween) {
   EXPECT_EQ(std::ranges::count(plain, TensorType::kQ6_K), 1);
 }
 
-TEST_F(Quantize, SmallTensorsStayAndOddRowsFallBack) {
+TEST_F(Quantize, SmallTensorsAreKeptAndOddRowsGetAFallbackType) {
   {
     MadeModel made(path("odd.gguf"));
     made.add("output.weight", {256, 2});
@@ -248,7 +248,7 @@ TEST_F(Quantize, SmallTensorsStayAndOddRowsFallBack) {
 }
 
 // Every block format can be the input, the narrowest included.
-TEST_F(Quantize, DecodesAnyInput) {
+TEST_F(Quantize, AcceptsEveryBlockTypeAsInput) {
   for (const std::string name : {"quant-llama-q2_k", "quant-llama-iq4_xs", "quant-gpt-oss-mxfp4", "quant-llama-bf16"}) {
     SCOPED_TRACE(name);
     const gguf::Reader in = open(model(name));
@@ -268,7 +268,7 @@ TEST_F(Quantize, DecodesAnyInput) {
   }
 }
 
-TEST_F(Quantize, ATypeThatIsThereAlreadyIsCopied) {
+TEST_F(Quantize, ATensorThatHasTheTypeAlreadyIsCopied) {
   const gguf::Reader in = open(model("quant-llama-q4_k_m"));
   const gguf::Reader out = quantized(model("quant-llama-q4_k_m"), QuantizeMix::kQ4_K_M);
   for (const gguf::Tensor& tensor : in.tensors()) {
@@ -278,7 +278,7 @@ TEST_F(Quantize, ATypeThatIsThereAlreadyIsCopied) {
   }
 }
 
-TEST_F(Quantize, SameBytesWhateverTheThreads) {
+TEST_F(Quantize, GivesTheSameBytesForAnyNumberOfThreads) {
   for (int threads : {1, 3}) {
     ASSERT_TRUE(quantize_file(model("quant-llama-f16"), path(std::to_string(threads)),
                               {.mix = QuantizeMix::kQ4_K_M, .threads = threads})
@@ -301,7 +301,7 @@ TEST_F(Quantize, ProgressReachesTheEnd) {
   EXPECT_EQ(seen.back().tensor_index + 1, report->tensors);
 }
 
-TEST_F(Quantize, NamesTheFirstBadElement) {
+TEST_F(Quantize, AnErrorNamesTheFirstNanOrInfinity) {
   for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     std::vector<float> data(size_t{256} * 400, 0.5f);
     data[256 * 123 + 7] = bad;
@@ -320,11 +320,11 @@ TEST_F(Quantize, NamesTheFirstBadElement) {
       EXPECT_FALSE(std::filesystem::exists(path("out.gguf")));
     }
   }
-  // Nothing half-written stays behind.
+  // No half-written file is left.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 
-TEST_F(Quantize, RefusesWhatTheTypeCannotHold) {
+TEST_F(Quantize, RefusesNumbersThatTheTypeCannotHold) {
   {
     MadeModel made(path("large.gguf"));
     made.add("blk.0.attn_q.weight", {256, 2}, {70'000.0f});
@@ -350,7 +350,7 @@ TEST_F(Quantize, RefusesToReplaceItsInput) {
   EXPECT_EQ(bytes_of(in), before);
 }
 
-TEST_F(Quantize, ReadsASplitModelWhole) {
+TEST_F(Quantize, ReadsAllPartsOfASplitModel) {
   const auto part = [&](int number) { return path("m-0000" + std::to_string(number) + "-of-00002.gguf"); };
   for (int number : {1, 2}) {
     MadeModel made(part(number));
@@ -384,7 +384,7 @@ TEST_F(Quantize, RefusesBadThreadCountsAndMissingFiles) {
   EXPECT_FALSE(quantize_file(model("llama"), path("no/such/folder.gguf"), {}).has_value());
 }
 
-TEST(QuantizeMixes, HaveNames) {
+TEST(QuantizeMixes, AreFoundByTheirNamesIgnoringCase) {
   for (const QuantizeMixInfo& info : quantize_mixes()) {
     EXPECT_EQ(quantize_mix_named(info.name), info.mix);
     EXPECT_EQ(&quantize_mix_info(info.mix), &info);

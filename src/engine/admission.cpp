@@ -10,10 +10,11 @@
 namespace cairn {
 namespace {
 
-/// One class may pass a request of the other that waits for memory so many times; then it must wait as well.
+/// How many requests of the other class may be admitted before a request that waits for memory; then the other class
+/// waits as well.
 constexpr int32_t kBypassMax = 16;
 
-/// To its first token, for a request that names no target, besides the time that its prompt takes.
+/// Target for the time to first token of a request that names none, besides the time that its prompt takes.
 constexpr std::chrono::nanoseconds kTargetTtft[kPriorities] = {std::chrono::seconds(1), std::chrono::seconds(30)};
 /// A prompt alone takes its rows' time once; beside others it is expected to take twice as long.
 constexpr double kPromptTimeFactor = 2;
@@ -22,7 +23,8 @@ Waiting waiting_of(const Sequence& sequence) { return {sequence.party(), sequenc
 
 }  // namespace
 
-// Of two of a class. Where a place must be yielded, those come first to whom somebody does.
+// The order of two waiting requests of a class. Where a slot is free only if a running sequence yields it, requests for
+// which one yields come first.
 class Admission::Order {
  public:
   Order(const Holdings& slots, bool must_be_yielded) : slots_(slots), must_be_yielded_(must_be_yielded) {}
@@ -38,7 +40,7 @@ class Admission::Order {
   }
 
  private:
-  const Holdings& slots_;  // that parties have in the class
+  const Holdings& slots_;  // slots that each party has in the class
   const bool must_be_yielded_;
 };
 
@@ -110,7 +112,8 @@ void Admission::drop_cancelled(Sequences& running) {
   }
 }
 
-// What is not read for too long gives its pages back, and ends when too many others wait to be read.
+// Preempts sequences whose clients have read nothing for kStallMax, and ends those that have waited longest when too
+// many wait to be read.
 void Admission::preempt_stalled(int64_t now_ns, Sequences& running) {
   for (std::unique_ptr<Sequence>& sequence : running) {
     if (sequence->stalled_for(now_ns) > kStallMax) preempt(sequence, PreemptReason::kUnread);
@@ -141,27 +144,27 @@ void Admission::admit_waiting(Sequences& running) {
       next_class_.reset();
       continue;
     }
-    // What waits for memory may be passed by the other class, within bounds.
+    // A request that waits for memory may be passed by the other class, at most kBypassMax times.
     const Priority other = *next_class_ == Priority::kBatch ? Priority::kInteractive : Priority::kBatch;
     if (!waiting[static_cast<size_t>(other)] || bypassed_ >= kBypassMax || !admit_one(other, running)) return;
     ++bypassed_;
   }
 }
 
-// Whether one of the class waits, and has a place or may take somebody's.
+// Whether a request of the class waits and there is a slot for it, free or yielded by another sequence.
 bool Admission::may_admit(Priority priority, Sequences& running) {
   const std::optional<Waiting> first = first_waiting(priority, running);
   return first &&
          (policy_.has_slot(running, priority) || policy_.find_yielding(running, first->party, priority) != nullptr);
 }
 
-// Valid until `running` or the policy is asked for another.
+// The result is valid until `running` changes or count_slots() of the policy is called again.
 Admission::Order Admission::order_of(Priority priority, Sequences& running) {
   const Holdings& slots = policy_.count_slots(running, priority);
   return {slots, !policy_.has_slot(running, priority) && policy_.find_unread(running, priority) == nullptr};
 }
 
-// Of those that were put back or had no memory.
+// The first of the pending sequences of the class: preempted ones, and those that found no memory.
 std::unique_ptr<Sequence>* Admission::first_pending(Priority priority, const Order& order) {
   std::unique_ptr<Sequence>* first = nullptr;
   for (std::unique_ptr<Sequence>& sequence : pending_) {
@@ -180,7 +183,7 @@ std::optional<Waiting> Admission::first_waiting(Priority priority, Sequences& ru
   return queued && order(*queued, again) ? queued : again;
 }
 
-// The first of what was put back and what is in the queue. Counted as pending until it runs.
+// Takes the first of the pending sequences and of the queue. It counts as pending until it runs.
 std::unique_ptr<Sequence> Admission::take_candidate(Priority priority, Sequences& running) {
   const Order order = order_of(priority, running);
   const std::optional<Waiting> queued = queue_.first(priority, order);
@@ -191,7 +194,7 @@ std::unique_ptr<Sequence> Admission::take_candidate(Priority priority, Sequences
     return candidate;
   }
   if (!queued) return nullptr;
-  reserve_pending(running);  // so that putting back cannot fail
+  reserve_pending(running);  // so that preempting cannot fail
   ++counters_.pending;       // before it stops waiting in the queue: see EngineCounters::stats
   const std::unique_ptr<Submission> submission = queue_.pop(priority, order);
   if (submission == nullptr) {  // another took its place in the queue
@@ -201,7 +204,7 @@ std::unique_ptr<Sequence> Admission::take_candidate(Priority priority, Sequences
   return make_sequence(*submission);
 }
 
-// An exception takes the request with it, and no other: it has left the queue, and nobody else knows of it.
+// An exception loses this request and no other: it has left the queue, and only this function still holds it.
 std::unique_ptr<Sequence> Admission::make_sequence(Submission& submission) {
   const std::shared_ptr<EventChannel> channel = submission.channel;
   try {
@@ -222,7 +225,7 @@ bool Admission::admit_one(Priority priority, Sequences& running) {
   while (!placed && make_room(*candidate, running)) placed = kv_.try_admit(*candidate, running);
   if (!placed) {
     if (running.empty()) {
-      // The limits checked at submit leave room for any sequence alone.
+      // The limits checked at submit leave room for any sequence that runs alone.
       log_error("a request does not fit into the empty cache");
       emitter_.finish_pending(std::move(candidate), FinishReason::kError, copy_of(does_not_fit_));
       return true;
@@ -241,7 +244,7 @@ void Admission::start(std::unique_ptr<Sequence> sequence, Sequences& running) {
   running.push_back(std::move(sequence));
 }
 
-// Where nobody else is, those go on whose clients do not read, until they are stalled.
+// If no other sequence runs or waits, those whose clients do not read go on until they are stalled.
 void Admission::admit_unread(Sequences& running) {
   if (queue_.size() > 0) return;
   if (!std::ranges::all_of(pending_, [](const auto& sequence) { return sequence->waits_for_client(); })) return;
@@ -263,7 +266,7 @@ bool Admission::free_slot(const Sequence& candidate, Sequences& running) {
   return true;
 }
 
-// Puts one back whose pages the candidate may have; false if there is none.
+// Preempts a running sequence whose pages the candidate may have; false if there is none.
 bool Admission::make_room(const Sequence& candidate, Sequences& running) {
   const Priority priority = candidate.priority();
   if (!policy_.has_slot(running, priority)) return false;

@@ -1,4 +1,5 @@
-/// The way into the batch: requests wait here, are checked, take places and pages, and are put back.
+/// Admission into the batch: requests wait here, are checked, get slots and pages, and come back when they are
+/// preempted.
 ///
 /// Who goes first and who yields follows fair_shares.h; the order of classes is that of their weights (stride.h).
 #pragma once
@@ -31,13 +32,14 @@
 
 namespace cairn {
 
-/// A sequence whose client takes nothing for so long gives its pages back, even if nobody waits for them.
+/// A sequence whose client reads nothing for this long is preempted, even if no other request waits for its pages.
 inline constexpr std::chrono::seconds kStallMax{10};
 
-/// Owns everything that waits: the queue, and the sequences that are pending. Those that run are the caller's.
+/// Owns everything that waits: the queue, and the sequences that are pending. The caller owns the running ones.
 class Admission {
  public:
-  /// All referred to outlive this. At most `sequences_max` run; each drafts `drafts_max` tokens in a step at most.
+  /// All arguments passed by reference outlive this. At most `sequences_max` sequences run; each drafts at most
+  /// `drafts_max` tokens per step.
   Admission(const Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, int32_t sequences_max,
             int32_t drafts_max, KvManager& kv, Emitter& emitter, EngineCounters& counters, const Clock& clock);
 
@@ -49,24 +51,24 @@ class Admission {
   const AdmissionLimits& limits() const { return limits_; }
 
   // -- From the engine's thread.
-  /// The first stage of an iteration: ends what was cancelled and what waited to be read for too long, puts back what
-  /// is not read, and lets in who comes first while places and memory last. When this returns, putting any of
-  /// `running` back needs no memory.
+  /// The first stage of an iteration: ends cancelled requests and those whose clients have not read for too long,
+  /// preempts stalled sequences, and admits waiting requests in order while slots and memory last. When this returns,
+  /// preempting any of `running` needs no memory.
   void admit(int64_t now_ns, Sequences& running);
   /// Orders `running` for the step: see Sequence::rank.
   void rank(const Sequences& running) { policy_.rank(running); }
-  /// Puts one back for the pages of `sequence`: one that comes after it, or it itself if it is the last. Null in
-  /// `running` then.
+  /// Preempts a sequence for the pages of `sequence`: one that comes after it, or `sequence` itself if it is the last.
+  /// The preempted one is null in `running` afterwards.
   void preempt_for(const Sequence& sequence, Sequences& running);
-  /// Finishes all that wait with kCancelled.
+  /// Finishes all waiting requests with kCancelled.
   void end_all() noexcept;
-  /// What a token of a prompt is expected to take, from now on: deadlines follow from it.
+  /// Sets the expected nanoseconds per prompt token, from which deadlines follow from now on.
   void set_prompt_token_ns(double ns) { prompt_token_ns_ = ns; }
-  /// Sequences that were preempted, or taken from the queue and not placed, as they came.
+  /// Sequences that were preempted, or were taken from the queue and found no memory, in that order.
   std::span<const std::unique_ptr<Sequence>> pending() const { return pending_; }
 
  private:
-  // Who waits, seen by the order in which a class is admitted.
+  // The order in which waiting requests of a class are admitted.
   class Order;
 
   int64_t first_token_deadline(const GenerateRequest& request, int64_t arrival_ns) const;
@@ -103,10 +105,10 @@ class Admission {
 
   PreemptionPolicy policy_;
   Stride classes_;
-  std::optional<Priority> next_class_;  // which is admitted next
-  int32_t bypassed_ = 0;                // admissions of the other class since then
+  std::optional<Priority> next_class_;  // class that is admitted next
+  int32_t bypassed_ = 0;                // admissions of the other class since next_class_ was set
   int64_t next_id_ = 0;
-  SamplerScratch scratch_;  // of all sequences
+  SamplerScratch scratch_;  // shared by all sequences
   Sequences pending_;
 };
 

@@ -1,5 +1,5 @@
-/// What an answer goes on with where that is not the model's choice alone: thinking that must end, text that must not
-/// appear, text that has one right form, an answer that is over.
+/// Constrained decoding: what the next tokens of an answer must or must not be, where that is not the model's choice
+/// alone: thinking that must end, text that must not appear, text that has one right form, an answer that is over.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@
 namespace cairn {
 
 struct NextTokenRule {
-  /// The next tokens, in order, whatever the logits say. Each goes through the model like any other.
+  /// Tokens that come next, in order, whatever the logits are. Each goes through the model like any other.
   std::vector<TokenId> forced;
-  /// May not be the next token; not looked at while tokens are forced.
+  /// Tokens that may not come next; ignored while tokens are forced.
   std::vector<TokenId> banned;
   /// The next token is the one that temperature 0 would give.
   bool greedy = false;
@@ -22,15 +22,15 @@ struct NextTokenRule {
   std::optional<FinishReason> end;
 };
 
-/// One request's. It sees nothing but the answer itself, so that what it decides depends on nothing else. Called on the
+/// The constraint of one request. It sees the answer only, so its decisions depend on nothing else. Called on the
 /// engine's thread; must be quick. Ids are tokens of the model's vocabulary.
 class DecodingConstraint {
  public:
   virtual ~DecodingConstraint() = default;
-  /// Before the first token.
+  /// Called before the first token.
   virtual void begin(NextTokenRule& next) = 0;
-  /// After each token of the answer, forced ones too, with the text that became certain with it. `next.forced` is empty
-  /// unless tokens are still to come; `next.banned` and `next.greedy` are as they were left.
+  /// Called after each token of the answer, forced ones too, with the text that became certain with it. `next.forced`
+  /// is empty unless tokens are still to come; `next.banned` and `next.greedy` are as the last call left them.
   virtual void token(TokenId token, std::string_view text, NextTokenRule& next) = 0;
 };
 

@@ -1,4 +1,5 @@
-// What DecodingConstraint decides, an answer does: at once, whatever else is in the batch, drafts or not.
+// An answer obeys its DecodingConstraint from the next token on, whatever else is in the batch, with drafts and
+// without.
 #include <gmock/gmock.h>
 
 #include "engine/decoding_constraint.h"
@@ -12,7 +13,7 @@ using testing::Not;
 
 TokenId id(int32_t value) { return TokenId{value}; }
 
-/// Does what a list says after so many tokens.
+/// Applies each scripted rule once the answer has the given number of tokens.
 class Scripted final : public DecodingConstraint {
  public:
   struct Move {
@@ -39,15 +40,15 @@ class Scripted final : public DecodingConstraint {
   std::string text_;
 };
 
-class EngineSteeringTest : public EngineTest {
+class EngineConstraintTest : public EngineTest {
  protected:
   static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 };
 
-TEST_F(EngineSteeringTest, ForcedTokensComeNextAndTheModelGoesOnFromThem) {
+TEST_F(EngineConstraintTest, ForcedTokensComeNextAndTheModelGoesOnFromThem) {
   const auto prompt = prompt_of(9);
   make_runner({});
-  // Says the token after the last one.
+  // The model's answer to any history: the id after that of the last token.
   runner_->set_model([](std::span<const TokenId> history, std::span<float> logits) {
     std::fill(logits.begin(), logits.end(), 0.0f);
     logits[static_cast<size_t>((index(history.back()) + 1) % 300)] = 10;
@@ -65,7 +66,7 @@ TEST_F(EngineSteeringTest, ForcedTokensComeNextAndTheModelGoesOnFromThem) {
   EXPECT_EQ(constraint->text() + answer.finish.text, answer.text);
 }
 
-TEST_F(EngineSteeringTest, BannedTokensAreNotChosen) {
+TEST_F(EngineConstraintTest, BannedTokensAreNotChosen) {
   start();
   const GenerateRequest plain = request_of(prompt_of(9), 20);
   const Answer free = ask(plain);
@@ -79,12 +80,13 @@ TEST_F(EngineSteeringTest, BannedTokensAreNotChosen) {
   EXPECT_THAT(answer.tokens, Not(testing::Contains(free.tokens[5])));
 }
 
-// Of a model that is hardly sure of anything.
-TEST_F(EngineSteeringTest, GreedyTokensAreTheMostLikelyOnesAndTheOthersAreDrawnAsBefore) {
+// The model's most likely token has little probability, so that sampling rarely finds it.
+TEST_F(EngineConstraintTest, TokensMarkedGreedyAreTheMostLikelyAndOthersAreSampledAsWithoutAConstraint) {
   constexpr size_t kGreedyBegin = 10, kGreedyEnd = 30, kTokens = 45;
   const auto prompt = prompt_of(9);
   make_runner({});
-  // The next token is most likely, but not much; all others depend on the place alone, so that samples can be compared.
+  // One token is a little more likely than all others, and which one depends on the position alone, so that samples of
+  // two runs can be compared.
   runner_->set_model([](std::span<const TokenId> history, std::span<float> logits) {
     std::fill(logits.begin(), logits.end(), 0.0f);
     logits[history.size() % 300] = 1;
@@ -115,7 +117,7 @@ TEST_F(EngineSteeringTest, GreedyTokensAreTheMostLikelyOnesAndTheOthersAreDrawnA
   EXPECT_EQ(ask_with(steered(), 4), answer);
 }
 
-TEST_F(EngineSteeringTest, AnAnswerEndsWhenItIsOver) {
+TEST_F(EngineConstraintTest, AnAnswerEndsWhereItsConstraintEndsIt) {
   start();
   GenerateRequest request = request_of(prompt_of(9), 20);
   const Answer free = ask(request);
@@ -127,9 +129,9 @@ TEST_F(EngineSteeringTest, AnAnswerEndsWhenItIsOver) {
   EXPECT_TRUE(free.text.starts_with(answer.text));
 }
 
-// A forced token uses up its sample, so that what is sampled after it depends on its place alone; and speculation,
-// which proposes something else there, changes nothing.
-TEST_F(EngineSteeringTest, TheSameWithSpeculationAndWithOthers) {
+// A forced token uses up its place's random number, so samples after it depend on their place alone. Drafts that differ
+// from the forced tokens change nothing.
+TEST_F(EngineConstraintTest, SpeculationAndOtherRequestsDoNotChangeAConstrainedAnswer) {
   const auto ask_steered = [&](uint64_t seed) {
     GenerateRequest request = request_of(prompt_of(9), 40, 0.8f, seed);
     request.ignore_eos = true;

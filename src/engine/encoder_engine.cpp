@@ -25,10 +25,10 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Tokens of a batch, unless one text has more: enough to read the weights for, few enough to be done soon, when others
-// are waiting or the client is gone.
+// Maximum tokens of a batch, unless one text has more: enough to make good use of reading the weights, few enough that
+// a batch is soon done when others wait or the client is gone.
 constexpr int32_t kBatchTokensMax = 512;
-// How soon what had no memory is tried again.
+// How long to wait before an entry that found no memory is tried again.
 constexpr std::chrono::milliseconds kRetryPoll{10};
 
 class EncoderEngine final : public Engine {
@@ -47,7 +47,7 @@ class EncoderEngine final : public Engine {
   }
   ~EncoderEngine() override { stop(); }
 
-  /// Once, before anything else.
+  /// Starts the thread; called once, before anything else.
   Result<void> start() {
     return thread_.start([this] { run(); });
   }
@@ -79,10 +79,10 @@ class EncoderEngine final : public Engine {
   UnnotifiedChannels unnotified_;
   WorkerThread thread_;
 
-  // Of the engine's thread.
+  // Members below belong to the engine's thread.
   Stride classes_;
-  std::array<Holdings, kPriorities> had_;  // tokens of each client that has texts waiting
-  Entry carried_;                          // did not fit into the batch before
+  std::array<Holdings, kPriorities> had_;  // tokens computed for each client that has texts waiting
+  Entry carried_;                          // entry that did not fit into the batch before
   std::vector<Entry> batch_;
   std::vector<EmbedText> texts_;
   std::vector<float> vectors_;
@@ -126,7 +126,7 @@ void EncoderEngine::stop() {
 
 EngineStats EncoderEngine::stats() const {
   EngineStats stats;
-  // Waiting first: see EngineCounters::stats.
+  // Waiting requests are counted first: see EngineCounters::stats.
   stats.waiting_requests = queue_.size() + counters_.carried;
   stats.active_requests = counters_.active;
   stats.total_requests = counters_.total;
@@ -155,7 +155,7 @@ void EncoderEngine::run() {
         queue_.wait_for(kRetryPoll);
       }
     } catch (const std::bad_alloc&) {
-      if (batch_.empty()) queue_.wait_for(kRetryPoll);  // nobody spins
+      if (batch_.empty()) queue_.wait_for(kRetryPoll);  // instead of a busy loop
       fail_batch(out_of_memory());
     } catch (const std::exception& exception) {
       fail_batch(thrown(exception));
@@ -172,7 +172,8 @@ void EncoderEngine::drop_cancelled() {
   }
 }
 
-// In turns between the priorities; of each the client that has had the fewest tokens, its first to come.
+// The next entry: the priorities take turns by stride; within one, the oldest entry of the client with the fewest
+// tokens so far.
 EncoderEngine::Entry EncoderEngine::next() {
   if (carried_ != nullptr) {
     counters_.carried = 0;
@@ -198,14 +199,15 @@ EncoderEngine::Entry EncoderEngine::next() {
   return entry;
 }
 
-// Who has been forgotten meanwhile (it came after the others had been counted) is not charged: nothing may throw here.
+// A party that was forgotten meanwhile (it came after the others had been counted) is not charged: nothing may throw
+// here.
 void EncoderEngine::charge(Holdings& had, const Party& party, int64_t tokens) noexcept try {
   had.add(party, tokens);
 } catch (const std::bad_alloc&) {
   return;
 }
 
-// Texts of one kind of pooling, as many as fit.
+// Fills the batch with as many texts of one kind of pooling as fit.
 void EncoderEngine::fill_batch() {
   int32_t rows_left = std::min(embedder_.batch_tokens_max(), kBatchTokensMax);
   while (batch_.size() < static_cast<size_t>(embedder_.texts_max())) {
@@ -256,7 +258,7 @@ void EncoderEngine::fail_batch(const Error& error) noexcept {
   batch_.clear();
 }
 
-// The end of an entry of the batch, once.
+// Finishes an entry of the batch, once.
 void EncoderEngine::leave(Submission& submission, FinishReason reason, std::vector<float> embedding,
                           Error error) noexcept {
   --counters_.active;

@@ -11,13 +11,13 @@
 namespace cairn {
 
 struct EncoderEngineOptions {
-  int32_t queue_max = 256;                        ///< texts waiting; more are refused with kQueueFull
-  int32_t tenant_requests_max = 0;                ///< as EngineOptions'
-  std::function<Result<void>()> check_weights{};  ///< as EngineOptions'
+  int32_t queue_max = 256;                        ///< maximum waiting texts; more are refused with kQueueFull
+  int32_t tenant_requests_max = 0;                ///< as in EngineOptions
+  std::function<Result<void>()> check_weights{};  ///< as in EngineOptions
 };
 
-/// submit() takes requests with `embed` only: any other is kUnsupported. `embedder` outlives the engine, and is used by
-/// nobody else. Errors: kUnavailable (no thread to be had).
+/// submit() takes only requests with `embed`: any other is kUnsupported. `embedder` outlives the engine, which is its
+/// only user. Errors: kUnavailable (no thread could be started).
 Result<std::unique_ptr<Engine>> make_encoder_engine(Embedder& embedder, const EncoderEngineOptions& options);
 
 }  // namespace cairn

@@ -1,9 +1,9 @@
 /// One loaded model at work: many requests, one batch, one thread: admit, draft, schedule, run, sample, emit.
 ///
-/// Decode rows go first in every step; prompts fill what is left of the step's time (scheduler.h). What was computed is
-/// kept and found again (cache/prefix_cache.h). When pages run out the cheapest sequence is put back and goes on later.
-/// A request's tokens depend on nothing but itself: logits do not depend on the batch (see Runner), and the i-th sample
-/// only on the seed and i.
+/// Decode rows go first in every step; prompts fill what is left of the step's time (scheduler.h). Computed prefixes
+/// are kept for later prompts (cache/prefix_cache.h). When pages run out, the cheapest sequence is preempted and goes
+/// on later. A request's tokens depend on nothing but itself: logits do not depend on the batch (see Runner), and the
+/// i-th sample only on the seed and i.
 #pragma once
 
 #include <chrono>
@@ -27,40 +27,41 @@
 namespace cairn {
 
 struct SpeculationOptions {
-  int32_t tokens_max = 0;  ///< proposed per sequence and step; 0: no speculation
+  int32_t tokens_max = 0;  ///< maximum draft tokens per sequence and step; 0: no speculation
   int32_t ngram_max = 4;   ///< longest run of tokens that prompt lookup searches for
 };
 
 struct EngineOptions {
-  std::vector<int32_t> kv_pages;  ///< of every KV group
-  int32_t queue_max = 256;        ///< requests waiting; more are refused with kQueueFull
+  std::vector<int32_t> kv_pages;  ///< pages of every KV group
+  int32_t queue_max = 256;        ///< maximum waiting requests; more are refused with kQueueFull
   int32_t sequences_max =
-      64;  ///< sequences in the batch; at most the runner's batch_tokens_max and logits_max are used
-  int32_t tenant_requests_max = 0;     ///< waiting and running, of one tenant (see Tenants); 0: no limit
-  std::chrono::milliseconds step{30};  ///< what prompts may add to a step while streams decode
-  int32_t prefill_chunk_max = 264;     ///< prompt rows of one step, however fast they are
+      64;  ///< maximum sequences in the batch; never more than the runner's batch_tokens_max and logits_max
+  int32_t tenant_requests_max = 0;  ///< maximum waiting and running requests of one tenant (see Tenants); 0: no limit
+  std::chrono::milliseconds step{30};  ///< time that prompts may add to a step while streams decode
+  int32_t prefill_chunk_max = 264;     ///< maximum prompt rows of one step, however fast they are
   bool prefix_cache = true;
-  int64_t kv_host_bytes = 0;  ///< host memory for pages that the pool gives up; 0: none
+  int64_t kv_host_bytes = 0;  ///< bytes of host memory for pages that are evicted from the pool; 0: none
   SpeculationOptions speculation{};
-  /// Asked on the engine's thread when a step has been computed: an error (weights that are no longer what they were)
-  /// fails the requests of the step. Empty: there is nothing to ask.
+  /// Called on the engine's thread after each step: an error (the weights have changed) fails the requests of the step.
+  /// Empty: nothing is checked.
   std::function<Result<void>()> check_weights{};
 };
 
-/// The client's end of a request. Destroying it cancels. May outlive the engine. Thread-safe.
+/// The client's side of a request. Destroying it cancels. May outlive the engine. Thread-safe.
 class GenerateStream {
  public:
   virtual ~GenerateStream() = default;
   /// Takes all events so far; never blocks.
   virtual Events drain() = 0;
-  /// As drain, but waits up to `timeout` for the first event. After the finish was taken it does not wait.
+  /// Takes all events so far like drain, but waits up to `timeout` for the first event. After the finish was taken it
+  /// does not wait.
   virtual Events wait(std::chrono::milliseconds timeout) = 0;
-  /// Called on the engine's thread, at most once a step, after events were added, or on another's when its request
-  /// makes room for itself in the queue; must only wake somebody (it may drain, but not destroy the stream; if it
-  /// throws for want of memory it is called again). Set it once, before the first drain; called at once, on this
-  /// thread, if events are there already. Never called after the stream is destroyed.
+  /// `notify` is called on the engine's thread, at most once per step, after events were added, or on another thread
+  /// when its request displaces this one in the queue. It must only wake a thread: it may drain, but must not destroy
+  /// the stream; if it throws for lack of memory it is called again. Set it once, before the first drain; it is called
+  /// at once, on this thread, if events are there already. It is never called after the stream is destroyed.
   virtual void on_events(std::function<void()> notify) = 0;
-  /// The request's memory is free within one step. Finish follows with kCancelled, unless it came to its end before.
+  /// Frees the request's memory within one step. The finish is kCancelled, unless the request has ended before.
   virtual void cancel() = 0;
 };
 
@@ -85,15 +86,15 @@ class Engine {
   /// Thread-safe; does not wait. Errors: kInvalidArgument (empty prompt, token out of range, sampling, max_tokens,
   /// stop, targets; `at` names the field), kContextLengthExceeded (prompt tokens and context tokens in the message; one
   /// token of the answer must fit), kTooLarge (needs more KV pages than there are), kQueueFull (also a tenant's limit),
-  /// kUnavailable (stopping). kQueueFull may come as a finish, too: see RequestQueue::push and
-  /// Admission::admit.
+  /// kUnavailable (stopping). kQueueFull may also come as a finish: see RequestQueue::push and Admission::admit.
   virtual Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) = 0;
-  /// Refuses new requests, finishes all with kCancelled and joins the thread. Thread-safe, may be called again.
+  /// Refuses new requests, finishes all others with kCancelled and joins the thread. Thread-safe; may be called more
+  /// than once.
   virtual void stop() = 0;
   /// Thread-safe, does not wait for the engine's thread.
   virtual EngineStats stats() const = 0;
-  /// Thread-safe. kNotFound: no such request of the same tenant, or without one of the same client, among the last
-  /// ones.
+  /// Thread-safe. Error: kNotFound (none of the last kPrefixReportsMax requests has this id and the asker's tenant, or,
+  /// without a tenant, its client).
   virtual Result<PrefixReport> prefix_report(std::string_view id, const Party& asker) const = 0;
   virtual int32_t context_tokens() const = 0;
 };

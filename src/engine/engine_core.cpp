@@ -22,7 +22,7 @@ EngineCore::EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineO
       clock_(clock),
       check_weights_(options.check_weights),
       runner_samples_(runner.samples_on_device()),
-      // So every sequence can have a row of each step, and its logits.
+      // Every running sequence must get a row, with logits, in each step.
       sequences_max_(std::min({options.sequences_max, runner.batch_tokens_max(), runner.logits_max()})),
       limits_(limits_of(runner, options)),
       kv_(std::move(pool), options, sequences_max_, counters_),
@@ -37,9 +37,10 @@ EngineCore::EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineO
 }
 
 EngineCore::Iteration EngineCore::iterate() {
-  Iteration result = Iteration::kStalled;  // unless something was done: without memory nobody spins
+  // Unless something was done; when stalled for memory the caller waits instead of spinning.
+  Iteration result = Iteration::kStalled;
   const bool all_told = emitter_.notify_again();
-  bool batch_fails = false;  // with what fails now
+  bool batch_fails = false;  // whether a failure now fails the whole batch
   const Result<void> done = guarded([&]() -> Result<void> {
     const int64_t begin_ns = clock_.now().count();
     admission_.admit(begin_ns, running_);
@@ -66,7 +67,7 @@ EngineCore::Iteration EngineCore::iterate() {
   return result;
 }
 
-// Shares out the step and lays the batch out, with pages for every row.
+// Divides the step's rows among the sequences and lays the batch out, with a page for every row.
 void EngineCore::schedule(int64_t now_ns) {
   kv_.extend_prefix_hits(running_);
   admission_.rank(running_);
@@ -80,7 +81,7 @@ void EngineCore::schedule(int64_t now_ns) {
   lay_out(running_, batch_);
 }
 
-// What must be had comes first, for all: nobody is put back for a draft.
+// Required pages come first, for all sequences: no sequence is preempted for a draft.
 void EngineCore::reserve_pages() {
   for (const ScheduledTokens& share : batch_.scheduled) {
     const std::unique_ptr<Sequence>& sequence = running_[static_cast<size_t>(share.demand)];
@@ -108,7 +109,7 @@ Result<LogitsView> EngineCore::run() {
 
 void EngineCore::learn_cost(int64_t step_ns, int64_t drafting_ns) {
   counters_.step_ns += step_ns;
-  // Drafts have a cost of their own: with it, rows would seem to be as dear as the drafts in them.
+  // The time of drafting is left out: with it, rows would seem as expensive as the drafts in them.
   cost_.observe(static_cast<int32_t>(batch_.tokens.size()), batch_.attended,
                 static_cast<double>(step_ns - drafting_ns));
   admission_.set_prompt_token_ns(cost_.row_ns());

@@ -2,17 +2,17 @@
 ///
 /// | stage    | owner                       | what it does                                                            |
 /// |----------|-----------------------------|-------------------------------------------------------------------------|
-/// | admit    | Admission                   | ends what is cancelled; lets in who comes first while memory lasts      |
+/// | admit    | Admission                   | ends what is cancelled; admits waiting requests while memory lasts      |
 /// | draft    | Drafting                    | proposes tokens where that is likely to pay                             |
-/// | schedule | Scheduler, lay_out          | shares out the step; pages for every row, by preemption if need be      |
+/// | schedule | Scheduler, lay_out          | divides the step's rows; pages for each, by preemption if needed        |
 /// | run      | Runner                      | computes the step                                                       |
 /// | sample   | Emitter                     | tokens from logits, where the runner samples                            |
 /// | emit     | Emitter                     | events to clients; finished sequences go                                |
 ///
-/// Then the prefix cache learns what is new (KvManager), and the cost model what the step took.
+/// Then KvManager adds the new pages to the prefix cache, and the cost model observes the step's time.
 ///
-/// A failure takes with it what its stage was about: in `run` and `sample` all sequences of the batch, in `emit` the
-/// sequence whose turn it is, when a request becomes a sequence that request, and otherwise nothing.
+/// A failure ends only what its stage works on: in `run` and `sample` all sequences of the batch, in `emit` the current
+/// sequence, in `admit` the request that becomes a sequence, and otherwise nothing.
 #pragma once
 
 #include <cstdint>
@@ -44,22 +44,22 @@
 
 namespace cairn {
 
-/// The prefix cache learns what tokens cost every so many steps.
+/// Steps between two updates of the prefix cache's cost per token.
 inline constexpr int64_t kCostUpdateSteps = 64;
 
 class EngineCore {
  public:
   enum class Iteration {
-    kIdle,     ///< there is nothing to do until a request comes
+    kIdle,     ///< no request is there
     kStalled,  ///< nothing can go on until a client takes its events
     kWorked,
   };
 
-  /// All referred to outlive the core. `drafter` null: no speculation.
+  /// All arguments passed by reference outlive the core. `drafter` null: no speculation.
   EngineCore(Runner& runner, const Tokenizer& tokenizer, const EngineOptions& options, PagePool&& pool,
              std::unique_ptr<Drafter> drafter, const Clock& clock);
 
-  /// Pages that are given up are kept in `bytes` of host memory. Before the first iteration. Error: kOutOfMemory.
+  /// Evicted pages are kept in `bytes` of host memory. Call before the first iteration. Error: kOutOfMemory.
   Result<void> use_host_tier(int64_t bytes) { return kv_.use_host_tier(bytes); }
 
   // -- From any thread.
@@ -77,7 +77,7 @@ class EngineCore {
 
   // -- From the engine's thread.
   Iteration iterate();
-  /// Finishes everything with kCancelled.
+  /// Finishes all requests with kCancelled.
   void end_all() noexcept;
   // For audits between iterations: every page in use is in the table of a running sequence or in the cache.
   std::span<const std::unique_ptr<Sequence>> running() const { return running_; }
@@ -104,7 +104,7 @@ class EngineCore {
   Scheduler scheduler_;
   CostModel cost_;
   Sequences running_;
-  StepBatch batch_;  // of this iteration; keeps its memory
+  StepBatch batch_;  // of the current iteration; keeps its memory
 };
 
 }  // namespace cairn

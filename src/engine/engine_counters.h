@@ -1,4 +1,4 @@
-/// What an engine's core counts.
+/// Counters of an engine core.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-/// As EngineStats. Written by the engine's thread only, but total_requests.
+/// Counters behind EngineStats. Only the engine's thread writes them, except total_requests.
 struct EngineCounters {
   std::atomic<int32_t> active = 0;
   std::atomic<int32_t> pending = 0;
@@ -27,8 +27,8 @@ struct EngineCounters {
   std::atomic<int32_t> pages_cached = 0;
   std::atomic<int32_t> pages_free = 0;
 
-  /// `queued` are the requests in the queue, counted before: one that is admitted in between is seen twice rather than
-  /// not at all. From any thread.
+  /// A snapshot. `queued` is the number of requests in the queue, read before: a request admitted in between is counted
+  /// twice rather than not at all. Callable from any thread.
   EngineStats stats(int32_t queued) const;
 };
 

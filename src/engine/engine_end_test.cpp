@@ -1,4 +1,4 @@
-// How requests are refused, cancelled and failed, and that nothing is left behind.
+// How requests are refused, cancelled and failed, and that they leave no memory behind.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -19,7 +19,7 @@ class EngineEnds : public EngineTest {
  protected:
   static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 
-  // The model must not end these by itself.
+  // A request whose answer has exactly `max_tokens` tokens: tokens that end generation are ignored.
   static GenerateRequest exactly(size_t prompt_tokens, int32_t max_tokens, uint64_t seed = 0) {
     GenerateRequest request = request_of(prompt_of(prompt_tokens, seed), max_tokens);
     request.ignore_eos = true;
@@ -90,12 +90,12 @@ TEST_F(EngineEnds, BadRequestsAreRefusedWithTheFieldAndTheReason) {
   }
   EXPECT_EQ(engine_->stats().total_requests, 0);
 
-  // At the limits: as many stops as there may be, of 1024 bytes each; 97 tokens fill the pool.
+  // A request at the limits: kStopStringsMax stop strings of 1024 bytes each; 97 tokens fill the pool.
   GenerateRequest request = request_of(prompt_of(5), 92);
   request.ignore_eos = true;
   request.stop.assign(kStopStringsMax, std::string(1'024, 'x'));
   EXPECT_EQ(ask(request).tokens.size(), 92u);
-  // Left open, the answer ends where the pool does.
+  // Without max_tokens the answer ends where the pool does.
   request.max_tokens = -1;
   EXPECT_EQ(ask(request).tokens.size(), 92u);
   expect_idle();
@@ -132,7 +132,7 @@ TEST_F(EngineEnds, AFullQueueRefusesUntilThereIsRoom) {
   EXPECT_NE(error.message.find("3 requests"), std::string::npos);
   EXPECT_EQ(engine_->stats().total_requests, 4);
 
-  streams.pop_back();  // one that waits goes: its place is free after the next step
+  streams.pop_back();  // one waiting request goes: its place is free after the next step
   runner_->allow(1);
   runner_->wait_until_held();
   EXPECT_EQ(engine_->stats().waiting_requests, 2);
@@ -145,13 +145,13 @@ TEST_F(EngineEnds, AFullQueueRefusesUntilThereIsRoom) {
 TEST_F(EngineEnds, RequestsWaitForPagesInOrder) {
   runner_->hold();
   start({.kv_pages = {5, 5}, .queue_max = 8, .sequences_max = 8, .prefill_chunk_max = 64});
-  // Two pages, three pages, and one that would fit beside the first but is not let past the second.
+  // Requests of two pages, of three pages, and one that would fit beside the first but may not pass the second.
   std::vector<std::unique_ptr<GenerateStream>> streams;
   streams.push_back(submit(exactly(64, 30)));
   streams.push_back(submit(exactly(96, 5, 1)));
   streams.push_back(submit(exactly(3, 1, 2)));
   runner_->wait_until_held();
-  runner_->allow(1);  // the step at hand may have been planned before all were in
+  runner_->allow(1);  // the current step may have been planned before all requests were in
   runner_->wait_until_held();
   EXPECT_EQ(engine_->stats().active_requests, 1);
   EXPECT_EQ(engine_->stats().waiting_requests, 2);
@@ -168,10 +168,10 @@ TEST_F(EngineEnds, RequestsWaitForPagesInOrder) {
   expect_idle();
 }
 
-// A request brought to a phase with the engine held in the midst of a step.
+// Brings a request to a phase while the engine is held in the middle of a step.
 enum class Phase { kWaiting, kPrefill, kDecode };
 
-TEST_F(EngineEnds, CancelledOrAbandonedIsGoneWithinOneStepInEveryPhase) {
+TEST_F(EngineEnds, ACancelledOrAbandonedRequestFreesItsMemoryWithinOneStepInEveryPhase) {
   for (const Phase phase : {Phase::kWaiting, Phase::kPrefill, Phase::kDecode}) {
     for (const bool abandon : {false, true}) {
       SCOPED_TRACE(static_cast<int>(phase) * 2 + abandon);
@@ -255,7 +255,7 @@ TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
       EXPECT_EQ(answer.finish.error.message, thrown ? "out of memory" : "the machine with layers 8 to 15 went away");
       EXPECT_EQ(answer.tokens.size(), static_cast<size_t>(answer.finish.usage.completion_tokens));
     }
-    // The one that waited was not in the batch.
+    // The request that waited was not in the batch.
     EXPECT_EQ(collect(*streams[2]).finish.reason, FinishReason::kLength);
     EXPECT_EQ(ask(exactly(5, 4)).finish.reason, FinishReason::kLength);
     expect_idle();
@@ -263,7 +263,7 @@ TEST_F(EngineEnds, AFailedStepEndsItsBatchAndTheEngineGoesOn) {
   }
 }
 
-TEST_F(EngineEnds, AStepOfWeightsThatChangedGivesNoTokens) {
+TEST_F(EngineEnds, AStepWithChangedWeightsFailsItsRequests) {
   std::atomic<bool> changed = false;
   start({.kv_pages = {32, 32}, .sequences_max = 2, .prefill_chunk_max = 20, .check_weights = [&]() -> Result<void> {
            if (changed) return fail(Code::kIo, "the file has changed");
@@ -280,10 +280,10 @@ TEST_F(EngineEnds, AStepOfWeightsThatChangedGivesNoTokens) {
   changed = false;
   EXPECT_EQ(ask(exactly(5, 4)).tokens, before.tokens);
   expect_idle();
-  engine_.reset();  // which asks for as long as it lives
+  engine_.reset();  // calls check_weights until it is destroyed
 }
 
-TEST_F(EngineEnds, StoppingFinishesEverythingAndRefusesMore) {
+TEST_F(EngineEnds, StoppingFinishesAllRequestsAndRefusesNewOnes) {
   runner_->hold();
   start({.kv_pages = {32, 32}, .queue_max = 8, .sequences_max = 2, .prefill_chunk_max = 20});
   std::vector<std::unique_ptr<GenerateStream>> streams;
@@ -291,7 +291,7 @@ TEST_F(EngineEnds, StoppingFinishesEverythingAndRefusesMore) {
   for (uint64_t i = 0; i < 5; ++i) streams.push_back(submit(endless(30, i)));
   runner_->wait_until_held();
   std::thread stopper([&] { engine_->stop(); });
-  // While it stops, the engine still answers.
+  // While the engine stops, it still refuses requests with an error.
   Error error;
   while (error.code != Code::kUnavailable) {
     auto late = engine_->submit(request_of(prompt_of(5), 1));
@@ -321,7 +321,7 @@ TEST_F(EngineEnds, StreamsOutliveTheEngine) {
   }
 }
 
-TEST_F(EngineEnds, NotifyIsCalledOncePerStepAndNeverAfterTheStreamIsGone) {
+TEST_F(EngineEnds, NotifyIsCalledOncePerStepAndNeverAfterTheStreamIsDestroyed) {
   start();
   std::atomic<int> calls = 0;
   const GenerateRequest request = exactly(3, 5);
@@ -331,14 +331,14 @@ TEST_F(EngineEnds, NotifyIsCalledOncePerStepAndNeverAfterTheStreamIsGone) {
   counted->on_events([&] { ++calls; });
   runner_->release();
   const Answer answer = collect(*counted);
-  // One per token; the finish comes with the last. The last call may come after the events could be taken.
+  // One call per token; the finish comes with the last one. The last call may come after its events could be drained.
   const int tokens = static_cast<int>(answer.tokens.size());
   for (int i = 0; i < 2'000 && calls < tokens; ++i) std::this_thread::sleep_for(milliseconds(5));
   wait_until_idle();
   counted.reset();  // returns only when no call is running
   EXPECT_EQ(calls, tokens);
 
-  // Events that are there already: called at once, on this thread.
+  // on_events calls at once, on this thread, if events are there already.
   const auto early = submit(request);
   wait_until_idle();
   std::thread::id caller;
@@ -356,7 +356,7 @@ TEST_F(EngineEnds, NotifyIsCalledOncePerStepAndNeverAfterTheStreamIsGone) {
   EXPECT_EQ(late, at_end);
 }
 
-TEST_F(EngineEnds, WaitReturnsEmptyWhenNothingComes) {
+TEST_F(EngineEnds, WaitReturnsNoEventsAfterItsTimeout) {
   runner_->hold();
   start();
   const auto stream = submit(exactly(3, 1));
@@ -368,7 +368,7 @@ TEST_F(EngineEnds, WaitReturnsEmptyWhenNothingComes) {
   EXPECT_EQ(collect(*stream).tokens.size(), 1u);
 }
 
-TEST_F(EngineEnds, StatsCountWhatWasDone) {
+TEST_F(EngineEnds, StatsCountRequestsTokensAndSteps) {
   start();
   GenerateRequest request = request_of(prompt_of(50), 7);
   request.ignore_eos = true;
@@ -418,7 +418,7 @@ TEST_F(EngineEnds, RandomRequestsAndCancelsFromManyThreadsLeaveNothingBehind) {
   EXPECT_EQ(engine_->stats().total_requests + refusals, 200);
 }
 
-TEST_F(EngineEnds, WhateverIsThrownFailsItsRequestsAndNotTheEngine) {
+TEST_F(EngineEnds, AnyExceptionOfAStepFailsItsRequestsAndTheEngineGoesOn) {
   make_runner({});
   std::atomic<int> steps = 0;
   runner_->set_on_step([&] {
@@ -433,7 +433,7 @@ TEST_F(EngineEnds, WhateverIsThrownFailsItsRequestsAndNotTheEngine) {
   EXPECT_EQ(ask(exactly(10, 3)).tokens.size(), 3u);
 }
 
-TEST_F(EngineEnds, AClientThatCouldNotBeWokenIsWokenLater) {
+TEST_F(EngineEnds, AClientWhoseWakeUpFailedIsWokenLater) {
   runner_->hold();
   start();
   const auto stream = submit(exactly(10, 1));
@@ -441,7 +441,7 @@ TEST_F(EngineEnds, AClientThatCouldNotBeWokenIsWokenLater) {
   std::atomic<int> calls = 0;
   std::atomic<bool> told = false;
   stream->on_events([&] {
-    if (++calls < 4) throw std::bad_alloc();  // of posting the wake-up
+    if (++calls < 4) throw std::bad_alloc();  // when the wake-up is posted
     told = true;
   });
   runner_->release();

@@ -1,4 +1,4 @@
-// What the engine keeps and finds again, and what it does when memory runs out: never another answer.
+// What the engine caches and reuses, and what it does when memory runs out: an answer never changes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-/// Of the fake model's two groups.
+/// Bytes of host memory for one page of each of the fake model's two groups.
 constexpr int64_t kHostSlotBytes = 2 * 8 * kPageTokens;
 
 class EngineMemory : public EngineTest {
@@ -32,7 +32,7 @@ TEST_F(EngineMemory, EachTurnOfAConversationComputesItsNewTokensOnly) {
     const Usage& usage = answer.finish.usage;
     EXPECT_EQ(usage.cached_tokens + computed, usage.prompt_tokens);
     if (turn > 0) {
-      // Everything but the last sampled token, which was never computed, and the tool result that is new.
+      // Computed again: the last sampled token, which was never computed, and the new tool result.
       EXPECT_EQ(computed, 1 + 50) << "turn " << turn;
     }
     history.insert(history.end(), answer.tokens.begin(), answer.tokens.end());
@@ -63,10 +63,10 @@ TEST_F(EngineMemory, APromptSentByManyAtOnceIsComputedOnce) {
   EXPECT_EQ(engine_->stats().cached_tokens, 7 * 640);
 }
 
-// A conversation, then others that need its memory, then its next turn.
+// A conversation, then others that need its memory, then the conversation's next turn.
 struct NextTurn {
   int32_t cached_tokens = 0;
-  int64_t restored = 0;  // pages, from the host
+  int64_t restored = 0;  // pages restored from host memory
 };
 
 class EngineHostTier : public EngineMemory {
@@ -100,13 +100,13 @@ class EngineHostTier : public EngineMemory {
   }
 };
 
-TEST_F(EngineHostTier, ANextTurnFindsWhatOthersEvicted) {
+TEST_F(EngineHostTier, ANextTurnRestoresPagesThatOtherRequestsEvicted) {
   // The last token that was sampled has not been computed.
   constexpr int32_t kHistory = kPromptTokens + kAnswerTokens - 1;
   const NextTurn roomy = talk(256, 0);
   EXPECT_EQ(roomy.cached_tokens, kHistory);
   EXPECT_EQ(roomy.restored, 0);
-  // Sixteen pages hold one context: any of the others needs nearly all of it.
+  // Sixteen pages hold one context: each of the other conversations needs nearly all of them.
   const NextTurn without = talk(kContextTokens / kPageTokens, 0);
   EXPECT_EQ(without.cached_tokens, 0);
   EXPECT_EQ(without.restored, 0);
@@ -115,7 +115,7 @@ TEST_F(EngineHostTier, ANextTurnFindsWhatOthersEvicted) {
   EXPECT_EQ(with.restored, 2 * ((kHistory + kPageTokens - 1) / kPageTokens)) << "of two groups";
 }
 
-TEST_F(EngineHostTier, TooLittleHostMemoryIsRefusedWithTheFlag) {
+TEST_F(EngineHostTier, TooLittleHostMemoryIsRefusedNamingTheFlag) {
   EngineOptions options{.kv_pages = {16, 16}, .kv_host_bytes = 100};
   const auto refused = Engine::create(*runner_, *backend_, *shared_tokenizer, options);
   ASSERT_FALSE(refused.has_value());
@@ -123,7 +123,7 @@ TEST_F(EngineHostTier, TooLittleHostMemoryIsRefusedWithTheFlag) {
   EXPECT_NE(refused.error().message.find("--kv-host-bytes"), std::string::npos);
 }
 
-TEST_F(EngineMemory, SaltsKeepTenantsApart) {
+TEST_F(EngineMemory, RequestsOfDifferentSaltsShareNoCache) {
   start();
   GenerateRequest request = request_of(prompt_of(100), 3);
   EXPECT_EQ(ask(request).finish.usage.cached_tokens, 0);
@@ -174,7 +174,7 @@ TEST_F(EngineMemory, PreemptedSequencesAnswerTheSame) {
   }
 }
 
-TEST_F(EngineMemory, AClientThatTakesNothingStallsItselfAlone) {
+TEST_F(EngineMemory, AClientThatReadsNothingStallsOnlyItsOwnRequest) {
   make_runner({.context_tokens = 4'096});
   start({.kv_pages = {256, 256}, .queue_max = 8, .sequences_max = 4, .prefill_chunk_max = 64});
   GenerateRequest endless = request_of(prompt_of(4), 3'000, 1.0f);
@@ -192,7 +192,7 @@ TEST_F(EngineMemory, AClientThatTakesNothingStallsItselfAlone) {
   EXPECT_EQ(late.tokens, reference(endless).tokens);
 }
 
-TEST_F(EngineMemory, ATenantsLimitIsItsOwn) {
+TEST_F(EngineMemory, ATenantAtItsLimitDoesNotLimitOtherTenants) {
   runner_->hold();
   start({.kv_pages = {64, 64}, .queue_max = 16, .sequences_max = 2, .tenant_requests_max = 3, .prefill_chunk_max = 24});
   std::vector<std::unique_ptr<GenerateStream>> streams;
@@ -210,7 +210,7 @@ TEST_F(EngineMemory, ATenantsLimitIsItsOwn) {
   EXPECT_EQ(ask(request).tokens.size(), 3u);
 }
 
-TEST_F(EngineMemory, AMissSaysWhereThePromptLeftTheCache) {
+TEST_F(EngineMemory, APrefixReportSaysWhereThePromptDiffersFromTheCache) {
   start();
   GenerateRequest request = request_of(prompt_of(100), 2);
   request.id = "first";
@@ -237,7 +237,7 @@ TEST_F(EngineMemory, AMissSaysWhereThePromptLeftTheCache) {
   EXPECT_EQ(engine_->prefix_report("third", me).error().code, Code::kNotFound);
 }
 
-TEST_F(EngineMemory, AReportIsForWhoeverAsked) {
+TEST_F(EngineMemory, APrefixReportIsOnlyForTheTenantOfItsRequest) {
   start();
   GenerateRequest request = request_of(prompt_of(100), 2);
   const auto asked_as = [&](const std::string& id, const std::string& client, const std::string& tenant) {
@@ -265,7 +265,7 @@ TEST_F(EngineMemory, AReportIsForWhoeverAsked) {
   EXPECT_FALSE(sees("without", "here", "key"));
 }
 
-TEST_F(EngineMemory, AFullQueueTellsWhoMadeRoom) {
+TEST_F(EngineMemory, ARequestDisplacedFromAFullQueueEndsWithQueueFull) {
   runner_->hold();
   start({.kv_pages = {64, 64}, .queue_max = 3, .sequences_max = 1, .prefill_chunk_max = 24});
   GenerateRequest request = request_of(prompt_of(10), 3);
@@ -288,7 +288,7 @@ TEST_F(EngineMemory, AFullQueueTellsWhoMadeRoom) {
   expect_idle();
 }
 
-// Design 1.1: whatever else happens, a request's answer is what the plain loop gives.
+// Whatever else runs, a request's answer is that of the plain loop.
 TEST_F(EngineMemory, RandomLoadNeverChangesAnAnswer) {
   for (uint32_t seed = 1; seed <= 25; ++seed) {
     std::mt19937 random(seed);
@@ -308,7 +308,7 @@ TEST_F(EngineMemory, RandomLoadNeverChangesAnAnswer) {
     std::vector<GenerateRequest> requests;
     std::vector<std::unique_ptr<GenerateStream>> streams;
     for (int i = 0; i < 24; ++i) {
-      // Few beginnings, so that prefixes are shared; repetition, so that drafts are right now and then.
+      // Few different beginnings, so that prompts share prefixes; repetition, so that some drafts are right.
       std::vector<TokenId> prompt = prompt_of(static_cast<size_t>(pick(1, 100)), static_cast<uint64_t>(pick(0, 2)));
       if (pick(0, 1) == 0) prompt.insert(prompt.end(), prompt.begin(), prompt.end());
       GenerateRequest request = request_of(std::move(prompt), pick(1, 50), pick(0, 1) == 0 ? 0.0f : 0.8f, pick(0, 9));

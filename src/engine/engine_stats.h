@@ -1,4 +1,4 @@
-/// What an engine tells of its work. Part of the interface of engine/engine.h.
+/// Counts and gauges of an engine. Part of the interface of engine/engine.h.
 #pragma once
 
 #include <chrono>
@@ -18,14 +18,15 @@ struct EngineStats {
   int64_t total_requests = 0;      ///< accepted since the start, as are all counts below
   int64_t cancelled_requests = 0;  ///< whose client went away or asked to stop
   int64_t preemptions = 0;
-  int64_t tokens_generated = 0;  ///< sampled
-  int64_t prompt_tokens = 0;     ///< computed; what a preempted request computes again counts again
-  int64_t cached_tokens = 0;     ///< found and not computed, after a preemption as well
+  int64_t tokens_generated = 0;  ///< sampled tokens
+  /// Computed prompt tokens; a preempted request's count again when they are computed again.
+  int64_t prompt_tokens = 0;
+  int64_t cached_tokens = 0;  ///< found in the prefix cache and not computed, after a preemption as well
   int64_t drafted_tokens = 0;
   int64_t accepted_tokens = 0;
-  int64_t steps = 0;                      ///< of the model
-  std::chrono::nanoseconds step_time{0};  ///< sum over steps
-  int64_t pages_restored = 0;             ///< came back from the host's memory (kv_host_bytes)
+  int64_t steps = 0;                      ///< steps of the model
+  std::chrono::nanoseconds step_time{0};  ///< sum over all steps
+  int64_t pages_restored = 0;             ///< pages restored from host memory (kv_host_bytes)
   // Pages of the group that is fullest: total = used by sequences + cached (evictable) + free.
   int32_t pages_total = 0;
   int32_t pages_cached = 0;
@@ -37,10 +38,11 @@ struct PrefixReport {
   std::string id;
   int32_t prompt_tokens = 0;
   int32_t cached_tokens = 0;
-  /// Position of the first token that differs from what was cached beside the match; -1: nothing was.
+  /// Position of the first token that differs from what was cached beside the match; -1: nothing was cached there.
   int32_t mismatch_position = -1;
-  TokenId mismatch_token = kNoToken;   ///< what the cache has there
-  std::vector<TokenId> prompt_around;  ///< up to kReportTokensAround before differs_at, it, and as many after
+  TokenId mismatch_token = kNoToken;  ///< the cached token at that position
+  /// Up to kReportTokensAround tokens before mismatch_position, the token there, and as many after.
+  std::vector<TokenId> prompt_around;
 };
 inline constexpr size_t kPrefixReportsMax = 256;
 inline constexpr int32_t kReportTokensAround = 8;

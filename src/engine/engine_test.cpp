@@ -1,4 +1,4 @@
-// What the engine answers. How it ends and fails is in engine_end_test.cpp.
+// Tokens and text of the engine's answers. How requests end and fail is in engine_end_test.cpp.
 #include "engine/engine.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class EngineAnswers : public EngineTest {
   }
 };
 
-TEST_F(EngineAnswers, OneAtATimeEqualThePlainLoop) {
+TEST_F(EngineAnswers, RequestsOneAtATimeGetTheTokensOfAPlainLoop) {
   start();
   const std::vector<GenerateRequest> requests = mixed_requests();
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -43,10 +43,10 @@ TEST_F(EngineAnswers, OneAtATimeEqualThePlainLoop) {
   }
 }
 
-TEST_F(EngineAnswers, ManyAtOnceAreTheSameBytesAsAlone) {
+TEST_F(EngineAnswers, RequestsAtTheSameTimeGetTheSameBytesAsAlone) {
   for (const int32_t chunk : {1, 7, 24, 1'000}) {
     make_runner({});
-    // Nothing moves until all are in, so that they do run side by side.
+    // Steps wait until all requests are in, so that they run side by side.
     runner_->hold();
     start({.kv_pages = {96, 96}, .queue_max = 64, .sequences_max = 12, .prefill_chunk_max = chunk});
     const std::vector<GenerateRequest> requests = mixed_requests();
@@ -61,16 +61,16 @@ TEST_F(EngineAnswers, ManyAtOnceAreTheSameBytesAsAlone) {
     expect_idle();
     size_t most = 0;
     for (const auto& step : runner_->steps()) most = std::max(most, step.size());
-    EXPECT_GE(most, chunk == 1 ? 4u : 10u);  // the last are not read yet, and wait
+    EXPECT_GE(most, chunk == 1 ? 4u : 10u);  // the last requests have not read their prompts yet
   }
 }
 
-TEST_F(EngineAnswers, StopStringsOfRandomTextEqualThePlainLoop) {
+TEST_F(EngineAnswers, StopStringsFromRandomTextCutWhereThePlainLoopCuts) {
   start();
   std::mt19937 random(1);
   for (int round = 0; round < 40; ++round) {
     GenerateRequest request = request_of(prompt_of(5, 100 + static_cast<uint64_t>(round)), 40, 0.7f);
-    // Cut out of what the model would have said, so that most are found: whole characters, across tokens.
+    // Stop strings are cut from the model's own answer, so that most are found: whole characters, across tokens.
     const std::string text = reference(request).text;
     size_t begin = random() % (text.size() / 2);
     while (begin > 0 && (text[begin] & 0xC0) == 0x80) --begin;
@@ -84,7 +84,8 @@ TEST_F(EngineAnswers, StopStringsOfRandomTextEqualThePlainLoop) {
 }
 
 TEST_F(EngineAnswers, AStopStringIsFoundHoweverTheTextIsCutIntoTokens) {
-  // One token per byte, and as the tokenizer cuts it; both must end before the stop and hold nothing else back.
+  // One token per byte, and as the tokenizer cuts it; both answers must end before the stop string and hold nothing
+  // else back.
   std::vector<TokenId> bytes;
   const std::string text = "the end of the line\nUser: more";
   for (const char byte : text) bytes.push_back(encode(std::string(1, byte)).at(0));
@@ -136,7 +137,7 @@ TEST_F(EngineAnswers, TheEndTokenIsCountedButHasNoEventAndNoText) {
   EXPECT_EQ(longer.finish.usage.completion_tokens, 50);
 }
 
-TEST_F(EngineAnswers, HalfACharacterAtTheEndIsReplaced) {
+TEST_F(EngineAnswers, AnIncompleteCharacterAtTheEndBecomesAReplacementCharacter) {
   std::vector<TokenId> answer = encode("\xE2\x82\xAC");
   if (answer.size() > 2) answer.resize(2);
   runner_->set_model(script(3, answer, shared_tokenizer->special().eos));
@@ -153,7 +154,7 @@ TEST_F(EngineAnswers, HalfACharacterAtTheEndIsReplaced) {
   EXPECT_EQ(stopped.finish.stop, request.stop[0]);
 }
 
-TEST_F(EngineAnswers, LengthEndsAtMaxTokensOrTheContext) {
+TEST_F(EngineAnswers, AnswersEndAtMaxTokensOrAtTheEndOfTheContext) {
   start();
   GenerateRequest request = request_of(prompt_of(250), 4);
   request.ignore_eos = true;
@@ -195,7 +196,7 @@ TEST_F(EngineAnswers, LogprobsArriveWithTheirTokens) {
   EXPECT_EQ(tokens, 5);
 }
 
-TEST_F(EngineAnswers, LogitsThatAreAllNanEndTheRequestInWords) {
+TEST_F(EngineAnswers, LogitsThatAreAllNanEndTheRequestWithAnError) {
   runner_->set_model([](std::span<const TokenId> history, std::span<float> logits) {
     std::fill(logits.begin(), logits.end(), std::numeric_limits<float>::quiet_NaN());
     if (history.size() < 6) logits[40] = 1;
@@ -210,11 +211,11 @@ TEST_F(EngineAnswers, LogitsThatAreAllNanEndTheRequestInWords) {
   expect_idle();
 }
 
-TEST_F(EngineAnswers, DecodingIsInEveryStepWhileALongPromptIsRead) {
+TEST_F(EngineAnswers, EveryStepHasTheDecodeRowsWhileALongPromptIsRead) {
   start({.kv_pages = {64, 64}, .queue_max = 8, .sequences_max = 8, .prefill_chunk_max = 15});
   GenerateRequest talker = request_of(prompt_of(3), 200, 1.0f);
   talker.ignore_eos = true;
-  // Held from the start: it must not have said everything before the long prompt comes.
+  // Steps are held from the start, so that the stream is still decoding when the long prompt comes.
   runner_->hold();
   const auto talking = submit(talker);
   runner_->allow(2);
@@ -240,7 +241,7 @@ TEST_F(EngineAnswers, DecodingIsInEveryStepWhileALongPromptIsRead) {
   runner_->release();
 }
 
-TEST_F(EngineAnswers, ARunnerWithFewLogitRowsServesAllInTurn) {
+TEST_F(EngineAnswers, ARunnerWithFewLogitRowsServesAllRequestsInTurn) {
   make_runner({.batch_tokens_max = 5, .logits_max = 2});
   start({.kv_pages = {64, 64}, .queue_max = 64, .sequences_max = 50, .prefill_chunk_max = 100});
   std::vector<std::unique_ptr<GenerateStream>> streams;

@@ -1,4 +1,4 @@
-/// What a request is answered: tokens with their text, and the end.
+/// Events of an answer: tokens with their text, and the finish.
 #pragma once
 
 #include <chrono>
@@ -31,36 +31,36 @@ struct TokenEvent {
 
 struct Usage {
   int32_t prompt_tokens = 0;
-  int32_t completion_tokens = 0;  ///< sampled tokens, with the one that ended generation
-  int32_t cached_tokens = 0;      ///< of the prompt, found in the prefix cache
+  int32_t completion_tokens = 0;  ///< sampled tokens, including the one that ended generation
+  int32_t cached_tokens = 0;      ///< tokens of the prompt found in the prefix cache
 };
 
-/// Where the time of a request went.
+/// How a request's time was spent.
 struct Timings {
-  std::chrono::nanoseconds queue{0};                    ///< submit to admission
-  std::chrono::nanoseconds prefill{0};                  ///< admission to the first token
-  std::chrono::nanoseconds decode{0};                   ///< first to last token
+  std::chrono::nanoseconds queue{0};                    ///< from submit to admission
+  std::chrono::nanoseconds prefill{0};                  ///< from admission to the first token
+  std::chrono::nanoseconds decode{0};                   ///< from the first to the last token
   std::chrono::nanoseconds max_inter_token_latency{0};  ///< longest time between two tokens
   int32_t preemptions = 0;
   int32_t drafted = 0;   ///< tokens proposed by speculation
-  int32_t accepted = 0;  ///< and right
+  int32_t accepted = 0;  ///< proposed tokens that were right
 };
 
 struct Finish {
   FinishReason reason = FinishReason::kStop;
-  std::string text;              ///< what was held back until the end; nothing for kCancelled and kError
+  std::string text;              ///< text held back until the end; empty for kCancelled and kError
   std::string stop;              ///< the stop string that matched, if one did
-  std::vector<float> embedding;  ///< not normalised; for Pooling::kRank the judgement alone, as a logit
+  std::vector<float> embedding;  ///< not normalised; for Pooling::kRank one element, the relevance score as a logit
   Usage usage;
   Timings timings;
-  Error error;  ///< for kError
+  Error error;  ///< set for kError
 };
 
-/// What happened since the last drain. The finish comes once, with or after the last token.
+/// Events since the last drain. The finish comes once, with or after the last token.
 struct Events {
   std::vector<TokenEvent> tokens;
   bool finished = false;
-  Finish finish;  ///< if finished
+  Finish finish;  ///< set if finished
 };
 
 }  // namespace cairn

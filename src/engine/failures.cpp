@@ -4,7 +4,7 @@
 
 namespace cairn {
 
-// Short enough to lie in the string itself.
+// The message is short enough for the string's inline storage, so that nothing is allocated.
 Error out_of_memory() noexcept { return {Code::kOutOfMemory, "out of memory", {}}; }
 
 Error copy_of(const Error& error) noexcept try { return error; } catch (...) {

@@ -31,7 +31,7 @@ Result<void> KvManager::use_host_tier(int64_t bytes) {
   return {};
 }
 
-// What the tokens that are known will take of the group, besides the pages that the sequence has.
+// Pages of the group that the sequence's known tokens still need, besides those that it has.
 int32_t KvManager::pages_to_come(const Sequence& sequence, int32_t group) const {
   const auto tokens = static_cast<int32_t>(sequence.tokens().size());
   const PageTable& table = sequence.memory().table;
@@ -47,14 +47,15 @@ bool KvManager::try_admit(Sequence& sequence, const Sequences& running) {
   PrefixHit hit;
   if (uses_prefix_cache(sequence))
     hit = prefix_cache_.resume(memory.cursor, sequence.tokens(), tokens - 1, memory.table);
-  const auto headroom = static_cast<int32_t>(running.size());  // the others grow by a page now and then
+  // One page each, as running sequences grow by a page now and then.
+  const auto headroom = static_cast<int32_t>(running.size());
   for (int32_t group = 0; group < pool_.groups(); ++group) {
     const bool grows = pool_.layout().groups[static_cast<size_t>(group)].kind != KvKind::kState;
     const int32_t needed = pages_to_come(sequence, group);
     int32_t promised = grows ? headroom : 0;
     for (const std::unique_ptr<Sequence>& other : running) promised += pages_to_come(*other, group);
     if (needed + promised <= pool_.pages_free(group) + prefix_cache_.pages_evictable(group)) continue;
-    // Without the copy of a partial page, if there is one, and the states at its end.
+    // The retry does without the copy of a partial page, if there is one, and without the states at its end.
     if (hit.tokens != memory.cursor.tokens) drop_states(memory);
     prefix_cache_.leave(memory.cursor, sequence.tokens(), memory.cursor.tokens, memory.table);
     memory.cursor = PrefixCache::root(sequence.salt());
@@ -104,7 +105,7 @@ bool KvManager::reserve(Sequence& sequence, int32_t tokens) {
 
 int32_t KvManager::reserve_drafts(Sequence& sequence, int32_t wanted) {
   const int32_t next = sequence.memory().computed + 1;
-  // The answer will want them a few tokens later in any case, so what is cached may make room.
+  // The answer needs these pages a few tokens later in any case, so cached pages may be evicted for them.
   if (reserve(sequence, next + wanted)) return wanted;
   const int32_t left = std::min(wanted, pages_for(next) * kPageTokens - next);
   return extend(sequence, next + left) ? left : 0;
@@ -125,7 +126,8 @@ void KvManager::keep(std::span<const ScheduledTokens> scheduled, const Sequences
     if (uses_prefix_cache(*sequence))
       prefix_cache_.advance(memory.cursor, sequence->tokens(), memory.computed, memory.table);
     pool_.release_behind(memory.table, memory.computed);
-    pool_.release_beyond(memory.table, memory.computed + 1);  // those of wrong drafts, before anybody misses them
+    // Pages of rejected drafts, freed before another sequence lacks them.
+    pool_.release_beyond(memory.table, memory.computed + 1);
   }
 }
 

@@ -1,6 +1,6 @@
 /// The KV pages of all sequences: found in the prefix cache, taken from the pool, given back.
 ///
-/// It says whether there are pages, and never who must yield theirs: that is PreemptionPolicy's.
+/// It says whether there are pages; PreemptionPolicy decides which sequence yields its own.
 #pragma once
 
 #include <cstdint>
@@ -18,56 +18,60 @@
 
 namespace cairn {
 
-/// Owns the pool and the prefix cache. Allocates nothing after it was made, but for prefix reports. Thread: the
-/// engine's, but for reports() and what of the pool never changes.
+/// Owns the pool and the prefix cache. Allocates nothing after it was made, except for prefix reports. Thread: the
+/// engine's, except for reports() and what never changes of the pool.
 class KvManager {
  public:
-  /// For at most `sequences_max` running sequences. Counts cached tokens and pages in `counters`, which outlive this.
+  /// Serves at most `sequences_max` running sequences. Counts cached tokens and pages in `counters`, which outlive
+  /// this.
   KvManager(PagePool&& pool, const EngineOptions& options, int32_t sequences_max, EngineCounters& counters);
 
-  /// Pages that are given up are kept in `bytes` of host memory. Before the first sequence. Error: kOutOfMemory.
+  /// Evicted pages are kept in `bytes` of host memory. Call before the first sequence. Error: kOutOfMemory.
   Result<void> use_host_tier(int64_t bytes);
 
   const PagePool& pool() const { return pool_; }
   PrefixCache& prefix_cache() { return prefix_cache_; }
   const PrefixReports& reports() const { return reports_; }
-  /// Whether some layers are recurrent: their state cannot go back, and cannot change under a sequence.
+  /// Whether some layers are recurrent: their state cannot be rolled back, and cannot be replaced while a sequence
+  /// runs.
   bool has_state() const { return has_state_; }
 
   // -- Before a sequence runs.
-  /// Takes what the cache has of the sequence, and sees whether the rest would find pages beside those that `running`
-  /// will take. False, and the sequence has none, if not.
+  /// Gives the sequence what the cache has of it, and checks whether the rest would find pages beside those that
+  /// `running` will take. If not, false, and the sequence has no pages.
   bool try_admit(Sequence& sequence, const Sequences& running);
 
   // -- Before a step.
-  /// A prompt in progress may go on where another sequence has got to meanwhile.
+  /// Advances a prompt in progress over pages that another sequence has computed meanwhile.
   void extend_prefix_hits(const Sequences& running);
-  /// For each of `running` the key of the whole page that its prompt is about to compute, or 0: sequences of the same
-  /// key compute the same. Empty if sequences cannot take over what others computed. Valid until the next call.
+  /// For each of `running`, the key of the whole page that its prompt is about to compute, or 0: sequences with the
+  /// same key compute the same page. Empty if sequences cannot take over what others computed. Valid until the next
+  /// call.
   std::span<const uint64_t> page_keys(const Sequences& running, std::span<const ScheduleInput> inputs);
-  /// Pages for the sequence's first `tokens` tokens, of those that are free. False, and nothing changed, if they are
-  /// too few.
+  /// Takes free pages for the sequence's first `tokens` tokens. False, with nothing changed, if there are too few.
   bool extend(Sequence& sequence, int32_t tokens) { return pool_.extend(sequence.memory().table, tokens); }
-  /// The same, and what is cached makes room. False, and nothing changed but what was evicted, if that is too little.
+  /// Takes free pages like extend(), but evicts cached pages to make room. False if that is too little; then only
+  /// evictions have happened.
   bool reserve(Sequence& sequence, int32_t tokens);
-  /// For how many drafts behind the next token there are pages: `wanted`, or else what is left of that token's own.
+  /// Takes pages for up to `wanted` drafts after the next token; returns for how many there are: all, or as many as fit
+  /// into that token's own page.
   int32_t reserve_drafts(Sequence& sequence, int32_t wanted);
-  /// Takes the pages of drafts back. What was drafted stays: its rows are computed again where they get pages.
+  /// Frees the pages of drafts. The drafts stay: their rows are computed again once they get pages.
   void release_drafts(const Sequences& running);
 
   // -- After a step, and after a sequence.
-  /// The cache learns what the sequences of the step have computed, and what they need no more is free.
+  /// Adds what the sequences of the step have computed to the cache, and frees pages that they need no more.
   void keep(std::span<const ScheduledTokens> scheduled, const Sequences& running);
-  /// Takes states away that are not those after memory.computed tokens: nobody can go on from them.
+  /// Frees states that are not those after memory.computed tokens, since no sequence can go on from them.
   void drop_states(SequenceMemory& memory);
-  /// Takes all pages of the sequence. Whole ones stay in the cache as long as nobody needs them more.
+  /// Frees all pages of the sequence. Whole ones stay in the cache until they are evicted.
   void release(Sequence& sequence);
-  /// Sets the gauges, which show the group that sequences use most of.
+  /// Updates the page gauges, which show the group of which sequences use most.
   void count_pages();
 
  private:
   int32_t pages_to_come(const Sequence& sequence, int32_t group) const;
-  // The cache has no hidden rows of what it has.
+  // Sequences that embed bypass the cache, because it does not hold hidden rows.
   bool uses_prefix_cache(const Sequence& sequence) const { return prefix_cache_enabled_ && !sequence.embeds(); }
 
   PagePool pool_;

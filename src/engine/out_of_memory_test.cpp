@@ -1,4 +1,5 @@
-// Every allocation of the engine's thread fails once: the engine lives, every request comes to an end, no page is lost.
+// Every allocation of the engine's thread fails once: the engine goes on, every request comes to an end, no page is
+// lost.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -11,7 +12,7 @@ namespace {
 // NOLINTBEGIN(cppcoreguidelines-no-malloc): operator new itself
 // Allocations that this thread may still make; below 0 there is no limit.
 thread_local int64_t allocations_left = -1;
-// Those that fail then, one after the other.
+// How many allocations fail then, one after the other.
 thread_local int64_t failures_left = 1;
 
 void* allocate(std::size_t bytes) {
@@ -27,7 +28,7 @@ void* allocate(std::size_t bytes) {
 
 }  // namespace
 
-// Replaced for this test program: there is no other way to make one thread's allocation fail.
+// Replaced in this test program, as there is no other way to make one thread's allocations fail.
 void* operator new(std::size_t bytes) { return allocate(bytes); }
 void* operator new[](std::size_t bytes) { return allocate(bytes); }
 void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept { return std::malloc(bytes == 0 ? 1 : bytes); }
@@ -45,11 +46,11 @@ class EngineOutOfMemory : public EngineTest {
   static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 };
 
-TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineLivesAndNothingIsLost) {
+TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineGoesOnAndLosesNoPage) {
   int failed = 0;
   bool failing = true;
   int64_t nth = 0;
-  // On until an allocation is asked for that this many steps do not make.
+  // Until the failing allocation is one that this many steps no longer make.
   for (; failing && nth < 1'000; ++nth) {
     make_runner({});
     std::vector<std::unique_ptr<GenerateStream>> streams;
@@ -95,8 +96,8 @@ TEST_F(EngineOutOfMemory, WhicheverAllocationFailsTheEngineLivesAndNothingIsLost
   EXPECT_GT(nth, 40);
 }
 
-// As under a limit that has been reached: what fails fails again, also while the failure is dealt with.
-TEST_F(EngineOutOfMemory, WhileNothingCanBeAllocatedTheEngineLivesAndEverythingComesToAnEnd) {
+// Simulates a memory limit that has been reached: allocations go on failing, also while the failure is handled.
+TEST_F(EngineOutOfMemory, WhileAllAllocationsFailTheEngineGoesOnAndEveryRequestEnds) {
   int errors = 0;
   for (const int64_t failures : {2, 5, 30}) {
     for (int64_t nth = 0; nth < 60; nth += 7) {
@@ -131,7 +132,7 @@ TEST_F(EngineOutOfMemory, WhileNothingCanBeAllocatedTheEngineLivesAndEverythingC
         EXPECT_EQ(answer.finish.error.code, Code::kOutOfMemory);
       }
       expect_idle();
-      // Failures that nothing has met yet meet these requests, one at least each.
+      // These requests meet the failures that are left, at least one each.
       int64_t asked = 0;
       while (asked <= failures && ask(request_of(prompt_of(5), 1)).tokens.empty()) ++asked;
       EXPECT_LE(asked, failures);

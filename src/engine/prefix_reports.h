@@ -1,4 +1,4 @@
-/// How the prompts of the last requests met the prefix cache, for those who wonder why theirs was computed again.
+/// Reports on how the prompts of the last requests met the prefix cache, to find out why a prompt was computed again.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +15,19 @@
 
 namespace cairn {
 
-/// The last kPrefixReportsMax of them. Thread-safe.
+/// The last kPrefixReportsMax reports. Thread-safe.
 class PrefixReports {
  public:
   PrefixReports() { reports_.reserve(kPrefixReportsMax); }
-  /// Without memory for the report there is none.
+  /// Adds a report; if there is no memory for it, none is added.
   void add(const Sequence& sequence, const PrefixHit& hit) noexcept;
   /// Errors: see Engine::prefix_report.
   Result<PrefixReport> find(std::string_view id, const Party& asker) const;
 
  private:
-  mutable std::mutex mutex_;  // guards the next two
+  mutable std::mutex mutex_;  // guards the next two members
   std::vector<std::pair<Party, PrefixReport>> reports_;
-  size_t next_ = 0;  // which is overwritten next, once there are as many as may be
+  size_t next_ = 0;  // index of the report that is overwritten next, once there are kPrefixReportsMax
 };
 
 }  // namespace cairn

@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// An hour: nobody waits longer for a token, and sums of nanoseconds stay far from overflow.
+// An hour: no client waits longer for a token, and sums of nanoseconds stay far from overflow.
 constexpr std::chrono::milliseconds kTargetMax{3'600'000};
 
 Result<void> check_stops(const std::vector<std::string>& stops) {
@@ -89,7 +89,7 @@ int32_t pages_needed(const KvGroup& group, int64_t tokens, int32_t rows) {
   if (group.kind == KvKind::kState) return 1;
   const int32_t all = pages_for(tokens);
   if (group.kind != KvKind::kWindow) return all;
-  // The window of the first row and the rows themselves, not aligned to pages at either end.
+  // The pages of the first row's window and of the rows themselves, not aligned to pages at either end.
   return std::min(all, pages_for(int64_t{group.window} + rows) + 1);
 }
 

@@ -10,7 +10,7 @@
 
 namespace cairn {
 
-/// What a model and its memory can serve.
+/// Limits of a model and its memory.
 struct AdmissionLimits {
   int32_t vocabulary = 0;
   int32_t context_tokens = 0;
@@ -21,10 +21,11 @@ struct AdmissionLimits {
 /// Positions that one sequence could hold with all pages of the pool. A window group never limits it: the pages behind
 /// the window come back, and one whole window fits (checked at Engine::create).
 int32_t pool_tokens_of(const PagePool& pool);
-/// Pages of the group that a sequence needs at once, to compute `rows` rows up to position `tokens`.
+/// Pages of the group that a sequence needs at once to compute `rows` rows up to position `tokens`.
 int32_t pages_needed(const KvGroup& group, int64_t tokens, int32_t rows);
 
-/// Fills request, tokens_max; the rest is the engine's. Thread-safe. Errors: as Engine::submit.
+/// Checks a request and fills Submission::request and tokens_max; the engine fills the rest. Thread-safe. Errors: as
+/// Engine::submit.
 Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, const AdmissionLimits& limits);
 
 }  // namespace cairn

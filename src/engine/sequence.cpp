@@ -88,7 +88,7 @@ void Sequence::rejoin(int64_t now_ns) {
 }
 
 void Sequence::found_in_cache(int32_t tokens) {
-  // What a preempted sequence finds again was not saved to its client.
+  // Tokens that a preempted sequence finds again are not counted as cached: they saved its client nothing.
   if (timings_.preemptions == 0 && sampled_ == 0) cached_tokens_ += tokens;
 }
 
@@ -145,7 +145,7 @@ Finish Sequence::finish(FinishReason reason) const {
   return result;
 }
 
-// The end of the text: what detokenizer and stop matcher hold back comes out, unless it completes a stop string.
+// Ends the text: what detokenizer and stop matcher hold back is emitted, unless it completes a stop string.
 Finish Sequence::finish_with_rest(FinishReason reason) {
   Finish result = finish(reason);
   const int32_t stop = stop_matcher_.push(detokenizer_.flush(), result.text);
@@ -167,7 +167,7 @@ Events Sequence::end(FinishReason reason, Error error) const {
 }
 
 void Sequence::publish(Events&& events, UnnotifiedChannels& unnotified) {
-  // Before the client can know of the end and send another request.
+  // Released before the client can see the finish and send another request.
   if (events.finished) ticket_ = TenantTicket();
   unnotified.publish(channel_, std::move(events));
 }

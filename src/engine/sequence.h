@@ -1,4 +1,4 @@
-/// One request from admission to its end: its tokens, its pages, and what turns logits into events.
+/// A sequence: one request from admission to its end, with its tokens, its pages, and what turns logits into events.
 #pragma once
 
 #include <chrono>
@@ -24,31 +24,31 @@
 
 namespace cairn {
 
-/// Sequence::rank() of one whose client does not read.
+/// Sequence::rank() of a sequence whose client does not read.
 inline constexpr int32_t kUnreadRank = std::numeric_limits<int32_t>::max();
-/// When its client has read, a request that was put back for that is due in so long at least: after those that came
-/// before.
+/// When the client of a request that was preempted as unread has read, the request is due after this delay at the
+/// earliest: behind those that came before.
 inline constexpr std::chrono::nanoseconds kRejoinDelay = std::chrono::seconds(2);
 
-/// KV of one sequence: what the engine takes away from it on preemption and gives back later.
+/// The KV memory of one sequence, which the engine takes away on preemption and gives back later.
 struct SequenceMemory {
   PageTable table;
   PrefixCursor cursor;
-  int32_t computed = 0;  ///< tokens that the model has seen, which is the position of the next row
+  int32_t computed = 0;  ///< tokens that the model has computed, which is also the position of the next row
 };
 
 /// Why a sequence that ran waits again.
 enum class PreemptReason {
   kNever,
-  kPages,   ///< one that comes before it needed them
-  kShare,   ///< for somebody who has less (scheduling/fair_shares.h)
+  kPages,   ///< a sequence that comes before it needed them
+  kShare,   ///< for a party that has less (scheduling/fair_shares.h)
   kUnread,  ///< its client does not read
 };
 
 /// Thread: the engine's.
 class Sequence {
  public:
-  /// Everything that decoding needs is allocated here. `scratch` and `tokenizer` outlive this.
+  /// Allocates everything that decoding needs. `scratch` and `tokenizer` outlive this.
   Sequence(SequenceId id, Submission&& submission, const Tokenizer& tokenizer, int32_t vocabulary, size_t kv_groups,
            int32_t drafts_max, SamplerScratch& scratch);
 
@@ -57,12 +57,12 @@ class Sequence {
   Priority priority() const { return priority_; }
   const Party& party() const { return party_; }
   int64_t deadline_ns() const { return deadline_ns_; }
-  /// Whether `this` goes on rather than `other` when only one can: those whose client reads first, then by priority,
-  /// rank and deadline.
+  /// Whether this sequence goes on rather than `other` when only one can: first those whose clients read, then by
+  /// priority, rank and deadline.
   bool precedes(const Sequence& other) const;
   /// Whether its deadline is nearer than `other`'s; of equal ones the older request's is.
   bool is_due_before(const Sequence& other) const;
-  /// How many of its client's come before it; kUnreadRank if nobody reads it. Set for every step.
+  /// How many sequences of its client come before it; kUnreadRank if its client does not read. Set for every step.
   int32_t rank() const { return rank_; }
   void set_rank(int32_t rank) { rank_ = rank; }
 
@@ -70,54 +70,54 @@ class Sequence {
   const SequenceMemory& memory() const { return memory_; }
   std::span<const TokenId> tokens() const { return tokens_; }
   uint64_t salt() const { return salt_; }
-  /// Tokens of the prompt and of answers before a preemption that the model has not seen since.
+  /// Tokens of the prompt, and of the answer before a preemption, that the model still has to compute.
   int32_t rows_left() const { return static_cast<int32_t>(tokens_.size()) - memory_.computed; }
-  /// The only row left is a token that was sampled.
+  /// Whether the only row left is a token that was sampled.
   bool decoding() const { return sampled_ > 0 && rows_left() == 1; }
   ScheduleInput demand() const;
-  /// Waits for its first token, and not with a long prompt: see kLateRowsMax.
+  /// Whether it waits for its first token with a prompt of at most kLateRowsMax uncached tokens.
   bool is_short_prefill() const { return sampled_ == 0 && prompt_tokens_ - cached_tokens_ <= kLateRowsMax; }
 
-  // -- A text to embed, not to continue.
+  // -- Embedding: the text is not continued.
   bool embeds() const { return embed_.has_value(); }
-  /// For rows up to the end of the text, or before it.
+  /// Which hidden rows the step must keep, depending on whether its rows reach the end of the text.
   LogitsWanted wants_hidden(bool to_the_end) const;
-  /// Hidden rows of the next tokens, before they are counted as computed. True when the vector is whole: its finish is
-  /// in `events`.
+  /// Takes the hidden rows of the next tokens, before they are counted as computed. True when the vector is complete:
+  /// its finish is in `events`.
   bool take_hidden(std::span<const float> rows, bool to_the_end, const Runner& runner, Events& events);
 
   // -- Speculation.
   bool speculates() const { return speculates_; }
   DraftLengthController& draft_length_controller() { return draft_length_controller_; }
-  /// Proposals for the next step; written by the drafter.
+  /// Draft tokens for the next step; written by the drafter.
   std::vector<TokenId>& drafts() { return drafts_; }
   /// Tokens that could still follow the next one.
   int32_t drafts_room() const { return tokens_max_ - static_cast<int32_t>(tokens_.size()) - 1; }
 
-  // -- The token after the last one, whose logits are here, or with a runner that samples.
+  // -- The next token, from logits on the host or from a runner that samples.
   Sampled choose(std::span<const float> logits);
-  /// Whether the token follows without logits.
+  /// Whether the next token needs no logits.
   bool is_given() const;
-  /// Adds the sample from a row: of the next token, or of one so many `ahead` if what comes between are proposals that
-  /// are sampled. False if that cannot be said yet, or must be left to choose().
+  /// Adds a request for the sample from a row: of the next token, or of one `ahead` tokens later if the tokens between
+  /// are drafts that are sampled. False if it cannot be told yet, or must be left to choose().
   bool add_request(int32_t row, int32_t ahead, SampleBatch& samples);
-  /// Instead of choose(): the sample was made and is not SampleResult::kNeedsHost.
+  /// Takes a sample that the runner made, in place of choose(); it is not SampleResult::kNeedsHost.
   Sampled take(const SampleResult& sampled);
-  /// Adds the token's events. True when the answer has come to its end.
+  /// Adds the token's events. True when the answer has ended.
   bool add_token(Sampled&& sampled, Events& events);
-  /// A finish that the sequence did not come to by itself. Text held back is dropped.
+  /// The events of an end that did not come from the answer itself. Text held back is dropped.
   Events end(FinishReason reason, Error error) const;
   void publish(Events&& events, UnnotifiedChannels& unnotified);
 
-  // -- What its client is told.
+  // -- Statistics and state that its client sees.
   void admitted(int64_t now_ns);
   void found_in_cache(int32_t tokens);
   void preempted(PreemptReason why);
   PreemptReason preempt_reason() const { return preempt_reason_; }
-  /// It was put back because its client did not read, which it has not done since as far as rejoin() knows.
+  /// Whether it was preempted because its client did not read, and the client had still not read at the last rejoin().
   bool waits_for_client() const { return waits_for_client_; }
-  /// Once its client has read it takes its place in the order as a request that comes now, and later each time: so who
-  /// makes it stop time and again comes behind those who do not.
+  /// Gives the sequence, once its client has read, the place of a request that comes now, and a later one each time:
+  /// clients that stall repeatedly come behind those that do not.
   void rejoin(int64_t now_ns);
   void token_at(int64_t now_ns);
   void drafted(int32_t proposed, int32_t accepted);
@@ -125,7 +125,7 @@ class Sequence {
   int32_t prompt_tokens() const { return prompt_tokens_; }
   int32_t cached_tokens() const { return cached_tokens_; }
   bool was_admitted() const { return admitted_ns_ != 0; }
-  /// How long the client has taken no events though as many wait as may.
+  /// How long the client has read no events while kPendingTokensMax were waiting.
   std::chrono::nanoseconds stalled_for(int64_t now_ns);
 
  private:
@@ -152,15 +152,15 @@ class Sequence {
   uint64_t salt_;
   int64_t arrival_ns_;
   int64_t deadline_ns_;
-  int64_t patience_ns_;  // to its deadline when it came
+  int64_t patience_ns_;  // time from its arrival to its deadline
   int64_t tbt_ns_;
   int64_t admitted_ns_ = 0;
   int64_t last_token_ns_ = 0;
-  int64_t stalled_since_ns_ = -1;  // -1: the client takes its events
+  int64_t stalled_since_ns_ = -1;  // -1: the client reads its events
   int32_t rank_ = 0;
   PreemptReason preempt_reason_ = PreemptReason::kNever;
   bool waits_for_client_ = false;
-  int32_t times_unread_ = 0;  // that it was put back for that
+  int32_t times_unread_ = 0;  // how often it was preempted as unread
   Timings timings_;
   SequenceMemory memory_;
   std::vector<TokenId> drafts_;
@@ -170,13 +170,13 @@ class Sequence {
   Detokenizer detokenizer_;
   StopMatcher stop_matcher_;
   std::optional<EmbeddingOptions> embed_;
-  std::optional<PoolingAccumulator> pooled_;  // if embed_
+  std::optional<PoolingAccumulator> pooled_;  // set if embed_ is
   std::shared_ptr<DecodingConstraint> constraint_;
   NextTokenRule rule_;
-  size_t forced_next_ = 0;  // of rule_.forced
+  size_t forced_next_ = 0;  // next index of rule_.forced
 };
 
-/// Those that run are in order of admission; one that has gone is null until its iteration ends.
+/// Running sequences are in order of admission; a finished one is null until its iteration ends.
 using Sequences = std::vector<std::unique_ptr<Sequence>>;
 
 }  // namespace cairn

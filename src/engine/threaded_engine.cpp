@@ -15,7 +15,7 @@
 namespace cairn {
 namespace {
 
-/// How often clients that do not take their events are looked at while nothing else can go on.
+/// How often to check clients that do not read their events while nothing else can go on.
 constexpr std::chrono::milliseconds kStallPoll{10};
 
 class ThreadedEngine final : public Engine {
@@ -25,7 +25,7 @@ class ThreadedEngine final : public Engine {
       : core_(runner, tokenizer, options, std::move(pool), std::move(drafter), clock_) {}
   ~ThreadedEngine() override { stop(); }
 
-  /// Once, before anything else. Errors: kOutOfMemory, kUnavailable (no thread to be had).
+  /// Called once, before anything else. Errors: kOutOfMemory, kUnavailable (no thread could be started).
   Result<void> start(int64_t kv_host_bytes);
   Result<std::unique_ptr<GenerateStream>> submit(GenerateRequest request) override;
   void stop() override;
@@ -91,7 +91,7 @@ Result<void> check_options(const EngineOptions& options, const Runner& runner) {
                    options.kv_pages.size(), layout.groups.size());
   }
   for (size_t group = 0; group < layout.groups.size(); ++group) {
-    // What limits a sequence says so at submit; a window or a state slot must fit in any case.
+    // Groups that limit a sequence are checked at submit; a window or a state slot must fit in any case.
     const KvKind kind = layout.groups[group].kind;
     const bool paged = kind == KvKind::kFull || kind == KvKind::kLatent;
     const int64_t tokens = paged ? 1 : runner.context_tokens();

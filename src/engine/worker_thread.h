@@ -1,4 +1,4 @@
-/// The one thread that an engine works on.
+/// The thread on which an engine works.
 #pragma once
 
 #include <functional>
@@ -11,10 +11,10 @@
 
 namespace cairn {
 
-/// Started once; whoever owns it makes `run` return and joins it before it is destroyed.
+/// Started once; its owner makes `run` return and calls join() before it is destroyed.
 class WorkerThread {
  public:
-  /// Errors: kUnavailable (no thread to be had).
+  /// Errors: kUnavailable (no thread could be started).
   Result<void> start(std::function<void()> run) try {
     thread_ = std::thread(std::move(run));
     return {};
@@ -24,14 +24,14 @@ class WorkerThread {
                 "(ulimit -u)",
                 error.what());
   }
-  /// Waits until `run` has returned. Thread-safe, may be called again.
+  /// Waits until `run` has returned. Thread-safe; may be called more than once.
   void join() {
     const std::lock_guard lock(mutex_);
     if (thread_.joinable()) thread_.join();
   }
 
  private:
-  std::mutex mutex_;  // guards joining
+  std::mutex mutex_;  // guards join()
   std::thread thread_;
 };
 

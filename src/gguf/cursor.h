@@ -1,4 +1,4 @@
-/// Walks a file's bytes front to back; every step is checked against the end.
+/// Reads a file's bytes front to back; every read is checked against the end.
 #pragma once
 
 #include <cstddef>

@@ -34,7 +34,7 @@ bool fits(From number) {
   }
 }
 
-// A number or bool by itself: the variant holds what the type says, and the number fits.
+// Appends a number or bool, if the variant holds the value's type and the number fits.
 Result<void> append_scalar(std::string& out, const Value& value) {
   bool done = false;
   if (const auto* flag = std::get_if<bool>(&value.data); flag != nullptr && value.type == ValueType::kBool) {

@@ -20,8 +20,9 @@ void append_number(std::string& out, T value) {
 /// Appends a string: its length, its bytes.
 void append_string(std::string& out, std::string_view text);
 
-/// Appends the value's type and the value. kInvalidArgument, kTooLarge: what Reader would refuse (a number that does
-/// not fit its type, text that is not UTF-8, an array whose parts contradict each other, the limits of reader.h).
+/// Appends the value's type and the value. Errors: kInvalidArgument, kTooLarge for values that Reader would refuse (a
+/// number that does not fit its type, text that is not UTF-8, an array whose parts contradict each other, the limits of
+/// reader.h).
 Result<void> append_value(std::string& out, const Value& value, Strings strings);
 
 }  // namespace cairn::gguf

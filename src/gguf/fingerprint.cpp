@@ -10,7 +10,7 @@
 namespace cairn::gguf {
 
 uint64_t fingerprint(const Reader& file, uint64_t seed) {
-  constexpr size_t kBytesPerTensor = 1024;  // all of them would take as long as reading the file
+  constexpr size_t kBytesPerTensor = 1024;  // hashing all bytes would take as long as reading the file
   uint64_t hash = hash64(fmt::format("{}", file.file_bytes()), seed);
   for (const Tensor& tensor : file.tensors()) {
     hash =

@@ -1,4 +1,4 @@
-/// What tells one model from another without reading all of it.
+/// A fingerprint that distinguishes models without reading all of a file.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace cairn::gguf {
 
-/// Of the tensors' names, types, shapes and first kilobytes, and of the files' bytes: the same wherever and whenever
-/// the file was written. Reads a page a tensor. `seed` gives other, independent values.
+/// A hash of the tensors' names, types, shapes and first kilobytes, and of the number of bytes: the same wherever and
+/// whenever the file was written. Reads one page per tensor. Different seeds give independent values.
 uint64_t fingerprint(const Reader& file, uint64_t seed = 0);
 
 }  // namespace cairn::gguf

@@ -64,7 +64,7 @@ std::optional<double> as_double(T number) {
   return wide;
 }
 
-// Infinities and NaN stay what they are; a finite number must not become infinite.
+// Infinities and NaN are kept; a finite number must not become infinite.
 template <class T>
 std::optional<float> as_float(T number) {
   const auto narrow = static_cast<double>(number);
@@ -97,7 +97,7 @@ Result<T> to(std::string_view key, const Value& value, std::string_view expected
   return *found;
 }
 
-// Every element of an array of numbers by `convert`, which gives nullopt for what does not fit.
+// Converts every element of an array of numbers with `convert`, which gives nullopt for one that does not fit.
 template <class Out, class Convert>
 Result<std::vector<Out>> number_array(const Metadata& metadata, std::string_view key, std::string_view expected_array,
                                       std::string_view expected_element, Convert&& convert) {

@@ -48,7 +48,7 @@ TEST(Metadata, NumbersConvertWhenTheyFit) {
   EXPECT_FALSE(with(UINT64_MAX).number("key").has_value());
 }
 
-TEST(Metadata, ErrorsNameTheKeyWhatIsThereAndWhatWasExpected) {
+TEST(Metadata, ErrorsNameTheKeyItsTypeAndTheExpectedType) {
   const auto wrong = with(Value{ValueType::kString, std::string_view("many\n")}).integer("key").error();
   EXPECT_EQ(wrong.code, Code::kCorruptFile);
   EXPECT_EQ(wrong.message, "metadata key key is the string \"many\\n\"; expected a 64-bit integer");
@@ -77,7 +77,7 @@ TEST(Metadata, ReadsArraysOfEveryNumberType) {
   }
 }
 
-TEST(Metadata, NamesTheElementThatDoesNotFit) {
+TEST(Metadata, AnErrorNamesTheArrayElementThatDoesNotFit) {
   EXPECT_EQ(with_array(ValueType::kU64, std::vector<uint64_t>{1, UINT64_MAX}).integers("key").error().message,
             "element 1 of metadata key key is not a 64-bit integer");
   EXPECT_EQ(with_array(ValueType::kF64, std::vector<double>{1e300}).floats("key").error().message,

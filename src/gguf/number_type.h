@@ -12,7 +12,7 @@ namespace cairn::gguf {
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian and read in place");
 
-/// The value at any address, aligned or not.
+/// Loads the value from any address, aligned or not.
 template <class T>
 T load(const std::byte* bytes) {
   T value;

@@ -16,7 +16,7 @@
 namespace cairn::gguf {
 namespace {
 
-// What an entry of the directory takes at least: name length, dimension count, type, offset; and of the metadata: key
+// Minimum bytes of an entry of the directory: name length, dimension count, type, offset; and of the metadata: key
 // length, type, one byte.
 constexpr uint64_t kTensorEntryBytesMin = 24;
 constexpr uint64_t kMetadataEntryBytesMin = 13;
@@ -35,7 +35,7 @@ struct Entry {
   uint64_t bytes = 0;
 };
 
-// The error with the key or tensor it is about before the offset.
+// Adds the key or tensor to the error, before its offset.
 std::unexpected<Error> about(std::string what, Error error) {
   error.at = error.at.empty() ? std::move(what) : what + ", " + error.at;
   return std::unexpected(std::move(error));
@@ -44,7 +44,7 @@ std::unexpected<Error> about(std::string what, Error error) {
 std::string key_place(std::string_view key) { return "key " + printable(key); }
 std::string tensor_place(std::string_view name) { return "tensor " + printable(name); }
 
-// What people hand over instead of a model, by how it begins.
+// Recognises files that users pass instead of a model, by their first bytes.
 std::string_view what_else_it_is(std::string_view bytes) {
   if (bytes.starts_with("version https://git-lfs"))
     return "it is a Git LFS pointer: fetch the file with `git lfs pull`";

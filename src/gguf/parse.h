@@ -1,4 +1,4 @@
-/// One GGUF file's bytes as metadata and tensors; what reader.h puts together from one or more of them.
+/// Parses one GGUF file's bytes into metadata and tensors; reader.h combines one or more of them.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace cairn::gguf {
 
-/// Everything points into the bytes: names and metadata into the header, tensors behind it.
+/// The result points into the bytes: names and metadata into the header, tensors after it.
 struct Part {
   uint32_t version = 0;
   size_t header_bytes = 0;  ///< up to the end of the directory of tensors
@@ -22,20 +22,20 @@ struct Part {
   std::vector<Tensor> tensors;
 };
 
-/// Checks everything of the file before it is used. Errors as Reader::open, each with the byte offset and the key or
-/// tensor it is about.
+/// Checks the whole file before it is used. Errors as Reader::open, each with the byte offset and the key or tensor
+/// concerned.
 Result<Part> parse_part(std::span<const std::byte> bytes);
-/// The same with a copy of the file's header, or more of it, to read that from: names and metadata point there.
+/// The same, but parses a copy of the file's header (or of more): names and metadata point there.
 Result<Part> parse_part(std::span<const std::byte> header_copy, std::span<const std::byte> bytes);
 
 /// Which strings of a key must be UTF-8.
 Strings strings_of(std::string_view key);
 
-/// Bytes of a tensor with any numbers as its shape (not empty): kInvalidArgument if a dimension is below 1, a row is
-/// not whole blocks or the product cannot be counted.
+/// Bytes of a tensor with the given shape, which is not empty and may hold any numbers: kInvalidArgument if a dimension
+/// is below 1, a row is not whole blocks or the product overflows.
 Result<uint64_t> tensor_bytes(std::span<const int64_t> shape, const TensorTypeInfo& type);
 
-/// nullptr if the alignment can be used, or what is wrong with it.
+/// nullptr if the alignment is valid, or what is wrong with it.
 const char* alignment_problem(int64_t alignment);
 
 }  // namespace cairn::gguf

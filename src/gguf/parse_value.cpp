@@ -10,7 +10,7 @@
 namespace cairn::gguf {
 namespace {
 
-// What an element of an array takes at least: a string's length, an inner array's type and count.
+// Minimum bytes of an element of an array: a string's length, an inner array's type and count.
 constexpr uint64_t kStringBytesMin = 8;
 constexpr uint64_t kArrayBytesMin = 12;
 
@@ -39,7 +39,7 @@ Result<bool> parse_bool(Cursor& cursor) {
   return byte == 1;
 }
 
-// A count is believed only when the file has bytes for that many elements.
+// Reads a count, which is accepted only if the file has bytes for that many elements.
 Result<uint64_t> parse_count(Cursor& cursor, ValueType type) {
   const std::string begin = cursor.at();
   CAIRN_TRY(const uint64_t count, cursor.number<uint64_t>("an array's length"));

@@ -1,4 +1,4 @@
-/// A metadata value of any type, arrays in arrays included.
+/// Parses a metadata value of any type, including nested arrays.
 #pragma once
 
 #include "base/error.h"
@@ -7,10 +7,10 @@
 
 namespace cairn::gguf {
 
-/// Whether a value's strings must be UTF-8: tokens are pieces of text and may be any bytes, all else is text.
+/// Whether a value's strings must be UTF-8: tokens are pieces of text and may be any bytes, everything else is text.
 enum class Strings { kText, kAnyBytes };
 
-/// The value type at the cursor, then the value. Errors have the offset.
+/// Parses the value type at the cursor, then the value. Errors have the offset.
 Result<Value> parse_value(Cursor& cursor, Strings strings);
 
 }  // namespace cairn::gguf

@@ -29,7 +29,7 @@ Result<OpenPart> open_part(const std::filesystem::path& path) {
   CAIRN_TRY(MappedFile file, MappedFile::open(path));
   auto part = parse_part(file.bytes());
   if (!part) return in_file(path, std::move(part).error());
-  // Once more from a copy, which stays as it was checked whatever happens to the file.
+  // Parsed again from a copy, which stays as it was checked whatever happens to the file.
   const auto in_mapping = file.bytes().first(part->header_bytes);
   std::vector<std::byte> header(in_mapping.begin(), in_mapping.end());
   part = parse_part(header, file.bytes());
@@ -39,7 +39,7 @@ Result<OpenPart> open_part(const std::filesystem::path& path) {
   return OpenPart{std::move(file), std::move(header), std::move(*part), *split};
 }
 
-// What a part says of itself must be what its name says.
+// Checks that a part's metadata agrees with its name.
 Result<void> check_part(const std::filesystem::path& path, const OpenPart& part, uint32_t number, uint32_t parts) {
   if (part.split.parts == parts && part.split.part + 1 == number) return {};
   if (part.split.parts == 1) {
@@ -52,7 +52,7 @@ Result<void> check_part(const std::filesystem::path& path, const OpenPart& part,
                  number, parts, part.split.part + 1, part.split.parts);
 }
 
-// All parts in order. `named` is the one that the user gave.
+// Opens all parts in order. `named` is the one that the user gave.
 Result<std::vector<OpenPart>> open_set(const std::filesystem::path& path, OpenPart named) {
   std::vector<OpenPart> set;
   if (named.split.parts == 1) {

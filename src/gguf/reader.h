@@ -1,4 +1,4 @@
-/// GGUF model files: metadata and tensors, checked whole before anything is used.
+/// Reads GGUF model files: metadata and tensors, checked completely before anything is used.
 ///
 /// Source: the GGUF specification (ggml docs/gguf.md), versions 2 and 3, little-endian; split files named
 /// NAME-00001-of-00003.gguf with split.no, split.count and split.tensors.count.
@@ -22,7 +22,7 @@
 
 namespace cairn::gguf {
 
-/// Limits that a hostile file meets before it can cost memory. Published files stay far below.
+/// Limits on what a hostile file can make us allocate. Published files stay far below.
 inline constexpr uint64_t kMetadataMax = 65'536;
 inline constexpr uint64_t kTensorsMax = 1'048'576;
 inline constexpr uint64_t kStringBytesMax = 64ull << 20;
@@ -32,9 +32,9 @@ inline constexpr int kDimensionsMax = 4;
 inline constexpr uint32_t kSplitsMax = 1'024;
 inline constexpr uint64_t kNameBytesMax = 65'535;  ///< a key's or a tensor's name
 
-/// Where a file has no general.alignment.
+/// The alignment of a file without general.alignment.
 inline constexpr uint32_t kAlignmentDefault = 32;
-/// A power of two, and enough for every element type to be loaded in place.
+/// The minimum alignment, which is a power of two and enough for loading every element type in place.
 inline constexpr uint32_t kAlignmentMin = 8;
 
 enum class ValueType : uint32_t {
@@ -59,9 +59,9 @@ struct Value;
 struct Array {
   ValueType type = ValueType::kU8;
   uint64_t size = 0;
-  std::span<const std::byte> numbers;     ///< for number and bool types
-  std::vector<std::string_view> strings;  ///< for kString; each valid UTF-8 or not, as the file has it
-  std::vector<Value> arrays;              ///< for kArray
+  std::span<const std::byte> numbers;     ///< elements of number and bool types
+  std::vector<std::string_view> strings;  ///< elements of kString as in the file, not checked to be UTF-8
+  std::vector<Value> arrays;              ///< elements of kArray
 };
 
 /// A metadata value; strings and numbers point into the file's header, of which Reader has a copy.
@@ -91,7 +91,7 @@ class Metadata {
   Result<std::vector<float>> floats(std::string_view key) const;
   Result<std::vector<bool>> booleans(std::string_view key) const;
 
-  /// Optional values: `missing` if there is no such key, an Error if it is there with another type.
+  /// Optional values: `missing` if there is no such key, an Error if it has another type.
   Result<std::string_view> string_or(std::string_view key, std::string_view missing) const;
   Result<int64_t> integer_or(std::string_view key, int64_t missing) const;
   Result<double> number_or(std::string_view key, double missing) const;
@@ -101,7 +101,7 @@ class Metadata {
   std::map<std::string_view, Value> values_;
 };
 
-/// A tensor's place. shape[0] is the row length (elements that follow each other), as in the file; a scalar's shape is
+/// A tensor's place. shape[0] is the row length (number of contiguous elements), as in the file; a scalar's shape is
 /// {1}, so that there is always a row.
 struct Tensor {
   std::string_view name;
@@ -112,8 +112,8 @@ struct Tensor {
   int64_t elements() const;
 };
 
-/// An open model file or set of split files. Move-only. Tensors point into its mappings; names and metadata into a copy
-/// of the headers, which stays what it was whatever happens to the files. Thread-safe once open.
+/// An open model file or set of split files. Move-only. Tensors point into its mappings; names and metadata point into
+/// a copy of the headers, which does not change whatever happens to the files. Thread-safe once open.
 class Reader {
  public:
   /// `path` is the file, or any part of a split set (the others are found beside it). Errors: kNotFound, kIo,
@@ -123,21 +123,21 @@ class Reader {
   /// For tests and fuzzing: bytes in memory that outlive the reader; not split.
   static Result<Reader> from_bytes(std::span<const std::byte> bytes);
 
-  /// 2 or 3 (of the first part, if split).
+  /// The GGUF version, 2 or 3 (of the first part, if split).
   uint32_t version() const { return version_; }
   const Metadata& metadata() const { return metadata_; }
-  /// In file order.
+  /// The tensors in file order.
   std::span<const Tensor> tensors() const { return tensors_; }
-  /// nullptr if there is none of that name.
+  /// The tensor of that name; nullptr if there is none.
   const Tensor* find_tensor(std::string_view name) const;
-  /// For who has made a copy of a tensor: gives the memory of its bytes back. They stay readable.
+  /// Frees the memory of a tensor's bytes, after it was copied. They stay readable.
   void release(const Tensor& tensor) const;
-  /// As MappedFile has it, for all parts.
+  /// Calls MappedFile::survive_cuts for all parts.
   void survive_cuts() const;
-  /// The first part that was cut short while it was read, or that was rewritten; null: none.
+  /// The first part that was cut short while it was read, or was rewritten; null: none.
   const MappedFile* find_cut() const;
   const MappedFile* find_rewritten() const;
-  /// For who computes with a tensor where it lies in the file, while it loads.
+  /// Records that tensors are used in place, in the file's mapping.
   void use_in_place() const { used_in_place_ = true; }
   bool used_in_place() const { return used_in_place_; }
   /// Bytes of all parts.
@@ -148,7 +148,7 @@ class Reader {
   int64_t file_bytes_ = 0;
   mutable bool used_in_place_ = false;
   std::vector<MappedFile> files_;
-  std::vector<std::vector<std::byte>> headers_;  // of each
+  std::vector<std::vector<std::byte>> headers_;  // a copy of each part's header
   Metadata metadata_;
   std::vector<Tensor> tensors_;
   std::map<std::string_view, size_t> tensor_index_;

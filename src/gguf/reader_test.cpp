@@ -17,7 +17,7 @@ using testing::HasSubstr;
 constexpr uint32_t kF32Id = 0;
 constexpr uint32_t kQ4_0Id = 2;
 
-// Opens the bytes and wants the error: its code, and a piece of its whole text.
+// Opens the bytes and expects an error with this code, and this text in its message.
 void expect_error(const std::vector<std::byte>& bytes, Code code, const std::string& piece) {
   const auto reader = Reader::from_bytes(bytes);
   ASSERT_FALSE(reader.has_value()) << "expected an error with: " << piece;
@@ -55,7 +55,7 @@ std::vector<std::byte> sample() {
   return file.bytes();
 }
 
-TEST(Reader, ReadsWhatTheFileSays) {
+TEST(Reader, ReadsMetadataAndTensorsOfAFile) {
   const auto bytes = sample();
   const auto reader = Reader::from_bytes(bytes);
   ASSERT_TRUE(reader.has_value()) << reader.error().text();
@@ -96,19 +96,19 @@ TEST(Reader, ReadsVersion2) {
   EXPECT_EQ(reader->version(), 2u);
 }
 
-TEST(Reader, GivesAScalarOneElement) {
+TEST(Reader, AScalarHasOneElement) {
   const auto bytes = TestBytes().header(1, 0).tensor("scale", {}, kF32Id, 0).pad().zeros(4).bytes();
   const auto reader = Reader::from_bytes(bytes);
   ASSERT_TRUE(reader.has_value()) << reader.error().text();
   EXPECT_THAT(reader->tensors()[0].shape, ElementsAre(1));
 }
 
-TEST(Reader, TakesAFileWithoutTensorsThatEndsUnaligned) {
+TEST(Reader, AcceptsAFileWithoutTensorsThatEndsUnaligned) {
   const auto bytes = one_value("a", ValueType::kU8).number<uint8_t>(1).bytes();
   EXPECT_TRUE(Reader::from_bytes(bytes).has_value());
 }
 
-TEST(Reader, TakesTensorsInAnyOrderWithGaps) {
+TEST(Reader, AcceptsTensorsInAnyOrderWithGaps) {
   const auto bytes =
       TestBytes().header(2, 0).tensor("late", {8}, kF32Id, 64).tensor("early", {8}, kF32Id, 0).pad().zeros(96).bytes();
   EXPECT_TRUE(Reader::from_bytes(bytes).has_value());
@@ -116,7 +116,7 @@ TEST(Reader, TakesTensorsInAnyOrderWithGaps) {
 
 // --- What a person may hand over instead of a model ---
 
-TEST(Reader, SaysWhatAFileIsThatIsNoModel) {
+TEST(Reader, NamesTheKindOfAFileThatIsNotAModel) {
   expect_error({}, Code::kCorruptFile, "the file is empty");
   expect_error(TestBytes::copy("<!DOCTYPE html>"), Code::kCorruptFile, "web page");
   expect_error(TestBytes::copy("version https://git-lfs.example/spec/v1"), Code::kCorruptFile, "git lfs pull");
@@ -153,7 +153,7 @@ TEST(Reader, RefusesAFileCutAtAnyByte) {
   }
 }
 
-TEST(Reader, NamesTheTensorAndTheBytesThatAreMissing) {
+TEST(Reader, AnErrorNamesTheTensorAndItsMissingBytes) {
   auto bytes = sample();
   const size_t whole = bytes.size();
   bytes.pop_back();
@@ -177,7 +177,7 @@ TEST(Reader, SurvivesEveryByteChanged) {
       }
     }
   }
-  EXPECT_GT(opened, 0);  // names and tensor data may hold anything
+  EXPECT_GT(opened, 0);  // changes of names and tensor data are not noticed
 }
 
 // --- Counts and lengths ---
@@ -191,7 +191,7 @@ TEST(Reader, RefusesTooManyKeys) {
   expect_error(TestBytes().header(0, kMetadataMax + 1).zeros(64).bytes(), Code::kTooLarge, "number of metadata keys");
 }
 
-TEST(Reader, RefusesCountsThatTheFileIsTooShortFor) {
+TEST(Reader, RefusesCountsForWhichTheFileIsTooShort) {
   expect_error(TestBytes().header(kTensorsMax, 0).zeros(64).bytes(), Code::kCorruptFile, "cut short");
   expect_error(TestBytes().header(0, kMetadataMax).zeros(64).bytes(), Code::kCorruptFile, "cut short");
 }
@@ -225,13 +225,13 @@ TEST(Reader, RefusesArraysBeyondTheEnd) {
   }
 }
 
-TEST(Reader, RefusesArraysTooDeepInEachOther) {
+TEST(Reader, RefusesArraysNestedTooDeep) {
   auto file = one_value("a", ValueType::kArray);
   for (int depth = 0; depth < kArrayDepthMax; ++depth) file.array(ValueType::kArray, 1);
   expect_error(file.array(ValueType::kU8, 1).number<uint8_t>(1).bytes(), Code::kTooLarge, "deep in each other");
 }
 
-TEST(Reader, TakesArraysAsDeepAsTheLimit) {
+TEST(Reader, AcceptsArraysNestedUpToTheLimit) {
   auto file = one_value("a", ValueType::kArray);
   for (int depth = 1; depth < kArrayDepthMax; ++depth) file.array(ValueType::kArray, 1);
   const auto bytes = file.array(ValueType::kU8, 1).number<uint8_t>(1).bytes();
@@ -246,7 +246,7 @@ TEST(Reader, RefusesUnknownValueTypes) {
                Code::kCorruptFile, "value type 99");
 }
 
-TEST(Reader, RefusesBoolsThatAreNeither0Nor1) {
+TEST(Reader, RefusesBoolsOtherThan0And1) {
   expect_error(one_value("a", ValueType::kBool).number<uint8_t>(2).bytes(), Code::kCorruptFile, "a bool is 2");
   expect_error(
       one_value("a", ValueType::kArray).array(ValueType::kBool, 2).number<uint8_t>(1).number<uint8_t>(255).bytes(),
@@ -269,14 +269,14 @@ TEST(Reader, RefusesTextThatIsNotUtf8) {
                Code::kCorruptFile, "key a.texts");
 }
 
-TEST(Reader, TakesAnyBytesInTokensAndMerges) {
+TEST(Reader, AcceptsAnyBytesInTokensAndMerges) {
   for (const auto* key : {"tokenizer.ggml.tokens", "tokenizer.ggml.merges", "tokenizer.ggml.added_tokens"}) {
     const auto bytes = one_value(key, ValueType::kArray).array(ValueType::kString, 1).string("\xff\xfe").bytes();
     EXPECT_TRUE(Reader::from_bytes(bytes).has_value()) << key;
   }
 }
 
-TEST(Reader, RefusesAKeyTwice) {
+TEST(Reader, RefusesDuplicateKeys) {
   expect_error(TestBytes()
                    .header(0, 2)
                    .key("same", ValueType::kU8)
@@ -289,7 +289,7 @@ TEST(Reader, RefusesAKeyTwice) {
 
 // --- Alignment ---
 
-TEST(Reader, RefusesAlignmentsThatCannotBe) {
+TEST(Reader, RefusesInvalidAlignments) {
   for (const uint32_t alignment : {0u, 4u, 33u, 48u, 0xffffffffu}) {
     expect_error(one_value("general.alignment", ValueType::kU32).number(alignment).bytes(), Code::kCorruptFile,
                  "key general.alignment");
@@ -305,12 +305,12 @@ TEST(Reader, RefusesTensorsThatAreNotAligned) {
 
 // --- Tensors ---
 
-TEST(Reader, RefusesUnknownTensorTypesAndListsTheKnown) {
+TEST(Reader, RefusesUnknownTensorTypesAndListsTheKnownOnes) {
   expect_error(one_tensor({8}, 31).bytes(), Code::kUnsupported, "tensor type 31 is not supported");
   expect_error(one_tensor({8}, 999).bytes(), Code::kUnsupported, "Q4_K");
 }
 
-TEST(Reader, RefusesDimensionsThatCannotBe) {
+TEST(Reader, RefusesInvalidDimensions) {
   expect_error(one_tensor({0}, kF32Id).bytes(), Code::kCorruptFile, "dimension 0 is 0");
   expect_error(one_tensor({1, UINT64_MAX}, kF32Id).bytes(), Code::kCorruptFile, "dimension 1 is");
 }
@@ -342,7 +342,7 @@ TEST(Reader, RefusesOverlappingTensors) {
       Code::kCorruptFile, "inside tensor");
 }
 
-TEST(Reader, RefusesATensorTwice) {
+TEST(Reader, RefusesDuplicateTensors) {
   expect_error(
       TestBytes().header(2, 0).tensor("one", {8}, kF32Id, 0).tensor("one", {8}, kF32Id, 32).pad().zeros(64).bytes(),
       Code::kCorruptFile, "this tensor twice (tensor one");
@@ -355,7 +355,7 @@ TEST(Reader, EscapesNamesInErrors) {
 
 // --- Files ---
 
-TEST(Reader, NamesTheFile) {
+TEST(Reader, AnErrorNamesTheFile) {
   const auto folder = test_folder();
   EXPECT_EQ(Reader::open(folder / "none.gguf").error().code, Code::kNotFound);
   std::ofstream(folder / "short.gguf") << "GGUF";
@@ -364,7 +364,7 @@ TEST(Reader, NamesTheFile) {
   EXPECT_THAT(error.at, HasSubstr("short.gguf, offset 4"));
 }
 
-// Every published-like file: the directory, the tensors and the padding between them are the whole file.
+// For every fixture, the directory, the tensors and the padding between them make up the whole file.
 TEST(Reader, OpensAllFixturesAndTheirSizesAddUp) {
   int files = 0;
   for (const auto* folder : {"models", "trained"}) {

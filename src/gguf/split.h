@@ -1,4 +1,4 @@
-/// Split models: files NAME-00001-of-00003.gguf that together hold one model.
+/// Split models: files NAME-00001-of-00003.gguf that together form one model.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace cairn::gguf {
 
-/// A file name taken apart: NAME-00002-of-00003.gguf is {NAME, 2, 3}.
+/// The parts of a file name: NAME-00002-of-00003.gguf is {NAME, 2, 3}.
 struct SplitName {
   std::string stem;
   uint32_t part = 0;  ///< counted from 1
@@ -23,7 +23,7 @@ std::optional<SplitName> split_name(const std::string& file_name);
 /// The name of another part of the same set, counted from 1.
 std::string split_file_name(const SplitName& name, uint32_t part);
 
-/// What a part's metadata says of its set.
+/// A part's metadata about its set.
 struct SplitInfo {
   uint32_t part = 0;                      ///< split.no, counted from 0
   uint32_t parts = 1;                     ///< split.count; 1 for a file that is not split

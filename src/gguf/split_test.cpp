@@ -40,7 +40,7 @@ std::filesystem::path part_path(const std::filesystem::path& folder, uint32_t pa
   return folder / split_file_name({"model", part, 3}, part);
 }
 
-// Three parts with tensors a, b | c | d, e.
+// Writes three parts with tensors a, b | c | d, e.
 std::filesystem::path write_set(const std::filesystem::path& folder) {
   write_part(part_path(folder, 1), {.number = 0, .tensors = {"a", "b"}});
   write_part(part_path(folder, 2), {.number = 1, .tensors = {"c"}});
@@ -55,7 +55,7 @@ void expect_error(const std::filesystem::path& path, Code code, const std::strin
   EXPECT_THAT(reader.error().text(), HasSubstr(piece));
 }
 
-TEST(Split, NamesAreTakenApart) {
+TEST(Split, ParsesTheNamesOfParts) {
   const auto found = split_name("some-model-Q4_K-00002-of-00012.gguf");
   EXPECT_TRUE(found.has_value());
   const SplitName name = found.value_or(SplitName{});
@@ -69,7 +69,7 @@ TEST(Split, NamesAreTakenApart) {
   }
 }
 
-TEST(Split, IsReadByAnyOfItsParts) {
+TEST(Split, ASplitModelOpensByAnyOfItsParts) {
   const auto folder = write_set(test_folder());
   for (uint32_t part = 1; part <= 3; ++part) {
     const auto reader = Reader::open(part_path(folder, part));
@@ -87,7 +87,7 @@ TEST(Split, IsReadByAnyOfItsParts) {
   }
 }
 
-TEST(Split, IsFoundInTheWorkingFolder) {
+TEST(Split, PartsAreFoundInTheWorkingFolder) {
   const auto folder = write_set(test_folder());
   const auto was = std::filesystem::current_path();
   std::filesystem::current_path(folder);
@@ -96,7 +96,7 @@ TEST(Split, IsFoundInTheWorkingFolder) {
   EXPECT_TRUE(reader.has_value()) << reader.error().text();
 }
 
-TEST(Split, NamesTheMissingPart) {
+TEST(Split, AnErrorNamesTheMissingPart) {
   const auto folder = write_set(test_folder());
   std::filesystem::remove(part_path(folder, 3));
   expect_error(part_path(folder, 1), Code::kNotFound, "part 3 of 3 of the model is missing");
@@ -140,7 +140,7 @@ TEST(Split, RefusesATensorInTwoParts) {
   expect_error(part_path(folder, 2), Code::kCorruptFile, "tensor a is in two parts");
 }
 
-TEST(Split, RefusesNumbersThatCannotBe) {
+TEST(Split, RefusesInvalidPartNumbers) {
   const auto folder = test_folder();
   write_part(part_path(folder, 1), {.number = 3, .parts = 3, .tensors = {"a"}});
   expect_error(part_path(folder, 1), Code::kCorruptFile, "part 3 (counted from 0) of 3");

@@ -1,5 +1,5 @@
-/// For tests and fuzzing: GGUF files put together byte by byte, right or wrong, and a walk over all that a reader
-/// gives.
+/// For tests and fuzzing: GGUF files built byte by byte, valid or not, and a function that reads everything from a
+/// reader.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace cairn::gguf {
 
-/// Appends what a file has, unchecked. Numbers are little-endian.
+/// Appends parts of a file without checks. Numbers are little-endian.
 class TestBytes {
  public:
   template <class T>
@@ -37,7 +37,7 @@ class TestBytes {
   }
   /// A key and the type of the value that follows.
   TestBytes& key(std::string_view name, ValueType type) { return string(name).number(static_cast<uint32_t>(type)); }
-  /// An array's element type and length, elements follow.
+  /// Appends an array's element type and length; the elements follow.
   TestBytes& array(ValueType type, uint64_t size) { return number(static_cast<uint32_t>(type)).number(size); }
   TestBytes& tensor(std::string_view name, std::initializer_list<uint64_t> shape, uint32_t type, uint64_t offset) {
     string(name).number(static_cast<uint32_t>(shape.size()));
@@ -53,7 +53,7 @@ class TestBytes {
     return *this;
   }
 
-  /// A copy of its own size, so that a sanitizer sees one byte too far.
+  /// A copy of exact size, so that a sanitizer notices a read one byte too far.
   std::vector<std::byte> bytes() const { return copy(text_); }
   static std::vector<std::byte> copy(std::string_view text) {
     const auto* begin = reinterpret_cast<const std::byte*>(text.data());
@@ -64,7 +64,7 @@ class TestBytes {
   std::string text_;
 };
 
-/// An empty folder of the running test, in the temporary folder.
+/// An empty folder for the running test, in the temporary folder.
 inline std::filesystem::path test_folder() {
   const auto* info = testing::UnitTest::GetInstance()->current_test_info();
   const auto folder = std::filesystem::path(testing::TempDir()) /
@@ -74,8 +74,8 @@ inline std::filesystem::path test_folder() {
   return folder;
 }
 
-/// Whether files of the folder may have holes. Elsewhere what nothing was written to takes room like all else: tests of
-/// large hollow files are to skip then, or they would fill the disk.
+/// Whether files in the folder may be sparse. Elsewhere holes take up space like everything else: tests of large sparse
+/// files must be skipped then, or they would fill the disk.
 inline bool has_holes(const std::filesystem::path& folder) {
   constexpr int64_t kBytes = 1 << 20;
   const auto probe = folder / "holes";

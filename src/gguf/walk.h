@@ -1,4 +1,4 @@
-/// Reads all that a reader gives, as code that trusts it would: what tests and fuzzing run over damaged files.
+/// Reads everything from a reader, as code that trusts it would: used by tests and fuzzing with damaged files.
 #pragma once
 
 #include <bit>
@@ -11,7 +11,7 @@
 
 namespace cairn::gguf {
 
-/// The sum with all bytes of a value in it.
+/// Adds all bytes of a value to the sum.
 inline uint64_t walk(const Value& value, uint64_t sum) {
   if (const auto* text = std::get_if<std::string_view>(&value.data)) return hash64(*text, sum);
   const auto* array = std::get_if<Array>(&value.data);
@@ -22,7 +22,7 @@ inline uint64_t walk(const Value& value, uint64_t sum) {
   return sum;
 }
 
-/// How many of the getters could read the key, and what they gave.
+/// Adds which getters could read the key, and their values.
 inline uint64_t walk_getters(const Metadata& metadata, std::string_view key) {
   uint64_t sum = 0;
   if (const auto text = metadata.string(key)) sum += hash64(*text);
@@ -42,8 +42,8 @@ inline uint64_t walk_getters(const Metadata& metadata, std::string_view key) {
   return sum;
 }
 
-/// Calls every typed getter on every key and touches every byte of strings, arrays and tensors. The result depends on
-/// all of them, so that nothing is optimised away.
+/// Calls every typed getter on every key and reads every byte of strings, arrays and tensors. The result depends on all
+/// of them, so that nothing is optimised away.
 inline uint64_t walk(const Reader& reader) {
   uint64_t sum = reader.version();
   for (const auto& [key, value] : reader.metadata().values()) {

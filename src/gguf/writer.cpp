@@ -21,7 +21,7 @@ namespace cairn::gguf {
 namespace {
 
 constexpr uint32_t kVersion = 3;
-// A crash leaves NAME.PID-N.partial behind; process ids come back, so the next number is tried.
+// A crash leaves NAME.PID-N.partial behind, and process ids are reused, so the next number is tried.
 constexpr int kTemporaryNamesMax = 64;
 
 std::unexpected<Error> io_error(std::string_view what, const std::filesystem::path& path) {
@@ -42,7 +42,7 @@ struct Entry {
   std::string value;  ///< type and value as in the file
 };
 
-// The folder's own entry reaches the disk only when the folder is synced.
+// Syncs the folder: without that the file's entry may not reach the disk.
 Result<void> sync_folder(const std::filesystem::path& path) {
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -65,11 +65,11 @@ struct Writer::State {
   std::vector<Entry> entries;
   std::vector<Declared> tensors;
   std::set<std::string, std::less<>> names;
-  std::optional<Error> failed;  ///< by a call that returns nothing, or by a write: told by every later call
+  std::optional<Error> failed;  ///< error of a call that returns nothing, or of a write; reported by every later call
 
   bool header_written = false;
   uint64_t offset = 0;  ///< bytes written so far
-  size_t tensor = 0;    ///< whose bytes come next
+  size_t tensor = 0;    ///< index of the tensor whose bytes come next
   uint64_t tensor_written = 0;
 
   ~State() {

@@ -30,7 +30,7 @@ size_t files_in(const std::filesystem::path& folder) {
   return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder), {}));
 }
 
-// What write() or finish() says after `use` did something that cannot be.
+// The error of write() or finish() after the invalid calls in `use`.
 template <class Use>
 Error error_after(Use&& use) {
   auto writer = Writer::create(test_folder() / "wrong.gguf");
@@ -40,7 +40,7 @@ Error error_after(Use&& use) {
   return finished ? Error{} : finished.error();
 }
 
-TEST(Writer, EveryTensorTypeComesBack) {
+TEST(Writer, EveryTensorTypeReadsBackTheSame) {
   const auto path = test_folder() / "all.gguf";
   auto writer = Writer::create(path);
   ASSERT_TRUE(writer.has_value()) << writer.error().text();
@@ -51,7 +51,7 @@ TEST(Writer, EveryTensorTypeComesBack) {
     const auto bytes = counting(static_cast<size_t>(info.block_bytes) * 15);
     all.insert(all.end(), bytes.begin(), bytes.end());
   }
-  // In pieces that keep to no tensor's borders.
+  // Writes in pieces that do not match the tensors' borders.
   const auto view = std::span<const std::byte>(all);
   for (size_t offset = 0; offset < view.size(); offset += 101) {
     ASSERT_TRUE(writer->write(view.subspan(offset, std::min<size_t>(101, view.size() - offset))).has_value());
@@ -73,7 +73,7 @@ TEST(Writer, EveryTensorTypeComesBack) {
   }
 }
 
-TEST(Writer, EveryValueTypeComesBack) {
+TEST(Writer, EveryValueTypeReadsBackTheSame) {
   const auto path = test_folder() / "values.gguf";
   auto writer = Writer::create(path);
   writer->set("text", std::string_view("first"));
@@ -114,7 +114,7 @@ TEST(Writer, EveryValueTypeComesBack) {
   EXPECT_EQ(metadata.find("i8")->type, ValueType::kI8);
 }
 
-TEST(Writer, NestedArraysComeBack) {
+TEST(Writer, NestedArraysReadBackTheSame) {
   TestBytes file;
   file.header(0, 3);
   file.key("nested", ValueType::kArray).array(ValueType::kArray, 2);
@@ -150,7 +150,7 @@ TEST(Writer, ACopyOfAFixtureReadsTheSame) {
   EXPECT_EQ(copy->file_bytes(), original->file_bytes());
 }
 
-TEST(Writer, AlignsAsAsked) {
+TEST(Writer, AlignsTensorsAsSet) {
   const auto folder = test_folder();
   const std::array<int64_t, 1> shape = {3};
   for (const bool by_key : {false, true}) {
@@ -168,7 +168,7 @@ TEST(Writer, AlignsAsAsked) {
   EXPECT_EQ(Writer::create(folder / "odd.gguf", 33).error().code, Code::kInvalidArgument);
 }
 
-TEST(Writer, NothingIsSeenBeforeFinishAndNothingStaysWithoutIt) {
+TEST(Writer, TheFileAppearsOnlyAtFinishAndIsRemovedWithoutIt) {
   const auto folder = test_folder();
   const auto path = folder / "model.gguf";
   std::ofstream(path) << "old";
@@ -192,7 +192,7 @@ TEST(Writer, NothingIsSeenBeforeFinishAndNothingStaysWithoutIt) {
   EXPECT_TRUE(Reader::open(path).has_value());
 }
 
-TEST(Writer, ManyWritersOfOnePathDoNotMeet) {
+TEST(Writer, SeveralWritersOfOnePathDoNotInterfere) {
   const auto folder = test_folder();
   auto first = Writer::create(folder / "model.gguf");
   auto second = Writer::create(folder / "model.gguf");
@@ -202,7 +202,7 @@ TEST(Writer, ManyWritersOfOnePathDoNotMeet) {
   EXPECT_EQ(files_in(folder), 1u);
 }
 
-TEST(Writer, WhatIsSkippedIsZero) {
+TEST(Writer, SkippedTensorsAreZero) {
   const auto folder = test_folder();
   if (!has_holes(folder)) GTEST_SKIP() << folder << ": a file system without holes, of which 4 GiB would be filled";
   const auto path = folder / "hollow.gguf";
@@ -245,7 +245,7 @@ TEST(Writer, RefusesMoreBytesThanDeclared) {
   EXPECT_FALSE(writer->finish().has_value());
 }
 
-TEST(Writer, TellsLaterWhatCouldNotBeSet) {
+TEST(Writer, FinishReportsTheFirstInvalidCall) {
   const std::array<int64_t, 1> row = {8};
   EXPECT_THAT(error_after([](Writer& w) { w.set_integer("k", ValueType::kU8, 256); }).text(), HasSubstr("(key k)"));
   EXPECT_THAT(error_after([](Writer& w) { w.set_integer("k", ValueType::kU64, -1); }).text(), HasSubstr("type u64"));
@@ -292,7 +292,7 @@ TEST(Writer, RefusesArraysThatContradictThemselves) {
   EXPECT_THAT(error_after([&](Writer& w) { w.set("k", Value{ValueType::kArray, deep}); }).text(), HasSubstr("deep in"));
 }
 
-TEST(Writer, SaysWhenTheFolderOrTheDiskIsNoGood) {
+TEST(Writer, AMissingFolderOrAFullDiskIsAnError) {
   const auto folder = test_folder();
   EXPECT_EQ(Writer::create(folder / "none" / "model.gguf").error().code, Code::kIo);
 

@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// JSON as values of a rendering. Recursion is bounded by the budget's depth.
+// Converts JSON to values of a rendering. The budget's depth bounds the recursion.
 Result<jinja::Value> to_value(jinja::Budget& budget, const ordered_json& json, OwnString own) {
   const jinja::DepthGuard deeper(budget);
   CAIRN_TRY_VOID(deeper.check());

@@ -1,9 +1,9 @@
 /// Jinja templates as chat models ship them: parsed once, rendered many times, never trusted.
 ///
 /// Follows Jinja2 3.1 as model libraries run it: sandboxed with immutable lists and dicts, trim_blocks and
-/// lstrip_blocks, loop controls, a pass-through `generation` tag, `tojson` without escaping, autoescape off. Left out:
-/// what needs other templates (extends, include, import, block), `do`, `autoescape`, the filters `random` and `urlize`.
-/// Integers have 128 bits; beyond them an operation is an error.
+/// lstrip_blocks, loop controls, a pass-through `generation` tag, `tojson` without escaping, autoescape off. Not
+/// supported: statements that need other templates (extends, include, import, block), `do`, `autoescape`, the filters
+/// `random` and `urlize`. Integers have 128 bits; beyond them an operation is an error.
 #pragma once
 
 #include <cstddef>
@@ -26,25 +26,25 @@ namespace cairn {
 inline constexpr size_t kJinjaSourceBytesMax = 4u << 20;
 inline constexpr int32_t kJinjaParseDepthMax = 200;  ///< nesting of blocks and expressions in the source
 
-/// Bounds of one rendering; over them it fails with kTooLarge.
+/// Bounds of one rendering, beyond which it fails with kTooLarge.
 struct JinjaLimits {
-  int64_t steps_max = 20'000'000;          ///< evaluated expressions and statements; 64 bytes of text made count as one
+  int64_t steps_max = 20'000'000;          ///< evaluated expressions and statements; 64 bytes of text count as one
   int32_t depth_max = 200;                 ///< nesting of expressions, blocks, macro calls, and of lists and dicts
-  int64_t output_bytes_max = 64ll << 20;   ///< of the result and of any string on the way
-  int64_t memory_bytes_max = 512ll << 20;  ///< of all values alive at one time, the variables included
+  int64_t output_bytes_max = 64ll << 20;   ///< of the result and of any intermediate string
+  int64_t memory_bytes_max = 512ll << 20;  ///< of all values alive at the same time, including the variables
 };
 
-/// What a template rendered, and which of it came with the variables rather than from the template.
+/// The result of a rendering, and which of its bytes came from the variables rather than from the template.
 struct Rendering {
   std::string text;
-  std::vector<ByteRange> foreign;  ///< ascending, none touches the next
+  std::vector<ByteRange> foreign;  ///< ascending, not touching
 };
 
-/// Tells of a string in the variables (the very object, not one like it) whether it is the caller's own and may spell
-/// control tokens as the template's texts may.
+/// Whether a string of the variables (identified by its address) is the caller's own and may spell control tokens as
+/// the template's texts may.
 using OwnString = FunctionRef<bool(const nlohmann::ordered_json& string)>;
 
-/// Nothing is.
+/// No string of the variables is own.
 inline constexpr auto kNothingOwn = [](const auto&) { return false; };
 
 /// Immutable once parsed; thread-safe.
@@ -57,10 +57,10 @@ class JinjaTemplate {
   JinjaTemplate& operator=(JinjaTemplate&&) noexcept;
   ~JinjaTemplate();
 
-  /// `variables` is a JSON object, insertion order kept. All strings in it, keys included, are foreign but for those of
-  /// which `own` says otherwise, and stay so whatever the template makes of them (jinja/value/origin.h). `now` is what
-  /// strftime_now sees (local time). Errors: kInvalidArgument with raise_exception's text or the failing operation,
-  /// kTooLarge; `at` is the line.
+  /// `variables` is a JSON object, in insertion order. All its strings, including keys, are foreign unless `own`
+  /// returns true, and stay so whatever the template does with them (jinja/value/origin.h). strftime_now uses `now`
+  /// (local time). Errors: kInvalidArgument with raise_exception's text or the failing operation, kTooLarge; `at` is
+  /// the line.
   Result<Rendering> render(const nlohmann::ordered_json& variables, OwnString own, std::time_t now,
                            const JinjaLimits& limits = {}) const;
 

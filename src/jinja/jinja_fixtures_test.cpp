@@ -1,4 +1,5 @@
-// What Jinja2 renders, byte for byte: the fixtures' chat templates over their conversations, and the small templates.
+// Compares renderings with Jinja2's, byte for byte: the fixtures' chat templates with their conversations, and small
+// templates.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,7 +27,7 @@ std::vector<ordered_json> read_lines(const std::string& path) {
   return lines;
 }
 
-// Where two texts part, with what follows in each.
+// The place where two texts differ, with the following text of each.
 std::string difference(const std::string& got, const std::string& wanted) {
   size_t at = 0;
   while (at < got.size() && at < wanted.size() && got[at] == wanted[at]) ++at;
@@ -61,7 +62,7 @@ class JinjaFixtures : public ::testing::Test {
   }
 };
 
-TEST_F(JinjaFixtures, ChatTemplates) {
+TEST_F(JinjaFixtures, ChatTemplatesRenderAsInJinja2) {
   const ordered_json contexts = ordered_json::parse(read_file(kFolder + "contexts.json"));
   std::map<std::string, Result<JinjaTemplate>> templates;
   int passed = 0;
@@ -82,7 +83,7 @@ TEST_F(JinjaFixtures, ChatTemplates) {
   EXPECT_EQ(total, 1330);
 }
 
-TEST_F(JinjaFixtures, Snippets) {
+TEST_F(JinjaFixtures, SmallTemplatesRenderAsInJinja2) {
   const std::vector<ordered_json> lines = read_lines(kFolder + "snippets.jsonl");
   const ordered_json context = lines.at(0).at("context");
   int passed = 0;

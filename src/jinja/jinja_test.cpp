@@ -1,4 +1,4 @@
-// Errors and their places, limits, and what the fixtures do not show.
+// Errors and their lines, limits, and cases that the fixtures lack.
 #include "jinja/jinja.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ std::string repeated(std::string_view text, int count) {
   return out;
 }
 
-TEST(JinjaErrors, RaiseExceptionGivesItsTextAndLine) {
+TEST(JinjaErrors, RaiseExceptionIsAnErrorWithItsTextAndLine) {
   const Error error = error_of("a\nb\n{% if true %}\n{{ raise_exception('Roles must {alternate}!') }}{% endif %}");
   EXPECT_EQ(error.code, Code::kInvalidArgument);
   EXPECT_EQ(error.message, "Roles must {alternate}!");
@@ -104,8 +104,8 @@ TEST(JinjaErrors, VariablesMustBeAnObject) {
   EXPECT_EQ(error_of("{{ b }}", {{"b", ordered_json::binary({1, 2})}}).code, Code::kInvalidArgument);
 }
 
-// Every limit is reached, at its own error.
-TEST(JinjaLimits, EndlessWork) {
+// Endless work in every form reaches a limit, with its error.
+TEST(JinjaLimits, EndlessWorkIsAnError) {
   const char* cases[] = {
       "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
       "{% set l = range(100000) | list %}{% for a in l %}{{ 'x' in l }}{% endfor %}",
@@ -125,7 +125,7 @@ TEST(JinjaLimits, EndlessWork) {
   }
 }
 
-TEST(JinjaLimits, LongTexts) {
+TEST(JinjaLimits, TextsBeyondTheLimitAreErrors) {
   const char* cases[] = {
       "{{ 'a' * 1000000000000 }}",
       "{{ 'ab' * (2 ** 100) }}",
@@ -152,7 +152,7 @@ TEST(JinjaLimits, LongTexts) {
   }
 }
 
-TEST(JinjaLimits, Memory) {
+TEST(JinjaLimits, ValuesBeyondTheMemoryLimitAreErrors) {
   const char* cases[] = {
       "{{ [0] * 1000000000000 }}",
       "{% set ns = namespace(l=[0]) %}{% for i in range(100) %}{% set ns.l = ns.l + ns.l %}{% endfor %}",
@@ -170,8 +170,8 @@ TEST(JinjaLimits, Memory) {
   EXPECT_EQ(error_of("{{ messages }}", variables, limits).code, Code::kTooLarge);
 }
 
-// Memory is what is alive, not all that ever was: a text built up piece by piece is fine.
-TEST(JinjaLimits, MemoryIsGivenBack) {
+// Only live memory counts, not all that was ever allocated: a text that is built piece by piece is no problem.
+TEST(JinjaLimits, OnlyLiveMemoryCounts) {
   JinjaLimits limits;
   limits.memory_bytes_max = 1 << 20;
   const auto text = render(
@@ -182,14 +182,14 @@ TEST(JinjaLimits, MemoryIsGivenBack) {
   EXPECT_EQ(*text, "20000");
 }
 
-TEST(JinjaLimits, Ranges) {
+TEST(JinjaLimits, RangesBeyondTheLimitAreErrors) {
   EXPECT_EQ(rendered("{{ range(100000) | length }}"), "100000");
   EXPECT_EQ(error_of("{{ range(100001) }}").code, Code::kTooLarge);
   EXPECT_EQ(error_of("{{ range(2 ** 60) }}").code, Code::kTooLarge);
   EXPECT_EQ(error_of("{{ range(0, -(2 ** 62), -(2 ** 61)) }}").code, Code::kTooLarge);
 }
 
-TEST(JinjaLimits, DepthOfTheSource) {
+TEST(JinjaLimits, SourcesNestedTooDeepAreErrors) {
   constexpr int kMany = 20'000;
   const std::string cases[] = {
       "{{ " + repeated("(", kMany),
@@ -216,8 +216,8 @@ TEST(JinjaLimits, DepthOfTheSource) {
   }
 }
 
-// What is long but not deep has no such limit.
-TEST(JinjaLimits, LongChainsAreFlat) {
+// Chains that are long but not deep have no such limit.
+TEST(JinjaLimits, LongChainsOfOperatorsAreNotDeep) {
   constexpr int kMany = 20'000;
   EXPECT_EQ(rendered("{{ 0" + repeated(" + 1", kMany) + " }}"), std::to_string(kMany));
   EXPECT_EQ(rendered("{{ 1" + repeated(" * 1", kMany) + " }}"), "1");
@@ -228,7 +228,7 @@ TEST(JinjaLimits, LongChainsAreFlat) {
   EXPECT_EQ(rendered("{% if false %}" + repeated("{% elif false %}", kMany) + "{% else %}x{% endif %}"), "x");
 }
 
-TEST(JinjaLimits, DepthOfTheRendering) {
+TEST(JinjaLimits, RenderingsNestedTooDeepAreErrors) {
   const char* cases[] = {
       "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
       "{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}",
@@ -253,8 +253,8 @@ TEST(JinjaLimits, DepthOfTheRendering) {
   EXPECT_EQ(error_of("{{ deep }}", {{"deep", std::move(deep)}}).code, Code::kTooLarge);
 }
 
-// A value shared many times is small in memory and endless on paper.
-TEST(JinjaLimits, SharedValuesThatUnfold) {
+// A value that is shared many times is small in memory but endless when printed.
+TEST(JinjaLimits, SharedValuesThatPrintEndlesslyAreErrors) {
   const std::string doubled =
       "{% set ns = namespace(x=[1]) %}{% for i in range(100) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}";
   const std::string twice =
@@ -267,13 +267,13 @@ TEST(JinjaLimits, SharedValuesThatUnfold) {
     EXPECT_EQ(error_of(source, ordered_json::object(), limits).code, Code::kTooLarge) << source;
 }
 
-TEST(JinjaLimits, SourceBytes) {
+TEST(JinjaLimits, SourcesOfTooManyBytesAreErrors) {
   EXPECT_EQ(JinjaTemplate::parse(std::string(kJinjaSourceBytesMax + 1, 'x')).error().code, Code::kTooLarge);
   EXPECT_TRUE(JinjaTemplate::parse(std::string(kJinjaSourceBytesMax, 'x')).has_value());
 }
 
-// Namespaces, macros and loops that hold each other: LeakSanitizer sees what is not let go.
-TEST(JinjaMemory, CirclesAreFreed) {
+// Namespaces, macros and loops that refer to each other: LeakSanitizer reports those that are not freed.
+TEST(JinjaMemory, CyclesAreFreed) {
   EXPECT_EQ(rendered("{% set a = namespace() %}{% set b = namespace(a=a) %}{% set a.b = b %}{{ a.b.a.b is defined }}"),
             "True");
   EXPECT_EQ(rendered("{% set ns = namespace() %}{% macro m() %}{{ ns.m is defined }}{% endmacro %}{% set ns.m = m %}"
@@ -284,13 +284,13 @@ TEST(JinjaMemory, CirclesAreFreed) {
       rendered("{% set ns = namespace() %}{% for i in range(3) %}{% set before = ns.l %}{% for x in [1] recursive %}"
                "{% set ns.l = loop %}{% endfor %}{% endfor %}{{ ns.l.index }}"),
       "1");
-  // A chain of many namespaces is not taken down by recursion.
+  // A long chain of namespaces is not destroyed by recursion.
   EXPECT_EQ(rendered("{% set ns = namespace(x=1) %}{% for i in range(50000) %}{% set ns.x = namespace(x=ns.x) %}"
                      "{% endfor %}{{ ns.x.x.x is defined }}"),
             "True");
 }
 
-TEST(JinjaThreads, OneTemplateManyRenderings) {
+TEST(JinjaThreads, OneTemplateRendersOnManyThreads) {
   const auto parsed = JinjaTemplate::parse(
       "{% macro m(x) %}[{{ x ~ 'é' | upper }}]{% endmacro %}{% set ns = namespace(n=0) %}"
       "{% for m_ in messages %}{% set ns.n = ns.n + 1 %}{{ m(m_.content) }}{{ 'const' * 2 }}{% endfor %}{{ ns.n }}"
@@ -309,19 +309,19 @@ TEST(JinjaThreads, OneTemplateManyRenderings) {
   for (size_t t = 0; t < results.size(); ++t) EXPECT_EQ(results[t], "[" + std::to_string(t) + "É]constconst12026");
 }
 
-TEST(JinjaSemantics, WhatTheFixturesDoNotShow) {
+TEST(JinjaSemantics, CasesThatTheFixturesLackRenderAsInJinja2) {
   const std::pair<const char*, const char*> cases[] = {
-      // Jinja's own: ** from the left, minus before **, tests before arithmetic.
+      // Rules of Jinja: ** from the left, minus before **, tests before arithmetic.
       {"{{ 2 ** 3 ** 2 }} {{ -2 ** 2 }} {{ 2 + -1 | abs }}", "64 4 3"},
       {"{{ 7 // -2 }} {{ 7 % -2 }} {{ -7.5 % 2 }} {{ 7.5 // -2 }}", "-4 -1 0.5 -4.0"},
       {"{{ 18446744073709551615 + 1 }} {{ 2 ** 100 }}", "18446744073709551616 1267650600228229401496703205376"},
       {"{{ {1: 'a', 1.0: 'b', true: 'c'} }}", "{1: 'c'}"},
-      // A condition sees what earlier passes changed, unless the body asks for the loop's length.
+      // A condition sees changes by earlier iterations, unless the body uses the loop's length.
       {"{% set ns = namespace(p=0) %}{% for x in [1, 2, 3] if x > ns.p %}{% set ns.p = 2 %}{{ x }}{% endfor %}", "13"},
-      // A lazy filter's values are walked once, and it is true even when empty.
+      // A lazy filter's values can be iterated once, and it is true even when empty.
       {"{% set m = [1, 2] | map('string') %}{{ m | list }}{{ m | list }}{{ 'yes' if [] | select }}", "['1', '2'][]yes"},
       {"{{ none | selectattr('x') | list }}", "[]"},
-      // Macros see their own scope, also what is set after them.
+      // Macros see their own scope, including what is set after them.
       {"{% set v = 1 %}{% macro m() %}{{ v }}{% endmacro %}{% set v = 2 %}{{ m() }}", "2"},
       {"{% macro m() %}{{ loop is defined }}{% endmacro %}{% for x in [1] %}{{ m() }}{% endfor %}", "False"},
       {"{% macro m(a, b=a) %}{{ a }}{{ b }}{% endmacro %}{{ m(1) }}{{ m.name }}{{ m.arguments }}", "11m('a', 'b')"},
@@ -329,9 +329,9 @@ TEST(JinjaSemantics, WhatTheFixturesDoNotShow) {
       {"{% for x in [[1, [2]], [3]] recursive %}{% if x is iterable %}({{ loop(x) }}){% else %}{{ x }}{% endif %}"
        "{% endfor %}",
        "(1(2))(3)"},
-      // An unknown filter matters only where it is reached.
+      // An unknown filter is an error only if it is reached.
       {"{% if false %}{{ 1 | nosuch }}{% endif %}{{ 1 | nosuch if false else 'ok' }}", "ok"},
-      // Markup escapes what is added to it.
+      // Markup escapes text that is added to it.
       {"{{ ('a' | safe) + '<' }}{{ '<' + ('b' | safe) }}{{ ('c' | safe) ~ '<' }}", "a&lt;&lt;bc<"},
       {"{{ '{:>5}|{:^5}|{:05d}|{:,}|{:.2f}|{:x}'.format('a', 'b', 42, 1234567, 3.14159, 255) }}",
        "    a|  b  |00042|1,234,567|3.14|ff"},
@@ -348,8 +348,8 @@ TEST(JinjaSemantics, WhatTheFixturesDoNotShow) {
   for (const auto& [source, text] : cases) EXPECT_EQ(rendered(source), text) << source;
 }
 
-// Bytes that are no UTF-8 pass through and never lead outside a string.
-TEST(JinjaSemantics, IllFormedText) {
+// Bytes that are not UTF-8 pass through and never cause an access outside a string.
+TEST(JinjaSemantics, IllFormedTextPassesThrough) {
   const ordered_json variables = {{"s", "a\xff\xc3(\xe6\x9d"}};
   EXPECT_EQ(rendered("{{ s }}", variables), "a\xff\xc3(\xe6\x9d");
   EXPECT_EQ(rendered("{{ s | length }}", variables), "6");

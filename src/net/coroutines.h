@@ -1,4 +1,4 @@
-/// What the coroutines of connections have in common. Internal to net/.
+/// Helpers shared by the coroutines of connections. Internal to net/.
 #pragma once
 
 #include <boost/asio/as_tuple.hpp>
@@ -16,10 +16,10 @@
 
 namespace cairn::net {
 
-/// Operations give their error as a value.
+/// Makes operations return their error as a value.
 constexpr auto kTuple = boost::asio::as_tuple(boost::asio::use_awaitable);
 
-/// Between two looks at a connection whose client sends urgent data, which nothing here reads.
+/// Pause between two checks of a connection whose client sends urgent data, which is not read here.
 constexpr std::chrono::milliseconds kUrgentPause{100};
 
 /// Returns after `time`, or when cancelled.
@@ -28,8 +28,8 @@ inline boost::asio::awaitable<void> timeout(std::chrono::steady_clock::duration 
   co_await timer.async_wait(kTuple);
 }
 
-/// What `work` gives, or nullopt if `time` passes first. What it throws is thrown here: an operator || alone would wait
-/// for the time to pass.
+/// The result of `work`, or nullopt if `time` passes first. Exceptions of `work` are rethrown at once: an operator ||
+/// alone would first wait for the time to pass.
 template <class T>
 boost::asio::awaitable<std::optional<T>> within(std::chrono::steady_clock::duration time,
                                                 boost::asio::awaitable<T> work) {
@@ -49,8 +49,8 @@ boost::asio::awaitable<std::optional<T>> within(std::chrono::steady_clock::durat
   co_return std::optional<T>(std::move(std::get<0>(outcome)));
 }
 
-/// `work`, whose exceptions end it with a line of the log and go no further: one of several under an operator || must
-/// end when it fails, or the others go on without it.
+/// Runs `work`; an exception ends it with a line in the log and is not passed on. For one of several operands of an
+/// operator ||, which must end when it fails, or the others would go on without it.
 inline boost::asio::awaitable<void> contained(boost::asio::awaitable<void> work) {
   try {
     co_await std::move(work);

@@ -22,7 +22,7 @@ size_t raise_descriptor_limit() {
 }
 
 int SpareDescriptor::accept(int listener) {
-  if (descriptor_ < 0) take();  // perhaps there is one again
+  if (descriptor_ < 0) take();  // a descriptor may be free again
   if (descriptor_ < 0) return -1;
   free();
   return ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);

@@ -1,15 +1,14 @@
-/// File descriptors: every connection has one, and the system gives a process only so many.
+/// File descriptors: every connection needs one, and the system limits their number per process.
 #pragma once
 
 #include <cstddef>
 
 namespace cairn::net {
 
-/// Raises the number of files that this process may have open as far as the system allows it, and says how many that
-/// is.
+/// Raises this process's limit of open files as far as the system allows, and returns the new limit.
 size_t raise_descriptor_limit();
 
-/// Is lent when there is no other descriptor, so that a client can be told so instead of waiting for ever.
+/// A reserved descriptor, used when there is no other one, so that a client gets an error instead of waiting forever.
 class SpareDescriptor {
  public:
   SpareDescriptor() { take(); }
@@ -17,8 +16,8 @@ class SpareDescriptor {
   SpareDescriptor& operator=(const SpareDescriptor&) = delete;
   ~SpareDescriptor() { free(); }
 
-  /// Frees it, accepts one connection from the non-blocking `listener` and returns its socket, to be closed before
-  /// give_back; negative if none waits or there is no spare one.
+  /// Frees the descriptor, accepts one connection from the non-blocking `listener` and returns its socket, to be closed
+  /// before give_back; negative if no connection waits or the descriptor is in use.
   int accept(int listener);
   void give_back() { take(); }
 

@@ -22,7 +22,7 @@ void log_exception(std::string_view what, const std::exception_ptr& exception) n
     } catch (...) {
       log_error("{} failed: something that is no std::exception was thrown", what);
     }
-  } catch (...) {  // not even memory for the line
+  } catch (...) {  // there is not even memory for the line
   }
 }
 

@@ -1,4 +1,4 @@
-/// What to do with an exception where it may go no further: nothing that one connection throws ends the process.
+/// Handling of exceptions where they must be caught: no exception of one connection ends the process.
 #pragma once
 
 #include <exception>
@@ -6,7 +6,7 @@
 
 namespace cairn::net {
 
-/// One line of the log, "`what` failed: ..."; none for an operation that was cancelled.
+/// Writes one line to the log, "`what` failed: ..."; none for an operation that was cancelled.
 void log_exception(std::string_view what, const std::exception_ptr& exception) noexcept;
 bool is_out_of_memory(const std::exception_ptr& exception) noexcept;
 

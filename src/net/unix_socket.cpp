@@ -36,7 +36,7 @@ int open_socket(int flags = 0) { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLO
 
 const sockaddr* generic(const sockaddr_un& address) { return reinterpret_cast<const sockaddr*>(&address); }
 
-// A file that refuses connections is what a server leaves that had no time to remove it.
+// Removes a socket file that refuses connections, which a server that had no time to remove it has left.
 Result<void> make_way(const std::string& path, const sockaddr_un& address) {
   struct stat file{};
   if (::lstat(path.c_str(), &file) != 0) {
@@ -46,7 +46,7 @@ Result<void> make_way(const std::string& path, const sockaddr_un& address) {
   if (!S_ISSOCK(file.st_mode)) {
     return fail(Code::kIo, "cannot listen at {}: a file that is not a socket is there; choose another path", path);
   }
-  const int probe = open_socket(SOCK_NONBLOCK);  // a server that hangs has connections waiting
+  const int probe = open_socket(SOCK_NONBLOCK);  // non-blocking, as a server that hangs has a full queue of connections
   if (probe < 0) return fail(Code::kIo, "cannot open a socket: {}", reason());
   const bool answered = ::connect(probe, generic(address), sizeof address) == 0;
   const int error = answered ? 0 : errno;
@@ -70,7 +70,7 @@ Result<UnixListener> UnixListener::listen(const std::string& path) {
   CAIRN_TRY_VOID(make_way(path, address));
   UnixListener listener;
   listener.socket_ = open_socket();
-  // The file gets the socket's mode: there is no moment at which others could connect.
+  // The file gets the socket's mode, so there is no moment at which others could connect.
   if (listener.socket_ < 0 || ::fchmod(listener.socket_, kSocketMode) != 0 ||
       ::bind(listener.socket_, generic(address), sizeof address) != 0) {
     return fail(Code::kIo, "cannot listen at {}: {}", path, reason());

@@ -1,4 +1,4 @@
-/// Sockets that are files: listening at a path and connecting to one.
+/// Unix sockets: listening at a path and connecting to one.
 #pragma once
 
 #include <sys/un.h>
@@ -10,13 +10,13 @@
 
 namespace cairn::net {
 
-/// Bytes of a socket's path: the system's field for it, which ends with a zero.
+/// Maximum bytes of a socket's path: the system's field for it, less its terminating zero.
 inline constexpr size_t kSocketPathMax = sizeof(sockaddr_un::sun_path) - 1;
 
-/// A listening socket and its file, which goes with it.
+/// A listening socket with its file, which is removed with it.
 class UnixListener {
  public:
-  /// Binds and listens; only the user who runs the program may connect (mode 0600). The file that a dead server left is
+  /// Binds and listens; only the user who runs the program may connect (mode 0600). A file left by a dead server is
   /// replaced. Errors: kInvalidArgument (path empty or too long, with both lengths), kUnavailable (a server listens
   /// there), kIo (another kind of file, no permission, no such folder).
   static Result<UnixListener> listen(const std::string& path);
@@ -25,7 +25,7 @@ class UnixListener {
   UnixListener& operator=(UnixListener&&) = delete;
   ~UnixListener();
 
-  /// The socket, which is the caller's to close from now on.
+  /// Gives up ownership of the socket, which the caller closes.
   int release();
   /// Removes the file, if it is still this listener's.
   void remove_file();
@@ -35,11 +35,11 @@ class UnixListener {
 
   int socket_ = -1;
   std::string path_;
-  uint64_t device_ = 0, inode_ = 0;  // of the file
+  uint64_t device_ = 0, inode_ = 0;  // identify the file
 };
 
-/// A blocking socket connected to the server at `path`. Errors: kInvalidArgument (path), kNotFound (no such file),
-/// kUnavailable (nobody listens), kIo.
+/// Connects a blocking socket to the server at `path`. Errors: kInvalidArgument (path), kNotFound (no such file),
+/// kUnavailable (no server listens), kIo.
 Result<int> connect_unix(const std::string& path);
 
 }  // namespace cairn::net

@@ -3,7 +3,7 @@
 /// "Low nibbles, then high": byte j has element j in bits 0-3 and element j + n/2 in bits 4-7. `d`, `dmin` and `m` are
 /// halves unless said otherwise. ISA files include this header under their own flags, so it holds plain structs and
 /// `static inline` functions only: no copy compiled for AVX-512 can win at link time. Structs are packed (alignment 1):
-/// file bytes are as aligned as the file pleases.
+/// a file may place them at any address.
 #pragma once
 
 #include <cstdint>
@@ -74,7 +74,7 @@ struct BlockQ4_K {
   uint8_t qs[128];
 };
 
-/// As Q4_K; bit g of qh[l] is bit 4 of element 32 g + l.
+/// 256 elements in the form of Q4_K; bit g of qh[l] is bit 4 of element 32 g + l.
 struct BlockQ5_K {
   uint16_t d;
   uint16_t dmin;
@@ -130,14 +130,16 @@ struct BlockIQ3_S {
   uint8_t scales[4];
 };
 
-/// 256 elements in 32 groups of 8 with an 11-bit grid index; qh of a 32: 4 x 3 index bits, a 3-bit scale, a delta sign.
+/// 256 elements in 32 groups of 8 with an 11-bit grid index; qh of 32 elements: 4 x 3 index bits, a 3-bit scale, a
+/// delta sign.
 struct BlockIQ1_S {
   uint16_t d;
   uint8_t qs[32];
   uint16_t qh[8];
 };
 
-/// As IQ1_S with a 3-bit scale per 16 and a delta sign per 8. The half `d` is in the high nibbles of the four scales.
+/// 256 elements in the form of IQ1_S, but with a 3-bit scale per 16 and a delta sign per 8. The half `d` is in the high
+/// nibbles of the four scales.
 struct BlockIQ1_M {
   uint8_t qs[32];
   uint8_t qh[16];

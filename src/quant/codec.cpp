@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// A file's blocks follow each other without padding.
+// The blocks of a file follow each other without padding.
 static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22);
 static_assert(sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34 && sizeof(BlockQ2_K) == 84);
 static_assert(sizeof(BlockQ3_K) == 110 && sizeof(BlockQ4_K) == 144 && sizeof(BlockQ5_K) == 176);
@@ -52,7 +52,7 @@ const Decoder* find_decoder(TensorType type) {
 struct Encoder {
   TensorType type;
   void (*encode)(std::span<const float> in, std::byte* blocks);
-  float max;  // the largest half as scale, times the largest level (and integer scale)
+  float max;  // the largest half (as scale) times the largest level (and integer scale)
 };
 
 constexpr Encoder kEncoders[] = {

@@ -1,4 +1,4 @@
-// Elements per second of encode_row and decode_row, one thread.
+// Elements per second of encode_row and decode_row on one thread.
 #include "quant/codec.h"
 
 #include <benchmark/benchmark.h>

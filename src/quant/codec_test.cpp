@@ -1,4 +1,4 @@
-// Decoding against the reference blocks: every type, quantised values and random bit patterns, to the last bit.
+// Decoding compared with the reference blocks to the last bit: every type, quantised values and random bit patterns.
 #include "quant/codec.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ double abs_dot(std::span<const float> a, std::span<const float> b) {
   return sum;
 }
 
-// Decodes NAME.bin row by row; compares with NAME.f32 and the row's dot products with the input.
+// Decodes NAME.bin row by row, and compares the elements with NAME.f32 and the row's dot products with the input.
 void check_fixture(const nlohmann::json& entry, TensorType type, const std::string& bin, const std::string& f32,
                    const std::string& dots) {
   const std::vector<std::byte> blocks = quant::read_bytes(kFolder, entry.at(bin));
@@ -117,7 +117,7 @@ TEST(Codec, BlockStructsHaveTheSizesOfTheTable) {
 #undef CAIRN_EXPECT_BLOCK
 }
 
-// Any bytes are blocks: decoding must stay inside its spans and tables (the sanitizers watch).
+// Any bytes form valid blocks: decoding must stay inside its spans and tables, which the sanitizers check.
 TEST(Codec, DecodesAnyBytesAtAnyAlignment) {
   for (const auto& info : tensor_types()) {
     if (!can_decode(info.type)) continue;

@@ -1,5 +1,5 @@
-/// Private to quant: one decoder per type. Each reads out.size() elements, a multiple of the type's block, from
-/// `blocks`.
+/// Private to quant: one decoder per type. Each writes out.size() elements, a multiple of the type's block, which it
+/// reads from `blocks`.
 #pragma once
 
 #include <cstddef>

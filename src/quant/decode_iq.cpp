@@ -1,4 +1,5 @@
-// The IQ formats: elements by codebook row, sign bits beside. IQ4 has a codebook of single levels.
+// The IQ formats: an index selects a codebook row of several levels, and sign bits are stored separately. The codebook
+// of IQ4 has single levels.
 #include "quant/blocks.h"
 #include "quant/decode.h"
 #include "quant/iq_grids.h"
@@ -50,7 +51,7 @@ void decode_iq1_m(const std::byte* blocks, std::span<float> out) {
                           (static_cast<uint32_t>(b.scales[3] >> 12) << 12);
     const float d = half_to_float(static_cast<uint16_t>(half));
     for (int row = 0; row < 32; ++row) {
-      const int pair = row / 2;  // of rows: 16 elements, one scale, one byte of qh
+      const int pair = row / 2;  // pair of grid rows: 16 elements, one scale, one byte of qh
       const uint32_t code = (b.scales[pair / 4] >> (3 * (pair % 4))) & 7u;
       const float scale = d * static_cast<float>(2 * code + 1);
       const uint32_t high = (static_cast<uint32_t>(b.qh[pair]) >> (row % 2 * 4)) & 15u;

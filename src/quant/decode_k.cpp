@@ -72,7 +72,7 @@ void decode_q6_k(const std::byte* blocks, std::span<float> out) {
     const float d = half_to_float(b.d);
     for (int group = 0; group < 16; ++group) {
       const float scale = d * static_cast<float>(b.scales[group]);
-      const int set = group % 8 / 2;  // which 32 of the 128
+      const int set = group % 8 / 2;  // number of the 32 elements within the 128
       const uint8_t* low = b.ql + group / 8 * 64 + set % 2 * 32 + group % 2 * 16;
       const uint8_t* high = b.qh + group / 8 * 32 + group % 2 * 16;
       for (int l = 0; l < 16; ++l) {

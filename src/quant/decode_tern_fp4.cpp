@@ -1,4 +1,4 @@
-// Ternary, one and two bit, and four-bit float formats.
+// Ternary formats, formats of one and two bits, and four-bit float formats.
 #include "quant/blocks.h"
 #include "quant/decode.h"
 
@@ -7,14 +7,15 @@ namespace {
 
 constexpr uint8_t kPowersOf3[5] = {1, 3, 9, 27, 81};
 
-// Digit n of a byte that holds a base 3 fraction in units of 1/256: shift the digits before it out by multiplying, then
+// Digit n of a byte that holds a base 3 fraction in units of 1/256: multiplying shifts out the digits before it, then
 // the integer part of three times the rest is the digit.
 int ternary_digit(uint8_t fraction, int n) {
   const auto rest = static_cast<uint8_t>(fraction * kPowersOf3[n]);
   return (rest * 3) >> 8;
 }
 
-// `digits` digits of `bytes` bytes, digit by digit: the elements of digit n follow each other.
+// Decodes `digits` digits of each of `bytes` bytes, digit by digit: the elements of digit n of all bytes follow each
+// other.
 float* ternary_run(const uint8_t* from, int bytes, int digits, float d, float* y) {
   for (int n = 0; n < digits; ++n) {
     for (int l = 0; l < bytes; ++l) *y++ = static_cast<float>(ternary_digit(from[l], n) - 1) * d;

@@ -1,6 +1,6 @@
-/// Private to quant: one encoder per type, and what they share. Each reads in.size() elements, a multiple of the type's
-/// block. The order of every sum is written out in lanes, so that a row's bytes do not depend on how the compiler
-/// vectorises.
+/// Private to quant: one encoder per type, and the functions they share. Each reads in.size() elements, a multiple of
+/// the type's block. The order of every sum is written out in lanes, so that a row's bytes do not depend on how the
+/// compiler vectorises.
 #pragma once
 
 #include <cstddef>
@@ -20,16 +20,16 @@ void encode_q6_k(std::span<const float> in, std::byte* blocks);
 
 inline constexpr float kHalfMax = 65504.0f;
 
-/// NaN becomes `high`.
+/// Clamps a value; NaN becomes `high`.
 inline float clamp_to(float value, float low, float high) {
   const float below = value < high ? value : high;
   return below > low ? below : low;
 }
 
-/// To the nearest integer, ties to even, for |value| < 2^22: adding 1.5 * 2^23 leaves no place for a fraction.
+/// Rounds to the nearest integer, ties to even, for |value| < 2^22: adding 1.5 * 2^23 leaves no bits for a fraction.
 inline float round_small(float value) { return (value + 12582912.0f) - 12582912.0f; }
 
-/// 1 / value, and 0 for 0: a block whose scale vanished has only zeros.
+/// 1 / value, and 0 for 0: a block whose scale is 0 has only zeros.
 inline float inverse_or_zero(float value) { return value == 0.0f ? 0.0f : 1.0f / value; }
 
 /// Four floats that the compiler keeps in one vector register of the baseline instruction set (or four scalars).
@@ -45,11 +45,11 @@ inline Vec4 splat4(float value) { return Vec4{value, value, value, value}; }
 inline Vec4 min4(Vec4 a, Vec4 b) { return a < b ? a : b; }
 inline Vec4 max4(Vec4 a, Vec4 b) { return a > b ? a : b; }
 inline Vec4 abs4(Vec4 value) { return max4(value, -value); }
-/// As clamp_to and round_small.
+/// clamp_to and round_small for four floats.
 inline Vec4 clamp4(Vec4 value, float low, float high) { return max4(min4(value, splat4(high)), splat4(low)); }
 inline Vec4 round4(Vec4 value) { return (value + 12582912.0f) - 12582912.0f; }
 
-/// A sum in a fixed order that two vector registers can follow: element j goes to lane j % 8.
+/// A sum in a fixed order that suits two vector registers: element j goes to lane j % 8.
 struct Sum8 {
   Vec4 even = {};
   Vec4 odd = {};

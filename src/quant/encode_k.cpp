@@ -64,7 +64,7 @@ struct Sums4 {
   float xq = 0.0f;
 };
 
-// Weighted sums over the levels that (x - low) * inverse rounds to.
+// Weighted sums over the levels to which (x - low) * inverse is rounded.
 Sums4 level_sums(const float* x, const Weighted& weighted, float low, float inverse) {
   Sum8 q_sum;
   Sum8 qq_sum;
@@ -84,7 +84,8 @@ Sums4 level_sums(const float* x, const Weighted& weighted, float low, float inve
   return {q_sum.total(), qq_sum.total(), xq_sum.total()};
 }
 
-// Least squares for given levels, min kept from going negative. Returns the weighted error.
+// Finds scale and minimum for given levels by least squares, where min does not become negative. Returns the weighted
+// error.
 float solve(const Weighted& weighted, const Sums4& sums, Affine& fit) {
   const float determinant = weighted.sum_w * sums.qq - sums.q * sums.q;
   if (determinant > 0.0f) {
@@ -123,7 +124,7 @@ Affine search_affine(const float* x, const Weighted& weighted) {
   return best;
 }
 
-// Weighted error of a group once scale and minimum are what the block can say.
+// Weighted error of a group whose scale and minimum have been rounded to what the block stores.
 float packed_error(const float* x, const Weighted& weighted, float scale, float min) {
   const float inverse = inverse_or_zero(scale);
   Sum8 error;
@@ -144,8 +145,8 @@ struct Packed {
   int min;
 };
 
-// The fit's scale and minimum in 6 bits each. The nearest integers need not be the best pair: their neighbours are
-// tried.
+// Rounds the fit's scale and minimum to 6 bits each. The nearest integers need not be the best pair, so their
+// neighbours are tried as well.
 Packed pack_fit(const float* x, const Weighted& weighted, const Affine& fit, float d, float dmin) {
   const int scale = static_cast<int>(round_small(clamp_to(fit.scale * inverse_or_zero(d), 0.0f, 63.0f)));
   const int min = static_cast<int>(round_small(clamp_to(fit.min * inverse_or_zero(dmin), 0.0f, 63.0f)));
@@ -164,7 +165,7 @@ Packed pack_fit(const float* x, const Weighted& weighted, const Affine& fit, flo
   return best;
 }
 
-// 6-bit scales and minima into 12 bytes: see k4_scale_min.
+// Packs 6-bit scales and minima into 12 bytes: see k4_scale_min.
 void write_scales(const Packed (&groups)[8], uint8_t (&out)[12]) {
   for (int i = 0; i < 4; ++i) {
     const Packed& low = groups[i];
@@ -217,15 +218,15 @@ void encode_block(const float (&x)[256], BlockQ4_K& b) {
 
 constexpr int kGroup6 = 16;
 
-// The scale for one group that loses least, weighted by x^2.
+// The scale of one group with the least error, weighted by x^2.
 float search_scale(const float* x) {
   float extreme = 0.0f;
   for (int j = 0; j < kGroup6; ++j) extreme = std::fabs(x[j]) > std::fabs(extreme) ? x[j] : extreme;
   if (extreme == 0.0f) return 0.0f;
   float best_scale = 0.0f;
-  float best_gain = 0.0f;  // what the fit takes off the sum of w x^2
+  float best_gain = 0.0f;  // by how much the fit lowers the sum of w x^2
   for (int step = -9; step <= 9; ++step) {
-    // The extreme element is put near level -32, whichever its sign: that side has one level more.
+    // The extreme element is put near level -32, whichever its sign, because the negative side has one level more.
     const float inverse = -(32.0f + 0.1f * static_cast<float>(step)) / extreme;
     Sum8 xq;
     Sum8 qq;

@@ -9,7 +9,7 @@
 namespace cairn::quant {
 namespace {
 
-// The element of largest magnitude, with its sign; of two equal ones the positive.
+// The element of largest magnitude, with its sign; of two equal magnitudes the positive element.
 float extreme(const float (&x)[32]) {
   Vec4 low = load4(x);
   Vec4 high = low;
@@ -25,11 +25,11 @@ float extreme(const float (&x)[32]) {
 struct Fit {
   uint16_t d;    // half
   float error;   // sum of squares
-  float better;  // the scale that least squares gives for the same levels
+  float better;  // least-squares scale for the same levels
   float levels[32];
 };
 
-// Levels -8..7 of x for one scale.
+// Rounds x to levels -8..7 for one scale.
 Fit fit_q4_0(const float (&x)[32], float scale) {
   Fit fit;
   fit.d = float_to_half(scale);
@@ -87,8 +87,8 @@ void encode_q8_0(std::span<const float> in, std::byte* blocks) {
   });
 }
 
-// The element of largest magnitude is put on level -8, whichever its sign; then the scale is fitted to the levels found
-// and kept where that lowers the error.
+// The element of largest magnitude is put on level -8, whichever its sign; then the scale is fitted to the resulting
+// levels and used if that lowers the error.
 void encode_q4_0(std::span<const float> in, std::byte* blocks) {
   each_block_of<BlockQ4_0, 32>(in, blocks, encodable_max(TensorType::kQ4_0), [](const float(&x)[32], BlockQ4_0& b) {
     const Fit first = fit_q4_0(x, extreme(x) / -8.0f);

@@ -1,4 +1,4 @@
-// What encode_row loses, and that it keeps to its spans whatever the values.
+// The error of encode_row, and that it stays within its spans for all values.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,13 +29,13 @@ std::vector<float> round_trip(TensorType type, std::span<const float> in) {
   return out;
 }
 
-TEST(Encode, ListsItsTypes) {
+TEST(Encode, SupportsExactlyTheListedTypes) {
   for (const auto& info : tensor_types()) {
     EXPECT_EQ(can_encode(info.type), std::ranges::find(kEncodable, info.type) != std::end(kEncodable)) << info.name;
   }
 }
 
-TEST(Encode, LosesNoMoreThanTheReference) {
+TEST(Encode, HasNoLargerErrorThanTheReference) {
   const std::vector<float> matrix = quant::read_floats(kFolder, "matrix.f32");
   ASSERT_FALSE(matrix.empty());
   for (const auto& entry : quant::fixture_types(kFolder)) {
@@ -53,8 +53,8 @@ TEST(Encode, FloatTypesGiveTheReferenceBytes) {
   EXPECT_EQ(encode(TensorType::kBF16, matrix), quant::read_bytes(kFolder, "bf16.bin"));
 }
 
-// What a type can say exactly, it keeps.
-TEST(Encode, KeepsWhatTheTypeCanSay) {
+// Values that a type can represent exactly are kept.
+TEST(Encode, KeepsValuesThatTheTypeRepresentsExactly) {
   std::vector<float> levels(256);
   for (int i = 0; i < 256; ++i) levels[i] = 0.25f * static_cast<float>(i % 16 - 8);
   EXPECT_EQ(round_trip(TensorType::kQ4_0, levels), levels);
@@ -88,8 +88,8 @@ TEST(Encode, ConstantBlocksKeepTheirValue) {
   }
 }
 
-// One large element among small ones, in each place and of each sign.
-TEST(Encode, LoneOutliersSurvive) {
+// One large element among small ones, at various places and of each sign.
+TEST(Encode, ASingleOutlierKeepsItsValue) {
   for (int place = 0; place < 256; place += 7) {
     for (float outlier : {8.0f, -8.0f}) {
       std::vector<float> in(256, 0.01f);
@@ -102,8 +102,8 @@ TEST(Encode, LoneOutliersSurvive) {
   }
 }
 
-// Values at and beyond what the scales reach, and below: decoded values stay finite, with the sign and, where the type
-// reaches, the size.
+// Values near and beyond the largest and the smallest scale: decoded values stay finite, with their sign and, where the
+// type can represent it, their size.
 TEST(Encode, ExtremeValuesStayFinite) {
   std::mt19937 random(11);
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
@@ -129,7 +129,7 @@ TEST(Encode, ExtremeValuesStayFinite) {
   }
 }
 
-TEST(Encode, EncodableMaxIsKept) {
+TEST(Encode, TheLargestEncodableValueIsKept) {
   for (TensorType type : kEncodable) {
     const float reach = encodable_max(type);
     const std::vector<float> out = round_trip(type, std::vector<float>(256, reach));
@@ -139,12 +139,13 @@ TEST(Encode, EncodableMaxIsKept) {
   }
 }
 
-TEST(Encode, KeepsToItsSpans) {
+TEST(Encode, WritesNothingOutsideItsSpan) {
   const std::vector<float> matrix = quant::read_floats(kFolder, "matrix.f32");
   for (TensorType type : kEncodable) {
     const int64_t bytes = row_bytes(type, 256);
     std::vector<std::byte> blocks(static_cast<size_t>(bytes) + 2, std::byte{0xa5});
-    // Exactly sized copies, so that the address sanitizer sees a read past them; an odd address for the blocks.
+    // Copies of the exact size, so that the address sanitizer detects a read past them, and an odd address for the
+    // blocks.
     const std::vector<float> in(matrix.begin() + 512, matrix.begin() + 768);
     encode_row(type, in, std::span(blocks).subspan(1, bytes));
     EXPECT_EQ(blocks.front(), std::byte{0xa5});
@@ -154,7 +155,7 @@ TEST(Encode, KeepsToItsSpans) {
 }
 
 // A block's bytes depend on its own elements only.
-TEST(Encode, BlocksAreIndependent) {
+TEST(Encode, TheBytesOfABlockDependOnItsElementsOnly) {
   const std::vector<float> matrix = quant::read_floats(kFolder, "matrix.f32");
   for (TensorType type : kEncodable) {
     const std::vector<std::byte> whole = encode(type, matrix);

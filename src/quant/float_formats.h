@@ -1,12 +1,12 @@
-/// Scalar conversions of the small float formats, levels and packed scales of the block formats. Exact; to the narrower
-/// type they round to nearest, ties to even. `static inline` for the reason that blocks.h gives.
+/// Scalar conversions of the small float formats, and levels and packed scales of the block formats. Widening is exact;
+/// narrowing rounds to nearest, ties to even. `static inline` for the reason that blocks.h gives.
 #pragma once
 
 #include <cstdint>
 
 namespace cairn {
 
-/// IEEE binary16 to binary32: exact, NaN payloads kept.
+/// Converts IEEE binary16 to binary32 exactly; NaN payloads are kept.
 static inline float half_to_float(uint16_t half) {
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000u) << 16;
   const uint32_t exponent = (half >> 10) & 31u;
@@ -20,7 +20,7 @@ static inline float half_to_float(uint16_t half) {
   return __builtin_bit_cast(float, sign | (wide << 23) | (fraction << 13));
 }
 
-/// Values of 65520 and above become infinite; NaN stays NaN.
+/// Converts to binary16: values of 65520 and above become infinite; NaN stays NaN.
 static inline uint16_t float_to_half(float value) {
   const uint32_t all = __builtin_bit_cast(uint32_t, value);
   const uint32_t sign = (all >> 16) & 0x8000u;
@@ -41,7 +41,7 @@ static inline float bf16_to_float(uint16_t bf16) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(bf16) << 16);
 }
 
-/// NaN stays NaN (made quiet).
+/// Converts to bfloat16: NaN stays NaN (made quiet).
 static inline uint16_t float_to_bf16(float value) {
   const uint32_t bits = __builtin_bit_cast(uint32_t, value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((bits >> 16) | 0x40u);
@@ -54,8 +54,7 @@ static inline float e8m0_half_to_float(uint8_t e) {
   return __builtin_bit_cast(float, e < 2 ? 0x00200000u << e : static_cast<uint32_t>(e - 1) << 23);
 }
 
-/// Half the value of an unsigned E4M3 scale (bias 7; 0x7f, which would be NaN, counts as 0; the sign bit is not looked
-/// at).
+/// Half the value of an unsigned E4M3 scale (bias 7; 0x7f, which would be NaN, counts as 0; the sign bit is ignored).
 static inline float ue4m3_half_to_float(uint8_t code) {
   const uint32_t exponent = (code >> 3) & 15u;
   const uint32_t fraction = code & 7u;

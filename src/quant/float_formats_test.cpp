@@ -1,4 +1,4 @@
-// Exhaustive over the 16-bit sides; random over the float side, against the definition of rounding.
+// Conversions from all 16-bit values, and from random floats, compared with the definition of rounding.
 #include "quant/float_formats.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// The definition, in double: sign, 5 bits of exponent, 10 of fraction.
+// The value by definition, in double precision: sign, 5 bits of exponent, 10 of fraction.
 double half_value(uint16_t half) {
   const int exponent = (half >> 10) & 31;
   const int fraction = half & 0x3ff;
@@ -19,7 +19,7 @@ double half_value(uint16_t half) {
   return (half & 0x8000) != 0 ? -magnitude : magnitude;
 }
 
-TEST(FloatFormats, EveryHalfIsItsValueAndComesBack) {
+TEST(FloatFormats, EveryHalfIsConvertedExactlyAndBack) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto half = static_cast<uint16_t>(bits);
     const float value = half_to_float(half);
@@ -39,7 +39,7 @@ TEST(FloatFormats, EveryHalfIsItsValueAndComesBack) {
   }
 }
 
-// Between neighbouring halves: below the midpoint down, above up, on it to the even one.
+// Floats between neighbouring halves: below the midpoint they are rounded down, above it up, on it to the even half.
 TEST(FloatFormats, RoundsToTheNearestHalfTiesToEven) {
   for (uint16_t half = 0; half < 0x7bff; ++half) {
     const float low = half_to_float(half);
@@ -60,7 +60,7 @@ TEST(FloatFormats, RoundsToTheNearestHalfTiesToEven) {
   EXPECT_EQ(float_to_half(-0.0f), 0x8000);
 }
 
-TEST(FloatFormats, Bf16IsTheNearestTiesToEven) {
+TEST(FloatFormats, RoundsToTheNearestBf16TiesToEven) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto bf16 = static_cast<uint16_t>(bits);
     const float value = bf16_to_float(bf16);
@@ -87,7 +87,7 @@ TEST(FloatFormats, Bf16IsTheNearestTiesToEven) {
   EXPECT_TRUE(std::isnan(bf16_to_float(float_to_bf16(std::bit_cast<float>(0x7f800001u)))));
 }
 
-TEST(FloatFormats, ScalesOfTheFourBitFloats) {
+TEST(FloatFormats, E8m0AndE4m3ScalesAreConvertedExactly) {
   for (int e = 0; e < 256; ++e) {
     EXPECT_EQ(e8m0_half_to_float(static_cast<uint8_t>(e)), std::ldexp(1.0, e - 128)) << e;
   }

@@ -1,4 +1,5 @@
-/// Codebooks of the IQ formats: a block's index picks a row of 8 or 4 levels. Data of the ggml formats, see NOTICE.
+/// Codebooks of the IQ formats: an index in a block selects a row of 8 or 4 levels. They are data of the ggml formats,
+/// see NOTICE.
 #pragma once
 
 #include <cstdint>

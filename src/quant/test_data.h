@@ -1,4 +1,5 @@
-/// For quant's tests: reading the reference blocks. `folder` is CAIRN_TEST_DATA "/quants/", which only tests know.
+/// Reads the reference blocks for quant's tests. `folder` is CAIRN_TEST_DATA "/quants/", a macro that is defined for
+/// tests and benchmarks only.
 #pragma once
 
 #include <cstddef>

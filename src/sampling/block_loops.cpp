@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-// Independent maxima and sums, so that loops over them become vector instructions.
+// Independent maxima and sums, so that loops over them are vectorised.
 constexpr size_t kLanes = 16;
 
 // e^kLeast is below the smallest normal float: exp_above_least gives 0.
@@ -51,7 +51,7 @@ constexpr float kLeast = -90.0f;
   return lanes[0];
 }
 
-// Three loops, as one would not be vectorised.
+// Three loops, as a single one would not be vectorised.
 [[gnu::always_inline]] inline double weights_of(const float* logits, size_t n, float largest, float temperature,
                                                 float* weights) {
   for (size_t i = 0; i < n; ++i) {

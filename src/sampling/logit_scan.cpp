@@ -60,8 +60,8 @@ void select_top_k(std::span<const float> logits, std::span<const float> block_ma
                   std::vector<Candidate>& out) {
   out.clear();
   if (k == 0) return;
-  // Candidates gather to twice k and are cut back to the k best; the worst of those is what the rest must beat. Equal
-  // logits further on lose to the lower ids that are in already, so that beating is strict.
+  // Candidates are collected up to about 2 k, then cut back to the k best; the worst of those is the new threshold.
+  // Later equal logits lose to the lower ids that are in already, so the comparison is strict.
   const size_t full = 2 * k + 64;
   const auto kth = static_cast<ptrdiff_t>(k) - 1;
   float beat = kNothing;

@@ -1,4 +1,4 @@
-/// Passes over a whole row of logits, in blocks, so that later passes can skip blocks that hold nothing of interest.
+/// Scans of a whole row of logits, in blocks, so that later scans can skip blocks without relevant logits.
 ///
 /// NaN never wins a comparison here: it counts as -infinity. Sums have a fixed order.
 #pragma once
@@ -27,11 +27,11 @@ TokenId scan_first(std::span<const float> logits, std::span<const float> block_m
 double scan_weights(std::span<const float> logits, float largest, float temperature, std::vector<float>& weights,
                     std::vector<double>& block_sum);
 
-/// The k most likely, in order; fewer if fewer have a logit above -infinity.
+/// Selects the k most likely tokens, in order; fewer if fewer have a logit above -infinity.
 void select_top_k(std::span<const float> logits, std::span<const float> block_max, size_t k,
                   std::vector<Candidate>& out);
 
-/// All whose logit is at least `threshold` and above -infinity, by id.
+/// Selects all tokens whose logit is at least `threshold` and above -infinity, by id.
 void select_at_least(std::span<const float> logits, std::span<const float> block_max, double threshold,
                      std::vector<Candidate>& out);
 

@@ -16,8 +16,8 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-TEST(Random, IsSplitMix64) {
-  // First output of the published generator started at 0.
+TEST(Random, MatchesThePublishedSplitMix64) {
+  // The first output of the published generator started at 0.
   EXPECT_EQ(mix_bits(0x9E3779B97F4A7C15u), 0xE220A8397B1DCDAFu);
 }
 
@@ -37,7 +37,7 @@ TEST(Random, NumbersAreUniformAndDifferBySeedAndIndex) {
   EXPECT_EQ(std::adjacent_find(seen.begin(), seen.end()), seen.end());
 }
 
-TEST(LogitScan, MaximumIsFoundInEveryPlaceAndNanNeverWins) {
+TEST(LogitScan, TheMaximumIsFoundAtEveryPositionAndNanIsIgnored) {
   for (const size_t size : {1u, 15u, 16u, 17u, 255u, 256u, 257u, 700u}) {
     for (size_t at = 0; at < size; ++at) {
       std::vector<float> logits(size, -3);
@@ -58,7 +58,7 @@ TEST(LogitScan, RowsWithoutALogitHaveNoMaximum) {
   EXPECT_EQ(scan_first(logits, block_max, -kInfinity), kNoToken);
 }
 
-TEST(LogitScan, WeightsAreExponentials) {
+TEST(LogitScan, WeightsAreTheExponentialsOfLogits) {
   std::vector<float> logits = {0, -0.0f, -1e-30f, -87, -89.9f, -90.1f, -1e30f, -kInfinity, kNan};
   for (float x = 0; x > -87.3f; x -= 0.0137f) logits.push_back(x);
   std::vector<float> weights;
@@ -74,8 +74,8 @@ TEST(LogitScan, WeightsAreExponentials) {
   EXPECT_NEAR(block_sum.front() + block_sum.back(), total, total);
 }
 
-// Whatever a processor has: a token that is sampled does not depend on it.
-TEST(LogitScan, EveryWidthOfVectorsGivesTheSameBits) {
+// Sampled tokens do not depend on the processor's vector width.
+TEST(LogitScan, EveryVectorWidthGivesTheSameBits) {
   const std::span<const BlockLoops> usable = usable_block_loops();
   ASSERT_EQ(usable.back().name, "plain");
   if (usable.size() == 1) GTEST_SKIP() << "there is one";
@@ -100,7 +100,7 @@ TEST(LogitScan, EveryWidthOfVectorsGivesTheSameBits) {
   }
 }
 
-TEST(LogitScan, WeightsSurviveExtremeTemperatures) {
+TEST(LogitScan, WeightsAreFiniteAtExtremeTemperatures) {
   const std::vector<float> logits = {3e38f, -3e38f, 3e38f, 1};
   std::vector<float> weights;
   std::vector<double> block_sum;
@@ -114,7 +114,7 @@ TEST(LogitScan, SelectionsAgreeWithSorting) {
   std::mt19937 random(7);
   for (int round = 0; round < 60; ++round) {
     std::vector<float> logits(1 + random() % 3'000);
-    // Few values, so that ties are common; some rows rising, so that the bar rises as often as it can.
+    // Few different values, so that ties are common; some rows rise, so that the threshold rises as often as possible.
     for (size_t i = 0; i < logits.size(); ++i) {
       logits[i] = static_cast<float>(random() % 200) + (round % 2 ? static_cast<float>(i) : 0.0f);
       if (random() % 50 == 0) logits[i] = random() % 2 ? kNan : -kInfinity;

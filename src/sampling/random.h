@@ -1,4 +1,4 @@
-/// Random numbers by counter: the i-th of a seed, without the ones before it.
+/// Counter-based random numbers: the i-th of a seed, without computing the ones before it.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ static_assert(kTopLogprobsMax <= kSampleTopMax);
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Inclusive bounds. A NaN is in no range.
+// Checks inclusive bounds. NaN is in no range.
 Result<void> check_range(const char* field, float value, float low, float high) {
   if (value >= low && value <= high) return {};
   return fail_at(field, Code::kInvalidArgument, "{} is {}; it must be from {} to {}", field, value, low, high);
@@ -33,7 +33,7 @@ bool has_penalties(const SamplingParams& params) {
          (params.repetition_penalty != 1 || params.frequency_penalty != 0 || params.presence_penalty != 0);
 }
 
-// One for each token.
+// Sums the biases of each token.
 void merge_biases(std::vector<std::pair<TokenId, float>>& biases) {
   std::ranges::stable_sort(biases, {}, &std::pair<TokenId, float>::first);
   size_t kept = 0;
@@ -47,7 +47,7 @@ void merge_biases(std::vector<std::pair<TokenId, float>>& biases) {
   biases.resize(kept);
 }
 
-// ln of the sum of exp(logit) over the row. With infinite logits only those count.
+// ln of the sum of exp(logit) over the row. If there are infinite logits, only those count.
 double log_sum_exp(std::span<const float> logits, float largest, SamplerScratch& scratch) {
   if (largest == kInfinity) return std::log(static_cast<double>(std::count(logits.begin(), logits.end(), kInfinity)));
   return largest + std::log(scan_weights(logits, largest, 1, scratch.weights, scratch.block_sum));
@@ -125,10 +125,10 @@ void Sampler::remember(TokenId token) {
   ++counts_[static_cast<size_t>(index(token))];
 }
 
-// Calls visit(token, count) for each of the last tokens once.
+// Calls visit(token, count) once for each distinct token among the last ones.
 template <class Visit>
 void Sampler::for_each_recent(Visit visit) {
-  // Those that were visited have a negative count for so long.
+  // Counts are negated to mark tokens that were visited.
   for (const TokenId token : recent_) {
     int32_t& count = counts_[static_cast<size_t>(index(token))];
     if (count < 0) continue;
@@ -153,8 +153,8 @@ void Sampler::penalise(std::span<float> logits) {
   });
 }
 
-// Logits after bias and penalties, with largest_ and the scratch's block_max set for them. Nothing in play: largest_ is
-// -infinity; otherwise it is finite.
+// Returns the logits after bias and penalties, and sets largest_ and the scratch's block_max. Without candidates
+// largest_ is -infinity; otherwise it is finite.
 std::span<const float> Sampler::prepare(std::span<const float> logits, std::span<const TokenId> banned) {
   CAIRN_DCHECK(logits.size() == static_cast<size_t>(vocabulary_));
   std::vector<float>& changed = scratch_->logits;
@@ -163,7 +163,7 @@ std::span<const float> Sampler::prepare(std::span<const float> logits, std::span
     changed.assign(logits.begin(), logits.end());
     for (const auto& [token, bias] : params_.logit_bias) changed[static_cast<size_t>(index(token))] += bias;
     penalise(changed);
-    // Before anything is cut, so that filters choose among the allowed tokens.
+    // Banned before any filter, so that filters choose among the allowed tokens.
     for (const TokenId token : banned) changed[static_cast<size_t>(index(token))] = -kInfinity;
     copied = true;
   }
@@ -178,8 +178,8 @@ std::span<const float> Sampler::prepare(std::span<const float> logits, std::span
   return in_play;
 }
 
-// top-p and min-p over the whole vocabulary. Both keep a run of the most likely tokens, so that only those near the
-// largest logit need to be looked at, more of them if they are not enough.
+// Applies top-p and min-p over the whole vocabulary. Both keep the most likely tokens, so only those near the largest
+// logit are collected, and more if they are not enough.
 void Sampler::select_nucleus(std::span<const float> logits) {
   std::vector<Candidate>& candidates = scratch_->candidates;
   double least = -std::numeric_limits<double>::infinity();
@@ -203,7 +203,8 @@ void Sampler::select_nucleus(std::span<const float> logits) {
   keep_top_p(candidates, params_.top_p);
 }
 
-// Leaves what may be sampled in the scratch's candidates; false if nothing limits it, and candidates are not filled.
+// Puts the remaining tokens into the scratch's candidates; false if no filter limits them, and candidates are not
+// filled.
 bool Sampler::truncate(std::span<const float> logits) {
   std::vector<Candidate>& candidates = scratch_->candidates;
   const bool by_rank = params_.top_k > 0 && params_.top_k < vocabulary_;
@@ -244,7 +245,7 @@ TokenId Sampler::pick(std::span<const float> logits, bool greedy) {
   if (largest_ == -kInfinity) return kNoToken;
   if (greedy || params_.temperature == 0) return scan_first(logits, scratch_->block_max, largest_);
   const double random = uniform(params_.seed, sampled_);
-  TokenId chosen = kNoToken;  // rounding may leave the sum short of the target: then the last one in play it is
+  TokenId chosen = kNoToken;  // rounding may leave the sum short of the target: then the last candidate is chosen
   if (truncate(logits)) {
     const double target = random * weigh_candidates();
     double sum = 0;

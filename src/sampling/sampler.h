@@ -1,4 +1,4 @@
-/// Logits -> token: the chain of one request.
+/// Samples a token from logits: the chain of filters of one request.
 ///
 /// Order (docs/sampling.md): logit bias, repetition / frequency / presence penalties, banned tokens, top-k, typical-p,
 /// top-p, min-p, temperature, sample. Each filter sees the probabilities, at temperature 1, of what the filters before
@@ -31,11 +31,11 @@ struct SamplingParams {
   float repetition_penalty = 1.0f;  ///< (0, 10]; > 1 discourages tokens among the last penalty_last
   float frequency_penalty = 0.0f;   ///< -2 .. 2, per occurrence among the last penalty_last
   float presence_penalty = 0.0f;    ///< -2 .. 2, once
-  int32_t penalty_last = 64;  ///< tokens of prompt and answer that penalties look at; -1: all (to kPenaltyLastMax)
-  std::vector<std::pair<TokenId, float>> logit_bias{};  ///< -100 .. 100 each; those of one token add up
+  int32_t penalty_last = 64;  ///< tokens of prompt and answer to which penalties apply; -1: all (up to kPenaltyLastMax)
+  std::vector<std::pair<TokenId, float>> logit_bias{};  ///< -100 .. 100 each; biases of the same token are added
   uint64_t seed = 0;
-  bool logprobs = false;     ///< report the chosen token's log-probability
-  int32_t top_logprobs = 0;  ///< and those of the n most likely, 0 .. kTopLogprobsMax
+  bool logprobs = false;     ///< whether to report the chosen token's log-probability
+  int32_t top_logprobs = 0;  ///< and the log-probabilities of the n most likely tokens, 0 .. kTopLogprobsMax
 
   /// kInvalidArgument naming the field and its range (logit_bias ids are checked against the vocabulary).
   Result<void> validate(int32_t vocabulary) const;
@@ -47,41 +47,44 @@ struct TokenLogprob {
 };
 
 struct Sampled {
-  TokenId token = kNoToken;       ///< kNoToken: no logit is above -infinity, the model has failed
-  float logprob = 0;              ///< if asked for
-  std::vector<TokenLogprob> top;  ///< most likely first, if asked for; fewer if fewer have a probability above 0
+  TokenId token = kNoToken;       ///< kNoToken: no logit is above -infinity, so the model has failed
+  float logprob = 0;              ///< if requested
+  std::vector<TokenLogprob> top;  ///< most likely first, if requested; fewer if fewer have a probability above 0
 };
 
 /// State of one request. The sample for the i-th token of a request depends on (seed, i) and its logits alone, so
-/// neither the batch nor a restart after preemption changes it. Thread: one at a time.
+/// neither the batch nor a restart after preemption changes it. Not thread-safe.
 class Sampler {
  public:
-  /// `params` are valid. `prompt`: what penalties see before the first token. `scratch`: memory that many samplers used
-  /// by one thread share, which outlives this; null: of its own. Nothing but reported log-probabilities allocates
-  /// later.
+  /// `params` are valid. `prompt`: tokens to which penalties apply before the first token. `scratch`: memory shared by
+  /// samplers on one thread, which outlives this; null: the sampler has its own. Afterwards only reported
+  /// log-probabilities allocate.
   Sampler(const SamplingParams& params, int32_t vocabulary, std::span<const TokenId> prompt,
           SamplerScratch* scratch = nullptr);
 
-  /// logits [vocabulary], not changed. NaN logits count as -infinity; if any are +infinity, only those are in play, all
-  /// alike. `banned` tokens are masked. `greedy`: as if the temperature were 0, this time.
+  /// logits [vocabulary] are not changed. NaN logits count as -infinity; if any are +infinity, only those are
+  /// candidates, with equal probability. `banned` tokens are masked. `greedy`: temperature 0 for this token.
   Sampled sample(std::span<const float> logits, std::span<const TokenId> banned = {}, bool greedy = false);
-  /// As if `token` had been sampled: the samples after it are those that they would be.
+  /// Proceeds as if `token` had been sampled: later samples are those that they would be.
   Sampled force(TokenId token, std::span<const float> logits);
 
-  // -- Where the device samples that has the logits: request_for() says what sample() or force() would do with a row,
-  // and take() goes on with what came of it. Without penalties the sample after the next ones is known before they are.
+  // -- Sampling on the device that has the logits: request_for() describes what sample() or force() would do with a
+  // row, and take() continues with the result. Without penalties, requests for later tokens can be made before the next
+  // ones are known.
   /// Whether request_for() is possible: not with typical_p, nor with more changes of logits than a sample may have.
   bool can_sample_on_device(std::span<const TokenId> banned) const;
   bool knows_later_requests() const { return recent_max_ == 0; }
   bool reports() const { return params_.logprobs || params_.top_logprobs > 0; }
-  /// The sample `ahead` of the next one, from row number `row`. Its changes are added to `changes`.
+  /// The request for the sample `ahead` tokens after the next one, from row number `row`. Its changes are added to
+  /// `changes`.
   SampleRequest request_for(int32_t row, int32_t ahead, std::span<const TokenId> banned, bool greedy,
                             std::vector<LogitChange>& changes);
   SampleRequest request_for_forced(int32_t row, TokenId token, const std::vector<LogitChange>& changes) const;
-  /// The next sample was made and is not SampleResult::kNeedsHost.
+  /// Continues with the result of a request; it is not SampleResult::kNeedsHost.
   Sampled take(const SampleResult& result);
 
-  /// Candidates and probabilities that sample() would pick from next, most likely first. For tests and inspection.
+  /// The candidates and probabilities from which sample() would choose next, most likely first. For tests and
+  /// inspection.
   std::vector<std::pair<TokenId, float>> distribution(std::span<const float> logits);
 
  private:
@@ -100,14 +103,14 @@ class Sampler {
 
   SamplingParams params_;
   int32_t vocabulary_;
-  std::vector<TokenId> recent_;  // ring of the last penalty_last tokens
+  std::vector<TokenId> recent_;  // ring buffer of the last penalty_last tokens
   size_t recent_max_ = 0;        // 0: no penalties
   size_t recent_next_ = 0;
-  std::vector<int32_t> counts_;  // per token, how often in recent_; empty without penalties
+  std::vector<int32_t> counts_;  // [token]: how often it is in recent_; empty without penalties
   uint64_t sampled_ = 0;         // tokens sampled so far
   std::unique_ptr<SamplerScratch> own_scratch_;
   SamplerScratch* scratch_;
-  float largest_ = 0;  // logit in play, of the call at hand
+  float largest_ = 0;  // largest logit of the candidates, in the current call
 };
 
 }  // namespace cairn

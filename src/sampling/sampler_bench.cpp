@@ -13,7 +13,7 @@ namespace {
 
 constexpr int32_t kVocabulary = 151'936;  // Qwen 2 and 3
 
-// Shaped like a trained model's: a few tokens far above a wide bell that has about 1e-4 of the probability.
+// Logits shaped like a trained model's: a few tokens far above a wide bell that has about 1e-4 of the probability.
 std::vector<float> logits_like_a_model() {
   std::vector<float> logits(kVocabulary);
   for (size_t i = 0; i < logits.size(); ++i) {

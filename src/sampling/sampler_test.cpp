@@ -17,7 +17,7 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-using Distribution = std::vector<std::pair<int32_t, double>>;  // token, probability, most likely first
+using Distribution = std::vector<std::pair<int32_t, double>>;  // token and probability, most likely first
 
 std::vector<float> logits_of(const std::vector<double>& probabilities) {
   std::vector<float> logits;
@@ -54,7 +54,7 @@ struct Case {
   Distribution expected;
 };
 
-TEST(Sampler, EveryFilterAloneAndInOrder) {
+TEST(Sampler, EveryFilterGivesItsDistributionAloneAndInOrder) {
   // Probabilities 0.4, 0.3, 0.2, 0.1. Their entropy is 1.2799; surprises are 0.9163, 1.2040, 1.6094, 2.3026; so the
   // most typical token is 1, then 2 (0.3296 away), 0 (0.3636), 3 (1.0227).
   const std::vector<float> logits = logits_of({0.4, 0.3, 0.2, 0.1});
@@ -100,19 +100,20 @@ TEST(Sampler, EveryFilterAloneAndInOrder) {
         {2, std::sqrt(0.2) / roots},
         {3, std::sqrt(0.1) / roots}}},
       {"a temperature next to 0", [](P& p) { p.temperature = 1e-40f; }, {{0, 1.}, {1, 0.}, {2, 0.}, {3, 0.}}},
-      // At temperature 0.5 the first token alone would have 0.53, so that top_p would stop there.
+      // At temperature 0.5 the first token alone would have 0.53, where top_p would stop.
       {"top_p is before temperature",
        [](P& p) { p.top_p = 0.5f, p.temperature = 0.5f; },
        {{0, 16 / 25.}, {1, 9 / 25.}}},
       {"min_p is before temperature",
        [](P& p) { p.min_p = 0.5f, p.temperature = 0.5f; },
        {{0, 16 / 29.}, {1, 9 / 29.}, {2, 4 / 29.}}},
-      // Of three the first two have 7/9 = 0.778; of all four only 0.7.
+      // Among three tokens the first two have 7/9 = 0.778; among all four only 0.7.
       {"top_p sees what top_k left", [](P& p) { p.top_k = 3, p.top_p = 0.75f; }, two},
       {"top_p sees what top_k left, past it", [](P& p) { p.top_k = 3, p.top_p = 0.78f; }, three},
-      // Of the first two, entropy is 0.6829; surprises 0.5596 and 0.8473: the first is the more typical.
+      // Among the first two, the entropy is 0.6829 and the surprises are 0.5596 and 0.8473: the first is the more
+      // typical.
       {"typical_p sees what top_k left", [](P& p) { p.top_k = 2, p.typical_p = 0.3f; }, one},
-      // {1, 2} at 0.6 and 0.4.
+      // Tokens {1, 2} at 0.6 and 0.4.
       {"top_p sees what typical_p left", [](P& p) { p.typical_p = 0.5f, p.top_p = 0.6f; }, {{1, 1.}}},
       {"min_p sees what typical_p left", [](P& p) { p.typical_p = 0.5f, p.min_p = 0.66f; }, typical_two},
       {"min_p sees what typical_p left, past it", [](P& p) { p.typical_p = 0.5f, p.min_p = 0.67f; }, {{1, 1.}}},
@@ -130,7 +131,7 @@ TEST(Sampler, EveryFilterAloneAndInOrder) {
   }
 }
 
-TEST(Sampler, EqualProbabilitiesGoByLowerId) {
+TEST(Sampler, OfEqualProbabilitiesTheLowerIdComesFirst) {
   const std::vector<float> logits(6, 1.5f);
   SamplingParams params;
   params.top_k = 2;
@@ -146,7 +147,7 @@ TEST(Sampler, EqualProbabilitiesGoByLowerId) {
   expect_near(distribution_of(params, logits), {{0, 1.}}, "greedy");
 }
 
-// Probabilities of logits as they are.
+// The softmax of logits.
 Distribution softmax(const std::vector<double>& logits) {
   double sum = 0;
   for (const double logit : logits) sum += std::exp(logit);
@@ -201,7 +202,7 @@ TEST(Sampler, PenaltiesAndBiasChangeLogitsAsDocumented) {
   }
 }
 
-TEST(Sampler, PenaltiesSeeTheAnswerAndForgetWhatLeavesTheWindow) {
+TEST(Sampler, PenaltiesApplyToTheLastTokensOfPromptAndAnswer) {
   const std::vector<float> logits = {1.0f, 0.9f, 0.8f, 0.7f};
   SamplingParams params;
   params.temperature = 0;
@@ -211,11 +212,11 @@ TEST(Sampler, PenaltiesSeeTheAnswerAndForgetWhatLeavesTheWindow) {
   std::vector<int32_t> answer;
   answer.reserve(8);
   for (int i = 0; i < 8; ++i) answer.push_back(index(sampler.sample(logits).token));
-  // Whoever was among the last three is out, so that each token comes back when it is the fourth last.
+  // The last three tokens are excluded, so each token returns when it is the fourth last.
   EXPECT_EQ(answer, (std::vector<int32_t>{0, 1, 2, 3, 0, 1, 2, 3}));
 }
 
-TEST(Sampler, BrokenLogitsHaveADefinedResult) {
+TEST(Sampler, NanAndInfiniteLogitsHaveADefinedResult) {
   for (const bool top_k : {false, true}) {
     SamplingParams params;
     params.top_k = top_k ? 3 : 0;
@@ -240,7 +241,7 @@ TEST(Sampler, BrokenLogitsHaveADefinedResult) {
   }
 }
 
-TEST(Sampler, LogprobsAreOfTheRawLogits) {
+TEST(Sampler, LogprobsAreThoseOfTheRawLogits) {
   SamplingParams params;
   params.temperature = 0.5f;
   params.top_k = 1;
@@ -258,7 +259,7 @@ TEST(Sampler, LogprobsAreOfTheRawLogits) {
   }
 }
 
-TEST(Sampler, TopLogprobsLeaveOutWhatHasNoProbability) {
+TEST(Sampler, TopLogprobsLeaveOutTokensOfZeroProbability) {
   SamplingParams params;
   params.logprobs = true;
   params.top_logprobs = kTopLogprobsMax;
@@ -284,7 +285,7 @@ std::pair<double, int> chi_square(const SamplingParams& params, const std::vecto
   return {statistic, cells - 1};
 }
 
-TEST(Sampler, DrawsFollowTheDistribution) {
+TEST(Sampler, SamplesFollowTheDistribution) {
   std::vector<float> logits(700);  // three blocks
   for (size_t i = 0; i < logits.size(); ++i) logits[i] = static_cast<float>(i * 37 % 101) / 50;
   const std::vector<void (*)(SamplingParams&)> settings = {
@@ -332,8 +333,7 @@ TEST(Sampler, TheIthTokenDependsOnSeedAndIndexAlone) {
   const std::vector<int32_t> alone = answer_of(5, 50, false);
   EXPECT_EQ(alone, answer_of(5, 50, true));
   EXPECT_NE(alone, answer_of(6, 50, false));
-  // What was sampled before does not matter either: the fifth token of a request whose first four were decided
-  // otherwise.
+  // Earlier tokens do not matter either: the fifth token is the same after other choices of the first four.
   SamplingParams params;
   params.seed = 5;
   Sampler sampler(params, 1'000, {});
@@ -343,7 +343,7 @@ TEST(Sampler, TheIthTokenDependsOnSeedAndIndexAlone) {
   EXPECT_EQ(index(sampler.sample(logits).token), alone[4]);
 }
 
-// The chain written as plainly as possible.
+// The chain of filters, implemented plainly.
 Distribution slow_distribution(const SamplingParams& params, const std::vector<float>& logits) {
   struct Entry {
     int32_t token;
@@ -448,7 +448,7 @@ TEST(SamplingParams, ValidateNamesTheFieldAndItsRange) {
   }
 }
 
-TEST(SamplingParams, TheEndsOfEveryRangeAreValidAndWork) {
+TEST(SamplingParams, TheBoundsOfEveryRangeAreValid) {
   const std::vector<float> logits = {1, 0, -1};
   using P = SamplingParams;
   const std::vector<void (*)(P&)> ends = {
@@ -467,7 +467,7 @@ TEST(SamplingParams, TheEndsOfEveryRangeAreValidAndWork) {
   }
 }
 
-TEST(Sampler, GreedyForOnceTakesTheFirstAndUsesUpItsDraw) {
+TEST(Sampler, AGreedyTokenUsesUpItsRandomNumber) {
   const std::vector<float> logits = {0, 0.5f, 1, 0.9f, 0.2f, 0, 0, 0.1f};
   SamplingParams params;
   params.seed = 11;

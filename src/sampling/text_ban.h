@@ -1,4 +1,4 @@
-/// Texts that must not appear in an answer, whichever tokens spell them.
+/// Bans texts from an answer, whichever tokens spell them.
 #pragma once
 
 #include <span>
@@ -13,13 +13,13 @@ namespace cairn {
 
 inline constexpr size_t kBannedTextBytesMax = 256;
 
-/// Immutable; thread-safe. A ban of `texts` costs one pass over the vocabulary to make, and little per token.
+/// Immutable; thread-safe. Construction makes one pass over the vocabulary; use costs little per token.
 class TextBan {
  public:
   /// `texts`: each of 1 to kBannedTextBytesMax bytes.
   TextBan(const Tokenizer& tokenizer, std::span<const std::string_view> texts);
 
-  /// Bytes of the answer's end that next() needs to see.
+  /// Number of bytes at the answer's end that next() needs.
   size_t tail_bytes() const { return tail_bytes_; }
   /// Appends the tokens that would complete one of the texts after an answer that ends with `tail`.
   void next(std::string_view tail, std::vector<TokenId>& banned) const;
@@ -27,7 +27,7 @@ class TextBan {
  private:
   struct Text {
     std::string text;
-    /// [i]: tokens that complete the text where its first i bytes stand. [0]: tokens that hold all of it.
+    /// [i]: tokens that complete the text after its first i bytes. [0]: tokens that contain all of it.
     std::vector<std::vector<TokenId>> completing;
   };
   std::vector<Text> texts_;

@@ -20,9 +20,9 @@ class TextBanTest : public testing::Test {
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 
-// Random walks over the vocabulary that prefer tokens that go on with the text: with the ban it never appears, and
-// nothing is banned that would not have completed it.
-TEST_F(TextBanTest, NoTokensSpellTheText) {
+// Random walks over the vocabulary that prefer tokens which continue the text: with the ban it never appears, and only
+// tokens that would have completed it are banned.
+TEST_F(TextBanTest, TheBanKeepsEveryTokenSequenceFromSpellingTheText) {
   const std::string_view texts[] = {"the dog", "a", "the the"};
   for (const std::string_view text : texts) {
     const TextBan ban(*tokenizer_, std::array{text});

@@ -13,7 +13,8 @@ float largest_logit(const std::vector<Candidate>& candidates) {
   return largest;
 }
 
-// Sorts only as far as needed: chunk after chunk, each four times the one before. Answers are mostly within the first.
+// Sorts only as far as needed: chunk after chunk, each four times as large as the one before. Usually the first
+// suffices.
 template <class Before>
 void keep_mass(std::vector<Candidate>& candidates, double mass, Before before) {
   double sum = 0;
@@ -49,7 +50,7 @@ void keep_top_p(std::vector<Candidate>& candidates, double mass) { keep_mass(can
 void keep_typical(std::vector<Candidate>& candidates, double mass) {
   if (candidates.empty()) return;
   normalise(candidates);
-  // The entropy is the mean of -ln p, so that the typical logit is the mean logit.
+  // The entropy is the mean of -ln p, so the typical logit is the mean logit.
   double typical = 0;
   for (const Candidate& candidate : candidates) typical += candidate.probability * candidate.logit;
   keep_mass(candidates, mass, [typical](const Candidate& a, const Candidate& b) {

@@ -1,4 +1,4 @@
-/// The filters of the chain: each drops candidates that the probabilities of those it was given make unlikely.
+/// The filters of the chain: each drops candidates that are unlikely by the probabilities of its input.
 #pragma once
 
 #include <vector>
@@ -7,20 +7,20 @@
 
 namespace cairn {
 
-/// How near a bound counts as having reached it, for sums of probabilities and relative for ratios. A probability that
-/// went through a float logit is only good to about 1e-7: without this, rounding would decide cases like top_p 0.75
-/// over 0.5, 0.25, 0.25.
+/// Tolerance for reaching a bound: absolute for sums of probabilities, relative for ratios. A probability computed from
+/// a float logit is only accurate to about 1e-7: without this, rounding would decide cases like top_p 0.75 over 0.5,
+/// 0.25, 0.25.
 inline constexpr double kProbabilitySlack = 1e-6;
 
 /// Sets each probability so that they sum to 1.
 void normalise(std::vector<Candidate>& candidates);
 
 /// Keeps the fewest candidates whose probabilities reach `mass`, most likely first, and at least one. The result is in
-/// that order. Probabilities are set and stay as they are.
+/// that order. Probabilities must be set, and are not normalised again.
 void keep_top_p(std::vector<Candidate>& candidates, double mass);
 
-/// Keeps the fewest candidates whose probabilities reach `mass`, those first whose surprise -ln p is nearest to the
-/// expected one (the entropy), and at least one. Sets probabilities first; order is not kept.
+/// Keeps the fewest candidates whose probabilities reach `mass`, starting with those whose surprise -ln p is nearest to
+/// the expected one (the entropy), and at least one. Sets probabilities first; does not keep the order.
 void keep_typical(std::vector<Candidate>& candidates, double mass);
 
 /// Keeps candidates at least `ratio` times as probable as the most likely one. Order is kept.

@@ -1,4 +1,4 @@
-// Which matrix gets which type.
+// Assigns types to matrices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ Result<void> apply(const TypeRule& rule, std::span<TensorPlan> tensors) {
   return fail(Code::kInvalidArgument, "no matrix of this model has a name that '{}' matches", rule.pattern);
 }
 
-// Of the type that most matrices of a mix have.
+// The block size of the type of most matrices of a mix.
 int32_t block_of(QuantizeMix mix) {
   const std::string_view name = quantize_mix_info(mix).name;
   const auto type = tensor_type_named(name.substr(0, std::min(name.find("_M"), name.find("_S"))));

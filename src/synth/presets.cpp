@@ -1,4 +1,4 @@
-// Numbers of real shapes are those of the published models' configurations.
+// Architectures and presets. Numbers of real shapes are those of the published models' configurations.
 #include "synth/presets.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ consteval std::array<KeyDefault, M + N> joined(const std::array<KeyDefault, M>& 
   return both;
 }
 
-// The small shapes: 256 wide, so that rows are whole blocks of every type.
+// Defaults of the small shapes: 256 wide, so that rows are whole blocks of every type.
 constexpr std::array kGroupedAttention = std::to_array<KeyDefault>({
     {"context_length", kU32, "2048"},
     {"embedding_length", kU32, "256"},
@@ -229,7 +229,7 @@ constexpr Setting kPro[] = {
     {"expert_weights_scale", "2.5"},
 };
 
-// As the published two-bit files of V4: routed experts small, the rest wide.
+// Types as in the published two-bit files of V4: routed experts small, the rest wide.
 constexpr Setting kTwoBitExperts[] = {
     {"^token_embd\\.", "F16"}, {"hc_.*fn\\.", "F16"},   {"_compressor_", "F16"},
     {"indexer\\.", "F16"},     {"ffn_gate_inp", "F16"}, {"ffn_(gate|up)_exps", "IQ2_XXS"},

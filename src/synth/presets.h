@@ -1,4 +1,4 @@
-/// Private to synth: keys of the architectures and numbers of the presets.
+/// Keys of the architectures and numbers of the presets. Private to synth.
 #pragma once
 
 #include <initializer_list>
@@ -14,7 +14,7 @@ namespace cairn::synth {
 struct KeyDefault {
   std::string_view name;
   gguf::ValueType type;
-  std::string_view value;  ///< as Shape::set takes it; empty: it follows from others or is left out
+  std::string_view value;  ///< in the form for Shape::set; empty: derived from others or left out
   bool is_array = false;
 };
 
@@ -30,7 +30,7 @@ struct Preset {
   bool tied_output = false;
   std::string_view type = {};
   std::span<const std::pair<std::string_view, std::string_view>> type_rules = {};
-  int64_t first_ratio = 0;  ///< deepseek4: of the first two layers
+  int64_t first_ratio = 0;  ///< deepseek4: compression ratio of the first two layers
 };
 
 std::span<const Architecture> architecture_table();

@@ -14,7 +14,7 @@
 namespace cairn::synth {
 namespace {
 
-// deepseek4 routes its first layers by token.
+// deepseek4: number of first layers that are routed by token id.
 constexpr int64_t kHashLayers = 3;
 constexpr double kSwigluClamp = 10;
 constexpr int64_t kPlainRatio = 128;
@@ -174,7 +174,7 @@ void Shape::complete_deepseek4() {
   Key* layers = find("block_count");
   const std::vector<int64_t> given = integers("attention.compress_ratios");
   if (!given.empty() && !layers->is_chosen) layers->values = {static_cast<double>(given.size())};
-  // Blocks that predict further tokens come on top of those that a shape has, and count as blocks in files.
+  // MTP modules are additional to the layers of a shape, and count as blocks in files.
   const int64_t predicting = integer("nextn_predict_layers");
   if (given.empty() && !layers->is_chosen) layers->values[0] += static_cast<double>(predicting);
   const int64_t main_layers = std::min(integer("block_count"), kLayersMax) - predicting;

@@ -25,7 +25,7 @@ constexpr std::string_view kTypeDefault = "F16";
 // general.quantization_version of the block formats that quant/ knows.
 constexpr int64_t kQuantizationVersion = 2;
 
-// Elements that are drawn from one seed: whole blocks of every type, small enough for a core's cache.
+// Elements that are generated from one seed: whole blocks of every type, small enough for a core's cache.
 constexpr int64_t kPieceElements = 16'384;
 // Elements between two writes: bounds memory (F32: 32 MiB) and keeps threads busy.
 constexpr int64_t kSlabElements = 512 * kPieceElements;
@@ -84,7 +84,7 @@ void write_keys(const Shape& shape, std::string_view type, gguf::Writer& writer)
 }
 
 Result<void> check_space(const std::filesystem::path& path, int64_t bytes) {
-  std::error_code unknown;  // then writing will show it
+  std::error_code unknown;  // ignored here, as writing will fail
   const auto folder = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   const auto space = std::filesystem::space(folder, unknown);
   if (unknown || space.available >= static_cast<uint64_t>(bytes)) return {};
@@ -92,7 +92,7 @@ Result<void> check_space(const std::filesystem::path& path, int64_t bytes) {
               bytes, folder.string(), space.available);
 }
 
-// What write() holds while it goes through the tensors.
+// State of write() while it generates the tensors.
 class Job {
  public:
   Job(const Plan& plan, const Options& options, int threads, gguf::Writer& writer)
@@ -121,7 +121,7 @@ class Job {
       const int64_t end = std::min(begin + slab, elements);
       bytes_.resize(static_cast<size_t>(row_bytes(tensor.type, end - begin)));
       pool_.parallel_for(end - begin, piece, [&](int64_t from, int64_t until, int) {
-        // A piece's number within the tensor, so that slabs and threads do not matter.
+        // Seeded by the piece's index within the tensor, so that slabs and threads do not matter.
         Random random(hash64(tensor.name, seed + static_cast<uint64_t>((begin + from) / piece)));
         const auto out = std::span(bytes_).subspan(static_cast<size_t>(row_bytes(tensor.type, from)),
                                                    static_cast<size_t>(row_bytes(tensor.type, until - from)));

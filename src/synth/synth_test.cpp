@@ -26,7 +26,7 @@ namespace {
 using ::testing::HasSubstr;
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-// A folder of the test's own, removed afterwards.
+// A test with a folder of its own, which is removed afterwards.
 class Synth : public ::testing::Test {
  protected:
   Synth() : folder_(std::filesystem::path(::testing::TempDir()) / ("cairn_synth_" + std::to_string(::getpid()))) {
@@ -106,7 +106,7 @@ Error error_of(const Shape& shape, const Options& options = {}) {
   return planned.has_value() ? Error{Code::kInternal, "it was planned", {}} : planned.error();
 }
 
-TEST(SynthWeights, EveryTypeDecodesToTheDeviation) {
+TEST(SynthWeights, EveryTypeDecodesToItsStandardDeviation) {
   constexpr int64_t kElements = 1 << 20;
   for (const TensorTypeInfo& info : tensor_types()) {
     if (!can_decode(info.type)) continue;
@@ -192,7 +192,7 @@ std::vector<int32_t> run(const gguf::Reader& file, std::string_view text) {
   return chosen;
 }
 
-TEST_F(Synth, MadeModelsRun) {
+TEST_F(Synth, SyntheticModelsRun) {
   const std::vector<std::pair<Shape, std::string>> models = {
       {architecture("llama"), "F16"},
       {architecture("llama", {{"expert_count", "4"}, {"expert_used_count", "2"}}), "Q4_K_M"},
@@ -209,8 +209,8 @@ TEST_F(Synth, MadeModelsRun) {
   }
 }
 
-TEST_F(Synth, EqualSeedsGiveEqualBytesWhateverTheThreads) {
-  // A vocabulary large enough for several pieces of several slabs.
+TEST_F(Synth, EqualSeedsGiveEqualBytesForAnyNumberOfThreads) {
+  // The vocabulary is large enough for several pieces of several slabs.
   const Shape shape = architecture("deepseek4", {{"vocab_size", "40000"}, {"hash_layer_count", "1"}});
   const std::string one = bytes_of(made(shape, {.type = "Q2_K", .seed = 5, .threads = 1}));
   EXPECT_GT(one.size(), 5u << 20);
@@ -227,8 +227,8 @@ TEST_F(Synth, ATensorDependsOnItsNameAndTheSeedAlone) {
   EXPECT_FALSE(std::ranges::equal(bytes(deep, "blk.1.ffn_up.weight"), bytes(deep, "blk.1.ffn_gate.weight")));
 }
 
-// The fixtures' shapes, read from their metadata: the same tensors.
-TEST_F(Synth, TensorsAreThoseOfTheFixtures) {
+// Shapes read from the fixtures' metadata give the fixtures' tensors.
+TEST_F(Synth, TensorsHaveTheNamesAndShapesOfTheFixtures) {
   for (const std::string name :
        {"deepseek4", "deepseek4-hash", "deepseek2", "deepseek2-lite", "llama", "llama-moe", "qwen3", "qwen3moe"}) {
     SCOPED_TRACE(name);
@@ -253,7 +253,7 @@ TEST_F(Synth, TensorsAreThoseOfTheFixtures) {
     ASSERT_TRUE(planned.has_value()) << planned.error().text();
     EXPECT_EQ(shapes_of(planned->tensors), shapes_of(fixture));
     EXPECT_EQ(planned->misfits, 0);
-    // Every key of the fixture that says something about the shape is in the file, with its type.
+    // Every key of the fixture that is about the shape is in the file, with its type.
     const gguf::Reader file = open(made(shape, {.type = "F32"}));
     for (const auto& [key, value] : fixture.metadata().values()) {
       if (!key.starts_with(arch) || key.contains("rope.scaling")) continue;
@@ -278,7 +278,7 @@ TEST_F(Synth, PresetsHaveTheRealSizes) {
   }
 }
 
-TEST_F(Synth, FlashHasTheTypesOfItsTwoBitFilesAndLayersAsWished) {
+TEST_F(Synth, TheFlashPresetHasTheTypesOfItsTwoBitFilesAndAnyNumberOfLayers) {
   Shape shape = Shape::of_preset("flash").value();
   ASSERT_TRUE(shape.set("attention.compress_ratios", "0,0,4,128,4,128").has_value());
   const auto planned = plan(shape, {});
@@ -301,7 +301,7 @@ TEST_F(Synth, FlashHasTheTypesOfItsTwoBitFilesAndLayersAsWished) {
   EXPECT_FALSE(types.contains("blk.1.attn_compressor_kv.weight"));
 }
 
-TEST_F(Synth, BlocksThatPredictComeOnTopOfAPresetsLayers) {
+TEST_F(Synth, MtpModulesAreAdditionalToAPresetsLayers) {
   Shape shape = Shape::of_preset("flash").value();
   ASSERT_TRUE(shape.set("nextn_predict_layers", "1").has_value());
   const auto planned = plan(shape, {});
@@ -319,7 +319,7 @@ TEST_F(Synth, BlocksThatPredictComeOnTopOfAPresetsLayers) {
   EXPECT_EQ(run(file, "Hello").size(), 4u);
 }
 
-TEST_F(Synth, TheLastRuleThatMatchesCounts) {
+TEST_F(Synth, TheLastMatchingTypeRuleWins) {
   const auto planned =
       plan(architecture("llama"), {.type = "Q4_0", .type_rules = {{"ffn_", "Q5_K"}, {"blk\\.1\\.ffn_down", "MXFP4"}}});
   ASSERT_TRUE(planned.has_value()) << planned.error().text();
@@ -332,7 +332,7 @@ TEST_F(Synth, TheLastRuleThatMatchesCounts) {
   EXPECT_EQ(types.at("blk.1.ffn_norm.weight"), "F32");
 }
 
-TEST_F(Synth, MistakesAreNamed) {
+TEST_F(Synth, InvalidOptionsAreErrorsThatNameThem) {
   EXPECT_THAT(Shape::of_architecture("gpt5").error().text(), HasSubstr("llama, qwen3"));
   EXPECT_THAT(Shape::of_preset("huge").error().text(), HasSubstr("flash"));
   Shape shape = architecture("qwen3");
@@ -364,7 +364,7 @@ TEST_F(Synth, MistakesAreNamed) {
   EXPECT_EQ(planned->misfits, 2 * 5 + 1) << "all that read 96 numbers: token_embd, q, k, v, gate and up";
 }
 
-TEST_F(Synth, WhatDoesNotFitTheDiskIsNotBegun) {
+TEST_F(Synth, AFileThatDoesNotFitOnTheDiskIsNotStarted) {
   Shape shape = Shape::of_preset("pro").value();
   ASSERT_TRUE(shape.set("block_count", "1000").has_value());
   const Options options{.type = "F32"};

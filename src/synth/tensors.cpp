@@ -1,4 +1,4 @@
-// Names and dimensions are those of llama.cpp's files (gguf-py's tensor names).
+// The tensors of each architecture. Names and dimensions are those of llama.cpp's files (gguf-py's tensor names).
 #include "synth/tensors.h"
 
 #include <fmt/format.h>
@@ -62,7 +62,7 @@ class Builder {
     norm("attn_k_norm", head);
   }
 
-  // Keys and values of a token are one latent row, which each head's own matrices unfold.
+  // Multi-head latent attention: keys and values of a token are one latent row, which each head's own matrices expand.
   void add_latent_attention() {
     const int64_t rank = shape_.integer("attention.q_lora_rank");
     const int64_t latent = shape_.integer("attention.kv_lora_rank");
@@ -86,7 +86,7 @@ class Builder {
 
   void add_mixing() {
     const int64_t streams = shape_.integer("hyper_connection.count");
-    const int64_t mixes = streams * (2 + streams);  // into the block, out of it, and between the streams
+    const int64_t mixes = streams * (2 + streams);  // into the sublayer, out of it, and between the streams
     for (const char* part : {"hc_attn", "hc_ffn"}) {
       matrix(fmt::format("{}_fn", part), {streams * width_, mixes});
       add(fmt::format("{}_base.weight", part), {mixes}, Role::kBias);
@@ -101,7 +101,7 @@ class Builder {
     add(fmt::format("{}_scale.weight", name), {1}, Role::kMixScale);
   }
 
-  // deepseek4: what an MTP module has beside a layer.
+  // deepseek4: the tensors of an MTP module besides those of a layer.
   void add_prediction() {
     matrix("nextn.eh_proj", {2 * width_, width_});
     norm("nextn.enorm", width_);
@@ -160,7 +160,7 @@ class Builder {
     if (layer_ < shape_.integer("hash_layer_count")) {
       const int64_t vocabulary = shape_.integer("vocab_size");
       add("ffn_gate_tid2eid.weight", {shape_.integer("expert_used_count"), vocabulary}, Role::kExpertIds);
-    } else if (shape_.integer("expert_gating_func") > 1) {  // not softmax
+    } else if (shape_.integer("expert_gating_func") > 1) {  // another function than softmax
       add("exp_probs_b.bias", {experts}, Role::kBias);
     }
     add_gated("_exps", inner, experts);

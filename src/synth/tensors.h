@@ -1,4 +1,4 @@
-/// The tensors of a shape: names and dimensions as in published files, and what kind of numbers each holds.
+/// The tensors of a shape: names and dimensions as in published files, and the kind of numbers in each.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@
 namespace cairn::synth {
 
 enum class Role {
-  kMatrix,     ///< normal, of a deviation that keeps activations as large as they are
+  kMatrix,     ///< normal, with a deviation that keeps the size of activations
   kNorm,       ///< near 1
   kBias,       ///< near 0
-  kMixScale,   ///< of hyper-connections: below 1
+  kMixScale,   ///< for hyper-connections: below 1
   kExpertIds,  ///< for each token as many different experts as it uses
 };
 
@@ -31,13 +31,13 @@ struct TensorPlan {
   int64_t elements() const;
 };
 
-/// All F32 but the expert ids. `shape` is complete.
+/// All are F32 except the expert ids. `shape` is complete.
 std::vector<TensorPlan> tensors_of(const Shape& shape);
 
-/// Gives the matrices their types: `type` as `cairn quantize` knows it (a mix, or any tensor type for all that a mix
-/// would change), then the rules in order, so that the last that matches a name counts. Returns how many rows' lengths
-/// did not fit `type` (choose_types()). Errors, kInvalidArgument: an unknown type, a pattern that is no regular
-/// expression or matches no matrix, a rule's type whose block does not divide the rows.
+/// Gives the matrices their types: `type` as for `cairn quantize` (a mix, or any tensor type for all tensors that a mix
+/// would change), then the rules in order, so that the last rule that matches a name counts. Returns the number of
+/// matrices whose rows did not fit `type` (choose_types()). Errors, kInvalidArgument: an unknown type, a pattern that
+/// is no regular expression or matches no matrix, a rule's type whose block does not divide the rows.
 Result<int64_t> assign_types(std::span<TensorPlan> tensors, std::string_view type, std::span<const TypeRule> rules);
 
 }  // namespace cairn::synth

@@ -28,7 +28,7 @@ constexpr std::string_view kChatMl = R"({%- for message in messages -%}
 {%- endfor -%}
 {%- if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif -%})";
 
-// What a model writes to its reader's program is text: thinking and calls.
+// Special tokens that are shown as text, since the reader's program parses them: thinking and calls.
 constexpr Special kDeepseekSpecials[] = {
     {"<｜begin▁of▁sentence｜>", TokenType::kControl},
     {"<｜end▁of▁sentence｜>", TokenType::kControl},
@@ -46,7 +46,8 @@ constexpr std::string_view kDeepseek2 = R"({{- bos_token -}}
 {%- endfor -%}
 {%- if add_generation_prompt %}{{ '<｜Assistant｜>' }}{% endif -%})";
 
-// What two earlier entries become, "left right" best first: a space and a letter, two letters, two pairs of letters.
+// Makes entries from two earlier ones, as merges "left right", best first: a space and a letter, two letters, two pairs
+// of letters.
 class Fillers {
  public:
   Fillers(Vocabulary& vocabulary, size_t wanted) : vocabulary_(vocabulary), wanted_(wanted) {

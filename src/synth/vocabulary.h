@@ -1,4 +1,5 @@
-/// A made-up byte-level BPE vocabulary of any size, so that a made model can be served: every text can be encoded.
+/// A synthetic byte-level BPE vocabulary of any size, so that a synthetic model can be served: every text can be
+/// encoded.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +12,20 @@
 
 namespace cairn::synth {
 
-/// All that pairs of pairs of letters give.
+/// The number of all pairs of pairs of letters, and what precedes them.
 inline constexpr int64_t kVocabularyMax = 450'000;
 
 struct Vocabulary {
-  std::vector<std::string> tokens;  ///< bytes, then what merges make of letters, then control tokens
+  std::vector<std::string> tokens;  ///< bytes, then merges of letters, then control tokens
   std::vector<int32_t> types;       ///< as TokenType
   std::vector<std::string> merges;
   std::string pre;
-  std::string chat_template;  ///< empty: Cairn's own for the architecture
+  std::string chat_template;  ///< empty: Cairn's built-in template of the architecture
   int64_t bos = 0;
   int64_t eos = 0;
 };
 
-/// Errors: kInvalidArgument for a size that the bytes and control tokens do not fit into, or above kVocabularyMax.
+/// Errors: kInvalidArgument for a size that is too small for the bytes and control tokens, or above kVocabularyMax.
 Result<Vocabulary> make_vocabulary(std::string_view architecture, int64_t size);
 
 /// Sets the tokenizer.* keys.

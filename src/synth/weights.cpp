@@ -13,10 +13,10 @@
 namespace cairn::synth {
 namespace {
 
-// Equally likely values of a normal distribution, so that a draw is a table look-up.
+// Equally likely values of a normal distribution, so that sampling is a table look-up.
 constexpr int kLevels = 4'096;
 
-// The x below which a normal number lies with the probability p, by Newton's method.
+// The x below which a normal number is with probability p, by Newton's method.
 double normal_quantile(double p) {
   double x = 0;
   for (int i = 0; i < 60; ++i) {
@@ -57,7 +57,7 @@ void each_block(std::span<std::byte> blocks, Finish finish) {
   }
 }
 
-// The middle of the levels: what a format's minimum has to be, in units of the scale, for a mean of 0.
+// The middle of the levels: the value of a format's minimum, in units of the scale, that gives a mean of 0.
 float middle(TensorType type) {
   switch (type) {
     case TensorType::kQ2_K:
@@ -73,14 +73,14 @@ float middle(TensorType type) {
   }
 }
 
-// Levels do not lie evenly around 0, and the scale may have a sign that mends that.
+// Whether the levels are not symmetric around 0, which a random sign of the scale can correct.
 bool has_signed_scale(TensorType type) {
   return type == TensorType::kQ4_0 || type == TensorType::kQ5_0 || type == TensorType::kQ8_0 ||
          type == TensorType::kQ3_K || type == TensorType::kQ6_K || type == TensorType::kIQ4_NL ||
          type == TensorType::kIQ4_XS;
 }
 
-// Blocks with a scale and a minimum of 6 bits for each group: the minimum becomes the scale.
+// For blocks with a 6-bit scale and minimum for each group: sets the minimum from the scale.
 void mirror_k4_scales(uint8_t (&scales)[12]) {
   for (int j = 0; j < 4; ++j) {
     scales[4 + j] = scales[j];
@@ -88,13 +88,13 @@ void mirror_k4_scales(uint8_t (&scales)[12]) {
   }
 }
 
-// Levels 0, 1 and 2 of two bits each: 3 becomes 1.
+// Two-bit levels 0, 1 and 2: replaces 3 by 1.
 template <size_t kBytes>
 void make_ternary(uint8_t (&bytes)[kBytes]) {
   for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(byte & ~((byte & (byte << 1)) & 0xaa));
 }
 
-// A byte as its format's base 3 fraction of five digits.
+// Converts a byte to the format's base-3 fraction of five digits.
 template <size_t kBytes>
 void make_base3(uint8_t (&bytes)[kBytes]) {
   for (uint8_t& byte : bytes) {
@@ -110,7 +110,7 @@ float code_value(TensorType type, int code) {
 
 bool has_byte_scale(TensorType type) { return type == TensorType::kMXFP4 || type == TensorType::kNVFP4; }
 
-// The two codes around `scale`, as often as gives its square in the mean.
+// Two codes around `scale`, in the proportion that gives its square on average.
 void choose_codes(TensorType type, float scale, std::array<uint8_t, 256>& codes) {
   const int last = type == TensorType::kMXFP4 ? 254 : 126;
   int low = 0;
@@ -122,7 +122,7 @@ void choose_codes(TensorType type, float scale, std::array<uint8_t, 256>& codes)
   for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i < high ? low + 1 : low);
 }
 
-// Formats of which every bit pattern is a block, once the scale is one; false for any other.
+// Fills formats in which every bit pattern is a valid block once the scale is set; false for any other.
 template <class ScaleOf>
 bool finish_plain(TensorType type, const ScaleOf& scale_of, std::span<std::byte> blocks) {
   switch (type) {
@@ -204,7 +204,7 @@ void WeightMaker::finish(TensorType type, const Scales& scales, std::span<std::b
     case TensorType::kQ8_0:
       return each_block<BlockQ8_0>(blocks, [&](BlockQ8_0& block) {
         scale_of(block);
-        for (int8_t& q : block.qs) q = std::max<int8_t>(q, -127);  // no encoder writes -128
+        for (int8_t& q : block.qs) q = std::max<int8_t>(q, -127);  // encoders do not write -128
       });
     case TensorType::kQ2_K:
       return each_block<BlockQ2_K>(blocks, [&](BlockQ2_K& block) {
@@ -250,7 +250,7 @@ void WeightMaker::finish(TensorType type, const Scales& scales, std::span<std::b
   }
 }
 
-// Measured on random blocks with a scale of 1.
+// The deviation with a scale of 1, measured on random blocks.
 float WeightMaker::deviation_of_one(TensorType type) {
   constexpr int64_t kElements = 1 << 17;
   std::vector<std::byte> blocks(static_cast<size_t>(row_bytes(type, kElements)));
@@ -267,7 +267,7 @@ float WeightMaker::deviation_of_one(TensorType type) {
 WeightMaker::WeightMaker(TensorType type, float deviation, float mean)
     : type_(type), deviation_(deviation), mean_(mean) {
   if (tensor_type_info(type).block_elements == 1) return;
-  // Scales lie evenly between half and one and a half, which the deviation of their squares adds to.
+  // Scales are evenly distributed between 0.5 and 1.5, which increases the mean of their squares.
   constexpr float kSpread = 0.5f;
   const float widened = has_byte_scale(type) ? 1 : std::sqrt(1 + kSpread * kSpread / 3);
   scales_ = scales_for(type, deviation / deviation_of_one(type) / widened, kSpread);

@@ -1,4 +1,4 @@
-/// Random numbers as the bytes of tensors, fast: blocks are drawn, not quantised.
+/// Random numbers as the bytes of tensors, fast: blocks are generated directly, not quantised.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace cairn::synth {
 
-/// SplitMix64: 64 random bits a call, the same on every machine.
+/// SplitMix64: 64 random bits per call, the same on every machine.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
@@ -22,24 +22,25 @@ class Random {
     bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;
     return bits ^ (bits >> 31);
   }
-  /// In [0, count); count below 2^32.
+  /// A random number in [0, count); count below 2^32.
   uint32_t below(uint32_t count) { return static_cast<uint32_t>((next() >> 32) * count >> 32); }
 
  private:
   uint64_t state_;
 };
 
-/// Fills tensors of one type with numbers of one deviation around `mean` (0 but for floats). Immutable; thread-safe.
+/// Fills tensors of one type with numbers of a given deviation around `mean` (which is 0 except for floats). Immutable;
+/// thread-safe.
 class WeightMaker {
  public:
-  /// `type` can be decoded.
+  /// `type` must be one that can be decoded.
   WeightMaker(TensorType type, float deviation, float mean = 0);
-  /// `out` is whole blocks. The random bits that it takes depend on the number of bytes alone.
+  /// `out` is whole blocks. The number of random bits used depends on the number of bytes alone.
   void fill(std::span<std::byte> out, Random& random) const;
 
  private:
-  // By a random byte: a block's scale as a half, what is subtracted of it where the format has that, and the same for
-  // scales of a byte.
+  // Indexed by a random byte: a block's scale as binary16, its minimum if the format has one, and the same for one-byte
+  // scales.
   struct Scales {
     std::array<uint16_t, 256> d{};
     std::array<uint16_t, 256> offset{};
@@ -56,7 +57,7 @@ class WeightMaker {
   Scales scales_;
 };
 
-/// For each token `used` different experts of `experts`.
+/// Fills in `used` different ids of `experts` experts for each token.
 void fill_expert_ids(std::span<std::byte> out, int64_t used, int64_t experts, Random& random);
 
 }  // namespace cairn::synth

@@ -1,4 +1,4 @@
-// Vocabularies that the field's converter wrote, against the libraries that their models' authors use: 2,000 texts
+// Compares vocabularies written by llama.cpp's converter with the libraries that their models' authors use: 2,000 texts
 // each, made by tests/data/make/make_tokenizers.py, whose docstring has the format of the files.
 #include <gtest/gtest.h>
 
@@ -79,7 +79,7 @@ class ConvertedTokenizer : public testing::TestWithParam<std::string> {
   json about_;
 };
 
-TEST_P(ConvertedTokenizer, GivesTheIdsOfItsAuthorsLibrary) {
+TEST_P(ConvertedTokenizer, EncodesToTheIdsOfItsAuthorsLibrary) {
   for (size_t i = 0; i < texts_.size(); ++i) {
     if (left_out(i)) continue;
     for (const bool special : {false, true}) {
@@ -91,8 +91,8 @@ TEST_P(ConvertedTokenizer, GivesTheIdsOfItsAuthorsLibrary) {
   }
 }
 
-TEST_P(ConvertedTokenizer, GivesTheTextBackAsThatLibraryDoes) {
-  if (GetParam().starts_with("bert-")) return;  // cleaned texts of embedders, which nobody reads
+TEST_P(ConvertedTokenizer, DecodesToTheTextOfItsAuthorsLibrary) {
+  if (GetParam().starts_with("bert-")) return;  // cleaned texts of embedding models, which are not read back
   for (size_t i = 0; i < texts_.size(); ++i) {
     if (left_out(i)) continue;
     std::vector<TokenId> ids;
@@ -103,7 +103,7 @@ TEST_P(ConvertedTokenizer, GivesTheTextBackAsThatLibraryDoes) {
   }
 }
 
-TEST(ConvertedTokenizers, AreThere) { EXPECT_EQ(vocabularies().size(), 41u); }
+TEST(ConvertedTokenizers, AllTestFilesExist) { EXPECT_EQ(vocabularies().size(), 41u); }
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies, ConvertedTokenizer, testing::ValuesIn(vocabularies()), [](const auto& param) {
   std::string name = param.param;

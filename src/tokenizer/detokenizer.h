@@ -1,4 +1,4 @@
-/// Tokens as they come -> text as it can be shown: never half a character.
+/// Turns tokens, as they come, into text that can be shown: never an incomplete character.
 #pragma once
 
 #include <cstddef>
@@ -9,30 +9,31 @@
 
 namespace cairn {
 
-/// One stream of tokens. With `at_start`, the text of all pushes and the flush together is decode() of all tokens with
-/// every ill-formed part replaced by U+FFFD; without, it is all pieces joined, treated alike. Each part alone is valid
-/// UTF-8. Less than four bytes are held back, but for a run of spaces and apostrophes where a whole text is tidied.
+/// Detokenizes one stream. With `at_start`, the text of all pushes and the flush together is decode() of all tokens
+/// with every ill-formed part replaced by U+FFFD; without, it is all pieces joined, with the same replacement. Each
+/// part alone is valid UTF-8. Fewer than four bytes are held back, except for a run of spaces and apostrophes if whole
+/// texts are tidied.
 class Detokenizer {
  public:
-  /// `at_start`: the stream is a text of its own, and decode()'s rules for whole texts hold: a SentencePiece vocabulary
-  /// drops its leading space, and some byte-level vocabularies tidy spaces. False for what continues a prompt: then
-  /// the text is the pieces, byte for byte.
+  /// `at_start`: whether the stream is a text of its own, for which decode()'s rules for whole texts hold: a
+  /// SentencePiece vocabulary drops its leading space, and some byte-level vocabularies tidy spaces. False for the
+  /// continuation of a prompt, whose text is the pieces, byte for byte.
   explicit Detokenizer(const Tokenizer& tokenizer, bool at_start = false, bool render_special = false);
 
-  /// Text that became certain with this token; may be empty.
+  /// Returns the text that became certain with this token; may be empty.
   std::string push(TokenId id);
-  /// What is still held back, at the end of the stream.
+  /// Returns what is still held back, at the end of the stream.
   std::string flush();
 
  private:
-  // The first `bytes` of what is held, made presentable.
+  // Releases the first `bytes` held bytes as valid text.
   std::string release(size_t bytes);
 
   const Tokenizer& tokenizer_;
-  bool at_start_;  // the leading space is still to be dropped
+  bool at_start_;  // whether the leading space is still to be dropped
   bool tidies_;
   bool render_special_;
-  std::string held_;  // bytes of a character that is not complete yet, or spaces that may have to go
+  std::string held_;  // bytes of an incomplete character, or spaces that may have to be removed
 };
 
 }  // namespace cairn

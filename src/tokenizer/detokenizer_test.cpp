@@ -13,7 +13,7 @@
 namespace cairn {
 namespace {
 
-// A tokenizer whose pieces are set at will.
+// A tokenizer with freely chosen pieces.
 class Pieces final : public Tokenizer {
  public:
   explicit Pieces(std::vector<std::string> pieces, bool tidies = false) : pieces_(std::move(pieces)), tidies_(tidies) {}
@@ -51,7 +51,7 @@ class Pieces final : public Tokenizer {
   SpecialTokens special_;
 };
 
-TEST(Detokenizer, EveryByteSplitGivesTheSameText) {
+TEST(Detokenizer, GivesTheSameTextHoweverBytesAreSplitIntoTokens) {
   const std::string text = "a\u00e9\u65e5\U0001F600\xF0\x9F\x98 \xE2\x82x\xFF\x80\xED\xA0\x80 z\xC3";
   const std::string expected = utf8_replace_invalid(text);
   for (size_t i = 0; i <= text.size(); ++i) {
@@ -65,7 +65,7 @@ TEST(Detokenizer, EveryByteSplitGivesTheSameText) {
   EXPECT_EQ(Pieces(bytes).stream(false), expected);
 }
 
-TEST(Detokenizer, WholeCharactersComeAtOnce) {
+TEST(Detokenizer, CompleteCharactersAreNotHeldBack) {
   const Pieces pieces({"a", "\xF0\x9F", "\x98\x80", "b\xC3", "x", "\xC3"});
   Detokenizer detokenizer(pieces);
   EXPECT_EQ(detokenizer.push(TokenId{0}), "a");
@@ -77,7 +77,7 @@ TEST(Detokenizer, WholeCharactersComeAtOnce) {
   EXPECT_EQ(detokenizer.flush(), "\uFFFD");
 }
 
-TEST(Detokenizer, TheLeadingSpaceGoesOnlyAtTheStart) {
+TEST(Detokenizer, TheLeadingSpaceIsDroppedOnlyAtTheStart) {
   const auto tokenizer = *test::sentencepiece_vocabulary("llama", {"\u2581a", "\u2581"}).load();
   const auto stream = [&](bool at_start, bool render_special, std::vector<int32_t> ids) {
     Detokenizer detokenizer(*tokenizer, at_start, render_special);
@@ -92,7 +92,7 @@ TEST(Detokenizer, TheLeadingSpaceGoesOnlyAtTheStart) {
   EXPECT_EQ(stream(true, false, {260, 260, 259}), "  a");
 }
 
-TEST(TidySpaces, AsDecodersOfTheFieldDoIt) {
+TEST(TidySpaces, TidiesAsPublishedDecodersDo) {
   EXPECT_EQ(tidy_spaces("Hi , you . No ? Yes !"), "Hi, you. No? Yes!");
   EXPECT_EQ(tidy_spaces("it 's I 'm we 're I 've"), "it's I'm we're I've");
   EXPECT_EQ(tidy_spaces("don 't I 'd we 'll"), "don 't I 'd we 'll");
@@ -103,7 +103,7 @@ TEST(TidySpaces, AsDecodersOfTheFieldDoIt) {
   EXPECT_EQ(tidy_spaces(""), "");
 }
 
-TEST(TidySpaces, StreamsAsItTidiesWhole) {
+TEST(TidySpaces, GivesTheSameTextInAStreamAsForTheWhole) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);

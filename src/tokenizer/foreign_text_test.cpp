@@ -1,5 +1,4 @@
-// Control tokens are found in what the template wrote and not in what others did; where there are none, nothing
-// differs.
+// Control tokens are found in the template's text and not in foreign text; for texts without any, nothing changes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +34,7 @@ class ForeignText : public testing::TestWithParam<const char*> {
     return tokens ? std::move(*tokens) : std::vector<TokenId>();
   }
   size_t control_count(const std::vector<TokenId>& tokens) const {
-    // WordPiece's unknown token is what any word may become that it does not know.
+    // With WordPiece, any word that the vocabulary lacks becomes the unknown token.
     return static_cast<size_t>(std::ranges::count_if(
         tokens, [&](TokenId id) { return tokenizer_->is_control(id) && id != tokenizer_->special().unknown; }));
   }
@@ -56,13 +55,14 @@ TEST_P(ForeignText, IsEncodedAsPlainText) {
   }
 }
 
-TEST_P(ForeignText, IsNoPartOfAControlToken) {
+TEST_P(ForeignText, NeverBecomesPartOfAControlToken) {
   for (const std::string& control : controls_) {
     const std::string text = "a" + control + "b";
     for (size_t at = 0; at < control.size(); ++at) {
       const ByteRange one{1 + at, 2 + at};
       const auto tokens = encode(text, {.parse_special = true, .foreign = {&one, 1}});
-      // A shorter one may stand beside the byte, as one within [gMASK] may; all of it is no longer there.
+      // A shorter control token may remain beside the byte, such as one within [gMASK]; the whole one is no longer
+      // found.
       EXPECT_LE(control_count(tokens), control_count(encode(text.substr(0, 1 + at), {.parse_special = true})) +
                                            control_count(encode(text.substr(2 + at), {.parse_special = true})))
           << text << " " << at;
@@ -70,8 +70,9 @@ TEST_P(ForeignText, IsNoPartOfAControlToken) {
   }
 }
 
-// Own and foreign parts in turn: the prompt has exactly the control tokens that it has with the foreign parts masked.
-TEST_P(ForeignText, KeepsItsPlaceBetweenOwnParts) {
+// With own and foreign parts in turn, the prompt has exactly the control tokens that it has with the foreign parts
+// masked.
+TEST_P(ForeignText, IsTrackedBetweenOwnParts) {
   std::mt19937 random(1);
   const auto any = [&](size_t count) { return static_cast<size_t>(random()) % count; };
   const std::vector<std::string> words = {"one", " two", "\n", "<", "|>", "three ", "é", "[", "/", " "};
@@ -81,7 +82,7 @@ TEST_P(ForeignText, KeepsItsPlaceBetweenOwnParts) {
     size_t wanted = 0;
     for (size_t part = 0, parts = 1 + any(8); part < parts; ++part) {
       const std::string& control = controls_[any(controls_.size())];
-      // Words around it keep the foreign part from completing a token of the own ones, and the other way round.
+      // Words around a foreign part keep it from completing a token of the own parts, and the reverse.
       text += words[any(2)];
       if (any(2) == 0) {
         text += control;
@@ -114,8 +115,8 @@ std::unique_ptr<Tokenizer> loaded(const test::MetadataBuilder& builder) {
   return tokenizer ? std::move(*tokenizer) : nullptr;
 }
 
-// Where merges of plain text lead to a control token's text, they stop before it.
-TEST(ForeignTextOfHostileVocabularies, IsNotMergedToAControlToken) {
+// If merges of plain text would make a control token's text, they stop before it.
+TEST(ForeignTextOfHostileVocabularies, IsNotMergedIntoAControlToken) {
   const auto sentencepiece = loaded(test::sentencepiece_vocabulary("llama", {"</", "s>", "s", ">", "<", "/"}));
   ASSERT_NE(sentencepiece, nullptr);
   const auto tokens = sentencepiece->encode("</s>", {}).value();
@@ -128,8 +129,8 @@ TEST(ForeignTextOfHostileVocabularies, IsNotMergedToAControlToken) {
   for (const TokenId id : pieces) EXPECT_TRUE(!words->is_control(id) || id == words->special().unknown);
 }
 
-// "▁" in a text is read as a space, which moves what follows it.
-TEST(ForeignTextOfSentencePiece, IsFoundBehindSpacesWrittenAsUnderscores) {
+// "▁" in a text is read as a space, which shifts the text after it.
+TEST(ForeignTextOfSentencePiece, IsTrackedAfterSpacesWrittenAsUnderscores) {
   const auto tokenizer = loaded(test::sentencepiece_vocabulary("llama", {"a", "b", "<", "/", "s", ">"}));
   ASSERT_NE(tokenizer, nullptr);
   const std::string space = "\xE2\x96\x81";
@@ -147,7 +148,7 @@ TEST(ForeignTextOfSentencePiece, IsFoundBehindSpacesWrittenAsUnderscores) {
   EXPECT_EQ(eos_count({0, text.size()}), 0);
 }
 
-TEST(ForeignTextOfSentencePiece, IsFoundBehindSpaceThatATokenStrips) {
+TEST(ForeignTextOfSentencePiece, IsTrackedAfterWhiteSpaceThatATokenStrips) {
   auto reader = gguf::Reader::open(test::vocabulary_file(CAIRN_TEST_DATA, "phi-3"));
   ASSERT_TRUE(reader.has_value()) << reader.error().text();
   const auto tokenizer = Tokenizer::load(reader->metadata()).value();

@@ -1,4 +1,4 @@
-// Vocabularies that contradict themselves: an Error that names the key, or behaviour that is said in the headers.
+// Vocabularies that contradict themselves give an Error that names the key, or behave as the headers document.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -48,7 +48,7 @@ TEST(HostileVocabulary, UnknownKindsAreListed) {
   expect_refused(bpe().remove("tokenizer.ggml.model"), Code::kCorruptFile, "tokenizer.ggml.model");
 }
 
-TEST(HostileVocabulary, MissingParts) {
+TEST(HostileVocabulary, MissingKeysAreErrorsThatNameThem) {
   expect_refused(bpe().remove("tokenizer.ggml.tokens"), Code::kCorruptFile, "tokenizer.ggml.tokens");
   expect_refused(bpe().set_strings("tokenizer.ggml.tokens", {}), Code::kCorruptFile, "no tokens");
   expect_refused(bpe().remove("tokenizer.ggml.merges"), Code::kCorruptFile, "tokenizer.ggml.merges");
@@ -61,7 +61,7 @@ TEST(HostileVocabulary, MissingParts) {
                  Code::kCorruptFile, "unknown_token_id");
 }
 
-TEST(HostileVocabulary, ArraysOfTheWrongSizeOrType) {
+TEST(HostileVocabulary, ArraysOfTheWrongSizeOrTypeAreErrors) {
   expect_refused(spm().set_floats("tokenizer.ggml.scores", {1, 2}), Code::kCorruptFile, "2 scores for 263 tokens");
   expect_refused(bpe().set_integers("tokenizer.ggml.token_type", {1}), Code::kCorruptFile, "1 types for 258 tokens");
   expect_refused(bpe().set("tokenizer.ggml.tokens", "a"), Code::kCorruptFile, "tokenizer.ggml.tokens");
@@ -72,7 +72,7 @@ TEST(HostileVocabulary, ArraysOfTheWrongSizeOrType) {
   expect_refused(spm().set_floats("tokenizer.ggml.scores", scores), Code::kCorruptFile, "token 7 is not a number");
 }
 
-TEST(HostileVocabulary, InfiniteScoresAreOnlyVeryBadOrGood) {
+TEST(HostileVocabulary, InfiniteScoresCountAsVeryBadOrVeryGood) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::vector<float> scores(263, 0.0f);
   scores[262] = -kInfinity;  // "ab"
@@ -93,7 +93,7 @@ TEST(HostileVocabulary, SpecialTokensBeyondTheVocabularyCountAsMissing) {
   expect_refused(builder.set_boolean("tokenizer.ggml.add_bos_token", true), Code::kCorruptFile, "add_bos_token");
 }
 
-TEST(HostileVocabulary, TypesThatNobodyDefinedHaveNoText) {
+TEST(HostileVocabulary, TokensOfUndefinedTypesHaveNoText) {
   std::vector<int32_t> types(258, 1);
   types[0] = 99;
   types[1] = -7;
@@ -103,16 +103,16 @@ TEST(HostileVocabulary, TypesThatNobodyDefinedHaveNoText) {
   EXPECT_EQ((*loaded)->piece(TokenId{1}, true), "");
 }
 
-TEST(HostileVocabulary, BadMerges) {
+TEST(HostileVocabulary, MalformedMergesAreErrorsAndUnknownOnesIgnored) {
   for (const char* merge : {"", "a", " ", "a ", " b", "ab"}) {
     expect_refused(bpe().set_strings("tokenizer.ggml.merges", {"a b", merge}), Code::kCorruptFile, "merge 1 ");
   }
-  // The same pair twice, and texts that are no tokens.
+  // The same pair twice, and texts that are not tokens.
   EXPECT_EQ(encode(bpe().set_strings("tokenizer.ggml.merges", {"a b", "a b", "zz yy"}), "ab"), std::vector{256});
   EXPECT_EQ(encode(bpe().set_strings("tokenizer.ggml.merges", {}), "ab").size(), 2u);
 }
 
-TEST(HostileVocabulary, DuplicateAndEmptyTokens) {
+TEST(HostileVocabulary, DuplicateAndEmptyTokensAreHarmless) {
   auto builder = spm();
   builder.set_strings("tokenizer.ggml.tokens", {"<unk>", "", "a", "a", "\u2581", ""});
   builder.set_integers("tokenizer.ggml.token_type", {2, 3, 1, 1, 1, 4});
@@ -123,7 +123,7 @@ TEST(HostileVocabulary, DuplicateAndEmptyTokens) {
   EXPECT_EQ((*loaded)->decode(std::vector{TokenId{2}, TokenId{3}, TokenId{1}, TokenId{5}}, true), "aa");
 }
 
-TEST(HostileVocabulary, ByteTokensThatNameNoByte) {
+TEST(HostileVocabulary, ByteTokensThatNameNoByteAreOrdinaryText) {
   auto builder = spm();
   builder.set_strings("tokenizer.ggml.tokens", {"<unk>", "<0xZZ>", "<0x4>", "<0x41>"});
   builder.set_integers("tokenizer.ggml.token_type", {2, 6, 6, 6}).set_floats("tokenizer.ggml.scores", {0, 0, 0, 0});
@@ -135,8 +135,8 @@ TEST(HostileVocabulary, ByteTokensThatNameNoByte) {
   EXPECT_EQ(encode(builder, "AB"), (std::vector<int32_t>{0, 0, 0, 3, 0})) << "no tokens for \"▁\" nor \"B\"";
 }
 
-TEST(HostileVocabulary, TokensThatAreEachOthersBeginnings) {
-  // Every length up to the longest that tries take, and one that is longer.
+TEST(HostileVocabulary, TokensThatArePrefixesOfEachOtherAreFoundLongestFirst) {
+  // Every length up to the longest that tries accept, and one that is longer.
   std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"};
   for (const size_t length : {1, 2, 64, 4095, 4096, 4097, 100'000}) tokens.emplace_back(length, 'a');
   auto builder = wordpiece().set_strings("tokenizer.ggml.tokens", tokens).remove("tokenizer.ggml.token_type");
@@ -149,7 +149,7 @@ void append_u32(std::string& out, uint32_t value) {
   for (int shift = 0; shift < 32; shift += 8) out += static_cast<char>(value >> shift);
 }
 
-TEST(HostileVocabulary, CharsmapLengths) {
+TEST(HostileVocabulary, CharsmapsOfTheWrongLengthAreErrors) {
   std::string too_long;
   append_u32(too_long, 8);
   append_u32(too_long, 0);
@@ -165,7 +165,7 @@ TEST(HostileVocabulary, CharsmapLengths) {
                  "array of bytes");
 }
 
-TEST(HostileVocabulary, CharsmapUnitsThatPointAnywhere) {
+TEST(HostileVocabulary, CharsmapUnitsThatPointAnywhereAreHarmless) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
@@ -175,7 +175,7 @@ TEST(HostileVocabulary, CharsmapUnitsThatPointAnywhere) {
     append_u32(bytes, 4 * 256);
     append_u32(bytes, 0);  // the root's children are at their own labels
     for (uint32_t i = 1; i < 256; ++i) {
-      const uint32_t anything[] = {static_cast<uint32_t>(random()),                                       // nonsense
+      const uint32_t anything[] = {static_cast<uint32_t>(random()),                                       // any value
                                    static_cast<uint32_t>(random() % 300 << 10 | (random() & 0x100) | i),  // a child
                                    static_cast<uint32_t>(random() % 320)};                                // a value
       append_u32(bytes, anything[random() % 3]);
@@ -194,8 +194,8 @@ TEST(HostileVocabulary, CharsmapUnitsThatPointAnywhere) {
   EXPECT_GT(matches, 0u);
 }
 
-TEST(HostileVocabulary, CharsmapReplacesTheLongestBeginning) {
-  // 'a' -> "x", "ab" -> "" : units at 'a' (97), its children at 512 ^ label.
+TEST(HostileVocabulary, ACharsmapReplacesTheLongestPrefix) {
+  // Maps 'a' -> "x" and "ab" -> "": the unit of 'a' (97) has its children at 512 ^ label.
   std::vector<uint32_t> units(1024, 0);
   units[0] = 0;
   units['a'] = (512u ^ 'a') << 10 | 0x100 | 'a';
@@ -218,7 +218,7 @@ TEST(HostileVocabulary, CharsmapReplacesTheLongestBeginning) {
       << "\"xb\": an unknown character and \"b\"";
 }
 
-TEST(HostileText, OverTheLimit) {
+TEST(HostileText, TextOverTheLimitIsRefused) {
   const auto loaded = bpe().load();
   const std::string text((256u << 20) + 1, 'a');
   const auto ids = (*loaded)->encode(text, {});
@@ -226,7 +226,7 @@ TEST(HostileText, OverTheLimit) {
   EXPECT_EQ(ids.error().code, Code::kTooLarge);
 }
 
-TEST(HostileText, NoCharacterHasThatNumber) {
+TEST(HostileText, BytesAboveTheLastCodePointAreRefused) {
   for (const MetadataBuilder& builder : {bpe(), wordpiece()}) {
     const auto loaded = builder.load();
     const auto ids = (*loaded)->encode("ab\xF4\x90\x80\x80", {});

@@ -1,4 +1,4 @@
-// Each kind of vocabulary by its rules, on vocabularies small enough to follow by hand.
+// Tests each kind of vocabulary on examples small enough to follow by hand.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -26,14 +26,14 @@ Ids encode(const Tokenizer& tokenizer, std::string_view text, EncodeOptions opti
 
 TEST(Bpe, MergesTheBestRankFirst) {
   const auto tokenizer = made(test::byte_level_vocabulary({"a b", "b c", "ab c", "\u0120 d"}, {}));
-  // 256 "ab", 257 "bc", 258 "abc", 259 " d"
+  // Tokens 256 "ab", 257 "bc", 258 "abc", 259 " d".
   EXPECT_EQ(encode(*tokenizer, "abc"), Ids{258});
   const int32_t space = encode(*tokenizer, " ")[0], d = encode(*tokenizer, "d")[0];
   EXPECT_EQ(encode(*tokenizer, "bc bcd d"), (Ids{257, space, 257, d, 259}));
   EXPECT_EQ(tokenizer->decode(std::vector{TokenId{258}, TokenId{259}}, false), "abc d");
 }
 
-TEST(Bpe, WholeWordsComeFirstWhereMergesAreIgnored) {
+TEST(Bpe, WithIgnoreMergesAWholeWordComesFirst) {
   auto builder = test::byte_level_vocabulary({"b c", "a b"}, {}, "llama3");
   const gguf::Metadata metadata = builder.metadata();
   const auto texts = metadata.strings("tokenizer.ggml.tokens");
@@ -47,7 +47,7 @@ TEST(Bpe, WholeWordsComeFirstWhereMergesAreIgnored) {
   EXPECT_EQ(encode(*made(builder), "abc"), (Ids{a, 256}));
 }
 
-TEST(Bpe, AMergeThatMakesNoTokenFallsBackToBytes) {
+TEST(Bpe, AMergeThatGivesNoTokenFallsBackToBytes) {
   auto builder = test::byte_level_vocabulary({"x y"}, {});
   builder.set_strings("tokenizer.ggml.merges", {"x y", "xy z", "q nowhere"});
   const auto tokenizer = made(builder);
@@ -67,7 +67,7 @@ TEST(Bpe, Gemma4EscapesSpacesAndFallsBackToBytes) {
 
 TEST(Spm, MergesTheBestScoreFirst) {
   const auto tokenizer = made(test::sentencepiece_vocabulary("llama", {"\u2581", "a", "b", "ab", "\u2581a", "bb"}));
-  // 259 "▁", 260 a, 261 b, 262 ab (-4), 263 ▁a (-5), 264 bb (-6)
+  // Tokens 259 "▁", 260 a, 261 b, 262 ab (-4), 263 ▁a (-5), 264 bb (-6).
   EXPECT_EQ(encode(*tokenizer, "ab"), (Ids{259, 262}));
   EXPECT_EQ(encode(*tokenizer, "a"), Ids{263});
   EXPECT_EQ(encode(*tokenizer, "abbb"), (Ids{259, 262, 264}));
@@ -80,7 +80,7 @@ TEST(Spm, MergesTheBestScoreFirst) {
   EXPECT_EQ(tokenizer->decode(std::vector{TokenId{1}, TokenId{263}}, false), "a");
 }
 
-TEST(Spm, PutsNoSpaceWhereATextGoesOn) {
+TEST(Spm, AddsNoSpaceWhereATextContinues) {
   const auto tokenizer = made(test::sentencepiece_vocabulary("llama", {"\u2581", "a", "b", "ab", "\u2581a", "bb"}));
   EXPECT_EQ(encode(*tokenizer, "a", {.after = TokenId{261}}), Ids{260});
   EXPECT_EQ(encode(*tokenizer, " a</s>b", {.parse_special = true, .after = TokenId{261}}), (Ids{263, 2, 259, 261}));
@@ -90,9 +90,9 @@ TEST(Spm, PutsNoSpaceWhereATextGoesOn) {
   EXPECT_EQ(encode(*tokenizer, "a", {.add_special = true, .after = TokenId{261}}), (Ids{1, 263}));
 }
 
-TEST(Unigram, TakesTheBestCutNotTheLongestPiece) {
+TEST(Unigram, ChoosesTheBestTotalScoreNotTheLongestPiece) {
   auto builder = test::sentencepiece_vocabulary("t5", {"\u2581", "a", "b", "c", "bc", "ab"});
-  // scores -1 .. -6: "abc" as ab + c is -10, as a + bc -7
+  // With scores -1 .. -6, "abc" as ab + c has -10, as a + bc -7.
   EXPECT_EQ(encode(*made(builder), "abc"), (Ids{4, 7}));
   EXPECT_EQ(encode(*made(builder), "xyxa", {.add_special = true}), (Ids{0, 4, 2})) << "unknown ones beside each other";
   builder.set_boolean("tokenizer.ggml.add_space_prefix", true);
@@ -102,7 +102,7 @@ TEST(Unigram, TakesTheBestCutNotTheLongestPiece) {
   EXPECT_EQ(made(builder)->decode(std::vector{TokenId{3}, TokenId{4}, TokenId{3}, TokenId{5}}, false), "a b");
 }
 
-TEST(Unigram, PutsNoSpaceWhereATextGoesOn) {
+TEST(Unigram, AddsNoSpaceWhereATextContinues) {
   auto builder = test::sentencepiece_vocabulary("t5", {"\u2581", "a", "b", "c", "bc", "ab"});
   builder.set_boolean("tokenizer.ggml.add_space_prefix", true);
   EXPECT_EQ(encode(*made(builder), "a b", {.after = TokenId{5}}), (Ids{4, 3, 5}));
@@ -113,7 +113,7 @@ TEST(Unigram, PutsNoSpaceWhereATextGoesOn) {
   EXPECT_EQ(encode(*made(builder), "a", {.after = TokenId{1}}), (Ids{3, 4}));
 }
 
-TEST(WordPiece, CutsCleanedWords) {
+TEST(WordPiece, CutsCleanedWordsIntoTheLongestPieces) {
   const auto tokenizer =
       made(test::wordpiece_vocabulary({"\u2581un", "able", "\u2581caf", "e", "\u2581!", "\u2581日"}));
   EXPECT_EQ(encode(*tokenizer, "Unable CAF\u00c9!", {.add_special = true}), (Ids{2, 4, 5, 6, 7, 8, 3}));
@@ -123,7 +123,7 @@ TEST(WordPiece, CutsCleanedWords) {
   EXPECT_EQ(tokenizer->decode(std::vector{TokenId{4}, TokenId{5}, TokenId{8}}, false), " unable!");
 }
 
-TEST(WordPiece, KeepsCaseAndAccentsWhereTheFileSaysSo) {
+TEST(WordPiece, KeepsCaseAndAccentsIfTheFileSaysSo) {
   auto builder = test::wordpiece_vocabulary({"\u2581caf", "\u2581Caf", "e", "\u00e9"});
   builder.set_boolean("tokenizer.ggml.normalizer.lowercase", false);
   EXPECT_EQ(encode(*made(builder), "Caf\u00e9"), (Ids{5, 7}));
@@ -131,11 +131,11 @@ TEST(WordPiece, KeepsCaseAndAccentsWhereTheFileSaysSo) {
   EXPECT_EQ(encode(*made(builder), "Caf\u00e9"), (Ids{5, 6}));
 }
 
-// Every case is what BertNormalizer and BertPreTokenizer of the tokenizers library do.
-TEST(WordPiece, CleansAsTheLibraryOfItsModelsDoes) {
+// The expected results are those of BertNormalizer and BertPreTokenizer of the tokenizers library.
+TEST(WordPiece, CleansTextAsTheTokenizersLibraryDoes) {
   const auto tokenizer = made(test::wordpiece_vocabulary({"\u2581x", "y", "\u2581y", "\u1112", "\u1161", "\u11ab",
                                                           "\u093e", "i", "\u2581\u65e5", "\u2581;", "\U0001f600"}));
-  // 4 ▁x, 5 y, 6 ▁y, 7 8 9 the parts of 한, 10 a vowel sign, 11 i, 12 ▁日, 13 ▁;, 14 an emoji
+  // Tokens 4 ▁x, 5 y, 6 ▁y, 7 8 9 the parts of 한, 10 a vowel sign, 11 i, 12 ▁日, 13 ▁;, 14 an emoji.
   EXPECT_EQ(encode(*tokenizer, "x\ud55cy"), (Ids{4, 7, 8, 9, 5})) << "a syllable of Hangul is its parts";
   EXPECT_EQ(encode(*tokenizer, "x\u093ey"), (Ids{4, 10, 5})) << "spacing marks are letters";
   EXPECT_EQ(encode(*tokenizer, "x\u094d\u0301y"), (Ids{4, 5})) << "marks without a width are accents";
@@ -156,7 +156,7 @@ TEST(WordPiece, AWordOfMoreThanAHundredCharactersIsUnknown) {
   EXPECT_EQ(encode(*tokenizer, word + "\u00df \u00df"), (Ids{1, 4}));
 }
 
-TEST(WordPiece, TheSeparatorClosesEveryTextWhateverTheKeysSay) {
+TEST(WordPiece, TheSeparatorEndsEveryTextWhateverTheKeysSay) {
   auto builder = test::wordpiece_vocabulary({"\u2581a", "\u2581b"});
   const auto layouts = [&] {
     const auto tokenizer = made(builder);
@@ -179,7 +179,7 @@ TEST(WordPiece, TheSeparatorClosesEveryTextWhateverTheKeysSay) {
   EXPECT_EQ(layouts(), std::pair(Ids({2, 4, 3}), Ids({2, 4, 3, 3, 5, 3})));
 }
 
-TEST(Kinds, PairsAreLaidOutAsTheFileSays) {
+TEST(Kinds, PairsHaveTheSpecialTokensThatTheFileNames) {
   const auto pair_of = [](const test::MetadataBuilder& builder) {
     const auto tokenizer = made(builder);
     Ids pair = test::numbers(tokenizer->encode_first("a").value());

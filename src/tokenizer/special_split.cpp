@@ -14,7 +14,7 @@ bool is_language(const Vocabulary& vocabulary, TokenId id) {
   return vocabulary.type(id) == TokenType::kUserDefined && !vocabulary.shown_control(id);
 }
 
-// How many bytes of white space `text` begins with.
+// Number of bytes of white space at the beginning of `text`.
 size_t leading_space(std::string_view text) {
   size_t size = 0;
   while (size < text.size()) {
@@ -25,7 +25,7 @@ size_t leading_space(std::string_view text) {
   return size;
 }
 
-// How many it ends with.
+// Number of bytes of white space at the end of `text`.
 size_t trailing_space(std::string_view text) {
   size_t end = text.size();
   while (end > 0) {
@@ -40,7 +40,7 @@ size_t trailing_space(std::string_view text) {
 
 struct Taken {
   size_t begin = 0, end = 0;              // the token's text
-  size_t space_begin = 0, space_end = 0;  // with the white space it strips
+  size_t space_begin = 0, space_end = 0;  // including the white space that it strips
   TokenId token = kNoToken;
 };
 
@@ -76,19 +76,19 @@ std::vector<Fragment> SpecialSplitter::split(const Vocabulary& vocabulary, std::
   const Finder& finder = parse_special ? all_ : user_defined_;
   if (finder.trie.empty()) return {{kNoToken, text}};
 
-  // Places by the length of the longest token that is still possible there, longest first.
+  // Places in the order of the longest token that is still possible there, longest first.
   struct Place {
     size_t begin;
     int32_t token;
   };
   std::map<size_t, std::vector<Place>, std::greater<>> places;
   const auto length_of = [&](int32_t token) { return vocabulary.entry(TokenId{token}).size(); };
-  // Where the first foreign byte at or after a place is.
+  // The offset of the first foreign byte at or after a place.
   const auto own_end = [&](size_t begin) {
     const auto range = std::ranges::upper_bound(foreign, begin, {}, &ByteRange::end);
     return range == foreign.end() ? text.size() : std::max(begin, range->begin);
   };
-  // The longest that may stand there, of a token and those that begin it; -1: none.
+  // The longest token that may match there, of a token and those that are its prefixes; -1: none.
   const auto standing = [&](int32_t token, size_t begin) {
     if (token < 0 || foreign.empty()) return token;
     const size_t end = own_end(begin);

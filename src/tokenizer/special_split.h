@@ -1,4 +1,4 @@
-/// Finds special tokens in a text, before any other rule looks at it.
+/// Finds special tokens in a text, before any other rule is applied.
 #pragma once
 
 #include <array>
@@ -19,24 +19,24 @@ struct Fragment {
   std::string_view text;
 };
 
-/// Control, unknown and user-defined tokens. Longer ones win over shorter ones wherever they overlap, of the same
-/// length the earlier in the text. Immutable, thread-safe.
+/// Finds control, unknown and user-defined tokens. Of overlapping ones the longest wins, of equal lengths the earliest.
+/// Immutable, thread-safe.
 class SpecialSplitter {
  public:
   explicit SpecialSplitter(const Vocabulary& vocabulary);
 
-  /// Without `parse_special`, and with it in the ranges `foreign` of the text, only user-defined tokens are found:
-  /// those are part of the language rather than of its control. White space beside a token that strips it is dropped.
-  /// `vocabulary` is that of the constructor. Time O(n log n), in rare texts times the number of special tokens that
-  /// begin alike.
+  /// Without `parse_special`, and with it in the ranges `foreign` of the text, only user-defined tokens are found, as
+  /// they are part of the language and not control tokens. White space beside a token that strips it is dropped.
+  /// `vocabulary` is that of the constructor. Takes O(n log n) time, in rare texts times the number of special tokens
+  /// with a common prefix.
   std::vector<Fragment> split(const Vocabulary& vocabulary, std::string_view text, bool parse_special,
                               std::span<const ByteRange> foreign = {}) const;
 
  private:
-  /// Tokens as a trie, with the token next shorter than a node's on the way to it.
+  /// The tokens as a trie, and for each token the longest other one that is its prefix.
   struct Finder {
     Trie trie;
-    std::vector<int32_t> shorter;  // per token: the longest token that begins it, or -1
+    std::vector<int32_t> shorter;  // [token]: the longest token that is its prefix, or -1
   };
   static Finder make_finder(const Vocabulary& vocabulary, bool user_defined_only);
 
@@ -44,7 +44,7 @@ class SpecialSplitter {
   Finder all_;
 };
 
-/// `text` without the white space at its start that `before`, the token in front of it, strips.
+/// `text` without the white space at its start that is stripped by `before`, the token before it.
 std::string_view stripped_after(const Vocabulary& vocabulary, TokenId before, std::string_view text);
 
 }  // namespace cairn

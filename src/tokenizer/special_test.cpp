@@ -1,4 +1,4 @@
-// Special tokens: finding them in texts, which of them end generation, what is hidden.
+// Special tokens: how they are found in texts, which of them end generation, and which are hidden.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,7 +11,7 @@
 namespace cairn {
 namespace {
 
-// A vocabulary of these entries and types.
+// A vocabulary with these entries and types.
 test::MetadataBuilder entries(const std::vector<std::string>& texts, const std::vector<TokenType>& types) {
   std::vector<int32_t> numbers;
   for (const TokenType type : types) numbers.push_back(static_cast<int32_t>(type));
@@ -62,7 +62,7 @@ TEST(SpecialSplit, TokensMayStripTheWhiteSpaceBesideThem) {
   EXPECT_EQ(shown(*vocabulary, "a\u3000<r>\u2028\u00a0b", true), "a\u3000[1]b");
 }
 
-TEST(SpecialSplit, AMegabyteOfPrefixesTakesLinearTime) {
+TEST(SpecialSplit, AMegabyteOfTokenPrefixesTakesLinearTime) {
   std::vector<std::string> texts = {"x"};
   std::vector<TokenType> types = {TokenType::kNormal};
   for (size_t spaces = 2; spaces <= 32; ++spaces) {
@@ -75,7 +75,7 @@ TEST(SpecialSplit, AMegabyteOfPrefixesTakesLinearTime) {
   EXPECT_EQ(SpecialSplitter(*vocabulary).split(*vocabulary, text, false).size(), text.size() / 32);
 }
 
-// Which of the texts end generation, given all as control tokens.
+// Which of the texts end generation, if all are control tokens.
 std::vector<std::string> ends_of(const std::vector<std::string>& texts) {
   const auto tokenizer = entries(texts, std::vector(texts.size(), TokenType::kControl)).load();
   EXPECT_TRUE(tokenizer.has_value()) << tokenizer.error().text();
@@ -95,7 +95,7 @@ TEST(SpecialTokens, WellKnownTextsEndGeneration) {
   EXPECT_EQ(ends_of({"<|im_start|>", "<s>", "the"}), std::vector<std::string>{});
 }
 
-TEST(SpecialTokens, FamiliesThatUseAnEndForSomethingElse) {
+TEST(SpecialTokens, TextsThatEndGenerationInOneFamilyOnlyDoNotInOthers) {
   EXPECT_EQ(ends_of({"<|return|>", "<|call|>", "<|end|>"}), (std::vector<std::string>{"<|return|>", "<|call|>"}));
   EXPECT_EQ(ends_of({"<|tool_response>", "</s>"}), std::vector<std::string>{"<|tool_response>"});
 }
@@ -113,7 +113,7 @@ TEST(SpecialTokens, WordsOfALanguageDoNotEndGeneration) {
   EXPECT_TRUE(ends({"<|im_end|>"}, {kNormal})) << "no language has such a word";
 }
 
-TEST(SpecialTokens, KeysComeBeforeTexts) {
+TEST(SpecialTokens, KeysOfTheFileTakePrecedenceOverKnownTexts) {
   const std::vector<std::string> texts = {"<|im_end|>", "my-end", "my-turn", "plain"};
   auto builder = entries(texts, std::vector(texts.size(), TokenType::kControl));
   EXPECT_EQ((*builder.load())->special().eot, TokenId{0});

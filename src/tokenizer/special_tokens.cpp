@@ -1,4 +1,5 @@
-// The texts are those of published vocabularies (model cards and tokenizer files of the models named beside them).
+// The texts of special tokens in published vocabularies (model cards and tokenizer files of the models named beside
+// them).
 #include "tokenizer/special_tokens.h"
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace {
 
 using Texts = std::initializer_list<std::string_view>;
 
-// What a turn ends with, most telling first: a vocabulary may have several of them.
+// Texts that end a turn, the most specific first: a vocabulary may have several of them.
 const Texts kEndOfTurn = {
     "<|eot_id|>",             // Llama 3
     "<|im_end|>",             // ChatML
@@ -33,7 +34,7 @@ const Texts kEndOfTurn = {
     "<｜end▁of▁sentence｜>",  // DeepSeek
 };
 
-// Further texts after which a model has nothing to say.
+// Further texts after which generation ends.
 const Texts kEndOfGeneration = {
     "<|return|>",        // GPT-OSS
     "<|call|>",          // GPT-OSS
@@ -47,8 +48,8 @@ const Texts kEndOfGeneration = {
     "[e~[",              // MiniMax M2
 };
 
-// Tokens of fill-in-the-middle prompts. A model that writes padding, a repository or a file separator has ended its
-// text.
+// Tokens of fill-in-the-middle prompts. A model that generates a padding, repository or file separator token has ended
+// its text.
 struct FillInMiddle {
   std::string_view key;
   bool ends_generation;
@@ -72,13 +73,13 @@ const FillInMiddle kFillInMiddle[] = {
     {"tokenizer.ggml.fim_sep_token_id", true, {"<|file_sep|>"}},
 };
 
-// The id under `key`; `missing` if there is none or it is beyond the vocabulary.
+// The id under `key`; `missing` if there is none or it is outside the vocabulary.
 Result<TokenId> id_or(const gguf::Metadata& metadata, std::string_view key, TokenId missing,
                       const Vocabulary& vocabulary) {
   if (!vocabulary.contains(missing)) missing = kNoToken;
   if (!metadata.contains(key)) return missing;
   CAIRN_TRY(const int64_t id, metadata.integer(key));
-  if (id == -1 || id == UINT32_MAX) return missing;  // how some files write "none"
+  if (id == -1 || id == UINT32_MAX) return missing;  // values with which some files mean "none"
   if (id < 0 || id >= vocabulary.size()) {
     log_warning("{} is {}, which is no token of this vocabulary of {}; left out", key, id, vocabulary.size());
     return missing;
@@ -93,8 +94,8 @@ TokenId first_of(const Vocabulary& vocabulary, Texts texts) {
   return kNoToken;
 }
 
-// Vocabularies may have such a text as a word: "</s>" closes struck-out text in HTML. Only what looks like nothing else
-// is a control token although the file calls it a normal one.
+// Whether the token can be a control token although the file gives it the type normal. A vocabulary may have such a
+// text as a word: "</s>" closes struck-out text in HTML.
 bool may_control(const Vocabulary& vocabulary, TokenId id) {
   const std::string_view text = vocabulary.entry(id);
   if (!vocabulary.has_types() || text.starts_with("<|") || text.starts_with("<｜")) return true;
@@ -126,9 +127,9 @@ bool ends(const Vocabulary& vocabulary, std::string_view text) {
   return id != kNoToken && vocabulary.ends_generation(id);
 }
 
-// Texts that end generation in one family of models and not in another.
+// Removes texts that end generation in one family of models and not in another.
 void unmark_exceptions(Vocabulary& vocabulary) {
-  // With "<|return|>" and "<|call|>" (or "<|flush|>"), "<|end|>" only ends one message of several.
+  // With "<|return|>" and "<|call|>" (or "<|flush|>"), "<|end|>" ends only one message of several.
   const bool calls = ends(vocabulary, "<|call|>") || ends(vocabulary, "<|calls|>");
   if (calls && (ends(vocabulary, "<|return|>") || ends(vocabulary, "<|flush|>")) && ends(vocabulary, "<|end|>")) {
     vocabulary.set_ends_generation(vocabulary.find("<|end|>"), false);
@@ -140,7 +141,7 @@ void unmark_exceptions(Vocabulary& vocabulary) {
   }
 }
 
-// Which tokens swallow white space is not in the files; it is known of these models.
+// Marks tokens that strip white space: files do not say which do, but it is known for these models.
 Result<void> mark_stripping(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
   CAIRN_TRY(const std::string_view pre, metadata.string_or("tokenizer.ggml.pre", ""));
   CAIRN_TRY(const std::string_view model, metadata.string_or("tokenizer.ggml.model", ""));
@@ -168,8 +169,8 @@ Result<void> mark_stripping(const gguf::Metadata& metadata, Vocabulary& vocabula
   return {};
 }
 
-// The converter makes some control tokens of Gemma 4 user-defined, so that parsers of answers see them. What a user
-// writes must not become one all the same.
+// Marks control tokens of Gemma 4 that the converter makes user-defined so that parsers of answers see them. A user's
+// text must not become one all the same.
 Result<void> mark_shown_control(const gguf::Metadata& metadata, Vocabulary& vocabulary) {
   CAIRN_TRY(const std::string_view model, metadata.string_or("tokenizer.ggml.model", ""));
   if (model != "gemma4") return {};
@@ -181,7 +182,7 @@ Result<void> mark_shown_control(const gguf::Metadata& metadata, Vocabulary& voca
   return {};
 }
 
-// Whether to add a token: what the file says, which then must have the token; else the default, if there is a token.
+// Whether to add a token: as the file says, which must then have the token; else the default, if there is a token.
 Result<bool> add_or(const gguf::Metadata& metadata, std::string_view key, bool missing, TokenId id) {
   if (!metadata.contains(key)) return missing && id != kNoToken;
   CAIRN_TRY(const bool add, metadata.boolean(key));
@@ -212,8 +213,8 @@ Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const 
   CAIRN_TRY(out.add_eos, add_or(metadata, "tokenizer.ggml.add_eos_token", defaults.add_eos, out.eos));
   CAIRN_TRY(out.add_separator, add_or(metadata, "tokenizer.ggml.add_sep_token", defaults.add_separator, out.separator));
   if (defaults.separator_closes && out.eos != kNoToken) {
-    // Converters say add_sep for a second separator behind the one that closes the first text; older files, which do
-    // not say add_eos, mean that one.
+    // Converters use add_sep for a second separator after the one that ends the first text; older files, without
+    // add_eos, mean that first one.
     out.add_separator = out.add_separator && out.add_eos;
     out.add_eos = true;
   }

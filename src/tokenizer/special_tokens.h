@@ -1,5 +1,5 @@
-/// Which tokens have a part in a conversation: from the file's keys and, where files leave them out, from the texts
-/// that published vocabularies use.
+/// The special tokens of a conversation: from the file's keys and, if it lacks them, from the texts that published
+/// vocabularies use.
 #pragma once
 
 #include "base/error.h"
@@ -9,7 +9,7 @@
 
 namespace cairn {
 
-/// What holds for a kind of vocabulary unless the file says otherwise.
+/// Defaults of a kind of vocabulary, which the file may override.
 struct SpecialDefaults {
   TokenId bos = kNoToken;
   TokenId eos = kNoToken;
@@ -20,13 +20,13 @@ struct SpecialDefaults {
   bool add_bos = false;
   bool add_eos = false;
   bool add_separator = false;
-  bool separator_closes = false;  ///< every text, whatever the file says: eos is the separator
+  bool separator_closes = false;  ///< whether every text ends with eos, which is the separator, whatever the file says
 };
 
-/// Reads the special tokens, makes control tokens of well-known texts that a file lists under another type, and marks
-/// in `vocabulary` what ends generation and what strips white space. An id beyond the vocabulary is logged and counts
-/// as missing: published files have such padding tokens. Errors: kCorruptFile (a key of another type; add_bos_token,
-/// add_eos_token or add_sep_token without the token).
+/// Reads the special tokens, makes control tokens of well-known texts that a file lists with another type, and marks in
+/// `vocabulary` which tokens end generation and which strip white space. An id outside the vocabulary is logged and
+/// counts as missing: published files have such padding tokens. Errors: kCorruptFile (a key of another type;
+/// add_bos_token, add_eos_token or add_sep_token without the token).
 Result<SpecialTokens> load_special_tokens(const gguf::Metadata& metadata, const SpecialDefaults& defaults,
                                           Vocabulary& vocabulary);
 

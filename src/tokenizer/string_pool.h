@@ -1,4 +1,4 @@
-/// Distinct strings, numbered 0, 1, 2, ... in the order of arrival.
+/// Distinct strings, numbered 0, 1, 2, ... in order of insertion.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class StringPool {
 
   StringPool() : slots_(16) {}
 
-  /// The number of `text`, which is added if it is not there yet. At most 2^31 strings.
+  /// The number of `text`, which is added if it is new. At most 2^31 strings.
   uint32_t intern(std::string_view text);
   /// The number of `text`, or kNone.
   uint32_t find(std::string_view text) const;
@@ -35,7 +35,7 @@ class StringPool {
 
   std::string bytes_;
   std::vector<size_t> ends_ = {0};  // string i is bytes_[ends_[i], ends_[i + 1])
-  std::vector<Slot> slots_;         // open addressing, a power of two, at most half full
+  std::vector<Slot> slots_;         // open addressing; the size is a power of two, at most half full
 };
 
 }  // namespace cairn

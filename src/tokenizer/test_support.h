@@ -1,4 +1,4 @@
-/// For tests and benchmarks of this module: vocabularies of the reference data, and small ones built in memory.
+/// For tests and benchmarks of the tokenizer: vocabularies of the reference data, and small ones built in memory.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace cairn::test {
 
-/// Metadata that owns what it points to. Values may be replaced or removed until metadata() is called.
+/// Metadata that owns its values. They may be replaced or removed until metadata() is called.
 class MetadataBuilder {
  public:
   MetadataBuilder& set(std::string_view key, std::string_view text) {
@@ -90,7 +90,7 @@ inline void append_merged(std::vector<std::string>& tokens, const std::vector<st
   }
 }
 
-/// A byte-level vocabulary: 256 bytes, what `merges` ("l o") make, in order, then control tokens.
+/// A byte-level vocabulary: 256 bytes, the results of `merges` ("l o"), in order, then control tokens.
 inline MetadataBuilder byte_level_vocabulary(Texts merges, Texts control, std::string_view pre = "gpt-2") {
   std::vector<std::string> tokens;
   for (int byte = 0; byte < 256; ++byte) tokens.emplace_back(byte_level_char(static_cast<unsigned char>(byte)));
@@ -105,7 +105,7 @@ inline MetadataBuilder byte_level_vocabulary(Texts merges, Texts control, std::s
   return out.set_strings("tokenizer.ggml.merges", pairs);
 }
 
-/// "gemma4": <unk> <s> </s>, the byte tokens from id 3 on, `characters`, what `merges` make.
+/// A "gemma4" vocabulary: <unk> <s> </s>, the byte tokens from id 3 on, `characters`, the results of `merges`.
 inline MetadataBuilder gemma4_vocabulary(Texts characters, Texts merges) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   std::vector<int32_t> types = {2, 3, 3};
@@ -120,7 +120,8 @@ inline MetadataBuilder gemma4_vocabulary(Texts characters, Texts merges) {
   return out.set_strings("tokenizer.ggml.merges", pairs);
 }
 
-/// "llama" or "t5": <unk> <s> </s>, for "llama" the byte tokens from id 3 on, then `pieces`, scored -1, -2, ...
+/// A "llama" or "t5" vocabulary: <unk> <s> </s>, for "llama" the byte tokens from id 3 on, then `pieces`, scored -1,
+/// -2, ...
 inline MetadataBuilder sentencepiece_vocabulary(std::string_view model, Texts pieces) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   std::vector<int32_t> types = {2, 3, 3};
@@ -138,7 +139,7 @@ inline MetadataBuilder sentencepiece_vocabulary(std::string_view model, Texts pi
   return out.set_integer("tokenizer.ggml.eos_token_id", 2);
 }
 
-/// "bert": [PAD] [UNK] [CLS] [SEP], then `pieces`.
+/// A "bert" vocabulary: [PAD] [UNK] [CLS] [SEP], then `pieces`.
 inline MetadataBuilder wordpiece_vocabulary(Texts pieces) {
   std::vector<std::string> tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"};
   std::vector<int32_t> types(tokens.size(), static_cast<int32_t>(TokenType::kControl));
@@ -156,7 +157,7 @@ inline std::vector<int32_t> numbers(const std::vector<TokenId>& ids) {
   return out;
 }
 
-/// ggml-vocab-NAME.gguf of the reference data in `test_data`, which is CAIRN_TEST_DATA: only tests know that.
+/// The path of ggml-vocab-NAME.gguf in the reference data `test_data`, which is CAIRN_TEST_DATA of the including test.
 inline std::filesystem::path vocabulary_file(std::string_view test_data, std::string_view name) {
   return std::filesystem::path(test_data) / "tokenizers" / ("ggml-vocab-" + std::string(name) + ".gguf");
 }

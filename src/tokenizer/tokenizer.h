@@ -1,4 +1,4 @@
-/// Text <-> token ids, as the model's file says.
+/// Converts between text and token ids, as the model's file defines.
 ///
 /// Kinds (tokenizer.ggml.model): "gpt2" and "gemma4" byte-pair encoding, "llama" SentencePiece BPE with byte fallback,
 /// "t5" SentencePiece unigram, "bert" WordPiece.
@@ -21,18 +21,18 @@ namespace cairn {
 struct EncodeOptions {
   bool add_special = false;    ///< add BOS and EOS as the file says
   bool parse_special = false;  ///< "<|im_start|>" in the text becomes the special token rather than plain text
-  /// The token in front of the text, where a prompt is put together from pieces: cut behind special tokens, a text gets
-  /// the tokens that it has as a whole, and what goes on from text gets no space of SentencePiece's in front.
+  /// The token before the text, for a prompt that is encoded in pieces: cut after special tokens, a text gets the
+  /// tokens that it has as a whole, and a continuation gets no leading space of SentencePiece's.
   TokenId after = kNoToken;
-  /// With parse_special: what others wrote. No byte of it becomes part of a control token; all else is as without.
-  /// Ascending, none touches the next; outlives the call.
+  /// With parse_special: ranges of foreign text, no byte of which becomes part of a control token; the rest is encoded
+  /// as without. Ascending, not touching; outlives the call.
   std::span<const ByteRange> foreign = {};
 };
 
 /// Special tokens of a vocabulary; kNoToken where there is none.
 ///
-/// A text is [bos] text [eos], two texts that are to be judged together are [bos] first [eos] [separator] second [eos];
-/// the add_* keys of a file say which of them its model was trained with. What published converters write, by kind:
+/// A text is [bos] text [eos], two texts that are scored together are [bos] first [eos] [separator] second [eos]; the
+/// add_* keys of a file say which of them its model was trained with. What published converters write, by kind:
 ///
 /// | tokenizer.ggml.model | bos, eos, sep | a text | a pair | where a file leaves the keys out |
 /// |---|---|---|---|---|
@@ -61,44 +61,46 @@ struct SpecialTokens {
 /// Immutable once loaded; thread-safe.
 class Tokenizer {
  public:
-  /// Errors: kUnsupported (model or pre-tokenizer: what there is is listed), kCorruptFile (named key).
+  /// Errors: kUnsupported (model or pre-tokenizer; the supported ones are listed), kCorruptFile (with the key).
   static Result<std::unique_ptr<Tokenizer>> load(const gguf::Metadata& metadata);
   virtual ~Tokenizer() = default;
 
-  /// Errors: kInvalidArgument, for byte-pair vocabularies only, where the text has a byte sequence that no character
-  /// can have (such as f4 90 80 80); kTooLarge over 256 MiB. Time O(n log n) in the text.
+  /// Errors: kInvalidArgument, for byte-pair vocabularies only, if the text has a byte sequence that no character can
+  /// have (such as f4 90 80 80); kTooLarge over 256 MiB. Takes O(n log n) time in the text.
   virtual Result<std::vector<TokenId>> encode(std::string_view text, EncodeOptions options) const = 0;
 
-  /// The first text of a pair with all that stands before the second one, and the second with what closes it; see
-  /// SpecialTokens. Names of special tokens in them are plain text. Errors: encode()'s.
+  /// encode_first() gives the first text of a pair with all tokens before the second one, encode_second() the second
+  /// with the tokens that end it; see SpecialTokens. Names of special tokens in them are plain text. Errors: those of
+  /// encode().
   Result<std::vector<TokenId>> encode_first(std::string_view text) const;
   Result<std::vector<TokenId>> encode_second(std::string_view text) const;
 
-  /// The bytes a token stands for in running text, not always whole characters. A control or unknown token gives its
-  /// text if `render_special`, else nothing; a user-defined one is part of the text and always gives it. An id out of
-  /// range gives nothing.
+  /// The bytes that a token stands for in running text, which need not be whole characters. A control or unknown token
+  /// gives its text if `render_special`, else nothing; a user-defined one always gives its text. An id out of range
+  /// gives nothing.
   virtual std::string_view piece(TokenId id, bool render_special) const = 0;
 
   /// All pieces joined, with the vocabulary's own rules for a whole text: see drops_first_space() and tidies_spaces().
   virtual std::string decode(std::span<const TokenId> ids, bool render_special) const = 0;
 
-  /// No text of n bytes of UTF-8 becomes fewer than n / this tokens. 0: no such bound is known.
+  /// A text of n bytes of UTF-8 has at least n / this tokens. 0: no such bound is known.
   virtual size_t text_bytes_per_token() const { return 0; }
 
   virtual int32_t size() const = 0;
   virtual const SpecialTokens& special() const = 0;
-  /// End of generation: EOS, end of turn and the like.
+  /// Whether the token ends generation: EOS, end of turn and the like.
   virtual bool ends_generation(TokenId id) const = 0;
-  /// Control or user-defined token.
+  /// Whether it is a control or user-defined token.
   virtual bool is_special(TokenId id) const = 0;
-  /// Steers the model: a text that spells one is that token only with EncodeOptions::parse_special.
+  /// Whether it is a control token: a text that spells it becomes that token only with EncodeOptions::parse_special.
   virtual bool is_control(TokenId id) const { return is_special(id) && piece(id, false).empty(); }
   /// Text of the entry as the file has it ("Ġthe"), for inspection and templates' bos_token.
   virtual std::string_view entry(TokenId id) const = 0;
 
-  /// decode() drops a space at the start: SentencePiece put it there.
+  /// Whether decode() drops a space at the start, which SentencePiece added.
   virtual bool drops_first_space() const { return false; }
-  /// decode() drops spaces before punctuation and contractions (tidy_spaces.h), as the vocabulary's own decoder does.
+  /// Whether decode() drops spaces before punctuation and contractions (tidy_spaces.h), as the vocabulary's own decoder
+  /// does.
   virtual bool tidies_spaces() const { return false; }
 };
 

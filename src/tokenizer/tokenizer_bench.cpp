@@ -1,4 +1,5 @@
-// Megabytes of text per second, on vocabularies of the reference data: ordinary text, and one letter a million times.
+// Benchmark in megabytes of text per second, on vocabularies of the reference data: ordinary text, and a million times
+// the same letter.
 #include <benchmark/benchmark.h>
 
 #include <filesystem>

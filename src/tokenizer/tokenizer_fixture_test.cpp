@@ -1,4 +1,4 @@
-// Every case of the peer's reference data: ids, decoded text, and the text that comes out token by token.
+// Every case of llama.cpp's reference data: ids, decoded text, and the text that comes out token by token.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -41,14 +41,14 @@ class Reference : public testing::TestWithParam<const char*> {
     ASSERT_TRUE(reader.has_value()) << reader.error().text();
     auto loaded = Tokenizer::load(reader->metadata());
     ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
-    tokenizer_ = std::move(*loaded);  // and the file is closed: a tokenizer needs nothing of it
+    tokenizer_ = std::move(*loaded);  // the file is closed, as a tokenizer needs nothing of it
     std::ifstream file(std::string(CAIRN_TEST_DATA) + "/tokenizers/" + GetParam() + ".jsonl");
     for (std::string line; std::getline(file, line);) cases_.push_back(json::parse(line));
     ASSERT_GT(cases_.size(), 500u);
   }
 
-  // Where the libraries of the models' authors differ from the peer, which converted_tokenizer_test.cpp shows: normal
-  // form C, texts of Gemma 4's control tokens, "</s>" as a word, and sums of scores rounded to float.
+  // Whether the libraries of the models' authors differ from llama.cpp here, which converted_tokenizer_test.cpp shows:
+  // normal form C, texts of Gemma 4's control tokens, "</s>" as a word, and sums of scores rounded to float.
   static bool peer_differs(const json& line) {
     const std::string name = GetParam();
     const std::string text = bytes_of(line, "text").value();
@@ -67,7 +67,7 @@ class Reference : public testing::TestWithParam<const char*> {
   std::vector<json> cases_;
 };
 
-TEST_P(Reference, TokenForToken) {
+TEST_P(Reference, EncodesToTheReferenceIds) {
   int errors = 0;
   for (const json& line : cases_) {
     if (peer_differs(line)) continue;
@@ -87,10 +87,10 @@ TEST_P(Reference, TokenForToken) {
   EXPECT_EQ(errors, forgiving ? 0 : 1);
 }
 
-TEST_P(Reference, ATextNeverHasFewerTokensThanItsLengthSays) {
+TEST_P(Reference, ATextHasAtLeastTheTokensOfItsLengthBound) {
   const std::string name = GetParam();
   const size_t each = tokenizer_->text_bytes_per_token();
-  // Those that write white space or letters anew, or have a token for what they do not know, promise nothing.
+  // Vocabularies that rewrite white space or letters, or have an unknown token, do not reproduce the text.
   const bool known = name == "llama-bpe" || name == "qwen2" || name == "llama-spm";
   EXPECT_TRUE(each > 0 || !known) << name;
   if (each == 0) return;
@@ -102,20 +102,20 @@ TEST_P(Reference, ATextNeverHasFewerTokensThanItsLengthSays) {
   }
 }
 
-TEST_P(Reference, DecodesToTheSameBytes) {
+TEST_P(Reference, DecodesToTheReferenceBytes) {
   for (const json& line : cases_) {
     if (line.contains("error")) continue;
     std::vector<TokenId> ids;
     for (const int32_t id : line["ids"]) ids.push_back(TokenId{id});
-    // The peer tidies what byte-pair vocabularies decode to; the libraries of their authors do not, since it takes
-    // spaces out of texts that have them.
+    // llama.cpp tidies decoded texts of byte-pair vocabularies; the libraries of their authors do not, since that
+    // removes spaces that the text has.
     const std::string decoded = tokenizer_->decode(ids, true);
     const std::string expected = bytes_of(line, "detok").value();
     EXPECT_TRUE(decoded == expected || tidy_spaces(decoded) == expected) << line << decoded;
   }
 }
 
-TEST_P(Reference, StreamsWhatItDecodes) {
+TEST_P(Reference, StreamsTheTextThatItDecodes) {
   for (const json& line : cases_) {
     if (line.contains("error")) continue;
     for (const bool render_special : {true, false}) {

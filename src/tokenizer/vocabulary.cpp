@@ -49,7 +49,7 @@ Result<Vocabulary> Vocabulary::load(const gguf::Metadata& metadata) {
   out.text_of_.reserve(entries.size());
   for (const std::string_view entry : entries) {
     const uint32_t text = out.texts_.intern(entry);
-    if (text == out.first_with_text_.size()) {  // a text not seen before
+    if (text == out.first_with_text_.size()) {  // a new text
       out.first_with_text_.push_back(entry.empty() ? kNoToken : TokenId(out.size()));
     }
     out.text_of_.push_back(text);
@@ -113,7 +113,7 @@ void Vocabulary::set_pieces(PieceStyle style) {
         break;
       case TokenType::kUndefined:
       case TokenType::kUnused:
-        break;  // models never mean anything by these
+        break;  // these types have no text
     }
     piece_ends_.push_back(pieces_.size());
   }

@@ -28,7 +28,7 @@ enum class TokenType : uint8_t {
   kByte = 6,
 };
 
-/// How an entry's text becomes the bytes that it stands for.
+/// How an entry's text is converted to the bytes that it stands for.
 enum class PieceStyle {
   kByteLevel,    ///< each character is a byte, see byte_level.h
   kEscapedSpace  ///< "▁" is a space, "<0x0A>" of type kByte a byte
@@ -43,13 +43,13 @@ class Vocabulary {
   int32_t size() const { return static_cast<int32_t>(text_of_.size()); }
   bool contains(TokenId id) const { return index(id) >= 0 && index(id) < size(); }
 
-  // For ids that contains() accepts.
+  // Only for ids that contains() accepts.
   std::string_view entry(TokenId id) const { return texts_.view(text_of_[index(id)]); }
   TokenType type(TokenId id) const { return types_[index(id)]; }
   /// Log-probability or the like; 0 where the file has none. Never NaN, between -1e9 and 1e9.
   float score(TokenId id) const { return scores_.empty() ? 0.0f : scores_[index(id)]; }
   bool has_scores() const { return !scores_.empty(); }
-  /// The file says which entries are control tokens; else all are normal ones.
+  /// Whether the file says which entries are control tokens; otherwise all are normal ones.
   bool has_types() const { return has_types_; }
   /// The bytes that the entry stands for; needs set_pieces().
   std::string_view piece(TokenId id) const {
@@ -59,19 +59,19 @@ class Vocabulary {
   bool ends_generation(TokenId id) const { return marks_[index(id)] & kEndsGeneration; }
   bool strips_left(TokenId id) const { return marks_[index(id)] & kStripsLeft; }
   bool strips_right(TokenId id) const { return marks_[index(id)] & kStripsRight; }
-  /// Written out always and yet a control token: found in a text only where control tokens are.
+  /// Whether it is a control token that is always shown, but found in a text only where control tokens are.
   bool shown_control(TokenId id) const { return marks_[index(id)] & kShownControl; }
-  /// Control or unknown: written out only on request.
+  /// Whether it is a control or unknown token, which is shown only on request.
   bool hidden(TokenId id) const { return type(id) == TokenType::kControl || type(id) == TokenType::kUnknown; }
-  /// No text becomes it but one that spells it where control tokens are looked for.
+  /// Whether a text becomes this token only where control tokens are parsed.
   bool only_parsed(TokenId id) const { return hidden(id) || shown_control(id); }
 
-  /// The entry with this text, the first of several; kNoToken if there is none. No text is empty.
+  /// The first entry with this text; kNoToken if there is none. The empty text is never found.
   TokenId find(std::string_view entry) const {
     const uint32_t text = texts_.find(entry);
     return text == StringPool::kNone ? kNoToken : first_with_text_[text];
   }
-  /// What a plain text may become: find(), but for tokens that are only parsed.
+  /// The token that a plain text may become: as find(), except for tokens that are only parsed.
   TokenId find_plain(std::string_view entry) const {
     const TokenId id = find(entry);
     return id == kNoToken || only_parsed(id) ? kNoToken : id;
@@ -80,11 +80,11 @@ class Vocabulary {
 
   void set_type(TokenId id, TokenType type) { types_[index(id)] = type; }
   void set_ends_generation(TokenId id, bool value) { set_mark(id, kEndsGeneration, value); }
-  /// White space before (after) the token in a text belongs to it.
+  /// Whether white space before (after) the token in a text belongs to it.
   void set_strips_left(TokenId id, bool value) { set_mark(id, kStripsLeft, value); }
   void set_strips_right(TokenId id, bool value) { set_mark(id, kStripsRight, value); }
   void set_shown_control(TokenId id, bool value) { set_mark(id, kShownControl, value); }
-  /// After all set_type().
+  /// Called after all set_type().
   void set_pieces(PieceStyle style);
 
  private:
@@ -95,8 +95,8 @@ class Vocabulary {
   }
 
   StringPool texts_;
-  std::vector<uint32_t> text_of_;         // per token: its text in texts_; two tokens may share one
-  std::vector<TokenId> first_with_text_;  // per text
+  std::vector<uint32_t> text_of_;         // [token]: index of its text in texts_; two tokens may share one
+  std::vector<TokenId> first_with_text_;  // [text]
   std::vector<TokenType> types_;
   bool has_types_ = false;
   std::vector<float> scores_;  // empty if the file has none

@@ -8,7 +8,7 @@
 namespace cairn {
 namespace {
 
-// Where ranges of a text are once append_unescaped() has written it.
+// The ranges of a text after append_unescaped() has rewritten it.
 std::vector<ByteRange> unescaped_ranges(std::string_view text, std::span<const ByteRange> ranges) {
   std::vector<ByteRange> out;
   size_t dropped = 0;
@@ -17,7 +17,8 @@ std::vector<ByteRange> unescaped_ranges(std::string_view text, std::span<const B
     for (; next != std::string_view::npos && next + kEscapedSpace.size() <= place;
          next = text.find(kEscapedSpace, next + kEscapedSpace.size()))
       dropped += kEscapedSpace.size() - 1;
-    const bool within = next != std::string_view::npos && next < place;  // a space belongs to all that had a part of it
+    // A space belongs to every range that had a part of it.
+    const bool within = next != std::string_view::npos && next < place;
     return within ? next - dropped + (is_end ? 1 : 0) : place - dropped;
   };
   for (const ByteRange& range : ranges) {
@@ -61,7 +62,7 @@ Result<std::vector<TokenId>> VocabularyTokenizer::encode(std::string_view text, 
   out.reserve(text.size() / 4 + 2);
   if (options.add_special && special_.add_bos) out.push_back(special_.bos);
   std::string spaced;
-  std::vector<ByteRange> moved;  // the foreign ranges of a text that is changed before it is split
+  std::vector<ByteRange> moved;  // foreign ranges of a text that is changed before it is split
   if (underscore_is_space_ && text.find(kEscapedSpace) != std::string_view::npos) {
     moved = unescaped_ranges(text, options.foreign);
     append_unescaped(spaced, text);

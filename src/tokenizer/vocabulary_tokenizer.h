@@ -1,4 +1,4 @@
-/// What all kinds of tokenizers share: the vocabulary, special tokens in texts, decoding.
+/// Base of all kinds of tokenizers: the vocabulary, special tokens in texts, decoding.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace cairn {
 
-/// Bytes of text that encode() takes. Positions are 32 bits wide, and "▁" makes three bytes of a space.
+/// Maximum bytes of text for encode(). Positions are 32 bits wide, and a space becomes the three bytes of "▁".
 inline constexpr size_t kTextBytesMax = 256u << 20;
 
-/// Bytes of a text that may stand for one of what is cut into tokens: "▁" for a space, letter and marks for the letter
-/// that has them (no composition of Unicode's is shorter than a third).
+/// Maximum bytes of a text for one byte that is tokenised: "▁" for a space, or a letter with marks for the composed
+/// letter (Unicode's compositions are at least a third of the length).
 inline constexpr size_t kRewrittenBytes = 4;
 
 class VocabularyTokenizer : public Tokenizer {
@@ -37,20 +37,20 @@ class VocabularyTokenizer : public Tokenizer {
   struct Decoding {
     bool drops_first_space = false;
     bool tidies_spaces = false;
-    bool prefix_only_at_start = false;  ///< no space of SentencePiece's behind special tokens
-    bool underscore_is_space = false;   ///< "▁" in a text is read as a space
+    bool prefix_only_at_start = false;  ///< no SentencePiece space after special tokens
+    bool underscore_is_space = false;   ///< whether "▁" in a text is read as a space
   };
   VocabularyTokenizer(Vocabulary vocabulary, SpecialTokens special, Decoding decoding);
 
-  /// Appends the tokens of plain text, which is not empty. `after_special`: nothing or a special token is before it,
-  /// as far as that matters to the vocabulary.
+  /// Appends the tokens of plain text, which is not empty. `after_special`: whether nothing or a special token is
+  /// before it, if the vocabulary distinguishes that.
   virtual Result<void> encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const = 0;
   const Vocabulary& vocabulary() const { return vocabulary_; }
-  /// Of the piece that stands for most; 0 if tokens take white space beside them along.
+  /// Bytes of the longest piece; 0 if tokens include white space beside them.
   size_t piece_bytes_max() const { return piece_bytes_max_; }
 
  private:
-  /// One of those that the splitter finds.
+  /// Whether it is one of the tokens that the splitter finds.
   bool parts_texts(TokenId id) const;
 
   Vocabulary vocabulary_;

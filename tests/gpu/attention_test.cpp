@@ -1,5 +1,5 @@
-// Attention over pages on the GPU against the processor's: every kind of page, head sizes, windows, caps, sinks,
-// slopes; and sequences alone against the same among others, however their prompts were cut.
+// Compares paged attention on the GPU with the CPU's: every kind of page, head sizes, windows, softcaps, sinks, slopes;
+// and sequences alone with the same among others, however their prompts were cut.
 #include <bit>
 #include <numeric>
 
@@ -25,13 +25,13 @@ struct Shape {
   int32_t heads() const { return kv_heads * group; }
 };
 
-/// Sequences with their queries, keys and values, and the pages where they are on one backend.
+/// Sequences with their queries, keys and values, and their pages on one backend.
 class Lab {
  public:
   Lab(Backend& backend, const Shape& shape, std::vector<int32_t> lengths, uint32_t seed)
       : backend_(backend), shape_(shape), memory_(backend) {
     Random random(seed);
-    int32_t pages = 3;  // that nobody uses
+    int32_t pages = 3;  // unused pages
     for (const int32_t tokens : lengths) pages += (tokens + kPageTokens - 1) / kPageTokens;
     std::vector<int32_t> order(static_cast<size_t>(pages));
     std::iota(order.begin(), order.end(), 0);
@@ -57,7 +57,7 @@ class Lab {
                           (kv_row_bytes(shape.type, shape.key_dim) + kv_row_bytes(shape.type, shape.value_dim));
     view_.layer_offset = 128;
     view_.page_stride = (layer + 63) / 64 * 64 + 192;
-    // What is not written yet is NaN in all types: whoever reads it shows.
+    // Memory that is not written yet is NaN in all types, so that reading it is noticed.
     const std::vector<uint8_t> ones(static_cast<size_t>(view_.page_stride * pages), 0xff);
     view_.base = reinterpret_cast<std::byte*>(memory_.put(ones));
     std::vector<float> sinks, slopes;
@@ -74,7 +74,8 @@ class Lab {
                .slopes = shape.slopes ? memory_.put(slopes) : nullptr};
   }
 
-  /// Stores the parts' keys and values and attends to them, in one call each: a row of heads * value_dim for each.
+  /// Stores the parts' keys and values and attends to them, in one call each; gives a row of heads * value_dim for
+  /// each.
   std::vector<float> attend(std::span<const Part> parts) {
     std::vector<float> q, k, v;
     std::vector<AttentionSlice> slices;
@@ -113,7 +114,7 @@ class Lab {
   std::vector<Sequence> sequences_;
 };
 
-// Rows of a long prompt's steps.
+// Maximum rows of a step of a long prompt.
 constexpr int32_t kStep = kEmulated ? 60 : 200;
 
 class GpuAttention : public GpuTest {
@@ -139,7 +140,7 @@ const Shape kShapes[] = {
     {.kv_heads = 1, .group = 1, .key_dim = 20, .value_dim = 36, .type = KvType::kF16, .sinks = true},
     {.kv_heads = 1, .group = 4, .key_dim = 256, .value_dim = 256, .type = KvType::kF16, .soft_cap = 20},
     {.kv_heads = 1, .group = 40, .key_dim = 192, .value_dim = 128, .type = KvType::kQ8_0},
-    {.type = KvType::kF16, .query_size = 1e7f},  // beyond float16
+    {.type = KvType::kF16, .query_size = 1e7f},  // outside the range of float16
     {.key_dim = 80, .value_dim = 48, .type = KvType::kQ8_0},
     {.type = KvType::kBF16, .sinks = true},
     {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = KvType::kBF16, .window = 40},
@@ -149,18 +150,18 @@ const Shape kShapes[] = {
     {.sinks = true},
 };
 
-TEST_F(GpuAttention, AgreesWithTheProcessor) {
+TEST_F(GpuAttention, AgreesWithTheCpu) {
   uint32_t seed = 0;
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed);
     const std::vector<int32_t> lengths = {1, 3, 33, kStep, 3 * kStep + 100};
     Lab on_gpu(gpu(), shape, lengths, seed), on_cpu(cpu(), shape, lengths, seed);
     ++seed;
-    // Prompts of all, in steps of a ragged batch, then single rows.
+    // All prompts in steps of a ragged batch, then single rows.
     const std::vector<std::vector<Part>> steps = {
         {{0, 0, 1}, {1, 0, 3}, {2, 0, 9}, {3, 0, 33}, {4, 0, kStep}},
         {{2, 9, 23}, {4, kStep, kStep}, {3, 33, 8}},
-        {{4, 2 * kStep, kStep + 50}, {3, 41, 6}},  // from here on more than a run's rows
+        {{4, 2 * kStep, kStep + 50}, {3, 41, 6}},  // from here on more rows than a run has
         {{4, 3 * kStep + 50, 49}, {2, 32, 1}, {3, 47, kStep - 48}},
         {{4, 3 * kStep + 99, 1}, {3, kStep - 1, 1}},
     };
@@ -171,7 +172,7 @@ TEST_F(GpuAttention, AgreesWithTheProcessor) {
   }
 }
 
-TEST_F(GpuAttention, ARowSeesNeitherItsNeighboursNorHowItsPromptWasCut) {
+TEST_F(GpuAttention, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
   uint32_t seed = 100;
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed - 100);
@@ -206,8 +207,8 @@ TEST_F(GpuAttention, Bfloat16IsStoredRoundedToNearest) {
   }
 }
 
-// Encoders: whole texts at once, more rows than a run has.
-TEST_F(GpuAttention, WholeTexts) {
+// Attention of encoders: whole texts at once, with more rows than a run has.
+TEST_F(GpuAttention, AttentionOverWholeTextsAgreesWithTheCpu) {
   constexpr int32_t kText = kEmulated ? 150 : 300;
   for (const bool slopes : {false, true}) {
     const Shape shape{.kv_heads = 4, .group = 1, .key_dim = 32, .value_dim = 32, .causal = false, .slopes = slopes};

@@ -1,4 +1,4 @@
-// What is special about a backend with memory of its own: copies, arguments in host memory, limits, errors.
+// Properties of a backend with memory of its own: copies, arguments in host memory, limits, errors.
 #include "gpu/lab.h"
 #include "kernels/cuda/cuda_backend.h"
 #include "quant/codec.h"
@@ -8,7 +8,7 @@ namespace {
 
 class GpuBackend : public GpuTest {};
 
-TEST_F(GpuBackend, SaysWhatItIs) {
+TEST_F(GpuBackend, DescribesItsDevice) {
   EXPECT_TRUE(gpu().description().starts_with("cuda ")) << gpu().description();
   EXPECT_GT(gpu().available_bytes(), 0);
   EXPECT_TRUE(built_with_cuda());
@@ -32,7 +32,7 @@ TEST_F(GpuBackend, MemoryIsZeroedAndCopied) {
   EXPECT_EQ(arrays.get(empty, kFloats), moved);
 }
 
-TEST_F(GpuBackend, TooMuchMemoryIsRefusedWithWhatThereIs) {
+TEST_F(GpuBackend, TooMuchMemoryIsRefusedNamingTheFreeBytes) {
   const auto buffer = gpu().allocate(int64_t{1} << 45);
   ASSERT_FALSE(buffer.has_value());
   EXPECT_EQ(buffer.error().code, Code::kOutOfMemory);
@@ -40,8 +40,8 @@ TEST_F(GpuBackend, TooMuchMemoryIsRefusedWithWhatThereIs) {
   EXPECT_TRUE(gpu().finish().has_value()) << "and nothing has broken";
 }
 
-// Larger than the buffers that it goes through, and no multiple of them.
-TEST_F(GpuBackend, LargeWeightsArriveWhole) {
+// Larger than the staging buffers, and not a multiple of them.
+TEST_F(GpuBackend, LargeWeightsAreUploadedCompletely) {
   constexpr int64_t kRows = 12'345, kCols = 1'027;
   Random random(2);
   const std::vector<float> values = random.normals(kRows * kCols);
@@ -67,7 +67,7 @@ TEST_F(GpuBackend, UnknownTypesAreRefused) {
   EXPECT_EQ(weight.error().code, Code::kUnsupported);
 }
 
-TEST_F(GpuBackend, ScalesOfMatricesLieBehindTheirBlocks) {
+TEST_F(GpuBackend, ScalesOfAMatrixFollowItsBlocks) {
   const std::vector<float> values(15, 1.0f), x(3, 2.0f);
   const HostMatrix matrix{.type = TensorType::kF32,
                           .rows = 5,
@@ -86,9 +86,9 @@ TEST_F(GpuBackend, ScalesOfMatricesLieBehindTheirBlocks) {
   EXPECT_EQ(arrays.get(out, 5), (std::vector<float>{-3, -2, -1, 0, 1})) << "the bias is not scaled";
 }
 
-// Arguments may be changed as soon as the call returns, however many are on their way.
-TEST_F(GpuBackend, ArgumentsAreTakenAtOnce) {
-  constexpr int32_t kRows = 1'000, kCalls = kEmulated ? 300 : 2'000;  // more than the memory for arguments holds
+// Arguments may be changed as soon as the call returns, however many transfers are in flight.
+TEST_F(GpuBackend, ArgumentsAreCopiedBeforeACallReturns) {
+  constexpr int32_t kRows = 1'000, kCalls = kEmulated ? 300 : 2'000;  // more than the staging ring holds
   std::vector<float> x;
   for (int32_t i = 0; i < kRows; ++i) x.push_back(static_cast<float>(i));
   Arrays arrays(gpu());
@@ -106,13 +106,13 @@ TEST_F(GpuBackend, ArgumentsAreTakenAtOnce) {
   }
 }
 
-TEST_F(GpuBackend, ReservesWhatItSays) {
+TEST_F(GpuBackend, ReservesTheBytesThatItPlans) {
   auto fresh = make_cuda_backend({}).value();
   const WorkspaceSizes sizes = sizes_of_tests();
   const int64_t before = Buffer::bytes_in_all();
   ASSERT_TRUE(fresh->reserve(sizes).has_value());
   const int64_t taken = Buffer::bytes_in_all() - before;
-  // Places and pages are kept in the host's heap as well.
+  // Places and pages are also kept on the host's heap.
   EXPECT_LE(taken, fresh->workspace_bytes(sizes));
   EXPECT_GE(taken, fresh->workspace_bytes(sizes) * 3 / 4);
   ASSERT_TRUE(fresh->reserve(sizes).has_value());

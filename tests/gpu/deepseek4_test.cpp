@@ -1,5 +1,5 @@
-// DeepSeek V4 on the GPU beyond its reference files: rows that an index of many heads chooses, the rounding of
-// training, the MTP module.
+// DeepSeek V4 on the GPU beyond its reference files: rows selected by an index with many heads, the simulated rounding,
+// the MTP module.
 #include "gguf/reader.h"
 #include "gpu/model_lab.h"
 #include "mtp/files.h"
@@ -10,7 +10,8 @@ namespace {
 class GpuDeepseek4 : public GpuTest {
  protected:
   static constexpr int32_t kContext = 256;
-  static constexpr int32_t kPrompt = 140;  // a row of 128 positions, and more than the index chooses of those of four
+  // A compressed row of 128 positions, and more rows of four positions than the index selects.
+  static constexpr int32_t kPrompt = 140;
 
   GpuDeepseek4() {
     Random random(11);
@@ -22,7 +23,7 @@ class GpuDeepseek4 : public GpuTest {
   }
 
   mtp::Folder folder_;
-  // With so many heads hardly any sum is zero: of equal ones GPU and processor take others.
+  // With so many heads hardly any sum is zero: of equal sums GPU and CPU select different ones.
   static constexpr std::pair<const char*, const char*> kShape[] = {{"embedding_length", "128"},
                                                                    {"attention.q_lora_rank", "64"},
                                                                    {"expert_feed_forward_length", "64"},
@@ -33,7 +34,7 @@ class GpuDeepseek4 : public GpuTest {
   std::vector<TokenId> tokens_;
 };
 
-TEST_F(GpuDeepseek4, ChosenRowsAndRounding) {
+TEST_F(GpuDeepseek4, SelectedRowsAndSimulatedRoundingAgreeWithTheCpu) {
   std::vector<std::vector<float>> of_both;
   for (const bool rounding : {false, true}) {
     Model on_gpu(file_, gpu(), options(rounding, false)), on_cpu(file_, cpu(), options(rounding, false));
@@ -45,13 +46,13 @@ TEST_F(GpuDeepseek4, ChosenRowsAndRounding) {
   EXPECT_GT(difference(of_both[0], of_both[1]), kBoundF32);
 }
 
-TEST_F(GpuDeepseek4, Guesses) {
+TEST_F(GpuDeepseek4, DraftsOfTheMtpModuleAgreeWithTheCpu) {
   std::vector<std::vector<float>> drafts;
   for (Backend* backend : {&gpu(), &cpu()}) {
     Model model(file_, *backend, options(false, true));
     ASSERT_TRUE(model.runner().has_mtp());
     TestSequence sequence(model);
-    // In two steps, so that the block looks back from one to the other.
+    // In two steps, so that the MTP module reads rows of an earlier step.
     sequence.step(prompt().first(7), LogitsWanted::kLast);
     sequence.step(prompt().subspan(7), LogitsWanted::kLast);
     auto& all = drafts.emplace_back();
@@ -65,9 +66,9 @@ TEST_F(GpuDeepseek4, Guesses) {
   EXPECT_LE(difference(drafts[0], drafts[1]), kBoundF32);
 }
 
-// As in the published files of two bits a weight. GPU and processor do not round activations alike, so nothing is
-// chosen by them here: experts follow from the token, and the index takes all rows.
-TEST_F(GpuDeepseek4, ExpertsOfTwoBits) {
+// Types as in the published two-bit files. GPU and CPU round activations differently, so nothing depends on a selection
+// here: experts follow from the token, and the index selects all rows.
+TEST_F(GpuDeepseek4, TwoBitExpertsAgreeWithTheCpu) {
   constexpr double kBoundInt8 = 0.03;
   constexpr std::pair<const char*, const char*> kChooseNothing[] = {{"embedding_length", "256"},
                                                                     {"expert_feed_forward_length", "256"},

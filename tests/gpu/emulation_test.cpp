@@ -1,4 +1,4 @@
-// The emulated GPU itself (kernels/cuda/emulated): right kernels do what they should, and wrong ones are found.
+// Tests the emulated GPU itself (kernels/cuda/emulated): correct kernels work, and wrong ones are detected.
 #include <cuda_pipeline_primitives.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -37,14 +37,14 @@ class Emulation : public testing::Test {
     cudaStreamSynchronize(stream_);
     return to;
   }
-  /// One block.
+  /// Runs one block.
   template <class... Parameters, class... Arguments>
   void run(void (*kernel)(Parameters...), const Arguments&... arguments) {
     launch(kernel, dim3(1), kThreads, kThreads * sizeof(int32_t), launches_, arguments...);
     EXPECT_EQ(cudaGetLastError(), cudaSuccess);
     cudaStreamSynchronize(stream_);
   }
-  /// 0, 1, 2 ...
+  /// The numbers 0, 1, 2 ...
   static std::vector<int32_t> numbers() {
     std::vector<int32_t> all(kThreads);
     std::iota(all.begin(), all.end(), 0);
@@ -62,7 +62,7 @@ class Emulation : public testing::Test {
   std::vector<int32_t*> arrays_;
 };
 
-// Hands the numbers to each thread's mirror image.
+// Gives each number to the thread at the mirrored index.
 template <bool kWaits>
 void mirror(const int32_t* from, int32_t* to) {
   auto* shared = reinterpret_cast<int32_t*>(shared_memory());
@@ -71,7 +71,7 @@ void mirror(const int32_t* from, int32_t* to) {
   to[threadIdx.x] = shared[kThreads - 1 - threadIdx.x];
 }
 
-TEST_F(Emulation, ThreadsWaitAtBarriersAndOnlyThere) {
+TEST_F(Emulation, ThreadsWaitOnlyAtBarriers) {
   int32_t* from = array();
   int32_t* to = array();
   write(numbers(), from);
@@ -89,7 +89,7 @@ void sum_of_warp(const int32_t* from, int32_t* to) {
   to[threadIdx.x] = sum;
 }
 
-TEST_F(Emulation, LanesExchangeNumbers) {
+TEST_F(Emulation, LanesOfAWarpExchangeNumbers) {
   int32_t* from = array();
   int32_t* to = array();
   write(numbers(), from);
@@ -98,7 +98,7 @@ TEST_F(Emulation, LanesExchangeNumbers) {
   for (int32_t i = 0; i < kThreads; ++i) EXPECT_EQ(sums[i], 32 * (i / 32 * 32) + 496) << i;
 }
 
-// Four numbers a thread, brought by an asynchronous copy.
+// Copies four numbers per thread asynchronously.
 template <int kLeft>
 void copied(const int32_t* from, int32_t* to) {
   auto* shared = reinterpret_cast<int32_t*>(shared_memory());
@@ -111,7 +111,7 @@ void copied(const int32_t* from, int32_t* to) {
   __pipeline_wait_prior(0);
 }
 
-TEST_F(Emulation, AsynchronousCopiesAreThereWhenTheyAreWaitedFor) {
+TEST_F(Emulation, AsynchronousCopiesAreCompleteOnceTheyAreWaitedFor) {
   int32_t* from = array();
   int32_t* to = array();
   write(numbers(), from);
@@ -121,8 +121,8 @@ TEST_F(Emulation, AsynchronousCopiesAreThereWhenTheyAreWaitedFor) {
   EXPECT_NE(read(to), numbers());
 }
 
-// The stream does its work when it is waited for: what changes before then is what it finds.
-TEST_F(Emulation, StreamsWorkLate) {
+// The stream does its work when it is waited for, so it reads data that was changed before then.
+TEST_F(Emulation, StreamsDoTheirWorkWhenTheyAreWaitedFor) {
   int32_t* there = array();
   std::vector<int32_t> host = numbers();
   cudaMemcpyAsync(there, host.data(), kThreads * sizeof(int32_t), cudaMemcpyHostToDevice, stream_);
@@ -130,7 +130,7 @@ TEST_F(Emulation, StreamsWorkLate) {
   EXPECT_EQ(read(there)[5], 500);
 }
 
-TEST_F(Emulation, LaunchesBeyondTheDeviceAreErrors) {
+TEST_F(Emulation, LaunchesBeyondTheDevicesLimitsAreErrors) {
   int32_t* at = array();
   launch(sum_of_warp, dim3(1), 2'048, 0, launches_, at, at);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
@@ -173,7 +173,7 @@ void copy_without_wait(const int32_t* from) {
 
 using EmulationDeathTest = Emulation;
 
-TEST_F(EmulationDeathTest, WhatCudaLeavesUndefinedIsFound) {
+TEST_F(EmulationDeathTest, UndefinedBehaviourOfCudaEndsTheProcess) {
   int32_t* at = array();
   EXPECT_DEATH(run(two_barriers), "threads of a block part: .*emulation_test");
   EXPECT_DEATH(run(barrier_after_the_end), "threads of a block part: .*has ended");
@@ -184,7 +184,7 @@ TEST_F(EmulationDeathTest, WhatCudaLeavesUndefinedIsFound) {
   EXPECT_DEATH(run(copy_without_wait, at), "ends with copies on their way");
 }
 
-TEST_F(EmulationDeathTest, CopiesHaveTwoSides) {
+TEST_F(EmulationDeathTest, CopiesInTheWrongDirectionEndTheProcess) {
   int32_t* there = array();
   int32_t here[1] = {};
   EXPECT_DEATH(cudaMemcpyAsync(there, there, 4, cudaMemcpyHostToDevice, stream_), "sides");
@@ -194,7 +194,7 @@ TEST_F(EmulationDeathTest, CopiesHaveTwoSides) {
   EXPECT_DEATH(cudaFree(here), "no memory of the device");
 }
 
-TEST_F(EmulationDeathTest, WorkIsForTheCurrentDevice) {
+TEST_F(EmulationDeathTest, WorkForAnotherDeviceEndsTheProcess) {
   int32_t* there = array();
   int32_t here[1] = {};
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
@@ -219,7 +219,7 @@ TEST_F(EmulationDeathTest, WorkIsForTheCurrentDevice) {
 void beyond_the_end(int32_t* to) { to[threadIdx.x + 1] = 1; }
 void beyond_shared_memory() { reinterpret_cast<int32_t*>(shared_memory())[threadIdx.x + 1] = 1; }
 
-TEST_F(EmulationDeathTest, AddressSanitizerSeesKernelsAndTheHost) {
+TEST_F(EmulationDeathTest, AddressSanitizerDetectsInvalidAccessesOfKernelsAndHost) {
   int32_t* there = array();
   EXPECT_DEATH(run(beyond_the_end, there), "heap-buffer-overflow");
   EXPECT_DEATH(run(beyond_shared_memory), "heap-buffer-overflow");

@@ -24,8 +24,8 @@ namespace cairn::gpu {
 
 using cpu::Random;
 
-/// Whether the GPU is emulated (kernels/cuda/emulated). It is slow: tests take sizes that are just large enough for all
-/// cases of the kernels.
+/// Whether the GPU is emulated (kernels/cuda/emulated). It is slow, so tests use sizes that are just large enough for
+/// all cases of the kernels.
 #if defined(CAIRN_EMULATED_GPU)
 inline constexpr bool kEmulated = true;
 #else
@@ -34,11 +34,12 @@ inline constexpr bool kEmulated = false;
 
 /// Rows of the largest call.
 inline constexpr int32_t kRowsMax = kEmulated ? 33 : 200;
-/// Rows of a call: alone, few, as many as vectors and one more, more than a tile, and most of a large step.
+/// Row counts of calls: alone, few, as many as GEMV kernels take and one more, more than a tile, and most of a large
+/// step.
 inline constexpr int32_t kAllRowCounts[] = {1, 3, 8, 9, 33, 200};
 inline constexpr std::span kRowCounts = std::span(kAllRowCounts).first(kEmulated ? 5 : 6);
 
-/// Enough for all tests of operations.
+/// Workspace sizes that are enough for all tests of operations.
 inline WorkspaceSizes sizes_of_tests() {
   WorkspaceSizes sizes;
   sizes.inputs = {{1'024, 8'192}};
@@ -65,13 +66,13 @@ inline Result<std::unique_ptr<Backend>> reserved(Result<std::unique_ptr<Backend>
   return made;
 }
 
-/// Made once and never destroyed: the driver may be gone when static objects are.
+/// Created once and never destroyed: the driver may be unloaded before static objects are destroyed.
 inline Result<std::unique_ptr<Backend>>& gpu_or_why_not() {
   static auto* made = new Result<std::unique_ptr<Backend>>(reserved(make_cuda_backend({})));
   return *made;
 }
 
-/// Skips its tests where there is no GPU, and fails where there is one that cannot be used.
+/// Skips its tests if there is no GPU, and fails if there is one that cannot be used.
 class GpuTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -86,7 +87,7 @@ class GpuTest : public testing::Test {
     EXPECT_TRUE(finished.has_value()) << finished.error().text();
   }
   static Backend& gpu() { return **gpu_or_why_not(); }
-  /// With float32 activations for BF16 weights: that is how the GPU multiplies them.
+  /// Uses float32 activations for BF16 weights, because the GPU does.
   static Backend& cpu() {
     static const auto made = [] {
       const auto exact = std::ranges::find_if(cpu::usable_isas(),
@@ -97,7 +98,7 @@ class GpuTest : public testing::Test {
   }
 };
 
-/// Arrays in a backend's memory, which go with this.
+/// Arrays in a backend's memory, which are freed with this object.
 class Arrays {
  public:
   explicit Arrays(Backend& backend) : backend_(backend) {}
@@ -112,7 +113,7 @@ class Arrays {
   T* put(const std::vector<T>& values) {
     return put(std::span<const T>(values));
   }
-  /// Zeros.
+  /// An array of zeros.
   template <class T = float>
   T* make(int64_t n) {
     buffers_.push_back(backend_.allocate(n * static_cast<int64_t>(sizeof(T))).value());
@@ -135,7 +136,7 @@ inline double largest_magnitude(std::span<const float> values) {
   for (const float value : values) largest = std::max(largest, std::abs(double{value}));
   return largest;
 }
-/// The largest difference in parts of the largest magnitude of `b`; NaN where either has one.
+/// The largest difference relative to the largest magnitude of `b`; NaN if either has one.
 inline double difference(std::span<const float> a, std::span<const float> b) {
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -146,10 +147,10 @@ inline double difference(std::span<const float> a, std::span<const float> b) {
   return largest == 0 ? 0 : largest / std::max(largest_magnitude(b), 1e-30);
 }
 
-/// What a backend gives for rows [first, first + rows) of an operation's input, in one call of them alone.
+/// The result of a backend for rows [first, first + rows) of an operation's input, in one call for them alone.
 using RowOperation = std::function<std::vector<float>(Backend&, int64_t first, int64_t rows)>;
 
-/// The GPU against the processor for every count of rows, and single rows against the same among others, bit by bit.
+/// Compares the GPU with the CPU for every row count, and single rows with the same among others, bit by bit.
 inline void check_rows(Backend& gpu, Backend& cpu, double bound, const RowOperation& operation) {
   for (const int32_t rows : kRowCounts) {
     SCOPED_TRACE(std::to_string(rows) + " rows");
@@ -172,7 +173,7 @@ std::span<const T> rows_of(const std::vector<T>& values, int64_t cols, int64_t f
   return std::span<const T>(values).subspan(static_cast<size_t>(first * cols), static_cast<size_t>(rows * cols));
 }
 
-/// The folder of reference data; CAIRN_TEST_DATA in the environment names another, for a program that was built
+/// The folder of reference data; CAIRN_TEST_DATA in the environment overrides it, for a program that was built
 /// elsewhere.
 inline std::filesystem::path fixtures() {
   const char* moved = std::getenv("CAIRN_TEST_DATA");

@@ -1,6 +1,6 @@
-// Attention over whole rows and their choice on the GPU against the processor's: every type of rows, windows, sinks,
-// rows for several positions, two sources, chosen rows; and sequences alone against the same among others, however they
-// were cut.
+// Compares attention over whole rows, and their selection, on the GPU with the CPU's: every type of rows, windows,
+// sinks, compressed rows, two sources, selected rows; and sequences alone with the same among others, however they were
+// cut.
 #include <numeric>
 #include <set>
 
@@ -18,12 +18,12 @@ struct SourceShape {
   int32_t chosen_max = 0;  // > 0: random rows
 };
 
-/// Rows of several sequences, and the pages where they are on one backend.
+/// Rows of several sequences, and their pages on one backend.
 class Pages {
  public:
   Pages(Backend& backend, const SourceShape& shape, int32_t dim, std::span<const int32_t> lengths, Random& random)
       : backend_(backend), memory_(backend) {
-    int32_t count = 3;  // that nobody uses
+    int32_t count = 3;  // unused pages
     for (const int32_t tokens : lengths) count += (tokens + kPageTokens - 1) / kPageTokens;
     std::vector<int32_t> order(static_cast<size_t>(count));
     std::iota(order.begin(), order.end(), 0);
@@ -42,7 +42,7 @@ class Pages {
     view = {.type = shape.type, .kv_heads = 1, .key_dim = dim, .tokens_per_row = shape.tokens_per_row};
     view.layer_offset = 64;
     view.page_stride = (view.rows_per_page() * kv_row_bytes(shape.type, dim) + 63) / 64 * 64 + 128;
-    // What is not written yet is NaN in all types: whoever reads it shows.
+    // Memory that is not written yet is NaN in all types, so that reading it is noticed.
     const std::vector<uint8_t> ones(static_cast<size_t>(view.page_stride * count), 0xff);
     view.base = reinterpret_cast<std::byte*>(memory_.put(ones));
   }
@@ -56,7 +56,7 @@ class Pages {
     }
     return slices;
   }
-  /// The rows that the parts complete.
+  /// Stores the rows that the parts complete.
   void store(std::span<const Part> parts) {
     std::vector<float> x;
     for (const Part& part : parts) {
@@ -70,7 +70,7 @@ class Pages {
     EXPECT_TRUE(backend_.finish().has_value());
   }
   std::vector<float>& rows(size_t sequence) { return sequences_[sequence].rows; }
-  /// The pages before the one of `position` are given to others.
+  /// Overwrites the pages before the one of `position`, as if others used them.
   void forget_before(size_t sequence, int32_t position) {
     for (int32_t page = 0; page < position / kPageTokens; ++page) sequences_[sequence].pages[page] = kNoPage;
   }
@@ -114,7 +114,8 @@ class Lab {
                .sinks = shape.sinks ? memory_.put(random.normals(shape.heads, 2)) : nullptr};
   }
 
-  /// Stores the parts' rows and attends, in one call for each source: a row of heads * value_dim for each position.
+  /// Stores the parts' rows and attends, in one call for each source; gives a row of heads * value_dim for each
+  /// position.
   std::vector<float> attend(std::span<const Part> parts) {
     for (const auto& source : sources_) source->store(parts);
     return attend_stored(parts);
@@ -173,17 +174,18 @@ class Lab {
   RowAttentionParams params_;
   std::vector<std::unique_ptr<Pages>> sources_;
   std::vector<std::vector<float>> q_;
-  std::vector<std::vector<std::vector<int32_t>>> chosen_;  // per sequence and source
+  std::vector<std::vector<std::vector<int32_t>>> chosen_;  // [sequence][source]
 };
 
-// Rows of a long prompt's steps.
+// Maximum rows of a step of a long prompt.
 constexpr int32_t kStep = kEmulated ? 50 : 200;
 
 const Shape kShapes[] = {
     {},
     {.heads = 1, .dim = 20, .value_dim = 20},
     {.heads = 4, .dim = 576, .value_dim = 512, .sources = {{.type = KvType::kF16}}},
-    {.heads = 45, .dim = 24, .value_dim = 16, .sinks = true},  // more than one tile, and than a call is split for
+    // More than one tile, and more heads than a split call has.
+    {.heads = 45, .dim = 24, .value_dim = 16, .sinks = true},
     {.dim = 33, .value_dim = 9, .sources = {{.type = KvType::kF16}}},
     {.dim = 80, .value_dim = 64, .sources = {{.type = KvType::kQ8_0, .window = 40}}},
     {.heads = 9, .dim = 72, .value_dim = 72, .sources = {{.type = KvType::kQ8_0}}},
@@ -209,14 +211,14 @@ class GpuLatent : public GpuTest {
   }
 };
 
-TEST_F(GpuLatent, AttentionAgreesWithTheProcessor) {
+TEST_F(GpuLatent, AttentionAgreesWithTheCpu) {
   uint32_t seed = 0;
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed);
     const std::vector<int32_t> lengths = {1, 3, 33, kStep, 3 * kStep + 100};
     Lab on_gpu(gpu(), shape, lengths, seed), on_cpu(cpu(), shape, lengths, seed);
     ++seed;
-    // Prompts of all, in steps of a ragged batch, then single rows.
+    // All prompts in steps of a ragged batch, then single rows.
     const std::vector<std::vector<Part>> steps = {
         {{0, 0, 1}, {1, 0, 3}, {2, 0, 9}, {3, 0, 33}, {4, 0, kStep}},
         {{2, 9, 23}, {4, kStep, kStep}, {3, 33, 8}},
@@ -231,7 +233,7 @@ TEST_F(GpuLatent, AttentionAgreesWithTheProcessor) {
   }
 }
 
-TEST_F(GpuLatent, MoreRowsThanARunHas) {
+TEST_F(GpuLatent, CallsWithMoreRowsThanARunAgreeWithTheCpu) {
   const Shape shape{.heads = 2, .sinks = true, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
   constexpr int32_t kMany = kEmulated ? 150 : 300;
   Lab on_gpu(gpu(), shape, {5, kMany, 30}, 40), on_cpu(cpu(), shape, {5, kMany, 30}, 40);
@@ -239,7 +241,8 @@ TEST_F(GpuLatent, MoreRowsThanARunHas) {
   EXPECT_LE(difference(on_gpu.attend(parts), on_cpu.attend(parts)), 1e-5);
 }
 
-// A model without latent rows, as one that drafts, is on the same GPU and has larger steps; whichever was loaded first.
+// A model without latent rows, such as a draft model, may be on the same GPU with larger steps, whichever was loaded
+// first.
 TEST_F(GpuLatent, ModelsMayShareTheBackend) {
   const Shape shape{.heads = 2, .sources = {{.window = 20}, {.tokens_per_row = 4, .chosen_max = 9}}};
   constexpr int32_t kMany = 300;
@@ -260,8 +263,8 @@ TEST_F(GpuLatent, ModelsMayShareTheBackend) {
   }
 }
 
-// Several chunks: alone they go to different blocks, among many rows one block goes through all.
-TEST_F(GpuLatent, LongContexts) {
+// Several chunks: for a single row different blocks compute them, for many rows one block goes through all.
+TEST_F(GpuLatent, LongContextsAgreeWithTheCpu) {
   constexpr int32_t kLong = kEmulated ? 700 : 8'000, kLast = 3;
   const Shape shape{.heads = kEmulated ? 3 : 16,
                     .dim = 24,
@@ -276,7 +279,7 @@ TEST_F(GpuLatent, LongContexts) {
   EXPECT_LE(difference(on_gpu.attend_stored({&last, 1}), on_cpu.attend_stored({&last, 1})), 1e-4);
 }
 
-TEST_F(GpuLatent, ARowSeesNeitherItsNeighboursNorHowItsPromptWasCut) {
+TEST_F(GpuLatent, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
   uint32_t seed = 100;
   for (const Shape& shape : kShapes) {
     SCOPED_TRACE(testing::Message() << "shape " << seed - 100);
@@ -287,7 +290,7 @@ TEST_F(GpuLatent, ARowSeesNeitherItsNeighboursNorHowItsPromptWasCut) {
   }
 }
 
-TEST_F(GpuLatent, PagesBehindTheWindowAreNotTouched) {
+TEST_F(GpuLatent, PagesBeforeTheWindowAreNotRead) {
   constexpr int32_t kTokens = 150, kWindow = 40;
   const Shape shape{.sources = {{.type = KvType::kQ8_0, .window = kWindow}}};
   Lab lab(gpu(), shape, {kTokens}, 60);
@@ -301,14 +304,15 @@ TEST_F(GpuLatent, PagesBehindTheWindowAreNotTouched) {
   EXPECT_TRUE(cpu::same_bits(before, lab.attend_stored({&last, 1})));
 }
 
-TEST_F(GpuLatent, PreviousRowsAreThoseBeforeAndZerosBeforeTheFirst) {
+TEST_F(GpuLatent, PreviousRowsAreZerosBeforeTheFirstPosition) {
   constexpr int32_t kDim = 50, kMany = kEmulated ? 150 : 300;
   Random random(3);
   const std::vector<int32_t> lengths = {kMany, 70};
   Pages pages(gpu(), {}, kDim, lengths, random);
   const Part all[] = {{0, 0, kMany}, {1, 0, 70}};
   pages.store(all);
-  // From the start over the end of a page, from the middle, a single position, more rows than a run has.
+  // Parts from the start over the end of a page, from the middle, of a single position, and with more rows than a run
+  // has.
   const Part parts[] = {{1, 0, 40}, {1, 33, 3}, {1, 64, 1}, {0, 0, kMany}};
   Arrays arrays(gpu());
   int64_t row = 0;
@@ -333,7 +337,7 @@ struct ChoiceShape {
   int32_t most = 8;
   KvType type = KvType::kF32;
   int32_t tokens_per_row = 1;
-  bool ties = false;  // all numbers are small and whole: sums are exact, and many are the same
+  bool ties = false;  // all numbers are small integers: sums are exact, and many are equal
 };
 
 /// Sequences with their index queries.
@@ -400,7 +404,7 @@ class Chooser {
   std::vector<std::vector<float>> weights_;
 };
 
-/// The `most` largest, of equal ones the first, ascending.
+/// The indices of the `most` largest scores, ascending; of equal ones the first.
 std::vector<int32_t> first_largest(const std::vector<double>& scores, int32_t most) {
   std::vector<int32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
@@ -434,7 +438,7 @@ TEST_F(GpuLatent, ChoosesTheLargestSums) {
         const size_t count = std::min(scores.size(), static_cast<size_t>(shape.most));
         const auto rows = list.first(count);
         EXPECT_TRUE(std::ranges::all_of(list.subspan(count), [](int32_t row) { return row == -1; }));
-        // Whatever is left out has no larger sum than any that is chosen, but for rounding.
+        // No row that is left out has a larger sum than a selected one, except for rounding.
         double least = std::numeric_limits<double>::infinity(), most = -least;
         for (size_t row = 0; row < scores.size(); ++row) {
           const bool taken = std::ranges::binary_search(rows, static_cast<int32_t>(row));
@@ -448,15 +452,15 @@ TEST_F(GpuLatent, ChoosesTheLargestSums) {
   }
 }
 
-TEST_F(GpuLatent, OfEqualSumsTheFirst) {
+TEST_F(GpuLatent, OfEqualSumsTheFirstIsSelected) {
   for (const int32_t most : {1, 5, 33, 150}) {
     const ChoiceShape shape{.heads = 2, .dim = 4, .most = most, .ties = true};
-    constexpr int32_t kTokens = 700;  // more than a lane of each warp has one
+    constexpr int32_t kTokens = 700;  // more than one row for each lane of each warp
     Chooser chooser(gpu(), shape, {kTokens}, 300 + static_cast<uint32_t>(most));
     const Part all{0, 0, kTokens};
     chooser.pages().store({&all, 1});
     const Part parts[] = {{0, 640, 60}, {0, 0, 1}, {0, 40, 9}, {0, 148, 4}};
-    // Queries that have nothing but NaN, and zeros of both signs.
+    // Queries with only NaN, and zeros of both signs.
     for (const int32_t h : {0, 1}) chooser.weights(0)[2 * 650 + h] = std::numeric_limits<float>::quiet_NaN();
     for (const int32_t h : {0, 1}) chooser.weights(0)[2 * 651 + h] = h == 0 ? -1 : 0;
     for (const int32_t h : {0, 1}) chooser.weights(0)[2 * 652 + h] = std::numeric_limits<float>::infinity();
@@ -474,7 +478,7 @@ TEST_F(GpuLatent, OfEqualSumsTheFirst) {
   }
 }
 
-TEST_F(GpuLatent, AChoiceDoesNotDependOnItsNeighbours) {
+TEST_F(GpuLatent, ASelectionDoesNotDependOnItsNeighbours) {
   constexpr int32_t kTokens = 150;
   const ChoiceShape shape{.heads = 33, .dim = 8, .most = 30, .type = KvType::kF16};
   Chooser chooser(gpu(), shape, {kTokens, 40}, 400);
@@ -492,7 +496,7 @@ TEST_F(GpuLatent, AChoiceDoesNotDependOnItsNeighbours) {
 }
 
 // More scores than there is room for at once.
-TEST_F(GpuLatent, AChoiceAmongVeryMany) {
+TEST_F(GpuLatent, SelectsFromMoreScoresThanAreHeldAtOnce) {
   constexpr int32_t kTokens = 8'400, kQueries = 128, kMost = 40;
   const ChoiceShape shape{.heads = 1, .dim = 4, .most = kMost, .ties = true};
   Chooser chooser(gpu(), shape, {kTokens}, 500);
@@ -506,7 +510,7 @@ TEST_F(GpuLatent, AChoiceAmongVeryMany) {
   }
 }
 
-TEST_F(GpuLatent, RowsThatDoNotFitAreRefused) {
+TEST_F(GpuLatent, RowsThatAreTooLargeAreRefused) {
   WorkspaceSizes sizes = sizes_of_tests();
   sizes.latent.row_dim = 1'024;
   EXPECT_EQ(gpu().reserve(sizes).error().code, Code::kUnsupported);

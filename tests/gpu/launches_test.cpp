@@ -1,4 +1,4 @@
-// LaunchQueue that wait and graphs of them: whatever way kernels take, they do the same.
+// Kernels do the same whether they are launched one by one, queued, or run as a graph.
 #include "kernels/cuda/runtime/launch_queue.h"
 
 #include "gpu/model_lab.h"
@@ -24,7 +24,7 @@ class GpuLaunches : public GpuTest {
     stream_ = cuda::open_device(0).value();
     for (Buffer& array : arrays_) array = cuda::allocate(*stream_, kNumbers * 4).value();
   }
-  /// A step of so many kernels: x *= factor, then x += y again and again.
+  /// A step with that many kernels: x *= factor, then x += y repeatedly.
   void step(float factor, size_t kernels) {
     LaunchQueue& launches = stream_->launches();
     launches.gather();
@@ -45,7 +45,7 @@ class GpuLaunches : public GpuTest {
     return values;
   }
   int64_t graph_launches() { return stream_->launches().graph_launches(); }
-  /// What steps give, one after the other, which begin with 1 and add 2.
+  /// Runs steps one after the other, which begin with 1 and add 2, and checks the results.
   void check(const std::vector<float>& factors, size_t kernels) {
     put(arrays_[0], 1);
     put(arrays_[1], 2);
@@ -62,51 +62,51 @@ class GpuLaunches : public GpuTest {
   Buffer arrays_[2];
 };
 
-TEST_F(GpuLaunches, StepsThatAreAlikeBecomeAGraph) {
+TEST_F(GpuLaunches, SimilarStepsBecomeAGraph) {
   check({1, 1, 1}, LaunchQueue::kKernelsMin);
   EXPECT_EQ(graph_launches(), 0);
   check({1, 1, 1, 1}, LaunchQueue::kKernelsMin);
   EXPECT_EQ(graph_launches(), 4);
 }
 
-TEST_F(GpuLaunches, ArgumentsOfAGraphChange) {
+TEST_F(GpuLaunches, ArgumentsOfAGraphAreUpdated) {
   check({1, 1, 1, 1, 0.5f, 0.25f, 0.25f, 2}, LaunchQueue::kKernelsMin);
   EXPECT_EQ(graph_launches(), 5);
 }
 
-TEST_F(GpuLaunches, FewKernelsAreNotWorthOne) {
+TEST_F(GpuLaunches, StepsWithFewKernelsDoNotBecomeAGraph) {
   check({1, 1, 1, 1, 1, 1}, LaunchQueue::kKernelsMin - 1);
   EXPECT_EQ(graph_launches(), 0);
 }
 
-TEST_F(GpuLaunches, StepsOfSeveralKindsHaveGraphsOfTheirOwn) {
+TEST_F(GpuLaunches, StepsOfSeveralKindsHaveSeparateGraphs) {
   for (size_t kind = 0; kind < LaunchQueue::kGraphsMax + 2; ++kind)
     check({1, 1, 1, 1}, LaunchQueue::kKernelsMin + kind);
   EXPECT_EQ(graph_launches(), static_cast<int64_t>(LaunchQueue::kGraphsMax) + 2);
-  check({1, 1}, LaunchQueue::kKernelsMin + 5);  // is known
+  check({1, 1}, LaunchQueue::kKernelsMin + 5);  // a graph that is kept
   EXPECT_EQ(graph_launches(), static_cast<int64_t>(LaunchQueue::kGraphsMax) + 4);
-  check({1, 1}, LaunchQueue::kKernelsMin);  // was forgotten
+  check({1, 1}, LaunchQueue::kKernelsMin);  // a graph that was dropped
   EXPECT_EQ(graph_launches(), static_cast<int64_t>(LaunchQueue::kGraphsMax) + 4);
 }
 
-TEST_F(GpuLaunches, CallsOfTheRuntimeComeAfterWhatWaits) {
+TEST_F(GpuLaunches, RuntimeCallsRunAfterWaitingLaunches) {
   put(arrays_[0], 1);
   put(arrays_[1], 2);
   step(3, 2);
   cudaMemcpyAsync(arrays_[1].data(), arrays_[0].data(), kNumbers * 4, cudaMemcpyDeviceToDevice, stream_->get());
   EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 5));
-  // What is launched now does not wait.
+  // The kernel launched now is enqueued at once.
   cuda::scale_and_softcap(stream_->launches(), arrays_[1].floats(), kNumbers, 2, 0);
   cudaStreamSynchronize(stream_->ahead());
   EXPECT_EQ(get(arrays_[1]), std::vector<float>(kNumbers, 10));
 }
 
 #if defined(CAIRN_EMULATED_GPU)
-// Only the emulated GPU counts them; that logits are the same is what GpuModel.SameBytes* shows.
-TEST_F(GpuLaunches, TokensOneByOneAreGraphs) {
+// Only the emulated GPU counts graphs; GpuModel.SameBytes* shows that logits are the same.
+TEST_F(GpuLaunches, DecodeStepsBecomeGraphs) {
   constexpr int kTokens = 12, kAlike = kTokens - LaunchQueue::kAlikeMin;
-  // Every fourth token of deepseek4 makes a row of four: those steps are of another kind, which does not come often
-  // enough.
+  // Every fourth token of deepseek4 completes a row of four: those steps have other kernels, and are too rare for a
+  // graph.
   for (const auto& [name, graphs] : {std::pair{"llama", kAlike},
                                      {"qwen3moe", kAlike},
                                      {"gemma3", kAlike},

@@ -20,7 +20,7 @@ namespace cairn::gpu {
 
 inline constexpr int32_t kStepRows = 256;
 inline constexpr int32_t kPoolPages = 128;
-/// Between logits of the GPU and the processor, of float32 weights, in parts of the largest.
+/// Maximum difference between logits of GPU and CPU with float32 weights, relative to the largest logit.
 inline constexpr double kBoundF32 = 1e-4;
 
 inline std::filesystem::path model_path(const std::string& name) { return fixtures() / "models" / (name + ".gguf"); }
@@ -57,7 +57,7 @@ class Model {
   std::unique_ptr<PagePool> pool_;
 };
 
-/// Of all rows.
+/// Logits of all rows.
 inline std::vector<float> logits_of(Model& model, std::span<const TokenId> tokens, size_t chunk) {
   TestSequence sequence(model);
   std::vector<float> all;
@@ -82,7 +82,7 @@ inline std::vector<TokenId> greedy(Model& model, const Prompt& prompt) {
 inline Reference reference_of(const std::string& name) {
   Reference reference = read_reference(reference_path(name));
   if (kEmulated) {
-    reference.runs.erase(reference.runs.begin(), reference.runs.end() - 1);  // the longest prompt stays
+    reference.runs.erase(reference.runs.begin(), reference.runs.end() - 1);  // keeps the longest prompt
     reference.runs[0].greedy.resize(4);
   }
   return reference;

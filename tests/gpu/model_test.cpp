@@ -1,5 +1,5 @@
-// Whole models on the GPU against the same on the processor: logits, greedy continuations, vectors of encoders; and
-// that a sequence's logits do not depend on how it was cut into steps or on who runs beside it.
+// Compares whole models on the GPU with the same on the CPU: logits, greedy continuations, vectors of encoders; and
+// checks that a sequence's logits do not depend on how it was cut into steps or on other sequences.
 #include "model/model.h"
 #include "gguf/reader.h"
 #include "gpu/model_lab.h"
@@ -8,21 +8,21 @@
 namespace cairn::gpu {
 namespace {
 
-// In parts of the largest logit.
-constexpr double kBoundDeep = 3e-4;  // of 27 layers
+// Bounds relative to the largest logit.
+constexpr double kBoundDeep = 3e-4;  // for 27 layers
 constexpr double kBoundHalves = 4e-3;
 constexpr double kBoundQ8 = 3e-2;
 constexpr double kBoundBfloat = 2e-2;
 constexpr int64_t kRowsPerOtherChoice = 14;
-// Squared, of all logits together, in parts of their squares: with quantised weights the processor rounds activations
-// to 8 bits. Two of its instruction sets are up to 3e-4 apart.
+// NMSE over all logits: with quantised weights the CPU rounds activations to 8 bits. Two of its instruction sets differ
+// by up to 3e-4.
 constexpr double kSquaredBoundQuantized = 2e-3;
-// The same with weights of 16-bit floats: activations are rounded to 11 or 8 bits.
+// The bound for weights of 16-bit floats: activations are rounded to 11 or 8 bits.
 constexpr double kSquaredBoundHalves = 1e-3;
 
 class GpuModel : public GpuTest {
  protected:
-  /// Of the logits of each row.
+  /// The difference of each row's logits.
   static std::vector<double> differences(Model& on_gpu, Model& on_cpu, const Reference& reference) {
     std::vector<double> found;
     for (const Prompt& prompt : reference.runs) {
@@ -51,9 +51,9 @@ class GpuModel : public GpuTest {
   }
 };
 
-// Not deepseek32-topk8 and deepseek4-topk8: with their four heads many sums that choose rows are exactly zero, and the
-// processor takes others of those (kernels/cpu/mla/indexer_topk.h).
-TEST_F(GpuModel, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
+// Without deepseek32-topk8 and deepseek4-topk8: with their four heads many sums that select rows are exactly zero, and
+// the CPU selects others of those (kernels/cpu/mla/indexer_topk.h).
+TEST_F(GpuModel, LogitsAgreeWithTheCpuAndGreedyTokensWithTheReference) {
   for (const char* name : {"llama",           "llama-tied-llama3rope",
                            "llama-bias",      "llama-rope-linear",
                            "llama-rope-yarn", "llama-moe",
@@ -80,7 +80,7 @@ TEST_F(GpuModel, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
   }
 }
 
-TEST_F(GpuModel, QuantizedLogitsStayNearThoseOfTheProcessor) {
+TEST_F(GpuModel, QuantizedLogitsAreNearThoseOfTheCpu) {
   for (const char* name :
        {"quant-llama-f16", "quant-llama-bf16", "quant-llama-q8_0", "quant-llama-q4_0", "quant-llama-q4_k_m",
         "quant-llama-q6_k", "quant-llama-q2_k", "quant-llama-iq4_xs", "quant-qwen3moe-q4_k_m"}) {
@@ -99,7 +99,7 @@ TEST_F(GpuModel, QuantizedLogitsStayNearThoseOfTheProcessor) {
   }
 }
 
-TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
+TEST_F(GpuModel, LogitsWithRoundedKeysAndValuesAgreeWithTheCpu) {
   for (const auto& [type, bound] :
        {std::pair{KvType::kF16, kBoundHalves}, {KvType::kQ8_0, kBoundQ8}, {KvType::kBF16, kBoundBfloat}}) {
     for (const char* name : {"llama", "gemma3", "deepseek2", "deepseek32", "deepseek4"}) {
@@ -107,8 +107,8 @@ TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
       const Reference reference = reference_of(name);
       const auto file = gguf::Reader::open(model_path(name)).value();
       Model on_gpu(file, gpu(), reference.context, type), on_cpu(file, cpu(), reference.context, type);
-      // What is rounded otherwise can give a token another expert, or another row to attend to, of two that are wanted
-      // about as much: these models have random weights, so many are. Their other rows are near.
+      // Different rounding can give a token another expert, or select another row, of two with nearly equal scores:
+      // these models have random weights, so there are many such pairs. Their other rows are near.
       const bool chooses = std::string_view(name).starts_with("deepseek");
       const std::vector<double> found = differences(on_gpu, on_cpu, reference);
       const auto off = std::ranges::count_if(found, [bound](double d) { return !(d <= bound); });
@@ -118,7 +118,7 @@ TEST_F(GpuModel, KeysAndValuesMayBeRounded) {
   }
 }
 
-TEST_F(GpuModel, SameBytesHoweverARequestRuns) {
+TEST_F(GpuModel, SameBytesForAnyChunksAndNeighbours) {
   for (const char* name :
        {"llama", "qwen3moe", "gemma3", "quant-llama-q8_0", "quant-llama-q4_k_m", "quant-llama-f16", "quant-llama-bf16",
         "quant-qwen3moe-q4_k_m", "deepseek2", "deepseek32-topk8", "deepseek4-topk8"}) {
@@ -132,7 +132,7 @@ TEST_F(GpuModel, SameBytesHoweverARequestRuns) {
     for (const size_t chunk : {size_t{1}, size_t{7}, size_t{9}, size_t{33}}) {
       EXPECT_TRUE(cpu::same_bits(whole, logits_of(model, tokens, chunk))) << "chunks of " << chunk;
     }
-    // Beside seven others that begin as it does and go on in their own ways.
+    // Runs beside seven other sequences that begin with the same tokens and then differ.
     TestSequence sequence(model);
     std::vector<std::unique_ptr<TestSequence>> others;
     for (int i = 0; i < 7; ++i) others.push_back(std::make_unique<TestSequence>(model));
@@ -159,7 +159,7 @@ TEST_F(GpuModel, SameBytesHoweverARequestRuns) {
   }
 }
 
-TEST_F(GpuModel, Encoders) {
+TEST_F(GpuModel, VectorsOfEncodersAgreeWithTheCpu) {
   for (const char* name : {"bert", "nomic-bert", "jina-bert-v2"}) {
     SCOPED_TRACE(name);
     const auto file = gguf::Reader::open(model_path(name)).value();

@@ -1,4 +1,4 @@
-// How quantised weights lie on the GPU (kernels/cuda/weights/panels.cuh): what loading makes of a file's rows.
+// Layout of quantised weights on the GPU (kernels/cuda/weights/panels.cuh): how loading packs a file's rows.
 #include <random>
 
 #include "gpu/lab.h"
@@ -23,7 +23,7 @@ class GpuPanels : public GpuTest {
   }
 };
 
-TEST_F(GpuPanels, LieAsTheirFormulaSays) {
+TEST_F(GpuPanels, PackedBytesAreWhereTheFormulaSays) {
   constexpr size_t kExperts = 3;
   for (const TensorTypeInfo& info : tensor_types()) {
     cuda::visit_format(cuda::AllFormats(), info.type, [&]<class F>() {
@@ -51,9 +51,9 @@ TEST_F(GpuPanels, LieAsTheirFormulaSays) {
   }
 }
 
-// More than goes through the staging buffer at once, and no multiple of it; as one matrix and as experts, of whole
-// panels and not.
-TEST_F(GpuPanels, LargeMatricesArriveInPieces) {
+// Larger than the staging buffer, and not a multiple of it; as one matrix and as experts, with whole and with
+// incomplete panels.
+TEST_F(GpuPanels, LargeMatricesArePackedInPieces) {
   constexpr size_t kBlocks = 256, kRowBytes = kBlocks * cuda::FormatQ8_0::kBytes, kRows = 2'000;
   ASSERT_GT(kRows * kRowBytes, size_t{16} << 20);
   const std::vector<uint8_t> bytes = random_bytes(kRows * kRowBytes);
@@ -80,8 +80,8 @@ TEST_F(GpuPanels, LargeMatricesArriveInPieces) {
   }
 }
 
-// A panel larger than the staging buffer, behind a matrix that went through the smaller one.
-TEST_F(GpuPanels, LongRowsHaveRoom) {
+// A panel larger than the staging buffer, after a matrix that used the smaller buffer.
+TEST_F(GpuPanels, TheStagingBufferGrowsForLongRows) {
   constexpr size_t kRows = 18, kBlocks = 66'000;
   const std::vector<uint8_t> bytes = random_bytes(kRows * kBlocks * cuda::FormatQ4_0::kBytes);
   HostMatrix matrix{

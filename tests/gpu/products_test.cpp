@@ -1,5 +1,5 @@
-// Matrix products and embeddings on the GPU, of every type that it multiplies, against double precision and against
-// the processor's; and rows alone against rows among others.
+// Matrix products and embeddings on the GPU, for every type that it multiplies, compared with double precision and with
+// the CPU's; and rows alone compared with rows among others.
 #include <memory>
 
 #include "gpu/lab.h"
@@ -9,7 +9,7 @@
 namespace cairn::gpu {
 namespace {
 
-/// Rows and columns of matrices; the most have more columns than a warp or eight of them read at once.
+/// Rows and columns of matrices; the largest have more columns than a warp, or eight warps, read at once.
 constexpr std::pair<int64_t, int64_t> kAllShapes[] = {{37, 256}, {70, 2'304}, {200, 768}, {1'031, 1'024}};
 constexpr std::span kShapes = std::span(kAllShapes).first(kEmulated ? 2 : 4);
 
@@ -17,8 +17,8 @@ bool is_float(TensorType type) {
   return type == TensorType::kF32 || type == TensorType::kF16 || type == TensorType::kBF16;
 }
 
-/// Of squared errors, in parts of the squares: activations are float32, or rounded to 8 bits (bfloat16) or 11
-/// (float16), to which quantised weights are too, and the scales that they are made of.
+/// Bound of the NMSE: activations are float32, or rounded to 8 bits (bfloat16) or 11 bits (float16), as are dequantised
+/// weights and their scales.
 double squared_bound(TensorType type) {
   switch (type) {
     case TensorType::kF32:
@@ -32,7 +32,7 @@ double squared_bound(TensorType type) {
   }
 }
 
-/// A matrix as a file has it: of floats random numbers, of blocks the reference rows one after the other.
+/// A matrix as in a file: random numbers for floats, and the reference rows one after the other for block types.
 struct Blocks {
   Blocks(TensorType type, int64_t rows, int64_t cols, int64_t experts, uint32_t seed)
       : matrix{.type = type, .rows = rows, .cols = cols, .experts = experts},
@@ -65,8 +65,7 @@ struct Blocks {
   std::vector<float> decoded;
 };
 
-/// Squared error of rows of products against sums in double precision, in parts of the squares. Of some rows: the sums
-/// take long.
+/// NMSE of rows of products compared with sums in double precision. Only some rows are checked, as those sums are slow.
 double squared_error(const Blocks& blocks, const std::vector<float>& x, const std::vector<float>& bias,
                      const std::vector<float>& products, int32_t tokens) {
   const int64_t rows = blocks.matrix.rows, cols = blocks.matrix.cols;
@@ -95,7 +94,7 @@ class GpuProducts : public GpuTest {
   }
 };
 
-TEST_F(GpuProducts, EveryTypeOfTheProcessorIsThere) {
+TEST_F(GpuProducts, SupportsEveryTypeThatTheCpuSupports) {
   for (const TensorTypeInfo& info : tensor_types()) {
     EXPECT_EQ(gpu().supports(info.type), cpu().supports(info.type)) << info.name;
   }
@@ -121,7 +120,7 @@ TEST_F(GpuProducts, AgreeWithDoublePrecision) {
   }
 }
 
-TEST_F(GpuProducts, AgreeWithTheProcessorAndDoNotSeeTheirNeighbours) {
+TEST_F(GpuProducts, AgreeWithTheCpuAndDoNotDependOnNeighbours) {
   for (const TensorType type : types()) {
     const bool floats = is_float(type);
     const bool small_blocks = tensor_type_info(type).block_elements == 32;
@@ -131,7 +130,7 @@ TEST_F(GpuProducts, AgreeWithTheProcessorAndDoNotSeeTheirNeighbours) {
     Random random(22);
     const std::vector<float> x = random.normals(kRowsMax * cols);
     const Weight on_gpu = gpu().load(blocks.matrix).value(), on_cpu = cpu().load(blocks.matrix).value();
-    // The processor rounds activations to 8 bits where weights are quantised.
+    // The CPU rounds activations to 8 bits if weights are quantised.
     check_rows(
         gpu(), cpu(), type == TensorType::kF32 ? 1e-5 : 2e-2, [&](Backend& backend, int64_t first, int64_t tokens) {
           Arrays arrays(backend);
@@ -143,8 +142,8 @@ TEST_F(GpuProducts, AgreeWithTheProcessorAndDoNotSeeTheirNeighbours) {
   }
 }
 
-// Norms and gates round what they write, for the product that is likely to follow.
-TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
+// Norms and gates also write rounded results, for the product that is likely to follow.
+TEST_F(GpuProducts, RoundedInputsAreThoseWrittenLast) {
   constexpr int64_t kRows = 5;
   for (const int64_t cols : {224, 256, 1'024, 2'048}) {
     const Blocks blocks(TensorType::kQ8_0, 33, cols, 1, 51);
@@ -163,7 +162,7 @@ TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
       gpu().matmul({&projection, 1}, input, kRows);
       return arrays.get(products, kRows * 33);
     };
-    // A copy was never rounded along.
+    // A copy has no rounded result.
     const auto check = [&](const char* what) {
       const std::vector<float> found = product_of(out);
       EXPECT_TRUE(cpu::same_bits(found, product_of(out))) << what << ", " << cols << " columns, again";
@@ -191,8 +190,8 @@ TEST_F(GpuProducts, InputsAreWhatWasWrittenLast) {
   }
 }
 
-// More rows than vectors are made for, in small tiles and in large ones.
-TEST_F(GpuProducts, ManyRows) {
+// More rows than GEMV kernels take, in small and in large tiles.
+TEST_F(GpuProducts, ProductsOfManyRowsAgreeWithDoublePrecision) {
   struct Shape {
     int64_t rows, cols;
     int32_t tokens;
@@ -231,7 +230,7 @@ TEST_F(GpuProducts, ManyRows) {
 }
 
 // float16 ends at 65504.
-TEST_F(GpuProducts, LargeActivationsMeetHalves) {
+TEST_F(GpuProducts, ActivationsBeyondFloat16AreScaled) {
   constexpr int64_t kRows = 40, kCols = 512;
   for (const TensorType type : {TensorType::kF16, TensorType::kBF16, TensorType::kQ8_0, TensorType::kQ4_K}) {
     const Blocks blocks(type, kRows, kCols, 1, 71);
@@ -256,8 +255,8 @@ TEST_F(GpuProducts, LargeActivationsMeetHalves) {
   }
 }
 
-// Those of the same type are computed together.
-TEST_F(GpuProducts, ProjectionsOfOneInputGiveWhatEachGivesAlone) {
+// Projections of the same type are computed together.
+TEST_F(GpuProducts, ProjectionsOfOneInputGiveTheBitsOfEachAlone) {
   constexpr int64_t kCols = 1'024;
   constexpr int64_t kExperts = 5;
   constexpr int32_t kUsed = 2, kTokensMax = 9;
@@ -311,8 +310,8 @@ TEST_F(GpuProducts, ProjectionsOfOneInputGiveWhatEachGivesAlone) {
   }
 }
 
-// The processor rounds activations to 8 bits.
-TEST_F(GpuProducts, OfExperts) {
+// The CPU rounds activations to 8 bits.
+TEST_F(GpuProducts, ProductsOfExpertsAgreeWithTheCpu) {
   constexpr int64_t kExperts = 6;
   constexpr int32_t kUsed = 3;
   for (const TensorType type : types()) {
@@ -343,7 +342,7 @@ TEST_F(GpuProducts, OfExperts) {
   }
 }
 
-TEST_F(GpuProducts, EmbeddingsAreTheRowsAsTheyDecode) {
+TEST_F(GpuProducts, EmbeddingsAreTheDecodedRows) {
   constexpr int32_t kTableRows = 45, kMore = 20, kCount = kTableRows + kMore;
   for (const TensorType type : types()) {
     SCOPED_TRACE(tensor_type_name(type));

@@ -1,5 +1,5 @@
-// Operations on rows on the GPU against those of the processor: sizes that no tile divides, and rows that must not see
-// each other.
+// Compares operations on rows on the GPU with those of the CPU: sizes that are not multiples of any tile, and rows that
+// must not affect each other.
 #include <array>
 
 #include "gpu/lab.h"
@@ -7,7 +7,7 @@
 namespace cairn::gpu {
 namespace {
 
-// Shorter than a warp, one that no vector divides, usual ones, and more than a block of threads reads at once.
+// Widths shorter than a warp, not a multiple of any vector, usual ones, and more than a block of threads reads at once.
 constexpr int64_t kWidths[] = {7, 64, 333, 1024, kEmulated ? 1032 : 4096, kEmulated ? 2051 : 5121};
 
 class GpuRows : public GpuTest {
@@ -33,7 +33,7 @@ class GpuRows : public GpuTest {
   }
 };
 
-TEST_F(GpuRows, Norms) {
+TEST_F(GpuRows, NormsAgreeWithTheCpu) {
   Random random(1);
   const std::vector<float> weight = random.normals(kWidths[5]), bias = random.normals(kWidths[5]);
   for (const bool weighted : {false, true}) {
@@ -48,7 +48,7 @@ TEST_F(GpuRows, Norms) {
   }
 }
 
-TEST_F(GpuRows, SumsWithTheirNorms) {
+TEST_F(GpuRows, FusedAddAndNormGivesTheBitsOfBothOperations) {
   for (const int64_t cols : kWidths) {
     SCOPED_TRACE(std::to_string(cols) + " columns");
     Random random(static_cast<uint32_t>(cols));
@@ -80,7 +80,7 @@ TEST_F(GpuRows, SumsWithTheirNorms) {
   }
 }
 
-TEST_F(GpuRows, Gates) {
+TEST_F(GpuRows, GatesAgreeWithTheCpu) {
   for (const Activation activation :
        {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu, Activation::kReluSquared}) {
     SCOPED_TRACE(static_cast<int>(activation));
@@ -90,7 +90,7 @@ TEST_F(GpuRows, Gates) {
       backend.gate(activation, x, nullptr, rows, cols, out);
     });
     check_map(1e-5, [&](Backend& backend, Arrays& arrays, const float* x, int64_t rows, int64_t cols, float* out) {
-      // The same for each row, wherever in the batch it is.
+      // The result of each row is the same wherever it is in the batch.
       std::vector<float> same;
       for (int64_t r = 0; r < rows; ++r) same.insert(same.end(), up.begin(), up.begin() + cols);
       backend.gate(activation, x, arrays.put(same), rows, cols, out);
@@ -98,7 +98,7 @@ TEST_F(GpuRows, Gates) {
   }
 }
 
-TEST_F(GpuRows, GatesOfExtremeNumbersAreNumbers) {
+TEST_F(GpuRows, GatesOfExtremeNumbersAreFinite) {
   const std::vector<float> x = {-1e30f, -100, -88.8f, -20, -0.0f, 0, 1e-30f, 20, 88.8f, 100, 1e15f};
   for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh, Activation::kGeluErf}) {
     Arrays on_gpu(gpu()), on_cpu(cpu());
@@ -112,7 +112,7 @@ TEST_F(GpuRows, GatesOfExtremeNumbersAreNumbers) {
   }
 }
 
-TEST_F(GpuRows, SumsAndScales) {
+TEST_F(GpuRows, SumsAndScalesAgreeWithTheCpu) {
   Random random(3);
   const std::vector<float> y = random.normals(kWidths[5]);
   const auto repeated = [](const std::vector<float>& row, int64_t rows, int64_t cols) {
@@ -120,7 +120,7 @@ TEST_F(GpuRows, SumsAndScales) {
     for (int64_t r = 0; r < rows; ++r) all.insert(all.end(), row.begin(), row.begin() + cols);
     return all;
   };
-  // In place only: the input is copied.
+  // The operation works in place only, so the input is copied.
   const auto copied = [](Backend& backend, const float* x, int64_t n, float* out) {
     if (x != out) backend.copy(x, n * static_cast<int64_t>(sizeof(float)), out);
   };
@@ -146,7 +146,7 @@ TEST_F(GpuRows, SumsAndScales) {
   });
 }
 
-TEST_F(GpuRows, RowsWithFactorsOfTheirOwn) {
+TEST_F(GpuRows, RowsWithSeparateFactorsAgreeWithTheCpu) {
   Random random(4);
   const std::vector<float> factors = random.normals(kRowsMax);
   for (const int64_t cols : kWidths) {
@@ -167,7 +167,7 @@ TEST_F(GpuRows, RowsWithFactorsOfTheirOwn) {
   }
 }
 
-TEST_F(GpuRows, RowsAndColumnsAreCopiedAsTheyAre) {
+TEST_F(GpuRows, RowsAndColumnsAreCopiedUnchanged) {
   Random random(5);
   for (const int64_t cols : {5, 32, 333}) {
     SCOPED_TRACE(cols);
@@ -181,7 +181,7 @@ TEST_F(GpuRows, RowsAndColumnsAreCopiedAsTheyAre) {
       return arrays.get(out, rows * cols);
     });
   }
-  // Vectors divide nothing, or the widths but not the places.
+  // Widths or offsets that are not multiples of a vector.
   for (const auto& [from, to, cols] : {std::array<int64_t, 3>{57, 91, 41}, {64, 96, 40}}) {
     SCOPED_TRACE(cols);
     const std::vector<float> x = random.normals(kRowsMax * from);
@@ -194,8 +194,8 @@ TEST_F(GpuRows, RowsAndColumnsAreCopiedAsTheyAre) {
   }
 }
 
-// Positions far out: angles are taken in double precision.
-TEST_F(GpuRows, Ropes) {
+// Far positions, for which angles need double precision.
+TEST_F(GpuRows, RopeAgreesWithTheCpu) {
   Random random(6);
   std::vector<int32_t> positions;
   for (int64_t i = 0; i < kRowsMax; ++i) positions.push_back(random.integer(0, 1'000'000));
@@ -214,7 +214,7 @@ TEST_F(GpuRows, Ropes) {
     });
     for (const RopeStyle style : {RopeStyle::kInterleaved, RopeStyle::kNeoX}) {
       constexpr int32_t kHeads = 3;
-      const int32_t head_dim = dims + 6;  // what is behind does not turn
+      const int32_t head_dim = dims + 6;  // the elements after them are not rotated
       const int64_t cols = int64_t{kHeads} * head_dim;
       const std::vector<float> x = random.normals(kRowsMax * cols);
       check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
@@ -232,7 +232,7 @@ struct RouteCase {
   bool biased = false;
 };
 
-// Logits apart from each other, so that rounding changes no choice; ties have a test of their own.
+// Logits far enough apart that rounding changes no choice; ties have a test of their own.
 TEST_F(GpuRows, RoutesChooseTheSameExperts) {
   const RouteCase cases[] = {
       {{.experts = 8, .used = 2, .renormalise = true}},
@@ -277,7 +277,7 @@ TEST_F(GpuRows, OfEqualExpertsTheFirstIsChosen) {
   EXPECT_EQ(arrays.get(ids, 4), (std::vector<int32_t>{1, 3, 4, 2}));
 }
 
-TEST_F(GpuRows, ExpertsAreCombined) {
+TEST_F(GpuRows, MoeCombineAgreesWithTheCpu) {
   Random random(8);
   constexpr int32_t kUsed = 5;
   for (const int64_t cols : {7, 256, 333}) {

@@ -1,4 +1,4 @@
-/// For the tests of attention on a GPU: what a row gets is its own affair.
+/// For the tests of attention on a GPU: a row's result must not depend on the rest of the call.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,12 @@ struct Part {
   int32_t rows = 0;
 };
 
-/// Lengths of three sequences; those of the first and the third are multiples of 50.
+/// Lengths of three sequences; those of the first and third are multiples of 50.
 constexpr std::array<int32_t, 3> three_lengths(int32_t first, int32_t third) { return {first, 77, third}; }
 
-/// The rows of the first of three sequences have the same bits whether it comes in halves, in pieces of all lengths or
-/// with the others around it. make() makes a lab of sequences with those lengths; a row has `width` numbers.
+/// Checks that the rows of the first of three sequences have the same bits whether it is computed in halves, in pieces
+/// of all lengths or with the others. make() creates a test fixture of sequences with those lengths; a row has `width`
+/// numbers.
 template <class Make>
 void expect_same_rows(const Make& make, const std::array<int32_t, 3>& lengths, int64_t width) {
   const auto [tokens, between, others] = lengths;

@@ -1,4 +1,4 @@
-// Tokens sampled on the GPU: those that the sampler takes from the same logits, and whole answers of an engine whose
+// Tokens sampled on the GPU: the same as the sampler takes from the same logits, and whole answers of an engine whose
 // model samples, whatever runs beside them.
 #include <cmath>
 #include <memory>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-// More than the device sorts, and no multiple of anything.
+// More than the device sorts, and a multiple of no block size.
 constexpr int32_t kVocabulary = 5'003;
 
 class GpuSample : public GpuTest {
@@ -28,7 +28,7 @@ class GpuSample : public GpuTest {
     sizes.sample_rows = 64;
     ASSERT_TRUE(gpu().reserve(sizes).has_value());
   }
-  /// The samples in one call, from rows of logits that must be as before.
+  /// Takes the samples in one call; the rows of logits must be unchanged afterwards.
   static std::vector<SampleResult> sample(const std::vector<float>& logits, int64_t vocabulary,
                                           std::span<const SampleRequest> samples,
                                           std::span<const LogitChange> changes = {}) {
@@ -41,7 +41,7 @@ class GpuSample : public GpuTest {
   }
 };
 
-// Rows that look like a model's, and rows that do not.
+// Rows that look like a model's, and unusual ones.
 std::vector<std::vector<float>> rows_of_all_kinds(int32_t vocabulary) {
   std::vector<std::vector<float>> rows;
   const auto add = [&](auto logit_of) {
@@ -51,12 +51,12 @@ std::vector<std::vector<float>> rows_of_all_kinds(int32_t vocabulary) {
   Random random(7);
   const std::vector<float> normals = random.normals(vocabulary);
   add([&](int32_t i) { return 3 * normals[i] + 5; });
-  add([&](int32_t i) { return 12 * normals[i] - 40; });                      // few matter
-  add([&](int32_t i) { return 0.01f * normals[i]; });                        // nearly flat
-  add([&](int32_t i) { return std::round(2 * normals[i]); });                // many are equal
-  add([&](int32_t i) { return i % 7 == 3 ? 1.5f : -kInfinity; });            // few are possible, all alike
-  add([&](int32_t i) { return i % 3 == 0 ? kNaN : normals[i]; });            // NaN counts as -infinity
-  add([&](int32_t i) { return i == vocabulary - 1 ? 0.25f : -kInfinity; });  // one is
+  add([&](int32_t i) { return 12 * normals[i] - 40; });            // few tokens matter
+  add([&](int32_t i) { return 0.01f * normals[i]; });              // nearly flat
+  add([&](int32_t i) { return std::round(2 * normals[i]); });      // many are equal
+  add([&](int32_t i) { return i % 7 == 3 ? 1.5f : -kInfinity; });  // few tokens are possible, with equal probability
+  add([&](int32_t i) { return i % 3 == 0 ? kNaN : normals[i]; });  // NaN counts as -infinity
+  add([&](int32_t i) { return i == vocabulary - 1 ? 0.25f : -kInfinity; });  // a single token is possible
   add([&](int32_t i) { return 1e30f * normals[i]; });
   add([&](int32_t i) { return i % 1'000 == 999 ? kInfinity : normals[i]; });
   add([](int32_t) { return -kInfinity; });
@@ -126,7 +126,7 @@ void expect_same(const Sampled& a, const Sampled& b) {
   }
 }
 
-TEST_F(GpuSample, TokensAreTheSamplers) {
+TEST_F(GpuSample, TokensAreThoseOfTheSampler) {
   const std::vector<std::vector<float>> rows = rows_of_all_kinds(kVocabulary);
   std::vector<float> logits;
   for (const std::vector<float>& row : rows) logits.insert(logits.end(), row.begin(), row.end());
@@ -140,7 +140,7 @@ TEST_F(GpuSample, TokensAreTheSamplers) {
       samplers.emplace_back(wish.params, kVocabulary, prompt);
       on_gpu.emplace_back(wish.params, kVocabulary, prompt);
     }
-    // Each samples several tokens in turn, which penalties see.
+    // Each request samples several tokens in turn, to which penalties apply.
     for (int32_t turn = 0; turn < (kEmulated ? 2 : 20); ++turn) {
       std::vector<SampleRequest> samples;
       std::vector<LogitChange> changes;
@@ -159,12 +159,12 @@ TEST_F(GpuSample, TokensAreTheSamplers) {
       }
     }
   }
-  // Those of infinity, and of nearly flat rows those that filters choose from.
+  // Left to the host: rows with infinity, and nearly flat rows on which filters apply.
   EXPECT_GT(left, 0);
   EXPECT_LT(left, drawn_here / 5);
 }
 
-TEST_F(GpuSample, RowsAloneGiveWhatTheyGiveAmongOthers) {
+TEST_F(GpuSample, ARowGivesTheSameTokenAloneAndAmongOthers) {
   const std::vector<std::vector<float>> rows = rows_of_all_kinds(kVocabulary);
   SamplingParams params{.top_k = 50, .presence_penalty = 0.5f, .seed = 3, .top_logprobs = 5};
   const std::vector<TokenId> prompt = {TokenId{1}, TokenId{17}, TokenId{400}};
@@ -192,8 +192,8 @@ TEST_F(GpuSample, RowsAloneGiveWhatTheyGiveAmongOthers) {
   }
 }
 
-// A share of samples that is off by as little as this would show.
-TEST_F(GpuSample, SharesAreProbabilities) {
+// This many samples would show even a small error of the probabilities.
+TEST_F(GpuSample, FrequenciesOfTokensAreTheirProbabilities) {
   constexpr int32_t kRows = 64, kTurns = kEmulated ? 20 : 200;
   const std::vector<float> row = {0, std::log(2.0f), -kInfinity, std::log(3.0f), std::log(4.0f)};
   std::vector<float> logits;
@@ -216,8 +216,8 @@ TEST_F(GpuSample, SharesAreProbabilities) {
   }
 }
 
-// What a sample cannot be.
-TEST_F(GpuSample, OthersAreLeftToTheSampler) {
+// Parameters that the device does not support.
+TEST_F(GpuSample, UnsupportedSamplesAreLeftToTheHost) {
   const std::vector<TokenId> prompt(kSampleChangesMax + 1, TokenId{1}), banned(kSampleChangesMax + 1, TokenId{1});
   EXPECT_FALSE(Sampler({.typical_p = 0.9f}, kVocabulary, {}).can_sample_on_device({}));
   EXPECT_FALSE(Sampler({}, kVocabulary, {}).can_sample_on_device(banned));
@@ -225,7 +225,7 @@ TEST_F(GpuSample, OthersAreLeftToTheSampler) {
   EXPECT_TRUE(Sampler({.presence_penalty = 1}, kVocabulary, prompt).can_sample_on_device({}));
 }
 
-// Forces tokens, bans the last one and is greedy in turn.
+// Forces tokens, bans the last one and is greedy, in turn.
 class Meddling final : public DecodingConstraint {
  public:
   void begin(NextTokenRule& next) override { next.forced = {TokenId{65}, TokenId{66}}; }
@@ -248,7 +248,7 @@ std::vector<GenerateRequest> requests(int32_t vocabulary) {
     for (auto& [token, bias] : request.sampling.logit_bias) token = TokenId{index(token) % vocabulary};
     request.ignore_eos = true;
     request.max_tokens = 12;
-    // What comes again and again is what prompt lookup proposes.
+    // A repetition, which prompt lookup proposes.
     for (int32_t i = 0; i < 20 + std::ssize(all); ++i) request.prompt.push_back(TokenId{40 + i % 5});
   }
   for (const float temperature : {0.0f, 0.8f}) {
@@ -265,7 +265,7 @@ std::vector<GenerateRequest> requests(int32_t vocabulary) {
   return all;
 }
 
-// Hands every row over instead of drawing from it.
+// A runner that hands every row to the host instead of sampling from it.
 class Reading final : public Runner {
  public:
   explicit Reading(Runner& runner) : runner_(runner) {}
@@ -280,7 +280,7 @@ class Reading final : public Runner {
   Runner& runner_;
 };
 
-TEST_F(GpuSample, DraftModelsProposeWhatRowsThatWereReadSay) {
+TEST_F(GpuSample, DraftModelsProposeTheSameTokensAsWithRowsReadBack) {
   const auto file = gguf::Reader::open(model_path("llama")).value();
   ModelOptions model_options{.context_tokens = 128, .kv_type = KvType::kF32};
   model_options.batch_tokens_max = model_options.logits_max = 48;
@@ -301,12 +301,12 @@ TEST_F(GpuSample, DraftModelsProposeWhatRowsThatWereReadSay) {
   EXPECT_EQ(sampled[0].size(), 5u);
   EXPECT_EQ(sampled[1].size(), 3u);
   EXPECT_EQ(sampled, proposals_of(reading, vocabulary));
-  // Nothing comes of a token that is for nobody.
+  // A token outside the target's vocabulary is not proposed.
   EXPECT_TRUE(proposals_of(*runner, index(sampled[0][0]))[0].empty());
 }
 
-// Sampling, reading, and sampling alone without drafts.
-TEST_F(GpuSample, AnswersAreThoseOfRowsThatWereRead) {
+// Compares sampling, reading rows, and sampling without drafts.
+TEST_F(GpuSample, AnswersAreTheSameAsWithRowsReadBack) {
   const auto file = gguf::Reader::open(model_path("llama")).value();
   const auto tokenizer = Tokenizer::load(file.metadata()).value();
   ModelOptions model_options{.context_tokens = 128, .kv_type = KvType::kF32};

@@ -1,5 +1,5 @@
-// Models that are on the processor with their first layers and on the GPU with the rest, or on several GPUs: numbers,
-// the choice of how many layers fit, and a whole model with its engine.
+// Models with their first layers on the CPU and the rest on the GPU, or on several GPUs: results, the choice of how
+// many layers fit, and a whole model with its engine.
 #include <gmock/gmock.h>
 
 #include <memory>
@@ -25,7 +25,7 @@ int32_t layers_of(const gguf::Reader& file) {
 
 class GpuSplit : public GpuTest {
  protected:
-  /// Layers of each part.
+  /// Number of layers of each stage.
   std::vector<int32_t> layers_of_parts(const Device& device) const {
     std::vector<int32_t> layers;
     for (const DevicePart& part : device.parts) layers.push_back(part.layers);
@@ -39,8 +39,8 @@ class GpuSplit : public GpuTest {
     return layers;
   }
 
-  /// The choice for a model of seven layers where memory has room for `fitting` layers on GPUs, for all seven if there
-  /// are `gpus` at least and `gpus_most` at most, and for whole contexts with `gpus_roomy`.
+  /// The choice for a model of seven layers if memory has room for `fitting` layers on GPUs, for all seven with at
+  /// least `gpus` and at most `gpus_most` GPUs, and for whole contexts with `gpus_roomy`.
   Result<Device> choose(int32_t gpu_layers, int32_t fitting, int gpus = 1, int gpus_roomy = 1, int gpus_most = 99) {
     const auto fits = [&](const Device& device) -> Result<bool> {
       asked_last_ = std::ssize(device.parts);
@@ -54,11 +54,11 @@ class GpuSplit : public GpuTest {
     return choose_device(file_, {.gpu_layers = gpu_layers, .cpu = {.threads = 1, .isa = ""}}, fits);
   }
 
-  int64_t asked_last_ = 0;  // parts
+  int64_t asked_last_ = 0;  // number of stages in the last call
   const gguf::Reader file_ = gguf::Reader::open(model_path("gemma3")).value();
 };
 
-TEST_F(GpuSplit, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
+TEST_F(GpuSplit, LogitsAgreeWithTheCpuAndGreedyTokensWithTheReference) {
   for (const char* name : {"llama", "llama-tied-llama3rope", "gemma3", "qwen3moe", "deepseek2"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
@@ -71,7 +71,7 @@ TEST_F(GpuSplit, LogitsAreThoseOfTheProcessorAndGreedyTokensThePeers) {
   }
 }
 
-TEST_F(GpuSplit, ChunksDoNotChangeIt) {
+TEST_F(GpuSplit, LogitsDoNotDependOnChunks) {
   const Reference reference = reference_of("gemma3");
   const auto file = gguf::Reader::open(model_path("gemma3")).value();
   for (const KvType type : {KvType::kF16, KvType::kBF16}) {
@@ -89,7 +89,7 @@ TEST_F(GpuSplit, ChunksDoNotChangeIt) {
   }
 }
 
-TEST_F(GpuSplit, AsManyLayersAsAskedFor) {
+TEST_F(GpuSplit, PutsTheRequestedNumberOfLayersOnTheGpu) {
   const int32_t layers = layers_of(file_);
   ASSERT_EQ(layers, 7);
   for (int32_t wanted = 1; wanted <= layers + 1; ++wanted) {
@@ -101,7 +101,7 @@ TEST_F(GpuSplit, AsManyLayersAsAskedFor) {
   EXPECT_EQ(choose(layers, layers - 1).error().code, Code::kOutOfMemory) << "asked for, so not fewer";
 }
 
-TEST_F(GpuSplit, AsManyLayersAsFitIfNoneSaysHowMany) {
+TEST_F(GpuSplit, PutsAsManyLayersOnTheGpuAsFitByDefault) {
   const int32_t layers = layers_of(file_);
   for (int32_t fitting = 0; fitting <= layers; ++fitting) {
     const auto device = choose(kGpuLayersAuto, fitting);
@@ -127,7 +127,7 @@ class SeveralGpus : public GpuSplit {
   std::vector<std::unique_ptr<Backend>> gpus_;
 };
 
-TEST_F(SeveralGpus, GiveTheBytesOfOne) {
+TEST_F(SeveralGpus, GiveTheSameBytesAsOneGpu) {
   for (const char* name : {"gemma3", "deepseek2"}) {
     SCOPED_TRACE(name);
     const Reference reference = reference_of(name);
@@ -140,7 +140,7 @@ TEST_F(SeveralGpus, GiveTheBytesOfOne) {
   }
 }
 
-TEST_F(SeveralGpus, AreTakenWhenOneIsTooSmall) {
+TEST_F(SeveralGpus, AreUsedWhenOneIsTooSmall) {
   const int32_t layers = layers_of(file_);
   for (const int32_t wanted : {kGpuLayersAuto, kGpuLayersAll}) {
     for (int gpus = 1; gpus <= kGpus; ++gpus) {
@@ -151,7 +151,7 @@ TEST_F(SeveralGpus, AreTakenWhenOneIsTooSmall) {
     }
   }
   const int none = cuda_device_count().value() + 1;
-  // More of them make contexts longer, if they do; what does not fit any more is left again.
+  // More GPUs are used if they allow longer contexts, and dropped again if the model does not fit then.
   for (int roomy = 1; roomy <= none; ++roomy) {
     for (int most = 1; most < none; ++most) {
       const auto device = choose(kGpuLayersAuto, layers, 1, roomy, most);
@@ -161,7 +161,7 @@ TEST_F(SeveralGpus, AreTakenWhenOneIsTooSmall) {
     }
   }
   EXPECT_EQ(choose(kGpuLayersAll, layers, none).error().code, Code::kOutOfMemory);
-  // The processor takes the rest, of as many GPUs as have a layer.
+  // The CPU gets the other layers, beside as many GPUs as have a layer.
   for (int32_t fitting = 1; fitting < layers; ++fitting) {
     const auto device = choose(kGpuLayersAuto, fitting, none);
     ASSERT_TRUE(device.has_value()) << fitting << ": " << device.error().text();
@@ -171,7 +171,7 @@ TEST_F(SeveralGpus, AreTakenWhenOneIsTooSmall) {
   }
 }
 
-TEST_F(GpuSplit, AWholeModelWithItsEngine) {
+TEST_F(GpuSplit, AnEngineServesASplitModel) {
   std::vector<std::string> texts;
   for (const int32_t gpu_layers : {0, 1}) {
     LoadOptions options;
@@ -182,7 +182,7 @@ TEST_F(GpuSplit, AWholeModelWithItsEngine) {
     const auto model = load_model_file(model_path("llama"), options);
     ASSERT_TRUE(model.has_value()) << model.error().text();
     EXPECT_EQ((*model)->device.parts.size(), gpu_layers == 1 ? 2u : 1u);
-    for (int i = 0; i < 2; ++i) {  // the second time the prompt is in the cache, on both devices
+    for (int i = 0; i < 2; ++i) {  // the second time the prompt is cached, on both devices
       GenerateRequest request;
       for (int32_t token = 0; token < 40; ++token) request.prompt.push_back(TokenId{3 + token * 7 % 40});
       request.max_tokens = 4;

@@ -1,4 +1,4 @@
-// What DeepSeek V4 adds, on the GPU against the processor's: residual streams and rows compressed over time.
+// Operations of DeepSeek V4 on the GPU compared with the CPU's: hyper-connections and the KV compressor.
 #include "gpu/lab.h"
 
 namespace cairn::gpu {
@@ -6,7 +6,7 @@ namespace {
 
 class GpuStreams : public GpuTest {};
 
-TEST_F(GpuStreams, Shares) {
+TEST_F(GpuStreams, HyperConnectionWeightsAgreeWithTheCpu) {
   for (const int32_t streams : {1, 4, 7, 8}) {
     SCOPED_TRACE(streams);
     const int32_t shares = stream_shares(streams);
@@ -36,7 +36,7 @@ TEST_F(GpuStreams, Shares) {
   }
 }
 
-TEST_F(GpuStreams, WhatGoesInAndComesOut) {
+TEST_F(GpuStreams, ReadAndWriteAgreeWithTheCpu) {
   for (const auto& [streams, cols] : {std::pair{4, 67}, {4, 64}, {8, 1'100}, {1, 5}}) {
     SCOPED_TRACE(testing::Message() << streams << " streams of " << cols);
     const int32_t shares = stream_shares(streams);
@@ -70,7 +70,7 @@ struct Shape {
   bool overlapping = false;
 };
 
-/// Two sequences in one memory, whose pages take turns, and what a backend makes of them.
+/// Two sequences in one memory, with interleaved pages, and their compressed rows on a backend.
 class Compressor {
  public:
   static constexpr int32_t kTokens = 400;
@@ -125,12 +125,12 @@ class Compressor {
 
 class GpuCompressor : public GpuTest {};
 
-TEST_F(GpuCompressor, CompressedRows) {
+TEST_F(GpuCompressor, CompressedRowsAgreeWithTheCpu) {
   for (const Shape& shape : {Shape{4, 40, true}, Shape{4, 33, false}, Shape{128, 20, false}, Shape{128, 140, true},
                              Shape{1, 8, false}, Shape{2, 512, true}}) {
     SCOPED_TRACE(testing::Message() << shape.ratio << " positions, " << shape.dim << " columns");
     Compressor on_gpu(gpu(), shape), on_cpu(cpu(), shape);
-    // From the start, from the middle of a row, what completes none, more rows than a run has.
+    // Parts from the start, from the middle of a row, one that completes none, and one with more rows than a run has.
     constexpr Compressor::Part kParts[] = {{0, 0, 130}, {1, 250, 7}, {1, 257, 1}, {1, 258, 142}, {0, 383, 1}};
     const std::vector<float> together = on_gpu.compress(kParts);
     EXPECT_LE(difference(together, on_cpu.compress(kParts)), 1e-6);
@@ -147,13 +147,13 @@ TEST_F(GpuCompressor, CompressedRows) {
   }
 }
 
-// Exact on both: not a bit differs.
-TEST_F(GpuCompressor, RoundingToFewBits) {
+// Exact on both: all bits are equal.
+TEST_F(GpuCompressor, RoundingToFewBitsGivesTheBitsOfTheCpu) {
   Random random(4);
   for (const int32_t dims : {448, 100, 64, 7}) {
     const int32_t stride = dims + 9;
     std::vector<float> x = random.normals(int64_t{kRowsMax} * stride, 100);
-    for (size_t i = 0; i < x.size(); i += 3) x[i] *= 1e-4F;  // below the format's smallest numbers, too
+    for (size_t i = 0; i < x.size(); i += 3) x[i] *= 1e-4F;  // also below the format's smallest numbers
     for (int32_t i = 0; i < std::min(dims, 64); ++i) x[static_cast<size_t>(i)] = i % 2 == 0 ? 0.0F : 1e-30F;
     const auto rounded = [&](Backend& backend) {
       Arrays arrays(backend);
@@ -167,7 +167,7 @@ TEST_F(GpuCompressor, RoundingToFewBits) {
   }
 }
 
-TEST_F(GpuCompressor, RoundingAfterAHadamardTransform) {
+TEST_F(GpuCompressor, RoundingAfterAHadamardTransformAgreesWithTheCpu) {
   Random random(5);
   for (const int32_t dims : {128, 512, 16, 1}) {
     const std::vector<float> x = random.normals(int64_t{kRowsMax} * dims);

@@ -1,4 +1,5 @@
-// Drafts of the model's own block in the engine: at depth 4 every token is the model's own choice at its place.
+// Drafts of the model's MTP module in the engine: with 4 drafts per step, every token is the model's own choice for its
+// place.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,14 +24,14 @@ namespace {
 constexpr int kRequests = 8;
 constexpr int kTurnsMax = 100'000;
 
-class PredictorEngine : public testing::Test {
+class MtpEngine : public testing::Test {
  protected:
-  PredictorEngine()
+  MtpEngine()
       : model_(gguf::Reader::open(make_model(folder_ / "model.gguf")).value()),
         file_(gguf::Reader::open(make_talker(model_, 2, folder_ / "talker.gguf")).value()),
         tokenizer_(Tokenizer::load(file_.metadata()).value()) {}
 
-  /// Destroyed in the right order.
+  /// Members are destroyed in the right order.
   struct Served {
     std::unique_ptr<Backend> backend;
     std::unique_ptr<Runner> runner;
@@ -55,7 +56,7 @@ class PredictorEngine : public testing::Test {
     return served;
   }
 
-  // Some begin alike; half of them are sampled.
+  // Requests of which some begin with the same tokens; half of them are sampled.
   static std::vector<GenerateRequest> requests() {
     std::mt19937 random(7);
     const auto ids = [&](size_t count) {
@@ -105,7 +106,7 @@ class PredictorEngine : public testing::Test {
   std::unique_ptr<Tokenizer> tokenizer_;
 };
 
-TEST_F(PredictorEngine, TheSameBytesAtDepthFour) {
+TEST_F(MtpEngine, FourDraftsPerStepDoNotChangeAnswers) {
   const auto asked = requests();
   std::vector<Answer> plain;
   {

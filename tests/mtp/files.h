@@ -1,4 +1,4 @@
-/// Files for the tests of the MTP module, made from one of `cairn synth`.
+/// Files for the tests of the MTP module, derived from one of `cairn synth`.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace cairn::mtp {
 
-/// A folder of the test's own, removed afterwards.
+/// A folder of one test, which is removed afterwards.
 class Folder {
  public:
   Folder() : path_(std::filesystem::path(testing::TempDir()) / ("cairn_mtp_" + std::to_string(::getpid()))) {
@@ -31,7 +31,7 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// Four layers with compressed rows and one MTP module, blk.4; `more` are keys of its shape.
+/// A model of four layers with compressed rows and one MTP module, blk.4; `more` are further keys of its shape.
 inline std::filesystem::path make_model(const std::filesystem::path& path,
                                         std::span<const std::pair<const char*, const char*>> more = {},
                                         const synth::Options& options = {.type = "F32", .threads = 2}) {
@@ -77,7 +77,7 @@ inline std::filesystem::path make_model_of(const gguf::Reader& file, const std::
   return path;
 }
 
-/// All of a file but one tensor.
+/// A copy of a file without one tensor.
 inline std::filesystem::path make_without(const gguf::Reader& file, std::string_view name,
                                           const std::filesystem::path& path) {
   std::vector<NewTensor> tensors;
@@ -87,7 +87,7 @@ inline std::filesystem::path make_without(const gguf::Reader& file, std::string_
   return make_model_of(file, tensors, path);
 }
 
-/// The block alone, as "mtp.0.": its joint matrix as two.
+/// A file of the MTP module alone, as "mtp.0.", with its joint matrix as two.
 inline std::filesystem::path make_own_file(const gguf::Reader& file, const std::filesystem::path& path) {
   const std::string prefix = "blk.4.";
   std::vector<NewTensor> tensors;
@@ -120,7 +120,7 @@ inline std::filesystem::path make_own_file(const gguf::Reader& file, const std::
   return path;
 }
 
-/// The same model, but it says hardly anything but its first `tokens` tokens, so that drafts are right now and then.
+/// Writes a copy of the model, changed so that it mostly generates its first `tokens` tokens; so some drafts are right.
 inline std::filesystem::path make_talker(const gguf::Reader& file, int64_t tokens, const std::filesystem::path& path) {
   std::vector<NewTensor> tensors;
   for (const gguf::Tensor& tensor : file.tensors()) {

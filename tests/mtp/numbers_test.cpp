@@ -1,4 +1,4 @@
-// The MTP module computes what its formulas say, in both kinds of files, and leaves the model as it was.
+// The MTP module computes its formulas, in both kinds of files, and does not change the model's results.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ TokenId first_choice(std::span<const float> logits) {
   return TokenId{static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin())};
 }
 
-/// Two sequences at most through a model of their own.
+/// At most two sequences that run through a model of their own.
 class Session {
  public:
   Session(const gguf::Reader& file, bool load_mtp, const gguf::Reader* mtp_file = nullptr) {
@@ -56,16 +56,16 @@ class Session {
   std::vector<float> step(std::span<const TokenId> tokens, int32_t position, size_t sequence = 0) {
     return run(tokens, position, false, tables_[sequence]);
   }
-  /// Of what follows `token`, which is at `position`.
+  /// Logits of the token after `token`, which is at `position`.
   std::vector<float> mtp_step(TokenId token, int32_t position) { return run({&token, 1}, position, true, tables_[0]); }
-  /// For drafts after all of `tokens`.
+  /// A request for drafts after all of `tokens`.
   DraftRequest request(size_t sequence, std::span<const TokenId> tokens, int32_t tokens_max,
                        std::vector<TokenId>& proposed) {
     EXPECT_TRUE(pool_.extend(tables_[sequence], static_cast<int32_t>(tokens.size()) + tokens_max));
     return {SequenceId(static_cast<int32_t>(sequence)), tokens, tokens_max, &proposed, &tables_[sequence], &pool_};
   }
 
-  /// The streams that were left at a position.
+  /// The residual streams that the model left at a position.
   Vector streams_at(int32_t position) const {
     const auto& groups = runner_->kv_layout().groups;
     for (size_t g = 0; g < groups.size(); ++g) {
@@ -100,9 +100,9 @@ class Session {
   std::array<PageTable, 2> tables_;
 };
 
-class Predictor : public testing::Test {
+class MtpModule : public testing::Test {
  protected:
-  Predictor() : file_(gguf::Reader::open(make_model(folder_ / "model.gguf")).value()) {
+  MtpModule() : file_(gguf::Reader::open(make_model(folder_ / "model.gguf")).value()) {
     std::mt19937 random(5);
     for (int i = 0; i < kPrompt + 8; ++i) tokens_.push_back(TokenId{static_cast<int32_t>(random() % 500)});
   }
@@ -115,21 +115,21 @@ class Predictor : public testing::Test {
   std::vector<TokenId> tokens_;
 };
 
-TEST_F(Predictor, ComputesItsFormulas) {
+TEST_F(MtpModule, TheModuleComputesItsFormulas) {
   const Reference reference(file_, "blk.4.");
   const std::string head = "blk.4.nextn.hc_head", norm = "blk.4.nextn.shared_head_norm.weight";
   Session session(file_, true);
   ASSERT_TRUE(session.runner().has_mtp());
-  // In two chunks, so that the block looks back from one to the other.
+  // In two chunks, so that the MTP module reads rows of an earlier one.
   session.step(tokens(0, 7), 0);
   const std::vector<float> logits = session.step(tokens(7, kPrompt), 7);
   const auto vocabulary = static_cast<size_t>(session.runner().vocabulary());
-  // What it starts from is what the model's own logits are made from.
+  // The module starts from the streams from which the model's own logits are computed.
   const Vector last = session.streams_at(kPrompt - 1);
   EXPECT_LE(nmse(std::span(logits).last(vocabulary), reference.logits(last, "output_hc", "output_norm.weight")),
             kNmseMax);
 
-  // Rows of all positions, of the token there and the streams before it.
+  // Rows of all positions, from the token there and the streams before it.
   std::vector<Vector> rows;
   const auto follow = [&](int32_t position, TokenId token) {
     const Vector nothing(static_cast<size_t>(reference.streams * reference.width), 0);
@@ -141,7 +141,7 @@ TEST_F(Predictor, ComputesItsFormulas) {
   };
   for (int32_t p = 0; p < kPrompt; ++p) follow(p, tokens_[static_cast<size_t>(p)]);
 
-  // The first draft, and two more from what the block itself leaves.
+  // The first draft, and two more from the module's own output.
   TokenId token = tokens_[kPrompt];
   for (int32_t position = kPrompt; position < kPrompt + 3; ++position) {
     const Vector input = follow(position, token);
@@ -152,7 +152,7 @@ TEST_F(Predictor, ComputesItsFormulas) {
     token = first_choice(draft);
   }
 
-  // The model goes on another way: its rows take the places of those drafted.
+  // The model continues with other tokens: its rows replace those of the drafts.
   session.step(tokens(kPrompt, kPrompt + 2), kPrompt);
   for (int32_t p = kPrompt; p < kPrompt + 2; ++p) follow(p, tokens_[static_cast<size_t>(p)]);
   const Vector input = follow(kPrompt + 2, tokens_[kPrompt + 2]);
@@ -161,7 +161,7 @@ TEST_F(Predictor, ComputesItsFormulas) {
             kNmseMax);
 }
 
-TEST_F(Predictor, LeavesTheModelsLogitsAsTheyAre) {
+TEST_F(MtpModule, DraftingDoesNotChangeTheModelsLogits) {
   Session plain(file_, false), drafting(file_, true);
   EXPECT_FALSE(plain.runner().has_mtp());
   EXPECT_EQ(plain.step(tokens(0, kPrompt), 0), drafting.step(tokens(0, kPrompt), 0));
@@ -170,7 +170,7 @@ TEST_F(Predictor, LeavesTheModelsLogitsAsTheyAre) {
   EXPECT_EQ(plain.step(tokens(kPrompt, kPrompt + 3), kPrompt), drafting.step(tokens(kPrompt, kPrompt + 3), kPrompt));
 }
 
-TEST_F(Predictor, DrafterProposesWhatTheBlockSaysOfEachAlone) {
+TEST_F(MtpModule, TheDrafterProposesTheModulesTokensOfEachSequenceAlone) {
   constexpr int32_t kDepth = 4;
   const std::array<std::span<const TokenId>, 2> histories = {tokens(0, kPrompt + 1), tokens(20, 30)};
   Session both(file_, true);
@@ -194,7 +194,7 @@ TEST_F(Predictor, DrafterProposesWhatTheBlockSaysOfEachAlone) {
   EXPECT_EQ(proposed, expected);
 }
 
-TEST_F(Predictor, ComesInAFileOfItsOwnToo) {
+TEST_F(MtpModule, TheModuleMayBeInASeparateFile) {
   const auto own = gguf::Reader::open(make_own_file(file_, folder_ / "own.gguf")).value();
   EXPECT_TRUE(is_mtp_file(own));
   EXPECT_FALSE(is_mtp_file(file_));
@@ -209,7 +209,7 @@ TEST_F(Predictor, ComesInAFileOfItsOwnToo) {
   }
 }
 
-TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
+TEST_F(MtpModule, ErrorsNameMissingAndUnusableTensors) {
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   ModelOptions options;
   options.load_mtp = true;
@@ -217,7 +217,7 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
     const auto loaded = load_model(model, *backend, options);
     return loaded.has_value() ? std::string("loaded") : loaded.error().text();
   };
-  // A file of one tensor, and not even of the right shape.
+  // A file with a single tensor, of the wrong shape.
   gguf::Writer writer = gguf::Writer::create(folder_ / "poor.gguf").value();
   writer.set("general.architecture", "deepseek4_mtp_support");
   write_tensors(writer, {{"mtp.0.enorm.weight", TensorType::kF32, {8}, std::vector<std::byte>(32)}});
@@ -227,7 +227,7 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
                                  "loads without its MTP module: leave out --draft"),
             std::string::npos)
       << error_of(file_);
-  // Its router has a bias, though the layers of models may lack theirs.
+  // The module's router has a bias, although the layers of models may lack it.
   make_own_file(file_, folder_ / "own.gguf");
   const auto whole = gguf::Reader::open(folder_ / "own.gguf").value();
   const auto without = [&](const gguf::Reader& from, std::string_view name, const std::string& to) {
@@ -239,13 +239,13 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
   options.mtp_file = &poor;
   const auto llama = gguf::Reader::open(CAIRN_TEST_DATA "/models/llama.gguf").value();
   EXPECT_NE(error_of(llama).find("the model's architecture is \"llama\""), std::string::npos) << error_of(llama);
-  // Asked for where there is none: the model loads without.
+  // Requested but missing: the model loads without it.
   options.mtp_file = nullptr;
   const auto v4 = gguf::Reader::open(CAIRN_TEST_DATA "/models/deepseek4.gguf").value();
   const auto loaded = load_model(v4, *backend, options);
   ASSERT_TRUE(loaded.has_value()) << loaded.error().text();
   EXPECT_FALSE((*loaded)->has_mtp());
-  // There in part: the model loads without if nobody asks for it.
+  // Incomplete: the model loads without it if it is not requested.
   const auto partly = without(file_, "blk.4.nextn.hnorm.weight", "partly.gguf");
   EXPECT_NE(error_of(partly).find("tensor blk.4.nextn.hnorm.weight of shape [256] is missing; the model loads without "
                                   "its MTP module: leave out --speculate"),
@@ -255,7 +255,7 @@ TEST_F(Predictor, WhatIsMissingOrOfNoUseIsNamed) {
   EXPECT_EQ(error_of(partly), "loaded");
 }
 
-TEST_F(Predictor, TensorsBehindTheLastBlockAreWarnedOf) {
+TEST_F(MtpModule, TensorsAfterTheLastBlockCauseAWarning) {
   const auto backend = make_cpu_backend({.threads = 1, .isa = ""}).value();
   const auto warnings_of = [&](const gguf::Reader& model) {
     testing::internal::CaptureStderr();

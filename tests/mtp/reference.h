@@ -1,4 +1,4 @@
-/// DeepSeek V4's MTP module, written down plainly from its formulas: one token at a time, in double.
+/// DeepSeek V4's MTP module, implemented plainly from its formulas: one token at a time, in double.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ using Vector = std::vector<double>;
 
 class Reference {
  public:
-  /// `prefix` of the block's tensors: "blk.4.".
+  /// `prefix` is that of the module's tensors: "blk.4.".
   Reference(const gguf::Reader& file, std::string prefix);
 
-  /// What the block's layer reads: its streams, of the streams before and the token here.
+  /// The input streams of the module's layer, from the previous streams and the current token.
   Vector begin(const Vector& before, int32_t token) const;
   /// The row that is key and value of a position.
   Vector row(const Vector& x, int64_t position) const;
-  /// The layer at the last of the rows' positions; rows[p] is row() of position p.
+  /// Applies the layer at the last position; rows[p] is row() of position p.
   Vector layer(const Vector& x, const std::vector<Vector>& rows) const;
-  /// `name` of the head that makes one row of the streams, `norm_name` of what follows.
+  /// Logits; `name` is that of the head that reduces the streams to one row, `norm_name` that of the norm after it.
   Vector logits(const Vector& x, const std::string& name, const std::string& norm_name) const;
 
   int64_t width = 0;
@@ -37,12 +37,12 @@ class Reference {
 
   int64_t number(const std::string& key) const;
   Vector tensor(const std::string& name) const;
-  /// Matrix `which` of those in the tensor, times x.
+  /// The product of matrix `which` of the tensor and x.
   Vector product(const std::string& name, const Vector& x, int64_t which = 0) const;
   /// Rotates the last dimensions by the position's angles.
   void turn(Vector& head, int64_t position) const;
   Mix mix(const Vector& x, const std::string& part) const;
-  /// Each line's entries, `stride` to the next, by their sum; `line` from a line to the next.
+  /// Divides each line's entries, `stride` apart, by their sum; lines are `line` apart.
   void divide(Vector& c, int64_t line, int64_t stride) const;
   Vector expand(const Vector& x, const Vector& y, const Mix& how) const;
   Vector attention(const Vector& input, const std::vector<Vector>& rows) const;

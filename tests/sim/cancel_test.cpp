@@ -1,4 +1,4 @@
-// Clients that go away: after every iteration and within every step that there is.
+// Clients that go away: after every iteration and within every step.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 
 using SimCancel = SimTest;
 
-// Little memory, so that some are put back; shared beginnings; answers that repeat themselves, so that drafts are
+// Little memory, so that sequences are preempted; shared beginnings; answers that repeat themselves, so that drafts are
 // right.
 SimulationOptions options_of(std::vector<KvGroup> groups, std::vector<int32_t> pages, bool prefix_cache) {
   SimulationOptions options;
@@ -38,7 +38,7 @@ std::vector<Planned> five_requests() {
   return planned;
 }
 
-TEST_F(SimCancel, AtEveryPointOfEveryRequest) {
+TEST_F(SimCancel, CancellingAtAnyPointLeavesNothingBehind) {
   const SimulationOptions all[] = {
       options_of({full_group()}, {10}, true),
       options_of({full_group()}, {10}, false),

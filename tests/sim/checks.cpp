@@ -1,4 +1,4 @@
-// What must hold after every iteration of a simulation, and at its end.
+// Invariants that are checked after every iteration of a simulation, and at its end.
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -21,7 +21,7 @@ void Simulation::check_iteration(EngineCore::Iteration iteration) {
       }
       break;
     case EngineCore::Iteration::kStalled:
-      // If somebody listens, something can be computed: the first of all always has memory.
+      // If some client reads, something can be computed: the first sequence always has memory.
       for (const auto& sequence : running) {
         if (!sequence->channel().stalled()) wrong("nothing is computed though a client listens");
       }
@@ -57,7 +57,7 @@ void Simulation::check_pages() {
   if (used_most < 0) wrong("the gauges show pages that no group has");
 }
 
-// Every page is free, used by running sequences, or the cache's alone; and as often referenced as it is used.
+// Every page is free, used by running sequences, or the cache's alone; and its reference count is its number of uses.
 void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
   const PagePool& pool = core_->pool();
   const bool state = pool.layout().groups[static_cast<size_t>(group)].kind == KvKind::kState;
@@ -69,7 +69,7 @@ void Simulation::check_group(int32_t group, std::vector<uint64_t>& salts) {
     const std::vector<PageId>& pages = memory.table.groups.at(static_cast<size_t>(group));
     const auto size = static_cast<int32_t>(pages.size());
     const int32_t size_min = state ? std::min(memory.computed, 1) : pages_for(memory.computed);
-    // None is kept for drafts.
+    // No pages are kept for drafts.
     const int32_t size_max = state ? 1 : pages_for(static_cast<int32_t>(sequence->tokens().size()));
     if (size < size_min || size > size_max) {
       wrong("group {}: {} pages, but {} tokens were computed of {}", group, size, memory.computed,
@@ -112,7 +112,7 @@ void Simulation::check_counts() {
   if (stats.waiting_requests != waiting) wrong("{} waiting, {} said", waiting, stats.waiting_requests);
   if (stats.total_requests != accepted_) wrong("{} accepted, {} said", accepted_, stats.total_requests);
   if (core_->queue().size() > options_.engine.queue_max) wrong("the queue is longer than it may be");
-  // Whoever has not got a finish is somewhere. Those whose client has left cannot be told.
+  // Every request without a finish is waiting or running. Requests whose client has left cannot be counted.
   if (!someone_left_ && active + waiting > static_cast<int32_t>(present_.size())) wrong("a finished request goes on");
 }
 
@@ -133,8 +133,8 @@ void Simulation::check_cancelled() {
   }
 }
 
-// An interactive request that is read is put back only for one that comes before it; for its pages, when its step is
-// planned, only after all of batch.
+// An interactive request that is read is preempted only for one that comes before it; for its pages, when a step is
+// planned, only after all batch requests.
 void Simulation::check_victims() {
   for (const auto& victim : core_->pending()) {
     if (victim->priority() != Priority::kInteractive || victim->preempt_reason() == PreemptReason::kUnread) continue;
@@ -159,7 +159,8 @@ std::unordered_map<uint64_t, int32_t> Simulation::queued_by_client() const {
   return queued;
 }
 
-// A request has come into the full queue: it took the place of one of whoever had most, and has no more now.
+// A request that entered the full queue took the place of one of the party that had most, and its party has no more
+// than that now.
 void Simulation::check_displaced(const GenerateRequest& request, const std::unordered_map<uint64_t, int32_t>& before) {
   ++displacements_;
   const uint64_t own = party_of(request.client, request.tenant).client;
@@ -188,7 +189,7 @@ void Simulation::note_waiting() {
   }
 }
 
-// Nobody waits beside one whose client does not read.
+// No request waits while one whose client does not read is running.
 void Simulation::check_yielded() {
   std::vector<bool> waits(visitors_.size());
   for (const size_t i : waited_) waits[i] = visitors_[i].gone_by_iteration < 0;
@@ -217,8 +218,8 @@ void Simulation::check_yielded() {
   }
 }
 
-// In a step nobody waits beside a client that runs so many more that it has as many still if it gives one away. (What
-// waits for memory may keep the other class from being asked.)
+// In a step no request waits while another client runs so many more that it would still have as many after giving one
+// away. (A request that waits for memory may keep the other class from being considered.)
 void Simulation::check_shares() {
   Holdings running;
   for (const auto& sequence : core_->running()) {
@@ -239,7 +240,7 @@ void Simulation::check_shares() {
   if (batch_waits) return;
   const auto runs = std::ranges::count_if(core_->running(), [](const auto& sequence) { return sequence != nullptr; });
   const bool full = runs == sequences_max_;
-  // Whoever lost one that nobody reads to a step's pages had its share when others were admitted.
+  // A party that lost an unread sequence to a step's need for pages had its share when others were admitted.
   const auto lost_unread = [&](const Party& party) {
     return std::ranges::any_of(core_->pending(), [&](const auto& sequence) {
       return sequence->party().client == party.client && sequence->preempt_reason() == PreemptReason::kUnread &&
@@ -251,7 +252,7 @@ void Simulation::check_shares() {
     for (const auto& sequence : core_->running()) {
       if (sequence == nullptr || sequence->priority() != Priority::kInteractive) continue;
       if (!running.yields(sequence->party(), party)) continue;
-      // Keys of one client may have to wait until another client's request has memory.
+      // Tenants of one client may have to wait until another client's request has memory.
       if (sequence->party().client == party.client && !full) continue;
       wrong("somebody waits who runs {}, beside one who runs {}", running.of(party).client,
             running.of(sequence->party()).client);
@@ -259,7 +260,7 @@ void Simulation::check_shares() {
   }
 }
 
-// A client that takes nothing keeps its pages for kStallMax.
+// A client that reads nothing keeps its pages for kStallMax.
 void Simulation::note_stalled() {
   for (const size_t i : present_) {
     Visitor& visitor = visitors_[i];
@@ -336,7 +337,7 @@ void Simulation::check_end() {
   if (!someone_left_) {
     Usage usage;
     Timings timings;
-    bool whole = true;  // every prompt was computed once, as far as it was not cached
+    bool whole = true;  // whether every prompt was computed exactly once, except for cached parts
     for (const Visitor& visitor : visitors_) {
       if (visitor.refused) continue;
       const Finish& finish = visitor.answer.finish;

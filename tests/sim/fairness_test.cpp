@@ -1,4 +1,4 @@
-// Shares of the classes, and that nobody waits for ever.
+// Shares of the classes, and freedom from starvation.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,10 +14,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr double kShare = 4;  // of interactive requests for one of batch requests
-/// Interactive admissions for one batch admission, and the one under way.
+constexpr double kShare = 4;  // interactive requests per batch request
+/// Interactive admissions per batch admission, and the one in progress.
 constexpr int64_t kStrideMax = 4 + 1;
-/// A class that waits for memory is passed by so many of the other; then those must wait as well.
+/// How many requests of the other class may pass a class that waits for memory; then they must wait as well.
 constexpr int64_t kBypassMax = 16;
 
 constexpr auto kInteractive = static_cast<size_t>(Priority::kInteractive);
@@ -50,7 +50,7 @@ class SimFairness : public SimTest {
       ++submitted;
     }
   }
-  /// A request that is watched. Its place in visitors().
+  /// Submits a request that is watched; returns its index in visitors().
   size_t submit_one(Simulation& simulation, Priority priority, int32_t prompt, int32_t answer, milliseconds target) {
     Planned one;
     one.request = request_of(random_prompt(prompt, ++seed_), answer, priority);
@@ -79,9 +79,9 @@ TEST_F(SimFairness, AdmissionsAndPromptRowsAreFourToOne) {
   EXPECT_NEAR(static_cast<double>(rows[kInteractive]) / static_cast<double>(rows[kBatch]), kShare, 0.2);
 }
 
-// However long its prompts are, a class has its share of the rows as long as it has prompts; it has them if it has its
-// share of the admissions.
-TEST_F(SimFairness, LongPromptsDoNotGiveAClassMore) {
+// However long its prompts are, a class has its share of the rows as long as it has prompts, which it has if it gets
+// its share of the admissions.
+TEST_F(SimFairness, LongPromptsDoNotGiveAClassMoreRows) {
   for (const auto& [interactive, batch] : {std::pair(40, 400), std::pair(200, 60)}) {
     SCOPED_TRACE(testing::Message() << interactive << " and " << batch << " tokens");
     submitted_ = {};
@@ -97,10 +97,10 @@ TEST_F(SimFairness, LongPromptsDoNotGiveAClassMore) {
   }
 }
 
-// A request of one class, while requests of the other with earlier deadlines never cease to come. Until its own
-// deadline an interactive one may take its place; after that its iteration comes after kStrideMax others, kBypassMax
-// more may pass it if it waits for memory, and if others grow it may be put back and wait once more.
-TEST_F(SimFairness, NobodyStarvesBesideAnotherClass) {
+// A request of one class, while requests of the other with earlier deadlines keep arriving. Until its own deadline an
+// interactive one may take its place; after that its turn comes after at most kStrideMax others, kBypassMax more may
+// pass it if it waits for memory, and it may be preempted once more if others grow.
+TEST_F(SimFairness, ARequestIsServedDespiteAConstantStreamOfTheOtherClass) {
   constexpr milliseconds kTarget(2'000);
   for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
     const auto other = priority == Priority::kBatch ? Priority::kInteractive : Priority::kBatch;
@@ -132,8 +132,8 @@ TEST_F(SimFairness, NobodyStarvesBesideAnotherClass) {
   }
 }
 
-// A deadline that stands still comes first in the end, however near those of newcomers of the same class are.
-TEST_F(SimFairness, NobodyStarvesWithinAClass) {
+// A fixed deadline is served in the end, however near those of newcomers of the same class are.
+TEST_F(SimFairness, ARequestIsServedDespiteEarlierDeadlinesOfItsClass) {
   constexpr int64_t kWaiting = 12;  // more than one iteration admits
   for (const Priority priority : {Priority::kInteractive, Priority::kBatch}) {
     submitted_ = {};
@@ -150,18 +150,19 @@ TEST_F(SimFairness, NobodyStarvesWithinAClass) {
         keep_waiting(simulation, priority, kWaiting, 60, 5, milliseconds(1));
         simulation.iterate();
         ASSERT_EQ(simulation.problem(), "");
-        // Whoever was in the queue by then may come first; and the iteration may have admitted as many as run.
+        // Requests that were in the queue by then may come first; and the iteration may have admitted as many as can
+        // run.
         const int64_t since = simulation.admissions()[static_cast<size_t>(priority)] - admitted_by_deadline;
         ASSERT_LE(since, kWaiting + 10);
       }
-      EXPECT_GE(simulation.clock().now(), deadline);  // those with earlier ones came first
+      EXPECT_GE(simulation.clock().now(), deadline);  // those with earlier deadlines came first
     }
   }
 }
 
-// 256 answers of one keep another's two tokens waiting for as long as a step takes, whether the two come from one
-// address or from two, and whether places or pages are short.
-TEST_F(SimFairness, ManyChoicesOfOneDoNotKeepAnotherWaiting) {
+// 256 answers of one client delay another client's two tokens by at most a step, whether the two come from one address
+// or from two, and whether slots or pages are short.
+TEST_F(SimFairness, ManyChoicesOfOneClientDoNotDelayAnother) {
   for (const bool one_address : {true, false}) {
     for (const int32_t pages : {600, 30}) {
       SCOPED_TRACE(testing::Message() << pages << " pages, one address: " << one_address);
@@ -185,13 +186,13 @@ TEST_F(SimFairness, ManyChoicesOfOneDoNotKeepAnotherWaiting) {
         ASSERT_EQ(simulation.problem(), "");
         EXPECT_LE(simulation.visitors()[few].ended_iteration, iteration + 6);
       }
-      simulation.run();  // and the many come to their end
+      simulation.run();  // the 256 answers finish, too
       EXPECT_EQ(simulation.problem(), "");
     }
   }
 }
 
-// Rows of prompts, whatever their length and however many wait.
+// Prompt rows are shared evenly, whatever the prompts' length and number.
 TEST_F(SimFairness, PromptRowsAreSharedEvenlyBetweenClients) {
   Simulation simulation(tokenizer(), options_of(400));
   const std::array<int32_t, 2> prompts = {300, 60};
@@ -219,8 +220,8 @@ TEST_F(SimFairness, PromptRowsAreSharedEvenlyBetweenClients) {
   EXPECT_NEAR(static_cast<double>(rows[0]) / static_cast<double>(rows[1]), 1, 0.5);
 }
 
-// New clients never cease to come, each with as little as any: what has begun comes to its end.
-TEST_F(SimFairness, NobodyStarvesBesideEverNewClients) {
+// New clients keep arriving, each with the smallest share: requests that have begun finish all the same.
+TEST_F(SimFairness, ARequestFinishesDespiteAConstantStreamOfNewClients) {
   for (const int32_t pages : {400, 60}) {
     Simulation simulation(tokenizer(), options_of(pages));
     size_t present = 0;

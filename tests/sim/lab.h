@@ -1,4 +1,4 @@
-/// What the simulation's tests share.
+/// Helpers shared by the simulation's tests.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -18,7 +18,7 @@ uint64_t chain(uint64_t before, TokenId token) {
   return mix_bits(before * 31 + static_cast<uint64_t>(index(token)) + 1);
 }
 
-/// Mostly a short cycle goes on, so that prompt lookup is right now and then; sometimes the answer jumps, or ends.
+/// Mostly the answer continues a short cycle, so that prompt lookup is often right; sometimes it jumps, or ends.
 void write_logits(uint64_t hash, TokenId last, std::span<float> logits) {
   for (size_t i = 0; i < logits.size(); ++i) {
     logits[i] = static_cast<float>(mix_bits(hash + i * 0x9E37) >> 40) * 0x1p-22f;  // 0 .. 4
@@ -27,7 +27,7 @@ void write_logits(uint64_t hash, TokenId last, std::span<float> logits) {
   if (hash / 8 % 64 == 0) logits[2] += 16;
 }
 
-/// Cuts the text at the stop string, if it is there.
+/// Cuts the text at the stop string, if it contains it.
 bool cut_at_stop(Answer& answer, const GenerateRequest& request) {
   if (request.stop.empty()) return false;
   const size_t at = answer.text.find(request.stop[0]);
@@ -131,7 +131,7 @@ double Model::step_ns(const Batch& batch) {
          (slow_left_ > 0 ? cost.slow_factor : 1);
 }
 
-// The hash of all before the slice's first row, as all groups know it.
+// Reads the hash of all tokens before the slice's first row, which every group must hold.
 uint64_t Model::read_history(const Batch& batch, const BatchSlice& slice) {
   if (slice.position_begin < 0 || slice.position_begin + slice.rows > options_.context_tokens) {
     wrong(slice, "outside of the context");
@@ -179,7 +179,7 @@ void Model::write(const Batch& batch, const BatchSlice& slice, int32_t position,
   }
 }
 
-// Null, and a problem, if the table has no page there.
+// Address of a position's cell; null, with a problem recorded, if the table has no page there.
 std::byte* Model::place(const Batch& batch, const BatchSlice& slice, int32_t group, int32_t position) {
   const bool state = options_.layout.groups[static_cast<size_t>(group)].kind == KvKind::kState;
   const std::vector<PageId>& pages = slice.pages->groups.at(static_cast<size_t>(group));

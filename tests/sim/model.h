@@ -1,5 +1,5 @@
-/// A model for the simulation: it computes next to nothing, takes virtual time, and finds out when a page, window or
-/// state that it reads is not the one it wrote.
+/// A model for the simulation: it computes next to nothing, takes virtual time, and detects when a page, window or
+/// state that it reads is not the one that it wrote.
 ///
 /// Every position of every group keeps the chained hash of all tokens up to it. Logits are a function of that hash, so
 /// that a wrong history gives another answer even where no check looks.
@@ -20,7 +20,7 @@
 
 namespace cairn::sim {
 
-/// Token ids are below; all stand for single bytes or are special, so that the tokenizer need not be large.
+/// Token ids are below this; all are single bytes or special tokens, so that the tokenizer can be small.
 inline constexpr int32_t kVocabulary = 64;
 
 class VirtualClock final : public Clock {
@@ -33,18 +33,18 @@ class VirtualClock final : public Clock {
   std::chrono::nanoseconds now_ = std::chrono::hours(1);
 };
 
-/// What a step takes.
+/// The time that a step takes.
 struct StepCost {
-  double flat_ns = 10e6;  ///< of a step of up to flat_rows rows
+  double flat_ns = 10e6;  ///< time of a step of up to flat_rows rows
   int32_t flat_rows = 4;
-  double row_ns = 1e6;  ///< of each row more
+  double row_ns = 1e6;  ///< for each further row
   double attended_ns = 100;
-  double noise = 0.05;      ///< as a share, to either side
-  int32_t slow_one_in = 0;  ///< steps at which a neighbour begins to take its part of the machine; 0: none
-  int32_t slow_steps = 20;  ///< how long it stays
+  double noise = 0.05;      ///< as a share, in either direction
+  int32_t slow_one_in = 0;  ///< on average, steps until another process starts to use the machine; 0: never
+  int32_t slow_steps = 20;  ///< steps for which it runs
   double slow_factor = 2;
 
-  /// Without noise and neighbours.
+  /// Duration of a step without noise and other processes.
   double quiet_ns(int32_t rows, int64_t attended) const;
 };
 
@@ -54,7 +54,7 @@ struct ModelOptions {
   int32_t batch_tokens_max = 64;
   int32_t logits_max = 16;
   StepCost cost{};
-  uint64_t seed = 0;  ///< of the noise
+  uint64_t seed = 0;  ///< seed of the noise
 };
 
 /// KV of one position, or a recurrent state.
@@ -65,11 +65,11 @@ struct Cell {
 };
 inline KvGroup full_group() { return {KvKind::kFull, 0, {{1, 4, 0}}, 0}; }
 inline KvGroup latent_group() { return {KvKind::kLatent, 0, {{1, 4, 0}}, 0}; }
-/// `window` at least 2: a row reads the one before it.
+/// `window` is at least 2, as a row reads the one before it.
 inline KvGroup window_group(int32_t window) { return {KvKind::kWindow, window, {{1, 4, 0}}, 0}; }
 inline KvGroup state_group() { return {KvKind::kState, 0, {}, sizeof(Cell)}; }
 
-/// The answer by a plain loop without engine, batch or pages, up to `tokens_max` tokens of prompt and answer. At most
+/// The answer of a plain loop without engine, batch or pages, up to `tokens_max` tokens of prompt and answer. At most
 /// one stop string.
 Answer plain_answer(const Tokenizer& tokenizer, const GenerateRequest& request, int32_t tokens_max);
 
@@ -77,14 +77,14 @@ class Model final : public Runner {
  public:
   Model(const ModelOptions& options, VirtualClock& clock);
 
-  /// Called in the middle of every step.
+  /// Sets a function that is called in the middle of every step.
   void on_step(std::function<void(const Batch&)> hook) { hook_ = std::move(hook); }
-  /// The next step comes to nothing, after it has written where it was to write.
+  /// Makes the next step fail after it has written its cells.
   enum class Failure { kNone, kError, kNoMemory };
   void fail_next(Failure failure) { failure_ = failure; }
-  /// What was found wrong first; empty if nothing was.
+  /// The first problem that was detected; empty if there is none.
   const std::string& problem() const { return problem_; }
-  /// Steps, with the last one, that a neighbour has been there for; 0: there is none.
+  /// Number of steps, including the last one, for which another process has been running; 0: there is none.
   int32_t slow_for() const { return slow_left_ > 0 ? options_.cost.slow_steps - slow_left_ + 1 : 0; }
 
   Result<LogitsView> step(const Batch& batch) override;

@@ -1,4 +1,4 @@
-// Random traces by the thousand. CAIRN_SIM_SEED=n replays one of them, with CAIRN_SIM_TRACES=m so many from there.
+// Thousands of random traces. CAIRN_SIM_SEED=n replays one of them, CAIRN_SIM_TRACES=m runs that many from there.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -20,7 +20,7 @@ uint64_t number(const char* variable, uint64_t otherwise) {
 
 using SimRandom = SimTest;
 
-TEST_F(SimRandom, WhateverComesEverythingHoldsAfterEveryTurn) {
+TEST_F(SimRandom, AllInvariantsHoldAfterEveryIterationOfRandomTraces) {
   const bool replay = std::getenv("CAIRN_SIM_SEED") != nullptr;
   const uint64_t first = number("CAIRN_SIM_SEED", 1);
   const uint64_t traces = number("CAIRN_SIM_TRACES", replay ? 1 : kTraces);
@@ -46,7 +46,7 @@ TEST_F(SimRandom, WhateverComesEverythingHoldsAfterEveryTurn) {
   if (replay) return;
   fmt::print("{} preemptions, {} tokens cached, {} drafts accepted, {} refused, {} displaced, {} pages restored\n",
              preemptions, cached, accepted, refused, displaced, restored);
-  // All of it did happen.
+  // Everything of interest did happen.
   EXPECT_GT(preemptions, 1'000);
   EXPECT_GT(cached, 100'000);
   EXPECT_GT(accepted, 1'000);

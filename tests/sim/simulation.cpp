@@ -11,11 +11,11 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// How the engine's thread looks after clients that take nothing.
+/// How often the engine's thread checks clients that read nothing.
 constexpr std::chrono::milliseconds kStallPoll{10};
-/// Turns that nothing takes.
+/// Maximum turns of a simulation.
 constexpr int64_t kTurnsMax = 200'000;
-/// Turns without anything to do after which whoever waits has been forgotten.
+/// Idle turns after which a request that still waits has been forgotten.
 constexpr int64_t kIdleTurnsMax = 100;
 
 PagePool make_pool(DeviceMemory& memory, const SimulationOptions& options) {
@@ -103,7 +103,7 @@ void Simulation::arrive() {
   }
 }
 
-// Whatever comes from other threads comes in the middle of steps as well.
+// Calls from other threads also come in the middle of steps.
 void Simulation::in_step(const Batch& batch) {
   in_step_ = true;
   arrive();
@@ -133,7 +133,7 @@ void Simulation::in_step(const Batch& batch) {
     if (sequence.channel().stalled()) wrong("a stalled sequence is in the batch");
   }
   step_.decode_ns = options_.model.cost.quiet_ns(step_.decode_rows, attended);
-  // Decode first: no stream is left out.
+  // Decode first: every stream is in the step.
   const auto streams = std::ranges::count_if(core_->running(), [](const auto& sequence) {
     return sequence != nullptr && sequence->decoding() && !sequence->channel().unread();
   });
@@ -275,18 +275,18 @@ void Simulation::settle() {
     if (iterations_ > kTurnsMax) wrong("it never ends; {} requests are left", present_.size());
   }
   if (stopped_ || !problem_.empty()) return;
-  iterate();  // whoever left in the iteration before is gone after this one
+  iterate();  // a client that left in the previous iteration is gone after this one
   iterate();
 }
 
 void Simulation::run() {
   settle();
   if (!stopped_ && problem_.empty()) {
-    // After all that a request finds an engine as at first.
+    // After everything, a request finds the engine as at the beginning.
     Planned last;
     last.request.prompt.assign(40, TokenId{7});
     last.request.max_tokens = 8;
-    last.request.tenant = "a";  // who may have as many requests as ever
+    last.request.tenant = "a";  // which may have as many requests as before
     const int32_t many = std::clamp(options_.engine.tenant_requests_max, 1, options_.engine.queue_max);
     for (int32_t i = 0; i < many; ++i) {
       if (!submit(last)) wrong("a request is refused after all others have gone");

@@ -1,5 +1,5 @@
-/// The engine's core without its thread, in virtual time: requests arrive, clients listen, fall silent, ask to stop or
-/// leave, and after every iteration everything that must hold is looked at.
+/// The engine's core without its thread, in virtual time: requests arrive, clients read, stop reading, cancel or leave,
+/// and after every iteration all invariants are checked.
 #pragma once
 
 #include <array>
@@ -18,61 +18,62 @@
 
 namespace cairn::sim {
 
-/// Where a request can be between two iterations, and in a step.
+/// The state of a request between two iterations, and within a step.
 enum class Phase { kQueue, kPrefill, kDecode, kSpeculation, kPreempted, kNone };
 
-/// How a client behaves.
+/// The behaviour of a client.
 struct Client {
   Phase cancels_in = Phase::kNone;
-  int32_t cancels_at = 1;                ///< the n-th time that the request is seen in that phase
-  int64_t cancels_after_iteration = -1;  ///< whatever the phase; -1: not
-  bool within_step = false;              ///< it asks while a step runs, not between iterations
-  bool leaves = false;                   ///< it does not ask, it is gone
-  int32_t takes_every = 1;               ///< iterations
-  std::chrono::nanoseconds silence{0};   ///< takes nothing for so long, from submit
+  int32_t cancels_at = 1;                ///< cancels when the request is seen in that phase for the n-th time
+  int64_t cancels_after_iteration = -1;  ///< cancels after it in any phase; -1: never
+  bool within_step = false;              ///< cancels while a step runs, not between iterations
+  bool leaves = false;                   ///< leaves instead of cancelling
+  int32_t takes_every = 1;               ///< reads every so many iterations
+  std::chrono::nanoseconds silence{0};   ///< reads nothing for this long after submit
 };
 
 struct Planned {
   GenerateRequest request;
-  std::chrono::nanoseconds arrival{0};  ///< from the start of the simulation
+  std::chrono::nanoseconds arrival{0};  ///< time since the start of the simulation
   Client client;
 };
 
 struct SimulationOptions {
   EngineOptions engine;
   ModelOptions model;
-  double failing_steps = 0;       ///< as a share
-  int64_t stops_after_turn = -1;  ///< the engine is stopped then; -1: not
-  uint64_t seed = 0;              ///< of the failures
+  double failing_steps = 0;       ///< as a share of all steps
+  int64_t stops_after_turn = -1;  ///< stops the engine after it; -1: never
+  uint64_t seed = 0;              ///< seed of the failures
 };
 
-/// A request on its way.
+/// A request in the simulation.
 struct Visitor {
   Planned plan;
-  Answer expected;  ///< of the plain loop
+  Answer expected;  ///< by the plain loop
   std::shared_ptr<EventChannel> channel;
-  Answer answer;  ///< as far as the client has taken it
+  Answer answer;  ///< as far as the client has read it
   std::chrono::nanoseconds arrived{0};
   bool refused = false;
-  bool gone = false;               ///< the client left
-  int64_t gone_by_iteration = -1;  ///< after which a cancelled request has left nothing behind; -1: not cancelled
+  bool gone = false;  ///< whether the client left
+  /// Iteration after which a cancelled request must have left nothing behind; -1: not cancelled.
+  int64_t gone_by_iteration = -1;
   int32_t seen_in_phase = 0;
-  std::array<int64_t, kPriorities> others{};   ///< admissions of each class between its arrival and its own
-  std::chrono::nanoseconds stalled_since{-1};  ///< as iterations begin; -1: it is not stalled
+  std::array<int64_t, kPriorities> others{};   ///< [class]: admissions between its arrival and its own
+  std::chrono::nanoseconds stalled_since{-1};  ///< at the beginning of an iteration; -1: not stalled
   int64_t admitted_iteration = -1;
   int64_t ended_iteration = -1;
 };
 
-/// A step, for whoever wants to know how long streams had to wait for it.
+/// A step's log, for tests of how long streams wait.
 struct StepLog {
-  int32_t decode_rows = 0;  ///< with drafts
+  int32_t decode_rows = 0;  ///< including drafts
   int32_t prompt_rows = 0;
-  double decode_ns = 0;  ///< what it would have taken without prompts, noise and neighbours
+  double decode_ns = 0;  ///< its time without prompts, noise and other processes
   double ns = 0;
-  int32_t slow_for = 0;  ///< steps that a neighbour has been there for; 0: there is none
+  int32_t slow_for = 0;  ///< steps for which another process has been running; 0: there is none
 };
 
-/// Of host memory, for a page of every group.
+/// Bytes of host memory for a page of every group.
 int64_t host_slot_bytes(const KvLayout& layout);
 
 class Simulation {
@@ -80,17 +81,17 @@ class Simulation {
   /// `tokenizer` outlives it.
   Simulation(const Tokenizer& tokenizer, const SimulationOptions& options);
 
-  /// Requests that arrive when their time has come, in order of time.
+  /// Schedules requests by their arrival time; they are in order of time.
   void plan(std::vector<Planned> planned);
-  /// A request that arrives now; false if it is refused. It is the last of visitors().
+  /// Submits a request now; false if it is refused. It is the last of visitors().
   bool submit(Planned planned);
-  /// One iteration, then looks at everything.
+  /// Runs one iteration, then checks all invariants.
   void iterate();
-  /// Until all requests have come to their end and another one after them, then looks at what is left.
+  /// Runs until all requests have ended, and another one after them, then checks what is left.
   void run();
-  /// Until all submitted requests have come to their end.
+  /// Runs until all submitted requests have ended.
   void settle();
-  /// What went wrong first; empty if nothing did.
+  /// The first problem that was detected; empty if there is none.
   const std::string& problem() const { return problem_; }
 
   const std::vector<Visitor>& visitors() const { return visitors_; }
@@ -103,7 +104,7 @@ class Simulation {
   int32_t phases_cancelled_in(Phase phase) const { return cancelled_in_[static_cast<size_t>(phase)]; }
   int64_t refusals() const { return refusals_; }
   int64_t displacements() const { return displacements_; }
-  /// Of prompt and answer that the request may have.
+  /// Maximum tokens of prompt and answer of the request.
   int32_t tokens_max(const GenerateRequest& request) const;
 
  private:
@@ -113,7 +114,7 @@ class Simulation {
       problem_ = fmt::format("iteration {}: ", iterations_) + fmt::format(format, std::forward<Args>(args)...);
   }
 
-  // What happens.
+  // Events.
   void arrive();
   void in_step(const Batch& batch);
   void see(Visitor& visitor, Phase phase, bool within_step);
@@ -126,7 +127,7 @@ class Simulation {
   bool done() const;
   Visitor& visitor_of(const Sequence& sequence) { return visitors_[by_channel_.at(&sequence.channel())]; }
 
-  // What must hold.
+  // Checks.
   void check_iteration(EngineCore::Iteration iteration);
   void check_pages();
   void check_group(int32_t group, std::vector<uint64_t>& salts);
@@ -153,26 +154,26 @@ class Simulation {
   std::unique_ptr<EngineCore> core_;
   std::mt19937_64 random_;
   std::vector<Planned> planned_;
-  size_t arrived_ = 0;  // of planned_
+  size_t arrived_ = 0;  // number of elements of planned_ that have arrived
   std::vector<Visitor> visitors_;
-  std::vector<size_t> present_;  // visitors that have not taken their finish
+  std::vector<size_t> present_;  // visitors that have not read their finish
   std::unordered_map<const EventChannel*, size_t> by_channel_;
   std::string problem_;
   int64_t iterations_ = 0;
-  int64_t idle_turns_ = 0;  // in a row
+  int64_t idle_turns_ = 0;  // consecutive ones
   bool stopped_ = false;
   bool in_step_ = false;
   StepLog step_;
-  std::vector<SequenceId> ran_;  // when the iteration began
+  std::vector<SequenceId> ran_;  // sequences that ran when the iteration began
   std::vector<size_t> waited_;   // visitors that could run, and did not, when the iteration began
   std::vector<int32_t> held_;    // scratch: references of running sequences to each page
 
   int64_t accepted_ = 0;
   int64_t refusals_ = 0;
   int64_t failures_ = 0;
-  int64_t displacements_ = 0;  // of requests in the queue
-  int64_t displaced_ = 0;      // finishes that say so
-  int64_t cancelled_ = 0;      // finishes
+  int64_t displacements_ = 0;  // requests displaced from the queue
+  int64_t displaced_ = 0;      // finishes that report it
+  int64_t cancelled_ = 0;      // finishes with kCancelled
   bool someone_left_ = false;
   std::array<int64_t, kPriorities> admissions_{};
   std::array<int64_t, kPriorities> prompt_rows_{};

@@ -1,4 +1,5 @@
-// How long a stream waits for its next token while prompts come: a step is as long as its decode rows and --step-ms.
+// How long a stream waits for its next token while prompts are read: a step takes the time of its decode rows plus
+// --step-ms.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,22 +12,22 @@ namespace cairn::sim {
 namespace {
 
 constexpr double kStepNs = 30e6;
-/// Steps in which the cost model learns: nothing is known at first, and a step has at most twice the rows of those
-/// seen.
+/// Steps in which the cost model learns: at first it knows nothing, and a step has at most twice the rows of earlier
+/// ones.
 constexpr int64_t kWarmTurns = 16;
-/// Steps after which the cost model has noticed a neighbour.
+/// Steps after which the cost model has noticed another process.
 constexpr int32_t kNoticed = 6;
-/// While neighbours come and go the model is off by so much.
+/// Error factor of the model while other processes come and go.
 constexpr double kInFlux = 1.25;
 
-/// Here the whole time is used, so what the model is off by at worst shows; the other bound has as much to spare.
+/// Error factor of the model where the whole time is used; the other bound has as much to spare.
 constexpr double kOff = 1.15;
 
-/// What comes beside streams.
+/// The prompts that arrive beside streams.
 struct Prompts {
   int32_t tokens_min = 200;
   int32_t tokens_max = 2'200;
-  std::chrono::milliseconds target = std::chrono::hours(1);  // in time: what is late and short may add more
+  std::chrono::milliseconds target = std::chrono::hours(1);  // far away, since late short prompts may add more time
   uint64_t turns_between = 40;                               // on average
   int32_t together = 1;
   int64_t iterations = 260;
@@ -35,10 +36,10 @@ struct Prompts {
 class SimStepTime : public SimTest {
  protected:
   struct Result {
-    double worst = 0;          // step / (decode + 2 x step_ms), without noise and neighbours
-    double worst_noticed = 0;  // of steps beside a neighbour that has been there for a while
-    double filled = 0;         // of --step-ms, on average, while prompts wait
-    double most_added = 0;     // to the time of the decode rows, in --step-ms
+    double worst = 0;          // step / (decode + 2 x step_ms), without noise and other processes
+    double worst_noticed = 0;  // of steps beside another process that has been running for a while
+    double filled = 0;         // share of --step-ms that is used, on average, while prompts wait
+    double most_added = 0;     // added to the time of the decode rows, in units of --step-ms
     double worst_late = 0;     // step / (decode + kLateStepFactor x step_ms)
   };
 
@@ -102,7 +103,7 @@ class SimStepTime : public SimTest {
   }
 };
 
-TEST_F(SimStepTime, ALongPromptAddsNoMoreThanItMay) {
+TEST_F(SimStepTime, ALongPromptAddsAtMostStepMsToAStep) {
   constexpr int kSeeds = 60;
   double filled = 0;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -111,7 +112,7 @@ TEST_F(SimStepTime, ALongPromptAddsNoMoreThanItMay) {
     StepCost cost;
     cost.flat_ns = between(1e6, 60e6);
     cost.flat_rows = static_cast<int32_t>(between(1, 12));
-    // More rows cost less each: a step of many could be cut in two.
+    // More rows must cost less each, as a step of many could be cut in two.
     cost.row_ns = std::clamp(cost.flat_ns / cost.flat_rows * between(0.2, 1), 0.1e6, 5e6);
     cost.attended_ns = between(10, 500);
     cost.noise = between(0, 0.1);
@@ -125,7 +126,8 @@ TEST_F(SimStepTime, ALongPromptAddsNoMoreThanItMay) {
     EXPECT_LE(busy.worst, kInFlux);
     EXPECT_LE(busy.worst_noticed, kInFlux);
   }
-  // Nor much less, or prompts would stand still. A model that never saw a step without prompts thinks it cheaper.
+  // Steps are not much shorter either, or prompts would make no progress. A model that never saw a step without prompts
+  // underestimates it.
   EXPECT_GE(filled / kSeeds, 0.6);
 }
 
@@ -142,11 +144,11 @@ StepCost slow_machine(uint64_t seed) {
   return cost;
 }
 
-// A deadline that could not be met in the ordinary course counts as missed from the start.
-TEST_F(SimStepTime, ShortPromptsThatWouldBeLateMayAddMore) {
+// A deadline that cannot be met with ordinary shares counts as missed from the start.
+TEST_F(SimStepTime, ShortPromptsThatWouldBeLateMayAddMoreTime) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
-    // The deadlines are later than the end of the trace, and is_due_before than the prompts can be read.
+    // The deadlines are after the end of the trace, and before the prompts can be read.
     Prompts prompts{.tokens_min = 400, .tokens_max = kLateRowsMax, .target = std::chrono::milliseconds(3500)};
     prompts.turns_between = 1;
     prompts.together = 8;
@@ -158,7 +160,7 @@ TEST_F(SimStepTime, ShortPromptsThatWouldBeLateMayAddMore) {
 }
 
 // More clients than can be served in time: their first tokens get more of each step, within bounds.
-TEST_F(SimStepTime, ShortPromptsThatAreLateMayAddMore) {
+TEST_F(SimStepTime, ShortPromptsThatAreLateMayAddMoreTime) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Prompts prompts{
@@ -171,7 +173,7 @@ TEST_F(SimStepTime, ShortPromptsThatAreLateMayAddMore) {
   }
 }
 
-TEST_F(SimStepTime, ALongPromptThatIsLateAddsNoMore) {
+TEST_F(SimStepTime, ALatePromptThatIsLongAddsAtMostStepMs) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     const Prompts prompts{.tokens_min = kLateRowsMax + 1,

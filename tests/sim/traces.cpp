@@ -30,7 +30,7 @@ class Generator {
  private:
   int32_t pick(int32_t low, int32_t high) { return std::uniform_int_distribution(low, std::max(low, high))(random_); }
   bool one_in(int32_t n) { return pick(1, n) == 1; }
-  /// As likely between 1 and 2 as between 50 and 100.
+  /// A log-uniform number: as likely between 1 and 2 as between 50 and 100.
   double log_uniform(double low, double high) {
     return low * std::pow(high / low, std::uniform_real_distribution<double>()(random_));
   }
@@ -47,10 +47,10 @@ class Generator {
   const uint64_t seed_;
   std::mt19937_64 random_;
   Trace trace_;
-  bool long_answers_ = false;  // so long that a silent client stalls its request
-  bool tight_ = false;         // hardly any memory, and many who want some
+  bool long_answers_ = false;  // so long that a client that does not read stalls its request
+  bool tight_ = false;         // little memory, and many requests
   double gap_ns_ = 0;          // mean time between two arrivals
-  double burst_ = 0;           // chance that a request comes together with the one before
+  double burst_ = 0;           // probability that a request arrives together with the one before
   int32_t clients_ = 1;
   nanoseconds now_{0};
 };
@@ -113,7 +113,7 @@ void Generator::make_options() {
   engine.prefix_cache = !one_in(4);
   if (one_in(2)) engine.speculation = {pick(1, 6), pick(2, 5)};
   make_layout();
-  // Behind half of the caches a second tier, from a draw of its own.
+  // Half of the caches have a second tier, chosen by a random number of its own.
   const auto slots = static_cast<int64_t>(mix_bits(seed_) % 80);
   if (engine.prefix_cache && slots <= 40) engine.kv_host_bytes = slots * host_slot_bytes(model.layout);
   if (one_in(10)) options.failing_steps = log_uniform(0.002, 0.1);
@@ -126,7 +126,7 @@ void Generator::make_arrivals() {
   clients_ = pick(1, 3);
 }
 
-// Few beginnings, so that much is shared; some go on where an earlier request and its answer ended.
+// Few different beginnings, so that much is shared; some prompts continue an earlier request and its answer.
 std::vector<TokenId> Generator::prompt() {
   const int32_t context = trace_.options.model.context_tokens;
   std::vector<TokenId> prompt;

@@ -1,4 +1,4 @@
-/// Random traces: an engine and who comes to it, from a seed.
+/// Random traces: the options of an engine and its requests, from a seed.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct Trace {
 
 Trace random_trace(const Tokenizer& tokenizer, uint64_t seed);
 
-/// Tokens drawn from a seed, none of them special.
+/// Random tokens from a seed, none of them special.
 std::vector<TokenId> random_prompt(int32_t tokens, uint64_t seed);
 GenerateRequest request_of(std::vector<TokenId> prompt, int32_t max_tokens, Priority priority = Priority::kInteractive);
 

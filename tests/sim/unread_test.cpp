@@ -1,4 +1,4 @@
-// Clients that do not read delay nobody who does.
+// Clients that do not read do not delay those that do.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace {
 using std::chrono::nanoseconds;
 
 constexpr auto kForEver = std::chrono::hours(1'000);
-/// More than waits for a client that does not read.
+/// More tokens than may wait for a client that does not read.
 constexpr int32_t kLongAnswer = 1'000;
 
 class SimUnread : public SimTest {
  protected:
-  /// Pages for five such answers, and places for 64 that have just begun.
+  /// Pages for five such answers, and slots for 64 that have just begun.
   static SimulationOptions options_of() {
     SimulationOptions options;
     options.model.layout.groups = {full_group()};
@@ -43,13 +43,13 @@ class SimUnread : public SimTest {
       submit(simulation, request_of(random_prompt(20, static_cast<uint64_t>(i)), kLongAnswer), kForEver);
     }
   }
-  /// Until every one of them waits for its client to read.
+  /// Runs until every one of them is waiting for its client to read.
   static void run_until_unread(Simulation& simulation) {
     const auto unread = [](const Visitor& visitor) { return visitor.channel->unread(); };
     while (simulation.problem().empty() && !std::ranges::all_of(simulation.visitors(), unread)) simulation.iterate();
     ASSERT_EQ(simulation.problem(), "");
   }
-  /// How long the request waits for its first token.
+  /// Time from submit to the request's first token.
   static nanoseconds first_token(Simulation& simulation, GenerateRequest request) {
     const nanoseconds begin = simulation.clock().now();
     const size_t honest = submit(simulation, std::move(request));
@@ -64,7 +64,7 @@ class SimUnread : public SimTest {
   }
 };
 
-TEST_F(SimUnread, AnHonestRequestIsAsSoonServedBeside250AsAlone) {
+TEST_F(SimUnread, ARequestBeside250UnreadOnesIsServedAboutAsSoonAsAlone) {
   const GenerateRequest honest = request_of(random_prompt(300, 1'000), 20);
   Simulation quiet(tokenizer(), options_of());
   const nanoseconds alone = first_token(quiet, honest);
@@ -72,21 +72,21 @@ TEST_F(SimUnread, AnHonestRequestIsAsSoonServedBeside250AsAlone) {
   submit_unread(simulation, 250);
   run_until_unread(simulation);
   for (uint64_t i = 0; i < 30; ++i) {
-    // Others than before, so that nothing is cached.
+    // Different prompts than before, so that nothing is cached.
     EXPECT_LE(first_token(simulation, request_of(random_prompt(300, 2'000 + i), 20)), 2 * alone) << i;
   }
 }
 
-// Whoever comes while they begin waits until each has shown that nobody reads it, which takes it a few tokens.
-TEST_F(SimUnread, TheyYieldToTheSameClientsNextRequestOnceAFewTokensWait) {
+// A request that arrives while they begin waits until each has a few unread tokens.
+TEST_F(SimUnread, UnreadRequestsYieldToTheSameClientsNextOneAfterAFewTokens) {
   Simulation simulation(tokenizer(), options_of());
   submit_unread(simulation, 250);
   first_token(simulation, request_of(random_prompt(300, 1'000), 20));
   EXPECT_LE(simulation.core().stats().tokens_generated, 250 * static_cast<int64_t>(kUnreadTokens + 2));
 }
 
-// While they still fill what may wait for them the machine is busy for them: another address has its share of it.
-TEST_F(SimUnread, AnotherClientHasItsPlaceInTheNextTurnWhileTheyAllRun) {
+// While their token buffers are still filling, the machine is busy with them: another address gets its share of it.
+TEST_F(SimUnread, AnotherClientIsAdmittedInTheNextIterationWhileUnreadOnesRun) {
   Simulation simulation(tokenizer(), options_of());
   submit_unread(simulation, 250);
   for (int i = 0; i < 40; ++i) simulation.iterate();
@@ -102,7 +102,7 @@ TEST_F(SimUnread, AnotherClientHasItsPlaceInTheNextTurnWhileTheyAllRun) {
   }
 }
 
-TEST_F(SimUnread, WhoeverReadsInTheEndHasTheWholeAnswer) {
+TEST_F(SimUnread, AClientThatReadsLateGetsTheWholeAnswer) {
   Simulation simulation(tokenizer(), options_of());
   for (int i = 0; i < 80; ++i) {
     submit(simulation, request_of(random_prompt(20, static_cast<uint64_t>(i)), kLongAnswer), std::chrono::minutes(2));
@@ -112,7 +112,7 @@ TEST_F(SimUnread, WhoeverReadsInTheEndHasTheWholeAnswer) {
   EXPECT_GT(simulation.core().stats().preemptions, 0);
 }
 
-TEST_F(SimUnread, OneThatWasPutBackComesBehindThoseThatCameBeforeItsClientRead) {
+TEST_F(SimUnread, APreemptedUnreadRequestRejoinsBehindThoseThatWaited) {
   SimulationOptions options = options_of();
   options.engine.sequences_max = 1;
   Simulation simulation(tokenizer(), options);
@@ -123,7 +123,7 @@ TEST_F(SimUnread, OneThatWasPutBackComesBehindThoseThatCameBeforeItsClientRead) 
   const size_t second = submit(simulation, request_of(random_prompt(20, 3), 30));
   simulation.iterate();
   EXPECT_TRUE(runs(simulation, first));
-  (void)simulation.visitors()[unread].channel->drain();  // now it reads, and comes behind the second
+  (void)simulation.visitors()[unread].channel->drain();  // now it reads, and comes after the second
   while (simulation.problem().empty() && simulation.visitors()[second].ended_iteration < 0) {
     simulation.iterate();
     EXPECT_FALSE(runs(simulation, unread) && simulation.visitors()[second].ended_iteration < 0);
@@ -133,7 +133,7 @@ TEST_F(SimUnread, OneThatWasPutBackComesBehindThoseThatCameBeforeItsClientRead) 
   EXPECT_EQ(simulation.problem(), "");
 }
 
-TEST_F(SimUnread, NoMoreOfThemAreKeptThanMayWait) {
+TEST_F(SimUnread, AtMostAsManyUnreadRequestsAreKeptAsMayWait) {
   SimulationOptions options = options_of();
   options.engine.sequences_max = 2;
   options.engine.queue_max = 4;

@@ -8,7 +8,7 @@ using std::chrono::steady_clock;
 
 constexpr size_t kErrorShownMax = 300;
 
-/// People give addresses with and without the "/v1" that clients of OpenAI put into them.
+/// The path of an endpoint: addresses may be given with or without the "/v1" that clients of OpenAI add.
 std::string api_path(const Target& target, std::string_view path) {
   return (target.url.prefix.ends_with("/v1") ? "" : "/v1") + std::string(path);
 }
@@ -67,7 +67,7 @@ class Listener {
     if (!value.is_object()) return;
     if (value.contains("error")) sample_.error = error_text(data);
     if (const auto usage = value.find("usage"); usage != value.end() && usage->is_object()) take_usage(*usage);
-    // llama.cpp's, where usage does not say what was cached.
+    // llama.cpp's timings, if `usage` does not say how much was cached.
     if (const auto timings = value.find("timings"); timings != value.end() && sample_.cached_tokens == 0) {
       sample_.cached_tokens = integer(*timings, "cache_n");
     }

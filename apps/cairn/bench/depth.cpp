@@ -24,11 +24,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-// Of the context: some of every layer's compressed rows.
+// Tokens of the context that are computed: enough for some compressed rows in every layer.
 constexpr int32_t kComputedTokens = 512;
 constexpr int32_t kWarmupTokens = 2;
 
-/// The most that the process has had in memory at once, parts of the file that it read included.
+/// Peak resident memory of the process, including the parts of the file that it read.
 int64_t peak_resident_bytes() {
   constexpr int64_t kUnit = 1024;
   struct rusage usage{};
@@ -42,7 +42,7 @@ class DeepSequence {
 
   int32_t position() const { return position_; }
 
-  /// Computes so many more tokens in one step.
+  /// Computes `rows` more tokens in one step.
   Result<void> compute(int32_t rows) {
     CAIRN_TRY_VOID(extend(rows));
     std::uniform_int_distribution<int32_t> any(0, static_cast<int32_t>(runner_.vocabulary()) - 1);
@@ -54,8 +54,8 @@ class DeepSequence {
     return {};
   }
 
-  /// A page more, which holds what an earlier one does; the position is a multiple of kPageTokens. Those `period` pages
-  /// back, or where a window has left those behind, the first that is left.
+  /// Appends a page that is a copy of an earlier one; the position is a multiple of kPageTokens. It is the page
+  /// `period` pages back or, if a window has left that behind, the first one that is left.
   Result<void> copy_page(int32_t period) {
     const auto page = static_cast<size_t>(position_ / kPageTokens);
     CAIRN_TRY_VOID(extend(kPageTokens));
@@ -87,7 +87,7 @@ class DeepSequence {
   std::vector<TokenId> tokens_;
 };
 
-/// Computes tokens up to a position, and returns how many.
+/// Computes tokens up to a position; returns their number.
 Result<int32_t> compute_to(DeepSequence& sequence, int32_t batch_tokens_max, int32_t position) {
   const int32_t tokens = position - sequence.position();
   while (sequence.position() < position) {
@@ -96,8 +96,8 @@ Result<int32_t> compute_to(DeepSequence& sequence, int32_t batch_tokens_max, int
   return tokens;
 }
 
-/// Makes exactly `depth` tokens of context: the first ones and what is less than a page at the end are computed, copied
-/// are the pages between. Returns how many were computed.
+/// Fills exactly `depth` tokens of context: the first ones, and at the end those that do not fill a page, are computed;
+/// the pages between are copied. Returns the number of computed tokens.
 Result<int32_t> fill(DeepSequence& sequence, int32_t batch_tokens_max, int32_t depth) {
   CAIRN_TRY(const int32_t first, compute_to(sequence, batch_tokens_max, std::min(depth, kComputedTokens)));
   while (depth - sequence.position() >= kPageTokens) {

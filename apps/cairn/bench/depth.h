@@ -1,4 +1,4 @@
-/// `cairn bench model --depth`: how fast a model writes far into a long context.
+/// `cairn bench model --depth`: measures how fast a model decodes far into a long context.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace cairn {
 
 /// Prints a line of JSON. One sequence, without an engine. The cache holds `depth` tokens, of which the first are
-/// computed and the others copies of their pages: what is read for a token, and how much, is as in a conversation of
-/// that length; what is written is noise.
+/// computed and the others are copies of their pages: a step reads as much as in a real conversation of that length,
+/// but its output is noise.
 Result<void> bench_depth(const LoadFlags& flags, int32_t depth, int32_t answer);
 
 }  // namespace cairn

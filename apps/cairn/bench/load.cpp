@@ -37,7 +37,7 @@ void run_closed(const LoadOptions& options, const SendOne& send, const std::atom
   for (int i = 0; i < options.clients; ++i) clients.emplace_back(client);
 }
 
-/// As many threads as requests are under way, at most kInFlightMax.
+/// As many threads as requests are in flight, at most kInFlightMax.
 class Senders {
  public:
   explicit Senders(const SendOne& send) : send_(send) {}
@@ -49,7 +49,7 @@ class Senders {
     ready_.notify_all();
   }
 
-  /// False if every thread there may be is busy.
+  /// False if kInFlightMax threads are busy.
   bool submit(int64_t index, TimePoint due) {
     {
       const std::lock_guard lock(mutex_);
@@ -79,12 +79,12 @@ class Senders {
   }
 
   const SendOne& send_;
-  std::mutex mutex_;  // guards all below
+  std::mutex mutex_;  // guards all members below
   std::condition_variable ready_;
   std::deque<std::pair<int64_t, TimePoint>> queue_;
   size_t idle_ = 0;
   bool done_ = false;
-  std::vector<std::jthread> threads_;  // last: they end before the rest goes
+  std::vector<std::jthread> threads_;  // last member: threads end before the rest is destroyed
 };
 
 void run_open(const LoadOptions& options, const SendOne& send, const DropOne& drop,
@@ -94,7 +94,7 @@ void run_open(const LoadOptions& options, const SendOne& send, const DropOne& dr
   Senders senders(send);
   TimePoint due = steady_clock::now();
   for (int64_t index = 0; index < options.requests; ++index) {
-    // Exponential gaps, drawn by hand: the library's distribution differs between implementations.
+    // Exponential gaps, computed here because the library's distribution differs between implementations.
     const double uniform = static_cast<double>(random() >> 11) * 0x1p-53;
     const std::chrono::duration<double> gap(-std::log1p(-uniform) / options.rate);
     due += std::chrono::duration_cast<steady_clock::duration>(gap);

@@ -1,5 +1,5 @@
-/// When requests are sent: by clients that each wait for their answer (closed loop), or at given times whatever the
-/// server does (open loop).
+/// Sends requests: from clients that each wait for their answer (closed loop), or at given times whatever the server
+/// does (open loop).
 #pragma once
 
 #include <atomic>
@@ -11,20 +11,20 @@
 namespace cairn::bench {
 
 inline constexpr int kClientsMax = 1'024;
-inline constexpr int kInFlightMax = 2'048;  ///< of an open loop; a thread each
+inline constexpr int kInFlightMax = 2'048;  ///< maximum requests in flight of an open loop; one thread each
 inline constexpr int64_t kRequestsMax = 1'000'000;
 
 struct LoadOptions {
-  int clients = 8;       ///< closed loop
+  int clients = 8;       ///< of a closed loop
   double rate = 0;       ///< requests per second of an open loop, Poisson; 0: closed loop
-  int64_t requests = 0;  ///< at most
-  double seconds = 0;    ///< none is sent later than this; 0: no limit
-  uint64_t seed = 1;     ///< of the open loop's times
+  int64_t requests = 0;  ///< maximum number
+  double seconds = 0;    ///< time after which none is sent; 0: no limit
+  uint64_t seed = 1;     ///< for the times of an open loop
 };
 
 /// Sends request `index`, which was due at `due`, and waits for its end. Called on many threads.
 using SendOne = std::function<void(int64_t index, TimePoint due)>;
-/// Request `index` was due and could not be sent: kInFlightMax others were under way.
+/// Called for request `index`, which was due and could not be sent: kInFlightMax others were in flight.
 using DropOne = std::function<void(int64_t index, TimePoint due)>;
 
 /// Returns when every request has ended. `interrupted` stops sending.

@@ -1,5 +1,5 @@
-// cairn bench model: how fast a model reads prompts and writes the answers of several sequences at once, without a
-// server. For comparing with other engines (bench/peers).
+// cairn bench model: measures how fast a model reads prompts and decodes several sequences at once, without a server.
+// For comparison with other engines (bench/peers).
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,11 +20,11 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// An answer that is being written.
+/// An answer in progress.
 struct Sequence {
   std::unique_ptr<GenerateStream> stream;
-  int32_t tokens = 0;  ///< That have been taken.
-  int32_t enough = 0;  ///< Tokens to wait for.
+  int32_t tokens = 0;  ///< Taken so far.
+  int32_t enough = 0;  ///< Number of tokens to wait for.
   bool ended = false;
 
   Result<void> take(const Events& events) {
@@ -44,14 +44,14 @@ struct ModelBenchFlags {
   int32_t depth = 0;
 };
 
-// Of a prompt that is read before the clock starts, at most, and of its answer.
+// Maximum tokens of the prompt that is read before the measurement starts, and tokens of its answer.
 constexpr int32_t kWarmupTokens = 512;
 constexpr int32_t kWarmupAnswer = 2;
 constexpr int32_t kContextMin = 64;
-// Of several sequences: what one decodes while the others' prompts are read.
+// Additional context for several sequences: what one decodes while the others' prompts are read.
 constexpr int32_t kContextExtra = 512;
 
-/// Prompts of random tokens, one for each sequence: none is found in the cache.
+/// Starts one sequence for each prompt of random tokens, none of which is in the cache.
 Result<Sequences> begin_sequences(LoadedModel& model, int32_t sequences, int32_t tokens, uint32_t seed) {
   std::mt19937 random(seed);
   std::uniform_int_distribution<int32_t> token(0, static_cast<int32_t>(model.runner->vocabulary()) - 1);
@@ -67,7 +67,7 @@ Result<Sequences> begin_sequences(LoadedModel& model, int32_t sequences, int32_t
   return all;
 }
 
-/// Returns when `tokens` more of every sequence have been taken. None waits for its reader meanwhile.
+/// Returns when `tokens` more of every sequence have been read; streams are drained in turn, so that none stalls.
 Result<void> wait_for_all(Sequences& sequences, int32_t tokens) {
   for (Sequence& sequence : sequences) sequence.enough = sequence.tokens + tokens;
   for (;;) {
@@ -95,8 +95,8 @@ Result<void> bench_model(ModelBenchFlags& flags) {
   CAIRN_TRY(const auto model, flags.load.load());
   if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
   {
-    // As of a server that has been running: reads weights that stay in the file into memory, and takes the pages of
-    // scratch and cache from the system, which clears them first.
+    // A warm-up, to measure as on a running server: weights that stay in the file are read into memory, and the system
+    // commits and clears the pages of scratch memory and cache.
     CAIRN_TRY(Sequences first, begin_sequences(*model, 1, std::min(flags.prompt, kWarmupTokens), 1));
     CAIRN_TRY_VOID(wait_for_all(first, kWarmupAnswer));
   }
@@ -105,7 +105,7 @@ Result<void> bench_model(ModelBenchFlags& flags) {
   const auto begin = steady_clock::now();
   CAIRN_TRY(Sequences all, begin_sequences(*model, flags.sequences, flags.prompt, 2));
   CAIRN_TRY_VOID(wait_for_all(all, 1));
-  // From here on every step has a row of every sequence.
+  // From here on every step has a row of each sequence.
   const auto first = steady_clock::now();
   CAIRN_TRY_VOID(wait_for_all(all, flags.answer));
   const auto rate = [&](int32_t tokens, steady_clock::duration time) {

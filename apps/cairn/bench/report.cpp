@@ -10,7 +10,7 @@ namespace {
 
 double seconds_between(TimePoint begin, TimePoint end) { return std::chrono::duration<double>(end - begin).count(); }
 
-/// "                  mean       p50       p95       p99     worst", and a row of it.
+/// The heading "                  mean       p50       p95       p99     worst"; row() prints a row under it.
 std::string heading() {
   return fmt::format("  {:<22}{:>10}{:>10}{:>10}{:>10}{:>10}\n", "ms", "mean", "p50", "p95", "p99", "worst");
 }
@@ -67,7 +67,7 @@ std::string Report::section(const std::vector<const Line*>& lines, const std::ve
   int64_t answered = 0, prompt = 0, cached = 0, completion = 0;
   bool counted_chunks = false;
   std::vector<float> first, total;
-  std::map<std::pair<int, bool>, std::pair<int64_t, std::string>> failures;  // by status and whether a stream broke
+  std::map<std::pair<int, bool>, std::pair<int64_t, std::string>> failures;  // keys: status, and whether a stream broke
   TimePoint end = start_;
   for (const Line* line : lines) {
     const Sample& sample = line->sample;

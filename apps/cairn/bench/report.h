@@ -1,4 +1,4 @@
-/// What `cairn bench serve` says in the end: a table for people and a CSV file with a line per request.
+/// The report of `cairn bench serve`: a readable table, and a CSV file with a line per request.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,21 @@
 
 namespace cairn::bench {
 
-/// Gaps between tokens kept for the table; what comes later shows in its request's line of the CSV file only.
+/// Maximum number of gaps between tokens kept for the table; later ones only count in their request's line of the CSV
+/// file.
 inline constexpr size_t kGapsMax = 1 << 24;
 
-/// Nearest rank: the smallest value that at least `percent` % of the others do not exceed. `sorted` is not empty.
+/// Nearest-rank percentile: the smallest value that at least `percent` % of the values do not exceed. `sorted` is not
+/// empty.
 double percentile(const std::vector<float>& sorted, double percent);
 
-/// Gathers samples, in any order. Not thread-safe.
+/// Collects samples, in any order. Not thread-safe.
 class Report {
  public:
   explicit Report(TimePoint start) : start_(start) {}
   void add(Sample sample);
 
-  /// Counts, failures by status, throughput, percentiles; with several mixes also of each.
+  /// Counts, failures by status, throughput and percentiles; with several mixes also for each of them.
   std::string table(const std::string& title) const;
   bool any_answered() const;
   /// A header and a line per request, in the order of their indices.

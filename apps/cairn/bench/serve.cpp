@@ -1,4 +1,4 @@
-// cairn bench serve: load on any OpenAI-compatible server, and what its clients saw.
+// cairn bench serve: puts load on any OpenAI-compatible server and measures what its clients see.
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -38,7 +38,7 @@ constexpr int64_t kRequestsMissing = 64;
 
 std::atomic<bool> interrupted = false;
 
-/// The first Ctrl-C ends the run with a report of what there is; the second ends the program.
+/// The first Ctrl-C ends the run with a report of the requests so far; the second ends the program.
 void catch_interrupts() {
   struct sigaction action{};
   action.sa_handler = [](int) { interrupted = true; };
@@ -66,7 +66,7 @@ Result<Target> make_target(const BenchFlags& flags) {
   return target;
 }
 
-/// Requests before the measured ones, one after the other; from a stream of words that they do not share.
+/// Sends requests before the measured ones, one after the other, with words from another random stream.
 Result<void> warm_up(const Target& target, const BenchFlags& flags) {
   WorkloadOptions options;
   options.seed = ~flags.workload.seed;
@@ -91,7 +91,7 @@ Result<void> bench_serve(BenchFlags flags) {
   CAIRN_TRY(flags.workload.mixes, parse_mixes(flags.mix));
   if (flags.load.requests == 0) flags.load.requests = flags.load.seconds > 0 ? kRequestsMax : kRequestsMissing;
   flags.load.seed = flags.workload.seed;
-  // Opened before the run: a file that cannot be written is known before minutes were spent.
+  // Opened before the run, so that a file that cannot be written is noticed at once.
   std::ofstream csv;
   if (!flags.csv.empty()) {
     csv.open(flags.csv, std::ios::binary | std::ios::trunc);

@@ -11,7 +11,7 @@ using nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, kMixes> kNames = {"chat", "agent", "long", "shared"};
 
-// Each is one token, with the space before it, in most vocabularies of English.
+// Words that are one token each, including the space before it, in most English vocabularies.
 constexpr std::string_view kWords[] = {
     "time",   "year",  "people", "way",   "day",    "thing", "world", "life",   "hand",   "part",   "child",
     "eye",    "place", "work",   "week",  "case",   "point", "home",  "water",  "room",   "area",   "money",
@@ -24,7 +24,7 @@ constexpr std::string_view kWords[] = {
     "same",   "able",  "the",    "and",   "of",     "to",    "in",    "for",    "with",   "on",     "at",
     "from",   "by",    "about",  "into",  "over",   "after", "under", "before", "between"};
 
-/// Sentences of random words.
+/// Writes sentences of random words.
 class Writer {
  public:
   Writer(uint64_t seed, uint64_t stream, uint64_t position) {
@@ -54,7 +54,7 @@ class Writer {
   std::mt19937_64 random_;
 };
 
-// Texts that every request of a mix shares come from a stream that no index has.
+// The random stream for texts that every request of a mix shares; no index uses it.
 constexpr uint64_t kSharedStream = ~0ull;
 constexpr uint64_t kConversationStream = 1ull << 40;  // plus the conversation's number
 
@@ -110,7 +110,7 @@ Job Workload::agent(int64_t index) {
     job.messages.push_back(message("system", shared.text(system_words)));
     job.messages.push_back(message("user", writer.text(words)));
   } else {
-    // As a user's message: many templates refuse a tool's message that no tool call came before.
+    // Sent as a user's message: many templates refuse a tool message without a tool call before it.
     job.messages.push_back(message("user", "Tool result: " + writer.text(words)));
   }
   return job;

@@ -1,4 +1,4 @@
-/// One bound for the bytes that many holders have at once, whatever each of them is.
+/// A common bound for the bytes of many holders.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace cairn {
 
-/// How many bytes may be held in all. Thread-safe; nothing waits. Shares of it are ByteShares.
+/// Bounds the total bytes of all shares (ByteShare). Thread-safe; never waits.
 class ByteBudget {
  public:
   /// `bytes_max` >= 0.
@@ -18,7 +18,7 @@ class ByteBudget {
 
   int64_t bytes_max() const { return bytes_max_; }
   int64_t used() const { return used_.load(std::memory_order_relaxed); }
-  /// All that was ever given back.
+  /// Total bytes ever given back.
   int64_t given_back() const { return given_back_.load(std::memory_order_relaxed); }
 
  private:
@@ -34,8 +34,8 @@ class ByteBudget {
   std::atomic<int64_t> given_back_{0};
 };
 
-/// What one holder has of a budget, given back when it goes. One thread at a time; of one budget, many at once. Without
-/// a budget it always grows.
+/// One holder's share of a budget, given back when it is destroyed. Not thread-safe, but different shares of one budget
+/// may be used at once. Without a budget it can always grow.
 class ByteShare {
  public:
   ByteShare() = default;
@@ -45,11 +45,12 @@ class ByteShare {
   ~ByteShare() { shrink_to(0); }
 
   int64_t bytes() const { return bytes_; }
-  /// Null: there is none.
+  /// Null: there is no budget.
   const std::shared_ptr<ByteBudget>& budget() const { return budget_; }
-  /// Has `bytes` afterwards, or as many as before if that is more. False, and nothing has changed: they are not left.
+  /// Grows to `bytes`, or stays as it is if that is less. False, with nothing changed, if the budget does not have
+  /// them.
   [[nodiscard]] bool grow_to(int64_t bytes);
-  /// Has `bytes` afterwards, >= 0, or as many as before if that is less.
+  /// Shrinks to `bytes`, >= 0, or stays as it is if that is more.
   void shrink_to(int64_t bytes);
 
  private:

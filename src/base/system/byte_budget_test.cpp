@@ -9,7 +9,7 @@
 namespace cairn {
 namespace {
 
-TEST(ByteBudget, SharesGrowUntilItIsSpentAndGiveBackWhatTheyHad) {
+TEST(ByteBudget, SharesGrowUntilTheBudgetIsSpentAndGiveTheirBytesBack) {
   const auto budget = std::make_shared<ByteBudget>(100);
   ByteShare first(budget);
   EXPECT_TRUE(first.grow_to(60));
@@ -32,7 +32,7 @@ TEST(ByteBudget, SharesGrowUntilItIsSpentAndGiveBackWhatTheyHad) {
   EXPECT_EQ(budget->given_back(), 95);
 }
 
-TEST(ByteBudget, AShareThatMovesIsCountedOnce) {
+TEST(ByteBudget, AMovedShareIsCountedOnce) {
   const auto budget = std::make_shared<ByteBudget>(100);
   ByteShare first(budget);
   ASSERT_TRUE(first.grow_to(30));
@@ -54,7 +54,7 @@ TEST(ByteBudget, WithoutABudgetAShareAlwaysGrows) {
   EXPECT_EQ(share.bytes(), 0);
 }
 
-TEST(ByteBudget, ThreadsNeverHaveMoreThanThereIs) {
+TEST(ByteBudget, SharesOnManyThreadsNeverExceedTheBudget) {
   const auto budget = std::make_shared<ByteBudget>(10);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {

@@ -20,7 +20,7 @@ int64_t read_number(const fs::path& path, int64_t otherwise) {
   return file >> value ? value : otherwise;
 }
 
-// The sum of some lines of a file of "name number" lines.
+// The sum of two lines of a file of "name number" lines.
 int64_t read_sum(const fs::path& path, std::string_view first, std::string_view second) {
   std::ifstream file(path);
   std::string name;
@@ -33,7 +33,8 @@ void limit_cores(CgroupLimits& limits, double quota, double period) {
   if (quota > 0 && period > 0) limits.cores = std::min(limits.cores, quota / period);
 }
 
-// Pages of files count as used but go first when memory is short; a mapped model is made of them.
+// Sets the memory limit. Pages of files count as used but are reclaimed first when memory is short; a mapped model
+// consists of them.
 void limit_memory(CgroupLimits& limits, int64_t limit, int64_t used, int64_t of_files) {
   if (limit < 0 || limit == kUnlimited) return;
   const int64_t left = limit - std::max<int64_t>(0, used - of_files);
@@ -59,8 +60,8 @@ void apply_v1_memory(CgroupLimits& limits, const fs::path& group) {
                read_sum(group / "memory.stat", "total_active_file", "total_inactive_file"));
 }
 
-// The group and those above it. In a container the path may be the host's, which is not there; then only the top is,
-// and that is the container's own group.
+// Applies the limits of the group and of those above it. In a container the path may be the host's, which does not
+// exist there; then only the top exists, which is the container's own group.
 void apply_upwards(CgroupLimits& limits, const fs::path& top, const std::string& path,
                    void (*apply)(CgroupLimits&, const fs::path&)) {
   for (fs::path group = fs::path(path).relative_path(); !group.empty(); group = group.parent_path())

@@ -1,5 +1,5 @@
-/// What the control groups that this process is in leave it of the machine (Linux cgroups, version 1 and 2).
-/// Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
+/// Limits that the control groups of this process set (Linux cgroups, version 1 and 2). Source: the kernel's
+/// Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 namespace cairn {
 
 struct CgroupLimits {
-  double cores = std::numeric_limits<double>::infinity();           ///< processor time per time
-  int64_t memory_bytes_left = std::numeric_limits<int64_t>::max();  ///< until the group's limit; 0 if at it
+  double cores = std::numeric_limits<double>::infinity();  ///< processor time per time
+  /// Bytes left until the group's limit; 0 at the limit.
+  int64_t memory_bytes_left = std::numeric_limits<int64_t>::max();
 };
 
-/// The smallest of the process's group and all groups above it. `root` is where proc/ and sys/ are found; what cannot
-/// be read limits nothing.
+/// The smallest limits of the process's group and of all groups above it. `root` is the folder of proc/ and sys/; a
+/// file that cannot be read sets no limit.
 CgroupLimits read_cgroup_limits(const std::filesystem::path& root = "/");
 
 }  // namespace cairn

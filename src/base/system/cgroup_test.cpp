@@ -28,12 +28,12 @@ class Cgroup : public ::testing::Test {
   fs::path root_;
 };
 
-TEST_F(Cgroup, NothingThereLimitsNothing) {
+TEST_F(Cgroup, WithoutFilesThereIsNoLimit) {
   EXPECT_TRUE(std::isinf(read_cgroup_limits(root_).cores));
   EXPECT_EQ(read_cgroup_limits(root_).memory_bytes_left, std::numeric_limits<int64_t>::max());
 }
 
-TEST_F(Cgroup, Version2TakesTheTightestOfTheGroupsAbove) {
+TEST_F(Cgroup, Version2UsesTheTightestLimitOfTheGroupsAbove) {
   write("proc/self/cgroup", "0::/a/b\n");
   write("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
   write("sys/fs/cgroup/a/b/memory.max", "5000\n");
@@ -42,14 +42,14 @@ TEST_F(Cgroup, Version2TakesTheTightestOfTheGroupsAbove) {
   write("sys/fs/cgroup/a/memory.max", "max\n");
   EXPECT_DOUBLE_EQ(read_cgroup_limits(root_).cores, 1.5);
   EXPECT_EQ(read_cgroup_limits(root_).memory_bytes_left, 4000);
-  // Pages of files can be taken back.
+  // Pages of files can be reclaimed.
   write("sys/fs/cgroup/a/b/memory.stat", "anon 300\nactive_file 400\ninactive_file 200\nshmem 7\n");
   EXPECT_EQ(read_cgroup_limits(root_).memory_bytes_left, 4600);
   write("sys/fs/cgroup/a/b/memory.current", "9000\n");
   EXPECT_EQ(read_cgroup_limits(root_).memory_bytes_left, 0);
 }
 
-TEST_F(Cgroup, InAContainerTheTopIsTheGroup) {
+TEST_F(Cgroup, InAContainerTheTopFolderIsItsGroup) {
   write("proc/self/cgroup", "0::/host/only/path\n");
   write("sys/fs/cgroup/cpu.max", "200000 100000\n");
   write("sys/fs/cgroup/memory.max", "777\n");
@@ -57,7 +57,7 @@ TEST_F(Cgroup, InAContainerTheTopIsTheGroup) {
   EXPECT_EQ(read_cgroup_limits(root_).memory_bytes_left, 777);
 }
 
-TEST_F(Cgroup, Version1HasAFolderPerController) {
+TEST_F(Cgroup, Version1ReadsAFolderPerController) {
   write("proc/self/cgroup", "4:memory:/job\n2:cpu,cpuacct:/job\n1:name=systemd:/job\n");
   write("sys/fs/cgroup/cpu/job/cpu.cfs_quota_us", "-1\n");
   write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");

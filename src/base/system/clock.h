@@ -1,4 +1,4 @@
-/// Time as the engine sees it: monotonic, in nanoseconds, replaceable in tests.
+/// Monotonic time in nanoseconds for the engine, replaceable in tests.
 #pragma once
 
 #include <chrono>

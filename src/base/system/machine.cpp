@@ -54,7 +54,7 @@ int usable_cores() {
   cpu_set_t mask;
   CPU_ZERO(&mask);
   if (::sched_getaffinity(0, sizeof mask, &mask) != 0) {
-    // More processors than the mask has bits.
+    // There are more processors than the mask has bits.
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   }
   std::set<std::pair<int64_t, int64_t>> cores;  // (package, core): hyper-threads of one core count once
@@ -63,7 +63,7 @@ int usable_cores() {
     const std::string topology = fmt::format("/sys/devices/system/cpu/cpu{}/topology/", cpu);
     cores.emplace(read_number(topology + "physical_package_id", 0), read_number(topology + "core_id", cpu));
   }
-  // Half a core more is worth no thread: the team would wait for it.
+  // A fraction of a core does not justify a thread, as the team would wait for it.
   const double quota = std::floor(read_cgroup_limits().cores + 0.001);
   return static_cast<int>(std::clamp(quota, 1.0, std::max(1.0, static_cast<double>(cores.size()))));
 }

@@ -1,4 +1,4 @@
-/// What this process may use of the machine it runs on.
+/// Resources of the machine that this process may use.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@ namespace cairn {
 /// Instruction sets that both the processor and the operating system support.
 struct CpuFeatures {
   bool avx2_fma_f16c = false;
-  bool avx_vnni = false;      ///< those and the int8 dot products of AVX2 registers
+  bool avx_vnni = false;      ///< AVX-VNNI: the int8 dot products in AVX2 registers
   bool avx512_vnni = false;   ///< AVX-512 F, BW, DQ, VL and VNNI together
-  bool avx512_bf16 = false;   ///< those and the products of bfloat16 pairs
+  bool avx512_bf16 = false;   ///< AVX512_BF16: products of bfloat16 pairs
   bool neon_dotprod = false;  ///< NEON with the dot products of Armv8.2
 };
 const CpuFeatures& cpu_features();

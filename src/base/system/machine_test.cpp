@@ -21,12 +21,12 @@ TEST(Machine, UsableCoresFollowTheAffinityMask) {
   ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-TEST(Machine, AvailableMemoryIsThatOfARealMachine) {
+TEST(Machine, AvailableMemoryIsPlausible) {
   EXPECT_GT(available_memory_bytes(), int64_t{1} << 20);
   EXPECT_LT(available_memory_bytes(), int64_t{1} << 50);
 }
 
-TEST(Machine, ABetterInstructionSetImpliesTheOther) {
+TEST(Machine, AnInstructionSetImpliesTheOnesThatItExtends) {
   if (cpu_features().avx512_vnni || cpu_features().avx_vnni) {
     EXPECT_TRUE(cpu_features().avx2_fma_f16c);
   }

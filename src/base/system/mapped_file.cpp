@@ -35,7 +35,8 @@ uintptr_t page_bytes() {
 
 constexpr size_t kPathBytesMax = 256;
 
-// Free while `begin` is 0. Written under `slots_mutex`, `begin` last; the handler only loads, but for `cut`.
+// A mapping's entry for the signal handler. Free while `begin` is 0. Written under `slots_mutex`, `begin` last; the
+// handler only loads, except `cut`.
 struct Slot {
   std::atomic<uintptr_t> begin{0}, end{0};
   std::atomic<bool> survives{false}, cut{false};
@@ -64,7 +65,7 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
     const uintptr_t end = slot.end.load(std::memory_order_relaxed);
     if (begin == 0 || address < begin || address >= end) continue;
     if (!slot.survives.load(std::memory_order_relaxed)) end_with_words(slot);
-    // Zeros from here to the end: what is behind the end of a file is missing altogether.
+    // Maps zeros from here to the end, since everything after the end of a file is missing.
     const uintptr_t page = address / handler_page_bytes * handler_page_bytes;
     slot.cut.store(true, std::memory_order_release);
     void* zeros = ::mmap(reinterpret_cast<void*>(page), end - page, PROT_READ,
@@ -73,7 +74,8 @@ void on_bus_error(int signal, siginfo_t* info, void*) {
     errno = errno_before;
     return;
   }
-  ::sigaction(signal, &action_before, nullptr);  // not ours: it happens again, and ends as it would have
+  // Not one of our mappings: the fault is repeated, and handled as before.
+  ::sigaction(signal, &action_before, nullptr);
   errno = errno_before;
 }
 
@@ -86,7 +88,7 @@ void install_handler() {
   ::sigaction(SIGBUS, &action, &action_before);
 }
 
-// kMappingsMax: there is no room.
+// Takes a free entry; kMappingsMax if there is none.
 size_t take_slot(const std::byte* address, size_t bytes, const std::string& path) {
   static std::once_flag installed;
   std::call_once(installed, install_handler);
@@ -94,7 +96,7 @@ size_t take_slot(const std::byte* address, size_t bytes, const std::string& path
   for (size_t i = 0; i < slots.size(); ++i) {
     Slot& slot = slots[i];
     if (slot.begin.load(std::memory_order_relaxed) != 0) continue;
-    // Its end says most of a long path.
+    // The end of a long path is the most informative part.
     const std::string_view shown =
         std::string_view(path).substr(path.size() - std::min(path.size(), kPathBytesMax - 1));
     slot.path.fill(0);
@@ -102,7 +104,7 @@ size_t take_slot(const std::byte* address, size_t bytes, const std::string& path
     slot.survives.store(false, std::memory_order_relaxed);
     slot.cut.store(false, std::memory_order_relaxed);
     const auto begin = reinterpret_cast<uintptr_t>(address);
-    // The kernel maps whole pages: of the last one, what is behind the file's end is zeros.
+    // The kernel maps whole pages: in the last one, bytes after the file's end are zeros.
     slot.end.store((begin + bytes + page_bytes() - 1) / page_bytes() * page_bytes(), std::memory_order_relaxed);
     slot.begin.store(begin, std::memory_order_release);
     return i;
@@ -124,7 +126,7 @@ int64_t modified_ns(const struct stat& status) {
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
-  // O_NONBLOCK: a pipe that nobody writes to is refused below rather than waited for.
+  // O_NONBLOCK: a pipe without a writer is refused below rather than waited for.
   const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)};
   if (file.value < 0) {
     if (errno == ENOENT || errno == ENOTDIR) return fail(Code::kNotFound, "no such file: {}", path.string());
@@ -147,11 +149,11 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
 }
 
 bool MappedFile::release(std::span<const std::byte> part) const {
-  // A part of another allocation may lie anywhere: addresses are compared as numbers.
+  // A part may lie in another allocation, so addresses are compared as numbers.
   const auto address = [](const std::byte* at) { return reinterpret_cast<uintptr_t>(at); };
   const uintptr_t begin = address(part.data()), end = begin + part.size();
   if (part.empty() || begin < address(bytes_.data()) || end > address(bytes_.data()) + bytes_.size()) return false;
-  // Pages that it shares with its neighbours stay.
+  // Pages shared with neighbouring bytes are kept.
   const uintptr_t page = page_bytes();
   const uintptr_t first = (begin + page - 1) / page * page, last = end / page * page;
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);

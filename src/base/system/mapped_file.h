@@ -11,12 +11,13 @@
 
 namespace cairn {
 
-/// Mappings of the process that a bus error can be told apart by; of more, one ends the program without a word.
+/// Maximum mappings that the bus error handler distinguishes; an error in a further one ends the program without a
+/// message.
 inline constexpr size_t kMappingsMax = 2'048;
 
 /// Move-only; unmaps when destroyed. Files should be replaced by renaming, never rewritten in place: then the mapping
-/// keeps the old one. Bytes of a file that was cut short or cannot be read are a bus error (SIGBUS), which ends the
-/// program with a line that names the file, unless survive_cuts() was called.
+/// keeps the old one. Access to bytes of a file that was cut short or cannot be read is a bus error (SIGBUS), which
+/// ends the program with a message that names the file, unless survive_cuts() was called.
 class MappedFile {
  public:
   /// Errors: kNotFound, kIo (a directory, a pipe, a device, no permission), each naming the path. An empty file maps to
@@ -28,17 +29,17 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  /// Gives the memory of `part` back, if it lies in this file; whoever looks at it again reads it again. True if it
-  /// does.
+  /// Frees the memory of `part`, if it lies in this file; a later access reads it from the file again. True if it does.
   bool release(std::span<const std::byte> part) const;
 
   const std::string& path() const { return path_; }
-  /// From now on what the file lacks is read as zeros, and was_cut() tells so: for who asks before using the result.
+  /// From now on missing bytes of the file are read as zeros, and was_cut() reports that, for checking before a result
+  /// is used.
   void survive_cuts() const;
-  /// Some of the bytes were not there when they were read. Thread-safe, one load.
+  /// Whether some of the bytes were missing when they were read. Thread-safe, one load.
   bool was_cut() const;
-  /// The file has another size or time than when it was opened (one system call). One that was replaced or deleted has
-  /// not: the mapping keeps it.
+  /// Whether the file's size or time has changed since it was opened (one system call). Not the case for a file that
+  /// was replaced or deleted: the mapping keeps it.
   bool was_rewritten() const;
 
  private:
@@ -51,7 +52,7 @@ class MappedFile {
   std::span<const std::byte> bytes_;
   std::string path_;
   Identity identity_;
-  size_t slot_ = kMappingsMax;  // of the table that the signal handler reads; kMappingsMax: none
+  size_t slot_ = kMappingsMax;  // index in the table of the signal handler; kMappingsMax: none
 };
 
 }  // namespace cairn

@@ -14,7 +14,7 @@
 namespace cairn {
 namespace {
 
-TEST(MappedFile, MapsTheBytesAndNamesWhatIsWrong) {
+TEST(MappedFile, MapsTheBytesOrNamesTheError) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "mapped_file_test";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "some") << "hello";
@@ -35,7 +35,7 @@ TEST(MappedFile, MapsTheBytesAndNamesWhatIsWrong) {
   EXPECT_NE(directory.error().message.find("not a regular file"), std::string::npos);
 }
 
-TEST(MappedFile, GivesMemoryBackAndReadsAgain) {
+TEST(MappedFile, ReleasedMemoryIsReadFromTheFileAgain) {
   const auto path = std::filesystem::path(testing::TempDir()) / "mapped_file_release";
   constexpr size_t kBytes = size_t{8} << 20;
   std::ofstream(path) << std::string(kBytes, 'x');
@@ -55,14 +55,14 @@ TEST(MappedFile, GivesMemoryBackAndReadsAgain) {
   EXPECT_TRUE(file->release(file->bytes().subspan(100, kBytes - 200)));
   EXPECT_LT(pages_here(), before - static_cast<int64_t>(kBytes) / 4096 / 2);
   EXPECT_TRUE(all_x());
-  // Not this file's memory: nothing happens to it.
+  // Memory that is not this file's is left alone.
   std::vector<std::byte> other(1 << 20, std::byte{7});
   EXPECT_FALSE(file->release(other));
   EXPECT_FALSE(file->release({}));
   EXPECT_TRUE(std::ranges::all_of(other, [](std::byte b) { return b == std::byte{7}; }));
 }
 
-// Bytes of three pages; the file is cut to one of them afterwards.
+// A mapped file of three pages, which is cut to one of them afterwards.
 class CutFile : public testing::Test {
  protected:
   void SetUp() override {
@@ -72,12 +72,12 @@ class CutFile : public testing::Test {
     file_.emplace(std::move(*opened));
   }
   void cut() const { std::filesystem::resize_file(path_, kPage); }
-  static constexpr size_t kPage = 65'536;  // of any machine
+  static constexpr size_t kPage = 65'536;  // a multiple of any machine's page size
   const std::filesystem::path path_ = std::filesystem::path(testing::TempDir()) / "mapped_file_cut";
   std::optional<MappedFile> file_;
 };
 
-TEST_F(CutFile, ReadsAsZerosAndTellsSoWhereThatIsAskedFor) {
+TEST_F(CutFile, WithSurviveCutsMissingBytesAreZerosAndReported) {
   file_->survive_cuts();
   MappedFile moved = std::move(*file_);
   EXPECT_FALSE(moved.was_rewritten());
@@ -90,14 +90,14 @@ TEST_F(CutFile, ReadsAsZerosAndTellsSoWhereThatIsAskedFor) {
   EXPECT_EQ(moved.bytes()[3 * kPage - 1], std::byte{0});
   EXPECT_EQ(moved.bytes()[kPage], std::byte{0});
   EXPECT_EQ(moved.bytes()[0], std::byte{'x'});
-  // Another file's mapping is another one's.
+  // The mapping of another file is not affected.
   const auto again = MappedFile::open(path_);
   ASSERT_TRUE(again.has_value());
   EXPECT_FALSE(again->was_cut());
   EXPECT_FALSE(again->was_rewritten());
 }
 
-TEST_F(CutFile, EndsTheProgramWithItsNameOtherwise) {
+TEST_F(CutFile, WithoutSurviveCutsItEndsTheProgramWithTheFilesName) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
@@ -107,7 +107,7 @@ TEST_F(CutFile, EndsTheProgramWithItsNameOtherwise) {
       testing::ExitedWithCode(1), "mapped_file_cut: the file was cut short");
 }
 
-TEST_F(CutFile, OneThatIsReplacedOrDeletedIsWhatItWas) {
+TEST_F(CutFile, AReplacedOrDeletedFileKeepsItsBytes) {
   const auto other = path_.string() + "_other";
   std::ofstream(other) << "new";
   std::filesystem::rename(other, path_);

@@ -26,7 +26,7 @@ void fill(ReadAhead& ahead) {
     if (count <= 0) break;
     filled += static_cast<size_t>(count);
   }
-  // Where a sandbox forbids the call, the library has other ways to the same source.
+  // If a sandbox forbids the call, the library has other ways to the same source.
   if (filled < ahead.bytes.size()) {
     std::random_device device;
     for (; filled < ahead.bytes.size(); ++filled) ahead.bytes[filled] = static_cast<unsigned char>(device());
@@ -41,7 +41,8 @@ uint64_t secure_random() {
   if (ahead.used + sizeof(uint64_t) > ahead.bytes.size()) fill(ahead);
   uint64_t number = 0;
   std::memcpy(&number, ahead.bytes.data() + ahead.used, sizeof number);
-  std::memset(ahead.bytes.data() + ahead.used, 0, sizeof number);  // memory that leaks later does not tell old ids
+  // So that memory that leaks later does not reveal old ids.
+  std::memset(ahead.bytes.data() + ahead.used, 0, sizeof number);
   ahead.used += sizeof number;
   return number;
 }

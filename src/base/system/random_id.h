@@ -1,4 +1,4 @@
-/// Random numbers that nobody can predict, for ids that clients see: who knows some must not know the next.
+/// Unpredictable random numbers for ids that clients see: knowing some must not reveal the next.
 #pragma once
 
 #include <cstdint>

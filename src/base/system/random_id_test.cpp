@@ -12,7 +12,7 @@
 namespace cairn {
 namespace {
 
-TEST(RandomId, HasHexadecimalDigitsAndNeverComesTwiceInManyThreads) {
+TEST(RandomId, IsHexadecimalAndUniqueAcrossThreads) {
   constexpr int kThreads = 4, kIds = 2'000;  // more than one thread reads ahead
   std::mutex mutex;
   std::set<std::string> ids;

@@ -14,8 +14,8 @@
 namespace cairn {
 namespace {
 
-// Longer than the gap between two operations of a step, far shorter than a scheduler's time slice, so an idle or
-// crowded team soon gives its cores back.
+// How long a member spins: longer than the gap between two operations of a step, far shorter than a scheduler's time
+// slice, so that an idle or crowded team soon gives its cores back.
 constexpr auto kSpinMax = std::chrono::microseconds(20);
 constexpr uint32_t kStop = std::numeric_limits<uint32_t>::max();
 
@@ -45,7 +45,7 @@ void ThreadPool::Signal::wait_while(uint32_t old) {
   sleepers.fetch_sub(1);
 }
 
-// After a change of value by a read-modify-write or exchange.
+// Called after `value` was changed by a read-modify-write or exchange.
 void ThreadPool::Signal::wake() {
   if (sleepers.load() > 0) value.notify_all();
 }
@@ -90,8 +90,8 @@ void ThreadPool::run_chunks(int member) {
   uint32_t done = 0;
   uint32_t left = unclaimed_.value.load(std::memory_order_relaxed);
   while (left != 0 && left != kStop) {
-    // A successful claim keeps the loop open until the chunk is counted as done, so loop_ is read after it. It does not
-    // matter whether `left` was read in this loop or in an earlier one: it is what the loop now running has left.
+    // A successful claim keeps the loop open until the chunk is counted as done, so loop_ is read after it. Whether
+    // `left` was read in this loop or in an earlier one does not matter: its value is that of the current loop.
     if (!unclaimed_.value.compare_exchange_weak(left, left - 1, std::memory_order_acq_rel, std::memory_order_relaxed))
       continue;
     const int64_t begin = static_cast<int64_t>(loop_.chunks - left) * loop_.grain;
@@ -99,7 +99,7 @@ void ThreadPool::run_chunks(int member) {
     ++done;
     left = unclaimed_.value.load(std::memory_order_relaxed);
   }
-  // Once for all of them: until then the loop stays open.
+  // Counted once for all chunks of this member: until then the loop stays open.
   if (done != 0 && unfinished_.value.fetch_sub(done) == done) unfinished_.wake();
 }
 

@@ -11,12 +11,12 @@
 namespace cairn {
 
 /// The calling thread is a member of the team, so ThreadPool(1) starts no thread. Chunks are claimed, not assigned, and
-/// a loop waits for claimed chunks only: when another process takes a core, the rest of the team does the work and
-/// nobody waits for a member that has no core. What a chunk computes must therefore not depend on who runs it. Waiting
+/// a loop waits for claimed chunks only: when another process takes a core, the rest of the team does the work and does
+/// not wait for the member without a core. What a chunk computes must therefore not depend on who runs it. Waiting
 /// spins for a moment and then sleeps. Nothing here allocates after construction.
 class ThreadPool {
  public:
-  /// `threads` >= 1, the caller included. Throws std::system_error if the system starts no more.
+  /// `threads` >= 1, including the caller. Throws std::system_error if a thread cannot be started.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -47,8 +47,8 @@ class ThreadPool {
   void end();
   void run_chunks(int member);
 
-  Loop loop_;          // read only by who holds a claimed chunk of it
-  Signal unclaimed_;   // chunks of the loop that nobody claimed yet, or kStop
+  Loop loop_;          // read only by members that hold a claimed chunk of it
+  Signal unclaimed_;   // chunks of the loop that are not claimed yet, or kStop
   Signal unfinished_;  // chunks of the loop that are not done
   std::vector<std::thread> workers_;
 };

@@ -1,5 +1,5 @@
-// How long loops of a model step take on a quiet machine, and beside a process that never sleeps on one of the cores.
-// Arguments: threads, chunks of a loop, microseconds of a chunk (about), whether the other process runs.
+// Measures how long loops of a model step take on an idle machine, and beside a process that never sleeps on one of the
+// cores. Arguments: threads, chunks of a loop, microseconds of a chunk (about), whether the other process runs.
 //   base_bench --benchmark_filter=Loops --benchmark_min_time=2
 #include <benchmark/benchmark.h>
 #include <sched.h>
@@ -74,7 +74,7 @@ void Loops(benchmark::State& state) {
   for (auto _ : state) {
     const auto begin = std::chrono::steady_clock::now();
     pool.parallel_for(state.range(1), 1, [&](int64_t, int64_t, int) { benchmark::DoNotOptimize(chain(links)); });
-    // What a step does between two loops.
+    // Simulates the work of a step between two loops.
     benchmark::DoNotOptimize(chain(links_per_microsecond()));
     times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
   }

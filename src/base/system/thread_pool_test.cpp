@@ -31,7 +31,7 @@ TEST(ThreadPool, RunsEveryIndexOnceWhateverTheSizes) {
   }
 }
 
-TEST(ThreadPool, ManyShortLoopsWithMoreThreadsThanCores) {
+TEST(ThreadPool, RunsManyShortLoopsWithMoreThreadsThanCores) {
   ThreadPool pool(8);
   std::atomic<int64_t> sum = 0;
   for (int round = 0; round < 2000; ++round) {
@@ -51,7 +51,7 @@ TEST(ThreadPool, EveryMemberTakesPart) {
   ThreadPool pool(2);
   std::atomic<int> chunks_of_member_1 = 0;
   for (int round = 0; round < 100; ++round) {
-    // Each chunk waits for the other one, so neither member can have both.
+    // Each chunk waits for the other one, so a single member cannot run both.
     std::atomic<int> inside = 0;
     pool.parallel_for(2, 1, [&](int64_t, int64_t, int member) {
       inside.fetch_add(1);
@@ -62,7 +62,7 @@ TEST(ThreadPool, EveryMemberTakesPart) {
   EXPECT_EQ(chunks_of_member_1.load(), 100);
 }
 
-// Stops the thread that gets the signal, as a scheduler does that gives its core to someone else.
+// Stops the thread that gets the signal, as a scheduler does that gives its core to another process.
 std::atomic<bool> stopped = false, may_go_on = false;
 void stop_here(int) {
   stopped = true;
@@ -90,7 +90,7 @@ TEST(ThreadPool, ALoopDoesNotWaitForAMemberWithoutACore) {
   pool.parallel_for(1000, 1, [&](int64_t begin, int64_t, int member) { sum += member == 0 ? begin : 0; });
   EXPECT_EQ(sum, 499500);
   may_go_on = true;
-  // It comes back to work afterwards.
+  // The member works again afterwards.
   inside = 0;
   pool.parallel_for(2, 1, [&](int64_t, int64_t, int) {
     inside.fetch_add(1);
@@ -99,7 +99,7 @@ TEST(ThreadPool, ALoopDoesNotWaitForAMemberWithoutACore) {
   ASSERT_EQ(::sigaction(SIGUSR1, &before, nullptr), 0);
 }
 
-TEST(ThreadPool, WhatALoopWroteIsSeenByTheNextOne) {
+TEST(ThreadPool, WritesOfALoopAreVisibleInTheNextOne) {
   ThreadPool pool(3);
   std::vector<int> values(64, 0);  // unsynchronised on purpose: ThreadSanitizer watches
   for (int round = 0; round < 300; ++round) {

@@ -7,9 +7,9 @@
 namespace cairn {
 namespace {
 
-// The handler is what operator new calls: by itself it gives the reserve away once, and to no other than a thread that
-// is being unwound.
-TEST(UnwindingReserve, IsGivenToAThreadThatIsBeingUnwoundOnce) {
+// The handler is what operator new calls: it gives the reserve away once, and only to a thread whose stack is being
+// unwound.
+TEST(UnwindingReserve, IsGivenOnceAndOnlyToAThreadWhoseStackIsBeingUnwound) {
   const std::new_handler before = std::get_new_handler();
   install_unwinding_reserve();
   const std::new_handler handler = std::get_new_handler();

@@ -15,7 +15,8 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
-/// What of `ranges`, which ascend and do not touch, lies in bytes [begin, end) of their text, counted from `begin`.
+/// The parts of `ranges`, which ascend and do not touch, that lie in bytes [begin, end) of their text, counted from
+/// `begin`.
 inline std::vector<ByteRange> ranges_within(std::span<const ByteRange> ranges, size_t begin, size_t end) {
   std::vector<ByteRange> within;
   auto range = std::ranges::upper_bound(ranges, begin, {}, &ByteRange::end);

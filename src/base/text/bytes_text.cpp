@@ -8,7 +8,7 @@
 namespace cairn {
 
 std::string bytes_text(int64_t bytes) {
-  // What would be printed as 1024.0 is 1.0 of the next unit.
+  // Numbers from here on would be printed as 1024.0 and are printed as 1.0 of the next unit.
   constexpr double kStepAt = 1023.95;
   constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(bytes);

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-TEST(BytesText, HasTheLargestUnitThatTheNumberFills) {
+TEST(BytesText, UsesTheLargestUnitThatTheNumberFills) {
   constexpr int64_t kKib = 1024, kMib = kKib * 1024, kGib = kMib * 1024, kTib = kGib * 1024;
   EXPECT_EQ(bytes_text(0), "0 B");
   EXPECT_EQ(bytes_text(1), "1 B");
@@ -24,7 +24,7 @@ TEST(BytesText, HasTheLargestUnitThatTheNumberFills) {
   EXPECT_EQ(bytes_text(std::numeric_limits<int64_t>::max()), "8388608.0 TiB");
 }
 
-TEST(BytesText, NeverSays1024OfAUnit) {
+TEST(BytesText, NeverPrints1024OfAUnit) {
   EXPECT_EQ(bytes_text((1 << 20) - 1), "1.0 MiB");
   EXPECT_EQ(bytes_text((1 << 20) - 51), "1.0 MiB");
   EXPECT_EQ(bytes_text((1 << 20) - 52), "1023.9 KiB");

@@ -12,14 +12,14 @@ namespace {
 using nlohmann::ordered_json;
 using Object = ordered_json::object_t;
 
-// What values take beside the text of long strings, whose capacity is counted twice: a number's place, a name's place
-// beside it, a string's heap block, an object's or array's.
+// Memory of values besides the text of long strings, whose capacity is counted twice: a number's element, the element
+// of its name, a string's heap block, the block of an object or array.
 constexpr size_t kValueBytes = sizeof(ordered_json);
 constexpr size_t kNameBytes = sizeof(Object::value_type) - kValueBytes;
 constexpr size_t kStringBytes = 48;
 constexpr size_t kContainerBytes = 64;
 
-/// One pass over the text: brackets, commas and colons outside strings.
+/// Measures a text in one pass: brackets, commas and colons outside strings.
 class Measurer {
  public:
   Result<JsonMeasure> measure(std::string_view text) {
@@ -69,7 +69,7 @@ class Measurer {
   struct Open {
     size_t number;
     bool object;
-    bool empty;  // nothing has come since it began, or since the last comma
+    bool empty;  // nothing has come since the bracket, or since the last comma
   };
 
   static size_t end_of_string(std::string_view text, size_t at) {
@@ -78,7 +78,7 @@ class Measurer {
     return at;
   }
 
-  // A member's first token is its name; what follows it before a comma is its value, of however many letters.
+  // A member's first token is its name; the tokens after it before a comma are its value, of however many bytes.
   void value_begins() {
     if (open_.empty()) {
       measure_.values = std::max<size_t>(measure_.values, 1);
@@ -98,7 +98,7 @@ class Measurer {
   bool over_ = false;
 };
 
-/// Builds the document from the parser's events. Places are reserved, so that nothing that is there is moved.
+/// Builds the document from the parser's events. Capacity is reserved, so that no element is moved.
 class Builder : public nlohmann::json_sax<ordered_json> {
  public:
   explicit Builder(std::vector<uint32_t> sizes) : sizes_(std::move(sizes)) {}
@@ -170,7 +170,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
     constexpr size_t kFewMembers = 16;
     const std::span<Object::value_type> members(object.data(), object.size());
     if (members.size() <= kFewMembers && differ(members)) return;
-    // Sorted, because names of a stranger's choice can have the same hash.
+    // Sorted rather than hashed, because a stranger can choose names with equal hashes.
     std::vector<uint32_t> order(members.size());
     std::iota(order.begin(), order.end(), 0U);
     const auto name = [&](uint32_t i) { return std::string_view(members[i].first); };
@@ -182,7 +182,7 @@ class Builder : public nlohmann::json_sax<ordered_json> {
       if (name(first) != name(order[i])) continue;
       members[first].second = std::move(members[order[i]].second);
       dropped[order[i]] = any = true;
-      order[i] = first;  // which stands for all of them
+      order[i] = first;  // the first one, which represents them all
     }
     if (!any) return;
     Object kept;

@@ -23,7 +23,7 @@ std::string object_of(size_t members) {
   return text + "}";
 }
 
-TEST(Json, ReadsWhatTheLibraryReads) {
+TEST(Json, ReadsTheSameDocumentsAsTheLibrary) {
   for (const std::string_view text :
        {R"({"a":1,"b":[true,false,null,-2,1.5e3,"x\n\"]}"],"c":{"d":{},"e":[]}})", "[]", "{}", "7", " \"s\" ",
         R"([[],[[]],{"a":[{"b":1},2]},18446744073709551615,-9223372036854775808,1e400])", R"({"":{"":[""]}})"}) {
@@ -35,7 +35,7 @@ TEST(Json, ReadsWhatTheLibraryReads) {
   }
 }
 
-TEST(Json, OfMembersWithOneNameTheLastCountsInTheFirstOnesPlace) {
+TEST(Json, ForRepeatedNamesTheLastValueTakesTheFirstPlace) {
   const auto read = read_json(R"({"a":1,"b":[1],"a":{"x":1,"x":2,"y":3},"c":4,"b":5,"a":[6]})");
   ASSERT_TRUE(read.has_value());
   EXPECT_EQ(read->dump(), R"({"a":[6],"b":5,"c":4})");
@@ -44,7 +44,7 @@ TEST(Json, OfMembersWithOneNameTheLastCountsInTheFirstOnesPlace) {
   EXPECT_EQ(inner->dump(), R"([{"x":4,"y":3}])");
 }
 
-TEST(Json, LimitsAreNamed) {
+TEST(Json, TextsOverALimitAreRefusedNamingIt) {
   EXPECT_TRUE(read_json(object_of(kJsonMembersMax)).has_value());
   EXPECT_EQ(read_json(object_of(kJsonMembersMax))->size(), kJsonMembersMax);
   const auto members = read_json(object_of(kJsonMembersMax + 1));
@@ -60,26 +60,26 @@ TEST(Json, LimitsAreNamed) {
   EXPECT_TRUE(read_json("\"" + repeated("[{,:\\\"", 1'000) + "\"").has_value()) << "within a string";
 }
 
-TEST(Json, NulBytesAreNoEndOfTheText) {
+TEST(Json, ANulByteDoesNotEndTheText) {
   using namespace std::string_view_literals;
   EXPECT_THAT(read_json("{}\0\0"sv).error().message, HasSubstr("NUL byte at byte 2"));
   EXPECT_THAT(read_json("{\"a\":\0 1}"sv).error().message, HasSubstr("NUL byte"));
   EXPECT_FALSE(read_json("{\"a\":\"\0\"}"sv).has_value());
 }
 
-TEST(Json, SaysWhereATextStopsBeingJson) {
+TEST(Json, AnErrorGivesThePlaceWhereATextStopsBeingJson) {
   EXPECT_THAT(read_json("{\"a\":\n ]").error().message, HasSubstr("is not valid JSON: parse error at line 2"));
   for (const std::string_view text :
        {"", " ", "{", "[1,", "]", "}{", "{\"a\"}", "[1 2]", "{\"a\":1,}", "\"", "\"\\", "1 2"})
     EXPECT_FALSE(read_json(text).has_value()) << text;
 }
 
-TEST(Json, TheMeasureCountsWhatIsReadAndIsEnoughMemory) {
+TEST(Json, TheMeasureCountsValuesAndBoundsTheMemory) {
   const auto measure = measure_json(R"({"a":[1,22,"x",{}],"b":{"c":null,"d":[[]]}})");
   ASSERT_TRUE(measure.has_value());
   EXPECT_EQ(measure->sizes, (std::vector<uint32_t>{2, 4, 0, 2, 1, 0}));
   EXPECT_EQ(measure->values, 10u) << "with the whole";
-  // A place each, and a name and a string's heap for those that have them.
+  // An element for each, and a name and a string's heap block for those that have them.
   EXPECT_GE(measure_json("[" + repeated("\"\",", 999) + "\"\"]")->bytes,
             1'000 * (sizeof(ordered_json) + sizeof(std::string)));
   EXPECT_GE(measure_json("[" + repeated("{},", 999) + "{}]")->bytes, 1'000 * (sizeof(ordered_json) + 24));

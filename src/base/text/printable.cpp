@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view kCutMark = "...";
 
-// Of C0, C1 and DEL; line and paragraph separator; marks, embeddings, overrides and isolates of the direction of
-// writing (Unicode Standard Annex 9, table 1).
+// Whether the character is a control character (C0, C1, DEL), a line or paragraph separator, or a mark, embedding,
+// override or isolate of the writing direction (Unicode Standard Annex 9, table 1).
 bool controls(char32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
          (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);

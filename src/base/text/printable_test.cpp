@@ -5,7 +5,7 @@
 namespace cairn {
 namespace {
 
-TEST(Printable, EscapesWhatMovesTheCursorOrIsNoText) {
+TEST(Printable, EscapesControlCharactersAndIllFormedText) {
   EXPECT_EQ(printable("blk.0.weight \xc3\xa9"), "blk.0.weight \xc3\xa9");
   EXPECT_EQ(printable("a\n\t\x1b\x7f"), "a\\n\\t\\x1b\\x7f");
   EXPECT_EQ(printable("\xc2\x9b\xff"), "\\xc2\\x9b\\xff");

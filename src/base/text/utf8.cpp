@@ -23,7 +23,7 @@ Lead lead_of(unsigned char byte) {
   return {0, 0, 0};
 }
 
-// How many bytes at `offset` agree with a well-formed character, and how many it wants.
+// How many bytes at `offset` match a well-formed character, and how many it needs.
 struct Match {
   int matched, wanted;
 };

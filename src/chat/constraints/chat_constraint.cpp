@@ -5,10 +5,10 @@
 namespace cairn {
 namespace {
 
-// A model may begin to think again. More often than this it does not take the hint.
+// How often the thinking is closed. A model may begin to think again; after this many times it is left alone.
 constexpr int kClosesMax = 4;
 
-// On lines of its own, as models that were trained to think write it.
+// The tokens that close the thinking on lines of their own, as models that were trained to think write it.
 std::vector<TokenId> close_tokens(const OutputParser& parser, const Tokenizer& tokenizer, TokenId after) {
   std::string text(parser.reasoning_close());
   if (text.empty()) return {};

@@ -1,4 +1,5 @@
-/// Keeps a chat's answer to what its request asked for: no calls, one call, a thinking budget, an end to repetition.
+/// Constrains a chat's answer to what its request asked for: no calls, a single call, a thinking budget, an end to
+/// repetition.
 #pragma once
 
 #include <memory>
@@ -13,20 +14,21 @@
 
 namespace cairn {
 
-/// Tokens of one cycle at the answer's end that close the thinking, and that end an answer that has no other bound.
+/// Number of tokens of a repeated cycle after which the thinking is closed, or an answer without any other bound ends.
 inline constexpr int32_t kThinkingCycleTokens = 256;
 inline constexpr int32_t kAnswerCycleTokens = 1'024;
 
 struct ChatConstraintRules {
-  int32_t reasoning_tokens_max = -1;     ///< -1: no bound
-  bool one_call = false;                 ///< the answer ends with its first call
-  bool stops_on_loop = false;            ///< the answer itself may end when it repeats itself without end
+  int32_t reasoning_tokens_max = -1;     ///< -1: unlimited
+  bool one_call = false;                 ///< the answer ends after its first call
+  bool stops_on_loop = false;            ///< the answer itself may end when it repeats itself endlessly
   std::shared_ptr<const TextBan> ban{};  ///< null: nothing is banned
 };
 
 class ChatConstraint final : public DecodingConstraint {
  public:
-  /// `parser` as the answer's own at its beginning, `last` the prompt's last token. `tokenizer` outlives this.
+  /// `parser` is a copy of the answer's parser at its beginning, `last` the prompt's last token. `tokenizer` outlives
+  /// this.
   ChatConstraint(ChatConstraintRules rules, OutputParser parser, const Tokenizer& tokenizer, TokenId last);
   void begin(NextTokenRule& next) override;
   void token(TokenId token, std::string_view text, NextTokenRule& next) override;

@@ -29,7 +29,8 @@ class ChatConstraintTest : public testing::Test {
     for (const TokenId id : tokens) text += tokenizer_->piece(id, true);
     return text;
   }
-  /// A model that says `text`, over and over if `circles`, token by token, steered; at most so many tokens.
+  /// The constrained output of a model that writes `text`, repeatedly if `circles`, token by token; at most
+  /// `tokens_max` tokens.
   std::string run(ChatConstraintRules rules, const std::string& prompt, const std::string& text, int tokens_max,
                   bool circles = false) {
     ChatConstraint constraint(std::move(rules), OutputParser(kHermes, ordered_json(nullptr), prompt), *tokenizer_,
@@ -69,7 +70,7 @@ TEST_F(ChatConstraintTest, AtTheBudgetTheThinkingIsClosed) {
   EXPECT_EQ(run({.reasoning_tokens_max = 0}, open, thoughts, 1'000), "\n</think>\n\n" + thoughts);
   EXPECT_EQ(run({.reasoning_tokens_max = 1'000}, open, thoughts, 1'000), thoughts);
   EXPECT_EQ(run({}, open, thoughts, 1'000), thoughts);
-  // Where nothing is thought there is nothing to close.
+  // Without thinking there is nothing to close.
   EXPECT_EQ(run({.reasoning_tokens_max = 0}, "assistant\n", thoughts, 1'000), thoughts);
   EXPECT_EQ(run({.reasoning_tokens_max = 0}, "assistant\n", "<think>" + thoughts, 1'000),
             "<think>\n</think>\n\n" + thoughts);

@@ -1,4 +1,5 @@
-// A model that is sure of nothing writes a DSML call: its markup comes out whole, the argument's text is drawn.
+// A model with an almost uniform distribution writes a DSML call: its markup is correct, and the argument's text is
+// sampled.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -18,7 +19,7 @@ class MarkupConstraintTest : public EngineTest {
   static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 
   enum class Sure { kYes, kNo };
-  /// Tokens of the script, and how sure the model is of each.
+  /// Adds tokens to the script, with how sure the model is of each.
   void says(const std::string& text, Sure sure) {
     const auto tokens = shared_tokenizer->encode(text, {.add_special = false, .parse_special = true}).value();
     for (const TokenId token : tokens) script_.push_back({token, sure});
@@ -51,7 +52,7 @@ class MarkupConstraintTest : public EngineTest {
         ChatConstraintRules{}, OutputParser(format, kTools, "</think>"), *shared_tokenizer, kNoToken);
     return request;
   }
-  /// Of the answer's tokens [begin, end), those that are the script's.
+  /// How many of the answer's tokens [begin, end) are the script's.
   size_t as_scripted(const Answer& answer, size_t begin, size_t end) const {
     size_t count = 0;
     for (size_t i = begin; i < end; ++i) count += answer.tokens[i] == script_[i].first ? 1 : 0;
@@ -79,9 +80,9 @@ TEST_F(MarkupConstraintTest, MarkupIsGreedyAndArgumentsAreSampled) {
   }
   EXPECT_NE(answers[0].tokens, answers[1].tokens);
 
-  // The same bytes with drafts and with too few pages for all of them at once.
+  // The same bytes with drafts, and with too few pages for all requests at once.
   start({.kv_pages = {12, 12}, .sequences_max = 16, .prefill_chunk_max = 24, .speculation = {.tokens_max = 4}});
-  runner_->hold();  // until all of them are there
+  runner_->hold();  // until all requests are in
   std::vector<std::unique_ptr<GenerateStream>> streams;
   for (uint64_t seed = 1; seed < 5; ++seed) streams.push_back(submit(request(kDsml, seed)));
   runner_->release();
@@ -90,7 +91,7 @@ TEST_F(MarkupConstraintTest, MarkupIsGreedyAndArgumentsAreSampled) {
   EXPECT_GT(engine_->stats().preemptions, 0);
 }
 
-TEST_F(MarkupConstraintTest, WithoutCallsAllIsSampled) {
+TEST_F(MarkupConstraintTest, WithoutCallsAllTokensAreSampled) {
   write_script();
   make_model();
   start({.kv_pages = {256, 256}, .sequences_max = 16, .prefill_chunk_max = 24});

@@ -10,7 +10,7 @@ int32_t RepetitionDetector::push(TokenId token) {
   for (size_t period = 1; period <= periods; ++period) {
     int32_t& run = runs_[period - 1];
     run = recent_[(count_ - period) % kCycleTokensMax] == token ? run + 1 : 0;
-    // The first time through the cycle repeats nothing yet.
+    // The first pass through the cycle repeats nothing yet.
     const auto length = static_cast<int32_t>(period);
     if (run >= (kCycleRepeats - 1) * length) longest = std::max(longest, run + length);
   }

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-TEST(RepetitionDetector, SeesCyclesOfEveryLength) {
+TEST(RepetitionDetector, DetectsCyclesOfEveryLength) {
   for (const int period : {1, 2, 3, 17, 256, 1'000, 1'024}) {
     RepetitionDetector repetition;
     std::mt19937 random(5);
@@ -25,10 +25,10 @@ TEST(RepetitionDetector, SeesCyclesOfEveryLength) {
   }
 }
 
-TEST(RepetitionDetector, SeesNoneWhereOneTokenDiffers) {
+TEST(RepetitionDetector, DetectsNoCycleIfOneTokenDiffers) {
   RepetitionDetector repetition;
   for (int i = 0; i < 10'000; ++i) {
-    // The third of every third copy is another.
+    // The third token of every third copy differs.
     const bool differs = i % 30 == 20;
     EXPECT_EQ(repetition.push(TokenId{differs ? 1'000 + i : i % 10}), 0) << i;
   }

@@ -1,4 +1,4 @@
-// Where in an answer with DSML calls the markup is, byte by byte.
+// Which bytes of an answer with DSML calls are markup.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 const OutputFormat kFormat{ToolFormat::kDsmlV4, ReasoningFormat::kThink};
 const ordered_json kTools = ordered_json::parse(R"([{"type": "function", "function": {"name": "f"}}])");
 
-/// Bytes that are all chosen as markup, or all as text.
+/// Bytes that are all markup, or all text.
 struct Piece {
   std::string text;
   bool syntax;
@@ -33,7 +33,7 @@ void expect_syntax(const std::vector<Piece>& pieces, const std::string& prompt, 
   }
 }
 
-TEST(DsmlSyntax, StringsAreTextAndAllElseOfACallIsMarkup) {
+TEST(DsmlSyntax, StringsOfACallAreTextAndTheRestOfItIsMarkup) {
   expect_syntax({{"Hm.</think>Let me see, a < b and <｜x.\n\n<｜DSML｜", false},
                  {"tool_calls>\n<｜DSML｜invoke name=\"f\">\n<｜DSML｜parameter name=\"path\" string=\"true\">", true},
                  {"src/a < b & c \"d\"\n</", false},
@@ -59,7 +59,7 @@ TEST(DsmlSyntax, OtherSpellingsOnceTheyAreRead) {
                  {"DSML｜parameter></DSML｜invoke></DSML｜tool_calls>", true},
                  {"y", false}},
                 "</think>");
-  // All arguments as one object.
+  // All arguments as one JSON object.
   expect_syntax({{"<｜DSML｜", false},
                  {"function_calls><｜DSML｜invoke name=\"f\">{\"", true},
                  {"a\"", false},
@@ -69,7 +69,7 @@ TEST(DsmlSyntax, OtherSpellingsOnceTheyAreRead) {
                 "</think>");
 }
 
-TEST(DsmlSyntax, WhatIsNoCallAfterAllIsText) {
+TEST(DsmlSyntax, ABlockThatTurnsOutToBeNoCallIsText) {
   expect_syntax({{"<｜DSML｜", false}, {"x", true}, {"yz <｜DSML｜", false}, {"tool_calls>a", true}, {"b", false}},
                 "</think>");
 }

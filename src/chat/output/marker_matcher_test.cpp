@@ -29,7 +29,7 @@ TEST(MarkerMatcher, HoldsBackOnlyWhatMayBecomeAMarker) {
   EXPECT_EQ(push("b>"), 0);
   EXPECT_EQ(text, "x<");
   EXPECT_EQ(matcher.held(), "");
-  // Where two end together, the longer.
+  // If two markers end together, the longer one is found.
   EXPECT_EQ(push("]<ab>"), 2);
   EXPECT_EQ(push("]]<a"), -1);
   EXPECT_EQ(text, "x<]");

@@ -9,7 +9,7 @@ using tool_call::BlockStart;
 using tool_call::is_space;
 using tool_call::ToolCallParser;
 
-// What turned out to be no call is searched for markers again up to this length, so that time stays linear.
+// Text that turned out to be no call is searched for markers again up to this length, so that the time stays linear.
 constexpr size_t kSearchedAgainMax = 512;
 
 }  // namespace
@@ -104,7 +104,7 @@ void MarkerParser::found(const Marker& marker) {
   const bool thinks = text_kind_ == PartKind::kReasoning;
   switch (marker.kind) {
     case MarkerKind::kThinkOpen:
-      // In the midst of an answer it is a word like others.
+      // Within an answer the marker is ordinary text.
       if (at_start_) return start_over(PartKind::kReasoning);
       break;
     case MarkerKind::kThinkClose:
@@ -160,7 +160,7 @@ void MarkerParser::reject_calls() {
 
 void MarkerParser::finish() {
   if (reader_ != nullptr) {
-    // What was not read to its end is closed, syntax between calls is dropped, and all else is text.
+    // Unfinished input is closed, syntax between calls is dropped, and everything else is text.
     const bool is_text = !parts_.call_open() && !reader_->between_calls();
     if (parts_.call_open()) reader_->close_call(parts_, CallState::kRepaired);
     reader_.reset();

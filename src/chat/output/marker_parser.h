@@ -1,4 +1,4 @@
-/// Output that is text, with thinking and calls marked off in it: every format but Harmony.
+/// Parses output that is text with thinking and calls marked in it: every format but Harmony.
 #pragma once
 
 #include <string>
@@ -32,9 +32,9 @@ class MarkerParser final : public OutputParser::StreamParser {
   void push_text(char byte);
   void push_call(char byte);
   void found(const Marker& marker);
-  /// Text that is what it seems.
+  /// Appends text that contains no marker.
   void put(std::string_view text);
-  /// A block of something has ended: whitespace until the next is nobody's.
+  /// Called at the end of a block: whitespace until the next text belongs to no part.
   void start_over(PartKind text_kind);
   void open_calls(const tool_call::BlockStart& block_start);
   void reject_calls();
@@ -43,10 +43,10 @@ class MarkerParser final : public OutputParser::StreamParser {
   MarkerMatcher matcher_;
   const tool_call::BlockStart* bare_;
   std::string_view syntax_mark_;
-  PartKind text_kind_ = PartKind::kContent;  // of text now
-  bool at_start_ = true;                     // nothing but whitespace since the beginning, or since a block
-  bool after_block_ = false;                 // ... since a block
-  bool wraps_answers_;                       // every answer after thinking
+  PartKind text_kind_ = PartKind::kContent;  // kind of the current text
+  bool at_start_ = true;                     // whether only whitespace has come since the beginning, or since a block
+  bool after_block_ = false;                 // whether only whitespace has come since a block
+  bool wraps_answers_;                       // whether every answer after thinking is wrapped in markers
   bool answer_is_wrapped_ = false;
   std::string space_;  // whitespace held back
   std::string text_;   // scratch

@@ -1,5 +1,5 @@
-// What a template writes for an assistant's turn with calls is what its model was trained to write: parsed, it must
-// give the calls, the thinking and the text back.
+// The text that a template renders for an assistant's turn with calls is what its model was trained to write, so
+// parsing it must give the calls, the thinking and the text back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ ordered_json call(std::string_view id, std::string_view name, const nlohmann::js
 struct Turn {
   std::string_view content;
   bool thinks = false;
-  bool two = false;  // calls
+  bool two = false;  // whether there are two calls
 };
 
 ordered_json message_of(const Turn& turn) {
@@ -53,7 +53,7 @@ ordered_json message_of(const Turn& turn) {
   return message;
 }
 
-// What ends a model's turn, or begins the next role's.
+// Texts that end a model's turn, or begin the next role's.
 constexpr std::string_view kTurnEnds[] = {"<|im_end|>",
                                           "<|eot_id|>",
                                           "<|eom_id|>",
@@ -86,7 +86,7 @@ struct Rendered {
   std::string output;
 };
 
-// The prompt that the model would have had, and the turn as the template writes it in the history.
+// The prompt that the model would have had, and the turn as the template renders it in the history.
 std::optional<Rendered> render_turn(const ChatTemplate& chat, const Turn& turn) {
   ChatInput input;
   input.tools = kTools;
@@ -104,13 +104,13 @@ std::optional<Rendered> render_turn(const ChatTemplate& chat, const Turn& turn) 
   const std::string& prompt = before->text;
   const std::string& whole = after->text;
   size_t same = static_cast<size_t>(std::ranges::mismatch(prompt, whole).in1 - prompt.begin());
-  // Where the history begins otherwise than the prompt, it does so with another marker.
+  // If the history differs from the prompt here, it begins with another marker.
   if (same < prompt.size()) {
     const size_t marker = prompt.find_last_of("<[", same);
     if (marker != std::string::npos && prompt.find_first_of(">]", marker) >= same) same = marker;
   }
   Rendered rendered{prompt.substr(0, same), whole.substr(same)};
-  // Command R+'s template asks for actions with a system message after the last turn, and not before it.
+  // Command R+'s template asks for actions in a system message after the last turn only.
   constexpr std::string_view kChatbot = "<|CHATBOT_TOKEN|>";
   if (rendered.output.starts_with(kChatbot)) rendered.output.erase(0, kChatbot.size());
   size_t end = rendered.output.size();
@@ -152,7 +152,7 @@ Heard hear(const std::vector<Part>& parts) {
   return heard;
 }
 
-// Templates that show no call of an assistant's turn, each for a reason of its own.
+// Templates that show no call of an assistant's turn, each for its own reason.
 bool shows_no_calls(const std::string& name) {
   static const std::vector<std::string_view> kNames = {
       "HuggingFaceTB-SmolLM3-3B",
@@ -170,7 +170,7 @@ bool shows_no_calls(const std::string& name) {
   return std::ranges::find(kNames, name) != kNames.end();
 }
 
-// Formats that no parser knows yet.
+// Formats for which there is no parser yet.
 bool is_unknown_format(const std::string& name) {
   static const std::vector<std::string_view> kNames = {"MiniMax-M3", "muse-glimmer"};
   return std::ranges::find(kNames, name) != kNames.end();
@@ -197,7 +197,7 @@ void check_turn(const std::string& name, const ChatTemplate& chat, const OutputF
   }
   const bool shows_thought = rendered->output.find(kThought) != std::string::npos;
   if (format.tools == ToolFormat::kHarmony) {
-    // gpt-oss's template renders a content beside a call as thinking, and knows thinking by another name.
+    // gpt-oss's template renders content beside a call as thinking, and has another name for thinking.
     EXPECT_EQ(heard.content, "");
     EXPECT_EQ(heard.reasoning, turn.content);
   } else {
@@ -210,7 +210,7 @@ void check_turn(const std::string& name, const ChatTemplate& chat, const OutputF
   ++checked;
 }
 
-TEST(OutputParserFixtures, TurnsComeBack) {
+TEST(OutputParserFixtures, TurnsRenderedByPublishedTemplatesParseBack) {
   int templates = 0;
   int turns = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(CAIRN_TEST_DATA) + "/chat-templates")) {
@@ -223,8 +223,8 @@ TEST(OutputParserFixtures, TurnsComeBack) {
     int checked = 0;
     for (const Turn& turn : {Turn{"", false, false}, Turn{kContent, false, false}, Turn{"", false, true},
                              Turn{kContent, false, true}, Turn{"", true, false}, Turn{kContent, true, true}})
-      // LFM's template does not escape quotes, so that its second call here cannot be told from others. What we write
-      // ourselves where a template has no calls is generic_tools_test's.
+      // LFM's template does not escape quotes, so that its second call here is ambiguous. Calls that we render
+      // ourselves for templates without calls are tested in generic_tools_test.
       if (!is_unknown_format(name) && !chat->capabilities().generic_tools &&
           !(turn.two && format.tools == ToolFormat::kLfm))
         check_turn(name, *chat, format, turn, checked);

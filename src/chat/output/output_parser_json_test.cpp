@@ -1,4 +1,4 @@
-// Formats that write a call as a JSON object, or as Python.
+// Test cases of formats that write a call as a JSON object, or as Python.
 #include "chat/testing/output_parser_cases.h"
 
 namespace cairn {
@@ -19,7 +19,7 @@ const std::vector<OutputCase> kJsonCases = {
            "\"arguments\":{}}</tool_call>\nDone.",
            {"C I will check.", "now{}", "now{}", "C Done."}),
     hermes("<think>Hm.</think>\n\n<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>", {"R Hm.", "now{}"}),
-    // Other orders and shapes.
+    // Other orders of keys and other shapes.
     hermes("<tool_call>{\"arguments\": {\"a\": 1}, \"name\": \"f\"}</tool_call>", {"f{\"a\": 1}"}),
     hermes("<tool_call>{\"name\": \"f\"}</tool_call>", {"f{}"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": null}</tool_call>", {"f{}"}),
@@ -45,7 +45,7 @@ const std::vector<OutputCase> kJsonCases = {
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {}}\n<tool_call>{\"name\": \"g\", \"arguments\": {}}",
            {"f{}", "g{}"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {}} and more", {"f{}", "C and more"}),
-    // Cut off.
+    // Output that is cut off.
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"Zür", {"f{\"a\": \"Zür\"}~"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": [1, 2", {"f{\"a\": [1, 2]}~"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1, \"b\":", {"f{\"a\": 1}~"}),
@@ -54,7 +54,8 @@ const std::vector<OutputCase> kJsonCases = {
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {}}\n</tool", {"f{}"}),
     hermes("<tool_call>{\"name\": \"f", {"C <tool_call>{\"name\": \"f"}),
     hermes("<tool_call>", {"C <tool_call>"}),
-    // Malformed: before the header it is text, after it the call is broken and the rest is text.
+    // Malformed calls: an error before the header is complete makes all of it text; after it the call is broken and the
+    // rest is text.
     hermes("<tool_call>no JSON</tool_call>", {"C <tool_call>no JSON</tool_call>"}),
     hermes("<tool_call>{\"name\": 7}</tool_call>", {"C <tool_call>{\"name\": 7}</tool_call>"}),
     hermes("<tool_call>{\"arguments\": {}}</tool_call>", {"C <tool_call>{\"arguments\": {}}</tool_call>"}),
@@ -64,7 +65,7 @@ const std::vector<OutputCase> kJsonCases = {
            {"f{}!", "C \"a\": Zürich}}</tool_call>"}),
     hermes("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n{\"x\"}</tool_call>",
            {"f{\"a\": 1}", "C }\n{\"x\"}</tool_call>"}),
-    // What GLM and Qwen3-Coder write is understood where Hermes was expected.
+    // The formats of GLM and Qwen3-Coder are understood where Hermes was expected.
     hermes("<tool_call>\n<function=get_weather>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>",
            {"get_weather{\"days\": 3}"}),
     hermes("<tool_call>get_weather\n<arg_key>days</arg_key>\n<arg_value>3</arg_value>\n</tool_call>",

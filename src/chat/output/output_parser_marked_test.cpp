@@ -1,4 +1,4 @@
-// Formats with markers around name and arguments, and Harmony.
+// Test cases of formats with markers around name and arguments, and of Harmony.
 #include "chat/testing/output_parser_cases.h"
 
 namespace cairn {

@@ -1,4 +1,4 @@
-// Formats with tags around every argument.
+// Test cases of formats with tags around every argument.
 #include "chat/testing/output_parser_cases.h"
 
 namespace cairn {
@@ -25,7 +25,7 @@ const std::vector<OutputCase> kTaggedCases = {
          {"get_weather{\"city\": \"Zürich\", \"days\": 3}"}),
     qwen("Well.\n" + kOpen + kClose + "\n<tool_call>\n<function=now>\n</function>\n</tool_call>\nDone.",
          {"C Well.", "get_weather{}", "now{}", "C Done."}),
-    // Types: the schema's, else what it looks like.
+    // A value's type is the schema's, or else follows from what it looks like.
     qwen(kOpen + "<parameter=city>\n42\n</parameter>\n<parameter=days>\nmany\n</parameter>" + kClose,
          {"get_weather{\"city\": \"42\", \"days\": \"many\"}"}),
     qwen(kOpen + "<parameter=opts>\n{'a': True}\n</parameter>\n<parameter=x>\n{\"b\": [1]}\n</parameter>" + kClose,
@@ -40,7 +40,7 @@ const std::vector<OutputCase> kTaggedCases = {
          {"get_weather{\"city\": \"\\n  a\\n\", \"note\": \"\"}"}),
     qwen(kOpen + "<parameter=city>\nif (a < b && c) { \"x\" }\n</parameter>" + kClose,
          {"get_weather{\"city\": \"if (a < b && c) { \\\"x\\\" }\"}"}),
-    // Tags left out.
+    // Missing tags.
     qwen("<function=now>\n</function>\n</tool_call>Done.", {"now{}", "C Done."}),
     qwen(kOpen + "<parameter=city>\nBern\n<parameter=days>\n3\n</parameter>" + kClose,
          {"get_weather{\"city\": \"Bern\", \"days\": 3}"}),
@@ -49,13 +49,13 @@ const std::vector<OutputCase> kTaggedCases = {
     qwen("<tool_call><function=now></function>\n<function=now></function></tool_call>", {"now{}", "now{}"}),
     qwen("<function=get_weather>{\"city\": \"Bern\"}</function>", {"get_weather{\"city\": \"Bern\"}"}),
     qwen("<tool_call>{\"name\": \"now\", \"arguments\": {}}</tool_call>", {"now{}"}),
-    // Cut off.
+    // Output that is cut off.
     qwen(kOpen + "<parameter=city>\nZür", {"get_weather{\"city\": \"Zür\"}~"}),
     qwen(kOpen + "<parameter=opts>\n{\"a\": [1", {"get_weather{\"opts\": {\"a\": [1]}}~"}),
     qwen(kOpen + "<parameter=city>\nBern\n</parameter>\n<parameter=da", {"get_weather{\"city\": \"Bern\"}~"}),
     qwen(kOpen, {"get_weather{}~"}),
     qwen("<tool_call>\n<function=get_wea", {"C <tool_call>\n<function=get_wea"}),
-    // Malformed.
+    // Malformed calls.
     qwen("<tool_call>\n<function=get weather>", {"C <tool_call>\n<function=get weather>"}),
     qwen("In C++, <function=x is no tag.", {"C In C++, <function=x is no tag."}),
     qwen(kOpen + "<parameter=city>Bern</parameter>oops" + kClose,
@@ -96,7 +96,7 @@ const std::vector<OutputCase> kTaggedCases = {
        "name=\"now\">\n"
        "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
        {"C Well.", "now{}", "now{}"}),
-    // A mark that is written in part or not at all, and what only looks like a tag of the block's spelling.
+    // A mark that is incomplete or missing, and text that only resembles a tag in the block's spelling.
     dsml("<DSML｜tool_calls>\n<DSML｜invoke name=\"get_weather\">\n<DSML｜parameter name=\"city\" "
          "string=\"true\">a</parameter>"
          "</DSML｜parameter>\n</DSML｜invoke>\n</DSML｜tool_calls>",
@@ -111,7 +111,7 @@ const std::vector<OutputCase> kTaggedCases = {
              "<｜DSML｜parameter name=\"a&quot;b\" string=\"true\">&lt;/｜DSML｜parameter> &lt;</｜DSML｜parameter>\n" +
              kInvoked,
          {"get_weather{\"a\\\"b\": \"</｜DSML｜parameter> &lt;\"}"}),
-    // Parameters within a parameter are an object, closed or not.
+    // Parameters nested in a parameter are an object, closed or not.
     dsml(kInvoke +
              "<｜DSML｜parameter name=\"opts\" string=\"false\">\n<｜DSML｜parameter name=\"a\" "
              "string=\"true\">x</｜DSML｜parameter>\n"

@@ -1,4 +1,4 @@
-// Every format's outputs, cut in every way: the same parts. The cases are in output_parser_*_test.cpp.
+// Outputs of every format give the same parts however they are cut. The cases are in output_parser_*_test.cpp.
 #include "chat/output/output_parser.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(OutputParser, UnderstandsEveryFormat) {
   for (const OutputCase& each : all_cases()) EXPECT_EQ(lines_of(parse(each)), each.lines) << each.output;
 }
 
-TEST(OutputParser, IsTheSameHoweverItIsCut) {
+TEST(OutputParser, GivesTheSamePartsHoweverTheOutputIsCut) {
   size_t splits = 0;
   for (const OutputCase& each : all_cases()) {
     const std::vector<Part> whole = parse(each);
@@ -48,7 +48,7 @@ TEST(OutputParser, IsTheSameHoweverItIsCut) {
   std::printf("%zu cases, %zu two-way splits\n", all_cases().size(), splits);
 }
 
-TEST(OutputParser, ArgumentsAreJsonWhereverTheOutputEnds) {
+TEST(OutputParser, ArgumentsAreValidJsonWhereverTheOutputEnds) {
   for (const OutputCase& each : all_cases()) {
     for (size_t size = 0; size < each.output.size(); ++size) {
       if ((static_cast<unsigned char>(each.output[size]) & 0xC0) == 0x80) continue;
@@ -66,7 +66,7 @@ TEST(OutputParser, ArgumentsAreJsonWhereverTheOutputEnds) {
   }
 }
 
-TEST(OutputParser, SaysThingsAsSoonAsTheyAreKnown) {
+TEST(OutputParser, EmitsPartsAsSoonAsTheyAreCertain) {
   OutputParser parser({ToolFormat::kHermes, ReasoningFormat::kThink}, nullptr, "<think>\n");
   const auto after = [&](std::string_view text) {
     std::vector<Part> parts;
@@ -98,8 +98,8 @@ TEST(OutputParser, CountsCalls) {
   EXPECT_EQ(lines.back(), "C <tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>");
 }
 
-TEST(OutputParser, HoldsBackNoMoreThanItMay) {
-  // Arguments before the name wait for it.
+TEST(OutputParser, HoldsBackAtMostItsLimit) {
+  // Arguments that come before the name are held back until the name is known.
   const std::string early = "<tool_call>{\"arguments\": {\"a\": \"" + std::string(kHeldBytesMax - 100, 'x') + "\"}, ";
   EXPECT_EQ(parse_hermes(early + "\"name\": \"f\"}</tool_call>").at(0).kind, PartKind::kCallBegin);
   const std::string late = "<tool_call>{\"arguments\": {\"a\": \"" + std::string(kHeldBytesMax, 'x') + "\"}, ";
@@ -134,8 +134,8 @@ TEST(OutputParser, NestingOverTheBoundBreaksTheCall) {
   EXPECT_TRUE(lines.at(0).ends_with("]}!")) << lines.at(0);
 }
 
-// Quadratic time would show: these take milliseconds when linear.
-TEST(OutputParser, LongHostileOutputsAreQuick) {
+// These outputs take milliseconds in linear time; quadratic time would be noticed.
+TEST(OutputParser, LongHostileOutputsTakeLinearTime) {
   for (const std::string_view piece :
        {"<", "<tool_call>", "<tool_call>{\"name\": \"", "<tool_call>a", "  \n", "</think>",
         "<tool_call>{\"arguments\": {\"a\": \"", "<function=a><parameter=b>"}) {
@@ -148,7 +148,7 @@ TEST(OutputParser, LongHostileOutputsAreQuick) {
   }
 }
 
-TEST(OutputParser, ForcedOpeningsAreCalls) {
+TEST(OutputParser, ForcedOpeningsAreParsedAsCalls) {
   for (const auto* style : tool_call::tool_styles()) {
     const std::string opening = tool_call::forced_opening(*style, "get_weather", 0, "abcdefghi");
     OutputCase each{style->format, ReasoningFormat::kNone, "", opening, {}};
@@ -166,7 +166,7 @@ TEST(OutputParser, EveryFormatIsInTheTableOnce) {
     EXPECT_EQ(
         std::ranges::count(tool_call::tool_styles(), static_cast<ToolFormat>(format), &tool_call::ToolStyle::format), 1)
         << format;
-  // Any two go together: no marker of one is part of another's, or MarkerMatcher's check would fail.
+  // Any two styles can be combined: no marker of one is part of another's, or MarkerMatcher's check would fail.
   for (const auto* tools : tool_call::tool_styles())
     for (const ReasoningStyle& thinking : reasoning_styles())
       EXPECT_TRUE(parse_deltas({{tools->format, thinking.format}, nullptr, ""}, {}).empty());

@@ -1,4 +1,4 @@
-// Thinking, plain text, and what only looks like a marker.
+// Test cases of thinking, plain text, and text that only looks like a marker.
 #include "chat/testing/output_parser_cases.h"
 
 namespace cairn {
@@ -29,7 +29,7 @@ const std::vector<OutputCase> kTextCases = {
     think("assistant\n<think>\n\n</think>\n\n", "\nYes.", {"C Yes."}),
     think("assistant\n", "</think>\nYes.", {"C Yes."}),
     think("assistant\n", "<think>One.</think><think>Two.</think>Yes.", {"R One.Two.", "C Yes."}),
-    // A call within thinking ends it; talk of calls does not.
+    // A call within thinking ends it; mentioning a call does not.
     think("<think>", "I must look.\n<tool_call>\n{\"name\": \"now\", \"arguments\": {}}\n</tool_call>",
           {"R I must look.", "now{}"}),
     think("<think>", "I must look.<tool_call>{\"name\": \"now\"}</tool_call></think>Done.",

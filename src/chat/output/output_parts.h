@@ -1,4 +1,4 @@
-/// What a model's output is made of once its markers are understood.
+/// The parts of a model's output after parsing.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,16 @@
 
 namespace cairn {
 
-/// Bounds of parsing one answer. What is over them becomes text, or a broken call if its header is out already.
-inline constexpr int32_t kCallsMax = 128;              ///< calls of one answer
-inline constexpr size_t kHeldBytesMax = 128u << 10;    ///< output held back until it is known what it is
-inline constexpr size_t kValueBytesMax = 64u << 10;    ///< a tagged value that may be no string, held to its end
-inline constexpr size_t kCallNameBytesMax = 256;       ///< of a function's name, and of a call's id
-inline constexpr size_t kArgumentKeyBytesMax = 4'096;  ///< of one key within arguments
+/// Bounds of parsing one answer. Output beyond them becomes text, or a broken call if its header was emitted already.
+inline constexpr int32_t kCallsMax = 128;            ///< calls of one answer
+inline constexpr size_t kHeldBytesMax = 128u << 10;  ///< bytes of output held back until it is known what it is
+/// Bytes of a tagged value that may not be a string, held back to its end.
+inline constexpr size_t kValueBytesMax = 64u << 10;
+inline constexpr size_t kCallNameBytesMax = 256;       ///< bytes of a function's name, and of a call's id
+inline constexpr size_t kArgumentKeyBytesMax = 4'096;  ///< bytes of one key within arguments
 inline constexpr size_t kArgumentDepthMax = 100;       ///< nesting of arguments
-inline constexpr size_t kSpaceBytesMax = 4'096;        ///< whitespace held back, as it may only part text from a call
+/// Bytes of whitespace held back, as it may only separate text from a call.
+inline constexpr size_t kSpaceBytesMax = 4'096;
 
 enum class PartKind {
   kContent,
@@ -24,20 +26,20 @@ enum class PartKind {
   kCallEnd,
 };
 
-/// How a call came to its end. The arguments are valid JSON in every case, if the output was valid UTF-8.
+/// How a call ended. The arguments are valid JSON in every case, if the output was valid UTF-8.
 enum class CallState {
   kWhole,
   kRepaired,  ///< the output ended within the call; what was open has been closed
-  kBroken,    ///< the output went on with something that belongs to no call; it follows as content
+  kBroken,    ///< the output went on with text that belongs to no call, which follows as content
 };
 
-/// Neighbours of one kind and call are one part, cut in two.
+/// A part of the output. Adjacent parts of one kind and call are a single part that was cut.
 struct Part {
   PartKind kind = PartKind::kContent;
   std::string text;
-  int32_t call = -1;                    ///< which call of the answer, from 0
-  std::string id;                       ///< kCallBegin: the id that the model gave, in formats that take it back
-  CallState state = CallState::kWhole;  ///< kCallEnd
+  int32_t call = -1;  ///< index of the call in the answer, from 0
+  std::string id;     ///< kCallBegin: the id that the model gave, in formats in which ids are sent back to it
+  CallState state = CallState::kWhole;  ///< set for kCallEnd
 
   bool operator==(const Part&) const = default;
 };

@@ -1,4 +1,4 @@
-/// How models mark their thinking off from their answer.
+/// How models separate their thinking from their answer.
 #pragma once
 
 #include <span>
@@ -7,7 +7,7 @@
 namespace cairn {
 
 enum class ReasoningFormat {
-  kNone,  ///< nothing is thinking
+  kNone,  ///< no thinking is recognised
   kThink,
   kSeed,
   kHy,
@@ -30,17 +30,17 @@ struct ReasoningStyle {
   bool (*matches)(std::string_view source);  ///< as ToolStyle::matches
   std::string_view open;
   std::string_view close;
-  std::span<const std::string_view> answer_open{};   ///< may come before the answer, and is not part of it
-  std::span<const std::string_view> answer_close{};  ///< ... and after it
+  std::span<const std::string_view> answer_open{};   ///< may precede the answer, and is not part of it
+  std::span<const std::string_view> answer_close{};  ///< may follow the answer, and is not part of it
 };
 
-/// All but kNone and kHarmony. The last of them, kThink, recognises every template: many a model thinks in <think>
-/// whether its template knows of that or not.
+/// All formats but kNone and kHarmony. The last of them, kThink, recognises every template: many models think in
+/// <think> whether their template shows it or not.
 std::span<const ReasoningStyle> reasoning_styles();
-/// Null for kNone and kHarmony.
+/// The style of a format; null for kNone and kHarmony.
 const ReasoningStyle* find_style(ReasoningFormat format);
 
-/// Where a prompt ends, by its last marker; whitespace after it does not count.
+/// Where a prompt ends, by its last marker; whitespace after it is ignored.
 enum class PromptEnd { kElsewhere, kInThinking, kAfterThinking, kInAnswer };
 PromptEnd prompt_end(const ReasoningStyle& style, std::string_view prompt);
 

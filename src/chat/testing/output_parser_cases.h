@@ -1,4 +1,5 @@
-/// For tests: outputs of every format and what they are made of, the malformed and the cut off included.
+/// For tests: outputs of every format, with the expected parts, including malformed outputs and outputs that are cut
+/// off.
 #pragma once
 
 #include <string>
@@ -14,17 +15,17 @@ struct OutputCase {
   ReasoningFormat reasoning = ReasoningFormat::kThink;
   std::string_view prompt;
   std::string output;
-  std::vector<std::string> lines;  ///< as lines_of
+  std::vector<std::string> lines;  ///< expected, as from lines_of
 };
 
-/// The tools that every case is parsed with.
+/// The tools with which every case is parsed.
 inline constexpr std::string_view kCaseTools = R"([
   {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {
     "city": {"type": "string"}, "days": {"type": "integer"}, "opts": {"type": "object"},
     "note": {"type": ["string", "null"]}, "any": {}}}}},
   {"type": "function", "function": {"name": "now"}}])";
 
-/// By families of formats.
+/// The cases, by families of formats.
 std::vector<OutputCase> text_cases();
 std::vector<OutputCase> json_cases();
 std::vector<OutputCase> marked_cases();

@@ -1,4 +1,4 @@
-/// For tests: outputs cut into deltas, and parts as short lines.
+/// For tests: cuts outputs into deltas, and prints parts as short lines.
 #pragma once
 
 #include <fmt/core.h>
@@ -14,7 +14,7 @@
 
 namespace cairn {
 
-/// The parts of an output that comes in these deltas, neighbours merged.
+/// The parts of an output that comes in these deltas, with adjacent ones merged.
 inline std::vector<Part> parse_deltas(OutputParser parser, const std::vector<std::string_view>& deltas) {
   std::vector<Part> parts;
   for (const std::string_view delta : deltas) parser.feed(delta, parts);
@@ -30,7 +30,7 @@ inline std::vector<Part> parse_deltas(OutputParser parser, const std::vector<std
   return merged;
 }
 
-/// Pieces of 0 to `piece_max` bytes.
+/// Cuts a text into random pieces of 0 to `piece_max` bytes.
 inline std::vector<std::string_view> cut_at_random(std::string_view text, uint64_t seed, size_t piece_max) {
   std::mt19937_64 random(seed);
   std::vector<std::string_view> pieces;
@@ -41,7 +41,7 @@ inline std::vector<std::string_view> cut_at_random(std::string_view text, uint64
   return pieces;
 }
 
-/// A line for each: "C text", "R text", "name#id{arguments}" with "~" for a repaired and "!" for a broken call.
+/// A line for each part: "C text", "R text", "name#id{arguments}" with "~" for a repaired and "!" for a broken call.
 inline std::vector<std::string> lines_of(const std::vector<Part>& parts) {
   std::vector<std::string> lines;
   for (const Part& part : parts) {

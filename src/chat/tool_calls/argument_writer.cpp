@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kGemmaQuote = "<|\"|>";
 constexpr size_t kBareBytesMax = 512;
 
-// The JSON of a number or constant, or nothing.
+// The JSON of a number or constant; empty if `text` is neither.
 std::string bare_value(std::string_view text) {
   if (text == "true" || text == "True") return "true";
   if (text == "false" || text == "False") return "false";
@@ -24,7 +24,8 @@ std::string bare_value(std::string_view text) {
   return is_number ? std::string(text) : std::string();
 }
 
-// As bare_value, for text that was cut off or went on as no value can.
+// The JSON of a number or constant that was cut off, or is followed by text that no value contains; empty if it is
+// neither.
 std::string cut_bare_value(std::string_view text) {
   for (const std::string_view whole : {"true", "false", "null", "True", "False", "None"})
     if (whole.starts_with(text)) return bare_value(whole);
@@ -180,7 +181,7 @@ ArgumentWriter::Result ArgumentWriter::push_after(char byte, std::string& out) {
 }
 
 ArgumentWriter::Result ArgumentWriter::close_frame(std::string& out) {
-  if (pending_.find(',') != std::string::npos) pending_.clear();  // a trailing comma, and the space around it
+  if (pending_.find(',') != std::string::npos) pending_.clear();  // a trailing comma, with the spaces around it
   release(out);
   out += open_.back() == ']' ? ']' : '}';
   open_.pop_back();
@@ -253,7 +254,7 @@ bool ArgumentWriter::push_text(char byte, std::string& to) {
       push_escape(byte, to);
       return false;
     }
-    // \u without four digits: the backslash is meant as one.
+    // After \u without four digits, the backslash is taken literally.
     if (!high_.empty()) to += "\\ufffd";
     high_.clear();
     to += '\\';

@@ -1,6 +1,6 @@
-/// The arguments of a call as models write them -> JSON, byte by byte.
+/// Converts the arguments of a call as models write them into JSON, byte by byte.
 ///
-/// JSON passes as it is. Forgiven are what models are known to do: raw line ends and tabs in strings, escapes that JSON
+/// JSON passes unchanged. Common errors of models are repaired: raw line ends and tabs in strings, escapes that JSON
 /// lacks, lone surrogates, trailing commas, keys without quotes, and Python's quotes and constants. What has been
 /// written can be closed at any time: commas, keys and numbers wait until what they need has come.
 #pragma once
@@ -14,7 +14,7 @@ namespace cairn::tool_call {
 
 enum class Dialect {
   kJson,      ///< JSON, or a Python literal
-  kKeywords,  ///< what follows `name(` in Python: key=value, ... )
+  kKeywords,  ///< the text after `name(` in Python: key=value, ... )
   kGemma,     ///< {key:<|"|>text<|"|>,key:3}
 };
 
@@ -23,8 +23,8 @@ class ArgumentWriter {
   enum class Result {
     kMore,
     kDone,        ///< the value is complete with this byte
-    kDoneBefore,  ///< ... was complete; the byte is not part of it
-    kBad,         ///< cannot become a value
+    kDoneBefore,  ///< the value was complete before this byte, which is not part of it
+    kBad,         ///< the bytes cannot become a value
   };
   explicit ArgumentWriter(Dialect dialect = Dialect::kJson);
 
@@ -40,7 +40,7 @@ class ArgumentWriter {
   Result push_key(char byte, std::string& out);
   Result push_after(char byte, std::string& out);
   Result push_bare(char byte, std::string& out);
-  /// True when the text ends with this byte.
+  /// True if the string ends with this byte.
   bool push_text(char byte, std::string& to);
   bool push_gemma_text(char byte, std::string& to);
   void push_escape(char byte, std::string& to);
@@ -52,17 +52,17 @@ class ArgumentWriter {
   Dialect dialect_;
   State state_ = State::kValue;
   bool started_ = false;
-  std::string open_;        // the closing bracket of every open one, as it comes in
+  std::string open_;        // closing brackets of all open ones, in order
   std::string pending_;     // commas, spaces and keys that wait for a value
   std::string bare_;        // a number or constant
-  char quote_ = 0;          // what ends the text
-  size_t quote_bytes_ = 0;  // of Gemma's quote that have been seen
-  bool in_quote_ = false;   // Gemma's opening quote is being read
-  std::string escape_;      // an escape sequence that is not complete
+  char quote_ = 0;          // the quote that ends the string
+  size_t quote_bytes_ = 0;  // how many bytes of Gemma's quote have been read
+  bool in_quote_ = false;   // whether Gemma's opening quote is being read
+  std::string escape_;      // an incomplete escape sequence
   std::string high_;        // the first half of a surrogate pair
 };
 
-/// Appends `byte` as it must stand within a JSON string.
+/// Appends `byte` in the form that it has in a JSON string.
 void append_escaped(std::string& to, char byte);
 /// Appends `text` with its quotes.
 void append_quoted(std::string& to, std::string_view text);

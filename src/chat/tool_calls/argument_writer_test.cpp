@@ -1,4 +1,4 @@
-// Arguments as models write them become JSON, cut off anywhere.
+// Arguments as models write them become valid JSON, even if they are cut off anywhere.
 #include "chat/tool_calls/argument_writer.h"
 
 #include <gtest/gtest.h>
@@ -54,10 +54,10 @@ const Case kCases[] = {
     {Dialect::kGemma, R"({a:<|"|><|<||"|>})", R"({"a":"<|<||\"|>"})"},
 };
 
-TEST(ArgumentWriter, WritesJson) {
+TEST(ArgumentWriter, ConvertsArgumentsAsModelsWriteThemToJson) {
   for (const Case& each : kCases) {
     const Written written = write(each.in, each.dialect);
-    if (each.in == R"({a:<|"|><|<||"|>})") continue;  // has no end; see CutOff
+    if (each.in == R"({a:<|"|><|<||"|>})") continue;  // this case has no end; see ClosesArgumentsThatWereCutOff
     EXPECT_EQ(written.json, each.out);
     EXPECT_EQ(written.result, Result::kDone) << each.in;
     EXPECT_EQ(written.taken, each.in.size()) << each.in;
@@ -76,7 +76,7 @@ TEST(ArgumentWriter, IsValidWhereverItIsCutOff) {
   }
 }
 
-TEST(ArgumentWriter, ClosesWhatWasCutOff) {
+TEST(ArgumentWriter, ClosesArgumentsThatWereCutOff) {
   const auto closed = [](std::string_view text) { return write(text, Dialect::kJson).json; };
   EXPECT_EQ(closed(""), "{}");
   EXPECT_EQ(closed(R"({"a": "Zür)"), R"({"a": "Zür"})");
@@ -84,7 +84,7 @@ TEST(ArgumentWriter, ClosesWhatWasCutOff) {
   EXPECT_EQ(closed(R"({"a": tr)"), R"({"a": true})");
   EXPECT_EQ(closed(R"({"a": 12.)"), R"({"a": 12.0})");
   EXPECT_EQ(closed(R"({"a": [1, {"b": 2)"), R"({"a": [1, {"b": 2}]})");
-  // A key without its value, and a comma without what follows, are left out.
+  // A key without a value, and a comma with nothing after it, are left out.
   EXPECT_EQ(closed(R"({"a": 1, )"), R"({"a": 1})");
   EXPECT_EQ(closed(R"({"a": 1, "b)"), R"({"a": 1})");
   EXPECT_EQ(closed(R"({"a": 1, "b": )"), R"({"a": 1})");
@@ -100,7 +100,7 @@ TEST(ArgumentWriter, RefusesWhatCannotBecomeAValue) {
   }
 }
 
-TEST(ArgumentWriter, KeepsItsBounds) {
+TEST(ArgumentWriter, RefusesArgumentsBeyondItsBounds) {
   const std::string deep(kArgumentDepthMax, '[');
   EXPECT_EQ(write(deep, Dialect::kJson).result, Result::kMore);
   EXPECT_EQ(write(deep + "[", Dialect::kJson).result, Result::kBad);

@@ -1,4 +1,4 @@
-/// Kinds of bytes in what models write, whatever the locale.
+/// Classes of bytes in models' output, independent of the locale.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@ constexpr bool is_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c
 constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 constexpr bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 constexpr bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-/// What names of functions and keys without quotes are made of; letters beyond ASCII included.
+/// Bytes of functions' names and of unquoted keys, including letters beyond ASCII.
 constexpr bool is_name_byte(char c) {
   return is_letter(c) || is_digit(c) || c == '_' || c == '-' || c == '.' || static_cast<unsigned char>(c) >= 0x80;
 }
 
-/// Whether `escape`, a \u with four digits, is the first half of a surrogate pair (D800 to DBFF), or the second.
+/// Whether `escape`, a \u with four digits, is the first half of a surrogate pair (D800 to DBFF); the other function
+/// checks for the second.
 constexpr bool is_high_surrogate(std::string_view escape) {
   return (escape[2] | 0x20) == 'd' && std::string_view("89abAB").find(escape[3]) != std::string_view::npos;
 }

@@ -1,4 +1,4 @@
-/// A block whose first byte says how its calls are written.
+/// Reads a block whose first byte decides how its calls are written.
 #pragma once
 
 #include <memory>

@@ -8,7 +8,7 @@
 namespace cairn::tool_call {
 namespace {
 
-// What has markers of its own comes before what borrows common ones.
+// Formats with markers of their own come before those that share common ones.
 constexpr std::array kStyles = {
     &styles::kHarmony,      &styles::kDsmlV32,
     &styles::kDsmlV4,       &styles::kDeepSeekV3,

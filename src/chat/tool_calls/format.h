@@ -1,5 +1,5 @@
-/// The formats in which models call tools: how to know a model's from its chat template, what opens a block of calls,
-/// who reads it, and how a call is written, for those who force or forbid one.
+/// The formats in which models call tools: how to recognise a model's format from its chat template, what opens a block
+/// of calls, which class reads it, and how a call is written, in order to force or to forbid one.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 namespace cairn {
 
 enum class ToolFormat {
-  kNone,  ///< nothing is a call
+  kNone,  ///< no calls are recognised
   kHermes,
   kLlama,
   kMistral,
@@ -65,8 +65,8 @@ enum class ArgumentForm {
   kGemma,   ///< key:value, ... } after name_close; see Dialect::kGemma
 };
 
-/// A block as models write it: block_open (call_open NAME name_close ARGUMENTS call_close) separator ... block_close.
-/// In call_open and name_close, {index} stands for the call's number, from 0, and {id} for a new call id.
+/// The syntax of a block: block_open (call_open NAME name_close ARGUMENTS call_close) separator ... block_close. In
+/// call_open and name_close, {index} is replaced by the call's number, from 0, and {id} by a new call id.
 struct CallSyntax {
   std::string_view block_open{};
   std::string_view call_open{};
@@ -91,16 +91,16 @@ struct ToolStyle {
   /// Shows, once a part of a block start, that a call begins; such a format's markup is OutputParser::in_syntax().
   /// Empty: it is not looked at.
   std::string_view syntax_mark{};
-  int id_bytes = 0;  ///< letters and digits that the template wants in a call's id; 0: any id will do
+  int id_bytes = 0;  ///< number of letters and digits that the template requires in a call's id; 0: any id is valid
 };
 
-/// All but kNone and kHarmony, whose calls are part of how it writes everything (harmony.h).
+/// All styles but kNone and kHarmony, whose calls are part of its message format (harmony.h).
 std::span<const ToolStyle* const> tool_styles();
-/// Null for kNone.
+/// The style of a format; null for kNone.
 const ToolStyle* find_style(ToolFormat format);
 
-/// What `required` or a named tool forces the answer to begin with: up to the arguments, or up to the name if `name` is
-/// empty. `index` and `id` for the formats that number calls or write their ids.
+/// The text with which `required` or a named tool forces the answer to begin: up to the arguments, or up to the name if
+/// `name` is empty. `index` and `id` are for the formats that number calls or write their ids.
 std::string forced_opening(const ToolStyle& style, std::string_view name, int index = 0, std::string_view id = {});
 
 inline bool shows(std::string_view source, std::string_view text) {

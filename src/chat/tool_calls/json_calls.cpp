@@ -262,7 +262,7 @@ ToolCallParser::Step JsonCalls::push_after(char byte) {
     return Step::kMore;
   }
   const bool ends_list = byte == ']' && in_list_;
-  // Small models close more than they opened.
+  // Small models write more closing braces than opening ones.
   const bool is_noise = byte == '}' && !closer.empty();
   if (ends_list || is_noise) {
     after_bytes_ = 0;

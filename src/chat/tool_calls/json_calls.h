@@ -11,12 +11,12 @@
 namespace cairn::tool_call {
 
 struct JsonStyle {
-  std::string_view closer{};  ///< ends the block; empty: the list ends it, or whatever follows an object
+  std::string_view closer{};  ///< text that ends the block; empty: the list ends it, or whatever follows an object
   bool ids = false;           ///< "id" is the call's id, and the template takes it back
   bool name_is_key = false;   ///< {"name": {arguments}}
 };
 
-/// A JSON string's bytes, quotes taken off -> the text that it stands for. The JSON must be valid.
+/// Decodes a JSON string's bytes, without its quotes, into its text. The JSON must be valid.
 class StringDecoder {
  public:
   void push(char byte, std::string& text);
@@ -44,7 +44,7 @@ class JsonCalls final : public ToolCallParser {
     kName,
     kId,
     kArguments,
-    kEncoded,  // arguments as a string that holds JSON
+    kEncoded,  // arguments as a string that contains JSON
     kSkipped,
     kAfterValue,
     kAfter,
@@ -65,9 +65,9 @@ class JsonCalls final : public ToolCallParser {
   State state_ = State::kStart;
   bool in_list_ = false;
   size_t closer_seen_ = 0;
-  size_t after_bytes_ = 0;  // since the last call and what closed it
+  size_t after_bytes_ = 0;  // bytes since the last call and its closing text
 
-  // Of the current object.
+  // State of the current object.
   bool nested_ = false;  // within {"function": {...}}
   bool begun_ = false;
   bool ended_ = false;

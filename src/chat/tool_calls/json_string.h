@@ -1,4 +1,4 @@
-/// Whether JSON, as it comes, stands within one of its strings.
+/// Tracks whether JSON, as it comes, is within a string.
 #pragma once
 
 namespace cairn::tool_call {
@@ -14,7 +14,7 @@ class JsonString {
 
  private:
   bool inside_ = false;
-  bool escaped_ = false;  // the next byte
+  bool escaped_ = false;  // whether the next byte is escaped
 };
 
 }  // namespace cairn::tool_call

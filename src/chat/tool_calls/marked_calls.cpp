@@ -15,7 +15,7 @@ MarkerMatcher between_matcher(const MarkedStyle& style) {
   return MarkerMatcher(markers);
 }
 
-// functions.NAME:INDEX or NAME:INDEX -> NAME.
+// The NAME of functions.NAME:INDEX or NAME:INDEX.
 std::string_view kimi_name(std::string_view id) {
   constexpr std::string_view kPrefix = "functions.";
   if (id.starts_with(kPrefix)) id.remove_prefix(kPrefix.size());
@@ -67,7 +67,7 @@ ToolCallParser::Step MarkedCalls::push_between(char byte) {
 
 ToolCallParser::Step MarkedCalls::push_field(char byte, PartWriter& parts) {
   const Field& field = style_.fields[static_cast<size_t>(field_)];
-  // No field has a brace: the arguments begin, whatever is missing before them.
+  // No field contains a brace, so the arguments begin here, whatever is missing before them.
   const bool brace = byte == '{' && ends_.held().empty();
   int found = -1;
   if (!brace) {

@@ -1,4 +1,4 @@
-/// Calls whose name and id stand between markers, followed by their arguments as one object.
+/// Calls whose name and id are between markers, followed by their arguments as one object.
 #pragma once
 
 #include <span>
@@ -14,11 +14,11 @@ namespace cairn::tool_call {
 enum class FieldRole {
   kName,
   kId,
-  kKimiId,   ///< functions.NAME:INDEX, which is the id and has the name
-  kSkipped,  ///< the kind of the call; its name, if that is missing
+  kKimiId,   ///< functions.NAME:INDEX, which is the id and contains the name
+  kSkipped,  ///< the kind of the call; or its name, if that is missing
 };
 
-/// Text up to one of `ends`; each says which field follows, or -1 for the arguments.
+/// A field: text up to one of `ends`; each says which field follows, or -1 for the arguments.
 struct Field {
   struct End {
     std::string_view marker;
@@ -29,18 +29,18 @@ struct Field {
 };
 
 struct MarkedStyle {
-  std::string_view call_open;  ///< what comes before the first field
+  std::string_view call_open;  ///< text before the first field
   std::span<const Field> fields;
   std::string_view call_close{};
   std::string_view block_close{};
-  std::string_view fence{};  ///< may stand around the arguments
+  std::string_view fence{};  ///< text that may enclose the arguments
   Dialect dialect = Dialect::kJson;
-  std::string_view content_name{};  ///< a name that calls nothing: what follows is content
+  std::string_view content_name{};  ///< a name that calls no tool: the text after it is content
 };
 
 class MarkedCalls final : public ToolCallParser {
  public:
-  /// `in_call`: what opened the block was call_open.
+  /// `in_call`: whether the text that opened the block was call_open.
   MarkedCalls(const MarkedStyle& style, bool in_call);
   Step push(char byte, PartWriter& parts) override;
   void close_call(PartWriter& parts, CallState state) override;
@@ -62,7 +62,7 @@ class MarkedCalls final : public ToolCallParser {
   size_t between_bytes_ = 0;
   MarkerMatcher between_;
   MarkerMatcher ends_;
-  std::string text_;  // of the field
+  std::string text_;  // text of the field
   std::string name_;
   std::string skipped_;
   std::string id_;

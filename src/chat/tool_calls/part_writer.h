@@ -1,4 +1,4 @@
-/// Where parsers put what they have understood: a list of parts, neighbours merged, the rules of calls kept.
+/// Collects the parts that parsers emit: adjacent parts are merged, and the rules for calls are enforced.
 #pragma once
 
 #include <string_view>
@@ -14,22 +14,22 @@ class PartWriter {
  public:
   explicit PartWriter(ToolSchemas schemas) : schemas_(std::move(schemas)) {}
 
-  /// Where parts go from now on.
+  /// Sets the list to which parts are appended.
   void attach(std::vector<Part>& parts) { parts_ = &parts; }
   void content(std::string_view text) { add_text(PartKind::kContent, -1, text); }
   void reasoning(std::string_view text) { add_text(PartKind::kReasoning, -1, text); }
 
-  /// False, and nothing begun, if this can be no function's name, names none of the tools although it must, or there
-  /// are kCallsMax calls already.
+  /// Begins a call. False, with nothing begun, if this cannot be a function's name, if it must be the name of a tool
+  /// and is not, or if there are kCallsMax calls already.
   bool begin(std::string_view name, std::string_view id = {});
   void arguments(std::string_view bytes);
   void end(CallState state);
 
   bool call_open() const { return call_open_; }
   const ToolSchemas& schemas() const { return schemas_; }
-  /// From now on: whether a call must name one of the tools that are known.
+  /// Sets whether calls from now on must name one of the known tools.
   void require_known_names(bool required) { known_names_only_ = required; }
-  /// Whether a call was begun, continued or ended since the last question.
+  /// Whether a call was begun, continued or ended since the last query.
   bool take_progress() { return std::exchange(progress_, false); }
 
  private:

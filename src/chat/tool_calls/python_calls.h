@@ -1,4 +1,4 @@
-/// Calls written as Python: [get_weather(city="Bern"), now()], or one to a line, print(...) around them or not.
+/// Calls written as Python: [get_weather(city="Bern"), now()], or one per line, with or without print(...) around them.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace cairn::tool_call {
 
 class PythonCalls final : public ToolCallParser {
  public:
-  /// `closer` ends the block; empty: the list's bracket, or what is no call.
+  /// `closer` ends the block; empty: the list's bracket ends it, or text that is no call.
   explicit PythonCalls(std::string_view closer) : closer_(closer) {}
   Step push(char byte, PartWriter& parts) override;
   void close_call(PartWriter& parts, CallState state) override;

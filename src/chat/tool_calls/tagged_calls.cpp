@@ -204,7 +204,7 @@ ToolCallParser::Step TaggedCalls::push_key(char byte, PartWriter& parts) {
   return Step::kMore;
 }
 
-// Of a tag that is begun in a value one byte may be text, two are a tag.
+// A single byte of a tag begun in a value may be text; two bytes are a tag.
 bool TaggedCalls::in_syntax() const {
   if (state_ == State::kJson) return !json_string_.inside();
   if (state_ != State::kValue || matcher_.held().size() > 1) return true;
@@ -227,7 +227,7 @@ void TaggedCalls::begin_key(std::string& out) {
   out += ": ";
 }
 
-// Not before there is a byte of it: a key without its value is no argument.
+// Called only when a byte of the value has come: a key without a value is no argument.
 void TaggedCalls::begin_value(std::string& out, const PartWriter& parts) {
   in_value_ = true;
   begin_key(out);
@@ -279,7 +279,7 @@ ToolCallParser::Step TaggedCalls::push_value(char byte, PartWriter& parts) {
     ++cdata_seen_;
     return Step::kMore;
   }
-  // The bytes that looked like it are the value's; no closing tag begins with more than one of them.
+  // The bytes that looked like the opener belong to the value; no closing tag begins with more than one of them.
   for (const char seen : kCdataOpen.substr(0, cdata_seen_)) push_value_byte(seen, parts);
   return push_value_byte(byte, parts);
 }

@@ -1,4 +1,4 @@
-/// Calls whose every argument has tags of its own, as in XML.
+/// Calls in which every argument has tags of its own, as in XML.
 #pragma once
 
 #include <span>
@@ -17,30 +17,30 @@ namespace cairn::tool_call {
 
 enum class TagNext { kParameters, kKey, kAttributes, kCallEnd, kBlockEnd };
 
-/// What ends a name or a value, and what comes then.
+/// A text that ends a name or a value, and what follows it.
 struct TagEnd {
   std::string_view marker;
   TagNext next = TagNext::kParameters;
 };
 
 struct TagStyle {
-  std::string_view call_open;  ///< before the name; empty: the block has one call and begins with its name
+  std::string_view call_open;  ///< text before the name; empty: the block has one call and begins with its name
   std::span<const TagEnd> name_ends;
   std::string_view parameter_open;
   std::string_view key_end;
   std::string_view attributes_end{};  ///< empty: a key has no attributes after it
   std::string_view value_open{};
-  std::span<const TagEnd> value_ends;  ///< the closing tag, and what shows beyond doubt that it was forgotten
+  std::span<const TagEnd> value_ends;  ///< the closing tag, and texts that show beyond doubt that it was forgotten
   std::string_view call_close;
   std::string_view block_close{};  ///< empty: call_close
   bool padded = false;             ///< see TaggedValue
-  bool cdata = false;              ///< a value may be wrapped as <![CDATA[...]]>
-  bool dsml = false;               ///< dsml_escape.h for keys and values; parameters within one are an object
+  bool cdata = false;              ///< whether a value may be wrapped as <![CDATA[...]]>
+  bool dsml = false;  ///< whether dsml_escape.h applies to keys and values, and nested parameters are an object
 };
 
 class TaggedCalls final : public ToolCallParser {
  public:
-  /// `in_call`: what opened the block was call_open.
+  /// `in_call`: whether the text that opened the block was call_open.
   TaggedCalls(const TagStyle& style, bool in_call);
   Step push(char byte, PartWriter& parts) override;
   void close_call(PartWriter& parts, CallState state) override;
@@ -73,17 +73,17 @@ class TaggedCalls final : public ToolCallParser {
   MarkerMatcher matcher_;
   int calls_ = 0;
   size_t between_bytes_ = 0;
-  std::string text_;  // of a name, key or attributes
+  std::string text_;  // text of a name, key or attributes
   std::string name_;
   std::string key_;
   std::string attributes_;
   int parameters_ = 0;
-  std::vector<int> outer_;  // parameters_ of what the parameters being read are nested in
+  std::vector<int> outer_;  // parameters_ of the parameters in which the current ones are nested
   std::string blank_;       // whitespace before a value that may turn out to be parameters
-  bool is_json_ = false;    // all arguments as one object
+  bool is_json_ = false;    // whether all arguments are one JSON object
   bool in_value_ = false;
   size_t cdata_seen_ = 0;
-  JsonString json_string_;  // in a value, or arguments, that are JSON
+  JsonString json_string_;  // state in a value, or arguments, that are JSON
   TaggedValue value_;
   DsmlUnescaper unescaper_;
   ArgumentWriter json_;

@@ -10,13 +10,13 @@
 namespace cairn::tool_call {
 namespace {
 
-// Whether a value, JSON or Python's way of writing it, may begin so.
+// Whether a value, in JSON or in Python's syntax, may begin with this byte.
 bool may_begin_value(char byte) {
   return std::string_view("{[\"'-").find(byte) != std::string_view::npos || is_digit(byte) ||
          std::string_view("tfnTFN").find(byte) != std::string_view::npos;
 }
 
-// `text` as JSON, or nothing.
+// `text` as JSON; empty if it is not a value.
 std::string as_json(std::string_view text, bool cut) {
   ArgumentWriter writer;
   std::string out;
@@ -80,7 +80,7 @@ void TaggedValue::become_string(std::string& out) {
 void TaggedValue::end(bool cut, std::string& out) {
   if (!is_string_) {
     const std::string_view text = trim(held_);
-    // Python's constants and quotes only where no string was meant.
+    // Python's constants and quotes are accepted only if no string was meant.
     const bool json = kind_ == ValueKind::kOther || (!text.empty() && (text[0] == '{' || text[0] == '[')) ||
                       nlohmann::json::accept(text);
     if (const std::string value = json ? as_json(text, cut) : std::string(); !value.empty()) {

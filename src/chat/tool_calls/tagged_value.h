@@ -1,5 +1,5 @@
-/// The text between a parameter's tags -> JSON. Strings go out as they come; what may be something else waits for its
-/// end, up to kValueBytesMax.
+/// Converts the text between a parameter's tags to JSON. Strings are emitted as they come; a value that may have
+/// another type is held back to its end, up to kValueBytesMax.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@ namespace cairn::tool_call {
 
 class TaggedValue {
  public:
-  /// `padded`: one line end after the opening tag and one before the closing tag belong to the format.
+  /// `padded`: whether one line end after the opening tag and one before the closing tag belong to the format.
   void begin(ValueKind kind, bool padded, std::string& out);
   void push(char byte, std::string& out);
-  /// `cut`: the output ended within the value.
+  /// `cut`: whether the output ended within the value.
   void end(bool cut, std::string& out);
 
  private:
@@ -23,7 +23,7 @@ class TaggedValue {
   ValueKind kind_ = ValueKind::kUnknown;
   bool padded_ = false;
   bool first_ = true;
-  bool line_end_ = false;  // held back: it may be the last byte
+  bool line_end_ = false;  // a line end that is held back, as it may be the last byte
   bool is_string_ = false;
   std::string held_;
 };

@@ -1,4 +1,4 @@
-/// Reads a block of calls, from after the text that opened it.
+/// Reads a block of calls, starting after the text that opened it.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ class ToolCallParser {
   enum class Step {
     kMore,
     kDone,    ///< the block ends with this byte
-    kUnread,  ///< the block has ended; the last `unread()` bytes, this one included, do not belong to it
-    kBad,     ///< this is no call (any more)
+    kUnread,  ///< the block has ended; the last `unread()` bytes, including this one, do not belong to it
+    kBad,     ///< this is not a call, or no longer one
   };
   virtual Step push(char byte, PartWriter& parts) = 0;
   size_t unread() const { return unread_; }
 
-  /// Completes the arguments of an open call and ends it. To be called only while one is open.
+  /// Completes the arguments of an open call and ends it. May be called only while one is open.
   virtual void close_call(PartWriter& parts, CallState state) = 0;
   /// At the end of the output, with no call open: whether the bytes since the last call are only the block's syntax.
   virtual bool between_calls() const = 0;

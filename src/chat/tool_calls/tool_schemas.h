@@ -1,4 +1,4 @@
-/// What a request's tools say of their parameters, for formats that do not write a value's type.
+/// Types of parameters from a request's tools, for formats that do not write a value's type.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ enum class ValueKind : uint8_t {
   kString,
   kStringOrNull,
   kOther,    ///< a type that is not a string
-  kUnknown,  ///< JSON if it is JSON, else a string
+  kUnknown,  ///< parsed as JSON if it is valid JSON, else a string
 };
 
 class ToolSchemas {
  public:
   ToolSchemas() = default;
-  /// `tools` in OpenAI's shape; what does not fit it says nothing.
+  /// `tools` in OpenAI's shape; parts that do not have it are ignored.
   explicit ToolSchemas(const nlohmann::ordered_json& tools);
 
   /// Whether there is a tool of this name, or no tools are known at all.

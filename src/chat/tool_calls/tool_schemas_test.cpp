@@ -1,4 +1,4 @@
-// What tools' schemas say of the type of a parameter.
+// Types of parameters as tools' schemas give them.
 #include "chat/tool_calls/tool_schemas.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ ValueKind kind_of(const char* schema) {
   return ToolSchemas(tools).kind("f", "p");
 }
 
-TEST(ToolSchemas, KnowsTypes) {
+TEST(ToolSchemas, ReadsTheTypesOfParameters) {
   EXPECT_EQ(kind_of(R"({"type": "string"})"), ValueKind::kString);
   EXPECT_EQ(kind_of(R"({"enum": ["a", "b"]})"), ValueKind::kString);
   EXPECT_EQ(kind_of(R"({"enum": ["a", 1]})"), ValueKind::kUnknown);
@@ -33,7 +33,7 @@ TEST(ToolSchemas, KnowsTypes) {
     EXPECT_NE(kind_of(nothing), ValueKind::kString) << nothing;
 }
 
-TEST(ToolSchemas, TakesAnythingForTools) {
+TEST(ToolSchemas, AcceptsToolsOfAnyShape) {
   for (const char* tools : {"null", "7", "[]", "[7]", R"([{"function": 7}])", R"([{"function": {"name": 7}}])",
                             R"([{"function": {"name": "f", "parameters": {"properties": 7}}}])"}) {
     const ToolSchemas schemas(ordered_json::parse(tools));

@@ -1,4 +1,4 @@
-/// The stream that a client holds of a request's channel.
+/// The client's GenerateStream over its request's event channel.
 #pragma once
 
 #include <functional>

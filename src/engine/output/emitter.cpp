@@ -38,7 +38,7 @@ Result<void> Emitter::emit(const StepBatch& batch, const LogitsView& logits, int
   return {};
 }
 
-// Takes from the front of the hidden rows what the sequence wanted.
+// Takes the sequence's rows from the front of the hidden rows.
 Result<void> Emitter::emit_hidden(std::unique_ptr<Sequence>& sequence, const ScheduledTokens& share, int64_t now_ns,
                                   Outputs& outputs) {
   counters_.prompt_tokens += share.rows;
@@ -76,7 +76,8 @@ Result<void> Emitter::emit_tokens(std::unique_ptr<Sequence>& sequence, const Sch
   return {};
 }
 
-// Samples after the last row that is known to be right; a draft that is sampled makes the next row right as well.
+// Samples after each row whose token is known to be right: if the sample is the next draft, the next row is right as
+// well.
 Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& share, const StepBatch& batch,
                                  const Outputs& outputs, Events& events) {
   SequenceMemory& memory = sequence.memory();
@@ -106,7 +107,8 @@ Result<void> Emitter::add_tokens(Sequence& sequence, const ScheduledTokens& shar
   return {};
 }
 
-// The token after a row. Who samples it follows from the request and the row alone, never from drafts.
+// Returns the token after a row. Whether the host or the runner samples it follows from the request and the row alone,
+// never from drafts.
 Result<Sampled> Emitter::choose(Sequence& sequence, const SampleBatch& samples, const LogitsView& logits, int64_t row) {
   if (!runner_samples_) return sequence.choose(logits.row(row));
   if (sequence.is_given()) return sequence.choose({});
@@ -155,7 +157,7 @@ void Emitter::fail(const StepBatch& batch, const Error& error, Sequences& runnin
   for (const ScheduledTokens& share : batch.scheduled) {
     std::unique_ptr<Sequence>& sequence = running[static_cast<size_t>(share.demand)];
     if (sequence == nullptr) continue;
-    kv_.drop_states(sequence->memory());  // the step may have moved them on
+    kv_.drop_states(sequence->memory());  // the failed step may have advanced them
     finish(sequence, sequence->end(FinishReason::kError, copy_of(error)));
   }
 }

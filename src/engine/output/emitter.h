@@ -1,7 +1,7 @@
 /// From a step's logits to events: samples tokens, hands them to the sequences and tells the clients.
 ///
 /// A sequence moves on only here, and only once its events are whole. If memory runs out at one sequence, those after
-/// it are where they were, and the next step computes their rows again, to the same values.
+/// it have not moved, and the next step computes their rows again, to the same values.
 #pragma once
 
 #include <cstdint>
@@ -22,40 +22,40 @@
 
 namespace cairn {
 
-/// Thread: the engine's, but where it says otherwise.
+/// Thread: the engine's, unless said otherwise.
 class Emitter {
  public:
-  /// All referred to outlive this.
+  /// All arguments passed by reference outlive this.
   Emitter(Runner& runner, KvManager& kv, Drafting& drafting, EngineCounters& counters);
 
   // -- Stages of an iteration.
-  /// Makes batch.samples: all samples of the step that do not depend on each other, if the runner samples.
+  /// Fills batch.samples with all samples of the step that do not depend on each other, if the runner samples.
   Result<void> sample(const Sequences& running, StepBatch& batch);
-  /// Emits what the step gave each sequence. An error, or an exception, has ended the sequence that it met, and no
-  /// other.
+  /// Emits the step's tokens or embedding of each sequence. An error, or an exception, has ended the sequence at which
+  /// it happened, and no other.
   Result<void> emit(const StepBatch& batch, const LogitsView& logits, int64_t now_ns, Sequences& running);
 
-  // -- Ends. The client can see one only when the request counts for nothing any more.
-  /// Of a running sequence, which is null then.
+  // -- Ends. A client can see its finish only when the request no longer counts in the statistics and limits.
+  /// Finishes a running sequence, which is null afterwards.
   void finish(std::unique_ptr<Sequence>& sequence, Events&& events);
-  /// Of a sequence that holds no pages.
+  /// Finishes a sequence that holds no pages.
   void finish_pending(std::unique_ptr<Sequence> sequence, FinishReason reason, Error error);
-  /// Of a request that has left the queue and runs nowhere. From any thread.
+  /// Finishes a request that has left the queue and does not run. Callable from any thread.
   void finish_queued(Submission& submission, FinishReason reason, Error error);
-  /// Of a request of which nothing is left but its channel.
+  /// Fails a request of which only its channel is left.
   void fail(const std::shared_ptr<EventChannel>& channel, const Error& error) noexcept;
-  /// Of all sequences of a step that failed.
+  /// Fails all sequences of a step.
   void fail(const StepBatch& batch, const Error& error, Sequences& running) noexcept;
 
-  /// Wakes clients that could not be woken for want of memory; false if there is none for some.
+  /// Tries again to wake clients whose wake-up failed for lack of memory; false if one failed again.
   bool notify_again() noexcept { return unnotified_.notify_again(); }
 
  private:
-  // What a step has computed, taken from the front, sequence by sequence.
+  // The step's results that are not emitted yet, taken from the front, sequence by sequence.
   struct Outputs {
     const LogitsView& logits;
-    std::span<const float> hidden;  // rows that nobody has taken
-    int64_t row = 0;                // of the logits, that nobody has taken
+    std::span<const float> hidden;  // rows not taken yet
+    int64_t row = 0;                // first row of the logits not taken yet
   };
 
   Result<void> emit_hidden(std::unique_ptr<Sequence>& sequence, const ScheduledTokens& share, int64_t now_ns,
@@ -72,7 +72,7 @@ class Emitter {
   EngineCounters& counters_;
   const bool runner_samples_;
   UnnotifiedChannels unnotified_;
-  SampleBatch late_samples_;  // of one row, within choose()
+  SampleBatch late_samples_;  // a single row, within choose()
 };
 
 }  // namespace cairn

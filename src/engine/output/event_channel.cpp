@@ -34,7 +34,7 @@ bool EventChannel::tell() noexcept try {
   const std::lock_guard lock(notify_mutex_);
   if (notify_) notify_();
   return true;
-} catch (...) {  // for want of memory, as whoever wakes may say so
+} catch (...) {  // the callback may throw for lack of memory
   return false;
 }
 
@@ -76,7 +76,7 @@ void EventChannel::abandon() {
 }
 
 UnnotifiedChannels::~UnnotifiedChannels() {
-  while (pop() != nullptr) continue;  // one by one: each holds the next
+  while (pop() != nullptr) continue;  // pops one at a time, as each holds the next
 }
 
 void UnnotifiedChannels::publish(const std::shared_ptr<EventChannel>& channel, Events&& events) noexcept {

@@ -47,7 +47,7 @@ TEST(EventChannel, NothingFollowsAFinish) {
   EXPECT_TRUE(after.tokens.empty());
 }
 
-TEST(EventChannel, AnAbandonedOneKeepsNothingAndTellsNobody) {
+TEST(EventChannel, AnAbandonedChannelKeepsNoEventsAndDoesNotNotify) {
   EventChannel channel;
   int calls = 0;
   channel.on_events([&] { ++calls; });
@@ -61,7 +61,7 @@ TEST(EventChannel, AnAbandonedOneKeepsNothingAndTellsNobody) {
   EXPECT_TRUE(channel.drain().tokens.empty());
 }
 
-TEST(EventChannel, NotifyMayDrain) {
+TEST(EventChannel, TheNotifyFunctionMayDrain) {
   EventChannel channel;
   size_t drained = 0;
   channel.on_events([&] { drained += channel.drain().tokens.size(); });
@@ -69,8 +69,8 @@ TEST(EventChannel, NotifyMayDrain) {
   EXPECT_EQ(drained, 3u);
 }
 
-// Whoever cannot be woken for want of memory is woken later.
-TEST(EventChannel, AWakeUpThatFailsComesLater) {
+// A client that cannot be woken for lack of memory is woken later.
+TEST(EventChannel, AFailedWakeUpIsRepeatedLater) {
   UnnotifiedChannels untold;
   std::vector<std::shared_ptr<EventChannel>> channels;
   std::vector<int> told(3);
@@ -99,7 +99,7 @@ TEST(EventChannel, AWakeUpThatFailsComesLater) {
   EXPECT_TRUE(untold.notify_again()) << "who has gone need not be told";
 }
 
-TEST(EventChannel, WaitingWakesAndLosesNothing) {
+TEST(EventChannel, WaitWakesForEveryEventAndLosesNone) {
   EventChannel channel;
   std::thread engine([&] {
     for (int32_t i = 0; i < 2'000; ++i) channel.publish(token(i));

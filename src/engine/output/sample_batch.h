@@ -1,4 +1,4 @@
-/// Tokens of a step's rows of logits that the runner samples itself.
+/// Samples that the runner takes itself, from rows of a step's logits.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@ namespace cairn {
 /// Thread: the engine's.
 class SampleBatch {
  public:
-  /// For as many samples; what changes of logits take is kept from step to step.
+  /// Reserves memory for that many samples; the memory for their changes of logits is kept from step to step.
   void reserve(int32_t batch_tokens_max) {
     samples_.reserve(static_cast<size_t>(batch_tokens_max));
     sampled_.reserve(static_cast<size_t>(batch_tokens_max));
   }
-  /// For a step, or another part of one.
+  /// Starts an empty list of samples, for a step or another part of one.
   void begin() {
     samples_.clear();
     changes_.clear();
   }
-  /// Of a row behind those before. Its changes are in changes() already.
+  /// Adds a sample of a row after those added before. Its changes of logits are in changes() already.
   void add(const SampleRequest& request) { samples_.push_back(request); }
   std::vector<LogitChange>& changes() { return changes_; }
-  /// Makes the samples. Errors: Runner::sample's.
+  /// Takes the samples. Errors: those of Runner::sample.
   Result<void> run(Runner& runner) {
     sampled_.resize(samples_.size());
     return runner.sample(samples_, changes_, sampled_);
   }
-  /// Of a row; null if there is no sample from it.
+  /// The sample of a row; null if there is none.
   const SampleResult* of(int64_t row) const;
 
  private:

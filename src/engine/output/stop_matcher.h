@@ -13,13 +13,13 @@ namespace cairn {
 /// string to be complete wins; of two complete at the same character, the longer.
 class StopMatcher {
  public:
-  /// Each not empty and at most kStopBytesMax bytes.
+  /// Each stop string has 1 .. kStopBytesMax bytes.
   explicit StopMatcher(std::span<const std::string> stops);
 
   /// Appends to `out` what is now known not to belong to a stop string. Gives the index of the stop string that is
   /// complete, or -1; after one, the rest of the text is dropped and nothing may be pushed.
   int32_t push(std::string_view text, std::string& out);
-  /// At the end of the text: what was held back, which may be the beginning of a stop string.
+  /// At the end of the text, returns what was held back: text that might have become a stop string.
   std::string take_held();
 
  private:
@@ -28,12 +28,12 @@ class StopMatcher {
     // fallback[n]: length of the longest proper prefix of text that is also a suffix of its first n bytes (Knuth,
     // Morris and Pratt), so that each byte costs constant time on average.
     std::vector<uint16_t> fallback;
-    size_t matched = 0;  // bytes of text that the end of what was pushed agrees with
+    size_t matched = 0;  // length of the stop string's prefix with which the pushed text ends
   };
   static void advance(Pattern& pattern, char byte);
 
   std::vector<Pattern> patterns_;
-  std::string held_;  // as long as the longest `matched`
+  std::string held_;  // text held back, as long as the longest `matched`
 };
 
 }  // namespace cairn

@@ -16,7 +16,7 @@ struct Outcome {
   bool operator==(const Outcome&) const = default;
 };
 
-// The definition, over the whole text: the first stop string to be complete, of two the longer.
+// The definition over the whole text: the first stop string to be complete wins, of two the longer.
 Outcome plain(const std::string& text, const std::vector<std::string>& stops) {
   for (size_t end = 1; end <= text.size(); ++end) {
     std::string longest;
@@ -51,7 +51,7 @@ Outcome in_parts(const std::string& text, const std::vector<std::string>& stops,
   return outcome;
 }
 
-TEST(StopMatcher, EverySplitGivesTheSame) {
+TEST(StopMatcher, EverySplitOfATextGivesTheSameResult) {
   struct Case {
     std::string text;
     std::vector<std::string> stops;
@@ -97,7 +97,7 @@ TEST(StopMatcher, RandomTextsOfTwoLettersAgreeWithTheDefinition) {
   }
 }
 
-TEST(StopMatcher, TextWithoutAStopGoesThroughAtOnce) {
+TEST(StopMatcher, TextWithoutAStopStringIsNotHeldBack) {
   StopMatcher matcher(std::vector<std::string>{"###"});
   std::string out;
   EXPECT_EQ(matcher.push("hello", out), -1);

@@ -42,7 +42,7 @@ Result<LogitsShape> read_shape(std::span<const std::byte> bytes) {
                    "the file is damaged: it says that it has {} windows of {} tokens of a vocabulary of {}",
                    shape.windows, shape.window_tokens, shape.vocabulary);
   }
-  // Products of these numbers could be larger than 64 bits: the file's size bounds one after the other.
+  // The product of all could exceed 64 bits, so the file's size bounds one factor after the other.
   const int64_t tokens = int64_t{shape.windows} * shape.window_tokens;
   const int64_t rest = (size - kHeaderBytes) - tokens * static_cast<int64_t>(sizeof(int32_t));
   if (rest / shape.record_bytes() != shape.positions() || rest % shape.record_bytes() != 0) {
@@ -68,7 +68,7 @@ void encode_record(std::span<const float> logits, float largest, float log_sum, 
   const float scale = kRange / kCodeMax;
   const float least = -kRange - log_sum;
   const float floor = largest - kRange;
-  std::ranges::fill(record.last(4), std::byte{0});  // the code that none has, if their number is odd
+  std::ranges::fill(record.last(4), std::byte{0});  // the padding code, if the vocabulary's size is odd
   std::memcpy(record.data(), &scale, sizeof(scale));
   std::memcpy(record.data() + sizeof(scale), &least, sizeof(least));
   std::byte* to = record.data() + kRecordHeadBytes;

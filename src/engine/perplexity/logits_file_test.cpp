@@ -17,7 +17,7 @@ void append(std::vector<std::byte>& bytes, T value) {
   bytes.insert(bytes.end(), from, from + sizeof(value));
 }
 
-// As llama-perplexity lays it out: one window of four tokens, of which one position counts, vocabulary of three.
+// A file as llama-perplexity lays it out: one window of four tokens, one counted position, a vocabulary of three.
 std::vector<std::byte> small_file() {
   std::vector<std::byte> bytes;
   for (const char c : std::string("_logits_")) bytes.push_back(static_cast<std::byte>(c));
@@ -35,7 +35,7 @@ std::vector<std::byte> with(std::vector<std::byte> bytes, size_t offset, T value
   return bytes;
 }
 
-TEST(LogitsFile, IsReadAsTheFieldWritesIt) {
+TEST(LogitsFile, ReadsTheLayoutOfLlamaPerplexity) {
   const auto bytes = small_file();
   const auto file = LogitsFile::from_bytes(bytes);
   ASSERT_TRUE(file.has_value()) << file.error().text();
@@ -48,7 +48,7 @@ TEST(LogitsFile, IsReadAsTheFieldWritesIt) {
   EXPECT_EQ(record->log_probability(2), -0.25);
 }
 
-TEST(LogitsFile, DamageIsSaid) {
+TEST(LogitsFile, ADamagedFileIsRefusedNamingTheDamage) {
   const auto bytes = small_file();
   const auto refused = [](std::span<const std::byte> damaged, const std::string& words) {
     const auto file = LogitsFile::from_bytes(damaged);
@@ -76,7 +76,7 @@ TEST(LogitsFile, DamageIsSaid) {
   }
 }
 
-TEST(LogitsFile, ComesBackAsWritten) {
+TEST(LogitsFile, AWrittenFileReadsBackTheSame) {
   const auto path = std::filesystem::temp_directory_path() / ("cairn_logits_file_" + std::to_string(::getpid()));
   const LogitsShape shape{.window_tokens = 5, .vocabulary = 3, .windows = 2};
   const std::vector<TokenId> tokens(10, TokenId{1});

@@ -10,14 +10,14 @@
 namespace cairn {
 namespace {
 
-// Entries at a time: their intermediate results stay in the first-level cache.
+// Entries processed at a time: their intermediate results stay in the first-level cache.
 constexpr size_t kBlock = 256;
 // Independent sums, so that the loop over them becomes vector instructions.
 constexpr size_t kLanes = 8;
-// Below it a base's log-probability counts as 0.
+// Log-probabilities of a base below this count as 0.
 constexpr float kLeastCounted = -16.0f;
 
-// Of n <= kBlock entries: sum of p * (log p - log q) with log q = (logit - largest) - log_sum.
+// The divergence of n <= kBlock entries: the sum of p * (log p - log q) with log q = (logit - largest) - log_sum.
 double divergence_of(const float* log_p, const float* p, const float* logits, size_t n, const LogSum& sum) {
   const auto log_sum = static_cast<float>(sum.log_sum);
   float terms[kBlock];

@@ -1,4 +1,4 @@
-/// What one row of logits says: of the token that follows in a text, and beside what another model says.
+/// Scores of one row of logits: of the token that follows in the text, and in comparison with another model's row.
 ///
 /// Sums are of doubles in a fixed order: the same row gives the same bits on every thread.
 #pragma once
@@ -12,29 +12,29 @@
 
 namespace cairn {
 
-/// Of a row of logits: entry i has the log-probability (logits[i] - largest) - log_sum.
+/// The normaliser of a row of logits: entry i has the log-probability (logits[i] - largest) - log_sum.
 struct LogSum {
   float largest = 0;
   double log_sum = 0;
 };
 LogSum log_sum(std::span<const float> logits);
 
-/// Of one counted position. The lower half is there only where another model's log-probabilities are.
+/// The score of one counted position. The lower half is set only if there are log-probabilities of another model.
 struct PositionScore {
   double nll = 0;  ///< negative log-probability of the token that follows, natural logarithm
 
-  double base_nll = 0;    ///< the same by the other model
-  double divergence = 0;  ///< Kullback-Leibler divergence from it, in nats
+  double base_nll = 0;    ///< the same of the other model
+  double divergence = 0;  ///< Kullback-Leibler divergence from the other model, in nats
   bool same_first = false;
 
-  double probability_change() const;  ///< of the token that follows, from the other model's to this one's
+  double probability_change() const;  ///< change of the next token's probability, from the other model's to this one's
 };
 
 /// Not finite if a logit is NaN or infinite.
 double negative_log_probability(std::span<const float> logits, const LogSum& sum, TokenId token);
 
 /// Fills the lower half of `score`. Entries to which the other model gives less than e^-16 are left out of the
-/// divergence, as llama-perplexity does: the file does not tell how much less. `block_max` is scratch.
+/// divergence, as llama-perplexity does, because the file does not have their values. `block_max` is scratch.
 void compare_row(std::span<const float> logits, const LogSum& sum, const LogitsRecord& base, TokenId token,
                  std::vector<float>& block_max, PositionScore& score);
 

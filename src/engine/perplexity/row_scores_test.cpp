@@ -17,7 +17,7 @@ struct Comparison {
   PositionScore score;
 };
 
-// What `own` says beside a record of `base`.
+// Compares the logits `own` with a record made of the logits `base`.
 Comparison compare(const std::vector<float>& own, const std::vector<float>& base, TokenId token) {
   const LogitsShape shape{.vocabulary = static_cast<int32_t>(base.size())};
   std::vector<std::byte> bytes(static_cast<size_t>(shape.record_bytes()));
@@ -40,7 +40,7 @@ std::vector<float> logits_of(const std::vector<double>& probabilities, double sh
   return logits;
 }
 
-TEST(RowScores, AreThoseOfTheFormula) {
+TEST(RowScores, ScoresOfAShortRowFollowTheFormula) {
   const std::vector<double> p = {0.5, 0.25, 0.125, 0.0625, 0.0625};
   const std::vector<double> q = {0.1, 0.6, 0.1, 0.15, 0.05};
   double divergence = 0;
@@ -54,13 +54,13 @@ TEST(RowScores, AreThoseOfTheFormula) {
   EXPECT_NEAR(compare(logits_of(p, 1), logits_of(p, 2), TokenId{0}).score.divergence, 0, 1e-4);
 }
 
-TEST(RowScores, HoldForLongRowsWithTails) {
+TEST(RowScores, ScoresOfALongRowWithTinyProbabilitiesFollowTheFormula) {
   std::vector<float> base, own;
   for (int i = 0; i < 1001; ++i) {
     base.push_back(static_cast<float>(10 * std::sin(i)));
     own.push_back(static_cast<float>(10 * std::sin(i) + 0.3 * std::cos(3 * i)));
   }
-  base[17] = -40;  // far below what codes reach
+  base[17] = -40;  // far below the smallest log-probability that a code can express
   double base_total = 0, own_total = 0, divergence = 0;
   for (const float x : base) base_total += std::exp(x);
   for (const float x : own) own_total += std::exp(x);
@@ -70,10 +70,10 @@ TEST(RowScores, HoldForLongRowsWithTails) {
   }
   const auto [nll, score] = compare(own, base, TokenId{1000});
   EXPECT_NEAR(nll, std::log(own_total) - own[1000], 1e-6);
-  EXPECT_NEAR(score.divergence, divergence, 1.3e-4);  // half of what codes are apart
+  EXPECT_NEAR(score.divergence, divergence, 1.3e-4);  // half the distance of two codes
 }
 
-TEST(RowScores, OfNoNumbersAreNone) {
+TEST(RowScores, TheScoreOfARowWithNanOrInfinityIsNotFinite) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const std::vector<float>& row :
@@ -82,7 +82,7 @@ TEST(RowScores, OfNoNumbersAreNone) {
   }
 }
 
-TEST(PerplexityStatistics, AreThoseOfTheFormulas) {
+TEST(PerplexityStatistics, PerplexityErrorAndComparisonFollowTheirFormulas) {
   const std::vector<PositionScore> scores = {
       {.nll = 1, .base_nll = 1.5, .divergence = 0.1, .same_first = true},
       {.nll = 2, .base_nll = 1.5, .divergence = 0.4, .same_first = false},
@@ -91,7 +91,7 @@ TEST(PerplexityStatistics, AreThoseOfTheFormulas) {
   };
   const Estimate perplexity = perplexity_of(scores);
   EXPECT_NEAR(perplexity.value, std::exp(3.0), 1e-12);
-  const double error = std::sqrt((4 + 1 + 0 + 9) / 3.0 / 4.0);  // of the mean of 1, 2, 3 and 6
+  const double error = std::sqrt((4 + 1 + 0 + 9) / 3.0 / 4.0);  // standard error of the mean of 1, 2, 3 and 6
   EXPECT_NEAR(perplexity.error, std::exp(3.0) * error, 1e-12);
 
   const ModelComparison compared = compare_models(scores);

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-// Mean of value(score) and its standard error, in two passes: squares of what is left of the mean lose no digits.
+// Mean of value(score) and its standard error, in two passes: squaring the differences from the mean loses no digits.
 template <class Value>
 Estimate mean_of(std::span<const PositionScore> scores, Value value) {
   const auto count = static_cast<double>(scores.size());
@@ -40,7 +40,7 @@ double correlation_of(std::span<const PositionScore> scores, double mean, double
   return own > 0 && base > 0 ? both / std::sqrt(own * base) : 0;
 }
 
-// Between the nearest two of sorted values, linearly.
+// A quantile, interpolated linearly between the nearest two of the sorted values.
 double quantile(std::span<const double> sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1);
   const auto below = static_cast<size_t>(at);

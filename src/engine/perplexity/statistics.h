@@ -1,6 +1,6 @@
 /// From scores of positions to perplexities and divergences, with standard errors.
 ///
-/// Standard errors take positions as independent, as llama-perplexity's do.
+/// Standard errors assume independent positions, as llama-perplexity's do.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ Estimate perplexity_of(std::span<const PositionScore> scores);
 
 struct ModelComparison {
   Estimate base_perplexity;
-  Estimate perplexity_ratio;      ///< this model's to the base's
+  Estimate perplexity_ratio;      ///< this model's perplexity divided by the base's
   Estimate log_perplexity_ratio;  ///< its natural logarithm
-  double correlation = 0;  ///< of the log-probabilities of the tokens that follow, -1 .. 1; 0 where one is constant
+  double correlation = 0;  ///< correlation of the log-probabilities of the next tokens, -1 .. 1; 0 if one is constant
 
   Estimate divergence;  ///< mean, in nats
   double divergence_median = 0;
@@ -32,8 +32,8 @@ struct ModelComparison {
   double divergence_largest = 0;
 
   Estimate same_first;              ///< share of positions at which the most likely token is the base's
-  Estimate probability_change;      ///< of the tokens that follow: mean
-  Estimate probability_change_rms;  ///< and root of the mean square
+  Estimate probability_change;      ///< mean change of the next tokens' probabilities
+  Estimate probability_change_rms;  ///< root mean square of that change
 };
 
 /// `scores` is not empty and has a base's scores.

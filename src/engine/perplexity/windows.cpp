@@ -8,12 +8,12 @@
 namespace cairn {
 namespace {
 
-// More rows than these make steps no faster.
+// Rows per step beyond which steps get no faster per row.
 constexpr int32_t kStepRows = 512;
-// Logits of one step at most, of which there are two copies (Runner's and its backend's).
+// Maximum bytes of one step's logits, of which there are two copies (the runner's and its backend's).
 constexpr int64_t kLogitsBytes = 128ll << 20;
 
-// The first of as few parts as there can be, of about one size.
+// The size of the first part when `rows` is divided into as few, about equal parts as `part_max` allows.
 int32_t even_part(int32_t rows, int32_t part_max) {
   const int32_t parts = (rows + part_max - 1) / part_max;
   return (rows + parts - 1) / parts;
@@ -41,7 +41,7 @@ class Scorer {
   }
 
  private:
-  // Windows [begin, end), side by side.
+  // Runs windows [begin, end) side by side.
   Result<void> run_group(int32_t begin, int32_t end) {
     pages_.resize(static_cast<size_t>(end - begin));
     for (PageTable& pages : pages_) {
@@ -65,7 +65,7 @@ class Scorer {
     return {};
   }
 
-  // The next `rows` rows of every window of the group that begins with window `begin`.
+  // Runs the next `rows` rows of every window of the group that begins with window `begin`.
   Result<LogitsView> step(int32_t begin, int32_t position, int32_t rows, LogitsWanted wanted) {
     batch_tokens_.clear();
     slices_.clear();
@@ -81,11 +81,11 @@ class Scorer {
     return runner_.step({batch_tokens_, slices_, &pool_});
   }
 
-  // Logits of `rows` rows from `position` on of every window of the group.
+  // Scores logits of `rows` rows from `position` on, of every window of the group.
   Result<void> score(const LogitsView& logits, int32_t begin, int32_t position, int32_t rows) {
     CAIRN_CHECK(logits.rows() == static_cast<int64_t>(pages_.size()) * rows);
     const int32_t counted = windows_.counted();
-    const auto place_of = [&](int64_t row) {  // among all scores
+    const auto place_of = [&](int64_t row) {  // index among all scores
       return (begin + row / rows) * counted + (position - windows_.counted_begin()) + row % rows;
     };
     bases_.clear();
@@ -138,7 +138,7 @@ class Scorer {
   int32_t total_ = 0;
   double nll_sum_ = 0;
   std::vector<PositionScore> scores_;
-  // Of the group that runs.
+  // Page tables of the group that runs.
   std::vector<PageTable> pages_;
   std::vector<TokenId> batch_tokens_;
   std::vector<BatchSlice> slices_;
@@ -158,8 +158,8 @@ int32_t Windows::of(int64_t text_tokens) const {
 WindowBatch plan_batch(const Windows& windows, int64_t vocabulary) {
   const int64_t affordable = std::max<int64_t>(1, kLogitsBytes / (vocabulary * static_cast<int64_t>(sizeof(float))));
   const auto logit_rows = static_cast<int32_t>(std::min<int64_t>(kStepRows, affordable));
-  // Rows of several windows that count lie behind each other in a file of log-probabilities only if they are one
-  // step's.
+  // Counted rows of several windows are contiguous in a file of log-probabilities only if one step computes all of a
+  // window's.
   const int32_t at_once =
       std::max(1, std::min(kStepRows / std::max(1, windows.counted_begin()), logit_rows / windows.counted()));
   return {kStepRows, std::min(logit_rows, windows.counted() * at_once), at_once};

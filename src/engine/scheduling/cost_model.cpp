@@ -9,32 +9,33 @@
 namespace cairn {
 namespace {
 
-// Standard deviation of a step's time around the model, as a share of it: what a quiet machine shows.
+// Standard deviation of a step's time around the model, as a share of that time: what an otherwise idle machine shows.
 constexpr double kNoise = 0.1;
-// Drift of what is learned per observation, as a share: old steps count half after some ten.
+// Drift of the learned values per observation, as a share: old steps count half after some ten.
 constexpr double kDrift = 0.01;
-// Of a surprise, in logarithms, that the load takes at once: 92 % after five steps; less of what may be noise.
+// Share of a surprise, in logarithms, that the load takes over at once: 92 % after five steps; less if it may be noise.
 constexpr double kLoadGain = 0.4;
 constexpr double kLoadGainMin = 0.1;
 constexpr double kLoadMax = 16;
-// One step that takes more than so many times what was predicted counts as just that: something got in its way. The
-// limit is squared with each that follows, so that what lasts is believed.
+// A step that takes more than this many times the prediction counts as taking just that: something else disturbed it.
+// The limit is squared with each such step in a row, so that a lasting change is learned.
 constexpr double kSurprise = 2;
 constexpr int kSurprisesMax = 3;
-// Standard deviations that are added to that limit, as a share of what was predicted.
+// Standard deviations of the prediction, as a share of it, that are added to that limit.
 constexpr double kUnsure = 4;
-// Of a model's life. The first step may also have read the weights from disk: if one of these takes surprisingly little
-// time, all begins anew with it.
+// Number of first steps that count as early. The first step may also have read the weights from disk: if an early one
+// takes surprisingly little time, learning starts again with it.
 constexpr int32_t kStepsEarly = 8;
-// Before it is known, attention over so many positions is thought to cost up to as much as all else of a row.
+// Before it is known, attention over this many positions is assumed to cost up to as much as everything else of a row.
 constexpr double kAttentionPositions = 2'048;
-// Beyond what was seen, a row is thought to cost at least this share of the average so far: products that still read
-// weights for few rows look as if further rows were free.
+// Beyond the measured sizes, a row is assumed to cost at least this share of the average so far: products that still
+// read weights for few rows make it look as if further rows were free.
 constexpr double kRowShareMin = 0.5;
-// More rows cost less each, or the step could be cut in two; so much more is noise. A point that was only seen when
-// something got in the way comes down with those before it.
+// Maximum growth of the cost per row from one point to the next. More rows should cost less each, or the step could be
+// cut in two, so this allows for noise only. A point that was only seen in disturbed steps comes down with those before
+// it.
 constexpr double kRowGrowthMax = 1.5;
-// A point of whose variance one step took more than this share is known from then on.
+// A point counts as known once one step has removed more than this share of its variance.
 constexpr double kKnown = 0.2;
 
 double point_rows(int point) { return static_cast<double>(int64_t{1} << point); }
@@ -44,7 +45,7 @@ double point_rows(int point) { return static_cast<double>(int64_t{1} << point); 
 CostModel::Vector CostModel::features(int32_t rows, int64_t attended) {
   Vector features{};
   const int floor = std::bit_width(static_cast<uint32_t>(std::max(rows, 1))) - 1;
-  const int point = std::min(floor, kPoints - 2);  // beyond the table its last part goes on
+  const int point = std::min(floor, kPoints - 2);  // beyond the table its last segment is extrapolated
   const double part = (std::max(rows, 1) - point_rows(point)) / point_rows(point);
   features[point] = 1 - part;
   features[point + 1] = part;
@@ -117,7 +118,7 @@ void CostModel::observe(int32_t rows, int64_t attended, double ns) {
   const double noise = kNoise * expected.ns * kNoise * expected.ns;
   const double load = load_;
   const double gain = std::clamp(kLoadGain * std::abs(std::log(believed)) / (2 * kNoise), kLoadGainMin, kLoadGain);
-  // What the model did not know is not the load's doing.
+  // A surprise that the model's own uncertainty explains is not attributed to the load.
   load_ *= std::pow(believed, gain * noise / (noise + expected.variance));
   load_ = std::clamp(load_, 1 / kLoadMax, kLoadMax);
   learn(phi, expected, noise, believed * load / load_ * expected.ns - expected.ns);
@@ -151,8 +152,8 @@ void CostModel::learn(const Vector& features, const Expected& expected, double n
   }
 }
 
-// Among known points that fall, all take their mean, weighted by how well each is known. Of two of which the larger
-// costs more per row, the one that is less sure gives in.
+// Makes the table plausible: known points whose values fall all take their mean, weighted by how well each is known. Of
+// two points of which the larger costs more per row, the less certain one is changed.
 void CostModel::make_plausible() {
   struct Block {
     double value, weight;
@@ -171,7 +172,7 @@ void CostModel::make_plausible() {
     }
   }
   int block = 0;
-  std::array<int, kPoints> points{};  // the known ones
+  std::array<int, kPoints> points{};  // indices of the known points
   int points_count = 0;
   for (int i = 0; i < kPoints; ++i) {
     if (!known_[i]) continue;
@@ -191,8 +192,8 @@ void CostModel::make_plausible() {
   }
 }
 
-// Points of which too little is known: in proportion below the first known one, between two on their line, behind the
-// last on with its slope.
+// Fills points of which too little is known: below the first known point in proportion to it, between two known points
+// by interpolation, after the last one with its slope.
 void CostModel::fill_unknown() {
   int before = -1;
   int earlier = -1;  // the known point before that

@@ -1,10 +1,10 @@
-/// How long a step will take, learned from the steps before: what lets prompts fill a step's time and no more.
+/// Predicts how long a step takes, learned from the steps before, so that prompts can fill a step's time and no more.
 ///
 /// time = load * (f(rows) + attended * a). f is a table over row counts, interpolated (the matrix products: flat while
 /// weights are read for few rows, then linear); `attended` is the sum over rows of positions before each (attention).
 /// Table and a are learned together by least squares that forget slowly (a Kalman filter whose state drifts: Kalman
-/// 1960); what the model is sure of and yet comes out otherwise moves the load, which follows within some five steps,
-/// so that another process on the machine shows at once and in steps of every size.
+/// 1960); an error where the model is certain moves the load, which follows within some five steps, so that another
+/// process on the machine is taken into account at once and for steps of every size.
 #pragma once
 
 #include <array>
@@ -12,36 +12,36 @@
 
 namespace cairn {
 
-/// Positions before each of `rows` rows, summed, the first row at `position`.
+/// Sum over `rows` rows of the positions before each, the first row at `position`.
 constexpr int64_t attended_by(int64_t position, int64_t rows) { return rows * position + rows * (rows - 1) / 2; }
 
-/// Rows of a first step, of which nothing is known.
+/// Maximum rows of the first step, when no cost is known.
 inline constexpr int32_t kFirstRows = 16;
-/// How many times the rows of the largest step so far the next may have beside streams: what is predicted for more than
-/// was seen is an estimate, and a wrong one must not freeze a stream.
+/// By how many times a step beside streams may exceed the rows of the largest step so far: predictions beyond measured
+/// sizes are estimates, and a wrong one must not freeze a stream.
 inline constexpr int32_t kRowGrowth = 2;
 
 /// Allocates nothing. Thread: the engine's.
 class CostModel {
  public:
-  /// Predicted nanoseconds of a step. Monotone in both. Before anything was observed: 0, "unknown".
+  /// Predicted nanoseconds of a step, monotone in both arguments. 0, "unknown", before anything was observed.
   double step_ns(int32_t rows, int64_t attended) const;
   /// How many more rows of one prompt, the first at `position`, fit beside `rows` rows that attend to `attended`
   /// positions, so that the step takes at most `budget_ns`; between 0 and `batch_tokens_max`. A step has at most
   /// `growth` times the rows of the largest seen, or of `rows`; the first one at most kFirstRows.
   int32_t rows_within(double budget_ns, int32_t rows, int64_t attended, int64_t position, int32_t batch_tokens_max,
                       int32_t growth = kRowGrowth) const;
-  /// A step took so long. Ignored if that is not above 0.
+  /// Learns from a step that took `ns` nanoseconds. Ignored if that is not above 0.
   void observe(int32_t rows, int64_t attended, double ns);
 
-  /// Nanoseconds per row, without attention, of a chunk as large as those seen; 0 if unknown.
+  /// Nanoseconds per row, without attention, of a chunk as large as the largest measured; 0 if unknown.
   double row_ns() const;
   /// Nanoseconds per attended position.
   double attended_ns() const { return load_ * state_[kAttended]; }
 
  private:
-  static constexpr int kPoints = 10;         // of the table: 1, 2, 4, ..., 512 rows
-  static constexpr int kAttended = kPoints;  // place of a in the state, after the table
+  static constexpr int kPoints = 10;         // points of the table: 1, 2, 4, ..., 512 rows
+  static constexpr int kAttended = kPoints;  // index of the coefficient a in the state, after the table
   static constexpr int kStates = kPoints + 1;
   using Vector = std::array<double, kStates>;
 
@@ -50,7 +50,7 @@ class CostModel {
   void start(int32_t rows, double ns);
   struct Expected {
     double ns = 0, variance = 0;  // without load
-    Vector spread{};              // covariance of the state with it
+    Vector spread{};              // covariance of the state with the prediction
   };
   Expected expect(const Vector& features) const;
   void learn(const Vector& features, const Expected& expected, double noise, double innovation);
@@ -58,12 +58,12 @@ class CostModel {
   void fill_unknown();
 
   int32_t rows_seen_max_ = 0;  // 0: nothing was observed
-  int32_t steps_ = 0;          // observed, up to what counts as early
+  int32_t steps_ = 0;          // observed steps, counted up to kStepsEarly
   Vector state_{};
-  std::array<bool, kPoints> known_{};  // points from which the others are estimated; one at least
+  std::array<bool, kPoints> known_{};  // points from which the others are estimated; at least one
   std::array<Vector, kStates> covariance_{};
   double load_ = 1;
-  int surprises_ = 0;  // observations in a row that were far from what was predicted
+  int surprises_ = 0;  // consecutive observations far from the prediction
 };
 
 }  // namespace cairn

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMs = 1e6;
 
-/// A computer that takes so long: as long for few rows as for one, then in proportion.
+/// A simulated machine: a step takes the same time for few rows as for one, then grows in proportion.
 struct Machine {
   double flat_ns = 40 * kMs;
   int32_t flat_rows = 8;
@@ -41,7 +41,8 @@ struct Life {
   int32_t position = 0;
   int32_t prompt = 2'000;
 
-  /// One step: a decode row, and what fits of the prompt. Returns true time / budget; 0 if the prompt's end came first.
+  /// One step: a decode row, and as many prompt rows as fit. Returns the true time divided by the budget; 0 if the
+  /// prompt ended first.
   double step(double budget_ns) {
     const int32_t left = prompt - position;
     const int32_t wanted = std::min(left, 256);
@@ -59,7 +60,7 @@ struct Life {
   }
 };
 
-TEST(CostModel, NothingIsKnownAtFirst) {
+TEST(CostModel, PredictsZeroAndGrantsAFewRowsBeforeAnyObservation) {
   const CostModel cost;
   EXPECT_EQ(cost.step_ns(1, 0), 0);
   EXPECT_EQ(cost.step_ns(100, 100'000), 0);
@@ -71,28 +72,28 @@ TEST(CostModel, NothingIsKnownAtFirst) {
   EXPECT_EQ(cost.rows_within(30 * kMs, 0, 0, 0, 3), 3);
 }
 
-TEST(CostModel, StepsGrowByTwoAtMost) {
+TEST(CostModel, AStepHasAtMostTwiceTheRowsOfTheLargestSoFar) {
   CostModel cost;
   for (int i = 0; i < 3; ++i) cost.observe(10, 0, 1 * kMs);
   const double forever = std::numeric_limits<double>::max();
   EXPECT_EQ(cost.rows_within(forever, 0, 0, 0, 512), 20);
-  EXPECT_EQ(cost.rows_within(forever, 15, 0, 0, 512), 15);  // of the rows that are there anyway
+  EXPECT_EQ(cost.rows_within(forever, 15, 0, 0, 512), 15);  // the rows that are there anyway are the base of the growth
   EXPECT_EQ(cost.rows_within(forever, 5, 0, 0, 512), 15);
   EXPECT_EQ(cost.rows_within(forever, 5, 0, 0, 7), 7);
   EXPECT_EQ(cost.rows_within(0, 1, 0, 0, 7), 0);
   EXPECT_EQ(cost.rows_within(-5, 1, 0, 0, 7), 0);
 }
 
-TEST(CostModel, StepsGrowByMoreIfAsked) {
+TEST(CostModel, AStepGrowsByTheFactorThatTheCallerAllows) {
   CostModel cost;
   for (int i = 0; i < 3; ++i) cost.observe(10, 0, 1 * kMs);
   const double forever = std::numeric_limits<double>::max();
   EXPECT_EQ(cost.rows_within(forever, 0, 0, 0, 512, 32), 320);
   EXPECT_EQ(cost.rows_within(forever, 15, 0, 0, 512, 32), 465);
-  EXPECT_LE(cost.rows_within(8 * kMs, 0, 0, 0, 512, 32), 160);  // a row more costs half of the average at least
+  EXPECT_LE(cost.rows_within(8 * kMs, 0, 0, 0, 512, 32), 160);  // an extra row costs at least half of the average
 }
 
-TEST(CostModel, NonsenseIsIgnored) {
+TEST(CostModel, TimesThatAreNotPositiveAndFiniteAreIgnored) {
   CostModel cost;
   for (const double ns :
        {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
@@ -109,7 +110,7 @@ TEST(CostModel, AttendedCountsPositionsBefore) {
   EXPECT_EQ(attended_by(100'000, 100'000), 14'999'950'000);
 }
 
-TEST(CostModel, MonotoneWhateverIsObserved) {
+TEST(CostModel, PredictionsAreMonotoneWhateverIsObserved) {
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     CostModel cost;
@@ -129,7 +130,7 @@ TEST(CostModel, MonotoneWhateverIsObserved) {
   }
 }
 
-TEST(CostModel, LearnsAMachine) {
+TEST(CostModel, LearnsTheCostsOfASimulatedMachine) {
   for (const int32_t flat_rows : {1, 8, 16}) {
     Machine machine{.flat_rows = flat_rows, .row_ns = flat_rows == 16 ? 2.5 * kMs : 7 * kMs};
     Life life{machine};
@@ -145,7 +146,7 @@ TEST(CostModel, LearnsAMachine) {
   }
 }
 
-TEST(CostModel, ChunksTakeTheirTime) {
+TEST(CostModel, ChunksFillTheirTimeBudget) {
   for (const double budget_ms : {70.0, 110.0, 240.0, 900.0}) {
     for (uint32_t seed = 1; seed <= 10; ++seed) {
       Machine machine;
@@ -166,7 +167,7 @@ TEST(CostModel, ChunksTakeTheirTime) {
   }
 }
 
-TEST(CostModel, NoStepIsFarTooLongWhileItLearns) {
+TEST(CostModel, NoStepTakesTwiceItsBudgetWhileLearning) {
   for (const double row_ms : {0.1, 7.0, 100.0, 1'000.0}) {
     Machine machine{.flat_ns = 5 * row_ms * kMs, .row_ns = row_ms * kMs, .attended_ns = row_ms * 300};
     Life life{machine};
@@ -180,7 +181,7 @@ TEST(CostModel, NoStepIsFarTooLongWhileItLearns) {
   }
 }
 
-TEST(CostModel, FollowsANeighbourWhoComesAndGoes) {
+TEST(CostModel, FollowsTheLoadOfAnotherProcessThatComesAndGoes) {
   for (const double factor : {2.0, 3.0}) {
     Machine machine;
     Life life{machine};
@@ -192,7 +193,7 @@ TEST(CostModel, FollowsANeighbourWhoComesAndGoes) {
     for (int visit = 0; visit < 6; ++visit) {
       machine.load = visit % 2 == 0 ? factor : 1;
       for (int i = 0; i < 6; ++i) life.step(budget_ns);
-      // Steps of a size that was not seen since are expected to have changed too.
+      // Steps of a size not seen since the change are expected to have changed too.
       ASSERT_NEAR(life.cost.step_ns(1, 100) / machine.quiet_ns(1, 100), 1, 0.45) << "visit " << visit;
       int steps = 0, off = 0;
       for (int i = 0; i < 60; ++i) {
@@ -208,7 +209,7 @@ TEST(CostModel, FollowsANeighbourWhoComesAndGoes) {
   }
 }
 
-TEST(CostModel, OneSlowStepChangesLittle) {
+TEST(CostModel, OneSlowStepChangesPredictionsLittle) {
   Machine machine{.noise = 0};
   Life life{machine};
   for (int i = 0; i < 100; ++i) life.step(200 * kMs);
@@ -234,7 +235,7 @@ TEST(CostModel, RecoversFromASlowFirstStep) {
   }
 }
 
-TEST(CostModel, BelievesWhatLasts) {
+TEST(CostModel, LearnsALastingChangeOfSpeedWithinSixSteps) {
   Machine machine{.noise = 0};
   Life life{machine};
   for (int i = 0; i < 100; ++i) life.step(200 * kMs);

@@ -78,7 +78,7 @@ bool Holdings::yields(const Party& other, const Party& party) const {
 }
 
 bool Holdings::somebody_yields(const Party& party) const {
-  const Held ours = of(party);  // who has less than two more is itself none of them
+  const Held ours = of(party);  // the party itself is never found: it does not have two more than it has
   return clients_.most(0) >= ours.client + 2 || tenants_.most(party.client) >= ours.tenant + 2;
 }
 

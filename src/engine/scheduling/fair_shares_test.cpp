@@ -10,7 +10,7 @@ const Party kA1 = party_of("a", "one");
 const Party kA2 = party_of("a", "two");
 const Party kB = party_of("b", "");
 
-TEST(Party, IsOfBothNamesAndKnowsWhoHasNoTenant) {
+TEST(Party, IsTheHashesOfClientAndTenantWithZeroForNoTenant) {
   EXPECT_EQ(kA, party_of("a", ""));
   EXPECT_NE(kA, kB);
   EXPECT_NE(kA1, kA2);
@@ -20,7 +20,7 @@ TEST(Party, IsOfBothNamesAndKnowsWhoHasNoTenant) {
   EXPECT_NE(kA1.tenant, kNoTenant);
 }
 
-TEST(Holdings, AClientHasWhatItsTenantsHave) {
+TEST(Holdings, AClientHasTheSumOfItsTenants) {
   Holdings holdings;
   holdings.add(kA1, 3);
   holdings.add(kA2, 2);
@@ -31,7 +31,7 @@ TEST(Holdings, AClientHasWhatItsTenantsHave) {
   EXPECT_LT(holdings.of(kA2), holdings.of(kA1));
 }
 
-TEST(Holdings, WhoHasTwoMoreYieldsOne) {
+TEST(Holdings, APartyYieldsOnlyToOneThatHasAtLeastTwoLess) {
   Holdings holdings;
   holdings.add(kA1, 1);
   EXPECT_FALSE(holdings.yields(kA1, kB)) << "it would have less then";
@@ -49,7 +49,7 @@ TEST(Holdings, WhoHasTwoMoreYieldsOne) {
   EXPECT_FALSE(holdings.yields(kB, kA1));
 }
 
-TEST(Holdings, WhoComesBackHasSavedNothingUpAndOwesNothing) {
+TEST(Holdings, APartyThatComesBackStartsWithTheSmallestAmount) {
   Holdings holdings;
   const auto wanting = [&](std::initializer_list<Party> parties) {
     holdings.begin();

@@ -1,4 +1,4 @@
-/// Whom a request is of and how urgent it is: what scheduling knows of it besides its size and deadline.
+/// Whose request it is and how urgent: what the scheduling knows of a request besides its size and deadline.
 #pragma once
 
 #include <cstdint>
@@ -6,17 +6,17 @@
 
 namespace cairn {
 
-/// Whom a request is of: hashes of GenerateRequest's client and tenant.
+/// The owner of a request: hashes of GenerateRequest's client and tenant.
 struct Party {
   uint64_t client = 0;
   uint64_t tenant = 0;
   bool operator==(const Party&) const = default;
 };
-inline constexpr uint64_t kNoTenant = 0;  ///< of an empty name
+inline constexpr uint64_t kNoTenant = 0;  ///< the hash of an empty tenant name
 Party party_of(std::string_view client, std::string_view tenant);
 
 enum class Priority {
-  kInteractive,  ///< somebody is waiting
+  kInteractive,  ///< a user is waiting
   kBatch,        ///< gets a share, and what interactive requests leave
 };
 inline constexpr int kPriorities = 2;

@@ -7,7 +7,7 @@
 namespace cairn {
 namespace {
 
-/// Of the running sequences batch requests may be so many fourths, so that an interactive one finds a place.
+/// Batch requests may have at most this many fourths of the running sequences, so that an interactive one finds a slot.
 constexpr int32_t kBatchFourths = 3;
 
 }  // namespace
@@ -45,7 +45,7 @@ void PreemptionPolicy::rank(const Sequences& running) {
     sequence->set_rank(defers ? kUnreadRank : 0);
     alone = alone && sequence->party() == running.front()->party();
   }
-  if (alone) return;  // deadlines say it all
+  if (alone) return;  // one party alone: its deadlines decide
   const auto competes = [](const Sequence& a, const Sequence& b) {
     return a.rank() != kUnreadRank && a.priority() == b.priority() && a.party().client == b.party().client;
   };
@@ -115,8 +115,8 @@ PreemptionPolicy::Choice PreemptionPolicy::find_victim(Sequences& running, const
   return victim;
 }
 
-// With slots counted. What is not read, then the lowest class, then who has most, then what is cheapest to compute
-// again.
+// Compares victims, after count_slots: unread sequences yield first, then the lower class, then the party that has
+// most, then the sequence that is cheapest to compute again.
 bool PreemptionPolicy::yields_before(const Sequence& a, const Sequence& b) const {
   if ((a.rank() == kUnreadRank) != (b.rank() == kUnreadRank)) return a.rank() == kUnreadRank;
   if (a.priority() != b.priority()) return a.priority() > b.priority();

@@ -15,7 +15,7 @@ Result<std::unique_ptr<Submission>> RequestQueue::push(std::unique_ptr<Submissio
     const std::lock_guard lock(mutex_);
     if (stopped_) return fail(Code::kUnavailable, "this model is being unloaded; send the request again later");
     if (size_ >= size_max_) {
-      displaced_error();  // made before it is needed
+      displaced_error();  // made before it is needed, so that it needs no memory then
       makes_room = who_makes_room_for(submission->party);
       if (!makes_room) {
         return fail(Code::kQueueFull, "{} requests are waiting already, as many as may; try again later", size_max_);
@@ -29,7 +29,7 @@ Result<std::unique_ptr<Submission>> RequestQueue::push(std::unique_ptr<Submissio
   return displaced;
 }
 
-// The place of the entry; none: nobody has so much more.
+// The index of the entry that makes room; none if no party has enough more.
 std::optional<size_t> RequestQueue::who_makes_room_for(const Party& party) const {
   Holdings waiting;
   for (const auto& entry : entries_) waiting.add(entry->party, 1);

@@ -1,4 +1,4 @@
-/// The way in: requests of many clients, bounded, taken by the engine's thread in the order that it asks for.
+/// The request queue: requests of many clients, bounded, taken by the engine's thread in the order that it asks for.
 #pragma once
 
 #include <array>
@@ -25,33 +25,33 @@ namespace cairn {
 /// A request that has been checked.
 struct Submission {
   GenerateRequest request;
-  Party party;              ///< of the request's client and tenant
-  int32_t tokens_max = 0;   ///< of prompt and answer
-  int64_t arrival_ns = 0;   ///< of the engine's clock
-  int64_t deadline_ns = 0;  ///< of its first token
+  Party party;              ///< owner: the request's client and tenant
+  int32_t tokens_max = 0;   ///< maximum tokens of prompt and answer
+  int64_t arrival_ns = 0;   ///< by the engine's clock
+  int64_t deadline_ns = 0;  ///< when its first token is due
   std::shared_ptr<EventChannel> channel;
   TenantTicket ticket;
 };
 
-/// What the order of requests follows from.
+/// The properties that decide the order of waiting requests.
 struct Waiting {
   Party party;
   int64_t deadline_ns = 0;
 };
 
-/// Thread-safe; entries are taken out by one thread, and by push.
+/// Thread-safe; entries are taken out by one thread, and by push().
 class RequestQueue {
  public:
-  /// Whether `a` goes before `b`: a strict weak order. Of equal ones the first to come goes first.
+  /// Whether `a` goes before `b`: a strict weak order. Of equal requests the oldest goes first.
   using Before = FunctionRef<bool(const Waiting& a, const Waiting& b)>;
 
   explicit RequestQueue(int32_t size_max) : size_max_(size_max) {}
 
-  /// Nobody fills the queue alone: where it is full, a request takes the place of the newest one of the client that
-  /// has most waiting (or, among its own client's, of the tenant that has), if that has two more at least; so both have
-  /// as much then, or the other still has more. What is returned is that one, which is to be answered kQueueFull; null
-  /// while there is room. (RFC 8290, 4.1.2 drops from the fattest queue as well.) Errors: kQueueFull, kUnavailable
-  /// (after stop).
+  /// No client fills the queue alone. If it is full, a request takes the place of the newest one of the client that has
+  /// most waiting (or of the same client's tenant that has), if that has at least two more; so both have as many then,
+  /// or the other still has more. Returns the displaced request, which is to be answered with kQueueFull; null while
+  /// there is room. (RFC 8290, 4.1.2 drops from the fattest queue as well.) Errors: kQueueFull, kUnavailable (after
+  /// stop).
   Result<std::unique_ptr<Submission>> push(std::unique_ptr<Submission> submission);
   int32_t size() const { return size_.load(std::memory_order_acquire); }
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
@@ -62,15 +62,15 @@ class RequestQueue {
   /// Blocks for `timeout`, until a request is pushed or until the queue is stopped.
   void wait_for(std::chrono::milliseconds timeout);
   bool has(Priority priority) const;
-  /// The first of the priority; none if there is no such request.
+  /// The first request of the priority; none if there is no such request.
   std::optional<Waiting> first(Priority priority, Before before) const;
-  /// Takes that one out; null if there is none.
+  /// Takes out the first request of the priority; null if there is none.
   std::unique_ptr<Submission> pop(Priority priority, Before before);
-  /// Takes out the first to come; null if there is none.
+  /// Takes out the oldest request; null if there is none.
   std::unique_ptr<Submission> pop_any();
-  /// Takes out all that `select` chooses, in order of their coming.
+  /// Takes out all requests that `select` chooses, oldest first.
   std::vector<std::unique_ptr<Submission>> take(FunctionRef<bool(const Submission&)> select);
-  /// Shows all of the priority.
+  /// Calls `see` with each request of the priority.
   void visit(Priority priority, FunctionRef<void(const Submission&)> see) const;
 
  private:
@@ -87,9 +87,9 @@ class RequestQueue {
   std::atomic<bool> stopped_ = false;
 };
 
-/// What the request is answered that push returns.
+/// The error of a request that push() displaced.
 const Error& displaced_error();
-/// The end of a request that left the queue without having run.
+/// The finish of a request that left the queue without having run.
 Events end_in_queue(const Submission& submission, FinishReason reason, Error error);
 
 }  // namespace cairn

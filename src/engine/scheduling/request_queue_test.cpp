@@ -18,7 +18,7 @@ std::unique_ptr<Submission> submission(const std::string& client, const std::str
   made->deadline_ns = deadline_ns;
   return made;
 }
-/// Who left for it; "" for nobody, "refused" if it did not come in.
+/// The id of the displaced request; "" if there was room, "refused" if the request did not get in.
 std::string push(RequestQueue& queue, const std::string& client, const std::string& id,
                  const std::string& tenant = "") {
   auto displaced = queue.push(submission(client, id, tenant));
@@ -30,14 +30,14 @@ std::string push(RequestQueue& queue, const std::string& client, const std::stri
 }
 constexpr auto kByDeadline = [](const Waiting& a, const Waiting& b) { return a.deadline_ns < b.deadline_ns; };
 
-TEST(RequestQueue, OneClientAloneMayHaveAllOfIt) {
+TEST(RequestQueue, OneClientAloneMayFillTheQueue) {
   RequestQueue queue(3);
   for (const char* id : {"1", "2", "3"}) EXPECT_EQ(push(queue, "a", id), "");
   EXPECT_EQ(push(queue, "a", "4"), "refused");
   EXPECT_EQ(queue.size(), 3);
 }
 
-TEST(RequestQueue, AFullOneLetsOthersInUntilAllHaveAsMuch) {
+TEST(RequestQueue, AFullQueueAdmitsOtherClientsUntilAllHaveEqualShares) {
   RequestQueue queue(6);
   for (const char* id : {"a1", "a2", "a3", "a4", "a5", "a6"}) push(queue, "a", id);
   EXPECT_EQ(push(queue, "b", "b1"), "a6");
@@ -52,7 +52,7 @@ TEST(RequestQueue, AFullOneLetsOthersInUntilAllHaveAsMuch) {
   EXPECT_EQ(queue.size(), 6);
 }
 
-TEST(RequestQueue, KeysOfOneAddressShareItsPartOfIt) {
+TEST(RequestQueue, TenantsOfOneClientShareTheClientsPartOfTheQueue) {
   RequestQueue queue(4);
   for (const char* id : {"1", "2", "3"}) push(queue, "a", id, "greedy");
   push(queue, "b", "4");
@@ -62,7 +62,7 @@ TEST(RequestQueue, KeysOfOneAddressShareItsPartOfIt) {
   EXPECT_EQ(push(queue, "b", "8"), "6") << "keys do not make an address's part larger";
 }
 
-TEST(RequestQueue, IsTakenInTheOrderThatIsAskedFor) {
+TEST(RequestQueue, PopsInTheOrderOfTheGivenComparison) {
   RequestQueue queue(8);
   for (const auto& [id, deadline] : {std::pair("late", 9), std::pair("soon", 3), std::pair("soon, too", 3)}) {
     EXPECT_TRUE(queue.push(submission("a", id, "", deadline)).has_value());
@@ -83,7 +83,7 @@ TEST(RequestQueue, IsTakenInTheOrderThatIsAskedFor) {
   EXPECT_EQ(queue.size(), 0);
 }
 
-TEST(Tenants, AKeyHasALimitAndAnAddressOneForAllItsKeys) {
+TEST(Tenants, ATenantHasALimitAndAClientHasOneForAllItsTenants) {
   constexpr int32_t kMax = 2;
   Tenants tenants(kMax);
   std::vector<TenantTicket> tickets;

@@ -10,7 +10,7 @@ namespace {
 
 bool wants_prompt_rows(const ScheduleInput& demand) { return !demand.decode && !demand.deferred; }
 
-// Order of the prompts of a class.
+// Sort key of the prompts of a class.
 struct Place {
   Held had;
   int64_t deadline_ns = 0;
@@ -38,7 +38,7 @@ void Scheduler::note_prompts(std::span<const ScheduleInput> demands) {
   }
 }
 
-// The prompt of the class whose turn it is, among those that have not had theirs.
+// The next prompt of the class, among those that have not had their turn in this step.
 std::optional<size_t> Scheduler::next_prompt(std::span<const ScheduleInput> demands, int priority) const {
   const Prompts& prompts = prompts_[priority];
   const bool by_deadline = prompts.turns % kDeadlineTurns == kDeadlineTurns - 1;
@@ -73,7 +73,7 @@ void Scheduler::add_decodes(std::span<const ScheduleInput> demands, Step& step,
   }
 }
 
-// One more draft for each in turn.
+// Grants one more draft to each decoding sequence in turn, while rows are left.
 void Scheduler::add_drafts(std::span<const ScheduleInput> demands, int32_t prompts, Step& step,
                            std::vector<ScheduledTokens>& plan) {
   int32_t left = std::min(step.rows_left - (prompts > 0 ? kPromptRowsMin : 0), step.logits_left - prompts);
@@ -120,7 +120,7 @@ void Scheduler::add_prompts(std::span<const ScheduleInput> demands, const CostMo
 
   const Budget budget = budget_of(demands, cost, step, plan);
   const int32_t growth = plan.empty() ? kIdleRowGrowth : kRowGrowth;
-  bool in_time_full = false;  // no row more for those that are not late
+  bool in_time_full = false;  // whether prompts that are in time get no more rows
   int32_t chunk_left = std::min(limits_.prefill_chunk_max, step.rows_left);
   while (chunk_left > 0 && std::ranges::find(wanting, true) != wanting.end()) {
     const int priority = rows_.next(wanting);
@@ -132,7 +132,7 @@ void Scheduler::add_prompts(std::span<const ScheduleInput> demands, const CostMo
     rows = std::max(rows, std::min(kPromptRowsMin - step.prompt_rows, wanted));
     const bool time_is_up = rows < wanted;
     const bool logits = rows == demand.rows && step.logits_left > 0;
-    // Without room for its logits the last row waits for another step.
+    // Without a row of logits left, the prompt's last row waits for another step.
     if (rows == demand.rows && !logits) --rows;
     if (rows > 0) {
       plan.push_back({static_cast<int32_t>(at), rows, logits});

@@ -1,4 +1,5 @@
-/// Who gets how many rows of a step. No clock, no model: a function of what it is told.
+/// Decides how many rows of a step each sequence gets. It has neither clock nor model: its plan is a function of its
+/// arguments.
 ///
 /// Decode rows first: every running stream gets its token. Prompts then fill the step up to a time, predicted by the
 /// cost model: between priorities by their weights (stride.h), within a priority to the client that has had the fewest
@@ -21,59 +22,60 @@
 
 namespace cairn {
 
-/// What one running sequence could use.
+/// What one running sequence could use of a step.
 struct ScheduleInput {
   int32_t rows = 0;      ///< at least 1: tokens that the model has not seen
-  bool decode = false;   ///< one row whose token was sampled; otherwise what is left of the prompt
+  bool decode = false;   ///< one row whose token was sampled; otherwise the rest of the prompt
   int32_t drafts = 0;    ///< for decode: rows of proposed tokens that may follow it, each with logits
-  int32_t position = 0;  ///< of the first row
+  int32_t position = 0;  ///< position of the first row
   Priority priority = Priority::kInteractive;
   Party party{};
-  int64_t deadline_ns = 0;  ///< of its first token
-  int64_t tbt_ns = 0;       ///< wanted between tokens; 0: none
-  bool at_risk = false;     ///< a short prompt (kLateRowsMax) that misses its deadline in the ordinary course
+  int64_t deadline_ns = 0;  ///< when its first token is due
+  int64_t tbt_ns = 0;       ///< wanted time between tokens; 0: none
+  bool at_risk = false;     ///< a short prompt (kLateRowsMax) that would miss its deadline with ordinary shares
   bool deferred = false;    ///< gets nothing in this step
 };
 
 struct StepLimits {
-  int32_t batch_tokens_max = 0;   ///< of the model's step
-  int32_t logits_max = 0;         ///< of the model's step
-  int32_t prefill_chunk_max = 0;  ///< of prompts
-  double step_ns = 0;             ///< what prompts may add to a step in which streams decode
+  int32_t batch_tokens_max = 0;   ///< maximum rows of a step
+  int32_t logits_max = 0;         ///< maximum rows of a step that have logits
+  int32_t prefill_chunk_max = 0;  ///< maximum prompt rows of a step
+  double step_ns = 0;             ///< time that prompts may add to a step in which streams decode
 };
 
 struct ScheduledTokens {
-  int32_t demand = 0;   ///< index of the demand
+  int32_t demand = 0;   ///< index of the input
   int32_t rows = 0;     ///< at least 1; for decode 1 + drafts that were granted
-  bool logits = false;  ///< decode: of all rows; prompt: of the last row, which is the last one it wants
+  bool logits = false;  ///< decode: of all rows; prompt: of the last row, if it is the prompt's last
 };
 
-/// A step in which nobody decodes may take so many times as long: only the arrival of others waits for its end.
+/// Factor on the time of a step in which no sequence decodes: only newly arriving requests wait for its end.
 inline constexpr int32_t kIdleStepFactor = 64;
-/// And its rows may grow by so much (see kRowGrowth): the first prompt of a model's life goes in steps of the usual
-/// size once one of few rows has shown how fast the machine is.
+/// Factor by which the rows of such a step may grow (see kRowGrowth): the first prompt after loading runs in steps of
+/// the usual size once one of few rows has shown how fast the machine is.
 inline constexpr int32_t kIdleRowGrowth = 32;
-/// When short prompts would be late there are more clients than the machine can serve in time: they may then add so
-/// many times step_ns to a step, or first tokens would wait for ever smaller batches. A long prompt never may.
+/// Factor on step_ns when short prompts would be late, as there are then more clients than the machine can serve in
+/// time: first tokens would otherwise wait for ever smaller batches. It is never applied to long prompts.
 inline constexpr double kLateStepFactor = 8;
 inline constexpr int32_t kLateRowsMax = 512;
-/// Prompt rows that a step always has room for, or prompts would stand still beside slow decode steps.
+/// Prompt rows that always fit into a step, so that prompts make progress beside slow decode steps.
 inline constexpr int32_t kPromptRowsMin = 2;
-/// Of the shares that prompts of a class get, one in so many goes by deadline alone.
+/// One in this many of the shares that the prompts of a class get goes to the earliest deadline alone.
 inline constexpr int64_t kDeadlineTurns = 4;
 
-/// Allocates nothing but `plan`. Thread: the engine's.
+/// Allocates only in `plan`. Thread: the engine's.
 class Scheduler {
  public:
   explicit Scheduler(StepLimits limits);
 
-  /// With as many demands as batch_tokens_max and logits_max at most, every decode demand is met, and every step serves
-  /// somebody, unless all wait. Drafts get rows only as logit rows and rows are left after every decode row and what
-  /// prompts must have: kPromptRowsMin rows, and a logit row each. Shares of decode demands come first.
+  /// If there are at most batch_tokens_max and logits_max demands, every decode demand is met, and every step gives
+  /// rows to some sequence, unless all wait. Drafts get rows only if rows and rows of logits are left after every
+  /// decode row and after what prompts must have: kPromptRowsMin rows, and a row of logits each. Shares of decode
+  /// demands come first.
   void plan(std::span<const ScheduleInput> demands, const CostModel& cost, std::vector<ScheduledTokens>& plan);
 
  private:
-  // A step as it fills up.
+  // A step while it is filled.
   struct Step {
     int32_t rows = 0;
     int32_t rows_left = 0;
@@ -101,7 +103,7 @@ class Scheduler {
   // The prompts of a class.
   struct Prompts {
     Holdings had;       // rows of each client that wants some
-    int64_t turns = 0;  // shares given
+    int64_t turns = 0;  // shares given so far
   };
 
   const StepLimits limits_;

@@ -25,7 +25,7 @@ std::ostream& operator<<(std::ostream& out, const Row& row) {
 }
 using Plan = std::vector<Row>;
 
-/// A machine that has been watched: 20 ms, and 1 ms for every row, 1 us per attended position if `attends`.
+/// The costs of a machine, already learned: 20 ms, and 1 ms for every row, 1 us per attended position if `attends`.
 CostModel known_cost(bool attends = false) {
   CostModel cost;
   std::mt19937 random(3);
@@ -44,14 +44,14 @@ Plan plan(Scheduler& scheduler, const std::vector<ScheduleInput>& demands, const
   for (const ScheduledTokens& share : shares) result.push_back({share.demand, share.rows, share.logits});
   return result;
 }
-/// Of a step with time for everything.
+/// Plans a step with time for everything.
 Plan plan(const std::vector<ScheduleInput>& demands, StepLimits limits) {
   static const CostModel cost = known_cost();
   limits.step_ns = 1e15;
   Scheduler scheduler(limits);
   return plan(scheduler, demands, cost);
 }
-/// Of a step of so many milliseconds.
+/// Plans a step of `step_ms` milliseconds.
 Plan plan_within(double step_ms, const std::vector<ScheduleInput>& demands, StepLimits limits = {512, 64, 256}) {
   static const CostModel cost = known_cost();
   limits.step_ns = step_ms * kMs;
@@ -65,27 +65,27 @@ ScheduleInput prompt(int32_t rows, int64_t deadline_ns = 0, Priority priority = 
 }
 ScheduleInput batch(int32_t rows, int64_t deadline_ns = 0) { return prompt(rows, deadline_ns, Priority::kBatch); }
 
-TEST(Scheduler, NothingToDo) { EXPECT_EQ(plan({}, {512, 64, 256}), Plan{}); }
+TEST(Scheduler, AnEmptyDemandGivesAnEmptyPlan) { EXPECT_EQ(plan({}, {512, 64, 256}), Plan{}); }
 
 TEST(Scheduler, DecodeRowsComeFirst) {
   EXPECT_EQ(plan({prompt(10), decode(), prompt(5), decode()}, {512, 64, 256}),
             (Plan{{1, 1, true}, {3, 1, true}, {0, 10, true}, {2, 5, true}}));
 }
 
-TEST(Scheduler, ALongPromptGoesInChunksBesideDecoding) {
+TEST(Scheduler, ALongPromptIsReadInChunksBesideDecodeRows) {
   EXPECT_EQ(plan({decode(), prompt(1'000)}, {512, 64, 256}), (Plan{{0, 1, true}, {1, 256, false}}));
   EXPECT_EQ(plan({decode(), prompt(256)}, {512, 64, 256}), (Plan{{0, 1, true}, {1, 256, true}}));
   EXPECT_EQ(plan({decode(), prompt(1'000)}, {100, 64, 256}), (Plan{{0, 1, true}, {1, 99, false}}));
 }
 
-TEST(Scheduler, WhatWaitsGetsNothing) {
+TEST(Scheduler, DeferredSequencesGetNoRows) {
   ScheduleInput stream = decode(), text = prompt(30);
   stream.deferred = text.deferred = true;
   EXPECT_EQ(plan({stream, text}, {512, 64, 256}), Plan{});
   EXPECT_EQ(plan({stream, decode(), text, prompt(5)}, {512, 64, 256}), (Plan{{1, 1, true}, {3, 5, true}}));
 }
 
-TEST(Scheduler, EarliestDeadlineFirstAndTheRestShares) {
+TEST(Scheduler, TheEarliestDeadlineIsServedFirstAndOthersShareTheRest) {
   EXPECT_EQ(plan({prompt(100, 9), prompt(1'000, 7), prompt(30, 8)}, {512, 64, 1'030}), (Plan{{1, 512, false}}));
   EXPECT_EQ(plan({prompt(100, 9), prompt(200, 7), prompt(30, 8)}, {512, 64, 256}),
             (Plan{{1, 200, true}, {2, 30, true}, {0, 26, false}}));
@@ -95,32 +95,32 @@ TEST(Scheduler, EarliestDeadlineFirstAndTheRestShares) {
 
 TEST(Scheduler, LogitRowsAreNeverExceeded) {
   EXPECT_EQ(plan({decode(), decode(), decode()}, {512, 2, 256}), (Plan{{0, 1, true}, {1, 1, true}}));
-  // The prompt's last row would need logits: it waits. So does the whole of a prompt of one row.
+  // The prompt's last row would need logits, so it waits. So does the whole of a prompt of one row.
   EXPECT_EQ(plan({decode(), prompt(8), prompt(1)}, {512, 1, 256}), (Plan{{0, 1, true}, {1, 7, false}}));
   EXPECT_EQ(plan({decode(), prompt(1), prompt(8)}, {512, 1, 256}), (Plan{{0, 1, true}, {2, 7, false}}));
 }
 
-TEST(Scheduler, DraftsTakeWhatIsLeft) {
+TEST(Scheduler, DraftsGetOnlyTheRowsThatAreLeft) {
   EXPECT_EQ(plan({decode(3), decode(), decode(1)}, {512, 64, 256}), (Plan{{0, 4, true}, {1, 1, true}, {2, 2, true}}));
-  // One in turn each, when they do not all fit.
+  // Drafts are granted one at a time in turn, when they do not all fit.
   EXPECT_EQ(plan({decode(5), decode(5)}, {512, 7, 256}), (Plan{{0, 4, true}, {1, 3, true}}));
   EXPECT_EQ(plan({decode(5), decode(5)}, {6, 64, 256}), (Plan{{0, 3, true}, {1, 3, true}}));
-  // Prompts keep rows, and logits for the last.
+  // Prompts keep their rows, and logits for the last one.
   EXPECT_EQ(plan({decode(20), prompt(1)}, {512, 4, 256}), (Plan{{0, 3, true}, {1, 1, true}}));
   EXPECT_EQ(plan({decode(20), prompt(9)}, {8, 64, 256}), (Plan{{0, 6, true}, {1, 2, false}}));
 }
 
-TEST(Scheduler, PromptsFillTheTime) {
+TEST(Scheduler, PromptsFillTheTimeOfAStep) {
   const Plan busy = plan_within(30, {decode(), prompt(1'000)});
   ASSERT_EQ(busy.size(), 2u);
   EXPECT_NEAR(busy[1].rows, 30, 4);
   const Plan quiet = plan_within(3, {prompt(1'000)});
   EXPECT_NEAR(quiet.at(0).rows, 3 * kIdleStepFactor - 20, 8);
-  // More when a short prompt is late.
+  // Prompts get more time when a short one is late.
   ScheduleInput late = prompt(kLateRowsMax);
   late.at_risk = true;
   EXPECT_NEAR(plan_within(30, {decode(), late}).at(1).rows, 30 * kLateStepFactor, 12);
-  // The time that a late one gets is not for a long one beside it, whichever comes first.
+  // The extra time of a late prompt is not for a long one beside it, whichever comes first.
   ScheduleInput first = prompt(1'000);
   first.deadline_ns = late.deadline_ns - 1;
   const Plan both = plan_within(30, {decode(), first, late});
@@ -128,7 +128,7 @@ TEST(Scheduler, PromptsFillTheTime) {
   EXPECT_NEAR(both.at(2).rows, 30 * (kLateStepFactor - 1), 12);
   first.deadline_ns = late.deadline_ns + 1;
   EXPECT_EQ(plan_within(30, {decode(), first, late}).size(), 2u);
-  // A wish between tokens.
+  // A target for the time between tokens limits the step.
   ScheduleInput quick = decode();
   quick.tbt_ns = static_cast<int64_t>(31 * kMs);
   EXPECT_NEAR(plan_within(30, {decode(), quick, prompt(1'000)}).at(2).rows, 9, 3);
@@ -137,7 +137,7 @@ TEST(Scheduler, PromptsFillTheTime) {
   EXPECT_EQ(plan_within(30, {decode(), quick, prompt(1), prompt(9)}).at(3).rows, kPromptRowsMin - 1);
 }
 
-TEST(Scheduler, FarPositionsGetFewerRows) {
+TEST(Scheduler, PromptsAtFarPositionsGetFewerRows) {
   const CostModel cost = known_cost(true);
   Scheduler scheduler({512, 64, 256, 60 * kMs});
   ScheduleInput far = prompt(1'000);
@@ -145,13 +145,13 @@ TEST(Scheduler, FarPositionsGetFewerRows) {
   EXPECT_NEAR(plan(scheduler, {decode(), far}, cost).at(1).rows, 10, 3);
 }
 
-TEST(Scheduler, AFirstStepIsSmall) {
+TEST(Scheduler, TheFirstStepHasFewRows) {
   const CostModel cost;
   Scheduler scheduler({512, 64, 256, 30 * kMs});
   EXPECT_EQ(plan(scheduler, {prompt(1'000), prompt(1'000)}, cost), (Plan{{0, kFirstRows, false}}));
 }
 
-TEST(Scheduler, StepsGrowFasterWhereNobodyDecodes) {
+TEST(Scheduler, StepsGrowFasterWhenNoSequenceDecodes) {
   CostModel cost;
   cost.observe(kFirstRows, 0, kFirstRows * kMs);
   Scheduler scheduler({512, 64, 256, 1'000 * kMs});
@@ -159,7 +159,7 @@ TEST(Scheduler, StepsGrowFasterWhereNobodyDecodes) {
   EXPECT_EQ(plan(scheduler, {decode(), prompt(1'000)}, cost).at(1).rows, kRowGrowth * kFirstRows - 1);
 }
 
-/// Limits and demands that random() drew.
+/// Random limits and demands.
 struct RandomCase {
   StepLimits limits;
   std::vector<ScheduleInput> demands;
@@ -223,7 +223,7 @@ void check_promises(const RandomCase& tried, const std::vector<ScheduledTokens>&
   }
 }
 
-TEST(Scheduler, RandomPlansKeepTheirPromises) {
+TEST(Scheduler, RandomPlansKeepTheLimitsOfTheInterface) {
   const CostModel cost = known_cost(true);
   const CostModel unknown;
   std::mt19937 random(5);
@@ -239,7 +239,7 @@ TEST(Scheduler, RandomPlansKeepTheirPromises) {
   }
 }
 
-/// Prompt rows that each class got over many steps.
+/// Prompt rows of each class, summed over many steps.
 struct Shares {
   double interactive = 0, batch = 0;
   double ratio() const { return interactive / batch; }
@@ -266,7 +266,7 @@ TEST(Scheduler, ClassesShareByWeight) {
   }
 }
 
-TEST(Scheduler, NothingIsSavedUp) {
+TEST(Scheduler, AClassThatWantedNothingHasNotSavedUpShares) {
   const CostModel cost = known_cost();
   for (const bool interactive_first : {false, true}) {
     Scheduler scheduler({512, 64, 256, 30 * kMs});
@@ -284,9 +284,8 @@ TEST(Scheduler, NothingIsSavedUp) {
   }
 }
 
-TEST(Scheduler, NobodyStarves) {
-  // In every step an urgent prompt arrives; one of the other class, with all the time in the world, is done all the
-  // same.
+TEST(Scheduler, AClassWithAFarDeadlineIsServedBesideUrgentPromptsOfTheOther) {
+  // An urgent prompt arrives in every step; one of the other class, with a deadline far away, is finished all the same.
   const CostModel cost = known_cost();
   for (const Priority patient : {Priority::kBatch, Priority::kInteractive}) {
     const Priority urgent = patient == Priority::kBatch ? Priority::kInteractive : Priority::kBatch;
@@ -299,12 +298,12 @@ TEST(Scheduler, NobodyStarves) {
         if (row.demand == 2) left -= row.rows;
       }
     }
-    // 30 rows a step, of which it gets 1 in 5, or 4.
+    // The prompt gets 1 in 5 of the 30 rows of a step, or 4 in 5.
     EXPECT_NEAR(steps, patient == Priority::kBatch ? 2'000 / 6 : 2'000 / 24, patient == Priority::kBatch ? 60 : 20);
   }
 }
 
-TEST(Scheduler, ADeadlineThatStandsStillComesFirst) {
+TEST(Scheduler, AnOldDeadlineIsServedDespiteNewArrivals) {
   // Arrivals are due 20 steps after they come; each takes more than a step.
   const CostModel cost = known_cost();
   Scheduler scheduler({512, 64, 256, 30 * kMs});
@@ -333,11 +332,11 @@ TEST(Scheduler, ClientsOfAClassShareItsRowsWhateverTheirDeadlines) {
                                         of("b", "", 4)};
   std::vector<int64_t> got(6);
   for (int step = 0; step < 1'200; ++step) {
-    if (step == 600) {  // who comes later has not saved up what the others had meanwhile
+    if (step == 600) {  // a client that comes later has not saved up the rows that others had meanwhile
       EXPECT_GT(got[4], 0);
       EXPECT_EQ(got[2], 0) << "of one tenant the earliest deadline goes first";
       const double a = static_cast<double>(got[1] + got[3]), b = static_cast<double>(got[4]);
-      // Three of four shares go to who has had least, which makes up for those that go by deadline.
+      // Three of four shares go to the client with the fewest rows, which evens out those that go by deadline.
       EXPECT_NEAR(a / b, 1, 0.1);
       EXPECT_NEAR(static_cast<double>(got[1]) / static_cast<double>(got[3]), 1, 0.1);
       demands.push_back(of("c", "", 5));
@@ -349,20 +348,20 @@ TEST(Scheduler, ClientsOfAClassShareItsRowsWhateverTheirDeadlines) {
   EXPECT_NEAR(static_cast<double>(got[1] + got[3]) / static_cast<double>(got[4]), 1, 0.1);
 }
 
-TEST(Scheduler, APromptIsDoneThoughNewClientsNeverCeaseToCome) {
+TEST(Scheduler, APromptFinishesDespiteAConstantStreamOfNewClients) {
   const CostModel cost = known_cost();
   Scheduler scheduler({512, 64, 256, 30 * kMs});
   int32_t left = 300;
   int step = 0;
   for (; left > 0 && step < 400; ++step) {
     std::vector<ScheduleInput> demands = {decode(), prompt(left, 50)};
-    for (int i = 0; i < 8; ++i) {  // each with as little as nobody has
+    for (int i = 0; i < 8; ++i) {  // new clients, each with the fewest rows
       demands.push_back(prompt(1'000, 100 + step));
       demands.back().party = party_of(std::to_string(step * 8 + i), "");
     }
     for (const Row& row : plan(scheduler, demands, cost)) left -= row.demand == 1 ? row.rows : 0;
   }
-  EXPECT_LE(step, 60);  // of 30 rows each, a fourth of which it has
+  EXPECT_LE(step, 60);  // of 30 rows each, of which it has a fourth
 }
 
 }  // namespace

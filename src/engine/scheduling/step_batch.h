@@ -1,4 +1,4 @@
-/// One step of the model, as it is put together: who wants what, who gets how much, and the rows themselves.
+/// One step of the model: what each sequence wants, how much it gets, and the rows themselves.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,25 @@
 namespace cairn {
 
 /// What the stages of an iteration hand on. Its lists keep their memory from step to step. Slices refer to the tables
-/// of sequences, and samples to rows, of this step only.
+/// of sequences, and samples refer to rows, of this step only.
 struct StepBatch {
-  std::vector<ScheduleInput> inputs;       ///< of all running sequences, in their order
-  std::vector<ScheduledTokens> scheduled;  ///< of those that have rows in the step
-  std::vector<TokenId> tokens;             ///< of all rows
-  std::vector<BatchSlice> slices;          ///< as `scheduled`
-  int64_t attended = 0;                    ///< positions that rows attend to, summed (attended_by)
-  SampleBatch samples;                     ///< of rows whose tokens the runner samples together
+  std::vector<ScheduleInput> inputs;       ///< one for each running sequence, in their order
+  std::vector<ScheduledTokens> scheduled;  ///< one for each sequence that has rows in the step
+  std::vector<TokenId> tokens;             ///< tokens of all rows
+  std::vector<BatchSlice> slices;          ///< one for each element of `scheduled`
+  int64_t attended = 0;                    ///< sum over all rows of the positions that each attends to (attended_by)
+  SampleBatch samples;                     ///< samples of rows, taken together by the runner
 
   void reserve(size_t sequences, size_t batch_tokens_max);
-  /// Whether the share is a stream's: its token and drafts. Otherwise it is of a prompt.
+  /// Whether the share is a stream's token and drafts; otherwise it is rows of a prompt.
   bool decodes(const ScheduledTokens& share) const { return inputs[static_cast<size_t>(share.demand)].decode; }
 };
 
-/// Fills `inputs`. `limits` as the scheduler's; what is said to be at risk follows from `cost` and `now_ns`.
+/// Fills `inputs`. `limits` are the scheduler's; at_risk is computed from `cost` and `now_ns`.
 void collect_inputs(const Sequences& running, const CostModel& cost, const StepLimits& limits, int64_t now_ns,
                     StepBatch& batch);
-/// Of several prompts about to compute the same page (KvManager::page_keys) only the first does; the others find it in
-/// the cache then.
+/// If several prompts are about to compute the same page (KvManager::page_keys), only the first does; the others find
+/// it in the cache in a later step.
 void defer_duplicate_prefills(const Sequences& running, std::span<const uint64_t> page_keys, StepBatch& batch);
 /// Fills tokens, slices and attended from `scheduled`, whose sequences all run.
 void lay_out(const Sequences& running, StepBatch& batch);

@@ -7,17 +7,18 @@
 namespace cairn {
 
 void Stride::set_wanting(const Classes& wanting) {
-  double smallest = std::numeric_limits<double>::infinity();  // of the classes that have wanted all along
+  // Smallest pass of the classes that wanted something before and still do.
+  double smallest = std::numeric_limits<double>::infinity();
   for (int i = 0; i < kPriorities; ++i) {
     if (wanting[i] && wanting_[i]) smallest = std::min(smallest, pass_[i]);
   }
-  // Nobody has: whoever wanted last says how far things are.
+  // There is none, so the class that was served last sets the pass.
   if (std::isinf(smallest)) smallest = *std::ranges::max_element(pass_);
   for (int i = 0; i < kPriorities; ++i) {
     if (wanting[i] && !wanting_[i]) pass_[i] = std::max(pass_[i], smallest);
   }
   wanting_ = wanting;
-  const double base = *std::ranges::min_element(pass_);  // so that they do not grow for ever
+  const double base = *std::ranges::min_element(pass_);  // subtracted, so that passes stay bounded
   for (double& pass : pass_) pass -= base;
 }
 

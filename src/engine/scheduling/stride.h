@@ -9,19 +9,19 @@
 
 namespace cairn {
 
-/// Of prompt rows and of admissions, while both classes want some.
+/// Weights for prompt rows and for admissions, while both classes want some.
 inline constexpr std::array<int32_t, kPriorities> kPriorityWeights = {4, 1};
-/// Shares something between priority classes by their weights. A class that wanted nothing for a while comes back on
+/// Divides something between priority classes by their weights. A class that wanted nothing for a while returns on
 /// equal terms: it has saved nothing up.
 class Stride {
  public:
   using Classes = std::array<bool, kPriorities>;
-  /// Which classes want something from now on.
+  /// Sets which classes want something from now on.
   void set_wanting(const Classes& wanting);
-  /// Of `candidates`, at least one, the class whose turn it is. Ties: the first.
+  /// The class of `candidates` whose turn it is; at least one is set. On a tie the first.
   int next(const Classes& candidates) const;
   void charge(int priority, double amount) { pass_[priority] += amount / kPriorityWeights[priority]; }
-  /// All three for things of one size: of those that want one the class whose turn it is, which is charged with it.
+  /// set_wanting, next and charge for one unit: returns the class whose turn it is, which is charged with it.
   Priority take_one(const Classes& wanting);
 
  private:

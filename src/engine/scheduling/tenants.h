@@ -14,7 +14,7 @@ namespace cairn {
 
 class Tenants;
 
-/// Counts for its tenant and client until destroyed. May outlive the Tenants it came from.
+/// Counts one request of its tenant and client until destroyed. May outlive the Tenants it came from.
 class TenantTicket {
  public:
   TenantTicket() = default;
@@ -30,21 +30,21 @@ class TenantTicket {
   };
   void give_back() noexcept;
 
-  std::shared_ptr<Counts> counts_;  // null: counts for nobody
-  std::vector<std::string> names_;  // that it counts for
+  std::shared_ptr<Counts> counts_;  // null: counts nothing
+  std::vector<std::string> names_;  // names under which it counts
 };
 
-/// As anybody can make up keys, a client (an address) may have no more requests than so many tenants may.
+/// How many tenants' limits a client (an address) has in total, since anyone can make up keys.
 inline constexpr int32_t kTenantsOfClient = 4;
 
 /// Thread-safe.
 class Tenants {
  public:
-  /// `requests_max` 0: no limit, nothing is counted.
+  /// With `requests_max` 0 there is no limit, and nothing is counted.
   explicit Tenants(int32_t requests_max) : requests_max_(requests_max) {}
 
-  /// A client's requests without a tenant are those of one tenant. Error: kQueueFull, the tenant has as many requests
-  /// as it may (`requests_max`), or the client has (kTenantsOfClient times that).
+  /// A client's requests without a tenant count as those of one tenant. Error: kQueueFull (the tenant has
+  /// `requests_max` requests, or the client has kTenantsOfClient times that).
   Result<TenantTicket> admit(const std::string& client, const std::string& tenant);
 
  private:

@@ -14,12 +14,13 @@ namespace cairn {
 /// Thread: the engine's.
 class ArgmaxSampler {
  public:
-  /// `batch_tokens_max` of a step. Tokens from `vocabulary` on are for nobody. The runner outlives this.
+  /// `batch_tokens_max` is the maximum of rows of a step. Tokens from `vocabulary` on are never chosen. The runner
+  /// outlives this.
   ArgmaxSampler(Runner& runner, int32_t batch_tokens_max, int64_t vocabulary);
-  /// For Batch::keep_logits.
+  /// The value for Batch::keep_logits.
   bool keeps_logits() const { return keeps_; }
-  /// Of the first `rows` rows of the runner's last step or draft; kNoToken where none can be told. Errors:
-  /// Runner::sample's.
+  /// The most likely token of each of the first `rows` rows of the runner's last step or draft; kNoToken where there is
+  /// none. Errors: those of Runner::sample.
   Result<std::span<const TokenId>> of(const LogitsView& logits, size_t rows);
 
  private:

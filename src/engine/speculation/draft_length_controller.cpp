@@ -6,13 +6,13 @@
 namespace cairn {
 namespace {
 
-// What is thought after a pause, as one proposal checked: less than at first, so that few are made if it is not so.
+// Assumed acceptance after a pause, as one checked proposal: less than at first, so that few are made if it is wrong.
 constexpr double kHope = 0.7;
-// Weight of what was seen before, after each observation: some ten count.
+// Weight of earlier observations after each new one: some ten count.
 constexpr double kKeep = 0.9;
-// Tokens per time must grow at least by this share: what is below is lost in how well a row's cost is known.
+// Minimum relative gain in tokens per time: a smaller one is lost in the uncertainty of a row's cost.
 constexpr double kGainMin = 0.02;
-// Observations after which proposals that still pay have shown that they do.
+// Number of observations after which proposals that still pay are taken as proven.
 constexpr int32_t kProof = 8;
 
 }  // namespace
@@ -26,7 +26,7 @@ int32_t DraftLengthController::tokens_wanted(double row_cost, int32_t tokens_max
   const double cost = std::max(row_cost, 0.0);
   const double acceptance = right_ / checked_;
   double best = 1 + kGainMin;
-  double tokens = 1;  // expected of a step
+  double tokens = 1;  // expected tokens of a step
   double power = 1;
   int32_t wanted = 0;
   for (int32_t k = 1; k <= tokens_max; ++k) {
@@ -52,7 +52,7 @@ int32_t DraftLengthController::tokens_wanted(double row_cost, int32_t tokens_max
 void DraftLengthController::observe(int32_t proposed, int32_t accepted) {
   CAIRN_CHECK(accepted >= 0 && accepted <= proposed);
   if (proposed == 0) return;
-  // The first wrong one is checked as well; those behind it are not.
+  // The first wrong proposal is checked as well; those after it are not.
   checked_ = kKeep * checked_ + accepted + (accepted < proposed ? 1 : 0);
   right_ = kKeep * right_ + accepted;
   observed_ = std::min(observed_ + 1, kProof);

@@ -38,20 +38,20 @@ struct Life {
   }
 };
 
-TEST(DraftLengthController, TriesAtFirst) {
+TEST(DraftLengthController, ProposesBeforeAnyObservation) {
   EXPECT_GE(DraftLengthController().tokens_wanted(0.1, 8), 2);
   EXPECT_EQ(DraftLengthController().tokens_wanted(0.1, 1), 1);
   EXPECT_EQ(DraftLengthController().tokens_wanted(0.1, 0), 0);
-  EXPECT_EQ(DraftLengthController().tokens_wanted(-1, 5), 5);  // measured, so it may be below 0
+  EXPECT_EQ(DraftLengthController().tokens_wanted(-1, 5), 5);  // a measured cost may be below 0
 }
 
-TEST(DraftLengthController, WhatIsAlwaysRightIsTakenInFull) {
+TEST(DraftLengthController, DraftsTheMaximumWhenProposalsAreAlwaysRight) {
   Life life{1, 0.1};
   life.mean_wanted(50);
   EXPECT_EQ(life.mean_wanted(50), 8);
 }
 
-TEST(DraftLengthController, ManyOrFewByWhatPays) {
+TEST(DraftLengthController, DraftsAboutAsManyTokensAsTheFormulaSaysPay) {
   for (const double right : {0.2, 0.4, 0.6, 0.8, 0.95}) {
     for (const double row_cost : {0.01, 0.05, 0.15}) {
       double best = 0, best_k = 0;
@@ -71,7 +71,7 @@ TEST(DraftLengthController, ManyOrFewByWhatPays) {
   }
 }
 
-TEST(DraftLengthController, OffForLongerAndLongerWhenItDoesNotPay) {
+TEST(DraftLengthController, PausesTwiceAsLongEachTimeDraftsDoNotPay) {
   Life life{0, 0.3};
   std::vector<int> pauses;
   int pause = 0;
@@ -89,13 +89,13 @@ TEST(DraftLengthController, OffForLongerAndLongerWhenItDoesNotPay) {
   EXPECT_LT(life.time / life.tokens, 1.01);
 }
 
-TEST(DraftLengthController, ComesBackWhenItPaysAgain) {
+TEST(DraftLengthController, DraftsAgainWhenProposalsPayAgain) {
   Life life{0, 0.3};
   for (int step = 0; step < 5'000; ++step) life.step();
   life.right = 0.9;
   for (int step = 0; step < kDraftPauseMax + 20; ++step) life.step();
   EXPECT_GT(life.mean_wanted(20), 2);
-  // And its pauses are short again.
+  // Its pauses are short again.
   life.right = 0;
   int until_off = 0;
   while (life.step() > 0) ++until_off;
@@ -104,7 +104,7 @@ TEST(DraftLengthController, ComesBackWhenItPaysAgain) {
   EXPECT_GT(life.step(), 0);
 }
 
-TEST(DraftLengthController, NothingProposedTeachesNothing) {
+TEST(DraftLengthController, AnObservationOfZeroProposalsChangesNothing) {
   DraftLengthController control;
   const int32_t before = control.tokens_wanted(0.1, 8);
   for (int i = 0; i < 100; ++i) control.observe(0, 0);

@@ -11,12 +11,12 @@
 namespace cairn {
 namespace {
 
-// What the model has computed of one sequence.
+// What the draft model has computed of one sequence.
 struct Followed {
-  std::vector<TokenId> tokens;  // whose keys and values are in the pages, from position 0
+  std::vector<TokenId> tokens;  // tokens whose keys and values are in the pages, from position 0
   PageTable pages;
-  int64_t asked = 0;   // the last call that had a request for it
-  int64_t served = 0;  // the last call that computed rows of it
+  int64_t asked = 0;   // number of the last call that had a request for the sequence
+  int64_t served = 0;  // number of the last call that computed rows of the sequence
 };
 
 class DraftModel final : public Drafter {
@@ -58,14 +58,14 @@ class DraftModel final : public Drafter {
   struct Work {
     const DraftRequest* request = nullptr;
     Followed* followed = nullptr;
-    int32_t rows = 0;  // of the next batch
+    int32_t rows = 0;  // rows in the next batch
 
     int32_t behind() const {
       return static_cast<int32_t>(request->tokens.size() + request->proposed->size() - followed->tokens.size());
     }
   };
 
-  // Rolls back to what the model has computed of the request's tokens, and gets pages for all that may come.
+  // Rolls back to the tokens of the request that the draft model has computed, and gets pages for all that may come.
   void follow(const DraftRequest& request) {
     const std::span<const TokenId> tokens = request.tokens;
     if (request.tokens_max <= 0 || tokens.empty()) return;
@@ -82,7 +82,7 @@ class DraftModel final : public Drafter {
     asked_.push_back({&request, &followed});
   }
 
-  // Gives up the sequences that nobody has asked for longest, if need be.
+  // Drops the least recently requested sequences, if needed to get pages.
   bool make_room(Followed& followed, int32_t tokens) {
     while (!pool_.extend(followed.pages, tokens)) {
       auto oldest = followed_.end();
@@ -96,8 +96,8 @@ class DraftModel final : public Drafter {
     return true;
   }
 
-  // Fills active_, the first batch: those that are near, then others to catch up with, in either the one that was not
-  // served for longest first.
+  // Fills active_, the first batch: first sequences that are nearly caught up, then others; of each kind the least
+  // recently served first.
   void choose() {
     std::ranges::stable_sort(asked_, {}, [](const Work& work) { return work.followed->served; });
     active_.clear();
@@ -128,7 +128,7 @@ class DraftModel final : public Drafter {
       slice.position_begin = static_cast<int32_t>(work.followed->tokens.size());
       slice.pages = &work.followed->pages;
       slice.logits = work.rows == work.behind() ? LogitsWanted::kLast : LogitsWanted::kNone;
-      // A proposal is fed back alone, right after it was made.
+      // A proposed token is fed back alone, right after it was made.
       const std::span<const TokenId> known = work.request->tokens;
       if (work.followed->tokens.size() < known.size()) {
         const auto rows = known.subspan(work.followed->tokens.size(), static_cast<size_t>(work.rows));
@@ -139,14 +139,14 @@ class DraftModel final : public Drafter {
     }
   }
 
-  // What follows each slice that proposes.
+  // The token that follows each slice that proposes.
   Result<std::span<const TokenId>> draft() {
     CAIRN_TRY(const LogitsView logits, runner_.step({tokens_, slices_, &pool_, greedy_.keeps_logits()}));
     const auto proposes = [](const BatchSlice& slice) { return slice.logits == LogitsWanted::kLast; };
     return greedy_.of(logits, static_cast<size_t>(std::ranges::count_if(slices_, proposes)));
   }
 
-  // The batch has been computed: keeps in active_ those that are to be proposed more.
+  // Called after a batch: keeps in active_ the sequences that need more proposals.
   void take(std::span<const TokenId> drafts) {
     size_t next = 0, kept = 0;
     for (size_t i = 0; i < active_.size(); ++i) {
@@ -176,13 +176,13 @@ class DraftModel final : public Drafter {
 
   Runner& runner_;
   PagePool pool_;
-  const size_t sequences_max_;  // of a batch
+  const size_t sequences_max_;  // maximum sequences of a batch
   ArgmaxSampler greedy_;
   std::unordered_map<SequenceId, Followed> followed_;
   int64_t calls_ = 0;
   bool has_failed_ = false;
 
-  // Of the call at hand.
+  // State of the current call.
   std::vector<Work> asked_;
   std::vector<Work> active_;
   std::vector<TokenId> tokens_;

@@ -1,8 +1,8 @@
-/// Proposals of a second, smaller model of the same vocabulary: what it would say, greedily.
+/// A drafter that decodes greedily with a second, smaller model of the same vocabulary.
 ///
-/// It has KV pages of its own and keeps for each sequence what it has computed; tokens that were proposed and not taken
-/// are forgotten by computing over them. A long prompt is caught up with over several calls, without proposals until
-/// then, so that no step waits for it.
+/// It has KV pages of its own and keeps for each sequence what it has computed; the rows of rejected drafts are
+/// overwritten by the next computation. A long prompt is processed over several calls, and nothing is proposed until it
+/// is complete, so that no step waits for it.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ namespace cairn {
 
 class DeviceMemory;
 
-/// Rows that one call computes at most to catch up with sequences that are further behind than kDraftNearRows.
+/// Maximum rows that one call computes to catch up with sequences that are further behind than kDraftNearRows.
 inline constexpr int32_t kDraftCatchUpRowsMax = 64;
-/// As far as a sequence falls behind from one call to the next, and then some.
+/// Rows by which a sequence may fall behind from one call to the next, with a margin.
 inline constexpr int32_t kDraftNearRows = 16;
 
 struct DraftModelOptions {
-  std::vector<int32_t> kv_pages;  ///< of every KV group of the draft model; when full, the least recently used go
-  int32_t vocabulary = 0;         ///< of the model it proposes for: tokens beyond are not proposed
+  /// Pages of every KV group of the draft model; when full, those of the least recently used sequences are dropped.
+  std::vector<int32_t> kv_pages;
+  int32_t vocabulary = 0;  ///< vocabulary of the target model: larger ids are not proposed
 };
 
 /// `runner` and `device` outlive the drafter, which is the only user of `runner`. A sequence of which too much memory

@@ -16,7 +16,7 @@ namespace {
 
 using Ids = std::vector<TokenId>;
 
-/// What the fake model says after a history, among the first `vocabulary` tokens.
+/// The fake model's next token after a history, the most likely one below `vocabulary`.
 TokenId next_of(const Ids& history, int32_t model_vocabulary = 320, int32_t vocabulary = 320) {
   std::vector<float> logits(static_cast<size_t>(model_vocabulary));
   FakeRunner::hash_model(history, logits);
@@ -67,7 +67,7 @@ class DraftModelTest : public testing::Test {
   std::mt19937 random_{4};
 };
 
-TEST_F(DraftModelTest, ProposesWhatTheModelSays) {
+TEST_F(DraftModelTest, ProposesTheGreedyTokensOfTheDraftModel) {
   start();
   const Ids tokens = random_tokens(random_, 10);
   EXPECT_EQ(propose(1, tokens, 5), continuation_of(tokens, 5));
@@ -76,17 +76,17 @@ TEST_F(DraftModelTest, ProposesWhatTheModelSays) {
   EXPECT_EQ(propose(2, {}, 3), Ids{});
 }
 
-TEST_F(DraftModelTest, GoesOnFromWhatWasTaken) {
+TEST_F(DraftModelTest, ContinuesFromTheAcceptedProposals) {
   start();
   Ids tokens = random_tokens(random_, 10);
   for (int accepted = 0; accepted <= 4; ++accepted) {
     const Ids proposed = propose(1, tokens, 4);
     ASSERT_EQ(proposed, continuation_of(tokens, 4)) << accepted;
     tokens.insert(tokens.end(), proposed.begin(), proposed.begin() + accepted);
-    tokens.push_back(TokenId{299});  // what the large model says instead, or after it
+    tokens.push_back(TokenId{299});  // the token that the target model samples instead of, or after, the proposals
     const size_t steps = runner_->steps().size();
     ASSERT_EQ(propose(1, tokens, 1), continuation_of(tokens, 1));
-    // The token that was sampled; and the last proposal, if it was taken, as it was not computed before.
+    // Computed now: the sampled token, and the last proposal if it was accepted, as it was not computed before.
     EXPECT_EQ(rows_of_last_steps(steps), accepted == 4 ? 2 : 1) << accepted;
   }
 }
@@ -104,10 +104,10 @@ TEST_F(DraftModelTest, CatchesUpWithALongPromptOverSeveralCalls) {
     }
     EXPECT_EQ(rows_of_last_steps(steps), kDraftCatchUpRowsMax);
   }
-  EXPECT_EQ(calls, 4u);  // 4 x 64 rows, then the 44 that are left
+  EXPECT_EQ(calls, 4u);  // 4 x 64 rows, then the remaining 44
 }
 
-TEST_F(DraftModelTest, ALongPromptDoesNotStopOthers) {
+TEST_F(DraftModelTest, ALongPromptDoesNotDelayProposalsForOthers) {
   start({.context_tokens = 1'024, .batch_tokens_max = 512});
   const Ids far = random_tokens(random_, 900);
   Ids near = random_tokens(random_, 12);
@@ -122,7 +122,7 @@ TEST_F(DraftModelTest, ALongPromptDoesNotStopOthers) {
   }
 }
 
-TEST_F(DraftModelTest, TheLeastRecentlyUsedGoWhenPagesRunOut) {
+TEST_F(DraftModelTest, TheLeastRecentlyUsedSequenceIsDroppedWhenPagesRunOut) {
   start({}, 4);
   const Ids a = random_tokens(random_, 40), b = random_tokens(random_, 40), c = random_tokens(random_, 40);
   const auto rows = [&](int64_t sequence, const Ids& tokens) {
@@ -135,13 +135,13 @@ TEST_F(DraftModelTest, TheLeastRecentlyUsedGoWhenPagesRunOut) {
   };
   EXPECT_EQ(rows(1, a), 41);
   EXPECT_EQ(rows(2, b), 41);
-  EXPECT_EQ(rows(1, a), 2);   // still there
-  EXPECT_EQ(rows(3, c), 41);  // in the place of 2
+  EXPECT_EQ(rows(1, a), 2);   // sequence 1 is still cached
+  EXPECT_EQ(rows(3, c), 41);  // sequence 3 takes the pages of 2
   EXPECT_EQ(rows(1, a), 2);
   EXPECT_EQ(rows(2, b), 41);
 }
 
-TEST_F(DraftModelTest, WhoFindsNoPagesIsLeftOut) {
+TEST_F(DraftModelTest, ASequenceWithoutPagesGetsNoProposals) {
   start({}, 4);
   const Ids a = random_tokens(random_, 40), b = random_tokens(random_, 40), c = random_tokens(random_, 40);
   for (int call = 0; call < 3; ++call) {
@@ -149,27 +149,27 @@ TEST_F(DraftModelTest, WhoFindsNoPagesIsLeftOut) {
     const std::array requests = {DraftRequest{SequenceId{1}, a, 2, &of_a}, DraftRequest{SequenceId{2}, b, 2, &of_b},
                                  DraftRequest{SequenceId{3}, c, 2, &of_c}};
     drafter_->propose(requests);
-    if (call == 0) continue;  // 64 rows of 80
+    if (call == 0) continue;  // 64 of 80 rows
     EXPECT_EQ(of_a, continuation_of(a, 2));
     EXPECT_EQ(of_b, continuation_of(b, 2));
     EXPECT_EQ(of_c, Ids{});
   }
-  EXPECT_EQ(propose(4, random_tokens(random_, 5 * kPageTokens), 2), Ids{});  // more than there are
+  EXPECT_EQ(propose(4, random_tokens(random_, 5 * kPageTokens), 2), Ids{});  // needs more pages than there are
   drafter_->forget(SequenceId{1});
   EXPECT_EQ(propose(2, b, 2), continuation_of(b, 2));
 }
 
-TEST_F(DraftModelTest, ForgottenPagesComeBack) {
+TEST_F(DraftModelTest, ForgettingASequenceFreesItsPages) {
   start({}, 2);
   for (int64_t sequence = 0; sequence < 50; ++sequence) {
     const Ids tokens = random_tokens(random_, 12);
     ASSERT_EQ(propose(sequence, tokens, 2), continuation_of(tokens, 2));
     drafter_->forget(SequenceId{sequence});
   }
-  drafter_->forget(SequenceId{1'000});  // never seen
+  drafter_->forget(SequenceId{1'000});  // a sequence that was never seen
 }
 
-TEST_F(DraftModelTest, TheEndOfTheContext) {
+TEST_F(DraftModelTest, ProposalsStopAtTheEndOfTheContext) {
   start({.context_tokens = 16});
   const Ids tokens = random_tokens(random_, 14);
   EXPECT_EQ(propose(1, tokens, 2), continuation_of(tokens, 2));
@@ -177,7 +177,7 @@ TEST_F(DraftModelTest, TheEndOfTheContext) {
   EXPECT_EQ(propose(1, random_tokens(random_, 17), 1), Ids{});
 }
 
-TEST_F(DraftModelTest, VocabulariesMayDiffer) {
+TEST_F(DraftModelTest, TokensOutsideTheTargetsVocabularyAreNotProposed) {
   start({}, 64, 100);
   const Ids tokens = random_tokens(random_, 10);
   Ids history = tokens;
@@ -191,7 +191,7 @@ TEST_F(DraftModelTest, VocabulariesMayDiffer) {
   EXPECT_EQ(propose(2, foreign, 4), Ids{});
 }
 
-TEST_F(DraftModelTest, AFailureCostsProposalsOnly) {
+TEST_F(DraftModelTest, AFailedCallGivesNoProposalsAndTheNextOneWorks) {
   start();
   const Ids tokens = random_tokens(random_, 10);
   runner_->fail_next(Error{Code::kInternal, "no", {}});
@@ -202,7 +202,7 @@ TEST_F(DraftModelTest, AFailureCostsProposalsOnly) {
   EXPECT_EQ(propose(1, tokens, 3), continuation_of(tokens, 3));
 }
 
-TEST_F(DraftModelTest, RefusesWhatItCannotUse) {
+TEST_F(DraftModelTest, RefusesRecurrentModelsAndBadOptions) {
   FakeRunner runner;
   for (const std::vector<int32_t>& pages : {std::vector<int32_t>{}, {4}, {4, 0}, {4, 4, 4}}) {
     const auto drafter = make_draft_model(runner, *backend_, {pages, 320});
@@ -226,8 +226,8 @@ TEST_F(DraftModelTest, RefusesWhatItCannotUse) {
   EXPECT_EQ(drafter.error().code, Code::kUnsupported);
 }
 
-/// Many sequences, some of which come and go, with answers that take some proposals; few rows and pages.
-TEST_F(DraftModelTest, RandomLivesAreProposedRight) {
+/// Many sequences that come and go and accept some proposals, with few rows and pages.
+TEST_F(DraftModelTest, RandomSequencesGetTheDraftModelsTokens) {
   start({.context_tokens = 256, .batch_tokens_max = 24, .logits_max = 5}, 20);
   std::map<int64_t, Ids> lives;
   int64_t born = 0;

@@ -1,8 +1,8 @@
 /// Proposes tokens that may come next, for the model to check several in one step (speculative decoding).
 ///
-/// What is proposed never changes an answer: the engine samples every token from the model's own logits, with the
-/// sample that belongs to its place, and keeps a proposal only if it is that token. So greedy and sampled answers alike
-/// are the bytes that they would be without speculation; a bad proposal costs time only.
+/// Drafts never change an answer: the engine samples every token from the model's own logits, with the sample that
+/// belongs to its place, and keeps a proposal only if it is that token. So greedy and sampled answers alike are the
+/// bytes that they would be without speculation; a bad proposal costs time only.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,14 @@
 
 namespace cairn {
 
-/// What one sequence wants proposed.
+/// A sequence for which drafts are wanted.
 struct DraftRequest {
   SequenceId sequence{};
   std::span<const TokenId> tokens;  ///< prompt and answer so far
   int32_t tokens_max = 0;
   std::vector<TokenId>* proposed = nullptr;  ///< empty, with room for tokens_max
-  /// For those that write pages: the model has computed all tokens but the last, and the pages reach past tokens_max
-  /// more.
+  /// For drafters that write pages: the model has computed all tokens but the last, and the pages have room for
+  /// tokens_max more.
   const PageTable* pages = nullptr;
   const PagePool* pool = nullptr;
 };
@@ -36,23 +36,23 @@ class Drafter {
   virtual void propose(std::span<const DraftRequest> requests) = 0;
   /// Whether proposing writes to the model's own pages, behind what it has computed.
   virtual bool writes_pages() const { return false; }
-  /// The sequence has gone.
+  /// Drops all state of a sequence that has gone.
   virtual void forget(SequenceId sequence) = 0;
 };
 
-/// How far back prompt lookup searches: some ten microseconds' worth.
+/// How many tokens back prompt lookup searches: some ten microseconds' worth.
 inline constexpr int32_t kLookupTokensMax = 32'768;
 
-/// Prompt lookup (Saxena 2023): what followed the last time that the sequence's last tokens occurred in it. Runs of
-/// ngram_max (at least 2) down to 2 tokens are tried, the latest occurrence wins. What repeats up to its end is
-/// continued. Allocates nothing.
+/// Prompt lookup (Saxena 2023) proposes what followed the last occurrence of the sequence's last tokens in it. Runs of
+/// ngram_max (at least 2) down to 2 tokens are tried; the latest occurrence wins. An occurrence that reaches the end is
+/// continued as repetition. Allocates nothing.
 std::unique_ptr<Drafter> make_prompt_lookup(int32_t ngram_max);
 
-/// The model's MTP module (Runner::has_mtp). `runner` outlives the drafter. A call that fails
-/// proposes nothing more.
+/// Drafts with the model's MTP module (Runner::has_mtp). `runner` outlives the drafter. A call that fails proposes
+/// nothing more.
 std::unique_ptr<Drafter> make_mtp_drafter(Runner& runner);
 
-/// Steps without proposals when they do not pay; twice as many each time that trying again shows the same.
+/// Steps of the first pause, without proposals, when they do not pay; each further pause is twice as long.
 inline constexpr int32_t kDraftPauseMin = 8;
 inline constexpr int32_t kDraftPauseMax = 512;
 
@@ -60,16 +60,16 @@ inline constexpr int32_t kDraftPauseMax = 512;
 /// token, none for a while when none does.
 class DraftLengthController {
  public:
-  /// To be asked once a step. `row_cost`: time of one more row of a decode step, as a share of the step without it.
+  /// Called once per step. `row_cost`: time of one more row of a decode step, as a share of the step's time without it.
   int32_t tokens_wanted(double row_cost, int32_t tokens_max);
-  /// Of `proposed` tokens the first `accepted` were right. Nothing is learned from 0 proposed.
+  /// The first `accepted` of `proposed` tokens were right. 0 proposed changes nothing.
   void observe(int32_t proposed, int32_t accepted);
 
  private:
-  // Of proposals checked, and right among them, the older the less. Hopeful at first, or none would ever be made.
+  // Checked proposals and right ones among them, decayed with age. Optimistic at first, or none would ever be made.
   double checked_ = 2;
   double right_ = 1.4;
-  int32_t observed_ = 0;            // since the last pause
+  int32_t observed_ = 0;            // observations since the last pause
   int32_t pause_ = kDraftPauseMin;  // steps of the next pause
   int32_t pause_left_ = 0;
 };

@@ -7,10 +7,10 @@
 namespace cairn {
 namespace {
 
-/// Weight of a step's measurement in what a proposed token is thought to cost.
+/// Weight of a step's measurement in the estimated cost of a proposed token.
 constexpr double kDraftCostGain = 0.2;
-/// Part of that cost that is forgotten in a step without proposals: what was slow once, because it read prompts or
-/// somebody else needed the machine, is measured again some time.
+/// Share of that cost that is forgotten in a step without proposals: a drafter that was slow once, because it read
+/// prompts or the machine was busy, is measured again some time.
 constexpr double kDraftCostForgotten = 1.0 / 256;
 
 }  // namespace
@@ -37,7 +37,7 @@ int64_t Drafting::propose(const Sequences& running, const CostModel& cost) try {
   const int64_t drafting_ns = clock_.now().count() - begin_ns;
   learn_cost(drafting_ns);
   for (const DraftRequest& request : requests_) {
-    // A draft model may know more tokens.
+    // A draft model may have a larger vocabulary.
     const auto unknown = std::ranges::find_if(*request.proposed, [&](TokenId id) { return index(id) >= vocabulary_; });
     request.proposed->erase(unknown, request.proposed->end());
   }
@@ -47,7 +47,7 @@ int64_t Drafting::propose(const Sequences& running, const CostModel& cost) try {
   return 0;
 }
 
-// Streams that are likely to go on faster with drafts than without: see DraftLengthController.
+// Chooses the streams that are likely to go on faster with drafts than without: see DraftLengthController.
 void Drafting::collect_requests(const Sequences& running, const CostModel& cost) {
   int32_t decoding = 0;
   int64_t attended = 0;
@@ -64,7 +64,7 @@ void Drafting::collect_requests(const Sequences& running, const CostModel& cost)
     const double row_cost = (with - without + token_ns_) / without;
     int32_t wanted =
         std::min(sequence->draft_length_controller().tokens_wanted(row_cost, drafts_max_), sequence->drafts_room());
-    // Pages of the step that checks the drafts, taken a little earlier.
+    // The pages of the step that checks the drafts, taken a little earlier.
     if (wanted > 0 && drafter_->writes_pages()) wanted = kv_.reserve_drafts(*sequence, wanted);
     if (wanted <= 0) continue;
     requests_.push_back(

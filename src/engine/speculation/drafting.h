@@ -1,4 +1,4 @@
-/// Whom the drafter is asked for, and how much: drafts are proposed where they are likely to pay.
+/// Chooses for which sequences drafts are likely to pay, and how many, and calls the drafter.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace cairn {
 
-/// Owns the drafter, and knows what its drafts cost. Thread: the engine's.
+/// Owns the drafter and measures the cost of its drafts. Thread: the engine's.
 class Drafting {
  public:
-  /// `drafter` null: no speculation. All referred to outlive this.
+  /// `drafter` null: no speculation. All arguments passed by reference outlive this.
   Drafting(std::unique_ptr<Drafter> drafter, const EngineOptions& options, int32_t vocabulary, int32_t sequences_max,
            KvManager& kv, const Clock& clock);
 
-  /// Drafts of a sequence and step at most; 0: there is no speculation.
+  /// Maximum drafts of a sequence per step; 0: there is no speculation.
   int32_t drafts_max() const { return drafts_max_; }
-  /// Writes the drafts() of all of `running`, for most of them none. `cost` is that of steps without the time of
-  /// drafts. The nanoseconds that the drafter took. Whatever fails leaves no drafts: nobody needs them.
+  /// Writes the drafts() of all of `running`; most may get none. `cost` is that of steps without the time of drafting.
+  /// Returns the nanoseconds that the drafter took. A failure leaves no drafts, which is no error.
   int64_t propose(const Sequences& running, const CostModel& cost);
-  /// The sequence has gone.
+  /// Drops all state of a sequence that has gone.
   void forget(SequenceId sequence);
 
  private:
@@ -39,8 +39,8 @@ class Drafting {
   const std::unique_ptr<Drafter> drafter_;
   const int32_t drafts_max_;
   const int32_t vocabulary_;
-  std::vector<DraftRequest> requests_;  // of this step; keeps its memory
-  double token_ns_ = 0;                 // time that the drafter takes per token
+  std::vector<DraftRequest> requests_;  // requests of this step; keeps its memory
+  double token_ns_ = 0;                 // nanoseconds that the drafter takes per token
 };
 
 }  // namespace cairn

@@ -1,4 +1,4 @@
-// A draft model in the engine: what drafts cost is measured, and not held against it for ever.
+// Speculation in the engine: the cost of drafts is measured, and an old measurement is forgotten.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr TokenId kAlways{40};
 
-/// Right in all it proposes. Its first call takes as long as it would to read a prompt.
+/// A drafter whose proposals are all right. Its first call is as slow as if it read a prompt.
 class SlowOnce final : public Drafter {
  public:
   SlowOnce(TickingClock& clock, std::chrono::milliseconds first) : clock_(clock), first_(first) {}
@@ -32,7 +32,7 @@ class SlowOnce final : public Drafter {
   std::chrono::milliseconds first_;
 };
 
-/// Wrong in all it proposes for sequences of so many tokens or more, and silent before.
+/// A drafter whose proposals are all wrong, for sequences of at least the given number of tokens; others get none.
 class WrongFrom final : public Drafter {
  public:
   WrongFrom(size_t tokens, bool writes_pages) : tokens_(tokens), writes_pages_(writes_pages) {}
@@ -54,7 +54,7 @@ class EngineDrafts : public EngineTest {
  protected:
   static void SetUpTestSuite() { load_tokenizer(CAIRN_TEST_DATA); }
 
-  /// An engine without its thread, of a model that always says the same.
+  /// An engine without its thread, over a model that always gives the same token.
   std::unique_ptr<EngineCore> make_core(const EngineOptions& options, std::unique_ptr<Drafter> drafter,
                                         int32_t context_tokens = FakeRunnerOptions{}.context_tokens) {
     make_runner({.context_tokens = context_tokens});
@@ -87,7 +87,7 @@ class EngineDrafts : public EngineTest {
 
 // Two sequences and three pages. In the step in which the first needs its second page, the other wants one for its
 // first drafts.
-TEST_F(EngineDrafts, NobodyIsPutBackForAGuess) {
+TEST_F(EngineDrafts, NoSequenceIsPreemptedForADraft) {
   for (const bool writes_pages : {false, true}) {
     SCOPED_TRACE(writes_pages);
     const EngineOptions options{.kv_pages = {3, 3},

@@ -1,4 +1,4 @@
-// Drafts of the model's MTP module, which starts from what the model has left of a sequence in its pages.
+// Drafts of the model's MTP module, which starts from the hidden state that the model has left in a sequence's pages.
 #include <algorithm>
 #include <utility>
 
@@ -20,7 +20,7 @@ class MtpDrafter final : public Drafter {
     slices_.reserve(sequences_max_);
   }
 
-  // One batch a draft: the next reads what this one leaves.
+  // One batch per draft: the next one reads the results of this one.
   void propose(std::span<const DraftRequest> requests) override {
     active_.clear();
     for (const DraftRequest& request : requests) {
@@ -63,7 +63,7 @@ class MtpDrafter final : public Drafter {
     return greedy_.of(logits, active_.size());
   }
 
-  // Keeps in active_ those that are to be proposed more.
+  // Keeps in active_ the requests that need more drafts.
   void take(std::span<const TokenId> drafts) {
     size_t kept = 0;
     for (size_t i = 0; i < active_.size(); ++i) {
@@ -76,11 +76,11 @@ class MtpDrafter final : public Drafter {
   }
 
   Runner& runner_;
-  const size_t sequences_max_;  // of a batch
+  const size_t sequences_max_;  // maximum sequences of a batch
   ArgmaxSampler greedy_;
   bool has_failed_ = false;
 
-  // Of the call at hand.
+  // State of the current call.
   std::vector<const DraftRequest*> active_;
   std::vector<TokenId> tokens_;
   std::vector<BatchSlice> slices_;

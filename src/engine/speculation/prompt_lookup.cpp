@@ -5,7 +5,7 @@
 namespace cairn {
 namespace {
 
-// Tokens that are compared before anybody asks whether one was equal, so that the compiler can compare several at once.
+// Tokens that are compared before the loop checks for a match, so that the compiler can compare several at once.
 constexpr int64_t kBlock = 64;
 
 bool block_has(const TokenId* tokens, TokenId wanted) {
@@ -37,14 +37,14 @@ class PromptLookup final : public Drafter {
     }
   }
 
-  // Where the longest run that the tokens end with ended before; the latest such place, or -1.
+  // Where the latest earlier occurrence of the longest run that ends the tokens ended, or -1.
   int64_t last_match(std::span<const TokenId> tokens) const {
     const auto size = static_cast<int64_t>(tokens.size());
     if (size < 3) return -1;
     const TokenId last = tokens.back();
     int64_t best = -1;
     int32_t best_length = 1;
-    // The run's end, from the last place but one to the first that has a token before it.
+    // The end of the run goes from the last position but one down to the first that has a token before it.
     int64_t end = size - 2;
     while (end >= 1 && best_length < ngram_max_) {
       if (end >= kBlock && !block_has(&tokens[static_cast<size_t>(end - kBlock + 1)], last)) {
@@ -62,7 +62,7 @@ class PromptLookup final : public Drafter {
     return best;
   }
 
-  // Tokens up to and with `end` that are as those at the very end, at most ngram_max.
+  // How many tokens up to and including `end` equal those at the very end, at most ngram_max.
   int32_t run_length(std::span<const TokenId> tokens, int64_t end) const {
     int32_t length = 1;
     while (length < ngram_max_ && length <= end &&

@@ -7,7 +7,8 @@
 namespace cairn {
 namespace {
 
-/// A history of so many tokens, of a vocabulary of so many: the last token is found about once in each.
+/// Benchmarks a history of the given number of tokens over the given vocabulary: the last token occurs about once per
+/// vocabulary's length.
 void propose(benchmark::State& state) {
   std::vector<TokenId> tokens(static_cast<size_t>(state.range(0)));
   uint64_t random = 1;

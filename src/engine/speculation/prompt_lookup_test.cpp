@@ -30,17 +30,17 @@ Ids lookup(const Ids& ids, int32_t tokens_max = 4, int32_t ngram_max = 4) {
   return result;
 }
 
-TEST(PromptLookup, ProposesWhatFollowed) {
+TEST(PromptLookup, ProposesTheTokensAfterTheEarlierOccurrence) {
   EXPECT_EQ(lookup({1, 2, 3, 4, 5, 6, 9, 1, 2}), (Ids{3, 4, 5, 6}));
   EXPECT_EQ(lookup({1, 2, 3, 4, 5, 6, 9, 1, 2}, 2), (Ids{3, 4}));
 }
 
-TEST(PromptLookup, NeedsARunOfTwo) {
+TEST(PromptLookup, ProposesNothingForARunOfOneToken) {
   EXPECT_EQ(lookup({}), Ids{});
   EXPECT_EQ(lookup({1}), Ids{});
   EXPECT_EQ(lookup({1, 1}), Ids{});
   EXPECT_EQ(lookup({1, 2, 3, 4}), Ids{});
-  EXPECT_EQ(lookup({7, 2, 3, 9, 2}), Ids{});  // one token is no run
+  EXPECT_EQ(lookup({7, 2, 3, 9, 2}), Ids{});  // one token is not a run
   EXPECT_EQ(lookup({1, 2, 8, 2}), Ids{});
 }
 
@@ -52,12 +52,12 @@ TEST(PromptLookup, TheLongestRunWinsThenTheLatest) {
   EXPECT_EQ(lookup({5, 1, 2, 70, 9, 9, 1, 2, 80, 9, 5, 1, 2}, 1, -3), Ids{80});
 }
 
-TEST(PromptLookup, WhatRepeatsGoesOn) {
+TEST(PromptLookup, ContinuesARepetition) {
   EXPECT_EQ(lookup({4, 4, 4}, 5), (Ids{4, 4, 4, 4, 4}));
   EXPECT_EQ(lookup({1, 2, 3, 1, 2, 3, 1, 2}, 5), (Ids{3, 1, 2, 3, 1}));
 }
 
-TEST(PromptLookup, LooksBackSoFarAndNoFurther) {
+TEST(PromptLookup, SearchesTheLastLookupTokensMaxTokensOnly) {
   Ids ids(kLookupTokensMax + 10);
   for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(100 + i);
   ids[ids.size() - 2] = 1;
@@ -70,7 +70,7 @@ TEST(PromptLookup, LooksBackSoFarAndNoFurther) {
   EXPECT_EQ(lookup(ids, 1), Ids{});
 }
 
-/// As the header says, without haste.
+/// The header's definition, implemented plainly.
 Ids slow_lookup(const Ids& ids, int32_t tokens_max, int32_t ngram_max) {
   const auto size = static_cast<int64_t>(ids.size());
   for (int64_t length = std::min<int64_t>(ngram_max, size - 1); length >= 2; --length) {
@@ -84,7 +84,7 @@ Ids slow_lookup(const Ids& ids, int32_t tokens_max, int32_t ngram_max) {
   return {};
 }
 
-TEST(PromptLookup, AgreesWithTheSlowWay) {
+TEST(PromptLookup, AgreesWithAPlainImplementation) {
   std::mt19937 random(3);
   int found = 0;
   for (int round = 0; round < 20'000; ++round) {
@@ -100,7 +100,7 @@ TEST(PromptLookup, AgreesWithTheSlowWay) {
   EXPECT_GT(found, 5'000);
 }
 
-TEST(PromptLookup, ManyRequestsAtOnce) {
+TEST(PromptLookup, ProposesForEveryRequestOfACall) {
   const auto drafter = make_prompt_lookup(3);
   const std::vector<TokenId> one = tokens_of({1, 2, 3, 1, 2}), two = tokens_of({7, 8, 9});
   std::vector<TokenId> first, second;

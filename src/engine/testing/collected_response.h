@@ -1,4 +1,4 @@
-/// For tests: everything that a stream gives, put together.
+/// For tests: the events of a stream, collected.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,10 +15,10 @@
 
 namespace cairn {
 
-/// Everything a stream gave.
+/// All events of a stream, put together.
 struct Answer {
   std::vector<TokenId> tokens;
-  std::string text;  ///< with the finish's
+  std::string text;  ///< including the finish's text
   std::vector<std::string> parts;
   Finish finish;
   bool finished = false;
@@ -37,7 +37,7 @@ struct Answer {
   }
 };
 
-/// To the end of the answer.
+/// Collects to the end of the answer.
 inline void collect(GenerateStream& stream, Answer& answer) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!answer.finished && std::chrono::steady_clock::now() < deadline) {
@@ -51,7 +51,7 @@ inline Answer collect(GenerateStream& stream) {
   return answer;
 }
 
-/// All of them to their ends, none of which waits for its reader meanwhile.
+/// Collects all streams to their ends, draining them in turn so that none stalls for another.
 inline std::vector<Answer> collect_together(std::span<const std::unique_ptr<GenerateStream>> streams) {
   std::vector<Answer> answers(streams.size());
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -63,7 +63,7 @@ inline std::vector<Answer> collect_together(std::span<const std::unique_ptr<Gene
   return answers;
 }
 
-/// Takes what comes until `count` tokens are there.
+/// Collects until there are `count` tokens.
 inline void collect_tokens(GenerateStream& stream, size_t count, Answer& answer) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (answer.tokens.size() < count && std::chrono::steady_clock::now() < deadline) {

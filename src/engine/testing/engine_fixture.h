@@ -1,4 +1,4 @@
-/// For the engine's tests: an engine over the fake model with a real tokenizer, and what it ought to answer.
+/// For the engine's tests: an engine over the fake model with a real tokenizer, and the expected answers.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace cairn {
 
 class EngineTest : public testing::Test {
  protected:
-  /// For SetUpTestSuite, with CAIRN_TEST_DATA.
+  /// To be called in SetUpTestSuite, with CAIRN_TEST_DATA.
   static void load_tokenizer(const std::string& fixtures) {
     auto file = gguf::Reader::open(fixtures + "/models/llama.gguf");
     ASSERT_TRUE(file.has_value()) << file.error().text();
@@ -60,7 +60,7 @@ class EngineTest : public testing::Test {
   }
 
   static std::vector<TokenId> encode(const std::string& text) { return shared_tokenizer->encode(text, {}).value(); }
-  /// Token ids from a generator of their own.
+  /// Random token ids, from a generator with its own seed.
   static std::vector<TokenId> prompt_of(size_t tokens, uint64_t seed = 0) {
     std::vector<TokenId> prompt(tokens);
     for (size_t i = 0; i < tokens; ++i) prompt[i] = TokenId{static_cast<int32_t>(mix_bits(seed * 1'000 + i) % 300)};
@@ -75,7 +75,7 @@ class EngineTest : public testing::Test {
     request.sampling.seed = seed;
     return request;
   }
-  /// A model that answers a prompt of `prompt_tokens` with these tokens and then `last` for ever.
+  /// A model that answers a prompt of `prompt_tokens` with these tokens and then endlessly with `last`.
   static FakeRunner::Model script(size_t prompt_tokens, const std::vector<TokenId>& answer, TokenId last) {
     return [=](std::span<const TokenId> history, std::span<float> logits) {
       std::fill(logits.begin(), logits.end(), 0.0f);
@@ -84,7 +84,8 @@ class EngineTest : public testing::Test {
     };
   }
 
-  /// The answer by a plain loop: one sequence, one token at a time, stop strings sought in the whole text at the end.
+  /// The expected answer, by a plain loop: one sequence, one token at a time, stop strings searched in the whole text
+  /// at the end.
   Answer reference(const GenerateRequest& request) {
     Answer answer;
     std::vector<TokenId> history = request.prompt;
@@ -109,8 +110,8 @@ class EngineTest : public testing::Test {
     return answer;
   }
 
-  /// The answer's text, up to the stop string if there is one. What could still become a character is not text yet
-  /// unless this is the end.
+  /// Sets the answer's text, up to the stop string if there is one. An incomplete character is not text yet, unless
+  /// this is the end.
   static bool cut_at_stop(Answer& answer, const GenerateRequest& request, bool at_end) {
     Detokenizer detokenizer(*shared_tokenizer, request.text_at_start, request.render_special);
     answer.text.clear();
@@ -136,14 +137,14 @@ class EngineTest : public testing::Test {
     for (const std::string& part : actual.parts) EXPECT_TRUE(utf8_valid(part)) << what;
   }
 
-  /// Nothing is running and no page is in use but by the prefix cache. Finishes are seen only when that is so.
+  /// Expects that no request runs and that only the prefix cache uses pages. A finish is visible only after that holds.
   void expect_idle() {
     const EngineStats stats = engine_->stats();
     EXPECT_EQ(stats.active_requests, 0);
     EXPECT_EQ(stats.waiting_requests, 0);
     EXPECT_EQ(stats.pages_free + stats.pages_cached, stats.pages_total);
   }
-  /// For cancelled requests whose stream is gone, so that no finish can be waited for.
+  /// Waits for cancelled requests whose streams are gone, so that there is no finish to wait for.
   void wait_until_idle() {
     for (int i = 0; i < 2'000; ++i) {
       const EngineStats stats = engine_->stats();

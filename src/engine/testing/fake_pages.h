@@ -1,4 +1,4 @@
-/// What the fake model keeps in KV pages: of every position the token, and a hash of all tokens up to it.
+/// The fake model's KV pages: for every position the token, and a hash of all tokens up to it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 
 namespace cairn::fake_pages {
 
-// Key and value of a position: the token, and the hash of the history that ends with it.
+// Where the key and value of a position are: the token, and the hash of the history that ends with it.
 inline std::byte* place(const KvView& kv, const BatchSlice& slice, int32_t position) {
   const PageId page = slice.pages->groups.at(0).at(static_cast<size_t>(position / kPageTokens));
   EXPECT_NE(page, kNoPage);
@@ -29,7 +29,7 @@ inline void write(const KvView& kv, const BatchSlice& slice, int32_t position, T
   std::memcpy(key, &token, 4);
   std::memcpy(key + int64_t{kPageTokens} * 4, &hash, 4);
 }
-/// Tokens [0, end) of the slice's sequence.
+/// Reads tokens [0, end) of the slice's sequence.
 inline void read(const KvView& kv, const BatchSlice& slice, int32_t end, std::vector<TokenId>& history) {
   history.clear();
   uint32_t hash = 0;

@@ -28,10 +28,10 @@ struct FakeRunnerOptions {
   int32_t context_tokens = 256;
   int32_t batch_tokens_max = 64;
   int32_t logits_max = 16;
-  bool samples = false;  ///< keeps logits: the most likely token is sampled of each row, whatever is asked for
+  bool samples = false;  ///< keeps logits: samples the most likely token of each row, whatever the request says
 };
 
-/// Thread: step() is the engine's, all else is the test's.
+/// Thread: step() is called by the engine's, all else by the test's.
 class FakeRunner final : public Runner {
  public:
   /// Writes the logits that follow a history of tokens.
@@ -61,7 +61,7 @@ class FakeRunner final : public Runner {
   void set_on_step(std::function<void()> on_step) { on_step_ = std::move(on_step); }
 
   // -- At any time.
-  /// Steps wait from now on; `allow` lets so many pass.
+  /// Makes steps wait from now on; `allow` lets a number of them pass.
   void hold() { set_allowed(0); }
   void allow(int64_t steps) {
     const std::lock_guard lock(mutex_);
@@ -70,7 +70,7 @@ class FakeRunner final : public Runner {
     changed_.notify_all();
   }
   void release() { set_allowed(-1); }
-  /// Waits until a step stands at the gate; then nothing in the engine moves.
+  /// Waits until a step has reached the gate; then the engine does nothing.
   void wait_until_held() {
     std::unique_lock lock(mutex_);
     ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(20), [this] { return waiting_; }));
@@ -180,7 +180,7 @@ class FakeRunner final : public Runner {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  int64_t allowed_ = -1;  // steps that may pass; -1: all
+  int64_t allowed_ = -1;  // steps that may still pass; -1: all
   bool waiting_ = false;
   std::optional<Error> failure_;
   std::optional<Error> sample_failure_;

@@ -1,4 +1,4 @@
-/// For tests: a clock with which what seems to pay, and so what is drafted, is the same in every run.
+/// For tests: a clock whose times are the same in every run, so that decisions that follow from time are as well.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace cairn {
 
-/// Every look at it is a millisecond later. One thread.
+/// Every call is a millisecond later than the one before. Not thread-safe.
 class TickingClock final : public Clock {
  public:
   std::chrono::nanoseconds now() const override { return now_ += std::chrono::milliseconds(1); }

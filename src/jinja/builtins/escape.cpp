@@ -16,7 +16,7 @@ int digit_value(char c) {
   return lower >= 'a' && lower <= 'z' ? lower - 'a' + 10 : 36;
 }
 
-// The character of a numeric escape: `digits` digits of `base` from `at`. Fewer are allowed for octal only.
+// The character of a numeric escape: `digits` digits of `base` from `at`. Only octal escapes may have fewer.
 std::optional<char32_t> numeric_escape(std::string_view text, size_t at, size_t digits, int base) {
   char32_t value = 0;
   if (at + digits > text.size()) return std::nullopt;
@@ -68,7 +68,7 @@ Result<std::string> unescape(std::string_view literal) {
     if (const char plain = plain_escape(c); plain != '\0') {
       out += plain;
     } else if (c == '\n') {
-      continue;  // a line goes on
+      continue;  // the escaped line end continues the line
     } else if (c >= '0' && c <= '7') {
       size_t digits = 1;
       while (digits < 3 && i + digits < literal.size() && literal[i + digits] >= '0' && literal[i + digits] <= '7')
@@ -107,7 +107,7 @@ std::optional<Int> parse_digits(std::string_view digits, int base) {
 
 namespace {
 
-// Drops underscores between digits; nothing if one stands elsewhere.
+// Drops underscores between digits; nullopt if one is elsewhere.
 std::optional<std::string> without_underscores(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -1,4 +1,4 @@
-/// The small notations: string escapes, digits, HTML entities.
+/// Small notations: string escapes, digits, HTML entities.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,18 @@
 
 namespace cairn::jinja {
 
-/// The value of a Python string literal's inside. Unknown escapes stay as they are.
+/// The value of the inside of a Python string literal. Unknown escapes are left unchanged.
 Result<std::string> unescape(std::string_view literal);
 
-/// Digits of a base from 2 to 36, nothing else; nothing if there are none, others, or more than an Int holds.
+/// Parses digits of a base from 2 to 36; nullopt if there are none, other characters, or more than an Int holds.
 std::optional<Int> parse_digits(std::string_view digits, int base);
 
-/// Python's int(text, base) and float(text): white space around, sign, underscores between digits. Base 0 takes it from
-/// the prefix.
+/// Python's int(text, base) and float(text): surrounding white space, a sign, and underscores between digits are
+/// allowed. With base 0 the prefix gives the base.
 std::optional<Int> parse_integer(std::string_view text, int base);
 std::optional<double> parse_float(std::string_view text);
 
-/// & < > ' " as HTML entities.
+/// Writes & < > ' " as HTML entities.
 Result<void> put_escaped(Buffer& out, const Piece& text);
 
 }  // namespace cairn::jinja

@@ -1,4 +1,4 @@
-/// The built-in filters, by subject. The table that names them is filters.cpp.
+/// The built-in filters, by subject. filters.cpp has the table of their names.
 #pragma once
 
 #include "jinja/interpret/args.h"
@@ -30,19 +30,19 @@ Filter attribute, default_value, map, select, reject, selectattr, rejectattr;
 /// Follows a path like "a.b.0" from a value; an integer is one step.
 class AttributePath {
  public:
-  /// None: no step, the value itself. An Error for what is neither text, integer nor None.
+  /// None: no step, the value itself. An Error for a path that is not text, integer or None.
   static Result<AttributePath> parse(Budget& budget, const Value& path);
-  /// What is undefined on the way becomes `missing`, if that is not null.
+  /// A step that is undefined gives `missing`, if that is not null.
   Result<Value> follow(Budget& budget, Value from, const Value* missing = nullptr) const;
 
  private:
   std::vector<Value> steps_;
 };
 
-/// What sorting and comparing without case go by: strings in lower case, other values as they are.
+/// The key for sorting and comparing without case: strings in lower case, other values unchanged.
 Result<Value> ignore_case(Budget& budget, const Value& value);
 
-/// Wraps a list as what Jinja's lazy filters give: it can be walked once.
+/// Wraps a list as the result of Jinja's lazy filters: it can be iterated once.
 Result<Value> make_iterator(Budget& budget, std::vector<Value> items);
 
 }  // namespace cairn::jinja

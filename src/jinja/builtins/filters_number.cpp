@@ -1,4 +1,4 @@
-// Filters that make numbers.
+// Filters whose results are numbers.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -29,7 +29,7 @@ Result<double> require_number(const Value& value, std::string_view filter) {
   return value.floating();
 }
 
-// Python's round(): to the nearest, halves to even, judged on the exact value.
+// Python's round(): to the nearest, ties to even, decided on the exact value.
 Result<Value> round_common(const Value& value, int64_t precision) {
   if (value.is_integral()) {
     if (precision >= 0) return Value(value.integral());
@@ -59,7 +59,7 @@ Result<Value> round_common(const Value& value, int64_t precision) {
   return Value(std::strtod(bytes, nullptr));
 }
 
-// The smallest or largest item, by the sort order of the filter's arguments.
+// The smallest or largest item, by the sort order that the filter's arguments give.
 Result<Value> extreme(Interpreter& interpreter, const Value& input, const Args& args, std::string_view name,
                       bool largest) {
   CAIRN_TRY(const Bound bound, bind(name, args, {"case_sensitive", "attribute"}));

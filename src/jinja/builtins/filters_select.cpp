@@ -1,4 +1,4 @@
-// Filters that look inside each item.
+// Filters that look at each item of a list.
 #include "jinja/builtins/escape.h"
 #include "jinja/builtins/filters.h"
 #include "jinja/interpret/functions.h"
@@ -47,7 +47,7 @@ Result<Value> AttributePath::follow(Budget& budget, Value from, const Value* mis
 
 namespace {
 
-// Arguments behind the first `skipped`.
+// The arguments after the first `skipped`.
 Args rest_of(const Args& args, size_t skipped) {
   Args rest;
   rest.positional.assign(args.positional.begin() + static_cast<std::ptrdiff_t>(skipped), args.positional.end());
@@ -62,10 +62,10 @@ Result<std::string> function_name(const Args& args, size_t at, std::string_view 
   return name.text();
 }
 
-// The items, or one attribute of each, that pass a test or fail it.
+// The items that pass a test, or fail it, tested themselves or by one attribute.
 Result<Value> choose(Interpreter& interpreter, const Value& input, const Args& args, bool by_attribute, bool wanted) {
   Budget& budget = interpreter.budget();
-  if (!truthy(input)) return make_iterator(budget, {});  // None too, and then nobody looks at the arguments
+  if (!truthy(input)) return make_iterator(budget, {});  // also for None, and then the arguments are not checked
   AttributePath path;
   const size_t test_at = by_attribute ? 1 : 0;
   if (by_attribute) {
@@ -98,7 +98,7 @@ Result<Value> choose(Interpreter& interpreter, const Value& input, const Args& a
 
 namespace filters {
 
-// Only real attributes, never keys: methods, and what objects have.
+// Only real attributes, never keys: methods, and attributes of objects.
 Result<Value> attribute(Interpreter& interpreter, const Value& input, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("attr", args, {"name"}, 1));
   CAIRN_TRY(const std::string_view name, bound.text(0, ""));
@@ -119,7 +119,7 @@ Result<Value> map(Interpreter& interpreter, const Value& input, const Args& args
   Budget& budget = interpreter.budget();
   const DepthGuard deeper(budget);  // map('map', 'map', ...)
   CAIRN_TRY_VOID(deeper.check());
-  if (!truthy(input)) return make_iterator(budget, {});  // None too, and then nobody looks at the arguments
+  if (!truthy(input)) return make_iterator(budget, {});  // also for None, and then the arguments are not checked
   AttributePath path;
   FilterFunction filter = nullptr;
   Args filter_args;

@@ -12,7 +12,7 @@
 namespace cairn::jinja {
 namespace {
 
-// The keys that a list is sorted or grouped by.
+// The keys by which a list is sorted or grouped.
 Result<std::vector<Value>> keys_of(Budget& budget, const std::vector<Value>& items, const AttributePath& path,
                                    bool case_sensitive, const Value* missing = nullptr) {
   std::vector<Value> keys;
@@ -111,7 +111,7 @@ Result<Value> sort(Interpreter& interpreter, const Value& input, const Args& arg
   CAIRN_TRY(const Value list, to_list(budget, input));
   std::vector<Value> keys;
   if (bound.given(2) && bound[2].is(Kind::kText) && bound[2].text().find(',') != std::string::npos) {
-    // Several attributes: the key is the tuple of their values.
+    // With several attributes the key is the tuple of their values.
     std::vector<AttributePath> paths;
     std::string_view rest = bound[2].text();
     while (true) {

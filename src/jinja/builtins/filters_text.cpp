@@ -1,4 +1,4 @@
-// Filters that make text.
+// Filters whose results are texts.
 #include <algorithm>
 #include <array>
 
@@ -46,7 +46,7 @@ Result<Value> trim(Interpreter& interpreter, const Value& input, const Args& arg
   return by_method(interpreter, input, "strip", args);
 }
 
-// Unlike str.title, only white space, hyphens and opening brackets begin a word.
+// Unlike in str.title, a word begins only after white space, a hyphen or an opening bracket.
 Result<Value> title(Interpreter& interpreter, const Value& input, const Args& args) {
   CAIRN_TRY_VOID(bind("title", args, {}));
   CAIRN_TRY(const Value value, to_text(interpreter.budget(), input));
@@ -191,7 +191,7 @@ Result<Value> escape(Interpreter& interpreter, const Value& input, const Args& a
   return force_escape(interpreter, input, args);
 }
 
-// Comments and tags away, white space to single spaces, the commonest entities to characters.
+// Removes comments and tags, reduces white space to single spaces, and decodes the most common entities.
 Result<Value> striptags(Interpreter& interpreter, const Value& input, const Args& args) {
   CAIRN_TRY_VOID(bind("striptags", args, {}));
   Budget& budget = interpreter.budget();
@@ -259,7 +259,7 @@ Result<Value> pprint(Interpreter& interpreter, const Value& input, const Args& a
   return make_text(std::move(out));
 }
 
-// As model libraries define it: plain JSON, nothing escaped for HTML.
+// The filter as model libraries define it: plain JSON, without HTML escapes.
 Result<Value> tojson(Interpreter& interpreter, const Value& input, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("tojson", args, {"ensure_ascii", "indent", "separators", "sort_keys"}));
   JsonStyle style;

@@ -1,4 +1,4 @@
-// wordwrap and urlencode.
+// The filters wordwrap and urlencode.
 #include <algorithm>
 #include <vector>
 
@@ -13,7 +13,7 @@
 namespace cairn::jinja {
 namespace {
 
-// Words and the white space between them, alternating; a word with hyphens is cut behind each of them on demand.
+// Words and the white space between them, alternating; if requested, a word is cut after each of its hyphens.
 std::vector<std::string_view> chunks_of(std::string_view line, bool break_on_hyphens) {
   std::vector<std::string_view> chunks;
   size_t begin = 0;
@@ -39,7 +39,7 @@ std::vector<std::string_view> chunks_of(std::string_view line, bool break_on_hyp
   return chunks;
 }
 
-// Greedy lines of at most `width` characters. Pieces of one line follow each other in `line`, so a line is a view.
+// Greedy lines of at most `width` characters. Pieces of one line are contiguous in `line`, so a line is a view.
 std::vector<std::string_view> wrap_line(std::string_view line, size_t width, bool break_long_words,
                                         bool break_on_hyphens) {
   std::vector<std::string_view> out;
@@ -74,7 +74,7 @@ std::vector<std::string_view> wrap_line(std::string_view line, size_t width, boo
   return out;
 }
 
-// Bytes as %XX, except letters, digits and a few signs.
+// Writes bytes as %XX, except letters, digits and a few punctuation characters.
 Result<void> put_quoted(Buffer& out, const Piece& text, bool for_query) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
   Derivation derived(out, text);

@@ -51,7 +51,7 @@ Result<std::string> float_digits(double value, const FormatSpec& spec) {
   return out;
 }
 
-// Thousands (or, for hexadecimal and the like, groups of four) separated.
+// The digits with separators between thousands (or, for hexadecimal and the like, between groups of four).
 std::string grouped(const std::string& digits, const FormatSpec& spec) {
   if (spec.grouping == '\0') return digits;
   const size_t whole = std::min(digits.find_first_not_of("0123456789abcdefABCDEF"), digits.size());
@@ -145,7 +145,7 @@ class Percent {
     return is_tuple_ ? values_.items()[at] : values_;
   }
 
-  // A number in the format, or one of the values for '*'.
+  // Parses a number in the format, or takes one of the values for '*'.
   Result<int64_t> amount() {
     if (peek() == '*') {
       ++pos_;

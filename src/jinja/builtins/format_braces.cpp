@@ -1,4 +1,4 @@
-// str.format
+// Implements str.format.
 #include <algorithm>
 #include <optional>
 

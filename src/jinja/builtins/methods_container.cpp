@@ -1,4 +1,4 @@
-// Methods of lists, tuples and dicts: those that change nothing.
+// Methods of lists, tuples and dicts that change nothing.
 #include <algorithm>
 
 #include "jinja/interpret/functions.h"
@@ -34,7 +34,7 @@ Result<Value> list_count(Interpreter& interpreter, const Value& self, const Args
 
 Result<Value> copy(Interpreter&, const Value& self, const Args& args) {
   CAIRN_TRY_VOID(bind("copy", args, {}));
-  return self;  // immutable: nobody can tell
+  return self;  // an immutable value needs no copy
 }
 
 Result<Value> dict_get(Interpreter& interpreter, const Value& self, const Args& args) {

@@ -1,4 +1,4 @@
-// str's methods.
+// Methods of str.
 #include <algorithm>
 #include <optional>
 
@@ -13,7 +13,7 @@
 namespace cairn::jinja {
 namespace {
 
-// `part` is a view into `self`.
+// A string value of `part`, which is a view into `self`.
 Result<Value> part_of(Interpreter& interpreter, const Value& self, std::string_view part) {
   return make_text(interpreter.budget(), self.piece().part(part), self.is_markup());
 }
@@ -87,7 +87,7 @@ Result<Value> split(Interpreter& interpreter, const Value& self, const Args& arg
     if (separator.empty()) return fail(Code::kInvalidArgument, "empty separator");
   }
   CAIRN_TRY(const int64_t splits_max, bound.integer(1, -1));
-  // A search from the right compares the whole separator at every place.
+  // A search from the right compares the whole separator at every position.
   const int64_t factor = kFromRight ? 1 + static_cast<int64_t>(separator.size()) / 8 : 1;
   CAIRN_TRY_VOID(interpreter.budget().work(static_cast<int64_t>(self.text().size()) * factor));
   const auto pieces = split_text(self.text(), bound.given(0) ? &separator : nullptr, splits_max, kFromRight);
@@ -165,7 +165,7 @@ Result<Value> without_affix(Interpreter& interpreter, const Value& self, const A
   return part_of(interpreter, self, text);
 }
 
-// Where the needle is, in characters, or -1.
+// The position of the needle in characters, or -1.
 template <bool kFromRight>
 Result<int64_t> position_of(Interpreter& interpreter, const Value& self, const Args& args, std::string_view name) {
   CAIRN_TRY(const Bound bound, bind(name, args, {"sub", "start", "end"}, 1));

@@ -7,7 +7,7 @@
 
 namespace cairn::jinja {
 
-// A merge sort of our own: comparing can fail, and NaN makes an order that std::sort must not be given.
+// Our own merge sort: comparisons can fail, and std::sort must not be used with NaN.
 Result<std::vector<size_t>> sorted_places(Budget& budget, const std::vector<Value>& keys, bool reverse) {
   std::vector<size_t> places(keys.size());
   std::iota(places.begin(), places.end(), size_t{0});

@@ -1,4 +1,4 @@
-/// A stable order of values that stops at the first two that have none.
+/// A stable sort of values that stops at the first two that cannot be compared.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace cairn::jinja {
 
-/// Places of `keys` from the smallest key to the largest, or the other way; equal keys keep their order in both.
+/// Indices of `keys` from the smallest key to the largest, or the reverse; equal keys keep their order in both.
 Result<std::vector<size_t>> sorted_places(Budget& budget, const std::vector<Value>& keys, bool reverse);
 
 }  // namespace cairn::jinja

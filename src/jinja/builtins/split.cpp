@@ -36,7 +36,7 @@ std::vector<std::string_view> split_spaces(std::string_view text, int64_t splits
 }
 
 std::vector<std::string_view> split_spaces_right(std::string_view text, int64_t splits_max) {
-  // All words first; what stands left of the last `splits_max` of them stays in one piece.
+  // Splits into all words first; the text before the last `splits_max` of them stays one piece.
   std::vector<std::string_view> words = split_spaces(text, -1);
   if (splits_max < 0 || static_cast<int64_t>(words.size()) <= splits_max) return words;
   const size_t rest = words.size() - static_cast<size_t>(splits_max);
@@ -100,7 +100,7 @@ int64_t count_text(std::string_view text, std::string_view needle) {
 
 namespace {
 
-// Python puts the new text between all characters when the old one is empty.
+// Python inserts the new text between all characters if the old one is empty.
 Result<void> put_between(Buffer& out, const Piece& text, const Piece& between, int64_t count) {
   const std::vector<uint32_t> offsets = char_offsets(text.bytes());
   for (size_t i = 0; i < offsets.size(); ++i) {

@@ -6,7 +6,7 @@ namespace cairn::jinja {
 
 Result<void> put_time(Buffer& out, const Piece& pattern, std::time_t now) {
   const std::string_view format = pattern.bytes();
-  // What a single code may be; datetime leaves the rest to the C library, where it is not portable.
+  // The supported single codes; datetime passes others to the C library, where they are not portable.
   constexpr std::string_view kCodes = "aAbBcCdDeFgGhHIjklmMnpPrRsStTuUVwWxXyYzZ";
   constexpr std::string_view kFlags = "-_0^#";
   std::tm local{};

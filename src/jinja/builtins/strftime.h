@@ -1,4 +1,4 @@
-/// Dates as Python's datetime.strftime writes them.
+/// Formats dates as Python's datetime.strftime does.
 #pragma once
 
 #include <ctime>
@@ -8,7 +8,7 @@
 
 namespace cairn::jinja {
 
-/// `now` in local time. Month and day names are English; an unknown code stays as it is.
+/// Writes `now` in local time. Month and day names are English; an unknown code is left unchanged.
 Result<void> put_time(Buffer& out, const Piece& pattern, std::time_t now);
 
 }  // namespace cairn::jinja

@@ -1,4 +1,4 @@
-// What stands behind `is`.
+// The tests that follow `is`.
 #include <algorithm>
 
 #include "jinja/interpret/functions.h"
@@ -29,7 +29,7 @@ bool is_string(const Value& value) { return value.is(Kind::kText); }
 bool is_mapping(const Value& value) { return value.is(Kind::kDict); }
 bool is_escaped(const Value& value) { return value.is(Kind::kText) && value.is_markup(); }
 
-// What has a length and can be indexed; a dict too, and an undefined value.
+// Whether it has a length and can be indexed; also true for a dict and an undefined value.
 bool is_sequence(const Value& value) {
   switch (value.kind()) {
     case Kind::kText:
@@ -85,7 +85,7 @@ Result<bool> divisibleby(Interpreter& interpreter, const Value& input, const Arg
   return divides(interpreter, input, bound[0], 0);
 }
 
-// Python's `is`: strings are compared by value, since which of them share memory is nobody's business.
+// Python's `is`: strings are compared by value, since whether they share memory is an implementation detail.
 Result<bool> sameas(Interpreter&, const Value& input, const Args& args) {
   CAIRN_TRY(const Bound bound, bind("sameas", args, {"other"}, 1));
   if (input.is(Kind::kText) && bound[0].is(Kind::kText)) return input.text() == bound[0].text();

@@ -1,4 +1,4 @@
-/// The arguments of a call, and how they meet a built-in function's parameters.
+/// The arguments of a call, and their binding to a built-in function's parameters.
 #pragma once
 
 #include <array>
@@ -20,23 +20,23 @@ struct Args {
   bool empty() const { return positional.empty() && named.empty(); }
 };
 
-/// The name of a named argument as a text. It may be the key of a dict that was given with `**`, so that it counts as
+/// The name of a named argument as a text. It may be the key of a dict that was given with `**`, so it counts as
 /// foreign.
 inline Piece name_piece(std::string_view name) { return Piece::foreign(name); }
 
-/// Arguments in the order of the parameters. Lives no longer than the Args it was bound from.
+/// Arguments in the order of the parameters. Must not outlive the Args from which it was bound.
 class Bound {
  public:
   static constexpr size_t kParametersMax = 8;
 
   bool has(size_t i) const { return values_[i] != nullptr; }
-  /// Given and not None.
+  /// Whether the argument was given and is not None.
   bool given(size_t i) const { return has(i) && !values_[i]->is(Kind::kNone); }
   const Value& operator[](size_t i) const { return *values_[i]; }
 
-  /// The argument's truth, or `missing`.
+  /// The argument's truth value, or `missing`.
   bool boolean(size_t i, bool missing) const { return has(i) ? truthy(*values_[i]) : missing; }
-  /// Within 64 bits, or an Error that names the parameter.
+  /// An integer within 64 bits, or an Error that names the parameter.
   Result<int64_t> integer(size_t i, int64_t missing) const;
   /// A string, or an Error that names the parameter.
   Result<std::string_view> text(size_t i, std::string_view missing) const;
@@ -49,7 +49,7 @@ class Bound {
   std::string_view function_;
 };
 
-/// Errors as Python's: too many, unknown name, given twice, one of the first `required` missing.
+/// Errors as in Python: too many arguments, an unknown name, one given twice, one of the first `required` missing.
 Result<Bound> bind(std::string_view function, const Args& args, std::initializer_list<std::string_view> parameters,
                    size_t required = 0);
 

@@ -1,4 +1,4 @@
-/// The tables of what a template can use by name. Filters are applied with `|`, tests with `is`.
+/// The tables of names that a template can use. Filters are applied with `|`, tests with `is`.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace cairn::jinja {
 
-/// nullptr if there is none of that name.
+/// The filter of that name; nullptr if there is none.
 FilterFunction find_filter(std::string_view name);
 TestFunction find_test(std::string_view name);
 
@@ -17,7 +17,7 @@ TestFunction find_test(std::string_view name);
 using GlobalFunction = Result<Value> (*)(Interpreter&, const Args&);
 GlobalFunction find_global(std::string_view name);
 
-/// A method of a value, bound when it is called.
+/// A method of a value, which is passed as `self`.
 using MethodFunction = Result<Value> (*)(Interpreter&, const Value& self, const Args&);
 MethodFunction find_string_method(std::string_view name);
 MethodFunction find_list_method(std::string_view name, bool is_tuple);
@@ -26,7 +26,7 @@ MethodFunction find_dict_method(std::string_view name);
 /// loop.changed(values...): whether they differ from the last call's.
 Result<Value> loop_changed(Interpreter& interpreter, const Value& self, const Args& args);
 
-/// Methods that would change a list or dict: the sandbox hides them.
+/// Whether the method would change a list or dict: the sandbox hides those.
 bool is_forbidden_method(const Value& self, std::string_view name);
 
 }  // namespace cairn::jinja

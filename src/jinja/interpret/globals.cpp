@@ -44,7 +44,7 @@ Result<Value> range(Interpreter& interpreter, const Args& args) {
   return Value(std::shared_ptr<Object>(std::move(object)));
 }
 
-// dict(mapping or pairs, **named) without the rest of the call.
+// dict(mapping or pairs, **named), without the checks of a call.
 Result<Value> make_dict(Budget& budget, std::string_view name, const Args& args) {
   DictBuilder dict(budget);
   if (args.positional.size() > 1)

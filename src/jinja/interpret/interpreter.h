@@ -1,4 +1,4 @@
-/// Walks a parsed template and writes what it renders. One per rendering; single-threaded.
+/// Interprets a parsed template and writes its rendering. One per rendering; single-threaded.
 #pragma once
 
 #include <ctime>
@@ -16,21 +16,21 @@ namespace cairn::jinja {
 
 class Interpreter {
  public:
-  /// `parsed` and `budget` outlive it.
+  /// `parsed` and `budget` outlive the interpreter.
   Interpreter(const ParsedTemplate& parsed, Budget& budget, std::time_t now);
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
   ~Interpreter();
 
-  /// Gives the template a variable, before run().
+  /// Sets a variable of the template, before run().
   void set_variable(NameId id, Value value) { scope_->set(id, std::move(value)); }
   Result<Rendering> run();
 
-  // For filters, tests, methods and functions.
+  // The budget, for filters, tests, methods and functions.
   Budget& budget() { return budget_; }
   std::time_t now() const { return now_; }
   Result<Value> call(const Value& callee, const Args& args);
-  /// Keeps what could become part of a cycle until the end, when it forgets what it holds.
+  /// Keeps an object that could become part of a cycle until the end, when its references are dropped.
   Result<void> keep(std::shared_ptr<Object> object);
 
  private:
@@ -77,7 +77,7 @@ class Interpreter {
   Result<Value> call_macro(const Macro& macro, const Args& args);
   Result<void> bind_macro(const MacroBody& macro, const Args& args, Scope& scope);
   Result<Value> call_loop(const Loop& loop, const Args& args);
-  /// Objects that hold a scope have it emptied at the end.
+  /// Keeps a scope that an object holds, which is emptied at the end.
   Result<void> keep(const ScopeRef& scope);
   ScopeRef inner_scope() const;
 
@@ -90,7 +90,7 @@ class Interpreter {
   std::vector<ScopeRef> kept_scopes_;
 };
 
-/// Sets a value for the time of a C++ scope.
+/// Sets a value for the lifetime of a C++ scope.
 template <class T>
 class Swap {
  public:

@@ -21,7 +21,7 @@ Result<void> Interpreter::keep(const ScopeRef& scope) {
 
 Result<Value> Interpreter::call(const Value& callee, const Args& args) {
   if (callee.is(Kind::kUndefined)) return undefined_error(callee);
-  // Held during the call: the callee may be in a variable that the call changes.
+  // Held during the call, since the callee may be in a variable that the call changes.
   const Value held = callee;
   if (const auto* method = held.object<Method>()) return method->function(*this, method->self, args);
   if (const auto* function = held.object<Function>()) return function->function(*this, args);
@@ -45,7 +45,7 @@ Result<Value> Interpreter::call_macro(const Macro& macro, const Args& args) {
   return make_text(std::move(text));
 }
 
-// Arguments to parameters, in `scope`, which is the current one, so that a default can name an earlier parameter.
+// Binds arguments to parameters in `scope`, which is the current one, so that a default can use an earlier parameter.
 Result<void> Interpreter::bind_macro(const MacroBody& macro, const Args& args, Scope& scope) {
   const std::string_view name = macro.name.empty() ? std::string_view("caller") : std::string_view(macro.name);
   const size_t count = macro.parameters.size();

@@ -1,4 +1,4 @@
-// What expressions are worth.
+// Evaluation of expressions.
 #include "jinja/interpret/interpreter.h"
 #include "jinja/parse/token.h"
 #include "jinja/value/operators.h"
@@ -6,7 +6,7 @@
 
 namespace cairn::jinja {
 
-// Evaluates, and gives an error its line.
+// Evaluates an expression, and adds its line to an error.
 Result<Value> Interpreter::eval(const Expr& expr) {
   if (expr.kind == ExprKind::kConst) return static_cast<const ConstExpr&>(expr).value;
   const DepthGuard deeper(budget_);
@@ -180,7 +180,7 @@ Result<Args> Interpreter::eval_args(const CallArgs& args) {
     CAIRN_TRY(Value value, eval(*arg));
     values.named.emplace_back(name, std::move(value));
   }
-  constexpr size_t kSpreadMax = 1000;  // arguments out of one list or dict
+  constexpr size_t kSpreadMax = 1000;  // arguments from one list or dict
   if (args.more_positional != nullptr) {
     CAIRN_TRY(const Value more, eval(*args.more_positional));
     CAIRN_TRY(const Value list, to_list(budget_, more));

@@ -1,4 +1,4 @@
-// What statements write and change.
+// Execution of statements.
 #include "jinja/interpret/interpreter.h"
 #include "jinja/parse/token.h"
 #include "jinja/value/operators.h"
@@ -10,7 +10,7 @@ Interpreter::Interpreter(const ParsedTemplate& parsed, Budget& budget, std::time
     : parsed_(parsed), budget_(budget), now_(now), scope_(std::make_shared<Scope>()) {}
 
 Interpreter::~Interpreter() {
-  // Scopes and namespaces may hold each other in a circle.
+  // Scopes and namespaces may refer to each other in a cycle.
   for (const auto& object : kept_objects_) object->forget();
   for (const ScopeRef& scope : kept_scopes_) scope->variables.clear();
 }
@@ -116,8 +116,8 @@ Result<Value> Interpreter::filtered(const ForStatement& statement, const Value& 
 }
 
 Result<Interpreter::Flow> Interpreter::loop_over(const ForStatement& statement, Value items, int64_t depth0) {
-  // Only a body that asks `loop` how many there are needs the items filtered before it runs; otherwise, as in Jinja,
-  // the condition sees what earlier passes changed.
+  // Items must be filtered before the body runs only if the body uses the loop's length; otherwise, as in Jinja, the
+  // condition sees changes by earlier iterations.
   const bool filter_first = statement.test != nullptr && (statement.uses_loop || statement.recursive);
   if (filter_first) {
     CAIRN_TRY(items, filtered(statement, items));

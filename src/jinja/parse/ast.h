@@ -17,7 +17,7 @@ class Interpreter;
 using FilterFunction = Result<Value> (*)(Interpreter&, const Value& input, const Args&);
 using TestFunction = Result<bool> (*)(Interpreter&, const Value& input, const Args&);
 
-/// A variable's name as its place in Program::names.
+/// A variable's name, as its index in Program::names.
 using NameId = uint32_t;
 
 enum class ExprKind : uint8_t {
@@ -47,7 +47,7 @@ struct Expr {
 
   const ExprKind kind;
   const int32_t line;
-  int32_t height = 1;  ///< levels of expressions, itself included; at most kJinjaParseDepthMax
+  int32_t height = 1;  ///< levels of nested expressions, including itself; at most kJinjaParseDepthMax
 };
 using ExprPtr = std::unique_ptr<Expr>;
 using ExprList = std::vector<ExprPtr>;
@@ -81,7 +81,7 @@ struct UnaryExpr : Expr {
 };
 
 enum class ArithmeticOp : uint8_t { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kModulo, kPower };
-/// first op1 e1 op2 e2 ..., from left to right. Flat, so that a long sum is no deep tree.
+/// first op1 e1 op2 e2 ..., from left to right. Flat, so that a long sum is not a deep tree.
 struct ArithmeticExpr : Expr {
   explicit ArithmeticExpr(int32_t line_of) : Expr(ExprKind::kArithmetic, line_of) {}
   ExprPtr first;
@@ -90,7 +90,7 @@ struct ArithmeticExpr : Expr {
 
 struct LogicExpr : Expr {
   LogicExpr(int32_t line_of, bool is_and) : Expr(ExprKind::kLogic, line_of), all(is_and) {}
-  bool all;  ///< `and`; else `or`
+  bool all;  ///< true for `and`, false for `or`
   ExprList operands;
 };
 
@@ -108,7 +108,7 @@ struct ConcatExpr : Expr {
 
 struct ConditionalExpr : Expr {
   explicit ConditionalExpr(int32_t line_of) : Expr(ExprKind::kConditional, line_of) {}
-  ExprPtr test, yes, no;  ///< no else: `no` is null
+  ExprPtr test, yes, no;  ///< without `else`, `no` is null
 };
 
 struct AttributeExpr : Expr {
@@ -124,7 +124,7 @@ struct ItemExpr : Expr {
 
 struct SliceExpr : Expr {
   explicit SliceExpr(int32_t line_of) : Expr(ExprKind::kSlice, line_of) {}
-  ExprPtr object, start, stop, step;  ///< left out: null
+  ExprPtr object, start, stop, step;  ///< null if left out
 };
 
 struct CallArgs {
@@ -141,7 +141,7 @@ struct CallExpr : Expr {
 
 struct FilterUse {
   std::string name;
-  FilterFunction function = nullptr;  ///< null: there is none of that name, an error when it is reached
+  FilterFunction function = nullptr;  ///< null: unknown, which is an error when it is reached
   CallArgs args;
   int32_t line = 0;
 };

@@ -1,4 +1,4 @@
-/// The statements of a parsed template, and the whole of it.
+/// The statements of a parsed template, and the whole template.
 #pragma once
 
 #include <memory>
@@ -38,7 +38,7 @@ struct Statement {
 using StatementPtr = std::unique_ptr<Statement>;
 using Body = std::vector<StatementPtr>;
 
-/// `break` and `continue`, which need nothing more.
+/// `break` and `continue`, which have no further parts.
 struct PlainStatement : Statement {
   using Statement::Statement;
 };
@@ -54,7 +54,7 @@ struct OutputStatement : Statement {
   ExprPtr value;
 };
 
-/// What `set` and `for` assign to.
+/// A target of the assignment by `set` or `for`.
 struct Target {
   enum class Kind : uint8_t { kName, kNamespaceAttribute, kTuple };
   Kind kind = Kind::kName;
@@ -68,7 +68,7 @@ struct ForStatement : Statement {
   Target target;
   ExprPtr items, test;  ///< test: the `if` part, or null
   bool recursive = false;
-  bool uses_loop = false;  ///< the body names `loop`
+  bool uses_loop = false;  ///< whether the body uses the name `loop`
   Body body, otherwise;
 };
 
@@ -91,11 +91,11 @@ struct SetBlockStatement : Statement {
   Body body;
 };
 
-/// What can be called: a macro's parameters and body, or those of a call block.
+/// A callable body: a macro's parameters and body, or those of a call block.
 struct MacroBody {
   std::string name;  ///< empty for a call block
   std::vector<std::pair<NameId, std::string>> parameters;
-  ExprList defaults;  ///< of the last parameters
+  ExprList defaults;  ///< those of the last parameters
   Body body;
   bool uses_caller = false, uses_kwargs = false, uses_varargs = false;
   NameId caller_id = 0, kwargs_id = 0, varargs_id = 0;

@@ -1,4 +1,4 @@
-// The parser's ground: tokens, names, limits. Statements and expressions have their own files.
+// Base of the parser: tokens, names, limits. Statements and expressions have files of their own.
 #include "jinja/parse/parser.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-/// Tokens -> statements and expressions, by recursive descent; how deep is bounded by kJinjaParseDepthMax.
+/// Parses tokens into statements and expressions, by recursive descent to a depth of at most kJinjaParseDepthMax.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Parser {
   Result<ParsedTemplate> run();
 
  private:
-  /// Counts levels of recursion while it lives.
+  /// Counts a level of recursion for its lifetime.
   struct Level {
     explicit Level(int32_t& depth_of) : depth(depth_of) { ++depth; }
     Level(const Level&) = delete;
@@ -33,7 +33,7 @@ class Parser {
     ~Level() { --depth; }
     int32_t& depth;
   };
-  /// A name read in a body that makes it special: caller, kwargs, varargs in macros, loop in loops.
+  /// A name whose use in a body makes the body special: caller, kwargs, varargs in macros, loop in loops.
   struct Special {
     bool caller = false, kwargs = false, varargs = false, loop = false;
   };
@@ -52,7 +52,7 @@ class Parser {
   Result<std::string> expect_name();
   std::unexpected<Error> error_at(int32_t line, std::string message) const;
   std::unexpected<Error> error(std::string message) const { return error_at(line(), std::move(message)); }
-  /// "'end of block'", "'foo'": the current token in words.
+  /// A description of the current token: "'end of block'", "'foo'".
   std::string current_in_words() const;
   Result<void> check_depth() const;
   Result<void> check_height(const Expr& expr) const;
@@ -109,10 +109,10 @@ class Parser {
   std::vector<Token> tokens_;
   size_t next_ = 0;
   int32_t depth_ = 0;
-  int32_t loops_ = 0;              // loops around the statement, within its macro
-  bool lenient_ = false;           // inside if: an unknown filter is an error only when it is reached
-  std::optional<Error> unknown_;   // the first unknown filter or test of the expression that is read
-  std::vector<Special> specials_;  // one for each macro and loop body around
+  int32_t loops_ = 0;              // number of loops around the statement, within its macro
+  bool lenient_ = false;           // inside `if`: an unknown filter is an error only if it is reached
+  std::optional<Error> unknown_;   // the first unknown filter or test of the current expression
+  std::vector<Special> specials_;  // one for each enclosing macro and loop body
   std::unordered_map<std::string, NameId> name_ids_;
   ParsedTemplate result_;
 };

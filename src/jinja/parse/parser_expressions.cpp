@@ -46,7 +46,7 @@ std::optional<ArithmeticOp> sum_op(std::string_view op) {
   return std::nullopt;
 }
 
-// Adds one more operand to a chain of operators, beginning the chain if `left` is none of its kind.
+// Adds an operand to a chain of operators; starts a chain if `left` is not one of this kind.
 void extend(ExprPtr& left, bool& is_chain, ArithmeticOp op, ExprPtr right) {
   if (!is_chain) {
     auto chain = std::make_unique<ArithmeticExpr>(left->line);
@@ -68,7 +68,7 @@ bool Parser::at_tuple_end(Until until) const {
   return until == Until::kFor && at_name("recursive");
 }
 
-// One expression, or several with commas between them.
+// Parses one expression, or several with commas between them.
 Result<ExprPtr> Parser::tuple(bool with_conditional, Until until) {
   const int32_t begin = line();
   ExprList items;
@@ -110,12 +110,12 @@ Result<ExprPtr> Parser::expression() {
     CAIRN_TRY_VOID(check_height(*yes));
   }
   CAIRN_TRY_VOID(check_height(*yes));
-  // What a condition guards may name a filter that does not exist, as long as it is not reached.
+  // A guarded expression may name an unknown filter, as long as it is not reached.
   if (is_conditional || unknown_outside.has_value()) unknown_ = std::move(unknown_outside);
   return yes;
 }
 
-// a or b or ..., whose operands are a and b and ...
+// a or b or ..., where the operands are a and b and ...
 Result<ExprPtr> Parser::logic(bool all) {
   const std::string_view word = all ? "and" : "or";
   const auto operand = [&] { return all ? negation() : logic(true); };
@@ -277,7 +277,7 @@ Result<ExprPtr> Parser::primary() {
   return error(fmt::format("expected an expression, got {}", current_in_words()));
 }
 
-// Strings that follow each other are one.
+// Adjacent string literals are joined.
 Result<ExprPtr> Parser::string_literal() {
   const int32_t begin = line();
   std::string value;

@@ -1,4 +1,4 @@
-// Text, {{ }} and {% %}.
+// Parses text, {{ }} and {% %}.
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kParametersMax = 255;
 
-// Sets a value for the time of a scope.
+// Sets a value for the lifetime of a scope.
 template <class T>
 class Override {
  public:
@@ -32,7 +32,8 @@ std::string joined(std::initializer_list<std::string_view> names) {
 
 }  // namespace
 
-// Statements up to a tag of one of these names; its name is the current token then. No names: up to the template's end.
+// Parses statements up to a tag of one of these names, which is then the current token. Without names: up to the
+// template's end.
 Result<Body> Parser::body_until(std::initializer_list<std::string_view> ends, int32_t opened_at,
                                 std::string_view opened) {
   const Level level(depth_);
@@ -63,7 +64,7 @@ Result<Body> Parser::body_until(std::initializer_list<std::string_view> ends, in
                   fmt::format("this '{}' is not closed; the template ends without {}", opened, joined(ends)));
 }
 
-// The rest of an opening tag, and the statements behind it.
+// Parses the rest of an opening tag, and the statements after it.
 Result<Body> Parser::block(std::initializer_list<std::string_view> ends, int32_t opened_at, std::string_view opened) {
   CAIRN_TRY_VOID(check_unknown());
   skip_operator(":");
@@ -71,7 +72,7 @@ Result<Body> Parser::block(std::initializer_list<std::string_view> ends, int32_t
   return body_until(ends, opened_at, opened);
 }
 
-// Reads one tag's statement up to its '%}'. Null for a tag that leaves nothing behind.
+// Parses one tag's statement up to its '%}'. Null for a tag that gives no statement.
 Result<StatementPtr> Parser::statement() {
   if (token().kind != TokenKind::kName) return error(fmt::format("expected a tag's name, got {}", current_in_words()));
   const std::string& name = token().text;
@@ -303,7 +304,7 @@ Result<StatementPtr> Parser::with_statement() {
   return node;
 }
 
-// Marks what the assistant said, for training; rendering goes through it.
+// Marks the assistant's text, for training; rendering ignores the mark.
 Result<StatementPtr> Parser::generation_statement() {
   auto node = std::make_unique<ScopeStatement>(line());
   skip();

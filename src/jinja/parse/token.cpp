@@ -16,7 +16,7 @@ namespace {
 
 bool ascii_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Line ends become \n, and one at the end of the template is dropped.
+// Converts line ends to \n, and drops one at the end of the template.
 std::string normalize(std::string_view source) {
   std::string out;
   out.reserve(source.size());
@@ -85,11 +85,11 @@ class Tokenizer {
   std::string source_;
   size_t pos_ = 0;
   int32_t line_ = 1;
-  std::string open_;  // the closing brackets that are due
+  std::string open_;  // expected closing brackets
   std::vector<Token> tokens_;
 };
 
-// Text up to the next tag, and the tag.
+// Reads text up to the next tag, and the tag.
 Result<void> Tokenizer::next_part() {
   size_t begin = source_.find('{', pos_);
   while (begin != std::string::npos) {
@@ -113,7 +113,7 @@ Result<void> Tokenizer::next_part() {
   return tag(kind == '{');
 }
 
-// The text from pos_ to a tag at `end`, less the white space that the tag takes away.
+// Adds the text from pos_ to a tag at `end`, without the white space that the tag removes.
 void Tokenizer::add_data(size_t end, char sign, bool is_variable) {
   std::string_view text = std::string_view(source_).substr(pos_, end - pos_);
   if (sign == '-') {
@@ -128,7 +128,7 @@ void Tokenizer::add_data(size_t end, char sign, bool is_variable) {
   advance(end);
 }
 
-// Where the content of a raw block begins, if the tag at `begin` is {% raw %}.
+// Offset of a raw block's content, if the tag at `begin` is {% raw %}.
 std::optional<size_t> Tokenizer::raw_content(size_t begin) const {
   size_t at = begin + 2;
   if (at < source_.size() && (source_[at] == '-' || source_[at] == '+')) ++at;
@@ -168,7 +168,7 @@ Result<void> Tokenizer::raw_block(size_t content) {
   return error("this raw block has no {{% endraw %}}");
 }
 
-// pos_ is behind the opening and its sign.
+// Skips a comment; pos_ is after its opening and its sign.
 Result<void> Tokenizer::comment() {
   const size_t end = source_.find("#}", pos_);
   if (end == std::string::npos) return error("this comment has no #}}");
@@ -193,7 +193,7 @@ Result<void> Tokenizer::tag(bool is_variable) {
     }
     CAIRN_TRY_VOID(tag_token());
   }
-  return {};  // the parser sees that the tag does not end
+  return {};  // the parser reports the missing end of the tag
 }
 
 bool Tokenizer::tag_end(bool is_variable) {
@@ -228,7 +228,7 @@ Result<void> Tokenizer::tag_token() {
   return {};
 }
 
-// Digits with single underscores between them, from `at`; returns where they end.
+// Returns the end of digits with single underscores between them, from `at` on.
 size_t digits_end(std::string_view text, size_t at, int base) {
   const auto is_digit_of_base = [&](char c) {
     const char lower = static_cast<char>(c | 0x20);
@@ -272,7 +272,7 @@ Result<void> Tokenizer::number() {
       }
     }
   }
-  // 007 is no number: only zeros may follow a zero.
+  // 007 is not a number: only zeros may follow a leading zero.
   if (zero_first && !is_float) end = std::min(text.find_first_not_of("0_"), end);
   std::string digits;
   for (const char c : text.substr(begin, end - begin))

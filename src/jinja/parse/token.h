@@ -1,4 +1,4 @@
-/// Template text -> tokens, with white-space control (trim_blocks, lstrip_blocks, `-`, `+`) applied.
+/// Splits a template's text into tokens and applies white-space control (trim_blocks, lstrip_blocks, `-`, `+`).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-/// For tests: the chat templates of other models, and what they were rendered with.
+/// For tests: published chat templates, and the variables with which they were rendered.
 #pragma once
 
 #include <gtest/gtest.h>

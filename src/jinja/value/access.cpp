@@ -12,9 +12,9 @@
 namespace cairn::jinja {
 namespace {
 
-constexpr size_t kNamesInErrorMax = 200;  // bytes of a key that an error repeats
+constexpr size_t kNamesInErrorMax = 200;  // bytes of a key that an error quotes
 
-// What Jinja calls a value in "... has no attribute": "dict object", "None".
+// The name of a value in Jinja's message "... has no attribute": "dict object", "None".
 std::string in_words(const Value& value) {
   if (value.is(Kind::kNone)) return "None";
   return fmt::format("{} object", type_name(value));
@@ -83,7 +83,7 @@ Result<Value> loop_attribute(Budget& budget, const Value& value, const Loop& loo
   return no_attribute(value, name);
 }
 
-// Attributes of what is neither text, list nor dict. `found` tells that there is one.
+// Attributes of values that are neither text, list nor dict. `found` is set if there is one.
 Result<Value> object_attribute(Budget& budget, const Value& value, std::string_view name) {
   if (const auto* space = value.object<Namespace>()) {
     const Value* attribute = space->find(name);
@@ -126,7 +126,7 @@ Result<Value> method_or_undefined(Budget& budget, const Value& value, std::strin
   return no_attribute(value, name);
 }
 
-// Python's index: from the end if negative; -1 if there is none such.
+// Resolves Python's index, from the end if negative; -1 if it is out of range.
 int64_t resolve_index(Int index, int64_t size) {
   if (index < 0) index += size;
   return index < 0 || index >= size ? -1 : static_cast<int64_t>(index);

@@ -48,7 +48,7 @@ Result<Value> power(Int base, Int exponent) {
   while (exponent > 0) {
     if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) return overflow();
     exponent >>= 1;
-    // 0, 1 and -1 never overflow, so that this ends early for every other base.
+    // 0, 1 and -1 never overflow; with every other base this ends early.
     if (exponent > 0 && __builtin_mul_overflow(base, base, &base)) return overflow();
   }
   return Value(result);
@@ -72,14 +72,14 @@ Result<Value> on_integers(ArithmeticOp op, Int a, Int b) {
     case ArithmeticOp::kFloorDivide:
     case ArithmeticOp::kModulo: {
       if (b == 0) return zero_division(false, op);
-      if (b == -1) {  // the one division that can overflow
+      if (b == -1) {  // the only division that can overflow
         if (op == ArithmeticOp::kModulo) return Value(Int{0});
         if (__builtin_sub_overflow(Int{0}, a, &result)) return overflow();
         return Value(result);
       }
       Int quotient = a / b;
       Int rest = a % b;
-      if (rest != 0 && (rest < 0) != (b < 0)) {  // Python rounds down, and the rest has the divisor's sign
+      if (rest != 0 && (rest < 0) != (b < 0)) {  // Python rounds down, and the remainder has the divisor's sign
         --quotient;
         rest += b;
       }

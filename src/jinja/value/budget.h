@@ -1,4 +1,4 @@
-/// What one rendering may use: steps, depth, memory alive at one time, length of one string. Single-threaded.
+/// The budget of one rendering: steps, depth, live memory, length of one string. Single-threaded.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace cairn::jinja {
 
 class Budget {
  public:
-  /// Bytes copied or compared for the price of one step.
+  /// Bytes that are copied or compared for the cost of one step.
   static constexpr int64_t kBytesPerStep = 64;
 
   explicit Budget(const JinjaLimits& limits) : limits_(limits) {}
@@ -31,10 +31,10 @@ class Budget {
   }
   Result<void> work(int64_t bytes) { return step(bytes / kBytesPerStep); }
 
-  /// Fails if one string of so many bytes is too long: asked before it is built.
+  /// Fails if a string of that many bytes would be too long; called before it is built.
   Result<void> check_length(int64_t bytes) const;
 
-  /// Live memory. What was taken is given back by its holder (see Charge).
+  /// Takes live memory, which its holder gives back (see Charge).
   Result<void> take(int64_t bytes);
   void give_back(int64_t bytes) { memory_ -= bytes; }
 
@@ -48,7 +48,7 @@ class Budget {
   int32_t depth_ = 0;
 };
 
-/// A part of a budget's live memory, given back when its holder dies; the budget outlives it.
+/// A share of a budget's live memory, given back when its holder is destroyed; the budget outlives it.
 class Charge {
  public:
   Charge() = default;
@@ -75,7 +75,7 @@ class Charge {
   int64_t bytes_ = 0;
 };
 
-/// One level deeper while it lives: `DepthGuard deeper(budget); CAIRN_TRY_VOID(deeper.check());`
+/// One level deeper for its lifetime: `DepthGuard deeper(budget); CAIRN_TRY_VOID(deeper.check());`
 class DepthGuard {
  public:
   explicit DepthGuard(Budget& budget) : budget_(budget) { ++budget_.depth_; }
@@ -94,7 +94,7 @@ class Buffer {
   explicit Buffer(Budget& budget) : budget_(budget) {}
 
   Result<void> put(const Piece& piece);
-  /// `count` times the same bytes, checked before any is written.
+  /// Appends the same bytes `count` times, after checking the total length.
   Result<void> put_repeated(const Piece& piece, int64_t count);
 
   Budget& budget() { return budget_; }
@@ -106,7 +106,7 @@ class Buffer {
     Origin origin;
     Charge charge;
   };
-  /// Ends the building.
+  /// Finishes the string and returns it.
   Built release() { return {std::move(text_), std::move(origin_), std::move(charge_)}; }
 
  private:
@@ -118,20 +118,20 @@ class Buffer {
   Charge charge_;
 };
 
-/// Writes what is made of a text bit by bit, each as foreign as the bytes that it is made of.
+/// Writes a text derived from another one piece by piece, with the origin of the source bytes of each piece.
 class Derivation {
  public:
   Derivation(Buffer& out, const Piece& from);
-  /// `made` stands for `of`, a view into the text. Written at the latest by finish().
+  /// Appends `made`, which is derived from `of`, a view into the source text. Written at the latest by finish().
   Result<void> put(std::string_view made, std::string_view of);
   Result<void> finish();
 
  private:
-  static constexpr size_t kPendingBytes = 4096;  // gathered before they are written
+  static constexpr size_t kPendingBytes = 4096;  // bytes gathered before they are written
 
   Buffer& out_;
   const Piece from_;
-  const bool mixed_;  // some of it is foreign, some of it own
+  const bool mixed_;  // whether the source text is partly foreign and partly own
   std::string pending_;
   bool pending_foreign_;
 };

@@ -11,7 +11,7 @@ namespace {
 
 utf8proc_category_t category(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)); }
 
-// Calls visit(character, its bytes); bytes that are no character are given as they are with U+FFFD.
+// Calls visit(character, its bytes); ill-formed bytes are passed with U+FFFD.
 template <class Visit>
 void each_char(std::string_view text, Visit visit) {
   for (size_t offset = 0; offset < text.size();) {
@@ -78,7 +78,7 @@ void append_lower(std::string& out, char32_t c, std::string_view bytes) {
 void append_title(std::string& out, char32_t c, std::string_view bytes) {
   if (c < 0x80) return append_upper(out, c, bytes);
   if (const std::string_view special = special_upper(c); !special.empty()) {
-    // Only the first character is upper-case, but for the letter that is no more than an apostrophe.
+    // Only the first character is in upper case, except for the letter that is just an apostrophe.
     const size_t first = c == 0x149 ? special.size() : char_offset(special, 1);
     out += special.substr(0, first);
     out += to_lower(special.substr(first));
@@ -243,7 +243,7 @@ bool all_chars(std::string_view text, bool (*predicate)(char32_t)) {
 std::string_view strip(std::string_view text, const std::string_view* chars, bool left, bool right) {
   const auto taken = [&](char32_t c, std::string_view bytes) {
     if (chars == nullptr) return is_space(c);
-    return chars->find(bytes) != std::string_view::npos;  // UTF-8: a whole character matches only a whole character
+    return chars->find(bytes) != std::string_view::npos;  // in UTF-8 a whole character matches only a whole character
   };
   while (left && !text.empty()) {
     const Utf8Char c = utf8_decode(text, 0);
@@ -255,7 +255,7 @@ std::string_view strip(std::string_view text, const std::string_view* chars, boo
     size_t begin = text.size() - 1;
     while (begin > 0 && text.size() - begin < 4 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
     Utf8Char c = utf8_decode(text, begin);
-    if (begin + static_cast<size_t>(c.length) != text.size()) {  // ill-formed: the last byte stands for itself
+    if (begin + static_cast<size_t>(c.length) != text.size()) {  // ill-formed: the last byte counts as a character
       begin = text.size() - 1;
       c = utf8_decode(text, begin);
     }

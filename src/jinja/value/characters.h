@@ -20,7 +20,7 @@ bool is_printable(char32_t c);
 /// Letters, digits, underscore: what \w matches.
 bool is_word(char32_t c);
 
-/// The whole string in one case; a character may become several (ß, İ, ligatures).
+/// The whole string in upper case; a character may become several (ß, İ, ligatures).
 std::string to_upper(std::string_view text);
 std::string to_lower(std::string_view text);
 std::string casefold(std::string_view text);
@@ -29,7 +29,7 @@ std::string to_title(std::string_view text);
 std::string capitalize(std::string_view text);
 std::string swapcase(std::string_view text);
 
-/// Characters of a string; an ill-formed byte is one.
+/// Number of characters of a string; an ill-formed byte counts as one.
 size_t char_count(std::string_view text);
 /// Byte offset of character `index`, or text.size() if there are fewer.
 size_t char_offset(std::string_view text, size_t index);
@@ -41,7 +41,7 @@ bool is_ascii(std::string_view text);
 /// True if there is a character and `predicate` holds for all.
 bool all_chars(std::string_view text, bool (*predicate)(char32_t));
 
-/// str.strip and its halves: `chars` are the characters to take away; nullptr: white space.
+/// str.strip, lstrip and rstrip: `chars` are the characters to remove; nullptr: white space.
 std::string_view strip(std::string_view text, const std::string_view* chars, bool left, bool right);
 
 }  // namespace cairn::jinja

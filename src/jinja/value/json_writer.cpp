@@ -1,4 +1,4 @@
-// Values as json.dumps prints them.
+// Writes values as json.dumps prints them.
 #include <cmath>
 #include <numeric>
 
@@ -19,7 +19,7 @@ void append_utf16_escape(std::string& out, char32_t c) {
   }
 }
 
-// What a character is in a JSON string; empty: itself.
+// The escape of a character in a JSON string; empty: none.
 std::string_view short_escape(char32_t c) {
   switch (c) {
     case '"':
@@ -131,7 +131,7 @@ class Writer {
     }
   }
 
-  // The items' order in the output. Sorting fails on keys that have no common order.
+  // The order of the items in the output. Sorting fails on keys that cannot be compared.
   Result<std::vector<size_t>> order(const Dict& dict) {
     std::vector<Value> keys;
     for (const auto& [key, value] : dict.items()) keys.push_back(key);

@@ -1,4 +1,4 @@
-/// Values with identity: what a template calls, changes or walks once.
+/// Values with identity, which a template calls, changes or iterates once.
 ///
 /// Only namespaces, loops asked for changes, and scopes that an object holds can be part of a cycle; the interpreter
 /// keeps all of these until the end and then empties them (Interpreter::keep), so that nothing leaks and no long chain
@@ -17,7 +17,7 @@
 
 namespace cairn::jinja {
 
-/// Variables of one level: the template, a macro call, one pass of a loop.
+/// Variables of one level: of the template, a macro call, or one iteration of a loop.
 struct Scope {
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<NameId, Value>> variables;
@@ -53,8 +53,9 @@ struct Namespace : Object {
 };
 
 struct Range : Object {
-  static constexpr int64_t kLengthMax = 100'000;          // Jinja's sandbox has the same
-  static constexpr int64_t kBoundMax = int64_t{1} << 40;  // of start, stop and step, so that slices cannot overflow
+  static constexpr int64_t kLengthMax = 100'000;  // as in Jinja's sandbox
+  // Bound of start, stop and step, so that slices cannot overflow.
+  static constexpr int64_t kBoundMax = int64_t{1} << 40;
   Range(int64_t start_at, int64_t stop_at, int64_t step_by) : start(start_at), stop(stop_at), step(step_by) {}
   std::string_view type_name() const override { return "range"; }
   bool truthy() const override { return size() > 0; }
@@ -67,7 +68,7 @@ struct Range : Object {
   int64_t start, stop, step;
 };
 
-/// A generator's values, which can be walked once. They are made at once, not on demand.
+/// A generator's values, which can be iterated once. They are computed at once, not on demand.
 struct Iterator : Object {
   explicit Iterator(Value list_of, std::string_view name_of = "generator") : list(std::move(list_of)), name(name_of) {}
   std::string_view type_name() const override { return name; }
@@ -95,7 +96,7 @@ struct Function : Object {
   GlobalFunction function;
 };
 
-/// A method with its value: `text.upper`.
+/// A method bound to its value: `text.upper`.
 struct Method : Object {
   Method(Value self_of, std::string_view name_of, MethodFunction function_of)
       : self(std::move(self_of)), name(name_of), function(function_of) {}
@@ -105,7 +106,7 @@ struct Method : Object {
   MethodFunction function;
 };
 
-/// A macro or the `caller` of a call block, with the scope it was written in.
+/// A macro or the `caller` of a call block, with the scope in which it was written.
 struct Macro : Object {
   Macro(const MacroBody& body_of, ScopeRef scope_of) : body(body_of), scope(std::move(scope_of)) {}
   std::string_view type_name() const override { return "Macro"; }
@@ -121,7 +122,7 @@ struct Loop : Object {
   void forget() override { changed.clear(); }
   int64_t size() const { return static_cast<int64_t>(items.items().size()); }
   const ForStatement& statement;
-  ScopeRef scope;  ///< around the loop; held only when the loop is recursive
+  ScopeRef scope;  ///< scope around the loop; held only if the loop is recursive
   Value items;
   int64_t index0 = -1;
   int64_t depth0;
@@ -143,7 +144,7 @@ struct Joiner : Object {
   bool used = false;
 };
 
-/// The variable `self`: defined, of no use without template inheritance.
+/// The variable `self`: defined, but without use as there is no template inheritance.
 struct Self : Object {
   std::string_view type_name() const override { return "TemplateReference"; }
 };
@@ -151,7 +152,7 @@ struct Self : Object {
 /// Errors: too many attributes, memory.
 Result<void> set_namespace_attribute(Budget& budget, Namespace& space, std::string_view name, Value value);
 
-/// `held_depth` is the depth of the deepest value it keeps.
+/// `held_depth` is the depth of the deepest value in it.
 template <class T, class... A>
 Result<std::shared_ptr<T>> make_object(Budget& budget, int32_t held_depth, A&&... args) {
   if (held_depth >= budget.limits().depth_max)

@@ -10,7 +10,8 @@ namespace cairn::jinja {
 size_t find_text(std::string_view text, std::string_view needle, size_t from) {
   if (from > text.size()) return std::string_view::npos;
   if (needle.empty()) return from;
-  constexpr size_t kShort = 32;  // so short that comparing it everywhere costs no more than being clever
+  // A needle so short that comparing it at every position is as fast as a better algorithm.
+  constexpr size_t kShort = 32;
   if (needle.size() <= kShort) return text.find(needle, from);
   const void* found = memmem(text.data() + from, text.size() - from, needle.data(), needle.size());
   return found == nullptr ? std::string_view::npos : static_cast<size_t>(static_cast<const char*>(found) - text.data());
@@ -60,7 +61,7 @@ Result<bool> less(Budget& budget, const Value& a, const Value& b) {
   if (a.is_number() && b.is_number()) return a.floating() < b.floating();
   if (a.is(Kind::kText) && b.is(Kind::kText)) {
     CAIRN_TRY_VOID(budget.work(static_cast<int64_t>(std::min(a.text().size(), b.text().size()))));
-    return a.text() < b.text();  // UTF-8 sorts as its characters do
+    return a.text() < b.text();  // UTF-8 sorts by code point
   }
   if (a.is(Kind::kList) && b.is(Kind::kList) && a.is_tuple() == b.is_tuple()) {
     const size_t common = std::min(a.items().size(), b.items().size());
@@ -141,7 +142,7 @@ Result<bool> compare(Budget& budget, CompareOp op, const Value& a, const Value& 
       return less(budget, b, a);
     case CompareOp::kLessEqual:
     case CompareOp::kGreaterEqual: {
-      // Not the negation of the other order: nothing is ordered against NaN.
+      // Not the negation of the other comparison: NaN is unordered.
       const bool swapped = op == CompareOp::kGreaterEqual;
       CAIRN_TRY(const bool before, less(budget, swapped ? b : a, swapped ? a : b));
       if (before) return true;

@@ -14,21 +14,21 @@ Result<Value> negate(const Value& value);
 Result<Value> plus(const Value& value);
 
 Result<bool> equals(Budget& budget, const Value& a, const Value& b);
-/// a < b; an Error for what has no order.
+/// a < b; an Error for values without an order.
 Result<bool> less(Budget& budget, const Value& a, const Value& b);
 Result<bool> contains(Budget& budget, const Value& container, const Value& item);
 Result<bool> compare(Budget& budget, CompareOp op, const Value& a, const Value& b);
 
-/// value.name: methods first, then keys. What is not there is undefined, which is no error.
+/// value.name: methods first, then keys. A missing name gives an undefined value, which is not an error.
 Result<Value> get_attribute(Budget& budget, const Value& value, std::string_view name);
 /// value[key]: keys first, then methods.
 Result<Value> get_item(Budget& budget, const Value& value, const Value& key);
-/// value[start:stop:step]; None for what is left out.
+/// value[start:stop:step]; None for a part that is left out.
 Result<Value> get_slice(Budget& budget, const Value& value, const Value& start, const Value& stop, const Value& step);
 
 /// len(value)
 Result<int64_t> length(const Value& value);
-/// What a loop over it would see, as a list. An iterator is used up.
+/// The values of a loop over it, as a list. An iterator is used up.
 Result<Value> to_list(Budget& budget, const Value& value);
 bool is_iterable(const Value& value);
 

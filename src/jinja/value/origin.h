@@ -1,12 +1,12 @@
 /// Where the bytes of a text come from: the template wrote them ("own"), or they came with the request ("foreign").
 ///
-/// Every text of a rendering knows it of each of its bytes, and what is made of texts keeps it: joined, cut, replaced,
-/// formatted or written as JSON, foreign bytes stay foreign, whatever the template does with them. The tokenizer
-/// then finds control tokens only in what is own. Comparing, searching and measuring texts do not look at it, so that
-/// a template renders the same bytes as without. llama.cpp's template engine does the same and calls it input marking.
+/// Every text of a rendering tracks the origin of each of its bytes, and derived texts keep it: joined, cut, replaced,
+/// formatted or written as JSON, foreign bytes stay foreign, whatever the template does with them. The tokenizer then
+/// finds control tokens only in own bytes. Comparing, searching and measuring texts ignore it, so that a template
+/// renders the same bytes as without. llama.cpp's template engine does the same and calls it input marking.
 ///
-/// What a function makes of a text in a way that does not keep its bytes apart is foreign as a whole if any of it is;
-/// numbers and truth values are own.
+/// A derived text whose bytes cannot be attributed to source bytes is foreign as a whole if any source byte is; numbers
+/// and truth values are own.
 #pragma once
 
 #include <cstddef>
@@ -20,15 +20,15 @@ namespace cairn::jinja {
 
 class Origin {
  public:
-  Origin() = default;  ///< all own
+  Origin() = default;  ///< all bytes are own
   static Origin foreign(size_t bytes);
 
   bool any_foreign(size_t begin, size_t end) const;
   bool all_foreign(size_t begin, size_t end) const;
-  /// A text of `size` bytes with this origin goes on with bytes [begin, end) of a text whose origin is `of`.
+  /// Appends to the origin of a text of `size` bytes that of bytes [begin, end) of a text with the origin `of`.
   void append(size_t size, const Origin& of, size_t begin, size_t end);
   void append_foreign(size_t size, size_t bytes);
-  /// The foreign bytes: ascending, none touches the next.
+  /// The foreign ranges: ascending, not touching.
   const std::vector<ByteRange>& ranges() const { return ranges_; }
   std::vector<ByteRange> release() { return std::move(ranges_); }
 
@@ -36,8 +36,8 @@ class Origin {
   std::vector<ByteRange> ranges_;
 };
 
-/// A view of a text that knows where its bytes come from. There is none of bytes whose origin is not stated: a literal
-/// of the program is own, of everything else it has to be said.
+/// A view of a text with the origin of its bytes. The origin must always be given: a literal of the program is own, for
+/// everything else it is stated.
 class Piece {
  public:
   template <size_t kSize>
@@ -54,7 +54,7 @@ class Piece {
   /// `bytes` is a view into this piece's bytes, or empty.
   Piece part(std::string_view bytes) const;
   Piece substr(size_t begin, size_t count = std::string_view::npos) const { return part(bytes_.substr(begin, count)); }
-  /// A text of `size` bytes with the origin `to` goes on with this piece.
+  /// Appends this piece's origin to `to`, which belongs to a text of `size` bytes.
   void append_origin(Origin& to, size_t size) const;
 
  private:
@@ -62,7 +62,8 @@ class Piece {
       : bytes_(bytes), origin_(origin), at_(at), foreign_(foreign) {}
 
   std::string_view bytes_;
-  const Origin* origin_ = nullptr;  // of a text in which bytes_ begins at at_; nullptr: foreign_ tells it of all
+  // Origin of a text in which bytes_ begins at at_; nullptr: foreign_ holds for all bytes.
+  const Origin* origin_ = nullptr;
   size_t at_ = 0;
   bool foreign_ = false;
 };

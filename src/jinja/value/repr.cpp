@@ -13,7 +13,7 @@ namespace cairn::jinja {
 std::string float_repr(double value) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  // The shortest digits that give the value again, as d.ddde+xx, then laid out by Python's rules.
+  // The shortest digits that give the same value, as d.ddde+xx, then laid out by Python's rules.
   char bytes[40];
   const auto end = std::to_chars(bytes, bytes + sizeof(bytes), value, std::chars_format::scientific).ptr;
   const std::string_view scientific(bytes, static_cast<size_t>(end - bytes));
@@ -40,7 +40,7 @@ std::string float_repr(double value) {
 
 namespace {
 
-// What a character is in a string's repr; empty: itself.
+// The escape of a character in a string's repr; empty: none.
 std::string repr_escape(const Utf8Char& c, char quote) {
   if (c.value == '\\' || c.value == static_cast<char32_t>(quote)) return {'\\', static_cast<char>(c.value)};
   if (c.value == '\n') return "\\n";
@@ -132,7 +132,7 @@ Result<void> put_object(Buffer& out, const Value& value) {
 }  // namespace
 
 Result<void> put_repr(Buffer& out, const Value& value) {
-  const DepthGuard deeper(out.budget());  // a namespace can hold itself
+  const DepthGuard deeper(out.budget());  // a namespace can contain itself
   CAIRN_TRY_VOID(deeper.check());
   CAIRN_TRY_VOID(out.budget().step());
   switch (value.kind()) {

@@ -67,7 +67,7 @@ std::ptrdiff_t Dict::position(std::string_view key) const {
 
 namespace {
 
-// Keys other than strings: equal as Python's are. Lists and dicts are refused before this.
+// Compares keys other than strings as Python does. Lists and dicts are refused before this.
 bool same_key(const Value& a, const Value& b) {
   if (a.is_integral() && b.is_integral()) return a.integral() == b.integral();
   if (a.is_number() && b.is_number()) return a.floating() == b.floating();
@@ -78,7 +78,7 @@ bool same_key(const Value& a, const Value& b) {
   return a.is_same(b);
 }
 
-// Tuples are keys only when they are short and flat, so that comparing two stays cheap.
+// Tuples can be keys only if they are short and flat, so that comparing two stays cheap.
 bool hashable(const Value& key) {
   constexpr size_t kTupleKeyMax = 16;
   if (key.is(Kind::kList)) return key.is_tuple() && key.depth() == 1 && key.items().size() <= kTupleKeyMax;
@@ -184,7 +184,7 @@ Result<Value> make_list(Budget& budget, std::vector<Value> items, ListKind kind)
 Result<Value> make_mapped(Budget& budget, const Value& text, std::string mapped) {
   Origin origin;
   if (text.piece().any_foreign()) {
-    // Only what is ASCII before and after is known to be mapped byte by byte.
+    // Only if it is ASCII before and after is the mapping known to be byte by byte.
     const bool byte_by_byte = text.text().size() == mapped.size() && is_ascii(text.text()) && is_ascii(mapped);
     origin = byte_by_byte ? text.text_ref()->origin : Origin::foreign(mapped.size());
   }

@@ -1,8 +1,8 @@
-/// Values of a running template: Python's, as far as a sandboxed template can tell them apart.
+/// Values of a running template: those of Python, as far as a sandboxed template can distinguish them.
 ///
 /// Strings, lists and dicts are immutable and shared. Those made during a rendering are charged to its Budget, which
-/// outlives them; a template's own literals are charged to nobody and may be shared by threads. No list or dict nests
-/// deeper than JinjaLimits::depth_max, so that walking one by recursion is safe.
+/// outlives them; a template's own literals are not charged and may be shared by threads. No list or dict nests deeper
+/// than JinjaLimits::depth_max, so that walking one by recursion is safe.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace cairn::jinja {
 
-/// 128 bits hold every JSON integer and then some; beyond them arithmetic is an error.
+/// 128 bits hold every JSON integer; beyond them arithmetic is an error.
 using Int = __int128;
 
 struct Text;
@@ -41,18 +41,18 @@ class Value {
   explicit Value(std::shared_ptr<const List> list) : data_(std::move(list)) {}
   explicit Value(std::shared_ptr<const Dict> dict) : data_(std::move(dict)) {}
   explicit Value(std::shared_ptr<Object> object) : data_(std::move(object)) {}
-  /// `message` is the error that most uses of it give.
+  /// `message` is the error that most uses of the value give.
   static Value undefined(std::string message);
   static Value integer(int64_t value) { return Value(Int{value}); }
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
   bool is(Kind kind_wanted) const { return kind() == kind_wanted; }
-  /// A number in Python's sense: bool, int or float.
+  /// Whether it is a number in Python's sense: bool, int or float.
   bool is_number() const { return is(Kind::kBool) || is(Kind::kInt) || is(Kind::kFloat); }
-  /// bool or int.
+  /// Whether it is a bool or int.
   bool is_integral() const { return is(Kind::kBool) || is(Kind::kInt); }
 
-  // Each only for its kind.
+  // Accessors, each only for its kind.
   bool boolean() const { return *std::get_if<bool>(&data_); }
   Int integral() const { return is(Kind::kBool) ? Int{boolean()} : *std::get_if<Int>(&data_); }
   double floating() const { return is(Kind::kFloat) ? *std::get_if<double>(&data_) : static_cast<double>(integral()); }
@@ -71,9 +71,9 @@ class Value {
   template <class T>
   T* object() const;
 
-  /// Levels of lists, dicts and objects below it.
+  /// Levels of nested lists, dicts and objects.
   int32_t depth() const;
-  /// The same shared thing in memory.
+  /// Whether both share the same memory.
   bool is_same(const Value& other) const;
 
  private:
@@ -88,8 +88,8 @@ struct Undefined {
 
 struct Text {
   std::string bytes;    ///< UTF-8, though not checked: ill-formed bytes count as one character each
-  Origin origin;        ///< of `bytes`
-  bool markup = false;  ///< made by |safe or |escape: `+` escapes what it joins to it
+  Origin origin;        ///< where `bytes` come from
+  bool markup = false;  ///< from |safe or |escape: `+` escapes text that is joined to it
   Charge charge;
 };
 
@@ -102,24 +102,24 @@ struct List {
   Charge charge;
 };
 
-/// In insertion order.
+/// A dict in insertion order.
 class Dict {
  public:
   const std::vector<std::pair<Value, Value>>& items() const { return items_; }
   const Value* find(std::string_view key) const;
-  /// As Python's dict: 1, 1.0 and True are one key. nullptr for what cannot be a key.
+  /// Finds as in Python's dict: 1, 1.0 and True are one key. nullptr for values that cannot be keys.
   const Value* find(const Value& key) const;
   int32_t depth() const { return depth_; }
 
  private:
   friend class DictBuilder;
-  static constexpr size_t kIndexFrom = 12;  // shorter dicts are searched faster than an index is built
+  static constexpr size_t kIndexFrom = 12;  // shorter dicts are faster to search than to index
 
   std::ptrdiff_t position(const Value& key) const;
   std::ptrdiff_t position(std::string_view key) const;
 
   std::vector<std::pair<Value, Value>> items_;
-  std::unordered_map<std::string_view, uint32_t, SecretHash> index_;  // of string keys, into the keys' own bytes
+  std::unordered_map<std::string_view, uint32_t, SecretHash> index_;  // string keys, as views of the keys' own bytes
   int32_t depth_ = 1;
   Charge charge_;
 };
@@ -127,7 +127,7 @@ class Dict {
 class DictBuilder {
  public:
   explicit DictBuilder(Budget& budget) : budget_(budget), dict_(std::make_shared<Dict>()) {}
-  /// A key that is there keeps its place and gets the new value. Errors: unhashable key, limits.
+  /// Adds a key; an existing key keeps its place and gets the new value. Errors: unhashable key, limits.
   Result<void> add(Value key, Value value);
   Result<void> add(const Piece& key, Value value);
   Result<void> add_all(const Dict& dict);
@@ -143,16 +143,16 @@ Result<Value> make_text(Budget& budget, const Piece& piece, bool markup = false)
 Result<Value> make_text(Budget& budget, std::string bytes, Origin origin, bool markup = false);
 Result<Value> make_text(Buffer buffer, bool markup = false);
 Result<Value> make_list(Budget& budget, std::vector<Value> items, ListKind kind = ListKind::kList);
-/// `mapped` is `text` with its letters changed, of the same markup. Where the bytes do not answer to each other, it is
-/// foreign as a whole if any of `text` is.
+/// `mapped` is `text` with its letters changed, of the same markup. If its bytes do not correspond to those of `text`,
+/// it is foreign as a whole if any of `text` is.
 Result<Value> make_mapped(Budget& budget, const Value& text, std::string mapped);
-/// A literal of the template: charged to no rendering.
+/// A literal of the template, which is not charged to any rendering.
 Value literal_text(std::string bytes);
 
 /// "int", "str", "dict", "NoneType", ...
 std::string_view type_name(const Value& value);
 bool truthy(const Value& value);
-/// The error that using an undefined value gives.
+/// The error of using an undefined value.
 std::unexpected<Error> undefined_error(const Value& value);
 
 template <class T>
@@ -161,12 +161,12 @@ T* Value::object() const {
   return held == nullptr ? nullptr : dynamic_cast<T*>(held->get());
 }
 
-/// What has identity and behaviour: see jinja/value/object.h.
+/// A value with identity and behaviour: see jinja/value/object.h.
 struct Object {
   virtual ~Object() = default;
   virtual std::string_view type_name() const = 0;
   virtual bool truthy() const { return true; }
-  /// Lets go of what could lead back to it.
+  /// Drops references that could be part of a cycle.
   virtual void forget() {}
   int32_t depth = 1;
   Charge charge;

@@ -1,4 +1,4 @@
-/// What the benchmarks of this folder share.
+/// Helpers shared by the benchmarks of this folder.
 #pragma once
 
 #include <benchmark/benchmark.h>
@@ -11,8 +11,8 @@
 
 namespace cairn::cpu {
 
-/// Bytes that come from DRAM each time they are read from front to back: many times all caches of the last level, of
-/// which a part survives a pass (of 96 MiB so much beside 32 that one thread seemed to read a sixth faster).
+/// Bytes that are read from DRAM each time they are read from front to back: many times all last-level caches, since a
+/// part of them survives a pass (with 96 MiB beside a cache of 32 MiB, one thread seemed to read a sixth faster).
 inline int64_t cold_bytes() {
   const benchmark::CPUInfo& cpu = benchmark::CPUInfo::Get();
   int64_t largest = 0;
@@ -23,7 +23,7 @@ inline int64_t cold_bytes() {
   return std::clamp(16 * largest, int64_t{512} << 20, int64_t{1} << 30);
 }
 
-/// One thread, and as many as there are cores.
+/// Thread counts: one thread, and one for each core.
 inline std::vector<int64_t> bench_threads() {
   if (usable_cores() == 1) return {1};
   return {1, usable_cores()};

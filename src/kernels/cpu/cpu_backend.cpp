@@ -31,14 +31,15 @@ namespace {
 
 constexpr int kThreadsMax = 1024;
 
-// Nanoseconds per element of one thread, roughly, by what bounds the operation: for the size of chunks only.
+// Approximate nanoseconds per element of one thread, by what bounds the operation; only used to choose the size of
+// chunks.
 constexpr double kCopyNs = 0.3;
 constexpr double kExponentialNs = 1.0;
 constexpr double kSineNs = 30;
 constexpr double kDecodeNs = 1.0;
 constexpr double kPackNs = 0.5;   // per byte
 constexpr double kStoreNs = 2.0;  // the cache lines of a token's keys are far apart
-// Elements that two threads write are apart by a cache line at least.
+// Elements written by two threads are at least a cache line apart.
 constexpr int64_t kLineFloats = 16;
 
 class CpuBackend final : public Backend {
@@ -60,7 +61,7 @@ class CpuBackend final : public Backend {
   Result<Buffer> allocate(int64_t bytes) override { return cpu::allocate(bytes); }
   bool supports(TensorType type) const override { return has_matmul(type); }
 
-  // The same for all instruction sets. Count it up when panel.h changes.
+  // The same for all instruction sets. Increase the number when panel.h changes.
   std::string packed_format_id() const override { return "panels 3"; }
   int64_t load_bytes(const HostMatrix& matrix) const override {
     return matrix.experts * expert_stride(described(matrix));
@@ -224,7 +225,7 @@ class CpuBackend final : public Backend {
   void copy(const void* from, int64_t bytes, void* to) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
 
  private:
-  // The weight without its copy.
+  // The weight's description, without its packed copy.
   static Weight described(const HostMatrix& matrix) {
     Weight weight{.type = matrix.type,
                   .rows = matrix.rows,
@@ -297,7 +298,7 @@ void CpuBackend::store_kv(const KvView& kv, std::span<const AttentionSlice> slic
   int64_t rows = 0;
   for (const AttentionSlice& slice : slices) rows += slice.rows;
   const double row_ns = kStoreNs * kv.kv_heads * (kv.key_dim + kv.value_dim);
-  // Two threads in one page would take its cache lines from each other.
+  // Threads that write into the same page would take its cache lines from each other.
   const int64_t multiple = rows > kPageTokens ? kPageTokens : 1;
   team_.run_items(rows, row_ns, multiple, [&](int64_t begin, int64_t end, int) {
     int64_t first = 0;

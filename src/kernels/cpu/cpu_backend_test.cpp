@@ -21,7 +21,8 @@
 namespace cairn::cpu {
 namespace {
 
-// Random bits, and scales of 1: halves that stand first in a block, or as Q2_K's two last. Of types without an encoder.
+// Random bits with binary16 scales of 1, which are at the beginning of a block, or its last two for Q2_K. For types
+// without an encoder.
 std::vector<std::byte> random_blocks(TensorType type, int64_t bytes, Random& random) {
   std::vector<std::byte> blocks(static_cast<size_t>(bytes));
   for (std::byte& byte : blocks) byte = static_cast<std::byte>(random.integer(0, 255));
@@ -34,7 +35,7 @@ std::vector<std::byte> random_blocks(TensorType type, int64_t bytes, Random& ran
   return blocks;
 }
 
-// A weight and what it decodes to.
+// A weight and its decoded values.
 struct TestWeight {
   TestWeight(TensorType type, int64_t rows, int64_t cols, int64_t experts, Random& random)
       : decoded(static_cast<size_t>(rows * cols * experts)),
@@ -54,7 +55,7 @@ struct TestWeight {
     return load({weight.type, weight.rows, weight.cols, 1,
                  bytes.data() + e * weight.rows * row_bytes(weight.type, weight.cols)});
   }
-  // What a weight becomes does not depend on the instruction set.
+  // A loaded weight does not depend on the instruction set.
   static Weight load(const HostMatrix& matrix) {
     static const auto any = make_cpu_backend({.threads = 2, .isa = "generic"}).value();
     return any->load(matrix).value();
@@ -107,8 +108,8 @@ TEST_P(CpuBackend, ProductsOfMixedTypesAgreeWithDoublePrecision) {
         power += truth * truth;
       }
     }
-    // Activations of 8 bits: an error of a 127th of the block's largest, evenly spread, in each of them. Of bfloat16:
-    // of a 256th of each.
+    // Activations of 8 bits have an error of up to 1/127 of the block's largest, evenly distributed. Those of bfloat16
+    // have one of 1/256 of each.
     const bool rounded = kTypes[i] == TensorType::kBF16 && GetParam().matmul->round_row != nullptr;
     EXPECT_LT(error / power, has_panels(kTypes[i]) ? 1e-4 : rounded ? 4e-6 : 1e-12);
     EXPECT_EQ(error / power > 1e-9, has_panels(kTypes[i]) || rounded);
@@ -118,7 +119,7 @@ TEST_P(CpuBackend, ProductsOfMixedTypesAgreeWithDoublePrecision) {
 TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
   Random random(2);
   SCOPED_TRACE(random.trace());
-  // More than a product takes at once.
+  // More rows than a product takes at once.
   constexpr int64_t kRows = 2 * kRowsAtOnce + 19, kCols = 768;
   constexpr int32_t kTokens = kTokensAtOnce + 3;
   const std::vector<float> x = random.normals(kTokens * kCols);
@@ -139,7 +140,7 @@ TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
                                           {&weight.weight, nullptr, out.data()}};
       cpu->matmul(projections, x.data(), kTokens);
       EXPECT_TRUE(same_bits(out, rows_alone)) << threads << " threads";
-      // Other counts fall into other tiles.
+      // Other token counts fall into other tiles.
       for (const int32_t tokens : {2, 3, 5, 8, 65, 69}) {
         std::fill(out.begin(), out.end(), 0.0f);
         cpu->matmul({projections + 1, 1}, x.data(), tokens);
@@ -150,8 +151,8 @@ TEST_P(CpuBackend, AProductsRowDoesNotDependOnBatchOrThreads) {
   }
 }
 
-// Panels of some types are larger than the file's rows: where there is no room for them, they are made anew for each
-// product, with the same sums.
+// Panels of some types are larger than the file's rows. Without room for them they are packed again for each product,
+// with the same sums.
 TEST_P(CpuBackend, WeightsInPlaceTakeNoMemoryAndGiveTheSameProduct) {
   Random random(5);
   SCOPED_TRACE(random.trace());
@@ -187,17 +188,19 @@ TEST_P(CpuBackend, WeightsInPlaceTakeNoMemoryAndGiveTheSameProduct) {
     }
   }
   constexpr int64_t kOtherRows = 33;
-  // Panels of other types are no larger than the file's rows, which are given back: nothing is gained in place.
+  // Panels of other types are no larger than the file's rows, whose memory is freed: keeping those weights in place
+  // would save nothing.
   const std::vector<std::byte> rows(static_cast<size_t>(kOtherRows * row_bytes(TensorType::kQ4_0, kCols)));
   EXPECT_NE(cpu->load({TensorType::kQ4_0, kOtherRows, kCols, 1, rows.data(), true})->memory, nullptr);
 }
 
-// Rows that fill no panel; weights in place, too, whose experts are to give the same as panels of each alone.
-TEST_P(CpuBackend, ExpertsAreTheProductsOfTheirChoices) {
+// Row counts that do not fill a panel; and weights in place, whose experts must give the same as separately packed
+// panels.
+TEST_P(CpuBackend, GroupedMatmulMultipliesEachTokenByItsChosenExperts) {
   Random random(3);
   SCOPED_TRACE(random.trace());
   constexpr int64_t kExperts = 7, kRows = 83, kCols = 256;
-  constexpr int32_t kTokens = 340, kUsed = 3;  // more of an expert than a product takes at once
+  constexpr int32_t kTokens = 340, kUsed = 3;  // more tokens of an expert than a product takes at once
   struct Case {
     TensorType gate, up;
     bool in_place, up_packs;
@@ -218,7 +221,7 @@ TEST_P(CpuBackend, ExpertsAreTheProductsOfTheirChoices) {
     const std::vector<float> bias = random.normals(kExperts * kRows);
     std::vector<int32_t> ids;
     for (int32_t t = 0; t < kTokens; ++t) {
-      // One expert (5) that everybody chooses, others by chance, one (6) that nobody does.
+      // All tokens choose expert 5, none chooses expert 6, and the others are chosen by chance.
       const int32_t a = random.integer(0, 4);
       ids.insert(ids.end(), {a, 5, (a + random.integer(1, 4)) % 5});
     }
@@ -248,7 +251,7 @@ TEST_P(CpuBackend, RouteChoosesTheLargestInOrder) {
   SCOPED_TRACE(random.trace());
   constexpr int32_t kRows = 300, kExperts = 61, kUsed = 6;
   std::vector<float> logits = random.normals(kRows * kExperts, 3);
-  for (size_t i = 0; i < logits.size(); i += 5) logits[i] = 1.5f;  // many ties
+  for (size_t i = 0; i < logits.size(); i += 5) logits[i] = 1.5f;  // makes many ties
   for (const bool renormalise : {false, true}) {
     std::vector<int32_t> ids(kRows * kUsed);
     std::vector<float> weights(kRows * kUsed);
@@ -269,7 +272,7 @@ TEST_P(CpuBackend, RouteChoosesTheLargestInOrder) {
   }
 }
 
-TEST_P(CpuBackend, RouteNamesDifferentExpertsEvenWithoutNumbers) {
+TEST_P(CpuBackend, RouteChoosesDifferentExpertsEvenIfLogitsAreNan) {
   const std::vector<float> logits(8, std::numeric_limits<float>::quiet_NaN());
   std::vector<int32_t> ids(8);
   std::vector<float> weights(8);
@@ -277,7 +280,7 @@ TEST_P(CpuBackend, RouteNamesDifferentExpertsEvenWithoutNumbers) {
   EXPECT_EQ(ids, (std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
-TEST_P(CpuBackend, CombineExpertsSumsInOrder) {
+TEST_P(CpuBackend, MoeCombineSumsInOrder) {
   Random random(5);
   const std::vector<float> y = random.normals(3 * 2 * 33), weights = random.normals(3 * 2);
   std::vector<float> out(3 * 33);
@@ -289,7 +292,7 @@ TEST_P(CpuBackend, CombineExpertsSumsInOrder) {
   }
 }
 
-TEST_P(CpuBackend, EmbedDecodesTheRowsNamed) {
+TEST_P(CpuBackend, EmbedDecodesTheRowsOfTheGivenTokens) {
   Random random(6);
   const auto cpu = backend(2);
   for (const TensorType type : kTypes) {
@@ -306,7 +309,7 @@ TEST_P(CpuBackend, EmbedDecodesTheRowsNamed) {
   }
 }
 
-// Large enough that several threads take part.
+// The arrays are large enough that several threads take part.
 TEST_P(CpuBackend, RowOperationsDoNotDependOnThreads) {
   constexpr int64_t kRows = 300, kCols = 515, kCount = kRows * kCols;
   std::vector<std::vector<float>> results;
@@ -329,7 +332,7 @@ TEST_P(CpuBackend, RowOperationsDoNotDependOnThreads) {
   EXPECT_TRUE(same_bits(results[0], results[2]));
 }
 
-TEST_P(CpuBackend, RowsAreScaledAndGatheredByTheirNumber) {
+TEST_P(CpuBackend, RowsAreScaledAndGatheredByTheirIndex) {
   Random random(8);
   const auto cpu = backend(2);
   const std::vector<float> x = random.normals(5 * 19);
@@ -350,7 +353,7 @@ TEST_P(CpuBackend, RowsAreScaledAndGatheredByTheirNumber) {
   }
 }
 
-TEST_P(CpuBackend, ColumnsAreCopiedAndNothingElse) {
+TEST_P(CpuBackend, CopyColumnsWritesNothingOutsideItsColumns) {
   Random random(10);
   const std::vector<float> x = random.normals(7 * 10);
   std::vector<float> out(7 * 5, -1.0f);
@@ -360,7 +363,7 @@ TEST_P(CpuBackend, ColumnsAreCopiedAndNothingElse) {
   }
 }
 
-TEST_P(CpuBackend, RopeTableHoldsItsAnglesInDouble) {
+TEST_P(CpuBackend, TheRopeTableIsComputedInDoublePrecision) {
   const std::vector<int32_t> positions = {0, 1, 131071, 17};
   std::vector<double> frequencies;
   for (int i = 0; i < 32; ++i) frequencies.push_back(std::pow(10000.0, -i / 32.0));
@@ -373,7 +376,7 @@ TEST_P(CpuBackend, RopeTableHoldsItsAnglesInDouble) {
       EXPECT_FLOAT_EQ(table[p * 64 + 2 * i + 1], static_cast<float>(1.25 * std::sin(positions[p] * frequencies[i])));
     }
   }
-  // Two heads of 70 of which 64 turn, in each of four rows.
+  // Each of four rows has two heads of 70 elements, of which 64 are rotated.
   Random random(9);
   const std::vector<float> x = random.normals(4 * 2 * 70);
   std::vector<float> turned = x;
@@ -404,8 +407,8 @@ TEST_P(CpuBackend, MemoryIsZeroedAndAligned) {
   EXPECT_TRUE(std::ranges::equal(values, back));
 }
 
-// Of a slab, of the next one, too small and too large for one.
-TEST(Slabs, BuffersAreZeroedAndApartAndOutliveThem) {
+// Sizes that fit into a slab, need the next one, or are too small or too large for a slab.
+TEST(Slabs, BuffersAreZeroedDoNotOverlapAndOutliveTheSlabs) {
   struct Held {
     Buffer buffer;
     int value;
@@ -424,7 +427,7 @@ TEST(Slabs, BuffersAreZeroedAndApartAndOutliveThem) {
       held.push_back({std::move(buffer), value});
     }
   }
-  // The first one's slab stays for the others.
+  // The slab of the first buffer stays for the others.
   held.erase(held.begin());
   for (const auto& [buffer, value] : held) {
     const auto* data = static_cast<const char*>(buffer.data());
@@ -435,7 +438,7 @@ TEST(Slabs, BuffersAreZeroedAndApartAndOutliveThem) {
   }
 }
 
-TEST(Slabs, AMappingReturnsWithItsLastBuffer) {
+TEST(Slabs, AMappingIsFreedWithItsLastBuffer) {
   const auto is_mapped = [](const void* at) {
     unsigned char in_memory;
     const uintptr_t page = reinterpret_cast<uintptr_t>(at) & ~uintptr_t{65535};
@@ -447,7 +450,7 @@ TEST(Slabs, AMappingReturnsWithItsLastBuffer) {
   first = {};
   EXPECT_TRUE(is_mapped(at));
   second = {};
-  EXPECT_TRUE(is_mapped(at));  // where the next one would go
+  EXPECT_TRUE(is_mapped(at));  // mapped still, as the slab is open for further buffers
   slabs.reset();
   EXPECT_FALSE(is_mapped(at));
   Buffer large = cpu::allocate(5 << 20).value();
@@ -460,7 +463,7 @@ TEST(Slabs, AMappingReturnsWithItsLastBuffer) {
   EXPECT_FALSE(is_mapped(last));
 }
 
-TEST(MakeCpuBackend, RefusesWhatCannotBeAndSaysWhatCan) {
+TEST(MakeCpuBackend, RefusesUnknownInstructionSetsAndListsTheUsableOnes) {
   const auto unknown = make_cpu_backend({.threads = 1, .isa = "avx9"});
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, Code::kInvalidArgument);
@@ -476,10 +479,10 @@ TEST(MakeCpuBackend, RefusesWhatCannotBeAndSaysWhatCan) {
 }
 
 #ifdef CAIRN_BEST_ISA
-TEST(ChooseIsa, TheEmulatorRunsTheBest) { EXPECT_EQ(choose_isa("").value().name, CAIRN_BEST_ISA); }
+TEST(ChooseIsa, TheEmulatorOffersTheBestInstructionSet) { EXPECT_EQ(choose_isa("").value().name, CAIRN_BEST_ISA); }
 #endif
 
-TEST(MakeCpuBackend, LoadTakesWhatItCanMultiply) {
+TEST(MakeCpuBackend, LoadsTheTypesThatItCanMultiplyAndRefusesOthers) {
   const auto cpu = make_cpu_backend({.threads = 1, .isa = ""}).value();
   const std::byte bytes[64] = {};
   EXPECT_TRUE(cpu->supports(TensorType::kQ4_K));

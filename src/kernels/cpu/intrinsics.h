@@ -1,6 +1,5 @@
-/// The compiler's x86 intrinsics; or, with CAIRN_EMULATE_AVX512, AVX-512 ones that SIMDe spells out for the machine at
-/// hand, so that cpu/avx512/, cpu/avx512bf16/ and cpu/avxvnni/ are tested where no processor has them (see
-/// emulated/CMakeLists.txt).
+/// The compiler's x86 intrinsics; or, with CAIRN_EMULATE_AVX512, SIMDe's emulation of the AVX-512 ones, so that
+/// cpu/isa/avx512/, avx512bf16/ and avxvnni/ are tested on processors without them (see emulated/CMakeLists.txt).
 #pragma once
 
 #if defined(__x86_64__)
@@ -10,7 +9,8 @@
 #include <simde/x86/avx512.h>
 #include <simde/x86/f16c.h>
 
-// What SIMDe lacks. The names are macros because the compiler's own functions of these names are there too.
+// Intrinsics that SIMDe lacks. Their names are macros because the compiler's own functions of these names are declared
+// too.
 namespace cairn::cpu {
 namespace {
 struct MissingAvx512 {

@@ -16,14 +16,14 @@ namespace cairn::cpu {
 namespace {
 
 constexpr std::align_val_t kAlignment{64};
-// From here on a mapping of its own, which returns to the system when freed and may have huge pages. Below, the heap,
-// where sanitizers see an access beyond the end.
+// From this size on, a buffer is a mapping of its own, which returns to the system when freed and may have huge pages.
+// Smaller ones are on the heap, where sanitizers see an access beyond the end.
 constexpr int64_t kMapBytesMin = int64_t{1} << 20;
-// Of a huge page, and of an ordinary one at most.
+// Size of a huge page, and the largest size of an ordinary one.
 constexpr int64_t kHugePage = int64_t{2} << 20;
 constexpr int64_t kPageMax = int64_t{64} << 10;
 
-// Of buffers up to kSlabBytesMax, which begin after a line with the count of owners.
+// Size of a slab, for buffers up to kSlabBytesMax, which begin after a line with the count of owners.
 constexpr int64_t kSlabBytes = int64_t{32} << 20;
 constexpr int64_t kSlabBytesMax = kSlabBytes / 4;
 constexpr int64_t kLine = 64;
@@ -31,7 +31,7 @@ using Owners = std::atomic<int64_t>;
 
 size_t in_pages(size_t size) { return (size + kPageMax - 1) / kPageMax * kPageMax; }
 
-// mmap of in_pages(size) bytes at a multiple of `alignment`, itself one of kPageMax; or MAP_FAILED.
+// mmap of in_pages(size) bytes at a multiple of `alignment`, which is itself a multiple of kPageMax; or MAP_FAILED.
 void* map_aligned(size_t size, size_t alignment) {
   const size_t mapped_bytes = in_pages(size) + alignment;
   void* mapped = ::mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -42,7 +42,7 @@ void* map_aligned(size_t size, size_t alignment) {
   if (before > 0) ::munmap(begin, before);
   ::munmap(begin + before + used, alignment - before);
 #ifdef MADV_HUGEPAGE
-  // Only a wish: without huge pages everything works, a little slower.
+  // A hint only: without huge pages everything works, a little slower.
   ::madvise(begin + before, used, MADV_HUGEPAGE);
 #endif
   return begin + before;
@@ -63,7 +63,7 @@ Result<Buffer> allocate(int64_t bytes) {
     std::memset(data, 0, size);
     return Buffer(data, size, [](void* at, size_t) { ::operator delete(at, kAlignment); });
   }
-  // A matrix of 2.4 MB may have no huge page if it begins anywhere.
+  // Aligned to a huge page, since a matrix of 2.4 MB may otherwise have none.
   void* data = map_aligned(size, bytes < kHugePage ? kPageMax : kHugePage);
   if (data == MAP_FAILED)
     return fail(Code::kOutOfMemory, "cannot allocate {} MiB: {}", bytes >> 20, std::strerror(errno));
@@ -79,7 +79,7 @@ Result<Buffer> Slabs::allocate(int64_t bytes) {
   const int64_t size = (bytes + kLine - 1) / kLine * kLine;
   if (slab_ == nullptr || used_ + size > kSlabBytes) {
     void* mapped = map_aligned(kSlabBytes, kSlabBytes);
-    if (mapped == MAP_FAILED) return cpu::allocate(bytes);  // less may be there
+    if (mapped == MAP_FAILED) return cpu::allocate(bytes);  // a smaller buffer may still be possible
     if (slab_ != nullptr) leave(slab_);
     slab_ = static_cast<std::byte*>(mapped);
     new (slab_) Owners(1);

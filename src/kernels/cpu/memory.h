@@ -9,12 +9,13 @@
 
 namespace cairn::cpu {
 
-/// Zeroed and aligned to 64 bytes; in huge pages where it is large and the system allows. Errors: kOutOfMemory.
+/// Allocates a buffer, zeroed and aligned to 64 bytes; in huge pages if it is large and the system allows. Errors:
+/// kOutOfMemory.
 Result<Buffer> allocate(int64_t bytes);
 
-/// Buffers that lie one after the other in a few large mappings, so that those of one or two MiB have huge pages too:
-/// for what ends together, since a mapping returns to the system with its last buffer. Buffers may outlive this and end
-/// on any thread.
+/// Allocates buffers one after the other in a few large mappings, so that those of one or two MiB have huge pages too.
+/// For buffers that end together, since a mapping returns to the system with its last buffer. Buffers may outlive this
+/// and may end on any thread.
 class Slabs {
  public:
   Slabs() = default;
@@ -22,21 +23,21 @@ class Slabs {
   Slabs& operator=(const Slabs&) = delete;
   ~Slabs();
 
-  /// As the function.
+  /// Allocates like the function allocate(), from a slab if the size suits one.
   Result<Buffer> allocate(int64_t bytes);
 
  private:
-  std::byte* slab_ = nullptr;  // the last one, of which this is an owner
-  int64_t used_ = 0;           // bytes of it
+  std::byte* slab_ = nullptr;  // the current slab, of which this is an owner
+  int64_t used_ = 0;           // bytes used of it
 };
 
-/// A buffer that grows: for what an operation needs beside its operands. Reserved before serving; an operation that
-/// needs more than was foreseen gets it, and dies for want of memory as `new` would.
+/// A growing buffer for what an operation needs besides its operands. It is reserved before serving; an operation that
+/// needs more than was foreseen gets it, or throws std::bad_alloc as `new` would.
 class Scratch {
  public:
-  /// Errors: kOutOfMemory; what was there stays.
+  /// Errors: kOutOfMemory; then the old buffer stays.
   Result<void> reserve(int64_t bytes);
-  /// At least `bytes`; what it held before is lost when it grows.
+  /// Returns at least `bytes` bytes; the old contents are lost when it grows.
   void* get(int64_t bytes);
   template <class T>
   T* get_array(int64_t n) {

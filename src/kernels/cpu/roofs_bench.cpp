@@ -1,5 +1,5 @@
-// What the machine can do at most: bytes read from DRAM and multiply-adds in registers, both per second. Kernels are
-// set against them (bench/kernels/run.mjs).
+// The roofline of the machine: bytes read from DRAM and multiply-adds in registers, both per second. Kernels are
+// compared with them (bench/kernels/run.mjs).
 //   kernels_bench --benchmark_filter=Roof
 #include <benchmark/benchmark.h>
 #if defined(__x86_64__)
@@ -19,12 +19,12 @@
 namespace cairn::cpu {
 namespace {
 
-// What a thread takes at a time: some 40 us of either work.
+// Work that a thread takes at a time: some 40 us of either kind.
 constexpr int64_t kReadChunk = int64_t{1} << 20;
 constexpr int64_t kPeakRounds = 20'000;
 
-// Registers of the baseline: two such loads a cycle are far more than DRAM gives. Several streams at once got a tenth
-// more of it than one on Zen 3.
+// Registers of the baseline instruction set: two such loads a cycle are far more than DRAM delivers. Several streams at
+// once got a tenth more of it than one on Zen 3.
 using Vector = uint64_t __attribute__((vector_size(16), may_alias));
 constexpr int kStoresNonTemporally = 4;
 constexpr int kLineVectors = 64 / sizeof(Vector);
@@ -46,7 +46,7 @@ uint64_t sum_of_chunk(const std::byte* data) {
 void read(benchmark::State& state) {
   static const Buffer memory = [] {
     Buffer made = allocate(cold_bytes() / kReadChunk * kReadChunk).value();
-    std::memset(made.data(), 1, made.bytes());  // pages that were never written are all the same one
+    std::memset(made.data(), 1, made.bytes());  // pages that were never written all map to the same zero page
     return made;
   }();
   ThreadTeam team(static_cast<int>(state.range(0)));
@@ -62,17 +62,17 @@ void read(benchmark::State& state) {
 }
 
 #if defined(__x86_64__)
-// One loop over registers. Its sums do not wait for each other: latency does not count, only how many instructions are
-// begun. They are written out, so that the compiler neither drops nor moves any.
+// One loop over registers. Its sums are independent, so that throughput counts and not latency. They are written out,
+// so that the compiler neither drops nor moves any.
 struct Peak {
   const char* isa;
   const char* arithmetic;
   void (*run)(int64_t rounds);
-  int64_t macs;  // of a round
+  int64_t macs;  // multiply-adds per round
 };
 
-// Sums of two products as 16 bits, then into a sum of 16 bits. Four and four of them: one by one, additions take the
-// multipliers' ports on Zen 3, now more and now less.
+// Adds sums of two products to a sum of 16 bits. In groups of four: one by one, additions compete for the multipliers'
+// ports on Zen 3, to a varying degree.
 [[gnu::target("avx2")]] void int8_avx2(int64_t rounds) {
   const __m256i weights = _mm256_set1_epi8(11), x = _mm256_set1_epi8(3);
   __m256i sums[2][4] = {}, products[4];
@@ -131,7 +131,7 @@ constexpr Peak kPeaks[] = {
     {"avx512bf16", "int8", int8_avx512, 16 * 64}, {"avx512bf16", "float32", float_avx512, 16 * 16},
     {"avx512bf16", "bf16", bf16_avx512, 16 * 32}};
 
-// Of the fastest turn: how well additions and multiplications share the ports changes by a third from one to the next.
+// Reports the fastest run: how well additions and multiplications share the ports varies by a third between runs.
 void multiply(benchmark::State& state, const Peak& peak) {
   using std::chrono::steady_clock;
   ThreadTeam team(static_cast<int>(state.range(0)));

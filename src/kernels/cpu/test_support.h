@@ -25,7 +25,7 @@ extern const RowKernels kEmulatedAvx512Rows;
 extern const AttentionKernels kEmulatedAvx512Attention;
 #endif
 
-/// The machine's own, and AVX-512 in emulation where the compiler could build that (emulated/CMakeLists.txt).
+/// The machine's own instruction sets, and emulated AVX-512 if the compiler could build it (emulated/CMakeLists.txt).
 inline std::vector<Isa> isas_under_test() {
   const auto usable = usable_isas();
   std::vector<Isa> isas(usable.begin(), usable.end());
@@ -65,7 +65,7 @@ class Random {
   std::mt19937 engine_;
 };
 
-/// Rows of `dim` to the numbers that the type can hold: then storing them changes nothing more.
+/// Rounds rows of `dim` elements to numbers that the type can hold, so that storing them changes nothing more.
 inline void round_rows(KvType type, int32_t dim, std::span<float> x) {
   if (type == KvType::kF16) {
     for (float& value : x) value = half_to_float(float_to_half(value));

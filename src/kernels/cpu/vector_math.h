@@ -28,7 +28,7 @@ struct VectorMath {
     I n;
   };
   static Exponential exponential(F x) {
-    // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
+    // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
     const F shifted = V::fma(x, V::set(1.44269504f), V::set(12582912.0f));
     const F n = shifted - 12582912.0f;
     // ln(2) in two parts; the first has 9 bits, so that n times it is exact.
@@ -47,24 +47,25 @@ struct VectorMath {
     x = x < -104.0f ? V::set(-104.0f) : x;
     x = x > 89.0f ? V::set(89.0f) : x;
     const Exponential e = exponential(x);
-    // In two steps, because 2^n alone leaves the range before the product does.
+    // In two steps, because 2^n alone is out of range before the product is.
     const I half = e.n >> 1;
     return (e.q + 1.0f) * power_of_two(half) * power_of_two(e.n - half);
   }
 
   // 2^x for x <= 0 or hardly more, within 1 unit in the last place or 1e-37; NaN for NaN. For |r| <= 1/2 the
-  // polynomial, 1 + r times one that was fitted for the least relative error with 1 held fixed, leaves 2e-9. N vectors
-  // step by step: one alone is a long chain, of which the processor's schedulers hold too few at once.
+  // polynomial, 1 + r times one that was fitted for the least relative error with 1 held fixed, has an error of 2e-9. N
+  // vectors are computed in lockstep: one alone is a long dependency chain, of which the processor's schedulers hold
+  // too few at once.
   template <int N>
   static void exp2_of_negative(F* x) {
     constexpr float kFactors[] = {1.5353362e-4f, 1.3398874e-3f, 9.6184369e-3f, 5.5503324e-2f,
                                   2.4022648e-1f, 6.9314718e-1f, 1.0f};
-    const F least = V::keep(V::set(-124.0f));  // or else the compiler makes two operations of the comparison
+    const F least = V::keep(V::set(-124.0f));  // keeps the compiler from making two operations of the comparison
     F p[N];
     I n[N];
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) {
-      x[i] = larger(least, x[i]);  // a NaN as second argument stays
+      x[i] = larger(least, x[i]);  // a NaN as second argument is kept
       const F shifted = x[i] + 12582912.0f;
       x[i] = x[i] - (shifted - 12582912.0f);
       n[i] = (I)shifted << 23;
@@ -75,7 +76,7 @@ struct VectorMath {
 #pragma GCC unroll 8
       for (int i = 0; i < N; ++i) p[i] = V::fma(p[i], x[i], V::set(kFactors[k]));
     }
-    // n into the exponent of a number between 0.7 and 1.42: n is -124 at least.
+    // Adds n to the exponent of a number between 0.7 and 1.42; n is at least -124.
 #pragma GCC unroll 8
     for (int i = 0; i < N; ++i) x[i] = (F)((I)p[i] + n[i]);
   }
@@ -84,9 +85,9 @@ struct VectorMath {
     return x;
   }
 
-  // Within 3 units in the last place, also next to 0.
+  // tanh within 3 units in the last place, also near 0.
   static F tanh(F x) {
-    // With m = e^(-2|x|) - 1: tanh |x| = -m / (2 + m). From 10 on that is 1.
+    // With m = e^(-2|x|) - 1, tanh |x| = -m / (2 + m). From 10 on the result is 1.
     F a = absolute(x);
     a = a > 10.0f ? V::set(10.0f) : a;
     const Exponential e = exponential(a * -2.0f);
@@ -127,7 +128,7 @@ struct VectorMath {
   static F relu(F x) { return select(x < 0.0f, V::set(0.0f), x); }
   static F relu_squared(F x) { return relu(x) * relu(x); }
 
-  // Lanes added in order, in double: rounding happens once.
+  // The sum of the lanes, added in order in double, so that rounding happens once.
   static double sum_of_lanes(F value) {
     float lanes[V::kLanes];
     V::store(lanes, value);
@@ -135,7 +136,7 @@ struct VectorMath {
     for (const float lane : lanes) sum += lane;
     return sum;
   }
-  // Lanes in pairs, then pairs of those: fewer steps, in float.
+  // Reduces the lanes pairwise, then pairs of those: fewer steps, in float.
   template <class Join>
   static float joined_lanes(F value, const Join& join) {
     for (int half = V::kLanes / 2; half > 0; half /= 2) {
@@ -145,9 +146,9 @@ struct VectorMath {
   }
 
  private:
-  // Each lane is the one whose number differs by `distance`, a power of two.
+  // Exchanges each lane with the one whose index differs by `distance`, a power of two.
   static F exchanged(F value, int distance) {
-#ifdef __clang__  // which shuffles by constants only; it builds fuzz targets
+#ifdef __clang__  // clang shuffles by constants only; it builds the fuzz targets
     F lanes;
     for (int i = 0; i < V::kLanes; ++i) lanes[i] = value[i ^ distance];
     return lanes;

@@ -22,7 +22,7 @@ namespace cairn {
 namespace cuda {
 namespace {
 
-// Of a HostMatrix or a Weight, without scales, which lie behind.
+// Bytes of a HostMatrix or a Weight, without its scales, which follow it.
 int64_t weight_bytes(const auto& matrix) {
   return matrix.experts * device_bytes(matrix.type, matrix.rows, matrix.cols);
 }
@@ -41,8 +41,8 @@ Matrix matrix_of(const Weight& weight) {
   return matrix;
 }
 
-// Where inputs of products are rounded, once for all products of a call, in one piece of memory: 16-bit floats and
-// their rows' scales.
+// The memory for rounded inputs of products, rounded once for all products of a call: 16-bit floats and their rows'
+// scales.
 class InputMemory {
  public:
   static int64_t bytes(const WorkspaceSizes& sizes) {
@@ -73,7 +73,7 @@ class CudaBackend final : public Backend {
 
   std::string description() const override { return "cuda " + stream_->name(); }
   Result<Buffer> allocate(int64_t bytes) override {
-    made_input_ = {};  // it may lie where that input did
+    made_input_ = {};  // it may overlap that input
     return cuda::allocate(*stream_, bytes);
   }
   int64_t available_bytes() const override { return free_bytes(*stream_); }
@@ -223,8 +223,8 @@ class CudaBackend final : public Backend {
     copy_bytes(from, bytes, to, cudaMemcpyDeviceToHost, "read");
     wait();
   }
-  // Waits, since the driver may still read the host's memory after the call; but what is little, in a step, takes the
-  // way of arguments.
+  // Waits, since the driver may still read the host's memory after the call. Small writes within a step go through the
+  // staging ring instead.
   void write(const void* from, int64_t bytes, void* to) override {
     if (bytes == 0) return;
     if (queue().gathers() && bytes % 4 == 0 && arguments_.holds(bytes)) {
@@ -252,7 +252,7 @@ class CudaBackend final : public Backend {
   }
 
  private:
-  /// What of a matrix is laid out at a time: as much as the uploader takes at once.
+  /// Bytes of a matrix that are packed at a time: as many as the uploader takes at once.
   static constexpr int64_t kStagingBytes = int64_t{16} << 20;
 
   LaunchQueue& queue() { return stream_->launches(); }
@@ -269,7 +269,7 @@ class CudaBackend final : public Backend {
     arguments_.restart();
   }
 
-  /// An argument in host memory, for the operation that is enqueued next.
+  /// Stages an argument in host memory for the operation that is enqueued next.
   template <class T>
   const T* argument(std::span<const T> values) {
     return static_cast<const T*>(
@@ -298,7 +298,8 @@ class CudaBackend final : public Backend {
     if (params.halves.values != nullptr) made_input_ = {params.out, along_, rows, cols, queue().count()};
   }
 
-  /// Where an operation rounds its output beside writing it: a product is likely to follow. Or nowhere.
+  /// Where an operation writes its rounded output in addition to its output, because a product is likely to follow;
+  /// null if it should not.
   HalfRows along(int64_t rows, int64_t cols) const {
     if (along_ == InputKind::kFloats || !inputs_.holds(rows, cols)) return {};
     return inputs_.of(along_, rows, cols);
@@ -322,7 +323,7 @@ class CudaBackend final : public Backend {
     if (sizes.attention_rows == 0) return 0;
     return attention_scratch_bytes(sizes.attention_rows, sizes.attention_heads, sizes.head_dim);
   }
-  /// Of the largest argument: a number for each row, frequencies of a head, or places and pages.
+  /// Bytes of the largest argument: a number for each row, frequencies of a head, or places and pages.
   static int64_t argument_bytes(const WorkspaceSizes& sizes) {
     int64_t rows = sizes.attention_tokens;
     for (const WorkspaceSizes::Input& input : sizes.inputs) rows = std::max(rows, input.rows);
@@ -330,12 +331,12 @@ class CudaBackend final : public Backend {
                      CudaSampler::argument_bytes(sizes)});
   }
 
-  const std::unique_ptr<Stream> stream_;  // first: all memory is used on it
+  const std::unique_ptr<Stream> stream_;  // the first member, as all memory is used on it
   Uploader uploader_;
-  Buffer staging_;  // what is uploaded to be laid out anew
+  Buffer staging_;  // uploaded rows that are to be packed
   StagingRing arguments_;
   BatchMetadata places_;
-  // What inputs_ holds, as long as nothing has been launched since then.
+  // The contents of inputs_, valid as long as nothing was launched since.
   struct MadeInput {
     const float* x = nullptr;
     InputKind kind = InputKind::kFloats;
@@ -347,8 +348,8 @@ class CudaBackend final : public Backend {
   InputMemory inputs_;
   MadeInput made_input_;
   int64_t launches_before_product_ = 0;
-  InputKind along_ = InputKind::kFloats;  // what most products of the model want
-  std::vector<OutputMatrix> matrices_;    // of a call
+  InputKind along_ = InputKind::kFloats;  // kind of input that most products of the model read
+  std::vector<OutputMatrix> matrices_;    // matrices of the current call
   Buffer attention_scratch_;
   CudaSampler sampler_{*stream_, arguments_};
   CudaLatent latent_{*stream_, arguments_, places_};
@@ -356,7 +357,7 @@ class CudaBackend final : public Backend {
   CudaCompressor compressor_{*stream_, arguments_, places_};
 };
 
-// One piece of whole panels after the other passes through staging_, in the stream's order.
+// Uploads whole panels piece by piece through staging_, in the stream's order.
 Result<void> CudaBackend::upload_panels(const HostMatrix& matrix, std::byte* to) {
   const int64_t row_size = row_bytes(matrix.type, matrix.cols);
   const int64_t panel_size = kPanelRows * row_size;
@@ -367,7 +368,7 @@ Result<void> CudaBackend::upload_panels(const HostMatrix& matrix, std::byte* to)
   const int64_t staging_bytes = std::max(kStagingBytes, panel_size);
   if (static_cast<int64_t>(staging_.bytes()) < staging_bytes) CAIRN_TRY_VOID(finish());
   CAIRN_TRY_VOID(grow(*stream_, staging_bytes, staging_));
-  // Experts of whole panels are like one matrix.
+  // Experts of whole panels can be packed like one matrix.
   const bool whole = matrix.rows % kPanelRows == 0;
   const int64_t rows = whole ? matrix.experts * matrix.rows : matrix.rows;
   const std::byte* from = matrix.data;
@@ -409,7 +410,7 @@ Result<Weight> CudaBackend::load(const HostMatrix& matrix) {
   return weight;
 }
 
-// Called when all weights of a model are there.
+// Called when all weights of a model are loaded.
 Result<void> CudaBackend::reserve(const WorkspaceSizes& sizes) {
   if (sizes.attention_rows > 0 && sizes.head_dim > kHeadDimMax) {
     return fail(Code::kUnsupported, "heads of {} elements: attention on the GPU has at most {}; use --gpu-layers 0",

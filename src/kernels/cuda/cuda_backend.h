@@ -1,8 +1,8 @@
 /// The Backend on an NVIDIA GPU: every operation enqueues kernels (kernels.h) on one stream and returns; results are
 /// waited for in read() and finish(). A build without CUDA has no_cuda.cpp in its place.
 ///
-/// Quantised weights lie on the device in panels (weights/panels.cuh), others as in the file. Keys and values lie in
-/// rows (kernels.h), so pages of this backend are not those of the CPU's.
+/// Quantised weights are on the device as panels (weights/panels.cuh), others as in the file. Keys and values are
+/// stored in rows (kernels.h), so the layout of pages differs from that of the CPU's.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The GPU's kernels against its roofs, measured in the same run: copies within its memory (GpuCopy), and products of
-// what is in registers already (GpuBf16Peak). Shapes are those of an 8B Llama.
+// The GPU's kernels in comparison with its roofline, measured in the same run: copies within its memory (GpuCopy), and
+// products of operands in registers (GpuBf16Peak). Shapes are those of an 8B Llama.
 //   build/cuda/src/kernels/kernels_bench --benchmark_filter=Gpu
 #include <benchmark/benchmark.h>
 
@@ -16,20 +16,20 @@
 namespace cairn {
 namespace {
 
-// The emulated GPU shows that all of this runs, no speed.
+// The emulated GPU only shows that the benchmarks run; its times mean nothing.
 #if defined(CAIRN_EMULATED_GPU)
-constexpr int64_t kScale = 64;  // sizes are divided by it
+constexpr int64_t kScale = 64;  // divisor of all sizes
 constexpr int32_t kCalls = 2;
 #else
 constexpr int64_t kScale = 1;
 constexpr int32_t kCalls = 64;
 #endif
-// More than the second-level cache holds: what a call reads was last read so many bytes before.
+// More bytes than the second-level cache holds: between two reads of the same bytes as many others are read.
 constexpr int64_t kColdBytes = (int64_t{256} << 20) / kScale;
 constexpr int32_t kContext = 4096 / static_cast<int32_t>(kScale);
 constexpr int64_t kVocabulary = 128'256 / kScale;
 
-// Null, and the benchmark says why, where there is none.
+// Null if there is no GPU; then the benchmark reports why.
 Backend* gpu(benchmark::State& state) {
   static const auto* made = new Result<std::unique_ptr<Backend>>(make_cuda_backend({}));
   if (!*made) {
@@ -46,8 +46,8 @@ std::vector<std::byte> random_bytes(int64_t bytes) {
   return all;
 }
 
-// kCalls calls as one step, again and again, so that they become a graph as a step of decoding does. Bytes and
-// operations are those of a call.
+// Repeats kCalls calls as one step, so that they become a graph as a decode step does. Bytes and operations are those
+// of one call.
 template <class Call>
 void run(benchmark::State& state, Backend& backend, double bytes, double operations, Call call) {
   for (auto _ : state) {
@@ -127,7 +127,7 @@ void products(benchmark::internal::Benchmark* benchmark) {
 }
 BENCHMARK(GpuProduct)->ArgNames({"type", "rows", "cols", "tokens"})->Apply(products)->UseRealTime();
 
-// Keys and values of so many streams, each with its own pages.
+// Keys and values of several streams, each with its own pages.
 struct Streams {
   Streams(Backend& backend, KvType type, int32_t count, int32_t rows) : kv{.type = type, .kv_heads = 8} {
     kv.key_dim = kv.value_dim = 128;
@@ -147,7 +147,7 @@ struct Streams {
   std::vector<AttentionSlice> slices;
 };
 
-// Arguments: KV type, streams, rows of each, which are the last ones of its context.
+// Arguments: KV type, streams, rows of each stream, which are the last ones of its context.
 void GpuAttention(benchmark::State& state) {
   Backend* const backend = gpu(state);
   if (backend == nullptr) return;

@@ -1,6 +1,6 @@
 /// The kernels of the CUDA backend as host functions: each launches its work and returns at once.
 ///
-/// What they compute is said at Backend's operation of the same name; pointers are to device memory unless they are
+/// They compute what Backend's operations of the same name describe; pointers are to device memory unless they are
 /// called host. Launch errors stay with the device until the backend asks for them (cudaGetLastError after every call,
 /// the rest when it synchronises). A row's result never depends on the other rows of a call: every sum over columns is
 /// taken in an order that follows from the number of columns alone, every sum over positions in one that follows from
@@ -31,49 +31,49 @@ struct Matrix {
   int64_t cols = 0;
   int64_t experts = 1;
   const void* data = nullptr;
-  const float* scales = nullptr;  ///< on the device: what products of each expert are multiplied by, or null
+  const float* scales = nullptr;  ///< [experts] on the device: factors on the products of each expert, or null
 };
 
 /// Whether `multiply`, `multiply_experts` and `embed` read this type.
 bool multiplies(TensorType type);
 /// Whether the type is quantised: its matrices lie in panels (weights/panels.cuh).
 bool has_panels(TensorType type);
-/// Bytes that an expert's matrix has on the device.
+/// Bytes of an expert's matrix on the device.
 int64_t device_bytes(TensorType type, int64_t rows, int64_t cols);
-/// Makes panels of a quantised type's rows, which begin anywhere: of at most 2 GiB, aligned to 16 bytes.
+/// Packs rows of a quantised type, which may begin at any address, into panels of at most 2 GiB, aligned to 16 bytes.
 void pack_panels(LaunchQueue& stream, TensorType type, const void* file_rows, int64_t rows, int64_t cols, void* panels);
 
-/// Activations as products with all matrices but those of float32 want them: rounded to 16 bits, a row in parts of its
-/// scale. Columns are filled up with zeros.
+/// Activations in the form that products with all matrices but those of float32 read: rounded to 16 bits, each row
+/// divided by its scale, with columns padded with zeros.
 struct HalfRows {
   uint16_t* values = nullptr;  ///< [rows, padded_columns(cols)]
   float* scales = nullptr;     ///< [rows], powers of two; 1 unless a float16 would be infinite
-  bool bfloat = false;         ///< bfloat16, as matrices of that want it, not float16
+  bool bfloat = false;         ///< bfloat16, for matrices of that type, instead of float16
 };
 CAIRN_HOST_DEVICE constexpr int64_t padded_columns(int64_t cols) { return (cols + 31) / 32 * 32; }
 void round_rows(LaunchQueue& stream, const float* x, int64_t rows, int64_t cols, const HalfRows& out);
 
-/// What products with a type read.
+/// The form of input that products with a type read.
 enum class InputKind { kFloats, kF16, kBF16 };
 InputKind input_kind(TensorType type);
-/// `x` [rows, cols], and that as HalfRows of the matrices' kind.
+/// `x` [rows, cols], and the same as HalfRows of the matrices' kind.
 struct Input {
   const float* x = nullptr;
   HalfRows halves{};
 };
 
-/// A matrix and where its products go.
+/// A matrix and the destination of its products.
 struct OutputMatrix {
   Matrix matrix;
   const float* bias = nullptr;
   float* out = nullptr;
 };
-/// All matrices are of one kind.
+/// All matrices must read the same kind of input.
 void multiply(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows);
 /// `ids` [rows, used] on the device; out [rows, used, matrix.rows].
 void multiply_experts(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,
                       const int32_t* ids, int32_t used, bool input_per_choice);
-/// `ids` [count] on the device. The table's scales are not looked at: `scale` has them.
+/// `ids` [count] on the device. `scale` replaces the table's own scales.
 void embed(LaunchQueue& stream, const Matrix& table, const int32_t* ids, int64_t count, float scale, float* out);
 
 void route(LaunchQueue& stream, const RouteParams& params, const float* logits, int32_t rows, int32_t* ids,
@@ -82,15 +82,15 @@ void route(LaunchQueue& stream, const RouteParams& params, const float* logits, 
 void weighted_sums(LaunchQueue& stream, const float* y, const float* weights, int32_t weights_stride, int32_t used,
                    int64_t rows, int64_t cols, float* out);
 
-/// As rms_norm and add_rms_norm have it.
+/// Parameters of rms_norm and add_rms_norm.
 struct RmsNormParams {
-  float* x = nullptr;            ///< changed only if something is added
+  float* x = nullptr;            ///< changed only if `added` is set
   const float* added = nullptr;  ///< or null
   float added_scale = 1;
   const float* weight = nullptr;
   float epsilon = 0;
   float* out = nullptr;
-  HalfRows halves{};  ///< `out` rounded too, if it has memory
+  HalfRows halves{};  ///< the rounded `out`, if it has memory
 };
 void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, int64_t cols);
 void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
@@ -116,42 +116,41 @@ void rope_table(LaunchQueue& stream, const int32_t* positions, int64_t count, co
 void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
           int32_t head_dim);
 
-/// One row of a batch, as attention and store_kv want it.
+/// One row of a batch, for attention and store_kv.
 struct TokenPlace {
   int32_t position = 0;
-  int32_t pages_begin = 0;  ///< of its sequence, in Rows::pages
-  int32_t slice_position =
-      0;  ///< where its slice begins, and how many rows that has: what a row that is not causal sees
+  int32_t pages_begin = 0;     ///< index in Rows::pages of the first page of its sequence
+  int32_t slice_position = 0;  ///< its slice, which a row that is not causal sees as a whole
   int32_t slice_rows = 0;
 };
-/// The batch of a call; everything on the device but the counts.
+/// The batch of a call; the arrays are on the device.
 struct Rows {
   const TokenPlace* places = nullptr;  ///< [count]
   const int32_t* pages = nullptr;      ///< page ids of all sequences, one after the other
   int32_t count = 0;
-  int32_t positions_max = 0;  ///< most positions that a row sees
+  int32_t positions_max = 0;  ///< maximum number of positions that a row sees
 };
-/// In a page of a layer, each head's row of keys or values lies whole, one row after the other (KvView's layout with
-/// rows in their natural order); a row of kQ8_0 is blocks of binary16 scale and 32 codes, as in GGUF.
+/// Stores keys and values. In a page of a layer, each head's rows of keys or values are consecutive (KvView's layout
+/// with rows in their natural order); a row of kQ8_0 consists of blocks of a binary16 scale and 32 codes, as in GGUF.
 void store_kv(LaunchQueue& stream, const KvView& kv, const Rows& rows, const float* k, const float* v);
 
-/// What attention's arrays fit the shared memory of every GPU for.
+/// Maximum head dimension for which attention's arrays fit into the shared memory of every GPU.
 inline constexpr int32_t kHeadDimMax = 576;
-/// Partial results of attention: splits over positions, merged in order. `bytes` of it for a call of these sizes.
+/// Bytes for partial results of attention: splits over positions, merged in order, for a call of these sizes.
 int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim);
 void attention(LaunchQueue& stream, const AttentionParams& params, const KvView& kv, const Rows& rows, const float* q,
                void* scratch, float* out);
 
-// What LatentOperations says, of rows that follow each other in its operands.
-/// `x` begins with the first row that these complete.
+// LatentOperations, for rows that are consecutive in their operands.
+/// `x` begins with the first row that the batch completes.
 void store_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, const float* x);
 void load_previous_rows(LaunchQueue& stream, const KvView& kv, const Rows& rows, float* out);
 
-/// Whether select_topk() can keep the queries of so many heads in shared memory.
+/// Whether select_topk() can keep the queries of that many heads in shared memory.
 bool can_choose(int32_t heads, int32_t key_dim);
-/// Of scores of some rows at a time.
+/// Bytes for the scores of some rows at a time.
 int64_t choose_rows_scratch_bytes(int32_t context_tokens);
-/// Of rows with equal sums the first ones.
+/// Among rows with equal sums the first ones are selected.
 void select_topk(LaunchQueue& stream, const ChooseParams& params, const KvView& keys, const Rows& rows, const float* q,
                  const float* weights, void* scratch, int32_t* chosen);
 
@@ -164,7 +163,7 @@ struct LatentSource {
   int32_t chosen_max = 0;
 };
 int64_t attend_rows_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim);
-/// The sources' rows have the same positions.
+/// The rows of all sources have the same positions.
 void attend_rows(LaunchQueue& stream, const RowAttentionParams& params, std::span<const LatentSource> sources,
                  const float* q, void* scratch, float* out);
 
@@ -175,13 +174,14 @@ void gate_streams(LaunchQueue& stream, const StreamParams& params, const float* 
 void hyper_connection_write(LaunchQueue& stream, const float* x, const float* y, const float* shares, int32_t streams,
                             int64_t rows, int64_t cols, float* out);
 
-// SamplerOperations. All on the device; `changes` and `changed` begin with the call's change number `first_change`.
+// SamplerOperations. All arrays are on the device; `changes` and `changed` begin with change number `first_change` of
+// the call.
 /// `changed` has room for as many logits as there are changes.
 void sample(LaunchQueue& stream, float* logits, int64_t vocabulary, const SampleRequest* samples, int32_t count,
             const LogitChange* changes, int32_t first_change, float* changed, SampleResult* sampled);
 
 // CompressorOperations.
-/// `out` begins with the first row that these complete.
+/// `out` begins with the first row that the batch completes.
 void compress(LaunchQueue& stream, const CompressorParams& params, const KvView& values, const KvView& scores,
               const Rows& rows, float* out);
 void round_fp8(LaunchQueue& stream, float* x, int64_t rows, int64_t stride, int32_t dims);

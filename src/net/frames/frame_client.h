@@ -10,18 +10,18 @@
 
 namespace cairn::net {
 
-/// One thread may send while another reads.
+/// Not thread-safe, except that one thread may send while another reads.
 class FrameClient {
  public:
-  /// `framing`: kLength or kLines, as the client will speak. Errors: connect_unix's.
+  /// `framing`: kLength or kLines, in which the client sends. Errors: those of connect_unix.
   static Result<FrameClient> connect(const std::string& path, Framing framing = Framing::kLength);
   FrameClient(FrameClient&& other) noexcept;
   FrameClient& operator=(FrameClient&&) = delete;
   ~FrameClient();
 
-  /// Errors: kTooLarge (over kFrameBytesMax), kIo (the server has gone).
+  /// Errors: kTooLarge (over kFrameBytesMax), kIo (the server closed the connection).
   Result<void> send(std::string_view message);
-  /// Says that no more messages follow; the server answers what it was asked and closes.
+  /// Closes the sending side; the server answers the messages sent so far and closes.
   void end();
   /// The next message; nullopt once the server has closed the connection. Errors: kIo, kTooLarge, kInvalidArgument (the
   /// server does not speak this protocol).

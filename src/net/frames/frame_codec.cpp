@@ -7,7 +7,7 @@
 namespace cairn::net {
 namespace {
 
-/// A reader that has nothing waiting keeps no more than this.
+/// Maximum buffer size that a reader without pending bytes keeps.
 constexpr size_t kIdleBytesMax = 64 << 10;
 
 constexpr std::string_view kWhiteSpace = " \t\r\n";

@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Everything that the reader has, errors as "! MESSAGE (AT)".
+/// Reads all results of the reader, with errors as "! MESSAGE (AT)".
 void take_all(FrameReader& reader, std::vector<std::string>& out) {
   while (true) {
     const auto message = reader.next();
@@ -35,7 +35,7 @@ std::vector<std::string> read(std::initializer_list<std::string_view> pieces) {
 
 std::string frame(std::string_view message) { return encode_frame(Framing::kLength, message); }
 
-/// The same messages and errors for any two cuts.
+/// Expects the same messages and errors for any two cuts.
 void expect_any_split(const std::string& stream, const std::vector<std::string>& expected) {
   ASSERT_EQ(read({stream}), expected);
   const std::string_view text = stream;
@@ -46,14 +46,14 @@ void expect_any_split(const std::string& stream, const std::vector<std::string>&
   }
 }
 
-TEST(FrameReader, FramesComeWholeHoweverTheyAreCut) {
+TEST(FrameReader, FramesAreReadHoweverTheStreamIsCut) {
   const std::string empty(4, '\0');
   expect_any_split(
       frame("{\"id\":\"a\"}") + frame("x\ny") + empty + frame("{}"),
       {"{\"id\":\"a\"}", "x\ny", "! a frame of length 0 has no message (frame 3, byte 21 of the connection)", "{}"});
 }
 
-TEST(FrameReader, LinesComeWholeHoweverTheyAreCut) {
+TEST(FrameReader, LinesAreReadHoweverTheStreamIsCut) {
   expect_any_split("{\"a\": 1}\r\n\n  \n{\"b\": 2}\nlast", {"{\"a\": 1}\r", "{\"b\": 2}", "last"});
 }
 
@@ -63,13 +63,13 @@ TEST(FrameReader, AStreamThatEndsInsideAFrameIsAnError) {
   EXPECT_THAT(read({std::string_view("\3\0", 2)}), ElementsAre(HasSubstr("ended 2 bytes into a frame")));
   EXPECT_THAT(read({"{}"}), ElementsAre("{}"));
   EXPECT_THAT(read({"\n"}), ElementsAre());
-  // Too short for the first four bytes to decide, and two lines.
+  // Two lines that together are too short for the first four bytes to decide.
   EXPECT_THAT(read({"{\n{"}), ElementsAre("{", "{"));
   EXPECT_THAT(read({"\n{\n"}), ElementsAre("{"));
   EXPECT_THAT(read({""}), ElementsAre());
 }
 
-TEST(FrameReader, TheFirstFourBytesDecide) {
+TEST(FrameReader, TheFirstFourBytesDecideTheFraming) {
   const auto framing = [](std::string_view first) {
     FrameReader reader;
     reader.push(first);
@@ -79,7 +79,7 @@ TEST(FrameReader, TheFirstFourBytesDecide) {
   for (const auto* text : {"{\"id", "{ \n ", "\n\n\n{", " {\"a", "\t\r\n{"})
     EXPECT_EQ(framing(text), Framing::kLines) << text;
   EXPECT_EQ(framing("{\"i"), Framing::kUndecided);
-  // 123 = '{' is a length like others, and so is what "{}\n" with a zero behind it says.
+  // 123 = '{' is a valid length, and so is that of "{}\n" followed by a zero byte.
   for (const size_t length : {size_t{123}, size_t{0x0A}, size_t{0x0A7D7B}, kFrameBytesMax}) {
     const std::string message(length, 'x');
     FrameReader reader;
@@ -91,7 +91,7 @@ TEST(FrameReader, TheFirstFourBytesDecide) {
   }
 }
 
-TEST(FrameReader, WhatIsTooLongEndsTheStream) {
+TEST(FrameReader, AMessageThatIsTooLongEndsTheStream) {
   const std::string most(kFrameBytesMax, 'x');
   FrameReader frames;
   const std::string over = {'\1', '\0', '\x10', '\0'};
@@ -120,11 +120,11 @@ TEST(FrameReader, WhatIsTooLongEndsTheStream) {
   EXPECT_TRUE(lines.broken());
 }
 
-TEST(FrameReader, TextWithoutAFrameSaysWhatAFrameIs) {
+TEST(FrameReader, OtherTextIsRefusedWithADescriptionOfFrames) {
   EXPECT_THAT(read({"GET / HTTP/1.1\r\n"}), ElementsAre(HasSubstr("a frame is its length, as 4 bytes")));
 }
 
-TEST(EncodeFrame, PutsTheLengthOrALineFeed) {
+TEST(EncodeFrame, AddsTheLengthOrALineFeed) {
   EXPECT_EQ(frame(std::string(0x10203, 'x')).substr(0, 4), std::string("\3\2\1\0", 4));
   EXPECT_EQ(encode_frame(Framing::kLines, "{}"), "{}\n");
 }

@@ -15,11 +15,11 @@ namespace asio = boost::asio;
 using namespace boost::asio::experimental::awaitable_operators;  // NOLINT: operators only
 using boost::system::error_code;
 constexpr size_t kReadBytes = 16 << 10;
-/// What the system may hold for a client that does not read (it doubles this).
+/// Size of the system's send buffer for a client that does not read (the kernel doubles it).
 constexpr int kSendBufferBytes = 128 << 10;
 constexpr std::chrono::milliseconds kDrainTime{1'000};
 
-/// However a connection ends, its session lets go of what it runs.
+/// Ends the session of a connection, however the connection ends.
 class CloseAtEnd {
  public:
   CloseAtEnd(ResponseState& output, FrameSession& session) : output_(output), session_(session) {}
@@ -41,7 +41,7 @@ class CloseAtEnd {
 
 }  // namespace
 
-// An output stream like an event stream's, without its head.
+// An output stream like that of server-sent events, without HTTP headers.
 class FrameConnection::Sender final : public FrameSender {
  public:
   Sender(std::weak_ptr<FrameConnection> connection, std::shared_ptr<ResponseState> output)
@@ -63,7 +63,7 @@ class FrameConnection::Sender final : public FrameSender {
   std::shared_ptr<ResponseState> output_;
 };
 
-// g++ 12 miscompiles temporaries inside some co_await expressions: below, what a call needs has a name first.
+// g++ 12 miscompiles temporaries inside some co_await expressions; therefore arguments are named variables below.
 
 FrameConnection::FrameConnection(Socket socket, std::shared_ptr<const FrameService> service, std::string refusal)
     : socket_(std::move(socket)),
@@ -146,7 +146,7 @@ void FrameConnection::give_up(const Error& error) {
 
 asio::awaitable<bool> FrameConnection::deliver_messages() {
   while (true) {
-    // A client that does not read what it has asked for is not asked for more.
+    // Back-pressure: a client that does not read its answers is not read from.
     while (output_->unsent_bytes() > service_->limits.read_pause_bytes) {
       sent_some_.expires_at(asio::steady_timer::time_point::max());
       co_await sent_some_.async_wait(kTuple);
@@ -189,15 +189,16 @@ asio::awaitable<bool> FrameConnection::read_some() {
 
 bool FrameConnection::hung_up() {
   pollfd state{socket_.native_handle(), 0, 0};
-  return ::poll(&state, 1, 0) != 0;  // errors included
+  return ::poll(&state, 1, 0) != 0;  // true on errors as well
 }
 
-/// After the end of its input, when reading shows no more: ends when the client has closed altogether.
+/// Used after the end of the client's input, when reading shows nothing more: returns when the client has closed the
+/// connection altogether.
 asio::awaitable<void> FrameConnection::wait_until_hung_up() {
   while (!hung_up()) {
     const auto [error] = co_await socket_.async_wait(Socket::wait_error, kTuple);
     if (error) co_return;
-    if (!hung_up()) co_await timeout(kUrgentPause);  // urgent data ends the wait, too, again and again
+    if (!hung_up()) co_await timeout(kUrgentPause);  // urgent data also ends the wait, repeatedly
   }
 }
 
@@ -225,7 +226,7 @@ asio::awaitable<void> FrameConnection::write_messages() {
   }
 }
 
-/// False when the client has gone or took nothing for write_timeout.
+/// False when the client has gone or has read nothing for write_timeout.
 asio::awaitable<bool> FrameConnection::write_all(std::string_view bytes) {
   while (!bytes.empty()) {
     auto outcome =

@@ -14,7 +14,7 @@
 
 namespace cairn::net {
 
-/// What every connection of a listener shares.
+/// State shared by all connections of a listener.
 struct FrameService {
   FrameLimits limits;
   FrameHandler handler;
@@ -23,11 +23,11 @@ struct FrameService {
 class FrameConnection final : public std::enable_shared_from_this<FrameConnection> {
  public:
   using Socket = boost::asio::local::stream_protocol::socket;
-  /// `refusal` not empty: the client is told so instead of being served.
+  /// If `refusal` is not empty, the client gets that error instead of being served.
   FrameConnection(Socket socket, std::shared_ptr<const FrameService> service, std::string refusal = {});
   /// Serves until the client goes or both sides have ended. The coroutine keeps the connection alive.
   boost::asio::awaitable<void> run();
-  /// Closes the socket, at once (`force`) or when what the client has asked for is answered.
+  /// Closes the socket: at once (`force`), or when all of the client's messages are answered.
   void stop(bool force);
 
  private:
@@ -35,23 +35,23 @@ class FrameConnection final : public std::enable_shared_from_this<FrameConnectio
   using Awaitable = boost::asio::awaitable<T>;
   class Sender;
 
-  /// Ends when the client goes away.
+  /// Returns when the client goes away.
   Awaitable<void> read_messages();
-  /// Hands over what has come whole; false if nothing more can be read.
+  /// Hands complete messages to the session; false if nothing more can be read.
   Awaitable<bool> deliver_messages();
-  /// False at the end of what the client sends.
+  /// False at the end of the client's input.
   Awaitable<bool> read_some();
-  /// Ends when everything is sent after an end, or when the client takes nothing.
+  /// Returns when everything is sent after an end, or when the client does not read.
   Awaitable<void> write_messages();
   Awaitable<bool> write_all(std::string_view bytes);
   Awaitable<void> watch_for_break();
   Awaitable<void> wait_until_hung_up();
-  /// Drops what the client still sends, so that the last message is not lost to a reset.
+  /// Reads and drops what the client still sends, so that a reset does not lose the last message.
   Awaitable<void> drain();
   void hand_over(std::string_view message);
-  /// Tells the client why nothing more is read.
+  /// Sends the client the error because of which nothing more is read.
   void give_up(const Error& error);
-  /// Whether the client has closed the connection altogether, not only its side for writing.
+  /// Whether the client has closed the connection altogether, not only its sending side.
   bool hung_up();
 
   Socket socket_;
@@ -60,8 +60,8 @@ class FrameConnection final : public std::enable_shared_from_this<FrameConnectio
   FrameReader reader_;
   std::shared_ptr<ResponseState> output_;
   std::shared_ptr<FrameSession> session_;
-  bool ended_ = false;                   // gave up
-  boost::asio::steady_timer sent_some_;  // fires (cancelled) when the client has taken bytes
+  bool ended_ = false;                   // whether give_up() was called
+  boost::asio::steady_timer sent_some_;  // cancelled when the client has read some bytes
 };
 
 }  // namespace cairn::net

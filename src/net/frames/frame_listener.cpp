@@ -16,11 +16,11 @@ namespace asio = boost::asio;
 using asio::local::stream_protocol;
 using boost::system::error_code;
 
-/// When the system has no descriptors left, accepting rests this long rather than spinning.
+/// How long accepting pauses when the system has no descriptors left, instead of spinning.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-/// And so long after something was thrown.
+/// How long accepting pauses after an exception.
 constexpr std::chrono::milliseconds kThrownPause{1};
-/// Connections that are told there are too many; over that many they are closed without a word.
+/// Maximum connections that are being refused with an error; more are closed without one.
 constexpr size_t kRefusedMax = 64;
 
 }  // namespace
@@ -64,7 +64,7 @@ asio::awaitable<void> FrameListener::accept_one() {
   auto [error, socket] = co_await acceptor_.async_accept(kTuple);
   if (!acceptor_.is_open()) co_return;
   if (error) {
-    // A client of this machine that is hung up on knows more than one that waits.
+    // A client on this machine learns more from a closed connection than from one that waits.
     if (const int refused = spare_.accept(acceptor_.native_handle()); refused >= 0) ::close(refused);
     spare_.give_back();
     asio::steady_timer pause(context_, kAcceptPause);

@@ -16,16 +16,16 @@
 
 namespace cairn::net {
 
-/// Destroyed before `context`. Thread: the server's.
+/// Must be destroyed before `context`. Thread: the server's.
 class FrameListener {
  public:
-  /// `on_idle` is called whenever the last connection has gone.
+  /// `on_idle` is called whenever the last connection has closed.
   FrameListener(boost::asio::io_context& context, UnixListener listener, const FrameLimits& limits,
                 FrameHandler handler, std::function<void()> on_idle);
   ~FrameListener();
-  /// Accepts from now on.
+  /// Starts accepting connections.
   void run();
-  /// Removes the socket's file and lets every connection answer what it was asked.
+  /// Removes the socket's file, and lets every connection finish its answers.
   void stop();
   size_t connections() const { return connections_.size(); }
 

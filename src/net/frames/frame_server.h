@@ -16,12 +16,12 @@
 namespace cairn::net {
 
 struct FrameLimits {
-  size_t connections_max = 1'024;           ///< over: told so and closed
-  size_t unsent_bytes_max = 8 << 20;        ///< of one connection; over: the client is too slow and is dropped
-  std::shared_ptr<ByteBudget> budget = {};  ///< for what is unsent; over: as if over unsent_bytes_max. Null: no bound
-  size_t read_pause_bytes = 1 << 20;        ///< unsent; with more, nothing is read from the client
-  std::chrono::seconds read_timeout{60};    ///< without a byte in the middle of a message
-  std::chrono::seconds write_timeout{120};  ///< without one byte taken by the client
+  size_t connections_max = 1'024;           ///< more are refused with an error
+  size_t unsent_bytes_max = 8 << 20;        ///< per connection; a client that leaves more unread is dropped
+  std::shared_ptr<ByteBudget> budget = {};  ///< for unsent bytes; beyond it as beyond unsent_bytes_max. Null: unlimited
+  size_t read_pause_bytes = 1 << 20;        ///< unsent bytes above which nothing is read from the client
+  std::chrono::seconds read_timeout{60};    ///< maximum pause in the middle of a message
+  std::chrono::seconds write_timeout{120};  ///< maximum time in which the client reads no byte
 };
 
 /// The way back to one client. What is sent after the end, or after the client has gone, is dropped. All are dropped
@@ -34,23 +34,23 @@ class FrameSender : public ClientOutput {
   virtual void end() = 0;
 };
 
-/// What a connection talks to. All calls come on the server's thread and must not block.
+/// The receiver of a connection's messages. All calls come on the server's thread and must not block.
 class FrameSession {
  public:
   virtual ~FrameSession() = default;
   /// `position`: "frame 3".
   virtual void message(std::string_view text, std::string_view position) = 0;
-  /// Something came that is no message, or the connection cannot be served: for telling the client. After kTooLarge and
-  /// kUnavailable net/ ends the connection.
+  /// Called when the input is not a valid message, or the connection cannot be served, to tell the client. After
+  /// kTooLarge and kUnavailable net/ ends the connection.
   virtual void failed(const Error& error) = 0;
-  /// No message will follow, because the client has closed its side for writing or the server stops: the session calls
-  /// FrameSender::end when it has said everything.
+  /// Called when no message will follow, because the client has closed its sending side or the server stops: the
+  /// session calls FrameSender::end when it has sent everything.
   virtual void input_ended() = 0;
-  /// The connection is over. Called once, last.
+  /// Called once, last, when the connection has ended.
   virtual void closed() = 0;
 };
 
-/// Called on the server's thread for each connection.
+/// Creates the session of a connection. Called on the server's thread for each connection.
 using FrameHandler = std::function<std::shared_ptr<FrameSession>(std::shared_ptr<FrameSender> sender)>;
 
 }  // namespace cairn::net

@@ -22,15 +22,15 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-/// What the test and its sessions share.
+/// State shared by the test and its sessions.
 struct Shared {
   std::atomic<int> open = 0;
   std::atomic<int> closed = 0;
   std::atomic<int> messages = 0;
-  std::weak_ptr<FrameSender> sender;  // of the last connection
+  std::weak_ptr<FrameSender> sender;  // sender of the last connection
 };
 
-/// Answers "POSITION: TEXT", or TEXT alone if that is long; "many N" with N kilobytes in as many messages, "throw" with
+/// Answers "POSITION: TEXT", or TEXT alone if it is long; "many N" with N kilobytes in as many messages; "throw" with
 /// an exception.
 class EchoSession final : public FrameSession {
  public:
@@ -156,7 +156,7 @@ TEST_F(FrameServerTest, TheLargestMessageFitsBothWays) {
   }
 }
 
-TEST_F(FrameServerTest, WhatIsNoMessageIsSaidAndTheRestGoesOn) {
+TEST_F(FrameServerTest, AnInvalidFrameGetsAnErrorAndLaterFramesAreAnswered) {
   start();
   const int socket = raw();
   const std::string bytes = std::string(4, '\0') + encode_frame(Framing::kLength, "throw") +
@@ -173,7 +173,7 @@ TEST_F(FrameServerTest, WhatIsNoMessageIsSaidAndTheRestGoesOn) {
   expect_soon(shared_.closed, 1);
 }
 
-TEST_F(FrameServerTest, ALastLineNeedsNoEnd) {
+TEST_F(FrameServerTest, TheLastLineNeedsNoLineFeed) {
   start();
   const int socket = raw();
   ASSERT_EQ(::send(socket, "{}  \n{\"x\":1}", 12, MSG_NOSIGNAL), 12);
@@ -198,10 +198,10 @@ TEST_F(FrameServerTest, AClientThatGoesAwayIsNoticedAtOnce) {
   EXPECT_EQ(shared_.open, 0);
 }
 
-TEST_F(FrameServerTest, AClientThatDoesNotReadIsReadFromNoMore) {
+TEST_F(FrameServerTest, TheServerStopsReadingFromAClientThatDoesNotRead) {
   start({.read_pause_bytes = 100'000});
   FrameClient client = this->client();
-  // 50 kB of answers each: what the system holds, the limit, and no further message is taken.
+  // Each answer has 50 kB: they fill the system's buffers and the limit, after which no further message is read.
   constexpr int kSent = 200;
   for (int i = 0; i < kSent; ++i) ASSERT_TRUE(client.send("many 50").has_value());
   std::this_thread::sleep_for(300ms);
@@ -211,7 +211,7 @@ TEST_F(FrameServerTest, AClientThatDoesNotReadIsReadFromNoMore) {
   EXPECT_EQ(shared_.messages, kSent);
 }
 
-TEST_F(FrameServerTest, AClientThatLetsTooMuchPileUpIsDropped) {
+TEST_F(FrameServerTest, AClientWithTooManyUnsentBytesIsDropped) {
   start({.unsent_bytes_max = 1 << 20});
   FrameClient greedy = client(), modest = client();
   ASSERT_TRUE(greedy.send("many 5000").has_value());
@@ -220,14 +220,14 @@ TEST_F(FrameServerTest, AClientThatLetsTooMuchPileUpIsDropped) {
   EXPECT_EQ(next(modest), "frame 1: x");
 }
 
-TEST_F(FrameServerTest, AClientThatTakesNothingIsDroppedInTheEnd) {
+TEST_F(FrameServerTest, AClientThatReadsNothingIsDroppedAfterTheTimeOut) {
   start({.read_timeout = 1s, .write_timeout = 1s});
   FrameClient client = this->client();
   ASSERT_TRUE(client.send("many 900").has_value());
   expect_soon(shared_.closed, 1);
 }
 
-TEST_F(FrameServerTest, HalfAMessageIsNotWaitedForForever) {
+TEST_F(FrameServerTest, AnIncompleteMessageTimesOut) {
   start({.read_timeout = 1s});
   FrameClient idle = client();
   const int socket = raw();
@@ -238,7 +238,7 @@ TEST_F(FrameServerTest, HalfAMessageIsNotWaitedForForever) {
   EXPECT_EQ(next(idle), "frame 1: still here");
 }
 
-TEST_F(FrameServerTest, TooManyConnectionsAreToldSo) {
+TEST_F(FrameServerTest, ConnectionsOverTheLimitAreRefusedWithAnError) {
   start({.connections_max = 2});
   FrameClient first = client(), second = client();
   for (FrameClient* one : {&first, &second}) {
@@ -250,7 +250,7 @@ TEST_F(FrameServerTest, TooManyConnectionsAreToldSo) {
   EXPECT_EQ(next(third), "the end");
 }
 
-TEST_F(FrameServerTest, OtherThreadsPost) {
+TEST_F(FrameServerTest, OtherThreadsMayPostToTheServersThread) {
   start();
   FrameClient client = this->client();
   ASSERT_TRUE(client.send("x").has_value());
@@ -260,7 +260,7 @@ TEST_F(FrameServerTest, OtherThreadsPost) {
   EXPECT_EQ(next(client), "posted");
 }
 
-TEST_F(FrameServerTest, StoppingTellsSessionsThatNothingFollows) {
+TEST_F(FrameServerTest, StoppingEndsTheInputOfAllSessions) {
   start();
   FrameClient client = this->client();
   ASSERT_TRUE(client.send("x").has_value());
@@ -272,7 +272,7 @@ TEST_F(FrameServerTest, StoppingTellsSessionsThatNothingFollows) {
   EXPECT_FALSE(std::filesystem::exists(path_));
 }
 
-TEST_F(FrameServerTest, TheFileIsForTheUserAloneAndGoesWithTheServer) {
+TEST_F(FrameServerTest, TheSocketFileIsPrivateAndRemovedWithTheServer) {
   start();
   struct stat file{};
   ASSERT_EQ(::stat(path_.c_str(), &file), 0);
@@ -281,18 +281,18 @@ TEST_F(FrameServerTest, TheFileIsForTheUserAloneAndGoesWithTheServer) {
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, Code::kUnavailable);
   EXPECT_THAT(second.error().message, HasSubstr("another server does"));
-  FrameClient client = this->client();  // the file is still there
+  FrameClient client = this->client();  // the socket's file is still there
   stop();
   EXPECT_FALSE(std::filesystem::exists(path_));
   EXPECT_EQ(FrameClient::connect(path_).error().code, Code::kNotFound);
 }
 
-TEST_F(FrameServerTest, TheFileOfADeadServerIsReplaced) {
+TEST_F(FrameServerTest, TheSocketFileOfADeadServerIsReplaced) {
   {
     auto dead = UnixListener::listen(path_);
     ASSERT_TRUE(dead.has_value());
     ::close(dead->release());
-    std::filesystem::rename(path_, path_ + "-kept");  // so that it outlives its owner
+    std::filesystem::rename(path_, path_ + "-kept");  // so that the file outlives its listener
   }
   std::filesystem::rename(path_ + "-kept", path_);
   EXPECT_EQ(FrameClient::connect(path_).error().code, Code::kUnavailable);
@@ -302,7 +302,7 @@ TEST_F(FrameServerTest, TheFileOfADeadServerIsReplaced) {
   EXPECT_EQ(next(client), "frame 1: x");
 }
 
-TEST_F(FrameServerTest, SaysWhyItCannotListen) {
+TEST_F(FrameServerTest, AFailureToListenNamesItsReason) {
   std::ofstream(path_) << "precious";
   const auto refused = UnixListener::listen(path_);
   ASSERT_FALSE(refused.has_value());
@@ -315,7 +315,7 @@ TEST_F(FrameServerTest, SaysWhyItCannotListen) {
   EXPECT_EQ(UnixListener::listen(folder_ + "/none/s").error().code, Code::kIo);
 }
 
-TEST_F(FrameServerTest, AFileThatIsSomebodyElsesStays) {
+TEST_F(FrameServerTest, ASocketFileOfAnotherServerIsNotRemoved) {
   {
     auto listener = UnixListener::listen(path_);
     ASSERT_TRUE(listener.has_value());

@@ -8,7 +8,7 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); }
 
-/// Of reg-name, in lower case: unreserved, sub-delims and '%'.
+/// Whether the character, in lower case, may be in a reg-name: unreserved, sub-delims and '%'.
 bool is_name_char(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') ||
          std::string_view("-._~!$&'()*+,;=%").find(c) != std::string_view::npos;

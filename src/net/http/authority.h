@@ -1,4 +1,4 @@
-/// Names of servers as requests write them: "HOST" or "HOST:PORT" (RFC 3986, section 3.2, without user information).
+/// Server names as requests write them: "HOST" or "HOST:PORT" (RFC 3986, section 3.2, without user information).
 #pragma once
 
 #include <optional>
@@ -12,9 +12,9 @@ struct Authority {
   std::string port;  ///< digits, or empty
 };
 
-/// nullopt if `text` is no authority. An empty host is one: whoever asks may not know a name.
+/// nullopt if `text` is not an authority. An empty host is valid.
 std::optional<Authority> parse_authority(std::string_view text);
-/// ASCII letters in lower case, others as they are.
+/// The text with ASCII letters in lower case; other characters are unchanged.
 std::string lower_case(std::string_view text);
 
 }  // namespace cairn::net

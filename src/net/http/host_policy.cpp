@@ -9,7 +9,7 @@
 namespace cairn::net {
 namespace {
 
-constexpr size_t kEchoMax = 100;  // bytes of what came that an answer repeats
+constexpr size_t kEchoMax = 100;  // bytes of the request's header that an error repeats
 
 std::string without_last_dot(std::string host) {
   if (host.ends_with('.')) host.pop_back();
@@ -24,8 +24,8 @@ bool is_loopback_name(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-/// What containers call the machine that they run on, as host.docker.internal; no public name ends so (reserved by
-/// ICANN, 2024), so none can be made to point here.
+/// Whether this is a name by which containers call their host, such as host.docker.internal. No public name ends in
+/// ".internal" (reserved by ICANN, 2024), so an attacker cannot make one point here.
 bool is_private_name(const std::string& host) { return host.ends_with(".internal") || host.ends_with(".internal."); }
 
 std::string how_to_allow(std::string_view host) {
@@ -38,7 +38,7 @@ HostPolicy HostPolicy::loopback(const std::vector<std::string>& names) {
   HostPolicy policy;
   policy.checks_ = true;
   for (const std::string& name : names) {
-    // An IPv6 address may come without brackets, and a name with a port, which says nothing here.
+    // An IPv6 address may come without brackets, and a name with a port, which is ignored here.
     const auto parsed = parse_authority(name);
     policy.names_.push_back(without_last_dot(parsed ? parsed->host : lower_case(name)));
   }

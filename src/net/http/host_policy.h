@@ -1,5 +1,6 @@
-/// Which web pages and names a server on a loopback address listens to. Browsers run pages of strangers, and those can
-/// send requests to 127.0.0.1: under a name of theirs that they let point there (DNS rebinding), or across sites.
+/// Decides which web pages and host names a server on a loopback address accepts. Browsers run pages of strangers,
+/// which can send requests to 127.0.0.1: under a name of their own that they let point there (DNS rebinding), or across
+/// sites.
 #pragma once
 
 #include <optional>
@@ -12,24 +13,24 @@ namespace cairn::net {
 
 class HostPolicy {
  public:
-  /// Lets everything in: whoever listens on a network's address has to say who may come by other means.
+  /// Accepts everything: a server that listens on a network's address restricts its clients by other means.
   HostPolicy() = default;
-  /// Lets in what names this machine (localhost, names below it, 127.0.0.0/8, ::1; as a Host also names below
-  /// "internal", which containers have for it) or one of `names`, on any port.
+  /// Accepts names of this machine (localhost, names below it, 127.0.0.0/8, ::1; as a Host also names below "internal",
+  /// which containers have for it) and `names`, on any port.
   static HostPolicy loopback(const std::vector<std::string>& names);
 
-  /// Why the request is not let in; nullopt if it is. Its Host must name this machine, and so must its Origin if that
-  /// is a web page's. Origins of other schemes (app, file, tauri, vscode-webview, extensions) are those of programs
-  /// that the user has installed, which no page can put on; "null" is what a page in a sandboxed frame has, and is
-  /// refused. Without an Origin, `Sec-Fetch-Site: cross-site` tells a page of another site. Absent headers are those of
-  /// programs.
+  /// Why the request is refused; nullopt if it is accepted. Its Host must name this machine, and so must its Origin if
+  /// that is a web page's. Origins of other schemes (app, file, tauri, vscode-webview, extensions) are those of
+  /// programs that the user has installed, which a page cannot forge. "null" is the origin of a page in a sandboxed
+  /// frame, and is refused. Without an Origin, `Sec-Fetch-Site: cross-site` shows a page of another site. Requests
+  /// without these headers come from programs.
   std::optional<std::string> refusal(const HttpRequest& request) const;
 
  private:
   bool names_us(const std::string& host) const;
 
   bool checks_ = false;
-  std::vector<std::string> names_;  // as Authority::host has them
+  std::vector<std::string> names_;  // in the form of Authority::host
 };
 
 }  // namespace cairn::net

@@ -21,9 +21,9 @@ const HostPolicy& policy() {
   return kPolicy;
 }
 
-TEST(HostPolicy, LetsInWhatNamesThisMachine) {
+TEST(HostPolicy, AcceptsNamesOfThisMachine) {
   const std::vector<Headers> cases = {
-      {},  // a program that says nothing
+      {},  // a program that sends no such headers
       {{"host", ""}},
       {{"host", "localhost"}},
       {{"host", "LocalHost:8080"}},
@@ -56,7 +56,7 @@ TEST(HostPolicy, LetsInWhatNamesThisMachine) {
   }
 }
 
-TEST(HostPolicy, KeepsOutNamesAndPagesOfElsewhere) {
+TEST(HostPolicy, RefusesOtherNamesAndPagesOfOtherSites) {
   const std::vector<Headers> cases = {
       {{"host", "internal.evil.example"}},
       {{"host", "host.docker.internal"}, {"origin", "http://wiki.internal"}},
@@ -82,18 +82,18 @@ TEST(HostPolicy, KeepsOutNamesAndPagesOfElsewhere) {
   }
 }
 
-TEST(HostPolicy, SaysWhichFlagLetsANameIn) {
+TEST(HostPolicy, TheRefusalNamesTheFlagThatAllowsTheName) {
   EXPECT_THAT(*policy().refusal(with({{"host", "evil.example:80"}})), testing::HasSubstr("--allow-host evil.example"));
   EXPECT_THAT(*policy().refusal(with({{"host", "localhost"}, {"origin", "https://chat.example:444"}})),
               testing::HasSubstr("--allow-host chat.example"));
   EXPECT_LT(policy().refusal(with({{"host", std::string(60'000, 'a')}}))->size(), 500u);
 }
 
-TEST(HostPolicy, LetsEverythingInWhereNothingIsToBeChecked) {
+TEST(HostPolicy, TheDefaultPolicyAcceptsEverything) {
   EXPECT_EQ(HostPolicy().refusal(with({{"host", "evil.example"}, {"origin", "null"}})), std::nullopt);
 }
 
-TEST(Authority, HasAHostAndPerhapsAPort) {
+TEST(Authority, ParsesAHostWithAnOptionalPort) {
   EXPECT_EQ(parse_authority("Example.ORG:80")->host, "example.org");
   EXPECT_EQ(parse_authority("example.org:80")->port, "80");
   EXPECT_EQ(parse_authority("[FE80::1]:8")->host, "fe80::1");

@@ -50,7 +50,7 @@ http::request<http::string_body> make_message(const Call& call) {
   return message;
 }
 
-/// Reads the body part by part, so that an event stream can be seen as it comes.
+/// Reads the body in parts, so that an event stream is available as it comes.
 asio::awaitable<Result<HttpReply>> read_reply(beast::tcp_stream& stream, const Call& call) {
   beast::flat_buffer buffer;
   http::response_parser<http::buffer_body> parser;
@@ -94,7 +94,7 @@ asio::awaitable<Result<HttpReply>> perform(const Call& call) {
   }
   const auto message = make_message(call);
   const auto [unsent, bytes] = co_await http::async_write(stream, message, kTuple);
-  // A server may answer an error and stop reading: its answer is then worth more than the write's failure.
+  // A server may answer with an error and stop reading: its answer is then more useful than the write's failure.
   if (unsent && unsent != asio::error::broken_pipe && unsent != asio::error::connection_reset) {
     co_return fail(Code::kIo, "cannot send to {}:{}: {}", call.url.host, call.url.port, unsent.message());
   }
@@ -150,7 +150,7 @@ Result<HttpReply> http_request(const HttpUrl& url, std::string_view method, std:
 
 std::vector<std::string> EventSplitter::push(std::string_view bytes) {
   for (const char c : bytes) {
-    if (c != '\r') pending_ += c;  // data of ours and of JSON never holds one
+    if (c != '\r') pending_ += c;  // neither our data nor JSON contains it
   }
   std::vector<std::string> events;
   size_t begin = 0;

@@ -13,7 +13,7 @@
 
 namespace cairn::net {
 
-/// "http://host:port/prefix". Errors: kInvalidArgument (no such form), kUnsupported (https).
+/// "http://host:port/prefix". Errors: kInvalidArgument (another form), kUnsupported (https).
 struct HttpUrl {
   std::string host;
   uint16_t port = 80;
@@ -24,11 +24,12 @@ Result<HttpUrl> parse_http_url(std::string_view url);
 struct HttpReply {
   int status = 0;
   std::vector<std::pair<std::string, std::string>> headers;
-  std::string body;  ///< empty if it was given to `on_data`
+  std::string body;  ///< empty if it was passed to `on_data`
 };
 
-/// Sends and waits for the answer. With `on_data`, the body of a 200 answer is handed over as it comes; returning false
-/// from it closes the connection and ends the call. Blocks; errors: kUnavailable (refused, no such host), kIo.
+/// Sends a request and waits for the answer. With `on_data`, the body of a 200 answer is passed to it as it comes; if
+/// it returns false, the connection is closed and the call ends. Blocks. Errors: kUnavailable (refused, no such host),
+/// kIo.
 Result<HttpReply> http_request(const HttpUrl& url, std::string_view method, std::string_view path,
                                std::string_view body, const std::vector<std::pair<std::string, std::string>>& headers,
                                const std::function<bool(std::string_view)>& on_data = {},
@@ -38,7 +39,7 @@ Result<HttpReply> http_request(const HttpUrl& url, std::string_view method, std:
 /// or CR LF.
 class EventSplitter {
  public:
-  /// The data of every event completed by these bytes.
+  /// Returns the data of every event that these bytes complete.
   std::vector<std::string> push(std::string_view bytes);
 
  private:

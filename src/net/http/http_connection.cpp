@@ -21,11 +21,13 @@ using namespace boost::asio::experimental::awaitable_operators;  // NOLINT: oper
 
 using boost::system::error_code;
 
-/// Read at once, and of pipelined requests read ahead while an answer is in progress; then TCP holds the client back.
+/// Bytes read at once, and read ahead of pipelined requests while an answer is in progress; beyond that, TCP holds the
+/// client back.
 constexpr size_t kReadBytes = 16 << 10;
-/// Up to here the body of an answer is copied behind its head, which saves a packet.
+/// Up to this size the body of an answer is copied behind its head, which saves a packet.
 constexpr size_t kJoinBytesMax = 16 << 10;
-/// What the system may hold for a client that does not read (it doubles this); left alone it grows to megabytes.
+/// Size of the system's send buffer for a client that does not read (the kernel doubles it); by default it grows to
+/// megabytes.
 constexpr int kSendBufferBytes = 128 << 10;
 /// What of it may lie here beyond what the client's window takes, so that the engine soon sees a client that does not
 /// read (tcp(7), TCP_NOTSENT_LOWAT).
@@ -34,7 +36,7 @@ using NotSentMax = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT
 /// After an error answer the rest of the request is read and dropped this long, so that the answer is not lost to a
 /// reset.
 constexpr std::chrono::milliseconds kDrainTime{1'000};
-/// An interim answer, which every client of HTTP/1.1 has to skip, expected or not (RFC 9110, section 15.2).
+/// An interim answer, which every HTTP/1.1 client has to skip, expected or not (RFC 9110, section 15.2).
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 class CloseAtEnd {
@@ -48,7 +50,7 @@ class CloseAtEnd {
   ResponseState& response_;
 };
 
-// g++ 12 miscompiles temporaries inside some co_await expressions: below, what a call needs has a name first.
+// g++ 12 miscompiles temporaries inside some co_await expressions; therefore arguments are named variables below.
 
 }  // namespace
 
@@ -150,7 +152,7 @@ asio::awaitable<std::optional<HttpRequest>> HttpConnection::read_request() {
       co_await answer_error(408, std::move(problem));
       co_return std::nullopt;
     }
-    if (!*whole) co_return std::nullopt;  // nobody is left to tell
+    if (!*whole) co_return std::nullopt;  // the client is gone
   }
   if (parser.refused()) {
     std::string problem = parser.message().empty() ? "out of memory; try again" : parser.message();
@@ -211,8 +213,8 @@ void HttpConnection::call_handler(HttpRequest request, const std::shared_ptr<Res
 asio::awaitable<bool> HttpConnection::exchange(HttpRequest request) {
   auto response = std::make_shared<ResponseState>(socket_.get_executor(), service_.limits.unsent_bytes_max,
                                                   service_.limits.budget, &service_.error_body, request_id_);
-  // Whether the answer was complete, the client left or the server stops: nothing more can be sent, and whoever listens
-  // lets go of the request.
+  // However the exchange ends (the answer is complete, the client left, or the server stops), nothing more can be sent,
+  // and callbacks release the request.
   const CloseAtEnd close_at_end(*response);
   probe_ = chunked_ ? kContinue : std::string_view();
   call_handler(std::move(request), response);
@@ -231,14 +233,14 @@ asio::awaitable<bool> HttpConnection::exchange(HttpRequest request) {
   co_return answered;
 }
 
-/// Ends when the client has gone. Reads ahead meanwhile, for that is how it shows. The end of what the client sends is
-/// either: a client that has only stopped sending takes what is said to it, for one that has gone the system answers
-/// with a reset. So something is said, if there is something to say that changes nothing.
+/// Returns when the client has gone. Meanwhile it reads ahead, which is how a closed connection is noticed. The end of
+/// the client's input is ambiguous: a client that has only stopped sending still reads, whereas for one that has gone
+/// the system answers with a reset. So a probe is sent, if there is one that does not change the answer.
 asio::awaitable<void> HttpConnection::watch_for_close(ResponseState& response) {
   while (!input_ended_ && !ahead_.room().empty()) {
     const bool read = co_await read_some();
     if (!read && !input_ended_) {
-      response.close();  // or the exchange is over, and nothing else closes it
+      response.close();  // otherwise the exchange is over, and this changes nothing
       co_return;
     }
   }
@@ -253,22 +255,22 @@ asio::awaitable<void> HttpConnection::watch_for_close(ResponseState& response) {
 
 bool HttpConnection::hung_up() {
   pollfd state{socket_.native_handle(), 0, 0};
-  return ::poll(&state, 1, 0) != 0;  // errors included
+  return ::poll(&state, 1, 0) != 0;  // true on errors as well
 }
 
 asio::awaitable<void> HttpConnection::wait_until_hung_up() {
   while (!hung_up()) {
     const auto [error] = co_await socket_.async_wait(asio::ip::tcp::socket::wait_error, kTuple);
     if (error) co_return;
-    if (!hung_up()) co_await timeout(kUrgentPause);  // urgent data ends the wait, too, again and again
+    if (!hung_up()) co_await timeout(kUrgentPause);  // urgent data also ends the wait, repeatedly
   }
 }
 
-/// Ends when the client lets too much pile up, or something was thrown in the middle of a stream.
+/// Returns when the client leaves too many bytes unread, or an exception occurs in the middle of a stream.
 asio::awaitable<void> HttpConnection::watch_for_break(ResponseState& response) {
   response.break_signal().expires_at(asio::steady_timer::time_point::max());
   if (!response.broken()) co_await response.break_signal().async_wait(kTuple);
-  if (!response.overflowed()) co_return;  // the answer ended first, or the log knows already
+  if (!response.overflowed()) co_return;  // the answer ended first, or the failure is in the log already
   log_warning("dropped {}: it left over {} bytes of its stream unread, or more than there was memory for", remote_,
               service_.limits.unsent_bytes_max);
 }
@@ -278,7 +280,7 @@ asio::awaitable<bool> HttpConnection::respond(ResponseState& response) {
     const bool probing = input_ended_ && !probe_.empty();
     if (probing && !co_await write_all(probe_)) co_return false;
     if (response.has_work()) break;
-    // A proxy between may notice only the second time that its own client has gone.
+    // A proxy in between may notice only at the second probe that its own client has gone.
     const auto next_probe = std::chrono::steady_clock::now() + service_.limits.comment_interval;
     response.wake().expires_at(probing ? next_probe : asio::steady_timer::time_point::max());
     co_await response.wake().async_wait(kTuple);
@@ -361,7 +363,7 @@ asio::awaitable<bool> HttpConnection::wait_writable() {
   co_return !error;
 }
 
-/// False when the connection broke or the client took nothing for write_timeout.
+/// False when the connection broke or the client read nothing for write_timeout.
 asio::awaitable<bool> HttpConnection::write_all(std::string_view bytes) {
   while (!bytes.empty()) {
     error_code error;

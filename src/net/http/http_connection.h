@@ -16,7 +16,7 @@
 
 namespace cairn::net {
 
-/// What every connection of a server shares; outlives them.
+/// State shared by all connections of a server, which outlives them.
 struct HttpService {
   HttpLimits limits;
   HttpHandler handler;
@@ -27,15 +27,15 @@ struct HttpService {
 
 /// "req_" and 32 hexadecimal digits.
 std::string make_request_id();
-/// The header lines that tell the client, under both names that clients look for.
+/// The header lines that give the client the request's id, under both names that clients look for.
 std::string request_id_lines(std::string_view id);
 
-/// Bytes that came and that no request has taken yet; a fixed room for them.
+/// A buffer of fixed size for received bytes that no request has consumed yet.
 class ReadAhead {
  public:
   std::string_view view() const { return {bytes_.get() + begin_, end_ - begin_}; }
   bool empty() const { return begin_ == end_; }
-  /// Room for more, all of it at the end; empty if there is none. Makes it if it is not there.
+  /// Free space for more bytes, all of it at the end; empty if there is none. Allocates the buffer if needed.
   std::span<char> room();
   void came(size_t count) { end_ += count; }
   void taken(size_t count) { begin_ += count; }
@@ -48,9 +48,9 @@ class ReadAhead {
 class HttpConnection final : public std::enable_shared_from_this<HttpConnection> {
  public:
   HttpConnection(boost::asio::ip::tcp::socket socket, const HttpService& service);
-  /// Serves until either side closes. The coroutine keeps the connection alive. Throws nothing but for want of memory.
+  /// Serves until either side closes. The coroutine keeps the connection alive. Throws only for lack of memory.
   boost::asio::awaitable<void> run();
-  /// Closes the socket: at once if no whole request has come, else (not `force`) after the answer in progress.
+  /// Closes the socket: at once if `force`, or if no request is being answered; else after the answer in progress.
   void stop(bool force);
 
  private:
@@ -58,14 +58,14 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   using Awaitable = boost::asio::awaitable<T>;
 
   Awaitable<void> serve_requests();
-  /// nullopt after the connection ended or an error was answered.
+  /// nullopt if the connection ended or an error was answered.
   Awaitable<std::optional<HttpRequest>> read_request();
-  /// Feeds the parser until the request has begun or, with `whole`, ended. False: no more bytes will come.
+  /// Feeds the parser until the request has begun or, with `whole`, ended. False if no more bytes will come.
   Awaitable<bool> feed(HttpRequestParser& parser, bool whole);
-  /// False at the end of what the client sends.
+  /// False at the end of the client's input.
   Awaitable<bool> read_some();
   Awaitable<void> answer_error(int status, std::string message);
-  /// After an exception: an error, if nothing was answered yet.
+  /// Handles an exception: sends an error, if nothing was answered yet.
   Awaitable<void> answer_exception(std::exception_ptr thrown);
   /// True if the connection can serve another request.
   Awaitable<bool> exchange(HttpRequest request);
@@ -88,15 +88,15 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection>
   const HttpService& service_;
   ReadAhead ahead_;
   std::string remote_;
-  std::string request_id_;  // of the exchange
+  std::string request_id_;  // id of the current exchange
   bool keep_alive_ = true;
-  bool chunked_ = true;     // HTTP/1.0 clients get their streams until close instead
+  bool chunked_ = true;     // false for HTTP/1.0 clients, whose streams end with the connection
   bool head_only_ = false;  // the request was HEAD
   bool in_exchange_ = false;
   bool answer_begun_ = false;
-  bool input_ended_ = false;   // the client sends no more; it may still read
-  std::string_view probe_;     // what may be said now that changes nothing in the answer; a literal
-  bool answer_whole_ = false;  // nothing is waited for but that the client reads
+  bool input_ended_ = false;   // the client sends nothing more; it may still read
+  std::string_view probe_;     // a literal that may be sent now without changing the answer
+  bool answer_whole_ = false;  // whether only the client's reading is waited for
 };
 
 }  // namespace cairn::net

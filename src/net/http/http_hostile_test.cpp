@@ -1,4 +1,5 @@
-// What clients and handlers may do to a server: it ends what they have begun, answers if it can, and serves the others.
+// What hostile clients and faulty handlers can do to a server: it ends their requests, answers if it can, and serves
+// the others.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,7 +23,7 @@ using testing::StartsWith;
 class HttpHostileTest : public HttpServerTest {
  protected:
   void expect_alive() { EXPECT_EQ(http_request(url(), "GET", "/fine", "", {})->status, 200); }
-  /// The whole answer to `bytes`, to the end of the connection.
+  /// The complete answer to `bytes`, to the end of the connection.
   std::string ask(const std::string& bytes) {
     RawClient client(port());
     client.send(bytes);
@@ -44,7 +45,7 @@ void fine(const HttpRequest& request, const std::shared_ptr<HttpResponse>& respo
   response->send(200, "text/plain", request.path + " " + request.body.substr(0, 10));
 }
 
-// Once one request with such a trailer ended the process: Beast threw std::length_error past the connection.
+// A regression: such a trailer ended the process, as Beast threw std::length_error past the connection.
 TEST_F(HttpHostileTest, LongTrailersOfAnySizeAreRefused) {
   start({}, fine);
   const std::string head = "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n";
@@ -54,7 +55,7 @@ TEST_F(HttpHostileTest, LongTrailersOfAnySizeAreRefused) {
   }
 }
 
-TEST_F(HttpHostileTest, TrailersExtensionsAndZerosWithoutEndAreRefusedAtTheLimit) {
+TEST_F(HttpHostileTest, EndlessTrailersExtensionsAndZerosAreRefusedAtTheLimit) {
   start({}, fine);
   const std::string head = "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
   for (const std::string& endless : {std::string("0\r\nX-T: 1\r\n"), std::string("1;extension"), std::string("000")}) {
@@ -65,7 +66,7 @@ TEST_F(HttpHostileTest, TrailersExtensionsAndZerosWithoutEndAreRefusedAtTheLimit
   expect_alive();
 }
 
-TEST_F(HttpHostileTest, BodiesTogetherAreHeldToTheBudgetAndSmallRequestsGoOn) {
+TEST_F(HttpHostileTest, BodiesOverTheCommonBudgetAreRefusedAndSmallRequestsServed) {
   constexpr size_t kBody = 600'000;
   HttpLimits limits;
   limits.budget = std::make_shared<ByteBudget>(1 << 20);
@@ -95,7 +96,7 @@ TEST_F(HttpHostileTest, AnswersThatDoNotFitIntoTheBudgetAre503) {
   EXPECT_EQ(limits.budget->used(), 0);
 }
 
-TEST_F(HttpHostileTest, WhatAHandlerThrowsIsItsOwnRequestsError) {
+TEST_F(HttpHostileTest, AnExceptionOfAHandlerFailsItsOwnRequestOnly) {
   start({}, [](const HttpRequest& request, const std::shared_ptr<HttpResponse>& response) {
     if (request.path == "/error") throw std::runtime_error("boom");
     if (request.path == "/memory") throw std::bad_alloc();
@@ -108,7 +109,7 @@ TEST_F(HttpHostileTest, WhatAHandlerThrowsIsItsOwnRequestsError) {
   expect_alive();
 }
 
-TEST_F(HttpHostileTest, WhatACallbackThrowsIsItsOwnRequestsError) {
+TEST_F(HttpHostileTest, AnExceptionOfACallbackFailsItsOwnRequestOnly) {
   start({}, [](const HttpRequest& request, const std::shared_ptr<HttpResponse>& response) {
     const auto boom = [response] { throw std::runtime_error("boom"); };
     if (request.path == "/posted") return response->post(boom);
@@ -126,13 +127,14 @@ TEST_F(HttpHostileTest, WhatACallbackThrowsIsItsOwnRequestsError) {
   EXPECT_EQ(http_request(url(), "GET", "/posted-memory", "", {})->status, 503);
   EXPECT_EQ(http_request(url(), "GET", "/drained", "", {})->status, 500);
   EXPECT_EQ(http_request(url(), "GET", "/closed", "", {})->status, 200);
-  const std::string stream = ask(get("/stream"));  // ends without the last chunk: the client sees that it was cut
+  // The last chunk is missing, so that the client sees that the stream was cut.
+  const std::string stream = ask(get("/stream"));
   EXPECT_THAT(stream, StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(stream, testing::Not(HasSubstr("\r\n0\r\n\r\n")));
   expect_alive();
 }
 
-// An answer of its own thread, so that the server is waiting when the client stops sending.
+// The answer comes from a thread of its own, so that the server is waiting when the client stops sending.
 TEST_F(HttpHostileTest, AClientThatOnlyStopsSendingGetsItsAnswer) {
   std::vector<std::thread> workers;
   std::atomic<int> closed = 0;
@@ -151,7 +153,7 @@ TEST_F(HttpHostileTest, AClientThatOnlyStopsSendingGetsItsAnswer) {
   });
   for (const std::string path : {"/whole", "/stream"}) {
     RawClient client(port());
-    client.send(get(path) + get(path));  // what was sent before counts, too
+    client.send(get(path) + get(path));  // requests sent before count, too
     client.finish();
     const std::string got = client.read_until("");
     const size_t first = got.find("late");
@@ -162,9 +164,9 @@ TEST_F(HttpHostileTest, AClientThatOnlyStopsSendingGetsItsAnswer) {
   for (auto& worker : workers) worker.join();
 }
 
-TEST_F(HttpHostileTest, AClientThatHasGoneIsNoticedThoughItsEndLooksLikeThatOfSending) {
+TEST_F(HttpHostileTest, AClientThatClosesAfterSendingIsNoticedByAProbe) {
   std::atomic<int> closed = 0, begun = 0;
-  std::vector<std::shared_ptr<HttpResponse>> held;  // nothing is ever answered
+  std::vector<std::shared_ptr<HttpResponse>> held;  // responses that are never answered
   start({}, [&](const HttpRequest& request, std::shared_ptr<HttpResponse> response) {
     response->on_close([&] { closed.fetch_add(1); });
     if (request.path == "/stream") response->begin_events();
@@ -183,11 +185,11 @@ TEST_F(HttpHostileTest, AClientThatHasGoneIsNoticedThoughItsEndLooksLikeThatOfSe
       expect_soon([&] { return closed == gone; });
     }
   }
-  held.clear();  // each is over, and they may not outlive the server
+  held.clear();  // the exchanges are over, and responses may not outlive the server
   stop();
 }
 
-// What is sent ahead fills the room for it, so that the server waits for nothing but the connection's end.
+// The bytes sent ahead fill the read-ahead buffer, so that the server waits only for the connection's end.
 TEST_F(HttpHostileTest, UrgentDataCostsNoProcessorTime) {
   std::atomic<bool> begun = false;
   std::shared_ptr<HttpResponse> held;
@@ -209,11 +211,11 @@ TEST_F(HttpHostileTest, UrgentDataCostsNoProcessorTime) {
   const auto before = processor_ms();
   std::this_thread::sleep_for(500ms);
   EXPECT_LT(processor_ms() - before, 100);
-  held.reset();  // it may not outlive the server
+  held.reset();  // a response may not outlive the server
   stop();
 }
 
-TEST_F(HttpHostileTest, AHalfSentRequestDoesNotHoldUpTheEnd) {
+TEST_F(HttpHostileTest, AHalfSentRequestDoesNotDelayStopping) {
   std::atomic<bool> begun = false;
   std::shared_ptr<HttpResponse> held;
   start({}, [&](const HttpRequest&, std::shared_ptr<HttpResponse> response) {
@@ -234,7 +236,7 @@ TEST_F(HttpHostileTest, AHalfSentRequestDoesNotHoldUpTheEnd) {
   server_.reset();
 }
 
-TEST_F(HttpHostileTest, OnlyThisMachinesNamesAndPagesAreLetIn) {
+TEST_F(HttpHostileTest, OnlyNamesAndPagesOfThisMachineAreAccepted) {
   std::atomic<int> ran = 0;
   auto listening = HttpServer::listen(
       "127.0.0.1", 0, {},
@@ -261,7 +263,7 @@ TEST_F(HttpHostileTest, OnlyThisMachinesNamesAndPagesAreLetIn) {
   EXPECT_EQ(ran, 3);
 }
 
-TEST(HttpServerOnEveryAddress, ChecksNoNames) {
+TEST(HttpServerOnEveryAddress, AcceptsAnyHostName) {
   auto listening = HttpServer::listen("0.0.0.0", 0, {}, fine, [](int, std::string_view) { return std::string(); });
   ASSERT_TRUE(listening.has_value());
   EXPECT_FALSE((*listening)->on_loopback());
@@ -275,12 +277,12 @@ TEST(HttpServerOnEveryAddress, ChecksNoNames) {
   thread.join();
 }
 
-/// While it lives, this process can open no file more.
+/// While an object lives, this process can open no more files.
 class NoDescriptorsLeft {
  public:
   NoDescriptorsLeft() {
     ::getrlimit(RLIMIT_NOFILE, &before_);
-    const int free = ::open("/dev/null", O_RDONLY);  // the lowest one that is free
+    const int free = ::open("/dev/null", O_RDONLY);  // the lowest free descriptor
     ::close(free);
     const rlimit none{static_cast<rlim_t>(free), before_.rlim_max};
     EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -291,7 +293,7 @@ class NoDescriptorsLeft {
   rlimit before_{};
 };
 
-TEST_F(HttpHostileTest, ClientsAreToldThatThereAreNoDescriptors) {
+TEST_F(HttpHostileTest, ClientsGetAnErrorWhenThereAreNoDescriptors) {
   start({}, fine);
   expect_alive();
   RawClient served(port());

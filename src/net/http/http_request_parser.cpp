@@ -11,13 +11,13 @@
 namespace cairn::net {
 namespace {
 
-/// Hexadecimal digits of a chunk's size: all that 64 bits hold.
+/// Maximum hexadecimal digits of a chunk's size, which fit into 64 bits.
 constexpr size_t kChunkDigitsMax = 16;
-/// Decimal digits of a length that are read; a longer one is over every limit.
+/// Decimal digits of a length that are read; a longer number is over every limit.
 constexpr size_t kLengthDigitsMax = 18;
 constexpr std::string_view kLineEnd = "\r\n";
 
-/// RFC 9110, section 5.6.2.
+/// Whether the character may be in a token (RFC 9110, section 5.6.2).
 bool is_token_char(char c) {
   if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z')) return true;
   return c != '\0' && std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
@@ -25,7 +25,7 @@ bool is_token_char(char c) {
 bool is_token(std::string_view text) { return !text.empty() && std::ranges::all_of(text, is_token_char); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\t'; }
-/// No line may have one, but for the tab.
+/// Control characters, except for the tab, are not allowed in any line.
 bool is_control(char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; }
 
 std::string_view trimmed(std::string_view text) {
@@ -34,7 +34,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-/// Calls `visit` with each element of a comma-separated list, in lower case. Empty ones too.
+/// Calls `visit` with each element of a comma-separated list, in lower case, including empty ones.
 template <class Visit>
 void for_each_element(std::string_view list, Visit&& visit) {
   while (true) {
@@ -59,7 +59,7 @@ size_t HttpRequestParser::push(std::string_view bytes) noexcept {
       const bool in_body = state_ == State::kBody || state_ == State::kChunk;
       taken += in_body ? take_body(rest) : take_line(rest);
     }
-  } catch (...) {  // std::bad_alloc: nothing else here throws
+  } catch (...) {  // only std::bad_alloc can occur here
     state_ = State::kRefused;
     status_ = 503;
     request_ = {};
@@ -71,7 +71,7 @@ void HttpRequestParser::refuse(int status, std::string message) {
   state_ = State::kRefused;
   status_ = status;
   message_ = std::move(message);
-  request_ = {};  // what it held is free before the answer is written
+  request_ = {};  // frees the memory before the answer is written
   line_ = {};
 }
 
@@ -80,7 +80,7 @@ size_t HttpRequestParser::take_line(std::string_view bytes) {
   const bool whole = end != std::string_view::npos;
   const std::string_view part = bytes.substr(0, whole ? end + 1 : bytes.size());
   const size_t room = line_room();
-  // Seen as soon as it comes: what is no HTTP at all need not wait for an end of line.
+  // Checked as the bytes come, so that input that is not HTTP is refused before the end of its line.
   const auto seen = part.substr(0, std::min(room, whole ? end : part.size()));
   const auto bad = std::ranges::find_if(seen, [](char c) { return is_control(c) && c != '\r'; });
   if (bad != seen.end()) {
@@ -103,8 +103,8 @@ size_t HttpRequestParser::take_line(std::string_view bytes) {
   return part.size();
 }
 
-/// Bytes that this line may still have: of what all lines may, but a chunk's end and the digits of its size count to no
-/// header.
+/// Bytes that this line may still have before the limit for all lines is reached; the end of a chunk and the digits of
+/// its size do not count as header bytes.
 size_t HttpRequestParser::line_room() const {
   if (state_ == State::kChunkEnd) return kLineEnd.size() - line_.size();
   const size_t free = state_ == State::kChunkSize ? kChunkDigitsMax + kLineEnd.size() : 0;
@@ -133,7 +133,7 @@ void HttpRequestParser::line(std::string_view text) {
       if (text.empty()) return end_head();
       if (field(text)) charge(0);
       return;
-    case State::kTrailer:  // checked and dropped: no field of it means anything here
+    case State::kTrailer:  // checked and dropped: no trailer field is used
       head_bytes_ += bytes;
       if (text.empty()) {
         state_ = State::kDone;
@@ -143,7 +143,7 @@ void HttpRequestParser::line(std::string_view text) {
       return;
     case State::kChunkSize:
       return chunk_size(text);
-    default:  // kChunkEnd; line_room let two bytes through
+    default:  // kChunkEnd: line_room let two bytes through
       state_ = State::kChunkSize;
   }
 }
@@ -166,7 +166,7 @@ void HttpRequestParser::request_line(std::string_view text) {
   target(text.substr(first + 1, last - first - 1));
 }
 
-/// RFC 9112, section 3.2.
+/// Parses the request's target (RFC 9112, section 3.2).
 void HttpRequestParser::target(std::string_view text) {
   const auto is_visible = [](char c) { return c > 0x20 && c < 0x7f; };
   if (!std::ranges::all_of(text, is_visible)) {
@@ -231,7 +231,7 @@ void HttpRequestParser::end_head() {
   frame_body();
 }
 
-/// RFC 9112, section 3.2.
+/// Checks the Host header (RFC 9112, section 3.2).
 bool HttpRequestParser::check_host() {
   const size_t hosts = count("host");
   if (hosts > 1 || (hosts == 0 && modern_)) {
@@ -252,7 +252,7 @@ bool HttpRequestParser::check_host() {
   return true;
 }
 
-/// Whether the client goes on with the connection (RFC 9112, section 9.3).
+/// Reads whether the client keeps the connection open (RFC 9112, section 9.3).
 bool HttpRequestParser::read_connection() {
   bool close = false, stay = modern_;
   for_each_element(combined("connection").value_or(""), [&](const std::string& option) {
@@ -279,7 +279,7 @@ void HttpRequestParser::frame_body() {
   read_length(request_.header("content-length"));
 }
 
-/// RFC 9112, sections 6.1 and 7.
+/// Checks the transfer codings (RFC 9112, sections 6.1 and 7).
 void HttpRequestParser::check_coding(std::string_view codings) {
   size_t chunked = 0, others = 0;
   bool last = false, malformed = false;
@@ -310,7 +310,7 @@ void HttpRequestParser::read_length(std::string_view digits) {
   state_ = bytes == 0 ? State::kDone : State::kBody;
 }
 
-/// RFC 9112, section 7.1.
+/// Parses a chunk's size (RFC 9112, section 7.1).
 void HttpRequestParser::chunk_size(std::string_view text) {
   const auto is_hex = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); };
   const auto end = std::ranges::find_if_not(text, is_hex);
@@ -343,7 +343,7 @@ size_t HttpRequestParser::take_body(std::string_view bytes) {
   return count;
 }
 
-/// Twice as much as before each time, so that what is copied stays in proportion, but never more than the body can
+/// Doubles the capacity each time, so that the bytes copied stay in proportion, but never beyond what the body can
 /// have.
 bool HttpRequestParser::make_room(size_t bytes) {
   std::string& body = request_.body;

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Feeds `bytes` in pieces; what is behind the request's end stays in `left`.
+/// Feeds `bytes` in pieces; the bytes after the request's end stay in `left`.
 struct Parsed {
   Parsed(std::string_view bytes, const HttpLimits& limits, size_t piece = 1 << 20) : parser(limits), left(bytes) {
     while (!left.empty() && !parser.done() && !parser.refused()) {
@@ -58,7 +58,7 @@ TEST(HttpRequestParser, JoinsChunksAndDropsExtensionsAndTrailers) {
   }
 }
 
-TEST(HttpRequestParser, TheHostOfATargetInAbsoluteFormCounts) {
+TEST(HttpRequestParser, TheHostOfAnAbsoluteTargetReplacesTheHostHeader) {
   const HttpLimits limits;
   struct Case {
     const char *target, *path, *query, *host;
@@ -75,7 +75,7 @@ TEST(HttpRequestParser, TheHostOfATargetInAbsoluteFormCounts) {
   EXPECT_TRUE(Parsed("OPTIONS * HTTP/1.1\r\nHost: h\r\n\r\n", limits).parser.done());
 }
 
-TEST(HttpRequestParser, KnowsWhetherTheConnectionGoesOn) {
+TEST(HttpRequestParser, DeterminesWhetherTheConnectionStaysOpen) {
   const HttpLimits limits;
   struct Case {
     const char *version, *header;
@@ -92,7 +92,7 @@ TEST(HttpRequestParser, KnowsWhetherTheConnectionGoesOn) {
   }
 }
 
-TEST(HttpRequestParser, WantsToContinueUntilTheBodyComes) {
+TEST(HttpRequestParser, WantsContinueUntilTheBodyComes) {
   const HttpLimits limits;
   const std::string head = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n";
   EXPECT_FALSE(Parsed(head, limits).parser.wants_continue());
@@ -103,7 +103,7 @@ TEST(HttpRequestParser, WantsToContinueUntilTheBodyComes) {
 }
 
 // 431 comes when the limit is passed, not when the line or the request ends.
-TEST(HttpRequestParser, HeadsTrailersAndWhatChunksNeedNotHaveCountTogether) {
+TEST(HttpRequestParser, HeadTrailersAndChunkExtensionsShareOneLimit) {
   HttpLimits limits;
   limits.header_bytes_max = 2'000;
   const std::string chunked = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -115,7 +115,8 @@ TEST(HttpRequestParser, HeadsTrailersAndWhatChunksNeedNotHaveCountTogether) {
     Parsed parsed(text, limits, 1);
     EXPECT_EQ(parsed.parser.status(), 431) << endless;
     EXPECT_THAT(parsed.parser.message(), HasSubstr("2000 bytes"));
-    EXPECT_NEAR(static_cast<double>(text.size() - parsed.left.size()), 2'000, 25) << endless;  // a size's 16 digits
+    // A size's 16 digits do not count.
+    EXPECT_NEAR(static_cast<double>(text.size() - parsed.left.size()), 2'000, 25) << endless;
   }
   std::string chunks = chunked, trailers = chunked + "0\r\n";
   for (int i = 0; i < 500; ++i) {
@@ -126,7 +127,7 @@ TEST(HttpRequestParser, HeadsTrailersAndWhatChunksNeedNotHaveCountTogether) {
   EXPECT_EQ(Parsed(trailers, limits).parser.status(), 431);
 }
 
-TEST(HttpRequestParser, ChunksOfOneByteEachAreNoHeaders) {
+TEST(HttpRequestParser, ChunksOfOneByteDoNotCountAsHeaderBytes) {
   HttpLimits limits;
   limits.header_bytes_max = 200;
   std::string text = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -136,7 +137,7 @@ TEST(HttpRequestParser, ChunksOfOneByteEachAreNoHeaders) {
   EXPECT_EQ(parsed.parser.take().body, std::string(1'000, 'x'));
 }
 
-TEST(HttpRequestParser, ThereMayBeOnlySoManyFields) {
+TEST(HttpRequestParser, MoreFieldsThanTheLimitAreRefused) {
   const HttpLimits limits;
   std::string head = "GET / HTTP/1.1\r\nHost: h\r\n", trailer;
   for (size_t i = 1; i < kFieldsMax; ++i) trailer += "a:\r\n";
@@ -147,7 +148,7 @@ TEST(HttpRequestParser, ThereMayBeOnlySoManyFields) {
   EXPECT_EQ(Parsed(chunked + trailer + "a:\r\na:\r\n", limits).parser.status(), 431);
 }
 
-TEST(HttpRequestParser, BodiesOverTheLimitAreRefusedBeforeTheyCome) {
+TEST(HttpRequestParser, BodiesOverTheLimitAreRefusedBeforeTheyArrive) {
   HttpLimits limits;
   limits.body_bytes_max = 1'000;
   const std::string head = "POST / HTTP/1.1\r\nHost: h\r\n";
@@ -158,7 +159,7 @@ TEST(HttpRequestParser, BodiesOverTheLimitAreRefusedBeforeTheyCome) {
   EXPECT_EQ(Parsed(chunked + "1\r\n", limits).parser.status(), 413);
 }
 
-TEST(HttpRequestParser, TakesWhatItHoldsFromTheBudgetAndGivesItBack) {
+TEST(HttpRequestParser, TakesItsMemoryFromTheBudgetAndReturnsIt) {
   constexpr int64_t kBytes = 1 << 20;
   HttpLimits limits;
   limits.budget = std::make_shared<ByteBudget>(kBytes);
@@ -183,7 +184,7 @@ TEST(HttpRequestParser, TakesWhatItHoldsFromTheBudgetAndGivesItBack) {
   EXPECT_EQ(limits.budget->used(), 0);
 }
 
-TEST(HttpRequestParser, WhatIsNoHttpIsRefusedAtItsFirstByte) {
+TEST(HttpRequestParser, InputThatIsNotHttpIsRefusedAtItsFirstByte) {
   const HttpLimits limits;
   Parsed tls(std::string_view("\x16\x03\x01\x02", 4), limits);
   EXPECT_EQ(tls.parser.status(), 400);

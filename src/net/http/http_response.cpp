@@ -89,7 +89,7 @@ void ResponseState::write(std::string_view bytes) {
 void ResponseState::end() {
   {
     const std::lock_guard lock(mutex_);
-    if (closed_ || !streaming_ || work_.ended || thrown_) return;  // what was cut must not look whole
+    if (closed_ || !streaming_ || work_.ended || thrown_) return;  // an incomplete answer must not look complete
     work_.ended = true;
   }
   signal();

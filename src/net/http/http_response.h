@@ -1,4 +1,4 @@
-/// The state between a handler's threads and a connection's coroutine: what is to be sent, and who waits for it.
+/// The state between a handler's threads and a connection's coroutine: bytes to be sent, and callbacks.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -40,8 +40,8 @@ struct PendingResponse {
 /// Shared by the handler (any thread) and the connection (the server's thread).
 class ResponseState final : public std::enable_shared_from_this<ResponseState> {
  public:
-  /// `error_body` writes what the client is told when something was thrown or does not fit into `budget`; it outlives
-  /// this. Null: there is no such answer, the connection ends. `request_id` is for the log.
+  /// `error_body` writes the error that the client gets after an exception, or when an answer does not fit into
+  /// `budget`; it outlives this. Null: the connection ends without an answer. `request_id` is for the log.
   ResponseState(boost::asio::any_io_executor executor, size_t unsent_bytes_max, std::shared_ptr<ByteBudget> budget = {},
                 const HttpErrorBody* error_body = nullptr, std::string request_id = {});
 
@@ -64,16 +64,17 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   void sent(size_t bytes);
   /// True if take() would find something.
   bool has_work() const;
-  /// Fires (cancelled) when there may be work. The connection sets its expiry and waits on it.
+  /// A timer that is cancelled when there may be work. The connection sets its expiry and waits on it.
   boost::asio::steady_timer& wake() { return wake_; }
-  /// More than unsent_bytes_max piled up, or more than the budget has: the client is too slow.
+  /// Whether more than unsent_bytes_max bytes, or more than the budget has, are unsent: the client is too slow.
   bool overflowed() const;
-  /// Overflowed, or something was thrown in the middle of a stream. `break_signal` fires (cancelled) when that happens.
+  /// Whether it overflowed, or an exception occurred in the middle of a stream. `break_signal` is cancelled when that
+  /// happens.
   bool broken() const;
   boost::asio::steady_timer& break_signal() { return break_signal_; }
-  /// The client is gone: runs the callback, once.
+  /// Called when the client is gone: runs the callback, once.
   void close() noexcept;
-  /// Something was thrown that nobody else handles: a line of the log, and the end of the exchange, with an error if
+  /// Handles an exception that no one else handles: writes a line to the log and ends the exchange, with an error if
   /// nothing was answered.
   void thrown(const std::exception_ptr& exception) noexcept;
 
@@ -83,7 +84,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   FullResponse error_answer(int status, std::string_view message) const;
   /// Takes `bytes` from the budget, in place of what it had; mutex_ is held.
   bool hold(size_t bytes);
-  /// The callback given to on_drained, if its time has come; mutex_ is held.
+  /// The callback given to on_drained, if its condition holds; mutex_ is held.
   std::function<void()> take_drained();
 
   boost::asio::any_io_executor executor_;
@@ -96,7 +97,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   PendingResponse work_;
   ByteShare share_;  // for the bytes that wait
   size_t unsent_bytes_ = 0;
-  bool answered_ = false;  // send or begin_events was called
+  bool answered_ = false;  // whether send or begin_events was called
   bool streaming_ = false;
   bool overflowed_ = false;
   bool thrown_ = false;
@@ -106,7 +107,7 @@ class ResponseState final : public std::enable_shared_from_this<ResponseState> {
   size_t drained_bytes_ = 0;
 };
 
-/// What a handler holds. Dropping the last one without an answer sends 500.
+/// The handler's reference to a response. Releasing the last one without an answer sends 500.
 class ResponseHandle final : public HttpResponse {
  public:
   explicit ResponseHandle(std::shared_ptr<ResponseState> state, std::string dropped_body);

@@ -29,11 +29,11 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-/// When the system has no descriptors left, not even for a refusal, accepting rests this long rather than spinning.
+/// How long accepting pauses when the system has no descriptors left, not even for a refusal, instead of spinning.
 constexpr std::chrono::milliseconds kAcceptPause{100};
-/// And so long after something was thrown.
+/// How long accepting pauses after an exception.
 constexpr std::chrono::milliseconds kThrownPause{1};
-/// Between two lines of the log that say that there are no descriptors.
+/// Time between two log lines about missing descriptors.
 constexpr std::chrono::seconds kComplaintPause{10};
 constexpr size_t kDroppedBytes = 4 << 10;
 
@@ -42,7 +42,7 @@ class Server final : public HttpServer {
   Server(const HttpLimits& limits, HttpHandler handler, HttpErrorBody error_body)
       : service_{limits, std::move(handler), std::move(error_body), {}}, acceptor_(context_), deadline_(context_) {}
 
-  // Coroutine frames hold connections, and connections refer to service_: they go first.
+  // Coroutine frames hold connections, which refer to service_, so they are destroyed first.
   ~Server() override {
     for (auto& [id, connection] : connections_) connection->stop(true);
     connections_.clear();
@@ -97,7 +97,8 @@ class Server final : public HttpServer {
       try {
         context_.run();
         return;
-      } catch (...) {  // what nobody closer to it has caught: without memory there may be no coroutine to catch it
+        // Exceptions that no closer handler has caught: without memory there may be no coroutine to catch them.
+      } catch (...) {
         log_exception("the event loop", std::current_exception());
       }
     }
@@ -176,7 +177,8 @@ class Server final : public HttpServer {
     if (service_.stopping && connections_.empty() && (!frames_ || frames_->connections() == 0)) context_.stop();
   }
 
-  /// Tells the client who waits longest that there are no descriptors left; false if there was none to tell it with.
+  /// Refuses the client that has waited longest because no descriptors are left; false if there was none to do that
+  /// with.
   bool refuse_without_descriptor() {
     const int socket = spare_.accept(acceptor_.native_handle());
     if (socket < 0) {
@@ -196,8 +198,8 @@ class Server final : public HttpServer {
     return true;
   }
 
-  // One short write that the socket's buffer takes at once; a client over the limit is owed no more. What it has sent
-  // is read before, for closing over unread bytes would reset the connection, and the answer with it.
+  // Refuses a client over the limit with one short write that fits into the socket's buffer. The bytes that it has sent
+  // are read before, as closing over unread bytes would reset the connection and lose the answer.
   void refuse(int socket, std::string_view why) {
     const std::string body = service_.error_body(503, why);
     const std::string text = fmt::format(
@@ -216,10 +218,10 @@ class Server final : public HttpServer {
   tcp::acceptor acceptor_;
   asio::steady_timer deadline_;
   std::unordered_map<uint64_t, std::shared_ptr<HttpConnection>> connections_;
-  std::unique_ptr<FrameListener> frames_;  // null: none
+  std::unique_ptr<FrameListener> frames_;  // null: there is none
   SpareDescriptor spare_;
-  std::chrono::steady_clock::time_point next_complaint_{};  // may be logged from then on
-  std::string host_;                                        // to listen on
+  std::chrono::steady_clock::time_point next_complaint_{};  // earliest time of the next log line
+  std::string host_;                                        // the address on which it listens
   bool on_loopback_ = false;
   uint64_t next_id_ = 0;
   std::atomic<size_t> open_{0};

@@ -29,7 +29,7 @@ TEST_F(HttpServerTest, AnswersAndDecodesThePath) {
   EXPECT_EQ(reply->body, "POST /a b?x=1 body");
 }
 
-/// Of every answer in `text`, its X-Request-Id, which its Request-Id repeats.
+/// The X-Request-Id of every answer in `text`, which its Request-Id repeats.
 std::vector<std::string> request_ids(std::string_view text) {
   std::vector<std::string> ids;
   constexpr std::string_view kName = "\r\nX-Request-Id: ";
@@ -42,7 +42,7 @@ std::vector<std::string> request_ids(std::string_view text) {
   return ids;
 }
 
-TEST_F(HttpServerTest, EveryAnswerBearsAnIdOfItsOwn) {
+TEST_F(HttpServerTest, EveryAnswerHasAUniqueId) {
   std::vector<std::string> handled;
   HttpLimits limits;
   limits.body_bytes_max = 10;
@@ -62,7 +62,7 @@ TEST_F(HttpServerTest, EveryAnswerBearsAnIdOfItsOwn) {
   const std::string got = client.read_until("\"status\":413");
   const auto ids = request_ids(got);
   ASSERT_EQ(ids.size(), 5u) << got;
-  stop();  // `handled` is the server's thread's
+  stop();  // `handled` belongs to the server's thread
   EXPECT_EQ(std::vector<std::string>(ids.begin(), ids.end() - 1), handled);
   EXPECT_EQ(std::set<std::string>(ids.begin(), ids.end()).size(), 5u);
 }
@@ -120,7 +120,7 @@ TEST_F(HttpServerTest, StreamsEventsAndKeepsThemAliveWithComments) {
   EXPECT_THAT(all, HasSubstr(": keep-alive\n\n"));
 }
 
-TEST_F(HttpServerTest, TheConnectionServesAgainAfterAStream) {
+TEST_F(HttpServerTest, AConnectionIsReusedAfterAStream) {
   start({}, [&](const HttpRequest&, const std::shared_ptr<HttpResponse>& response) {
     response->begin_events();
     response->write("data: x\n\n");
@@ -132,7 +132,7 @@ TEST_F(HttpServerTest, TheConnectionServesAgainAfterAStream) {
     EXPECT_THAT(client.read_until("\r\n0\r\n\r\n"), HasSubstr("data: x\n\n"));
     client.forget();
   }
-  client.send("GET / HTTP/1.0\r\n\r\n");  // no chunks for HTTP/1.0: the stream ends with the connection
+  client.send("GET / HTTP/1.0\r\n\r\n");  // HTTP/1.0 has no chunks: the stream ends with the connection
   EXPECT_THAT(client.read_until(""), testing::EndsWith("\r\n\r\ndata: x\n\n"));
 }
 
@@ -190,7 +190,7 @@ TEST_F(HttpServerTest, ExpectContinueIsAnsweredBeforeTheBody) {
   EXPECT_THAT(client.read_until("POST /? hi"), HasSubstr("HTTP/1.1 200 OK"));
 }
 
-TEST_F(HttpServerTest, AStreamNobodyReadsIsBoundedAndDropped) {
+TEST_F(HttpServerTest, AStreamThatIsNotReadIsDroppedAtItsLimit) {
   HttpLimits limits;
   limits.unsent_bytes_max = 1 << 20;
   std::atomic<bool> closed = false;
@@ -240,7 +240,7 @@ TEST_F(HttpServerTest, AWriterThatWaitsForTheClientLosesNothing) {
   std::this_thread::sleep_for(100ms);
   const size_t pauses_unread = pauses.load();
   std::this_thread::sleep_for(100ms);
-  EXPECT_EQ(pauses.load(), pauses_unread);  // nothing more is written while nobody reads
+  EXPECT_EQ(pauses.load(), pauses_unread);  // nothing more is written while the client does not read
   const std::string got = client.read_until("\r\n0\r\n\r\n");
   int events = 0;
   for (size_t at = 0; (at = got.find("data: ", at)) != std::string::npos; ++at) ++events;
@@ -249,7 +249,7 @@ TEST_F(HttpServerTest, AWriterThatWaitsForTheClientLosesNothing) {
   EXPECT_LE(unsent_most.load(), kBound + event.size());
 }
 
-TEST_F(HttpServerTest, DrainedIsToldSoonIfNothingIsUnsentAndNeverAfterTheEnd) {
+TEST_F(HttpServerTest, OnDrainedCallsBackIfNothingIsUnsentAndNeverAfterTheEnd) {
   std::atomic<int> told = 0;
   std::shared_ptr<HttpResponse> held;
   start({}, [&](const HttpRequest&, const std::shared_ptr<HttpResponse>& response) {
@@ -268,7 +268,7 @@ TEST_F(HttpServerTest, DrainedIsToldSoonIfNothingIsUnsentAndNeverAfterTheEnd) {
   EXPECT_EQ(told.load(), 1);
 }
 
-TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
+TEST_F(HttpServerTest, ConnectionsOverTheLimitAreRefusedWithAnError) {
   HttpLimits limits;
   limits.connections_max = 2;
   start(limits, echo);
@@ -283,7 +283,7 @@ TEST_F(HttpServerTest, TooManyConnectionsAreToldSo) {
   EXPECT_EQ(request_ids(refused).size(), 1u);
 }
 
-TEST_F(HttpServerTest, AHandlerThatThrowsOrForgetsGives500) {
+TEST_F(HttpServerTest, AHandlerThatThrowsOrNeverAnswersGives500) {
   start({}, [](const HttpRequest& request, const std::shared_ptr<HttpResponse>&) {
     if (request.path == "/throw") throw std::runtime_error("boom");
   });
@@ -291,7 +291,7 @@ TEST_F(HttpServerTest, AHandlerThatThrowsOrForgetsGives500) {
   EXPECT_EQ(http_request(url(), "GET", "/forget", "", {})->status, 500);
 }
 
-TEST_F(HttpServerTest, StoppingLetsAnAnswerEnd) {
+TEST_F(HttpServerTest, StoppingWaitsForAnAnswerInProgress) {
   std::thread worker;
   std::atomic<bool> begun = false;
   start({}, [&](HttpRequest, std::shared_ptr<HttpResponse> response) {
@@ -313,7 +313,7 @@ TEST_F(HttpServerTest, StoppingLetsAnAnswerEnd) {
   server_.reset();
 }
 
-TEST(HttpServer, SaysWhyItCannotListen) {
+TEST(HttpServer, AFailureToListenNamesItsReason) {
   const auto body = [](int, std::string_view) { return std::string(); };
   auto first = HttpServer::listen("127.0.0.1", 0, {}, echo, body);
   ASSERT_TRUE(first.has_value());
@@ -323,7 +323,7 @@ TEST(HttpServer, SaysWhyItCannotListen) {
   EXPECT_FALSE(HttpServer::listen("no such host", 0, {}, echo, body).has_value());
 }
 
-TEST(HttpClient, ParsesUrlsAndSaysWhatIsWrong) {
+TEST(HttpClient, ParsesUrlsAndExplainsErrors) {
   EXPECT_EQ(parse_http_url("http://localhost")->port, 80);
   EXPECT_EQ(parse_http_url("http://h:8080/v1/")->prefix, "/v1");
   EXPECT_EQ(parse_http_url("http://[::1]:99")->host, "::1");
@@ -333,7 +333,7 @@ TEST(HttpClient, ParsesUrlsAndSaysWhatIsWrong) {
   EXPECT_EQ(http_request({"127.0.0.1", 1, ""}, "GET", "/", "", {}).error().code, Code::kUnavailable);
 }
 
-TEST(HttpRequest, FindsValuesOfTheQuery) {
+TEST(HttpRequest, FindsValuesInTheQuery) {
   HttpRequest request;
   request.query = "a=1&name=x%2Dy%20z&b&name=second&bad=%zz&empty=";
   EXPECT_EQ(request.query_value("a"), "1");

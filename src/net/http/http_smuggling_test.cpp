@@ -17,14 +17,14 @@ using namespace std::string_literals;
 
 struct Shape {
   const char* name;
-  std::string bytes;  // what follows them: kSecond
+  std::string bytes;  // bytes that follow the request: kSecond
   int status;
 };
 
 const std::string kSecond = "GET /second HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const std::string kBig(70'000, 'x');
 
-/// A POST with these headers and what follows the empty line.
+/// A POST with these headers, and the bytes after the empty line.
 std::string post(const std::string& headers, const std::string& body = "") {
   return "POST /first HTTP/1.1\r\nHost: localhost\r\n" + headers + "\r\n" + body;
 }
@@ -34,7 +34,7 @@ std::string length(const std::string& value) { return post("Content-Length: " + 
 
 const std::vector<Shape>& shapes() {
   static const std::vector<Shape> kShapes = {
-      // Transfer-Encoding (6.1).
+      // Transfer-Encoding (RFC 9112, 6.1).
       {"an unknown coding", coded("xchunked"), 501},
       {"an unknown coding behind white space", coded(" \t chunkedx"), 501},
       {"identity", coded("identity"), 501},
@@ -65,7 +65,7 @@ const std::vector<Shape>& shapes() {
       {"in HTTP/1.0", "POST /first HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
       {"in HTTP/1.0 that stays",
        "POST /first HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
-      // Both ways to say it (6.3).
+      // Both Transfer-Encoding and Content-Length (6.3).
       {"chunked before a length", post("Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", "0\r\n\r\n"), 400},
       {"chunked behind a length", post("Content-Length: 4\r\nTransfer-Encoding: chunked\r\n", "0\r\n\r\n"), 400},
       {"identity with a length", post("Transfer-Encoding: identity\r\nContent-Length: 4\r\n", "1234"), 400},
@@ -90,7 +90,7 @@ const std::vector<Shape>& shapes() {
       {"digits of another script", length("\xd9\xa5"), 400},
       {"2 to the 64th and 5", length("18446744073709551621"), 413},
       {"2 to the 63rd", length("9223372036854775808"), 413},
-      // Names and folding (5.1, 5.2).
+      // Field names and folding (5.1, 5.2).
       {"a space before the colon of a length", post("Content-Length : 5\r\n", "12345"), 400},
       {"a tab before the colon of a coding", post("Transfer-Encoding\t: chunked\r\n", "0\r\n\r\n"), 400},
       {"a space before the name", post(" Content-Length: 5\r\n", "12345"), 400},
@@ -104,7 +104,7 @@ const std::vector<Shape>& shapes() {
       {"a NUL in a value", post("X: a\0b\r\n"s), 400},
       {"a byte over 127 in a name", post("Cont\xe9nt: 5\r\n", "12345"), 400},
       {"parentheses in a name", post("Content(Length): 5\r\n", "12345"), 400},
-      // Ends of lines (2.2).
+      // Line ends (2.2).
       {"LF alone behind a header", post("X: a\nContent-Length: 5\r\n", "12345"), 400},
       {"LF alone behind the first line", "GET /first HTTP/1.1\nHost: localhost\r\n\r\n", 400},
       {"LF alone for the empty line", "GET /first HTTP/1.1\r\nHost: localhost\r\n\n", 400},
@@ -112,7 +112,7 @@ const std::vector<Shape>& shapes() {
       {"CR alone behind a header", post("X: a\rY: b\r\n"), 400},
       {"CR twice", post("X: a\r\r\n"), 400},
       {"LF alone before the request", "\nGET /first HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
-      // The first line (3).
+      // The request line (3).
       {"two spaces behind the method", "GET  /first HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
       {"two spaces before the version", "GET /first  HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
       {"a tab for a space", "GET\t/first HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
@@ -131,7 +131,7 @@ const std::vector<Shape>& shapes() {
       {"a star for GET", "GET * HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
       {"a user in the target", "GET http://a@localhost/first HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
       {"no host in the target", "GET http:///first HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
-      // Host (3.2).
+      // The Host header (3.2).
       {"no Host", "GET /first HTTP/1.1\r\n\r\n", 400},
       {"two Hosts", "GET /first HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n", 400},
       {"two Hosts in HTTP/1.0", "GET /first HTTP/1.0\r\nHost: localhost\r\nHost: elsewhere\r\n\r\n", 400},
@@ -179,7 +179,7 @@ int status_of(const std::string& bytes, size_t piece) {
   return parser.refused() ? parser.status() : 0;
 }
 
-TEST(HttpSmuggling, EveryShapeIsRefusedHoweverItsBytesAreCut) {
+TEST(HttpSmuggling, EveryAmbiguousRequestIsRefusedHoweverItsBytesAreCut) {
   EXPECT_GE(shapes().size(), 110u);
   for (const Shape& shape : shapes()) {
     for (const size_t piece : {size_t{1}, size_t{2}, size_t{3}, size_t{7}, size_t{1} << 20}) {
@@ -190,7 +190,7 @@ TEST(HttpSmuggling, EveryShapeIsRefusedHoweverItsBytesAreCut) {
 
 class HttpSmugglingTest : public HttpServerTest {};
 
-TEST_F(HttpSmugglingTest, EveryShapeEndsItsConnectionAndNothingBehindItRuns) {
+TEST_F(HttpSmugglingTest, EveryAmbiguousRequestClosesItsConnectionAndTheNextNeverRuns) {
   std::atomic<int> ran = 0;
   start({}, [&](const HttpRequest&, const std::shared_ptr<HttpResponse>& response) {
     ran.fetch_add(1);

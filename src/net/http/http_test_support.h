@@ -19,7 +19,7 @@
 
 namespace cairn::net {
 
-/// A plain socket, for what no well-behaved client would send.
+/// A plain socket, for input that a well-behaved client would not send.
 class RawClient {
  public:
   RawClient() : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {}
@@ -34,7 +34,7 @@ class RawClient {
     ::setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     EXPECT_EQ(::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   }
-  /// Closes the side for writing alone.
+  /// Closes the sending side only.
   void finish() { ::shutdown(socket_, SHUT_WR); }
   void close() {
     if (socket_ >= 0) ::close(socket_);
@@ -48,7 +48,7 @@ class RawClient {
     }
   }
   void send_urgent(char byte) { ::send(socket_, &byte, 1, MSG_NOSIGNAL | MSG_OOB); }
-  /// Reads until `marker` was seen (or all, if empty, to the end of the connection).
+  /// Reads until `marker` was seen, or, if it is empty, to the end of the connection.
   std::string read_until(std::string_view marker) {
     char bytes[4096];
     while (marker.empty() || got_.find(marker) == std::string::npos) {

@@ -7,7 +7,7 @@
 
 namespace cairn::net {
 
-/// nullopt if a '%' is not followed by two hexadecimal digits.
+/// Decodes a text; nullopt if a '%' is not followed by two hexadecimal digits.
 std::optional<std::string> percent_decode(std::string_view text);
 
 }  // namespace cairn::net

@@ -28,7 +28,7 @@ void MergeTable::reserve(size_t merges) {
 size_t MergeTable::slot_of(uint32_t left, uint32_t right) const {
   const uint64_t key = uint64_t{left} << 32 | right;
   const size_t mask = slots_.size() - 1;
-  size_t i = (key * 0x9E3779B97F4A7C15u) >> 32 & mask;  // Fibonacci hashing: 2^64 over the golden ratio
+  size_t i = (key * 0x9E3779B97F4A7C15u) >> 32 & mask;  // Fibonacci hashing: 2^64 divided by the golden ratio
   while (slots_[i].merge.priority != kNoMerge && (slots_[i].left != left || slots_[i].right != right)) {
     i = (i + 1) & mask;
   }
@@ -145,7 +145,7 @@ Result<void> BpeTokenizer::encode_text(std::string_view text, bool, std::vector<
 TokenId BpeTokenizer::whole_word(std::string_view word, std::string& scratch) const {
   if (word.size() > vocabulary().entry_bytes_max()) return kNoToken;
   if (config_.alphabet == Alphabet::kCharacters) {
-    // Runs of line ends are tokens that no merges lead to.
+    // Runs of line ends are tokens to which no merges lead.
     const bool lines = word.find_first_not_of('\n') == std::string_view::npos;
     return lines || config_.ignore_merges ? vocabulary().find_plain(word) : kNoToken;
   }
@@ -172,7 +172,7 @@ void BpeTokenizer::encode_word(std::string_view word, MergeScratch& scratch, std
   for (int32_t i = 0; i >= 0; i = scratch.symbols[i].next) {
     const Symbol& symbol = scratch.symbols[i];
     const TokenId token{static_cast<int32_t>(symbol.id)};
-    // Merges that lead to a control token's text do not make it of plain text; a single byte has no other way.
+    // Merges that give a control token's text do not make it of plain text; a single byte has no alternative.
     if (symbol.id < static_cast<uint32_t>(size()) && (symbol.length == 1 || !vocabulary().only_parsed(token))) {
       out.push_back(token);
     } else {

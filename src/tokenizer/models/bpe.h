@@ -17,7 +17,7 @@
 
 namespace cairn {
 
-/// (left, right) -> what they merge to. Ids of symbols: tokens first, then texts that only merges name.
+/// Maps (left, right) to their merge. Ids of symbols: first tokens, then texts that occur only in merges.
 class MergeTable {
  public:
   void reserve(size_t merges);
@@ -33,7 +33,7 @@ class MergeTable {
   };
   size_t slot_of(uint32_t left, uint32_t right) const;
 
-  std::vector<Slot> slots_ = std::vector<Slot>(2);  // open addressing, a power of two, at most half full
+  std::vector<Slot> slots_ = std::vector<Slot>(2);  // open addressing; the size is a power of two, at most half full
   size_t used_ = 0;
 };
 
@@ -43,9 +43,9 @@ class BpeTokenizer final : public VocabularyTokenizer {
   struct Config {
     Alphabet alphabet = Alphabet::kBytes;
     bool ignore_merges = false;
-    bool nfc = false;  ///< texts are brought to Unicode's normal form C first
+    bool nfc = false;  ///< whether texts are first converted to Unicode's normal form C
   };
-  /// `merges`: "left right", best first. Errors: kCorruptFile (a merge is not two texts).
+  /// `merges`: "left right", best first. Errors: kCorruptFile (a merge that is not two texts).
   static Result<std::unique_ptr<Tokenizer>> make(Vocabulary vocabulary, SpecialTokens special, PreTokenizer words,
                                                  std::span<const std::string_view> merges, Config config);
   size_t text_bytes_per_token() const override;
@@ -56,10 +56,10 @@ class BpeTokenizer final : public VocabularyTokenizer {
 
   Result<void> add_merges(std::span<const std::string_view> merges);
   void find_byte_symbols();
-  // The symbol of a text that is a token or part of a merge; added if it is neither.
+  // The symbol of a text that is a token or part of a merge; added if there is none.
   uint32_t intern_symbol(std::string_view text);
   uint32_t find_symbol(std::string_view text) const;
-  // The token that a whole word is without merging; kNoToken if none.
+  // The token of a whole word, without merging; kNoToken if there is none.
   TokenId whole_word(std::string_view word, std::string& scratch) const;
   void encode_word(std::string_view word, MergeScratch& scratch, std::vector<TokenId>& out) const;
   void append_bytes(std::string_view bytes, std::vector<TokenId>& out) const;
@@ -68,9 +68,9 @@ class BpeTokenizer final : public VocabularyTokenizer {
   Config config_;
   StringPool other_symbols_;  // texts of symbols that are not tokens: symbol id = size() + index
   MergeTable merges_;
-  std::array<uint32_t, 256> byte_symbol_{};  // kBytes: symbol of a byte. kCharacters: of an ASCII character
-  bool loses_bytes_ = false;                 // there is no token for some
-  std::array<TokenId, 256> byte_token_{};    // for bytes of symbols that are no tokens; kNoToken: such bytes are lost
+  std::array<uint32_t, 256> byte_symbol_{};  // kBytes: symbol of each byte. kCharacters: of each ASCII character
+  bool loses_bytes_ = false;                 // whether some bytes have no token
+  std::array<TokenId, 256> byte_token_{};    // for bytes of symbols that are not tokens; kNoToken: such bytes are lost
 };
 
 }  // namespace cairn

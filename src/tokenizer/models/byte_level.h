@@ -11,7 +11,7 @@ namespace cairn {
 /// The character of a byte, as UTF-8.
 std::string_view byte_level_char(unsigned char byte);
 
-/// The bytes that an entry's characters stand for. A character outside the alphabet stands for itself.
+/// Appends the bytes that an entry's characters stand for. A character outside the alphabet stands for itself.
 void append_byte_level_decoded(std::string& out, std::string_view entry);
 
 }  // namespace cairn

@@ -1,5 +1,5 @@
-// Texts that are encoded in pieces, each told what is in front of it: cut behind special tokens they get the tokens
-// that they have as a whole, and cut elsewhere at least the same text.
+// Texts that are encoded in pieces, each with the token before it: cut after special tokens they get the tokens that
+// they have as a whole, and cut elsewhere at least the same text.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class CutText : public testing::TestWithParam<const char*> {
     append(tokens, text, parse_special);
     return tokens;
   }
-  /// Where special tokens end in `text`.
+  /// Offsets at which special tokens end in `text`.
   std::vector<size_t> ends(std::string_view text) const {
     std::vector<size_t> found;
     for (const std::string& special : special_) {
@@ -73,14 +73,14 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
   return text;
 }
 
-TEST_P(CutText, ChatPromptsBehindTheirSpecialTokens) {
+TEST_P(CutText, ChatPromptsCutAfterSpecialTokensGetTheSameTokens) {
   const SpecialTokens& special = tokenizer_->special();
   size_t cuts = 0;
   for (const json& line : lines_of("/chat-templates/cases.jsonl")) {
     const std::string name = line["template"];
     const bool similar = name.find("istral") != std::string::npos || name.find("Phi") != std::string::npos;
     if (!similar || !line.contains("rendered")) continue;
-    // The templates were rendered with these for the beginning and the end.
+    // The templates were rendered with these texts for the beginning and end tokens.
     std::string text = replaced(line["rendered"], "<|bos|>", tokenizer_->piece(special.bos, true));
     text = replaced(std::move(text), "<|eos|>", tokenizer_->piece(special.eos, true));
     const auto expected = whole(text, true);
@@ -100,14 +100,14 @@ TEST_P(CutText, ChatPromptsBehindTheirSpecialTokens) {
   EXPECT_GT(cuts, 100u);
 }
 
-TEST_P(CutText, AnywhereElseTheTextStaysTheSame) {
+TEST_P(CutText, TextsCutAnywhereDecodeToTheSameText) {
   if (std::string_view(GetParam()) == "nomic-bert-moe") return;  // drops white space at either end of a piece
   size_t cuts = 0;
   for (const json& line : lines_of("/tokenizers/" + std::string(GetParam()) + ".jsonl")) {
     if (!line.contains("text") || line.contains("error")) continue;
     const std::string text = line["text"];
     if (text.size() > 500 || !ends(text).empty()) continue;
-    // A cut may part a letter from its accent, which normal form C would join.
+    // A cut may separate a letter from its accent, which normal form C would compose.
     const auto composed = [&](const std::vector<TokenId>& tokens) {
       std::string scratch;
       return std::string(nfc(tokenizer_->decode(tokens, true), scratch));

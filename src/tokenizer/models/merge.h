@@ -1,6 +1,6 @@
-/// Byte-pair merging: of all neighbouring pairs that may merge, the one of the best priority, leftmost first, until
-/// none is left. Shared by byte-pair vocabularies (priority: rank of the merge) and SentencePiece (priority: score of
-/// the token it makes).
+/// Byte-pair merging: repeatedly merges the neighbouring pair with the best priority, leftmost first, until none can
+/// merge. Shared by byte-pair vocabularies (priority: rank of the merge) and SentencePiece (priority: score of the
+/// token it makes).
 #pragma once
 
 #include <algorithm>
@@ -13,27 +13,27 @@ namespace cairn {
 
 inline constexpr uint32_t kNoMerge = UINT32_MAX;
 
-/// What two neighbours become. A lower priority is better; kNoMerge: they stay apart.
+/// The result of merging two neighbours. A lower priority is better; kNoMerge: they do not merge.
 struct Merge {
   uint32_t priority = kNoMerge;
   uint32_t merged = 0;
 };
 
-/// A stretch of the word. Those that were merged into their left neighbour are no longer on the chain of `next`.
+/// A part of the word. Symbols merged into their left neighbour are no longer in the list of `next`.
 struct Symbol {
   uint32_t id = 0;
   uint32_t begin = 0;
   uint32_t length = 0;
   int32_t previous = -1;
-  int32_t next = -1;  ///< -1: the last
+  int32_t next = -1;  ///< -1: the last one
   Merge with_next;
 };
 
-/// What merging needs beside the word, kept between words so that it does not allocate for each.
+/// Scratch memory for merging, kept between words so that it is not allocated for each.
 struct MergeScratch {
   std::vector<Symbol> symbols;
   std::vector<uint64_t> queue;  // priority << 32 | index of the left symbol, as a heap
-  uint64_t steps = 0;           ///< queue pops and scans so far: the work, for tests
+  uint64_t steps = 0;           ///< queue pops and scans so far, for tests of the running time
 
   void add(uint32_t id, uint32_t begin, uint32_t length) {
     const auto index = static_cast<int32_t>(symbols.size());
@@ -42,10 +42,10 @@ struct MergeScratch {
   }
 };
 
-/// Below this many symbols looking for the best pair anew each time is faster than a queue.
+/// Below this number of symbols, searching for the best pair each time is faster than a queue.
 inline constexpr size_t kScanSymbolsMax = 24;
 
-/// `lookup(left, right)` -> Merge. Time O(n log n) and O(n) calls of `lookup` for n symbols.
+/// `lookup(left, right)` returns a Merge. Takes O(n log n) time and O(n) calls of `lookup` for n symbols.
 template <class Lookup>
 void merge_symbols(MergeScratch& scratch, Lookup&& lookup) {
   std::vector<Symbol>& symbols = scratch.symbols;
@@ -79,8 +79,8 @@ void merge_symbols(MergeScratch& scratch, Lookup&& lookup) {
     }
   }
 
-  // An entry whose pair changed since is recognised by its priority: equal priorities at the same place are the same
-  // turn, whichever entry brings it.
+  // A stale entry, whose pair has changed, is recognised by its priority: an entry of equal priority at the same place
+  // means the same merge.
   std::vector<uint64_t>& queue = scratch.queue;
   const auto enqueue = [&](int32_t index) {
     const uint32_t priority = symbols[index].with_next.priority;

@@ -13,7 +13,7 @@ namespace {
 
 using Rules = std::map<std::pair<uint32_t, uint32_t>, Merge>;
 
-// The definition, word for word: quadratic.
+// The definition, implemented plainly in quadratic time.
 std::vector<uint32_t> merge_slowly(std::vector<uint32_t> ids, const Rules& rules) {
   while (true) {
     Merge best;
@@ -50,14 +50,14 @@ std::vector<uint32_t> merge_fast(const std::vector<uint32_t>& ids, const Rules& 
   return out;
 }
 
-TEST(Merge, AgreesWithTheDefinition) {
+TEST(Merge, AgreesWithAPlainImplementation) {
   const uint32_t seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
   MergeScratch scratch;
   for (int round = 0; round < 400; ++round) {
     Rules rules;
-    const uint32_t priorities = round % 2 == 0 ? 1000 : 3;  // with few, many pairs are of the same priority
+    const uint32_t priorities = round % 2 == 0 ? 1000 : 3;  // with few priorities, many pairs are equal
     for (uint32_t merged = 4; merged < 20; ++merged) {
       rules[{random() % merged, random() % merged}] = {static_cast<uint32_t>(random() % priorities), merged};
     }
@@ -67,7 +67,7 @@ TEST(Merge, AgreesWithTheDefinition) {
   }
 }
 
-TEST(Merge, OneLongWordTakesLinearlyManySteps) {
+TEST(Merge, OneLongWordTakesALinearNumberOfSteps) {
   constexpr size_t kSymbols = 1 << 20;
   Rules rules;
   for (uint32_t i = 0; i < 6; ++i) rules[{i, i}] = {i, i + 1};

@@ -11,22 +11,23 @@
 namespace cairn {
 namespace {
 
-// Orders as the score does, the best lowest. Bits of a float compare like its value but for the sign.
+// An integer that orders like the score, with the best score lowest. Bits of a float compare like its value except for
+// the sign.
 uint32_t priority_of(float score) {
   const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 becomes 0
   const uint32_t ascending = bits >> 31 ? ~bits : bits | 0x80000000u;
   return ~ascending;
 }
 
-// Llama 2 and what followed it puts a space in front of every part of a text between special tokens. Mistral's
-// vocabularies from the third on, which have control tokens for instructions, do it only in front of the whole text:
-// templates write the space behind [INST] themselves. There is no key for it.
+// Llama 2 and its successors put a space before every part of a text between special tokens. Mistral's vocabularies
+// from version 3 on, which have control tokens for instructions, do so only before the whole text: their templates
+// write the space after [INST] themselves. There is no key for it.
 bool prefixes_only_at_start(const Vocabulary& vocabulary) {
   const TokenId instruction = vocabulary.find("[INST]");
   return instruction != kNoToken && vocabulary.type(instruction) == TokenType::kControl;
 }
 
-// A control token with "▁" in its text, which is then no space: CodeLlama's "▁<PRE>".
+// Whether a control token has "▁" in its text, which is then not a space: CodeLlama's "▁<PRE>".
 bool has_escaped_control(const Vocabulary& vocabulary) {
   for (int32_t i = 0; i < vocabulary.size(); ++i) {
     const TokenId id{i};
@@ -81,7 +82,7 @@ Result<void> SpmTokenizer::encode_text(std::string_view text, bool after_special
 
   MergeScratch scratch;
   for (size_t i = 0; i < all.size();) {
-    // No token goes on here: what merges on one side does not touch the other, and each has the tokens of its own.
+    // No token spans this place: merges on the two sides are independent of each other, so each side is encoded alone.
     const bool apart = i > 0 && all.substr(i).starts_with(kEscapedSpace) && !joins_space_[byte_at(all, i - 1)];
     if (apart) take_tokens(all, scratch, out);
     const size_t length = std::min<size_t>(static_cast<size_t>(lenient_length(all[i])), all.size() - i);

@@ -8,7 +8,7 @@ Trie::Trie(std::vector<Item> items) {
   std::erase_if(items, [](const Item& item) { return item.key.empty() || item.key.size() > kKeyBytesMax; });
   std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.key < b.key; });
 
-  // Breadth first: node i holds the items [begin, end) that share its first `depth` bytes.
+  // Built breadth first: node i holds the items [begin, end), which share their first `depth` bytes.
   struct Range {
     size_t begin, end, depth;
   };

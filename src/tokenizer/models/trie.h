@@ -1,4 +1,4 @@
-/// A byte trie over a fixed set of keys: which keys begin at a place of a text, in one walk.
+/// A byte trie over a fixed set of keys: finds all keys that begin at a place of a text in one walk.
 #pragma once
 
 #include <array>
@@ -24,10 +24,10 @@ class Trie {
   };
 
   Trie() : Trie(std::vector<Item>{}) {}
-  /// Of equal keys the first counts. Empty keys are left out.
+  /// The first of several equal keys counts. Empty keys are left out.
   explicit Trie(std::vector<Item> items);
 
-  /// kNoNode if no key goes on so.
+  /// The child for a byte; kNoNode if no key continues with it.
   Node child(Node node, unsigned char byte) const {
     if (node == kRoot) return root_children_[byte];
     const unsigned char* labels = labels_.data() + first_child_[node];
@@ -41,7 +41,7 @@ class Trie {
 
  private:
   std::array<Node, 256> root_children_;
-  std::vector<Node> first_child_;  // children of a node follow each other
+  std::vector<Node> first_child_;  // children of a node are consecutive
   std::vector<uint16_t> child_count_;
   std::vector<unsigned char> labels_;
   std::vector<int32_t> values_;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";        // U+2581
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-// How much worse than the worst token an unknown character is: sentencepiece's constant.
+// How much lower than the lowest score that of an unknown character is: sentencepiece's constant.
 constexpr float kUnknownPenalty = 10.0f;
 
 size_t longest_key(const Trie& trie, std::string_view text) {
@@ -97,16 +97,16 @@ std::string UnigramTokenizer::normalise(std::string_view text, bool after_specia
   return out;
 }
 
-// Viterbi: best[i] is the best way to cut the first i bytes, known when the walk comes to i.
+// Viterbi: best[i] is the best segmentation of the first i bytes, known when the walk comes to i.
 Result<void> UnigramTokenizer::encode_text(std::string_view text, bool after_special, std::vector<TokenId>& out) const {
   const std::string normalised = normalise(text, after_special);
   const std::string_view all = normalised;
   const TokenId unknown = special().unknown;
   struct Cut {
-    // Sums are rounded to float at each token, as in sentencepiece: which of two cuts with the same tokens in another
-    // order is better depends on it.
+    // Sums are rounded to float at each token, as in sentencepiece: which of two segmentations with the same tokens in
+    // another order is better depends on it.
     float score = -std::numeric_limits<float>::infinity();
-    uint32_t begin = 0;  // of the last token
+    uint32_t begin = 0;  // begin of the last token
     TokenId token = kNoToken;
   };
   std::vector<Cut> best(all.size() + 1);
@@ -135,7 +135,7 @@ Result<void> UnigramTokenizer::encode_text(std::string_view text, bool after_spe
   const size_t first = out.size();
   for (size_t end = all.size(); end > 0; end = best[end].begin) {
     const TokenId token = best[end].token;
-    // Unknown characters beside each other are one unknown token.
+    // Adjacent unknown characters become one unknown token.
     if (token != unknown || out.size() == first || out.back() != unknown) out.push_back(token);
   }
   std::reverse(out.begin() + static_cast<ptrdiff_t>(first), out.end());

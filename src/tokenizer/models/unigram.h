@@ -1,5 +1,5 @@
-/// SentencePiece unigram ("t5"): of all ways to cut the normalised text into tokens, the one of the highest total
-/// score.
+/// SentencePiece unigram ("t5"): of all segmentations of the normalised text into tokens, the one with the highest
+/// total score.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,9 @@ namespace cairn {
 class UnigramTokenizer final : public VocabularyTokenizer {
  public:
   struct Config {
-    bool add_space_prefix = false;          ///< a text begins with a space that is not written
-    bool remove_extra_whitespaces = false;  ///< runs of spaces are one, none at either end
+    bool add_space_prefix = false;  ///< whether a space is added before a text
+    /// Whether runs of spaces are reduced to one and spaces at both ends are removed.
+    bool remove_extra_whitespaces = false;
   };
   /// Errors: kCorruptFile (no scores, no unknown token).
   static Result<std::unique_ptr<Tokenizer>> make(Vocabulary vocabulary, SpecialTokens special, Charsmap charsmap,

@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::string_view kWordBegin = "\xE2\x96\x81";  // U+2581
 
-// The ideographs that BERT's tokenizer makes words of their own (its published list of blocks).
+// Whether BERT's tokenizer treats the ideograph as a word of its own (its published list of blocks).
 bool is_ideograph(char32_t c) {
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
          (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
          (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-// A word of more characters is unknown as a whole: BERT's own limit, for which files have no key.
+// Maximum characters of a word; a longer one is unknown as a whole. BERT's own limit, for which files have no key.
 constexpr int kWordCharactersMax = 100;
 
 constexpr char32_t kCapitalIWithDot = 0x130;
@@ -30,7 +30,7 @@ constexpr char32_t kDotAbove = 0x307;
 
 bool is_accent(char32_t c) { return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_MN; }
 
-// What BERT's cleaning leaves out: control characters but those that are white space in ASCII's sense of a line.
+// Whether BERT's cleaning drops the character: control characters except ASCII's white space.
 bool is_dropped(char32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return false;
   if (c == 0 || c == 0xFFFD) return true;
@@ -39,7 +39,7 @@ bool is_dropped(char32_t c) {
          category == UTF8PROC_CATEGORY_CO;
 }
 
-// What is a word of its own: Unicode's punctuation, and every mark of ASCII.
+// Whether the character is a word of its own: Unicode's punctuation, and every ASCII symbol.
 bool is_punctuation(char32_t c) {
   if (c < 0x80) return c > ' ' && c < 0x7F && std::isalnum(static_cast<unsigned char>(c)) == 0;
   switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
@@ -56,7 +56,7 @@ bool is_punctuation(char32_t c) {
   }
 }
 
-// One character of a text as the words are made of it: decomposed and without accents, in lower case.
+// The letters of a character as words are made of them: decomposed, without accents, in lower case.
 class Letters {
  public:
   Letters(char32_t c, const WordPieceTokenizer::Config& config) : size_(1) {
@@ -71,7 +71,7 @@ class Letters {
       size_ = static_cast<size_t>(end - parts_.begin());
     }
     if (!config.lowercase) return;
-    if (size_ == 1 && parts_[0] == kCapitalIWithDot) {  // the one letter whose lower case is two
+    if (size_ == 1 && parts_[0] == kCapitalIWithDot) {  // the only letter whose lower case is two characters
       parts_[1] = kDotAbove;
       size_ = 2;
     }
@@ -143,8 +143,8 @@ Result<void> WordPieceTokenizer::encode_text(std::string_view text, bool, std::v
   return {};
 }
 
-// A word that cannot be cut to its end is one unknown token. So is one with a "▁" of its own, which would look as if
-// another word began there.
+// A word that cannot be segmented to its end becomes one unknown token. So does one that contains "▁", which would look
+// like the beginning of another word.
 void WordPieceTokenizer::encode_word(std::string_view word, std::vector<TokenId>& out) const {
   const std::string whole = std::string(kWordBegin).append(word);
   if (word.find(kWordBegin) != std::string_view::npos) {

@@ -1,5 +1,5 @@
-/// WordPiece ("bert"): words of the cleaned text are cut into the longest entries from left to right. Entries that
-/// begin a word begin with "▁".
+/// WordPiece ("bert"): words of the cleaned text are cut into the longest matching entries from left to right. Entries
+/// at the beginning of a word begin with "▁".
 #pragma once
 
 #include <memory>

@@ -10,7 +10,7 @@
 namespace cairn {
 namespace {
 
-// The first byte of U+0300, the first character that normalisation can change or join to the one before it.
+// The first byte of U+0300, the first character that normalisation can change or compose with the one before it.
 constexpr unsigned char kFirstCombiningLead = 0xCC;
 
 struct Free {
@@ -20,7 +20,7 @@ struct Free {
 
 bool is_ascii(char c) { return static_cast<signed char>(c) >= 0; }
 
-// Characters without ASCII among them but for the first.
+// Composes a part that has no ASCII characters except for the first.
 void append_composed(std::string& out, std::string_view part) {
   utf8proc_uint8_t* bytes = nullptr;
   const utf8proc_ssize_t size =
@@ -44,7 +44,7 @@ std::string_view nfc(std::string_view text, std::string& scratch) {
       ++i;
       continue;
     }
-    const size_t begin = i == 0 ? 0 : i - 1;  // an ASCII letter may take the marks behind it
+    const size_t begin = i == 0 ? 0 : i - 1;  // an ASCII letter may combine with the marks after it
     bool stable = true;
     for (; i < text.size() && !is_ascii(text[i]); ++i) {
       stable = stable && static_cast<unsigned char>(text[i]) < kFirstCombiningLead;

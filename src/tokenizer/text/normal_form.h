@@ -6,8 +6,8 @@
 
 namespace cairn {
 
-/// `text` in normal form C; `text` itself where it is so already, else a view of `scratch`. Text is UTF-8; what has
-/// surrogates stays as it is from one ASCII character to the next. Time O(n).
+/// `text` in normal form C; `text` itself if it is in that form already, else a view of `scratch`. Text is UTF-8; a
+/// stretch between two ASCII characters that contains surrogates is not changed. Takes O(n) time.
 std::string_view nfc(std::string_view text, std::string& scratch);
 
 }  // namespace cairn

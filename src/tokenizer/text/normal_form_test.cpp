@@ -12,7 +12,7 @@ std::string composed(std::string_view text) {
   return std::string(nfc(text, scratch));
 }
 
-TEST(NormalFormC, JoinsLettersAndTheirMarks) {
+TEST(NormalFormC, ComposesLettersAndTheirMarks) {
   EXPECT_EQ(composed("e\u0301 A\u030a"), "\u00e9 \u00c5");
   EXPECT_EQ(composed("x d\u0307\u0323"), "x \u1e0d\u0307") << "marks are put in order";
   EXPECT_EQ(composed("\u1112\u1161\u11ab"), "\ud55c");
@@ -20,7 +20,7 @@ TEST(NormalFormC, JoinsLettersAndTheirMarks) {
   EXPECT_EQ(composed("\ufb01\u00b2"), "\ufb01\u00b2") << "compatibility characters stay";
 }
 
-TEST(NormalFormC, LeavesTheRestWhereItIs) {
+TEST(NormalFormC, ReturnsTextInNormalFormWithoutACopy) {
   for (const std::string text : {"", "plain", "caf\u00e9", "\u4eba\u4eba a \u4eba"}) EXPECT_EQ(composed(text), text);
   std::string scratch;
   const std::string_view same = "na\u00efve";

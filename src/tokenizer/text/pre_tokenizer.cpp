@@ -24,13 +24,13 @@ using MatchData = std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data_free_
 using MatchContext = std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context_free_8>>;
 using JitStack = std::unique_ptr<pcre2_jit_stack, Freer<pcre2_jit_stack_free_8>>;
 
-// Unicode's White_Space. PCRE2's own \s also has U+180E.
+// Unicode's White_Space property. PCRE2's own \s also includes U+180E.
 constexpr std::string_view kWhiteSpace =
     R"(\x{9}-\x{D}\x{20}\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
 constexpr size_t kJitStackBytesMin = 32 << 10;
 constexpr size_t kJitStackBytesMax = 64 << 20;
-// Backtracking steps of one match: well-behaved patterns need a few for each byte.
+// Minimum limit of backtracking steps of one match: well-behaved patterns need a few per byte.
 constexpr uint64_t kMatchStepsMin = 10'000'000;
 constexpr uint64_t kMatchStepsPerByte = 16;
 
@@ -63,7 +63,7 @@ std::string pcre_message(int error) {
   return reinterpret_cast<const char*>(text);
 }
 
-// What a thread needs to match: made for each call of split(), since a PreTokenizer is shared.
+// Memory of one thread for matching: made for each call of split(), since a PreTokenizer is shared.
 class Matcher {
  public:
   explicit Matcher(size_t text_bytes)
@@ -92,7 +92,7 @@ class Matcher {
 
  private:
   int run(const pcre2_code* code, std::string_view subject, size_t from) {
-    // The caller normalised the text; surrogates, which a check would refuse, are well-shaped characters to PCRE2.
+    // The caller normalised the text; surrogates, which a check would refuse, are well-formed characters to PCRE2.
     return pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(subject.data()), subject.size(), from, PCRE2_NO_UTF_CHECK,
                        data_.get(), context_.get());
   }
@@ -109,16 +109,16 @@ bool is_digit(char32_t c) { return category_of(c) == UTF8PROC_CATEGORY_ND; }
 bool is_word_char(char32_t c) {
   const utf8proc_category_t category = category_of(c);
   return category >= UTF8PROC_CATEGORY_LU &&
-         category <= UTF8PROC_CATEGORY_PC;  // letters, marks, numbers and what joins them
+         category <= UTF8PROC_CATEGORY_PC;  // letters, marks, numbers and connecting punctuation
 }
 
-// Appends to `ends` where `word`, which begins at `base`, is cut. The word's own end is the last.
+// Appends to `ends` the offsets at which `word`, which begins at `base`, is cut. The last one is the word's own end.
 void cut_in_threes(std::string_view word, uint32_t base, SplitRule::Kind kind, std::vector<uint32_t>& ends) {
   const auto cut_at = [&](size_t offset) {
     const auto end = base + static_cast<uint32_t>(offset);
     if (offset > 0 && (ends.empty() || ends.back() < end)) ends.push_back(end);
   };
-  std::vector<size_t> digits;  // where those of a run begin
+  std::vector<size_t> digits;  // begins of the digits of a run
   for (size_t i = 0; i < word.size();) {
     const LenientChar c = lenient_decode(word, i);
     i += static_cast<size_t>(c.length);
@@ -145,7 +145,7 @@ Result<void> cut_by_pattern(Matcher& matcher, const pcre2_code* code, std::strin
     const auto [begin, end] = match;
     if (begin > done) ends.push_back(base + static_cast<uint32_t>(begin));
     if (end > begin) ends.push_back(base + static_cast<uint32_t>(end));
-    if (end <= done) break;  // no pattern of the table matches nothing
+    if (end <= done) break;  // no pattern of the table matches the empty text
     done = end;
   }
   return {};
@@ -177,7 +177,7 @@ Result<PreTokenizer> PreTokenizer::compile(std::span<const SplitRule> rules) {
         return fail_at(fmt::format("character {} of {}", offset, pattern), Code::kInternal,
                        "a word pattern does not compile: {}", pcre_message(error));
       }
-      // Where the system forbids generated code, PCRE2 interprets the pattern: the same words, slower.
+      // If the system forbids generated code, PCRE2 interprets the pattern: the same words, slower.
       pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
     }
     compiled.push_back({rule.kind, std::move(code)});

@@ -1,4 +1,4 @@
-/// Cuts a text into the words that byte-pair merging works on, as the vocabulary was trained.
+/// Cuts a text into the words on which byte-pair merging works, as in the vocabulary's training.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace cairn {
 
-/// One pass over all words so far. What a pattern matches becomes a word, and what lies between two matches does.
+/// One pass over all words so far. Each match of a pattern becomes a word, and so does the text between two matches.
 struct SplitRule {
   enum class Kind {
     kPattern,               ///< a regular expression
     kThrees,                ///< runs of decimal digits of any script, cut in threes from the right
-    kThreesBeforeBoundary,  ///< the same, but only runs that no letter, mark, number or underscore follows
+    kThreesBeforeBoundary,  ///< the same, but only runs that are not followed by a letter, mark, number or underscore
     kBeforeThrees           ///< only the cuts in front of a multiple of three digits, and none around a run
   };
   Kind kind = Kind::kPattern;
@@ -25,16 +25,16 @@ struct SplitRule {
   std::string_view pattern;
 };
 
-/// What the value of tokenizer.ggml.pre stands for.
+/// The meaning of a value of tokenizer.ggml.pre.
 struct PreTokenizerSpec {
   std::span<const SplitRule> rules;
-  bool ignore_merges = false;  ///< a word that is an entry is that token, whatever merging would give
-  bool add_bos = false;        ///< unless the file says otherwise
-  bool add_separator = false;  ///< between the texts of a pair, unless the file says otherwise
-  bool nfc = false;            ///< texts are brought to Unicode's normal form C first
+  bool ignore_merges = false;  ///< whether a word that is an entry becomes that token, whatever merging would give
+  bool add_bos = false;        ///< default, which the file may override
+  bool add_separator = false;  ///< between the texts of a pair; default, which the file may override
+  bool nfc = false;            ///< whether texts are first converted to Unicode's normal form C
 };
 
-/// nullptr for a name that is not in the table.
+/// nullptr for an unknown name.
 const PreTokenizerSpec* find_pre_tokenizer(std::string_view name);
 /// All names of the table, for messages: "bloom, chatglm-bpe, ...".
 std::string pre_tokenizer_names();
@@ -48,8 +48,9 @@ class PreTokenizer {
   PreTokenizer& operator=(PreTokenizer&&) noexcept;
   ~PreTokenizer();
 
-  /// Replaces `ends` by the offsets where words end, ascending; the last is text.size(). `text` is in UTF-8, surrogates
-  /// allowed, less than 4 GiB. Time O(n) for every rule of the table. Errors: kTooLarge (a match needs too much work).
+  /// Replaces `ends` by the offsets where words end, ascending; the last is text.size(). `text` is UTF-8, surrogates
+  /// allowed, of less than 4 GiB. Takes O(n) time for every rule of the table. Errors: kTooLarge (a match needs too
+  /// much work).
   Result<void> split(std::string_view text, std::vector<uint32_t>& ends) const;
 
  private:

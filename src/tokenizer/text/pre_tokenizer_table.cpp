@@ -26,7 +26,7 @@ constexpr SplitRule kFalcon[] = {
     {.pattern = "[0-9][0-9][0-9]"},
 };
 
-// GPT-2 with every digit alone.
+// The words of GPT-2, with every digit alone.
 constexpr SplitRule kStarcoder[] = {{.pattern = R"(\p{N})"}, {.pattern = kGpt2Words}};
 
 constexpr SplitRule kLlama3[] = {
@@ -60,14 +60,15 @@ constexpr SplitRule kBailing[] = {
                 R"( ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+)"},
 };
 
-// Letters with single spaces between letters of one word. The group is possessive: nothing follows it to give back to.
+// Letters with single spaces between letters of one word. The group is possessive, since nothing follows to which it
+// could backtrack.
 constexpr SplitRule kExaoneMoe[] = {
     {.pattern = R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])|)"
                 R"([^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*+(?: \p{L}\p{M}*+)*+)++|\p{N}|)"
                 R"( ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)"},
 };
 
-// Upper and lower case parts of words are told apart: GPT-4o and what followed it.
+// Words of GPT-4o and its successors: upper and lower case parts of words are separated.
 constexpr std::string_view kO200kWords =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
     R"((?:'[sS]|'[tT]|'[rR][eE]|'[vV][eE]|'[mM]|'[lL][lL]|'[dD])?|)"
@@ -88,7 +89,8 @@ constexpr SplitRule kTekken[] = {
                 R"( ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
 };
 
-// As GPT-4o, with Han characters apart. The two negated classes are "Lu Lt Lm Lo M" and "Ll Lm Lo M" without Han.
+// The pattern of GPT-4o, with Han characters split off. The two negated classes are "Lu Lt Lm Lo M" and "Ll Lm Lo M"
+// without Han.
 constexpr SplitRule kKimiK2[] = {
     {.pattern = R"(\p{sc:Han}+|)"
                 R"([^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]*)"
@@ -100,7 +102,8 @@ constexpr SplitRule kKimiK2[] = {
                 R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
 };
 
-// As GPT-4o with every digit alone, after Korean, Chinese and Japanese runs and their punctuation.
+// The pattern of GPT-4o with every digit alone; before it, runs of Korean, Chinese and Japanese and their punctuation
+// are split off.
 constexpr SplitRule kYoutu[] = {
     {.pattern = R"([\x{AC00}-\x{D7A3}\x{3131}-\x{318E}]+|)"
                 R"([\x{FF01}\x{2026}\x{201C}\x{201D}\x{2018}\x{2019}\x{2014})"
@@ -113,7 +116,8 @@ constexpr SplitRule kYoutu[] = {
                 R"(\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)"},
 };
 
-// "\s+$" of the source, said so that it is tried once for a run of white space rather than at each of its characters.
+// "\s+$" of the source, rewritten so that it is tried once per run of white space rather than at each of its
+// characters.
 constexpr std::string_view kTrailingSpace = R"((?<!\s)\s++\z)";
 
 // The long class is the letters with case that the published file lists.

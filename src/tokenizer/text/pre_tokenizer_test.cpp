@@ -39,7 +39,7 @@ std::vector<std::string> words(std::string_view name, std::string_view text) {
 
 using Words = std::vector<std::string>;
 
-TEST(PreTokenizer, CutsAsTheModelsWereTrained) {
+TEST(PreTokenizer, CutsTextsIntoTheWordsOfEachModel) {
   EXPECT_EQ(words("gpt-2", "I'll  go 2024!\n\n x"), (Words{"I", "'ll", " ", " go", " 2024", "!", "\n\n", " x"}));
   EXPECT_EQ(words("llama3", "I'LL go 20245\n\n x"), (Words{"I", "'LL", " go", " ", "202", "45", "\n\n", " x"}));
   EXPECT_EQ(words("qwen2", "a12 b"), (Words{"a", "1", "2", " b"}));
@@ -62,7 +62,7 @@ TEST(PreTokenizer, CutsAsTheModelsWereTrained) {
   EXPECT_EQ(words("falcon", "a`b 12345"), (Words{"a", "`", "b", " ", "123", "45"}));
 }
 
-TEST(PreTokenizer, UnicodeWhiteSpaceOnly) {
+TEST(PreTokenizer, WhiteSpaceIsUnicodesPropertyOnly) {
   EXPECT_EQ(words("gpt-2", "a\u0085\u3000 b"), (Words{"a", "\u0085\u3000", " b"}));
   EXPECT_EQ(words("gpt-2", "a\u180E b"), (Words{"a", "\u180E", " b"})) << "U+180E is not white space";
   EXPECT_EQ(words("gpt-2", "'\u017F"), (Words{"'", "\u017F"})) << "a long s does not make a contraction";
@@ -92,7 +92,7 @@ TEST(PreTokenizer, HostileTextsTakeLinearTime) {
     std::string text;
     while (text.size() < kBytes) text += unit;
     texts.push_back(text);
-    texts.push_back(text + "x");  // and one that ends in another way
+    texts.push_back(text + "x");  // and a text with another end
   }
   std::vector<const void*> done;
   for (const std::string& name : names()) {

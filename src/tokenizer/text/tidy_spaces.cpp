@@ -10,7 +10,7 @@ bool is_contraction(std::string_view after_apostrophe) {
 
 }  // namespace
 
-// Three passes, since what one removes decides what the next one sees.
+// Three passes, since the spaces that one removes change what the next one finds.
 std::string tidy_spaces(std::string_view text) {
   std::string punctuated;
   punctuated.reserve(text.size());

@@ -11,8 +11,8 @@ namespace cairn {
 
 std::string tidy_spaces(std::string_view text);
 
-/// How many bytes at the end of `text` may yet come out otherwise when more text follows. For a split before them:
-/// tidy_spaces(a + b) == tidy_spaces(a) + tidy_spaces(b).
+/// Number of bytes at the end of `text` that may change when more text follows. For a split before them, tidy_spaces(a
+/// + b) == tidy_spaces(a) + tidy_spaces(b).
 size_t tidy_spaces_pending(std::string_view text);
 
 }  // namespace cairn

@@ -1,6 +1,6 @@
 // DSML, DeepSeek V3.2 and V4: <｜DSML｜invoke name="..."> with a <｜DSML｜parameter name="..." string="true|false"> for
-// each argument. The two differ in the block's name only, and both are read for either. Models that have lost their way
-// leave parts of the mark out; a block is read in the spelling that it began with.
+// each argument. The two differ in the block's name only, and both names are read for either. Models sometimes leave
+// out parts of the mark; a block is read in the spelling with which it began.
 #include <array>
 #include <cstddef>
 
@@ -11,7 +11,7 @@
 namespace cairn::tool_call {
 namespace {
 
-// A literal as a template's argument.
+// A string literal as a template argument.
 template <size_t kSize>
 struct Literal {
   char bytes[kSize]{};
@@ -20,7 +20,7 @@ struct Literal {
   }
 };
 
-// `before`, the mark and `after` in one.
+// The concatenation of `before`, the mark and `after`.
 template <Literal before, Literal mark, Literal after>
 struct Tag {
   static constexpr auto kBytes = [] {

@@ -15,7 +15,7 @@ constexpr std::array<std::string_view, 7> kMarkers = {"<|start|>", "<|channel|>"
 constexpr size_t kHeaderBytesMax = 512;
 constexpr std::string_view kFunctions = "functions.";
 
-// NAME of "to=NAME" in a header's text, or nothing.
+// The NAME of "to=NAME" in a header's text; empty if there is none.
 std::string_view recipient(std::string_view text) {
   constexpr std::string_view kTo = "to=";
   const size_t at = text.find(kTo);
@@ -24,7 +24,7 @@ std::string_view recipient(std::string_view text) {
   return text.substr(0, static_cast<size_t>(std::ranges::find_if(text, is_space) - text.begin()));
 }
 
-// Whether a header without a channel yet may begin so: "assistant", " to=functions.name".
+// Whether this may be the beginning of a header without a channel so far: "assistant", " to=functions.name".
 bool may_be_header(std::string_view text) {
   constexpr std::string_view kRole = "assistant";
   text = trim(text);
@@ -106,7 +106,7 @@ void HarmonyParser::begin_body() {
   }
   const bool is_function = to.starts_with(kFunctions);
   if (is_function) to.remove_prefix(kFunctions.size());
-  // The model's own tools, python and browser, are calls only if the client has given tools of these names.
+  // The model's built-in tools, python and browser, are calls only if the client has given tools of these names.
   parts_.require_known_names(!is_function);
   header_ += kMarkers[kMessage];
   if (!calls_ || !parts_.begin(to)) return reject_header();
@@ -190,7 +190,7 @@ void HarmonyParser::finish() {
   const std::string held(matcher_.held());
   matcher_.clear();
   put(held);
-  // A header that has its channel is syntax, even without its end.
+  // A header with its channel is syntax, even if its end is missing.
   if (state_ == State::kHeader && !in_channel_) reject_header();
   if (state_ == State::kHeader) header_.clear(), state_ = State::kBetween;
   end_message();

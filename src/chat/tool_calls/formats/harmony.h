@@ -12,7 +12,7 @@
 
 namespace cairn::tool_call {
 
-/// Ends the thinking and begins the answer.
+/// The text that ends the thinking and begins the answer.
 inline constexpr std::string_view kHarmonyAnswer = "<|end|><|start|>assistant<|channel|>final<|message|>";
 
 class HarmonyParser final : public OutputParser::StreamParser {
@@ -30,20 +30,20 @@ class HarmonyParser final : public OutputParser::StreamParser {
   void put_argument(char byte);
   void begin_body();
   void end_message();
-  /// What looked like a header is content.
+  /// Turns what looked like a header into content.
   void reject_header();
 
   bool calls_;
   MarkerMatcher matcher_;
   State state_ = State::kHeader;
-  PartKind kind_ = PartKind::kContent;  // of the body
-  std::string header_;                  // as it came, this answer's part only
-  std::string role_;                    // the header before its channel
-  std::string channel_;                 // ... and after it
+  PartKind kind_ = PartKind::kContent;  // kind of the message's body
+  std::string header_;                  // as it came, only the part from this answer
+  std::string role_;                    // the header's text before its channel
+  std::string channel_;                 // the header's text after its channel
   bool in_channel_ = false;
   ArgumentWriter arguments_;
   bool arguments_done_ = false;
-  std::string raw_;  // of arguments, since they last made a part
+  std::string raw_;  // raw arguments since they last made a part
 };
 
 }  // namespace cairn::tool_call

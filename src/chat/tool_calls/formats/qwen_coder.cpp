@@ -9,7 +9,7 @@ namespace {
 constexpr TagEnd kNameEnds[] = {{">", TagNext::kParameters}};
 constexpr std::string_view kFunction = "<function=";
 constexpr std::string_view kFunctionClose = "</function>";
-// Qwen forgets closing tags at times. A value with one of the other texts in it is less likely than that.
+// Qwen sometimes forgets closing tags, which is more likely than a value that contains one of the other texts.
 constexpr TagEnd kQwenValueEnds[] = {{"</parameter>", TagNext::kParameters},
                                      {"\n<parameter=", TagNext::kKey},
                                      {"</function>\n</tool_call>", TagNext::kBlockEnd},

@@ -10,14 +10,14 @@
 namespace cairn {
 namespace {
 
-// Numbers of every type: memory that nobody wrote to is one page, which the L1 cache holds.
+// Writes random numbers of any type: memory that was never written is a single zero page, which the L1 cache holds.
 std::byte* filled(const Buffer& memory) {
   auto* words = static_cast<uint32_t*>(memory.data());
   std::fill_n(words, memory.bytes() / static_cast<int64_t>(sizeof(uint32_t)), 0x3a003a00);
   return static_cast<std::byte*>(memory.data());
 }
 
-// Arguments: rows, context (the rows are its last ones), query heads per KV head, head dimension, KV type, threads.
+// Arguments: rows, context (which ends with the rows), query heads per KV head, head dimension, KV type, threads.
 void Attention(benchmark::State& state) {
   const auto rows = static_cast<int32_t>(state.range(0)), context = static_cast<int32_t>(state.range(1));
   const auto group = static_cast<int32_t>(state.range(2)), head_dim = static_cast<int32_t>(state.range(3));
@@ -26,7 +26,8 @@ void Attention(benchmark::State& state) {
             .kv_heads = 4,
             .key_dim = head_dim,
             .value_dim = head_dim};
-  // As in a model: what follows a head's part of a page is the next head's, and its next page is far away.
+  // The memory layout is that of a model: after a head's part of a page follows the next head's, and the head's next
+  // page is far away.
   constexpr int kLayers = 16;
   const int64_t layer = int64_t{2} * kPageTokens * kv.kv_heads * kv_row_bytes(kv.type, head_dim);
   kv.page_stride = layer * kLayers;
@@ -53,8 +54,9 @@ BENCHMARK(Attention)
     ->ArgsProduct({{1, 256}, {4096}, {1, 4, 8}, {64, 128}, {0, 1, 2, 5}, {1, 2}})
     ->UseRealTime();
 
-// What a step of several streams is made of, beside Products (matmul_bench.cpp). Arguments: streams of one row
-// each, their context, KV type, threads. The shape of a 1B Llama. "ns/row" is time per row of the batch.
+// The attention of a step of several streams; the other part of such a step is Products (matmul_bench.cpp). Arguments:
+// streams of one row each, their context, KV type, threads. The shape is that of a 1B Llama. "ns/row" is time per row
+// of the batch.
 void DecodeAttention(benchmark::State& state) {
   const auto streams = static_cast<int32_t>(state.range(0)), context = static_cast<int32_t>(state.range(1));
   const auto backend = make_cpu_backend({.threads = static_cast<int>(state.range(3)), .isa = ""}).value();

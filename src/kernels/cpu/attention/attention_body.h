@@ -1,4 +1,4 @@
-/// The pieces of attention, written once over an ISA's `Vector`; <isa>/attention.cpp makes its table of them.
+/// Attention kernels, written once over an ISA's `Vector`; <isa>/attention.cpp makes its table of them.
 #pragma once
 
 #include <cstdint>
@@ -71,7 +71,7 @@ struct AttentionOps {
     }
   }
 
-  // The last value_dim % kLanes elements of one query.
+  // Adds the last value_dim % kLanes elements for one query.
   static void add_rest(const float* values, int32_t stride, const float* weights, int32_t lo, int32_t hi, int32_t n,
                        float* sums) {
     F acc = V::load_some(sums, n);

@@ -1,4 +1,4 @@
-/// Keys and values of a page to float32, written once over an ISA's `Vector`.
+/// Decodes a page's keys and values to float32, written once over an ISA's `Vector`.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace cairn::cpu {
 namespace {
 
-/// V::load of binary16 or V::load_uppers.
+/// Loads one vector of 16-bit floats: V::load for binary16, or V::load_uppers for bfloat16.
 template <class V>
 using WideLoad = typename V::F (*)(const uint16_t*);
 
@@ -28,7 +28,7 @@ struct PageDecoder {
     }
   }
 
-  // The pieces of a page (kv_page.h) are kPiece bytes, the scales of the tokens behind the values.
+  // The pieces of a page (kv_page.h) are kPiece bytes; the scales of the tokens follow the values.
   static constexpr int32_t kBlock = 32;
   static constexpr int64_t kScales = int64_t{kBlock} * kAttentionPage;
   static constexpr int64_t kPiece = kScales + 2 * kAttentionPage;

@@ -15,15 +15,15 @@ static_assert(kAttentionPage == kPageTokens && kAttentionSegment == kSegmentToke
 static_assert(kKvPieceBytes == int64_t{kKvBlock + 2} * kAttentionPage && kKvPieceScales == kQ8ScalesAt &&
               kKvBlock == kQ8Dims);
 
-// Memory for pieces in flight, per thread: enough for 4 blocks of head dimension 128 with 4 segments each.
+// Memory for segments in flight, per thread: enough for 4 blocks of head dimension 128 with 4 segments each.
 constexpr int64_t kSplitFloatsPerThread = 128 * 1024;
-// Multiply-adds per nanosecond of one thread, for the size of chunks only.
+// Estimated multiply-adds per nanosecond of one thread; only used to choose the size of chunks.
 constexpr double kProductsPerNs = 15;
-// Values that are added together, in bytes: they are read once for each few queries, from the L1 cache.
+// Bytes of values that are accumulated together: each few queries read them from the L1 cache.
 constexpr int32_t kRunBytes = 32 << 10;
 constexpr float kNoSink = -std::numeric_limits<float>::infinity();
 
-// What brings a page to float32; `q8_0` is what does it to keys or to values of kQ8_0.
+// A function that decodes a page to float32; `q8_0` is the one for keys or for values of kQ8_0.
 using Decode = void (*)(const std::byte* page, int32_t dim, const std::byte* next, float* out);
 Decode decoder_of(const AttentionKernels& kernels, KvType type, Decode q8_0) {
   switch (type) {
@@ -103,7 +103,7 @@ void AttentionOp::attention(const AttentionParams& params, const KvView& kv, std
   const Call call{params, kv, q, out, params.heads / kv.kv_heads, pairs_of(kv.type)};
   list_blocks(call, slices);
   if (blocks_.empty()) return;
-  // Few blocks, as in the decode steps of few streams: their segments go to different threads.
+  // With few blocks, as in the decode steps of few streams, their segments are divided among the threads.
   const auto blocks = static_cast<int64_t>(blocks_.size());
   int32_t segments = 0;
   for (const Block& block : blocks_) segments = std::max(segments, block.segment_end - block.segment_begin);
@@ -141,7 +141,7 @@ double AttentionOp::segment_ns(const Call& call) const {
   return mean * kSegmentTokens * (call.kv.key_dim + call.kv.value_dim) / kProductsPerNs;
 }
 
-// Each block by one thread, from its first segment to its last.
+// Computes each block on one thread, from its first segment to its last.
 void AttentionOp::attend_whole(const Call& call) {
   const int64_t stride = working_floats(call.kv);
   auto* memory = working_.get_array<float>(team_.threads() * stride);
@@ -164,7 +164,8 @@ void AttentionOp::attend_whole(const Call& call) {
   });
 }
 
-// Every block's next `at_once` segments by whoever is free, then their merging in order, until all are done.
+// Distributes the next `at_once` segments of every block over the threads, then merges them in order, until all are
+// done.
 void AttentionOp::attend_split(const Call& call, int32_t at_once) {
   const int64_t stride = working_floats(call.kv);
   auto* memory = working_.get_array<float>(team_.threads() * stride);
@@ -206,8 +207,8 @@ AttentionOp::Range AttentionOp::range_of(const Call& call, const Block& block, i
   return {std::max(first - begin, 0), std::min(position + 1 - begin, kSegmentTokens)};
 }
 
-// Positions ascend with the queries, and so do both ends of their ranges: the queries that see something of a page
-// stand side by side.
+// Positions ascend with the queries, and so do both ends of their ranges: the queries that see some position of a page
+// are adjacent.
 AttentionOp::Range AttentionOp::queries_of_page(std::span<const Range> ranges, int32_t page) {
   const auto sees = [page](const Range& range) {
     return range.lo < range.hi && range.lo < (page + 1) * kPageTokens && range.hi > page * kPageTokens;
@@ -222,7 +223,7 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
   std::array<Range, kBlockQueries> all;
   const std::span<Range> ranges(all.data(), static_cast<size_t>(block.count));
   for (int32_t i = 0; i < block.count; ++i) ranges[i] = range_of(call, block, i, segment);
-  // Only these pages are looked at: the list may have none (kNoPage) for what is behind the window.
+  // Only these pages are read: the list of pages may have kNoPage before the window.
   std::array<SeenPage, kSegmentPages> pages;
   size_t seen = 0;
   for (int32_t page = 0; page < kSegmentPages; ++page) {
@@ -238,7 +239,7 @@ void AttentionOp::attend_segment(const Call& call, const Block& block, int32_t s
   add_pages(call, block, {pages.data(), seen}, ranges, working, sums);
 }
 
-// A query's scores of a segment become weights.
+// Turns a query's scores of a segment into weights.
 void AttentionOp::weigh(const Call& call, const Block& block, int32_t query, int32_t segment, const Range& range,
                         const Working& working, const Sums& sums) const {
   if (range.lo >= range.hi) return;
@@ -262,9 +263,9 @@ void AttentionOp::lower_by_distance(const Call& call, const Block& block, int32_
                                     const Range& range, float* scores) {
   const int32_t position = block.slice->position_begin + (block.begin + query) / call.group;
   const int32_t head = block.kv_head * call.group + (block.begin + query) % call.group;
-  // The scores are multiplied by the scale later.
+  // The slope is divided by the scale because the scores are multiplied by it later.
   const float slope = call.params.slopes[head] / call.params.scale;
-  const int32_t distance = segment * kSegmentTokens - position;  // of the segment's first position
+  const int32_t distance = segment * kSegmentTokens - position;  // distance of the segment's first position
   for (int32_t t = range.lo; t < range.hi; ++t) {
     scores[t] -= slope * static_cast<float>(std::abs(distance + t));
   }
@@ -276,7 +277,7 @@ void AttentionOp::score_pages(const Call& call, const Block& block, std::span<co
   const std::array<const float*, kBlockQueries> queries = queries_of(call, block);
   for (size_t p = 0; p < pages.size(); ++p) {
     const std::byte* bytes = page_keys(kv, pages[p].page, block.kv_head);
-    // After the last keys come the first values.
+    // After the last keys, the first values are read next.
     const std::byte* next = p + 1 < pages.size() ? page_keys(kv, pages[p + 1].page, block.kv_head)
                                                  : page_values(kv, pages[0].page, block.kv_head);
     const auto* keys = reinterpret_cast<const float*>(bytes);
@@ -290,12 +291,12 @@ void AttentionOp::score_pages(const Call& call, const Block& block, std::span<co
   }
 }
 
-// How many of the first pages may be added as if they were one: those that follow each other and that all queries of
-// the block see whole, as far as their values fit beside each other.
+// How many of the first pages can be added as if they were one: consecutive pages that all queries of the block see in
+// full, as far as their values fit beside each other.
 size_t AttentionOp::pages_together(const Call& call, std::span<const SeenPage> pages, std::span<const Range> ranges) {
   const auto most = call.kv.type == KvType::kF32 ? 1 : static_cast<size_t>(run_pages(call.kv.value_dim));
   const auto whole = [&](const SeenPage& page) {
-    // Both ends ascend with the queries.
+    // Both ends of the ranges ascend with the queries.
     return ranges.back().lo <= page.begin && ranges.front().hi >= page.begin + kPageTokens;
   };
   size_t count = 0;
@@ -311,7 +312,7 @@ void AttentionOp::add_pages(const Call& call, const Block& block, std::span<cons
     const float* values = working.page;
     for (size_t i = p; i < p + run; ++i) {
       const std::byte* bytes = page_values(kv, pages[i].page, block.kv_head);
-      // After the last values come, most often, the next head's keys.
+      // After the last values, the next head's keys are usually read next.
       const std::byte* next = i + 1 < pages.size() ? page_values(kv, pages[i + 1].page, block.kv_head)
                                                    : page_keys(kv, pages[0].page, block.kv_head + 1);
       if (kv.type == KvType::kF32) {
@@ -326,7 +327,8 @@ void AttentionOp::add_pages(const Call& call, const Block& block, std::span<cons
     const auto part = [&](int32_t i) {
       return Range{std::max(ranges[i].lo - begin, 0), std::min(ranges[i].hi - begin, tokens)};
     };
-    // Queries that see the same part of the pages go together. No token outside of it is read: it may hold anything.
+    // Queries that see the same part of the pages are added together. Tokens outside of it are not read: they may hold
+    // anything.
     const Range seen = pages[p].queries;
     for (int32_t i = seen.lo, end = i; i < seen.hi; i = end) {
       const Range same = part(i);
@@ -344,7 +346,7 @@ void AttentionOp::clear(const Block& block, const Sums& sums) {
 
 void AttentionOp::merge(const KvView& kv, const Block& block, const Sums& piece, const Sums& total) const {
   for (int32_t i = 0; i < block.count; ++i) {
-    // A query that sees anything of a segment has at least one exponential of 1.
+    // If a query sees any position of a segment, its largest exponential there is 1, so the sum is not 0.
     if (piece.sum[i] == 0) continue;
     float* values = total.values + int64_t{i} * kv.value_dim;
     const float* more = piece.values + int64_t{i} * kv.value_dim;

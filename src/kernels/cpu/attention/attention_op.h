@@ -1,7 +1,7 @@
 /// Attention of the CPU backend: cuts the queries into blocks and long contexts into segments for the threads.
 ///
-/// A query's result is put together segment by segment (kSegmentTokens positions, counted from position 0) in order, so
-/// it depends on the query and its position alone: not on the slice, chunk, block or thread that it was part of.
+/// A query's result is accumulated segment by segment (kSegmentTokens positions, counted from position 0) in order, so
+/// it depends on the query and its position alone, not on its slice, chunk, block or thread.
 #pragma once
 
 #include <array>
@@ -16,14 +16,14 @@
 
 namespace cairn::cpu {
 
-/// Positions whose scores are held at once: 16 pages.
+/// Positions whose scores are held at the same time: 16 pages.
 inline constexpr int32_t kSegmentTokens = 512;
 
 class AttentionOp {
  public:
   AttentionOp(const Isa& isa, ThreadTeam& team) : kernels_(*isa.attention), team_(team) {}
 
-  /// As Backend's.
+  /// Implements Backend::reserve for attention.
   Result<void> reserve(const WorkspaceSizes& sizes);
   int64_t workspace_bytes(const WorkspaceSizes& sizes) const;
   void attention(const AttentionParams& params, const KvView& kv, std::span<const AttentionSlice> slices,
@@ -35,21 +35,21 @@ class AttentionOp {
     const KvView& kv;
     const float* q;
     float* out;
-    int32_t group;               // query heads of a KV head
-    const PairAttention* pairs;  // null if keys and values are no pairs
+    int32_t group;               // query heads per KV head
+    const PairAttention* pairs;  // null unless keys and values lie in pairs
   };
-  // Queries begin .. begin + count - 1 of a slice and KV head, numbered row by row: query i is row i / group.
+  // Queries begin .. begin + count - 1 of one slice and KV head, numbered row by row: query i is row i / group.
   struct Block {
     const AttentionSlice* slice = nullptr;
     int32_t kv_head = 0;
     int32_t begin = 0;
     int32_t count = 0;
-    int32_t segment_begin = 0;  // segments that some query of the block sees
+    int32_t segment_begin = 0;  // first segment that some query of the block sees
     int32_t segment_end = 0;
   };
   static constexpr int32_t kSegmentPages = kSegmentTokens / kPageTokens;
   static constexpr int32_t kBlockQueries = 96;
-  // A multiple of every instruction set's tile (attention_tiles.h).
+  // How many queries' weights are computed together: a multiple of every instruction set's tile (attention_tiles.h).
   static constexpr int32_t kWeighedTogether = 12;
   // Softmax-weighted sums of a block's queries, over one segment or several.
   struct Sums {
@@ -58,24 +58,25 @@ class AttentionOp {
     float* values = nullptr;   // [kBlockQueries, value_dim]
   };
   using Range = TokenRange;
-  // A page that some queries of a block see, and its first position, counted from the segment's begin.
+  // A page that some queries of a block see, and its first position, counted from the segment's beginning.
   struct SeenPage {
     PageId page{};
     int32_t begin = 0;
     Range queries;
   };
-  // A head's keys or values in each page of a segment that is seen, and what will be read after the last.
+  // A head's keys or values in each seen page of a segment, followed by the addresses that are read after the last
+  // page.
   using SegmentBytes = std::array<const std::byte*, kSegmentPages + kPagesAhead>;
   struct SegmentMemory {
     SegmentBytes keys;
     SegmentBytes values;
   };
   struct Working {
-    float* page = nullptr;    // a page's keys, or the values of one or several
+    float* page = nullptr;    // a page's decoded keys, or the decoded values of one or several pages
     float* scores = nullptr;  // [kBlockQueries, kScoreStride]
     Sums segment;
     Sums total;
-    int32_t* queries = nullptr;     // of PairAttention: [kBlockQueries, query_pairs]
+    int32_t* queries = nullptr;     // for PairAttention: [kBlockQueries, query_pairs]
     float* query_scales = nullptr;  // [kBlockQueries]
   };
 
@@ -121,7 +122,7 @@ class AttentionOp {
   const AttentionKernels& kernels_;
   ThreadTeam& team_;
   Scratch working_;  // one Working per thread
-  Scratch split_;    // attend_split: Sums of every block, and of the pieces in flight
+  Scratch split_;    // attend_split: Sums of every block, and of the segments in flight
   std::vector<Block> blocks_;
 };
 

@@ -1,4 +1,4 @@
-// The parts of AttentionOp that multiply pairs of int16 (PairAttention).
+// The part of AttentionOp that multiplies pairs of int16 (PairAttention).
 #include "kernels/cpu/attention/attention_op.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ void ask_for_scales(const KvView& kv, const std::byte* values) {
 
 }  // namespace
 
-// The pages that are seen follow each other.
+// The pages in `pages` are consecutive.
 AttentionOp::SegmentMemory AttentionOp::memory_of(const Call& call, const Block& block, int32_t segment,
                                                   std::span<const SeenPage> pages) {
   SegmentMemory memory{};
@@ -44,10 +44,11 @@ AttentionOp::SegmentMemory AttentionOp::memory_of(const Call& call, const Block&
     const int32_t number = page.begin / kPageTokens;
     memory.keys[number] = page_keys(call.kv, page.page, block.kv_head);
     memory.values[number] = page_values(call.kv, page.page, block.kv_head);
-    // Of the values' scales every query wants those of all pages at once.
+    // The values' scales of all pages are needed at once, by every query, so they are prefetched.
     ask_for_scales(call.kv, memory.values[number]);
   }
-  // After the keys come the values, after them the next segment's keys or else, most often, the next head's.
+  // The addresses after the last page: after the keys come the values; after those the next segment's keys or, usually,
+  // the next head's.
   const std::span<const PageId> all = block.slice->pages;
   const bool more = segment + 1 < block.segment_end;
   const int32_t first = pages.front().begin / kPageTokens, end = pages.back().begin / kPageTokens + 1;
@@ -74,7 +75,7 @@ void AttentionOp::score_pair_pages(const Call& call, const SegmentBytes& keys, s
   }
 }
 
-// Of a segment.
+// The pages of a segment that hold the positions of `range`.
 AttentionOp::Range AttentionOp::pages_of(const Range& range) {
   if (range.lo >= range.hi) return {};
   return {range.lo / kPageTokens, (range.hi + kPageTokens - 1) / kPageTokens};
@@ -84,7 +85,8 @@ void AttentionOp::attend_pairs(const Call& call, const Block& block, int32_t seg
                                std::span<const Range> ranges, const Working& working, const Sums& sums) const {
   const SegmentMemory memory = memory_of(call, block, segment, pages);
   score_pair_pages(call, memory.keys, pages, working);
-  // A few queries that see the same pages at a time: their weights are still in the L1 cache as values are summed.
+  // Processes a few queries that see the same pages at a time: their weights are still in the L1 cache when values are
+  // summed.
   for (int32_t i = 0, end = 0; i < block.count; i = end) {
     const Range same = pages_of(ranges[i]);
     while (end < block.count && end - i < kWeighedTogether && pages_of(ranges[end]) == same) ++end;

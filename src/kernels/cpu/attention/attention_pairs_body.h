@@ -1,4 +1,4 @@
-/// The tables of attention by products of int16 pairs, for an ISA's `Vector` that has add_pair_products.
+/// Tables of attention by products of int16 pairs, for an ISA's `Vector` that has add_pair_products.
 #pragma once
 
 #include "kernels/cpu/attention/attention.h"

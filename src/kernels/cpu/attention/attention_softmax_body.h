@@ -1,4 +1,4 @@
-/// The softmax of attention in pieces that are joined, written once over an ISA's `Vector`.
+/// Softmax of attention in parts that are merged, written once over an ISA's `Vector`.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,12 @@ struct AttentionSoftmax {
   using I = typename V::I;
   using Math = VectorMath<V>;
   static constexpr int32_t kLanes = V::kLanes;
-  // Vectors whose exponentials are taken together, each with a sum of its own: one sum would be waited for.
+  // Vectors whose exponentials are computed together, each with a sum of its own: additions to a single sum would wait
+  // for each other.
   static constexpr int kAtOnce = 4;
 
-  // Calls part<N>(t, whole) for N vectors from position t on until those of [lo, hi) have had their turn, from the one
-  // that holds lo; whole is false for one that has other positions too.
+  // Calls part<N>(t, whole) for N vectors from position t on until all of [lo, hi) are covered, starting at the vector
+  // that holds lo; `whole` is false for a vector that also has other positions.
   template <class Part>
   [[gnu::always_inline]] static void in_vectors(int32_t lo, int32_t hi, const Part& part) {
     int32_t t = lo / kLanes * kLanes;
@@ -83,7 +84,7 @@ struct AttentionSoftmax {
     if (i < n) V::store_some(out + i, V::fma(a, V::load_some(x + i, n - i), b * V::load_some(y + i, n - i)), n - i);
   }
 
-  // 2^x for x <= 0; 0 for what is less than all that exp2_of_negative returns.
+  // 2^x for x <= 0; 0 below the range of exp2_of_negative.
   static F power(float x) { return Math::select(V::set(x) < -124.0f, V::set(0), Math::exp2_of_negative(V::set(x))); }
 
   static void merge(float* largest, float* sum, float* values, float other_largest, float other_sum,
@@ -97,7 +98,7 @@ struct AttentionSoftmax {
   }
 
   static void finish(float largest, float sum, const float* values, float sink, int32_t value_dim, float* out) {
-    // Relative to the larger of both, as one of the two exponentials could be infinite otherwise.
+    // Relative to the larger of the two, as one of the exponentials could otherwise be infinite.
     sink *= kLog2OfE;
     const float most = sink > largest ? sink : largest;
     const F here = power(largest - most);

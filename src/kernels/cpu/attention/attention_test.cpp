@@ -35,7 +35,7 @@ struct Shape {
   bool slopes = false;
 };
 
-// One sequence: its queries, keys and values for every position, and pages in random order among others' rubbish.
+// One sequence: its queries, keys and values for every position, and pages in random order among unrelated data.
 class Sequence {
  public:
   Sequence(Backend& backend, const Shape& shape, int32_t tokens, Random& random)
@@ -61,7 +61,8 @@ class Sequence {
     view.layer_offset = 128;
     view.page_stride = layer + 192;
     memory_ = backend.allocate(view.page_stride * static_cast<int64_t>(order.size() + 1)).value();
-    // What is not written yet is NaN in all types, as is the place where page -1 would be: whoever reads it shows.
+    // Memory that is not written yet is NaN in all types, as is the place where page -1 would be, so that reading it is
+    // noticed.
     std::fill_n(static_cast<uint8_t*>(memory_.data()), memory_.bytes(), uint8_t{0xff});
     view.base = static_cast<std::byte*>(memory_.data()) + view.page_stride;
     round_rows(shape.type, shape.key_dim, k);
@@ -78,7 +79,7 @@ class Sequence {
             .slopes = shape_.slopes ? slopes_.data() : nullptr};
   }
 
-  // Rows [begin, end) as one slice: stored, then attended to.
+  // Stores rows [begin, end) as one slice, then attends to them.
   std::vector<float> attend(int32_t begin, int32_t end) {
     const AttentionSlice slice{0, end - begin, begin, pages};
     std::vector<float> out(static_cast<size_t>(end - begin) * out_cols());
@@ -88,7 +89,7 @@ class Sequence {
     return out;
   }
 
-  // In double, for one row.
+  // The attention of one row, in double precision.
   std::vector<double> truth(int32_t position) const {
     std::vector<double> out;
     for (int32_t head = 0; head < shape_.kv_heads * shape_.group; ++head) {
@@ -140,14 +141,14 @@ INSTANTIATE_TEST_SUITE_P(Isas, Attention, ::testing::ValuesIn(isas_under_test())
 
 constexpr int32_t kKvTypes = 6;
 
-// One of the types that the instruction set has, by number.
+// Type number `number` of those that the instruction set has.
 KvType kv_type(const Isa& isa, int32_t number) {
   const auto type = static_cast<KvType>(number % kKvTypes);
   const bool pairs = type == KvType::kI16 || type == KvType::kQ8_0Pairs;
   return pairs && isa.attention->int16 == nullptr ? KvType::kF32 : type;
 }
 
-// `dims`: how many of the head dimensions to choose from.
+// A random shape; `dims`: how many of the head dimensions to choose from.
 Shape random_shape(const Isa& isa, Random& random, int32_t dims = 10) {
   constexpr int32_t kDims[] = {8, 16, 20, 24, 32, 40, 64, 80, 96, 128};
   Shape shape;
@@ -170,8 +171,8 @@ TEST_P(Attention, AgreesWithDoublePrecision) {
     const auto backend = make_backend(GetParam(), 1);
     const Shape shape = random_shape(GetParam(), random);
     const int32_t tokens = random.integer(1, seed % 4 == 0 ? 1200 : 150);
-    // Unlike the others, numbers are not rounded to kI16 before the truth is made of them. With pairs, queries and
-    // weights are rounded besides.
+    // The truth is made of unrounded numbers for kI16, and its rounding is allowed for; with pairs, queries and weights
+    // are rounded as well.
     const bool rounds = shape.type == KvType::kI16 || shape.type == KvType::kQ8_0Pairs;
     Sequence sequence(*backend, shape, tokens, random);
     const std::vector<float> out = sequence.attend(0, tokens);
@@ -189,7 +190,7 @@ TEST_P(Attention, AgreesWithDoublePrecision) {
   }
 }
 
-TEST_P(Attention, WholeTextsAndDistancesAgreeWithDoublePrecision) {
+TEST_P(Attention, AttentionWithoutAMaskAndWithAlibiAgreesWithDoublePrecision) {
   for (const bool causal : {false, true}) {
     for (const int32_t tokens : {1, 31, 33, 150, 1100}) {
       Random random(static_cast<uint32_t>(tokens));
@@ -224,7 +225,7 @@ TEST_P(Attention, ARowDoesNotDependOnChunksOrThreads) {
       random_shape(GetParam(), same, 5);
       Sequence again(*backend, shape, tokens, same);
       std::vector<float> pieces;
-      // From long chunks down to single rows, as prefill and decode have them.
+      // Slices from long chunks down to single rows, as in prefill and decode.
       for (int32_t begin = 0; begin < tokens;) {
         const int32_t end = std::min(tokens, begin + (begin > tokens - 20 ? 1 : random.integer(1, 300)));
         const std::vector<float> part = again.attend(begin, end);
@@ -243,7 +244,7 @@ TEST_P(Attention, ARowDoesNotDependOnOtherSequences) {
     const auto backend = make_backend(GetParam(), threads);
     const Shape shape{.kv_heads = 2, .group = 2, .key_dim = 20, .value_dim = 24, .window = 550};
     constexpr int32_t kTokens[] = {1040, 40, 600, 1};
-    // Four sequences in one memory: pages of all in turn.
+    // Four sequences in one memory, with their pages interleaved.
     std::vector<Sequence> sequences;
     std::vector<std::vector<float>> alone;
     for (const int32_t tokens : kTokens) {
@@ -283,7 +284,7 @@ TEST_P(Attention, ARowDoesNotDependOnOtherSequences) {
   }
 }
 
-TEST_P(Attention, LongContextOfOneRowIsSplitWithoutChangingIt) {
+TEST_P(Attention, SplittingTheLongContextOfOneRowDoesNotChangeItsResult) {
   Random random(8);
   SCOPED_TRACE(random.trace());
   const Shape shape{.kv_heads = 1, .group = 2, .key_dim = 16, .value_dim = 16, .sinks = true};
@@ -303,7 +304,7 @@ TEST_P(Attention, LongContextOfOneRowIsSplitWithoutChangingIt) {
   EXPECT_TRUE(same_bits(results[0], results[2]));
 }
 
-TEST_P(Attention, PagesBehindTheWindowAreNotTouched) {
+TEST_P(Attention, PagesBeforeTheWindowAreNotRead) {
   constexpr int32_t kTokens = 700;
   Random random(9);
   SCOPED_TRACE(random.trace());
@@ -314,7 +315,7 @@ TEST_P(Attention, PagesBehindTheWindowAreNotTouched) {
       const auto backend = make_backend(GetParam(), 2);
       Sequence sequence(*backend, {.key_dim = 20, .value_dim = 40, .type = type, .window = window}, kTokens, random);
       const std::vector<float> before = sequence.attend(0, kTokens);
-      // As a stream goes on, what no later row sees is given back: first a chunk, then row by row.
+      // Pages that no later row reads are freed as a stream goes on: first a chunk is computed, then row by row.
       for (int32_t begin = kTokens - 70; begin < kTokens;) {
         const int32_t end = begin == kTokens - 70 ? begin + 40 : begin + 1;
         for (int32_t page = 0; page < std::max(0, begin - window + 1) / kPageTokens; ++page)
@@ -329,10 +330,10 @@ TEST_P(Attention, PagesBehindTheWindowAreNotTouched) {
   }
 }
 
-// Against keys and values as they were before rounding: what the type costs. Normal numbers in blocks of 32 have a
-// maximum of 2 to 3 sigma, so that rounding to int8 has an error of about 0.006 sigma. Rounding to bfloat16 has one of
-// 2^-7 / sqrt(12) / 1.44 = 0.0016 of the number; cutting bits off would have twice that.
-TEST_P(Attention, RoundedTypesAreNear) {
+// Compares with unrounded keys and values, which gives the error of the type. Normal numbers in blocks of 32 have a
+// maximum of 2 to 3 sigma, so rounding to int8 has an error of about 0.006 sigma. Rounding to bfloat16 has one of 2^-7
+// / sqrt(12) / 1.44 = 0.0016 of the number; truncation would have twice that.
+TEST_P(Attention, RoundedKvTypesAreNearUnroundedResults) {
   for (const auto& [type, bound] : {std::pair{KvType::kQ8_0, 0.01}, {KvType::kBF16, 0.0025}}) {
     Random random(11);
     SCOPED_TRACE(random.trace());
@@ -357,8 +358,8 @@ TEST_P(Attention, RoundedTypesAreNear) {
   }
 }
 
-// Numbers of any size: attention sees exactly what rounding leaves of them.
-TEST_P(Attention, Bfloat16IsFloat32OfRoundedNumbers) {
+// For numbers of any size, attention sees exactly the rounded numbers.
+TEST_P(Attention, Bfloat16EqualsFloat32WithRoundedNumbers) {
   constexpr int32_t kTokens = 700;
   for (const float size : {1e-20f, 1.0f, 1e15f}) {
     SCOPED_TRACE(size);
@@ -379,8 +380,8 @@ TEST_P(Attention, Bfloat16IsFloat32OfRoundedNumbers) {
   }
 }
 
-// What keeping int16 costs is what keeping binary16 does.
-TEST_P(Attention, Int16IsAsPreciseAsHalves) {
+// Rounding keys and values to int16 costs about as much as rounding them to binary16.
+TEST_P(Attention, Int16IsAboutAsPreciseAsBinary16) {
   const auto backend = make_backend(GetParam(), 1);
   if (backend->stored_kv_type(KvType::kF16) != KvType::kI16) GTEST_SKIP() << "products of int16 are not faster here";
   constexpr int32_t kTokens = 1100;
@@ -414,10 +415,10 @@ TEST_P(Attention, Int16IsAsPreciseAsHalves) {
   }
 }
 
-// Rows of one number each and rows with one number only, both ways the largest sums that there can be.
+// Rows of one repeated number, and rows with a single number that is not 0: each gives the largest possible sums.
 class PairSums : public Attention {
  public:
-  // Rows of `size`, or with `alone` of zeros after the first number.
+  // Checks rows filled with `size`, or, with `alone`, rows of zeros after a first `size`.
   static void are_true(Backend& backend, KvType type, int32_t dim, bool alone, float size) {
     SCOPED_TRACE(::testing::Message() << static_cast<int>(type) << " " << dim << " " << alone << " " << size);
     constexpr int32_t kTokens = 512;
@@ -439,7 +440,7 @@ class PairSums : public Attention {
 };
 INSTANTIATE_TEST_SUITE_P(Isas, PairSums, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
-TEST_P(PairSums, AreWhatCachesAreKeptForIfTheyAreThere) {
+TEST_P(PairSums, TheCacheIsStoredAsPairsIfTheInstructionSetHasThem) {
   const auto backend = make_backend(GetParam(), 1);
   const bool there = GetParam().attention->int16 != nullptr;
   EXPECT_EQ(backend->stored_kv_type(KvType::kF16), there ? KvType::kI16 : KvType::kF16);
@@ -448,25 +449,25 @@ TEST_P(PairSums, AreWhatCachesAreKeptForIfTheyAreThere) {
   EXPECT_EQ(backend->stored_kv_type(KvType::kBF16), KvType::kBF16) << "int16 has not its range";
 }
 
-TEST_P(PairSums, DoNotOverflow) {
+TEST_P(PairSums, TheLargestSumsDoNotOverflow) {
   const auto backend = make_backend(GetParam(), 1);
   if (backend->stored_kv_type(KvType::kF16) != KvType::kI16) GTEST_SKIP() << "products of int16 are not faster here";
   for (const int32_t dim : {1, 7, 64, 576}) {
     for (const bool alone : {false, true}) {
       for (const float size : {1e-12f, 1.0f, 1e12f}) are_true(*backend, KvType::kI16, dim, alone, size);
-      // A scale of kQ8_0 is a half.
+      // The scale of kQ8_0 is a binary16, so its range is smaller.
       for (const float size : {1e-3f, 1.0f, 1e6f}) are_true(*backend, KvType::kQ8_0Pairs, dim, alone, size);
     }
   }
 }
 
-TEST_P(Attention, WhatIsNoNumberShows) {
+TEST_P(Attention, NanAndInfinityReachEveryRowThatSeesThem) {
   constexpr int32_t kTokens = 100;
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
   for (int32_t number = 0; number < kKvTypes; ++number) {
     const KvType type = kv_type(GetParam(), number);
     for (const float bad : {kNan, kInfinity}) {
-      // Others saturate, or give a key's infinity no weight.
+      // The other types saturate, or give a key's infinity no weight.
       if (bad == kInfinity && type != KvType::kI16) continue;
       for (const int where : {0, 1, 2}) {
         SCOPED_TRACE(::testing::Message() << static_cast<int>(type) << " " << bad << " " << where);
@@ -477,7 +478,7 @@ TEST_P(Attention, WhatIsNoNumberShows) {
         rows[50 * 64 + 3] = bad;
         const std::vector<float> out = sequence.attend(0, kTokens);
         for (int32_t row = 0; row < kTokens; ++row) {
-          // A query spoils its own row, a key or value those that see it.
+          // A bad query changes its own row only; a bad key or value changes all rows that see it.
           const bool spoiled = where == 0 ? row == 50 : row >= 50;
           EXPECT_EQ(std::isfinite(out[static_cast<size_t>(row) * 64 + 3]), !spoiled) << row;
         }
@@ -506,14 +507,14 @@ TEST_P(Attention, NumbersOf16BitsAreDecodedExactly) {
   expect_exact(65536, half_to_float);
   kernels.decode_bf16(bytes, 65536 / kPageTokens, bytes, wide.data());
   expect_exact(65536, bf16_to_float);
-  // Rows have an end of less than a vector.
+  // Rows whose end is less than a vector.
   kernels.decode_half_row(bytes, 65535, wide.data());
   expect_exact(65535, half_to_float);
   kernels.decode_bf16_row(bytes, 65535, wide.data());
   expect_exact(65535, bf16_to_float);
 }
 
-TEST_P(Attention, SinksAloneCanTakeTheWholeWeight) {
+TEST_P(Attention, ASinkCanTakeTheWholeWeight) {
   Random random(10);
   const auto backend = make_backend(GetParam(), 1);
   Sequence sequence(*backend, {.kv_heads = 1, .group = 1, .key_dim = 8, .value_dim = 8}, 1, random);

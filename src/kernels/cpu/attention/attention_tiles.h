@@ -1,4 +1,4 @@
-/// Tiles of attention: a few queries that meet the same keys or values.
+/// Tiles of attention: a few queries that are multiplied with the same keys or values.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@ namespace {
 
 template <class V>
 struct AttentionTiles {
-  // Two multiply-adds of latency four per cycle need eight sums at least; with twelve, hiccups do not stop them. Two
-  // vectors of keys or values and a broadcast number beside them fill 16 registers.
+  // Accumulators of a tile. Two multiply-adds per cycle with a latency of four need at least eight; with twelve, short
+  // stalls do not matter. With two vectors of keys or values and a broadcast number they fill 16 registers.
   static constexpr int kSums = V::kRegisters == 16 ? 12 : 24;
   static constexpr int kTileVectors = 2;
   static constexpr int kTileQueries = kSums / kTileVectors;
 
-  /// Calls tile<kQueries>(first query) until all n have had their turn.
+  /// Calls tile<kQueries>(first query) until all n queries are covered.
   template <class Tile>
   static void in_tiles(int32_t n, const Tile& tile) {
     int32_t i = 0;

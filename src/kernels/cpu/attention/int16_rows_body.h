@@ -16,12 +16,12 @@ struct Int16Rows {
   using Math = VectorMath<V>;
   static constexpr int32_t kLanes = V::kLanes;
 
-  // x * factor rounded to an integer stands in the low bits of the sum with 1.5 * 2^23.
+  // x * factor rounded to an integer, by adding 1.5 * 2^23, which puts the integer into the low bits of the sum.
   static I rounded(F x, F factor) { return (I)V::fma(x, factor, V::set(12582912.0f)); }
   static I pair(I low, I high) { return (low & 0xffff) | high << 16; }
   static void store(int32_t* to, I x) { V::store(reinterpret_cast<float*>(to), (F)x); }
 
-  // 1 / scale; 0 for 0 and NaN, whose products the scale makes 0 or NaN again.
+  // 1 / scale; 0 for a scale of 0 or NaN, since multiplying by the scale later makes the product 0 or NaN again.
   static F inverse(F scale) { return Math::select(scale > 1e-30f, 1.0f / scale, V::set(0)); }
 
   static F load_up_to(const float* from, int32_t n) { return n < kLanes ? V::load_some(from, n) : V::load(from); }
@@ -46,7 +46,7 @@ struct Int16Rows {
 
   static float key_scale(const float* x, int32_t dim) { return norm_scale(x, dim)[0]; }
 
-  // Magnitudes compare as integers, which puts NaN above all numbers.
+  // Magnitudes compare as integers; NaN is larger than all numbers.
   static I larger(I a, I b) { return a > b ? a : b; }
 
   static float value_scale(const float* x, int32_t dim) {
@@ -55,7 +55,7 @@ struct Int16Rows {
     return Math::joined_lanes((F)most, [](F a, F b) { return (F)larger((I)a, (I)b); }) * (1 / kInt16Value);
   }
 
-  // Pairs as pages of this kind (pair_pages.h) have them.
+  // Writes pairs in the order of this kind of pages (pair_pages.h).
   template <class Pages>
   static void pair_queries(const float* const* queries, int32_t n, int32_t key_dim, int32_t* out, float* scales) {
     const int32_t dims = Pages::piece_dims(key_dim), half = key_pairs(dims);
@@ -63,7 +63,7 @@ struct Int16Rows {
       const F scale = norm_scale(queries[q], key_dim);
       const F factor = inverse(scale);
       scales[q] = scale[0];
-      // Of a piece's pairs the first numbers are x[i], the second ones x[half + i].
+      // In a piece, the first numbers of the pairs are x[i], the second ones x[half + i].
       for (int32_t begin = 0; begin < key_dim; begin += dims) {
         const float* x = queries[q] + begin;
         const int32_t there = key_dim - begin < dims ? key_dim - begin : dims;

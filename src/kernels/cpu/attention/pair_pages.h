@@ -1,5 +1,5 @@
-/// How pages whose numbers lie in pairs (kv_page.h) are read, written once over an ISA's `Vector`: a row of a head is
-/// cut into pieces, each with a scale for every token.
+/// Reads pages whose numbers lie in pairs (kv_page.h), written once over an ISA's `Vector`: a row of a head is cut into
+/// pieces, each with a scale for every token.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace cairn::cpu {
 namespace {
 
-/// What loops over pairs have in common.
+/// Functions shared by loops over pairs.
 template <class V>
 struct PairVectors {
   using F = typename V::F;
@@ -18,12 +18,12 @@ struct PairVectors {
   static constexpr int32_t kLanes = V::kLanes;
   static constexpr int kPageVectors = kAttentionPage / kLanes;
   static constexpr int32_t kPagePairs = kAttentionPage / 2;
-  static constexpr int kLine = 64;  // bytes that memory is asked for at a time
+  static constexpr int kLine = 64;  // bytes per prefetch
 
   static F to_float(I x) { return __builtin_convertvector(x, F); }
   static I broadcast(int32_t x) { return x - I{}; }
 
-  // Unrolled before the compiler chooses what stays in registers.
+  // Unrolled here, before the compiler decides what stays in registers.
   template <int kQueries, int kVectors, class Function>
   [[gnu::always_inline]] static void for_each_sum(const Function& function) {
 #pragma GCC unroll 12
@@ -38,14 +38,14 @@ struct PairVectors {
   }
 };
 
-/// KvType::kI16: a row is one piece.
+/// Pages of KvType::kI16, where a row is one piece.
 template <class V>
 struct Int16Pages {
   using F = typename V::F;
   using I = typename V::I;
-  static constexpr int64_t kPieceBytes = 0;  ///< from a piece to the next one; 0: there is none
+  static constexpr int64_t kPieceBytes = 0;  ///< distance of pieces; 0: there is only one
   static constexpr int kPairBytes = 4;
-  static constexpr int32_t kDimsTogether = 64;  ///< of values, summed at a time; a multiple of kLanes
+  static constexpr int32_t kDimsTogether = 64;  ///< dimensions of values summed at a time; a multiple of kLanes
   static constexpr float kWeightSum = kInt16WeightSum;
 
   static constexpr int32_t pieces(int32_t) { return 1; }
@@ -54,7 +54,7 @@ struct Int16Pages {
   static I some_pairs(const std::byte* from, int32_t n) {
     return n < V::kLanes ? (I)V::load_some(reinterpret_cast<const float*>(from), n) : pairs(from);
   }
-  /// Of kLanes tokens from `token` on.
+  /// The scales of kLanes tokens from `token` on.
   static F key_scales(const std::byte* piece, int32_t key_dim, int32_t token) {
     return V::load(reinterpret_cast<const float*>(piece + key_scales_at(key_dim)) + token);
   }
@@ -63,7 +63,7 @@ struct Int16Pages {
   }
 };
 
-/// KvType::kQ8_0Pairs.
+/// Pages of KvType::kQ8_0Pairs.
 template <class V>
 struct Q8Pages {
   using F = typename V::F;
@@ -76,7 +76,7 @@ struct Q8Pages {
   static constexpr int32_t pieces(int32_t dim) { return (dim + kQ8Dims - 1) / kQ8Dims; }
   static constexpr int32_t piece_dims(int32_t) { return kQ8Dims; }
   static I pairs(const std::byte* from) { return (I)V::keep((F)V::widened(reinterpret_cast<const int8_t*>(from))); }
-  /// A piece is always whole.
+  /// A piece always has all its pairs, so none are masked.
   static I some_pairs(const std::byte* from, int32_t) { return pairs(from); }
   static F key_scales(const std::byte* piece, int32_t, int32_t token) {
     return V::load(reinterpret_cast<const uint16_t*>(piece + kQ8ScalesAt) + token);

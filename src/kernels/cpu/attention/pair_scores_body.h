@@ -1,5 +1,5 @@
 /// Scores of queries and of keys that lie in pairs (PairAttention), written once over an ISA's `Vector` that has
-/// add_pair_products and over what reads the pages (pair_pages.h).
+/// add_pair_products and over a reader of pages (pair_pages.h).
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ struct PairScores : PairVectors<V> {
   using Vectors::ask_for, Vectors::broadcast, Vectors::to_float;
   using Vectors::kLanes, Vectors::kPagePairs, Vectors::kPageVectors;
 
-  // Of one piece. A piece's sums, times the keys' scales, are added to those of the pieces before it.
+  // Adds the scores of one piece: its sums, times the keys' scales, are added to those of the pieces before it.
   template <int kQueries, int kVectors>
   [[gnu::always_inline]] static void score_piece(const std::byte* keys, int32_t key_dim, int v0, const int32_t* queries,
                                                  const std::byte* next, bool first, const float* query_scales,
@@ -42,7 +42,7 @@ struct PairScores : PairVectors<V> {
         for (int v = 0; v < kVectors; ++v) sums[q][v] = V::add_pair_products(query, key[v], sums[q][v]);
       }
     }
-    ask_for(next + int64_t{pairs} * row + skipped, kBytes);  // its scales
+    ask_for(next + int64_t{pairs} * row + skipped, kBytes);  // the scales of the next page
     F key_scales[kVectors];
     for (int v = 0; v < kVectors; ++v) {
       key_scales[v] = V::keep(Pages::key_scales(keys, key_dim, (v0 + v) * kLanes));

@@ -1,4 +1,4 @@
-/// Weighted sums of values that lie in pairs (PairAttention), written as pair_scores_body.h.
+/// Weighted sums of values that lie in pairs (PairAttention), structured as pair_scores_body.h.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,13 @@ struct PairValues : PairVectors<V> {
   using Vectors::ask_for, Vectors::broadcast, Vectors::to_float;
   using Vectors::kLanes, Vectors::kPagePairs, Vectors::kPageVectors;
 
-  // Makes of a segment's weights[t], times the values' scales of a piece, int16 times one scale for t in `seen`, zeros
-  // elsewhere, as pairs of tokens. Returns that scale. `at`: of the piece in a page.
+  // Multiplies a segment's weights[t] by the values' scales of a piece and rounds them to int16 with one common scale,
+  // for t in `seen`, with zeros elsewhere, as pairs of tokens. Returns that scale. `at`: offset of the piece in a page.
   static float pair_weights(const float* weights, const std::byte* const* values, int64_t at, int32_t value_dim,
                             TokenRange seen, int32_t page_begin, int32_t page_end, float* out) {
     const I numbers = V::lane_numbers();
-    F sums[kPageVectors] = {}, most[kPageVectors] = {};  // one of each would be waited for
+    // One for each vector, as operations on a single one would wait for each other.
+    F sums[kPageVectors] = {}, most[kPageVectors] = {};
     for (int32_t page = page_begin; page < page_end; ++page) {
 #pragma GCC unroll 4
       for (int v = 0; v < kPageVectors; ++v) {
@@ -49,7 +50,7 @@ struct PairValues : PairVectors<V> {
     }
     const F of_sum = V::set(Math::joined_lanes(sums[0], [](F a, F b) { return a + b; }) * (1 / Pages::kWeightSum));
     const F of_most = V::set(Math::joined_lanes(most[0], Math::larger) * (1 / kInt16Weight));
-    const F scale = Math::larger(of_most, of_sum);  // a NaN in the sum stays
+    const F scale = Math::larger(of_most, of_sum);  // a NaN in the sum is kept
     const F factor = Rows::inverse(scale);
     auto* pairs = reinterpret_cast<int32_t*>(out);
     for (int32_t page = page_begin; page < page_end; ++page) {
@@ -62,8 +63,8 @@ struct PairValues : PairVectors<V> {
     return scale[0];
   }
 
-  // The first n numbers from a place on in each page, as many as the vectors have or, of one vector, fewer. A function
-  // of its own, so that the compiler keeps its few pointers in registers.
+  // Sums the first n numbers from an offset on in each page: as many as the vectors have, or fewer with one vector. A
+  // function of its own, so that the compiler keeps its few pointers in registers.
   template <int kQueries, int kVectors>
   [[gnu::noinline]] static void sum_block(const std::byte* const* values, int64_t at, int64_t stride, int32_t n,
                                           const float* weights, const float* scales, int32_t page_begin,
@@ -119,7 +120,7 @@ struct PairValues : PairVectors<V> {
                          int32_t page_begin, int32_t page_end, int32_t n, float* sums) {
     Tiles::in_tiles(n, [&]<int kQueries>(int32_t q) {
       float* own = weights + q * kScoreStride;
-      // Of one piece, what is made takes the place of what it is made of.
+      // If there is only one piece, the pairs overwrite the weights that they are made of.
       alignas(64) float memory[Pages::kPieceBytes == 0 ? 1 : kQueries * kScoreStride];
       float* pairs = Pages::kPieceBytes == 0 ? own : memory;
       float scales[kQueries];

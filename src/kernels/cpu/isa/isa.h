@@ -1,4 +1,4 @@
-/// Which instruction sets the CPU backend has kernels for, and the choice among them at start.
+/// The instruction sets for which the CPU backend has kernels, and the choice among them at start.
 #pragma once
 
 #include <span>
@@ -11,7 +11,7 @@
 
 namespace cairn::cpu {
 
-/// One column of the dispatch table.
+/// An instruction set's column of the dispatch table.
 struct Isa {
   std::string_view name;
   const MatmulKernels* matmul;
@@ -19,10 +19,10 @@ struct Isa {
   const AttentionKernels* attention;
 };
 
-/// Those that this machine can run, best first; "generic" is the last.
+/// Instruction sets that this machine can run, best first; "generic" is the last.
 std::span<const Isa> usable_isas();
 
-/// The best for "". Errors: kInvalidArgument, with the usable ones listed.
+/// The instruction set of that name, or the best for "". Errors: kInvalidArgument, which lists the usable ones.
 Result<Isa> choose_isa(std::string_view name);
 
 }  // namespace cairn::cpu

@@ -1,6 +1,6 @@
-/// Where PanelBlocks (matmul_panel.h) has the scales of its blocks from, written once over an ISA's Int8Vector (see
-/// matmul_int8_body.h): vectors v of one block's rows, until next().
-/// begin_section() comes before the first of each section. Passed by value.
+/// Sources of scales for PanelBlocks (matmul_panel.h), written once over an ISA's Int8Vector (see matmul_int8_body.h):
+/// each gives the vectors `v` of scales of one block's rows; next() moves to the next block, and begin_section() comes
+/// before the first block of each section. They are passed by value.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace cairn::cpu {
 namespace {
 
-/// Of types with a head for each 32 columns.
+/// Scales of types with a head for each 32 columns, read from the head when needed.
 template <class V, Int8Type kType>
 class HeadScales {
  public:
@@ -27,9 +27,9 @@ class HeadScales {
     if constexpr (kTraits.scale == ScaleKind::kEighth) return V::multiply(V::load_halves(half), V::set(0.125f));
     return V::load_halves(half);
   }
-  /// Of the columns of one half of the block.
+  /// The scale of one half of the block.
   F half_scale(int half, int v) const { return V::load_halves(head_ + half * kPanelHalf + 2 * v * V::kLanes); }
-  /// To be subtracted: the file's is to be added.
+  /// The minimum, which is to be subtracted; the file's is to be added, hence the sign.
   F minimum(int v) const { return V::multiply(V::load_halves(head_ + kPanelHalf + 2 * v * V::kLanes), V::set(-1)); }
 
  private:
@@ -38,9 +38,9 @@ class HeadScales {
   const std::byte* head_ = nullptr;
 };
 
-/// The same, where a vector has all rows of a panel: taken from the heads of a section when it begins, for few tokens.
-/// They wait for memory, and prefetchers that see the heads' lines again with every block lose the stream (Zen 4: Q8_0
-/// 25 instead of 29 GB/s).
+/// The scales of HeadScales for vectors that hold all rows of a panel, loaded at the beginning of a section; used for
+/// few tokens. Those products are bound by memory, and hardware prefetchers that see the lines of the heads again with
+/// every block lose the stream (Zen 4: Q8_0 25 instead of 29 GB/s).
 template <class V, Int8Type kType>
 class HeldScales {
  public:
@@ -72,10 +72,10 @@ class HeldScales {
 
   F scales_[kPanelSectionBlocks][kShape.halves ? 2 : 1];
   F minima_[kMinima ? kPanelSectionBlocks : 1];
-  int block_ = 0;  // of the section
+  int block_ = 0;  // index in the section
 };
 
-/// Of a chunk whose scales were unpacked before: for blocks that several tiles meet.
+/// Scales of a chunk that were unpacked before, for blocks that several tiles read.
 template <class V, Int8Type kType>
 class ChunkScales {
  public:
@@ -105,7 +105,8 @@ class ChunkScales {
   const int32_t (*minimum_pairs_)[2][kPanelLanes];
 };
 
-/// Of types with a head for 256 columns, taken from it when asked: for blocks that are met once or twice.
+/// Scales of types with a head for 256 columns, computed from it when needed, for blocks that are read only once or
+/// twice.
 template <class V, Int8Type kType>
 class ScalesInOrder {
  public:
@@ -131,7 +132,7 @@ class ScalesInOrder {
   static constexpr int kVectors = kPanelLanes / V::kLanes;
 
   float multiplier_;
-  int block_ = 0;  // of the section
+  int block_ = 0;  // index in the section
   SectionScales<V, kType> sections_[kVectors];
 };
 

@@ -12,8 +12,8 @@
 namespace cairn::cpu {
 namespace {
 
-/// V has the small operations, and dot(sum, weights, y), multiply_integers and broadcast; and dot_broadcast
-/// where one vector is multiplied at a time.
+/// V has the small operations, and dot(sum, weights, y), multiply_integers and broadcast; and dot_broadcast if one
+/// vector is multiplied at a time.
 template <class V>
 struct DotSums {
   using I = typename V::I;
@@ -34,7 +34,7 @@ struct DotSums {
     }
   }
 
-  /// The same for one vector of rows, with a product that broadcasts the activations itself.
+  /// Adds the products of one vector of rows, with a product that broadcasts the activations itself.
   template <int kBegin, int kEnd, int T, class Source>
   [[gnu::always_inline]] static void add_broadcast(const Source& source, int v, const std::byte* const* rows,
                                                    int64_t values, I (*sums)[1]) {
@@ -54,8 +54,8 @@ struct DotSums {
 #pragma GCC unroll 8
       for (int k = kBegin; k < kEnd; ++k) {
         weights[k] = source.group(k, v);
-        // One token waits for memory, and the compiler would mix up the order of its lines (Zen 4: Q8_0 29 instead of
-        // 32 GB/s).
+        // With one token memory is the bound, and the compiler would mix up the order of the lines (Zen 4: Q8_0 29
+        // instead of 32 GB/s).
         if constexpr (T == 1) asm volatile("" : : : "memory");
 #pragma GCC unroll 8
         for (int t = 0; t < T; ++t) add(k, t);
@@ -63,7 +63,7 @@ struct DotSums {
     }
   }
 
-  /// What the sums of a block begin with, or those of a half.
+  /// The initial value of the sums of a block, or of a half.
   template <Int8Shape kShape>
   static I start(const Places& at, int t, int half) {
     if constexpr (kShape.offset == 0) return V::broadcast(0);
@@ -95,7 +95,7 @@ struct DotSums {
     }
   }
 
-  /// Of the 16 columns of a half.
+  /// Sums of the 16 columns of a half block.
   template <int kHalf, int T, int R, class Source>
   [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
                                                const Places& at, I (*sums)[R]) {

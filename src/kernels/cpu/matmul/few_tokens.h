@@ -1,5 +1,5 @@
-/// The int8 products (matmul_int8_body.h) of few tokens, which wait for memory: panels are read once and in order, and
-/// there is little to do between them.
+/// The int8 products (matmul_int8_body.h) of few tokens, which are bound by memory: panels are read once and in order,
+/// with little work between them.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@
 namespace cairn::cpu {
 namespace {
 
-/// Rows that two tiles of few tokens read in turns, the second from the L2 cache.
+/// Rows that two tiles of few tokens read in turn, the second from the L2 cache.
 inline constexpr int64_t kRowsOfFew = 64;
 
 template <class V>
 struct FewTokens {
   using F = typename V::F;
 
-  /// Whether so many tokens want multiply().
+  /// Whether this many tokens count as few, so that multiply() is the fastest way.
   template <Int8Type kType>
   static constexpr bool are_few(int32_t tokens) {
     if (kScalesFew<V, kType>) return tokens <= kScaledFewMax;
     return tokens <= (V::kTokens <= V::kTokensInRegisters ? V::kManyAbove : V::kTokensInRegisters);
   }
-  /// Rows that multiply() wants at once of `left` ones: where it reads them again for more tokens, those that the L2
-  /// cache holds.
+  /// How many of the `left` rows to pass to one call of multiply(): if it reads them again for more tokens, as many as
+  /// the L2 cache holds.
   template <Int8Type kType>
   static constexpr int64_t rows_at_once(int32_t tokens, int64_t left) {
     return kScalesFew<V, kType> || tokens <= V::kTokensInRegisters ? left : kRowsOfFew;
@@ -61,7 +61,8 @@ struct FewTokens {
     }
   }
 
-  /// Blocks from the section on: all of it is read in order, and what is met once or twice is not kept.
+  /// The blocks of a panel from `section` on: all of it is read in order, and scales that are used once or twice are
+  /// not kept.
   template <Int8Type kType>
   static auto blocks(const Codebook& codebook, const std::byte* section, int32_t tokens) {
     if constexpr (PanelScales<V, kType>::kUnpacked) {
@@ -76,7 +77,7 @@ struct FewTokens {
  private:
   static constexpr int kVectors = kPanelLanes / V::kLanes;
 
-  /// multiply() with ScaledFew.
+  /// multiply() for more than kScaledFewAbove tokens, with ScaledFew.
   template <Int8Type kType>
   [[gnu::noinline]] static void scaled_panels(const Codebook& codebook, const std::byte* panels, int64_t cols,
                                               int64_t rows, const std::byte* const* inputs, int32_t tokens,
@@ -99,7 +100,7 @@ struct FewTokens {
     }
   }
 
-  /// panels_of_few of the smallest T, a power of two, that has room for the tokens.
+  /// Calls panels_of_few with the smallest power of two T that has room for the tokens.
   template <Int8Type kType, int T>
   static void panels_for(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                          const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
@@ -111,9 +112,9 @@ struct FewTokens {
     panels_of_few<kType, T>(codebook, panels, cols, rows, inputs, tokens, outputs, row);
   }
 
-  /// multiply() of at most T tokens, whose sums are in registers. What is made for all panels is made once, and
-  /// between panels there is little else: memory idles while nothing is asked of it. With kPairs, of whole panels, an
-  /// even number: the first half of them beside the second one.
+  /// multiply() of at most T tokens, whose sums are in registers. Data shared by all panels is prepared once, and there
+  /// is little other work between panels: memory idles while nothing is loaded. With kPairs there is an even number of
+  /// whole panels, and the first half of them is multiplied beside the second half.
   template <Int8Type kType, int T, bool kPairs = false>
   [[gnu::noinline]] static void panels_of_few(const Codebook& codebook, const std::byte* panels, int64_t cols,
                                               int64_t rows, const std::byte* const* inputs, int32_t tokens,
@@ -158,7 +159,7 @@ struct FewTokens {
     }
   }
 
-  /// Writes the first `count` of a vector's sums, if any.
+  /// Stores the first `count` of a vector's sums; none if `count` is not above 0.
   static void put_some(F sums, int64_t count, float* to) {
     if (count >= V::kLanes) {
       std::memcpy(to, &sums, sizeof(sums));

@@ -1,4 +1,4 @@
-/// Tiles of products with activations of float32 or bfloat16 (matmul_float_body.h): as many sums as there are
+/// Tiles of products with activations of float32 or bfloat16 (matmul_float_body.h): as many accumulators as there are
 /// registers.
 ///
 /// V is the ISA's Vector with, in addition, kRows and kTokens of a tile; Input, the type of an activation, of which
@@ -22,13 +22,13 @@ struct FloatTiles {
   static constexpr int kLanes = V::kLanes;
   static constexpr int kColumns = V::kColumns;
 
-  /// Asks for `bytes` from `from` on. They are read rows at a time, but come fastest in the order of memory.
+  /// Prefetches `bytes` bytes from `from` on. Several rows are read at a time, but memory is fastest in its own order.
   static void prefetch(uintptr_t from, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(reinterpret_cast<const void*>(from + i));
   }
 
   /// Begins or continues the sums [T][R][kLanes] of R rows and T tokens over n columns, a multiple of kColumns. As many
-  /// bytes from `next` on are asked for: the processor's own prefetchers lose sight of several rows.
+  /// bytes from `next` on are prefetched, since hardware prefetchers lose track of several rows.
   template <int R, int T, class W>
   static void tile(const W* const* w, const X* const* x, int64_t n, uintptr_t next, bool first, float* sums) {
     F acc[T][R];
@@ -40,7 +40,7 @@ struct FloatTiles {
 #pragma GCC unroll 8
       for (int t = 0; t < T; ++t) xs[t] = V::load(x[t] + i);
       prefetch(next + R * i * sizeof(W), R * kColumns * sizeof(W));
-      // Asked for, because g++ 12 else stores the sums of one token in every round.
+      // Unrolled by hand, because g++ 12 otherwise stores the sums of one token in every round.
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const auto ws = V::load(w[r] + i);
@@ -70,7 +70,7 @@ struct FloatTiles {
       const int32_t count = tokens - t < V::kTokens ? tokens - t : V::kTokens;
       const X* x[V::kTokens];
       for (int32_t i = 0; i < count; ++i) x[i] = reinterpret_cast<const X*>(inputs[t + i]) + begin;
-      // Once is enough: later tokens ask for what they read.
+      // One prefetch is enough: for later tokens the address is that of the rows being read.
       const uintptr_t asked = t == 0 ? next : reinterpret_cast<uintptr_t>(w[0]);
       tile_of<R, V::kTokens>(count, w, x, n, asked, begin == 0, sums + int64_t{t} * R * kLanes);
     }

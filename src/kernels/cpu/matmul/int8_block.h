@@ -11,7 +11,7 @@
 namespace cairn::cpu {
 namespace {
 
-/// Sums of tokens, kRow floats from one to the next, where many leave the registers to the integer sums.
+/// Sums of tokens in memory, kRow floats apart; for many tokens, so that the registers are free for the integer sums.
 template <class V, int kRow>
 struct SumsInMemory {
   float* sums;
@@ -20,7 +20,7 @@ struct SumsInMemory {
   void set(int t, int v, typename V::F sum) const { V::store(sums + t * kRow + v * V::kLanes, sum); }
 };
 
-/// The same of T tokens, which no block waits to read back.
+/// Sums of T tokens in registers, so that no block waits to read them back.
 template <class V, int T, int kVectors>
 struct SumsInRegisters {
   typename V::F sums[T][kVectors];
@@ -46,8 +46,8 @@ struct BlockProducts {
     }
   }
 
-  /// Continues the sums of T tokens over `count` blocks of a source that begins with a section, the first at `at` of
-  /// the rows.
+  /// Continues the sums of T tokens over `count` blocks of a source that starts at a section, the first at `at` of the
+  /// rows.
   template <int T, class Source, class Totals>
   [[gnu::always_inline]] static void add_blocks(Source& source, int64_t count, const std::byte* const* rows, Places& at,
                                                 Totals& totals) {
@@ -64,11 +64,11 @@ struct BlockProducts {
   }
 
  private:
-  /// Nothing of what follows is loaded before: while the sums of more than four tokens are in registers, there are few
-  /// left for it.
+  /// A compiler barrier that keeps later loads after it: while the sums of more than four tokens are in registers, few
+  /// are left for those loads.
   [[gnu::always_inline]] static void sums_end() { asm volatile("" : : : "memory"); }
 
-  /// A block with one scale.
+  /// Adds a block with a single scale.
   template <int T, int R, class Source, class Sums>
   [[gnu::always_inline]] static void add_whole(const Source& source, int v, const std::byte* const* rows,
                                                const Places& at, Sums& sums) {
@@ -96,7 +96,7 @@ struct BlockProducts {
     }
   }
 
-  /// Half a block whose scale is its own.
+  /// Adds half a block, which has a scale of its own.
   template <int kHalf, int T, int R, class Source, class Sums>
   [[gnu::always_inline]] static void add_half(const Source& source, int v, const std::byte* const* rows,
                                               const Places& at, Sums& sums) {

@@ -1,8 +1,8 @@
-/// How a row of int8 activations lies in memory. Per block of 32 columns: 32 values, their scale, and sums of the
-/// values that take the offsets of unsigned weights out of a product again: sum((q - 8) y) = sum(q y) - 8 sum(y).
+/// Memory layout of a row of int8 activations. Per block of 32 columns: 32 values, their scale, and sums of the values
+/// with which the offsets of unsigned weights are subtracted from a product: sum((q - 8) y) = sum(q y) - 8 sum(y).
 ///
 /// Kernels keep partial sums in int16 lanes, two to four columns: the even lane has columns 4k and 4k+1, the odd one
-/// 4k+2 and 4k+3. So the offsets come per lane, ready to be what a lane's sum starts from.
+/// 4k+2 and 4k+3. So the offsets are stored per lane, as the initial value of the lane's sum.
 ///
 /// ISA files include this header under their own flags, hence `static inline` (see quant/blocks.h).
 #pragma once
@@ -29,7 +29,7 @@ static inline Int8Row int8_row(std::byte* row, int64_t cols) {
           reinterpret_cast<int16_t*>(arrays + 12 * blocks)};
 }
 
-/// For reading: kernels get rows as pointers to const bytes.
+/// For reading only: kernels get rows as pointers to const bytes.
 static inline Int8Row int8_row(const std::byte* row, int64_t cols) {
   return int8_row(const_cast<std::byte*>(row), cols);
 }
@@ -37,17 +37,17 @@ static inline Int8Row int8_row(const std::byte* row, int64_t cols) {
 /// Bytes of values and arrays, unrounded.
 static inline constexpr int64_t int8_row_bytes_used(int64_t cols) { return cols + 20 * (cols / 32); }
 
-// Unnamed: a member function is inline and would be shared between ISA files.
+// In an unnamed namespace: a member function is inline, and would be shared between ISA files.
 namespace {
 
-/// Where a block's entries are in an int8 row, in bytes from its start: the same for all tokens.
+/// Offsets of a block's entries in an int8 row, in bytes from its start; the same for all tokens.
 struct Places {
   int64_t values;
   int64_t scales;
   int64_t scaled_sums;
   int64_t offsets8;
   int64_t offsets32;
-  /// Of the first token (int8_prepared.h); the next one's are kPreparedRow further.
+  /// Prepared data of the first token (int8_prepared.h); the next token's is kPreparedRow further on.
   const int32_t* prepared = nullptr;
 
   void advance() {
@@ -70,7 +70,7 @@ inline Places places(const std::byte* input, int64_t cols, int64_t block) {
 
 /// A block whose absolute maximum is below this is all zeros: 127 / maximum would overflow.
 static constexpr float kInt8MaximumMin = 1e-30f;
-/// The scale with which `maximum`, at least kInt8MaximumMin, becomes 127.
+/// The scale that maps `maximum`, which is at least kInt8MaximumMin, to 127.
 static inline float int8_scale(float maximum) { return maximum / 127.0f; }
 
 }  // namespace cairn::cpu

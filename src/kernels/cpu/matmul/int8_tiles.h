@@ -1,4 +1,4 @@
-/// Tiles of the int8 products (matmul_int8_body.h): what a panel adds to the sums of some tokens.
+/// Tiles of the int8 products (matmul_int8_body.h): add a panel's products to the sums of some tokens.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,13 @@
 namespace cairn::cpu {
 namespace {
 
-/// Blocks whose codes are unpacked at once: they, the activations of a tile's tokens and the sums share the L1 cache.
+/// Blocks whose codes are unpacked at once: the codes, the activations of a tile's tokens and the sums share the L1
+/// cache.
 inline constexpr int32_t kUnpackedBlocks = 16;
 static_assert(kUnpackedBlocks % kPanelSectionBlocks == 0 && kScaledBlocksMax % kPanelSectionBlocks == 0 &&
               kChunkBlocks % kPanelSectionBlocks == 0);
 
-/// Where the section of a panel begins that has the block.
+/// Address of the section of a panel that holds the block.
 static inline const std::byte* section_at(const PanelFormat& format, const std::byte* panel, int64_t block) {
   return panel + block / kPanelSectionBlocks * format.section_bytes();
 }
@@ -30,13 +31,13 @@ template <class V>
 struct Int8Tiles {
   using I = typename V::I;
   using F = typename V::F;
-  /// Floats from one token's sums to the next one's: those of a panel, or of the two of ScaledProducts.
+  /// Floats from one token's sums to the next one's: those of one panel, or of the two panels of ScaledProducts.
   static constexpr int kSumsRow = V::kScaledTokens > 0 ? kScaledRows : kPanelLanes;
-  /// Sums of tokens that only fill up a tile.
+  /// Extra sums for tokens that only pad a tile.
   static constexpr int32_t kSpareSums = (V::kTokens > V::kScaledTokens ? V::kTokens : V::kScaledTokens) - 1;
 
-  /// Continues the sums of T tokens over `count` <= kChunkBlocks blocks, the first at `at` of the inputs. Of T inputs
-  /// only the first `tokens` count: the others' sums are of the last one. Not inlined, for registers.
+  /// Continues the sums of T tokens over `count` <= kChunkBlocks blocks, the first at `at` of the inputs. Only the
+  /// first `tokens` of T inputs count; the others repeat the last one. Not inlined, to have all registers.
   template <int T, class Source>
   [[gnu::noinline]] static void tile(const Source& from, int64_t count, const std::byte* const* inputs, int32_t tokens,
                                      Places at, float* sums) {
@@ -65,7 +66,7 @@ struct Int8Tiles {
     }
   }
 
-  /// The smallest tile, a power of two, that has room for the tokens.
+  /// Calls tile with the smallest power of two T that has room for the tokens.
   template <int T, class Source>
   static void tile_for(int32_t tokens, const Source& source, int64_t count, const std::byte* const* inputs,
                        const Places& at, float* sums) {
@@ -75,7 +76,7 @@ struct Int8Tiles {
     tile<T>(source, count, inputs, tokens, at, sums);
   }
 
-  /// Any number of tokens. `sums` has room for a multiple of V::kTokens.
+  /// Multiplies any number of tokens. `sums` has room for a multiple of V::kTokens.
   template <class Source>
   static void tiles(int32_t tokens, const Source& source, int64_t count, const std::byte* const* inputs,
                     const Places& at, float* sums) {
@@ -85,12 +86,12 @@ struct Int8Tiles {
     }
   }
 
-  /// Whether many tokens want ScaledProducts.
+  /// Whether products of many tokens use ScaledProducts.
   template <Int8Type kType>
   static constexpr bool kScales = V::kScaledTokens > 0 && !kShapeOf<V, kType>.factors;
 
-  /// Adds the products of blocks [block_begin, block_end) of a panel to the sums of at most kTokensAtOnce tokens. What
-  /// is added to the kSpareSums after those of the tokens means nothing.
+  /// Adds the products of blocks [block_begin, block_end) of a panel to the sums of at most kTokensAtOnce tokens. The
+  /// kSpareSums after the tokens' sums are padding with unspecified values.
   template <Int8Type kType>
   static void multiply_panel(const Codebook& codebook, const std::byte* panel, int64_t cols, int64_t block_begin,
                              int64_t block_end, const std::byte* const* inputs, int32_t tokens, float* sums) {
@@ -123,11 +124,11 @@ struct Int8Tiles {
     }
   }
 
-  /// Blocks of a panel for several tiles: their scales are unpacked once.
+  /// Blocks of a panel for several tiles, with their scales unpacked once.
   template <Int8Type kType>
   class Chunk {
    public:
-    /// At most kChunkBlocks blocks as a source, until the next call.
+    /// A source of at most kChunkBlocks blocks, valid until the next call.
     auto blocks(const Codebook& codebook, const std::byte* panel, int64_t begin, int64_t count,
                 const PrefetchPolicy& ahead) {
       const std::byte* section = section_at(int8_traits(kType).format, panel, begin);

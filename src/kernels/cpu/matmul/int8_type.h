@@ -1,4 +1,4 @@
-/// What the int8 products must know of a type at compile time.
+/// Compile-time properties of a type for the int8 products.
 ///
 /// ISA files include this header under their own flags: constants only (see quant/blocks.h).
 #pragma once
@@ -10,24 +10,25 @@
 namespace cairn::cpu {
 namespace {
 
-/// The arithmetic of a block of 32 columns: what is left to know of a type once its weights are unpacked. A weight is
-/// scale * factor * (code - offset) - minimum.
+/// The arithmetic of a block of 32 columns, which is all that remains of a type once its weights are unpacked. A weight
+/// is scale * factor * (code - offset) - minimum.
 struct Int8Shape {
-  int32_t offset;                                  ///< what the unsigned codes have been raised by
-  int32_t largest;                                 ///< |code - offset| at most
-  bool factors;                                    ///< integer ones per 16 columns
-  enum Minima { kNone, kFloat, kInteger } minima;  ///< none; a float per 32 columns; integers per 16 times a float
-  bool halves = false;                             ///< the scale is one of 16 columns
+  int32_t offset;   ///< how much the unsigned codes have been raised
+  int32_t largest;  ///< maximum of |code - offset|
+  bool factors;     ///< whether there are integer factors per 16 columns
+  /// none; a float per 32 columns; integers per 16 columns times a float
+  enum Minima { kNone, kFloat, kInteger } minima;
+  bool halves = false;  ///< whether a scale is for 16 columns
 
-  // In int16, a lane of which has 16 columns of a block (see int8_row.h): whether its sum of products with activations
-  // of up to 127 fits, or that of half or a quarter of them.
+  // Whether int16 holds a lane's sum of products with activations of up to 127: of all 16 columns that a lane has of a
+  // block (see int8_row.h), of half or of a quarter of them.
   constexpr bool whole_fits() const { return !factors && largest * 127 * 16 <= 32767; }
   constexpr bool half_fits() const { return largest * 127 * 8 <= 32767; }
   constexpr bool quarter_fits() const { return largest * 127 * 4 <= 32767; }
 };
 
-/// Types of one kind share their code: all those of kPanelCodes are kCodes, or kSmallCodes if their values are at
-/// most 16.
+/// Types with the same arithmetic share their code: all those of kPanelCodes are kCodes, or kSmallCodes if their values
+/// are at most 16.
 enum class Int8Type {
   kQ4_0,
   kQ4_1,
@@ -49,19 +50,19 @@ enum class Int8Type {
   kSmallCodes
 };
 
-/// Where a block of 32 columns has its float scale.
+/// Where the float scale of a block of 32 columns comes from.
 enum class ScaleKind {
-  kHalf,     ///< the head's first half
-  kEighth,   ///< an eighth of it: codes are times eight
-  kHalves,   ///< of 16 columns: the head's halves
-  kUpper,    ///< the same, as the upper half of a float
-  kSection,  ///< in a head of 256 columns: SectionScales
+  kHalf,     ///< the head's first binary16
+  kEighth,   ///< an eighth of it, as codes are multiplied by eight
+  kHalves,   ///< one per 16 columns: the head's binary16 numbers
+  kUpper,    ///< the head's first bfloat16
+  kSection,  ///< a head of 256 columns: SectionScales
 };
 
 struct Int8Traits {
   PanelFormat format;
-  int32_t bits;   ///< of a weight in the body
-  bool codebook;  ///< codes are its values plus the offset
+  int32_t bits;   ///< bits of a weight in the body
+  bool codebook;  ///< whether codes are indices of a codebook, whose values plus the offset they become
   ScaleKind scale;
   Int8Shape shape;
 };
@@ -109,7 +110,7 @@ constexpr Int8Traits int8_traits(Int8Type type) {
   __builtin_unreachable();
 }
 
-/// A codebook's codes for a byte shuffle.
+/// A codebook's codes as the table of a byte shuffle.
 struct ByteTable {
   alignas(16) uint8_t bytes[16];
 };

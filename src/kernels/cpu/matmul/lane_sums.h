@@ -1,9 +1,9 @@
-/// Sums of the lanes of many vectors at once, written once over an ISA's vectors. Each is added in one and the same
-/// tree: the upper half of its lanes to the lower one, and so on.
+/// Horizontal sums of many vectors at once, written once over an ISA's vectors. Each vector's lanes are added in the
+/// same tree: the upper half to the lower one, and so on.
 #pragma once
 
 #include <cstddef>
-#include <utility>  // for types only: a function would carry the ISA's code
+#include <utility>  // only used in types: a function would carry the ISA's code
 
 namespace cairn::cpu {
 namespace {
@@ -15,7 +15,7 @@ class LaneSums {
   static constexpr int kLanes = V::kLanes;
 
  public:
-  /// Vectors of kLanes / (2 * kHalf) sums each -> half as many with twice the sums, in order.
+  /// From vectors that have kLanes / (2 * kHalf) sums each, makes half as many vectors with twice the sums, in order.
   template <int kHalf>
   static F add(const float (*sums)[kLanes]) {
     if constexpr (kHalf == kLanes) {
@@ -28,7 +28,7 @@ class LaneSums {
   }
 
  private:
-  /// Of each run of 2 * kHalf lanes, first those of `a`, its first half plus its second.
+  /// In each run of 2 * kHalf lanes: first those of `a`, its first half plus its second, then the same of `b`.
   template <int kHalf, size_t... kLane>
   static F add_halves(F a, F b, std::index_sequence<kLane...>) {
     return __builtin_shufflevector(a, b, (kLane / kHalf * 2 * kHalf + kLane % kHalf)...) +

@@ -10,7 +10,7 @@ namespace cairn::cpu {
 bool has_matmul(TensorType type) { return can_decode(type); }
 
 size_t int8_row_bytes(int64_t cols) {
-  // An odd number of cache lines: rows that are used together do not fall into the same sets of the L1 cache.
+  // An odd number of cache lines, so that rows that are used together do not fall into the same sets of the L1 cache.
   return static_cast<size_t>(((int8_row_bytes_used(cols) + 63) / 64 | 1) * 64);
 }
 
@@ -19,9 +19,9 @@ size_t bf16_row_bytes(int64_t cols) { return static_cast<size_t>(((cols * 2 + 63
 PrefetchPolicy read_ahead([[maybe_unused]] int32_t tokens) {
 #if defined(__x86_64__)
   // Measured on Zen 3 (no AVX-512) and Zen 4; Zen 5 read Q4_K and Q6_K half as fast from its L2 cache. On Zen 4 one or
-  // two tokens wait for memory, and the processor's own prefetchers read that fastest: what is asked for holds one of
-  // the few places that the L1 cache has for lines on their way. More tokens compute in between, so that those
-  // prefetchers fall behind: asked for 512 bytes ahead, eight tokens are half as fast. On Zen 3 they fall behind one
+  // two tokens are bound by memory, which the hardware prefetchers read fastest: a software prefetch occupies one of
+  // the few line-fill buffers of the L1 cache. More tokens compute in between, so that those prefetchers fall behind:
+  // with a prefetch distance of only 512 bytes, eight tokens are half as fast. On Zen 3 they fall behind with one
   // token too.
   static const bool zen_3_or_4 = __builtin_cpu_is("amdfam19h") != 0;
   static const bool avx512 = __builtin_cpu_supports("avx512f") != 0;

@@ -1,4 +1,4 @@
-/// Matrix products: the part of the CPU dispatch table that is worth the most.
+/// Matrix products of the CPU dispatch table.
 ///
 /// Two kinds. Float: rows as the file has them, of any type, decoded to float32 and multiplied by the float32
 /// activations; with some instruction sets those of BF16 by activations rounded to bfloat16. Int8: panels (panel.h)
@@ -17,20 +17,20 @@ namespace cairn::cpu {
 /// Columns that share one activation scale.
 inline constexpr int32_t kActivationBlock = 32;
 
-/// Outputs of so many tokens, of int8 products, are written past the caches with some instruction sets; other threads
-/// see them when the product has returned. Whoever reads them at once asks for fewer tokens.
+/// From this number of tokens on, outputs of int8 products are stored non-temporally with some instruction sets; other
+/// threads see them when the product has returned. A caller that reads them at once passes fewer tokens.
 inline constexpr int32_t kNonTemporalTokensMin = 64;
-/// Tokens that products with panels do best with at once: that many share weights that have been unpacked. A multiple
-/// of tiles' tokens, or else some of them would be multiplied for nothing.
+/// Number of tokens with which products with panels are fastest: that many share unpacked weights. A multiple of tiles'
+/// tokens, so that no tile is padded.
 inline constexpr int32_t kTokensAtOnce = 132;
-/// Rows that such products do best with at once.
+/// Number of rows with which such products are fastest.
 inline constexpr int64_t kRowsAtOnce = 128;
 
-/// Whether there is any product for the type.
+/// Whether there is a product for the type.
 bool has_matmul(TensorType type);
 
-/// Bytes of one int8 row of `cols` (a multiple of kActivationBlock) columns, a multiple of 64. The layout is in
-/// int8_row.h and the same for all instruction sets, as are the bytes that quantize_row writes.
+/// Bytes of one int8 row of `cols` (a multiple of kActivationBlock) columns, a multiple of 64. The layout (int8_row.h)
+/// and the bytes that quantize_row writes are the same for all instruction sets.
 size_t int8_row_bytes(int64_t cols);
 
 /// Bytes of one row of `cols` columns rounded to bfloat16, a multiple of 64.
@@ -41,18 +41,18 @@ using MatmulFunction = void (*)(TensorType type, const std::byte* weights, int64
 
 struct MatmulKernels {
   const char* isa;
-  /// x [cols] -> an int8 row at `out`, 64-byte aligned. A block with an infinite or NaN element becomes NaN as a whole,
-  /// so that products show it.
+  /// Quantises x [cols] to an int8 row at `out`, 64-byte aligned. A block with an infinite or NaN element becomes NaN
+  /// as a whole, so that products show it.
   void (*quantize_row)(const float* x, int64_t cols, std::byte* out);
   /// outputs[t][r] = row r of the weights times inputs[t], for r in [row_begin, row_end) and t in [0, tokens).
-  /// `weights` points to the file's row 0 and inputs[t] is float [cols]; or, for BF16 where there is round_row, what
-  /// that wrote. Reads no byte outside these rows. Any thread; allocates nothing.
+  /// `weights` points to the file's row 0. inputs[t] is float [cols], or, for BF16 if there is a round_row, the result
+  /// of that. Reads no byte outside these rows. Callable on any thread; allocates nothing.
   MatmulFunction matmul_rows;
-  /// The same for a type that has_panels: `weights` are all rows' panels, row_begin is a multiple of kPanelRows and
-  /// inputs[t] is an int8 row.
+  /// The product of matmul_rows for a type that has_panels: `weights` are all rows' panels, row_begin is a multiple of
+  /// kPanelRows and inputs[t] is an int8 row.
   MatmulFunction matmul_panels;
-  /// x [cols] -> a row of bfloat16 (to nearest, ties to even; numbers below 2^-126 are zeros) at `out`, 64-byte aligned
-  /// and filled up with zeros. Null: nobody asks for such rows.
+  /// Rounds x [cols] to a row of bfloat16 (to nearest, ties to even; numbers below 2^-126 become zeros) at `out`,
+  /// 64-byte aligned and padded with zeros. Null: the products do not use such rows.
   void (*round_row)(const float* x, int64_t cols, std::byte* out);
 };
 
@@ -79,17 +79,17 @@ MatmulFunction neon_product_of_32(TensorType type);
 MatmulFunction neon_product_of_256(TensorType type);
 #endif
 
-// -- For the kernels. Functions, not inline ones: files compiled for an instruction set call them.
-/// How long before its use memory is asked for where one panel is read at a time, and for which cache, if at all.
+// -- For the kernels. The functions are not inline, because files compiled for an instruction set call them.
+/// How many bytes ahead memory is prefetched when one panel is read at a time, and into which cache, if at all.
 struct PrefetchPolicy {
   int64_t bytes;
   enum To { kNowhere, kL2, kL1 } to;
 };
-/// What this processor multiplies so many tokens fastest with.
+/// The fastest policy of this processor for that many tokens.
 PrefetchPolicy read_ahead(int32_t tokens);
 /// Bytes from one weight row to the next.
 int64_t weight_row_bytes(TensorType type, int64_t cols);
-/// quant's decode_row of `cols` elements, a multiple of the type's block.
+/// Calls quant's decode_row for `cols` elements, a multiple of the type's block.
 void decode_weights(TensorType type, const std::byte* blocks, int64_t cols, float* out);
 
 }  // namespace cairn::cpu

@@ -33,17 +33,17 @@ struct Shape {
   TensorType type;
   int64_t rows;
   int64_t cols;
-  int64_t copies;  // matrices that take turns, so that none is in the cache when it is used
+  int64_t copies;  // matrices used in turn, so that none is in the cache when it is used
 
   bool operator==(const Shape&) const = default;
 };
 
-// Rows of normal numbers, a few of them repeated; zeros where there is no encoder.
+// Fills rows with normal numbers, repeating a few rows; with zeros if there is no encoder.
 void fill(TensorType type, int64_t rows, int64_t cols, std::byte* to) {
   const auto stride = static_cast<size_t>(row_bytes(type, cols));
   const auto count = static_cast<size_t>(rows);
   if (!can_encode(type)) {
-    std::memset(to, 0, count * stride);  // also takes the pages from the system
+    std::memset(to, 0, count * stride);  // also commits the pages
     return;
   }
   constexpr size_t kDifferent = 16;
@@ -60,7 +60,7 @@ void fill(TensorType type, int64_t rows, int64_t cols, std::byte* to) {
   }
 }
 
-// Those of the last benchmark are kept: the next one often wants the same, and the library calls each several times.
+// Weights of the last benchmark are kept: the next one often needs the same, and the library calls each several times.
 const std::vector<Weight>& weights_of(const Shape& shape) {
   static Shape last{};
   static Buffer file;
@@ -91,7 +91,7 @@ void run(benchmark::State& state, const std::string& isa, const Shape& shape, in
   const auto backend = make_cpu_backend({.threads = threads, .isa = isa}).value();
   std::mt19937 random(2);
   std::normal_distribution<float> normal;
-  // As a model's: outputs of many tokens go past the caches where their lines allow it.
+  // Aligned as a model's activations, so that outputs of many tokens are stored non-temporally.
   const auto floats = [](int64_t count) { return allocate(count * static_cast<int64_t>(sizeof(float))).value(); };
   const Buffer input = floats(tokens * shape.cols);
   const Buffer output = floats(tokens * shape.rows);
@@ -103,13 +103,13 @@ void run(benchmark::State& state, const std::string& isa, const Shape& shape, in
     backend->matmul({&projection, 1}, x, tokens);
     benchmark::ClobberMemory();
   };
-  multiply();  // takes memory from the system
+  multiply();  // commits memory
   for (auto _ : state) multiply();
   const auto per_second = [&](double amount) {
     return benchmark::Counter(amount / 1e9, benchmark::Counter::kIsIterationInvariantRate);
   };
   const auto weight_count = static_cast<double>(shape.rows * shape.cols);
-  // What is read: the backend's own copy, which may be larger than the file's rows, is for int8 products.
+  // The backend's own copy is what int8 products read; it may be larger than the file's rows.
   const bool copied = weights[0].memory != nullptr;
   const auto file_bytes = static_cast<double>(shape.rows * row_bytes(shape.type, shape.cols));
   state.counters["GB/s"] = per_second(copied ? static_cast<double>(weights[0].memory->bytes()) : file_bytes);
@@ -132,7 +132,7 @@ void quantize(benchmark::State& state, const MatmulKernels* kernels) {
   state.SetItemsProcessed(state.iterations() * kCols);
 }
 
-// Every type that the backend multiplies, at `threads`.
+// Registers every type that the backend multiplies, with `threads` threads.
 void register_types(const std::string& isa) {
   constexpr int64_t kCols = 2048;
   const auto add = [&](const std::string& name, const Shape& shape, int32_t tokens) {
@@ -180,7 +180,7 @@ void register_products() {
 }
 
 const bool kRegistered = [] {
-  set_log_level(LogLevel::kWarning);  // not a line for every backend
+  set_log_level(LogLevel::kWarning);  // avoids a line for every backend
   for (const Isa& isa : usable_isas()) {
     benchmark::RegisterBenchmark(("Quantize/" + std::string(isa.name)).c_str(), quantize, isa.matmul);
     register_types(std::string(isa.name));

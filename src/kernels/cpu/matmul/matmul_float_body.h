@@ -6,7 +6,7 @@
 /// place: to convert a number in a register again costs less than to read it from memory as a float. The other types
 /// are decoded by quant, a chunk at a time.
 ///
-/// V is what float_tiles.h asks for.
+/// V is as described in float_tiles.h.
 #pragma once
 
 #include <cstddef>
@@ -27,20 +27,21 @@ struct FloatProducts {
   static constexpr int kLanes = V::kLanes;
   static constexpr int kColumns = V::kColumns;
   static constexpr bool kBf16 = kColumns > kLanes;
-  // One token waits for memory, which is read best from few places; with fewer sums than these it waits for them.
+  // One token is bound by memory, which is read best from few places; with fewer sums than these, additions wait for
+  // each other.
   static constexpr int kRowsOfOneToken = kLanes >= 8 ? 3 : 8;
-  // With the longest vectors one sum is about as fast as memory: rows that are read in place follow each other then, as
-  // many as there are lanes in a vector of totals.
+  // With the longest vectors one sum is about as fast as memory, so rows that are read in place are multiplied one
+  // after the other, as many as a vector of totals has lanes.
   static constexpr bool kRowByRow = kLanes >= 16;
   static constexpr int kRowsInPlace = kRowByRow ? kLanes : kRowsOfOneToken;
-  // How long before its use memory is asked for, row by row: 4 or 16 KiB are no worse.
+  // Prefetch distance in bytes when rows are read one by one: 4 or 16 KiB are no worse.
   static constexpr uintptr_t kAhead = 8192;
-  // Threads' shares are multiples of 32 rows, of which six leave two.
+  // Threads' shares are multiples of 32 rows, which leaves two after tiles of six.
   static constexpr int kRowsOfRest = V::kRows == 6 ? 3 : V::kRows;
   // A multiple of every type's block: 8 rows x 1024 x 2 bytes are 16 KiB, a third of the L1 cache.
   static constexpr int64_t kChunkCols = 1024;
   static_assert(!kRowByRow || (V::kRows != kRowsInPlace && kRowsOfRest != kRowsInPlace));
-  // Bounds the sums: 66 x 8 rows x 64 bytes are 33 KiB. A multiple of tiles' tokens.
+  // Bounds the memory of the sums: 66 x 8 rows x 64 bytes are 33 KiB. A multiple of tiles' tokens.
   static constexpr int32_t kGroupTokens = (64 + V::kTokens - 1) / V::kTokens * V::kTokens;
 
   /// Whether R rows are multiplied by one token, one after the other.
@@ -49,7 +50,7 @@ struct FloatProducts {
     return kRowByRow && R == kRowsInPlace;
   }
 
-  /// Where the rows behind these begin.
+  /// Address of the rows that follow these.
   template <int R>
   static uintptr_t next_rows(const std::byte* const* rows) {
     return reinterpret_cast<uintptr_t>(rows[0]) + static_cast<uintptr_t>(R * (rows[1] - rows[0]));
@@ -62,9 +63,9 @@ struct FloatProducts {
     for (int r = 0; r < R; ++r) w[r] = reinterpret_cast<const W*>(rows[r]) + begin;
     if constexpr (follow_each_other<R>()) {
       const X* x = reinterpret_cast<const X*>(inputs[0]) + begin;
-      // Or for what is read now: it is on its way.
+      // Without prefetching, the address being read: its line is being loaded anyway.
       const uintptr_t ahead = read_ahead(1).to == PrefetchPolicy::kNowhere ? 0 : kAhead;
-      // Those that only fill up the group are the last one again.
+      // Rows that only pad the group repeat the last one, and are skipped.
       for (int r = 0; r < R && (r == 0 || w[r] != w[r - 1]); ++r) {
         Tiles::template tile<1, 1>(w + r, &x, n, reinterpret_cast<uintptr_t>(w[r]) + ahead, begin == 0,
                                    sums + r * kLanes);
@@ -88,7 +89,7 @@ struct FloatProducts {
     Tiles::template tiles<R>(w, inputs, tokens, begin, n, reinterpret_cast<uintptr_t>(decoded), sums);
   }
 
-  /// The last columns, fewer than kColumns, completed with zeros.
+  /// Multiplies the last columns, fewer than kColumns, padded with zeros.
   template <int R>
   static void tail(TensorType type, const std::byte* const* rows, const std::byte* const* inputs, int32_t tokens,
                    int64_t begin, int64_t n, float* sums) {
@@ -141,7 +142,7 @@ struct FloatProducts {
     constexpr int kSumsMax = (kGroupTokens * R + kLanes - 1) / kLanes * kLanes;
     const int64_t stride = weight_row_bytes(type, cols);
     for (int64_t r = row_begin; r < row_end; r += R) {
-      // Beyond the end the last row is computed again and thrown away.
+      // Rows beyond the end are the last row again; their results are dropped.
       const int64_t rows_here = row_end - r < R ? row_end - r : R;
       const std::byte* rows[R];
       for (int i = 0; i < R; ++i) rows[i] = weights + (r + (i < rows_here ? i : rows_here - 1)) * stride;
@@ -160,7 +161,7 @@ struct FloatProducts {
     }
   }
 
-  /// matmul_rows (matmul.h).
+  /// Implements matmul_rows (matmul.h).
   static void matmul(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                      const std::byte* const* inputs, int32_t tokens, float* const* outputs) {
     if (tokens == 1) {

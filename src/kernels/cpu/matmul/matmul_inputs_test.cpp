@@ -1,4 +1,4 @@
-// What products read beside weights: activations as int8 rows and as bfloat16.
+// Inputs of products besides weights: activations as int8 rows and as bfloat16.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ using namespace matmul_test;
 
 class MatmulInputs : public MatmulTest {};
 
-TEST_P(MatmulInputs, QuantizedRowsHaveTheSameBytesEverywhere) {
+TEST_P(MatmulInputs, QuantizedRowsHaveTheSameBytesOnEveryInstructionSet) {
   const float infinity = std::numeric_limits<float>::infinity();
   for (int repeat = 0; repeat < 50; ++repeat) {
     const int64_t cols = 32 * random_between(random_, 1, 40);
@@ -28,7 +28,7 @@ TEST_P(MatmulInputs, QuantizedRowsHaveTheSameBytesEverywhere) {
       const float scale = std::ldexp(1.0f, static_cast<int>(random_between(random_, -140, 127)));
       const int64_t kind = random_between(random_, 0, 9);
       for (int i = 0; i < 32; ++i) {
-        // Kind 1 has ties: halves of a step.
+        // Kind 1 has ties, at half a step.
         const auto steps = static_cast<float>(random_between(random_, -254, 254));
         x.push_back(kind == 0 ? 0.0f : kind == 1 ? (i == 0 ? 127.0f : steps / 2) : scale * steps / 254);
       }
@@ -72,13 +72,13 @@ TEST_P(MatmulInputs, QuantizedRowIsWithinHalfAStepAndSumsAreRight) {
   }
 }
 
-TEST_P(MatmulInputs, RoundedRowsAreTheNearestAndFilledUpWithZeros) {
+TEST_P(MatmulInputs, RowsAreRoundedToNearestBfloat16AndPaddedWithZeros) {
   const auto round_row = GetParam().kernels->round_row;
   if (round_row == nullptr) GTEST_SKIP() << "takes float";
   for (const int64_t cols : {1, 15, 16, 31, 32, 33, 63, 64, 100, 256, 1000}) {
     std::vector<float> x;
     for (int64_t c = 0; c < cols; ++c) {
-      // All bits of the mantissa, ties among them; of the exponent those that are neither tiny, infinite nor NaN.
+      // Random mantissas, with ties among them, and exponents that are neither tiny nor those of infinity and NaN.
       const auto mantissa = static_cast<uint32_t>(random_() & (random_() % 2 == 0 ? 0x807fffffu : 0x80018000u));
       x.push_back(std::bit_cast<float>(mantissa | static_cast<uint32_t>(random_between(random_, 1, 253)) << 23));
     }

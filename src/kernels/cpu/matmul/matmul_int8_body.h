@@ -20,10 +20,10 @@
 namespace cairn::cpu {
 namespace {
 
-/// Activations of kTokensAtOnce tokens that the L2 cache holds (430 KiB), in blocks of each. Of longer rows, so many
-/// are multiplied by kRowGroups panels before the next ones are read.
+/// Activations of kTokensAtOnce tokens that the L2 cache holds (430 KiB), in blocks per token. Of longer rows, this
+/// many blocks are multiplied by kRowGroups panels before the next ones are read.
 inline constexpr int64_t kBlocksInL2 = 64;
-/// Panels, or pairs of them, that take turns.
+/// Panels, or pairs of panels, that are multiplied in turn.
 inline constexpr int kRowGroups = 4;
 
 template <class V>
@@ -33,7 +33,7 @@ struct Int8Products {
   using Sums = float[Tiles::kSumsRow];
 
   /// outputs[t][row + i] = row i of the panels times inputs[t], for i in [0, rows) and t in [0, tokens): at most
-  /// kPanels panels and kTokensAtOnce tokens. Several panels take turns every kBlocksInL2 blocks.
+  /// kPanels panels and kTokensAtOnce tokens. With several panels, each multiplies kBlocksInL2 blocks in turn.
   template <Int8Type kType, int kPanels>
   static void multiply_rows(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                             const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
@@ -55,8 +55,8 @@ struct Int8Products {
     }
   }
 
-  /// The same with ScaledProducts, of more than V::kManyAbove tokens: at most kRowGroups pairs of panels, whole
-  /// ones, or a single pair whose second panel has fewer rows.
+  /// Multiplies panels with ScaledProducts, for more than V::kManyAbove tokens: at most kRowGroups pairs of whole
+  /// panels, or a single pair whose second panel has fewer rows.
   template <Int8Type kType>
   static void multiply_scaled(const Codebook& codebook, const std::byte* panels, int64_t cols, int64_t rows,
                               const std::byte* const* inputs, int32_t tokens, float* const* outputs, int64_t row) {
@@ -74,7 +74,7 @@ struct Int8Products {
         const int64_t left = rows - g * kScaledRows;
         const bool last = end == blocks;
         const bool ends = last && left >= kScaledRows;
-        // The same blocks of the next rows, or the next blocks of the first.
+        // The same blocks of the next rows, or the next blocks of the first rows.
         const std::byte* next = left > kScaledRows ? section_at(kFormat, pair + 2 * stride, begin)
                                 : last             ? pair + 2 * stride
                                                    : section_at(kFormat, panels, end);
@@ -91,14 +91,14 @@ struct Int8Products {
     }
   }
 
-  // Both take vectors at a time: for so few bytes the compiler's own instructions take ten times as long.
+  // Both functions copy vectors at a time: for so few bytes the compiler's own instructions take ten times as long.
   template <int kCount>
   static void clear(Sums* sums, int32_t tokens) {
     for (int32_t t = 0; t < tokens + Tiles::kSpareSums; ++t) {
       for (int i = 0; i < kCount; i += V::kLanes) V::store(sums[t] + i, V::set(0));
     }
   }
-  /// The first `rows` sums of each token, kCount at most.
+  /// Writes the first `rows` sums of each token, at most kCount.
   template <int kCount>
   static void put_all(const Sums* sums, int64_t rows, int32_t tokens, float* const* outputs, int64_t row) {
     for (int32_t t = 0; t < tokens; ++t) {
@@ -110,7 +110,7 @@ struct Int8Products {
     }
   }
 
-  /// matmul_panels (matmul.h) of one kind of types.
+  /// matmul_panels (matmul.h) for one kind of types.
   template <Int8Type kType>
   static void multiply(TensorType type, const std::byte* weights, int64_t cols, int64_t row_begin, int64_t row_end,
                        const std::byte* const* inputs, int32_t tokens, float* const* outputs) {

@@ -1,4 +1,4 @@
-/// Which function multiplies a type (see matmul_int8_body.h).
+/// Chooses the function that multiplies a type (see matmul_int8_body.h).
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace cairn::cpu {
 namespace {
 
-/// Every type that has panels.
+/// Lists every type that has panels.
 struct Int8Kind {
   TensorType type;
   Int8Type kind;

@@ -1,7 +1,7 @@
 /// Blocks of a panel (panel.h) as vectors of weights, written once over an ISA's Int8Vector (see matmul_int8_body.h).
-/// Sources of the same interface: PanelBlocks takes a body's bits apart when asked, PanelPair is two of them, and
-/// UnpackedBlocks (unpacked_blocks.h) has had it done for a few blocks that many tokens meet. They are passed by value:
-/// what they point to moves on with next().
+/// Sources of the same interface: PanelBlocks unpacks a body's bits when asked, PanelPair is two of them, and
+/// UnpackedBlocks (unpacked_blocks.h) holds a few blocks that were unpacked once for many tokens. They are passed by
+/// value; next() moves them to the next block.
 ///
 /// A block is 32 columns of kPanelRows rows, V::kLanes rows a vector. `group(k, v)` are the codes of columns 4k to 4k+3
 /// of vector v's rows, unsigned bytes; or, where V adds products in int16 and such a sum would not hold those of 8
@@ -19,15 +19,15 @@
 namespace cairn::cpu {
 namespace {
 
-/// Whether V multiplies codes of a shape as int16 whose products it adds in int32: those of which the sum of four
-/// columns does not fit int16.
+/// Whether V multiplies codes of a shape as int16 and adds the products in int32: those for which the sum of four
+/// columns does not fit into int16.
 template <class V, Int8Shape kShape>
 constexpr bool kSumsPairs = V::kInt16Sums && !kShape.factors && !kShape.half_fits() && !kShape.quarter_fits();
 
 template <class V, Int8Shape kShape>
 constexpr bool kSignedCodes = V::kInt16Sums && !kShape.half_fits();
 
-/// `Scales` is one of block_scales.h.
+/// A panel's blocks as a source. `Scales` is one of block_scales.h.
 template <class V, Int8Type kType, class Scales, bool kOfFew>
 class PanelBlocks {
  public:
@@ -36,14 +36,14 @@ class PanelBlocks {
   static constexpr Int8Traits kTraits = int8_traits(kType);
   static constexpr Int8Shape kShape = kShapeOf<V, kType>;
   static constexpr int kVectors = kPanelLanes / V::kLanes;
-  /// Whether a tile of several tokens is multiplied token by token with all groups at hand, not group by group.
-  /// Measured (Zen 5, eight tokens): Q4_0, Q6_K and Q8_0 are a tenth faster so, Q5_0 a fifth slower.
+  /// Whether a tile of several tokens is multiplied token by token with all groups in registers, rather than group by
+  /// group. Measured (Zen 5, eight tokens): Q4_0, Q6_K and Q8_0 are a tenth faster this way, Q5_0 a fifth slower.
   static constexpr bool kGroupsAtOnce = kTraits.bits != 5;
   using I = typename V::I;
   using F = typename V::F;
 
-  /// From the section at `section` on, whose scales are the first ones of `scales`; memory is asked for
-  /// `ahead` of its use. The codebook is not looked at if the type has none.
+  /// Starts at the section at `section`, whose scales are the first ones of `scales`; memory is prefetched at the
+  /// distance `ahead`. The codebook is ignored if the type has none.
   PanelBlocks(const std::byte* section, const Scales& scales, const Codebook& codebook, const PrefetchPolicy& ahead)
       : body_(section),
         asked_(reinterpret_cast<uintptr_t>(section) + static_cast<uintptr_t>(ahead.bytes)),
@@ -64,12 +64,12 @@ class PanelBlocks {
     scales_.next();
   }
 
-  /// Before a block: asks for what comes later, as many bytes for each block as a panel has for it, in the order of
-  /// memory. Reading beyond the matrix is only asked for.
+  /// Called before a block: prefetches what is read later, as many bytes for each block as a panel has per block, in
+  /// the order of memory. A prefetch beyond the end of the matrix is harmless.
   void prefetch() const {
     if (to_ == PrefetchPolicy::kNowhere) return;
-    // One address: the compiler would keep and move on one of each line. Volatile: g++ 12 drops calls of functions that
-    // only prefetch.
+    // One address for all lines: the compiler would otherwise keep and advance one for each. Volatile, because g++ 12
+    // drops calls of functions that only prefetch.
     uintptr_t at = asked_;
     asm volatile("" : "+r"(at));
     if (to_ == PrefetchPolicy::kL1) {
@@ -113,7 +113,7 @@ class PanelBlocks {
 
  private:
   static constexpr PanelFormat kFormat = kTraits.format;
-  /// Of 32 columns, their part of the heads included.
+  /// Bytes of 32 columns, including their part of the heads.
   static constexpr uintptr_t kBlockBytes = kFormat.section_bytes() / kPanelSectionBlocks;
 
   I dword(int i, int v) const { return V::load(body_ + i * kPanelDword + 4 * v * V::kLanes); }
@@ -130,8 +130,8 @@ class PanelBlocks {
   I codes_;
 };
 
-/// function(b) for `count` blocks of a source that is at the first one's section. Unrolled, what a source holds of a
-/// section can stay in registers.
+/// Calls function(b) for `count` blocks of a source that is at the first one's section. If unrolled, what a source
+/// holds of a section can stay in registers.
 template <bool kUnrolled = false, class Source, class Function>
 [[gnu::always_inline]] inline void for_each_block(Source& source, int64_t count, const Function& function) {
   for (int64_t begin = 0; begin < count; begin += kPanelSectionBlocks) {
@@ -149,7 +149,7 @@ template <bool kUnrolled = false, class Source, class Function>
   }
 }
 
-/// Two panels, each a PanelBlocks, as one source of both's rows.
+/// Two panels, each a PanelBlocks, as one source with the rows of both.
 template <class One>
 class PanelPair {
  public:

@@ -31,7 +31,7 @@ std::vector<TensorType> types() {
   return list;
 }
 
-// Any bytes, except those that decode to infinite, NaN or enormous values.
+// Random bytes, except those that decode to infinite, NaN or enormous values.
 std::vector<std::byte> random_weights(TensorType type, int64_t rows, int64_t cols, Random& random) {
   const auto& info = tensor_type_info(type);
   std::vector<std::byte> bytes(static_cast<size_t>(rows * row_bytes(type, cols)));
@@ -90,7 +90,7 @@ Rows make_inputs(const Problem& p, const MatmulKernels& kernels) {
   return inputs;
 }
 
-// What kernels read: panels, or the file's rows.
+// The weights as kernels read them: panels, or the file's rows.
 class Prepared {
  public:
   explicit Prepared(const Problem& p)
@@ -112,7 +112,7 @@ MatmulFunction product_of(TensorType type, const MatmulKernels& kernels) {
   return has_panels(type) ? kernels.matmul_panels : kernels.matmul_rows;
 }
 
-// [tokens, rows], NaN where nothing was written.
+// Outputs [tokens, rows], NaN where nothing was written.
 std::vector<float> multiply(const Problem& p, const MatmulKernels& kernels, const Rows& inputs, int64_t row_begin,
                             int64_t row_end) {
   std::vector<float> out(static_cast<size_t>(p.tokens * p.rows), std::numeric_limits<float>::quiet_NaN());
@@ -125,7 +125,7 @@ std::vector<float> multiply(const Problem& p, const MatmulKernels& kernels, cons
 
 struct Expected {
   double value;
-  double magnitude;  // of the terms, which bounds what rounding may do
+  double magnitude;  // of the terms, which bounds the rounding error
 };
 
 // The exact product of decoded weights with the activations that the kernel was given.
@@ -202,7 +202,7 @@ TEST_P(MatmulTest, EqualsExactProductOnAwkwardWidths) {
   }
 }
 
-// Several panels of rows longer than what is made once for all of them (int8_prepared.h).
+// Several panels with rows longer than what is prepared once for all panels (int8_prepared.h).
 TEST_P(MatmulTest, EqualsExactProductOfLongRows) {
   constexpr int64_t kCols = 8192 + 2 * 256;
   for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kQ3_K, TensorType::kQ6_K}) {
@@ -213,11 +213,11 @@ TEST_P(MatmulTest, EqualsExactProductOfLongRows) {
   }
 }
 
-// The promise of the header: neither the tile nor the neighbours change a bit.
-TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
+// Neither the tile nor the neighbours change a bit, as matmul.h promises.
+TEST_P(MatmulTest, ARowAndTokenGiveTheSameBitsAloneAsInAnyTile) {
   const MatmulKernels& kernels = *GetParam().kernels;
   for (const TensorType type : types()) {
-    // Few tokens, many tokens, and some more than few with rows of which the caches hold a part.
+    // Few tokens, many tokens, and slightly more than few with rows of which the caches hold only a part.
     for (const int kind : {0, 1, 2}) {
       const int64_t rows =
           kind == 2 ? random_between(random_, 70, 140) : random_between(random_, 1, kind == 1 ? 40 : 70);
@@ -248,7 +248,7 @@ TEST_P(MatmulTest, EveryPairHasTheSameBitsAlone) {
   }
 }
 
-// Makes scales zero or, where the format lets it, the smallest there are; infinite in Q8_0.
+// Makes scales zero or, if the format has them, the smallest possible; infinite in Q8_0.
 void scale_block(TensorType type, std::span<std::byte> block, bool zero) {
   const auto fill = [&](size_t at, size_t count) {
     std::fill_n(block.begin() + static_cast<std::ptrdiff_t>(at), count, std::byte{0});
@@ -261,8 +261,8 @@ void scale_block(TensorType type, std::span<std::byte> block, bool zero) {
   if (type == TensorType::kQ6_K) fill(block.size() - 2, 2);
 }
 
-// Scales that are zero, tiny, huge or infinite, of weights and of activations.
-TEST_P(MatmulTest, EveryScaleGivesTheSameBitsAlone) {
+// Scales of weights and of activations that are zero, tiny, huge or infinite.
+TEST_P(MatmulTest, ExtremeScalesGiveTheSameBitsAloneAsInAnyTile) {
   const MatmulKernels& kernels = *GetParam().kernels;
   constexpr int64_t kCols = 1280;
   for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ8_0, TensorType::kQ4_K, TensorType::kQ6_K,
@@ -338,7 +338,7 @@ void append(std::vector<std::byte>& out, const Block& block) {
   out.insert(out.end(), bytes, bytes + sizeof(Block));
 }
 
-// 256 columns: all weights lowest (0), highest (1), or alternating in runs of `mode` columns.
+// A row of 256 columns: all weights lowest (0), highest (1), or alternating in runs of `mode` columns.
 std::vector<std::byte> extreme_row(TensorType type, int mode) {
   const auto high = [mode](int column) { return mode < 2 ? mode == 1 : column / (mode - 1) % 2 == 1; };
   std::vector<std::byte> out;
@@ -370,7 +370,7 @@ std::vector<std::byte> extreme_row(TensorType type, int mode) {
   return out;
 }
 
-TEST_P(MatmulTest, NothingSaturates) {
+TEST_P(MatmulTest, ExtremeWeightsAndActivationsDoNotSaturate) {
   constexpr int kModes = 10;
   for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K}) {
     Problem p{type, kModes, 256, kModes, {}, {}};
@@ -386,8 +386,9 @@ TEST_P(MatmulTest, NothingSaturates) {
   }
 }
 
-// The same for types whose bytes are anything: all of a block's are one pattern, but for its halves, which are 1.
-TEST_P(MatmulTest, NothingSaturatesWhateverTheBytes) {
+// Extreme weights of types in which any byte is valid do not saturate: all of a block's bytes repeat one pattern,
+// except its binary16 scales, which are 1.
+TEST_P(MatmulTest, ExtremeBytePatternsDoNotSaturate) {
   struct Layout {
     TensorType type;
     std::vector<size_t> halves;
@@ -419,7 +420,7 @@ TEST_P(MatmulTest, NothingSaturatesWhateverTheBytes) {
   }
 }
 
-TEST_P(MatmulTest, NaNActivationShowsInItsOwnTokenOnly) {
+TEST_P(MatmulTest, ANanActivationMakesOnlyItsOwnTokenNan) {
   for (const TensorType type : {TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K,
                                 TensorType::kF32, TensorType::kF16, TensorType::kBF16}) {
     for (const int32_t tokens : {6, 20, 40}) {
@@ -433,7 +434,7 @@ TEST_P(MatmulTest, NaNActivationShowsInItsOwnTokenOnly) {
   }
 }
 
-TEST(Panel, KeepsTheValueOfEveryWeight) {
+TEST(Panel, PackingKeepsTheValueOfEveryWeight) {
   Random random(1);
   for (const TensorType type : types()) {
     if (!has_panels(type)) continue;

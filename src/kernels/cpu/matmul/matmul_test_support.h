@@ -1,4 +1,4 @@
-/// For the tests of matrix products: their instruction sets, those in emulation too, and rows for them.
+/// For the tests of matrix products: the instruction sets under test, emulated ones included, and aligned rows.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ namespace matmul_test {
 using Random = std::mt19937_64;
 
 #if defined(__x86_64__)
-// Only its int8 products are AVX-VNNI's own.
+// Emulated AVX-VNNI: only its int8 products differ from AVX2.
 inline const MatmulKernels& emulated_avxvnni() {
   static const MatmulKernels kernels = {
       "avxvnni_emulated", kAvx2Matmul.quantize_row, kAvx2Matmul.matmul_rows,
@@ -68,7 +68,7 @@ inline int64_t random_between(Random& random, int64_t low, int64_t high) {
   return std::uniform_int_distribution<int64_t>(low, high)(random);
 }
 
-// Prints into the failure, so that a failing run can be repeated: CAIRN_TEST_SEED=n kernels_test.
+// The seed, printed with a failure, so that a failing run can be repeated: CAIRN_TEST_SEED=n kernels_test.
 inline uint64_t test_seed() {
   const char* given = std::getenv("CAIRN_TEST_SEED");
   return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();

@@ -9,24 +9,25 @@
 namespace cairn::cpu {
 namespace {
 
-// Weights of a chunk that several products of some tokens each pass over: what they leave of the L2 cache.
+// Bytes of weights of a chunk over which several products pass, each for some of the tokens: the part of the L2 cache
+// that they leave free.
 constexpr int64_t kChunkBytesMax = 512 * 1024;
-// Weight rows of a chunk are a multiple of this, two panels: outputs of two threads do not share a cache line.
+// Weight rows of a chunk are a multiple of this, two panels, so that outputs of two threads do not share a cache line.
 constexpr int64_t kRowMultiple = 32;
-// What one thread does per nanosecond, for the size of chunks only.
+// Approximate throughput of one thread per nanosecond; only used to choose the size of chunks.
 constexpr double kWeightBytesPerNs = 12;
 constexpr double kInt8ProductsPerNs = 50;
 constexpr double kFloatProductsPerNs = 12;
-// And of weights, into panels.
+// Weights packed into panels per nanosecond.
 constexpr double kPackedPerNs = 4;
 // More projections than any product has.
 constexpr int64_t kJobsMin = 64;
 
-// Whether the file's rows become panels each time they are multiplied: there was no room to keep their panels, and the
-// sums are to be those of panels.
+// Whether the file's rows are packed each time they are multiplied: there was no room to keep their panels, and the
+// sums must be those of panels.
 bool packs(const Weight& weight) { return !weight.panels && has_panels(weight.type) && panels_grow(weight.type); }
 
-// Of one thread.
+// Bytes of one thread's packed rows.
 int64_t packed_bytes_of(int64_t cols) { return kRowMultiple / kPanelRows * kPanelCodes.panel_bytes(cols); }
 
 }  // namespace
@@ -70,7 +71,7 @@ int64_t Products::order_bytes(const WorkspaceSizes& sizes) {
   return (sizes.experts + 1 + sizes.expert_choices) * static_cast<int64_t>(sizeof(int32_t));
 }
 
-// One for each projection of a product, or two for each expert that was chosen.
+// The maximum number of jobs: one for each projection of a product, or two for each chosen expert.
 int64_t Products::jobs_max(const WorkspaceSizes& sizes) {
   return std::max(kJobsMin, 2 * std::min(sizes.experts, sizes.expert_choices));
 }
@@ -109,7 +110,8 @@ void Products::grouped_matmul(std::span<const MatmulTarget> projections, const f
   if (projections.empty() || rows == 0) return;
   const int64_t pairs = int64_t{rows} * used;
   prepare(projections, x, input_per_choice ? pairs : rows);
-  // Pairs in order of expert: counted, then placed. first[e] ends as the end of expert e, which is the begin of e + 1.
+  // Sorts the pairs by expert: counts, then places them. first[e] ends as the end of expert e, which is the beginning
+  // of e + 1.
   const int64_t experts = projections[0].weight->experts;
   auto* first = order_.get_array<int32_t>(experts + 1 + pairs);
   int32_t* order = first + experts + 1;
@@ -163,9 +165,9 @@ void Products::add_job(const MatmulTarget& projection, int64_t expert, const int
           .tokens = tokens,
           .packs = packs(weight)};
   const bool read_at_once = job.scale != 1 || job.bias != nullptr;
-  // A little fewer: still a multiple of tiles' tokens.
+  // Slightly fewer tokens, still a multiple of tiles' tokens.
   job.tokens_at_once = read_at_once ? kNonTemporalTokensMin - 4 : kTokensAtOnce;
-  // Panels ask for the memory that they want next, activations do not: they stay in the L2 cache for many rows.
+  // Panels are prefetched, activations are not: they stay in the L2 cache for many rows.
   job.chunk_tokens = weight.panels ? std::min(tokens, job.tokens_at_once) : tokens;
   const double products = static_cast<double>(job.chunk_tokens) * static_cast<double>(weight.cols);
   double row_ns = std::max(static_cast<double>(bytes) / kWeightBytesPerNs,
@@ -173,7 +175,7 @@ void Products::add_job(const MatmulTarget& projection, int64_t expert, const int
   if (job.packs) row_ns += static_cast<double>(weight.cols) / kPackedPerNs;
   const int64_t passes = (tokens + job.chunk_tokens - 1) / job.chunk_tokens;
   total_ns_ += row_ns * static_cast<double>(weight.rows * passes);
-  // Of more passes each may have fewer chunks, which are longer.
+  // With several passes each may have fewer chunks, which are longer.
   const bool long_chunks = tokens >= kNonTemporalTokensMin && weight.rows >= 2 * kRowsAtOnce * team_.threads();
   const int64_t multiple = long_chunks ? kRowsAtOnce : kRowMultiple;
   job.chunk_rows = team_.chunk_items(weight.rows * passes, row_ns, multiple);
@@ -218,7 +220,7 @@ void Products::run_chunk(const Job& job, int64_t chunk, const float* x, int32_t 
   }
 }
 
-// Rows of `weights`, which begin with row `first_row` of the job's.
+// Multiplies rows of `weights`, whose first row is `first_row` of the job's.
 void Products::run_rows(const Job& job, const std::byte* weights, Range rows, int64_t first_row, Range tokens,
                         const float* x, int32_t outputs_per_input) const {
   const Weight& weight = *job.projection->weight;

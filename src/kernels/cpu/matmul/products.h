@@ -16,14 +16,14 @@ namespace cairn::cpu {
 
 /// Bytes from one expert's weights to the next one's.
 int64_t expert_stride(const Weight& weight);
-/// Row `row` of a matrix (of expert 0), [weight.cols].
+/// Decodes row `row` of a matrix (of expert 0), [weight.cols].
 void decode_weight_row(const Weight& weight, int64_t row, float* out);
 
 class Products {
  public:
   Products(const Isa& isa, ThreadTeam& team) : kernels_(*isa.matmul), team_(team) {}
 
-  /// As Backend's.
+  /// Implements Backend::reserve for matrix products.
   Result<void> reserve(const WorkspaceSizes& sizes);
   int64_t workspace_bytes(const WorkspaceSizes& sizes) const;
   void matmul(std::span<const MatmulTarget> projections, const float* x, int32_t rows);
@@ -31,23 +31,23 @@ class Products {
                       int32_t used, bool input_per_choice);
 
  private:
-  // Output rows (those of one expert, or all) of one projection.
+  // The output rows of one projection: those of one expert, or all.
   struct Job {
     const MatmulTarget* projection = nullptr;
     const std::byte* weights = nullptr;
     const float* bias = nullptr;
-    float scale = 1;                   // of the sums, before the bias
-    const int32_t* outputs = nullptr;  // row numbers of the output; null: 0, 1, ...
-    int32_t tokens = 0;                // how many
-    bool packs = false;                // file rows that become panels as they are multiplied
-    int32_t tokens_at_once = 0;        // that a product takes
-    int32_t chunk_tokens = 0;          // of a chunk, all or those of one product
+    float scale = 1;                   // factor on the sums, before the bias
+    const int32_t* outputs = nullptr;  // row indices of the output; null: 0, 1, ...
+    int32_t tokens = 0;                // number of tokens
+    bool packs = false;                // whether file rows are packed as they are multiplied
+    int32_t tokens_at_once = 0;        // tokens of one call of a product
+    int32_t chunk_tokens = 0;          // tokens of a chunk: all, or those of one call
     int64_t chunk_rows = 0;            // weight rows of a chunk
-    int64_t chunk_begin = 0;           // chunks of the jobs before
+    int64_t chunk_begin = 0;           // number of chunks of the jobs before
 
     bool int8() const { return projection->weight->panels || packs; }
     int64_t row_chunks() const { return (projection->weight->rows + chunk_rows - 1) / chunk_rows; }
-    /// All rows of some tokens, then of the next ones.
+    /// Chunks are ordered by tokens, then by rows: all rows of some tokens, then of the next ones.
     int64_t chunk_end() const { return chunk_begin + row_chunks() * ((tokens + chunk_tokens - 1) / chunk_tokens); }
   };
   struct Range {
@@ -72,12 +72,12 @@ class Products {
   ThreadTeam& team_;
   Scratch quantized_memory_;
   Scratch rounded_memory_;
-  const std::byte* quantized_ = nullptr;  // the input of the product that runs, as int8 rows
-  const std::byte* rounded_ = nullptr;    // and as rows of bfloat16
+  const std::byte* quantized_ = nullptr;  // the input of the current product, as int8 rows
+  const std::byte* rounded_ = nullptr;    // the same as rows of bfloat16
   Scratch order_;                         // int32: outputs of grouped_matmul, by expert
-  Scratch packed_;                        // panels of each thread, of jobs that pack
+  Scratch packed_;                        // panels of each thread, for jobs that pack
   std::vector<Job> jobs_;
-  double total_ns_ = 0;  // of the jobs, roughly
+  double total_ns_ = 0;  // estimated time of the jobs
 };
 
 }  // namespace cairn::cpu

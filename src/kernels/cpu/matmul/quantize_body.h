@@ -1,4 +1,4 @@
-/// Float rows to int8 rows (int8_row.h) with AVX2, and the rest of a row for AVX-512 (avx512/quantize.h).
+/// Quantises float rows to int8 rows (int8_row.h) with AVX2, and the rest of a row for AVX-512 (avx512/quantize.h).
 #pragma once
 
 #if defined(__AVX2__)
@@ -20,9 +20,9 @@ inline int32_t maximum_lane(__m256i v) {
   return _mm_cvtsi128_si32(four);
 }
 
-/// Scale and offsets of 32 int8 values.
+/// Stores the scale and the offsets of 32 int8 values.
 inline void store_block_sums(__m256i bytes, float scale, int64_t b, const Int8Row& row) {
-  // Pairs of columns, then the dwords of each half of 16 columns: (even lane, odd lane) of int16.
+  // Adds pairs of columns, then the dwords of each half of 16 columns: (even lane, odd lane) of int16.
   __m256i lanes = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
   lanes = _mm256_add_epi16(lanes, _mm256_shuffle_epi32(lanes, 0x4e));
   lanes = _mm256_add_epi16(lanes, _mm256_shuffle_epi32(lanes, 0xb1));
@@ -40,7 +40,7 @@ inline void store_block_sums(__m256i bytes, float scale, int64_t b, const Int8Ro
   std::memcpy(row.offsets32 + 4 * b, &offsets32, sizeof(offsets32));
 }
 
-/// 32 values times the inverse of their scale; zeros if not all are finite.
+/// 32 values times the inverse of their scale, as bytes; zeros if not all are finite.
 inline __m256i quantized_bytes(const float* x, float inverse, bool finite) {
   if (!finite) return _mm256_setzero_si256();
   __m256i q[4];
@@ -54,7 +54,7 @@ inline __m256i quantized_bytes(const float* x, float inverse, bool finite) {
 inline void quantize_block(const float* x, int64_t b, const Int8Row& row) {
   __m256i largest = _mm256_setzero_si256();
   for (int i = 0; i < 4; ++i) {
-    // Magnitudes compare as integers, which puts infinite above finite and NaN above both.
+    // Magnitudes compare as integers: infinity is larger than finite numbers, and NaN larger than both.
     const __m256i bits =
         _mm256_and_si256(_mm256_castps_si256(_mm256_loadu_ps(x + 8 * i)), _mm256_set1_epi32(0x7fffffff));
     largest = _mm256_max_epi32(largest, bits);

@@ -1,5 +1,5 @@
 /// Products of many tokens where registers hold both the integer and the float sums of a tile (AVX-512). Blocks of two
-/// panels are unpacked once for all tokens. The bits are those of BlockProducts (int8_block.h).
+/// panels are unpacked once for all tokens. Results have the same bits as those of BlockProducts (int8_block.h).
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 namespace cairn::cpu {
 namespace {
 
-/// Blocks at once: their codes, the activations of a tile's tokens and the sums share the L1 cache.
+/// Maximum blocks at once: their codes, the activations of a tile's tokens and the sums share the L1 cache.
 inline constexpr int32_t kScaledBlocksMax = 16;
 
-/// Rows at once: two panels.
+/// Rows at once: those of two panels.
 inline constexpr int kScaledRows = 2 * kPanelLanes;
 
-/// Scales of a vector of rows, of a block or of its half `part`.
+/// Scales of a vector of rows, for a block or for its half `part`.
 template <Int8Shape kShape, class Source>
 [[gnu::always_inline]] inline auto part_scale(const Source& from, int part, int v) {
   if constexpr (kShape.halves) {
@@ -52,7 +52,7 @@ struct alignas(64) ScaledBlock {
   }
 };
 
-/// What integer sums of a token's blocks, kBlocks at most, begin with (fill_starts).
+/// Initial values of the integer sums of a token's blocks, at most kBlocks (fill_starts).
 template <class V, Int8Shape kShape, int64_t kBlocks>
 struct alignas(64) ScaledToken {
   static constexpr int kParts = kShape.halves ? 2 : 1;
@@ -60,7 +60,7 @@ struct alignas(64) ScaledToken {
 
   int32_t starts[kShape.offset == 0 ? 1 : kBlocks * kParts];
 
-  /// Of `count` blocks, the first at `at` of the row.
+  /// Fills in `count` blocks, the first at `at` of the row.
   void fill(const std::byte* row, const Places& at, int64_t count) {
     if constexpr (kShape.offset != 0) fill_starts<V, kShape>(row, at, count, starts);
   }

@@ -1,6 +1,7 @@
-/// Products of few tokens with scales as in scaled_blocks.h (AVX-512). A block's codes are taken apart once, stay in
-/// registers and meet the tokens in groups, whose float sums are in memory: there are not registers for all of them,
-/// and stores are what these products have to spare. Bits are those of BlockProducts (int8_block.h).
+/// Products of few tokens with scales as in scaled_blocks.h (AVX-512). A block's codes are unpacked once, stay in
+/// registers and are multiplied with groups of tokens, whose float sums are in memory: there are not enough registers
+/// for all of them, and these products have stores to spare. Results have the same bits as those of BlockProducts
+/// (int8_block.h).
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@
 namespace cairn::cpu {
 namespace {
 
-/// Tokens that want ScaledFew: more than the first and at most the second. Fewer have their sums in registers.
+/// ScaledFew is used for more tokens than the first and at most the second. Fewer tokens have their sums in registers.
 inline constexpr int32_t kScaledFewAbove = 8;
 inline constexpr int32_t kScaledFewMax = 32;
 
@@ -28,7 +29,7 @@ class ScaledFew {
  public:
   using Sums = float[kPanelLanes];
 
-  /// Tokens whose sums add() continues, those beyond `tokens` to no purpose.
+  /// Number of tokens whose sums add() continues; those beyond `tokens` are padding.
   static constexpr int32_t filled_up(int32_t tokens) { return (tokens + kHalf - 1) / kHalf * kHalf; }
 
   /// Takes `count` <= kPreparedBlocks blocks, the first at `at` of the rows, of at most kScaledFewMax tokens.
@@ -43,7 +44,7 @@ class ScaledFew {
     count_ = count;
   }
 
-  /// Continues the tokens' sums over what was taken, from a source that begins with a section.
+  /// Continues the tokens' sums over the blocks taken, from a source that starts at a section.
   template <class Source>
   void add(Source& source, Sums* sums) const {
     return half_ ? add_blocks<true>(source, sums) : add_blocks<false>(source, sums);
@@ -52,7 +53,7 @@ class ScaledFew {
  private:
   using I = typename V::I;
   using F = typename V::F;
-  /// An odd number of cache lines: otherwise the tokens would share few sets of the L1 cache.
+  /// Its size is an odd number of cache lines; otherwise the tokens would share few sets of the L1 cache.
   struct Token : ScaledToken<V, kShape, kPreparedBlocks> {
     int32_t apart[16];
   };
@@ -91,17 +92,17 @@ class ScaledFew {
     });
   }
 
-  /// Of tokens [first, first + T).
+  /// Adds a block to the sums of tokens [first, first + T).
   template <int T>
   [[gnu::always_inline]] void add_group(const Block& block, int64_t b, int32_t first, const Places& at,
                                         Sums* sums) const {
-    constexpr int kGroups = 8 / kParts;  // of 4 columns
+    constexpr int kGroups = 8 / kParts;  // groups of 4 columns
     const std::byte* const* rows = rows_ + first;
     const Token* tokens = tokens_ + first;
     I dots[T][kParts];
 #pragma GCC unroll 8
     for (int t = 0; t < T; ++t) {
-      // One address: the compiler would keep one of each four columns, for which there are not registers.
+      // One address: the compiler would keep one for each group of columns, for which there are not enough registers.
       const std::byte* values = rows[t] + at.values;
       asm("" : "+r"(values));
 #pragma GCC unroll 2
@@ -130,10 +131,10 @@ class ScaledFew {
 
   Token tokens_[kScaledFewMax];
   const std::byte* rows_[kScaledFewMax];
-  int32_t groups_;  ///< of kGroup tokens
-  bool half_;       ///< whether kHalf tokens follow
+  int32_t groups_;  ///< number of groups of kGroup tokens
+  bool half_;       ///< whether kHalf tokens follow them
   Places at_;
-  int64_t count_;  ///< of blocks
+  int64_t count_;  ///< number of blocks
 };
 
 }  // namespace

@@ -12,17 +12,17 @@
 namespace cairn::cpu {
 namespace {
 
-/// Memory of the blocks of two panels that are multiplied next: asked for between products, little at a time, since a
-/// processor waits for a few lines only.
+/// Prefetches the blocks of two panels that are multiplied next, a few lines between products, since a processor has
+/// few line-fill buffers.
 class PanelPrefetcher {
  public:
-  /// `count` blocks from the section at `next` on.
+  /// Prefetches `count` blocks from the section at `next` on.
   PanelPrefetcher(const PanelFormat& format, const std::byte* next, int64_t cols, int64_t count)
       : at_(reinterpret_cast<uintptr_t>(next)),
         panel_bytes_(static_cast<uintptr_t>(format.panel_bytes(cols))),
         lines_(count * format.section_bytes() / kPanelSectionBlocks / 64 + 1) {}
 
-  /// That ask() will be called so many times.
+  /// Announces the number of calls of ask(), over which the lines are spread.
   void expect(int64_t times) { lines_at_once_ = (lines_ + times - 1) / times; }
   void ask() {
     if (lines_ <= 0) return;
@@ -36,12 +36,12 @@ class PanelPrefetcher {
  private:
   uintptr_t at_;
   uintptr_t panel_bytes_;
-  int64_t lines_;  // still to ask for, of each panel
+  int64_t lines_;  // lines still to prefetch, of each panel
   int64_t lines_at_once_ = 0;
 };
 
-/// Writes some of a token's outputs. Those of many tokens go past the caches, if V wants that: their rows lie a power
-/// of two apart, so that each of their lines would be read before it is written and push another one out.
+/// Writes some of a token's outputs. With many tokens they are stored non-temporally, if V does that: their rows lie a
+/// power of two apart, so that each of their lines would otherwise be read before it is written, and evict another one.
 template <class V>
 [[gnu::always_inline]] inline void put(typename V::F outputs, float* to, int32_t tokens) {
   if constexpr (V::kStoresNonTemporally) {
@@ -71,8 +71,9 @@ class ScaledProducts {
     for_each_block(from, count_, [&](int64_t b) { blocks_[b].fill(from); });
   }
 
-  /// Continues the tokens' sums with what was taken, or lets them begin. `sums` has room for a multiple of kTokens;
-  /// what is beyond the tokens means nothing. If they end, it is at outputs[t] + row.
+  /// Adds the products of what was taken to the tokens' sums, which start at 0 if `begin`. `sums` has room for a
+  /// multiple of kTokens, where entries beyond the tokens are unspecified. If `end`, the sums are complete and go to
+  /// outputs[t] + row.
   void add(PanelPrefetcher ahead, Sums* sums, bool begin, bool end, float* const* outputs, int64_t row) {
     ahead.expect((count_of_tokens_ + kTokens - 1) / kTokens * count_);
     for (int32_t t = 0; t < count_of_tokens_; t += kTokens) {
@@ -108,7 +109,7 @@ class ScaledProducts {
     }
   }
 
-  /// Of the inputs only the first `tokens` count: the others' totals are of the last one.
+  /// Only the first `tokens` inputs count; the others repeat the last one.
   [[gnu::always_inline]] void add_tile(const std::byte* const* inputs, const Token* tokens_at, int32_t tokens,
                                        PanelPrefetcher& ahead, F (*totals)[kVectors]) const {
     const std::byte* rows[kTokens];
@@ -126,7 +127,7 @@ class ScaledProducts {
 
   [[gnu::always_inline]] static void add_part(const Block& block, int64_t b, int part, const std::byte* const* rows,
                                               const Token* tokens, const Places& at, F (*totals)[kVectors]) {
-    constexpr int kGroups = 8 / kParts;  // of 4 columns
+    constexpr int kGroups = 8 / kParts;  // groups of 4 columns
     I dots[kTokens][kVectors];
 #pragma GCC unroll 8
     for (int t = 0; t < kTokens; ++t) {
@@ -166,7 +167,7 @@ class ScaledProducts {
   const std::byte* const* inputs_;
   int32_t count_of_tokens_;
   Places at_;
-  int64_t count_;  // of blocks
+  int64_t count_;  // number of blocks
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-/// Blocks of panels with their bits taken apart, for many tokens: a source like PanelBlocks (matmul_panel.h) that knows
-/// of the type only its arithmetic.
+/// Blocks of panels unpacked for many tokens: a source like PanelBlocks (matmul_panel.h) that depends on the type's
+/// arithmetic only.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 namespace cairn::cpu {
 namespace {
 
-/// A block of a panel with everything ready: groups of codes or, where V wants those, pairs. What a shape does not need
-/// has no room.
+/// An unpacked block of a panel: groups of codes or, if V uses those, pairs. Parts that a shape does not need take no
+/// room.
 template <class V, Int8Shape kShape>
 struct alignas(64) UnpackedBlock {
   static constexpr int kRows = kPanelLanes;

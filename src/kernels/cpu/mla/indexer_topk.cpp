@@ -9,14 +9,14 @@
 namespace cairn::cpu {
 namespace {
 
-// Scores that are held at once, if one query has not more: 16 queries with 64k rows.
+// Scores held at the same time, unless one query has more: 16 queries with 64k rows.
 constexpr int64_t kScoresAtOnce = 1 << 20;
-constexpr double kProductsPerNs = 15;  // for the size of chunks only
+constexpr double kProductsPerNs = 15;  // only used to choose the size of chunks
 constexpr double kChooseNs = 2;
 
 constexpr int32_t blocks_of(int32_t heads) { return (heads + kTileHeads - 1) / kTileHeads; }
 
-// NaN is the smallest.
+// A score for comparison: NaN counts as the smallest.
 float value_of(float score) { return std::isnan(score) ? -std::numeric_limits<float>::infinity() : score; }
 
 }  // namespace
@@ -100,7 +100,7 @@ void IndexerTopK::choose(const ChooseParams& params, const KvView& keys, std::sp
   }
 }
 
-// scores[r] of the segment's rows r, counted from row 0.
+// Computes scores[r] of the segment's rows r, counted from row 0.
 void IndexerTopK::score_segment(const Call& call, int64_t query, int32_t segment, const Working& working,
                                 float* scores) const {
   const int32_t seen = rows_seen(call, query);

@@ -1,4 +1,5 @@
-/// LatentOperations::select_topk of the CPU backend: scores of some queries at a time, by segments, then the choice.
+/// LatentOperations::select_topk of the CPU backend (lightning indexer): scores of some queries at a time, by segments,
+/// then the selection.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,9 @@
 
 namespace cairn::cpu {
 
-/// Numbers of the `most` < n largest scores, ascending; NaN is the smallest. Which of equal ones: what
-/// std::partial_sort leaves, because with few heads many sums are exactly zero and the reference logits were made so.
+/// Indices of the `most` < n largest scores, ascending; NaN counts as the smallest. Among equal scores it chooses as
+/// std::partial_sort does, because with few heads many sums are exactly zero and the reference logits were made that
+/// way.
 void choose_largest(const float* scores, int32_t n, int32_t most, int32_t* chosen);
 
 class IndexerTopK {
@@ -22,7 +24,7 @@ class IndexerTopK {
 
   Result<void> reserve(const LatentSizes& sizes);
   int64_t workspace_bytes(const LatentSizes& sizes) const;
-  /// As LatentOperations'.
+  /// Implements LatentOperations::select_topk.
   void choose(const ChooseParams& params, const KvView& keys, std::span<const AttentionSlice> slices, const float* q,
               const float* weights, int32_t* chosen);
 
@@ -33,7 +35,7 @@ class IndexerTopK {
     std::span<const AttentionSlice> slices;
     const float* q;
     const float* weights;
-    int32_t blocks;  // of kTileHeads heads
+    int32_t blocks;  // number of blocks of kTileHeads heads
   };
   struct Working {
     float* tile = nullptr;      // [kTileRows, key_dim]

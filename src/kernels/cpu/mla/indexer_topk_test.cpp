@@ -16,13 +16,13 @@
 namespace cairn::cpu {
 namespace {
 
-TEST(ChooseLargest, IsWhatSortingChooses) {
+TEST(ChooseLargest, ChoosesTheSameIndicesAsSorting) {
   for (uint32_t seed = 0; seed < 40; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.trace());
     const int32_t n = random.integer(2, 300), most = random.integer(1, n - 1);
     std::vector<float> scores = random.normals(n);
-    // Ties, zeros of both signs, and what is no number.
+    // Ties, zeros of both signs, NaN and infinities.
     for (float& score : scores) {
       switch (random.integer(0, 7)) {
         case 0:
@@ -66,7 +66,7 @@ struct Shape {
   int32_t tokens = 100;
 };
 
-/// One sequence's queries.
+/// The queries and rows of one sequence.
 class Sequence {
  public:
   Sequence(Backend& backend, const Shape& shape, Random& random)
@@ -109,10 +109,10 @@ class Sequence {
   std::vector<float> weights;
 };
 
-class RowChooserTest : public ::testing::TestWithParam<Isa> {};
-INSTANTIATE_TEST_SUITE_P(Isas, RowChooserTest, ::testing::ValuesIn(isas_under_test()), isa_test_name);
+class IndexerTopKTest : public ::testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Isas, IndexerTopKTest, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
-TEST_P(RowChooserTest, ChoosesTheLargestSums) {
+TEST_P(IndexerTopKTest, ChoosesTheLargestSums) {
   for (uint32_t seed = 0; seed < 12; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.trace());
@@ -137,7 +137,7 @@ TEST_P(RowChooserTest, ChoosesTheLargestSums) {
       for (size_t i = 0; i < rows.size(); ++i) {
         ASSERT_TRUE(rows[i] > (i == 0 ? -1 : rows[i - 1]) && rows[i] < seen) << "position " << position;
       }
-      // Whatever is left out has no larger sum than any that is chosen, but for rounding.
+      // No row that is left out has a larger sum than a chosen one, except for rounding.
       double least = std::numeric_limits<double>::infinity(), most = -least;
       for (int32_t row = 0; row < seen; ++row) {
         const double score = sequence.score(position, row);
@@ -154,7 +154,7 @@ TEST_P(RowChooserTest, ChoosesTheLargestSums) {
   }
 }
 
-TEST_P(RowChooserTest, AChoiceDoesNotDependOnChunksOrThreads) {
+TEST_P(IndexerTopKTest, AChoiceDoesNotDependOnChunksOrThreads) {
   constexpr int32_t kTokens = 700;
   const Shape shape{.heads = 33, .dim = 8, .most = 30, .type = KvType::kF16, .tokens = kTokens};
   std::optional<std::vector<int32_t>> whole;

@@ -8,7 +8,7 @@
 namespace cairn::cpu {
 namespace {
 
-constexpr double kStoreNs = 0.5;  // per element, for the size of chunks only
+constexpr double kStoreNs = 0.5;  // per element; only used to choose the size of chunks
 
 }  // namespace
 

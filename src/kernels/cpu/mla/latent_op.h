@@ -1,4 +1,4 @@
-/// LatentOperations of the CPU backend. How rows lie in pages: kv_page.h.
+/// LatentOperations of the CPU backend. kv_page.h has the layout of rows in pages.
 #pragma once
 
 #include <cstdint>

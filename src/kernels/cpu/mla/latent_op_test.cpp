@@ -8,14 +8,14 @@
 namespace cairn::cpu {
 namespace {
 
-TEST(LatentOp, PreviousRowsAreThoseBeforeAndZerosBeforeTheFirst) {
+TEST(LatentOp, PreviousRowsAreZerosBeforeTheFirstPosition) {
   constexpr int32_t kDim = 50;
   for (const int threads : {1, 3}) {
     const auto backend = make_cpu_backend({.threads = threads, .isa = "generic"}).value();
     Random random(3);
     RowPages one(*backend, KvType::kF32, kDim, 1, 70, random);
     one.store(0, 70);
-    // One from the start over the end of a page, one from the middle, one of a single position.
+    // One slice from the start over the end of a page, one from the middle, and one of a single position.
     const AttentionSlice slices[] = {one.slice(0, 40), one.slice(33, 36, 40), one.slice(64, 65, 43)};
     std::vector<float> out(size_t{44} * kDim, -1);
     backend->latent()->load_previous_rows(one.kv, slices, out.data());

@@ -14,7 +14,7 @@
 
 namespace cairn::cpu {
 
-/// Rows of `tokens` positions, and pages in random order; what is not stored is NaN.
+/// Rows of `tokens` positions, and pages in random order; memory that is not stored to is NaN.
 class RowPages {
  public:
   RowPages(Backend& backend, KvType type, int32_t dim, int32_t tokens_per_row, int32_t tokens, Random& random)
@@ -38,7 +38,7 @@ class RowPages {
   AttentionSlice slice(int32_t begin, int32_t end, int32_t row_begin = 0) const {
     return {row_begin, end - begin, begin, pages};
   }
-  /// Those that positions [begin, end) complete.
+  /// Stores the rows that positions [begin, end) complete.
   void store(int32_t begin, int32_t end) {
     const AttentionSlice one = slice(begin, end);
     const int32_t first = kv_rows(begin, kv.tokens_per_row);

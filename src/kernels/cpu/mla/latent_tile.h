@@ -1,4 +1,5 @@
-/// What attention over whole rows and their choice share: rows to float32, queries side by side, where queries are.
+/// Helpers shared by attention over whole rows and by their selection: decoding rows to float32, transposing queries,
+/// finding a query's slice.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +14,11 @@
 
 namespace cairn::cpu {
 
-/// Rows that are in float32 at once, and heads whose products with them are made at once: the "keys" of
-/// AttentionKernels::scores, whose "queries" are the rows, so that each row is loaded once for all heads.
+/// Rows that are decoded to float32 at a time, and heads that are multiplied with them at once: the rows act as the
+/// "queries" of AttentionKernels::scores and the heads as its "keys", so that each row is loaded once for all heads.
 inline constexpr int32_t kTileRows = 64;
 inline constexpr int32_t kTileHeads = kAttentionPage;
-/// Rows of a piece of work, counted from the first that a query reads: results are put together in this order.
+/// Rows of a segment, counted from the first row that a query reads; results are accumulated in the order of segments.
 inline constexpr int32_t kRowsOfSegment = 512;
 static_assert(kRowsOfSegment % kTileRows == 0);
 
@@ -42,7 +43,7 @@ inline void decode_latent_row(const AttentionKernels& kernels, const KvView& kv,
   CAIRN_CHECK(false && "rows of LatentOperations are not in pairs");
 }
 
-/// q [heads, dim] to out [dim, kTileHeads]; heads that are missing are zeros.
+/// Transposes q [heads, dim] to out [dim, kTileHeads]; missing heads are zeros.
 inline void turn_queries(const float* q, int32_t heads, int32_t dim, float* out) {
   if (heads < kTileHeads) std::fill_n(out, int64_t{dim} * kTileHeads, 0.0f);
   for (int32_t h = 0; h < heads; ++h) {
@@ -50,7 +51,7 @@ inline void turn_queries(const float* q, int32_t heads, int32_t dim, float* out)
   }
 }
 
-/// Query `query` of slices that follow each other: which slice, and its row there.
+/// Finds query `query` of consecutive slices: which slice, and its row there.
 struct QueryPlace {
   size_t slice = 0;
   int32_t row = 0;

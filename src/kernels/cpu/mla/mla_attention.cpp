@@ -11,7 +11,7 @@ namespace {
 
 // Memory for segments in flight, per thread: 15 of 32 heads with values of 512.
 constexpr int64_t kSplitFloatsPerThread = 256 * 1024;
-// Multiply-adds per nanosecond of one thread, for the size of chunks only.
+// Estimated multiply-adds per nanosecond of one thread; only used to choose the size of chunks.
 constexpr double kProductsPerNs = 15;
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
@@ -103,7 +103,7 @@ void MlaAttention::attend(const RowAttentionParams& params, std::span<const RowS
   attend_whole(call, blocks, segment_ns, segments);
 }
 
-// Each block by one thread, from its first segment to its last.
+// Computes each block on one thread, from its first segment to its last.
 void MlaAttention::attend_whole(const Call& call, int64_t blocks, double segment_ns, int32_t segments) {
   const int64_t stride = working_floats(call.dim, call.params.value_dim);
   auto* memory = working_.get_array<float>(team_.threads() * stride);
@@ -122,7 +122,8 @@ void MlaAttention::attend_whole(const Call& call, int64_t blocks, double segment
   });
 }
 
-// Every block's next `at_once` segments by whoever is free, then their merging in order, until all are done.
+// Distributes the next `at_once` segments of every block over the threads, then merges them in order, until all are
+// done.
 void MlaAttention::attend_split(const Call& call, int64_t blocks, double segment_ns, int32_t segments,
                                 int32_t at_once) {
   const int64_t stride = working_floats(call.dim, call.params.value_dim);
@@ -150,7 +151,7 @@ void MlaAttention::attend_split(const Call& call, int64_t blocks, double segment
   for (int64_t b = 0; b < blocks; ++b) finish(call, block_of(call, b), sums_at(totals + b * sums));
 }
 
-// Rows begin .. begin + count - 1 of those that the block reads.
+// Decodes rows begin .. begin + count - 1 of those that the block reads.
 void MlaAttention::decode_tile(const Call& call, const Block& block, int32_t begin, int32_t count, float* tile) const {
   for (const RowSource& source : call.sources) {
     const AttentionSlice& slice = source.slices[block.place.slice];
@@ -199,7 +200,7 @@ void MlaAttention::merge(const Call& call, const Block& block, const Sums& piece
   for (int32_t h = 0; h < block.heads; ++h) {
     float* values = total.values + int64_t{h} * value_dim;
     const float* more = piece.values + int64_t{h} * value_dim;
-    // Whatever has rows has an exponential of 1.
+    // The sum is 0 only if the query reads no rows: otherwise its largest exponential is 1.
     if (total.sum[h] == 0) {
       total.largest[h] = piece.largest[h];
       total.sum[h] = piece.sum[h];

@@ -1,8 +1,8 @@
 /// LatentOperations::attend_rows of the CPU backend.
 ///
-/// A query's rows are numbered as it reads them, source by source, and put together segment by segment in that order:
-/// its result depends on the query alone, not on the batch or the threads. Few queries with long lists are split by
-/// segments, many go whole, kTileHeads heads at a time.
+/// A query's rows are numbered in the order of its sources and accumulated segment by segment in that order, so its
+/// result depends on the query alone, not on the batch or the threads. Few queries with long lists are split by
+/// segments; many are computed whole, kTileHeads heads at a time.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class MlaAttention {
 
   Result<void> reserve(const LatentSizes& sizes);
   int64_t workspace_bytes(const LatentSizes& sizes) const;
-  /// As LatentOperations'.
+  /// Implements LatentOperations::attend_rows.
   void attend(const RowAttentionParams& params, std::span<const RowSource> sources, const float* q, float* out);
 
  private:
@@ -32,7 +32,7 @@ class MlaAttention {
     const float* q;
     float* out;
     int32_t dim;
-    int32_t blocks_of_query;  // kTileHeads heads each
+    int32_t blocks_of_query;  // blocks of kTileHeads heads per query
   };
   /// Some heads of one query.
   struct Block {
@@ -40,7 +40,7 @@ class MlaAttention {
     int64_t query = 0;  // row of q and out
     int32_t head = 0;
     int32_t heads = 0;
-    int32_t rows = 0;  // that it reads, of all sources
+    int32_t rows = 0;  // rows that it reads, over all sources
   };
   /// Softmax-weighted sums of a block's heads over some of its rows.
   struct Sums {

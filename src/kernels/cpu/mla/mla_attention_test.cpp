@@ -65,7 +65,7 @@ class Sequence {
     }
   }
 
-  /// Positions [begin, end) stored, then attended to.
+  /// Stores positions [begin, end), then attends to them.
   std::vector<float> attend(int32_t begin, int32_t end) {
     for (const auto& pages : sources_) pages->store(begin, end);
     return attend_stored(begin, end);
@@ -90,7 +90,7 @@ class Sequence {
     return out;
   }
 
-  /// In double, for one query. Nothing if it reads no rows.
+  /// The attention of one query, in double precision. Empty if it reads no rows.
   std::vector<double> truth(int32_t position) const {
     std::vector<const float*> rows;
     for (size_t s = 0; s < sources_.size(); ++s) {
@@ -154,10 +154,10 @@ class Sequence {
   std::vector<std::vector<int32_t>> chosen_;
 };
 
-class RowAttentionTest : public ::testing::TestWithParam<Isa> {};
-INSTANTIATE_TEST_SUITE_P(Isas, RowAttentionTest, ::testing::ValuesIn(isas_under_test()), isa_test_name);
+class MlaAttentionTest : public ::testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Isas, MlaAttentionTest, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
-TEST_P(RowAttentionTest, AgreesWithDoublePrecision) {
+TEST_P(MlaAttentionTest, AgreesWithDoublePrecision) {
   for (uint32_t seed = 0; seed < 30; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.trace());
@@ -182,7 +182,7 @@ TEST_P(RowAttentionTest, AgreesWithDoublePrecision) {
   }
 }
 
-TEST_P(RowAttentionTest, AQueryDoesNotDependOnChunksOrThreads) {
+TEST_P(MlaAttentionTest, AQueryDoesNotDependOnChunksOrThreads) {
   for (uint32_t seed = 40; seed < 45; ++seed) {
     std::optional<std::vector<float>> whole;
     for (const int threads : {1, 2, 3}) {
@@ -209,7 +209,7 @@ TEST_P(RowAttentionTest, AQueryDoesNotDependOnChunksOrThreads) {
   }
 }
 
-TEST_P(RowAttentionTest, ALongContextOfOneQueryIsSplitWithoutChangingIt) {
+TEST_P(MlaAttentionTest, SplittingTheLongContextOfOneQueryDoesNotChangeItsResult) {
   constexpr int32_t kTokens = 5000;
   const Shape shape{.heads = 3, .dim = 24, .value_dim = 16, .sinks = true, .sources = {{}, {.tokens_per_row = 4}}};
   std::optional<std::vector<float>> first;
@@ -227,7 +227,7 @@ TEST_P(RowAttentionTest, ALongContextOfOneQueryIsSplitWithoutChangingIt) {
   }
 }
 
-TEST_P(RowAttentionTest, ABatchOfSequencesGivesWhatEachGivesAlone) {
+TEST_P(MlaAttentionTest, ABatchOfSequencesGivesTheResultsOfEachAlone) {
   constexpr int32_t kTokens[] = {70, 1, 700, 33};
   const Shape shape{.heads = 5, .dim = 40, .value_dim = 40, .sources = {{.type = KvType::kF16, .window = 90}}};
   for (const int threads : {1, 3}) {
@@ -241,7 +241,7 @@ TEST_P(RowAttentionTest, ABatchOfSequencesGivesWhatEachGivesAlone) {
       alone.insert(alone.end(), out.begin(), out.end());
       q.insert(q.end(), sequences.back()->q.begin(), sequences.back()->q.end());
     }
-    // One memory for all: their pages one after the other.
+    // One memory holds the pages of all sequences, one after the other.
     KvView together = sequences[0]->pages(0).kv;
     std::vector<std::vector<PageId>> tables;
     int32_t pages = 0;
@@ -267,7 +267,7 @@ TEST_P(RowAttentionTest, ABatchOfSequencesGivesWhatEachGivesAlone) {
   }
 }
 
-TEST_P(RowAttentionTest, PagesBehindTheWindowAreNotTouched) {
+TEST_P(MlaAttentionTest, PagesBeforeTheWindowAreNotRead) {
   constexpr int32_t kTokens = 300, kWindow = 40;
   Random random(70);
   const auto backend = make_backend(GetParam(), 2);

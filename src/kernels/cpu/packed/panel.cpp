@@ -11,11 +11,11 @@
 namespace cairn::cpu {
 namespace {
 
-// Of a row's block in a file.
+// Maximum bytes of a row's block in a file.
 constexpr int64_t kBlockBytesMax = 256;
 
 PanelPlace place_of(const PanelFormat& format, std::byte* panel, int64_t block, int64_t row) {
-  const int64_t blocks = kPanelSectionCols / format.block_cols;  // of a section
+  const int64_t blocks = kPanelSectionCols / format.block_cols;  // blocks of a section
   std::byte* section = panel + block / blocks * format.section_bytes();
   std::byte* head = section + block % blocks * format.head_bytes();
   const int64_t bodies = block % blocks * (format.block_cols / 32);
@@ -66,7 +66,7 @@ void decode_panel_block(TensorType type, const std::byte* panels, int64_t cols, 
                         float* out) {
   const PanelPacking& packing = packing_of(type);
   const PanelFormat& format = packing.format;
-  // Only read from: a place serves both directions.
+  // Only read: PanelPlace serves both directions.
   auto* panel = const_cast<std::byte*>(panels) + row / kPanelRows * format.panel_bytes(cols);
   const PanelPlace place = place_of(format, panel, block, row % kPanelRows);
   if (packing.unpack == nullptr) return decode_codes(place, *packing.codebook, out);

@@ -31,24 +31,24 @@
 namespace cairn::cpu {
 
 inline constexpr int64_t kPanelRows = 16;
-/// Bytes of a half and of a dword of all rows.
+/// Bytes of a binary16 and of a dword for all rows.
 static constexpr int64_t kPanelHalf = kPanelRows * 2;
 static constexpr int64_t kPanelDword = kPanelRows * 4;
 
 /// Columns of a section.
 static constexpr int64_t kPanelSectionCols = 256;
-/// Bodies of a section.
+/// Bodies of a section, one per 32 columns.
 static constexpr int64_t kPanelSectionBlocks = kPanelSectionCols / 32;
 
 struct PanelFormat {
   int32_t block_cols;  ///< columns that share a head
   int32_t head_halves;
   int32_t head_dwords;
-  int32_t body_dwords;  ///< per 32 columns
+  int32_t body_dwords;  ///< dwords per 32 columns
 
   constexpr int64_t head_bytes() const { return head_halves * kPanelHalf + head_dwords * kPanelDword; }
   constexpr int64_t body_bytes() const { return body_dwords * kPanelDword; }
-  /// Of a section, before its bodies.
+  /// Bytes of a section before its bodies.
   constexpr int64_t section_heads_bytes() const {
     return (kPanelSectionCols / block_cols * head_bytes() + 63) / 64 * 64;
   }
@@ -56,7 +56,7 @@ struct PanelFormat {
   constexpr int64_t panel_bytes(int64_t cols) const {
     return (cols + kPanelSectionCols - 1) / kPanelSectionCols * section_heads_bytes() + cols / 32 * body_bytes();
   }
-  /// The same bytes as heads of 32 columns, of a format without dwords in its heads.
+  /// The format with the same bytes described as heads of 32 columns, if it has no dwords in its heads.
   constexpr PanelFormat of_32_cols() const { return {32, head_halves * 32 / block_cols, 0, body_dwords}; }
 };
 
@@ -77,29 +77,29 @@ static constexpr PanelFormat kPanelNVFP4{64, 4, 0, 4};
 static constexpr PanelFormat kPanelQ1_0{128, 4, 0, 1};
 static constexpr PanelFormat kPanelQ2_0{64, 2, 0, 2};
 static constexpr PanelFormat kPanelCodes{256, 1, 4, 4};
-/// The largest block_cols.
+/// The largest block_cols of any format.
 static constexpr int32_t kPanelBlockColsMax = 256;
 
-/// What the nibbles of a type stand for: weight = scale * values[nibble]. For types of kPanelCodes the scale is the
-/// half d times the factor times `multiplier`; for the others values are the format's own and the multiplier is 1.
+/// The values of a type's nibbles: weight = scale * values[nibble]. For types of kPanelCodes the scale is the binary16
+/// d times the factor times `multiplier`; for the others the values are the format's own and the multiplier is 1.
 struct Codebook {
   int8_t values[16];
   float multiplier;
 };
 
-// -- Functions, not inline ones: files compiled for an instruction set call them.
+// -- Functions that are not inline, because files compiled for an instruction set call them.
 /// Whether the type has panels.
 bool has_panels(TensorType type);
-/// Of a type that has.
+/// The format of a type's panels; the type must have panels.
 PanelFormat panel_format(TensorType type);
-/// Whether they take much more memory than the file's rows.
+/// Whether panels of the type take much more memory than the file's rows.
 bool panels_grow(TensorType type);
-/// Of a type that has one: IQ4_NL, IQ4_XS, MXFP4, NVFP4, and those of kPanelCodes.
+/// The codebook of a type that has one: IQ4_NL, IQ4_XS, MXFP4, NVFP4, and those of kPanelCodes.
 const Codebook& codebook_of(TensorType type);
-/// Panels [begin, end) of a matrix: `rows` file rows at `from`, all panels at `to`.
+/// Packs panels [begin, end) of a matrix: `from` has the matrix's `rows` file rows, `to` is the start of all panels.
 void pack_panels(TensorType type, const std::byte* from, int64_t rows, int64_t cols, int64_t begin, int64_t end,
                  std::byte* to);
-/// The weights of head number `block` of row `row`, panel_format(type).block_cols of them.
+/// Decodes block number `block` of row `row`: panel_format(type).block_cols weights.
 void decode_panel_block(TensorType type, const std::byte* panels, int64_t cols, int64_t row, int64_t block, float* out);
 
 }  // namespace cairn::cpu

@@ -12,7 +12,7 @@ namespace {
 using Place = PanelPlace;
 
 constexpr uint32_t kLow = 0x0f0f0f0fu, kHigh = 0xf0f0f0f0u, kTwo = 0x03030303u, kOne = 0x01010101u;
-// Of Q8_0's signed bytes.
+// Flips the signs of Q8_0's bytes.
 constexpr uint32_t kSigns = 0x80808080u;
 
 uint32_t load(const void* from) {
@@ -23,9 +23,9 @@ uint32_t load(const void* from) {
 void store(void* to, uint32_t dword) { std::memcpy(to, &dword, sizeof(dword)); }
 void add_bits(void* to, uint32_t bits) { store(to, load(to) | bits); }
 
-// -- Blocks of 32: "low nibbles, then high" is the panel's own order.
+// -- Blocks of 32 columns, whose order "low nibbles, then high" is that of panels as well.
 
-// From dword kAt of the body on.
+// Copies nibbles, to the body from dword kAt on.
 template <int kFrom, int kAt = 0>
 void pack_nibbles(const std::byte* block, const Place& to) {
   for (int k = 0; k < 4; ++k) store(to.body(kAt + k), load(block + kFrom + 4 * k));
@@ -35,7 +35,7 @@ void unpack_nibbles(const Place& from, std::byte* block) {
   for (int k = 0; k < 4; ++k) store(block + kFrom + 4 * k, load(from.body(kAt + k)));
 }
 
-// Q4_0 and IQ4_NL.
+// For Q4_0 and IQ4_NL.
 void pack_q4_0(const std::byte* block, const Place& to) {
   std::memcpy(to.half(0), block, 2);
   pack_nibbles<2>(block, to);
@@ -54,10 +54,10 @@ void unpack_q4_1(const Place& from, std::byte* block) {
   unpack_nibbles<4>(from, block);
 }
 
-// Bit e of `bits` is element e's, bit k of byte c is element 4k + c's.
+// Bit e of `bits` belongs to element e; bit k of byte c of the result to element 4k + c.
 uint32_t plane_of_bits(uint32_t bits) {
   uint32_t plane = 0;
-  // The product spreads four bits to the lowest bit of four bytes.
+  // The multiplication spreads four bits to the lowest bits of four bytes.
   for (int k = 0; k < 8; ++k) plane |= ((bits >> (4 * k) & 15) * 0x00204081u & kOne) << k;
   return plane;
 }
@@ -112,7 +112,7 @@ void unpack_mxfp4(const Place& from, std::byte* block) {
   unpack_nibbles<1>(from, block);
 }
 
-// -- Blocks of 64 and 128, with a head for each 32 columns.
+// -- Blocks of 64 and 128 columns, with a head for each 32 columns.
 
 void pack_q1_0(const std::byte* block, const Place& to) {
   for (int b = 0; b < 4; ++b) {
@@ -125,7 +125,7 @@ void unpack_q1_0(const Place& from, std::byte* block) {
   for (int b = 0; b < 4; ++b) store(block + 2 + 4 * b, bits_of_plane(load(from.body(b))));
 }
 
-// A byte of the file is a group, its columns in bits 0-1, 2-3, 4-5, 6-7.
+// Each byte of the file is a group, with its columns in bits 0-1, 2-3, 4-5, 6-7.
 void pack_q2_0(const std::byte* block, const Place& to) {
   for (int b = 0; b < 2; ++b) {
     std::memcpy(to.half(b), block, 2);
@@ -148,8 +148,8 @@ void unpack_q2_0(const Place& from, std::byte* block) {
   }
 }
 
-// Half an unsigned E4M3 scale is a half exactly. The code whose half that is: two codes are zero, which is all that
-// gets lost.
+// The code of a scale of which `half` is one half: half of an unsigned E4M3 number is exact as a binary16. Two codes
+// mean zero, and which of them it was is the only thing that is lost.
 uint8_t scale_code(uint16_t half) {
   for (uint8_t code = 0; code < 8; ++code) {
     if (half == float_to_half(ue4m3_half_to_float(code))) return code;
@@ -157,7 +157,7 @@ uint8_t scale_code(uint16_t half) {
   return static_cast<uint8_t>((half >> 7) - 56);
 }
 
-// A group of 16 columns has the first eight in the low nibbles.
+// In a group of 16 columns, the first eight are in the low nibbles.
 void pack_nvfp4(const std::byte* block, const Place& to) {
   for (int i = 0; i < 4; ++i) {
     const uint16_t half = float_to_half(ue4m3_half_to_float(static_cast<uint8_t>(block[i])));
@@ -187,10 +187,10 @@ void unpack_nvfp4(const Place& from, std::byte* block) {
   }
 }
 
-// -- Blocks of 256.
+// -- Blocks of 256 columns.
 
-// 64 columns in 32 bytes, the first 32 columns in the low nibbles, the others in the high ones: dwords from kAt on of
-// kBody.
+// 64 columns in 32 bytes: the first 32 columns in the low nibbles, the others in the high ones. They become dwords from
+// kAt on of kBody.
 template <int kFrom, int kBody, int kAt = 0>
 void pack_nibble_pairs(const std::byte* block, const Place& to) {
   for (int pair = 0; pair < 4; ++pair) {
@@ -215,7 +215,7 @@ void unpack_nibble_pairs(const Place& from, std::byte* block) {
   }
 }
 
-// Bit b of 32 bytes is that of the columns of body b: dword kAt of kBody.
+// Bit b of each of 32 bytes belongs to a column of body b, and becomes dword kAt of kBody.
 template <int kFrom, int kBody, int kAt>
 void pack_bit_planes(const std::byte* block, const Place& to) {
   for (int b = 0; b < 8; ++b) {
@@ -233,7 +233,8 @@ void unpack_bit_planes(const Place& from, std::byte* block) {
   }
 }
 
-// 128 columns in 32 bytes, two bits each: those of body 4p + s in bits 2s, 2s+1. Dwords kFirst and kSecond of kBody.
+// 128 columns in 32 bytes, two bits each: those of body 4p + s in bits 2s, 2s+1. They become dwords kFirst and kSecond
+// of kBody.
 template <int kFrom, int kBody, int kFirst, int kSecond>
 void pack_two_bits(const std::byte* block, const Place& to) {
   for (int b = 0; b < 8; ++b) {
@@ -276,7 +277,7 @@ void unpack_q5_k(const Place& from, std::byte* block) {
   unpack_nibble_pairs<48, 5, 1>(from, block);
 }
 
-// Where the file has the low bits of group k of body b (see BlockQ6_K).
+// Offset in the file's block of the low bits of group k of body b (see BlockQ6_K).
 constexpr int q6_low(int b, int k) { return b / 4 * 64 + b % 2 * 32 + 4 * k; }
 constexpr int q6_shift(int b) { return b % 4 / 2 * 4; }
 

@@ -1,4 +1,4 @@
-/// One row's block of a type, between the file's order of bits and the panel's (panel.h).
+/// Converts one row's block of a type between the file's order of bits and the panel's (panel.h).
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,8 @@
 
 namespace cairn::cpu {
 
-/// Where one row of one block of a panel is: the row's first half and dword of the head, and first dword of the bodies.
+/// Addresses of one row of one block of a panel: its first binary16 and dword of the head, and the first dword of the
+/// bodies.
 struct PanelPlace {
   std::byte* half_0;
   std::byte* head_0;
@@ -19,22 +20,22 @@ struct PanelPlace {
   std::byte* body(int i) const { return body_0 + i * kPanelDword; }
 };
 
-/// How a type gets into its panels.
+/// How a type is packed into panels.
 struct PanelPacking {
   TensorType type;
   PanelFormat format;
   void (*pack)(const std::byte* block, const PanelPlace& to);
-  /// Back to the file's bytes; nullptr for a type of kPanelCodes, which are decoded by codebook.
+  /// Restores the file's bytes; nullptr for types of kPanelCodes, which are decoded by codebook.
   void (*unpack)(const PanelPlace& from, std::byte* block);
   const Codebook* codebook = nullptr;
 };
 
-/// nullptr if the type has no panels.
+/// The packing of a type; nullptr if the type has no panels.
 const PanelPacking* panel_packing(TensorType type);
 
-/// Those of kPanelCodes (panel_codes.cpp); nullptr if the type is none.
+/// The packing of a type of kPanelCodes (panel_codes.cpp); nullptr for other types.
 const PanelPacking* panel_codes_packing(TensorType type);
-/// The weights of such a block, 256.
+/// Decodes the 256 weights of a block of such a type.
 void decode_codes(const PanelPlace& from, const Codebook& codebook, float* out);
 
 }  // namespace cairn::cpu

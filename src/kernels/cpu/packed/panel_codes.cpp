@@ -1,6 +1,6 @@
-// Types whose weights come from a grid of vectors, or are packed in base 3, as codes of a nibble: a vector register
-// looks sixteen values up at once. Every one of these formats has at most sixteen different values apart from scales,
-// which are integers times powers of two. A block of 2 or 3 bits a weight grows to 4.6.
+// Packs types whose weights come from a grid of vectors, or are stored in base 3, as 4-bit codes: a vector register
+// looks up sixteen values at once. Every one of these formats has at most sixteen different values apart from scales,
+// which are integers times powers of two. A block of 2 or 3 bits per weight grows to 4.6.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -24,9 +24,9 @@ constexpr Codebook kIq3Xxs = {{-62, -52, -44, -36, -28, -20, -12, -4, 4, 12, 20,
 constexpr Codebook kIq3S = {{-15, -13, -11, -9, -7, -5, -3, -1, 1, 3, 5, 7, 9, 11, 13, 15}, 1};
 constexpr Codebook kTernary = {{-1, 0, 1, 2}, 1};
 
-constexpr uint16_t kOne = 0x3c00;  // a half
+constexpr uint16_t kOne = 0x3c00;  // 1 as a binary16
 
-// Of columns 16 i to 16 i + 15.
+// Factors of columns 16 i to 16 i + 15.
 int odd(int code) { return 2 * code + 1; }
 int nibble(const uint8_t* bytes, int i) { return bytes[i / 2] >> (i % 2 * 4) & 15; }
 
@@ -43,7 +43,7 @@ template <class Block>
 uint16_t exchange_d(Block& block, uint16_t d) {
   return std::exchange(block.d, d);
 }
-// The half is in the high nibbles of the four scales.
+// The binary16 is in the high nibbles of the four scales.
 uint16_t exchange_d(BlockIQ1_M& block, uint16_t d) {
   uint32_t before = 0;
   for (int i = 0; i < 4; ++i) {
@@ -68,7 +68,7 @@ void pack(const std::byte* from, const PanelPlace& to) {
     to.head(i / 4)[i % 4] = static_cast<std::byte>(of_16);
     const float inverse = 1 / (static_cast<float>(of_16) * kCodebook.multiplier);
     for (int c = 16 * i; c < 16 * i + 16; ++c) {
-      // The inverse may be rounded, so the product is next to the integer.
+      // The inverse may be rounded, so the product is only close to the integer.
       const auto value = static_cast<int8_t>(std::lrint(weights[c] * inverse));
       const auto* code = std::ranges::find(kCodebook.values, value);
       CAIRN_DCHECK(code != std::end(kCodebook.values));
@@ -82,13 +82,13 @@ void pack(const std::byte* from, const PanelPlace& to) {
   }
 }
 
-// The same for IQ2_XXS, many times faster, since its rows are packed while they are multiplied where there is no room
-// for panels. Eight weights are the bytes of a word.
+// The same for IQ2_XXS, many times faster, since its rows are packed while they are multiplied if there is no room for
+// panels. Eight weights are the bytes of a word.
 constexpr uint64_t kBytes = 0x0101010101010101;
 
 struct Iq2XxsWords {
-  uint64_t codes[256];  // of a grid row, all positive
-  uint64_t signs[128];  // bytes of ones where a set of signs is negative
+  uint64_t codes[256];  // codes of a grid row with all signs positive
+  uint64_t signs[128];  // all ones in the bytes where a set of signs is negative
 
   Iq2XxsWords() {
     for (int row = 0; row < 256; ++row) {
@@ -107,7 +107,7 @@ struct Iq2XxsWords {
 
 void pack_iq2_xxs(const std::byte* from, const PanelPlace& to) {
   static const Iq2XxsWords words;
-  constexpr uint64_t kLastCode = 5;  // of value v the code is that of -v, taken from this
+  constexpr uint64_t kLastCode = 5;  // the code of -v is this minus the code of v
   BlockIQ2_XXS block;
   std::memcpy(&block, from, sizeof(block));
   std::memcpy(to.half(0), &block.d, 2);

@@ -1,4 +1,4 @@
-/// Scales of a panel's heads (panel.h) as vectors, written once over an ISA's Int8Vector (see matmul_int8_body.h).
+/// Scales from a panel's heads (panel.h) as vectors, written once over an ISA's Int8Vector (see matmul_int8_body.h).
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ constexpr int kPanelLanes = static_cast<int>(kPanelRows);
 /// Blocks whose scales are unpacked at once, a multiple of kPanelSectionBlocks.
 constexpr int32_t kChunkBlocks = 64;
 
-/// A type's arithmetic with V, whose kFloatFactors says whether integer factors are better multiplied with the scales
-/// beforehand: what they then are is two scales.
+/// The shape of a type for V. If V::kFloatFactors, integer factors are multiplied with the scales beforehand, which
+/// gives a scale for each half block instead.
 template <class V, Int8Type kType>
 constexpr Int8Shape kShapeOf = [] {
   Int8Shape shape = int8_traits(kType).shape;
@@ -25,8 +25,8 @@ constexpr Int8Shape kShapeOf = [] {
   return shape;
 }();
 
-/// Scales of a section (panel.h) whose head is of 256 columns, for V::kLanes rows of its panel. Blocks are counted from
-/// the section's first one. What a type does not have is not to be asked for.
+/// Scales of a section (panel.h) with a head for 256 columns, for V::kLanes rows of its panel. Blocks are counted from
+/// the section's first one. Only functions for parts that the type has may be called.
 template <class V, Int8Type kType>
 class SectionScales {
  public:
@@ -36,7 +36,7 @@ class SectionScales {
   static constexpr Int8Shape kShape = kShapeOf<V, kType>;
 
   SectionScales() = default;
-  /// Of rows [row, row + V::kLanes). `multiplier` is the codebook's, or 1.
+  /// Loads the head for rows [row, row + V::kLanes). `multiplier` is the codebook's, or 1.
   SectionScales(const std::byte* head, int row, float multiplier) {
     const std::byte* dwords = head + kTraits.format.head_halves * kPanelHalf + 4 * row;
 #pragma GCC unroll 8
@@ -46,7 +46,7 @@ class SectionScales {
       dmin_ = V::low_halves(V::template shift_dwords_right<16>(dword(0)));
     } else if constexpr (kType == Int8Type::kQ2_K) {
       d_ = V::low_halves(dword(4));
-      // The pairs' sums are of -32 times the activations (int8_row.h).
+      // The sums of minimum pairs are of -32 times the activations (int8_row.h).
       dmin_ = V::multiply(V::low_halves(V::template shift_dwords_right<16>(dword(4))), V::set(-1.0f / 32));
     } else {
       d_ = V::load_halves(head + 2 * row);
@@ -64,28 +64,28 @@ class SectionScales {
   F half_scale(int block, int half) const {
     return V::multiply(d_, V::to_float(V::signed_byte(dword(block / 2), block % 2 * 2 + half)));
   }
-  /// What to subtract per column, or what to multiply the minimum pairs' sums with.
+  /// The minimum to subtract per column, or the factor on the sums of the minimum pairs.
   F minimum(int block) const {
     if constexpr (kPackedMinima) return V::multiply(dmin_, V::to_float(V::byte(minima(block / 4), block % 4)));
     return dmin_;
   }
-  /// Of 16 columns, as V::factor makes them.
+  /// The factor of 16 columns, in the form of V::factor.
   I factor(int block, int half) const {
     const I bytes = dword(block / 2);
     // A byte of Q2_K is a factor and a minimum of four bits each.
     return V::factor(kType == Int8Type::kQ2_K ? V::masked(bytes, 15) : bytes, block % 2 * 2 + half);
   }
-  /// Of 16 columns, both int16 lanes of a dword.
+  /// The minimum of 16 columns, in both int16 lanes of a dword.
   I minimum_pair(int block, int half) const {
     return V::pair(V::masked(V::template shift_right<4>(dword(block / 2)), 15), block % 2 * 2 + half);
   }
 
  private:
-  /// d and dmin, then three dwords of packed scales (see k4_scale_min).
+  /// Whether the head is d and dmin, followed by three dwords of packed scales (see k4_scale_min).
   static constexpr bool kPackedMinima = kType == Int8Type::kQ4_K || kType == Int8Type::kQ5_K;
 
   I dword(int i) const { return dwords_[i]; }
-  /// Of four blocks, a byte each.
+  /// The scales of four blocks, a byte each.
   I scales(int half) const {
     if (half == 0) return V::masked(dword(1), 63);
     return V::either(V::masked(dword(3), 15), V::masked(V::template shift_right<2>(dword(1)), 48));
@@ -101,7 +101,7 @@ class SectionScales {
   F dmin_;
 };
 
-/// Scales of a chunk of blocks, unpacked. What a type does not need has no room.
+/// Unpacked scales of a chunk of blocks. Parts that a type does not need take no room.
 template <class V, Int8Type kType>
 struct PanelScales {
   static constexpr Int8Traits kTraits = int8_traits(kType);
@@ -117,8 +117,8 @@ struct PanelScales {
   alignas(64) int32_t factors[kShape.factors ? kChunkBlocks : 1][2][kPanelLanes];
   alignas(64) int32_t minimum_pairs[kMinimumPairs ? kChunkBlocks : 1][2][kPanelLanes];
 
-  /// `count` blocks, a multiple of kPanelSectionBlocks, from the section at `head` on. `multiplier` is the codebook's,
-  /// or 1.
+  /// Unpacks `count` blocks, a multiple of kPanelSectionBlocks, from the section at `head` on. `multiplier` is the
+  /// codebook's, or 1.
   void unpack(const std::byte* head, int64_t count, float multiplier) {
     for (int64_t b = 0; b < count; b += kPanelSectionBlocks, head += kTraits.format.section_bytes()) {
       for (int row = 0; row < kPanelLanes; row += V::kLanes) {

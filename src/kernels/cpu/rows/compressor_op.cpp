@@ -10,7 +10,7 @@
 namespace cairn::cpu {
 namespace {
 
-// Nanoseconds, roughly: for the size of chunks only.
+// Approximate nanoseconds; only used to choose the size of chunks.
 constexpr double kExponentialNs = 1.0;
 constexpr double kRoundNs = 3.0;
 

@@ -1,4 +1,4 @@
-/// Compressed rows of the CPU backend: see kernels/compressor_operations.h.
+/// The KV compressor of the CPU backend: see kernels/compressor_operations.h.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ double expected(const CompressorParams& params, const RowPages& values, const Ro
   return sum / total;
 }
 
-TEST_P(Compressor, RowsAreSoftmaxMeansOfTheirPositionsHoweverTheyArrive) {
+TEST_P(Compressor, RowsAreSoftmaxWeightedMeansHoweverTheirPositionsAreSliced) {
   const auto backend = make_backend(GetParam(), 2);
   for (const auto& [ratio, overlapping] : {std::pair{4, true}, {4, false}, {64, false}, {128, false}}) {
     CompressorParams params{.ratio = ratio, .dim = 21, .overlapping = overlapping};
@@ -47,7 +47,7 @@ TEST_P(Compressor, RowsAreSoftmaxMeansOfTheirPositionsHoweverTheyArrive) {
     RowPages scores(*backend, KvType::kF32, params.width(), 1, kTokens, random_);
     values.store(0, kTokens);
     scores.store(0, kTokens);
-    // The two views differ in their memory only.
+    // The two views share pages and differ only in their memory.
     scores.pages = values.pages;
     scores.store(0, kTokens);
     const AttentionSlice all = values.slice(0, kTokens);
@@ -72,7 +72,7 @@ TEST_P(Compressor, RowsAreSoftmaxMeansOfTheirPositionsHoweverTheyArrive) {
   }
 }
 
-TEST_P(Compressor, EightBitsKeepFourSignificantOnes) {
+TEST_P(Compressor, RoundingToEightBitsKeepsFourSignificantBits) {
   const auto backend = make_backend(GetParam(), 1);
   constexpr int32_t kDims = 128, kStride = 131;
   std::vector<float> x = random_.normals(int64_t{3} * kStride, 100);
@@ -84,7 +84,7 @@ TEST_P(Compressor, EightBitsKeepFourSignificantOnes) {
       EXPECT_EQ(x[i], before[i]);
       continue;
     }
-    // Half a unit of four bits, or of the smallest number that a block of this size can hold.
+    // The tolerance is half a unit of four bits, or of the smallest number that a block of this size can hold.
     EXPECT_LE(std::abs(x[i] - before[i]), std::max(std::abs(before[i]) / 16, 0.002F)) << i;
     int exponent = 0;
     const float fraction = std::frexp(x[i], &exponent) * 16;
@@ -95,13 +95,13 @@ TEST_P(Compressor, EightBitsKeepFourSignificantOnes) {
   EXPECT_TRUE(same_bits(once, x)) << "rounding twice changes nothing";
 }
 
-// Largest 448 * 2^k: the scale is 2^k exactly, and not the next one.
-TEST_P(Compressor, TheLargestNumberOfEightBitsIsReached) {
+// With the largest number 448 * 2^k the scale is exactly 2^k, not the next one.
+TEST_P(Compressor, TheLargestEightBitNumberIsUsed) {
   const auto backend = make_backend(GetParam(), 1);
   std::vector<float> x(64, 1.0F);
   x[0] = 448;
-  x[2] = 0.0009F;   // below half of the smallest, 2^-9
-  x[3] = 0.00196F;  // near the smallest
+  x[2] = 0.0009F;   // below half of the smallest number, 2^-9
+  x[3] = 0.00196F;  // near the smallest number
   x[1] = 440;       // a tie between 432 and 448: the even code, 448
   backend->compressor()->round_fp8(x.data(), 1, 64, 64);
   EXPECT_EQ(x[0], 448);
@@ -110,14 +110,14 @@ TEST_P(Compressor, TheLargestNumberOfEightBitsIsReached) {
   EXPECT_EQ(x[3], 0x1p-9F);
 }
 
-TEST_P(Compressor, FourBitsAfterAHadamardTransform) {
+TEST_P(Compressor, RoundsToFourBitsAfterAHadamardTransform) {
   const auto backend = make_backend(GetParam(), 1);
-  // The transform of a unit vector has all elements equal: what they round to is exact.
+  // The transform of a unit vector has all elements equal, and they round exactly.
   std::vector<float> x(128, 0);
   x[0] = 6 * std::sqrt(128.0F);
   backend->compressor()->hadamard_fp4(x.data(), 1, 128);
   for (const float value : x) EXPECT_FLOAT_EQ(value, 6);
-  // In each 32 the magnitudes are those of a four-bit number times a power of two.
+  // In each 32 elements the magnitudes are those of a four-bit number times a power of two.
   std::vector<float> y = random_.normals(256);
   backend->compressor()->hadamard_fp4(y.data(), 2, 128);
   for (size_t block = 0; block < y.size(); block += 32) {

@@ -8,12 +8,13 @@
 namespace cairn::cpu {
 namespace {
 
-constexpr double kAddNs = 0.3;  // per element and stream, roughly: for the size of chunks only
+constexpr double kAddNs = 0.3;  // approximate, per element and stream; only used to choose the size of chunks
 constexpr double kShareNs = 20;
 
 float sigmoid(float x) { return 1 / (1 + std::exp(-x)); }
 
-// [from, to] in place: from logits to a matrix whose rows and columns each sum to 1, nearly.
+// Transforms a matrix [from, to] in place, from logits to one whose rows and columns each sum to nearly 1
+// (Sinkhorn-Knopp).
 void make_doubly_stochastic(int32_t n, int32_t rounds, float epsilon, float* matrix) {
   for (int32_t from = 0; from < n; ++from) {
     float* row = matrix + int64_t{from} * n;

@@ -1,4 +1,4 @@
-/// Residual streams of the CPU backend: see kernels/hyper_connection_operations.h.
+/// Hyper-connections of the CPU backend: see kernels/hyper_connection_operations.h.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace {
 constexpr int32_t kStoresNonTemporally = 4;
 constexpr int32_t kShares = stream_shares(kStoresNonTemporally);
 
-class Streams : public ::testing::TestWithParam<Isa> {
+class HyperConnectionsTest : public ::testing::TestWithParam<Isa> {
  protected:
   StreamParams params(int32_t rounds) const {
     return {kStoresNonTemporally, rounds, 1e-6F, scale_.data(), base_.data()};
@@ -24,11 +24,11 @@ class Streams : public ::testing::TestWithParam<Isa> {
   const std::vector<float> scale_ = random_.normals(3);
   const std::vector<float> base_ = random_.normals(kShares);
 };
-INSTANTIATE_TEST_SUITE_P(Isas, Streams, ::testing::ValuesIn(isas_under_test()), isa_test_name);
+INSTANTIATE_TEST_SUITE_P(Isas, HyperConnectionsTest, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-TEST_P(Streams, SharesAreSigmoidsAndADoublyStochasticMatrix) {
+TEST_P(HyperConnectionsTest, SharesAreSigmoidsAndADoublyStochasticMatrix) {
   const auto backend = make_backend(GetParam(), 2);
   constexpr int64_t kRows = 5;
   const std::vector<float> logits = random_.normals(kRows * kShares);
@@ -52,8 +52,8 @@ TEST_P(Streams, SharesAreSigmoidsAndADoublyStochasticMatrix) {
   }
 }
 
-// The first round by hand: a softmax of every row, then every column divided by its sum.
-TEST_P(Streams, OneRoundIsASoftmaxOfRowsAndANormOfColumns) {
+// The first round computed by hand: a softmax of every row, then every column divided by its sum.
+TEST_P(HyperConnectionsTest, OneRoundIsASoftmaxOfRowsThenNormalisedColumns) {
   const auto backend = make_backend(GetParam(), 1);
   const std::vector<float> logits = random_.normals(kShares);
   std::vector<float> shares(kShares);
@@ -76,7 +76,7 @@ TEST_P(Streams, OneRoundIsASoftmaxOfRowsAndANormOfColumns) {
   }
 }
 
-TEST_P(Streams, WhatGoesInAndComesOutIsWeightedByTheShares) {
+TEST_P(HyperConnectionsTest, ReadAndWriteAreWeightedByTheConnectionWeights) {
   const auto backend = make_backend(GetParam(), 2);
   constexpr int64_t kRows = 3, kCols = 67;
   const std::vector<float> x = random_.normals(kRows * kStoresNonTemporally * kCols),

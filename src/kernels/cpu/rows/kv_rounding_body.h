@@ -1,4 +1,4 @@
-/// Float32 to the types of keys and values, written once over an ISA's `Vector`.
+/// Rounds float32 to the types of keys and values, written once over an ISA's `Vector`.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct KvRounding {
     constexpr uint16_t kNan = 0x7e00;
     alignas(64) float in[32] = {};
     for (int64_t i = 0; i < n; ++i) in[i] = x[i];
-    // Magnitudes compare as integers, which puts infinity above finite numbers and NaN above both.
+    // Magnitudes compare as integers: infinity is larger than finite numbers, and NaN larger than both.
     I most = {};
     for (int64_t i = 0; i < 32; i += kLanes) {
       const I bits = (I)V::load(in + i) & 0x7fffffff;

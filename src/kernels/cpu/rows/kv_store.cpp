@@ -7,14 +7,15 @@
 namespace cairn::cpu {
 namespace {
 
-// Element i goes to to[i * stride].
+// Writes element i to to[i * stride].
 template <class T>
 void scatter(const T* from, int32_t n, int64_t stride, void* to) {
   for (int64_t i = 0; i < n; ++i) static_cast<T*>(to)[i * stride] = from[i];
 }
 
-// Elements [begin, begin + n) of a head's row, at most kKvBlock, of token `token` of a page. Dimension d of token t is
-// element d * dim_stride + t * token_stride of the head's part of the page; for kQ8_0 of its piece, d counted in it.
+// Stores elements [begin, begin + n) of a head's row, at most kKvBlock, of token `token` of a page. Dimension d of
+// token t is element d * dim_stride + t * token_stride of the head's part of the page; for kQ8_0 of its piece, with d
+// counted in the piece.
 void store_block(const RowKernels& kernels, KvType type, const float* x, int32_t begin, int32_t n, int32_t token,
                  int64_t dim_stride, int64_t token_stride, std::byte* head) {
   const int64_t at = begin * dim_stride + token * token_stride;
@@ -60,7 +61,7 @@ void store_values(const RowKernels& kernels, KvType type, const float* x, int32_
   }
 }
 
-// The elements of a row of kI16, one after the other.
+// Stores the elements of a row of kI16, one after the other.
 template <class Store>
 void store_int16(const Int16Attention& kernels, const float* x, int32_t dim, float scale, const Store& store) {
   int16_t values[kKvBlock];
@@ -90,7 +91,7 @@ void store_int16_values(const Int16Attention& kernels, const float* x, int32_t d
   store_int16(kernels, x, dim, scale, [&](int32_t i, int16_t value) { to[2 * i] = value; });
 }
 
-// The pieces of a row of kQ8_0Pairs: store(to, i, value) for the elements i of a piece at `to`.
+// Stores the pieces of a row of kQ8_0Pairs: calls store(to, i, value) for the elements i of a piece at `to`.
 template <class Store>
 void store_q8_0_pairs(const RowKernels& kernels, const float* x, int32_t dim, int32_t token, std::byte* head,
                       const Store& store) {
@@ -137,7 +138,7 @@ void store_row(const Isa& isa, const KvView& kv, const float* key, const float* 
 
 void store_kv_rows(const Isa& isa, const KvView& kv, const AttentionSlice& slice, int32_t begin, int32_t end,
                    const float* k, const float* v) {
-  // A head's rows of one page after the other: its keys, a cache line for each dimension, stay in the L1 cache.
+  // Stores a head's rows one page at a time: the lines of its keys, one for each dimension, stay in the L1 cache.
   for (int32_t row = begin, next = begin; row < end; row = next) {
     const int32_t position = slice.position_begin + row;
     const PageId page = slice.pages[position / kPageTokens];

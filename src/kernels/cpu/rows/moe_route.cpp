@@ -7,13 +7,13 @@
 namespace cairn::cpu {
 namespace {
 
-// Below the rank of whatever can still be chosen.
+// The rank of experts that can no longer be chosen, below all others.
 constexpr float kExcluded = -std::numeric_limits<float>::infinity();
-// From here on softplus is its argument.
+// From this argument on softplus(x) is x.
 constexpr float kSoftplusLinear = 20;
 
-// NaN counts as less than any number but more than what is excluded, so that whatever the logits are, `used` different
-// experts come out.
+// NaN ranks below any number but above what is excluded, so that `used` different experts are chosen whatever the
+// logits are.
 float rank_of(float score) {
   constexpr float kLeast = std::numeric_limits<float>::lowest();
   return score > kLeast ? score : kLeast;
@@ -42,7 +42,7 @@ void score_experts(const RowKernels& kernels, const RouteParams& params, const f
   }
 }
 
-// A group's rank: its best, or the sum of its two best.
+// A group's rank: its best expert's, or the sum of its two best.
 float rank_of_group(const float* ranks, int32_t count, bool by_best) {
   float best = kExcluded, second = kExcluded;
   for (int32_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-/// Choosing experts for one row.
+/// MoE routing: chooses the experts of one row.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 
 namespace cairn::cpu {
 
-/// Floats of working memory that a row takes.
+/// Floats of scratch memory for a row.
 constexpr int64_t route_floats(const RouteParams& params) { return int64_t{2} * params.experts + params.groups; }
 
-/// logits [experts] to ids and weights [used]; `working` has route_floats(). Backend::route of one row.
+/// Backend::route of one row: logits [experts] to ids and weights [used]; `working` has route_floats() floats.
 void route_row(const RowKernels& kernels, const RouteParams& params, const float* logits, float* working, int32_t* ids,
                float* weights);
 

@@ -30,7 +30,7 @@ class RouteTest : public ::testing::TestWithParam<Isa> {
 };
 INSTANTIATE_TEST_SUITE_P(Isas, RouteTest, ::testing::ValuesIn(isas_under_test()), isa_test_name);
 
-TEST_P(RouteTest, ScoresAreThoseNamed) {
+TEST_P(RouteTest, WeightsFollowTheNamedScoreFunction) {
   Random random(1);
   for (int round = 0; round < 50; ++round) {
     std::vector<float> logits = random.normals(12, 8);
@@ -50,7 +50,7 @@ TEST_P(RouteTest, ScoresAreThoseNamed) {
   }
 }
 
-TEST_P(RouteTest, TheBiasChoosesButDoesNotWeigh) {
+TEST_P(RouteTest, TheBiasChangesTheChoiceButNotTheWeights) {
   const std::vector<float> logits = {3, 1, 0, -1};
   const std::vector<float> bias = {-5, 0, 0, 2};
   const Routed routed =
@@ -95,7 +95,7 @@ TEST_P(RouteTest, ExpertsComeFromTheGroupsWhoseTwoBestAreLargest) {
 }
 
 TEST_P(RouteTest, GroupsMayBeRankedByTheirBest) {
-  // The best expert is in the second group, the two best together are in the first.
+  // The best expert is in the second group; the two with the largest sum are in the first.
   const std::vector<float> logits = {2.5f, 2.5f, 3, -4};
   RouteParams params{.experts = 4, .used = 2, .groups = 2, .groups_used = 1};
   EXPECT_EQ(route(params, logits).ids, (std::vector<int32_t>{0, 1}));
@@ -103,7 +103,7 @@ TEST_P(RouteTest, GroupsMayBeRankedByTheirBest) {
   EXPECT_EQ(route(params, logits).ids, (std::vector<int32_t>{2, 3}));
 }
 
-TEST_P(RouteTest, TheSumIsNoLessThanItsBound) {
+TEST_P(RouteTest, TheSumOfWeightsIsBoundedBelow) {
   const std::vector<float> logits = {-30, -30};
   RouteParams params{.experts = 2, .used = 2, .renormalise = true, .score = RouteScore::kSigmoid, .sum_least = 0.5f};
   EXPECT_NEAR(route(params, logits).weights[0], std::exp(-30.0) / 0.5, 1e-17);
@@ -111,7 +111,7 @@ TEST_P(RouteTest, TheSumIsNoLessThanItsBound) {
   EXPECT_NEAR(route(params, logits).weights[0], 0.5, 1e-6);
 }
 
-TEST_P(RouteTest, NamesDifferentExpertsEvenWithoutNumbers) {
+TEST_P(RouteTest, ChoosesDifferentExpertsEvenIfLogitsAreNan) {
   const std::vector<float> logits(12, std::numeric_limits<float>::quiet_NaN());
   const Routed routed =
       route({.experts = 12, .used = 6, .score = RouteScore::kSigmoid, .groups = 4, .groups_used = 2}, logits);

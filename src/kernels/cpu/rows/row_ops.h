@@ -9,7 +9,7 @@
 
 namespace cairn::cpu {
 
-/// As many as cairn::Activation has.
+/// The number of values of cairn::Activation.
 inline constexpr int kActivations = 5;
 
 struct RowKernels {
@@ -41,14 +41,15 @@ struct RowKernels {
   /// Rotates the first `dims` elements of each of `heads` heads, `head_dim` apart, in place: pairs (0,1), (2,3), ... by
   /// the (cosine, sine) pairs of `table` [dims].
   void (*rope_adjacent)(const float* table, int32_t dims, float* x, int32_t heads, int32_t head_dim);
-  /// The same for pairs (0, dims/2), (1, dims/2 + 1), ...
+  /// Rotates like rope_adjacent, but pairs (0, dims/2), (1, dims/2 + 1), ...
   void (*rope_halves)(const float* table, int32_t dims, float* x, int32_t heads, int32_t head_dim);
-  /// To binary16, to nearest, ties to even; what is too large becomes the largest finite number, not infinity.
+  /// Rounds to binary16, to nearest, ties to even; numbers that are too large become the largest finite number, not
+  /// infinity.
   void (*to_half)(const float* x, int64_t n, uint16_t* out);
-  /// To bfloat16, to nearest, ties to even; infinities and NaN stay what they are.
+  /// Rounds to bfloat16, to nearest, ties to even; infinities and NaN are kept.
   void (*to_bf16)(const float* x, int64_t n, uint16_t* out);
-  /// x [n], n <= 32, to int8 values [n] in [-127, 127], to nearest; returns their binary16 scale: the largest
-  /// magnitude / 127, at most 65504. The values are relative to the scale as rounded. A NaN makes the scale NaN.
+  /// Quantises x [n], n <= 32, to int8 values [n] in [-127, 127], to nearest; returns their binary16 scale: the largest
+  /// magnitude / 127, at most 65504. The values are relative to the rounded scale. A NaN makes the scale NaN.
   uint16_t (*to_q8_0)(const float* x, int64_t n, int8_t* values);
 };
 

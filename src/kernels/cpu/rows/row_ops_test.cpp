@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Isas, RowOps, ::testing::ValuesIn(isas_under_test()), i
 // Lengths around every vector width, and one of a real model.
 const std::vector<int64_t> kLengths = {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 260, 2048};
 
-// The whole range of float32 in steps of about 2^-14, both signs, and what stands out.
+// The whole range of float32 in steps of about 2^-14, with both signs, and special values.
 std::vector<float> all_kinds() {
   std::vector<float> values = {0, -0.0f, kInfinity, 1e-45f, -1e-45f};
   for (float x = 1e-30f; x < 1e30f; x *= 1.00771f) {
@@ -71,7 +71,7 @@ TEST_P(RowOps, ActivationsAreAccurateOverTheWholeRange) {
       if (truth > std::numeric_limits<float>::max()) {
         EXPECT_EQ(out[i], kInfinity) << a << " of " << x[i];
       } else {
-        // Relative to x: far to the left the activations are tiny, and what counts is that they are.
+        // The bound is relative to x: far to the left the activations are tiny, and only that matters.
         const double bound =
             2e-7 * std::abs(double{x[i]}) + (activation == Activation::kReluSquared ? 2e-7 * truth : 0);
         EXPECT_NEAR(out[i], truth, bound + 1e-44) << a << " of " << x[i];
@@ -80,7 +80,7 @@ TEST_P(RowOps, ActivationsAreAccurateOverTheWholeRange) {
   }
 }
 
-TEST_P(RowOps, ActivationsPassNanOnAndSaturate) {
+TEST_P(RowOps, ActivationsPropagateNanAndSaturate) {
   const std::vector<float> x = {NAN, 1000, -1000, kInfinity};
   const std::vector<float> up(x.size(), 2.0f);
   std::vector<float> out(x.size());
@@ -93,7 +93,7 @@ TEST_P(RowOps, ActivationsPassNanOnAndSaturate) {
   }
 }
 
-// A function of each element alone, at every length: compared with the same element alone.
+// Checks that an operation gives each element the same result at every length: compared with the element alone.
 void expect_elementwise(const std::function<void(std::vector<float>&)>& operation, Random& random) {
   for (const int64_t n : kLengths) {
     const std::vector<float> x = random.normals(n, 3);
@@ -134,12 +134,13 @@ TEST_P(RowOps, GateWithoutUpIsTheActivationAlone) {
   }
 }
 
-TEST_P(RowOps, LayerNorm) {
+TEST_P(RowOps, LayerNormAgreesWithDoublePrecision) {
   Random random(8);
   SCOPED_TRACE(random.trace());
   for (const int64_t n : kLengths) {
     std::vector<float> x = random.normals(n, 3);
-    for (float& value : x) value += 20;  // far from zero: what is lost by taking squares first shows
+    // Far from zero, so that the cancellation of a variance from squares would be noticed.
+    for (float& value : x) value += 20;
     const std::vector<float> weight = random.normals(n), bias = random.normals(n);
     double mean = 0, squares = 0;
     for (const float value : x) mean += value / static_cast<double>(n);
@@ -157,7 +158,7 @@ TEST_P(RowOps, LayerNorm) {
   }
 }
 
-TEST_P(RowOps, RmsNorm) {
+TEST_P(RowOps, RmsNormAgreesWithDoublePrecision) {
   Random random(2);
   SCOPED_TRACE(random.trace());
   for (const int64_t n : kLengths) {
@@ -175,7 +176,7 @@ TEST_P(RowOps, RmsNorm) {
   }
 }
 
-TEST_P(RowOps, SimpleOnes) {
+TEST_P(RowOps, AddScaleAndWeightedSumAgreeWithTheirFormulas) {
   Random random(3);
   SCOPED_TRACE(random.trace());
   for (const int64_t n : kLengths) {
@@ -198,7 +199,7 @@ TEST_P(RowOps, SimpleOnes) {
   }
 }
 
-TEST_P(RowOps, ClampAndSteer) {
+TEST_P(RowOps, ClampAndSteerAgreeWithTheirFormulas) {
   Random random(12);
   for (const int64_t n : kLengths) {
     const std::vector<float> x = random.normals(n), direction = random.normals(n);
@@ -224,7 +225,7 @@ TEST_P(RowOps, SoftCapIsAccurateNextToZeroAndFarOut) {
   }
 }
 
-TEST_P(RowOps, Softmax) {
+TEST_P(RowOps, SoftmaxAgreesWithDoublePrecision) {
   Random random(4);
   SCOPED_TRACE(random.trace());
   for (const int64_t n : kLengths) {
@@ -275,7 +276,7 @@ TEST_P(RowOps, RopeRotatesPairsAndLeavesTheRest) {
   }
 }
 
-TEST_P(RowOps, HalvesRoundAsTheFormatSaysAndSaturate) {
+TEST_P(RowOps, Binary16RoundsToNearestAndSaturates) {
   std::vector<float> x = all_kinds();
   for (uint16_t half = 0; half + 1 < 0x7c00; ++half) {
     const auto above = static_cast<uint16_t>(half + 1);
@@ -299,7 +300,7 @@ TEST_P(RowOps, Bfloat16RoundsToNearestAndTiesToEven) {
       {0x3fffc000, 0x4000},                                              // into the next power of two
       {0xbf808000, 0xbf80}, {0xbf808001, 0xbf81}, {0xbf818000, 0xbf82},  // negative ones
       {0x00000000, 0x0000}, {0x80000000, 0x8000}, {0x00008000, 0x0000}, {0x00018000, 0x0002},  // zeros and subnormals
-      {0x477fe000, 0x4780}, {0x7f7f0000, 0x7f7f},  // what binary16 ends at, the largest
+      {0x477fe000, 0x4780}, {0x7f7f0000, 0x7f7f},  // the largest binary16 and the largest bfloat16
       {0x7f800000, 0x7f80}, {0xff800000, 0xff80},  // infinities
   };
   std::vector<float> x;
@@ -308,7 +309,7 @@ TEST_P(RowOps, Bfloat16RoundsToNearestAndTiesToEven) {
   kernels().to_bf16(x.data(), static_cast<int64_t>(x.size()), out.data());
   for (size_t i = 0; i < x.size(); ++i) EXPECT_EQ(out[i], kCases[i].second) << i;
   EXPECT_EQ(out.back(), 99) << "wrote too far";
-  // NaN whose payload is in the lower half, and one that rounding would carry beyond the sign.
+  // A NaN whose payload is in the lower half, and one that rounding would carry into the sign.
   for (const uint32_t bits : {0x7f800001u, 0xff800001u, 0x7fffffffu, 0xffffffffu}) {
     const auto nan = std::bit_cast<float>(bits);
     kernels().to_bf16(&nan, 1, out.data());
@@ -321,7 +322,7 @@ TEST_P(RowOps, Q8_0IsWithinHalfAStep) {
     Random random(seed);
     SCOPED_TRACE(random.trace());
     const int32_t n = random.integer(1, 32);
-    // From where the scale is a subnormal half to where it is the largest one.
+    // Sizes from where the scale is a subnormal binary16 to where it is the largest one.
     const float sigma = std::exp2(static_cast<float>(random.integer(-18, 21)));
     const std::vector<float> x = random.normals(n, sigma);
     std::vector<int8_t> values(static_cast<size_t>(n) + 1, 99);
@@ -334,7 +335,7 @@ TEST_P(RowOps, Q8_0IsWithinHalfAStep) {
       EXPECT_GE(values[i], -127);
       const float limited = std::min(std::max(x[i], -127 * scale), 127 * scale);
       EXPECT_NEAR(values[i] * scale, limited, scale * 0.50001f) << i;
-      // The limits themselves cost no more than the rounding of the scale.
+      // Up to the limits of the scale, the error is only that of its rounding.
       if (largest < 127 * 65504.0f) {
         EXPECT_NEAR(limited, x[i], largest * 0x1p-11f + 127 * 0x1p-25f);
       }
@@ -342,7 +343,7 @@ TEST_P(RowOps, Q8_0IsWithinHalfAStep) {
   }
 }
 
-TEST_P(RowOps, Q8_0OfWhatIsNotANumber) {
+TEST_P(RowOps, Q8_0OfNanAndInfinityFollowsTheInterface) {
   std::vector<int8_t> values(32);
   std::vector<float> x(32, 1.0f);
   x[5] = NAN;

@@ -36,7 +36,7 @@ struct RowReductions : RowMap<V> {
   using RowMap<V>::map;
 
   static void rms_norm(const float* x, const float* weight, float epsilon, int64_t cols, float* out) {
-    // Four sums hide the latency of the additions.
+    // Four accumulators hide the latency of the additions.
     F sums[4] = {V::set(0), V::set(0), V::set(0), V::set(0)};
     int64_t i = 0;
     for (; i + 4 * kLanes <= cols; i += 4 * kLanes) {
@@ -59,7 +59,7 @@ struct RowReductions : RowMap<V> {
     }
   }
 
-  // The sum over a row of f(x), of which the last elements (fewer than a vector) are added one by one.
+  // The sum of f(x) over a row; the last elements (fewer than a vector) are added one by one.
   template <class Function, class Scalar>
   static double sum_of(const float* x, int64_t cols, Function f, Scalar of_one) {
     F sums[4] = {V::set(0), V::set(0), V::set(0), V::set(0)};

@@ -1,4 +1,4 @@
-/// What the kernels of one call of attention share: its arguments, and how the queries are dealt to blocks.
+/// Types shared by the kernels of one attention call: its arguments, and how the queries are divided among blocks.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 namespace cairn::cuda {
 
 /// Softmax-weighted sums of single chunks, relative to their largest score: the scratch memory of a call whose chunks
-/// go to different blocks. Chunk c of head h of row r, counted from the row's first, is entry (r * heads + h) *
-/// kChunksMax + c.
+/// are computed by different blocks (split-K). Chunk c of head h of row r, counted from the row's first, is entry (r *
+/// heads + h) * kChunksMax + c.
 struct Pieces {
-  float2* numbers = nullptr;  ///< largest score, sum of the exponentials
+  float2* numbers = nullptr;  ///< largest score, and sum of the exponentials
   float* values = nullptr;    ///< [.., value_dim]
 
   static int64_t bytes(int64_t queries, int32_t value_dim) {
@@ -25,26 +25,27 @@ struct Pieces {
     return {numbers, reinterpret_cast<float*>(numbers + queries * kChunksMax)};
   }
 };
-/// Queries of a call whose chunks go to different blocks, unless a single row has more.
+/// Maximum queries of a call whose chunks are computed by different blocks, unless a single row has more.
 inline constexpr int64_t kSplitQueriesMax = 2048;
-/// Queries that pieces are kept of. It grows with both arguments: memory for larger calls is enough for smaller ones.
+/// Number of queries for which pieces are kept. It grows with both arguments, so memory for larger calls suffices for
+/// smaller ones.
 inline int64_t split_queries(int64_t rows, int32_t heads) {
   return std::min(rows * heads, std::max<int64_t>(kSplitQueriesMax, heads));
 }
 
 /// A block has `tile_rows` rows of one slice and `tile_heads` query heads of one KV head; its results do not depend on
-/// how many.
+/// these numbers.
 struct AttentionTiling {
-  int32_t group = 1;  ///< query heads of a KV head
+  int32_t group = 1;  ///< query heads per KV head
   int32_t tile_heads = 1;
-  int32_t head_tiles = 1;  ///< tiles of a KV head
+  int32_t head_tiles = 1;  ///< tiles per KV head
   int32_t tile_rows = 1;
   int32_t queries = 4;  ///< a multiple of 4
-  bool staged = false;  ///< pages lie in shared memory before they are decoded
+  bool staged = false;  ///< whether pages are copied to shared memory before they are decoded
   int64_t shared_bytes = 0;
 };
 
-/// What the row `number` rows after `place`, in the same slice, sees.
+/// The positions that the row `number` rows after `place`, in the same slice, sees.
 __device__ inline SeenPositions seen_by(const AttentionParams& params, const TokenPlace& place, int32_t number) {
   return seen_positions(place.position + number, place.slice_position, place.slice_rows, params.causal, params.window);
 }

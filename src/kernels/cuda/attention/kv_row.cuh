@@ -1,5 +1,5 @@
-/// How a head's row of keys or values lies in a page: rows one after the other, those of a head together, all heads'
-/// keys before all heads' values. A row of kQ8_0 is blocks of a binary16 scale and 32 codes.
+/// Layout of a head's rows of keys or values in a page: rows one after the other, those of a head together, all heads'
+/// keys before all heads' values. A row of kQ8_0 consists of blocks of a binary16 scale and 32 codes.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -12,13 +12,13 @@
 
 namespace cairn::cuda {
 
-/// A layer's pages, with everything that a kernel needs counted in bytes.
+/// A layer's pages, with all sizes and offsets that a kernel needs in bytes.
 struct KvPages {
-  std::byte* layer = nullptr;  ///< of page 0
+  std::byte* layer = nullptr;  ///< address of the layer's part of page 0
   int64_t page_stride = 0;
   int64_t key_row_bytes = 0;
   int64_t value_row_bytes = 0;
-  int64_t values_offset = 0;  ///< from a page's begin to the first head's values
+  int64_t values_offset = 0;  ///< offset of the first head's values in a page
 
   explicit KvPages(const KvView& kv)
       : layer(kv.base + kv.layer_offset),
@@ -27,7 +27,8 @@ struct KvPages {
         value_row_bytes(kv_row_bytes(kv.type, kv.value_dim)),
         values_offset(kv.kv_heads * kPageTokens * key_row_bytes) {}
 
-  /// Row 0 of a head's keys in a page: kPageTokens rows, a multiple of 64 bytes from the page's begin, and as long.
+  /// Row 0 of a head's keys in a page. The kPageTokens rows begin at a multiple of 64 bytes from the page's begin, and
+  /// their size is such a multiple.
   __device__ std::byte* keys(int32_t page, int32_t kv_head) const {
     return layer + page * page_stride + kv_head * (kPageTokens * key_row_bytes);
   }
@@ -36,7 +37,7 @@ struct KvPages {
   }
 };
 
-/// Elements [d, d + 4) of a row of `dim`, d a multiple of 4; those behind its end are 0.
+/// Elements [d, d + 4) of a row of `dim` elements, d a multiple of 4; those beyond its end are 0.
 template <KvType kType>
 __device__ inline float4 four_of_row(const std::byte* row, int32_t d, int32_t dim) {
   float four[4] = {0, 0, 0, 0};
@@ -80,7 +81,7 @@ __device__ inline float4 four_of_row(const std::byte* row, int32_t d, int32_t di
     const auto* pairs = reinterpret_cast<const char2*>(block + sizeof(__half) + d % kKvBlock);
     const char2 low = pairs[0], high = pairs[1];
     const signed char codes[4] = {low.x, low.y, high.x, high.y};
-    // Exact: 8 bits times 11.
+    // Exact: a product of 8 bits and 11 bits.
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       if (d + k < dim) four[k] = __fmul_rn(static_cast<float>(codes[k]), scale);

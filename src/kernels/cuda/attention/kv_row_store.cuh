@@ -15,7 +15,8 @@ namespace cairn::cuda {
 inline constexpr float kLargestHalf = 65504;
 static_assert(kKvBlock == kWarp);
 
-/// The bits of the largest magnitude of all lanes: as integers, so that infinity is above numbers and NaN above both.
+/// The bits of the largest magnitude of all lanes. Compared as integers, infinity is larger than numbers, and NaN
+/// larger than both.
 __device__ inline int32_t largest_magnitude(float x) {
   int32_t bits = __float_as_int(x) & 0x7fffffff;
 #pragma unroll
@@ -26,7 +27,7 @@ __device__ inline int32_t largest_magnitude(float x) {
   return bits;
 }
 
-/// One block of a row, an element a lane; what is behind the row's end counts as 0.
+/// Stores one block of a row, an element per lane; elements beyond the row's end count as 0.
 __device__ inline void store_q8_0(float x, int32_t lane, std::byte* block) {
   const int32_t most = largest_magnitude(x);
   const float scale = __int_as_float(most) / 127.0f;
@@ -37,13 +38,13 @@ __device__ inline void store_q8_0(float x, int32_t lane, std::byte* block) {
   float value = __fmul_rn(x, inverse);
   value = value > 127.0f ? 127.0f : value;
   value = value < -127.0f ? -127.0f : value;
-  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
+  // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
   const int32_t whole = __float_as_int(__fadd_rn(value, 12582912.0f));
   if (lane == 0) *reinterpret_cast<__half*>(block) = half;
   reinterpret_cast<int8_t*>(block + sizeof(__half))[lane] = static_cast<int8_t>(whole & 255);
 }
 
-/// Elements [begin, begin + 32) of a row of `dim`, by a warp.
+/// Stores elements [begin, begin + 32) of a row of `dim` elements; called by a whole warp.
 template <KvType kType>
 __device__ void store_block(const float* x, int32_t begin, int32_t dim, std::byte* row) {
   const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);

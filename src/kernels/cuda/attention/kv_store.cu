@@ -21,7 +21,7 @@ struct Call {
   int32_t value_dim;
 };
 
-// A warp for every block of every head: first all keys', then all values'.
+// One warp for every block of every head: first the blocks of all keys, then of all values.
 template <KvType kType>
 __global__ void __launch_bounds__(kBlock) store_kernel(Call call) {
   const int64_t row = blockIdx.x;

@@ -1,4 +1,4 @@
-/// Joins the chunks of each row that different blocks have attended to.
+/// Merges the chunks of each row that different blocks have computed.
 #pragma once
 
 #include "base/check.h"
@@ -17,11 +17,11 @@ struct MergeFactors {
   float finish;
 };
 
-/// The first warp, a lane for each chunk: what find_joints finds chunk by chunk.
+/// Computed by the first warp with a lane for each chunk, with the same result as find_joints chunk by chunk.
 __device__ inline void find_factors(const float2* numbers, int32_t count, float sink, MergeFactors& factors) {
   const int lane = threadIdx.x;
   const float2 own = lane < count ? numbers[lane] : make_float2(-INFINITY, 0);
-  // The largest of all chunks up to the lane's.
+  // The largest score of all chunks up to the lane's.
   float largest = own.x;
 #pragma unroll
   for (int apart = 1; apart < kWarp; apart *= 2) {
@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(Call call) {
   }
 }
 
-/// Writes `out` from the pieces that each row has. `call` has what this needs of an AttentionCall; every row sees
-/// something.
+/// Writes `out` from the pieces of each row. `call` has the members of an AttentionCall that are used here; every row
+/// sees at least one position.
 template <class Call>
 void merge_pieces(LaunchQueue& stream, const Call& call) {
   CAIRN_DCHECK(call.params.heads <= kGridMax);

@@ -1,5 +1,5 @@
-/// Joining softmax-weighted sums over parts of the positions. For host and device, with the same roundings on both but
-/// for the exponential's.
+/// Merging of softmax-weighted sums over parts of the positions. For host and device, with the same roundings on both
+/// except for the exponential's.
 #pragma once
 
 #include <cmath>
@@ -8,11 +8,11 @@
 
 namespace cairn::cuda {
 
-/// What two sums are multiplied by when they are joined, and the largest score of both.
+/// The factors of two sums that are merged, and the larger of their largest scores.
 struct Joint {
   float largest;
-  float keep;  ///< of the sum so far
-  float take;  ///< of the one that is added
+  float keep;  ///< factor of the sum so far
+  float take;  ///< factor of the added sum
 };
 CAIRN_HOST_DEVICE inline Joint joint_of(float largest, float other) {
   const float most = other > largest ? other : largest;
@@ -22,9 +22,9 @@ CAIRN_HOST_DEVICE inline float joined(float keep, float value, float take, float
   return fmaf(keep, value, take * other);
 }
 
-/// What the joined values are multiplied by: 1 / (sum + exp(sink - largest)). A sink of -infinity is none.
+/// The factor on the merged values: 1 / (sum + exp(sink - largest)). A sink of -infinity means no sink.
 CAIRN_HOST_DEVICE inline float finish_factor(float largest, float sum, float sink) {
-  // Relative to the larger of both, as one of the two exponentials could be infinite otherwise.
+  // Relative to the larger of the two, as one of the exponentials could otherwise be infinite.
   const float most = sink > largest ? sink : largest;
   const float here = expf(largest - most);
   return here / fmaf(here, sum, expf(sink - most));

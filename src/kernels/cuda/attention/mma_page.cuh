@@ -1,10 +1,10 @@
-/// Attention's work on one page on the tensor cores: what page.cuh does, with queries, keys, weights and
-/// values rounded to float16, or to bfloat16 if the keys and values are kept so, and sums in float32. For keys and
-/// values that are no more precise than that. Scores and sums are in shared memory here; where values have few
-/// dimensions, mma_registers.cuh has them elsewhere, with the same queries and pages.
+/// Attention over one page on the tensor cores: as page.cuh, with queries, keys, weights and values rounded to float16,
+/// or to bfloat16 if keys and values are stored as that, and sums in float32. For keys and values of at most that
+/// precision. Here scores and sums are in shared memory; for values with few dimensions mma_registers.cuh has them in
+/// registers, with the same queries and pages.
 ///
-/// A query's numbers follow from its own row of every product, and those from the page alone: so they are the same
-/// whatever other queries there are.
+/// A query's results follow from its own row of every product, which follows from the page alone, so they do not depend
+/// on the other queries.
 #pragma once
 
 #include "kernels/cuda/attention/page.cuh"
@@ -13,8 +13,8 @@
 
 namespace cairn::cuda {
 
-/// Halves from a row to the next, of queries and of a page: what the lanes of a warp read at once lies in different
-/// banks. The rows are filled up with zeros to a multiple of 16 columns.
+/// 16-bit numbers from a row to the next, of queries and of a page: the rows that the lanes of a warp read at once are
+/// in different banks. Rows are padded with zeros to a multiple of 16 columns.
 CAIRN_HOST_DEVICE constexpr int32_t half_columns(int32_t dim) { return round_up(dim, 16); }
 CAIRN_HOST_DEVICE constexpr int32_t half_stride(int32_t dim) { return half_columns(dim) + 8; }
 
@@ -26,13 +26,13 @@ template <bool kBfloat>
 __device__ inline uint32_t pack_halves(float low, float high) {
   return half_bits<kBfloat>(low) | half_bits<kBfloat>(high) << 16;
 }
-// A number that is too large for a float16 becomes the largest one.
+// The number, clamped to the range of float16.
 __device__ inline float within_halves(float value) {
   constexpr float kLargest = 65504;
   return value > kLargest ? kLargest : value < -kLargest ? -kLargest : value;
 }
 
-/// The page's first `count` rows, of which row_at(i) is the address of the i-th, and zeros.
+/// Decodes the page's first `count` rows, of which row_at(i) is the address of the i-th, followed by zeros.
 template <KvType kType, class RowAt>
 __device__ void decode_page_halves(const RowAt& row_at, int32_t count, int32_t dim, uint16_t* tile) {
   constexpr bool kBfloat = kType == KvType::kBF16;
@@ -42,7 +42,7 @@ __device__ void decode_page_halves(const RowAt& row_at, int32_t count, int32_t d
 #pragma unroll
     for (int row = warp; row < kPageTokens; row += kAttentionWarps) {
       auto* to = reinterpret_cast<uint2*>(tile + row * stride + d);
-      if (kType != KvType::kQ8_0 && dim % 4 == 0) {  // as they are
+      if (kType != KvType::kQ8_0 && dim % 4 == 0) {  // copied without conversion
         const bool there = row < count && d < dim;
         *to = there ? *reinterpret_cast<const uint2*>(row_at(row) + 2 * d) : make_uint2(0, 0);
         continue;
@@ -55,7 +55,8 @@ __device__ void decode_page_halves(const RowAt& row_at, int32_t count, int32_t d
   }
 }
 
-/// A query, of float16 in parts of a power of two that is 1 unless a number would be too large. A warp.
+/// Writes a query as float16, divided by a power of two that is 1 unless a number would be too large. Called by a whole
+/// warp.
 template <bool kBfloat>
 __device__ inline void begin_query_halves(const QueryArrays& arrays, int32_t query, const float* q, int32_t dim) {
   constexpr float kLargest = 32768;
@@ -87,7 +88,7 @@ __device__ inline void multiply_halves(const uint32_t (&a)[4], const uint32_t (&
 
 __device__ inline uint32_t two_halves(const uint16_t* at) { return *reinterpret_cast<const uint32_t*>(at); }
 
-/// Products of all queries and all keys of the tile, to arrays.weights. A warp has eight keys.
+/// Products of all queries and all keys of the tile, written to arrays.weights. Each warp has eight keys.
 template <bool kBfloat>
 __device__ inline void score_page_halves(const QueryArrays& arrays, const uint16_t* tile, int32_t dim) {
   static_assert(kAttentionWarps * 8 == kPageTokens);
@@ -96,7 +97,7 @@ __device__ inline void score_page_halves(const QueryArrays& arrays, const uint16
   const auto* queries = reinterpret_cast<const uint16_t*>(arrays.queries);
   const uint16_t* key = tile + (8 * warp + g) * stride + 2 * t;
   for (int32_t query = 0; query < arrays.count; query += 16) {
-    // Behind the last one it is computed again and thrown away.
+    // Rows beyond the last repeat it, and their results are dropped.
     const uint16_t* upper = queries + min(query + g, arrays.count - 1) * stride + 2 * t;
     const uint16_t* lower = queries + min(query + g + 8, arrays.count - 1) * stride + 2 * t;
     float sums[4] = {};
@@ -115,13 +116,13 @@ __device__ inline void score_page_halves(const QueryArrays& arrays, const uint16
   }
 }
 
-/// Adds the tile's rows to the sums. A warp has every fourth eight dimensions of all queries.
+/// Adds the tile's rows to the sums. Each warp has every fourth group of eight dimensions of all queries.
 template <bool kBfloat>
 __device__ inline void add_page_halves(const QueryArrays& arrays, const uint16_t* tile, int32_t dim) {
   const int warp = threadIdx.x / kWarp, g = threadIdx.x % kWarp / 4, t = threadIdx.x % 4;
   const int32_t stride = half_stride(dim), columns = value_columns(dim), of_weights = weights_stride(arrays.count);
   for (int32_t query = 0; query < arrays.count; query += 16) {
-    // What a query does not see has a negative weight.
+    // A position that the query does not see has a negative weight, which counts as 0.
     const auto two_weights = [&](int32_t token, int32_t of_query) {
       const float* at = arrays.weights + token * of_weights + min(of_query, arrays.count - 1);
       return pack_halves<kBfloat>(fmaxf(at[0], 0), fmaxf(at[of_weights], 0));

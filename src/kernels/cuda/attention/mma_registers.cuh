@@ -1,8 +1,8 @@
-/// Attention's work on one page on the tensor cores with weights and sums in registers: a warp has 16 of the block's
-/// queries and some or all dimensions of their values. Queries, keys, weights and values are numbers of 16 bits as in
-/// mma_page.cuh, and lie as there.
+/// Attention over one page on the tensor cores with weights and sums in registers: a warp has 16 of the block's queries
+/// and some or all dimensions of their values. Queries, keys, weights and values are 16-bit numbers in the layout of
+/// mma_page.cuh.
 ///
-/// A query's numbers are computed in an order that does not depend on the other queries: a page's exponentials are
+/// A query's results are computed in an order that does not depend on the other queries: a page's exponentials are
 /// added by four lanes, every fourth pair of positions in ascending order, and then in pairs of lanes.
 ///
 /// Estimate for an H100, heads of 128: a warp's page is 262,144 operations, in 64 mma.sync and about 900 instructions
@@ -13,11 +13,11 @@
 
 namespace cairn::cuda {
 
-/// Of queries [first, first + 16) and 8 kValueTiles dimensions of values from `column` on, a multiple of 16.
+/// Sums of queries [first, first + 16) and 8 kValueTiles dimensions of values from `column` on, a multiple of 16.
 template <bool kBfloat, int kValueTiles>
 class WarpSums {
  public:
-  /// rule_of(query): of the block's queries, and of those that only fill up, which see nothing.
+  /// rule_of(query) is the rule of the block's queries, including those that are padding and see nothing.
   template <class RuleOf>
   __device__ WarpSums(const QueryArrays& arrays, int32_t first, int32_t column, RuleOf rule_of)
       : first_(first), column_(column), count_(arrays.count), lane_(threadIdx.x % kWarp) {
@@ -25,7 +25,7 @@ class WarpSums {
     for (int r = 0; r < 2; ++r) rules_[r] = rule_of(first_ + lane_ / 4 + 8 * r);
     begin();
   }
-  /// Of a chunk.
+  /// Starts a chunk.
   __device__ void begin() {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -39,7 +39,7 @@ class WarpSums {
     }
   }
 
-  /// Weights of the page of keys that begins at position `begin`.
+  /// Computes the weights of the page of keys that begins at position `begin`.
   __device__ void score_page(const QueryArrays& arrays, const uint16_t* keys, int32_t dim, int32_t begin) {
     if (first_ >= count_) return;
     float scores[kKeyTiles][4] = {};
@@ -60,8 +60,8 @@ class WarpSums {
     }
     weigh(scores, begin);
   }
-  /// The same of scores in arrays.weights, where score_page_halves leaves them, of a page of which all queries see
-  /// `seen`.
+  /// Computes the weights of a page of which all queries see `seen`, from its scores in arrays.weights, where
+  /// score_page_halves writes them.
   __device__ void take_scores(const QueryArrays& arrays, SeenPositions seen, int32_t begin) {
     float scores[kKeyTiles][4];
     const int32_t stride = weights_stride(count_);
@@ -80,7 +80,7 @@ class WarpSums {
   /// Adds the page's values, rows `stride` apart.
   __device__ void add_page(const uint16_t* values, int32_t stride, int32_t dim) {
     if (first_ >= count_) return;
-    // Most pages have nothing larger than those before.
+    // Skipped for most pages, which have no score larger than those before.
     if (__ballot_sync(kAllLanes, factor_[0] != 1 || factor_[1] != 1) != 0) {
 #pragma unroll
       for (int v = 0; v < kValueTiles; ++v) {
@@ -104,7 +104,7 @@ class WarpSums {
     }
   }
 
-  /// At a chunk's end: to arrays' sums, largest and total.
+  /// Writes the sums, largest scores and totals to `arrays`, at a chunk's end.
   __device__ void store(const QueryArrays& arrays, int32_t dim) const {
     const int32_t columns = value_columns(dim), g = lane_ / 4, t = lane_ % 4;
 #pragma unroll
@@ -139,7 +139,7 @@ class WarpSums {
       }
     }
   }
-  // Scores of row g + 8 kRow to exponentials, 0 where it does not see.
+  // Turns the scores of row g + 8 kRow into exponentials, 0 for positions that it does not see.
   template <int kRow>
   __device__ __forceinline__ void weigh_row(float (&scores)[kKeyTiles][4], int32_t begin) {
     const ScoreRule& rule = rules_[kRow];
@@ -173,7 +173,7 @@ class WarpSums {
     }
 #pragma unroll
     for (int apart = 1; apart < 4; apart *= 2) total = __fadd_rn(total, __shfl_xor_sync(kAllLanes, total, apart));
-    // Equal, and so 1, also as long as nothing has been seen.
+    // Both are equal, so that the factor is 1, also as long as nothing has been seen.
     factor_[kRow] = before == largest ? 1.0f : expf(__fsub_rn(before, largest));
     total_[kRow] = __fmaf_rn(total_[kRow], factor_[kRow], total);
     largest_[kRow] = largest;

@@ -1,8 +1,8 @@
-/// What a block does with its queries' sums, whatever they are sums of: begins them, and at a chunk's end leaves them
-/// as pieces or joins them to those of the chunks before.
+/// Online softmax of a block's queries, independent of how the sums are computed: it starts the sums of a chunk, and at
+/// its end writes them as pieces or merges them with those of the chunks before.
 ///
-/// A `Call` has what it needs of an AttentionCall. A `Tile` says which queries the block has (queries, row_of,
-/// head_of), what each sees (seen_by_query) and the size of their chunks.
+/// A `Call` has the members of an AttentionCall that are used here. A `Tile` gives the block's queries (queries,
+/// row_of, head_of), what each sees (seen_by_query) and the size of their chunks.
 #pragma once
 
 #include "kernels/cuda/attention/call.cuh"
@@ -11,13 +11,13 @@
 
 namespace cairn::cuda {
 
-/// Bytes of shared memory that QueryArrays take.
+/// Bytes of shared memory of the QueryArrays.
 constexpr int64_t query_array_bytes(int32_t queries, int32_t key_dim, int32_t value_dim) {
   const int64_t floats = int64_t{queries} * (key_columns(key_dim) + value_columns(value_dim) + kNumbersOfQuery) +
                          kPageTokens * weights_stride(queries);
   return floats * static_cast<int64_t>(sizeof(float));
 }
-/// The arrays at `next`, which is then behind them.
+/// Lays out the arrays at `next` and moves it behind them.
 __device__ inline QueryArrays lay_out_queries(int32_t queries, int32_t key_dim, int32_t value_dim, float*& next) {
   const auto take = [&next](int64_t floats) {
     float* taken = next;
@@ -41,7 +41,7 @@ __device__ inline QueryArrays lay_out_queries(int32_t queries, int32_t key_dim, 
   return arrays;
 }
 
-/// The sums of a chunk begin anew.
+/// Resets the sums for a new chunk.
 __device__ inline void clear_sums(const QueryArrays& arrays, int32_t value_dim) {
   const int32_t sums = arrays.count * value_columns(value_dim);
   for (int32_t i = threadIdx.x; i < sums; i += kAttentionThreads) arrays.sums[i] = 0;
@@ -70,7 +70,7 @@ __device__ void begin_tile(const Call& call, const Tile& tile, const QueryArrays
   begin_sums(arrays, call.value_dim);
 }
 
-/// Leaves each query's sums over `chunk` as a piece of its row.
+/// Writes each query's sums over `chunk` as a piece of its row.
 template <class Call, class Tile>
 __device__ void store_pieces(const Call& call, const Tile& tile, const QueryArrays& arrays, int32_t chunk) {
   const int32_t dim = call.value_dim, columns = value_columns(dim), lane = threadIdx.x % kWarp;
@@ -84,8 +84,8 @@ __device__ void store_pieces(const Call& call, const Tile& tile, const QueryArra
   }
 }
 
-/// Finds what joins each query's sums over `chunk` to those of the chunks before. take -1: the query sees nothing of
-/// it.
+/// Computes the factors that merge each query's sums over `chunk` with those of the chunks before. take is -1 if the
+/// query sees nothing of the chunk.
 template <class Call, class Tile>
 __device__ void find_joints(const Call& call, const Tile& tile, const QueryArrays& arrays, int32_t chunk) {
   for (int32_t i = threadIdx.x; i < tile.queries(); i += kAttentionThreads) {
@@ -107,7 +107,7 @@ __device__ void find_joints(const Call& call, const Tile& tile, const QueryArray
   }
 }
 
-/// The sums so far are in `out`.
+/// Merges with the sums so far, which are in `out`.
 template <class Call, class Tile>
 __device__ void join_sums(const Call& call, const Tile& tile, const QueryArrays& arrays) {
   const int32_t dim = call.value_dim, columns = value_columns(dim), lane = threadIdx.x % kWarp;
@@ -122,7 +122,7 @@ __device__ void join_sums(const Call& call, const Tile& tile, const QueryArrays&
   }
 }
 
-/// After all threads have added the chunk's last page.
+/// Ends a chunk; called after all threads have added its last page.
 template <bool kSplit, class Call, class Tile>
 __device__ void end_chunk(const Call& call, const Tile& tile, const QueryArrays& arrays, int32_t chunk) {
   __syncthreads();

@@ -1,8 +1,8 @@
-/// Attention's work on one page of keys and values: what a block of threads does for all of its queries at once.
+/// Attention over one page of keys and values, by a block of threads for all of its queries at once.
 ///
-/// A query's numbers are computed in an order that does not depend on the other queries or on how many there are:
-/// a score is four sums of every fourth group of four dimensions, joined in pairs; the page's exponentials are added as
-/// a tree; a value is added position by position. Products and sums that could be joined are spelled out.
+/// A query's results are computed in an order that does not depend on the other queries or on their number: a score is
+/// four sums of every fourth group of four dimensions, added in pairs; the page's exponentials are added as a tree;
+/// values are added position by position. Products and sums that a compiler could fuse are written with intrinsics.
 #pragma once
 
 #include "kernels/cuda/attention/kv_row.cuh"
@@ -16,32 +16,32 @@ inline constexpr int kAttentionWarps = kAttentionThreads / kWarp;
 static_assert(kPageTokens == kWarp && kAttentionWarps * 8 == kPageTokens);
 
 CAIRN_HOST_DEVICE constexpr int32_t round_up(int32_t n, int32_t to) { return (n + to - 1) / to * to; }
-/// Columns of a query or a row of keys in shared memory, filled up with zeros; and of values and their sums.
+/// Columns of a query or a row of keys in shared memory, padded with zeros; and of values and their sums.
 CAIRN_HOST_DEVICE constexpr int32_t key_columns(int32_t key_dim) { return round_up(key_dim, 16); }
 CAIRN_HOST_DEVICE constexpr int32_t value_columns(int32_t value_dim) { return round_up(value_dim, 4); }
-/// Floats from a row to the next. Of the tile: eight rows side by side lie in different banks.
+/// Floats from a row to the next. For the tile: eight consecutive rows are in different banks.
 CAIRN_HOST_DEVICE constexpr int32_t tile_stride(int32_t columns) { return round_up(columns, 16) + 4; }
 CAIRN_HOST_DEVICE constexpr int32_t weights_stride(int32_t queries) { return queries + 4; }
 
-/// What a block keeps in shared memory for its queries, a multiple of 4 of them.
+/// Arrays in shared memory for a block's queries, whose number is a multiple of 4.
 struct QueryArrays {
-  int32_t count;          // with those that only fill up
+  int32_t count;          // number of queries, including padding
   float* queries;         // [count, key_columns], or float16 (mma_page.cuh)
-  float* query_scale;     // [count]: what those of float16 are in parts of
-  float* sums;            // [count, value_columns]: of the chunk so far, relative to `largest`
+  float* query_scale;     // [count]: factor of float16 queries
+  float* sums;            // [count, value_columns]: sums of the chunk so far, relative to `largest`
   float* weights;         // [kPageTokens, weights_stride]: scores of a page, then weights
-  float* largest;         // [count]: of the chunk so far
-  float* total;           // [count]: the exponentials' sum
-  float* factor;          // [count]: what `sums` are multiplied by before the page's values are added
-  float* joined_largest;  // [count]: of the chunks before
-  float* joined_total;    // [count]
-  float* keep;            // [count]: see Joint, and what the result is multiplied by in the end
+  float* largest;         // [count]: largest score of the chunk so far
+  float* total;           // [count]: sum of the exponentials
+  float* factor;          // [count]: factor on `sums` before the page's values are added
+  float* joined_largest;  // [count]: largest score of the chunks before
+  float* joined_total;    // [count]: sum of the exponentials of the chunks before
+  float* keep;            // [count]: see Joint
   float* take;            // [count]
-  float* finish;          // [count]
+  float* finish;          // [count]: final factor on the result
 };
 inline constexpr int32_t kNumbersOfQuery = 9;
 
-/// kPageTokens rows, of which row_at(i) is the address of the i-th, to float32, [kPageTokens, columns].
+/// Decodes kPageTokens rows, of which row_at(i) is the address of the i-th, to float32 [kPageTokens, columns].
 template <KvType kType, class RowAt>
 __device__ void decode_page(const RowAt& row_at, int32_t dim, int32_t columns, float* tile) {
   constexpr int kRows = kPageTokens / kAttentionWarps;
@@ -67,8 +67,8 @@ __device__ inline float add_product(float sum, const float4& a, const float4& b)
   return __fmaf_rn(a.w, b.w, sum);
 }
 
-/// Products of queries [query, query + kQueries) and all keys of the tile, to arrays.weights. A warp has eight keys,
-/// and four lanes share one.
+/// Products of queries [query, query + kQueries) and all keys of the tile, written to arrays.weights. Each warp has
+/// eight keys, and four lanes share one.
 template <int kQueries>
 __device__ void score_queries(const QueryArrays& arrays, int32_t query, const float* tile, int32_t columns) {
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
@@ -100,16 +100,16 @@ __device__ inline void score_page(const QueryArrays& arrays, const float* tile, 
   if (query < arrays.count) score_queries<4>(arrays, query, tile, columns);
 }
 
-/// How a query's scores become exponents.
+/// The rule by which a query's scores become exponents.
 struct ScoreRule {
   float scale;
   float soft_cap;
   float slope;
-  int32_t position;  // of the query
+  int32_t position;  // position of the query
   SeenPositions seen;
 };
 
-/// What becomes of a query's product with the key of a position; -INFINITY if it does not see that.
+/// The exponent of a query's product with the key of a position; -INFINITY if the position is masked.
 __device__ __forceinline__ float score_of(const ScoreRule& rule, float product, int32_t position) {
   float score = __fmul_rn(product, rule.scale);
   if (rule.soft_cap > 0) score = __fmul_rn(tanhf(score / rule.soft_cap), rule.soft_cap);
@@ -118,8 +118,8 @@ __device__ __forceinline__ float score_of(const ScoreRule& rule, float product, 
   return position >= rule.seen.begin && position < rule.seen.end ? score : -INFINITY;
 }
 
-/// Scores of one query for the page that begins at position `begin`, one a lane, become weights; its largest, total and
-/// factor follow. What the query does not see has weight -1.
+/// Turns the scores of one query for the page that begins at position `begin`, one per lane, into weights, and updates
+/// its largest score, total and factor. Masked positions have weight -1.
 __device__ inline void weigh_query(const QueryArrays& arrays, int32_t query, const ScoreRule& rule, int32_t begin) {
   const int lane = threadIdx.x % kWarp;
   float& weight = arrays.weights[lane * weights_stride(arrays.count) + query];
@@ -136,7 +136,7 @@ __device__ inline void weigh_query(const QueryArrays& arrays, int32_t query, con
   const float exponential = seen ? expf(__fsub_rn(score, largest)) : 0.0f;
   const float total = warp_sum(exponential);
   weight = seen ? exponential : -1.0f;
-  __syncwarp();  // all have read `before`
+  __syncwarp();  // all lanes have read `before`
   if (lane == 0) {
     const float factor = expf(__fsub_rn(before, largest));
     arrays.factor[query] = factor;
@@ -191,10 +191,10 @@ __device__ void add_values(const QueryArrays& arrays, const float* tile, int32_t
   }
 }
 
-/// `all`: every query sees all of the page.
+/// `all`: whether every query sees all of the page.
 __device__ inline void add_page(const QueryArrays& arrays, const float* tile, int32_t stride, int32_t columns,
                                 int32_t begin, int32_t end, bool all) {
-  // Four dimensions a thread read less, one keeps all threads busy.
+  // Four dimensions per thread need fewer reads; one per thread keeps all threads busy.
   if (arrays.count / 4 * (columns / 4) >= kAttentionThreads) {
     if (all) return add_values<4, true>(arrays, tile, stride, columns, begin, end);
     return add_values<4, false>(arrays, tile, stride, columns, begin, end);

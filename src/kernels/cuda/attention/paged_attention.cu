@@ -1,8 +1,8 @@
 /// Attention over paged keys and values: a block attends to a tile of rows and heads (AttentionTiling), page by page,
 /// chunk by chunk (split_plan.h).
 ///
-/// Many rows: a block goes through all chunks of its rows and joins them as it goes. Few rows: each chunk has a block
-/// of its own, which leaves its sums in scratch memory for merge_pieces. Both make the same additions.
+/// With many rows, a block goes through all chunks of its rows and merges them as it goes. With few rows, each chunk
+/// has a block of its own, which writes its sums to scratch memory for merge_pieces. Both do the same additions.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -20,15 +20,15 @@
 namespace cairn::cuda {
 namespace {
 
-// Rows of a slice with chunks of one size, and heads that read one KV head.
+// Rows of a slice with chunks of one size, and heads that read the same KV head.
 struct Tile {
-  int64_t row = 0;  // the first
+  int64_t row = 0;  // the first row
   int32_t rows = 0;
   int32_t head = 0;  // the first query head
   int32_t heads = 0;
   int32_t kv_head = 0;
-  int32_t chunk = 0;  // positions
-  TokenPlace place;   // of the first row
+  int32_t chunk = 0;  // positions of a chunk
+  TokenPlace place;   // place of the first row
   const int32_t* pages = nullptr;
 
   __device__ int32_t queries() const { return rows * heads; }
@@ -42,17 +42,18 @@ struct Tile {
   }
 };
 
-// Keys and values of float32 are multiplied as such, others on the tensor cores.
+// Whether values are multiplied as 16-bit numbers on the tensor cores; only float32 is not.
 CAIRN_HOST_DEVICE constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
 template <KvType kType>
 constexpr bool kBfloat = kType == KvType::kBF16;
-// Eights of values whose sums are in registers, or 0. It follows from the dimensions alone, since it changes bits.
+// Number of groups of eight values whose sums are in registers, or 0. It follows from the dimensions alone, since it
+// changes bits.
 constexpr int value_tiles(KvType type, int32_t value_dim) {
   if (!in_halves(type) || value_dim > 256) return 0;
   return value_dim > 128 ? 32 : 16;
 }
 
-// Shared memory of a block: arrays of queries, a page in float32 or float16, and (staged) a page of keys and one of
+// Shared memory of a block: arrays of queries, a page in float32 or float16, and, if staged, a page of keys and one of
 // values as they are stored.
 struct Shared {
   QueryArrays arrays;
@@ -95,7 +96,7 @@ __device__ void begin(const AttentionCall& call, const Tile& tile, const QueryAr
   }
 }
 
-// A page whose rows lie one after the other, of which the first `count` are there.
+// A page whose rows are consecutive; the first `count` of them exist.
 template <KvType kType>
 __device__ void decode(const std::byte* rows, int64_t row_bytes, int32_t count, int32_t dim, int32_t columns,
                        float* tile) {
@@ -121,7 +122,7 @@ __device__ void weigh_page(const AttentionCall& call, const Tile& tile, const Qu
     weigh_query(arrays, i, rule_of<kType>(call, tile, arrays, i), begin);
 }
 
-// Where a page of the tile's sequence lies: copied to shared memory if staged, or in place.
+// Address of a page of the tile's sequence: in shared memory if staged, or in place.
 template <bool kStaged>
 __device__ const std::byte* fetch(const std::byte* from, int64_t row_bytes, std::byte* to) {
   if constexpr (!kStaged) return from;
@@ -129,7 +130,7 @@ __device__ const std::byte* fetch(const std::byte* from, int64_t row_bytes, std:
   return to;
 }
 
-// What a page does to the tile's queries, with scores and sums in shared memory.
+// Adds a page to the tile's queries, with scores and sums in shared memory.
 template <KvType kType>
 struct SharedSums {
   const AttentionCall& call;
@@ -145,7 +146,7 @@ struct SharedSums {
     __syncthreads();
     weigh_page<kType>(call, tile, shared.arrays, begin);
   }
-  /// `there`: rows of the page that have been written.
+  /// `there`: number of rows of the page that have been written.
   __device__ void add_page(int32_t begin, int32_t there) {
     if constexpr (in_halves(kType)) {
       add_page_halves<kBfloat<kType>>(shared.arrays, reinterpret_cast<const uint16_t*>(shared.tile), call.value_dim);
@@ -160,7 +161,7 @@ struct SharedSums {
   __device__ void end_chunk() {}
 };
 
-// The same in registers.
+// Adds a page to the tile's queries, with weights and sums in registers.
 template <KvType kType, int kValueTiles>
 class RegisterSums {
  public:
@@ -185,8 +186,8 @@ class RegisterSums {
   WarpSums<kBfloat<kType>, kValueTiles> sums_;
 };
 
-// Pages [begin, end). While a page's keys are worked on, its values are on their way, and the next page's keys while
-// its values are.
+// Processes pages [begin, end). A page's values are copied while its keys are used, and the next page's keys while its
+// values are.
 template <KvType kType, bool kStaged, bool kSplit, class Sums>
 __device__ void attend_pages(const AttentionCall& call, const Tile& tile, const Shared& shared, Sums& sums,
                              int32_t begin, int32_t end) {
@@ -213,7 +214,7 @@ __device__ void attend_pages(const AttentionCall& call, const Tile& tile, const 
     sums.score_page(position);
     wait_for_copies<1>();
     __syncthreads();
-    // Rows that nobody has written may hold anything, and nothing times an infinity is not nothing.
+    // Rows that were never written may hold anything, and 0 times infinity is not 0.
     const int32_t there = min(seen_end - position, kPageTokens);
     decode<kType>(values, pages.value_row_bytes, there, call.value_dim, value_columns(call.value_dim), shared.tile);
     __syncthreads();
@@ -240,7 +241,7 @@ __device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
     const int32_t chunk_end = (page_end - 1) / chunk_pages + 1;
     int32_t chunk = page_begin / chunk_pages + static_cast<int32_t>(blockIdx.z);
     if (chunk >= chunk_end) return;
-    __syncthreads();  // the tile before is done
+    __syncthreads();  // the tile before is finished
     begin<kType>(call, tile, shared.arrays);
     __syncthreads();
     Sums sums{call, tile, shared};
@@ -257,14 +258,15 @@ __device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
   }
 }
 
-// Blocks along x are rows, of which every tile's first one does the work, along y tiles of heads, along z chunks.
+// Blocks along x are rows, of which the first of every tile does the work; along y tiles of heads; along z chunks.
 template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
 __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionCall call) {
   const AttentionTiling& tiling = call.tiling;
-  // Rows at the end of a prompt see most: they begin.
+  // Rows at the end of a prompt see the most positions, so they start first.
   const auto row = call.rows.count - 1 - static_cast<int32_t>(blockIdx.x);
   const TokenPlace place = call.rows.places[row];
-  const int32_t number = place.position - place.slice_position;  // in its slice, of which a call may have a part
+  // Row number in its slice, of which a call may have a part.
+  const int32_t number = place.position - place.slice_position;
   const int32_t in_tile = number % tiling.tile_rows;
   if (in_tile != 0 && row != 0) return;
   const int32_t rows = min(min(tiling.tile_rows - in_tile, place.slice_rows - number), call.rows.count - row);
@@ -296,8 +298,8 @@ __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionC
 AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32_t rows, int64_t bytes_max) {
   AttentionTiling tiling;
   tiling.group = params.heads / kv.kv_heads;
-  // More queries of a block read less, but two blocks on a multiprocessor wait less than one. Each takes 1 KiB beside
-  // what it asks for.
+  // With more queries per block fewer bytes are read, but two blocks per multiprocessor hide latency better than one.
+  // Each block takes 1 KiB in addition to what it requests.
   for (const int64_t bytes : {(bytes_max + 1024) / 2 - 1024, bytes_max}) {
     for (const int32_t queries : {64, 32, 16, 8, 4}) {
       if (queries > 32 && !in_halves(kv.type)) continue;
@@ -309,7 +311,7 @@ AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32
         tiling.staged = staged && in_halves(kv.type);
         tiling.shared_bytes = shared_bytes(tiling.queries, kv, tiling.staged);
         if (tiling.shared_bytes <= bytes) return tiling;
-        // Without staging only where nothing else fits at all.
+        // Staging is turned off only if nothing else fits.
         if (queries > 4 || bytes < bytes_max) break;
       }
     }

@@ -1,8 +1,8 @@
-/// Which positions a row attends to, and the chunks in which they are summed up. For host and device.
+/// The positions to which a row attends, and the chunks in which they are summed (split-K). For host and device.
 ///
-/// A row's positions are cut at the multiples of a chunk's size, which follows from how many the row sees; every chunk
-/// has a softmax of its own, and these are joined in ascending order. So a row's result follows from its own position,
-/// whoever computes which chunk and whatever else is in the batch.
+/// A row's positions are cut at the multiples of a chunk's size, which follows from the number of positions that the
+/// row sees; every chunk has a softmax of its own, and these are merged in ascending order. So a row's result follows
+/// from its own position, whichever block computes which chunk and whatever else is in the batch.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace cairn::cuda {
 
-/// Chunks that a row has at most, and positions that one has at least.
+/// Maximum chunks of a row, and minimum positions of a chunk.
 inline constexpr int32_t kChunksMax = 32;
 inline constexpr int32_t kChunkLeast = 128;
 static_assert(kChunkLeast % kPageTokens == 0);
@@ -22,7 +22,7 @@ struct SeenPositions {
   int32_t begin = 0;
   int32_t end = 0;
 };
-/// Of the row at `position`, in a slice of `slice_rows` rows that begins at `slice_position`.
+/// The positions seen by the row at `position`, in a slice of `slice_rows` rows that begins at `slice_position`.
 CAIRN_HOST_DEVICE constexpr SeenPositions seen_positions(int32_t position, int32_t slice_position, int32_t slice_rows,
                                                          bool causal, int32_t window) {
   if (!causal) return {slice_position, slice_position + slice_rows};
@@ -30,9 +30,9 @@ CAIRN_HOST_DEVICE constexpr SeenPositions seen_positions(int32_t position, int32
   return {window > 0 && end > window ? end - window : 0, end};
 }
 
-/// The size of a row's chunks: whole pages. Never smaller for a row that sees more.
+/// The size of a row's chunks, in whole pages. It never shrinks as a row sees more.
 CAIRN_HOST_DEVICE constexpr int32_t chunk_positions(int32_t seen) {
-  // A window that begins inside of a chunk touches one more than its length has.
+  // A window that begins within a chunk touches one chunk more than its length covers.
   const int32_t least = (seen + kChunksMax - 2) / (kChunksMax - 1);
   const int32_t pages = (least + kPageTokens - 1) / kPageTokens * kPageTokens;
   return pages > kChunkLeast ? pages : kChunkLeast;
@@ -45,9 +45,9 @@ struct Chunks {
 CAIRN_HOST_DEVICE constexpr Chunks chunks_of(SeenPositions seen, int32_t chunk) {
   return {seen.begin / chunk, (seen.end - 1) / chunk};
 }
-/// Chunks that a row which sees no more than `positions` touches at most, with or without a window.
+/// Maximum number of chunks that a row which sees at most `positions` touches, with or without a window.
 constexpr int32_t chunks_most(int32_t positions, bool window) {
-  constexpr int32_t kSmall = (kChunksMax - 1) * kChunkLeast;  // from here on chunks grow
+  constexpr int32_t kSmall = (kChunksMax - 1) * kChunkLeast;  // beyond it chunks grow
   const int32_t some = positions < kSmall ? positions : kSmall;
   return (some + kChunkLeast - 1) / kChunkLeast + (window ? 1 : 0);
 }

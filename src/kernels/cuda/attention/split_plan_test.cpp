@@ -1,5 +1,5 @@
-// The chunks that a row's positions are cut into, and how their sums are joined: what all kernels of attention on the
-// GPU have in common, against the processor's pieces of attention and in double precision. Needs no GPU.
+// Tests the chunks into which a row's positions are cut, and the merging of their sums, which all attention kernels of
+// the GPU share: against the CPU's attention kernels and in double precision. Needs no GPU.
 #include "kernels/cuda/attention/split_plan.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ TEST(AttentionPlan, ARowHasFewChunksOfWholePages) {
   }
 }
 
-TEST(AttentionPlan, WhatARowSees) {
+TEST(AttentionPlan, ARowSeesItsCausalWindowOrAllPositions) {
   const auto same = [](SeenPositions a, SeenPositions b) { return a.begin == b.begin && a.end == b.end; };
   EXPECT_TRUE(same(seen_positions(0, 0, 9, true, 0), {0, 1}));
   EXPECT_TRUE(same(seen_positions(700, 600, 200, true, 0), {0, 701}));
@@ -91,7 +91,7 @@ class AttentionMerge : public ::testing::Test {
   std::vector<float> values_;
 };
 
-TEST_F(AttentionMerge, ChunksJoinToTheWholeAsOnTheProcessor) {
+TEST_F(AttentionMerge, MergedChunksAgreeWithTheExactSumAndTheCpu) {
   SCOPED_TRACE(random_.trace());
   for (const int32_t positions : {1, 127, 128, 129, 700, 5000}) {
     make(positions);

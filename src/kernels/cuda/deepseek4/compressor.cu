@@ -1,4 +1,5 @@
-/// Rows that stand for several positions, and the rounding that models were trained with.
+/// Compressed KV rows, each standing for several positions, and the simulated quantisation with which models were
+/// trained.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -22,14 +23,14 @@ struct Call {
   float* out = nullptr;
 };
 
-// What the positions of a row give to it.
+// The contributions of a row's positions.
 struct Inputs {
   const float* values[kCompressorSpanMax];
   const float* scores[kCompressorSpanMax];
   const float* biases[kCompressorSpanMax];
 };
 
-// Of the row that `place` completes; their number. By all threads of the block.
+// Finds the inputs of the row that `place` completes; returns their number. Called by all threads of the block.
 __device__ int32_t find_inputs(const Call& call, const TokenPlace& place, Inputs& inputs) {
   const int32_t ratio = call.params.ratio, dim = call.params.dim;
   const int32_t width = call.params.overlapping ? 2 * dim : dim;
@@ -47,7 +48,7 @@ __device__ int32_t find_inputs(const Call& call, const TokenPlace& place, Inputs
   return end - begin;
 }
 
-// Blocks along x are the batch's rows, along y columns of what they complete.
+// Blocks along x are the batch's rows, along y columns of the rows that they complete.
 __global__ void __launch_bounds__(kBlock) compress_kernel(Call call) {
   __shared__ Inputs inputs;
   const auto number = static_cast<int32_t>(blockIdx.x);
@@ -71,7 +72,7 @@ __global__ void __launch_bounds__(kBlock) compress_kernel(Call call) {
   }
 }
 
-// Up to format.block elements, by a warp.
+// Rounds up to format.block elements; called by a whole warp.
 __device__ void round_block(const SimulatedFormat& format, float* x, int32_t n) {
   const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
   float largest = 0;
@@ -80,7 +81,7 @@ __device__ void round_block(const SimulatedFormat& format, float* x, int32_t n) 
   for (int32_t i = lane; i < n; i += kWarp) x[i] = simulated_rounded(format, scale, x[i]);
 }
 
-// A warp for each block of format.block elements of a row.
+// One warp for each block of format.block elements of a row.
 __global__ void __launch_bounds__(kBlock)
     round_kernel(SimulatedFormat format, float* x, int64_t rows, int64_t stride, int32_t dims) {
   const int32_t blocks = (dims + format.block - 1) / format.block;
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(kBlock)
   round_block(format, x + number / blocks * stride + begin, min(format.block, dims - begin));
 }
 
-// A block for each row.
+// One block for each row.
 __global__ void __launch_bounds__(kBlock)
     hadamard_kernel(SimulatedFormat format, float* all, int32_t dims, float factor) {
   auto* x = reinterpret_cast<float*>(shared_memory());

@@ -13,7 +13,7 @@ namespace cairn::cuda {
 
 class CudaCompressor final : public CompressorOperations {
  public:
-  /// All of the backend, which outlives this; `places` and `arguments` are reserved by it.
+  /// All arguments are the backend's, which outlives this and reserves `places` and `arguments`.
   CudaCompressor(Stream& stream, StagingRing& arguments, BatchMetadata& places)
       : stream_(stream), arguments_(arguments), places_(places) {}
 

@@ -1,4 +1,4 @@
-/// Residual streams: their shares, and what is mixed by them.
+/// Hyper-connections: their weights, and the mixing of the residual streams.
 #include <cmath>
 
 #include "base/check.h"
@@ -9,20 +9,20 @@
 namespace cairn::cuda {
 namespace {
 
-// A thread for each element of the matrix that goes from stream to stream.
+// One thread for each element of the matrix that mixes the streams.
 constexpr int kMixThreads = kStreamsMax * kStreamsMax;
 constexpr int kGateThreads = 256;
 
-// Divides each element of the matrix by `first` plus the sum of the n that it belongs to, from `begin` on.
+// Divides each element of the matrix by `first` plus the sum of its n elements from `begin` on, `stride` apart.
 __device__ void divide_by_sum(float* matrix, bool inside, int32_t begin, int32_t stride, int32_t n, float first) {
   float sum = first;
   for (int32_t i = 0; inside && i < n; ++i) sum = __fadd_rn(sum, matrix[begin + i * stride]);
-  __syncthreads();  // all have read
+  __syncthreads();  // all threads have read
   if (inside) matrix[threadIdx.x] = matrix[threadIdx.x] / sum;
   __syncthreads();
 }
 
-// A block for each row.
+// One block for each row.
 __global__ void __launch_bounds__(kMixThreads) mix_kernel(StreamParams params, const float* logits, float* shares) {
   const int32_t n = params.streams, all = n * (2 + n), i = threadIdx.x;
   const float* from = logits + int64_t{blockIdx.x} * all;
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(kGateThreads)
   shares[at] = __fadd_rn(sigmoid(x), params.epsilon);
 }
 
-// All streams of some columns.
+// Processes all streams of some columns.
 template <bool kAligned>
 struct Expand {
   const float* x;

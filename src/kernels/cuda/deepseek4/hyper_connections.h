@@ -9,7 +9,7 @@ namespace cairn::cuda {
 
 class CudaHyperConnections final : public HyperConnectionOperations {
  public:
-  /// The backend's, which outlives this.
+  /// `stream` is the backend's, which outlives this.
   explicit CudaHyperConnections(Stream& stream) : stream_(stream) {}
 
   void hyper_connection_weights(const StreamParams& params, const float* logits, int64_t rows, float* shares) override {

@@ -1,5 +1,5 @@
-/// The activations of Backend::gate. Additions and products that a compiler could join to one rounding are spelled out,
-/// here and wherever a number must not depend on which kernel computes it.
+/// The activations of Backend::gate. Additions and products that a compiler could fuse are written with intrinsics,
+/// here and wherever a result must not depend on which kernel computes it.
 #pragma once
 
 #include "kernels/operation_params.h"

@@ -1,4 +1,4 @@
-/// Operations on rows whose columns have nothing to do with each other.
+/// Operations on rows whose columns are independent of each other.
 #pragma once
 
 #include "base/check.h"
@@ -8,7 +8,7 @@ namespace cairn::cuda {
 
 inline constexpr int kColumnsBlock = 256;
 
-/// Rows in x, their columns four by four in y. f(row, column, columns of it).
+/// Maps rows to x and their columns, four at a time, to y. Calls f(row, column, number of columns).
 template <class F>
 __global__ void __launch_bounds__(kColumnsBlock) columns_kernel(F f, int64_t cols) {
   const int64_t step = int64_t{gridDim.y} * kColumnsBlock * 4;

@@ -1,4 +1,4 @@
-/// Operations that go element by element: activations, sums and products of arrays, and rows copied or weighed.
+/// Element-wise operations: activations, sums and products of arrays, and copied or weighted rows.
 #include "base/check.h"
 #include "kernels/cuda/elementwise/activation.cuh"
 #include "kernels/cuda/elementwise/columns.cuh"
@@ -9,11 +9,11 @@ namespace cairn::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int64_t kBlocksMax = 4096;  // of map_kernel, which goes on with what is left
+constexpr int64_t kBlocksMax = 4096;  // most blocks of map_kernel, which loops over the rest
 
 __device__ int64_t thread_number() { return int64_t{blockIdx.x} * kBlock + threadIdx.x; }
 
-// out[i] = f(x[i], y[i]), where a null y stands for ones.
+// out[i] = f(x[i], y[i]), where a null y means ones.
 template <bool kAligned, class F>
 __global__ void __launch_bounds__(kBlock) map_kernel(F f, const float* x, const float* y, int64_t n, float* out) {
   const int64_t step = int64_t{gridDim.x} * kBlock * 4;
@@ -39,7 +39,7 @@ struct Gate {
   Activation activation;
   __device__ float operator()(float x, float up) const { return __fmul_rn(activate(activation, x), up); }
 };
-// The same, rounded too.
+// Gating that also writes the rounded result.
 struct GateRows {
   Gate gate;
   const float* x;
@@ -98,7 +98,7 @@ struct ScaleRows {
   }
 };
 
-// Row `row` of `to` from row numbers[row] of `from`, or without numbers from row `row`.
+// Copies row numbers[row] of `from` to row `row` of `to`; without numbers, row `row`.
 template <bool kAligned>
 struct CopyRows {
   const float* from;
@@ -113,7 +113,7 @@ struct CopyRows {
   }
 };
 
-// Row `row` is the sum of `used` rows of y, times weights that a row has at the same places.
+// Row `row` becomes the weighted sum of `used` rows of y, with the row's weights in the same order.
 template <bool kAligned>
 struct WeightedSums {
   const float* y;

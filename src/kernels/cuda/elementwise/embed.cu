@@ -1,4 +1,5 @@
-// Rows of a table as floats: a thread for every eight columns. The bits are those of quant's decoders, times the scale.
+// Decodes rows of a table to floats: one thread for every eight columns. The bits are those of quant's decoders, times
+// the scale.
 #include "base/check.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/weights/float_formats.cuh"

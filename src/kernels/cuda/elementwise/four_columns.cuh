@@ -1,4 +1,4 @@
-/// Four neighbouring columns at a time, whatever their number and wherever they lie.
+/// Accesses four neighbouring columns at a time, whatever their number and alignment.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ struct Four {
   float at[4];
 };
 
-/// x[0, count), count in 1 .. 4, and 0 behind. With kAligned, `x` is at a multiple of 16 bytes and count is 4.
+/// Loads x[0, count), count in 1 .. 4, followed by zeros. With kAligned, `x` is at a multiple of 16 bytes and count is
+/// 4.
 template <bool kAligned>
 __device__ Four load_four(const float* x, int64_t count) {
   if constexpr (kAligned) {

@@ -1,5 +1,5 @@
-/// Choosing experts: a warp for each row. The expert's number alone says which lane looks at it, so sums have an order
-/// that follows from the number of experts.
+/// MoE routing: chooses experts, one warp per row. The expert's index alone determines its lane, so the order of sums
+/// follows from the number of experts.
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
@@ -12,19 +12,19 @@
 namespace cairn::cuda {
 namespace {
 
-// Shared memory that a block gets without asking.
+// Shared memory that a block has by default.
 constexpr int64_t kSharedBytesMax = 48 << 10;
-// From here on softplus is its argument.
+// From this argument on softplus(x) is x.
 constexpr float kSoftplusLinear = 20;
 
 __device__ int32_t lane() { return static_cast<int32_t>(threadIdx.x); }
-// Below the rank of whatever can still be chosen.
+// The rank of experts that can no longer be chosen, below all others.
 __device__ float excluded() { return -INFINITY; }
-// NaN counts as less than any number but more than what is excluded, so that whatever the logits are, `used` different
-// experts come out.
+// NaN ranks below any number but above what is excluded, so that `used` different experts are chosen whatever the
+// logits are.
 __device__ float rank_of(float score) { return score > -FLT_MAX ? score : -FLT_MAX; }
 
-// The index of the largest, the lowest one of several, which is then excluded.
+// Returns the index of the largest rank, the lowest of several, and excludes it.
 __device__ int32_t take_best(float* ranks, int32_t count) {
   int32_t best = lane() < count ? lane() : 0;
   float most = ranks[best];
@@ -43,7 +43,7 @@ __device__ int32_t take_best(float* ranks, int32_t count) {
       best = index;
     }
   }
-  __syncwarp();  // all have read
+  __syncwarp();  // all lanes have read
   if (lane() == 0) ranks[best] = excluded();
   __syncwarp();
   return best;
@@ -79,7 +79,7 @@ __device__ void score_experts(const RouteParams& params, const float* logits, fl
   __syncwarp();
 }
 
-// A group's rank: its best, or the sum of its two best.
+// A group's rank: its best expert's, or the sum of its two best.
 __device__ float rank_of_group(const float* ranks, int32_t count, bool by_best) {
   float best = excluded(), second = excluded();
   for (int32_t i = 0; i < count; ++i) {
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(kWarp)
   score_experts(params, logits, scores);
   if (!params.given) choose_experts(params, scores, scores + params.experts, ids);
   if (lane() != 0) return;
-  // In the order of the choice, as the CPU does it.
+  // Summed in the order of the choice, as on the CPU.
   float sum = 0;
   for (int32_t j = 0; j < params.used; ++j) sum = __fadd_rn(sum, scores[ids[j]]);
   const float divisor = sum < params.sum_least ? params.sum_least : sum;

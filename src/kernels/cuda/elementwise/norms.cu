@@ -1,4 +1,4 @@
-// Norms, and other operations on rows that need a sum over the row.
+// Norms, and other operations that need a sum over a row.
 #include "base/check.h"
 #include "kernels/cuda/elementwise/row_kernel.cuh"
 #include "kernels/cuda/kernels.h"
@@ -14,7 +14,7 @@ struct RmsNorm {
   const float* weight;
   float epsilon;
   float* out;
-  HalfRows halves;  // values null: not wanted
+  HalfRows halves;  // values null: not written
 
   template <int kThreads, bool kAligned>
   __device__ void operator()(int64_t row, int64_t cols) const {

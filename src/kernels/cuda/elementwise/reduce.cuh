@@ -1,15 +1,15 @@
-/// Sums and maxima of a warp or a block, in an order that depends on nothing but their size.
+/// Sums and maxima over a warp or a block, in an order that depends only on its size.
 #pragma once
 
 #include "kernels/cuda/runtime/launch.cuh"
 
 namespace cairn::cuda {
 
-// Never joined with the product that a summand may be.
+// An addition that is never fused with a product.
 __device__ inline float add_rounded(float a, float b) { return __fadd_rn(a, b); }
 __device__ inline double add_rounded(double a, double b) { return __dadd_rn(a, b); }
 
-/// All lanes get the sum: neighbours first, then pairs of neighbours, and so on.
+/// The sum over the warp, in all lanes: neighbours are added first, then pairs of neighbours, and so on.
 template <class T>
 __device__ T warp_sum(T value) {
 #pragma unroll
@@ -19,14 +19,15 @@ __device__ T warp_sum(T value) {
   return value;
 }
 
-/// The largest number; a NaN counts only if all are.
+/// The largest number of the warp; NaN only if all are.
 __device__ inline float warp_max(float value) {
 #pragma unroll
   for (int apart = 1; apart < kWarp; apart *= 2) value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, apart));
   return value;
 }
 
-/// All `kThreads` threads that share a row get the sum: a warp, or a whole block, whose warps are added in order.
+/// The sum over the kThreads threads that share a row, in all of them: a warp, or a whole block, whose warps are added
+/// in order.
 template <int kThreads>
 __device__ double row_sum(double value) {
   value = warp_sum(value);
@@ -42,7 +43,7 @@ __device__ double row_sum(double value) {
   return value;
 }
 
-/// The same for the largest number.
+/// The largest number over the kThreads threads that share a row.
 template <int kThreads>
 __device__ float row_max(float value) {
   value = warp_max(value);

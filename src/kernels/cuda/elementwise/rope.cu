@@ -1,4 +1,4 @@
-/// Rotation of heads by their positions.
+/// RoPE: rotates heads by their positions.
 #include "base/check.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/runtime/launch.cuh"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kBlock = 128;
 
-// Blocks along x are rows of the table or of heads; those along y share a row's pairs.
+// Blocks along x are rows of the table or of heads; those along y divide a row's pairs.
 __device__ int32_t first_pair() { return static_cast<int32_t>(blockIdx.y * kBlock + threadIdx.x); }
 __device__ int32_t pair_step() { return static_cast<int32_t>(gridDim.y * kBlock); }
 
@@ -24,7 +24,7 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-// Pair i of a head is elements first_of(i) and first_of(i) + apart.
+// Pair i of a head consists of elements first_of(i) and first_of(i) + apart.
 template <RopeStyle kStyle>
 __global__ void __launch_bounds__(kBlock)
     rope_kernel(const float* table, int32_t dims, float* x, int32_t heads, int32_t head_dim) {
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kBlock)
     const int32_t apart = kStyle == RopeStyle::kInterleaved ? 1 : pairs;
     float* at = x + (row * heads + head) * head_dim + (kStyle == RopeStyle::kInterleaved ? 2 * i : i);
     const float a = at[0], b = at[apart], cosine = of_row[2 * i], sine = of_row[2 * i + 1];
-    // Rounded as on the CPU, which joins no product with a sum.
+    // Rounded as on the CPU, without fused multiply-adds.
     at[0] = __fsub_rn(__fmul_rn(a, cosine), __fmul_rn(b, sine));
     at[apart] = __fadd_rn(__fmul_rn(a, sine), __fmul_rn(b, cosine));
   }

@@ -1,5 +1,4 @@
-/// Operations on whole rows: each row has a warp if it is short, else a block, which depends on the number of columns
-/// alone.
+/// Operations on whole rows: a short row has a warp, a longer one a block, depending on the number of columns alone.
 ///
 /// Columns go to threads four at a time in turn; each thread adds its own in float32 in ascending order, then the
 /// threads' sums are added in double precision (reduce.cuh).
@@ -12,9 +11,9 @@
 namespace cairn::cuda {
 
 inline constexpr int kRowBlock = 256;
-inline constexpr int64_t kWarpColumns = 1024;  // up to here a row has a warp
+inline constexpr int64_t kWarpColumns = 1024;  // a row of up to this many columns has a warp
 
-/// The thread's place in its row: kThreads threads share one.
+/// The thread's part of its row, which kThreads threads share.
 template <int kThreads>
 struct RowPart {
   int64_t row = int64_t{blockIdx.x} * (kRowBlock / kThreads) + threadIdx.x / kThreads;
@@ -22,7 +21,7 @@ struct RowPart {
   static constexpr int64_t kStep = 4 * kThreads;
 };
 
-/// Sum over the thread's columns, and all threads', of f(value of x, column).
+/// The sum of f(value of x, column) over all columns of the row, by all of its threads.
 template <int kThreads, bool kAligned, class F>
 __device__ double sum_of(const float* x, int64_t cols, F f) {
   using P = RowPart<kThreads>;
@@ -37,7 +36,7 @@ __device__ double sum_of(const float* x, int64_t cols, F f) {
   return row_sum<kThreads>(sum);
 }
 
-/// out[c] = f(x[c], c) over the thread's columns.
+/// Writes out[c] = f(x[c], c) for the thread's columns.
 template <int kThreads, bool kAligned, class F>
 __device__ void map_row(const float* x, int64_t cols, float* out, F f) {
   using P = RowPart<kThreads>;
@@ -53,7 +52,7 @@ __device__ void map_row(const float* x, int64_t cols, float* out, F f) {
 
 template <int kThreads, bool kAligned, class Operation>
 __global__ void __launch_bounds__(kRowBlock) row_kernel(Operation operation, int64_t rows, int64_t cols) {
-  // A row's threads leave together: they are whole warps, or the whole block.
+  // All threads of a row return together: they are whole warps, or the whole block.
   const int64_t row = RowPart<kThreads>().row;
   if (row < rows) operation.template operator()<kThreads, kAligned>(row, cols);
 }

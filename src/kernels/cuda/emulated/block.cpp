@@ -25,9 +25,9 @@ namespace cairn::cuda::emulated {
 namespace {
 
 constexpr uint32_t kSeed = 1;
-// Times that a warp may go on at most before another one is chosen, if it does not wait at a barrier.
+// Maximum number of times that a warp continues before another one is chosen, if it does not wait at a barrier.
 constexpr uint32_t kTurnMax = 16;
-// One of so many asynchronous copies happens at once, the others as late as they may.
+// One in this many asynchronous copies happens at once, the others as late as possible.
 constexpr size_t kEarlyCopies = 8;
 
 enum class State : uint8_t { kRuns, kAtExchange, kAtBarrier, kEnded };
@@ -44,24 +44,24 @@ struct Thread {
   Fiber fiber;
   State state = State::kEnded;
   Place place;          // where it waits
-  size_t bytes = 0;     // that it brought to an exchange
-  uint32_t parity = 0;  // of the exchanges so far
+  size_t bytes = 0;     // size of its value at an exchange
+  uint32_t parity = 0;  // parity of the number of exchanges so far
   std::vector<Copy> open;
   std::deque<std::vector<Copy>> groups;
 };
 
-// Slots twice: a lane may be at its next exchange before others have read.
+// Two sets of slots, as a lane may be at its next exchange before others have read.
 struct Warp {
   Slots slots[2];
   State state = State::kEnded;
 };
 
-// Of the block that runs. One at a time, since threadIdx and its kin are the process's.
+// The block that is running. There is one at a time, since threadIdx and the like are global variables.
 struct Block {
   std::vector<std::unique_ptr<Thread>> threads;
   std::vector<Warp> warps;
   size_t thread_count = 0;
-  size_t running = 0;  // thread
+  size_t running = 0;  // index of the running thread
   size_t warps_that_run = 0;
   const std::function<void()>* kernel = nullptr;
   std::unique_ptr<std::byte, decltype(&std::free)> shared{nullptr, &std::free};
@@ -73,7 +73,7 @@ Block block;
 
 uint32_t below(size_t count) { return static_cast<uint32_t>(block.random() % count); }
 
-// Each of [0, count) once.
+// Visits each of [0, count) once, in random order.
 template <class Visit>
 void in_random_order(size_t count, Visit visit) {
   size_t step = 1 + below(std::max<size_t>(count - 1, 1));
@@ -93,7 +93,7 @@ bool same(const Place& a, const Place& b) {
   return same_file && a.line() == b.line() && a.column() == b.column();
 }
 
-// What threads [begin, end) have in common, or it is broken: all are at the same place, or all have ended.
+// The common state of threads [begin, end): all wait at the same place, or all have ended; anything else is an error.
 State common_state(size_t begin, size_t end, const char* of_whom) {
   const Thread& first = *block.threads[begin];
   for (size_t i = begin + 1; i < end; ++i) {
@@ -128,7 +128,7 @@ void wait(State state, size_t bytes, const Place& place) {
   }
 }
 
-// Until each lane waits or has ended.
+// Runs each lane of the warp until it waits or has ended.
 void run_warp(size_t number) {
   Warp& warp = block.warps[number];
   const size_t begin = number * kWarp, end = std::min(begin + kWarp, block.thread_count);
@@ -146,7 +146,7 @@ void run_warp(size_t number) {
   if (end - begin != kWarp) broken("an operation of a warp with fewer than 32 threads", block.threads[begin]->place);
 }
 
-// Lets all go on, if not all have ended.
+// Lets all threads continue past the barrier; false if all have ended.
 bool pass_barrier() {
   if (common_state(0, block.thread_count, "block") == State::kEnded) return false;
   for (Warp& warp : block.warps) warp.state = State::kRuns;
@@ -194,7 +194,7 @@ void broken(std::string_view what, const Place& place) {
 void run_grid(const Grid& grid, const std::function<void()>& kernel) {
   gridDim = grid.blocks;
   blockDim = dim3(static_cast<unsigned>(grid.threads));
-  // Not a byte more than the launch asked for, so that AddressSanitizer sees who goes beyond.
+  // Exactly as many bytes as the launch requested, so that AddressSanitizer notices accesses beyond them.
   void* shared = nullptr;
   if (posix_memalign(&shared, 16, std::max<size_t>(grid.shared_bytes, 1)) != 0) std::abort();
   block.shared.reset(static_cast<std::byte*>(shared));

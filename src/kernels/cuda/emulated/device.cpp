@@ -1,4 +1,4 @@
-// What the emulated devices say of themselves.
+// Properties of the emulated devices.
 #include <cstdio>
 
 #include "kernels/cuda/emulated/include/cuda_runtime_api.h"
@@ -49,7 +49,7 @@ cudaError_t cudaDriverGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  // Kernels are compiled for processors with fused multiply-adds, without which they would take long.
+  // Kernels are compiled for processors with fused multiply-adds; without them they would be too slow.
   *count = __builtin_cpu_supports("fma") ? kDevices : 0;
   return cudaSuccess;
 }

@@ -1,5 +1,6 @@
-// Memory of the emulated devices: the host's, each allocation by itself, so that AddressSanitizer sees what a kernel
-// does beyond one's end. While its device does nothing, the begin of each is poisoned: the host has no business there.
+// Memory of the emulated devices: host memory, with a separate allocation for each call, so that AddressSanitizer
+// notices accesses beyond its end. While a device is idle, the beginning of each allocation is poisoned, as the host
+// may not access it.
 #include "kernels/cuda/emulated/device_memory.h"
 
 #include <algorithm>
@@ -22,10 +23,11 @@
 namespace cairn::cuda::emulated {
 namespace {
 
-constexpr size_t kBytesInAll = size_t{4} << 30;  // of each
+constexpr size_t kBytesInAll = size_t{4} << 30;  // of each device
 constexpr int kNoDevice = -1;
 constexpr size_t kAlignment = 256;
-// Of an allocation: whoever reads it begins at its begin, and large ones would take long.
+// Poisoned bytes of an allocation: invalid accesses usually start at its beginning, and poisoning large ones would be
+// slow.
 constexpr size_t kPoisonedBytes = size_t{16} << 10;
 
 struct Memory {
@@ -43,7 +45,7 @@ void unpoison(const std::byte* begin, size_t bytes) {
   ASAN_UNPOISON_MEMORY_REGION(begin, std::min(bytes, kPoisonedBytes));
 }
 
-// The device that has it, or kNoDevice.
+// The device that owns the address, or kNoDevice.
 int device_of(const void* address) {
   const auto* at = static_cast<const std::byte*>(address);
   for (int device = 0; device < kDevices; ++device) {
@@ -83,7 +85,7 @@ cudaError_t cudaMalloc(void** data, size_t bytes) {
   return cudaSuccess;
 }
 
-// It waits for the device, as the real one does.
+// Waits for the device, as a real cudaFree does.
 cudaError_t cudaFree(void* data) {
   const int device = device_of(data);
   if (device == kNoDevice) broken("cudaFree of what is no memory of the device", Place::current());

@@ -1,9 +1,9 @@
-/// Which addresses are the emulated devices'.
+/// Tracks which addresses belong to the emulated devices.
 #pragma once
 
 namespace cairn::cuda::emulated {
 
-/// While it lives, the device works: its memory may be touched, that of the others not.
+/// While an object lives, its device is running: the device's memory may be accessed, that of the others may not.
 class MemoryInUse {
  public:
   explicit MemoryInUse(int device);

@@ -10,8 +10,9 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Saves what a call must keep on the stack that it leaves, and the stack's pointer in *from. swapcontext would ask the
-// system for the signal mask each time, and a block changes stacks millions of times.
+// Saves the registers that a call must preserve on the current stack, stores the stack pointer to *from and switches to
+// the other stack. swapcontext would make a system call for the signal mask each time, and a block switches stacks
+// millions of times.
 extern "C" void cairn_change_stack(void** from, void* to);
 asm(R"(
 .text
@@ -38,7 +39,7 @@ cairn_change_stack:
 namespace cairn::cuda::emulated {
 namespace {
 
-// Sanitizers make frames several times as large as they are otherwise.
+// Sanitizers make stack frames several times as large.
 constexpr size_t kStackBytes = size_t{256} << 10;
 constexpr size_t kGuardBytes = 4096;
 constexpr size_t kSavedWords = 6;
@@ -52,7 +53,8 @@ Fiber::Fiber(void (*entry)()) : entry_(entry) {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   CAIRN_CHECK(memory != MAP_FAILED && mprotect(memory, kGuardBytes, PROT_NONE) == 0);
   memory_ = static_cast<std::byte*>(memory);
-  // As if begin() had been called by nobody: its address is returned to, and a word later the stack is aligned to 16.
+  // Set up as if begin() had been called without a caller: its address is where the switch returns to, and one word
+  // further the stack is aligned to 16.
   auto* top = reinterpret_cast<uint64_t*>(memory_ + kGuardBytes + kStackBytes) - 2;
   *top = reinterpret_cast<uint64_t>(&Fiber::begin);
   own_ = top - kSavedWords;

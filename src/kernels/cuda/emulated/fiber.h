@@ -1,11 +1,11 @@
-/// Stacks that a thread of the host changes between: how an emulated block of threads runs on one of them.
+/// Fibers: stacks between which a host thread switches, used to run an emulated block of threads on one thread.
 #pragma once
 
 #include <cstddef>
 
 namespace cairn::cuda::emulated {
 
-/// A function with a stack of its own. AddressSanitizer knows about it.
+/// A function with a stack of its own. AddressSanitizer is told about the switches.
 class Fiber {
  public:
   /// `entry` never returns.
@@ -14,9 +14,9 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Goes on where the fiber left, or at the entry, until it leaves. Not from a fiber.
+  /// Continues where the fiber left, or at its entry, until it leaves. Not to be called from a fiber.
   void resume();
-  /// From within: back to who resumed it.
+  /// Called within the fiber: returns to the caller of resume().
   void leave();
 
  private:
@@ -25,9 +25,9 @@ class Fiber {
 
   void (*const entry_)();
   std::byte* memory_ = nullptr;
-  void* own_ = nullptr;     // this stack's pointer while others run
-  void* caller_ = nullptr;  // that of who resumed it
-  // What AddressSanitizer wants to know of both.
+  void* own_ = nullptr;     // stack pointer of this fiber while it is suspended
+  void* caller_ = nullptr;  // stack pointer of the caller of resume()
+  // State of both stacks for AddressSanitizer.
   void* own_frames_ = nullptr;
   const void* caller_bottom_ = nullptr;
   size_t caller_bytes_ = 0;

@@ -1,4 +1,4 @@
-// Kernels by their addresses, launched one by one or as graphs.
+// Kernels by address, launched one by one or as graphs.
 #include <memory>
 #include <unordered_map>
 #include <utility>
@@ -27,7 +27,7 @@ struct EmulatedGraph {
 
 struct EmulatedExecutable {
   int device = 0;
-  std::vector<std::pair<cudaGraphNode_t, EmulatedNode>> nodes;  // with those of the graph that they come from
+  std::vector<std::pair<cudaGraphNode_t, EmulatedNode>> nodes;  // including those of the graph that they come from
 };
 
 namespace cairn::cuda::emulated {

@@ -1,4 +1,4 @@
-/// LaunchQueue of kernels on an emulated device.
+/// Launches kernels on an emulated device.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 
 namespace cairn::cuda::emulated {
 
-/// Lets launches of a kernel have more shared memory than kernels get unasked.
+/// Allows launches of a kernel to have more shared memory than the default.
 cudaError_t allow_shared(const void* kernel, int bytes);
-/// Enqueues the kernel, of which `work` is one thread. What the device does not take is left to cudaGetLastError too.
+/// Enqueues the kernel, of which `work` is one thread. Errors of the launch are also returned by cudaGetLastError.
 cudaError_t launch(const void* kernel, const Grid& grid, cudaStream_t stream, std::function<void()> work);
 
-/// One thread of a kernel with copies of these arguments.
+/// Makes a function that runs one thread of a kernel, with copies of these arguments.
 using Bind = std::function<void()> (*)(const void* kernel, void** arguments);
-/// Lets cudaLaunchKernel and graphs know what types a kernel's arguments have.
+/// Registers the types of a kernel's arguments for cudaLaunchKernel and graphs.
 void know(const void* kernel, Bind bind);
-/// One of those that are known.
+/// The function of a registered kernel, with these arguments.
 std::function<void()> bound(const void* kernel, void** arguments);
 
 template <class... Parameters, size_t... kIndices>

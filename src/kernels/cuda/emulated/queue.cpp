@@ -21,13 +21,13 @@ struct EmulatedStream {
 struct EmulatedEvent {
   int device = 0;
   cudaStream_t stream = nullptr;
-  int64_t after = 0;  // so much work of the stream
+  int64_t after = 0;  // number of the stream's items of work before the event
 };
 
 namespace cairn::cuda::emulated {
 namespace {
 
-// As on a device of compute capability 9.0.
+// The default shared memory of a device of compute capability 9.0.
 constexpr int kSharedUnasked = 48 << 10;
 constexpr int kSharedMost = 227 << 10;
 constexpr int32_t kThreadsMax = 1024;
@@ -41,13 +41,13 @@ std::unordered_set<cudaStream_t>& streams() {
   return *all;
 }
 
-// Of the current device.
+// The allowed shared memory of each kernel on the current device.
 std::unordered_map<const void*, int>& shared_allowed() {
   static auto* of_kernels = new std::array<std::unordered_map<const void*, int>, kDevices>;
   return (*of_kernels)[static_cast<size_t>(current_device())];
 }
 
-// The first `count` of all work that the stream ever had.
+// Does the first `count` items of all work that the stream ever had.
 void finish_first(EmulatedStream& stream, int64_t count) {
   if (stream.done >= count) return;
   const MemoryInUse in_use(stream.device);

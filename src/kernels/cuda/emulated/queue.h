@@ -8,17 +8,17 @@
 
 namespace cairn::cuda::emulated {
 
-/// Several, so that tests can divide a model between them.
+/// Several devices, so that tests can divide a model between them.
 inline constexpr int kDevices = 3;
-/// The calling thread's.
+/// The current device of the calling thread.
 int current_device();
-/// Keeps an error for cudaGetLastError and gives it back.
+/// Stores an error for cudaGetLastError and returns it.
 cudaError_t keep(cudaError_t error);
-/// For when the stream is waited for. It is one of the current device.
+/// Enqueues work to be done when the stream is waited for. The stream must be one of the current device.
 void enqueue(cudaStream_t stream, std::function<void()> work);
-/// Graphs that were launched so far.
+/// Number of graphs launched so far.
 int64_t graphs_launched();
-/// Does all work of all streams.
+/// Finishes all work of all streams.
 void finish_all();
 
 }  // namespace cairn::cuda::emulated

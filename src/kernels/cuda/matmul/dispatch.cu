@@ -1,5 +1,5 @@
-// Which kernel computes a product. They all give the same bytes (reduction_order.cuh, mma_operands.cuh), so the choice
-// is one of speed alone.
+// Chooses the kernel that computes a product. They all give the same bytes (reduction_order.cuh, mma_operands.cuh), so
+// the choice only affects speed.
 #include <cstdint>
 
 #include "base/check.h"
@@ -10,10 +10,10 @@
 namespace cairn::cuda {
 namespace {
 
-// Tiles read a matrix once for all that chose it, but not as fast as vectors do: worth their while from so many choices
-// for each expert on.
+// Minimum choices per expert from which tiles are used: they read a matrix once for all of its outputs, but not as fast
+// as GEMV kernels do.
 constexpr int64_t kChoicesOfExpertMin = 3;
-// Tiles of the fewest rows, one behind the other in a grid.
+// Maximum rows of a matrix: those of kGridMax of the smallest tiles in a grid.
 constexpr int64_t kMatrixRowsMax = kGridMax * 64;
 
 Product product_of(const OutputMatrix& of, const Input& input) {
@@ -58,7 +58,7 @@ void multiply_tiles(LaunchQueue& stream, const Product& product) {
   CAIRN_DCHECK(done);
 }
 
-// Vectors wait in `together` for others of their type.
+// Products for GEMV are collected in `together` until there are others of their type.
 void multiply_by(LaunchQueue& stream, const Product& product, bool vectors, Products& together) {
   if (!vectors) return multiply_tiles(stream, product);
   const bool fits = together.count < Products::kMax && together.of[0].type == product.type;

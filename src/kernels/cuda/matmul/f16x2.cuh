@@ -1,4 +1,4 @@
-/// Arithmetic of two binary16 numbers in a word at once, each rounded to nearest.
+/// Arithmetic on two binary16 numbers in a word, each rounded to nearest.
 #pragma once
 
 #include <cstdint>

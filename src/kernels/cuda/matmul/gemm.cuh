@@ -1,6 +1,6 @@
 /// Products on the tensor cores with many inputs: a block computes a tile of 64 or 128 rows by 128 outputs, class after
-/// class of steps (mma_operands.cuh), each warp a part of the tile. Steps come into shared memory while those before
-/// them are multiplied; weights of quantised types are taken apart on the way.
+/// class of steps (mma_operands.cuh), each warp a part of the tile. Steps are copied to shared memory while earlier
+/// ones are multiplied; weights of quantised types are dequantised on the way.
 ///
 /// Estimate for an H100: a step of a large tile is half a million multiply-adds, for which mma.sync takes about 400
 /// cycles, and 64 KB of shared memory, read and written in 500. That bounds these products by about 470 TFLOP/s. A step
@@ -15,14 +15,15 @@ namespace cairn::cuda {
 
 inline constexpr int kStages = 4;
 inline constexpr int kStageOutputs = 128;
-// Warps lie 2 by 4 in a tile; each has kStageOutputParts times 8 outputs.
+// Warps are arranged 2 by 4 in a tile; each has kStageOutputParts times 8 outputs.
 inline constexpr int kStageRowWarps = 2;
 inline constexpr int kStageOutputParts = 4;
 static_assert(kTileWarps * 8 * kStageOutputParts == kStageRowWarps * kStageOutputs);
-/// Grids of fewer tiles leave a GPU idle: then tiles are smaller.
+/// Minimum number of tiles: grids of fewer leave a GPU idle, so then smaller tiles are used.
 inline constexpr int64_t kTilesWanted = 256;
 
-/// Of a step. The eight lanes that read or write shared memory at the same time have two neighbouring rows: all banks.
+/// Shared memory of a step. The eight lanes that access it at the same time have two neighbouring rows, which covers
+/// all banks.
 template <int kRowParts>
 struct TileStage {
   static constexpr int kRows = kStageRowWarps * 16 * kRowParts;
@@ -43,10 +44,10 @@ struct Tile {
   int32_t count = 0;
 };
 
-/// A thread's part of the tile's inputs. Where they are is found out once: with choices it takes divisions.
+/// A thread's part of the tile's inputs. Addresses are computed once, since with `ids` they need divisions.
 class InputStage {
  public:
-  /// Beyond the last output it is that one again.
+  /// Outputs beyond the last repeat it.
   __device__ __forceinline__ InputStage(const Product& product, const Tile& tile) {
 #pragma unroll
     for (int i = 0; i < kCopies; ++i) {
@@ -54,7 +55,7 @@ class InputStage {
       from_[i] = product.halves.values + input * product.padded_cols + piece() * kHalfColumns;
     }
   }
-  /// Begins the copies of a step.
+  /// Starts copying a step.
   __device__ __forceinline__ void begin(int32_t step, uint4 (*to)[kPieces]) const {
 #pragma unroll
     for (int i = 0; i < kCopies; ++i)
@@ -111,7 +112,7 @@ __device__ __forceinline__ void multiply_tile(const Product& product, const Tile
                                               TilesShared<kRowParts>& shared) {
   using Stage = TileStage<kRowParts>;
   const int32_t steps = half_steps(product), of_class = steps_of_class(product);
-  // Of a tile that is not full, some warps may have no output.
+  // In an incomplete tile, some warps may have no outputs.
   const bool has_outputs =
       static_cast<int32_t>(threadIdx.x) / kWarp / kStageRowWarps * 8 * kStageOutputParts < tile.count;
   typename Weights::template Stage<Stage::kRows, kTileThreads> weights(product, tile.matrix, tile.row_begin);
@@ -122,7 +123,7 @@ __device__ __forceinline__ void multiply_tile(const Product& product, const Tile
       inputs.begin(step, stage_of(step).inputs);
       weights.begin(step, stage_of(step).weights);
     }
-    end_copies();  // an empty group at the end keeps their count
+    end_copies();  // an empty group at the end keeps the count of groups
   };
   const auto finish = [&](int32_t step) {
     if (step < steps) weights.finish(stage_of(step).weights);
@@ -139,7 +140,7 @@ __device__ __forceinline__ void multiply_tile(const Product& product, const Tile
 #pragma unroll 1
     for (const int32_t end = min((number + 1) * of_class, steps); step < end; ++step) {
       wait_for_copies<kStages - 2>();
-      __syncthreads();  // the step is there, and the one whose place the next takes has been multiplied
+      __syncthreads();  // the step has arrived, and the step whose place the next one takes has been multiplied
       begin(step + kStages - 1);
       if (has_outputs) multiply_stage<Weights::kBfloat>(stage_of(step), sums);
       finish(step + kStages - 1);
@@ -157,7 +158,7 @@ __device__ __forceinline__ void multiply_tile(const Product& product, const Tile
   }
   wait_for_copies<0>();
   store_tile<Weights>(product, tile, totals);
-  __syncthreads();  // all has been read: the next tile may come
+  __syncthreads();  // all has been read: the next tile may start
 }
 
 template <class Weights, int kRowParts>

@@ -1,7 +1,7 @@
 // Products of float32 matrices with many inputs, in float32 without tensor cores. A stage is 64 columns, eight for each
 // warp, which multiplies them column after column: a lane has 8 rows by 8 outputs. Each warp computes the whole tile
-// for one class of columns (reduction_order.cuh) at a time, in four passes; what a pass gives is added up in shared
-// memory, and in the end the warps' sums are.
+// for one class of columns (reduction_order.cuh) at a time, in four passes; the results of a pass are accumulated in
+// shared memory, and at the end the sums of all warps are added.
 #include "kernels/cuda/matmul/gemm_tile.cuh"
 #include "kernels/cuda/weights/float_formats.cuh"
 
@@ -10,15 +10,15 @@ namespace {
 
 constexpr int kTileRows = 64;
 constexpr int kTileOutputs = 32;
-// Elements of the tile that a lane has.
+// Elements of the tile per lane.
 constexpr int kTileElements = kTileRows * kTileOutputs / kWarp;
 static_assert(kTileWarps == kPassClasses);
 constexpr int kStageColumns = kPassClasses * kFloatStep;
-// What the lanes of half a warp read at the same time, two columns of eight rows, lies in different banks.
+// Two columns of eight rows, which half a warp reads at the same time, are in different banks.
 constexpr int kPitch = kStageColumns + 4;
 constexpr int kLaneRows = 8;
 constexpr int kLaneOutputs = 8;
-// Rows r, r + 8, ... and outputs o, o + 4, ... of the lane 8 o + r.
+// Rows r, r + 8, ... and outputs o, o + 4, ... belong to lane 8 o + r.
 constexpr int kRowStep = kTileRows / kLaneRows;
 constexpr int kOutputStep = kTileOutputs / kLaneOutputs;
 static_assert(kLaneRows * kLaneOutputs == kTileElements && kRowStep * kOutputStep == kWarp);
@@ -27,7 +27,7 @@ static_assert(kLaneRows * kLaneOutputs == kTileElements && kRowStep * kOutputSte
 struct TileSums {
   float sums[kTileWarps][kTileElements][kWarp];
 
-  // Adds a warp's sums of a pass; only their own lanes touch them.
+  // Adds a warp's sums of a pass; each is accessed by one lane only.
   __device__ __forceinline__ void add(int pass, const float (&of_pass)[kTileElements]) {
     float(*own)[kWarp] = sums[threadIdx.x / kWarp];
     const int lane = threadIdx.x % kWarp;
@@ -51,7 +51,7 @@ __device__ __forceinline__ void store_columns(const float (&columns)[kFloatStep]
   four[1] = make_float4(columns[4], columns[5], columns[6], columns[7]);
 }
 
-// Rows and outputs beyond the last are that one again, columns beyond the last zeros that nobody reads.
+// Rows and outputs beyond the last repeat it; columns beyond the last are zeros.
 template <class F, bool kWide>
 __device__ __forceinline__ void stage(const Product& product, int32_t matrix, int32_t row_begin, const int32_t* outputs,
                                       int32_t count, int32_t first_column, Shared& shared) {
@@ -73,7 +73,7 @@ __device__ __forceinline__ void stage(const Product& product, int32_t matrix, in
   }
 }
 
-// kColumns columns of the stage from `at` on.
+// Multiplies kColumns columns of the stage from `at` on.
 template <int kColumns>
 __device__ __forceinline__ void multiply_columns(const Shared& shared, int at, int32_t count,
                                                  float (&sums)[kTileElements]) {
@@ -113,8 +113,7 @@ __device__ __forceinline__ TilePlace place_of(int element, int lane) {
   return {lane % kRowStep + element / kLaneOutputs * kRowStep, lane / kRowStep + element % kLaneOutputs * kOutputStep};
 }
 
-// Stores a finished tile. All threads, which may go on at once to
-// write what the tile was made from.
+// Stores a finished tile. Called by all threads, which may afterwards overwrite the tile's sources at once.
 __device__ __forceinline__ void store_tile(const Product& product, const TileSums& sums, int32_t matrix,
                                            int32_t row_begin, const int32_t* outputs, int32_t count) {
   __syncthreads();

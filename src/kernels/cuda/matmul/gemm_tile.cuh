@@ -1,4 +1,4 @@
-/// What the products of many outputs share: a block of threads computes a tile of the result, some rows of a matrix for
+/// Code shared by products of many outputs: a block of threads computes a tile of the result, some rows of a matrix for
 /// some outputs.
 #pragma once
 
@@ -12,13 +12,14 @@ namespace cairn::cuda {
 inline constexpr int kTileWarps = 8;
 inline constexpr int kTileThreads = kTileWarps * kWarp;
 
-/// Outputs of one matrix, kOutputs to a tile, and what finding them takes.
+/// Outputs of one matrix, kOutputs per tile, and the memory for finding them.
 template <int kOutputs>
 struct OutputList {
   int32_t outputs[kOutputs + kTileThreads];
   int32_t found[kTileWarps];
 
-  /// Appends those of [begin, begin + kTileThreads) that chose `matrix` to the first `count`. How many there are then.
+  /// Appends those of outputs [begin, begin + kTileThreads) that chose `matrix` to the first `count`. Returns the new
+  /// count.
   __device__ int32_t append(const Product& product, int32_t matrix, int32_t begin, int32_t count) {
     const auto warp = static_cast<int>(threadIdx.x / kWarp);
     const int32_t output = begin + static_cast<int32_t>(threadIdx.x);
@@ -36,7 +37,7 @@ struct OutputList {
     return count;
   }
 
-  /// Moves what is behind whole tiles, less than a tile, to the front.
+  /// Moves the outputs after the last whole tile, fewer than a tile, to the front.
   __device__ void keep_from(int32_t first, int32_t count) {
     const int32_t from = first + static_cast<int32_t>(threadIdx.x);
     if (from < count) outputs[threadIdx.x] = outputs[from];
@@ -45,7 +46,7 @@ struct OutputList {
 };
 
 /// Calls tile(matrix, outputs, count) for every tile of the block: one without `ids`, else those of matrix blockIdx.x.
-/// All threads; `outputs` are read until the call returns, which begins and ends with all of them.
+/// Called by all threads; `outputs` are read until the call returns, and the call begins and ends with a barrier.
 template <int kOutputs, class Tile>
 __device__ void each_tile(const Product& product, OutputList<kOutputs>& list, Tile tile) {
   const auto block = static_cast<int32_t>(blockIdx.x);
@@ -67,18 +68,18 @@ __device__ void each_tile(const Product& product, OutputList<kOutputs>& list, Ti
   if (count > 0) tile(block, list.outputs, count);
 }
 
-/// A block for each tile, or with `ids` for each matrix and `rows` of it.
+/// The grid: a block for each tile or, with `ids`, for each matrix and `rows` of it.
 inline dim3 tile_grid(const Product& product, int64_t rows, int64_t outputs) {
   const unsigned columns =
       product.ids == nullptr ? blocks_of(product.outputs, outputs, INT32_MAX) : static_cast<unsigned>(product.matrices);
   return {columns, blocks_of(product.rows, rows, kGridMax)};
 }
 
-/// LaunchQueue a kernel of tiles whose shared memory is a kShared.
+/// Launches a kernel of tiles with a `Shared` as its shared memory.
 template <class Shared>
 void launch_tiles(void (*kernel)(Product), LaunchQueue& stream, const Product& product, dim3 grid) {
-  // It is more than kernels get unasked, and two blocks of a multiprocessor want it. The attributes belong to the
-  // device that is current, so they are set every time.
+  // Two blocks of a multiprocessor need more shared memory than the default. The attributes belong to the current
+  // device, so they are set every time.
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sizeof(Shared)));
   cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, cudaSharedmemCarveoutMaxShared);
   launch(kernel, grid, kTileThreads, sizeof(Shared), stream, product);

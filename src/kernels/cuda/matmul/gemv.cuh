@@ -1,5 +1,5 @@
 /// Products on the tensor cores with few inputs: a block computes some rows for all of up to 32 outputs, each of its
-/// warps one class of steps (mma_operands.cuh), so that the weights are read once and at the memory's speed.
+/// warps one class of steps (mma_operands.cuh), so that the weights are read once, at full memory bandwidth.
 ///
 /// Estimate for an H100, whose memory gives 14.5 bytes a cycle to each multiprocessor: a warp's step of 16 rows by 32
 /// columns is 288 bytes of Q4_0 or Q4_K, 20 cycles, in which four schedulers issue 80 instructions. It takes about 60
@@ -13,10 +13,10 @@
 namespace cairn::cuda {
 
 inline constexpr int kVectorThreads = kHalfClasses * kWarp;
-/// Blocks that a grid has at least, before they are made larger so as to read inputs less often.
+/// Minimum blocks of a grid, before they are made larger so that inputs are read less often.
 inline constexpr int64_t kVectorBlocksMin = 264;
 
-/// Stores a part's sums of all classes: of 16 rows and kOutputParts times 8 outputs. All threads.
+/// Adds and stores the sums of all classes for a part: 16 rows and kOutputParts times 8 outputs. Called by all threads.
 template <class Weights, int kOutputParts>
 __device__ __forceinline__ void store_part(const Product& product, int32_t matrix, int32_t row_begin,
                                            int32_t output_begin, int32_t count, const float (&sums)[kOutputParts][4]) {
@@ -40,8 +40,8 @@ __device__ __forceinline__ void store_part(const Product& product, int32_t matri
   }
 }
 
-/// A quad, of which `count` steps are there; all of them if kWhole. What the next steps read is on its way before they
-/// are multiplied, so many at a time that registers hold it.
+/// Multiplies a quad of steps, of which `count` exist; all of them if kWhole. The data of the next steps is loaded
+/// before these are multiplied, as much as registers can hold.
 template <class Weights, bool kWhole, int kRowParts, int kOutputParts>
 __device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&weights)[kRowParts],
                                               const uint16_t* const (&inputs)[kOutputParts], int32_t quad,
@@ -77,7 +77,7 @@ __device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&wei
   }
 }
 
-/// kRowParts times 16 rows by kOutputParts times 8 outputs. With `ids` the block's only output is blockIdx.y.
+/// Computes kRowParts times 16 rows by kOutputParts times 8 outputs. With `ids` the block's only output is blockIdx.y.
 template <class Weights, int kRowParts, int kOutputParts>
 __global__ __launch_bounds__(kVectorThreads) void multiply_vectors(const __grid_constant__ Products products) {
   constexpr int kOutputs = 8 * kOutputParts;
@@ -85,7 +85,7 @@ __global__ __launch_bounds__(kVectorThreads) void multiply_vectors(const __grid_
   const Product& product = products.of[number];
   const auto block = static_cast<int32_t>(blockIdx.x - products.first_blocks[number]);
   const int32_t groups = product.ids == nullptr ? (product.outputs + kOutputs - 1) / kOutputs : 1;
-  // Blocks of the same rows are neighbours: they read the same weights.
+  // Blocks of the same rows are neighbours, as they read the same weights.
   const int32_t row_begin = block / groups * 16 * kRowParts;
   const int32_t output_begin = product.ids == nullptr ? block % groups * kOutputs : static_cast<int32_t>(blockIdx.y);
   const int32_t count = product.ids == nullptr ? min(kOutputs, product.outputs - output_begin) : 1;
@@ -96,7 +96,7 @@ __global__ __launch_bounds__(kVectorThreads) void multiply_vectors(const __grid_
   Lane weights[kRowParts] = {};
 #pragma unroll
   for (int p = 0; p < kRowParts; ++p) weights[p] = Lane(product, matrix, row_begin + 16 * p, lane);
-  // Beyond the end the last output is computed again and thrown away.
+  // Outputs beyond the end repeat the last one, and their results are dropped.
   const uint16_t* inputs[kOutputParts];
 #pragma unroll
   for (int q = 0; q < kOutputParts; ++q) {

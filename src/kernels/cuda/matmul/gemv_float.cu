@@ -1,4 +1,4 @@
-// Products of float32 matrices with few inputs. A warp computes kRows elements of each of kInputs outputs, a lane has
+// Products of float32 matrices with few inputs. A warp computes kRows elements of each of kInputs outputs; a lane has
 // the columns of its class: eight neighbouring ones of every 256, so a warp reads 1024 neighbouring bytes of a row. On
 // an H100 that should reach nine tenths of the bandwidth.
 #include "kernels/cuda/weights/float_formats.cuh"
@@ -21,7 +21,7 @@ __global__ __launch_bounds__(kWarps* kWarp) void multiply_vectors(const __grid_c
   const auto output = static_cast<int32_t>(blockIdx.y);
   const int32_t matrix = product.matrix_of(output), cols = product.cols;
 
-  // Beyond the end the last row and the last input are computed again and thrown away.
+  // Rows and inputs beyond the end repeat the last ones, and their results are dropped.
   const uint8_t* weights[kRows<kInputs>];
 #pragma unroll
   for (int r = 0; r < kRows<kInputs>; ++r) {

@@ -1,5 +1,5 @@
-// The decoders of weights/blocks.cuh, which products and embeddings on the GPU are made of, against quant's: same bits.
-// They are functions of the host as well, so this test needs no GPU.
+// The decoders of weights/blocks.cuh, on which products and embeddings on the GPU are built, give the same bits as
+// quant's. They are host functions as well, so this test needs no GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 namespace cairn::cuda {
 namespace {
 
-// Not all of a panel, a panel, and some with a part of one; blocks of a row.
+// Row counts of less than a panel, one panel, and several with an incomplete one; and blocks per row.
 constexpr std::pair<int64_t, uint32_t> kShapes[] = {{5, 1}, {16, 3}, {41, 8}};
 
-// Rows of random bytes as in a file, and the panels of them.
+// Rows of random bytes as in a file, and their panels.
 template <class F>
 class RandomBlocks {
  public:
@@ -107,7 +107,7 @@ TEST(Words, LooksUpEveryNibble) {
   constexpr ByteTable kTable = byte_table(kIq4Values);
   for (uint32_t low = 0; low < 16; ++low) {
     for (uint32_t high = 0; high < 16; ++high) {
-      // The pair at each of the four places, another nibble at the others.
+      // The pair at each of the four places, with another nibble at the others.
       for (int place = 0; place < 4; ++place) {
         const uint32_t others = 0x5a5a5a5au & ~(255u << (8 * place));
         const uint32_t bytes = others | (low | high << 4) << (8 * place);

@@ -1,12 +1,11 @@
 /// Products on the tensor cores: of matrices of 16-bit floats, whose activations are rounded to the weights' type, and
-/// of quantised ones, whose weights are taken apart into float16 and whose activations are float16 too. Sums are
-/// float32.
+/// of quantised ones, whose weights are dequantised to float16 and whose activations are float16 too. Sums are float32.
 ///
 /// The columns of a row are cut into steps of 32, each of which is two instructions: a lane has eight neighbouring
-/// columns of a row, the first four for the one and the rest for the other. Four steps are a quad. The quads are eight
-/// classes, as long as each other but for the last ones, one after the other (steps_of_class). A class adds its steps
-/// in ascending order, from 0; the sums of the classes are added one after the other. So eight warps may compute a few
-/// elements together, a class each, or one warp many of them, class after class: all give the same bytes.
+/// columns of a row, the first four for the one and the rest for the other. Four steps are a quad. The quads form eight
+/// consecutive classes (K-splits) of equal length, except for the last ones (steps_of_class). A class adds its steps in
+/// ascending order, from 0; the sums of the classes are added one after the other. So eight warps may compute a few
+/// elements together, a class each, or one warp may compute many of them, class after class: both give the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,7 @@ using HalfFormats = FormatList<FormatF16, FormatBF16>;
 inline constexpr int kHalfClasses = 8;
 inline constexpr int kHalfStep = 32;
 static_assert(kHalfStep == kGroupColumns);
-/// Columns of a step to a lane.
+/// Columns of a step per lane.
 inline constexpr int kHalfColumns = 8;
 inline constexpr int kPieces = kHalfStep / kHalfColumns;
 inline constexpr int kQuad = 4;  // steps
@@ -30,14 +29,15 @@ inline constexpr int kQuad = 4;  // steps
 __device__ __forceinline__ int32_t half_steps(const Product& product) {
   return (product.cols + kHalfStep - 1) / kHalfStep;
 }
-/// Class c has the steps [c n, (c + 1) n) of those that there are, whole quads but for the row's last.
+/// The steps of a class: class c has the steps [c n, (c + 1) n) of those that exist, which are whole quads except for
+/// the row's last one.
 __device__ __forceinline__ int32_t steps_of_class(const Product& product) {
   constexpr int32_t kColumns = kHalfStep * kQuad * kHalfClasses;
   return (product.cols + kColumns - 1) / kColumns * kQuad;
 }
 
-/// Columns [column, column + kHalfColumns) of a row of 16-bit floats, zeros from the end on. With kWide, columns are a
-/// multiple of kHalfColumns and the row is aligned to 16 bytes.
+/// Columns [column, column + kHalfColumns) of a row of 16-bit floats, with zeros beyond the end. With kWide, columns
+/// are a multiple of kHalfColumns and the row is aligned to 16 bytes.
 template <bool kWide>
 __device__ __forceinline__ uint4 load_halves(const uint8_t* row, int32_t column, int32_t cols) {
   const uint8_t* at = row + static_cast<int64_t>(column) * 2;
@@ -50,25 +50,24 @@ __device__ __forceinline__ uint4 load_halves(const uint8_t* row, int32_t column,
   return {words[0], words[1], words[2], words[3]};
 }
 
-/// Whether all rows of a product can be read with kWide. It changes no result.
+/// Whether all rows of a product can be read with kWide. It does not change results.
 inline bool reads_wide_halves(const Product& product) {
   return product.cols % kHalfColumns == 0 && aligned16(product.weights);
 }
 
-/// Weights of quantised types are taken so many times as large: small ones keep their bits, and a matrix may have any
-/// below 1023.
+/// Factor on dequantised weights: it keeps the bits of small ones, and still allows any weight below 1023.
 inline constexpr float kWeightUnits = 64;
 
-/// What a group's weights are made of: the scale of what a code is off the format's centre, and what is added then (the
-/// weight of that centre, so that what is rounded is small), as float16.
+/// The scales of a group's weights as float16: the factor on a code's distance from the format's centre, and the
+/// summand (the weight of that centre, so that the rounded part is small).
 template <class F>
 struct HalfScales {
   static constexpr bool kOfHalves = F::kFactors != Factors::kNone || F::kMinima == Minima::kInteger;
   static constexpr bool kAdds = F::kMinima != Minima::kNone;
   static constexpr int kWords = kOfHalves && kAdds ? 2 : 1;
 
-  /// kOfHalves: the scales of columns [0, 16) and [16, 32), then what is added there. Otherwise the scale, and what is
-  /// added or the scale again.
+  /// With kOfHalves: the scales of columns [0, 16) and [16, 32), then the summands. Otherwise the scale, and the
+  /// summand or the scale again.
   uint32_t words[kWords];
 
   __device__ __forceinline__ static HalfScales of(const GroupScales& scales) {
@@ -86,7 +85,7 @@ struct HalfScales {
     if constexpr (kWords == 2) return {{scale[0] | scale[1] << 16, added[0] | added[1] << 16}};
     return {{scale[0] | scale[1] << 16}};
   }
-  /// Twice, for columns of that half.
+  /// The scale of that half of the columns, twice in a word.
   __device__ __forceinline__ uint32_t scale(int half) const {
     if constexpr (!kOfHalves && !kAdds) return words[0];
     return permute_bytes(words[0], 0, kOfHalves && half != 0 ? 0x3232u : 0x1010u);
@@ -101,10 +100,10 @@ struct HalfScales {
   }
 };
 
-/// Eight weights, `scale` and `added` twice in a word.
+/// Dequantises eight weights; `scale` and `added` are twice in a word.
 template <class F>
 __device__ __forceinline__ uint4 halves_of(const Octet& codes, uint32_t scale, uint32_t added) {
-  constexpr uint32_t kHigh = 0x64646464u;                             // a byte b below this one is 1024 + b
+  constexpr uint32_t kHigh = 0x64646464u;                             // a byte b below this one is the float16 1024 + b
   constexpr uint32_t kOffset = (0x6480u + F::kCentre) * 0x00010001u;  // 1024 + 128 + the centre
   uint32_t two[4];
 #pragma unroll
@@ -116,7 +115,7 @@ __device__ __forceinline__ uint4 halves_of(const Octet& codes, uint32_t scale, u
   return {two[0], two[1], two[2], two[3]};
 }
 
-/// A step of 16 rows by 8 outputs: of the rows g and g + 8, and of output g, the lane's columns.
+/// A step of 16 rows by 8 outputs: the lane's columns of rows g and g + 8, and of output g.
 template <bool kBfloat>
 __device__ __forceinline__ void multiply_step(const uint4& row, const uint4& row_below, const uint4& input,
                                               float (&sums)[4]) {
@@ -131,11 +130,11 @@ __device__ __forceinline__ void multiply_step(const uint4& row, const uint4& row
   }
 }
 
-/// Sum i of multiply_step is of row half_row(i, lane) and output half_output(i, lane).
+/// Sum i of multiply_step belongs to row half_row(i, lane) and output half_output(i, lane).
 __device__ __forceinline__ int32_t half_row(int i, int lane) { return lane / 4 + i / 2 * 8; }
 __device__ __forceinline__ int32_t half_output(int i, int lane) { return lane % 4 * 2 + i % 2; }
 
-/// `unit`: of the weights.
+/// `unit`: the factor that the weights have.
 __device__ __forceinline__ void store_half_product(const Product& product, int32_t output, int32_t matrix, int32_t row,
                                                    float sum, float unit) {
   product.store(output, matrix, row, __fmul_rn(sum, __fmul_rn(product.halves.scales[product.input_of(output)], unit)));

@@ -6,7 +6,7 @@
 namespace cairn::cuda {
 namespace {
 
-constexpr int kSums = 8;  // of a warp, which do not wait for each other
+constexpr int kSums = 8;  // independent accumulators of a warp
 
 __global__ void __launch_bounds__(kPeakThreads) peak_kernel(int32_t rounds, float* out) {
   const uint32_t number = blockIdx.x * kPeakThreads + threadIdx.x;

@@ -1,4 +1,4 @@
-/// Products of tensor cores whose operands are in registers: nothing that reads memory is faster. For benchmarks.
+/// Tensor core products with operands in registers: an upper bound for kernels that read memory. For benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -7,15 +7,15 @@
 
 namespace cairn::cuda {
 
-/// Of bfloat16.
+/// An amount of bfloat16 products.
 struct PeakWork {
   int32_t blocks = 0;  ///< of kPeakThreads threads
-  int32_t rounds = 0;  ///< of each
+  int32_t rounds = 0;  ///< rounds per block
 };
 inline constexpr int kPeakThreads = 256;
-/// Multiplications and additions.
+/// Number of multiplications and additions.
 int64_t peak_operations(const PeakWork& work);
-/// Writes a number for each thread, so that the products are not left out.
+/// Multiplies; writes a number for each thread, so that the compiler does not remove the products.
 void multiply_registers(LaunchQueue& stream, const PeakWork& work, float* out);
 
 }  // namespace cairn::cuda

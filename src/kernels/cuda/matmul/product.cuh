@@ -1,4 +1,4 @@
-/// One product as its kernels get it, and who computes it. Private to the products.
+/// The arguments of one product's kernels, and the functions that launch them. Private to the products.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,22 +10,22 @@
 
 namespace cairn::cuda {
 
-/// Every row of `out` is a matrix times an input: the only matrix and the input of the same number, or with `ids` the
-/// chosen matrix and the input of the row (or, `input_per_choice`, of the choice).
+/// Every row of `out` is a matrix times an input: the only matrix and the input of the same index, or, with `ids`, the
+/// chosen matrix and the input of the row (or, with `input_per_choice`, of the choice).
 struct Product {
   TensorType type = TensorType::kF32;
   const uint8_t* weights = nullptr;
   int64_t row_bytes = 0;
-  int64_t matrix_bytes = 0;  ///< on the device
-  uint32_t row_blocks = 0;   ///< blocks of a row
-  int32_t rows = 0;          ///< of a matrix
+  int64_t matrix_bytes = 0;  ///< size of one matrix on the device
+  uint32_t row_blocks = 0;   ///< blocks per row
+  int32_t rows = 0;          ///< rows per matrix
   int32_t cols = 0;
   int32_t matrices = 1;
-  const float* scales = nullptr;  ///< [matrices], of sums before the bias, or null
+  const float* scales = nullptr;  ///< [matrices]: factors on sums before the bias, or null
   const float* bias = nullptr;    ///< [matrices, rows] or null
 
   const float* x = nullptr;  ///< [inputs, cols]
-  HalfRows halves;           ///< the same for all types but float32
+  HalfRows halves;           ///< the same in 16 bits, for all types but float32
   int32_t padded_cols = 0;
 
   const int32_t* ids = nullptr;  ///< [outputs] or null
@@ -35,11 +35,11 @@ struct Product {
   float* out = nullptr;
 
 #if defined(__CUDACC__)
-  /// Of types of floats.
+  /// The address of a row, for float types.
   __device__ __forceinline__ const uint8_t* weight_row(int32_t matrix, int32_t row) const {
     return weights + matrix * matrix_bytes + row * row_bytes;
   }
-  /// Of quantised types: the panel that has the row, as row `row % kPanelRows`.
+  /// The panel that holds the row, as its row `row % kPanelRows`; for quantised types.
   __device__ __forceinline__ const uint8_t* panel_of(int32_t matrix, int32_t row) const {
     return weights + matrix * matrix_bytes + row / kPanelRows * kPanelRows * row_bytes;
   }
@@ -55,16 +55,16 @@ struct Product {
 #endif
 };
 
-/// Products that one launch computes, one behind the other in its grid: matrices of one type that have the same inputs
-/// and choices. Small ones take no longer than the largest one then.
+/// Products that one launch computes, one after the other in its grid: matrices of one type with the same inputs and
+/// choices. Together small ones take no longer than the largest one.
 struct Products {
   static constexpr int kMax = 3;
 
   Product of[kMax];
   int count = 0;
-  uint32_t first_blocks[kMax] = {};  ///< along x, of each
+  uint32_t first_blocks[kMax] = {};  ///< first block along x of each product
 
-  /// Grid along x of all, of which one needs blocks_for(product).
+  /// The grid along x of all products, each of which needs blocks_for(product).
   template <class BlocksFor>
   unsigned place(BlocksFor blocks_for) {
     uint32_t blocks = 0;
@@ -75,7 +75,7 @@ struct Products {
     return blocks;
   }
 #if defined(__CUDACC__)
-  /// The one that the block belongs to.
+  /// The product that the current block computes.
   __device__ __forceinline__ int of_block() const {
     int own = 0;
 #pragma unroll
@@ -85,18 +85,18 @@ struct Products {
 #endif
 };
 
-/// Up to so many outputs of one matrix are computed as vectors, more as tiles. All give the same bytes.
+/// Up to this many outputs of one matrix are computed by GEMV kernels, more by GEMM. Both give the same bytes.
 inline constexpr int32_t kVectorOutputs = 64;
-inline constexpr int32_t kFloatVectorOutputs = 8;  // of float32
+inline constexpr int32_t kFloatVectorOutputs = 8;  // kVectorOutputs for float32
 
-// Vectors: at most kVectorOutputs (kFloatVectorOutputs) outputs without `ids`, at most kGridMax with them. Each returns
+// GEMV: at most kVectorOutputs (kFloatVectorOutputs) outputs without `ids`, at most kGridMax with them. Each returns
 // whether the type is one of its own.
 bool multiply_vectors_small(LaunchQueue& stream, Products& products);
 bool multiply_vectors_super(LaunchQueue& stream, Products& products);
 bool multiply_vectors_low_bits(LaunchQueue& stream, Products& products);
 bool multiply_vectors_float(LaunchQueue& stream, Products& products);
 bool multiply_vectors_half(LaunchQueue& stream, Products& products);
-// Tiles: any number.
+// GEMM: any number of outputs.
 bool multiply_tiles_small(LaunchQueue& stream, const Product& product);
 bool multiply_tiles_super(LaunchQueue& stream, const Product& product);
 bool multiply_tiles_low_bits(LaunchQueue& stream, const Product& product);

@@ -1,4 +1,4 @@
-// Rows as products on the tensor cores want them.
+// Rounds rows for products on the tensor cores.
 #include "kernels/cuda/matmul/round_inputs.cuh"
 
 namespace cairn::cuda {

@@ -1,6 +1,6 @@
 /// Rows of floats to 16 bits: to nearest, ties to even. bfloat16 has the range of float32. A row of float16 whose
-/// largest number is beyond kLargestHalf is taken in parts of a power of two, so that no sum of a model that is right
-/// is lost to an infinity; rows with an infinite or a NaN keep it.
+/// largest number is beyond kLargestHalf is divided by a power of two, so that large but finite activations do not
+/// become infinite; infinities and NaN are kept.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -13,16 +13,16 @@ namespace cairn::cuda {
 
 inline constexpr float kLargestHalf = 32768;  // 2^15: float16 ends at 65504
 
-/// The power of two that brings a row's largest magnitude to kLargestHalf at most; at least 1.
+/// The power of two, at least 1, by which a row with this largest magnitude is divided to be at most kLargestHalf.
 __device__ __forceinline__ float half_row_scale(float largest) {
   if (!(largest > kLargestHalf) || largest == INFINITY) return 1;
-  // 2^e <= largest < 2^(e + 1), in parts of 2^(e - 14).
+  // With 2^e <= largest < 2^(e + 1), the row is divided by 2^(e - 14).
   const int exponent = static_cast<int>(__float_as_uint(largest) >> 23) - 127;
   return __uint_as_float(static_cast<uint32_t>(exponent - 14 + 127) << 23);
 }
 
-/// A row's threads together: `from` begins the row, of which each thread reads its own columns
-/// (elementwise/row_kernel.cuh), whose largest magnitude is `largest`.
+/// Called by a row's threads together: `from` begins the row, of which each thread reads its own columns
+/// (elementwise/row_kernel.cuh), and whose largest magnitude is `largest`.
 template <int kThreads, bool kAligned>
 __device__ void round_row(const float* from, int64_t row, int64_t cols, float largest, const HalfRows& out) {
   using P = RowPart<kThreads>;

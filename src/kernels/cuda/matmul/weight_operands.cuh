@@ -1,5 +1,5 @@
-/// Weights on their way into products on the tensor cores (mma_operands.cuh), of rows of 16-bit floats and of panels of
-/// blocks alike: for vectors a lane's part of 16 rows, for tiles a thread's part of a stage in shared memory.
+/// Loads weights as operands of the tensor cores (mma_operands.cuh), from rows of 16-bit floats and from panels of
+/// blocks alike: for GEMV a lane's part of 16 rows, for GEMM a thread's part of a stage in shared memory.
 #pragma once
 
 #include "kernels/cuda/matmul/mma_operands.cuh"
@@ -13,7 +13,7 @@ struct RowWeights {
   static constexpr bool kBfloat = F::kType == TensorType::kBF16;
   static constexpr float kUnit = 1;
 
-  /// Of rows [row_begin, row_begin + 16); beyond the last it is that one again.
+  /// A lane's part of rows [row_begin, row_begin + 16); rows beyond the last repeat it.
   class Lane {
    public:
     Lane() = default;
@@ -23,10 +23,10 @@ struct RowWeights {
       for (int r = 0; r < 2; ++r)
         rows_[r] = product.weight_row(matrix, min(row_begin + 8 * r + lane / 4, product.rows - 1));
     }
-    /// A quad's, of which `count` steps are there.
+    /// The scales of a quad, of which `count` steps exist.
     struct Scales {};
     __device__ __forceinline__ Scales fetch_scales(int32_t, int32_t) const { return {}; }
-    /// A step's of rows g and g + 8.
+    /// A step's columns of rows g and g + 8.
     struct Step {
       uint4 row, row_below;
     };
@@ -34,7 +34,7 @@ struct RowWeights {
       const int32_t column = (quad * kQuad + s) * kHalfStep + column_;
       return {load_halves<kWide>(rows_[0], column, cols_), load_halves<kWide>(rows_[1], column, cols_)};
     }
-    /// As multiply_step wants them. All lanes of a warp together.
+    /// Converts a step to the operands of multiply_step. Called by all lanes of a warp together.
     static __device__ __forceinline__ Step unpack(const Step& step, const Scales&, int) { return step; }
 
    private:
@@ -43,7 +43,7 @@ struct RowWeights {
     int32_t cols_ = 0;
   };
 
-  /// A stage's kRows rows from `row_begin` on, by kThreads threads.
+  /// A stage's kRows rows from `row_begin` on, loaded by kThreads threads.
   template <int kRows, int kThreads>
   class Stage {
    public:
@@ -52,7 +52,7 @@ struct RowWeights {
       for (int i = 0; i < kCopies; ++i)
         rows_[i] = product.weight_row(matrix, min(row_begin + row(i), product.rows - 1));
     }
-    /// Begins to bring a step; it is there when the copies of this time are and finish() was called.
+    /// Starts loading a step; it has arrived when its copies are complete and finish() was called.
     __device__ __forceinline__ void begin(int32_t step, uint4 (*to)[kPieces]) {
       const int32_t column = step * kHalfStep + piece() * kHalfColumns;
 #pragma unroll
@@ -79,7 +79,7 @@ struct RowWeights {
   };
 };
 
-/// Panels of blocks of a quantised type.
+/// Weights in panels of blocks of a quantised type.
 template <class F>
 struct PanelWeights {
   static constexpr bool kBfloat = false;
@@ -92,7 +92,7 @@ struct PanelWeights {
         : panel_(product.panel_of(matrix, min(row_begin, product.rows - 1))),
           blocks_(product.row_blocks),
           lane_(lane) {}
-    /// Of the two rows, of as many steps as four lanes take apart together: each has one.
+    /// Scales of the two rows, for as many steps as four lanes dequantise together: each lane has one.
     struct Scales {
       HalfScales<F> row, row_below;
     };
@@ -114,9 +114,9 @@ struct PanelWeights {
     }
 
    private:
-    // Unsigned on the way, so that a compiler sees that it is below 4.
+    // Unsigned, so that the compiler sees that it is below 4.
     __device__ __forceinline__ int octet() const { return static_cast<int>(static_cast<uint32_t>(lane_) % 4); }
-    // Written so that a compiler sees what of it is the same for a quad.
+    // Written so that the compiler sees which part is the same for a whole quad.
     __device__ __forceinline__ GroupPlace place(int32_t quad, int s, int below) const {
       constexpr uint32_t kGroups = F::kGroups;
       static_assert(kGroups == 1 || kGroups == 2 || kGroups % kQuad == 0);
@@ -143,7 +143,7 @@ struct PanelWeights {
   class Stage {
    public:
     __device__ __forceinline__ Stage(const Product& product, int32_t matrix, int32_t row_begin)
-        // Beyond the last panel it is that one again.
+        // Panels beyond the last repeat it.
         : panel_(product.panel_of(matrix, min(row_begin + row(), product.rows - 1))), blocks_(product.row_blocks) {}
     __device__ __forceinline__ void begin(int32_t step, uint4 (*)[kPieces]) {
       const GroupPlace place =
@@ -165,7 +165,7 @@ struct PanelWeights {
     static_assert(kOctets == 1 || kOctets == 2, "octets of a thread have one scale");
     static constexpr int kThreadsOfRow = kPieces / kOctets;
     __device__ static int row() { return static_cast<int>(threadIdx.x) / kThreadsOfRow; }
-    // The other one first in every second pair of rows: eight lanes that write at once then meet all banks.
+    // In every second pair of rows the other octet comes first, so that eight lanes that write at once cover all banks.
     __device__ static int octet(int i) {
       const int first = static_cast<int>(threadIdx.x) % kThreadsOfRow * kOctets;
       return kOctets == 1 ? first : first + (i ^ (row() / 2 % 2));

@@ -1,8 +1,10 @@
-/// Choosing the rows that a query reads: scores of all that it sees, then the largest of them.
+/// Lightning indexer: selects the rows that a query reads, by computing the scores of all rows that it sees and taking
+/// the largest.
 ///
-/// A score is the sum of a head's share times what is positive of its product, every 32nd head to a lane in ascending
-/// order, and the lanes' sums as a tree. Of equal scores the lower row number comes first, so a choice is one set,
-/// however it is found: here by the bits of the last one that is taken, from the highest on.
+/// A score is the sum over heads of the head's weight times relu(its product), with every 32nd head in a lane in
+/// ascending order, and the lanes' sums added as a tree. Of equal scores the lower row number comes first, so the
+/// selected set is unique; here it is found by radix selection: the bits of the last selected score, from the highest
+/// on.
 #include <algorithm>
 #include <cstdint>
 
@@ -14,11 +16,11 @@
 namespace cairn::cuda {
 namespace {
 
-// Scores that are held at once, if one query has not more: 16 queries with 64k rows.
+// Scores held at the same time, unless one query has more: 16 queries with 64k rows.
 constexpr int64_t kScoresAtOnce = int64_t{1} << 20;
-// What a block of every GPU can have.
+// Shared memory per block that every GPU has.
 constexpr int64_t kSharedBytesMax = int64_t{96} << 10;
-// Blocks that keep a GPU busy; with more of them each has more tiles for the queries that it reads.
+// Number of blocks that keeps a GPU busy; beyond it each block has more tiles for the queries that it reads.
 constexpr int64_t kBlocksWanted = 512;
 constexpr int32_t kTilesOfBlockMax = 8;
 
@@ -33,8 +35,8 @@ struct Call {
   int32_t heads = 0;
   int32_t most = 0;
   Rows rows;
-  int32_t first = 0;    // of the rows whose scores there is room for
-  int32_t longest = 0;  // rows that one of all sees, at most: the stride of `scores`
+  int32_t first = 0;    // first of the rows for whose scores there is room
+  int32_t longest = 0;  // maximum rows that a query sees: the stride of `scores`
   int32_t tiles_of_block = 1;
   const float* q = nullptr;
   const float* weights = nullptr;
@@ -44,7 +46,8 @@ struct Call {
   __device__ int32_t seen_by(int32_t row) const { return (rows.places[row].position + 1) / keys.tokens_per_row; }
 };
 
-// Shared memory of a block that scores: queries, products [kLatentTile, weights_stride], a tile, where its rows are.
+// Shared memory of a scoring block: queries, products [kLatentTile, weights_stride], a tile, and the addresses of its
+// rows.
 constexpr int64_t score_bytes(int32_t heads, int32_t key_dim) {
   const int64_t queries = round_up(heads, 4);
   const int64_t floats = queries * key_columns(key_dim) + kLatentTile * (queries + 4) +
@@ -62,7 +65,7 @@ __device__ void load_queries(const Call& call, int64_t row, const QueryArrays& a
   }
 }
 
-// Products become scores.
+// Turns products into scores.
 __device__ void add_heads(const Call& call, const QueryArrays& arrays, const float* weights, int32_t count,
                           float* scores) {
   const int32_t lane = threadIdx.x % kWarp;
@@ -107,13 +110,13 @@ __global__ void __launch_bounds__(kAttentionThreads) score_kernel(Call call) {
   }
 }
 
-// Ranks above `rank` are taken, and so many of those that have it.
+// The selection threshold: ranks above `rank` are taken, and as many of those equal to it as remain.
 struct Least {
   uint32_t rank = 0;
   int32_t left = 0;
 };
 
-// The first warp: the digit of the last one that is taken, if `left` of those that were counted are.
+// Finds the digit of the last rank that is taken, if `left` of the counted ones are. Called by the first warp.
 __device__ void find_digit(const int32_t* counts, int shift, int32_t left, Least& least) {
   constexpr int32_t kOfLane = kDigits / kWarp;
   const int32_t lane = threadIdx.x;
@@ -137,7 +140,7 @@ __device__ Least find_least(const float* scores, int32_t count, int32_t most) {
   __shared__ int32_t counts[kDigits];
   __shared__ Least least;
   if (threadIdx.x == 0) least = {0, most};
-  uint32_t known = 0;  // the bits of `least.rank` that are
+  uint32_t known = 0;  // mask of the bits of `least.rank` that are known
   for (int shift = 32 - kDigitBits; shift >= 0; shift -= kDigitBits) {
     for (int32_t i = threadIdx.x; i < kDigits; i += kChooseThreads) counts[i] = 0;
     __syncthreads();
@@ -155,7 +158,7 @@ __device__ Least find_least(const float* scores, int32_t count, int32_t most) {
   return least;
 }
 
-// Writes the numbers of those that are taken, ascending: each warp those of a part of the scores.
+// Writes the indices of the selected rows, ascending; each warp handles a part of the scores.
 __device__ void write_taken(const float* scores, int32_t count, const Least& least, int32_t* chosen) {
   __shared__ int32_t above_of[kChooseWarps];
   __shared__ int32_t equal_of[kChooseWarps];
@@ -190,7 +193,7 @@ __device__ void write_taken(const float* scores, int32_t count, const Least& lea
   }
 }
 
-// A block for each query.
+// One block for each query.
 __global__ void __launch_bounds__(kChooseThreads) choose_kernel(Call call) {
   const int32_t row = call.first + static_cast<int32_t>(blockIdx.x);
   const int32_t seen = call.seen_by(row);

@@ -14,7 +14,7 @@ int64_t scratch_bytes(const LatentSizes& sizes) {
   return sizes.choose_heads == 0 ? attend : std::max(attend, choose_rows_scratch_bytes(sizes.context_tokens));
 }
 
-// Queries of the slices before a run, which may begin inside of a batch.
+// Number of queries of the slices before a run, which may begin within a batch.
 int64_t queries_before(std::span<const AttentionSlice> slices, const BatchMetadata::Run& run) {
   return run.first - slices.front().row_begin;
 }
@@ -82,7 +82,7 @@ void CudaLatent::attend_rows(const RowAttentionParams& params, std::span<const R
     const int64_t queries = queries_before(sources[0].slices, runs[0]);
     std::array<LatentSource, kRowSourcesMax> there;
     for (size_t s = 0; s < sources.size(); ++s) {
-      // Both end their runs at the same rows: a sequence has as many pages in every group.
+      // Both end their runs at the same rows, since a sequence has as many pages in every group.
       if (s > 0) CAIRN_CHECK(places[s]->next(stream_, arguments_, runs[s]) && runs[s].first == runs[0].first);
       const RowSource& source = sources[s];
       there[s] = {source.kv, runs[s].rows, source.window, source.chosen, source.chosen_max};

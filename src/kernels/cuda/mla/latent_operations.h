@@ -17,11 +17,11 @@ namespace cairn::cuda {
 
 class CudaLatent final : public LatentOperations {
  public:
-  /// All of the backend, which outlives this; `places` and `arguments` are reserved by it.
+  /// All arguments are the backend's, which outlives this and reserves `places` and `arguments`.
   CudaLatent(Stream& stream, StagingRing& arguments, BatchMetadata& places)
       : stream_(stream), arguments_(arguments), places_(places) {}
 
-  /// After `places`. Errors: kUnsupported (rows or queries that are too large), kOutOfMemory.
+  /// Called after `places` was reserved. Errors: kUnsupported (rows or queries that are too large), kOutOfMemory.
   Result<void> reserve(const WorkspaceSizes& sizes);
   static int64_t workspace_bytes(const WorkspaceSizes& sizes);
   void begin_step() { second_places_.begin_step(); }
@@ -37,9 +37,9 @@ class CudaLatent final : public LatentOperations {
   Stream& stream_;
   StagingRing& arguments_;
   BatchMetadata& places_;
-  BatchMetadata second_places_;  // of attend_rows' second source, whose pages are others
+  BatchMetadata second_places_;  // for attend_rows' second source, which has other pages
   Buffer scratch_;
-  bool is_used_ = false;  // by a model of the backend: others grow places_ too
+  bool is_used_ = false;  // whether a model of the backend uses it; places_ also grows for other operations
 };
 
 }  // namespace cairn::cuda

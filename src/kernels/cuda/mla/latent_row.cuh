@@ -1,4 +1,5 @@
-/// How rows of LatentOperations lie in pages: whole, one after the other, as a head's keys do (attention/kv_row.cuh).
+/// Layout of rows of LatentOperations in pages: whole, one after the other, as a head's keys are
+/// (attention/kv_row.cuh).
 #pragma once
 
 #include "kernels/cuda/attention/kv_row.cuh"
@@ -6,9 +7,9 @@
 
 namespace cairn::cuda {
 
-/// A view's pages, with everything that a kernel needs counted in bytes.
+/// A view's pages, with all sizes and offsets that a kernel needs in bytes.
 struct LatentPages {
-  std::byte* layer = nullptr;  ///< of page 0
+  std::byte* layer = nullptr;  ///< address of the layer's part of page 0
   int64_t page_stride = 0;
   int64_t row_bytes = 0;
   KvType type = KvType::kF32;
@@ -29,13 +30,13 @@ struct LatentPages {
   }
 };
 
-/// Whether the place's position is the last of a row's.
+/// Whether the place's position is the last one of a row.
 __device__ inline bool completes(const TokenPlace& place, int32_t tokens_per_row) {
   return (place.position + 1) % tokens_per_row == 0;
 }
 
-/// Rows that those of the batch before row `number` complete. All threads of the block ask together; x is the one
-/// dimension that it has.
+/// Number of rows that the batch's rows before row `number` complete. Called by all threads of the block together; x is
+/// the block's only dimension.
 __device__ inline int32_t completed_before(const Rows& rows, int32_t number, int32_t tokens_per_row) {
   if (tokens_per_row == 1) return number;
   __shared__ int32_t of_warps[kWarp];

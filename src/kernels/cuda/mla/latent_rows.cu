@@ -23,7 +23,7 @@ __device__ void store_piece(const StoreCall& call, const float* x, int32_t begin
   store_block<KvType::kQ8_0>(x, begin, call.dim, row);
 }
 
-// A block for each of the batch's rows, a warp for each kKvBlock elements of what it completes.
+// A block for each row of the batch, a warp for each kKvBlock elements of the row that it completes.
 __global__ void __launch_bounds__(kBlock) store_kernel(StoreCall call) {
   const auto number = static_cast<int32_t>(blockIdx.x);
   const TokenPlace place = call.rows.places[number];
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kBlock) store_kernel(StoreCall call) {
   }
 }
 
-// A block for each row.
+// One block for each row.
 __global__ void __launch_bounds__(kBlock) load_previous_kernel(LatentPages pages, Rows rows, int32_t dim, float* out) {
   const int64_t number = blockIdx.x;
   const TokenPlace place = rows.places[number];

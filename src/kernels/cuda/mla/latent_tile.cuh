@@ -1,4 +1,4 @@
-/// Tiles of rows of LatentOperations, wherever they lie, brought to float32 as attention brings its pages.
+/// Decodes tiles of rows of LatentOperations, at any addresses, to float32, as attention does with its pages.
 #pragma once
 
 #include "kernels/cuda/attention/page.cuh"
@@ -9,7 +9,8 @@ namespace cairn::cuda {
 
 static_assert(kLatentTile == kWarp);
 
-/// rows [kLatentTile] are where they are, all of one type; tile [kLatentTile, key_columns(dim)], tile_stride apart.
+/// rows [kLatentTile] are the rows' addresses, all of one type; tile [kLatentTile, key_columns(dim)], tile_stride
+/// apart.
 __device__ inline void decode_rows(KvType type, const std::byte* const* rows, int32_t dim, float* tile) {
   const auto row_at = [rows](int32_t i) { return rows[i]; };
   if (type == KvType::kF32) return decode_page<KvType::kF32>(row_at, dim, key_columns(dim), tile);

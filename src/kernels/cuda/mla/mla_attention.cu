@@ -1,8 +1,8 @@
-/// Attention where one row is key and value for all heads: a block attends with some heads of one query to the rows
-/// that it reads (read_plan.h), tile by tile, chunk by chunk.
+/// MLA attention, where one row is key and value for all heads: a block attends with some heads of one query to the
+/// rows that it reads (read_plan.h), tile by tile, chunk by chunk.
 ///
-/// A tile is brought to shared memory once: its rows are the keys, and their first elements the values. Chunks and
-/// their joining are those of attention/paged_attention.cu, with rows as the query numbers them instead of positions.
+/// A tile is loaded to shared memory once: its rows are the keys, and their first elements the values. Chunks and their
+/// merging are as in attention/paged_attention.cu, with the query's row numbers instead of positions.
 ///
 /// Rows of float32 are multiplied as such, others on the tensor cores: up to 16 heads to a block, of which each warp
 /// has the scores of eight rows and a quarter of the values' dimensions.
@@ -26,7 +26,7 @@ struct Source {
   Rows rows;
   int32_t window = 0;
   const int32_t* chosen = nullptr;
-  int32_t chosen_max = 0;  // 0: none are chosen
+  int32_t chosen_max = 0;  // 0: all rows are read
 
   CAIRN_HOST_DEVICE ReadRows read_by(int32_t position) const {
     return read_rows(position, pages.tokens_per_row, window, chosen_max);
@@ -39,7 +39,7 @@ struct Call {
   int32_t value_dim = 0;
   Source sources[kRowSourcesMax];
   int32_t sources_count = 0;
-  Rows rows;  // of the first source: all have the same positions
+  Rows rows;  // rows of the first source; all have the same positions
   int32_t tile_heads = 0;
   const float* q = nullptr;
   float* out = nullptr;
@@ -55,11 +55,11 @@ struct Call {
   __device__ SeenPositions seen_by_row(int64_t row) const { return {0, read_by(rows.places[row].position).end}; }
 };
 
-// On the tensor cores values have so many elements at most.
+// Maximum elements of values on the tensor cores.
 constexpr int32_t kHalfValuesMax = 512;
-// What rows, queries and weights are multiplied as.
+// The type in which rows, queries and weights are multiplied.
 enum class Numbers { kFloat32, kFloat16, kBfloat16 };
-// It follows from the types of all sources, since it changes bits.
+// Follows from the types of all sources, since it changes bits.
 Numbers numbers_of(std::span<const LatentSource> sources) {
   const auto all = [&](auto of_type) {
     return std::ranges::all_of(sources, [&](const LatentSource& source) { return of_type(source.kv.type); });
@@ -71,9 +71,9 @@ Numbers numbers_of(std::span<const LatentSource> sources) {
 // Some heads of one row.
 struct Tile {
   int64_t row = 0;
-  int32_t head = 0;  // the first
+  int32_t head = 0;  // the first head
   int32_t heads = 0;
-  int32_t chunk = 0;  // numbers of `list`
+  int32_t chunk = 0;  // row numbers of `list` per chunk
   ReadList list;
 
   __device__ int32_t queries() const { return heads; }
@@ -84,10 +84,10 @@ struct Tile {
   }
 };
 
-// Shared memory of a block: arrays of queries, a tile, and where a tile's rows are, for two tiles.
+// Shared memory of a block: arrays of queries, a tile, and the addresses of a tile's rows, for two tiles.
 struct Shared {
   QueryArrays arrays;
-  float* tile;  // or numbers of 16 bits (attention/mma_page.cuh)
+  float* tile;  // or 16-bit numbers (attention/mma_page.cuh)
   const std::byte** rows;
 
   __device__ uint16_t* halves() const { return reinterpret_cast<uint16_t*>(tile); }
@@ -108,7 +108,7 @@ __device__ Shared lay_out(const Call& call, int32_t queries, bool halves) {
   return shared;
 }
 
-// Where the row of the thread's lane is, of the tile that begins at `number`. Those behind its end are its last one.
+// Address of the row of the thread's lane in the tile that begins at `number`. Rows beyond its end repeat its last one.
 __device__ const std::byte* find_row(const Call& call, const Tile& tile, int32_t number) {
   const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
   const ReadTile read = tile_at(tile.list, call.sources_count, number);
@@ -119,7 +119,7 @@ __device__ const std::byte* find_row(const Call& call, const Tile& tile, int32_t
   return source.pages.row(pages, row);
 }
 
-// What a tile does to the block's heads, in float32.
+// Adds a tile to the block's heads, in float32.
 class FloatSums {
  public:
   __device__ FloatSums(const Call& call, const Tile& tile, const Shared& shared)
@@ -149,7 +149,7 @@ class FloatSums {
   const Shared& shared_;
 };
 
-// On the tensor cores.
+// Adds a tile to the block's heads, on the tensor cores.
 template <bool kBfloat>
 class HalfSums {
  public:
@@ -199,7 +199,7 @@ class HalfSums {
   WarpSums<kBfloat, kTiles> sums_;
 };
 
-// Numbers [begin, end) of the list, whole tiles: the chunks of which they are.
+// Processes row numbers [begin, end) of the list, in whole tiles, and the chunks to which they belong.
 template <bool kSplit, class Sums>
 __device__ void attend_tiles(const Call& call, const Tile& tile, const Shared& shared, Sums& sums, int32_t begin,
                              int32_t end) {
@@ -210,7 +210,7 @@ __device__ void attend_tiles(const Call& call, const Tile& tile, const Shared& s
   for (int32_t number = begin; number < end; number += kLatentTile) {
     const ReadTile read = tile_at(tile.list, call.sources_count, number);
     __syncthreads();
-    // What says where the next tile's rows are is on its way while this one is decoded.
+    // The addresses of the next tile's rows are loaded while this one is decoded.
     const std::byte* next = nullptr;
     if (first_warp && number + kLatentTile < end) next = find_row(call, tile, number + kLatentTile);
     sums.decode(call.sources[read.source].pages.type, rows, read.count);
@@ -233,7 +233,7 @@ template <Numbers kNumbers, bool kSplit>
 __global__ void __launch_bounds__(kAttentionThreads) attend_kernel(__grid_constant__ const Call call) {
   using Sums = std::conditional_t<kNumbers == Numbers::kFloat32, FloatSums, HalfSums<kNumbers == Numbers::kBfloat16>>;
   Tile tile;
-  // Rows at the end of a prompt read most: they begin.
+  // Rows at the end of a prompt read the most rows, so they start first.
   tile.row = call.rows.count - 1 - static_cast<int32_t>(blockIdx.x);
   tile.head = static_cast<int32_t>(blockIdx.y) * call.tile_heads;
   tile.heads = min(call.tile_heads, call.params.heads - tile.head);
@@ -247,8 +247,8 @@ __global__ void __launch_bounds__(kAttentionThreads) attend_kernel(__grid_consta
   attend_tiles<kSplit>(call, tile, shared, sums, begin, end);
 }
 
-// As many as fit: more heads read less, but two blocks on a multiprocessor wait less than one. Each takes 1 KiB beside
-// what it asks for.
+// As many heads as fit: with more heads fewer bytes are read, but two blocks per multiprocessor hide latency better
+// than one. Each block takes 1 KiB in addition to what it requests.
 int32_t heads_of_tile(int32_t heads, int32_t key_dim, int32_t value_dim, bool halves, int64_t bytes_max) {
   int32_t tile_heads = 1;
   for (const int64_t bytes : {(bytes_max + 1024) / 2 - 1024, bytes_max}) {
@@ -302,7 +302,7 @@ void attend_rows(LaunchQueue& stream, const RowAttentionParams& params, std::spa
   call.q = q;
   call.out = out;
   const int64_t queries = int64_t{call.rows.count} * params.heads;
-  // Nobody reads more than the row whose position is last.
+  // No row reads more than the one with the last position.
   const int32_t chunks = chunks_most(call.read_by(call.rows.positions_max - 1).end, false);
   const bool split = chunks > 1 && queries <= split_queries(call.rows.count, params.heads);
   dim3 grid(static_cast<unsigned>(call.rows.count), blocks_of(params.heads, call.tile_heads, kGridMax), 1);

@@ -1,4 +1,4 @@
-/// Which rows a query of LatentOperations reads, and in which order. For host and device.
+/// The rows that a query of LatentOperations reads, and their order. For host and device.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace cairn::cuda {
 
-/// Rows [first, first + count) of a view or, where rows are chosen, of the query's list.
+/// Rows [first, first + count) of a view or, if rows are selected, of the query's list.
 struct ReadRows {
   int32_t first = 0;
   int32_t count = 0;
 };
-/// Of the query at `position`; chosen_max 0: none are chosen.
+/// The rows read by the query at `position`; chosen_max 0: none are selected.
 CAIRN_HOST_DEVICE constexpr ReadRows read_rows(int32_t position, int32_t tokens_per_row, int32_t window,
                                                int32_t chosen_max) {
   const int32_t seen = (position + 1) / tokens_per_row;
@@ -22,11 +22,11 @@ CAIRN_HOST_DEVICE constexpr ReadRows read_rows(int32_t position, int32_t tokens_
   return {seen - count, count};
 }
 
-/// Rows that are worked on together: of one source, so that all are of one type.
+/// Rows that are processed together: of one source, so that all have one type.
 inline constexpr int32_t kLatentTile = kPageTokens;
 
-/// All rows that a query reads, numbered source by source. A source's begin at a multiple of kLatentTile: what is left
-/// of the tile before stays empty.
+/// All rows that a query reads, numbered source by source. A source's numbers begin at a multiple of kLatentTile; the
+/// rest of the tile before is empty.
 struct ReadList {
   ReadRows of[kRowSourcesMax];
   int32_t begin[kRowSourcesMax] = {};
@@ -45,9 +45,9 @@ struct ReadTile {
   int32_t first = 0;  ///< as in ReadRows
   int32_t count = 0;
 };
-/// That begins at number `number` of a list of `sources`.
+/// The tile that begins at number `number` of a list of `sources`.
 CAIRN_HOST_DEVICE constexpr ReadTile tile_at(const ReadList& list, int32_t sources, int32_t number) {
-  // Without indices that are known only at run time, which would keep the list out of registers.
+  // Written without indices that are known only at run time, which would keep the list out of registers.
   int32_t source = 0, begin = 0;
   ReadRows rows = list.of[0];
   for (int32_t s = 1; s < static_cast<int32_t>(kRowSourcesMax); ++s) {
@@ -61,7 +61,7 @@ CAIRN_HOST_DEVICE constexpr ReadTile tile_at(const ReadList& list, int32_t sourc
   return {source, rows.first + number - begin, count < kLatentTile ? count : kLatentTile};
 }
 
-/// Rows that positions [begin, end) complete.
+/// Number of rows that positions [begin, end) complete.
 CAIRN_HOST_DEVICE constexpr int32_t completed_rows(int32_t begin, int32_t end, int32_t tokens_per_row) {
   return end / tokens_per_row - begin / tokens_per_row;
 }

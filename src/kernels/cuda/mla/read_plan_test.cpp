@@ -1,4 +1,4 @@
-// Which rows queries of LatentOperations read on the GPU, and in which tiles. Needs no GPU.
+// Tests which rows queries of LatentOperations read on the GPU, and in which tiles. Needs no GPU.
 #include "kernels/cuda/mla/read_plan.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace cairn::cuda {
 namespace {
 
-TEST(LatentPlan, RowsThatAQueryReads) {
+TEST(LatentPlan, AQueryReadsTheCompletedRowsOfItsWindowOrSelection) {
   const auto same = [](ReadRows a, ReadRows b) { return a.first == b.first && a.count == b.count; };
   EXPECT_TRUE(same(read_rows(0, 1, 0, 0), {0, 1}));
   EXPECT_TRUE(same(read_rows(99, 1, 0, 0), {0, 100}));
@@ -21,7 +21,7 @@ TEST(LatentPlan, RowsThatAQueryReads) {
   EXPECT_TRUE(same(read_rows(10, 4, 0, 20), {0, 2}));
 }
 
-TEST(LatentPlan, TilesHaveEachRowOnce) {
+TEST(LatentPlan, EveryRowIsInExactlyOneTile) {
   for (const int32_t first : {0, 1, 31, 32, 33, 100}) {
     for (const int32_t second : {0, 1, 31, 32, 33, 100}) {
       ReadList list;
@@ -41,7 +41,7 @@ TEST(LatentPlan, TilesHaveEachRowOnce) {
   }
 }
 
-TEST(LatentPlan, RowsThatPositionsComplete) {
+TEST(LatentPlan, CountsTheRowsThatPositionsComplete) {
   EXPECT_EQ(completed_rows(0, 3, 4), 0);
   EXPECT_EQ(completed_rows(0, 4, 4), 1);
   EXPECT_EQ(completed_rows(3, 4, 4), 1);

@@ -1,4 +1,4 @@
-/// Copies from global to shared memory that go on while their threads do something else.
+/// Asynchronous copies from global to shared memory.
 ///
 /// Copies between two calls of end_copies() are a group; a thread waits for its own, a barrier after that for all.
 #pragma once
@@ -10,7 +10,8 @@
 
 namespace cairn::cuda {
 
-/// The block's kThreads threads together; `bytes` a multiple of 16, both ends aligned to 16.
+/// Copies `bytes` bytes, a multiple of 16, with both addresses aligned to 16; called by the block's kThreads threads
+/// together.
 template <int kThreads>
 __device__ void copy_async(const std::byte* from, int64_t bytes, std::byte* to) {
   for (int64_t i = 16 * threadIdx.x; i < bytes; i += 16 * kThreads) __pipeline_memcpy_async(to + i, from + i, 16);
@@ -18,7 +19,7 @@ __device__ void copy_async(const std::byte* from, int64_t bytes, std::byte* to) 
 
 __device__ inline void end_copies() { __pipeline_commit(); }
 
-/// Until only the newest kLeft groups may be on their way.
+/// Waits until only the newest kLeft groups may be in flight.
 template <int kLeft>
 __device__ void wait_for_copies() {
   __pipeline_wait_prior(kLeft);

@@ -55,7 +55,7 @@ bool BatchMetadata::Content::operator==(const Content& other) const {
   return positions_max == other.positions_max && same_bytes(places, other.places) && same_bytes(pages, other.pages);
 }
 
-// Of the device and of the host, where they are kept for comparing.
+// Bytes on the device and on the host, where a copy is kept for comparison.
 int64_t BatchMetadata::bytes(const WorkspaceSizes& sizes) {
   if (Limits::of(sizes).rows == 0) return 0;
   return Limits::of(sizes).bytes() * static_cast<int64_t>(2 * kRemembered + 1);
@@ -118,7 +118,7 @@ int64_t BatchMetadata::gather() {
     done_ += taken;
     if (done_ < slice.rows) break;
   }
-  // In coarse steps: what follows from it, as the sizes of grids, is then the same in most steps.
+  // Rounded up coarsely, so that values that follow from it, such as grid sizes, are the same in most steps.
   const int64_t coarse = (wanted_.positions_max + int64_t{kChunkLeast} - 1) / kChunkLeast * kChunkLeast;
   wanted_.positions_max =
       static_cast<int32_t>(std::min(coarse, std::max<int64_t>(limits_.tokens, wanted_.positions_max)));
@@ -142,7 +142,7 @@ bool BatchMetadata::next(Stream& stream, StagingRing& ring, Run& run) {
     return true;
   }
   Slot& slot = slots_[oldest_];
-  if (!slot.content.places.empty()) stream.get();  // those that wait may read it
+  if (!slot.content.places.empty()) stream.get();  // queued launches may read it
   oldest_ = (oldest_ + 1) % kRemembered;
   std::swap(slot.content, wanted_);
   auto* memory = static_cast<std::byte*>(slot.device.data());

@@ -1,5 +1,5 @@
-/// The slices of a call of attention, store_kv and their like as kernels read them: a place for every row and one list
-/// of pages.
+/// The slices of a call of attention, store_kv and the like in the form that kernels read: a place for every row, and
+/// one list of pages.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@
 
 namespace cairn::cuda {
 
-/// All layers of a step ask for the same slices, or for those of a few KV groups in turn: what was asked for last is
-/// still on the device and found there again.
+/// All layers of a step use the same slices, or alternate between those of a few KV groups: recently used ones are
+/// still on the device and are found again.
 class BatchMetadata {
  public:
-  /// Rows that follow each other in a call's operands, from `first` on.
+  /// Consecutive rows of a call's operands, from `first` on.
   struct Run {
     Rows rows;
     int64_t first = 0;
@@ -28,33 +28,34 @@ class BatchMetadata {
 
   /// Bytes that the first reserve() takes.
   static int64_t bytes(const WorkspaceSizes& sizes);
-  /// What an argument that is sent through the ring may take.
+  /// Maximum bytes of an argument that is sent through the staging ring.
   static int64_t argument_bytes(const WorkspaceSizes& sizes) { return Limits::of(sizes).bytes(); }
-  /// Nothing on the stream uses any. Errors: kOutOfMemory.
+  /// Called when no work on the stream uses the memory. Errors: kOutOfMemory.
   Result<void> reserve(Stream& stream, const WorkspaceSizes& sizes) { return reserve(stream, Limits::of(sizes)); }
-  /// For the same slices as `other`, cut to runs in the same places.
+  /// Reserves for the same slices as `other`, cut into the same runs.
   Result<void> reserve_like(Stream& stream, const BatchMetadata& other) { return reserve(stream, other.limits_); }
 
-  /// Rows of a layer (kv_rows) that the slices' rows before row `end` of the batch complete.
+  /// Number of rows of a layer (kv_rows) that the slices' rows before row `end` of the batch complete.
   static int64_t completed(std::span<const AttentionSlice> slices, int64_t end, int32_t tokens_per_row);
 
-  /// What was sent is forgotten: each step's slices lie where those of the step before did.
+  /// Forgets the slices that were sent, since each step's slices are at the same addresses as those of the step before.
   void begin_step();
   /// Begins a call.
   void begin(std::span<const AttentionSlice> slices);
-  /// The next rows of the call, as many as limits allow, for the next operation of the stream; false at the call's end.
+  /// Sends the next rows of the call, as many as limits allow, for the next operation of the stream; false at the
+  /// call's end.
   bool next(Stream& stream, StagingRing& ring, Run& run);
 
  private:
-  /// KV groups that models have: one or two, of DeepSeek V4 up to five.
+  /// Number of KV groups whose slices are remembered: models have one or two, DeepSeek V4 up to five.
   static constexpr size_t kRemembered = 5;
   static constexpr int64_t kPagesMin = int64_t{1} << 16;
   static constexpr int64_t kAlignment = 256;
-  /// Of a run.
+  /// Limits of a run.
   struct Limits {
     int64_t rows = 0;
     int64_t pages = 0;
-    int64_t tokens = 0;  // that a row sees
+    int64_t tokens = 0;  // tokens that a row sees
 
     static Limits of(const WorkspaceSizes& sizes);
     int64_t place_bytes() const;
@@ -71,11 +72,11 @@ class BatchMetadata {
   };
   struct Slot {
     Content content;
-    Buffer device;  // places, then pages
+    Buffer device;  // places, followed by pages
   };
 
   Result<void> reserve(Stream& stream, const Limits& wanted);
-  /// Fills wanted_ with the next rows; their first one.
+  /// Fills wanted_ with the next rows; returns the first of them.
   int64_t gather();
   Rows rows_in(const Slot& slot) const;
 
@@ -84,7 +85,7 @@ class BatchMetadata {
   size_t oldest_ = 0;
   Content wanted_;
   std::span<const AttentionSlice> left_;
-  int32_t done_ = 0;  // rows of the first slice left
+  int32_t done_ = 0;  // rows done of the first slice that is left
 };
 
 }  // namespace cairn::cuda

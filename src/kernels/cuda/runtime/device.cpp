@@ -9,13 +9,12 @@ namespace {
 
 constexpr int kCapabilityMajorMin = 8;
 
-// CUDA writes 13.0 as 13000.
+// The text of a CUDA version, which is 13000 for 13.0.
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 
 }  // namespace
 
-// Without a driver, with an old one or without a GPU the first call of the runtime fails, each with a remedy of its
-// own.
+// Without a driver, with an old one or without a GPU the first call of the runtime fails; each case has its own remedy.
 Result<int> count_devices() {
   int driver = 0;
   cudaDriverGetVersion(&driver);

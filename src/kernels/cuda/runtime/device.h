@@ -1,4 +1,4 @@
-/// Which GPU there is, and whether this program runs on it.
+/// Finds the GPU, and checks that this program can run on it.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace cairn::cuda {
 
-/// As cuda_device_count.
+/// Implements cuda_device_count.
 Result<int> count_devices();
 
-/// A stream of GPU number `device`, named like "NVIDIA H100 80GB HBM3", or "NVIDIA H100 80GB HBM3 #1" where there are
+/// A stream of GPU number `device`, named like "NVIDIA H100 80GB HBM3", or "NVIDIA H100 80GB HBM3 #1" if there are
 /// several. Errors: as make_cuda_backend.
 Result<std::unique_ptr<Stream>> open_device(int device);
 

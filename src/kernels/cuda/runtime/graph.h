@@ -1,4 +1,4 @@
-/// A list of launches that the GPU takes as a whole.
+/// A CUDA graph: a list of launches that is enqueued as a whole.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,17 +10,17 @@
 
 namespace cairn::cuda {
 
-/// Of the device that is current. One kernel after the other, as a stream has them.
+/// A graph on the current device. Its kernels run one after the other, as on a stream.
 class Graph {
  public:
-  /// Null, and why, if CUDA does not make it.
+  /// Null if CUDA does not create it; `error` is set then.
   static std::unique_ptr<Graph> create(LaunchList list, cudaError_t& error);
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
   const LaunchList& list() const { return list_; }
-  /// Becomes `list`, which is of the same kernels, and enqueues it.
+  /// Updates the graph to `list`, which has the same kernels, and enqueues it.
   cudaError_t launch(LaunchList& list, cudaStream_t stream);
 
  private:

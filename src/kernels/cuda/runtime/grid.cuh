@@ -1,4 +1,4 @@
-/// Sizes of grids, blocks and warps that kernels share.
+/// Sizes of grids, blocks and warps for all kernels.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,11 @@ namespace cairn::cuda {
 
 inline constexpr int kWarp = 32;
 inline constexpr uint32_t kAllLanes = 0xffffffffu;
-/// Blocks in the second and third dimension of a grid, at most.
+/// Maximum blocks in the second and third dimension of a grid.
 inline constexpr int64_t kGridMax = 65535;
 
-/// Blocks for `count` things, `per_block` to a block; at most `most`, of which each then goes on with what is left.
+/// Number of blocks for `count` items, `per_block` per block; at most `most`, in which case each block loops over the
+/// rest.
 inline unsigned blocks_of(int64_t count, int64_t per_block, int64_t most) {
   return static_cast<unsigned>(std::clamp<int64_t>((count + per_block - 1) / per_block, 1, most));
 }

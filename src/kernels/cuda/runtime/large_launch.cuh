@@ -1,4 +1,4 @@
-/// LaunchQueue of kernels that want more shared memory than they get unasked.
+/// Launches of kernels that need more shared memory than the default.
 #pragma once
 
 #include <atomic>
@@ -9,18 +9,18 @@
 
 namespace cairn::cuda {
 
-/// Bytes of shared memory that a block can have.
+/// Maximum bytes of shared memory per block.
 inline int64_t shared_bytes_max(int device) {
   int bytes = 0;
   cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   return bytes;
 }
 
-/// On `device`, which is current.
+/// Launches on `device`, which is current.
 template <auto kKernel, class... Arguments>
 void launch_large(int device, dim3 grid, int threads, int64_t shared_bytes, LaunchQueue& stream,
                   const Arguments&... arguments) {
-  static std::atomic<uint64_t> allowed{0};  // the devices on which it may have as much shared memory as there is
+  static std::atomic<uint64_t> allowed{0};  // bit set of devices on which the kernel's shared memory limit was raised
   const uint64_t bit = uint64_t{1} << (device % 64);
   if ((allowed.load(std::memory_order_relaxed) & bit) == 0) {
     const auto bytes = static_cast<int>(shared_bytes_max(device));

@@ -1,4 +1,4 @@
-/// LaunchQueue of kernels.
+/// Launches of kernels.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,14 +10,14 @@
 
 namespace cairn::cuda {
 
-/// Errors stay with the device, as kernels.h says.
+/// Launches a kernel. Errors stay with the device, as described in kernels.h.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, LaunchQueue& launches,
             const Arguments&... arguments) {
   add_launch<Parameters...>(launches, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes, arguments...);
 }
 
-/// The shared memory that the launch gave the block.
+/// The dynamic shared memory of the block.
 __device__ inline std::byte* shared_memory() {
   extern __shared__ __align__(16) std::byte cairn_shared_memory[];
   return cairn_shared_memory;

@@ -1,4 +1,4 @@
-/// From a kernel's parameters to a Launch.
+/// Makes a Launch from a kernel's arguments.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace cairn::cuda {
 
-/// The kernel's parameters have these types.
+/// Adds a launch of a kernel whose parameters have exactly these types.
 template <class... Parameters>
 void add_launch(LaunchQueue& launches, const void* kernel, dim3 grid, int threads, size_t shared_bytes,
                 const Parameters&... values) {

@@ -9,15 +9,15 @@
 
 namespace cairn::cuda {
 
-/// A kernel's argument: a value that may be copied byte by byte.
+/// A kernel's argument: a trivially copyable value.
 struct KernelArgument {
   const void* value = nullptr;
   size_t bytes = 0;
 };
 
-/// What a kernel is started with.
+/// The configuration and arguments of a launch.
 struct Launch {
-  const void* kernel = nullptr;  ///< as cudaLaunchKernel wants it
+  const void* kernel = nullptr;  ///< as for cudaLaunchKernel
   dim3 grid;
   unsigned threads = 0;
   size_t shared_bytes = 0;
@@ -30,11 +30,11 @@ class LaunchList {
   size_t size() const { return entries_.size(); }
   /// Arguments are copied.
   void add(const Launch& launch);
-  /// The i-th, as CUDA wants it: good until the list is changed or asked for another one.
+  /// Launch i in CUDA's form, valid until the list is changed or at() is called again.
   cudaKernelNodeParams at(size_t i);
-  /// Whether the i-th of both have the same grid and arguments. Lists of the same kernels.
+  /// Whether launch i has the same grid and arguments in both lists, which have the same kernels.
   bool same(size_t i, const LaunchList& other) const;
-  /// Whether both are lists of the same kernels, of which at most so many have not.
+  /// Whether both lists have the same kernels, at most `differences_max` of them with different grids or arguments.
   bool alike(const LaunchList& other, size_t differences_max) const;
 
  private:
@@ -43,7 +43,7 @@ class LaunchList {
     dim3 grid;
     unsigned threads = 0;
     size_t shared_bytes = 0;
-    size_t offsets_begin = 0;  // of its arguments
+    size_t offsets_begin = 0;  // index of its arguments' offsets
     size_t offsets_end = 0;
     size_t bytes_begin = 0;
     size_t bytes_end = 0;
@@ -53,9 +53,9 @@ class LaunchList {
   bool same_kernels(const LaunchList& other) const;
 
   std::vector<Entry> entries_;
-  std::vector<size_t> offsets_;  // of arguments in bytes_
+  std::vector<size_t> offsets_;  // offsets of arguments in bytes_
   std::vector<std::byte> bytes_;
-  std::vector<void*> pointers_;  // of at()
+  std::vector<void*> pointers_;  // memory of the result of at()
 };
 
 }  // namespace cairn::cuda

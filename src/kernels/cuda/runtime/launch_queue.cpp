@@ -9,7 +9,8 @@
 namespace cairn::cuda {
 namespace {
 
-// So many arguments of a graph may change: writing them anew takes about as long as launching the kernels.
+// Maximum number of kernels of a graph whose arguments may change: updating them takes about as long as launching the
+// kernels.
 size_t changes_max(size_t kernels) { return kernels / 4; }
 
 bool are_alike(const LaunchList& a, const LaunchList& b) { return a.alike(b, changes_max(a.size())); }
@@ -70,7 +71,7 @@ bool LaunchQueue::was_seen() {
   auto found = std::ranges::find_if(seen_, [&](const Seen& seen) { return are_alike(seen.list, list_); });
   if (found == seen_.end()) {
     if (seen_.size() < kSeenMax) seen_.emplace_back();
-    // The new one, or the one that did not come for longest.
+    // A new entry, or the least recently used one.
     found = std::ranges::min_element(seen_, {}, &Seen::used);
     found->times = 0;
   } else if (found->times == kAlikeMin) {

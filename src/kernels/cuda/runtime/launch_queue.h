@@ -1,8 +1,8 @@
-/// The way of kernels to a stream: at once, or those of a step together.
+/// Enqueues kernels on a stream: at once, or those of a step together as a graph.
 ///
 /// A step of decoding is hundreds of short kernels, and the host may take longer to enqueue one than the GPU to run it.
-/// Steps that follow each other have the same kernels with nearly the same arguments: once that has been seen they
-/// become a graph, which is enqueued by one call, and of which only the arguments that differ are written again.
+/// Consecutive steps have the same kernels with nearly the same arguments: once that has been observed they become a
+/// CUDA graph, which is enqueued by one call, and of which only the arguments that differ are updated.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,15 +18,15 @@ namespace cairn::cuda {
 
 class Graph;
 
-/// Errors of launches stay with the device (cudaGetLastError). The stream's device is current. Thread: one at a time.
+/// Errors of launches stay with the device (cudaGetLastError). The stream's device is current. Not thread-safe.
 class LaunchQueue {
  public:
-  /// Graphs that are kept, those that were used last: one for each number of sequences that decode together.
+  /// Maximum number of graphs kept, the most recently used ones: one for each number of sequences that decode together.
   static constexpr size_t kGraphsMax = 16;
-  /// Kernels that are worth one.
+  /// Minimum number of kernels for a graph.
   static constexpr size_t kKernelsMin = 16;
-  /// Lists that must have been alike before a graph is made of another one, and how many kinds of them are remembered:
-  /// a step may have more kernels at every fourth or 128th position.
+  /// Number of similar lists after which the next one becomes a graph, and how many kinds of lists are remembered: a
+  /// step may have more kernels at every fourth or 128th position.
   static constexpr int kAlikeMin = 3;
   static constexpr size_t kSeenMax = 8;
 
@@ -36,22 +36,22 @@ class LaunchQueue {
   LaunchQueue& operator=(const LaunchQueue&) = delete;
 
   void add(const Launch& launch);
-  /// LaunchQueue wait for enqueue() from now on. What they read is not written before.
+  /// Launches wait for enqueue() from now on. Memory that they read must not be overwritten before.
   void gather() { gathers_ = true; }
   bool gathers() const { return gathers_; }
-  /// Enqueues what waits; from now on each launch at once.
+  /// Enqueues the waiting launches; from now on each launch is enqueued at once.
   void enqueue();
-  /// How many there have been.
+  /// Number of launches so far.
   int64_t count() const { return count_; }
-  /// Steps that were enqueued as graphs so far.
+  /// Number of steps enqueued as graphs so far.
   int64_t graph_launches() const { return graph_launches_; }
 
  private:
   struct Known {
     std::unique_ptr<Graph> graph;
-    int64_t used = 0;  // when
+    int64_t used = 0;  // time of the last use
   };
-  // What there is no graph of yet: the last one of those that were alike.
+  // A kind of list without a graph so far: the last one of those that were similar.
   struct Seen {
     LaunchList list;
     int times = 0;
@@ -61,7 +61,7 @@ class LaunchQueue {
   void enqueue_each(LaunchList& list);
   bool enqueue_as_graph();
   Graph* graph_like(const LaunchList& list);
-  /// Whether enough lists like the one at hand have come before it; it is remembered if not.
+  /// Whether enough lists similar to the current one have come before; if not, it is remembered.
   bool was_seen();
   Graph* make_graph();
   void give_up(cudaError_t error);

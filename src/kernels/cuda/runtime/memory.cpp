@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// An error that a call has returned is not to be found again by the next one that looks for launch errors.
+// Clears the error that a call has returned, so that a later check for launch errors does not find it.
 std::unexpected<Error> no_memory(const Stream& stream, const char* which, int64_t bytes, cudaError_t error,
                                  int64_t free) {
   cudaGetLastError();
@@ -143,8 +143,8 @@ int64_t StagingRing::stage(Stream& stream, const void* from, int64_t bytes) {
   return at;
 }
 
-// What was at that place of the device before is overwritten in the stream's order, after those that read it: launches
-// that wait read what was put since the last restart or change of segments, elsewhere.
+// Earlier contents of that place on the device are overwritten in the stream's order, after the work that reads them:
+// queued launches read what was put since the last restart or change of segments, which is elsewhere.
 const void* StagingRing::put(Stream& stream, const void* from, int64_t bytes) {
   const int64_t at = stage(stream, from, bytes);
   std::byte* to = static_cast<std::byte*>(device_.data()) + at;

@@ -1,4 +1,4 @@
-/// Memory of the GPU, memory of the host that it can copy from, and the ways from one to the other.
+/// GPU memory, pinned host memory, and copies between them.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,13 +15,14 @@
 
 namespace cairn::cuda {
 
-/// Zeroed memory of the device, aligned to 256 bytes. Errors: kOutOfMemory (with what is free), kInternal.
+/// Allocates zeroed device memory, aligned to 256 bytes. Errors: kOutOfMemory (with the number of free bytes),
+/// kInternal.
 Result<Buffer> allocate(Stream& stream, int64_t bytes);
-/// Memory of the host that stays where it is. Errors: kOutOfMemory.
+/// Allocates pinned host memory. Errors: kOutOfMemory.
 Result<Buffer> allocate_pinned(Stream& stream, int64_t bytes);
-/// Makes `buffer` at least so large; what was in it is lost. Nothing on the stream uses it any more.
+/// Makes `buffer` at least `bytes` large; its contents are lost. No work on the stream may use it any more.
 Result<void> grow(Stream& stream, int64_t bytes, Buffer& buffer);
-/// Of the device, that nobody has. 0 if it does not say.
+/// Free bytes of the device; 0 if it does not tell.
 int64_t free_bytes(Stream& stream);
 
 /// Marks a place in a stream that can be waited for.
@@ -31,9 +32,9 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
   ~Event();
-  /// Of all work before.
+  /// Marks the end of all work enqueued so far.
   void record(Stream& stream);
-  /// Returns when the work before the last record() is done; at once without one.
+  /// Waits until the work before the last record() is done; returns at once if there was none.
   void wait(Stream& stream);
 
  private:
@@ -41,18 +42,18 @@ class Event {
   bool recorded_ = false;
 };
 
-/// The way of large arrays to the device: while one piece is on its way, the next is copied out of the file's mapping
-/// by several threads, which then wait for the disk together.
+/// Uploads large arrays to the device: while one piece is being transferred, several threads copy the next one out of
+/// the file's mapping, waiting for the disk together.
 class Uploader {
  public:
   /// Returns when `from` has been read. Errors: kOutOfMemory, kInternal.
   Result<void> upload(Stream& stream, const void* from, int64_t bytes, void* to);
-  /// Gives its memory and threads back until the next upload. Nothing is on its way.
+  /// Frees its memory and threads until the next upload. No transfer may be in progress.
   void release();
 
  private:
   static constexpr int64_t kPieceBytes = int64_t{16} << 20;
-  static constexpr int64_t kCopyBytes = int64_t{1} << 20;  // to a thread at a time
+  static constexpr int64_t kCopyBytes = int64_t{1} << 20;  // bytes per thread at a time
   static constexpr int kThreadsMax = 8;
   struct Half {
     Buffer memory;
@@ -63,36 +64,37 @@ class Uploader {
   std::unique_ptr<ThreadPool> threads_;
 };
 
-/// The way of small arrays: arguments that operations get in host memory, which the caller may change at once. They
-/// pass through segments of pinned memory, each used again when what was copied from it has arrived.
+/// Uploads small arguments of operations from host memory, which the caller may change at once. They pass through
+/// segments of pinned memory, each reused when the copies from it have completed.
 class StagingRing {
  public:
   /// Bytes that the first reserve() takes.
   static int64_t bytes(int64_t argument_bytes);
-  /// For arguments of up to so many bytes. Nothing on the stream uses any. Errors: kOutOfMemory.
+  /// Reserves memory for arguments of up to `argument_bytes`. No work on the stream may use the old one. Errors:
+  /// kOutOfMemory.
   Result<void> reserve(Stream& stream, int64_t argument_bytes);
-  /// All that was put has been used: the next steps' arguments lie where this one's did.
+  /// Starts over: all arguments have been used, and the next step's have the same addresses as this one's.
   void restart() { segment_ = used_ = 0; }
   bool holds(int64_t bytes) const { return bytes <= segment_bytes_; }
-  /// Where the argument is on the device, for the next operation of the stream.
+  /// Copies an argument to the device; returns its address for the next operation of the stream.
   const void* put(Stream& stream, const void* from, int64_t bytes);
-  /// Copies it to other memory of the device.
+  /// Copies an argument to other memory of the device.
   void send(Stream& stream, const void* from, int64_t bytes, void* to);
 
  private:
-  /// More than one, so that copying in need not wait for copying out.
+  /// More than one segment, so that filling one need not wait for transferring another.
   static constexpr int64_t kSegments = 4;
   static constexpr int64_t kSegmentBytesMin = int64_t{1} << 18;
   static constexpr int64_t kAlignment = 64;
   static int64_t segment_bytes(int64_t argument_bytes);
-  /// Copies to pinned memory; the offset there.
+  /// Copies to pinned memory; returns the offset there.
   int64_t stage(Stream& stream, const void* from, int64_t bytes);
 
   Buffer pinned_;  // [kSegments, segment_bytes_]
-  Buffer device_;  // the same
+  Buffer device_;  // same size on the device
   int64_t segment_bytes_ = 0;
   int64_t segment_ = 0;
-  int64_t used_ = 0;  // of the segment
+  int64_t used_ = 0;  // bytes used of the segment
   std::array<Event, kSegments> sent_;
 };
 

@@ -1,4 +1,4 @@
-/// Whether this program has kernels for a device.
+/// Checks whether this program has kernels for a device.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,8 +7,8 @@
 
 namespace cairn::cuda {
 
-/// LaunchQueue one that does nothing. cudaErrorNoKernelImageForDevice and its kin: there are none for the stream's
-/// device.
+/// Launches an empty kernel. cudaErrorNoKernelImageForDevice and similar errors mean that there are no kernels for the
+/// stream's device.
 cudaError_t probe(LaunchQueue& stream);
 
 }  // namespace cairn::cuda

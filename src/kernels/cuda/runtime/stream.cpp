@@ -13,7 +13,7 @@ std::string error_text(cudaError_t error) {
 Result<std::unique_ptr<Stream>> Stream::create(int device, std::string name) {
   std::unique_ptr<Stream> made(new Stream(device, std::move(name)));
   made->make_current();
-  // Apart from the default stream, which other libraries of the process may use.
+  // A non-blocking stream, independent of the default stream, which other libraries of the process may use.
   const cudaError_t error = cudaStreamCreateWithFlags(&made->stream_, cudaStreamNonBlocking);
   if (error == cudaSuccess) {
     made->launches_ = std::make_unique<LaunchQueue>(made->stream_);
@@ -31,7 +31,7 @@ Stream::~Stream() {
 }
 
 void Stream::make_current() const {
-  // The runtime's current device is the thread's. Engines are made on one thread and work on another.
+  // The runtime's current device belongs to the thread. Engines are made on one thread and work on another.
   static thread_local int current = -1;
   if (current != device_ && cudaSetDevice(device_) == cudaSuccess) current = device_;
 }

@@ -1,4 +1,4 @@
-/// The queue of a GPU's work, and what has gone wrong in it.
+/// A CUDA stream and its errors.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,8 +16,8 @@ namespace cairn::cuda {
 /// "out of memory (cudaErrorMemoryAllocation)"
 std::string error_text(cudaError_t error);
 
-/// One device's stream: work on it runs in the order of the calls. Operations of a Backend have no errors of their own;
-/// the first one stays here until finish() is asked. Thread: one at a time.
+/// One device's stream: work on it runs in the order of the calls. Operations of a Backend do not return errors; the
+/// first one is kept here until finish() is called. Not thread-safe.
 class Stream {
  public:
   /// `name` is the device's, for messages. Errors: kInternal, kOutOfMemory.
@@ -26,20 +26,20 @@ class Stream {
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  /// For a call of the CUDA runtime by this thread, which works on the device from then on. LaunchQueue that wait are
-  /// enqueued.
+  /// The stream for a call of the CUDA runtime by this thread, which works on the device from then on. Waiting launches
+  /// are enqueued first.
   cudaStream_t get();
-  /// The same for what nothing that waits reads or writes.
+  /// The stream for a call that does not access memory of waiting launches, which keep waiting.
   cudaStream_t ahead();
-  /// For kernels.
+  /// The queue for launching kernels.
   LaunchQueue& launches();
   const std::string& name() const { return name_; }
 
-  /// Keeps and logs the first error; `operation` is what failed.
+  /// Keeps and logs the first error; `operation` names what failed.
   void check(cudaError_t error, std::string_view operation);
-  /// The same after kernels were launched.
+  /// Checks for errors after kernels were launched.
   void launched(std::string_view operation) { check(cudaGetLastError(), operation); }
-  /// As Backend's.
+  /// Implements Backend::finish.
   Result<void> finish();
 
  private:

@@ -14,12 +14,12 @@ namespace cairn::cuda {
 
 class CudaSampler final : public SamplerOperations {
  public:
-  /// The backend's, which outlive this; `arguments` are reserved by it.
+  /// Both are the backend's, which outlives this and reserves `arguments`.
   CudaSampler(Stream& stream, StagingRing& arguments) : stream_(stream), arguments_(arguments) {}
 
   /// Bytes that the first reserve() takes.
   static int64_t workspace_bytes(const WorkspaceSizes& sizes);
-  /// Of the largest argument.
+  /// Bytes of the largest argument.
   static int64_t argument_bytes(const WorkspaceSizes& sizes);
   /// Errors: kOutOfMemory.
   Result<void> reserve(const WorkspaceSizes& sizes);
@@ -28,7 +28,7 @@ class CudaSampler final : public SamplerOperations {
               std::span<const LogitChange> changes, std::span<SampleResult> sampled) override;
 
  private:
-  /// Changes of one launch: as many as the ring holds without being made larger for them.
+  /// Maximum changes of one launch: as many as the staging ring holds without growing.
   static constexpr int64_t kChangesAtOnce = int64_t{1} << 15;
   static_assert(kChangesAtOnce >= kSampleChangesMax);
 

@@ -1,9 +1,9 @@
 /// Sampling of tokens from rows of logits: a block of threads for each row.
 ///
-/// Candidates are in order, the most likely first and of equal logits the lower token. What top-k, top-p and min-p keep
-/// is a first part of that order: so the row's most likely candidates are gathered and sorted, and the rest is sums
-/// over the first of them. With min-p alone or no filter nothing is sorted, and tokens lie in the order of their
-/// numbers. Weights are whole numbers, in parts of 2^-44 of the largest one: their sums are the same in whatever order
+/// Candidates are ordered by logit, the most likely first, and of equal logits the lower token first. top-k, top-p and
+/// min-p keep a prefix of that order, so the row's most likely candidates are gathered and sorted, and the rest is
+/// prefix sums over them. With min-p alone or no filter nothing is sorted, and tokens are in the order of their ids.
+/// Weights are integers, in units of 2^-44 of the largest one, so their sums do not depend on the order in which
 /// threads add them.
 #include <cmath>
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace {
 
 constexpr int kThreads = 1024;
 constexpr int kWarps = kThreads / kWarp;
-// Candidates that are sorted, at most. What a filter keeps of real models is nearly always fewer.
+// Maximum number of sorted candidates. The filters nearly always keep fewer with real models.
 constexpr int32_t kListMax = 4096;
 constexpr int32_t kOfThread = kListMax / kThreads;
-// By their distance from the largest logit candidates fall into bins, one to a thread.
+// Candidates are put into bins by their distance from the largest logit, one bin per thread.
 constexpr int32_t kBins = kThreads;
 constexpr float kBinsPerNat = 32;
 constexpr float kWeightOne = 0x1p44f;
 static_assert(uint64_t{kSampleVocabularyMax} << 44 > 0);
 
-// Smaller for those that are more likely.
+// A sort key that is smaller for more likely candidates.
 using Key = uint64_t;
 constexpr Key kNoKey = UINT64_MAX;
 __device__ Key key_of(float logit, int32_t token) {
@@ -43,17 +43,17 @@ struct Row {
 };
 
 struct List {
-  Key keys[kListMax];  // sorted, with kNoKey behind the last one
+  Key keys[kListMax];  // sorted, followed by kNoKey
   int32_t counts[kBins];
-  int32_t bins = 0;  // that are taken as a whole
+  int32_t bins = 0;  // number of bins that are taken as a whole
   int32_t count = 0;
-  bool complete = false;  // holds all of the row
+  bool complete = false;  // whether the list holds the whole row
 };
 
 __device__ int32_t own_warp() { return static_cast<int32_t>(threadIdx.x) / kWarp; }
 __device__ int32_t own_lane() { return static_cast<int32_t>(threadIdx.x) % kWarp; }
 
-// 0 for what cannot be sampled.
+// The weight of a logit; 0 for a token that cannot be sampled.
 __device__ uint64_t weight_of(float logit, float largest, float temperature) {
   if (!(logit > -INFINITY)) return 0;
   return static_cast<uint64_t>(expf(__fdiv_rn(__fsub_rn(logit, largest), temperature)) * kWeightOne);
@@ -68,7 +68,7 @@ __device__ uint64_t warp_prefix(uint64_t own) {
   return own;
 }
 
-// Sums of what all threads bring: of those before the own one, and of all.
+// Block-wide prefix sums: of the threads before the own one, and of all.
 struct Sums {
   uint64_t before = 0;
   uint64_t total = 0;
@@ -94,7 +94,7 @@ __device__ Key block_min(Key own) {
     const Key other = __shfl_xor_sync(kAllLanes, own, apart);
     own = other < own ? other : own;
   }
-  __syncthreads();  // the last one has been read
+  __syncthreads();  // the last sum has been read
   if (own_lane() == 0) of_warps[own_warp()] = own;
   __syncthreads();
   for (const Key other : of_warps) own = other < own ? other : own;
@@ -128,7 +128,7 @@ __device__ void sort(List& list) {
   while (size < list.count) size *= 2;
   for (int32_t i = list.count + static_cast<int32_t>(threadIdx.x); i < size; i += kThreads) list.keys[i] = kNoKey;
   __syncthreads();
-  // Bitonic: runs of `run` are sorted, every other one the other way.
+  // Bitonic sort: runs of length `run` are sorted, alternately ascending and descending.
   for (int32_t run = 2; run <= size; run *= 2) {
     for (int32_t apart = run / 2; apart > 0; apart /= 2) {
       for (int32_t pair = threadIdx.x; pair < size / 2; pair += kThreads) {
@@ -141,7 +141,7 @@ __device__ void sort(List& list) {
   }
 }
 
-// The row's most likely candidates: at least `wanted`, if there are so many and they fit.
+// Gathers the row's most likely candidates: at least `wanted`, if that many exist and fit.
 __device__ void gather(const Row& row, int32_t wanted, List& list) {
   __syncthreads();  // the list before has been read
   list.counts[threadIdx.x] = 0;
@@ -154,7 +154,7 @@ __device__ void gather(const Row& row, int32_t wanted, List& list) {
   __syncthreads();
   const auto own = static_cast<uint64_t>(list.counts[threadIdx.x]);
   const Sums sums = block_sums(own);
-  // True of the first bins and no others.
+  // True for the first bins and no others.
   if (sums.before < static_cast<uint64_t>(wanted) && sums.before + own <= kListMax) atomicAdd(&list.bins, 1);
   __syncthreads();
   const int32_t bins = list.bins;
@@ -168,19 +168,20 @@ __device__ void gather(const Row& row, int32_t wanted, List& list) {
   sort(list);
 }
 
-// Of a sum of weights, the first candidate at which it is more than that share.
+// The sum of weights that the first candidate beyond that share of the total exceeds.
 __device__ uint64_t beyond(double share, uint64_t total) {
   const auto reached = static_cast<uint64_t>(share * static_cast<double>(total));
   return (reached < total ? reached : total - 1) + 1;
 }
-// The same, at which it is at least that share.
+// The sum of weights that the first candidate with at least that share of the total reaches.
 __device__ uint64_t at_least(double share, uint64_t total) {
   const double wanted = ceil(share * static_cast<double>(total));
   const auto whole = static_cast<uint64_t>(wanted > 1 ? wanted : 1);
   return whole < total ? whole : total;
 }
 
-// The first of the list's first `kept` where the sum of weights reaches goal_of(their sum); `kept` if none does.
+// Index of the first of the list's first `kept` candidates at which the sum of weights reaches goal_of(their sum);
+// `kept` if there is none.
 template <class GoalOf>
 __device__ int32_t first_reaching(const List& list, int32_t kept, const Row& row, float temperature, GoalOf goal_of) {
   __shared__ int32_t found;
@@ -205,7 +206,7 @@ __device__ int32_t first_reaching(const List& list, int32_t kept, const Row& row
   return found;
 }
 
-// How many of the first `kept` are not below the bound.
+// How many of the first `kept` candidates are not below the bound.
 __device__ int32_t count_at_least(const List& list, int32_t kept, double bound) {
   uint64_t own = 0;
   for (int32_t i = threadIdx.x; i < kept; i += kThreads) own += logit_of(list.keys[i]) >= bound ? 1 : 0;
@@ -216,7 +217,7 @@ __device__ int32_t count_at_least(const List& list, int32_t kept, double bound) 
 __device__ int32_t keep(const SampleRequest& request, const Row& row, const List& list) {
   const bool by_rank = request.top_k > 0 && request.top_k < row.count;
   int32_t kept = list.count;
-  bool whole = list.complete;  // no others are kept
+  bool whole = list.complete;  // no candidates outside the list are kept
   if (by_rank) {
     if (request.top_k > kept && !whole) return 0;
     kept = request.top_k < kept ? request.top_k : kept;
@@ -239,11 +240,11 @@ __device__ int32_t keep(const SampleRequest& request, const Row& row, const List
   return whole ? kept : 0;
 }
 
-// Of all tokens whose logits are not below the bound.
+// Samples from all tokens whose logits are not below the bound.
 __device__ int32_t sample_in_token_order(const SampleRequest& request, const Row& row) {
   __shared__ uint64_t of_warps[kWarps];
   __shared__ int32_t token;
-  const int32_t part = (row.count + kThreads - 1) / kThreads * kWarp;  // of a warp
+  const int32_t part = (row.count + kThreads - 1) / kThreads * kWarp;  // tokens per warp
   const int32_t begin = min(own_warp() * part, row.count), end = min(begin + part, row.count);
   const double bound = static_cast<double>(row.largest) + request.min_logit_offset;
   const auto weight_at = [&](int32_t i) {
@@ -290,7 +291,7 @@ __device__ int32_t choose(const SampleRequest& request, const Row& row, Key firs
   return token_of(list.keys[at]);
 }
 
-// What log-probabilities need of the row as it is; false if the device leaves it to others.
+// Computes log-probabilities from the unfiltered row; false if the device leaves the row to the host.
 __device__ bool report(const SampleRequest& request, const Row& row, List& list, SampleResult& out) {
   const uint64_t sum = weight_of_all(row);
   int32_t count = 0;
@@ -314,12 +315,12 @@ struct Call {
   int64_t vocabulary = 0;
   const SampleRequest* samples = nullptr;
   const LogitChange* changes = nullptr;
-  int32_t first_change = 0;  // number of the first one of them
-  float* changed = nullptr;  // what they were before
+  int32_t first_change = 0;  // index of the first change
+  float* changed = nullptr;  // logits before the changes
   SampleResult* sampled = nullptr;
 };
 
-// A token may be changed by a bias, a penalty and a ban, in this order.
+// Applies the changes of logits. A token may be changed by a bias, a penalty and a ban, in this order.
 __device__ void change(const SampleRequest& request, const LogitChange* changes, float* logits, float* before) {
   for (int32_t i = threadIdx.x; i < request.change_count(); i += kThreads) before[i] = logits[changes[i].token];
   __syncthreads();
@@ -341,12 +342,12 @@ __device__ void change(const SampleRequest& request, const LogitChange* changes,
 
 __device__ void change_back(const SampleRequest& request, const LogitChange* changes, float* logits,
                             const float* before) {
-  __syncthreads();  // they have been read
+  __syncthreads();  // all threads have read them
   for (int32_t i = threadIdx.x; i < request.change_count(); i += kThreads) logits[changes[i].token] = before[i];
   __syncthreads();
 }
 
-// What a row gives whose most likely candidate that is.
+// Whether the row's most likely candidate has a finite logit; `token` is set to it.
 __device__ bool is_finite(Key first, int32_t& token) {
   const float largest = logit_of(first);
   if (largest == -INFINITY) token = SampleResult::kNoCandidate;

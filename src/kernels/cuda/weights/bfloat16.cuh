@@ -7,7 +7,7 @@
 
 namespace cairn::cuda {
 
-/// To nearest, ties to even; a NaN stays one.
+/// Rounds to nearest, ties to even; NaN stays NaN.
 __device__ inline uint32_t bfloat16_of(float value) {
   const uint32_t bits = __float_as_uint(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return bits >> 16 | 0x40u;

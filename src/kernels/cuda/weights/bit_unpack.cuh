@@ -1,4 +1,4 @@
-/// Bytes of blocks, read as words, and words taken apart, on the device and (for tests) on the host.
+/// Reads bytes of blocks as words and unpacks their bits, on the device and (for tests) on the host.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -29,7 +29,7 @@ struct Sixteen {
   uint32_t words[4];
 };
 
-// -- Loads from memory that nobody writes while the kernel runs; `at` is aligned to the size of what is read.
+// -- Loads from memory that is constant while the kernel runs; `at` is aligned to the size of the load.
 
 template <class T>
 CAIRN_HOST_DEVICE_INLINE T load_as(const uint8_t* at) {
@@ -67,7 +67,7 @@ CAIRN_HOST_DEVICE_INLINE Sixteen load_sixteen(const uint8_t* at) {
 #endif
 }
 
-// -- Numbers.
+// -- Conversion of numbers.
 
 CAIRN_HOST_DEVICE_INLINE float float_of_bits(uint32_t bits) {
 #if defined(__CUDA_ARCH__)
@@ -85,27 +85,27 @@ CAIRN_HOST_DEVICE_INLINE float float_of_half(uint32_t bits) {
 #endif
 }
 
-/// e8m0_half_to_float (quant/float_formats.h).
+/// Same as e8m0_half_to_float (quant/float_formats.h).
 CAIRN_HOST_DEVICE_INLINE float float_of_e8m0_half(uint32_t e) {
   return float_of_bits(e < 2 ? 0x00200000u << e : (e - 1) << 23);
 }
 
-/// ue4m3_half_to_float (quant/float_formats.h) in units of 2^-10: below 2^18.
+/// Same as ue4m3_half_to_float (quant/float_formats.h), in units of 2^-10: below 2^18.
 CAIRN_HOST_DEVICE_INLINE int32_t units_of_ue4m3(uint32_t code) {
   const uint32_t exponent = (code >> 3) & 15u, fraction = code & 7u;
   if ((code & 127u) == 127u) return 0;
   return static_cast<int32_t>(exponent == 0 ? fraction : (8 + fraction) << (exponent - 1));
 }
 
-// -- Four bytes at once.
+// -- Operations on four bytes of a word at once.
 
-/// Bits 0 to 3 of `bits`, as bit `to` of bytes 0 to 3.
+/// Moves bits 0 to 3 of `bits` to bit `to` of bytes 0 to 3.
 CAIRN_HOST_DEVICE_INLINE uint32_t spread_bits(uint32_t bits, int to) {
-  // Copies at 0, 7, 14 and 21 bring bit i to 8 i; they do not overlap.
+  // The copies at 0, 7, 14 and 21 move bit i to 8 i; they do not overlap.
   return (((bits & 15u) * 0x00204081u) & 0x01010101u) << to;
 }
 
-/// A set of seven signs and the eighth, which makes the number of negative ones even.
+/// Seven signs and the eighth, which makes the number of negative ones even.
 CAIRN_HOST_DEVICE_INLINE uint32_t even_signs_of(uint32_t set) {
 #if defined(__CUDA_ARCH__)
   return set | (static_cast<uint32_t>(__popc(set)) & 1u) << 7;
@@ -114,7 +114,7 @@ CAIRN_HOST_DEVICE_INLINE uint32_t even_signs_of(uint32_t set) {
 #endif
 }
 
-/// Byte i of the result is byte s of (high, low), s the low three bits of nibble i of `selector`.
+/// Byte i of the result is byte s of (high, low), where s is the low three bits of nibble i of `selector`.
 CAIRN_HOST_DEVICE_INLINE uint32_t permute_bytes(uint32_t low, uint32_t high, uint32_t selector) {
 #if defined(__CUDA_ARCH__)
   return __byte_perm(low, high, selector);
@@ -129,7 +129,7 @@ CAIRN_HOST_DEVICE_INLINE uint32_t permute_bytes(uint32_t low, uint32_t high, uin
 #endif
 }
 
-/// The bytes of `table` that four pairs of bits choose, the lowest first; `pairs` below 256.
+/// The bytes of `table` selected by four pairs of bits, the lowest first; `pairs` is below 256.
 CAIRN_HOST_DEVICE_INLINE uint32_t look_up_pairs(uint32_t table, uint32_t pairs) {
   const uint32_t nibbles = (pairs | pairs << 4) & 0x0f0fu;
   return permute_bytes(table, table, (nibbles | nibbles << 2) & 0x3333u);
@@ -147,16 +147,16 @@ CAIRN_HOST_DEVICE_INLINE constexpr ByteTable byte_table(const int8_t (&values)[1
   return table;
 }
 
-/// The values of nibbles 0 to 3.
+/// The table's values for nibbles 0 to 3.
 CAIRN_HOST_DEVICE_INLINE uint32_t look_up_nibbles(const ByteTable& table, uint32_t nibbles) {
-  // Both halves of the table by three bits each, then one of them by the fourth: it makes byte i of the first into
-  // byte i + 4, which is of the second.
+  // Both halves of the table are indexed by three bits of each nibble; the fourth bit then selects one of the two, by
+  // turning byte i of the first into byte i + 4, which is of the second.
   const uint32_t low = permute_bytes(table.words[0], table.words[1], nibbles & 0x7777u);
   const uint32_t high = permute_bytes(table.words[2], table.words[3], nibbles & 0x7777u);
   return permute_bytes(low, high, 0x3210u | ((nibbles & 0x8888u) >> 1));
 }
 
-/// The values of the low nibbles of four bytes, or of the high ones.
+/// The table's values for the low nibbles of four bytes, or for the high ones.
 CAIRN_HOST_DEVICE_INLINE uint32_t look_up(const ByteTable& table, uint32_t bytes, bool high) {
   const uint32_t first = look_up_nibbles(table, bytes & 0xffffu);
   const uint32_t second = look_up_nibbles(table, bytes >> 16);

@@ -1,13 +1,12 @@
-/// Quantised blocks as products read them: eight int8 codes at a time, and what they are multiplied by.
+/// Quantised blocks as products read them: eight int8 codes at a time, and their factors.
 ///
 /// The unit is a group of 32 columns, a step of a product. A weight of it is
-///   scale * factors[column / 16] * code - minimum,
-/// without what a format does not have; with integer minima, minimum * minima[column / 16] in place of the last. Where
-/// codes have an offset in the file (q - 8), they stand in the upper bits of their byte, whose sign bit is then the
-/// flipped highest bit of q: the power of two is in the scale.
+/// scale * factors[column / 16] * code - minimum, without the parts that a format does not have; with integer minima,
+/// minimum * minima[column / 16] in place of the last. Where codes have an offset in the file (q - 8), they stand in
+/// the upper bits of their byte, whose sign bit is then the flipped highest bit of q: the power of two is in the scale.
 ///
-/// What a block's bytes mean is said in quant/blocks.h, where they lie in panels.cuh. A format's kSections are what its
-/// block is cut into: a piece is what a group or a whole block reads at once.
+/// quant/blocks.h has the meaning of a block's bytes, panels.cuh their places. A format's kSections are the parts of
+/// its block: a piece is what a group or a whole block reads at once.
 #pragma once
 
 #include "base/tensor_type.h"
@@ -29,18 +28,19 @@ struct GroupScales {
   int32_t minima[2] = {};
 };
 
-/// What all formats have. Beside this kGroups, kSections, codes(place, octet of the group) and scales(place).
+/// Members that all formats have. In addition a format has kGroups, kSections, codes(place, octet of the group) and
+/// scales(place).
 template <class Block, TensorType kOfType, Factors kWithFactors, Minima kWithMinima>
 struct Format {
   static constexpr TensorType kType = kOfType;
   static constexpr Factors kFactors = kWithFactors;
   static constexpr Minima kMinima = kWithMinima;
   static constexpr int kBytes = static_cast<int>(sizeof(Block));
-  /// About the middle of the codes. Formats with minima have another one.
+  /// Approximate middle of the codes; formats with minima have another one.
   static constexpr int kCentre = 0;
 };
 
-/// Whether the sections of a format are its block.
+/// Whether the sections of a format cover its block.
 template <class F>
 constexpr bool sections_are_block() {
   int end = 0;
@@ -51,13 +51,13 @@ constexpr bool sections_are_block() {
   return end == F::kBytes;
 }
 
-/// Of the many blocks that begin with a half.
+/// The section of the many blocks that begin with a binary16.
 inline constexpr Section kFirstHalf = {0, 2, 2};
 CAIRN_HOST_DEVICE_INLINE float first_half(const GroupPlace& place) {
   return float_of_half(place.half_word<kFirstHalf>(0));
 }
 
-/// The weight of a code in columns [16 half, 16 half + 16) of its group. The bits that quant's decoders give.
+/// The weight of a code in columns [16 half, 16 half + 16) of its group, with the bits that quant's decoders give.
 template <class F>
 CAIRN_HOST_DEVICE_INLINE float weight_of(const GroupScales& scales, int code, int half) {
   const int32_t factor = F::kFactors == Factors::kNone ? 1 : half == 0 ? scales.factors[0] : scales.factors[1];

@@ -1,4 +1,4 @@
-/// Weights that are floats of some kind: how they are read, as float32.
+/// Weights that are floats, read as float32.
 #pragma once
 
 #include "base/tensor_type.h"
@@ -26,13 +26,13 @@ struct FormatBF16 {
 
 using FloatFormats = FormatList<FormatF32, FormatF16, FormatBF16>;
 
-/// Whether all rows of a product can be read with kWide. It changes no result.
+/// Whether all rows of a product can be read with kWide. It does not change results.
 inline bool reads_wide(const Product& product) {
   return product.cols % kFloatStep == 0 && aligned16(product.x, product.weights);
 }
 
-/// Columns [column, column + kFloatStep) of a row, zeros for those from `cols` on. With kWide, `cols` is a multiple of
-/// kFloatStep and the row aligned to 16 bytes.
+/// Columns [column, column + kFloatStep) of a row, with zeros from `cols` on. With kWide, `cols` is a multiple of
+/// kFloatStep and the row is aligned to 16 bytes.
 template <class F, bool kWide>
 __device__ __forceinline__ void load_columns(const uint8_t* row, int32_t column, int32_t cols,
                                              float (&out)[kFloatStep]) {

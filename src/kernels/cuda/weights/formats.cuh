@@ -1,4 +1,4 @@
-/// Every quantised type that the GPU multiplies, and how to get from one that is known at run time to its format.
+/// Lists every quantised type that the GPU multiplies, and dispatches from a type at run time to its format.
 #pragma once
 
 #include "kernels/cuda/weights/iq_blocks.cuh"
@@ -11,7 +11,7 @@ namespace cairn::cuda {
 template <class... F>
 struct FormatList {};
 
-/// In three lists, so that kernels can be compiled in three files, which takes a third as long.
+/// In three lists, so that kernels are compiled in three files, which takes a third of the time.
 using SmallFormats =
     FormatList<FormatQ4_0, FormatQ4_1, FormatQ5_0, FormatQ5_1, FormatQ8_0, FormatIQ4_NL, FormatMXFP4, FormatNVFP4>;
 using SuperFormats = FormatList<FormatQ2_K, FormatQ3_K, FormatQ4_K, FormatQ5_K, FormatQ6_K, FormatIQ4_XS>;
@@ -37,7 +37,7 @@ bool has_format(FormatList<F...>, TensorType type) {
   return ((type == F::kType) || ...);
 }
 
-/// Calls visit.operator()<F>() with the format of the type. Whether the list has it.
+/// Calls visit.operator()<F>() with the format of the type. Returns whether the list has it.
 template <class... F, class Visit>
 bool visit_format(FormatList<F...>, TensorType type, Visit visit) {
   const auto consider = [&]<class Candidate>() {

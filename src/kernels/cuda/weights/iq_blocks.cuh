@@ -1,4 +1,4 @@
-/// The quantised types whose weights are rows of a grid of vectors, with signs (blocks.cuh). Eight groups of 32
+/// Quantised types whose weights are rows of a grid of vectors, with signs (blocks.cuh). Blocks have eight groups of 32
 /// columns.
 #pragma once
 
@@ -7,10 +7,10 @@
 
 namespace cairn::cuda {
 
-/// What a scale of four bits stands for, in halves.
+/// Twice the value of a four-bit scale.
 CAIRN_HOST_DEVICE_INLINE int32_t odd(uint32_t code) { return static_cast<int32_t>(2 * code + 1); }
 
-/// IQ1_S and IQ1_M: eight times the level, plus or minus one, so that the shift by an eighth is in the code.
+/// For IQ1_S and IQ1_M: eight times the level, plus or minus one, so that the code includes the shift by an eighth.
 CAIRN_HOST_DEVICE_INLINE Octet iq1_codes(uint32_t index, bool down) {
   constexpr int8_t kUp[] = {8 * quant::kIq1Levels[0] + 1, 8 * quant::kIq1Levels[1] + 1, 8 * quant::kIq1Levels[2] + 1};
   constexpr int8_t kDown[] = {8 * quant::kIq1Levels[0] - 1, 8 * quant::kIq1Levels[1] - 1, 8 * quant::kIq1Levels[2] - 1};
@@ -60,7 +60,7 @@ CAIRN_HOST_DEVICE_INLINE Octet iq2_codes(uint32_t row, uint32_t signs) {
   return with_signs(levels_of_pairs(kLevels, row), signs);
 }
 
-/// Scales of four bits for 16 columns each.
+/// Four-bit scales, each for 16 columns.
 CAIRN_HOST_DEVICE_INLINE GroupScales iq2_scales(const GroupPlace& place, uint32_t pair) {
   return {.scale = first_half(place) * (1.0f / 8), .factors = {odd(pair & 15u), odd(pair >> 4)}};
 }
@@ -109,7 +109,7 @@ struct FormatIQ2_S : SuperFormat<BlockIQ2_S, TensorType::kIQ2_S, Factors::kOf16C
   }
 };
 
-/// Two rows of four levels.
+/// Two grid rows of four levels.
 CAIRN_HOST_DEVICE_INLINE Octet iq3_levels(uint32_t low, uint32_t high, uint32_t first, uint32_t second) {
   return {{permute_bytes(low, high, first), permute_bytes(low, high, second)}};
 }

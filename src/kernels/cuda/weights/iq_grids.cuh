@@ -1,4 +1,4 @@
-/// The grids of iq_blocks.cuh: rows of vectors, whose elements are levels, and what levels become.
+/// The grids of iq_blocks.cuh: rows of vectors whose elements are levels, and the values of levels.
 ///
 /// The grids are packed, two or four bits a weight: 512 bytes to 4 KiB of global memory, which stay in the first-level
 /// cache. Constant memory would serve the lanes of a warp one after the other, since each reads another row.
@@ -19,7 +19,7 @@ __device__ constexpr quant::GridCodes<256> kIq3XxsCodes = quant::kIq3XxsCodes;
 __device__ constexpr quant::GridCodes<512> kIq3SCodes = quant::kIq3SCodes;
 }  // namespace device_grids
 #endif
-// A grid of the side that runs.
+// The host's or the device's copy of a grid, whichever is being compiled.
 #if defined(__CUDA_ARCH__)
 #define CAIRN_GRID(name) device_grids::name.rows
 #else
@@ -30,7 +30,7 @@ CAIRN_HOST_DEVICE_INLINE uint32_t grid_row(const uint16_t* grid, uint32_t index)
   return load_half_word(reinterpret_cast<const uint8_t*>(grid + index));
 }
 
-/// Bytes [from, from + 4) of a table.
+/// Bytes [from, from + 4) of a table of levels.
 template <int kLevels>
 CAIRN_HOST_DEVICE_INLINE constexpr uint32_t level_word(const int8_t (&levels)[kLevels], int from) {
   uint32_t word = 0;
@@ -40,12 +40,12 @@ CAIRN_HOST_DEVICE_INLINE constexpr uint32_t level_word(const int8_t (&levels)[kL
   return word;
 }
 
-/// A row of eight levels, of two bits each.
+/// Decodes a row of eight two-bit levels.
 CAIRN_HOST_DEVICE_INLINE Octet levels_of_pairs(uint32_t table, uint32_t row) {
   return {{look_up_pairs(table, row & 255u), look_up_pairs(table, row >> 8)}};
 }
 
-/// The levels, negated where a bit of `signs` is set. No level is 0, so that nothing is carried from byte to byte.
+/// The levels, negated where a bit of `signs` is set. No level is 0, so there is no carry between bytes.
 CAIRN_HOST_DEVICE_INLINE Octet with_signs(const Octet& levels, uint32_t signs) {
   Octet signed_levels = {};
   for (int i = 0; i < 2; ++i) {

@@ -1,11 +1,11 @@
-/// The quantised types whose block is eight groups of 32 columns (blocks.cuh).
+/// Quantised types whose block is eight groups of 32 columns (blocks.cuh).
 #pragma once
 
 #include "kernels/cuda/weights/blocks.cuh"
 
 namespace cairn::cuda {
 
-/// Blocks of eight groups.
+/// Base of formats with eight groups per block.
 template <class Block, TensorType kType, Factors kFactors, Minima kMinima>
 struct SuperFormat : Format<Block, kType, kFactors, kMinima> {
   static constexpr int kGroups = 8;
@@ -15,7 +15,7 @@ struct FormatQ2_K : SuperFormat<BlockQ2_K, TensorType::kQ2_K, Factors::kOf16Colu
   static constexpr int kCentre = 2;
   static constexpr Section kScales = {0, sizeof(BlockQ2_K::scales), 16};
   static constexpr Section kQs = {offsetof(BlockQ2_K, qs), sizeof(BlockQ2_K::qs), 32};
-  static constexpr Section kD = {offsetof(BlockQ2_K, d), 4, 4};  // and dmin
+  static constexpr Section kD = {offsetof(BlockQ2_K, d), 4, 4};  // d and dmin
   static constexpr Section kSections[] = {kScales, kQs, kD};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const Octet q = place.octet<kQs>(place.group / 4 * 32 + 8 * octet);
@@ -60,7 +60,7 @@ struct FormatQ3_K : SuperFormat<BlockQ3_K, TensorType::kQ3_K, Factors::kOf16Colu
   }
 };
 
-/// Of Q4_K and Q5_K: d, dmin and scales.
+/// Section of d, dmin and scales of Q4_K and Q5_K.
 inline constexpr Section kK4Head = {0, offsetof(BlockQ4_K, qs), 16};
 
 /// Scale and minimum of a group of Q4_K and Q5_K (k4_scale_min in quant/float_formats.h).
@@ -69,8 +69,8 @@ CAIRN_HOST_DEVICE_INLINE GroupScales k4_scales(const GroupPlace& place) {
   const Sixteen head = place.sixteen<kK4Head>(0);
   const int shift = place.group % 4 * 8;
   const uint32_t a = head.words[1] >> shift, b = head.words[2] >> shift, c = head.words[3] >> shift;
-  // Of groups from 4 on: four bits in the last word, two in the first groups' bytes. All of it at once, so that no
-  // thread goes another way.
+  // For groups from 4 on, four bits are in the last word and two in the first groups' bytes. Computed without branches,
+  // so that threads do not diverge.
   const bool first = place.group < 4;
   const uint32_t scale = first ? a & 63u : (c & 15u) | ((a >> 2) & 0x30u);
   const uint32_t minimum = first ? b & 63u : ((c >> 4) & 15u) | ((b >> 2) & 0x30u);

@@ -1,12 +1,12 @@
-/// The quantised types whose block is one group of 32 columns, or two (blocks.cuh).
+/// Quantised types whose block is one group of 32 columns, or two (blocks.cuh).
 #pragma once
 
 #include "kernels/cuda/weights/blocks.cuh"
 
 namespace cairn::cuda {
 
-/// Blocks of one group, with nibbles: octets 0 and 1 are the low ones, 2 and 3 the high ones. A piece of codes is all
-/// of the block's.
+/// Base of formats with one group of nibbles per block: octets 0 and 1 are the low nibbles, 2 and 3 the high ones. A
+/// piece of codes is all of the block's.
 template <class Block, TensorType kType, Minima kMinima>
 struct SmallFormat : Format<Block, kType, Factors::kNone, kMinima> {
   static constexpr int kGroups = 1;
@@ -101,7 +101,7 @@ struct FormatMXFP4 : SmallFormat<BlockMXFP4, TensorType::kMXFP4, Minima::kNone> 
   }
 };
 
-/// Two groups, of two halves each with eight low nibbles, then eight high ones.
+/// Two groups of two halves, each with eight low nibbles followed by eight high ones.
 struct FormatNVFP4 : Format<BlockNVFP4, TensorType::kNVFP4, Factors::kOf16Columns, Minima::kNone> {
   static constexpr int kGroups = 2;
   static constexpr Section kD = {0, sizeof(BlockNVFP4::d), 2};

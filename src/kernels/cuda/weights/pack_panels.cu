@@ -1,5 +1,5 @@
-// Quantised matrices laid out anew (panels.cuh), once, when they are loaded: a thread for one or two neighbouring bytes
-// of a panel. It reads single bytes, since the file's rows begin anywhere.
+// Packs quantised matrices into panels (panels.cuh), once, when they are loaded: one thread for one or two neighbouring
+// bytes of a panel. It reads single bytes, since the file's rows may begin at any address.
 #include <algorithm>
 #include <iterator>
 
@@ -12,21 +12,21 @@ namespace cairn::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int64_t kBlocksMax = 2048;  // about what a large GPU runs at a time
+constexpr int64_t kBlocksMax = 2048;  // about as many as a large GPU runs at a time
 constexpr int kSectionsMax = 5;
 
 struct LayOut {
   const uint8_t* file_rows = nullptr;
   uint8_t* panels = nullptr;
   uint32_t rows = 0;
-  uint32_t blocks = 0;  ///< of a row
+  uint32_t blocks = 0;  ///< blocks per row
   uint32_t block_bytes = 0;
-  uint32_t bytes = 0;  ///< of all panels
+  uint32_t bytes = 0;  ///< bytes of all panels
   int section_count = 0;
   Section sections[kSectionsMax] = {};
 };
 
-// Where a byte of a panel comes from.
+// The source of a byte of a panel.
 struct Source {
   uint32_t row;
   uint32_t block;

@@ -1,14 +1,14 @@
-/// How a quantised matrix lies on the device: in panels of 16 rows, so that lanes which read the same columns of
+/// Layout of a quantised matrix on the device: panels of 16 rows, so that lanes which read the same columns of
 /// neighbouring rows read contiguous, aligned memory.
 ///
 /// A matrix [experts, rows, cols] is for each expert ceil(rows / 16) panels of 16 rows' bytes, one after the other; the
 /// last one's missing rows are zeros. A type's block is cut into sections, contiguous parts of it in the file's order,
-/// and a section into pieces, which lie together. In a panel with `blocks` blocks to a row, byte o of section S of
+/// and a section into pieces, which stay contiguous. In a panel with `blocks` blocks to a row, byte o of section S of
 /// block b of row r is at
-///   16 * blocks * S.offset + ((b * (S.bytes / S.piece) + o / S.piece) * 16 + r) * S.piece + o % S.piece.
-/// So every section begins at a multiple of 16, and a piece is as aligned as its size's largest power of two says.
+/// 16 * blocks * S.offset + ((b * (S.bytes / S.piece) + o / S.piece) * 16 + r) * S.piece + o % S.piece. So every
+/// section begins at a multiple of 16, and a piece is aligned to the largest power of two that divides its size.
 ///
-/// Types of floats lie as in the file, row after row.
+/// Float types are stored as in the file, row after row.
 #pragma once
 
 #include <cstdint>
@@ -26,27 +26,27 @@ struct Section {
   int piece = 1;
 };
 
-/// A group of columns of a row: its block, and which of the block's groups it is. Offsets are below 4 GiB.
+/// A group of columns of a row: its block, and its index in the block. Offsets are below 4 GiB.
 struct GroupPlace {
   const uint8_t* panel = nullptr;
-  uint32_t blocks = 0;  ///< of a row
+  uint32_t blocks = 0;  ///< blocks per row
   uint32_t block = 0;
-  uint32_t row = 0;  ///< of the panel
+  uint32_t row = 0;  ///< index of the row in the panel
   int group = 0;
 
-  /// Byte `offset` of a section of the block. What follows it in its piece lies behind it.
+  /// Address of byte `offset` of a section of the block; the rest of its piece follows it.
   template <Section kSection>
   CAIRN_HOST_DEVICE_INLINE const uint8_t* at(int offset) const {
     static_assert(kSection.bytes % kSection.piece == 0);
     constexpr uint64_t kPiece = kSection.piece, kPieces = kSection.bytes / kPiece;
-    // In 64 bits, so that what is constant becomes a part of the instructions that load.
+    // In 64 bits, so that constants become immediate offsets of load instructions.
     const auto byte = static_cast<uint32_t>(offset);
     const uint64_t section = uint64_t{kPanelRows * kSection.offset} * blocks;
     const uint64_t of_block = uint64_t{block} * (kPieces * kPanelRows * kPiece);
     return panel + (section + of_block + row * kPiece) + byte / kPiece * (kPanelRows * kPiece) + byte % kPiece;
   }
 
-  // What is at `offset` of a section, a multiple of its size.
+  // Loads a value at `offset` of a section, a multiple of the value's size.
   template <Section kSection>
   CAIRN_HOST_DEVICE_INLINE uint32_t byte(int offset) const {
     return load_byte(at<kSection>(offset));
@@ -73,7 +73,7 @@ struct GroupPlace {
   }
 };
 
-/// Group `group` of row `row` of a panel.
+/// The place of group `group` of row `row` of a panel.
 template <class F>
 CAIRN_HOST_DEVICE_INLINE GroupPlace group_place(const uint8_t* panel, uint32_t blocks, uint32_t row, uint32_t group) {
   return {panel, blocks, group / F::kGroups, row, static_cast<int>(group % F::kGroups)};

@@ -10,7 +10,7 @@
 
 namespace cairn::cuda {
 
-/// The panels of `rows` rows of `blocks` blocks, which lie in `file_rows` as in a file; aligned for every load.
+/// Packs `rows` rows of `blocks` blocks, which are in `file_rows` as in a file, into panels; aligned for every load.
 template <class F>
 std::vector<uint8_t> panels_of(std::span<const uint8_t> file_rows, size_t rows, size_t blocks) {
   constexpr size_t kBytes = F::kBytes;

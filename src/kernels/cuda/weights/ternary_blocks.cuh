@@ -1,18 +1,18 @@
-/// The quantised types whose weights are a scale times -1, 0 or 1, or times -1, 0, 1 or 2, or a sign (blocks.cuh).
+/// Quantised types whose weights are a scale times -1, 0 or 1, or times -1, 0, 1 or 2, or a sign (blocks.cuh).
 #pragma once
 
 #include "kernels/cuda/weights/k_blocks.cuh"
 
 namespace cairn::cuda {
 
-/// Each of four bytes 0 to 3 less one.
+/// Subtracts one from each of four bytes of 0 to 3.
 CAIRN_HOST_DEVICE_INLINE uint32_t less_one(uint32_t bytes) {
   return ((bytes | 0x80808080u) - 0x01010101u) ^ 0x80808080u;
 }
 
-/// Digit n, 0 to 4 from the highest, of four fractions in base 3 of a byte each (quant/decode_tern_fp4.cpp), less one.
+/// Digit n, 0 to 4 from the highest, of four base-3 fractions of a byte each (quant/decode_tern_fp4.cpp), less one.
 CAIRN_HOST_DEVICE_INLINE uint32_t digits(uint32_t fractions, int n) {
-  const uint32_t power = n == 4 ? 81u : (0x1b090301u >> (8 * n)) & 255u;  // of 3
+  const uint32_t power = n == 4 ? 81u : (0x1b090301u >> (8 * n)) & 255u;  // power of 3
   uint32_t both[2] = {fractions & 0x00ff00ffu, (fractions >> 8) & 0x00ff00ffu};
   for (uint32_t& two : both) two = (((two * power) & 0x00ff00ffu) * 3 >> 8) & 0x00030003u;
   return less_one(both[0] | both[1] << 8);
@@ -23,10 +23,10 @@ struct FormatTQ1_0 : SuperFormat<BlockTQ1_0, TensorType::kTQ1_0, Factors::kNone,
   static constexpr Section kQh = {offsetof(BlockTQ1_0, qh), sizeof(BlockTQ1_0::qh), 4};
   static constexpr Section kD = {offsetof(BlockTQ1_0, d), 2, 2};
   static constexpr Section kSections[] = {kQs, kQh, kD};
-  /// Five digits each of 32 bytes, then of 16, then four each of 4.
+  /// Five digits each of 32 bytes, then of 16 bytes, then four digits each of 4 bytes.
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     if (place.group < 5) return digits_of(place.octet<kQs>(8 * octet), place.group);
-    const int number = 4 * (place.group - 5) + octet;  // of octets beyond the first 32 bytes
+    const int number = 4 * (place.group - 5) + octet;  // index of the octet after the first 32 bytes
     if (number < 10) return digits_of(place.octet<kQs>(32 + number % 2 * 8), number / 2);
     const uint32_t last = place.word<kQh>(0);
     const int n = 2 * (number - 10);
@@ -60,7 +60,7 @@ struct FormatQ1_0 : Format<BlockQ1_0, TensorType::kQ1_0, Factors::kNone, Minima:
   static constexpr Section kSections[] = {kFirstHalf, kQs};
   static CAIRN_HOST_DEVICE_INLINE Octet codes(const GroupPlace& place, int octet) {
     const uint32_t bits = place.byte<kQs>(4 * place.group + octet);
-    // Bytes of ones are -1; all but the last of them flipped, 1.
+    // A byte of ones is -1; with all bits but the last flipped it is 1.
     return {{~(spread_bits(bits, 0) * 0xfeu), ~(spread_bits(bits >> 4, 0) * 0xfeu)}};
   }
   static CAIRN_HOST_DEVICE_INLINE GroupScales scales(const GroupPlace& place) { return {.scale = first_half(place)}; }

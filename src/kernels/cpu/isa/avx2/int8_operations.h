@@ -22,7 +22,7 @@ struct Int8Operations {
   static F load_halves(const std::byte* from) {
     return _mm256_cvtph_ps(_mm_load_si128(reinterpret_cast<const __m128i*>(from)));
   }
-  /// The upper halves of floats.
+  /// Loads bfloat16 numbers, the upper halves of floats.
   static F load_uppers(const std::byte* from) {
     const I wide = _mm256_cvtepu16_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(from)));
     return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
@@ -32,9 +32,10 @@ struct Int8Operations {
 
   static I masked(I v, int8_t mask) { return _mm256_and_si256(v, _mm256_set1_epi8(mask)); }
   static I either(I a, I b) { return _mm256_or_si256(a, b); }
-  /// Bytes with 128 added -> signed ones without, and back.
+  /// Converts bytes with 128 added to signed ones, and back.
   static I flip_signs(I v) { return _mm256_xor_si256(v, _mm256_set1_epi8(-128)); }
-  /// Within 16 bits, to the left or, if negative, to the right: mask what comes from the neighbour.
+  /// Shifts within 16-bit lanes, to the left or, if negative, to the right; the caller masks bits that come from the
+  /// neighbouring byte.
   [[gnu::always_inline]] static I shift(I v, int bits) {
     return bits >= 0 ? _mm256_slli_epi16(v, bits) : _mm256_srli_epi16(v, -bits);
   }
@@ -46,7 +47,7 @@ struct Int8Operations {
   static I shift_dwords_right(I v) {
     return _mm256_srli_epi32(v, kBits);
   }
-  /// The halves in the low 16 bits of the dwords.
+  /// The binary16 numbers in the low 16 bits of the dwords.
   static F low_halves(I v) {
     const I packed = _mm256_packus_epi32(_mm256_and_si256(v, _mm256_set1_epi32(0xffff)), _mm256_setzero_si256());
     return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0xd8)));
@@ -56,7 +57,7 @@ struct Int8Operations {
   }
   /// The table's bytes at the indices, each below 16.
   static I look_up(I table, I indices) { return _mm256_shuffle_epi8(table, indices); }
-  /// Byte `i` of the dwords, without and with its sign.
+  /// byte() is byte `i` of each dword, unsigned; signed_byte() is signed.
   static I byte(I dwords, int i) {
     const I order = _mm256_setr_epi32(0x80808000, 0x80808004, 0x80808008, 0x8080800c, 0x80808000, 0x80808004,
                                       0x80808008, 0x8080800c);
@@ -65,7 +66,7 @@ struct Int8Operations {
   static I signed_byte(I dwords, int i) {
     return _mm256_srai_epi32(_mm256_sll_epi32(dwords, _mm_cvtsi32_si128(24 - 8 * i)), 24);
   }
-  /// The same as both int16 lanes: ready for vpmaddwd.
+  /// Signed byte `i` of each dword in both int16 lanes, as operand of vpmaddwd.
   static I factor(I dwords, int i) {
     const I high_bytes =
         _mm256_setr_epi32(0, 0x04000400, 0x08000800, 0x0c000c00, 0, 0x04000400, 0x08000800, 0x0c000c00);

@@ -1,4 +1,4 @@
-/// Sums of the int8 products for AVX2 of codes of eight bits, as int16 (see int8_vector.h).
+/// Sums of the int8 products with 8-bit codes for AVX2, as int16 (see int8_vector.h).
 #pragma once
 
 #include <cstddef>
@@ -12,14 +12,14 @@ namespace cairn::cpu {
 namespace {
 
 struct Int8Pairs : Int8Operations {
-  /// Fixes the order of additions: regrouped by the compiler, the sums of a block need more registers than there are.
+  /// Fixes the order of additions: if the compiler regroups them, the sums of a block need more registers than there
+  /// are.
   static void keep_order(I& sum) { asm("" : "+x"(sum)); }
 
-  /// Bytes as int16, pairs of them two apart: the first and the third of each four, i = 0, or the second and the
-  /// fourth.
+  /// Bytes as int16, in pairs two apart: the first and third of each four for i = 0, the second and fourth for i = 1.
   static I pairs(I bytes, int i) { return _mm256_srai_epi16(i == 0 ? _mm256_slli_epi16(bytes, 8) : bytes, 8); }
 
-  /// Of a block's eight groups of four columns the first pairs, then the second ones.
+  /// Stores a block's activations as pairs: of its eight groups of four columns, the first pairs, then the second ones.
   template <Int8Shape kShape>
   static void prepare(const std::byte* row, const Places& at, int64_t count, int32_t* to) {
     for (int64_t b = 0; b < count; ++b, to += 2 * kLanes) {
@@ -29,9 +29,9 @@ struct Int8Pairs : Int8Operations {
     }
   }
 
-  /// Signed codes of eight bits. Products of int16 pairs are sums in int32: of four columns two products and two
-  /// additions, where |code| and the activation with its sign take a multiplier's port three times. kRow dwords are
-  /// from one token's pairs to the next one's.
+  /// Sums with signed 8-bit codes. Products of int16 pairs are added in int32: four columns take two products and two
+  /// additions, whereas |code| times the activation with its sign would use the multiplier's port three times. kRow is
+  /// the distance of two tokens' pairs in dwords.
   template <int64_t kRow, int T, int R, class Source>
   [[gnu::always_inline]] static void pair_sums(const Source& source, int v, const Places& at, I (*dots)[R]) {
     for (int t = 0; t < T; ++t) {

@@ -13,35 +13,37 @@
 namespace cairn::cpu {
 namespace {
 
-// Without VNNI: unsigned times signed bytes, pairs added to int16 with saturation (vpmaddubsw), which cannot happen:
-// codes are below 64, so a pair reaches 63 * 127 * 2 = 16002, or magnitudes of at most 128, 32512. The sums of pairs
-// may wrap on the way; Int8Shape says of how many columns the sum of (code - offset) y fits at the end.
+// Products without VNNI: unsigned times signed bytes, pairs added to int16 with saturation (vpmaddubsw), which never
+// occurs: codes are below 64, so a pair reaches 63 * 127 * 2 = 16002, or they are magnitudes of at most 128, so a pair
+// reaches 32512. The sums of pairs may wrap on the way; Int8Shape says of how many columns the sum of (code - offset) y
+// fits at the end.
 struct Int8Vector : Int8Pairs {
   static constexpr int kTokens = 4;
-  /// Tiles of at most so many keep their sums in registers: those of a block, 8, are most of the 16, and the compiler
-  /// puts the tokens' own on the stack.
+  /// Tiles of at most this many tokens keep their sums in registers. The 8 sums of a block take most of the 16
+  /// registers, so the compiler puts the tokens' own sums on the stack.
   static constexpr int kTokensInRegisters = kTokens;
   static constexpr bool kInt16Sums = true;
-  /// See int8_prepared.h: activations as pairs of int16. One token waits for memory without them too.
+  /// Dwords that are prepared per block (int8_prepared.h): activations as pairs of int16. A single token is bound by
+  /// memory anyway, so nothing is prepared for it.
   template <class Source, int T>
   static constexpr int kPrepared = (T > 1 || Source::kUnpacked) && kSumsPairs<Int8Vector, Source::kShape> ? 16 : 0;
-  /// Whether outputs of many tokens go past the caches: measured on Zen 3, prompts take twice as long then.
+  /// Whether outputs of many tokens are stored non-temporally: measured on Zen 3, prompts take twice as long then.
   static constexpr bool kStoresNonTemporally = false;
-  /// Whether one token reads two panels side by side: one stream through memory is slower than two (Zen 3).
+  /// Whether a single token reads two panels side by side: one stream through memory is slower than two (Zen 3).
   static constexpr bool kPairsForOne = true;
   static constexpr int vectors_at_once(Int8Shape /*shape*/) { return 2; }
-  /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
+  /// These turn off the variants of kShapeOf (panel_scales.h) and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
-  /// More tokens than this are many: with fewer, unpacking takes more time than it saves (Zen 3).
+  /// More tokens than this use the kernels for many tokens: for fewer, unpacking takes more time than it saves (Zen 3).
   static constexpr int32_t kManyAbove = 4 * kTokens;
-  /// Whether they want the type's codes unpacked first (UnpackedBlocks).
+  /// Whether products of many tokens unpack the type's codes first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) {
     return !int8_traits(type).shape.whole_fits() || int8_traits(type).bits == 5 || type == Int8Type::kMXFP4;
   }
 
-  /// sums[t][r] += group(k, v + r) * y[t] in int16, for k in [kBegin, kEnd). Groups four apart take turns: they
-  /// are often nibbles of the same bytes.
+  /// sums[t][r] += group(k, v + r) * y[t] in int16, for k in [kBegin, kEnd). Groups four apart alternate, as they are
+  /// often nibbles of the same bytes.
   template <int kBegin, int kEnd, int T, int R, class Source>
   [[gnu::always_inline]] static void add_products(const Source& source, int v, const std::byte* const* rows,
                                                   int64_t values, I (*sums)[R]) {
@@ -91,7 +93,7 @@ struct Int8Vector : Int8Pairs {
     }
   }
 
-  /// Where the sums of 16 columns start.
+  /// The initial value of the sums of 16 columns.
   template <int kOffset>
   static I half_offset(const std::byte* offsets32) {
     static_assert(kOffset == 0 || kOffset == 4 || kOffset == 32);
@@ -99,7 +101,7 @@ struct Int8Vector : Int8Pairs {
     return kOffset == 32 ? broadcast4(offsets32) : _mm256_srai_epi16(broadcast4(offsets32), 3);
   }
 
-  /// Of the 16 columns of a half, times their factor if there are some.
+  /// Sums of the 16 columns of a half block, times their factor if the type has factors.
   template <int kHalf, int T, int R, class Source>
   [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
                                                const Places& at, I (*sums)[R]) {
@@ -129,8 +131,8 @@ struct Int8Vector : Int8Pairs {
     }
   }
 
-  /// Signed codes: |code| times the activation with the code's sign. Sums of 8 columns, or where they do not fit of 4,
-  /// times their factor if there are some.
+  /// Sums with signed codes: |code| times the activation with the code's sign. Each sum is over 8 columns, or over 4
+  /// where 8 do not fit, times their factor if the type has factors.
   template <int T, int R, class Source>
   [[gnu::always_inline]] static void signed_sums(const Source& source, int v, const std::byte* const* rows,
                                                  const Places& at, I (*dots)[R]) {

@@ -11,7 +11,7 @@ namespace {
 struct FloatVector : Vector {
   using Input = float;
   static constexpr int kColumns = kLanes;
-  // 4 rows x 3 tokens of accumulators, 3 activations and a weight are the 16 registers.
+  // Accumulators of 4 rows x 3 tokens, 3 activations and a weight fill the 16 registers.
   static constexpr int kRows = 4;
   static constexpr int kTokens = 3;
   using Vector::load;
@@ -34,7 +34,7 @@ void matmul_panels(TensorType type, const std::byte* panels, int64_t cols, int64
 
 constinit const MatmulKernels kAvx2Matmul = {"avx2", quantize_row, FloatProducts<FloatVector>::matmul,
                                              matmul_panels<avx2_product_of_32, avx2_product_of_256>, nullptr};
-// Only the int8 products differ (cpu/avxvnni/).
+// Only the int8 products differ from AVX2's (isa/avxvnni/).
 constinit const MatmulKernels kAvxVnniMatmul = {"avxvnni", quantize_row, FloatProducts<FloatVector>::matmul,
                                                 matmul_panels<avxvnni_product_of_32, avxvnni_product_of_256>, nullptr};
 

@@ -11,7 +11,7 @@ namespace {
 struct FloatVector : Vector {
   using Input = float;
   static constexpr int kColumns = kLanes;
-  // 6 rows x 4 tokens of accumulators, 4 activations and a weight: 29 of 32 registers.
+  // Accumulators of 6 rows x 4 tokens, 4 activations and a weight take 29 of 32 registers.
   static constexpr int kRows = 6;
   static constexpr int kTokens = 4;
   using Vector::load;
@@ -22,7 +22,8 @@ struct FloatVector : Vector {
   }
 };
 
-// Of many tokens: less of the L2 cache's bandwidth for each product, but float32 rows would not fit the L1 cache.
+// The tile for many tokens: it needs less of the L2 cache's bandwidth per product, but float32 rows would not fit into
+// the L1 cache.
 struct TallVector : FloatVector {
   static constexpr int kRows = 8;
   static constexpr int kTokens = 3;

@@ -1,4 +1,4 @@
-/// Float rows to int8 rows (int8_row.h) with AVX-512: the blocks' scales and sums are lanes of one vector.
+/// Quantises float rows to int8 rows (int8_row.h) with AVX-512: the blocks' scales and sums are lanes of one vector.
 #pragma once
 
 #include "kernels/cpu/isa/avx512/vector.h"  // the intrinsics, or their emulation
@@ -23,14 +23,15 @@ inline int32_t maximum_bits(const float* x) {
   return maximum_lane(_mm256_max_epi32(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1)));
 }
 
-/// Blocks [b, b + 8): pairs of int16, the sums of the even and of the odd lane's columns, for each half of each block.
+/// For blocks [b, b + 8): pairs of int16, the sums of the even and of the odd lane's columns, for each half of each
+/// block.
 inline __m512i half_lane_sums(const int8_t* values) {
   const __m512i other_qword =
       _mm512_broadcast_i32x4(_mm_setr_epi8(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
   const __m512i other_dword =
       _mm512_broadcast_i32x4(_mm_setr_epi8(4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
   const auto two_blocks = [&](int i) {
-    // Pairs of columns, then the dwords of 16 columns: each of the four dwords of a half has its sums.
+    // Adds pairs of columns, then the dwords of 16 columns: each of the four dwords of a half then has its sums.
     const __m512i lanes = _mm512_maddubs_epi16(_mm512_set1_epi8(1), _mm512_loadu_si512(values + 64 * i));
     const __m512i twos = _mm512_add_epi16(lanes, _mm512_shuffle_epi8(lanes, other_qword));
     return _mm512_add_epi16(twos, _mm512_shuffle_epi8(twos, other_dword));
@@ -41,7 +42,7 @@ inline __m512i half_lane_sums(const int8_t* values) {
   return _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), mixed);
 }
 
-/// Offsets and scaled sums of blocks [b, b + 16), whose values are stored.
+/// Stores offsets and scaled sums of blocks [b, b + 16), whose values are stored already.
 inline void store_sums_of_16(__m512 scales, int64_t b, const Int8Row& row) {
   const __m512i zeros = _mm512_setzero_si512();
   const __m512i first = half_lane_sums(row.values + 32 * b);
@@ -57,7 +58,7 @@ inline void store_sums_of_16(__m512 scales, int64_t b, const Int8Row& row) {
   _mm512_storeu_ps(row.scaled_sums + b, _mm512_mul_ps(scales, sums));
 }
 
-/// The same as quantize_block of blocks [b, b + 16), `x` those of the first.
+/// The same as quantize_block for blocks [b, b + 16); `x` are the floats of the first block.
 inline void quantize_16_blocks(const float* x, int64_t b, const Int8Row& row) {
   alignas(64) int32_t largest[16];
   for (int i = 0; i < 16; ++i) largest[i] = maximum_bits(x + 32 * i);

@@ -1,5 +1,5 @@
-// What AVX512_BF16 adds to avx512/: BF16 weights meet activations of bfloat16, a pair of columns a lane and twice the
-// products of float32 in an instruction.
+// Products that AVX512_BF16 adds to avx512/: BF16 weights times activations rounded to bfloat16, with a pair of columns
+// per lane and twice the products of float32 per instruction.
 #include "kernels/cpu/matmul/matmul.h"
 
 #include <cstring>
@@ -14,7 +14,7 @@ namespace {
 struct Bf16Vector : Vector {
   using Input = Bf16;
   static constexpr int kColumns = 2 * kLanes;
-  // 8 rows x 3 tokens of accumulators, 3 activations and a weight: 28 of 32 registers.
+  // Accumulators of 8 rows x 3 tokens, 3 activations and a weight take 28 of 32 registers.
   static constexpr int kRows = 8;
   static constexpr int kTokens = 3;
   using Vector::load;
@@ -24,7 +24,7 @@ struct Bf16Vector : Vector {
 
 void quantize_row(const float* x, int64_t cols, std::byte* out) { kAvx512Matmul.quantize_row(x, cols, out); }
 
-// Sixteen of them, as the halves of dwords.
+// Rounds sixteen floats to bfloat16.
 void round(__m512 x, std::byte* out) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(out), __builtin_bit_cast(__m256i, _mm512_cvtneps_pbh(x)));
 }

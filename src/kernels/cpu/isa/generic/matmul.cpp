@@ -1,5 +1,4 @@
-// Matrix products in plain C++: for machines without a table of their own, and short enough to be read as the
-// definition.
+// Matrix products in plain C++: for machines without a table of their own, and short enough to serve as the definition.
 #include "kernels/cpu/matmul/matmul.h"
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace cairn::cpu {
 namespace {
 
 void quantize_block(const float* x, int64_t b, const Int8Row& row) {
-  // Magnitudes compare as integers, which puts infinite above finite and NaN above both.
+  // Magnitudes compare as integers: infinity is larger than finite numbers, and NaN larger than both.
   uint32_t maximum_bits = 0;
   for (int i = 0; i < 32; ++i) maximum_bits = std::max(maximum_bits, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffu);
   const bool finite = maximum_bits < 0x7f800000u;
@@ -58,7 +57,7 @@ void matmul_panels(TensorType type, const std::byte* panels, int64_t cols, int64
       for (int32_t t = 0; t < tokens; ++t) {
         const Int8Row y = int8_row(inputs[t], cols);
         for (int64_t b = 0; b < block_cols / 32; ++b) {
-          // A float times seven bits, 32 of them: nothing is lost in double.
+          // A sum of 32 products of a float and seven bits is exact in double.
           double dot = 0;
           for (int64_t i = 32 * b; i < 32 * b + 32; ++i) dot += static_cast<double>(w[i]) * y.values[at + i];
           outputs[t][r] += static_cast<float>(dot * y.scales[at / 32 + b]);

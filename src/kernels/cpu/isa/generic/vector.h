@@ -22,7 +22,7 @@ struct Vector {
     return value;
   }
   static void store(float* to, F value) { __builtin_memcpy(to, &value, sizeof value); }
-  // The first n < kLanes elements; the other lanes are 0.
+  // Loads the first n < kLanes elements; the other lanes are 0.
   static F load_some(const float* from, int64_t n) {
     F value = {};
     for (int64_t i = 0; i < n; ++i) value[i] = from[i];
@@ -34,7 +34,7 @@ struct Vector {
   static F load(const uint16_t* half) {
     return F{half_to_float(half[0]), half_to_float(half[1]), half_to_float(half[2]), half_to_float(half[3])};
   }
-  // The upper halves of floats: bfloat16.
+  // Loads bfloat16 numbers, the upper halves of floats.
   static F load_uppers(const uint16_t* from) {
     return F{bf16_to_float(from[0]), bf16_to_float(from[1]), bf16_to_float(from[2]), bf16_to_float(from[3])};
   }

@@ -13,39 +13,40 @@
 namespace cairn::cpu {
 namespace {
 
-// Four products of signed bytes straight into int32 (sdot). Codes below 128 go in as they are; in those raised by 128
-// the highest bit is turned over, which takes the 128 off.
+// Four products of signed bytes are added to int32 in one instruction (sdot). Codes below 128 are used as they are; in
+// codes raised by 128 the highest bit is flipped, which subtracts the 128.
 struct Int8Vector {
   using I = int32x4_t;
   using F = float32x4_t;
   static constexpr int kLanes = 4;
-  // 4 tokens x 4 vectors of integer sums, 4 vectors of activations, and weights on their way: of 32 registers.
+  // Tokens of a tile: 4 tokens x 4 vectors of integer sums, 4 vectors of activations, and the weights being loaded fit
+  // into 32 registers.
   static constexpr int kTokens = 4;
-  /// Tiles of at most so many keep their sums in registers.
+  /// Tiles of at most this many tokens keep their sums in registers.
   static constexpr int kTokensInRegisters = 2;
   static constexpr bool kInt16Sums = false;
-  /// See int8_prepared.h.
+  /// Dwords that are prepared per block: see int8_prepared.h.
   template <class Source, int T>
   static constexpr int kPrepared = 0;
-  /// Whether outputs of many tokens go past the caches.
+  /// Whether outputs of many tokens are stored non-temporally.
   static constexpr bool kStoresNonTemporally = false;
-  /// Whether one token reads two panels side by side.
+  /// Whether a single token reads two panels side by side.
   static constexpr bool kPairsForOne = false;
-  /// See kShapeOf (panel_scales.h), and scaled_blocks.h.
+  /// These turn off the variants of kShapeOf (panel_scales.h) and scaled_blocks.h.
   static constexpr bool kFloatFactors = false;
   static constexpr int kScaledTokens = 0;
-  /// More tokens than this are many.
+  /// More tokens than this use the kernels for many tokens.
   static constexpr int32_t kManyAbove = kTokens;
-  /// Whether they want the type's codes unpacked first (UnpackedBlocks).
+  /// Whether products of many tokens unpack the type's codes first (UnpackedBlocks).
   static constexpr bool unpacks(Int8Type type) { return int8_traits(type).bits % 4 != 0; }
-  /// Factors take two sums of a block.
+  /// With factors a block has two sums, so fewer vectors fit.
   static constexpr int vectors_at_once(Int8Shape shape) { return shape.factors ? 2 : 4; }
 
-  // Through bytes, which may be read as anything.
+  // Loads bytes, which may alias any type.
   static I load(const void* from) { return vreinterpretq_s32_u8(vld1q_u8(static_cast<const uint8_t*>(from))); }
   static F load_floats(const float* from) { return vld1q_f32(from); }
   static F load_halves(const std::byte* from) { return vcvt_f32_f16(vreinterpret_f16_u8(load_eight(from))); }
-  /// The upper halves of floats.
+  /// Loads bfloat16 numbers, the upper halves of floats.
   static F load_uppers(const std::byte* from) {
     return vreinterpretq_f32_u32(vshlq_n_u32(vmovl_u16(vreinterpret_u16_u8(load_eight(from))), 16));
   }
@@ -54,7 +55,8 @@ struct Int8Vector {
 
   static I masked(I v, int8_t mask) { return vandq_s32(v, vreinterpretq_s32_s8(vdupq_n_s8(mask))); }
   static I either(I a, I b) { return vorrq_s32(a, b); }
-  /// Within 16 bits, to the left or, if negative, to the right: mask what comes from the neighbour.
+  /// Shifts within 16-bit lanes, to the left or, if negative, to the right; the caller masks bits that come from the
+  /// neighbouring byte.
   [[gnu::always_inline]] static I shift(I v, int bits) {
     const uint16x8_t words = vreinterpretq_u16_s32(v);
     return vreinterpretq_s32_u16(bits >= 0 ? words << bits : words >> -bits);
@@ -67,20 +69,20 @@ struct Int8Vector {
   static I shift_dwords_right(I v) {
     return vreinterpretq_s32_u32(vshrq_n_u32(vreinterpretq_u32_s32(v), kBits));
   }
-  /// The halves in the low 16 bits of the dwords.
+  /// The binary16 numbers in the low 16 bits of the dwords.
   static F low_halves(I v) { return vcvt_f32_f16(vreinterpret_f16_s16(vmovn_s32(v))); }
   static I table(const ByteTable& bytes) { return load(bytes.bytes); }
   /// The table's bytes at the indices, each below 16.
   static I look_up(I table, I indices) {
     return vreinterpretq_s32_u8(vqtbl1q_u8(vreinterpretq_u8_s32(table), vreinterpretq_u8_s32(indices)));
   }
-  /// Byte `i` of the dwords, without and with its sign.
+  /// byte() is byte `i` of each dword, unsigned; signed_byte() is signed.
   static I byte(I dwords, int i) { return (dwords >> 8 * i) & 255; }
   static I signed_byte(I dwords, int i) { return (dwords << (24 - 8 * i)) >> 24; }
   static I factor(I dwords, int i) { return signed_byte(dwords, i); }
-  /// As both int16 lanes: ready for pair_products.
+  /// Byte `i` of each dword in both int16 lanes, as operand of pair_products.
   static I pair(I dwords, int i) { return byte(dwords, i) | byte(dwords, i) << 16; }
-  /// Of int16 lanes, the products of a dword added.
+  /// Products of int16 lanes; the two of each dword are added.
   static I pair_products(I lanes, I pairs) {
     const int16x8_t a = vreinterpretq_s16_s32(lanes), b = vreinterpretq_s16_s32(pairs);
     return vpaddq_s32(vmull_s16(vget_low_s16(a), vget_low_s16(b)), vmull_high_s16(a, b));
@@ -99,7 +101,7 @@ struct Int8Vector {
   }
   static F broadcast_float(const std::byte* from) { return vreinterpretq_f32_s32(broadcast4(from)); }
 
-  /// sums[t][r] += group(kGroup, v + r) * y[t], y being the activations of the four groups from kGroup / 4 * 4 on.
+  /// sums[t][r] += group(kGroup, v + r) * y[t], where y are the activations of the four groups from kGroup / 4 * 4 on.
   template <int kGroup, int T, int R, class Source>
   [[gnu::always_inline]] static void add_group(const Source& source, int v, const int8x16_t (&y)[T], I (*sums)[R]) {
     for (int r = 0; r < R; ++r) {
@@ -109,7 +111,7 @@ struct Int8Vector {
     }
   }
 
-  /// The same for the 16 columns of a half of a block.
+  /// Adds the products of the 16 columns of a half block.
   template <int kHalf, int T, int R, class Source>
   [[gnu::always_inline]] static void add_half(const Source& source, int v, const std::byte* const* rows, int64_t values,
                                               I (*sums)[R]) {
@@ -121,8 +123,8 @@ struct Int8Vector {
     add_group<4 * kHalf + 3>(source, v, y, sums);
   }
 
-  /// -kOffset times the sum of the columns, or nothing if the codes lose it: of all, from offsets8, or of 16, from
-  /// offsets32 (int8_row.h).
+  /// -kOffset times the sum of the columns, or 0 if the codes have no offset here: over all columns, from offsets8, or
+  /// over 16, from offsets32 (int8_row.h).
   template <int kOffset>
   static I whole_offset(const std::byte* offsets8) {
     if constexpr (kOffset == 0 || kOffset == 128) return vdupq_n_s32(0);
@@ -136,7 +138,7 @@ struct Int8Vector {
     return sum * (kOffset / 32);
   }
 
-  /// Of the 16 columns of a half.
+  /// Sums of the 16 columns of a half block.
   template <int kHalf, int T, int R, class Source>
   [[gnu::always_inline]] static void half_sums(const Source& source, int v, const std::byte* const* rows,
                                                const Places& at, I (*sums)[R]) {

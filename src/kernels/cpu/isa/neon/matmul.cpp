@@ -12,7 +12,7 @@ namespace {
 struct FloatVector : Vector {
   using Input = float;
   static constexpr int kColumns = kLanes;
-  // 4 rows x 6 tokens of accumulators, 6 activations and a weight: 31 of 32 registers.
+  // Accumulators of 4 rows x 6 tokens, 6 activations and a weight take 31 of 32 registers.
   static constexpr int kRows = 4;
   static constexpr int kTokens = 6;
   using Vector::load;
@@ -23,7 +23,7 @@ struct FloatVector : Vector {
   }
 };
 
-/// Scale and offsets of 32 int8 values, 16 a vector.
+/// Stores the scale and the offsets of 32 int8 values, 16 per vector.
 void store_block_sums(const int8x16_t* values, float scale, int64_t b, const Int8Row& row) {
   int16x4_t halves[2];  // (even lane, odd lane), twice
   for (int i = 0; i < 2; ++i) {
@@ -46,7 +46,7 @@ void quantize_block(const float* x, int64_t b, const Int8Row& row) {
   int32x4_t largest = vdupq_n_s32(0);
   for (int i = 0; i < 8; ++i) {
     in[i] = vld1q_f32(x + 4 * i);
-    // Magnitudes compare as integers, which puts infinite above finite and NaN above both.
+    // Magnitudes compare as integers: infinity is larger than finite numbers, and NaN larger than both.
     largest = vmaxq_s32(largest, vandq_s32(vreinterpretq_s32_f32(in[i]), vdupq_n_s32(0x7fffffff)));
   }
   const int32_t maximum_bits = vmaxvq_s32(largest);

@@ -1,4 +1,4 @@
-/// What kernels use of CUDA's binary16 numbers.
+/// The part of CUDA's binary16 functions that kernels use.
 #pragma once
 
 #include "kernels/cuda/emulated/include/vector_types.h"

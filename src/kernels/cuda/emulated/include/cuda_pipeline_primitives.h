@@ -1,4 +1,4 @@
-/// CUDA's copies from global to shared memory that go on by themselves.
+/// CUDA's asynchronous copies from global to shared memory.
 #pragma once
 
 #include "kernels/cuda/emulated/block.h"

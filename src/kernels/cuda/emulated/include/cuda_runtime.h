@@ -1,5 +1,5 @@
-/// What kernels use of CUDA's language, for threads of an emulated block. As nvcc does it, this is included before a
-/// .cu file's first line.
+/// The part of CUDA's language that kernels use, for threads of an emulated block. As with nvcc, this is included
+/// before a .cu file's first line.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@
 #define __host__
 #define __device__
 #define __global__
-// Blocks run one after the other: one copy is enough.
+// Blocks run one after the other, so one copy is enough.
 #define __shared__ static
 #define __grid_constant__
 #define __forceinline__ inline
@@ -39,7 +39,7 @@ cudaError_t cudaFuncSetAttribute(void (*kernel)(Parameters...), cudaFuncAttribut
   return cairn::cuda::emulated::allow_shared(reinterpret_cast<const void*>(kernel), value);
 }
 
-// -- Together.
+// -- Operations of several threads.
 
 using EmulatedPlace = cairn::cuda::emulated::Place;
 
@@ -50,7 +50,7 @@ inline void __syncwarp(uint32_t mask = 0xffffffffu, const EmulatedPlace& place =
   cairn::cuda::emulated::exchange(mask, nullptr, 0, place);
 }
 
-/// What the lanes of a warp have brought.
+/// The values of a warp's lanes.
 template <class T>
 class EmulatedLanes {
  public:
@@ -107,7 +107,7 @@ inline int __reduce_add_sync(uint32_t mask, int value, const EmulatedPlace& plac
   return sum;
 }
 
-// -- Alone.
+// -- Operations of a single thread.
 
 template <class T>
 T __ldg(const T* at, const EmulatedPlace& place = EmulatedPlace::current()) {
@@ -117,7 +117,7 @@ T __ldg(const T* at, const EmulatedPlace& place = EmulatedPlace::current()) {
   return *at;
 }
 
-/// Threads of a block take turns.
+/// Threads of a block run one at a time, so no atomic operation is needed.
 inline int atomicAdd(int* at, int value) {
   const int before = *at;
   *at = before + value;
@@ -141,11 +141,11 @@ inline unsigned min(unsigned a, unsigned b) { return a < b ? a : b; }
 inline int max(int a, int b) { return a > b ? a : b; }
 inline int __popc(uint32_t a) { return std::popcount(a); }
 inline int __ffs(int a) { return a == 0 ? 0 : std::countr_zero(static_cast<unsigned>(a)) + 1; }
-/// The low word of (high, low) >> shift; shifts from 32 on are 32.
+/// The low word of (high, low) >> shift; larger shifts count as 32.
 inline uint32_t __funnelshift_rc(uint32_t low, uint32_t high, uint32_t shift) {
   return shift >= 32 ? high : static_cast<uint32_t>(((static_cast<uint64_t>(high) << 32) | low) >> shift);
 }
-/// Without the sign that the fourth bit of a nibble asks for: nobody does.
+/// Without the sign replication that the fourth bit of a nibble selects, which is not used.
 inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t selector) {
   uint32_t result = 0;
   for (uint32_t i = 0; i < 4; ++i) {

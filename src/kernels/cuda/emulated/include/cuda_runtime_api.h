@@ -1,8 +1,8 @@
-/// What the backend calls of CUDA's runtime, for emulated devices on the host.
+/// The part of CUDA's runtime that the backend calls, for emulated devices on the host.
 ///
-/// A stream does its work as late as it may: when somebody waits for it. Memory of the device is the host's, but only
-/// the work of its streams may touch it; the two sides of a copy must be what its kind says. What a real device would
-/// leave undefined ends the process with a message. Thread: one at a time.
+/// A stream does its work as late as possible: when it is waited for. Device memory is host memory, but only work of
+/// the device's streams may access it; the two sides of a copy must match its kind. Undefined behaviour of a real
+/// device ends the process with a message. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ enum cudaError_t {
 };
 const char* cudaGetErrorString(cudaError_t error);
 const char* cudaGetErrorName(cudaError_t error);
-/// The last one of all calls, which is forgotten then.
+/// Returns the last error of all calls and clears it.
 cudaError_t cudaGetLastError();
 
 struct cudaDeviceProp {
@@ -65,7 +65,7 @@ struct cudaKernelNodeParams {
 cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                              cudaStream_t stream);
 
-/// Graphs are one kernel after the other here.
+/// A graph is a sequence of kernels here.
 using cudaGraph_t = struct EmulatedGraph*;
 using cudaGraphExec_t = struct EmulatedExecutable*;
 using cudaGraphNode_t = struct EmulatedNode*;
@@ -80,7 +80,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGra
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
-/// Filled with 0xff.
+/// The memory is filled with 0xff.
 cudaError_t cudaMalloc(void** data, size_t bytes);
 cudaError_t cudaFree(void* data);
 cudaError_t cudaMallocHost(void** data, size_t bytes);

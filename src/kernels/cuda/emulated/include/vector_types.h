@@ -1,4 +1,4 @@
-/// CUDA's small structs, with their alignment.
+/// CUDA's small vector structs, with their alignment.
 #pragma once
 
 // NOLINTBEGIN(readability-identifier-naming): CUDA's names

@@ -1,4 +1,4 @@
-// multiply_tiles for 16-bit floats.
+// Instances of multiply_tiles for 16-bit floats.
 #include "kernels/cuda/matmul/gemm.cuh"
 
 namespace cairn::cuda {

@@ -1,4 +1,4 @@
-// multiply_tiles for blocks of eight groups.
+// Instances of multiply_tiles for blocks of eight groups.
 #include "kernels/cuda/matmul/gemm.cuh"
 
 namespace cairn::cuda {

@@ -1,4 +1,4 @@
-// multiply_tiles for blocks of one or two groups.
+// Instances of multiply_tiles for blocks of one or two groups.
 #include "kernels/cuda/matmul/gemm.cuh"
 
 namespace cairn::cuda {

@@ -1,4 +1,4 @@
-// multiply_tiles for rows of grids, ternary weights and those of one or two bits.
+// Instances of multiply_tiles for grid-based and ternary weights, and those of one or two bits.
 #include "kernels/cuda/matmul/gemm.cuh"
 
 namespace cairn::cuda {

@@ -1,4 +1,4 @@
-// multiply_vectors for 16-bit floats.
+// Instances of multiply_vectors for 16-bit floats.
 #include "kernels/cuda/matmul/gemv.cuh"
 
 namespace cairn::cuda {

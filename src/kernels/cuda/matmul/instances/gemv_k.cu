@@ -1,4 +1,4 @@
-// multiply_vectors for blocks of eight groups.
+// Instances of multiply_vectors for blocks of eight groups.
 #include "kernels/cuda/matmul/gemv.cuh"
 
 namespace cairn::cuda {

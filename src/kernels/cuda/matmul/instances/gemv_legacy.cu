@@ -1,4 +1,4 @@
-// multiply_vectors for blocks of one or two groups.
+// Instances of multiply_vectors for blocks of one or two groups.
 #include "kernels/cuda/matmul/gemv.cuh"
 
 namespace cairn::cuda {

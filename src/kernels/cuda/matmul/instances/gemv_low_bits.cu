@@ -1,4 +1,4 @@
-// multiply_vectors for rows of grids, ternary weights and those of one or two bits.
+// Instances of multiply_vectors for grid-based and ternary weights, and those of one or two bits.
 #include "kernels/cuda/matmul/gemv.cuh"
 
 namespace cairn::cuda {

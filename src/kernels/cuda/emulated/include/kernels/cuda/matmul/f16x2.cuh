@@ -1,4 +1,4 @@
-/// In place of kernels/cuda/matmul/f16x2.cuh.
+/// Replaces kernels/cuda/matmul/f16x2.cuh on the emulated GPU.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -7,7 +7,8 @@
 
 namespace cairn::cuda {
 
-/// f(each half of the arguments) in double precision, in which products and most sums are exact, rounded to binary16.
+/// Applies f to each half of the arguments in double precision, in which products and most sums are exact, and rounds
+/// to binary16.
 template <class F, class... Words>
 uint32_t for_two_halves(F f, Words... words) {
   const auto number = [](uint32_t bits) {

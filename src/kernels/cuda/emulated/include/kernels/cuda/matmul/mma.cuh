@@ -1,4 +1,5 @@
-/// In place of kernels/cuda/matmul/mma.cuh: the tensor cores' products, element by element as PTX says it.
+/// Replaces kernels/cuda/matmul/mma.cuh on the emulated GPU: the tensor cores' products, element by element as the PTX
+/// manual defines them.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -10,7 +11,7 @@
 
 namespace cairn::cuda {
 
-/// What the lanes of a warp bring to a product.
+/// The operands of a product that the lanes of a warp hold.
 struct ProductWords {
   uint32_t a[4];
   uint32_t b[2];
@@ -23,7 +24,7 @@ void multiply_16_bits(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)
   const int lane = lanes.own();
   for (int i = 0; i < 4; ++i) {
     const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
-    // Two k at a time: those of k and those of k + 8 are in the same lane.
+    // Two k at a time: those of k and of k + 8 are in the same lane.
     for (int two = 0; two < 4; ++two) {
       const ProductWords of_row = lanes.of(row % 8 * 4 + two), of_column = lanes.of(column * 4 + two);
       for (int half = 0; half < 2; ++half) {

@@ -1,4 +1,4 @@
-/// In place of kernels/cuda/runtime/launch.cuh: launches on the emulated GPU.
+/// Replaces kernels/cuda/runtime/launch.cuh: launches on the emulated GPU.
 #pragma once
 
 #include <cuda_runtime.h>
