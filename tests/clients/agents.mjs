@@ -1,0 +1,193 @@
+// The agents: how each is pointed at Cairn, run without a terminal, and what its tools are called. docs/clients.md tells
+// people the same settings.
+import fs from 'node:fs';
+import path from 'node:path';
+
+const MODEL = 'scripted';
+const CONTEXT = 200000;
+const call = (name, args) => ({ name, args });
+const write = (file, text) => {
+  fs.mkdirSync(path.dirname(file), { recursive: true });
+  fs.writeFileSync(file, typeof text === 'string' ? text : JSON.stringify(text, null, 2));
+};
+const brokenBash = (command) => `{"command": "${command}", "cmd": "${command}", broken`;
+// A shell's own quoting of any text without a single quotation mark.
+const printf = (text, file) => `printf '%s' '${text}' > ${file}`;
+
+// Each agent: {name, packages, bin, tools, variants}. A variant: {configure(home, url), args(prompt, again), env(home, url)};
+// `again` goes on with the last session of the folder. `probes` are requests that a client makes to see whom it talks to.
+export const AGENTS = [
+  {
+    name: 'claude-code', packages: ['@anthropic-ai/claude-code'], bin: 'claude', probes: ['HEAD /api/hello'],
+    tools: {
+      shell: (command) => call('Bash', { command, description: 'Runs it' }),
+      write: (file, text) => call('Write', { file_path: file, content: text }),
+      edit: (file, from, to) => call('Edit', { file_path: file, old_string: from, new_string: to }),
+      read: (file) => call('Read', { file_path: file }), image: (file) => call('Read', { file_path: file }),
+      brokenShell: brokenBash,
+    },
+    variants: {
+      anthropic: {
+        args: (prompt, again) => ['-p', prompt, '--output-format', 'stream-json', '--verbose', '--permission-mode', 'acceptEdits',
+          '--allowedTools', 'Bash Edit Read Write', ...(again ? ['--continue'] : [])],
+        env: (home, url) => ({ ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: 'any', ANTHROPIC_MODEL: MODEL }),
+      },
+    },
+  },
+  {
+    name: 'codex', packages: ['@openai/codex'], bin: 'codex',
+    tools: {
+      shell: (command) => call('exec_command', { cmd: command }),
+      write: (file, text) => call('exec_command', { cmd: printf(text, file) }),
+      edit: (file, from, to) => call('exec_command', { cmd: `sed -i s/${from}/${to}/ ${file}` }),
+      image: (file) => call('view_image', { path: file }),
+      brokenShell: (command) => `{"cmd": "${command}", "command": "${command}", broken`,
+    },
+    variants: {
+      responses: {
+        configure: (home, url) => write(`${home}/.codex/config.toml`, `model = "${MODEL}"
+model_provider = "cairn"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+[model_providers.cairn]
+name = "Cairn"
+base_url = "${url}/v1"
+wire_api = "responses"
+env_key = "CAIRN_KEY"
+[analytics]
+enabled = false
+`),
+        args: (prompt, again) => ['exec', ...(again ? ['resume', '--last'] : []), '--skip-git-repo-check', prompt],
+        env: () => ({ CAIRN_KEY: 'any' }),
+      },
+    },
+  },
+  {
+    name: 'opencode', packages: ['opencode-ai'], bin: 'opencode',
+    tools: {
+      shell: (command) => call('bash', { command, description: 'Runs it' }),
+      write: (file, text) => call('write', { filePath: file, content: text }),
+      edit: (file, from, to) => call('edit', { filePath: file, oldString: from, newString: to }),
+      read: (file) => call('read', { filePath: file }), image: (file) => call('read', { filePath: file }),
+      brokenShell: brokenBash,
+    },
+    variants: Object.fromEntries(Object.entries({
+      chat: '@ai-sdk/openai-compatible', responses: '@ai-sdk/openai', anthropic: '@ai-sdk/anthropic',
+    }).map(([api, npm]) => [api, {
+      configure: (home, url) => write(`${home}/.config/opencode/opencode.json`, {
+        $schema: 'https://opencode.ai/config.json', autoupdate: false, share: 'disabled', permission: 'allow',
+        provider: { cairn: { npm, name: 'Cairn', options: { baseURL: `${url}/v1`, apiKey: 'any' },
+          models: { [MODEL]: { name: MODEL, limit: { context: CONTEXT, output: 8000 } } } } },
+        model: `cairn/${MODEL}`, small_model: `cairn/${MODEL}`,
+      }),
+      args: (prompt, again) => ['run', ...(again ? ['--continue'] : []), prompt],
+      env: () => ({ OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' }),
+    }])),
+  },
+  {
+    name: 'pi', packages: ['@mariozechner/pi-coding-agent'], bin: 'pi',
+    tools: {
+      shell: (command) => call('bash', { command }),
+      write: (file, text) => call('write', { path: file, content: text }),
+      edit: (file, from, to) => call('edit', { path: file, edits: [{ oldText: from, newText: to }] }),
+      read: (file) => call('read', { path: file }), image: (file) => call('read', { path: file }),
+      brokenShell: brokenBash,
+    },
+    variants: Object.fromEntries(Object.entries({
+      chat: 'openai-completions', responses: 'openai-responses', anthropic: 'anthropic-messages',
+    }).map(([name, api]) => [name, {
+      configure: (home, url) => write(`${home}/.pi/agent/models.json`, { providers: { cairn: {
+        baseUrl: name === 'anthropic' ? url : `${url}/v1`, api, apiKey: 'any',
+        models: [{ id: MODEL, name: MODEL, reasoning: true, input: ['text'], contextWindow: CONTEXT, maxTokens: 8000,
+          cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }] } } }),
+      args: (prompt, again) => ['-p', '--provider', 'cairn', '--model', MODEL, ...(again ? ['--continue'] : []), prompt],
+      env: () => ({ PI_OFFLINE: '1' }),
+    }])),
+  },
+  {
+    name: 'qwen-code', packages: ['@qwen-code/qwen-code'], bin: 'qwen',
+    tools: {
+      shell: (command) => call('run_shell_command', { command, is_background: false }),
+      write: (file, text) => call('write_file', { file_path: file, content: text }),
+      edit: (file, from, to) => call('edit', { file_path: file, old_string: from, new_string: to }),
+      read: (file) => call('read_file', { file_path: file }), image: (file) => call('read_file', { file_path: file }),
+      brokenShell: brokenBash, readFirst: true,
+    },
+    variants: {
+      chat: {
+        args: (prompt, again) => ['--yolo', '--auth-type', 'openai', ...(again ? ['--continue'] : []), '-p', prompt],
+        env: (home, url) => ({ OPENAI_API_KEY: 'any', OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: MODEL }),
+      },
+      anthropic: {
+        args: (prompt, again) => ['--yolo', '--auth-type', 'anthropic', ...(again ? ['--continue'] : []), '-p', prompt],
+        env: (home, url) => ({ ANTHROPIC_API_KEY: 'any', ANTHROPIC_BASE_URL: url, ANTHROPIC_MODEL: MODEL }),
+      },
+    },
+  },
+  {
+    name: 'continue', packages: ['@continuedev/cli'], bin: 'cn',
+    tools: {
+      shell: (command) => call('Bash', { command }),
+      write: (file, text) => call('Write', { filepath: file, content: text }),
+      edit: (file, from, to) => call('Edit', { file_path: file, old_string: from, new_string: to }),
+      read: (file) => call('Read', { filepath: file }), image: (file) => call('Read', { filepath: file }),
+      brokenShell: brokenBash, readFirst: true,
+    },
+    variants: Object.fromEntries(Object.entries({
+      openai: ['openai', '/v1'], anthropic: ['anthropic', '/v1/'], ollama: ['ollama', '/'], 'llama.cpp': ['llama.cpp', '/'],
+    }).map(([name, [provider, base]]) => [name, {
+      configure: (home, url) => write(`${home}/.continue/config.yaml`, `name: Cairn
+version: 1.0.0
+schema: v1
+models:
+  - name: ${MODEL}
+    provider: ${provider}
+    model: ${MODEL}
+    apiBase: ${url}${base}
+    apiKey: any
+    roles: [chat, edit, apply]
+    capabilities: [tool_use]
+    defaultCompletionOptions:
+      contextLength: ${CONTEXT}
+      maxTokens: 8000
+`),
+      args: (prompt, again, home) => ['-p', '--auto', '--config', `${home}/.continue/config.yaml`, ...(again ? ['--resume'] : []), prompt],
+      env: () => ({ CONTINUE_TELEMETRY_ENABLED: '0' }),
+    }])),
+  },
+  {
+    name: 'cline', packages: ['cline'], bin: 'cline',
+    tools: {
+      shell: (command) => call('run_commands', { commands: [command] }),
+      write: (file, text) => call('editor', { path: file, new_text: text }),
+      edit: (file, from, to) => call('editor', { path: file, old_text: from, new_text: to }),
+      read: (file) => call('read_files', { files: [{ path: file }] }), image: (file) => call('read_files', { files: [{ path: file }] }),
+      brokenShell: (command) => `{"commands": ["${command}"], "command": "${command}", broken`,
+    },
+    variants: Object.fromEntries(['openai-compatible', 'openai-native', 'lmstudio', 'ollama'].map((provider) => [provider, {
+      setup: (url) => ['auth', provider, '--apikey', 'any', '--modelid', MODEL, '--baseurl', provider === 'ollama' ? url : `${url}/v1`],
+      args: (prompt) => ['--provider', provider, '--model', MODEL, prompt],
+      env: () => ({}),
+    }])),
+  },
+  {
+    name: 'copilot', packages: ['@github/copilot'], bin: 'copilot',
+    tools: {
+      shell: (command) => call('bash', { command, description: 'Runs it' }),
+      write: (file, text) => call('create', { path: file, file_text: text }),
+      edit: (file, from, to) => call('edit', { path: file, old_str: from, new_str: to }),
+      read: (file) => call('view', { path: file }), image: (file) => call('view', { path: file }),
+      brokenShell: brokenBash,
+    },
+    variants: Object.fromEntries(Object.entries({
+      completions: { COPILOT_PROVIDER_TYPE: 'openai', COPILOT_PROVIDER_WIRE_API: 'completions' },
+      responses: { COPILOT_PROVIDER_TYPE: 'openai', COPILOT_PROVIDER_WIRE_API: 'responses' },
+      anthropic: { COPILOT_PROVIDER_TYPE: 'anthropic' },
+    }).map(([name, env]) => [name, {
+      args: (prompt, again) => ['--allow-all-tools', '--allow-all-paths', ...(again ? ['--continue'] : []), '-p', prompt],
+      env: (home, url) => ({ ...env, COPILOT_PROVIDER_BASE_URL: name === 'anthropic' ? url : `${url}/v1`,
+        COPILOT_PROVIDER_API_KEY: 'any', COPILOT_MODEL: MODEL, COPILOT_OFFLINE: 'true', COPILOT_AUTO_UPDATE: 'false' }),
+    }])),
+  },
+];
+
