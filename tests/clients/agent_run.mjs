@@ -37,6 +37,15 @@ async function runClient(command, args, env, cwd, stop) {
   return { code, output, timedOut };
 }
 
+// Ends what a client left running (Cline has a daemon): the processes with its home.
+function endLeftovers(home) {
+  for (const pid of fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (fs.readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(`HOME=${home}`)) process.kill(Number(pid), 'SIGKILL');
+    } catch { /* it has ended, or is another user's */ }
+  }
+}
+
 // Problems of the exchanges: what the client sends by itself must not be refused, but for its probes of other servers.
 function exchangeProblems(records, probes = []) {
   const problems = [];
@@ -48,21 +57,23 @@ function exchangeProblems(records, probes = []) {
   return problems;
 }
 
+// A file's text without its last line end, which some tools leave out; null if there is none.
+const written = (file) => (fs.existsSync(file) ? fs.readFileSync(file, 'utf8').replace(/\n$/, '') : null);
+
 // What each case expects beside answers without an error: problems as texts. `run` is {code, output, records}.
 const CHECKS = {
   task: ({ records }, work) => {
     const problems = ['first-42', 'one-42', 'two-42'].filter((word) => !sent(records, word))
       .map((word) => `no request has the output of the command that says ${word}`);
-    const file = path.join(work, 'hello.txt');
-    const text = fs.existsSync(file) ? fs.readFileSync(file, 'utf8') : null;
-    if (text !== HELLO.replace('hello', 'goodbye')) problems.push(`hello.txt is ${JSON.stringify(text)}`);
+    const text = written(path.join(work, 'hello.txt'));
+    if (text !== HELLO.replace('hello', 'goodbye').trimEnd()) problems.push(`hello.txt is ${JSON.stringify(text)}`);
     return problems;
   },
   binary: ({ records }) => (sent(records, 'odd-42') ? [] : ['no request has the output of the command with the odd bytes']),
   cut: (run, work, agent) => {
-    const file = path.join(work, 'long.txt');
-    if (!fs.existsSync(file) || fs.readFileSync(file, 'utf8') === longText(agent)) return [];
-    return [`a cut call was run: long.txt has ${fs.statSync(file).size} of ${longText(agent).length} bytes`];
+    const text = written(path.join(work, 'long.txt'));
+    if (text === null || text === longText(agent).trimEnd()) return [];
+    return [`a cut call was run: long.txt ends with ${JSON.stringify(text.slice(-40))}`];
   },
   broken: (run, work) => (fs.existsSync(path.join(work, 'broken.txt')) ? ['a broken call was run'] : []),
   resume: ({ records }) => ['first-42', 'again-42'].filter((word) => !sent(records, word))
@@ -72,7 +83,7 @@ const CHECKS = {
 // The last words of each case's script, which the client must show.
 const LAST_WORDS = {
   task: 'The task is done by', binary: 'The odd bytes are seen by', emoji: 'The faces are seen by', image: 'The picture is seen by',
-  cut: 'The long file is done by', resume: 'The session goes on for', fill: 'It went on after the',
+  resume: 'The session goes on for', fill: 'It went on after the',
 };
 
 const promptTokens = (records) => Math.max(0, ...records.flatMap(({ answer }) =>
@@ -82,6 +93,7 @@ export async function runAgent(agent, variantName, only, place) {
   const variant = agent.variants[variantName];
   const folder = installNode(agent.name, agent.packages);
   const client = `${agent.name}/${variantName}`;
+  const name = variant.script ?? agent.name;
   const bin = path.join(folder, 'node_modules', '.bin', agent.bin);
   const results = [];
   let filled = 0;
@@ -97,7 +109,7 @@ export async function runAgent(agent, variantName, only, place) {
     const env = { HOME: home, USER: 'cairn', LANG: 'C.UTF-8', TERM: 'dumb', NO_COLOR: '1', SHELL: '/bin/bash',
       PATH: `${place.node}:${process.env.PATH}`, ...variant.env(home, proxy.url) };
     const start = (script, again, stop) => runClient(bin,
-      variant.args(`Please do what the script says. [script ${agent.name}.${script}]`, again, home), env, place.work, stop);
+      variant.args(`Please do what the script says. [script ${name}.${script}]`, again, home), env, place.work, stop);
     const problems = [];
     let run;
     try {
@@ -118,16 +130,17 @@ export async function runAgent(agent, variantName, only, place) {
         if (await server.busy()) problems.push('Cairn still works 1.5 s after the client was stopped');
       } else {
         const words = LAST_WORDS[test];
-        if (words && !run.output.includes(`${words} ${agent.name}`) && !run.output.includes(`${words} summary for ${agent.name}`) &&
-            !run.output.includes(`${words} full context of ${agent.name}`)) {
+        if (words && !run.output.includes(`${words} ${name}`) && !run.output.includes(`${words} summary for ${name}`) &&
+            !run.output.includes(`${words} full context of ${name}`)) {
           problems.push(`it did not say "${words}" (exit ${run.code}): ${run.output.slice(-300)}`);
         }
       }
       // A full context is refused once; what counts is that the client goes on.
       const exchanges = test === 'fill' ? [] : exchangeProblems(run.records, agent.probes);
-      problems.push(...exchanges, ...(CHECKS[test]?.(run, place.work, agent.name) ?? []));
+      problems.push(...exchanges, ...(CHECKS[test]?.(run, place.work, name) ?? []));
       if (test === 'task') filled = promptTokens(run.records);
     } finally {
+      endLeftovers(home);
       proxy.close();
       if (server !== place.server) server.stop();
     }

@@ -11,10 +11,11 @@ const write = (file, text) => {
   fs.writeFileSync(file, typeof text === 'string' ? text : JSON.stringify(text, null, 2));
 };
 const brokenBash = (command) => `{"command": "${command}", "cmd": "${command}", broken`;
+const patch = (kind, file, lines) => `*** Begin Patch\n*** ${kind} File: ${file}\n${lines}*** End Patch\n`;
 // A shell's own quoting of any text without a single quotation mark.
 const printf = (text, file) => `printf '%s' '${text}' > ${file}`;
 
-// Each agent: {name, packages, bin, tools, variants}. A variant: {configure(home, url), args(prompt, again), env(home, url)};
+// Each agent: {name, packages, bin, tools, variants}; a variant may have tools of its own, and then a script's name. A variant: {configure(home, url), args(prompt, again), env(home, url)};
 // `again` goes on with the last session of the folder. `probes` are requests that a client makes to see whom it talks to.
 export const AGENTS = [
   {
@@ -165,7 +166,17 @@ models:
       brokenShell: (command) => `{"commands": ["${command}"], "command": "${command}", broken`,
     },
     variants: Object.fromEntries(['openai-compatible', 'openai-native', 'lmstudio', 'ollama'].map((provider) => [provider, {
-      setup: (url) => ['auth', provider, '--apikey', 'any', '--modelid', MODEL, '--baseurl', provider === 'ollama' ? url : `${url}/v1`],
+      // Over OpenAI's own API it edits by patches.
+      ...(provider === 'openai-native' ? { script: 'cline-patches', tools: {
+        shell: (command) => call('run_commands', { commands: [command] }),
+        write: (file, text) => call('apply_patch', { input: patch('Add', file, text.replace(/^/gm, '+').replace(/\+$/, '')) }),
+        edit: (file, from, to) => call('apply_patch', { input: patch('Update', file, `@@\n-${from}\n+${to}\n`) }),
+        read: (file) => call('read_files', { files: [{ path: file }] }), image: (file) => call('read_files', { files: [{ path: file }] }),
+        brokenShell: (command) => `{"commands": ["${command}"], "command": "${command}", broken`,
+      } } : {}),
+      configure: (home, url) => write(`${home}/.cline/data/settings/providers.json`, { version: 1, lastUsedProvider: provider, modes: {},
+        providers: { [provider]: { tokenSource: 'manual', updatedAt: '2026-01-01T00:00:00.000Z', settings: {
+          provider, apiKey: 'any', model: MODEL, baseUrl: provider === 'ollama' ? url : `${url}/v1` } } } }),
       args: (prompt) => ['--provider', provider, '--model', MODEL, prompt],
       env: () => ({}),
     }])),

@@ -48,5 +48,11 @@ export function installPython() {
   return path.join(venv, 'bin', 'python');
 }
 
+// The pinned version of a Python package.
+export function pythonVersion(name) {
+  const list = fs.readFileSync(path.join(here, 'requirements.txt'), 'utf8').split('\n');
+  return list.find((line) => line.startsWith(`${name}==`)).split('==')[1];
+}
+
 // The folder of a Node.js that is new enough for every client.
 export const installNewNode = () => path.join(installNode('node', ['node']), 'node_modules', 'node', 'bin');

@@ -2,12 +2,13 @@
 // Runs real clients against the real program: the answers are scripted inside the model (scripted.mjs), nothing is mocked.
 //
 // usage: node tests/clients/run.mjs [--quick] [--only NAME]... [--case NAME]... [--cairn PROGRAM]
+//                                   [--runs FOLDER]
 //   --quick   libraries only
 //   --only    a client, with or without its variant: codex, opencode/anthropic, anthropic-py
 //   --case    of the agents' cases: task, binary, emoji, image, cut, broken, resume, abort, fill
 //   --cairn   the program (default: $CAIRN_PROGRAM, or build/release/cairn)
-// Installs pinned clients into $XDG_CACHE_HOME/cairn/clients on the first run, and leaves logs of every exchange in its
-// folder "runs". Ends with 1 if anything failed.
+//   --runs    where logs of every exchange go (default: the cache's folder "runs")
+// Installs pinned clients into $XDG_CACHE_HOME/cairn/clients on the first run. Ends with 1 if anything failed.
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -27,9 +28,10 @@ const { values: flags } = parseArgs({ options: {
   quick: { type: 'boolean', default: false },
   only: { type: 'string', multiple: true, default: [] },
   case: { type: 'string', multiple: true, default: [] },
+  runs: { type: 'string', default: path.join(cache, 'runs') },
   cairn: { type: 'string', default: process.env.CAIRN_PROGRAM || path.join(root, 'build', 'release', 'cairn') },
 } });
-const runs = path.join(cache, 'runs');
+const runs = path.resolve(flags.runs);
 const wanted = (name, variant) =>
   flags.only.length === 0 || flags.only.includes(name) || flags.only.includes(`${name}/${variant}`);
 
@@ -102,7 +104,9 @@ fs.mkdirSync(runs, { recursive: true });
 const node = installNewNode();
 const model = path.join(runs, 'scripted.gguf');
 const workOf = (agent) => path.join(runs, agent.name, 'work');
-const scripts = [...LIBRARY_SCRIPTS, ...AGENTS.flatMap((agent) => agentScripts(agent.name, agent.tools, workOf(agent)))];
+const dialects = AGENTS.flatMap((agent) => Object.values(agent.variants).filter(({ tools }) => tools)
+  .map(({ tools, script }) => agentScripts(script, tools, workOf(agent))).concat([agentScripts(agent.name, agent.tools, workOf(agent))]));
+const scripts = [...LIBRARY_SCRIPTS, ...dialects.flat()];
 writeScriptedModel(model, path.join(root, 'models', 'guide'), scripts, 262144);
 const server = await serve(model);
 const results = [];

@@ -14,6 +14,8 @@ const HEAD = 64;          // size of the only attention head
 const PIECE = 7;          // characters of a vocabulary entry of a script
 const CERTAIN = 60;       // logit of the token that a step goes on with; the others are noise below 25
 const END = '<|im_end|>';
+// What a call has whose beginning a request demands.
+const FORCED_ARGUMENTS = '{"city": "Oslo", "degrees": 20, "sunny": true}';
 // How agents ask for a summary of a conversation that has filled the context.
 const SUMMARY_REQUESTS = ['Your task is to create a detailed summary', 'CONTEXT CHECKPOINT', 'context checkpoint summary',
   'Provide a detailed prompt for continuing', 'anchored summary', 'state_snapshot', 'ummarize the conversation',
@@ -151,7 +153,7 @@ function chatTemplate(source, scripts) {
 {%- set requests = [${SUMMARY_REQUESTS.map((text) => `'${text}'`).join(', ')}] %}
 {%- set turn = namespace(name='hello', step=0, last=0, summarise=false, summary='summary') %}
 {%- macro begin(suffix) %}
-    {{- '<|' + turn.name + ':' }}{{- turn.step if turn.step < turn.last else turn.last }}{{- suffix + '|>' }}
+    {{- '<|' + turn.name + ':' }}{{- [[turn.step, 0] | max, turn.last] | min }}{{- suffix + '|>' }}
 {%- endmacro %}
 `;
   const chosen = `
@@ -160,18 +162,18 @@ function chatTemplate(source, scripts) {
         {%- for phrase in requests %}
             {%- if phrase in message.content %}{%- set turn.summarise = true %}{%- endif %}
         {%- endfor %}
-        {%- if '[script ' in message.content %}
-            {%- for script in scripts %}
-                {%- if script.mark in message.content %}
-                    {%- set turn.summary = script.summary %}
-                    {%- if not script.needs or script.needs in offered.names %}
-                        {%- set turn.name = script.name %}
-                        {%- set turn.step = 0 %}
-                        {%- set turn.last = script.last %}
-                    {%- endif %}
+    {%- endif %}
+    {%- if message.role != 'tool' and '[script ' in (message.content or '') %}
+        {%- for script in scripts %}
+            {%- if script.mark in message.content %}
+                {%- set turn.summary = script.summary %}
+                {%- if not script.needs or script.needs in offered.names %}
+                    {%- set turn.name = script.name %}
+                    {%- set turn.step = -1 if message.role == 'assistant' else 0 %}
+                    {%- set turn.last = script.last %}
                 {%- endif %}
-            {%- endfor %}
-        {%- endif %}
+            {%- endif %}
+        {%- endfor %}
     {%- endif %}`;
   const places = [
     ['{%- macro calls(message) %}', `${choice}{%- macro calls(message) %}`],
@@ -253,7 +255,7 @@ export function writeScriptedModel(file, guide, scripts, context) {
   const next = new Map();
   const chain = (first, ids) => [first, ...ids].forEach((id, index, all) => next.set(id, all[index + 1] ?? end));
   // After anything that is no step, for example the beginning of a call that a request demands.
-  const forced = ['{"city": "Oslo"}}\n</tool_call>', 'get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'];
+  const forced = [`${FORCED_ARGUMENTS}}\n</tool_call>`, `get_weather", "arguments": ${FORCED_ARGUMENTS}}\n</tool_call>`];
   const [args, name] = forced.map((text) => vocabulary.add(vocabularyText(text), 1));
   for (const id of [args, name]) next.set(id, end);
   const steps = scripts.flatMap(({ name, steps }) => steps.map((step, index) => ({ name, index, step })));

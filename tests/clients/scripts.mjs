@@ -14,7 +14,7 @@ export function agentScripts(agent, tools, work) {
     task: [
       { think: `First I look at the folder of ${agent}.`, text: 'I look at the folder first.', calls: [tools.shell(`${seen('first')} && ls -la`)] },
       { text: 'I write a file.', calls: [tools.write(file('hello.txt'), HELLO)] },
-      { think: `Two calls at once for ${agent}.`, calls: [tools.shell(seen('one')), tools.shell(seen('two'))] },
+      { think: `Two calls at once for ${agent}.`, calls: [tools.shell(`${seen('one')}; sleep 0.3`), tools.shell(`${seen('two')}; sleep 0.3`)] },
       ...(tools.readFirst ? [{ calls: [tools.read(file('hello.txt'))] }] : []),
       { calls: [tools.edit(file('hello.txt'), 'hello', 'goodbye')] },
       { think: 'All is done now.', text: `The task is done by ${agent}.` },
