@@ -2,9 +2,11 @@
 // people the same settings.
 import fs from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 const MODEL = 'scripted';
-const CONTEXT = 200000;
+// The command of an MCP server whose picture is the one in the agent's folder.
+const mcpServer = (work) => ['node', fileURLToPath(new URL('mcp_server.mjs', import.meta.url)), `${work}/dot.png`];
 const call = (name, args) => ({ name, args });
 const write = (file, text) => {
   fs.mkdirSync(path.dirname(file), { recursive: true });
@@ -15,8 +17,9 @@ const patch = (kind, file, lines) => `*** Begin Patch\n*** ${kind} File: ${file}
 // A shell's own quoting of any text without a single quotation mark.
 const printf = (text, file) => `printf '%s' '${text}' > ${file}`;
 
-// Each agent: {name, packages, bin, tools, variants}; a variant may have tools of its own, and then a script's name. A variant: {configure(home, url), args(prompt, again), env(home, url)};
-// `again` goes on with the last session of the folder. `probes` are requests that a client makes to see whom it talks to.
+// Each agent: {name, packages, bin, tools, variants}; a variant may have tools of its own, and then a script's name. A variant: {configure(home, url, context, work), args(prompt, again, home, work),
+// env(home, url, context)};
+// `context`: how many tokens the client believes in (env: null if it is not told); `again` goes on with the last session. `probes` are requests that a client makes to see whom it talks to.
 export const AGENTS = [
   {
     name: 'claude-code', packages: ['@anthropic-ai/claude-code'], bin: 'claude', probes: ['HEAD /api/hello'],
@@ -26,12 +29,16 @@ export const AGENTS = [
       edit: (file, from, to) => call('Edit', { file_path: file, old_string: from, new_string: to }),
       read: (file) => call('Read', { file_path: file }), image: (file) => call('Read', { file_path: file }),
       brokenShell: brokenBash,
+      find: () => call('ToolSearch', { query: 'select:mcp__note__add,mcp__note__pic', max_results: 5 }),
+      note: () => call('mcp__note__add', { text: 'a note' }), picture: () => call('mcp__note__pic', {}),
     },
     variants: {
       anthropic: {
-        args: (prompt, again) => ['-p', prompt, '--output-format', 'stream-json', '--verbose', '--permission-mode', 'acceptEdits',
-          '--allowedTools', 'Bash Edit Read Write', ...(again ? ['--continue'] : [])],
-        env: (home, url) => ({ ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: 'any', ANTHROPIC_MODEL: MODEL }),
+        args: (prompt, again, home, work) => ['-p', prompt, '--mcp-config',
+          JSON.stringify({ mcpServers: { note: { command: mcpServer(work)[0], args: mcpServer(work).slice(1) } } }), '--output-format', 'stream-json', '--verbose', '--permission-mode', 'acceptEdits',
+          '--allowedTools', 'Bash Edit Read Write mcp__note__add mcp__note__pic', ...(again ? ['--continue'] : [])],
+        env: (home, url, context) => ({ ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: 'any', ANTHROPIC_MODEL: MODEL,
+          ...(context ? { CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(context) } : {}) }),
       },
     },
   },
@@ -42,14 +49,16 @@ export const AGENTS = [
       write: (file, text) => call('exec_command', { cmd: printf(text, file) }),
       edit: (file, from, to) => call('exec_command', { cmd: `sed -i s/${from}/${to}/ ${file}` }),
       image: (file) => call('view_image', { path: file }),
+      note: () => call('mcp__note__add', { text: 'a note' }), picture: () => call('mcp__note__pic', {}),
       brokenShell: (command) => `{"cmd": "${command}", "command": "${command}", broken`,
     },
     variants: {
       responses: {
-        configure: (home, url) => write(`${home}/.codex/config.toml`, `model = "${MODEL}"
+        configure: (home, url, context, work) => write(`${home}/.codex/config.toml`, `model = "${MODEL}"
 model_provider = "cairn"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
+model_context_window = ${context}
 [model_providers.cairn]
 name = "Cairn"
 base_url = "${url}/v1"
@@ -57,6 +66,9 @@ wire_api = "responses"
 env_key = "CAIRN_KEY"
 [analytics]
 enabled = false
+[mcp_servers.note]
+command = "${mcpServer(work)[0]}"
+args = ${JSON.stringify(mcpServer(work).slice(1))}
 `),
         args: (prompt, again) => ['exec', ...(again ? ['resume', '--last'] : []), '--skip-git-repo-check', prompt],
         env: () => ({ CAIRN_KEY: 'any' }),
@@ -70,16 +82,16 @@ enabled = false
       write: (file, text) => call('write', { filePath: file, content: text }),
       edit: (file, from, to) => call('edit', { filePath: file, oldString: from, newString: to }),
       read: (file) => call('read', { filePath: file }), image: (file) => call('read', { filePath: file }),
-      brokenShell: brokenBash,
+      brokenShell: brokenBash, note: () => call('note_add', { text: 'a note' }), picture: () => call('note_pic', {}),
     },
     variants: Object.fromEntries(Object.entries({
       chat: '@ai-sdk/openai-compatible', responses: '@ai-sdk/openai', anthropic: '@ai-sdk/anthropic',
     }).map(([api, npm]) => [api, {
-      configure: (home, url) => write(`${home}/.config/opencode/opencode.json`, {
+      configure: (home, url, context, work) => write(`${home}/.config/opencode/opencode.json`, {
         $schema: 'https://opencode.ai/config.json', autoupdate: false, share: 'disabled', permission: 'allow',
         provider: { cairn: { npm, name: 'Cairn', options: { baseURL: `${url}/v1`, apiKey: 'any' },
-          models: { [MODEL]: { name: MODEL, limit: { context: CONTEXT, output: 8000 } } } } },
-        model: `cairn/${MODEL}`, small_model: `cairn/${MODEL}`,
+          models: { [MODEL]: { name: MODEL, limit: { context, output: 8000 } } } } },
+        mcp: { note: { type: 'local', command: mcpServer(work) } }, model: `cairn/${MODEL}`, small_model: `cairn/${MODEL}`,
       }),
       args: (prompt, again) => ['run', ...(again ? ['--continue'] : []), prompt],
       env: () => ({ OPENCODE_DISABLE_AUTOUPDATE: '1', OPENCODE_DISABLE_MODELS_FETCH: '1', OPENCODE_DISABLE_LSP_DOWNLOAD: '1' }),
@@ -97,9 +109,9 @@ enabled = false
     variants: Object.fromEntries(Object.entries({
       chat: 'openai-completions', responses: 'openai-responses', anthropic: 'anthropic-messages',
     }).map(([name, api]) => [name, {
-      configure: (home, url) => write(`${home}/.pi/agent/models.json`, { providers: { cairn: {
+      configure: (home, url, context, work) => write(`${home}/.pi/agent/models.json`, { providers: { cairn: {
         baseUrl: name === 'anthropic' ? url : `${url}/v1`, api, apiKey: 'any',
-        models: [{ id: MODEL, name: MODEL, reasoning: true, input: ['text'], contextWindow: CONTEXT, maxTokens: 8000,
+        models: [{ id: MODEL, name: MODEL, reasoning: true, input: ['text'], contextWindow: context, maxTokens: 8000,
           cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 } }] } } }),
       args: (prompt, again) => ['-p', '--provider', 'cairn', '--model', MODEL, ...(again ? ['--continue'] : []), prompt],
       env: () => ({ PI_OFFLINE: '1' }),
@@ -113,13 +125,20 @@ enabled = false
       edit: (file, from, to) => call('edit', { file_path: file, old_string: from, new_string: to }),
       read: (file) => call('read_file', { file_path: file }), image: (file) => call('read_file', { file_path: file }),
       brokenShell: brokenBash, readFirst: true,
+      find: () => call('tool_search', { query: 'select:mcp__note__add,mcp__note__pic' }),
+      note: () => call('tool_call', { name: 'mcp__note__add', arguments: { text: 'a note' } }),
+      picture: () => call('tool_call', { name: 'mcp__note__pic', arguments: {} }),
     },
     variants: {
       chat: {
+        configure: (home, url, context, work) => write(`${home}/.qwen/settings.json`, { model: { generationConfig: { contextWindowSize: context } },
+          mcpServers: { note: { command: mcpServer(work)[0], args: mcpServer(work).slice(1), trust: true } } }),
         args: (prompt, again) => ['--yolo', '--auth-type', 'openai', ...(again ? ['--continue'] : []), '-p', prompt],
         env: (home, url) => ({ OPENAI_API_KEY: 'any', OPENAI_BASE_URL: `${url}/v1`, OPENAI_MODEL: MODEL }),
       },
       anthropic: {
+        configure: (home, url, context, work) => write(`${home}/.qwen/settings.json`, { model: { generationConfig: { contextWindowSize: context } },
+          mcpServers: { note: { command: mcpServer(work)[0], args: mcpServer(work).slice(1), trust: true } } }),
         args: (prompt, again) => ['--yolo', '--auth-type', 'anthropic', ...(again ? ['--continue'] : []), '-p', prompt],
         env: (home, url) => ({ ANTHROPIC_API_KEY: 'any', ANTHROPIC_BASE_URL: url, ANTHROPIC_MODEL: MODEL }),
       },
@@ -137,7 +156,7 @@ enabled = false
     variants: Object.fromEntries(Object.entries({
       openai: ['openai', '/v1'], anthropic: ['anthropic', '/v1/'], ollama: ['ollama', '/'], 'llama.cpp': ['llama.cpp', '/'],
     }).map(([name, [provider, base]]) => [name, {
-      configure: (home, url) => write(`${home}/.continue/config.yaml`, `name: Cairn
+      configure: (home, url, context, work) => write(`${home}/.continue/config.yaml`, `name: Cairn
 version: 1.0.0
 schema: v1
 models:
@@ -149,7 +168,7 @@ models:
     roles: [chat, edit, apply]
     capabilities: [tool_use]
     defaultCompletionOptions:
-      contextLength: ${CONTEXT}
+      contextLength: ${context}
       maxTokens: 8000
 `),
       args: (prompt, again, home) => ['-p', '--auto', '--config', `${home}/.continue/config.yaml`, ...(again ? ['--resume'] : []), prompt],
@@ -174,9 +193,10 @@ models:
         read: (file) => call('read_files', { files: [{ path: file }] }), image: (file) => call('read_files', { files: [{ path: file }] }),
         brokenShell: (command) => `{"commands": ["${command}"], "command": "${command}", broken`,
       } } : {}),
-      configure: (home, url) => write(`${home}/.cline/data/settings/providers.json`, { version: 1, lastUsedProvider: provider, modes: {},
+      configure: (home, url, context, work) => write(`${home}/.cline/data/settings/providers.json`, { version: 1, lastUsedProvider: provider, modes: {},
         providers: { [provider]: { tokenSource: 'manual', updatedAt: '2026-01-01T00:00:00.000Z', settings: {
           provider, apiKey: 'any', model: MODEL, baseUrl: provider === 'ollama' ? url : `${url}/v1` } } } }),
+      resumes: false,  // it wants the id of the session
       args: (prompt) => ['--provider', provider, '--model', MODEL, prompt],
       env: () => ({}),
     }])),
@@ -196,7 +216,8 @@ models:
       anthropic: { COPILOT_PROVIDER_TYPE: 'anthropic' },
     }).map(([name, env]) => [name, {
       args: (prompt, again) => ['--allow-all-tools', '--allow-all-paths', ...(again ? ['--continue'] : []), '-p', prompt],
-      env: (home, url) => ({ ...env, COPILOT_PROVIDER_BASE_URL: name === 'anthropic' ? url : `${url}/v1`,
+      env: (home, url, context) => ({ ...env, ...(context ? { COPILOT_PROVIDER_MAX_PROMPT_TOKENS: String(context - 8000) } : {}),
+        COPILOT_PROVIDER_BASE_URL: name === 'anthropic' ? url : `${url}/v1`,
         COPILOT_PROVIDER_API_KEY: 'any', COPILOT_MODEL: MODEL, COPILOT_OFFLINE: 'true', COPILOT_AUTO_UPDATE: 'false' }),
     }])),
   },

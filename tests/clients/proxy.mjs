@@ -36,7 +36,6 @@ export async function startProxy(target, folder) {
         if (state.cut && record.request.tools?.length > 0) {
           bytes = Buffer.from(JSON.stringify(limited(request.url, record.request, state.cut)));
           record.cut = state.cut;
-          state.cut = 0;
           delete headers['transfer-encoding'];
           headers['content-length'] = bytes.length;
         }
@@ -51,6 +50,7 @@ export async function startProxy(target, folder) {
       const options = { host: '127.0.0.1', port: target, method: request.method, path: request.url, headers };
       const onward = http.request(options, (from) => {
         record.status = from.statusCode;
+        if (record.cut && record.status === 200) state.cut = 0;
         response.writeHead(from.statusCode, from.headers);
         from.on('data', (part) => {
           answer.push(part);

@@ -1,20 +1,22 @@
 // What the scripted model does: for every agent the same cases, in the words of its tools. A case is played when the prompt
 // has "[script AGENT.CASE]" in it. `seen` in a command's output is computed by the shell, so that it stands in a later
 // request only if the command ran and its output came back.
-export const seen = (word) => `echo ${word}-$((40+2))`;
+// The pause is for Qwen Code, whose terminal loses the output of faster commands.
+export const seen = (word) => `echo ${word}-$((40+2)); sleep 0.3`;
 export const longText = (agent) =>
   Array.from({ length: 40 }, (_, line) => `line ${line + 1} of the file of many lines by ${agent}\n`).join('');
 export const HELLO = 'hello\nworld "quoted" \u00e9\n';
 
 // The steps of every case. `tools` turns an intent into a call: shell(command), write(path, text), edit(path, from, to),
-// read(path), image(path); `work` is the folder of the agent.
+// read(path), image(path), and those of an MCP server, note() and picture(), after find() where they
+// are found by a tool; `work` is the folder of the agent.
 export function agentScripts(agent, tools, work) {
   const file = (name) => `${work}/${name}`;
   const cases = {
     task: [
-      { think: `First I look at the folder of ${agent}.`, text: 'I look at the folder first.', calls: [tools.shell(`${seen('first')} && ls -la`)] },
+      { think: `First I look at the folder of ${agent}.`, text: 'I look at the folder first.', calls: [tools.shell(`${seen('first')}; ls -la`)] },
       { text: 'I write a file.', calls: [tools.write(file('hello.txt'), HELLO)] },
-      { think: `Two calls at once for ${agent}.`, calls: [tools.shell(`${seen('one')}; sleep 0.3`), tools.shell(`${seen('two')}; sleep 0.3`)] },
+      { think: `Two calls at once for ${agent}.`, calls: [tools.shell(seen('one')), tools.shell(seen('two'))] },
       ...(tools.readFirst ? [{ calls: [tools.read(file('hello.txt'))] }] : []),
       { calls: [tools.edit(file('hello.txt'), 'hello', 'goodbye')] },
       { think: 'All is done now.', text: `The task is done by ${agent}.` },
@@ -33,6 +35,12 @@ export function agentScripts(agent, tools, work) {
       { text: 'I look at the picture.', calls: [tools.image(file('dot.png'))] },
       { text: `The picture is seen by ${agent}.` },
     ],
+    ...(tools.note ? { mcp: [
+      ...(tools.find ? [{ text: 'I look for a tool.', calls: [tools.find()] }] : []),
+      { text: 'I note it.', calls: [tools.note()] },
+      { text: 'I get a picture.', calls: [tools.picture()] },
+      { text: `The note and the picture are done by ${agent}.` },
+    ] } : {}),
     cut: [
       { text: 'I write a long file.', calls: [tools.write(file('long.txt'), longText(agent))] },
       { text: `The long file is done by ${agent}.` },
@@ -52,14 +60,16 @@ export function agentScripts(agent, tools, work) {
       { text: `The session goes on for ${agent}.` },
     ],
     long: [{ text: Array.from({ length: 3000 }, (_, line) => `Line ${line} of a long story for ${agent}.\n`).join('') }],
+    // Several steps, for a client may keep some of the last answers behind its summary.
     after: [
-      { text: 'I go on after the summary.', calls: [tools.shell(`touch ${file('after.txt')}`)] },
+      ...Array.from({ length: 4 }, (_, step) => ({ text: `I go on after the summary, ${step}.`, calls: [tools.shell(`touch ${file('after.txt')}`)] })),
       { text: `It went on after the summary for ${agent}.` },
     ],
   };
   const needs = tools.shell('').name;
   return [
-    ...Object.entries(cases).map(([name, steps]) => ({ name: `${agent}.${name}`, needs, steps })),
+    ...Object.entries(cases).map(([name, steps]) =>
+      ({ name: `${agent}.${name}`, needs: name === 'mcp' && !tools.find ? tools.note().name : needs, steps })),
     { name: `${agent}.summary`, steps: [{ text: `The context was filled. [script ${agent}.after]` }] },
   ];
 }
