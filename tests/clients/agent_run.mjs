@@ -53,8 +53,6 @@ function endLeftovers(home) {
 const written = (file) => (fs.existsSync(file) ? fs.readFileSync(file, 'utf8').replace(/\n$/, '') : null);
 const unsent = (records, words) => words.filter((word) => !sent(records, word))
   .map((word) => `no request has the output of the command that says ${word}`);
-const wentOn = (run, { work }) =>
-  (fs.existsSync(path.join(work, 'after.txt')) ? [] : ['it did not go on after the full context']);
 
 // The cases: `script` is the one that is played (default: the case's name), `says` what the client must show at the end,
 // `check` gives the problems of a run {records, output, code}, beside refusals (`refused`: they are no problem).
@@ -72,6 +70,7 @@ const CASES = {
   emoji: { says: 'The faces are seen by' },
   image: { says: 'The picture is seen by' },
   mcp: { says: 'The note and the picture are done by', check: ({ records }) => unsent(records, ['add-42', 'pic-42']) },
+  helper: { says: 'The helper has answered', check: ({ records }) => unsent(records, ['all is well']) },
   cut: {
     check: ({ records }, { work, name }) => {
       const problems = completedCalls(records.filter((record) => record.cut));
@@ -97,9 +96,12 @@ const CASES = {
     },
   },
   // The client believes that the context is larger: it is refused once, and has to understand why.
-  fill: { says: 'It went on after the', small: true, refused: true, check: wentOn },
+  fill: {
+    says: 'It went on after the', small: true, refused: true,
+    check: ({ records }) => (records.some(({ status }) => status === 400) ? [] : ['the context was never full']),
+  },
   // The client is told how large the context is.
-  window: { script: 'fill', says: 'It went on after the', small: true, told: true, check: wentOn },
+  window: { script: 'fill', says: 'It went on after the', small: true, told: true },
 };
 
 async function runCase(agent, variant, test, home, { server, node, work }) {
@@ -136,8 +138,8 @@ export async function runAgent(agent, variantName, only, place) {
   const results = [];
   for (const test of Object.keys(CASES)) {
     if (only.length > 0 && !only.includes(test)) continue;
-    if (test === 'resume' && agent.variants[variantName].resumes === false) continue;
-    if (test === 'mcp' && !agent.tools.note) continue;
+    if (agent.without?.includes(test) || !(agent.variants[variantName].cases?.includes(test) ?? true)) continue;
+    if ((test === 'mcp' && !agent.tools.note) || (test === 'helper' && !agent.tools.helper)) continue;
     const home = path.join(place.folder, variantName, test);
     fs.rmSync(home, { recursive: true, force: true });
     fs.rmSync(place.work, { recursive: true, force: true });

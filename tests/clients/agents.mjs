@@ -17,9 +17,18 @@ const patch = (kind, file, lines) => `*** Begin Patch\n*** ${kind} File: ${file}
 // A shell's own quoting of any text without a single quotation mark.
 const printf = (text, file) => `printf '%s' '${text}' > ${file}`;
 
-// Each agent: {name, packages, bin, tools, variants}; a variant may have tools of its own, and then a script's name. A variant: {configure(home, url, context, work), args(prompt, again, home, work),
-// env(home, url, context)};
-// `context`: how many tokens the client believes in (env: null if it is not told); `again` goes on with the last session. `probes` are requests that a client makes to see whom it talks to.
+// Codex without a person who is asked.
+const CODEX_ALONE = `approval_policy = "never"
+sandbox_mode = "danger-full-access"
+[analytics]
+enabled = false
+`;
+
+// Each agent: {name, packages, bin, probes?, without?, tools, variants}. `probes` are requests that a client makes to see
+// whom it talks to, `without` the cases that it cannot have. `tools` are as scripts.mjs wants them. A variant is
+// {configure?(home, url, context, work), args(prompt, again, home, work), env(home, url, context), cases?, tools?, script?}:
+// `context` is how many tokens the client believes in (env: null if it is not told), `again` goes on with the last session,
+// `cases` are the only ones; with tools of its own a variant has a script of its own name.
 export const AGENTS = [
   {
     name: 'claude-code', packages: ['@anthropic-ai/claude-code'], bin: 'claude', probes: ['HEAD /api/hello'],
@@ -31,19 +40,20 @@ export const AGENTS = [
       brokenShell: brokenBash,
       find: () => call('ToolSearch', { query: 'select:mcp__note__add,mcp__note__pic', max_results: 5 }),
       note: () => call('mcp__note__add', { text: 'a note' }), picture: () => call('mcp__note__pic', {}),
+      helper: (prompt) => call('Agent', { description: 'Says hello', prompt, subagent_type: 'general-purpose', model: 'haiku' }),
     },
     variants: {
       anthropic: {
         args: (prompt, again, home, work) => ['-p', prompt, '--mcp-config',
           JSON.stringify({ mcpServers: { note: { command: mcpServer(work)[0], args: mcpServer(work).slice(1) } } }), '--output-format', 'stream-json', '--verbose', '--permission-mode', 'acceptEdits',
-          '--allowedTools', 'Bash Edit Read Write mcp__note__add mcp__note__pic', ...(again ? ['--continue'] : [])],
+          '--allowedTools', 'Bash Edit Read Write Agent mcp__note__add mcp__note__pic', ...(again ? ['--continue'] : [])],
         env: (home, url, context) => ({ ANTHROPIC_BASE_URL: url, ANTHROPIC_AUTH_TOKEN: 'any', ANTHROPIC_MODEL: MODEL,
           ...(context ? { CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(context) } : {}) }),
       },
     },
   },
   {
-    name: 'codex', packages: ['@openai/codex'], bin: 'codex',
+    name: 'codex', packages: ['@openai/codex'], bin: 'codex', without: ['fill'],  // ends unless model_context_window is set
     tools: {
       shell: (command) => call('exec_command', { cmd: command }),
       write: (file, text) => call('exec_command', { cmd: printf(text, file) }),
@@ -56,16 +66,13 @@ export const AGENTS = [
       responses: {
         configure: (home, url, context, work) => write(`${home}/.codex/config.toml`, `model = "${MODEL}"
 model_provider = "cairn"
-approval_policy = "never"
-sandbox_mode = "danger-full-access"
 model_context_window = ${context}
+${CODEX_ALONE}
 [model_providers.cairn]
 name = "Cairn"
 base_url = "${url}/v1"
 wire_api = "responses"
 env_key = "CAIRN_KEY"
-[analytics]
-enabled = false
 [mcp_servers.note]
 command = "${mcpServer(work)[0]}"
 args = ${JSON.stringify(mcpServer(work).slice(1))}
@@ -73,6 +80,13 @@ args = ${JSON.stringify(mcpServer(work).slice(1))}
         args: (prompt, again) => ['exec', ...(again ? ['resume', '--last'] : []), '--skip-git-repo-check', prompt],
         env: () => ({ CAIRN_KEY: 'any' }),
       },
+      // As a server of another kind, whose version or models it asks for.
+      ...Object.fromEntries(['ollama', 'lmstudio'].map((provider) => [provider, {
+        cases: ['task'],
+        configure: (home) => write(`${home}/.codex/config.toml`, CODEX_ALONE),
+        args: (prompt) => ['exec', '--oss', '--local-provider', provider, '-m', MODEL, '--skip-git-repo-check', prompt],
+        env: (home, url) => ({ CODEX_OSS_BASE_URL: `${url}/v1` }),
+      }])),
     },
   },
   {
@@ -83,6 +97,7 @@ args = ${JSON.stringify(mcpServer(work).slice(1))}
       edit: (file, from, to) => call('edit', { filePath: file, oldString: from, newString: to }),
       read: (file) => call('read', { filePath: file }), image: (file) => call('read', { filePath: file }),
       brokenShell: brokenBash, note: () => call('note_add', { text: 'a note' }), picture: () => call('note_pic', {}),
+      helper: (prompt) => call('task', { description: 'Says hello', prompt, subagent_type: 'general' }),
     },
     variants: Object.fromEntries(Object.entries({
       chat: '@ai-sdk/openai-compatible', responses: '@ai-sdk/openai', anthropic: '@ai-sdk/anthropic',
@@ -128,6 +143,7 @@ args = ${JSON.stringify(mcpServer(work).slice(1))}
       find: () => call('tool_search', { query: 'select:mcp__note__add,mcp__note__pic' }),
       note: () => call('tool_call', { name: 'mcp__note__add', arguments: { text: 'a note' } }),
       picture: () => call('tool_call', { name: 'mcp__note__pic', arguments: {} }),
+      helper: (prompt) => call('agent', { description: 'Says hello', prompt, subagent_type: 'general-purpose' }),
     },
     variants: {
       chat: {
@@ -176,7 +192,7 @@ models:
     }])),
   },
   {
-    name: 'cline', packages: ['cline'], bin: 'cline',
+    name: 'cline', packages: ['cline'], bin: 'cline', without: ['resume', 'window'],  // wants a session's id; has no such setting
     tools: {
       shell: (command) => call('run_commands', { commands: [command] }),
       write: (file, text) => call('editor', { path: file, new_text: text }),
@@ -196,7 +212,6 @@ models:
       configure: (home, url, context, work) => write(`${home}/.cline/data/settings/providers.json`, { version: 1, lastUsedProvider: provider, modes: {},
         providers: { [provider]: { tokenSource: 'manual', updatedAt: '2026-01-01T00:00:00.000Z', settings: {
           provider, apiKey: 'any', model: MODEL, baseUrl: provider === 'ollama' ? url : `${url}/v1` } } } }),
-      resumes: false,  // it wants the id of the session
       args: (prompt) => ['--provider', provider, '--model', MODEL, prompt],
       env: () => ({}),
     }])),

@@ -5,7 +5,7 @@
 //                                   [--runs FOLDER]
 //   --quick   libraries only
 //   --only    a client, with or without its variant: codex, opencode/anthropic, anthropic-py
-//   --case    of the agents' cases: task, binary, emoji, image, mcp, cut, broken, resume, abort, fill, window
+//   --case    of the agents' cases: task, binary, emoji, image, mcp, helper, cut, broken, resume, abort, fill, window
 //   --cairn   the program (default: $CAIRN_PROGRAM, or build/release/cairn)
 //   --runs    where logs of every exchange go (default: the cache's folder "runs")
 // Installs pinned clients into $XDG_CACHE_HOME/cairn/clients on the first run. Ends with 1 if anything failed.

@@ -14,8 +14,10 @@ const HEAD = 64;          // size of the only attention head
 const PIECE = 7;          // characters of a vocabulary entry of a script
 const CERTAIN = 60;       // logit of the token that a step goes on with; the others are noise below 25
 const END = '<|im_end|>';
-// What a call has whose beginning a request demands.
-const FORCED_ARGUMENTS = '{"city": "Oslo", "degrees": 20, "sunny": true}';
+// What a call has whose beginning a request demands: all of it where that is allowed, else the city alone.
+const FORCED_BEGIN = '{"city": "Oslo"';
+const FORCED_ENDS = [', "degrees": 20, "sunny": true}}\n</tool_call>', '}}\n</tool_call>'];
+const SECOND_CHOICE = 0.75;  // how certain the second is
 // How agents ask for a summary of a conversation that has filled the context.
 const SUMMARY_REQUESTS = ['Your task is to create a detailed summary', 'CONTEXT CHECKPOINT', 'context checkpoint summary',
   'Provide a detailed prompt for continuing', 'anchored summary', 'state_snapshot', 'ummarize the conversation',
@@ -203,7 +205,8 @@ function signs(seed) {
 }
 
 // `next`: for each token that a step goes on from, the token that follows.
-// `fallbacks`: what follows other tokens: {name} after a quotation mark, {args} after the rest.
+// `fallbacks`: what follows other tokens: {name} after a quotation mark, {args} after the rest; after both, {short} is the
+// second choice.
 function weights(tokens, next, end, fallbacks) {
   const embeddings = new Float32Array(tokens.length * WIDTH);
   const output = new Float32Array(tokens.length * WIDTH);
@@ -215,12 +218,13 @@ function weights(tokens, next, end, fallbacks) {
     row.fill(next.has(id) ? -1 : 1, FLAGS, 2 * FLAGS);
     row.fill(token.endsWith('"') ? 1 : -1, 2 * FLAGS, 3 * FLAGS);
   });
-  for (const [id, follower] of next) {
-    if (follower === end) continue;
+  const follow = (id, follower, certain) => {
     for (let d = 3 * FLAGS; d < WIDTH; ++d) {
-      output[follower * WIDTH + d] += CERTAIN / (WIDTH - 3 * FLAGS) * embeddings[id * WIDTH + d];
+      output[follower * WIDTH + d] += certain / (WIDTH - 3 * FLAGS) * embeddings[id * WIDTH + d];
     }
-  }
+  };
+  for (const [id, follower] of next) if (follower !== end) follow(id, follower, CERTAIN);
+  for (const id of [fallbacks.name, fallbacks.args]) follow(id, fallbacks.short, SECOND_CHOICE * CERTAIN);
   const pull = (id, group, by) => output.fill(by / FLAGS, id * WIDTH + group * FLAGS, id * WIDTH + (group + 1) * FLAGS);
   pull(end, 0, CERTAIN);
   for (const [id, quote] of [[fallbacks.name, 1], [fallbacks.args, -1]]) {
@@ -255,9 +259,11 @@ export function writeScriptedModel(file, guide, scripts, context) {
   const next = new Map();
   const chain = (first, ids) => [first, ...ids].forEach((id, index, all) => next.set(id, all[index + 1] ?? end));
   // After anything that is no step, for example the beginning of a call that a request demands.
-  const forced = [`${FORCED_ARGUMENTS}}\n</tool_call>`, `get_weather", "arguments": ${FORCED_ARGUMENTS}}\n</tool_call>`];
-  const [args, name] = forced.map((text) => vocabulary.add(vocabularyText(text), 1));
-  for (const id of [args, name]) next.set(id, end);
+  const add = (text) => vocabulary.add(vocabularyText(text), 1);
+  const [args, name] = [FORCED_BEGIN, `get_weather", "arguments": ${FORCED_BEGIN}`].map(add);
+  const [whole, short] = FORCED_ENDS.map(add);
+  for (const id of [args, name]) next.set(id, whole);
+  for (const id of [whole, short]) next.set(id, end);
   const steps = scripts.flatMap(({ name, steps }) => steps.map((step, index) => ({ name, index, step })));
   for (const { name, index, step } of steps) {
     const ids = vocabulary.pieces(stepText(step, true));
@@ -274,5 +280,5 @@ export function writeScriptedModel(file, guide, scripts, context) {
   metadata.set('tokenizer.ggml.token_type', { type: ARRAY, value: { element: I32, items: types.map(u32Bytes) } });
   const template = chatTemplate(fs.readFileSync(`${guide}/template.jinja`, 'utf8'), scripts);
   metadata.set('tokenizer.chat_template', { type: STRING, value: template });
-  writeGguf(file, metadata, weights(tokens, next, end, { args, name }));
+  writeGguf(file, metadata, weights(tokens, next, end, { args, name, short }));
 }

@@ -8,8 +8,8 @@ export const longText = (agent) =>
 export const HELLO = 'hello\nworld "quoted" \u00e9\n';
 
 // The steps of every case. `tools` turns an intent into a call: shell(command), write(path, text), edit(path, from, to),
-// read(path), image(path), and those of an MCP server, note() and picture(), after find() where they
-// are found by a tool; `work` is the folder of the agent.
+// read(path), image(path), helper(prompt) for a sub-agent, and those of an MCP server, note() and picture(),
+// after find() where they are found by a tool; `work` is the folder of the agent.
 export function agentScripts(agent, tools, work) {
   const file = (name) => `${work}/${name}`;
   const cases = {
@@ -41,6 +41,10 @@ export function agentScripts(agent, tools, work) {
       { text: 'I get a picture.', calls: [tools.picture()] },
       { text: `The note and the picture are done by ${agent}.` },
     ] } : {}),
+    ...(tools.helper ? { helper: [
+      { text: 'I ask a helper.', calls: [tools.helper('Say hello, please.')] },
+      { text: `The helper has answered ${agent}.` },
+    ] } : {}),
     cut: [
       { text: 'I write a long file.', calls: [tools.write(file('long.txt'), longText(agent))] },
       { text: `The long file is done by ${agent}.` },
@@ -52,7 +56,6 @@ export function agentScripts(agent, tools, work) {
     fill: [
       ...Array.from({ length: 8 }, (_, step) => ({ text: `I fill the context of ${agent} by ${step}.`,
         calls: [tools.shell(`seq ${(step + 1) * 10000} ${(step + 1) * 10000 + 1500}`)] })),
-      { text: `The context is filled by ${agent}.`, calls: [tools.shell(`touch ${file('after.txt')}`)] },
       { text: `It went on after the full context of ${agent}.` },
     ],
     again: [
@@ -60,9 +63,8 @@ export function agentScripts(agent, tools, work) {
       { text: `The session goes on for ${agent}.` },
     ],
     long: [{ text: Array.from({ length: 3000 }, (_, line) => `Line ${line} of a long story for ${agent}.\n`).join('') }],
-    // Several steps, for a client may keep some of the last answers behind its summary.
     after: [
-      ...Array.from({ length: 4 }, (_, step) => ({ text: `I go on after the summary, ${step}.`, calls: [tools.shell(`touch ${file('after.txt')}`)] })),
+      { text: 'I go on after the summary.', calls: [tools.shell(seen('after'))] },
       { text: `It went on after the summary for ${agent}.` },
     ],
   };
