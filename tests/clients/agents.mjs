@@ -24,11 +24,15 @@ sandbox_mode = "danger-full-access"
 enabled = false
 `;
 
-// Each agent: {name, packages, bin, probes?, without?, tools, variants}. `probes` are requests that a client makes to see
-// whom it talks to, `without` the cases that it cannot have. `tools` are as scripts.mjs wants them. A variant is
-// {configure?(home, url, context, work), args(prompt, again, home, work), env(home, url, context), cases?, tools?, script?}:
-// `context` is how many tokens the client believes in (env: null if it is not told), `again` goes on with the last session,
-// `cases` are the only ones; with tools of its own a variant has a script of its own name.
+// Each agent: {name, packages, bin, tools, variants, ...}, and where it has them:
+//   probes          requests that it makes to see whom it talks to
+//   without         the cases that it cannot have
+//   completesCalls  it runs cut and broken calls as far as they came, whatever the server does
+//   full            what it says of a full context, if it does not go on then
+// `tools` are as scripts.mjs wants them. A variant is {configure?(home, url, context, work), args(prompt, again, home, work),
+// env(home, url, context), cases?, tools?, script?}: `context` is how many tokens the client believes in (env: null if it is
+// not told), `again` goes on with the last session, `cases` are the only ones; with tools of its own a variant has a script
+// of its own name.
 export const AGENTS = [
   {
     name: 'claude-code', packages: ['@anthropic-ai/claude-code'], bin: 'claude', probes: ['HEAD /api/hello'],
@@ -114,6 +118,8 @@ args = ${JSON.stringify(mcpServer(work).slice(1))}
   },
   {
     name: 'pi', packages: ['@mariozechner/pi-coding-agent'], bin: 'pi',
+    without: ['window'],  // sums up between tasks only
+    completesCalls: true,
     tools: {
       shell: (command) => call('bash', { command }),
       write: (file, text) => call('write', { path: file, content: text }),
@@ -161,7 +167,7 @@ args = ${JSON.stringify(mcpServer(work).slice(1))}
     },
   },
   {
-    name: 'continue', packages: ['@continuedev/cli'], bin: 'cn',
+    name: 'continue', packages: ['@continuedev/cli'], bin: 'cn', full: 'Context length exceeded',
     tools: {
       shell: (command) => call('Bash', { command }),
       write: (file, text) => call('Write', { filepath: file, content: text }),

@@ -21,7 +21,7 @@ const SECOND_CHOICE = 0.75;  // how certain the second is
 // How agents ask for a summary of a conversation that has filled the context.
 const SUMMARY_REQUESTS = ['Your task is to create a detailed summary', 'CONTEXT CHECKPOINT', 'context checkpoint summary',
   'Provide a detailed prompt for continuing', 'anchored summary', 'state_snapshot', 'ummarize the conversation',
-  'summary of the conversation'];
+  'summary of the conversation', 'summary of our conversation'];
 
 const U32 = 4, I32 = 5, STRING = 8, ARRAY = 9;
 const SCALAR_BYTES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };

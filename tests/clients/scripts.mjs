@@ -54,8 +54,8 @@ export function agentScripts(agent, tools, work) {
       { text: `The broken call is over by ${agent}.` },
     ],
     fill: [
-      ...Array.from({ length: 8 }, (_, step) => ({ text: `I fill the context of ${agent} by ${step}.`,
-        calls: [tools.shell(`seq ${(step + 1) * 10000} ${(step + 1) * 10000 + 1500}`)] })),
+      ...Array.from({ length: 16 }, (_, step) => ({ text: `I fill the context of ${agent} by ${step}.`,
+        calls: [tools.shell(`printf 'the model reads the file of the context and %.0s' $(seq 500); echo ${step}`)] })),
       { text: `It went on after the full context of ${agent}.` },
     ],
     again: [

@@ -1,8 +1,11 @@
 """LiteLLM with five of its providers."""
+import os
+
 import litellm
 
 from check import HELLO, MODEL, ODD, SUNNY, URL, WEATHER_SCHEMA, equal, run_tests, user
 
+os.environ["OLLAMA_API_BASE"] = URL  # where it asks whether a model has tools
 litellm.telemetry = False
 TOOL = {"type": "function", "function": {"name": "get_weather", "description": "The weather", "parameters": WEATHER_SCHEMA}}
 PROVIDERS = {
