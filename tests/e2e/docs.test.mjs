@@ -31,6 +31,7 @@ const elsewhere = [
   [/^cairn bench |^node bench\/|^python3 bench\/|^\(cd bench\/|^for /, 'a measurement'],
   [/^scripts\/quickstart\.sh|^scripts\/test\.sh|^cmake /, 'an installation or a build'],
   [/^scripts\/fuzz\.sh/, 'takes minutes: scripts/test_rest.sh runs it'],
+  [/^node tests\/clients\/|^export |^(?:claude|copilot|qwen)\b/, 'needs clients that are installed: tests/clients/run.mjs runs them'],
   [/^python3 tests\/data\//, 'makes reference data from packages of its own'],
 ];
 
