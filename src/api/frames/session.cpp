@@ -7,9 +7,9 @@
 
 #include "api/chat/run.h"
 #include "api/errors.h"
-#include "api/frames/serializer.h"
 #include "api/frames/events.h"
 #include "api/frames/message.h"
+#include "api/frames/serializer.h"
 #include "api/generation.h"
 #include "api/response_stream.h"
 #include "base/function_ref.h"
