@@ -40,7 +40,7 @@ void Generation::start(Answer answer, std::shared_ptr<net::HttpResponse> respons
 }
 
 Generation::Generation(Answer answer, std::unique_ptr<ResponseSink> sink)
-    : answer_(std::move(answer)), writer_(*answer_.writer), sink_(std::move(sink)) {
+    : answer_(std::move(answer)), serializer_(*answer_.serializer), sink_(std::move(sink)) {
   int64_t bytes = answer_.share.bytes();
   for (const auto& request : answer_.requests) bytes += held_bytes(request);
   if (!answer_.share.grow_to(bytes)) error_ = no_request_bytes();
@@ -50,7 +50,7 @@ Progress Generation::begin(std::function<void()> wake) {
   wake_ = std::move(wake);
   const auto refuse = [&](const Error& error) {
     choices_.clear();  // streams submitted before are cancelled
-    sink_->fail(error, writer_.error_format());
+    sink_->fail(error, serializer_.error_format());
     return Progress::kOver;
   };
   if (error_) return refuse(*error_);
@@ -59,12 +59,12 @@ Progress Generation::begin(std::function<void()> wake) {
     if (!stream) return refuse(stream.error());
     choices_.push_back({EventReader(std::move(*stream)), false});
   }
-  if (writer_.streams()) sink_->begin(writer_.stream_format());
-  writer_.on_start([weak = weak_from_this()] {
+  if (serializer_.streams()) sink_->begin(serializer_.stream_format());
+  serializer_.on_start([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->cancel();
   });
-  const std::string beginning = writer_.begin();
-  if (writer_.streams()) sink_->write(beginning);
+  const std::string beginning = serializer_.begin();
+  if (serializer_.streams()) sink_->write(beginning);
   for (auto& choice : choices_) choice.events.stream().on_events(wake_);
   return Progress::kWaits;
 }
@@ -89,10 +89,10 @@ void Generation::cancel() {
 
 void Generation::hold(const TokenEvent& event) {
   const auto bytes = static_cast<int64_t>(2 * event.text.size() + sizeof(TokenId)) +
-                     writer_.kept_logprob_bytes() * static_cast<int64_t>(event.top.size());
+                     serializer_.kept_logprob_bytes() * static_cast<int64_t>(event.top.size());
   if (!answer_.share.grow_to(answer_.share.bytes() + bytes)) error_ = no_request_bytes();
   text_bytes_ += event.text.size();
-  if (writer_.streams()) return;
+  if (serializer_.streams()) return;
   if (const Result<void> fits = sink_->fits(text_bytes_); !fits) error_ = fits.error();
 }
 
@@ -106,7 +106,7 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
     if (bytes.size() >= room) return Progress::kNoRoom;
     if (slice.over()) return Progress::kNoTime;
     hold(*event);
-    append(writer_.token(static_cast<int>(index), events.take()));
+    append(serializer_.token(static_cast<int>(index), events.take()));
   }
   Finish* finish = error_ ? nullptr : events.finish();
   if (finish == nullptr) return Progress::kWaits;
@@ -117,17 +117,17 @@ Progress Generation::forward(size_t index, size_t room, const Slice& slice, std:
     error_ = std::move(finish->error);
   } else if (cancelled && !cancelled_) {
     error_ = server_stops();
-  } else if (cancelled && !writer_.finishes_cancelled()) {
+  } else if (cancelled && !serializer_.finishes_cancelled()) {
     error_ = Error{Code::kCancelled, "the answer has been cancelled", {}};
   } else {
-    append(writer_.finish(static_cast<int>(index), std::move(*finish)));
+    append(serializer_.finish(static_cast<int>(index), std::move(*finish)));
   }
   return Progress::kWaits;
 }
 
 Progress Generation::advance(const Slice& slice) {
   if (settled_) return end(slice);
-  const bool streams = writer_.streams();
+  const bool streams = serializer_.streams();
   const size_t room = streams ? slice.room : SIZE_MAX;
   std::string bytes;
   Progress progress = Progress::kWaits;
@@ -145,22 +145,22 @@ Progress Generation::end(const Slice& slice) {
   if (!settled_) {
     choices_.clear();  // cancels what still runs
     settled_ = std::make_shared<std::atomic<bool>>(false);
-    const bool waits = writer_.settle(error_ ? &*error_ : nullptr, [settled = settled_, wake = wake_] {
+    const bool waits = serializer_.settle(error_ ? &*error_ : nullptr, [settled = settled_, wake = wake_] {
       settled->store(true);
       wake();
     });
     if (!waits) settled_->store(true);
   }
   if (!settled_->load()) return Progress::kWaits;
-  if (!writer_.streams() && slice.room == 0) return Progress::kNoRoom;
+  if (!serializer_.streams() && slice.room == 0) return Progress::kNoRoom;
   say_end();
   return Progress::kOver;
 }
 
 void Generation::say_end() {
-  const bool streams = writer_.streams();
+  const bool streams = serializer_.streams();
   if (error_ && !streams) {
-    sink_->fail(*error_, writer_.error_format());
+    sink_->fail(*error_, serializer_.error_format());
     said_all_ = true;
     return;
   }
@@ -168,7 +168,7 @@ void Generation::say_end() {
     if (const int status = wire_error(error_->code).status; net::is_failure(status))
       net::log_failure(sink_->request_id(), status, error_->message);
   }
-  std::string bytes = error_ ? writer_.failure(*error_) : writer_.done();
+  std::string bytes = error_ ? serializer_.failure(*error_) : serializer_.done();
   if (streams) {
     sink_->write(bytes);
     sink_->end();

@@ -80,7 +80,7 @@ class ResponseSink {
 struct Answer {
   Engine* engine = nullptr;
   std::vector<GenerateRequest> requests;
-  std::unique_ptr<ResponseSerializer> writer;
+  std::unique_ptr<ResponseSerializer> serializer;
   ByteShare share;  ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
 };
 
@@ -112,7 +112,7 @@ class Generation final : public ResponseTask, public std::enable_shared_from_thi
   void say_end();
 
   Answer answer_;
-  ResponseSerializer& writer_;  // answer_'s
+  ResponseSerializer& serializer_;  // answer_'s
   std::unique_ptr<ResponseSink> sink_;
   std::function<void()> wake_;
   struct Choice {

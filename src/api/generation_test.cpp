@@ -137,8 +137,8 @@ class GenerationTest : public testing::Test {
         "127.0.0.1", 0, {},
         [this](const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
           std::vector<GenerateRequest> requests(request.path == "/three" ? 3 : 1);
-          auto writer = std::make_unique<PlainWriter>(request.path != "/whole", settles_);
-          Generation::start({&engine_, std::move(requests), std::move(writer), ByteShare(budget_)},
+          auto serializer = std::make_unique<PlainWriter>(request.path != "/whole", settles_);
+          Generation::start({&engine_, std::move(requests), std::move(serializer), ByteShare(budget_)},
                             std::move(response));
         },
         [](int, std::string_view message) { return std::string(message); });

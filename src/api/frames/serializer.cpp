@@ -42,16 +42,16 @@ std::string_view reason_name(ChatFinishReason end) {
 
 }  // namespace
 
-FramesText::FramesText(std::string id, bool stream)
+FramesTextSerializer::FramesTextSerializer(std::string id, bool stream)
     : id_(std::move(id)), stream_(stream), token_begin_(token_event_begin(id_)) {}
 
-std::string FramesText::token(int, TokenEvent&& event) {
+std::string FramesTextSerializer::token(int, TokenEvent&& event) {
   if (stream_) return token_event(token_begin_, event.token, event.text) + '\n';
   text_ += event.text;
   return {};
 }
 
-std::string FramesText::finish(int, Finish&& finish) {
+std::string FramesTextSerializer::finish(int, Finish&& finish) {
   text_ += finish.text;
   std::string event = eos_event(id_, {.reason = reason_name(finish.reason),
                                       .text = text_,
@@ -63,12 +63,12 @@ std::string FramesText::finish(int, Finish&& finish) {
   return {};
 }
 
-std::string FramesText::failure(const Error& error) { return error_event(id_, error) + '\n'; }
+std::string FramesTextSerializer::failure(const Error& error) { return error_event(id_, error) + '\n'; }
 
-FramesChat::FramesChat(const ChatStart& start)
+FramesChatSerializer::FramesChatSerializer(const ChatStart& start)
     : id_(start.id), stream_(start.stream), token_begin_(token_event_begin(id_)) {}
 
-std::string FramesChat::parts(int, std::span<const Part> parts, const TokenEvent* event) {
+std::string FramesChatSerializer::parts(int, std::span<const Part> parts, const TokenEvent* event) {
   if (!stream_) return {};  // the finish has it all
   std::string calls;
   for (const Part& part : parts) {
@@ -97,7 +97,7 @@ std::string FramesChat::parts(int, std::span<const Part> parts, const TokenEvent
   return lines;
 }
 
-std::string FramesChat::finish(int, ChatFinish&& finish) {
+std::string FramesChatSerializer::finish(int, ChatFinish&& finish) {
   Eos eos{.reason = reason_name(finish.reason),
           .text = content_,
           .reasoning = reasoning_,
@@ -113,6 +113,6 @@ std::string FramesChat::finish(int, ChatFinish&& finish) {
   return {};
 }
 
-std::string FramesChat::failure(const Error& error) { return error_event(id_, error) + '\n'; }
+std::string FramesChatSerializer::failure(const Error& error) { return error_event(id_, error) + '\n'; }
 
 }  // namespace cairn::api::frames

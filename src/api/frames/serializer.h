@@ -10,9 +10,9 @@
 namespace cairn::api::frames {
 
 /// What continues a text: every token an event, or without `stream` one event at the end.
-class FramesText final : public ResponseSerializer {
+class FramesTextSerializer final : public ResponseSerializer {
  public:
-  FramesText(std::string id, bool stream);
+  FramesTextSerializer(std::string id, bool stream);
   bool streams() const override { return stream_; }
   int64_t kept_logprob_bytes() const override { return 0; }
   bool finishes_cancelled() const override { return true; }
@@ -31,10 +31,10 @@ class FramesText final : public ResponseSerializer {
 };
 
 /// What answers a conversation: content and reasoning in the tokens' events, tool calls in events of their own.
-class FramesChat final : public ChatSerializer {
+class FramesChatSerializer final : public ChatSerializer {
  public:
   /// `start.id` is the request's.
-  explicit FramesChat(const ChatStart& start);
+  explicit FramesChatSerializer(const ChatStart& start);
   bool streams() const override { return stream_; }
   int64_t kept_logprob_bytes() const override { return 0; }
   bool finishes_cancelled() const override { return true; }

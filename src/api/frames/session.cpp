@@ -87,7 +87,7 @@ Result<Answer> answer_of(Service& service, Generate&& generate) {
   request.client = kClient;
   Answer answer{.engine = model->engine.get(),
                 .requests = {},
-                .writer = std::make_unique<FramesText>(generate.id, generate.stream),
+                .serializer = std::make_unique<FramesTextSerializer>(generate.id, generate.stream),
                 .share = ByteShare(service.bytes())};
   answer.requests.push_back(std::move(request));
   return answer;
@@ -96,7 +96,7 @@ Result<Answer> answer_of(Service& service, Generate&& generate) {
 Result<Answer> answer_of(Service& service, Chat&& chat) {
   chat.request.generate.client = kClient;
   return prepare_chat(service, std::move(chat.request), chat.id,
-                      [](const ChatStart& start) { return std::make_unique<FramesChat>(start); });
+                      [](const ChatStart& start) { return std::make_unique<FramesChatSerializer>(start); });
 }
 
 Incoming refused(Error error) { return {std::unexpected(Refusal{{}, std::move(error)}), {}}; }
