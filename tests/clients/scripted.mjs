@@ -4,7 +4,8 @@
 // How it works. The model has one layer that adds nothing, so that its logits are a function of the last token alone. Each
 // step of each script is cut into vocabulary entries that no other step has, and each of those makes the next one the most
 // likely by a wide margin. The chat template looks for "[script NAME]" in the user's messages, counts the answers after
-// it, and ends the prompt with a token of its own for that step (a trigger), from which the step is then written.
+// it (or reads "[step N]" in a tool's output, where a client may leave out old answers), and ends the prompt with a token of
+// its own for that step (a trigger), from which the step is then written.
 import fs from 'node:fs';
 
 const WIDTH = 256;        // embedding length
@@ -155,7 +156,7 @@ function chatTemplate(source, scripts) {
 {%- set requests = [${SUMMARY_REQUESTS.map((text) => `'${text}'`).join(', ')}] %}
 {%- set turn = namespace(name='hello', step=0, last=0, summarise=false, summary='summary') %}
 {%- macro begin(suffix) %}
-    {{- '<|' + turn.name + ':' }}{{- [[turn.step, 0] | max, turn.last] | min }}{{- suffix + '|>' }}
+    {{- '<|' + turn.name + ':' }}{{- turn.step if turn.step < turn.last else turn.last }}{{- suffix + '|>' }}
 {%- endmacro %}
 `;
   const chosen = `
@@ -165,17 +166,19 @@ function chatTemplate(source, scripts) {
             {%- if phrase in message.content %}{%- set turn.summarise = true %}{%- endif %}
         {%- endfor %}
     {%- endif %}
-    {%- if message.role != 'tool' and '[script ' in (message.content or '') %}
+    {%- if message.role == 'user' and '[script ' in message.content %}
         {%- for script in scripts %}
             {%- if script.mark in message.content %}
                 {%- set turn.summary = script.summary %}
                 {%- if not script.needs or script.needs in offered.names %}
                     {%- set turn.name = script.name %}
-                    {%- set turn.step = -1 if message.role == 'assistant' else 0 %}
+                    {%- set turn.step = 0 %}
                     {%- set turn.last = script.last %}
                 {%- endif %}
             {%- endif %}
         {%- endfor %}
+    {%- elif message.role == 'tool' and '[step ' in message.content %}
+        {%- set turn.step = (message.content.split('[step ')[-1].split(']')[0] | int) + 1 %}
     {%- endif %}`;
   const places = [
     ['{%- macro calls(message) %}', `${choice}{%- macro calls(message) %}`],

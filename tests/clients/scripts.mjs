@@ -5,6 +5,7 @@
 export const seen = (word) => `echo ${word}-$((40+2)); sleep 0.3`;
 export const longText = (agent) =>
   Array.from({ length: 40 }, (_, line) => `line ${line + 1} of the file of many lines by ${agent}\n`).join('');
+export const GREETING = 'Hello from the scripted model, all is well.';
 export const HELLO = 'hello\nworld "quoted" \u00e9\n';
 
 // The steps of every case. `tools` turns an intent into a call: shell(command), write(path, text), edit(path, from, to),
@@ -54,8 +55,8 @@ export function agentScripts(agent, tools, work) {
       { text: `The broken call is over by ${agent}.` },
     ],
     fill: [
-      ...Array.from({ length: 16 }, (_, step) => ({ text: `I fill the context of ${agent} by ${step}.`,
-        calls: [tools.shell(`printf 'the model reads the file of the context and %.0s' $(seq 500); echo ${step}`)] })),
+      ...Array.from({ length: 24 }, (_, step) => ({ text: `I fill the context of ${agent} by ${step}.`,
+        calls: [tools.shell(`printf 'the model reads the file of the context and %.0s' $(seq 500); echo "[step ${step}]"`)] })),
       { text: `It went on after the full context of ${agent}.` },
     ],
     again: [
@@ -78,7 +79,7 @@ export function agentScripts(agent, tools, work) {
 
 // For libraries, which bring one tool.
 export const LIBRARY_SCRIPTS = [
-  { name: 'hello', steps: [{ think: 'A short hello will do here.', text: 'Hello from the scripted model, all is well.' }] },
+  { name: 'hello', steps: [{ think: 'A short hello will do here.', text: GREETING }] },
   { name: 'summary', steps: [{ text: 'A summary of what was said before.' }] },
   { name: 'weather', needs: 'get_weather', steps: [
     { think: 'The user wants the weather.', text: 'Let me look.', calls: [{ name: 'get_weather', args: { city: 'Oslo' } }] },
