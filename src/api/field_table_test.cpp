@@ -161,7 +161,7 @@ std::string table(const std::vector<Endpoint>& all) {
 }
 
 std::string page() {
-  return "# RequestFields of every endpoint\n\nMade from the parsers themselves and checked by `api_test`. **yes**: "
+  return "# Fields of every endpoint\n\nMade from the parsers themselves and checked by `api_test`. **yes**: "
          "honoured. "
          "accepted: allowed, and changes nothing\nhere. refused: an error says what to do instead. A field that is not "
          "in "

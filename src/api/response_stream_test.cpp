@@ -68,6 +68,7 @@ class FakeTask final : public ResponseTask {
 
 class ResponseStreamTest : public testing::Test {
  protected:
+  ~ResponseStreamTest() override { output_->posted.clear(); }  // what waits there holds the output
   FakeTask& add(const std::string& name) {
     auto task = std::make_shared<FakeTask>(name, log_);
     FakeTask& added = *task;
