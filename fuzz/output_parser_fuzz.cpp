@@ -55,7 +55,7 @@ Input read(std::string_view data) {
   if (header.ends_with('-')) input.format.tools = ToolFormat::kNone;
   if (tools.format == ToolFormat::kHarmony) input.format.reasoning = ReasoningFormat::kHarmony;
 
-  for (const auto& opener : tools.openers) input.markup.push_back(opener.text);
+  for (const auto& block_start : tools.block_starts) input.markup.push_back(block_start.text);
   const auto& syntax = tools.syntax;
   for (const auto text : {syntax.block_open, syntax.call_open, syntax.name_close, syntax.call_close, syntax.separator,
                           syntax.block_close, thinking.open, thinking.close})
