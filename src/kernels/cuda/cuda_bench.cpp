@@ -177,7 +177,7 @@ BENCHMARK(GpuAttention)
     ->UseRealTime();
 
 // Arguments: rows, top_k, whether log-probabilities are wanted.
-void GpuDraw(benchmark::State& state) {
+void GpuSample(benchmark::State& state) {
   Backend* const backend = gpu(state);
   if (backend == nullptr) return;
   const int64_t rows = state.range(0);
@@ -201,7 +201,7 @@ void GpuDraw(benchmark::State& state) {
   run(state, *backend, static_cast<double>(logits.size()) * 4, 0,
       [&](int32_t) { backend->sampler()->sample(there.floats(), kVocabulary, samples, {}, sampled); });
 }
-BENCHMARK(GpuDraw)->ArgNames({"rows", "top_k", "logprobs"})->ArgsProduct({{1, 64}, {0, 40}, {0, 1}})->UseRealTime();
+BENCHMARK(GpuSample)->ArgNames({"rows", "top_k", "logprobs"})->ArgsProduct({{1, 64}, {0, 40}, {0, 1}})->UseRealTime();
 
 }  // namespace
 }  // namespace cairn
