@@ -21,8 +21,9 @@ constexpr int64_t kIdBytes = 12;
 constexpr int64_t kPieceBytes = 32;
 // A byte as JSON text, at the worst: \u0001.
 constexpr int64_t kEscapedByteBytes = 6;
-// What has no white space is cut into tokens as a whole: a symbol and a place in the queue for each byte at the worst.
-constexpr int64_t kSymbolBytes = 48;
+// What has no white space is cut into tokens as a whole: for each byte at the worst a Symbol (28) and a place in the
+// queue (8), three times over while their arrays grow.
+constexpr int64_t kSymbolBytes = 3 * (28 + 8);
 
 /// A text, or the numbers of bytes that are none.
 void append_piece(std::string& body, std::string_view piece) {

@@ -49,9 +49,10 @@ const large = (random) => {
     ['/v1/chat/completions', { messages: messages('a'), n: 64, max_tokens: 100, logprobs: true, top_logprobs: 20 }],
     ['/tokenize', { content: text(mib * 20_000), ...pieces }],
     ['/v1/responses', { input: text(mib * 60_000) }],
+    ['/tokenize', { content: 'x'.repeat(mib << 16) }],  // one word
     ['/api/generate', { prompt: text(mib * 60_000), stream: false }],
     ['/v1/completions', `{${Array.from({ length: mib * 20_000 }, (_, i) => `"k${i}":1`)}}`],
-  ][Math.floor(random() * 8)];
+  ][Math.floor(random() * 9)];
 };
 
 async function randomRequests(server, seed) {
