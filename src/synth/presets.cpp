@@ -127,6 +127,12 @@ constexpr Setting kLlama1B[] = {
     {"feed_forward_length", "8192"}, {"vocab_size", "128256"},
 };
 
+constexpr Setting kLlama8B[] = {
+    {"context_length", "131072"},     {"embedding_length", "4096"},     {"block_count", "32"},
+    {"attention.head_count", "32"},   {"attention.head_count_kv", "8"}, {"attention.key_length", "128"},
+    {"feed_forward_length", "14336"}, {"vocab_size", "128256"},
+};
+
 constexpr Setting kQwen3Small[] = {
     {"context_length", "40960"},     {"embedding_length", "1024"},     {"block_count", "28"},
     {"attention.head_count", "16"},  {"attention.head_count_kv", "8"}, {"attention.key_length", "128"},
@@ -243,6 +249,7 @@ constexpr Architecture kArchitectures[] = {
 
 constexpr Preset kPresets[] = {
     {{"llama-1b", "llama", "1.24 G parameters, the shape of Llama 3.2 1B"}, kLlama1B, true},
+    {{"llama-8b", "llama", "8.03 G parameters, the shape of Llama 3.1 8B"}, kLlama8B},
     {{"qwen3-0.6b", "qwen3", "0.60 G parameters"}, kQwen3Small, true},
     {{"moe-0.8b", "qwen3moe", "0.80 G parameters, 32 experts of which 4 are used"}, kMoeSmall, true},
     {{"v2-lite", "deepseek2", "15.7 G parameters, the shape of DeepSeek V2 Lite"}, kV2Lite},

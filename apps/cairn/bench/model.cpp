@@ -132,7 +132,7 @@ void add_bench_model(CLI::App& bench, int& exit_code) {
   auto flags = std::make_shared<ModelBenchFlags>();
   flags->load.add_to(*command, true);
   auto* sequences = command->add_option("--sequences", flags->sequences, "At once, each with a prompt of its own");
-  sequences->check(CLI::Range(1, 64))->capture_default_str();
+  sequences->check(CLI::Range(1, 256))->capture_default_str();
   auto* prompt = command->add_option("--prompt", flags->prompt, "Tokens of each prompt, random ones");
   prompt->check(CLI::Range(1, 1 << 20))->capture_default_str();
   command->add_option("--answer", flags->answer, "Tokens of each sequence that are timed")
