@@ -46,6 +46,7 @@ struct Thread {
   Place place;          // where it waits
   size_t bytes = 0;     // size of its value at an exchange
   uint32_t parity = 0;  // parity of the number of exchanges so far
+  bool waited = false;  // for the kernels before
   std::vector<Copy> open;
   std::deque<std::vector<Copy>> groups;
 };
@@ -64,6 +65,7 @@ struct Block {
   size_t running = 0;  // index of the running thread
   size_t warps_that_run = 0;
   const std::function<void()>* kernel = nullptr;
+  bool dependent = false;
   std::unique_ptr<std::byte, decltype(&std::free)> shared{nullptr, &std::free};
   std::minstd_rand random{kSeed};
 
@@ -122,6 +124,9 @@ void wait(State state, size_t bytes, const Place& place) {
   for (;;) {
     (*block.kernel)();
     Thread& own = block.thread();
+    if (block.dependent && !own.waited)
+      broken("a thread of a kernel that may begin early ends without waiting for those before it", Place::current());
+    own.waited = false;
     if (!own.open.empty() || !own.groups.empty()) broken("a thread ends with copies on their way", Place::current());
     own.state = State::kEnded;
     own.fiber.leave();
@@ -156,6 +161,7 @@ bool pass_barrier() {
 
 void run_block(const Grid& grid, const std::function<void()>& kernel) {
   block.kernel = &kernel;
+  block.dependent = grid.dependent;
   block.thread_count = static_cast<size_t>(grid.threads);
   while (block.threads.size() < block.thread_count) block.threads.push_back(std::make_unique<Thread>(&live));
   block.warps.resize((block.thread_count + kWarp - 1) / kWarp);
@@ -209,6 +215,8 @@ void run_grid(const Grid& grid, const std::function<void()>& kernel) {
 }
 
 std::byte* shared_memory() { return block.shared.get(); }
+
+void wait_for_dependencies() { block.thread().waited = true; }
 
 void barrier(const Place& place) { wait(State::kAtBarrier, 0, place); }
 

@@ -26,6 +26,7 @@ struct Grid {
   dim3 blocks;
   int32_t threads = 0;  ///< threads per block
   size_t shared_bytes = 0;
+  bool dependent = false;  ///< may begin early: every thread must call wait_for_dependencies()
 };
 /// Runs `kernel` for every thread of every block, one block after the other in random order.
 void run_grid(const Grid& grid, const std::function<void()>& kernel);
@@ -35,6 +36,8 @@ void run_grid(const Grid& grid, const std::function<void()>& kernel);
 /// The block's shared memory, aligned to 16 bytes; all bytes are 0xff when the block begins.
 std::byte* shared_memory();
 void barrier(const Place& place);
+/// Notes that the thread called it: kernels run one after the other here.
+void wait_for_dependencies();
 
 inline constexpr size_t kSlotBytes = 32;
 /// The values of a warp's lanes; valid until the lane's next exchange.

@@ -14,10 +14,11 @@ struct EmulatedNode {
   const void* kernel = nullptr;
   Grid grid;
   std::function<void()> work;
+  bool has_edge = false;
 
   explicit EmulatedNode(const cudaKernelNodeParams& params)
       : kernel(params.func),
-        grid{params.gridDim, static_cast<int32_t>(params.blockDim.x), params.sharedMemBytes},
+        grid{params.gridDim, static_cast<int32_t>(params.blockDim.x), params.sharedMemBytes, false},
         work(bound(params.func, params.kernelParams)) {}
 };
 
@@ -54,9 +55,15 @@ std::function<void()> bound(const void* kernel, void** arguments) {
 
 }  // namespace cairn::cuda::emulated
 
-cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
-                             cudaStream_t stream) {
-  return launch(kernel, {grid, static_cast<int32_t>(block.x), shared_bytes}, stream, bound(kernel, arguments));
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  attributes->ptxVersion = 90;
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
+  const Grid grid{config->gridDim, static_cast<int32_t>(config->blockDim.x), config->dynamicSmemBytes,
+                  config->numAttrs > 0};
+  return launch(kernel, grid, config->stream, bound(kernel, arguments));
 }
 
 cudaError_t cudaGraphCreate(cudaGraph_t* graph, unsigned) {
@@ -71,15 +78,27 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* before,
                                    size_t before_count, const cudaKernelNodeParams* params) {
-  const bool in_turn =
-      graph->nodes.empty() ? before_count == 0 : before_count == 1 && *before == graph->nodes.back().get();
-  if (!in_turn) broken("a graph's kernel that does not run after the one before it", Place::current());
+  if (before != nullptr || before_count != 0) broken("a graph's node that has edges when it is made", Place::current());
   graph->nodes.push_back(std::make_unique<EmulatedNode>(*params));
   *node = graph->nodes.back().get();
   return cudaSuccess;
 }
 
+cudaError_t cudaGraphAddDependencies(cudaGraph_t graph, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
+                                     const cudaGraphEdgeData* edges, size_t count) {
+  const size_t nodes = graph->nodes.size();
+  const bool in_turn = count == 1 && nodes > 1 && *to == graph->nodes.back().get() &&
+                       *from == graph->nodes[nodes - 2].get() && !(*to)->has_edge;
+  if (!in_turn) broken("a graph's kernel that does not run after the one before it", Place::current());
+  (*to)->has_edge = true;
+  (*to)->grid.dependent = edges->type == cudaGraphDependencyTypeProgrammatic;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  for (size_t i = 1; i < graph->nodes.size(); ++i) {
+    if (!graph->nodes[i]->has_edge) broken("a graph's kernel that waits for none", Place::current());
+  }
   *executable = new EmulatedExecutable{.device = current_device(), .nodes = {}};
   for (const auto& node : graph->nodes) (*executable)->nodes.emplace_back(node.get(), *node);
   return cudaSuccess;
@@ -95,7 +114,9 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGra
   for (auto& [of_graph, own] : executable->nodes) {
     if (of_graph != node) continue;
     if (own.kernel != params->func) return keep(cudaErrorInvalidValue);
+    const bool dependent = own.grid.dependent;
     own = EmulatedNode(*params);
+    own.grid.dependent = dependent;
     return cudaSuccess;
   }
   return keep(cudaErrorInvalidValue);

@@ -18,7 +18,7 @@ cudaError_t launch(const void* kernel, const Grid& grid, cudaStream_t stream, st
 
 /// Makes a function that runs one thread of a kernel, with copies of these arguments.
 using Bind = std::function<void()> (*)(const void* kernel, void** arguments);
-/// Registers the types of a kernel's arguments for cudaLaunchKernel and graphs.
+/// Registers the types of a kernel's arguments for cudaLaunchKernelExC and graphs.
 void know(const void* kernel, Bind bind);
 /// The function of a registered kernel, with these arguments.
 std::function<void()> bound(const void* kernel, void** arguments);

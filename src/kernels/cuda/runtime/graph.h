@@ -13,8 +13,8 @@ namespace cairn::cuda {
 /// A graph on the current device. Its kernels run one after the other, as on a stream.
 class Graph {
  public:
-  /// Null if CUDA does not create it; `error` is set then.
-  static std::unique_ptr<Graph> create(LaunchList list, cudaError_t& error);
+  /// With `overlaps`, dependent kernels begin early. Null if CUDA does not create it; `error` is set then.
+  static std::unique_ptr<Graph> create(LaunchList list, bool overlaps, cudaError_t& error);
   ~Graph();
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
@@ -25,7 +25,7 @@ class Graph {
 
  private:
   explicit Graph(LaunchList list) : list_(std::move(list)) {}
-  cudaError_t build();
+  cudaError_t build(bool overlaps);
 
   LaunchList list_;
   cudaGraph_t graph_ = nullptr;

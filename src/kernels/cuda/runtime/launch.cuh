@@ -14,7 +14,32 @@ namespace cairn::cuda {
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, LaunchQueue& launches,
             const Arguments&... arguments) {
-  add_launch<Parameters...>(launches, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes, arguments...);
+  add_launch<Parameters...>(launches, false, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes,
+                            arguments...);
+}
+
+/// Launches a kernel that may begin before the one before it has ended (CUDA's programmatic dependent launch): all of
+/// its threads call trigger_dependents() and wait_for_dependencies().
+template <class... Parameters, class... Arguments>
+void launch_dependent(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, LaunchQueue& launches,
+                      const Arguments&... arguments) {
+  add_launch<Parameters...>(launches, true, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes,
+                            arguments...);
+}
+
+/// Lets the next kernel begin once all blocks of this one have called it, if it is launched by launch_dependent().
+__device__ __forceinline__ void trigger_dependents() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+/// Waits until all kernels before this one have ended and what they wrote can be read. Before it a kernel may read its
+/// parameters and a model's weights, and nothing that an operation writes.
+__device__ __forceinline__ void wait_for_dependencies() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 /// The dynamic shared memory of the block.

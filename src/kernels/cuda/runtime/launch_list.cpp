@@ -12,7 +12,8 @@ void LaunchList::clear() {
 }
 
 void LaunchList::add(const Launch& launch) {
-  Entry entry{launch.kernel, launch.grid, launch.threads, launch.shared_bytes, offsets_.size(), 0, bytes_.size(), 0};
+  Entry entry{launch.kernel, launch.grid, launch.threads,  launch.shared_bytes, offsets_.size(), 0,
+              bytes_.size(), 0,           launch.dependent};
   for (const KernelArgument& argument : launch.arguments) {
     const size_t offset = bytes_.size();
     offsets_.push_back(offset);

@@ -22,6 +22,9 @@ struct Launch {
   unsigned threads = 0;
   size_t shared_bytes = 0;
   std::span<const KernelArgument> arguments;
+  /// Whether the kernel may begin before the one before it has ended, because it calls wait_for_dependencies()
+  /// (launch.cuh).
+  bool dependent = false;
 };
 
 class LaunchList {
@@ -32,6 +35,7 @@ class LaunchList {
   void add(const Launch& launch);
   /// Launch i in CUDA's form, valid until the list is changed or at() is called again.
   cudaKernelNodeParams at(size_t i);
+  bool dependent(size_t i) const { return entries_[i].dependent; }
   /// Whether launch i has the same grid and arguments in both lists, which have the same kernels.
   bool same(size_t i, const LaunchList& other) const;
   /// Whether both lists have the same kernels, at most `differences_max` of them with different grids or arguments.
@@ -47,6 +51,7 @@ class LaunchList {
     size_t offsets_end = 0;
     size_t bytes_begin = 0;
     size_t bytes_end = 0;
+    bool dependent = false;
   };
   static constexpr size_t kAlignment = 16;
 

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "kernels/cuda/runtime/graph.h"
+#include "kernels/cuda/runtime/probe.h"
 
 namespace cairn::cuda {
 namespace {
@@ -17,7 +18,7 @@ bool are_alike(const LaunchList& a, const LaunchList& b) { return a.alike(b, cha
 
 }  // namespace
 
-LaunchQueue::LaunchQueue(cudaStream_t stream) : stream_(stream) {}
+LaunchQueue::LaunchQueue(cudaStream_t stream) : stream_(stream), overlaps_(knows_dependent_launches()) {}
 LaunchQueue::~LaunchQueue() = default;
 
 void LaunchQueue::add(const Launch& launch) {
@@ -38,9 +39,22 @@ void LaunchQueue::enqueue() {
 
 void LaunchQueue::enqueue_each(LaunchList& list) {
   for (size_t i = 0; i < list.size(); ++i) {
-    const cudaKernelNodeParams params = list.at(i);
-    cudaLaunchKernel(params.func, params.gridDim, params.blockDim, params.kernelParams, params.sharedMemBytes, stream_);
+    enqueue_one(list.at(i), overlaps_ && list.dependent(i));
   }
+}
+
+void LaunchQueue::enqueue_one(const cudaKernelNodeParams& params, bool dependent) const {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  attribute.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = params.gridDim;
+  config.blockDim = params.blockDim;
+  config.dynamicSmemBytes = params.sharedMemBytes;
+  config.stream = stream_;
+  config.attrs = &attribute;
+  config.numAttrs = dependent ? 1 : 0;
+  cudaLaunchKernelExC(&config, params.func, params.kernelParams);
 }
 
 bool LaunchQueue::enqueue_as_graph() {
@@ -86,7 +100,7 @@ bool LaunchQueue::was_seen() {
 
 Graph* LaunchQueue::make_graph() {
   cudaError_t error = cudaSuccess;
-  std::unique_ptr<Graph> made = Graph::create(list_, error);
+  std::unique_ptr<Graph> made = Graph::create(list_, overlaps_, error);
   if (made == nullptr) {
     give_up(error);
     return nullptr;

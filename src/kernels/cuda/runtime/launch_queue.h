@@ -59,6 +59,7 @@ class LaunchQueue {
   };
 
   void enqueue_each(LaunchList& list);
+  void enqueue_one(const cudaKernelNodeParams& params, bool dependent) const;
   bool enqueue_as_graph();
   Graph* graph_like(const LaunchList& list);
   /// Whether enough lists similar to the current one have come before; if not, it is remembered.
@@ -67,6 +68,7 @@ class LaunchQueue {
   void give_up(cudaError_t error);
 
   const cudaStream_t stream_;
+  const bool overlaps_;  // whether dependent kernels begin early
   bool gathers_ = false;
   LaunchList list_;
   std::vector<Seen> seen_;

@@ -14,4 +14,12 @@ cudaError_t probe(LaunchQueue& stream) {
   return cudaGetLastError();
 }
 
+bool knows_dependent_launches() {
+  constexpr int kVersionMin = 90;
+  cudaFuncAttributes attributes{};
+  const cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(nothing));
+  cudaGetLastError();  // probe() reports errors
+  return error == cudaSuccess && attributes.ptxVersion >= kVersionMin;
+}
+
 }  // namespace cairn::cuda

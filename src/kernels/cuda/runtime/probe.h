@@ -11,4 +11,8 @@ namespace cairn::cuda {
 /// stream's device.
 cudaError_t probe(LaunchQueue& stream);
 
+/// Whether the kernels that this device runs know launch_dependent() (launch.cuh): those for compute capability 9.0 and
+/// above do. The others would not wait for the kernels before them.
+bool knows_dependent_launches();
+
 }  // namespace cairn::cuda

@@ -14,9 +14,20 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, LaunchQueue& launches,
             const Arguments&... arguments) {
   emulated::know(kernel);
-  add_launch<Parameters...>(launches, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes, arguments...);
+  add_launch<Parameters...>(launches, false, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes,
+                            arguments...);
 }
 
+template <class... Parameters, class... Arguments>
+void launch_dependent(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, LaunchQueue& launches,
+                      const Arguments&... arguments) {
+  emulated::know(kernel);
+  add_launch<Parameters...>(launches, true, reinterpret_cast<const void*>(kernel), grid, threads, shared_bytes,
+                            arguments...);
+}
+
+inline void trigger_dependents() {}
 using emulated::shared_memory;
+using emulated::wait_for_dependencies;
 
 }  // namespace cairn::cuda
