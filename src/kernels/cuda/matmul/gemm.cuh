@@ -1,154 +1,24 @@
 /// Products on the tensor cores with many inputs: a block computes a tile of 128 rows by 64, 128 or 256 outputs, class
 /// after class of steps (mma_operands.cuh), each warp a part of the tile.
 ///
-/// A step passes through a pipeline. Its weights are loaded into registers four steps ahead, each warp those of one
-/// panel; two steps ahead they are dequantised and written to shared memory, arranged as operands. Its inputs are
-/// copied there three steps ahead. A warp reads the operands of half of its outputs while it multiplies those of the
-/// other half. One barrier for a step suffices.
+/// A step passes through a pipeline. Its weights are loaded into registers three or four steps ahead, each warp those
+/// of one panel; two steps ahead they are dequantised and written to shared memory, arranged as operands. Its inputs
+/// are copied there three steps ahead. A warp reads the operands of half of its outputs while it multiplies those of
+/// the other half. One barrier for a step suffices.
 ///
-/// Estimate for an H100: mma.sync takes 3.2 cycles of a multiprocessor... TODO
+/// Estimate for an H100: a step of a large tile is a million multiply-adds, for which mma.sync takes about 820 cycles,
+/// and 88 KB of shared memory, read and written in 690; the totals of a class are another 256 KB for every class. A
+/// warp executes about 150 instructions for Q8_0 and 190 for Q4_K, 64 of them mma.sync; a scheduler has two warps. A
+/// medium tile is half of that, but 64 KB in 510 cycles, so that large ones are about a tenth faster.
 #pragma once
 
 #include <algorithm>
 #include <utility>
 
-#include "kernels/cuda/matmul/gemm_tile.cuh"
+#include "kernels/cuda/matmul/gemm_stage.cuh"
 #include "kernels/cuda/matmul/weight_operands.cuh"
 
 namespace cairn::cuda {
-
-/// Rows of a tile: a panel for each warp.
-inline constexpr int kTilePanels = kTileWarps;
-inline constexpr int kTileRows = kTilePanels * kPanelRows;
-
-/// The arrangement of a tile's warps, kOfRows of them along its rows; each has kRows times 16 rows by kOutputs times 8
-/// outputs.
-template <int kOfRows, int kRows, int kOutputs>
-struct TileShape {
-  static constexpr int kRowWarps = kOfRows;
-  static constexpr int kRowParts = kRows;
-  static constexpr int kOutputParts = kOutputs;
-  static constexpr int kHalfParts = kOutputs / 2;  // parts of half of the outputs
-  static constexpr int kTileOutputs = kTileWarps / kOfRows * 8 * kOutputs;
-  static_assert(kOfRows * kRows == kTilePanels && kRows % 2 == 0 && kOutputs % 2 == 0);
-  /// Row parts whose totals are in registers; those of others are in shared memory.
-  static constexpr int kKeptParts = kRows * kOutputs <= 16 ? kRows : 0;
-  static constexpr int kSharedTotals = (kRows - kKeptParts) * kOutputs;
-};
-using LargeTile = TileShape<2, 4, 8>;
-using MediumTile = TileShape<4, 2, 8>;
-using SmallTile = TileShape<4, 2, 4>;
-
-/// Shared memory of a step. Lanes that access it at the same time access neighbouring words.
-template <class Shape>
-struct TileStage {
-  /// Of each panel the left operands of both instructions of the step, a lane's four words together.
-  alignas(16) uint4 weights[kTilePanels][2][kWarp];
-  alignas(16) uint4 inputs[Shape::kTileOutputs][kPieces];
-};
-
-/// The sums of earlier classes that are not in registers: four of each lane's numbers together.
-template <int kCount>
-struct SharedTotals {
-  alignas(16) float4 of_threads[kCount][kTileThreads];
-};
-template <>
-struct SharedTotals<0> {};
-
-template <class Shape>
-struct TilesShared {
-  TileStage<Shape> stages[kQuad];
-  [[no_unique_address]] SharedTotals<Shape::kSharedTotals> totals;
-  OutputList<Shape::kTileOutputs> list;
-};
-
-struct Tile {
-  int32_t matrix = 0;
-  int32_t row_begin = 0;
-  const int32_t* outputs = nullptr;
-  int32_t count = 0;
-};
-
-/// A thread's part of the tile's inputs. Addresses are computed once, since with `ids` they need divisions.
-template <class Shape>
-class InputStage {
- public:
-  static constexpr int kCopies = Shape::kTileOutputs * kPieces / kTileThreads;
-
-  /// Outputs beyond the last repeat it.
-  __device__ __forceinline__ InputStage(const Product& product, const Tile& tile)
-      : values_(reinterpret_cast<const uint4*>(product.halves.values)) {
-    const uint32_t pieces = static_cast<uint32_t>(product.padded_cols) / kHalfColumns;
-#pragma unroll
-    for (int i = 0; i < kCopies; ++i) {
-      const int32_t input = product.input_of(tile.outputs[min(output(i), tile.count - 1)]);
-      from_[i] = static_cast<uint32_t>(input) * pieces + static_cast<uint32_t>(piece());
-    }
-  }
-  /// Starts copy i of a step.
-  __device__ __forceinline__ void begin(int i, int32_t step, TileStage<Shape>& to) const {
-    const uint32_t from = from_[i] + static_cast<uint32_t>(step) * kPieces;
-    __pipeline_memcpy_async(&to.inputs[output(i)][piece()], values_ + from, sizeof(uint4));
-  }
-
- private:
-  __device__ static int output(int i) { return static_cast<int>(threadIdx.x) / kPieces + i * (kTileThreads / kPieces); }
-  __device__ static int piece() { return static_cast<int>(threadIdx.x) % kPieces; }
-
-  const uint4* values_;
-  uint32_t from_[kCopies];  // below 2^32: 64 GiB of inputs
-};
-
-/// The sums of a warp's part of a tile.
-template <class Shape>
-using TileSums = float[Shape::kRowParts][Shape::kOutputParts][4];
-
-/// The sums of the classes so far.
-template <class Shape>
-class Totals {
- public:
-  __device__ __forceinline__ explicit Totals(SharedTotals<Shape::kSharedTotals>& shared) : shared_(shared) {}
-
-  /// Adds the sums of class `number`; then `sums` are those of all classes up to it.
-  __device__ __forceinline__ void add(int32_t number, TileSums<Shape>& sums) {
-#pragma unroll
-    for (int p = 0; p < Shape::kRowParts; ++p) {
-#pragma unroll
-      for (int q = 0; q < Shape::kOutputParts; ++q) {
-        if constexpr (Shape::kSharedTotals > 0) {
-          if (p >= Shape::kKeptParts) {
-            add_to(shared_.of_threads[(p - Shape::kKeptParts) * Shape::kOutputParts + q][threadIdx.x], number,
-                   sums[p][q]);
-            continue;
-          }
-        }
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float& kept = kept_[p % kKept][q][i];
-          kept = number == 0 ? sums[p][q][i] : __fadd_rn(kept, sums[p][q][i]);
-          sums[p][q][i] = kept;
-        }
-      }
-    }
-  }
-
- private:
-  static constexpr int kKept = Shape::kKeptParts > 0 ? Shape::kKeptParts : 1;
-
-  __device__ __forceinline__ static void add_to(float4& total, int32_t number, float (&sums)[4]) {
-    if (number > 0) {
-      const float4 before = total;
-      sums[0] = __fadd_rn(before.x, sums[0]);
-      sums[1] = __fadd_rn(before.y, sums[1]);
-      sums[2] = __fadd_rn(before.z, sums[2]);
-      sums[3] = __fadd_rn(before.w, sums[3]);
-    }
-    if (number < kHalfClasses - 1) total = make_float4(sums[0], sums[1], sums[2], sums[3]);
-  }
-
-  SharedTotals<Shape::kSharedTotals>& shared_;
-  float kept_[kKept][Shape::kOutputParts][4] = {};
-};
 
 /// A warp's part in the computation of a tile.
 template <class Weights, class Shape>
@@ -168,14 +38,12 @@ class TilePart {
       for (int i = 0; i < InputStage<Shape>::kCopies; ++i) inputs_.begin(i, min(s, steps_ - 1), stages_[s]);
       end_copies();
     }
-    codes_[0] = weights_.fetch(0, 0);
-    codes_[1] = weights_.fetch(0, min(1, steps_ - 1));
+    const Codes first = weights_.fetch(0, 0), second = weights_.fetch(0, min(1, steps_ - 1));
     scales_ = weights_.fetch_scales(0, min(kQuad, steps_));
 #pragma unroll
-    for (int s = 0; s < 2; ++s) {
-      store_weights(s);
-      codes_[s] = weights_.fetch(0, min(s + 2, steps_ - 1));
-    }
+    for (int s = 0; s < Shape::kCodeSets; ++s) codes_[s] = weights_.fetch(0, min(s + 2, steps_ - 1));
+    store_weights(first, 0);
+    store_weights(second, 1);
     wait_for_copies<kInputsAhead - 1>();
     __syncthreads();
 #pragma unroll
@@ -204,6 +72,7 @@ class TilePart {
 
  private:
   using Lane = typename Weights::Lane;
+  using Codes = decltype(std::declval<const Lane&>().fetch(0, 0));
   static constexpr int kInputsAhead = 3;
 
   // Step s of a quad. If the quad is whole, other steps may follow, whose data is loaded; there is no need to know
@@ -233,19 +102,22 @@ class TilePart {
       if (multiplies) multiply<1>(p, sums);
     }
     // Written last, as the compiler lets no load from shared memory pass it.
-    if constexpr (kWhole || s == 0) store_weights((s + 2) % kQuad);
+    Codes& codes = codes_[s % Shape::kCodeSets];
+    if constexpr (kWhole || s == 0) store_weights(codes, (s + 2) % kQuad);
     if constexpr (kWhole) {
 #pragma unroll
       for (int i = 0; i < kCopies; ++i)
         inputs_.begin(i, min(number + kInputsAhead, steps_ - 1), stages_[(s + kInputsAhead) % kQuad]);
-      codes_[s % 2] = weights_.fetch(number + kQuad < steps_ ? quad + 1 : quad, s);
+      constexpr int kNext = s + 2 + Shape::kCodeSets;
+      const bool later = kNext >= kQuad && quad * kQuad + kNext < steps_;
+      codes = weights_.fetch(later ? quad + 1 : quad, kNext % kQuad);
     }
     end_copies();
   }
 
   // Dequantises the codes of step s of a quad for all warps.
-  __device__ __forceinline__ void store_weights(int s) {
-    const auto step = weights_.unpack(codes_[s % 2], scales_, s);
+  __device__ __forceinline__ void store_weights(const Codes& codes, int s) {
+    const auto step = weights_.unpack(codes, scales_, s);
     const uint4 &upper = step.row, &lower = step.row_below;
     stages_[s].weights[warp()][0][lane()] = {upper.x, lower.x, upper.y, lower.y};
     stages_[s].weights[warp()][1][lane()] = {upper.z, lower.z, upper.w, lower.w};
@@ -289,8 +161,8 @@ class TilePart {
   Lane weights_;
   InputStage<Shape> inputs_;
   int32_t steps_;
-  // Loaded weights of two steps, step s at s % 2, and the scales of their quads.
-  decltype(std::declval<const Lane&>().fetch(0, 0)) codes_[2];
+  // Loaded weights of the steps after those that are dequantised, and the scales of their quads.
+  Codes codes_[Shape::kCodeSets];
   typename Lane::Scales scales_, next_scales_;
   // Operands.
   uint4 rows_[Shape::kRowParts][2];
@@ -364,7 +236,8 @@ __device__ __forceinline__ void multiply_tile(const Product& product, const Tile
 }
 
 template <class Weights, class Shape>
-__global__ __launch_bounds__(kTileThreads, 1) void multiply_tiles(const __grid_constant__ Products products) {
+__global__ __launch_bounds__(kTileThreads,
+                             Shape::kBlocks) void multiply_tiles(const __grid_constant__ Products products) {
   trigger_dependents();
   auto& shared = *reinterpret_cast<TilesShared<Shape>*>(shared_memory());
   const int number = products.of_block(blockIdx.y);

@@ -18,12 +18,9 @@ struct OutputList {
   int32_t outputs[kOutputs + kTileThreads];
   int32_t found[kTileWarps];
 
-  /// Appends those of outputs [begin, begin + kTileThreads) that chose `matrix` to the first `count`. Returns the new
-  /// count.
-  __device__ int32_t append(const Product& product, int32_t matrix, int32_t begin, int32_t count) {
+  /// Appends the outputs of those threads that have `chosen` to the first `count`. Returns the new count.
+  __device__ int32_t append(int32_t output, bool chosen, int32_t count) {
     const auto warp = static_cast<int>(threadIdx.x / kWarp);
-    const int32_t output = begin + static_cast<int32_t>(threadIdx.x);
-    const bool chosen = output < product.outputs && product.ids[output] == matrix;
     const uint32_t votes = __ballot_sync(kAllLanes, chosen);
     if (threadIdx.x % kWarp == 0) found[warp] = __popc(votes);
     __syncthreads();
@@ -54,18 +51,29 @@ template <int kOutputs, class Tile>
 __device__ void each_tile(const Product& product, OutputList<kOutputs>& list, Tile tile) {
   const auto block = static_cast<int32_t>(blockIdx.x);
   int32_t count = 0, begin = 0;  // outputs in the list, and outputs considered
+  // The matrix that the thread's output of those from `begin` on has chosen, loaded ahead.
+  const auto choice = [&](int32_t from) {
+    const int32_t output = from + static_cast<int32_t>(threadIdx.x);
+    return output < product.outputs ? product.ids[output] : -1;
+  };
+  int32_t chosen = -1;
   if (product.ids == nullptr) {
     const int32_t first = block * kOutputs;
     if (threadIdx.x < kOutputs) list.outputs[threadIdx.x] = first + static_cast<int32_t>(threadIdx.x);
     __syncthreads();
     count = min(kOutputs, product.outputs - first);
     begin = product.outputs;
+  } else {
+    chosen = choice(0);
   }
 #pragma unroll 1
   for (;;) {
 #pragma unroll 1
-    for (; count < kOutputs && begin < product.outputs; begin += kTileThreads)
-      count = list.append(product, block, begin, count);
+    for (; count < kOutputs && begin < product.outputs; begin += kTileThreads) {
+      const int32_t next = choice(begin + kTileThreads);
+      count = list.append(begin + static_cast<int32_t>(threadIdx.x), chosen == block, count);
+      chosen = next;
+    }
     if (count == 0) return;
     const int32_t of_tile = min(count, kOutputs);
     tile(product.ids == nullptr ? 0 : block, list.outputs, of_tile);
