@@ -109,8 +109,8 @@ __device__ __forceinline__ void pack_weights(const PageScores& scores, PageWeigh
 /// Adds a page's values, rows `stride` apart, to sums of 8 kValueTiles dimensions from `column` on.
 template <bool kBfloat, int kValueTiles>
 __device__ __forceinline__ void add_weighted_values(const PageWeights& weights, const float (&factor)[2],
-                                                    const uint16_t* values, int32_t stride, int32_t column,
-                                                    int32_t dim, float (&sums)[kValueTiles][4]) {
+                                                    const uint16_t* values, int32_t stride, int32_t column, int32_t dim,
+                                                    float (&sums)[kValueTiles][4]) {
   // Skipped for most pages, which have no score larger than those before.
   if (__ballot_sync(kAllLanes, factor[0] != 1 || factor[1] != 1) != 0) {
 #pragma unroll
