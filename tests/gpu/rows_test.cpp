@@ -219,9 +219,25 @@ TEST_F(GpuRows, RopeAgreesWithTheCpu) {
       const std::vector<float> x = random.normals(kRowsMax * cols);
       check(1e-6, [&](Backend& backend, int64_t first, int64_t rows) {
         Arrays arrays(backend);
-        float* at = arrays.put(rows_of(x, cols, first, rows));
-        backend.rope(style, table_of(backend, arrays, first, rows), dims, at, rows, kHeads, head_dim);
-        return arrays.get(at, rows * cols);
+        // Three arrays with 3, 2 and 1 heads a row.
+        std::vector<RopeHeads> rotated;
+        for (int32_t heads = kHeads; heads > 0; --heads) {
+          std::vector<float> part;
+          for (int64_t row = first; row < first + rows; ++row) {
+            part.insert(part.end(), x.begin() + row * cols, x.begin() + row * cols + int64_t{heads} * head_dim);
+          }
+          rotated.push_back({arrays.put(part), heads});
+        }
+        backend.rope(style, table_of(backend, arrays, first, rows), dims, rotated, rows, head_dim);
+        std::vector<float> all;
+        for (int64_t row = 0; row < rows; ++row) {
+          for (const auto& [at, heads] : rotated) {
+            const int64_t width = int64_t{heads} * head_dim;
+            const std::vector<float> turned = arrays.get<float>(at + row * width, width);
+            all.insert(all.end(), turned.begin(), turned.end());
+          }
+        }
+        return all;
       });
     }
   }

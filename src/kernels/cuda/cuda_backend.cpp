@@ -203,10 +203,10 @@ class CudaBackend final : public Backend {
     cuda::rope_table(queue(), positions_there, std::ssize(positions), frequencies_there, dims, magnitude, table);
     stream_->launched("rope_table");
   }
-  void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+  void rope(RopeStyle style, const float* table, int32_t dims, std::span<const RopeHeads> rotated, int64_t rows,
             int32_t head_dim) override {
     if (rows == 0 || dims == 0) return;
-    cuda::rope(queue(), style, table, dims, x, rows, heads, head_dim);
+    cuda::rope(queue(), style, table, dims, rotated, rows, head_dim);
     stream_->launched("rope");
   }
   void store_kv(const KvView& kv, std::span<const AttentionSlice> slices, const float* k, const float* v) override;

@@ -113,8 +113,9 @@ void copy_columns(LaunchQueue& stream, const float* from, int64_t from_stride, f
 /// `positions` [count] and `frequencies` [dims / 2] on the device.
 void rope_table(LaunchQueue& stream, const int32_t* positions, int64_t count, const double* frequencies, int32_t dims,
                 float magnitude, float* table);
-void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
-          int32_t head_dim);
+/// Two at a time are one launch.
+void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims, std::span<const RopeHeads> rotated,
+          int64_t rows, int32_t head_dim);
 
 /// One row of a batch, for attention and store_kv.
 struct TokenPlace {

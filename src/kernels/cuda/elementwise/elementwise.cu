@@ -16,6 +16,8 @@ __device__ int64_t thread_number() { return int64_t{blockIdx.x} * kBlock + threa
 // out[i] = f(x[i], y[i]), where a null y means ones.
 template <bool kAligned, class F>
 __global__ void __launch_bounds__(kBlock) map_kernel(F f, const float* x, const float* y, int64_t n, float* out) {
+  trigger_dependents();
+  wait_for_dependencies();
   const int64_t step = int64_t{gridDim.x} * kBlock * 4;
   for (int64_t i = 4 * thread_number(); i < n; i += step) {
     const Four a = load_four<kAligned>(x + i, n - i);
@@ -32,33 +34,49 @@ template <class F>
 void map(LaunchQueue& stream, const F& f, const float* x, const float* y, int64_t n, float* out) {
   if (n == 0) return;
   const auto kernel = columns_aligned(n, x, y, out) ? map_kernel<true, F> : map_kernel<false, F>;
-  launch(kernel, dim3(blocks_of(n, kBlock * 4, kBlocksMax)), kBlock, 0, stream, f, x, y, n, out);
+  launch_dependent(kernel, dim3(blocks_of(n, kBlock * 4, kBlocksMax)), kBlock, 0, stream, f, x, y, n, out);
 }
 
+template <Activation kActivation>
 struct Gate {
-  Activation activation;
-  __device__ float operator()(float x, float up) const { return __fmul_rn(activate(activation, x), up); }
+  __device__ float operator()(float x, float up) const { return __fmul_rn(activate<kActivation>(x), up); }
 };
 // Gating that also writes the rounded result.
+template <Activation kActivation>
 struct GateRows {
-  Gate gate;
   const float* x;
   const float* up;  // or null
   float* out;
   HalfRows halves;
 
-  template <int kThreads, bool kAligned>
-  __device__ void operator()(int64_t row, int64_t cols) const {
-    float* const to = out + row * cols;
-    const float* const factors = up == nullptr ? nullptr : up + row * cols;
-    const Gate f = gate;
+  template <class Part>
+  __device__ void operator()(const Part& part) const {
+    if (!part.begin()) return;
+    const int64_t before = part.row() * part.cols();
+    RowValues<Part> values;
     float largest = 0;
-    map_row<kThreads, kAligned>(x + row * cols, cols, to, [f, factors, &largest](float value, int64_t c) {
-      value = f(value, factors == nullptr ? 1.0f : factors[c]);
-      largest = fmaxf(largest, fabsf(value));
-      return value;
+    part.for_chunks([&](int begin) {
+      Four in[Part::kChunk], by[Part::kChunk];
+#pragma unroll
+      for (int j = 0; j < Part::kChunk; ++j) in[j] = part.load(x + before, begin + j);
+#pragma unroll
+      for (int j = 0; j < Part::kChunk; ++j) {
+        by[j] = part.load_or_ones(up == nullptr ? nullptr : up + before, begin + j);
+      }
+#pragma unroll
+      for (int j = 0; j < Part::kChunk; ++j) {
+        if (!part.has(begin + j)) continue;
+        Four four;
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          four.at[k] = Gate<kActivation>()(in[j].at[k], by[j].at[k]);
+          largest = fmaxf(largest, fabsf(four.at[k]));
+        }
+        values.store(part, four, out + before, begin + j);
+      }
     });
-    round_row<kThreads, kAligned>(to, row, cols, largest, halves);
+    values.stored_at(out + before);
+    round_row(part, values, largest, halves);
   }
 };
 struct AddScaled {
@@ -155,8 +173,10 @@ void copy_rows(LaunchQueue& stream, const float* from, int64_t from_stride, cons
 
 void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
           float* out, const HalfRows& halves) {
-  if (halves.values == nullptr) return map(stream, Gate{activation}, gate, up, rows * cols, out);
-  for_rows(stream, GateRows{{activation}, gate, up, out, halves}, rows, cols, columns_aligned(cols, gate, up, out));
+  visit_activation(activation, [&]<Activation kActivation>() {
+    if (halves.values == nullptr) return map(stream, Gate<kActivation>(), gate, up, rows * cols, out);
+    for_rows<8>(stream, GateRows<kActivation>{gate, up, out, halves}, rows, cols, columns_aligned(cols, gate, up, out));
+  });
 }
 
 void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale) {
