@@ -177,9 +177,15 @@ void hyper_connection_write(LaunchQueue& stream, const float* x, const float* y,
 
 // SamplerOperations. All arrays are on the device; `changes` and `changed` begin with change number `first_change` of
 // the call.
-/// `changed` has room for as many logits as there are changes.
+/// Memory of a call of sample().
+struct SampleScratch {
+  void* parts = nullptr;     ///< row_parts_bytes(count) (sampling/row_parts.h)
+  float* changed = nullptr;  ///< as many logits as there are changes
+};
+/// `wants_sums`: whether any of the samples does (wanted_sums() in sampling/row_parts.h).
 void sample(LaunchQueue& stream, float* logits, int64_t vocabulary, const SampleRequest* samples, int32_t count,
-            const LogitChange* changes, int32_t first_change, float* changed, SampleResult* sampled);
+            const LogitChange* changes, int32_t first_change, bool wants_sums, const SampleScratch& scratch,
+            SampleResult* sampled);
 
 // CompressorOperations.
 /// `out` begins with the first row that the batch completes.
