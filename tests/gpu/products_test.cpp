@@ -49,7 +49,7 @@ struct Blocks {
       if (is_float(type)) {
         encode_row(type, random.normals(cols), row);
       } else {
-        EXPECT_GE(reference.size(), row_size) << name;
+        EXPECT_FALSE(reference.empty()) << name;
         // Each row begins at another block of the reference.
         const auto block = static_cast<size_t>(tensor_type_info(type).block_bytes);
         const size_t begin = static_cast<size_t>(random.integer(0, 1'000)) * block;
