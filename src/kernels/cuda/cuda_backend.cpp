@@ -271,7 +271,7 @@ class CudaBackend final : public Backend {
     stream_->check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream), operation);
   }
   void wait() {
-    stream_->check(cudaStreamSynchronize(stream_->get()), "a kernel");
+    stream_->wait("a kernel");
     arguments_.restart();
   }
 

@@ -131,7 +131,8 @@ struct Rows {
   const TokenPlace* places = nullptr;  ///< [count]
   const int32_t* pages = nullptr;      ///< page ids of all sequences, one after the other
   int32_t count = 0;
-  int32_t positions_max = 0;  ///< maximum number of positions that a row sees
+  int32_t positions_max = 0;   ///< maximum number of positions that a row sees
+  int32_t slice_rows_max = 0;  ///< maximum TokenPlace::slice_rows
 };
 /// Stores keys and values. In a page of a layer, each head's rows of keys or values are consecutive (KvView's layout
 /// with rows in their natural order); a row of kQ8_0 consists of blocks of a binary16 scale and 32 codes, as in GGUF.

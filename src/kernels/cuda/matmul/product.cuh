@@ -62,6 +62,7 @@ struct Products {
 
   Product of[kMax];
   int count = 0;
+  int32_t prefetch_steps = 0;
   uint32_t first_blocks[kMax] = {};  ///< first block along x of each product
 
   /// The grid along x of all products, each of which needs blocks_for(product).

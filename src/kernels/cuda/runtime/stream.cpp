@@ -26,6 +26,8 @@ Result<std::unique_ptr<Stream>> Stream::create(int device, std::string name) {
 Stream::~Stream() {
   if (stream_ == nullptr) return;
   cudaStreamSynchronize(get());
+  log_debug("gpu: the host waited {:.3f} s for {}, in {} waits", std::chrono::duration<double>(waited_).count(), name_,
+            waits_);
   launches_.reset();
   cudaStreamDestroy(stream_);
 }
@@ -62,10 +64,18 @@ void Stream::check(cudaError_t error, std::string_view operation) {
   log_error("gpu: {}", first_error_->message);
 }
 
-Result<void> Stream::finish() {
+void Stream::wait(std::string_view operation) {
   const cudaStream_t stream = get();
+  const auto begin = std::chrono::steady_clock::now();
+  check(cudaStreamSynchronize(stream), operation);
+  waited_ += std::chrono::steady_clock::now() - begin;
+  ++waits_;
+}
+
+Result<void> Stream::finish() {
+  get();
   launched("a kernel");
-  check(cudaStreamSynchronize(stream), "a kernel");
+  wait("a kernel");
   if (first_error_) return std::unexpected(*first_error_);
   return {};
 }

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,6 +41,8 @@ class Stream {
   void check(cudaError_t error, std::string_view operation);
   /// Checks for errors after kernels were launched.
   void launched(std::string_view operation) { check(cudaGetLastError(), operation); }
+  /// Waits for all work on the stream; `operation` names what may fail.
+  void wait(std::string_view operation);
   /// Implements Backend::finish.
   Result<void> finish();
 
@@ -51,6 +55,8 @@ class Stream {
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<LaunchQueue> launches_;
   std::optional<Error> first_error_;
+  std::chrono::nanoseconds waited_{0};  // for the device, in all calls of wait()
+  int64_t waits_ = 0;
 };
 
 }  // namespace cairn::cuda

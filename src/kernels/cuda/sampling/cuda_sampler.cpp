@@ -69,7 +69,7 @@ void CudaSampler::sample(float* logits, int64_t vocabulary, std::span<const Samp
   const size_t bytes = sampled.size_bytes();
   const cudaStream_t stream = stream_.get();
   stream_.check(cudaMemcpyAsync(sampled.data(), results, bytes, cudaMemcpyDeviceToHost, stream), "a copy of samples");
-  stream_.check(cudaStreamSynchronize(stream), "a kernel");
+  stream_.wait("a kernel");
 }
 
 }  // namespace cairn::cuda
