@@ -95,11 +95,10 @@ struct RmsNormParams {
 void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, int64_t cols);
 void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
                 int64_t rows, int64_t cols, float* out);
-/// Number of rows up to which several blocks may share a row.
-inline constexpr int64_t kGateTickets = 16;
-/// `halves` as in RmsNormParams; with them, `tickets` are kGateTickets zeros, which are zeros again afterwards.
+/// `halves` as in RmsNormParams. With as many `tickets` as rows, blocks can share a row: they are zeros on the device,
+/// and are zeros again afterwards.
 void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
-          float* out, const HalfRows& halves, int32_t* tickets);
+          float* out, const HalfRows& halves, std::span<int32_t> tickets);
 void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale);
 /// `factors` [rows] on the device.
 void scale_rows(LaunchQueue& stream, float* x, const float* factors, int64_t rows, int64_t cols);

@@ -1,4 +1,6 @@
 // Gating of a feed-forward network's inner activations, with or without the rounding for the product that follows.
+#include <span>
+
 #include "base/check.h"
 #include "kernels/cuda/elementwise/activation.cuh"
 #include "kernels/cuda/elementwise/global_memory.cuh"
@@ -58,7 +60,7 @@ struct GateRows {
   }
 };
 
-// Few long rows are divided among blocks, since one multiprocessor alone takes long for so many exponentials. A block
+// Long rows are divided among blocks, since one multiprocessor alone takes long for so many exponentials. A block
 // rounds its columns as if the row needed no scale; if it does, the last block of the row rounds all columns again.
 constexpr int kSliceThreads = 256;
 constexpr int32_t kSliceColumns = 4 * kSliceThreads;
@@ -103,17 +105,17 @@ __global__ void __launch_bounds__(kSliceThreads)
 }  // namespace
 
 void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
-          float* out, const HalfRows& halves, int32_t* tickets) {
+          float* out, const HalfRows& halves, std::span<int32_t> tickets) {
   CAIRN_DCHECK(cols <= kRowColumnsMax);
   const bool aligned = columns_aligned(cols, gate, up, out);
   visit_activation(activation, [&]<Activation kActivation>() {
     if (halves.values == nullptr) return map(stream, Gate<kActivation>(), gate, up, rows * cols, out);
     const GateRows<kActivation> operation{gate, up, out, halves};
-    const bool sliced = aligned && cols >= kSlicedMin && cols <= kSlicedMax && rows > 0 && rows <= kGateTickets;
-    if (!sliced) return for_rows<8>(stream, operation, rows, cols, aligned);
+    const bool sliced = aligned && cols >= kSlicedMin && cols <= kSlicedMax && rows > 0 && rows <= std::ssize(tickets);
+    if (!sliced) return for_rows(stream, operation, rows, cols, aligned);
     const dim3 grid(static_cast<unsigned>(rows), blocks_of(cols, kSliceColumns, kGridMax));
     launch_dependent(gate_slices_kernel<kActivation>, grid, kSliceThreads, 0, stream, operation,
-                     static_cast<int32_t>(cols), tickets);
+                     static_cast<int32_t>(cols), tickets.data());
   });
 }
 
