@@ -25,6 +25,7 @@ constexpr int32_t kOfThread = kListMax / kThreads;
 // Candidates are put into bins by their distance from the largest logit, one bin per thread.
 constexpr int32_t kBins = kThreads;
 constexpr float kBinsPerNat = 32;
+
 struct Row {
   const float* logits = nullptr;
   int32_t count = 0;
