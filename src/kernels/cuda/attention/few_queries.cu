@@ -27,6 +27,8 @@ constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
 // Blocks that a multiprocessor has registers for.
 constexpr int kBlocks = 2;
+// Blocks that are there when a kernel begins, at most, on a GPU of about 132 multiprocessors.
+constexpr unsigned kFirstBlocks = 264;
 // Queries of a tile, which are the rows of a product; a lane has those of row lane / 4 and of the row 8 below.
 constexpr int32_t kQueriesMax = 16;
 // Pages in shared memory. Each warp has the scores of one.
@@ -164,6 +166,7 @@ class FewQueries {
     PageGroup group = first_group();
     if (group.empty()) return;
     int32_t page = page_of_warp(group);
+    prefetch(group, page);
     wait_for_dependencies();
     __syncthreads();  // the tile before is finished
     begin(group, page);
@@ -227,6 +230,19 @@ class FewQueries {
   // Number of rows of a page that have been written.
   __device__ int32_t rows_there(int32_t number) const { return min(seen_end_ - number * kPageTokens, kPageTokens); }
 
+  // Starts loading the warp's page into the second-level cache, in the blocks that begin before the kernels before this
+  // one have ended. Those may write to the page meanwhile.
+  __device__ void prefetch(const PageGroup& group, int32_t page) const {
+    if (page == kNone || blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z) >= kFirstBlocks) return;
+    const int32_t rows = rows_there(group.begin + warp_);
+    const std::byte *keys = call_.pages.keys(page, tile_.kv_head), *values = call_.pages.values(page, tile_.kv_head);
+    for (int32_t i = kLineBytes * lane_; i < rows * call_.pages.key_row_bytes; i += kLineBytes * kWarp) {
+      prefetch_line(keys + i);
+    }
+    for (int32_t i = kLineBytes * lane_; i < rows * call_.pages.value_row_bytes; i += kLineBytes * kWarp) {
+      prefetch_line(values + i);
+    }
+  }
   __device__ void copy_keys(const PageGroup& group, int32_t page) const {
     if (page == kNone) return;
     const int32_t count = rows_there(group.begin + warp_);
