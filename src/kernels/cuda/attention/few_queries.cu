@@ -235,13 +235,12 @@ class FewQueries {
   __device__ void prefetch(const PageGroup& group, int32_t page) const {
     if (page == kNone || blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z) >= kFirstBlocks) return;
     const int32_t rows = rows_there(group.begin + warp_);
-    const std::byte *keys = call_.pages.keys(page, tile_.kv_head), *values = call_.pages.values(page, tile_.kv_head);
-    for (int32_t i = kLineBytes * lane_; i < rows * call_.pages.key_row_bytes; i += kLineBytes * kWarp) {
-      prefetch_line(keys + i);
-    }
-    for (int32_t i = kLineBytes * lane_; i < rows * call_.pages.value_row_bytes; i += kLineBytes * kWarp) {
-      prefetch_line(values + i);
-    }
+    const auto prefetch_bytes = [&](const std::byte* from, int64_t row_bytes) {
+      const int32_t bytes = rows * static_cast<int32_t>(row_bytes);
+      for (int32_t i = kLineBytes * lane_; i < bytes; i += kLineBytes * kWarp) prefetch_line(from + i);
+    };
+    prefetch_bytes(call_.pages.keys(page, tile_.kv_head), call_.pages.key_row_bytes);
+    prefetch_bytes(call_.pages.values(page, tile_.kv_head), call_.pages.value_row_bytes);
   }
   __device__ void copy_keys(const PageGroup& group, int32_t page) const {
     if (page == kNone) return;
