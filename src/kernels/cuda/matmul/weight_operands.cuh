@@ -126,12 +126,13 @@ struct PanelWeights {
       const uint32_t first = static_cast<uint32_t>(quad) * kQuad, step = static_cast<uint32_t>(s);
       const uint32_t block = first / kGroups + (kGroups < kQuad ? step / kGroups : 0);
       const uint32_t group = kGroups < kQuad ? step % kGroups : first % kGroups + step;
-      return {panel_, blocks_, block, static_cast<uint32_t>(lane_ / 4 + below), static_cast<int>(group)};
+      return {panel_, blocks_, block, uint64_t{static_cast<uint32_t>(lane_) / 4} + static_cast<uint64_t>(below),
+              static_cast<int>(group)};
     }
     __device__ __forceinline__ uint4 unpack(const Octet& codes, const HalfScales<F>& of_lane, int s) const {
       HalfScales<F> scales = of_lane;
 #pragma unroll
-      for (uint32_t& word : scales.words) word = __shfl_sync(kAllLanes, word, lane_ / 4 * 4 + s);
+      for (uint32_t& word : scales.words) word = __shfl_sync(kAllLanes, word, s, 4);
       const int half = octet() / 2;
       return halves_of<F>(codes, scales.scale(half), scales.added(half));
     }
