@@ -42,6 +42,7 @@ struct AttentionTiling {
   int32_t tile_rows = 1;
   int32_t queries = 4;  ///< a multiple of 4
   bool staged = false;  ///< whether pages are copied to shared memory before they are decoded
+  int32_t slots = 0;    ///< pages that a block of few_queries.cu keeps in shared memory
   int64_t shared_bytes = 0;
 };
 

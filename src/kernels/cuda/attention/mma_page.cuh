@@ -32,15 +32,16 @@ __device__ inline float within_halves(float value) {
   return value > kLargest ? kLargest : value < -kLargest ? -kLargest : value;
 }
 
-/// Decodes the page's first `count` rows, of which row_at(i) is the address of the i-th, followed by zeros.
-template <KvType kType, class RowAt>
+/// Decodes the page's first `count` rows, of which row_at(i) is the address of the i-th, followed by zeros. Called by a
+/// block of kWarps warps.
+template <KvType kType, int kWarps = kAttentionWarps, class RowAt>
 __device__ void decode_page_halves(const RowAt& row_at, int32_t count, int32_t dim, uint16_t* tile) {
   constexpr bool kBfloat = kType == KvType::kBF16;
   const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   const int32_t stride = half_stride(dim);
   for (int32_t d = 4 * lane; d < half_columns(dim); d += 4 * kWarp) {
 #pragma unroll
-    for (int row = warp; row < kPageTokens; row += kAttentionWarps) {
+    for (int row = warp; row < kPageTokens; row += kWarps) {
       auto* to = reinterpret_cast<uint2*>(tile + row * stride + d);
       if (kType != KvType::kQ8_0 && dim % 4 == 0) {  // copied without conversion
         const bool there = row < count && d < dim;
@@ -55,19 +56,21 @@ __device__ void decode_page_halves(const RowAt& row_at, int32_t count, int32_t d
   }
 }
 
-/// Writes a query as float16, divided by a power of two that is 1 unless a number would be too large. Called by a whole
-/// warp.
+/// The power of two by which a query whose largest magnitude is `largest` is divided as float16: 1 unless a number
+/// would be too large.
+__device__ inline float query_scale_of(float largest) {
+  constexpr float kLargest = 32768;
+  if (!(largest > kLargest && largest < INFINITY)) return 1;
+  return __uint_as_float(((__float_as_uint(largest) >> 23) - 14) << 23);
+}
+
+/// Writes a query as float16, divided by query_scale_of(..), or as bfloat16. Called by a whole warp.
 template <bool kBfloat>
 __device__ inline void begin_query_halves(const QueryArrays& arrays, int32_t query, const float* q, int32_t dim) {
-  constexpr float kLargest = 32768;
   const int lane = threadIdx.x % kWarp;
   float largest = 0;
   for (int32_t d = lane; d < dim && !kBfloat; d += kWarp) largest = q == nullptr ? 0 : fmaxf(largest, fabsf(q[d]));
-  largest = warp_max(largest);
-  float scale = 1;
-  if (largest > kLargest && largest < INFINITY) {
-    scale = __uint_as_float(((__float_as_uint(largest) >> 23) - 14) << 23);
-  }
+  const float scale = query_scale_of(warp_max(largest));
   const float inverse = 1.0f / scale;
   uint16_t* to = reinterpret_cast<uint16_t*>(arrays.queries) + query * half_stride(dim);
   for (int32_t d = lane; d < half_columns(dim); d += kWarp) {

@@ -13,6 +13,138 @@
 
 namespace cairn::cuda {
 
+/// Tiles of eight keys of a page.
+inline constexpr int kKeyTiles = kPageTokens / 8;
+/// A lane's part of the scores, then exponentials, of 16 queries and a page: element i of tile n is that of query g +
+/// i / 2 * 8 and position 8 n + 2 t + i % 2, for lane 4 g + t.
+using PageScores = float[kKeyTiles][4];
+/// The same in 16 bits, as a product with the page's values reads them.
+using PageWeights = uint32_t[kKeyTiles / 2][4];
+
+/// Adds the products of queries [first, first + 16) of `count` and a page's keys. Queries beyond the last repeat it.
+template <bool kBfloat>
+__device__ __forceinline__ void add_products(const uint16_t* queries, int32_t first, int32_t count,
+                                             const uint16_t* keys, int32_t dim, PageScores& scores) {
+  const int32_t stride = half_stride(dim), lane = threadIdx.x % kWarp, matrix = lane / 8, row = lane % 8;
+  const uint16_t* query = queries + min(first + row + matrix % 2 * 8, count - 1) * stride + matrix / 2 * 8;
+  const uint16_t* key = keys + (matrix / 2 * 8 + row) * stride + matrix % 2 * 8;
+  for (int32_t d = 0; d < half_columns(dim); d += 16) {
+    uint32_t a[4];
+    load_matrices<false>(query + d, a);
+#pragma unroll
+    for (int n = 0; n < kKeyTiles; n += 2) {
+      uint32_t b[4];
+      load_matrices<false>(key + n * 8 * stride + d, b);
+      multiply_halves<kBfloat>(a, {b[0], b[1]}, scores[n]);
+      multiply_halves<kBfloat>(a, {b[2], b[3]}, scores[n + 1]);
+    }
+  }
+}
+
+/// Turns the products of row g + 8 kRow with the page that begins at position `begin` into exponents, -INFINITY for
+/// positions that it does not see; returns the largest.
+template <int kRow>
+__device__ __forceinline__ float find_exponents(const ScoreRule& rule, int32_t begin, PageScores& scores) {
+  const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
+  const int32_t position = begin + lane % 4 * 2;
+  float largest = -INFINITY;
+  const auto apply = [&](const ScoreRule& to_all) {
+#pragma unroll
+    for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[n][2 * kRow + i];
+        score = score_of(to_all, score, position + 8 * n + i);
+        largest = fmaxf(largest, score);
+      }
+    }
+  };
+  // Without a branch for every score.
+  if (rule.soft_cap > 0) {
+    apply(rule);
+  } else {
+    ScoreRule uncapped = rule;
+    uncapped.soft_cap = 0;
+    apply(uncapped);
+  }
+#pragma unroll
+  for (int apart = 1; apart < 4; apart *= 2) largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, apart));
+  return largest;
+}
+
+/// Turns exponents into exponentials relative to `largest`, 0 for positions that the row does not see; returns their
+/// sum.
+template <int kRow>
+__device__ __forceinline__ float find_exponentials(const ScoreRule& rule, int32_t begin, float largest,
+                                                   PageScores& scores) {
+  const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
+  const int32_t position = begin + lane % 4 * 2;
+  float total = 0;
+#pragma unroll
+  for (int n = 0; n < kKeyTiles; ++n) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float& score = scores[n][2 * kRow + i];
+      const int32_t of_key = position + 8 * n + i;
+      const bool seen = of_key >= rule.seen.begin && of_key < rule.seen.end;
+      score = seen ? expf(__fsub_rn(score, largest)) : 0.0f;
+      total = __fadd_rn(total, score);
+    }
+  }
+#pragma unroll
+  for (int apart = 1; apart < 4; apart *= 2) total = __fadd_rn(total, __shfl_xor_sync(kAllLanes, total, apart));
+  return total;
+}
+
+/// The factor on sums relative to the largest score before a page, `before`, that makes them relative to the largest
+/// with it.
+__device__ __forceinline__ float page_factor(float before, float largest) {
+  // Both are equal, so that the factor is 1, also as long as nothing has been seen.
+  return before == largest ? 1.0f : expf(__fsub_rn(before, largest));
+}
+
+template <bool kBfloat>
+__device__ __forceinline__ void pack_weights(const PageScores& scores, PageWeights& weights) {
+#pragma unroll
+  for (int k = 0; k < kKeyTiles / 2; ++k) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const float* two = scores[2 * k + i / 2] + i % 2 * 2;
+      weights[k][i] = pack_halves<kBfloat>(two[0], two[1]);
+    }
+  }
+}
+
+/// Adds a page's values, rows `stride` apart, to sums of 8 kValueTiles dimensions from `column` on.
+template <bool kBfloat, int kValueTiles>
+__device__ __forceinline__ void add_weighted_values(const PageWeights& weights, const float (&factor)[2],
+                                                    const uint16_t* values, int32_t stride, int32_t column, int32_t dim,
+                                                    float (&sums)[kValueTiles][4]) {
+  // Skipped for most pages, which have no score larger than those before.
+  if (__ballot_sync(kAllLanes, factor[0] != 1 || factor[1] != 1) != 0) {
+#pragma unroll
+    for (int v = 0; v < kValueTiles; ++v) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[v][i] = __fmul_rn(sums[v][i], factor[i / 2]);
+    }
+  }
+  const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
+  const int32_t matrix = lane / 8, row = lane % 8;
+  const uint16_t* value = values + (matrix % 2 * 8 + row) * stride + matrix / 2 * 8 + column;
+#pragma unroll
+  for (int v = 0; v < kValueTiles; v += 2) {
+    if (column + 8 * v < half_columns(dim)) {
+#pragma unroll
+      for (int k = 0; k < kKeyTiles / 2; ++k) {
+        uint32_t b[4];
+        load_matrices<true>(value + 16 * k * stride + 8 * v, b);
+        multiply_halves<kBfloat>(weights[k], {b[0], b[1]}, sums[v]);
+        multiply_halves<kBfloat>(weights[k], {b[2], b[3]}, sums[v + 1]);
+      }
+    }
+  }
+}
+
 /// Sums of queries [first, first + 16) and 8 kValueTiles dimensions of values from `column` on, a multiple of 16.
 template <bool kBfloat, int kValueTiles>
 class WarpSums {
@@ -42,28 +174,14 @@ class WarpSums {
   /// Computes the weights of the page of keys that begins at position `begin`.
   __device__ void score_page(const QueryArrays& arrays, const uint16_t* keys, int32_t dim, int32_t begin) {
     if (first_ >= count_) return;
-    float scores[kKeyTiles][4] = {};
-    const int32_t stride = half_stride(dim), matrix = lane_ / 8, row = lane_ % 8;
-    const uint16_t* query = reinterpret_cast<const uint16_t*>(arrays.queries) +
-                            min(first_ + row + matrix % 2 * 8, count_ - 1) * stride + matrix / 2 * 8;
-    const uint16_t* key = keys + (matrix / 2 * 8 + row) * stride + matrix % 2 * 8;
-    for (int32_t d = 0; d < half_columns(dim); d += 16) {
-      uint32_t a[4];
-      load_matrices<false>(query + d, a);
-#pragma unroll
-      for (int n = 0; n < kKeyTiles; n += 2) {
-        uint32_t b[4];
-        load_matrices<false>(key + n * 8 * stride + d, b);
-        multiply_halves<kBfloat>(a, {b[0], b[1]}, scores[n]);
-        multiply_halves<kBfloat>(a, {b[2], b[3]}, scores[n + 1]);
-      }
-    }
+    PageScores scores = {};
+    add_products<kBfloat>(reinterpret_cast<const uint16_t*>(arrays.queries), first_, count_, keys, dim, scores);
     weigh(scores, begin);
   }
   /// Computes the weights of a page of which all queries see `seen`, from its scores in arrays.weights, where
   /// score_page_halves writes them.
   __device__ void take_scores(const QueryArrays& arrays, SeenPositions seen, int32_t begin) {
-    float scores[kKeyTiles][4];
+    PageScores scores;
     const int32_t stride = weights_stride(count_);
 #pragma unroll
     for (int n = 0; n < kKeyTiles; ++n) {
@@ -80,28 +198,7 @@ class WarpSums {
   /// Adds the page's values, rows `stride` apart.
   __device__ void add_page(const uint16_t* values, int32_t stride, int32_t dim) {
     if (first_ >= count_) return;
-    // Skipped for most pages, which have no score larger than those before.
-    if (__ballot_sync(kAllLanes, factor_[0] != 1 || factor_[1] != 1) != 0) {
-#pragma unroll
-      for (int v = 0; v < kValueTiles; ++v) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) sums_[v][i] = __fmul_rn(sums_[v][i], factor_[i / 2]);
-      }
-    }
-    const int32_t matrix = lane_ / 8, row = lane_ % 8;
-    const uint16_t* value = values + (matrix % 2 * 8 + row) * stride + matrix / 2 * 8 + column_;
-#pragma unroll
-    for (int v = 0; v < kValueTiles; v += 2) {
-      if (column_ + 8 * v < half_columns(dim)) {
-#pragma unroll
-        for (int k = 0; k < kKeyTiles / 2; ++k) {
-          uint32_t b[4];
-          load_matrices<true>(value + 16 * k * stride + 8 * v, b);
-          multiply_halves<kBfloat>(weights_[k], {b[0], b[1]}, sums_[v]);
-          multiply_halves<kBfloat>(weights_[k], {b[2], b[3]}, sums_[v + 1]);
-        }
-      }
-    }
+    add_weighted_values<kBfloat>(weights_, factor_, values, stride, column_, dim, sums_);
   }
 
   /// Writes the sums, largest scores and totals to `arrays`, at a chunk's end.
@@ -125,56 +222,17 @@ class WarpSums {
   }
 
  private:
-  static constexpr int kKeyTiles = kPageTokens / 8;
-
-  __device__ __forceinline__ void weigh(float (&scores)[kKeyTiles][4], int32_t begin) {
+  __device__ __forceinline__ void weigh(PageScores& scores, int32_t begin) {
     weigh_row<0>(scores, begin);
     weigh_row<1>(scores, begin);
-#pragma unroll
-    for (int k = 0; k < kKeyTiles / 2; ++k) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const float* two = scores[2 * k + i / 2] + i % 2 * 2;
-        weights_[k][i] = pack_halves<kBfloat>(two[0], two[1]);
-      }
-    }
+    pack_weights<kBfloat>(scores, weights_);
   }
-  // Turns the scores of row g + 8 kRow into exponentials, 0 for positions that it does not see.
   template <int kRow>
-  __device__ __forceinline__ void weigh_row(float (&scores)[kKeyTiles][4], int32_t begin) {
-    const ScoreRule& rule = rules_[kRow];
-    const int32_t position = begin + lane_ % 4 * 2;
-    float largest = -INFINITY;
-#pragma unroll
-    for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& score = scores[n][2 * kRow + i];
-        const int32_t of_key = position + 8 * n + i;
-        score = score_of(rule, score, of_key);
-        largest = fmaxf(largest, score);
-      }
-    }
-#pragma unroll
-    for (int apart = 1; apart < 4; apart *= 2) largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, apart));
+  __device__ __forceinline__ void weigh_row(PageScores& scores, int32_t begin) {
     const float before = largest_[kRow];
-    largest = fmaxf(largest, before);
-    float total = 0;
-#pragma unroll
-    for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& score = scores[n][2 * kRow + i];
-        const int32_t of_key = position + 8 * n + i;
-        const bool seen = of_key >= rule.seen.begin && of_key < rule.seen.end;
-        score = seen ? expf(__fsub_rn(score, largest)) : 0.0f;
-        total = __fadd_rn(total, score);
-      }
-    }
-#pragma unroll
-    for (int apart = 1; apart < 4; apart *= 2) total = __fadd_rn(total, __shfl_xor_sync(kAllLanes, total, apart));
-    // Both are equal, so that the factor is 1, also as long as nothing has been seen.
-    factor_[kRow] = before == largest ? 1.0f : expf(__fsub_rn(before, largest));
+    const float largest = fmaxf(find_exponents<kRow>(rules_[kRow], begin, scores), before);
+    const float total = find_exponentials<kRow>(rules_[kRow], begin, largest, scores);
+    factor_[kRow] = page_factor(before, largest);
     total_[kRow] = __fmaf_rn(total_[kRow], factor_[kRow], total);
     largest_[kRow] = largest;
   }
@@ -187,7 +245,7 @@ class WarpSums {
   float largest_[2];
   float total_[2];
   float factor_[2];
-  uint32_t weights_[kKeyTiles / 2][4];
+  PageWeights weights_;
   float sums_[kValueTiles][4];
 };
 

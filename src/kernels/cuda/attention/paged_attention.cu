@@ -1,6 +1,8 @@
 /// Attention over paged keys and values: a block attends to a tile of rows and heads (AttentionTiling), page by page,
 /// chunk by chunk (split_plan.h).
 ///
+/// This kernel is for many rows of a sequence; with few, that of few_queries.cu is faster.
+///
 /// With many rows, a block goes through all chunks of its rows and merges them as it goes. With few rows, each chunk
 /// has a block of its own, which writes its sums to scratch memory for merge_pieces. Both do the same additions.
 #include <algorithm>
@@ -9,49 +11,18 @@
 
 #include "base/check.h"
 #include "kernels/cuda/attention/call.cuh"
+#include "kernels/cuda/attention/few_queries.h"
 #include "kernels/cuda/attention/merge.cuh"
 #include "kernels/cuda/attention/mma_page.cuh"
 #include "kernels/cuda/attention/mma_registers.cuh"
 #include "kernels/cuda/attention/online_softmax.cuh"
 #include "kernels/cuda/attention/page.cuh"
+#include "kernels/cuda/attention/tile.cuh"
 #include "kernels/cuda/runtime/async_copy.cuh"
 #include "kernels/cuda/runtime/large_launch.cuh"
 
 namespace cairn::cuda {
 namespace {
-
-// Rows of a slice with chunks of one size, and heads that read the same KV head.
-struct Tile {
-  int64_t row = 0;  // the first row
-  int32_t rows = 0;
-  int32_t head = 0;  // the first query head
-  int32_t heads = 0;
-  int32_t kv_head = 0;
-  int32_t chunk = 0;  // positions of a chunk
-  TokenPlace place;   // place of the first row
-  const int32_t* pages = nullptr;
-
-  __device__ int32_t queries() const { return rows * heads; }
-  __device__ int64_t row_of(int32_t query) const { return row + query / heads; }
-  __device__ int32_t head_of(int32_t query) const { return head + query % heads; }
-  __device__ SeenPositions seen_by_row(const AttentionParams& params, int32_t number) const {
-    return seen_by(params, place, number);
-  }
-  __device__ SeenPositions seen_by_query(const AttentionParams& params, int32_t query) const {
-    return seen_by_row(params, query / heads);
-  }
-};
-
-// Whether values are multiplied as 16-bit numbers on the tensor cores; only float32 is not.
-CAIRN_HOST_DEVICE constexpr bool in_halves(KvType type) { return type != KvType::kF32; }
-template <KvType kType>
-constexpr bool kBfloat = kType == KvType::kBF16;
-// Number of groups of eight values whose sums are in registers, or 0. It follows from the dimensions alone, since it
-// changes bits.
-constexpr int value_tiles(KvType type, int32_t value_dim) {
-  if (!in_halves(type) || value_dim > 256) return 0;
-  return value_dim > 128 ? 32 : 16;
-}
 
 // Shared memory of a block: arrays of queries, a page in float32 or float16, and, if staged, a page of keys and one of
 // values as they are stored.
@@ -109,17 +80,9 @@ __device__ void decode(const std::byte* rows, int64_t row_bytes, int32_t count, 
 }
 
 template <KvType kType>
-__device__ ScoreRule rule_of(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t query) {
-  const int32_t row = query / tile.heads;
-  const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[tile.head_of(query)];
-  const float scale = in_halves(kType) ? __fmul_rn(call.params.scale, arrays.query_scale[query]) : call.params.scale;
-  return {scale, call.params.soft_cap, slope, tile.place.position + row, tile.seen_by_row(call.params, row)};
-}
-
-template <KvType kType>
 __device__ void weigh_page(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t begin) {
   for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps)
-    weigh_query(arrays, i, rule_of<kType>(call, tile, arrays, i), begin);
+    weigh_query(arrays, i, rule_of<kType>(call, tile, arrays.query_scale, i), begin);
 }
 
 // Address of a page of the tile's sequence: in shared memory if staged, or in place.
@@ -169,7 +132,7 @@ class RegisterSums {
       : call_(call),
         shared_(shared),
         sums_(shared.arrays, static_cast<int32_t>(threadIdx.x) / kWarp * 16, 0, [&](int32_t query) {
-          return query < tile.queries() ? rule_of<kType>(call, tile, shared.arrays, query) : ScoreRule{};
+          return query < tile.queries() ? rule_of<kType>(call, tile, shared.arrays.query_scale, query) : ScoreRule{};
         }) {}
   __device__ void score_page(int32_t begin) { sums_.score_page(shared_.arrays, page(), call_.key_dim, begin); }
   __device__ void add_page(int32_t, int32_t) { sums_.add_page(page(), half_stride(call_.value_dim), call_.value_dim); }
@@ -258,55 +221,21 @@ __device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
   }
 }
 
-// Blocks along x are rows, of which the first of every tile does the work; along y tiles of heads; along z chunks.
+// Blocks along z are chunks.
 template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
 __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionCall call) {
-  const AttentionTiling& tiling = call.tiling;
-  // Rows at the end of a prompt see the most positions, so they start first.
-  const auto row = call.rows.count - 1 - static_cast<int32_t>(blockIdx.x);
-  const TokenPlace place = call.rows.places[row];
-  // Row number in its slice, of which a call may have a part.
-  const int32_t number = place.position - place.slice_position;
-  const int32_t in_tile = number % tiling.tile_rows;
-  if (in_tile != 0 && row != 0) return;
-  const int32_t rows = min(min(tiling.tile_rows - in_tile, place.slice_rows - number), call.rows.count - row);
-  const auto head_tile = static_cast<int32_t>(blockIdx.y);
-  const int32_t kv_head = head_tile / tiling.head_tiles;
-  const int32_t in_group = head_tile % tiling.head_tiles * tiling.tile_heads;
-
-  for (int32_t begin = 0, end = 0; begin < rows; begin = end) {
-    Tile tile;
-    tile.head = kv_head * tiling.group + in_group;
-    tile.heads = min(tiling.tile_heads, tiling.group - in_group);
-    tile.kv_head = kv_head;
-    tile.place = place;
-    tile.place.position += begin;
-    tile.pages = call.rows.pages + place.pages_begin;
-    tile.row = row + begin;
-    const auto chunk_of = [&](int32_t i) {
-      const SeenPositions seen = tile.seen_by_row(call.params, i - begin);
-      return chunk_positions(seen.end - seen.begin);
-    };
-    tile.chunk = chunk_of(begin);
-    end = begin + 1;
-    while (end < rows && chunk_of(end) == tile.chunk) ++end;
-    tile.rows = end - begin;
-    attend_tile<kType, kStaged, kSplit, kValueTiles>(call, tile);
-  }
+  for_tiles_of_block(call, [&](const Tile& tile) { attend_tile<kType, kStaged, kSplit, kValueTiles>(call, tile); });
 }
 
-AttentionTiling tiling_of(const AttentionParams& params, const KvView& kv, int32_t rows, int64_t bytes_max) {
+AttentionTiling tiling_of(int32_t group, const KvView& kv, int32_t rows, int64_t bytes_max) {
   AttentionTiling tiling;
-  tiling.group = params.heads / kv.kv_heads;
+  tiling.group = group;
   // With more queries per block fewer bytes are read, but two blocks per multiprocessor hide latency better than one.
   // Each block takes 1 KiB in addition to what it requests.
   for (const int64_t bytes : {(bytes_max + 1024) / 2 - 1024, bytes_max}) {
     for (const int32_t queries : {64, 32, 16, 8, 4}) {
       if (queries > 32 && !in_halves(kv.type)) continue;
-      tiling.head_tiles = (tiling.group + queries - 1) / queries;
-      tiling.tile_heads = (tiling.group + tiling.head_tiles - 1) / tiling.head_tiles;
-      tiling.tile_rows = std::max(1, std::min(rows, queries / tiling.tile_heads));
-      tiling.queries = round_up(tiling.tile_rows * tiling.tile_heads, 4);
+      choose_tiles(queries, rows, tiling);
       for (const bool staged : {true, false}) {
         tiling.staged = staged && in_halves(kv.type);
         tiling.shared_bytes = shared_bytes(tiling.queries, kv, tiling.staged);
@@ -353,6 +282,15 @@ void start(LaunchQueue& stream, const AttentionCall& call, KvType type, dim3 gri
   CAIRN_CHECK(false && "keys and values are not in pairs here");
 }
 
+void start_many_queries(LaunchQueue& stream, AttentionCall call, const KvView& kv, int32_t chunks, int device) {
+  const int64_t bytes_max = shared_bytes_max(device);
+  call.tiling = tiling_of(call.tiling.group, kv, call.rows.count, bytes_max);
+  CAIRN_CHECK(call.tiling.shared_bytes <= bytes_max);
+  const dim3 grid = grid_of(call, kv.kv_heads, chunks);
+  if (chunks == 1) return start<false>(stream, call, kv.type, grid, device);
+  start<true>(stream, call, kv.type, grid, device);
+}
+
 }  // namespace
 
 int64_t attention_scratch_bytes(int64_t rows, int32_t heads, int32_t value_dim) {
@@ -367,21 +305,16 @@ void attention(LaunchQueue& stream, const AttentionParams& params, const KvView&
   if (rows.count == 0) return;
   int device = 0;
   cudaGetDevice(&device);
-  const int64_t bytes_max = shared_bytes_max(device);
-  const AttentionTiling tiling = tiling_of(params, kv, rows.count, bytes_max);
-  CAIRN_CHECK(tiling.shared_bytes <= bytes_max);
-  AttentionCall call{params, KvPages(kv), kv.key_dim, kv.value_dim, rows, tiling, q, out, {}};
+  AttentionCall call{params, KvPages(kv), kv.key_dim, kv.value_dim, rows, {}, q, out, {}};
+  call.tiling.group = params.heads / kv.kv_heads;
   const int64_t queries = int64_t{rows.count} * params.heads;
-  const int32_t seen = params.window > 0 ? std::min(params.window, rows.positions_max) : rows.positions_max;
-  const int32_t chunks = chunks_most(seen, params.window > 0);
+  const int32_t chunks = chunks_most(positions_seen(params, rows), params.window > 0);
   const bool split = chunks > 1 && queries <= split_queries(rows.count, params.heads);
-  dim3 grid(static_cast<unsigned>(rows.count), static_cast<unsigned>(kv.kv_heads * tiling.head_tiles), 1);
-  CAIRN_DCHECK(grid.y <= kGridMax);
-  if (!split) return start<false>(stream, call, kv.type, grid, device);
-  call.pieces = Pieces::at(scratch, queries);
-  grid.z = static_cast<unsigned>(chunks);
-  start<true>(stream, call, kv.type, grid, device);
-  merge_pieces(stream, call);
+  if (split) call.pieces = Pieces::at(scratch, queries);
+  if (!start_few_queries(stream, call, kv, split ? chunks : 1, device)) {
+    start_many_queries(stream, call, kv, split ? chunks : 1, device);
+  }
+  if (split) merge_pieces(stream, call);
 }
 
 }  // namespace cairn::cuda

@@ -44,6 +44,7 @@ void BatchMetadata::Content::clear() {
   places.clear();
   pages.clear();
   positions_max = 0;
+  slice_rows_max = 0;
 }
 
 void BatchMetadata::Content::reserve(const Limits& limits) {
@@ -111,6 +112,7 @@ int64_t BatchMetadata::gather() {
     const auto* ids = reinterpret_cast<const int32_t*>(slice.pages.data());
     wanted_.pages.insert(wanted_.pages.end(), ids, ids + pages);
     wanted_.positions_max = std::max(wanted_.positions_max, end);
+    wanted_.slice_rows_max = std::max(wanted_.slice_rows_max, slice.rows);
     const auto taken = static_cast<int32_t>(std::min<int64_t>(slice.rows - done_, limits_.rows - rows));
     for (int32_t i = 0; i < taken; ++i) {
       wanted_.places.push_back({slice.position_begin + done_ + i, pages_begin, slice.position_begin, slice.rows});
@@ -130,7 +132,8 @@ Rows BatchMetadata::rows_in(const Slot& slot) const {
   return {.places = reinterpret_cast<const TokenPlace*>(memory),
           .pages = reinterpret_cast<const int32_t*>(memory + limits_.place_bytes()),
           .count = static_cast<int32_t>(slot.content.places.size()),
-          .positions_max = slot.content.positions_max};
+          .positions_max = slot.content.positions_max,
+          .slice_rows_max = slot.content.slice_rows_max};
 }
 
 bool BatchMetadata::next(Stream& stream, StagingRing& ring, Run& run) {

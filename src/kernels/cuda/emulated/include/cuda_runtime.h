@@ -129,6 +129,8 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __frsqrt_rn(float a) { return static_cast<float>(1 / std::sqrt(double{a})); }
+inline float __fdividef(float a, float b) { return a / b; }
 inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline int __float2int_rn(float a) { return static_cast<int>(std::nearbyint(a)); }
