@@ -74,33 +74,48 @@ class Lab {
                .slopes = shape.slopes ? memory_.put(slopes) : nullptr};
   }
 
+  /// Stores the parts' keys and values.
+  void store(std::span<const Part> parts) {
+    std::vector<float> k, v;
+    for (const Part& part : parts) {
+      append(sequences_[part.sequence].k, int64_t{shape_.kv_heads} * shape_.key_dim, part, k);
+      append(sequences_[part.sequence].v, int64_t{shape_.kv_heads} * shape_.value_dim, part, v);
+    }
+    Arrays arrays(backend_);
+    backend_.store_kv(view_, slices_of(parts), arrays.put(k), arrays.put(v));
+    arrays.get(arrays.make(1), 1);  // the arrays are read until here
+  }
   /// Stores the parts' keys and values and attends to them, in one call each; gives a row of heads * value_dim for
   /// each.
   std::vector<float> attend(std::span<const Part> parts) {
-    std::vector<float> q, k, v;
-    std::vector<AttentionSlice> slices;
-    int32_t rows = 0;
+    std::vector<float> q;
+    int64_t rows = 0;
     for (const Part& part : parts) {
-      const Sequence& from = sequences_[part.sequence];
-      append(from.q, int64_t{shape_.heads()} * shape_.key_dim, part, q);
-      append(from.k, int64_t{shape_.kv_heads} * shape_.key_dim, part, k);
-      append(from.v, int64_t{shape_.kv_heads} * shape_.value_dim, part, v);
-      slices.push_back({rows, part.rows, part.begin, from.pages});
+      append(sequences_[part.sequence].q, int64_t{shape_.heads()} * shape_.key_dim, part, q);
       rows += part.rows;
     }
+    store(parts);
     Arrays arrays(backend_);
-    const int64_t width = int64_t{shape_.heads()} * shape_.value_dim;
-    float* out = arrays.make(rows * width);
-    backend_.store_kv(view_, slices, arrays.put(k), arrays.put(v));
-    backend_.attention(params_, view_, slices, arrays.put(q), out);
-    return arrays.get(out, rows * width);
+    float* out = arrays.make(rows * width());
+    backend_.attention(params_, view_, slices_of(parts), arrays.put(q), out);
+    return arrays.get(out, rows * width());
   }
+  int64_t width() const { return int64_t{shape_.heads()} * shape_.value_dim; }
 
  private:
   struct Sequence {
     std::vector<float> q, k, v;
     std::vector<PageId> pages;
   };
+  std::vector<AttentionSlice> slices_of(std::span<const Part> parts) const {
+    std::vector<AttentionSlice> slices;
+    int32_t rows = 0;
+    for (const Part& part : parts) {
+      slices.push_back({rows, part.rows, part.begin, sequences_[part.sequence].pages});
+      rows += part.rows;
+    }
+    return slices;
+  }
   static void append(const std::vector<float>& from, int64_t cols, const Part& part, std::vector<float>& to) {
     const auto rows = rows_of(from, cols, part.begin, part.rows);
     to.insert(to.end(), rows.begin(), rows.end());
@@ -145,6 +160,9 @@ const Shape kShapes[] = {
     {.type = KvType::kBF16, .sinks = true},
     {.kv_heads = 3, .group = 5, .key_dim = 128, .value_dim = 128, .type = KvType::kBF16, .window = 40},
     {.kv_heads = 1, .group = 1, .key_dim = 18, .value_dim = 35, .type = KvType::kBF16, .soft_cap = 20},
+    {.kv_heads = 2, .group = 4, .key_dim = 128, .value_dim = 128, .type = KvType::kF16},
+    {.kv_heads = 1, .group = 16, .key_dim = 72, .value_dim = 88, .type = KvType::kF16, .window = 90},
+    {.kv_heads = 1, .group = 12, .key_dim = 128, .value_dim = 128, .type = KvType::kQ8_0, .window = 50, .sinks = true},
     {.soft_cap = 20, .window = 100},
     {.window = 33, .sinks = true},
     {.sinks = true},
@@ -180,6 +198,41 @@ TEST_F(GpuAttention, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
     const auto make = [&] { return Lab(gpu(), shape, {kLengths.begin(), kLengths.end()}, seed); };
     expect_same_rows(make, kLengths, int64_t{shape.heads()} * shape.value_dim);
     ++seed;
+  }
+}
+
+// With few rows of a sequence another kernel is used than with many.
+TEST_F(GpuAttention, FewRowsOfLongSequencesHaveTheBitsOfMany) {
+  const Shape shapes[] = {
+      {.kv_heads = 2, .group = 4, .key_dim = 128, .value_dim = 128, .type = KvType::kF16},
+      {.kv_heads = 1, .group = 16, .key_dim = 64, .value_dim = 64, .type = KvType::kF16, .soft_cap = 5},
+      {.kv_heads = 1, .group = 1, .key_dim = 256, .value_dim = 256, .type = KvType::kF16, .window = 4100},
+      {.kv_heads = 1, .group = 8, .key_dim = 128, .value_dim = 128, .type = KvType::kQ8_0, .sinks = true},
+      {.kv_heads = 1, .group = 4, .key_dim = 80, .value_dim = 80, .type = KvType::kBF16, .window = 3000},
+      // More queries than are split.
+      {.kv_heads = 64, .group = 4, .key_dim = 16, .value_dim = 24, .type = KvType::kF16, .sinks = true},
+  };
+  uint32_t seed = 300;
+  for (const Shape& shape : shapes) {
+    SCOPED_TRACE(testing::Message() << "shape " << seed - 300);
+    const int32_t tokens = shape.kv_heads > 2 ? 300 : 4300;
+    constexpr int32_t kMany = 70;
+    const int32_t begin = tokens - kMany;
+    Lab lab(gpu(), shape, {tokens, tokens}, seed++);
+    const Part before[] = {{0, 0, begin}}, other[] = {{1, 0, begin}}, together[] = {{0, begin, kMany}};
+    lab.store(before);
+    lab.store(other);
+    const std::vector<float> many = lab.attend(together);
+    const int32_t few = std::max(1, 32 / shape.group);
+    for (int32_t at = 0; at < kMany; at += 23) {
+      const int32_t rows = std::min(few, kMany - at);
+      for (const int32_t count : {1, rows}) {
+        const Part parts[] = {{1, begin, count}, {0, begin + at, count}};
+        const std::vector<float> out = lab.attend(parts);
+        const auto among = rows_of(many, lab.width(), at, count), alone = rows_of(out, lab.width(), count, count);
+        EXPECT_TRUE(cpu::same_bits(alone, among)) << count << " rows from " << begin + at;
+      }
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 /// Attention over paged keys and values: a block attends to a tile of rows and heads (AttentionTiling), page by page,
 /// chunk by chunk (split_plan.h).
 ///
+/// This kernel is for many rows of a sequence; with few, that of few_queries.cu is faster.
+///
 /// With many rows, a block goes through all chunks of its rows and merges them as it goes. With few rows, each chunk
 /// has a block of its own, which writes its sums to scratch memory for merge_pieces. Both do the same additions.
 #include <algorithm>
