@@ -42,6 +42,10 @@ __device__ __forceinline__ void wait_for_dependencies() {
 #endif
 }
 
+/// Starts loading the 128 bytes around `at` from memory into the second-level cache.
+__device__ __forceinline__ void prefetch_line(const void* at) { asm volatile("prefetch.global.L2 [%0];" ::"l"(at)); }
+inline constexpr int kLineBytes = 128;
+
 /// The dynamic shared memory of the block.
 __device__ inline std::byte* shared_memory() {
   extern __shared__ __align__(16) std::byte cairn_shared_memory[];

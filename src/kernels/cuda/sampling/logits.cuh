@@ -29,6 +29,13 @@ __device__ inline uint64_t weight_of(float logit, float largest, float temperatu
   return static_cast<uint64_t>(expf(__fdiv_rn(__fsub_rn(logit, largest), temperature)) * kWeightOne);
 }
 
+/// The bin of a logit that is above -infinity.
+inline constexpr float kBinsPerNat = 32;
+__device__ inline int32_t bin_of(float largest, float logit) {
+  const float bins = __fsub_rn(largest, logit) * kBinsPerNat;
+  return bins < kCandidateBins - 1 ? static_cast<int32_t>(bins) : kCandidateBins - 1;
+}
+
 __device__ inline int32_t own_warp() { return static_cast<int32_t>(threadIdx.x) / kWarp; }
 __device__ inline int32_t own_lane() { return static_cast<int32_t>(threadIdx.x) % kWarp; }
 

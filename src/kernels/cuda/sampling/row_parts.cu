@@ -31,6 +31,9 @@ __global__ void __launch_bounds__(kThreads) firsts_kernel(SampledRows rows, RowP
   __shared__ Key of_warps[kWarps];
   trigger_dependents();
   wait_for_dependencies();
+  // Each block clears some bins, to which the next kernel adds.
+  int32_t* const bins = parts.bins + int64_t{blockIdx.x} * kCandidateBins;
+  for (unsigned i = blockIdx.y * kThreads + threadIdx.x; i < kCandidateBins; i += gridDim.y * kThreads) bins[i] = 0;
   const Part part(rows, rows.samples[blockIdx.x]);
   MostLikely most_likely;
   part.for_each([&](float logit, int32_t token) { most_likely(logit, token); });
@@ -45,6 +48,7 @@ __global__ void __launch_bounds__(kThreads) firsts_kernel(SampledRows rows, RowP
 __global__ void __launch_bounds__(kThreads) sums_kernel(SampledRows rows, RowParts parts) {
   __shared__ uint64_t plain_of_warps[kWarps];
   __shared__ uint64_t drawn_of_warps[kWarps];
+  __shared__ int32_t bins[kCandidateBins];
   trigger_dependents();
   wait_for_dependencies();
   const SampleRequest request = rows.samples[blockIdx.x];
@@ -52,16 +56,23 @@ __global__ void __launch_bounds__(kThreads) sums_kernel(SampledRows rows, RowPar
   const float largest = logit_of(first_of_row(parts, rows.vocabulary));
   if (!wanted.any() || !(largest > -INFINITY && largest < INFINITY)) return;
   const Part part(rows, request);
+  for (unsigned i = threadIdx.x; i < kCandidateBins; i += kThreads) bins[i] = 0;
+  __syncthreads();
   const double bound = static_cast<double>(largest) + request.min_logit_offset;
   uint64_t plain = 0, drawn = 0;
   part.for_each([&](float logit, int32_t) {
     if (wanted.plain) plain += weight_of(logit, largest, 1);
     if (wanted.drawn && logit >= bound) drawn += weight_of(logit, largest, request.temperature);
+    if (wanted.bins && logit > -INFINITY) atomicAdd(bins + bin_of(largest, logit), 1);
   });
   plain = warp_total(plain);
   drawn = warp_total(drawn);
   if (own_lane() == 0) plain_of_warps[own_warp()] = plain, drawn_of_warps[own_warp()] = drawn;
   __syncthreads();
+  int32_t* const of_row = parts.bins + int64_t{blockIdx.x} * kCandidateBins;
+  for (unsigned i = threadIdx.x; i < kCandidateBins && wanted.bins; i += kThreads) {
+    if (bins[i] != 0) atomicAdd(of_row + i, bins[i]);
+  }
   if (threadIdx.x != 0) return;
   plain = drawn = 0;
   for (int w = 0; w < kWarps; ++w) plain += plain_of_warps[w], drawn += drawn_of_warps[w];

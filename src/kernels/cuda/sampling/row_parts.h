@@ -20,28 +20,38 @@ CAIRN_HOST_DEVICE constexpr int32_t part_count(int64_t vocabulary) {
   return static_cast<int32_t>((vocabulary + part_tokens(vocabulary) - 1) / part_tokens(vocabulary));
 }
 
-/// Which sums of weights a sample takes from its row as the model gave it.
+/// Candidates are put into bins by their distance from the largest logit.
+inline constexpr int32_t kCandidateBins = 1024;
+
+/// Which sums over its row, as the model gave it, a sample needs.
 struct WantedSums {
-  bool plain = false;  ///< with temperature 1: for log-probabilities and top-p
+  bool plain = false;  ///< of weights with temperature 1: for log-probabilities and top-p
   bool drawn = false;  ///< with the sample's temperature: of the tokens that min-p keeps, to draw one in their order
-  CAIRN_HOST_DEVICE constexpr bool any() const { return plain || drawn; }
+  bool bins = false;   ///< of candidates in each bin: to sort the most likely ones
+  CAIRN_HOST_DEVICE constexpr bool any() const { return plain || drawn || bins; }
 };
 CAIRN_HOST_DEVICE constexpr WantedSums wanted_sums(const SampleRequest& request, int64_t vocabulary) {
   const bool by_rank = request.top_k > 0 && request.top_k < vocabulary;
-  const bool draws = request.forced < 0 && request.temperature != 0 && request.change_count() == 0 && !by_rank;
-  return {request.top_logprobs >= 0 || (draws && request.top_p < 1), draws && request.top_p >= 1};
+  const bool draws = request.forced < 0 && request.temperature != 0 && request.change_count() == 0;
+  const bool sorts = draws && (by_rank || request.top_p < 1);
+  return {request.top_logprobs >= 0 || (sorts && !by_rank), draws && !sorts, request.top_logprobs > 0 || sorts};
 }
 
-/// Of the parts of each sample's row: [samples, kRowParts], of which part_count() are valid.
+/// What is known of the rows of samples. Of the kRowParts parts of each row, part_count() are valid.
 struct RowParts {
-  uint64_t* firsts = nullptr;  ///< keys of their most likely tokens (logits.cuh)
-  uint64_t* plain = nullptr;   ///< sums of weights, where they are wanted and the row's largest logit is finite
-  uint64_t* drawn = nullptr;
+  uint64_t* firsts = nullptr;  ///< [samples, kRowParts] keys of their most likely tokens (logits.cuh)
+  // Sums, where they are wanted and the row's largest logit is finite.
+  uint64_t* plain = nullptr;  ///< [samples, kRowParts]
+  uint64_t* drawn = nullptr;  ///< [samples, kRowParts]
+  int32_t* bins = nullptr;    ///< [samples, kCandidateBins]
 };
-constexpr int64_t row_parts_bytes(int64_t samples) { return samples * kRowParts * int64_t{3 * sizeof(uint64_t)}; }
+constexpr int64_t row_parts_bytes(int64_t samples) {
+  return samples * (kRowParts * int64_t{3 * sizeof(uint64_t)} + kCandidateBins * int64_t{sizeof(int32_t)});
+}
 inline RowParts row_parts_in(void* memory, int64_t samples) {
   auto* const first = static_cast<uint64_t*>(memory);
-  return {first, first + samples * kRowParts, first + 2 * samples * kRowParts};
+  const int64_t parts = samples * kRowParts;
+  return {first, first + parts, first + 2 * parts, reinterpret_cast<int32_t*>(first + 3 * parts)};
 }
 
 /// Rows of logits and what is sampled from them, on the device.

@@ -22,16 +22,16 @@ constexpr int kWarps = kThreads / kWarp;
 // Maximum number of sorted candidates. The filters nearly always keep fewer with real models.
 constexpr int32_t kListMax = 4096;
 constexpr int32_t kOfThread = kListMax / kThreads;
-// Candidates are put into bins by their distance from the largest logit, one bin per thread.
-constexpr int32_t kBins = kThreads;
-constexpr float kBinsPerNat = 32;
+static_assert(kCandidateBins == kThreads);
 
 struct Row {
   const float* logits = nullptr;
   int32_t count = 0;
-  float largest = 0;                // finite
-  const uint64_t* plain = nullptr;  // RowParts's sums, or null if the row has been changed
+  float largest = 0;  // finite
+  // RowParts's sums of the row. Null if it has been changed.
+  const uint64_t* plain = nullptr;
   const uint64_t* drawn = nullptr;
+  const int32_t* bins = nullptr;
 
   // Calls f(logit, token) for the thread's share of the tokens.
   template <class F>
@@ -42,7 +42,7 @@ struct Row {
 
 struct List {
   Key keys[kListMax];  // sorted, followed by kNoKey
-  int32_t counts[kBins];
+  int32_t counts[kCandidateBins];
   int32_t bins = 0;  // number of bins that are taken as a whole
   int32_t count = 0;
   bool complete = false;  // whether the list holds the whole row
@@ -98,11 +98,6 @@ __device__ uint64_t weight_of_all(const Row& row) {
   return block_sums(own).total;
 }
 
-__device__ int32_t bin_of(const Row& row, float logit) {
-  const float bins = __fsub_rn(row.largest, logit) * kBinsPerNat;
-  return bins < kBins - 1 ? static_cast<int32_t>(bins) : kBins - 1;
-}
-
 __device__ void sort(List& list) {
   int32_t size = kWarp;
   while (size < list.count) size *= 2;
@@ -121,24 +116,31 @@ __device__ void sort(List& list) {
   }
 }
 
+// The number of candidates in the thread's bin.
+__device__ int32_t count_of_bin(const Row& row, List& list) {
+  if (row.bins != nullptr) return row.bins[threadIdx.x];
+  list.counts[threadIdx.x] = 0;
+  __syncthreads();
+  row.for_each([&](float logit, int32_t) {
+    if (logit > -INFINITY) atomicAdd(list.counts + bin_of(row.largest, logit), 1);
+  });
+  __syncthreads();
+  return list.counts[threadIdx.x];
+}
+
 // Gathers the row's most likely candidates: at least `wanted`, if that many exist and fit.
 __device__ void gather(const Row& row, int32_t wanted, List& list) {
   __syncthreads();  // the list before has been read
-  list.counts[threadIdx.x] = 0;
   if (threadIdx.x == 0) list.bins = list.count = 0;
   __syncthreads();
-  row.for_each([&](float logit, int32_t) {
-    if (logit > -INFINITY) atomicAdd(list.counts + bin_of(row, logit), 1);
-  });
-  __syncthreads();
-  const auto own = static_cast<uint64_t>(list.counts[threadIdx.x]);
+  const auto own = static_cast<uint64_t>(count_of_bin(row, list));
   const Sums sums = block_sums(own);
   // True for the first bins and no others.
   if (sums.before < static_cast<uint64_t>(wanted) && sums.before + own <= kListMax) atomicAdd(&list.bins, 1);
   __syncthreads();
   const int32_t bins = list.bins;
   row.for_each([&](float logit, int32_t token) {
-    if (!(logit > -INFINITY) || bin_of(row, logit) >= bins) return;
+    if (!(logit > -INFINITY) || bin_of(row.largest, logit) >= bins) return;
     list.keys[atomicAdd(&list.count, 1)] = key_of(logit, token);
   });
   __syncthreads();
@@ -352,10 +354,11 @@ __device__ int32_t sample_row(const SampleRequest& request, const Call& call, Sa
   int32_t token = SampleResult::kNoCandidate;
   if (!is_finite(first, token)) return token;
   const WantedSums sums = wanted_sums(request, call.vocabulary);
-  const int64_t parts = int64_t{blockIdx.x} * kRowParts;
+  const int64_t sample = blockIdx.x, parts = sample * kRowParts;
   Row row{logits, count, logit_of(first)};
   if (sums.plain) row.plain = call.parts.plain + parts;
   if (sums.drawn) row.drawn = call.parts.drawn + parts;
+  if (sums.bins) row.bins = call.parts.bins + sample * kCandidateBins;
   if (request.top_logprobs >= 0 && !report(request, row, list, out)) return SampleResult::kNeedsHost;
   if (request.forced >= 0) return request.forced;
   if (request.change_count() > 0) {
@@ -372,7 +375,7 @@ __device__ int32_t sample_row(const SampleRequest& request, const Call& call, Sa
 __global__ void __launch_bounds__(kThreads) sample_kernel(Call call) {
   trigger_dependents();
   wait_for_dependencies();
-  const SampleRequest request = call.samples[blockIdx.x];
+  const SampleRequest& request = call.samples[blockIdx.x];
   SampleResult& out = call.sampled[blockIdx.x];
   const int32_t token = sample_row(request, call, out);
   if (threadIdx.x != 0) return;

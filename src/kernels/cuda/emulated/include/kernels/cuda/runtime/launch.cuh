@@ -27,6 +27,8 @@ void launch_dependent(void (*kernel)(Parameters...), dim3 grid, int threads, siz
 }
 
 inline void trigger_dependents() {}
+inline void prefetch_line(const void*) {}
+inline constexpr int kLineBytes = 128;
 using emulated::shared_memory;
 using emulated::wait_for_dependencies;
 
