@@ -132,6 +132,7 @@ struct Rows {
   int32_t count = 0;
   int32_t positions_max = 0;   ///< maximum number of positions that a row sees
   int32_t slice_rows_max = 0;  ///< maximum TokenPlace::slice_rows
+  int32_t slices = 0;          ///< number of slices that have rows here
 };
 /// Stores keys and values. In a page of a layer, each head's rows of keys or values are consecutive (KvView's layout
 /// with rows in their natural order); a row of kQ8_0 consists of blocks of a binary16 scale and 32 codes, as in GGUF.

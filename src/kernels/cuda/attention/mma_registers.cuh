@@ -42,8 +42,9 @@ __device__ __forceinline__ void add_products(const uint16_t* queries, int32_t fi
 }
 
 /// Turns the products of row g + 8 kRow with the page that begins at position `begin` into exponents, -INFINITY for
-/// positions that it does not see; returns the largest.
-template <int kRow>
+/// positions that it does not see; returns the largest. With kPlain the row sees the whole page, and the rule has only
+/// a scale.
+template <int kRow, bool kPlain = false>
 __device__ __forceinline__ float find_exponents(const ScoreRule& rule, int32_t begin, PageScores& scores) {
   const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
   const int32_t position = begin + lane % 4 * 2;
@@ -52,11 +53,18 @@ __device__ __forceinline__ float find_exponents(const ScoreRule& rule, int32_t b
 #pragma unroll
     for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
+<<<<<<< HEAD
       for (int i = 0; i < 2; ++i) {
         float& score = scores[n][2 * kRow + i];
         score = score_of(to_all, score, position + 8 * n + i);
         largest = fmaxf(largest, score);
       }
+=======
+    for (int i = 0; i < 2; ++i) {
+      float& score = scores[n][2 * kRow + i];
+      score = kPlain ? __fmul_rn(score, rule.scale) : score_of(rule, score, position + 8 * n + i);
+      largest = fmaxf(largest, score);
+>>>>>>> gpu-prefill
     }
   };
   // Without a branch for every score.
@@ -74,7 +82,7 @@ __device__ __forceinline__ float find_exponents(const ScoreRule& rule, int32_t b
 
 /// Turns exponents into exponentials relative to `largest`, 0 for positions that the row does not see; returns their
 /// sum.
-template <int kRow>
+template <int kRow, bool kPlain = false>
 __device__ __forceinline__ float find_exponentials(const ScoreRule& rule, int32_t begin, float largest,
                                                    PageScores& scores) {
   const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
@@ -86,7 +94,7 @@ __device__ __forceinline__ float find_exponentials(const ScoreRule& rule, int32_
     for (int i = 0; i < 2; ++i) {
       float& score = scores[n][2 * kRow + i];
       const int32_t of_key = position + 8 * n + i;
-      const bool seen = of_key >= rule.seen.begin && of_key < rule.seen.end;
+      const bool seen = kPlain || (of_key >= rule.seen.begin && of_key < rule.seen.end);
       score = seen ? expf(__fsub_rn(score, largest)) : 0.0f;
       total = __fadd_rn(total, score);
     }
@@ -171,13 +179,6 @@ class WarpSums {
     }
   }
 
-  /// Computes the weights of the page of keys that begins at position `begin`.
-  __device__ void score_page(const QueryArrays& arrays, const uint16_t* keys, int32_t dim, int32_t begin) {
-    if (first_ >= count_) return;
-    PageScores scores = {};
-    add_products<kBfloat>(reinterpret_cast<const uint16_t*>(arrays.queries), first_, count_, keys, dim, scores);
-    weigh(scores, begin);
-  }
   /// Computes the weights of a page of which all queries see `seen`, from its scores in arrays.weights, where
   /// score_page_halves writes them.
   __device__ void take_scores(const QueryArrays& arrays, SeenPositions seen, int32_t begin) {

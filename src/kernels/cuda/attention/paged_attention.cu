@@ -1,5 +1,6 @@
 /// Attention over paged keys and values: a block attends to a tile of rows and heads (AttentionTiling), page by page,
-/// chunk by chunk (split_plan.h).
+/// chunk by chunk (split_plan.h). Here scores and sums are in shared memory, for keys and values in float32 and for
+/// values with many dimensions; for others see few_queries.cu and many_queries.cu.
 ///
 /// This kernel is for many rows of a sequence; with few, that of few_queries.cu is faster.
 ///
@@ -7,14 +8,13 @@
 /// has a block of its own, which writes its sums to scratch memory for merge_pieces. Both do the same additions.
 #include <algorithm>
 #include <cstdint>
-#include <type_traits>
 
 #include "base/check.h"
 #include "kernels/cuda/attention/call.cuh"
 #include "kernels/cuda/attention/few_queries.h"
+#include "kernels/cuda/attention/many_queries.h"
 #include "kernels/cuda/attention/merge.cuh"
 #include "kernels/cuda/attention/mma_page.cuh"
-#include "kernels/cuda/attention/mma_registers.cuh"
 #include "kernels/cuda/attention/online_softmax.cuh"
 #include "kernels/cuda/attention/page.cuh"
 #include "kernels/cuda/attention/tile.cuh"
@@ -121,40 +121,15 @@ struct SharedSums {
                      all);
     }
   }
-  __device__ void end_chunk() {}
-};
-
-// Adds a page to the tile's queries, with weights and sums in registers.
-template <KvType kType, int kValueTiles>
-class RegisterSums {
- public:
-  __device__ RegisterSums(const AttentionCall& call, const Tile& tile, const Shared& shared)
-      : call_(call),
-        shared_(shared),
-        sums_(shared.arrays, static_cast<int32_t>(threadIdx.x) / kWarp * 16, 0, [&](int32_t query) {
-          return query < tile.queries() ? rule_of<kType>(call, tile, shared.arrays.query_scale, query) : ScoreRule{};
-        }) {}
-  __device__ void score_page(int32_t begin) { sums_.score_page(shared_.arrays, page(), call_.key_dim, begin); }
-  __device__ void add_page(int32_t, int32_t) { sums_.add_page(page(), half_stride(call_.value_dim), call_.value_dim); }
-  __device__ void end_chunk() {
-    sums_.store(shared_.arrays, call_.value_dim);
-    sums_.begin();
-  }
-
- private:
-  __device__ const uint16_t* page() const { return reinterpret_cast<const uint16_t*>(shared_.tile); }
-
-  const AttentionCall& call_;
-  const Shared& shared_;
-  WarpSums<kBfloat<kType>, kValueTiles> sums_;
 };
 
 // Processes pages [begin, end). A page's values are copied while its keys are used, and the next page's keys while its
 // values are.
-template <KvType kType, bool kStaged, bool kSplit, class Sums>
-__device__ void attend_pages(const AttentionCall& call, const Tile& tile, const Shared& shared, Sums& sums,
-                             int32_t begin, int32_t end) {
+template <KvType kType, bool kStaged, bool kSplit>
+__device__ void attend_pages(const AttentionCall& call, const Tile& tile, const Shared& shared, int32_t begin,
+                             int32_t end) {
   const KvPages& pages = call.pages;
+  SharedSums<kType> sums{call, tile, shared};
   const int32_t seen_end = tile.seen_by_row(call.params, tile.rows - 1).end;
   const auto keys_of = [&](int32_t page) {
     return fetch<kStaged>(pages.keys(tile.pages[page], tile.kv_head), pages.key_row_bytes, shared.keys);
@@ -185,16 +160,14 @@ __device__ void attend_pages(const AttentionCall& call, const Tile& tile, const 
     end_copies();
     sums.add_page(position, there);
     if (page + 1 == end || (position + kPageTokens) % tile.chunk == 0) {
-      sums.end_chunk();
       end_chunk<kSplit>(call, tile, shared.arrays, position / tile.chunk);
     }
   }
   wait_for_copies<0>();
 }
 
-template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
+template <KvType kType, bool kStaged, bool kSplit>
 __device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
-  using Sums = std::conditional_t<kValueTiles == 0, SharedSums<kType>, RegisterSums<kType, kValueTiles>>;
   const int32_t page_begin = tile.seen_by_row(call.params, 0).begin / kPageTokens;
   const int32_t page_end = (tile.seen_by_row(call.params, tile.rows - 1).end - 1) / kPageTokens + 1;
   const int32_t chunk_pages = tile.chunk / kPageTokens;
@@ -207,24 +180,22 @@ __device__ void attend_tile(const AttentionCall& call, const Tile& tile) {
     __syncthreads();  // the tile before is finished
     begin<kType>(call, tile, shared.arrays);
     __syncthreads();
-    Sums sums{call, tile, shared};
     for (; chunk < chunk_end; chunk += step) {
-      attend_pages<kType, kStaged, true>(call, tile, shared, sums, max(page_begin, chunk * chunk_pages),
+      attend_pages<kType, kStaged, true>(call, tile, shared, max(page_begin, chunk * chunk_pages),
                                          min(page_end, (chunk + 1) * chunk_pages));
     }
   } else {
     __syncthreads();
     begin<kType>(call, tile, shared.arrays);
     __syncthreads();
-    Sums sums{call, tile, shared};
-    attend_pages<kType, kStaged, false>(call, tile, shared, sums, page_begin, page_end);
+    attend_pages<kType, kStaged, false>(call, tile, shared, page_begin, page_end);
   }
 }
 
 // Blocks along z are chunks.
-template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
+template <KvType kType, bool kStaged, bool kSplit>
 __global__ void __launch_bounds__(kAttentionThreads) attention_kernel(AttentionCall call) {
-  for_tiles_of_block(call, [&](const Tile& tile) { attend_tile<kType, kStaged, kSplit, kValueTiles>(call, tile); });
+  for_tiles_of_block(call, [&](const Tile& tile) { attend_tile<kType, kStaged, kSplit>(call, tile); });
 }
 
 AttentionTiling tiling_of(int32_t group, const KvView& kv, int32_t rows, int64_t bytes_max) {
@@ -248,27 +219,23 @@ AttentionTiling tiling_of(int32_t group, const KvView& kv, int32_t rows, int64_t
   return tiling;
 }
 
-template <KvType kType, bool kStaged, bool kSplit, int kValueTiles>
+template <KvType kType, bool kStaged, bool kSplit>
 void start(LaunchQueue& stream, const AttentionCall& call, dim3 grid, int device) {
-  launch_large<attention_kernel<kType, kStaged, kSplit, kValueTiles>>(device, grid, kAttentionThreads,
-                                                                      call.tiling.shared_bytes, stream, call);
+  launch_large<attention_kernel<kType, kStaged, kSplit>>(device, grid, kAttentionThreads, call.tiling.shared_bytes,
+                                                         stream, call);
 }
 
 template <KvType kType, bool kSplit>
 void start_halves(LaunchQueue& stream, const AttentionCall& call, dim3 grid, int device) {
-  const int tiles = value_tiles(kType, call.value_dim);
-  CAIRN_CHECK(tiles == 0 || call.tiling.staged);
-  if (tiles == 16) return start<kType, true, kSplit, 16>(stream, call, grid, device);
-  if (tiles == 32) return start<kType, true, kSplit, 32>(stream, call, grid, device);
-  if (call.tiling.staged) return start<kType, true, kSplit, 0>(stream, call, grid, device);
-  start<kType, false, kSplit, 0>(stream, call, grid, device);
+  if (call.tiling.staged) return start<kType, true, kSplit>(stream, call, grid, device);
+  start<kType, false, kSplit>(stream, call, grid, device);
 }
 
 template <bool kSplit>
 void start(LaunchQueue& stream, const AttentionCall& call, KvType type, dim3 grid, int device) {
   switch (type) {
     case KvType::kF32:
-      return start<KvType::kF32, false, kSplit, 0>(stream, call, grid, device);
+      return start<KvType::kF32, false, kSplit>(stream, call, grid, device);
     case KvType::kF16:
       return start_halves<KvType::kF16, kSplit>(stream, call, grid, device);
     case KvType::kBF16:
@@ -282,7 +249,7 @@ void start(LaunchQueue& stream, const AttentionCall& call, KvType type, dim3 gri
   CAIRN_CHECK(false && "keys and values are not in pairs here");
 }
 
-void start_many_queries(LaunchQueue& stream, AttentionCall call, const KvView& kv, int32_t chunks, int device) {
+void start_with_shared_sums(LaunchQueue& stream, AttentionCall call, const KvView& kv, int32_t chunks, int device) {
   const int64_t bytes_max = shared_bytes_max(device);
   call.tiling = tiling_of(call.tiling.group, kv, call.rows.count, bytes_max);
   CAIRN_CHECK(call.tiling.shared_bytes <= bytes_max);
@@ -311,8 +278,10 @@ void attention(LaunchQueue& stream, const AttentionParams& params, const KvView&
   const int32_t chunks = chunks_most(positions_seen(params, rows), params.window > 0);
   const bool split = chunks > 1 && queries <= split_queries(rows.count, params.heads);
   if (split) call.pieces = Pieces::at(scratch, queries);
-  if (!start_few_queries(stream, call, kv, split ? chunks : 1, device)) {
-    start_many_queries(stream, call, kv, split ? chunks : 1, device);
+  const int32_t block_chunks = split ? chunks : 1;
+  if (!start_few_queries(stream, call, kv, block_chunks, device) &&
+      !start_many_queries(stream, call, kv, block_chunks, device)) {
+    start_with_shared_sums(stream, call, kv, block_chunks, device);
   }
   if (split) merge_pieces(stream, call);
 }

@@ -45,6 +45,7 @@ void BatchMetadata::Content::clear() {
   pages.clear();
   positions_max = 0;
   slice_rows_max = 0;
+  slices = 0;
 }
 
 void BatchMetadata::Content::reserve(const Limits& limits) {
@@ -113,6 +114,7 @@ int64_t BatchMetadata::gather() {
     wanted_.pages.insert(wanted_.pages.end(), ids, ids + pages);
     wanted_.positions_max = std::max(wanted_.positions_max, end);
     wanted_.slice_rows_max = std::max(wanted_.slice_rows_max, slice.rows);
+    ++wanted_.slices;
     const auto taken = static_cast<int32_t>(std::min<int64_t>(slice.rows - done_, limits_.rows - rows));
     for (int32_t i = 0; i < taken; ++i) {
       wanted_.places.push_back({slice.position_begin + done_ + i, pages_begin, slice.position_begin, slice.rows});
@@ -133,7 +135,8 @@ Rows BatchMetadata::rows_in(const Slot& slot) const {
           .pages = reinterpret_cast<const int32_t*>(memory + limits_.place_bytes()),
           .count = static_cast<int32_t>(slot.content.places.size()),
           .positions_max = slot.content.positions_max,
-          .slice_rows_max = slot.content.slice_rows_max};
+          .slice_rows_max = slot.content.slice_rows_max,
+          .slices = slot.content.slices};
 }
 
 bool BatchMetadata::next(Stream& stream, StagingRing& ring, Run& run) {

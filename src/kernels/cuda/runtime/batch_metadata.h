@@ -66,6 +66,7 @@ class BatchMetadata {
     std::vector<int32_t> pages;
     int32_t positions_max = 0;
     int32_t slice_rows_max = 0;
+    int32_t slices = 0;
 
     void clear();
     void reserve(const Limits& limits);
