@@ -53,22 +53,15 @@ __device__ __forceinline__ float find_exponents(const ScoreRule& rule, int32_t b
 #pragma unroll
     for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
-<<<<<<< HEAD
       for (int i = 0; i < 2; ++i) {
         float& score = scores[n][2 * kRow + i];
-        score = score_of(to_all, score, position + 8 * n + i);
+        score = kPlain ? __fmul_rn(score, to_all.scale) : score_of(to_all, score, position + 8 * n + i);
         largest = fmaxf(largest, score);
       }
-=======
-    for (int i = 0; i < 2; ++i) {
-      float& score = scores[n][2 * kRow + i];
-      score = kPlain ? __fmul_rn(score, rule.scale) : score_of(rule, score, position + 8 * n + i);
-      largest = fmaxf(largest, score);
->>>>>>> gpu-prefill
     }
   };
   // Without a branch for every score.
-  if (rule.soft_cap > 0) {
+  if (!kPlain && rule.soft_cap > 0) {
     apply(rule);
   } else {
     ScoreRule uncapped = rule;
