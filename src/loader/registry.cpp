@@ -108,11 +108,15 @@ ModelOptions model_options_of(const LoadOptions& options, const gguf::Reader* mt
 // all multiprocessors. A processor's caches want fewer (EngineOptions, ModelOptions).
 constexpr int32_t kGpuPromptRows = 1'024;
 constexpr int32_t kGpuStepRows = 1'280;
+// Rows of logits of a step on GPUs, and so sequences that decode together.
+constexpr int32_t kGpuLogitRows = 128;
 
 bool all_on_gpus(const Device& device) {
   return device.on_gpu() && std::ranges::all_of(device.parts, &DevicePart::gpu);
 }
 int32_t step_rows(const Device& device) { return all_on_gpus(device) ? kGpuStepRows : ModelOptions{}.batch_tokens_max; }
+
+int32_t logit_rows(const Device& device) { return all_on_gpus(device) ? kGpuLogitRows : ModelOptions{}.logits_max; }
 
 // What is known before weights are read.
 struct Preparation {
@@ -123,6 +127,7 @@ struct Preparation {
 Result<Preparation> prepare(const gguf::Reader& file, const Tokenizer& tokenizer, const Device& device,
                             const LoadOptions& options, ModelOptions model_options) {
   model_options.batch_tokens_max = step_rows(device);
+  model_options.logits_max = logit_rows(device);
   Preparation made;
   int64_t draft_bytes = 0;
   if (!options.draft_model.empty() && model_options.mtp_file == nullptr) {
@@ -240,6 +245,7 @@ Result<std::unique_ptr<LoadedModel>> load_model_file(const std::filesystem::path
   CAIRN_TRY(Device device, choose_device(file, {options.gpu_layers, {options.threads, options.isa}}, fits));
   const MemoryPlan& plan = prepared.plan;
   model_options.batch_tokens_max = step_rows(device);
+  model_options.logits_max = logit_rows(device);
   CAIRN_TRY(TemplateChoice chat_template, choose_template(path, file, architecture, *tokenizer, options));
 
   auto model = std::unique_ptr<LoadedModel>(new LoadedModel{

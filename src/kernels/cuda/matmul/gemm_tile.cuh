@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/matmul/product.cuh"
-#include "kernels/cuda/runtime/launch.cuh"
+#include "kernels/cuda/runtime/large_launch.cuh"
 
 namespace cairn::cuda {
 
@@ -88,14 +88,6 @@ inline dim3 tile_grid(const Products& products, int64_t outputs, unsigned row_bl
   const unsigned columns =
       any.ids == nullptr ? blocks_of(any.outputs, outputs, INT32_MAX) : static_cast<unsigned>(any.matrices);
   return {columns, row_blocks};
-}
-
-/// Multiprocessors of the current device.
-inline int64_t multiprocessors() {
-  int device = 0, count = 1;
-  cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
 }
 
 /// Launches a kernel of tiles, which calls trigger_dependents() and wait_for_dependencies(), with a `Shared` as its

@@ -7,13 +7,14 @@
 /// step of 64 rows reads about twice as many bytes of inputs from the second-level cache as of 4-bit weights from
 /// memory: about two thirds of the bandwidth are left.
 #pragma once
-#include <cstdlib>
 
 #include "kernels/cuda/matmul/weight_operands.cuh"
+#include "kernels/cuda/runtime/large_launch.cuh"
 
 namespace cairn::cuda {
 
 inline constexpr int kVectorThreads = kHalfClasses * kWarp;
+inline constexpr int kPipelinedBlocks = 2;  // of a multiprocessor
 /// Minimum blocks of a grid, before they are made larger so that inputs are read less often.
 inline constexpr int64_t kVectorBlocksMin = 264;
 
@@ -78,63 +79,32 @@ __device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&wei
   }
 }
 
-/// Multiplies whole quads of 16 rows by few outputs: while a step is multiplied, the next Weights::kStepsAhead are on
-/// their way from memory.
+/// Multiplies whole quads of 16 rows by few outputs. With kPipelined, while a step is multiplied the next
+/// Weights::kStepsAhead are on their way from memory; otherwise a quad is loaded as a whole, which needs fewer
+/// registers.
 template <class Weights, int kOutputParts, bool kPipelined>
-class QuadPipeline {
+class QuadLoop {
  public:
   using Inputs = const uint16_t* const (&)[kOutputParts];
   /// Starts loading the weights of the first steps of quads [quad, end), of which there is at least one.
-  __device__ __forceinline__ QuadPipeline(const typename Weights::Lane& weights, int32_t quad, int32_t end)
-      : weights_(weights), quad_(quad), end_(end), scales_(weights.fetch_scales(quad, kQuad)) {
-#pragma unroll
-    for (int s = 0; s < kAhead; ++s) fetched_[s] = weights_.fetch(quad, s);
+  __device__ __forceinline__ QuadLoop(const typename Weights::Lane& weights, int32_t quad, int32_t end)
+      : weights_(weights), quad_(quad), end_(end) {
+    fetch_weights(quad);
   }
   __device__ __forceinline__ void run(Inputs inputs, float (&sums)[kOutputParts][4]) {
 #pragma unroll
     for (int s = 0; s < kAhead; ++s) fetch_inputs(inputs, quad_, s);
 #pragma unroll 1
     for (; quad_ < end_; ++quad_) {
-      // The last quad is loaded twice, from a cache: a branch would cost more.
-      const int32_t next = min(quad_ + 1, end_ - 1);
       if constexpr (kPipelined) {
-        auto next_scales = weights_.fetch_scales(next, kQuad);
-#pragma unroll
-        for (int s = 0; s < kQuad; ++s) {
-          const auto step = weights_.unpack(fetched_[s % kAhead], scales_, s);
-          uint4 of_step[kOutputParts];
-#pragma unroll
-          for (int q = 0; q < kOutputParts; ++q) of_step[q] = x_[s % kAhead][q];
-          const bool inside = s + kAhead < kQuad;
-          fetched_[s % kAhead] = weights_.fetch(inside ? quad_ : next, (s + kAhead) % kQuad);
-          fetch_inputs(inputs, inside ? quad_ : next, (s + kAhead) % kQuad);
-#pragma unroll
-          for (int q = 0; q < kOutputParts; ++q)
-            multiply_step<Weights::kBfloat>(step.row, step.row_below, of_step[q], sums[q]);
-        }
-        scales_ = next_scales;
+        multiply_while_loading(inputs, sums);
       } else {
 #pragma unroll
-        for (int s = 0; s < kQuad; ++s) {
-          const auto step = weights_.unpack(fetched_[s % kAhead], scales_, s);
+        for (int s = 0; s < kQuad; ++s) multiply(weights_.unpack(fetched_[s], scales_, s), x_[s], sums);
+        if (quad_ + 1 == end_) break;
+        fetch_weights(quad_ + 1);
 #pragma unroll
-          for (int q = 0; q < kOutputParts; ++q)
-            multiply_step<Weights::kBfloat>(step.row, step.row_below, x_[s % kAhead][q], sums[q]);
-          if (s + 1 < kQuad && (s + 1) % kAhead == 0) {
-#pragma unroll
-            for (int k = 1; k <= kAhead; ++k) {
-              fetched_[(s + k) % kAhead] = weights_.fetch(quad_, s + k);
-              fetch_inputs(inputs, quad_, s + k);
-            }
-          }
-        }
-        if (quad_ + 1 == end_) continue;
-        scales_ = weights_.fetch_scales(next, kQuad);
-#pragma unroll
-        for (int s = 0; s < kAhead; ++s) {
-          fetched_[s] = weights_.fetch(next, s);
-          fetch_inputs(inputs, next, s);
-        }
+        for (int s = 0; s < kQuad; ++s) fetch_inputs(inputs, quad_ + 1, s);
       }
     }
   }
@@ -142,26 +112,57 @@ class QuadPipeline {
  private:
   static constexpr int kAhead = kPipelined ? Weights::kStepsAhead : kQuad;
   static_assert(kQuad % kAhead == 0);
+  using Lane = typename Weights::Lane;
+
+  __device__ __forceinline__ void multiply_while_loading(Inputs inputs, float (&sums)[kOutputParts][4]) {
+    // The last quad is loaded twice, the second time from a cache: a branch would cost more.
+    const int32_t next = min(quad_ + 1, end_ - 1);
+    const auto next_scales = weights_.fetch_scales(next, kQuad);
+#pragma unroll
+    for (int s = 0; s < kQuad; ++s) {
+      const auto step = weights_.unpack(fetched_[s % kAhead], scales_, s);
+      uint4 x[kOutputParts];
+#pragma unroll
+      for (int q = 0; q < kOutputParts; ++q) x[q] = x_[s % kAhead][q];
+      const int32_t quad = s + kAhead < kQuad ? quad_ : next;
+      fetched_[s % kAhead] = weights_.fetch(quad, (s + kAhead) % kQuad);
+      fetch_inputs(inputs, quad, (s + kAhead) % kQuad);
+      multiply(step, x, sums);
+    }
+    scales_ = next_scales;
+  }
+  template <class Step>
+  __device__ __forceinline__ static void multiply(const Step& step, const uint4 (&x)[kOutputParts],
+                                                  float (&sums)[kOutputParts][4]) {
+#pragma unroll
+    for (int q = 0; q < kOutputParts; ++q) multiply_step<Weights::kBfloat>(step.row, step.row_below, x[q], sums[q]);
+  }
+  __device__ __forceinline__ void fetch_weights(int32_t quad) {
+    scales_ = weights_.fetch_scales(quad, kQuad);
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) fetched_[s] = weights_.fetch(quad, s);
+  }
   __device__ __forceinline__ void fetch_inputs(Inputs inputs, int32_t quad, int s) {
 #pragma unroll
     for (int q = 0; q < kOutputParts; ++q)
       x_[s % kAhead][q] = *reinterpret_cast<const uint4*>(inputs[q] + (quad * kQuad + s) * kHalfStep);
   }
 
-  const typename Weights::Lane& weights_;
+  const Lane& weights_;
   int32_t quad_;
   const int32_t end_;
-  typename Weights::Lane::Scales scales_;
+  typename Lane::Scales scales_;
   decltype(weights_.fetch(0, 0)) fetched_[kAhead];
   uint4 x_[kAhead][kOutputParts];
 };
 
-/// Blocks of a multiprocessor, which bound a thread's registers: with few outputs, memory is read at full speed only by
-/// many warps.
-constexpr int vector_blocks(int row_parts, int output_parts, int variant) {
+/// Blocks that a multiprocessor has at once, which bounds a thread's registers. Measured on an H100: where there are
+/// more blocks than this, more warps read faster; where there are fewer, more loads of each warp do (kPipelined).
+template <class Weights>
+constexpr int vector_blocks(int row_parts, int output_parts, bool pipelined) {
   if (row_parts > 1) return 1;
-  if (output_parts > 1) return 2;
-  return variant == 0 || variant == 2 ? 3 : variant == 4 ? 2 : 4;
+  if (pipelined || output_parts > 1) return kPipelinedBlocks;
+  return Weights::kBlocks;
 }
 
 /// Computes kRowParts times 16 rows by kOutputParts times 8 outputs. With `ids` the block's only output is blockIdx.y.
@@ -202,10 +203,9 @@ __global__ __launch_bounds__(kVectorThreads,
   const int32_t end = quad + quads, whole_end = min(end, steps / kQuad);
   if constexpr (kRowParts == 1) {
     if (quad < whole_end) {
-      QuadPipeline<Weights, kOutputParts, (kVariant == 2 || kVariant == 3 || kVariant == 4)> pipeline(weights[0], quad,
-                                                                                                      whole_end);
+      QuadLoop<Weights, kOutputParts, kPipelined> loop(weights[0], quad, whole_end);
       wait_for_dependencies();
-      pipeline.run(inputs, sums[0]);
+      loop.run(inputs, sums[0]);
       quad = whole_end;
     } else {
       wait_for_dependencies();
@@ -220,29 +220,29 @@ __global__ __launch_bounds__(kVectorThreads,
     store_part<Weights>(product, matrix, row_begin + 16 * p, output_begin, count, sums[p]);
 }
 
-template <class Weights, int kRowParts, int kOutputParts, int kVariant = 0>
+template <class Weights, int kRowParts, int kOutputParts, bool kPipelined = false>
 void launch_vectors(LaunchQueue& stream, Products& products) {
   const unsigned blocks = products.place([](const Product& each) {
     const int32_t groups = each.ids == nullptr ? (each.outputs + 8 * kOutputParts - 1) / (8 * kOutputParts) : 1;
     return blocks_of(each.rows, 16 * kRowParts, INT32_MAX) * static_cast<unsigned>(groups);
   });
   const dim3 grid(blocks, products.of[0].ids == nullptr ? 1 : static_cast<unsigned>(products.of[0].outputs));
-  launch_dependent(multiply_vectors<Weights, kRowParts, kOutputParts, kVariant>, grid, kVectorThreads, 0, stream,
+  launch_dependent(multiply_vectors<Weights, kRowParts, kOutputParts, kPipelined>, grid, kVectorThreads, 0, stream,
                    products);
 }
 
 template <class Weights>
 void launch_vectors(LaunchQueue& stream, Products& products) {
-  const int32_t outputs = products.of[0].ids == nullptr ? products.of[0].outputs : 1;
-  static const int variant = getenv("GEMV") ? atoi(getenv("GEMV")) : 0;
-  if (outputs <= 8 && variant == 1) return launch_vectors<Weights, 1, 1, 1>(stream, products);
-  if (outputs <= 8 && variant == 2) return launch_vectors<Weights, 1, 1, 2>(stream, products);
-  if (outputs <= 8 && variant == 3) return launch_vectors<Weights, 1, 1, 3>(stream, products);
-  if (outputs <= 8 && variant == 4) return launch_vectors<Weights, 1, 1, 4>(stream, products);
-  if (outputs <= 8) return launch_vectors<Weights, 1, 1, 0>(stream, products);
-  if (outputs <= 16) return launch_vectors<Weights, 1, 2>(stream, products);
+  const bool chosen = products.of[0].ids != nullptr;
+  const int32_t outputs = chosen ? 1 : products.of[0].outputs;
   int64_t rows = 0;
   for (int i = 0; i < products.count; ++i) rows += products.of[i].rows;
+  if (outputs <= 8) {
+    const int64_t blocks = rows / 16 * (chosen ? products.of[0].outputs : 1);
+    if (blocks <= multiprocessors() * kPipelinedBlocks) return launch_vectors<Weights, 1, 1, true>(stream, products);
+    return launch_vectors<Weights, 1, 1>(stream, products);
+  }
+  if (outputs <= 16) return launch_vectors<Weights, 1, 2>(stream, products);
   if (rows < kVectorBlocksMin * 64) return launch_vectors<Weights, 2, 4>(stream, products);
   launch_vectors<Weights, 4, 4>(stream, products);
 }

@@ -14,6 +14,7 @@ struct RowWeights {
   static constexpr float kUnit = 1;
   /// Steps of a lane that are on their way from memory at once: 64 bytes.
   static constexpr int kStepsAhead = 2;
+  static constexpr int kBlocks = 3;  ///< vector_blocks()
 
   /// A lane's part of rows [row_begin, row_begin + 16); rows beyond the last repeat it.
   class Lane {
@@ -87,6 +88,7 @@ struct PanelWeights {
   static constexpr bool kBfloat = false;
   static constexpr float kUnit = 1 / kWeightUnits;
   static constexpr int kStepsAhead = kQuad;
+  static constexpr int kBlocks = 4;
 
   class Lane {
    public:

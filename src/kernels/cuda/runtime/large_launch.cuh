@@ -16,6 +16,14 @@ inline int64_t shared_bytes_max(int device) {
   return bytes;
 }
 
+/// Multiprocessors of the current device.
+inline int64_t multiprocessors() {
+  int device = 0, count = 1;
+  cudaGetDevice(&device);
+  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  return count;
+}
+
 /// Lets the kernel have as much shared memory on `device`, which is current, as there is.
 template <auto kKernel>
 void allow_shared_bytes(int device) {

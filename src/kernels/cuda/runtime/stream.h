@@ -42,8 +42,10 @@ class Stream {
 
   /// Keeps and logs the first error; `operation` names what failed.
   void check(cudaError_t error, std::string_view operation);
-  /// Checks for errors after kernels were launched.
-  void launched(std::string_view operation) { check(cudaGetLastError(), operation); }
+  /// Checks for errors after kernels were launched, unless they wait to be launched.
+  void launched(std::string_view operation) {
+    if (!launches_->gathers()) check(cudaGetLastError(), operation);
+  }
   /// Waits for all work on the stream; `operation` names what may fail.
   void wait(std::string_view operation);
   /// Implements Backend::finish.

@@ -1,6 +1,7 @@
 #include "kernels/cuda/sampling/cuda_sampler.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 #include "kernels/cuda/kernels.h"
@@ -30,7 +31,11 @@ int64_t CudaSampler::argument_bytes(const WorkspaceSizes& sizes) {
 
 Result<void> CudaSampler::reserve(const WorkspaceSizes& sizes) {
   if (sizes.sample_rows == 0) return {};
-  CAIRN_TRY_VOID(grow(stream_, bytes_of<SampleResult>(sizes.sample_rows), sampled_));
+  const int64_t bytes = bytes_of<SampleResult>(sizes.sample_rows);
+  CAIRN_TRY_VOID(grow(stream_, bytes, sampled_));
+  if (static_cast<int64_t>(here_.bytes()) < bytes) {
+    CAIRN_TRY(here_, allocate_pinned(stream_, bytes));
+  }
   CAIRN_TRY_VOID(grow(stream_, row_parts_bytes(sizes.sample_rows), parts_));
   return grow(stream_, bytes_of<float>(kChangesAtOnce), changed_);
 }
@@ -68,8 +73,9 @@ void CudaSampler::sample(float* logits, int64_t vocabulary, std::span<const Samp
   }
   const size_t bytes = sampled.size_bytes();
   const cudaStream_t stream = stream_.get();
-  stream_.check(cudaMemcpyAsync(sampled.data(), results, bytes, cudaMemcpyDeviceToHost, stream), "a copy of samples");
+  stream_.check(cudaMemcpyAsync(here_.data(), results, bytes, cudaMemcpyDeviceToHost, stream), "a copy of samples");
   stream_.wait("a kernel");
+  std::memcpy(sampled.data(), here_.data(), bytes);
 }
 
 }  // namespace cairn::cuda
