@@ -303,8 +303,9 @@ class FewQueries {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int32_t i = lane_ / 4 + 8 * r;
-      rules_[r] = i < arrays_.count ? rule_of<kType>(call_, tile_, arrays_.query_scale, i)
-                                    : ScoreRule{.soft_cap = call_.params.soft_cap};
+      rules_[r] = {};
+      rules_[r].soft_cap = call_.params.soft_cap;
+      if (i < arrays_.count) rules_[r] = rule_of<kType>(call_, tile_, arrays_.query_scale, i);
     }
   }
   // Rows in all slots have zeros between their last number and the next multiple of 16.
