@@ -17,9 +17,9 @@ class AttentionOperations {
   /// table[p, 2i+1] = magnitude * sin(...), angles in double. frequencies [dims / 2], both in host memory.
   virtual void rope_table(std::span<const int32_t> positions, std::span<const double> frequencies, float magnitude,
                           float* table) = 0;
-  /// Rotates the first `dims` elements of every head of x [rows, heads, head_dim] in place, by table [rows, dims]. `x`
-  /// may begin inside of a head: so do then all that turn.
-  virtual void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+  /// Rotates the first `dims` elements of every head of each x [rows, heads, head_dim] in place, by table [rows, dims].
+  /// An `x` may begin inside of a head: so do then all of its elements that turn.
+  virtual void rope(RopeStyle style, const float* table, int32_t dims, std::span<const RopeHeads> rotated, int64_t rows,
                     int32_t head_dim) = 0;
   /// What attention() reads best of as many bits and as precise as `wanted`.
   virtual KvType stored_kv_type(KvType wanted) const { return wanted; }

@@ -12,6 +12,12 @@ enum class RopeStyle {
   kNeoX,         ///< pairs (0,d/2), (1,d/2+1), ... ("neox")
 };
 
+/// What RoPE rotates: x [rows, heads, head_dim].
+struct RopeHeads {
+  float* x = nullptr;
+  int32_t heads = 0;
+};
+
 struct AttentionParams {
   int32_t heads = 0;   ///< query heads, a multiple of kv_heads; query head h reads kv head h / (heads / kv_heads)
   float scale = 1;     ///< multiplies q.k; > 0

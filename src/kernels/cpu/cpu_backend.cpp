@@ -196,12 +196,14 @@ class CpuBackend final : public Backend {
   void rope_table(std::span<const int32_t> positions, std::span<const double> frequencies, float magnitude,
                   float* table) override;
 
-  void rope(RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
+  void rope(RopeStyle style, const float* table, int32_t dims, std::span<const RopeHeads> rotated, int64_t rows,
             int32_t head_dim) override {
     const auto kernel = style == RopeStyle::kInterleaved ? rows_.rope_adjacent : rows_.rope_halves;
-    const int64_t cols = int64_t{heads} * head_dim;
-    for_rows(rows, cols, 2 * kCopyNs,
-             [&](int64_t r) { kernel(table + r * dims, dims, x + r * cols, heads, head_dim); });
+    int64_t cols = 0;
+    for (const RopeHeads& each : rotated) cols += int64_t{each.heads} * head_dim;
+    for_rows(rows, cols, 2 * kCopyNs, [&](int64_t r) {
+      for (const auto& [x, heads] : rotated) kernel(table + r * dims, dims, x + r * heads * head_dim, heads, head_dim);
+    });
   }
 
   KvType stored_kv_type(KvType wanted) const override {

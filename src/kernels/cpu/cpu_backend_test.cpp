@@ -376,15 +376,23 @@ TEST_P(CpuBackend, TheRopeTableIsComputedInDoublePrecision) {
       EXPECT_FLOAT_EQ(table[p * 64 + 2 * i + 1], static_cast<float>(1.25 * std::sin(positions[p] * frequencies[i])));
     }
   }
-  // Each of four rows has two heads of 70 elements, of which 64 are rotated.
+  // Each of four rows has two heads and one of 70 elements, of which 64 are rotated.
   Random random(9);
   const std::vector<float> x = random.normals(4 * 2 * 70);
   std::vector<float> turned = x;
-  cpu->rope(RopeStyle::kNeoX, table.data(), 64, turned.data(), 4, 2, 70);
+  const std::vector<float> y = random.normals(4 * 70);
+  std::vector<float> also_turned = y;
+  const RopeHeads rotated[] = {{turned.data(), 2}, {also_turned.data(), 1}};
+  cpu->rope(RopeStyle::kNeoX, table.data(), 64, rotated, 4, 70);
   for (size_t head = 0; head < 8; ++head) {
     const float c = table[head / 2 * 64 + 10], s = table[head / 2 * 64 + 11];
     EXPECT_NEAR(turned[head * 70 + 5], x[head * 70 + 5] * c - x[head * 70 + 37] * s, 1e-5);
     EXPECT_EQ(turned[head * 70 + 64], x[head * 70 + 64]);
+  }
+  for (size_t row = 0; row < 4; ++row) {
+    const float c = table[row * 64 + 10], s = table[row * 64 + 11];
+    EXPECT_NEAR(also_turned[row * 70 + 5], y[row * 70 + 5] * c - y[row * 70 + 37] * s, 1e-5);
+    EXPECT_EQ(also_turned[row * 70 + 64], y[row * 70 + 64]);
   }
 }
 

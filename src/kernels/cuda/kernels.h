@@ -95,9 +95,10 @@ struct RmsNormParams {
 void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, int64_t cols);
 void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
                 int64_t rows, int64_t cols, float* out);
-/// `halves` as in RmsNormParams.
+/// `halves` as in RmsNormParams. With as many `tickets` as rows, blocks can share a row: they are zeros on the device,
+/// and are zeros again afterwards.
 void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
-          float* out, const HalfRows& halves);
+          float* out, const HalfRows& halves, std::span<int32_t> tickets);
 void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale);
 /// `factors` [rows] on the device.
 void scale_rows(LaunchQueue& stream, float* x, const float* factors, int64_t rows, int64_t cols);
@@ -113,8 +114,9 @@ void copy_columns(LaunchQueue& stream, const float* from, int64_t from_stride, f
 /// `positions` [count] and `frequencies` [dims / 2] on the device.
 void rope_table(LaunchQueue& stream, const int32_t* positions, int64_t count, const double* frequencies, int32_t dims,
                 float magnitude, float* table);
-void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims, float* x, int64_t rows, int32_t heads,
-          int32_t head_dim);
+/// Two at a time are one launch.
+void rope(LaunchQueue& stream, RopeStyle style, const float* table, int32_t dims, std::span<const RopeHeads> rotated,
+          int64_t rows, int32_t head_dim);
 
 /// One row of a batch, for attention and store_kv.
 struct TokenPlace {
@@ -177,9 +179,15 @@ void hyper_connection_write(LaunchQueue& stream, const float* x, const float* y,
 
 // SamplerOperations. All arrays are on the device; `changes` and `changed` begin with change number `first_change` of
 // the call.
-/// `changed` has room for as many logits as there are changes.
+/// Memory of a call of sample().
+struct SampleScratch {
+  void* parts = nullptr;     ///< row_parts_bytes(count) (sampling/row_parts.h)
+  float* changed = nullptr;  ///< as many logits as there are changes
+};
+/// `wants_sums`: whether any of the samples does (wanted_sums() in sampling/row_parts.h).
 void sample(LaunchQueue& stream, float* logits, int64_t vocabulary, const SampleRequest* samples, int32_t count,
-            const LogitChange* changes, int32_t first_change, float* changed, SampleResult* sampled);
+            const LogitChange* changes, int32_t first_change, bool wants_sums, const SampleScratch& scratch,
+            SampleResult* sampled);
 
 // CompressorOperations.
 /// `out` begins with the first row that the batch completes.

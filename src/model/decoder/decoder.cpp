@@ -250,9 +250,8 @@ void Decoder::query_key_value(size_t layer, const float* x) {
   const int32_t rope = description_.layers[layer].rope;
   if (rope != kNoRope) {
     const RopeConfig& how = description_.ropes[rope];
-    const float* table = rope_table(rope);
-    backend_.rope(how.style, table, how.dims, query, rows_, heads, dim);
-    backend_.rope(how.style, table, how.dims, key, rows_, kv_heads, dim);
+    const RopeHeads rotated[] = {{query, heads}, {key, kv_heads}};
+    backend_.rope(how.style, rope_table(rope), how.dims, rotated, rows_, dim);
   }
   if (!temperatures_.empty()) backend_.scale_rows(query, temperatures_, int64_t{heads} * dim);
 }

@@ -101,8 +101,8 @@ void LatentAttention::store_row(const LatentWeights& weights, const LatentStep& 
   backend_->rms_norm(activations_.row_rank, weights.row_norm.floats(), description_->norm_epsilon, step.rows,
                      latent.rank, activations_.row_rank);
   backend_->copy_columns(activations_.row_rank, latent.rank, activations_.row, dim, step.rows, latent.rank);
-  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, activations_.row + latent.rank, step.rows,
-                 1, dim);
+  const RopeHeads rotated[] = {{activations_.row + latent.rank, 1}};
+  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, rotated, step.rows, dim);
   backend_->latent()->store_rows(step.kv, step.slices, activations_.row);
 }
 
@@ -113,9 +113,8 @@ void LatentAttention::choose(const LatentWeights& weights, const LatentStep& ste
   backend_->layer_norm(activations_.index_key, weights.indexer.key_norm.floats(),
                        weights.indexer.key_norm_bias.floats(), indexer.norm_epsilon, step.rows, indexer.key_dim,
                        activations_.index_key);
-  backend_->rope(RopeStyle::kNeoX, step.rope_table, latent.rope, activations_.index_key, step.rows, 1, indexer.key_dim);
-  backend_->rope(RopeStyle::kNeoX, step.rope_table, latent.rope, activations_.index_query, step.rows, indexer.heads,
-                 indexer.key_dim);
+  const RopeHeads rotated[] = {{activations_.index_query, indexer.heads}, {activations_.index_key, 1}};
+  backend_->rope(RopeStyle::kNeoX, step.rope_table, latent.rope, rotated, step.rows, indexer.key_dim);
   backend_->latent()->store_rows(step.index_keys, step.slices, activations_.index_key);
   backend_->latent()->select_topk({.heads = indexer.heads, .most = indexer.most}, step.index_keys, step.slices,
                                   activations_.index_query, activations_.index_shares, activations_.chosen);
@@ -129,8 +128,8 @@ void LatentAttention::make_queries(const LatentWeights& weights, const LatentSte
   backend_->copy_columns(activations_.query, from, activations_.query_nope, latent.nope, queries, latent.nope);
   const MatmulTarget key[] = {weights.key.to(activations_.heads_rank)};
   backend_->grouped_matmul(key, activations_.query_nope, step.rows, activations_.heads, heads, true);
-  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, activations_.query + latent.nope,
-                 step.rows, heads, from);
+  const RopeHeads rotated[] = {{activations_.query + latent.nope, heads}};
+  backend_->rope(description_->ropes[0].style, step.rope_table, latent.rope, rotated, step.rows, from);
   backend_->copy_columns(activations_.heads_rank, latent.rank, activations_.query_rows, to, queries, latent.rank);
   backend_->copy_columns(activations_.query + latent.nope, from, activations_.query_rows + latent.rank, to, queries,
                          latent.rope);

@@ -209,7 +209,8 @@ void ModelRunner::compute_ropes() {
 
 void ModelRunner::turn_last(const float* table, float* x, int64_t rows, int32_t heads, int32_t head_dim) {
   const int32_t dims = description_.rope_dims;
-  backend_.rope(RopeStyle::kInterleaved, table, dims, x + head_dim - dims, rows, heads, head_dim);
+  const RopeHeads rotated[] = {{x + head_dim - dims, heads}};
+  backend_.rope(RopeStyle::kInterleaved, table, dims, rotated, rows, head_dim);
 }
 
 void ModelRunner::begin_streams(std::span<const TokenId> tokens) {

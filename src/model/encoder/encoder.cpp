@@ -198,8 +198,8 @@ void Encoder::query_key_value(const EncoderLayerWeights& weights, const Chunk& c
   if (description_.rope) {
     const RopeConfig& how = *description_.rope;
     const float* table = activations_.rope + int64_t{chunk.begin} * how.dims;
-    backend_.rope(how.style, table, how.dims, query, chunk.rows, description_.heads, description_.head_dim);
-    backend_.rope(how.style, table, how.dims, activations_.key, chunk.rows, description_.heads, description_.head_dim);
+    const RopeHeads rotated[] = {{query, description_.heads}, {activations_.key, description_.heads}};
+    backend_.rope(how.style, table, how.dims, rotated, chunk.rows, description_.head_dim);
   }
   backend_.store_kv(kv_view_, chunk.slices, activations_.key, activations_.value);
 }

@@ -53,7 +53,7 @@ class BrokenBackend final : public Backend {
   void gather_rows(const float*, std::span<const int32_t>, int64_t, float*) override {}
   void copy_columns(const float*, int64_t, float*, int64_t, int64_t, int64_t) override {}
   void rope_table(std::span<const int32_t>, std::span<const double>, float, float*) override {}
-  void rope(RopeStyle, const float*, int32_t, float*, int64_t, int32_t, int32_t) override {}
+  void rope(RopeStyle, const float*, int32_t, std::span<const RopeHeads>, int64_t, int32_t) override {}
   void store_kv(const KvView&, std::span<const AttentionSlice>, const float*, const float*) override {}
   void attention(const AttentionParams&, const KvView&, std::span<const AttentionSlice>, const float*,
                  float*) override {}

@@ -1,66 +1,13 @@
-/// Element-wise operations: activations, sums and products of arrays, and copied or weighted rows.
+/// Element-wise operations: sums and products of arrays, and copied or weighted rows.
 #include "base/check.h"
 #include "kernels/cuda/elementwise/activation.cuh"
 #include "kernels/cuda/elementwise/columns.cuh"
+#include "kernels/cuda/elementwise/map.cuh"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/matmul/round_inputs.cuh"
 
 namespace cairn::cuda {
 namespace {
 
-constexpr int kBlock = 256;
-constexpr int64_t kBlocksMax = 4096;  // most blocks of map_kernel, which loops over the rest
-
-__device__ int64_t thread_number() { return int64_t{blockIdx.x} * kBlock + threadIdx.x; }
-
-// out[i] = f(x[i], y[i]), where a null y means ones.
-template <bool kAligned, class F>
-__global__ void __launch_bounds__(kBlock) map_kernel(F f, const float* x, const float* y, int64_t n, float* out) {
-  const int64_t step = int64_t{gridDim.x} * kBlock * 4;
-  for (int64_t i = 4 * thread_number(); i < n; i += step) {
-    const Four a = load_four<kAligned>(x + i, n - i);
-    Four b{{1, 1, 1, 1}};
-    if (y != nullptr) b = load_four<kAligned>(y + i, n - i);
-    Four result;
-#pragma unroll
-    for (int k = 0; k < 4; ++k) result.at[k] = f(a.at[k], b.at[k]);
-    store_four<kAligned>(result, n - i, out + i);
-  }
-}
-
-template <class F>
-void map(LaunchQueue& stream, const F& f, const float* x, const float* y, int64_t n, float* out) {
-  if (n == 0) return;
-  const auto kernel = columns_aligned(n, x, y, out) ? map_kernel<true, F> : map_kernel<false, F>;
-  launch(kernel, dim3(blocks_of(n, kBlock * 4, kBlocksMax)), kBlock, 0, stream, f, x, y, n, out);
-}
-
-struct Gate {
-  Activation activation;
-  __device__ float operator()(float x, float up) const { return __fmul_rn(activate(activation, x), up); }
-};
-// Gating that also writes the rounded result.
-struct GateRows {
-  Gate gate;
-  const float* x;
-  const float* up;  // or null
-  float* out;
-  HalfRows halves;
-
-  template <int kThreads, bool kAligned>
-  __device__ void operator()(int64_t row, int64_t cols) const {
-    float* const to = out + row * cols;
-    const float* const factors = up == nullptr ? nullptr : up + row * cols;
-    const Gate f = gate;
-    float largest = 0;
-    map_row<kThreads, kAligned>(x + row * cols, cols, to, [f, factors, &largest](float value, int64_t c) {
-      value = f(value, factors == nullptr ? 1.0f : factors[c]);
-      largest = fmaxf(largest, fabsf(value));
-      return value;
-    });
-    round_row<kThreads, kAligned>(to, row, cols, largest, halves);
-  }
-};
 struct AddScaled {
   float scale;
   __device__ float operator()(float x, float y) const { return __fmaf_rn(scale, y, x); }
@@ -152,12 +99,6 @@ void copy_rows(LaunchQueue& stream, const float* from, int64_t from_stride, cons
 }
 
 }  // namespace
-
-void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
-          float* out, const HalfRows& halves) {
-  if (halves.values == nullptr) return map(stream, Gate{activation}, gate, up, rows * cols, out);
-  for_rows(stream, GateRows{{activation}, gate, up, out, halves}, rows, cols, columns_aligned(cols, gate, up, out));
-}
 
 void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale) {
   map(stream, AddScaled{scale}, x, y, n, x);

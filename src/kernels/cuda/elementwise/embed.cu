@@ -46,6 +46,8 @@ struct ReadFloats {
 template <class Read>
 __global__ __launch_bounds__(kBlock) void embed_kernel(Table table, const int32_t* ids, int64_t count, float scale,
                                                        float* out) {
+  trigger_dependents();
+  wait_for_dependencies();
   const int64_t pieces_of_row = (table.cols + kColumns - 1) / kColumns;
   const int64_t pieces = count * pieces_of_row;
   for (int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x; i < pieces; i += int64_t{gridDim.x} * kBlock) {
@@ -71,10 +73,10 @@ void embed(LaunchQueue& stream, const Matrix& table, const int32_t* ids, int64_t
                    static_cast<int32_t>(table.cols)};
   const dim3 grid(blocks_of(count * ((table.cols + kColumns - 1) / kColumns), kBlock, kBlocksMax));
   const bool blocks = visit_format(AllFormats(), table.type, [&]<class F>() {
-    launch(embed_kernel<ReadBlocks<F>>, grid, kBlock, 0, stream, rows, ids, count, scale, out);
+    launch_dependent(embed_kernel<ReadBlocks<F>>, grid, kBlock, 0, stream, rows, ids, count, scale, out);
   });
   const bool floats = !blocks && visit_format(FloatFormats(), table.type, [&]<class F>() {
-    launch(embed_kernel<ReadFloats<F>>, grid, kBlock, 0, stream, rows, ids, count, scale, out);
+    launch_dependent(embed_kernel<ReadFloats<F>>, grid, kBlock, 0, stream, rows, ids, count, scale, out);
   });
   CAIRN_DCHECK(blocks || floats);
 }

@@ -116,6 +116,8 @@ __device__ void choose_experts(const RouteParams& params, const float* scores, f
 
 __global__ void __launch_bounds__(kWarp)
     route_kernel(RouteParams params, const float* all_logits, int32_t* all_ids, float* all_weights) {
+  trigger_dependents();
+  wait_for_dependencies();
   const int64_t row = blockIdx.x;
   const float* logits = all_logits + row * params.experts;
   int32_t* ids = all_ids + row * params.used;
@@ -139,8 +141,8 @@ void route(LaunchQueue& stream, const RouteParams& params, const float* logits, 
   const int64_t bytes = (int64_t{2} * params.experts + params.groups) * static_cast<int64_t>(sizeof(float));
   CAIRN_DCHECK(params.experts > 0 && bytes <= kSharedBytesMax);
   if (rows == 0) return;
-  launch(route_kernel, dim3(static_cast<unsigned>(rows)), kWarp, static_cast<size_t>(bytes), stream, params, logits,
-         ids, weights);
+  launch_dependent(route_kernel, dim3(static_cast<unsigned>(rows)), kWarp, static_cast<size_t>(bytes), stream, params,
+                   logits, ids, weights);
 }
 
 }  // namespace cairn::cuda

@@ -7,70 +7,123 @@
 namespace cairn::cuda {
 namespace {
 
+float share_of(int64_t cols) { return 1.0f / static_cast<float>(cols); }
+
 struct RmsNorm {
   float* x;
   const float* added;  // or null
   float added_scale;
-  const float* weight;
+  const float* weight;  // or null
   float epsilon;
+  float share;  // of a column
   float* out;
   HalfRows halves;  // values null: not written
 
-  template <int kThreads, bool kAligned>
-  __device__ void operator()(int64_t row, int64_t cols) const {
-    using P = RowPart<kThreads>;
-    float* from = x + row * cols;
-    if (added != nullptr) {
-      const float* y = added + row * cols;
-      for (int64_t c = P().first; c < cols; c += P::kStep) {
-        Four four = load_four<kAligned>(from + c, cols - c);
-        const Four other = load_four<kAligned>(y + c, cols - c);
+  template <class Part>
+  __device__ void operator()(const Part& part) const {
+    Four weights[Part::kTwoArrays ? Part::kFours : 1] = {};
+    if constexpr (Part::kTwoArrays) {
 #pragma unroll
-        for (int k = 0; k < 4; ++k) four.at[k] = __fmaf_rn(added_scale, other.at[k], four.at[k]);
-        store_four<kAligned>(four, cols - c, from + c);
-      }
+      for (int i = 0; i < Part::kFours; ++i) weights[i] = part.load_or_ones(weight, i);
     }
-    const double sum = sum_of<kThreads, kAligned>(
-        from, cols, [](float sum, float value, int64_t) { return __fmaf_rn(value, value, sum); });
-    const double mean = sum / static_cast<double>(cols);
-    const auto factor = static_cast<float>(1.0 / sqrt(mean + static_cast<double>(epsilon)));
-    float* const to = out + row * cols;
-    const float* w = weight;
-    float largest = 0;
-    map_row<kThreads, kAligned>(from, cols, to, [factor, w, &largest](float value, int64_t c) {
-      value = __fmul_rn(value, factor);
-      if (w != nullptr) value = __fmul_rn(value, w[c]);
-      largest = fmaxf(largest, fabsf(value));
-      return value;
+    const auto weights_of = [&](int i) { return Part::kTwoArrays ? weights[i] : part.load_or_ones(weight, i); };
+    if (!part.begin()) return;
+    float* const from = x + part.row() * part.cols();
+    RowValues<Part> values(part, from);
+    if (added != nullptr) add(part, values, from);
+
+    // The largest magnitude before the division by the root, whose rounding it does not have yet.
+    SumAndLargest row{0, 0};
+    part.for_fours([&](int i) {
+      const Four four = values.get(part, i), by = weights_of(i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        row.sum = __fmaf_rn(four.at[k], four.at[k], row.sum);
+        row.largest = fmaxf(row.largest, fabsf(__fmul_rn(four.at[k], by.at[k])));
+      }
     });
-    if (halves.values != nullptr) round_row<kThreads, kAligned>(to, row, cols, largest, halves);
+    row = row_sum_and_largest<Part::kThreads>(row);
+    const float factor = __frsqrt_rn(__fadd_rn(__fmul_rn(row.sum, share), epsilon));
+    float* const to = out + part.row() * part.cols();
+    part.for_fours([&](int i) {
+      Four four = values.get(part, i);
+      const Four by = weights_of(i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) four.at[k] = __fmul_rn(__fmul_rn(four.at[k], factor), by.at[k]);
+      values.store(part, four, to, i);
+    });
+    values.stored_at(to);
+    if (halves.values == nullptr) return;
+    // Far below the limit no rounding matters, and the row needs no second maximum.
+    if (halves.bfloat || __fmul_rn(row.largest, factor) < kLargestHalf / 2)
+      return store_halves(part, values, 1, halves);
+    round_row(part, values, largest_of(part, values), halves);
+  }
+
+ private:
+  template <class Part>
+  __device__ void add(const Part& part, RowValues<Part>& values, float* from) const {
+    const float* const others = added + part.row() * part.cols();
+    part.for_chunks([&](int begin) {
+      Four other[Part::kChunk];
+#pragma unroll
+      for (int j = 0; j < Part::kChunk; ++j) other[j] = part.load(others, begin + j);
+#pragma unroll
+      for (int j = 0; j < Part::kChunk; ++j) {
+        const int i = begin + j;
+        if (!part.has(i)) continue;
+        Four four = values.get(part, i);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) four.at[k] = __fmaf_rn(added_scale, other[j].at[k], four.at[k]);
+        values.store(part, four, from, i);
+      }
+    });
   }
 };
 
 struct LayerNorm {
   const float* x;
   const float* weight;
-  const float* bias;
+  const float* bias;  // or null
   float epsilon;
+  float share;  // of a column
   float* out;
 
-  template <int kThreads, bool kAligned>
-  __device__ void operator()(int64_t row, int64_t cols) const {
-    const float* from = x + row * cols;
-    const auto count = static_cast<double>(cols);
-    const auto mean = static_cast<float>(
-        sum_of<kThreads, kAligned>(from, cols, [](float sum, float value, int64_t) { return __fadd_rn(sum, value); }) /
-        count);
-    const double squares = sum_of<kThreads, kAligned>(from, cols, [mean](float sum, float value, int64_t) {
-      const float apart = __fsub_rn(value, mean);
-      return __fmaf_rn(apart, apart, sum);
+  template <class Part>
+  __device__ void operator()(const Part& part) const {
+    const RowValues<Part> weights(part, weight);
+    if (!part.begin()) return;
+    const RowValues<Part> values(part, x + part.row() * part.cols());
+    float sum = 0;
+    part.for_fours([&](int i) {
+      const Four four = values.get(part, i);
+#pragma unroll
+      for (const float value : four.at) sum = __fadd_rn(sum, value);
     });
-    const auto factor = static_cast<float>(1.0 / sqrt(squares / count + static_cast<double>(epsilon)));
-    const float* w = weight;
-    const float* b = bias;
-    map_row<kThreads, kAligned>(from, cols, out + row * cols, [mean, factor, w, b](float value, int64_t c) {
-      value = __fmul_rn(__fmul_rn(__fsub_rn(value, mean), factor), w[c]);
-      return b == nullptr ? value : __fadd_rn(value, b[c]);
+    const float mean = __fmul_rn(row_sum<Part::kThreads, 0>(sum), share);
+    float squares = 0;
+    part.for_fours([&](int i) {
+      const Four four = values.get(part, i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const float apart = __fsub_rn(four.at[k], mean);
+        if (k < part.count(i)) squares = __fmaf_rn(apart, apart, squares);
+      }
+    });
+    squares = row_sum<Part::kThreads, 1>(squares);
+    const float factor = __frsqrt_rn(__fadd_rn(__fmul_rn(squares, share), epsilon));
+    float* const to = out + part.row() * part.cols();
+    part.for_fours([&](int i) {
+      Four four = values.get(part, i);
+      const Four by = weights.get(part, i);
+      Four plus{};
+      if (bias != nullptr) plus = part.load(bias, i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        four.at[k] = __fmul_rn(__fmul_rn(__fsub_rn(four.at[k], mean), factor), by.at[k]);
+        if (bias != nullptr) four.at[k] = __fadd_rn(four.at[k], plus.at[k]);
+      }
+      part.store(four, to, i);
     });
   }
 };
@@ -80,15 +133,25 @@ struct Steer {
   const float* direction;
   float scale;
 
-  template <int kThreads, bool kAligned>
-  __device__ void operator()(int64_t row, int64_t cols) const {
-    float* from = x + row * cols;
-    const float* d = direction;
-    const double dot = sum_of<kThreads, kAligned>(
-        from, cols, [d](float sum, float value, int64_t c) { return __fmaf_rn(value, d[c], sum); });
-    const auto factor = static_cast<float>(-static_cast<double>(scale) * dot);
-    map_row<kThreads, kAligned>(from, cols, from,
-                                [factor, d](float value, int64_t c) { return __fmaf_rn(factor, d[c], value); });
+  template <class Part>
+  __device__ void operator()(const Part& part) const {
+    if (!part.begin()) return;
+    float* const row = x + part.row() * part.cols();
+    const RowValues<Part> values(part, row), directions(part, direction);
+    float dot = 0;
+    part.for_fours([&](int i) {
+      const Four four = values.get(part, i), along = directions.get(part, i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) dot = __fmaf_rn(four.at[k], along.at[k], dot);
+    });
+    const float factor = -__fmul_rn(scale, row_sum<Part::kThreads>(dot));
+    part.for_fours([&](int i) {
+      Four four = values.get(part, i);
+      const Four along = directions.get(part, i);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) four.at[k] = __fmaf_rn(factor, along.at[k], four.at[k]);
+      part.store(four, row, i);
+    });
   }
 };
 
@@ -96,18 +159,19 @@ struct Steer {
 
 void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, int64_t cols) {
   const auto& [x, added, added_scale, weight, epsilon, out, halves] = params;
-  for_rows(stream, RmsNorm{x, added, added_scale, weight, epsilon, out, halves}, rows, cols,
-           columns_aligned(cols, x, added, out));
+  for_rows(stream, RmsNorm{x, added, added_scale, weight, epsilon, share_of(cols), out, halves}, rows, cols,
+           columns_aligned(cols, x, added, weight, out));
 }
 
 void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
                 int64_t rows, int64_t cols, float* out) {
   CAIRN_DCHECK(weight != nullptr);
-  for_rows(stream, LayerNorm{x, weight, bias, epsilon, out}, rows, cols, columns_aligned(cols, x, out));
+  for_rows(stream, LayerNorm{x, weight, bias, epsilon, share_of(cols), out}, rows, cols,
+           columns_aligned(cols, x, weight, bias, out));
 }
 
 void steer(LaunchQueue& stream, float* x, const float* direction, float scale, int64_t rows, int64_t cols) {
-  for_rows(stream, Steer{x, direction, scale}, rows, cols, columns_aligned(cols, x));
+  for_rows(stream, Steer{x, direction, scale}, rows, cols, columns_aligned(cols, x, direction));
 }
 
 }  // namespace cairn::cuda

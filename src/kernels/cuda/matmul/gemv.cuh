@@ -77,42 +77,73 @@ __device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&wei
   }
 }
 
-/// Most steps of a class whose weights are loaded into the second-level cache before the inputs are there.
-inline constexpr int32_t kPrefetchSteps = 64;
-
-/// Starts loading a class's weights into the second-level cache, so that memory is busy while earlier kernels compute
-/// the inputs.
-template <class Weights, int kRowParts>
-__device__ __forceinline__ void prefetch_class(const Product& product, int32_t row_begin, int32_t first_quad,
-                                               int32_t quads, int lane) {
-  const int32_t begin = first_quad * kQuad;
-  const int32_t end = min(begin + min(quads * kQuad, kPrefetchSteps), half_steps(product));
-  if (begin >= end) return;
+/// Multiplies the whole quads [quad, end) of few outputs, of which there is at least one. While a step is multiplied,
+/// the next Weights::kStepsAhead are on their way from memory.
+template <class Weights, int kOutputParts>
+__device__ __forceinline__ void multiply_quads(const typename Weights::Lane& weights,
+                                               const uint16_t* const (&inputs)[kOutputParts], int32_t quad, int32_t end,
+                                               float (&sums)[kOutputParts][4]) {
+  constexpr int kAhead = Weights::kStepsAhead;
+  static_assert(kQuad % kAhead == 0);
+  decltype(weights.fetch(0, 0)) fetched[kAhead];
+  uint4 x[kAhead][kOutputParts];
+  const auto fetch = [&](int32_t of_quad, int s) {
+    fetched[s % kAhead] = weights.fetch(of_quad, s);
 #pragma unroll
-  for (int p = 0; p < kRowParts; ++p) {
-    const int32_t row = row_begin + 16 * p;
-    if (row < product.rows) typename Weights::Lane(product, 0, row, lane).prefetch(product, row, begin, end, lane);
+    for (int q = 0; q < kOutputParts; ++q)
+      x[s % kAhead][q] = *reinterpret_cast<const uint4*>(inputs[q] + (of_quad * kQuad + s) * kHalfStep);
+  };
+  auto scales = weights.fetch_scales(quad, kQuad);
+#pragma unroll
+  for (int s = 0; s < kAhead; ++s) fetch(quad, s);
+#pragma unroll 1
+  for (; quad < end; ++quad) {
+    const bool more = quad + 1 < end;
+    auto next_scales = scales;
+    if (more) next_scales = weights.fetch_scales(quad + 1, kQuad);
+#pragma unroll
+    for (int s = 0; s < kQuad; ++s) {
+      const auto step = weights.unpack(fetched[s % kAhead], scales, s);
+      uint4 of_step[kOutputParts];
+#pragma unroll
+      for (int q = 0; q < kOutputParts; ++q) of_step[q] = x[s % kAhead][q];
+      if (s + kAhead < kQuad) {
+        fetch(quad, s + kAhead);
+      } else if (more) {
+        fetch(quad + 1, s + kAhead - kQuad);
+      }
+#pragma unroll
+      for (int q = 0; q < kOutputParts; ++q)
+        multiply_step<Weights::kBfloat>(step.row, step.row_below, of_step[q], sums[q]);
+    }
+    scales = next_scales;
   }
+}
+
+/// Blocks of a multiprocessor, which bound a thread's registers: with few outputs, memory is read at full speed only by
+/// many warps.
+constexpr int vector_blocks(int row_parts, int output_parts) {
+  if (row_parts > 1) return 1;
+  return output_parts == 1 ? 3 : 2;
 }
 
 /// Computes kRowParts times 16 rows by kOutputParts times 8 outputs. With `ids` the block's only output is blockIdx.y.
 template <class Weights, int kRowParts, int kOutputParts>
-__global__ __launch_bounds__(kVectorThreads) void multiply_vectors(const __grid_constant__ Products products) {
+__global__ __launch_bounds__(kVectorThreads, vector_blocks(kRowParts, kOutputParts)) void multiply_vectors(
+    const __grid_constant__ Products products) {
   constexpr int kOutputs = 8 * kOutputParts;
   trigger_dependents();
+  wait_for_dependencies();
   const int number = products.of_block();
   const Product& product = products.of[number];
   const auto block = static_cast<int32_t>(blockIdx.x - products.first_blocks[number]);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   const int32_t groups = product.ids == nullptr ? (product.outputs + kOutputs - 1) / kOutputs : 1;
   // Blocks of the same rows are neighbours, as they read the same weights.
   const int32_t row_begin = block / groups * 16 * kRowParts;
-  const int32_t steps = half_steps(product), quads = steps_of_class(product) / kQuad;
-  if (product.ids == nullptr) prefetch_class<Weights, kRowParts>(product, row_begin, warp * quads, quads, lane);
-  wait_for_dependencies();
   const int32_t output_begin = product.ids == nullptr ? block % groups * kOutputs : static_cast<int32_t>(blockIdx.y);
   const int32_t count = product.ids == nullptr ? min(kOutputs, product.outputs - output_begin) : 1;
   const int32_t matrix = product.matrix_of(output_begin);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
 
   using Lane = typename Weights::Lane;
   Lane weights[kRowParts] = {};
@@ -128,10 +159,19 @@ __global__ __launch_bounds__(kVectorThreads) void multiply_vectors(const __grid_
   }
 
   float sums[kRowParts][kOutputParts][4] = {};
+  const int32_t steps = half_steps(product), quads = steps_of_class(product) / kQuad;
   int32_t quad = warp * quads;
   const int32_t end = quad + quads;
-  for (; quad < end && (quad + 1) * kQuad <= steps; ++quad)
-    multiply_quad<Weights, true>(weights, inputs, quad, kQuad, sums);
+  if constexpr (kRowParts == 1) {
+    const int32_t whole_end = min(end, steps / kQuad);
+    if (quad < whole_end) {
+      multiply_quads<Weights>(weights[0], inputs, quad, whole_end, sums[0]);
+      quad = whole_end;
+    }
+  } else {
+    for (; quad < end && (quad + 1) * kQuad <= steps; ++quad)
+      multiply_quad<Weights, true>(weights, inputs, quad, kQuad, sums);
+  }
   if (quad < end && quad * kQuad < steps) multiply_quad<Weights, false>(weights, inputs, quad, steps % kQuad, sums);
 #pragma unroll
   for (int p = 0; p < kRowParts; ++p)

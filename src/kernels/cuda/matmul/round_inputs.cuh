@@ -5,6 +5,7 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/cuda/elementwise/global_memory.cuh"
 #include "kernels/cuda/elementwise/row_kernel.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/weights/bfloat16.cuh"
@@ -21,27 +22,56 @@ __device__ __forceinline__ float half_row_scale(float largest) {
   return __uint_as_float(static_cast<uint32_t>(exponent - 14 + 127) << 23);
 }
 
-/// Called by a row's threads together: `from` begins the row, of which each thread reads its own columns
-/// (elementwise/row_kernel.cuh), and whose largest magnitude is `largest`.
-template <int kThreads, bool kAligned>
-__device__ void round_row(const float* from, int64_t row, int64_t cols, float largest, const HalfRows& out) {
-  using P = RowPart<kThreads>;
-  const int64_t padded = padded_columns(cols);
-  const float scale = out.bfloat ? 1.0f : half_row_scale(row_max<kThreads>(largest));
-  const float inverse = 1.0f / scale;
-  uint16_t* const to = out.values + row * padded;
-  for (int64_t c = P().first; c < padded; c += P::kStep) {
+/// The rounded numbers in a word.
+__device__ __forceinline__ uint32_t two_halves(float low, float high) {
+  const __half2 both = __floats2half2_rn(low, high);
+  return uint32_t{__half_as_ushort(both.x)} | uint32_t{__half_as_ushort(both.y)} << 16;
+}
+
+/// Called by a row's threads together: writes the row and the zeros that pad it, divided by the power of two `scale`.
+template <class Part>
+__device__ void store_halves(const Part& part, const RowValues<Part>& values, float scale, bool bfloat, uint16_t* to) {
+  // The reciprocal of a power of two.
+  const float inverse = __uint_as_float((254u << 23) - __float_as_uint(scale));
+  part.for_fours(static_cast<int32_t>(padded_columns(part.cols())), [&](int i) {
     Four four{};
-    if (c < cols) four = load_four<kAligned>(from + c, cols - c);
-    uint32_t bits[4];
+    if (part.has(i)) four = values.get(part, i);
+    uint2 words;
+    if (bfloat) {
+      words = make_uint2(bfloat16_of(four.at[0]) | bfloat16_of(four.at[1]) << 16,
+                         bfloat16_of(four.at[2]) | bfloat16_of(four.at[3]) << 16);
+    } else {
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      bits[k] = out.bfloat ? bfloat16_of(four.at[k])
-                           : uint32_t{__half_as_ushort(__float2half_rn(__fmul_rn(four.at[k], inverse)))};
+      for (float& value : four.at) value = __fmul_rn(value, inverse);
+      words = make_uint2(two_halves(four.at[0], four.at[1]), two_halves(four.at[2], four.at[3]));
     }
-    *reinterpret_cast<uint2*>(to + c) = make_uint2(bits[0] | bits[1] << 16, bits[2] | bits[3] << 16);
-  }
-  if (P().first == 0) out.scales[row] = scale;
+    store_whole(words, to + part.column(i));
+  });
+}
+
+/// The same for the row with the part's number.
+template <class Part>
+__device__ void store_halves(const Part& part, const RowValues<Part>& values, float scale, const HalfRows& out) {
+  store_halves(part, values, scale, out.bfloat, out.values + part.row() * padded_columns(part.cols()));
+  if (part.is_first()) out.scales[part.row()] = scale;
+}
+
+/// The largest magnitude of the thread's values; NaN does not count.
+template <class Part>
+__device__ float largest_of(const Part& part, const RowValues<Part>& values) {
+  float largest = 0;
+  part.for_fours([&](int i) {
+    const Four four = values.get(part, i);
+#pragma unroll
+    for (const float value : four.at) largest = fmaxf(largest, fabsf(value));
+  });
+  return largest;
+}
+
+/// Called by a row's threads together, whose own largest magnitudes are `largest`. `kCall` as in row_largest().
+template <int kCall = 0, class Part>
+__device__ void round_row(const Part& part, const RowValues<Part>& values, float largest, const HalfRows& out) {
+  store_halves(part, values, out.bfloat ? 1.0f : half_row_scale(row_largest<Part::kThreads, kCall>(largest)), out);
 }
 
 }  // namespace cairn::cuda

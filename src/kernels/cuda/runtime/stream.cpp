@@ -26,6 +26,8 @@ Result<std::unique_ptr<Stream>> Stream::create(int device, std::string name) {
 Stream::~Stream() {
   if (stream_ == nullptr) return;
   cudaStreamSynchronize(get());
+  log_debug("gpu: the host waited {:.3f} s for {}, in {} waits", std::chrono::duration<double>(waited_).count(), name_,
+            waits_);
   launches_.reset();
   cudaStreamDestroy(stream_);
 }
@@ -38,6 +40,7 @@ void Stream::make_current() const {
 
 cudaStream_t Stream::get() {
   make_current();
+  send_argument();
   launches_->enqueue();
   return stream_;
 }
@@ -45,6 +48,27 @@ cudaStream_t Stream::get() {
 cudaStream_t Stream::ahead() {
   make_current();
   return stream_;
+}
+
+void Stream::copy_argument(const std::byte* from, int64_t bytes, std::byte* to) {
+  make_current();
+  // Bytes between two arguments are copied along: the memory is the same on both sides.
+  const bool follows =
+      argument_.bytes > 0 && from - argument_.from == to - argument_.to && from >= argument_.from + argument_.bytes;
+  if (follows) {
+    argument_.bytes = from + bytes - argument_.from;
+  } else {
+    send_argument();
+    argument_ = {from, bytes, to};
+  }
+  if (!launches_->gathers()) send_argument();
+}
+
+void Stream::send_argument() {
+  if (argument_.bytes == 0) return;
+  const Argument now = std::exchange(argument_, {});
+  check(cudaMemcpyAsync(now.to, now.from, static_cast<size_t>(now.bytes), cudaMemcpyHostToDevice, stream_),
+        "a copy of arguments");
 }
 
 LaunchQueue& Stream::launches() {
@@ -62,10 +86,18 @@ void Stream::check(cudaError_t error, std::string_view operation) {
   log_error("gpu: {}", first_error_->message);
 }
 
-Result<void> Stream::finish() {
+void Stream::wait(std::string_view operation) {
   const cudaStream_t stream = get();
+  const auto begin = std::chrono::steady_clock::now();
+  check(cudaStreamSynchronize(stream), operation);
+  waited_ += std::chrono::steady_clock::now() - begin;
+  ++waits_;
+}
+
+Result<void> Stream::finish() {
+  get();
   launched("a kernel");
-  check(cudaStreamSynchronize(stream), "a kernel");
+  wait("a kernel");
   if (first_error_) return std::unexpected(*first_error_);
   return {};
 }

@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,6 +33,9 @@ class Stream {
   cudaStream_t get();
   /// The stream for a call that does not access memory of waiting launches, which keep waiting.
   cudaStream_t ahead();
+  /// Copies an argument of waiting launches from pinned host memory, which must not change before it is used. If there
+  /// are waiting launches the copy waits too, to become one with those of addresses just before.
+  void copy_argument(const std::byte* from, int64_t bytes, std::byte* to);
   /// The queue for launching kernels.
   LaunchQueue& launches();
   const std::string& name() const { return name_; }
@@ -39,18 +44,30 @@ class Stream {
   void check(cudaError_t error, std::string_view operation);
   /// Checks for errors after kernels were launched.
   void launched(std::string_view operation) { check(cudaGetLastError(), operation); }
+  /// Waits for all work on the stream; `operation` names what may fail.
+  void wait(std::string_view operation);
   /// Implements Backend::finish.
   Result<void> finish();
 
  private:
   Stream(int device, std::string name) : device_(device), name_(std::move(name)) {}
   void make_current() const;
+  /// Enqueues the argument that waits, if there is one.
+  void send_argument();
 
   const int device_;
   const std::string name_;
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<LaunchQueue> launches_;
+  struct Argument {
+    const std::byte* from = nullptr;
+    int64_t bytes = 0;
+    std::byte* to = nullptr;
+  };
+  Argument argument_;  // bytes 0: none waits
   std::optional<Error> first_error_;
+  std::chrono::nanoseconds waited_{0};  // for the device, in all calls of wait()
+  int64_t waits_ = 0;
 };
 
 }  // namespace cairn::cuda

@@ -70,8 +70,9 @@ class EmulatedLanes {
 };
 
 template <class T>
-T __shfl_sync(uint32_t mask, T value, int lane, const EmulatedPlace& place = EmulatedPlace::current()) {
-  return EmulatedLanes<T>(mask, value, place).of(lane % 32);
+T __shfl_sync(uint32_t mask, T value, int lane, int width = 32, const EmulatedPlace& place = EmulatedPlace::current()) {
+  const EmulatedLanes<T> lanes(mask, value, place);
+  return lanes.of(lanes.own() / width * width + lane % width);
 }
 template <class T>
 T __shfl_xor_sync(uint32_t mask, T value, int bits, const EmulatedPlace& place = EmulatedPlace::current()) {
@@ -128,6 +129,8 @@ inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }
 inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __frsqrt_rn(float a) { return static_cast<float>(1 / std::sqrt(double{a})); }
+inline float __fdividef(float a, float b) { return a / b; }
 inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double __dadd_rn(double a, double b) { return a + b; }
 inline int __float2int_rn(float a) { return static_cast<int>(std::nearbyint(a)); }
