@@ -101,12 +101,12 @@ constexpr int value_tiles(KvType type, int32_t value_dim) {
   return value_dim > 128 ? 32 : 16;
 }
 
-/// `query_scale` has the factors of 16-bit queries (QueryArrays).
+/// The rule of a query of the tile's row number `row`; `query_scale` is the factor of a 16-bit query (QueryArrays).
 template <KvType kType>
-__device__ ScoreRule rule_of(const AttentionCall& call, const Tile& tile, const float* query_scale, int32_t query) {
-  const int32_t row = query / tile.heads;
-  const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[tile.head_of(query)];
-  const float scale = in_halves(kType) ? __fmul_rn(call.params.scale, query_scale[query]) : call.params.scale;
+__device__ ScoreRule rule_of(const AttentionCall& call, const Tile& tile, float query_scale, int32_t head,
+                             int32_t row) {
+  const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[head];
+  const float scale = in_halves(kType) ? __fmul_rn(call.params.scale, query_scale) : call.params.scale;
   return {scale, call.params.soft_cap, slope, tile.place.position + row, tile.seen_by_row(call.params, row)};
 }
 
