@@ -90,7 +90,7 @@ __device__ __forceinline__ void copy_rows(const std::byte* from, int32_t row_byt
   int32_t piece = lane % pieces;
   from += 16 * lane;
   to += lane / pieces * stride + 16 * piece;
-#pragma unroll 4
+#pragma unroll 2
   for (int32_t i = lane; i < count * pieces; i += kWarp) {
     __pipeline_memcpy_async(to, from, 16);
     from += 16 * kWarp;
@@ -117,7 +117,7 @@ class QueryInRegisters {
 #pragma unroll
     for (int i = 0; i < kElements && !kBfloat; ++i) largest = fmaxf(largest, fabsf(elements_[i]));
     const float scale = query_scale_of(warp_max(largest));
-    const float inverse = 1.0f / scale;
+    const float inverse = __uint_as_float((254u << 23) - __float_as_uint(scale));  // that of a power of two
     uint16_t* to = reinterpret_cast<uint16_t*>(arrays.queries) + query * half_stride(kDim) + lane;
 #pragma unroll
     for (int i = 0; i < kElements; ++i) {
@@ -134,6 +134,7 @@ class QueryInRegisters {
 
 // Pages [begin, end) of a chunk, at most as many as there are slots: page begin + i is in slot i.
 struct PageGroup {
+  int32_t chunk = 0;
   int32_t begin = 0;
   int32_t end = 0;
 
@@ -171,20 +172,19 @@ class FewQueries {
     __syncthreads();  // the tile before is finished
     begin(group, page);
     begin_chunk();
-    while (!group.empty()) {
+    for (;;) {
       const PageGroup next = group_after(group);
       page = page_of_warp(next);
       PageScores scores = {};
       score(group, scores, next, page);
       weigh(group, scores, next, page);
       add(group);
-      if (next.empty() || next.begin / chunk_pages_ != group.begin / chunk_pages_) {
-        end_chunk(group.begin / chunk_pages_);
-        begin_chunk();
-      }
-      if (!next.empty()) __syncthreads();  // the slots are free
+      if (next.empty() || next.chunk != group.chunk) end_chunk(group.chunk);
+      if (next.empty()) break;
+      if (next.chunk != group.chunk) begin_chunk();
+      __syncthreads();  // the slots are free
       if constexpr (copied(kType)) {
-        copy_values(next, page);
+        copy(next, page, true);
         end_copies();
       }
       group = next;
@@ -208,20 +208,30 @@ class FewQueries {
     return reinterpret_cast<const uint16_t*>(slot(i) + (copied(kType) ? layout_.values : layout_.decoded));
   }
 
-  __device__ PageGroup group_at(int32_t begin) const {
-    const int32_t chunk_end = (begin / chunk_pages_ + 1) * chunk_pages_;
-    return {begin, min(min(begin + call_.tiling.slots, chunk_end), page_end_)};
+  __device__ PageGroup group_at(int32_t chunk, int32_t begin) const {
+    return {chunk, begin, min(min(begin + call_.tiling.slots, (chunk + 1) * chunk_pages_), page_end_)};
   }
+  // If it is split, the block has every gridDim.z-th chunk.
   __device__ PageGroup first_group() const {
-    const int32_t page_begin = tile_.seen_by_row(call_.params, 0).begin / kPageTokens;
-    if (!kSplit || blockIdx.z == 0) return group_at(page_begin);
-    return group_at((page_begin / chunk_pages_ + static_cast<int32_t>(blockIdx.z)) * chunk_pages_);
+    const int32_t begin = tile_.seen_by_row(call_.params, 0).begin / kPageTokens;
+    const int32_t chunk = begin / chunk_pages_ + (kSplit ? static_cast<int32_t>(blockIdx.z) : 0);
+    return group_at(chunk, max(begin, chunk * chunk_pages_));
   }
-  // The next group of the block; if it is split, it has every gridDim.z-th chunk.
   __device__ PageGroup group_after(const PageGroup& group) const {
-    int32_t begin = group.end;
-    if (kSplit && begin % chunk_pages_ == 0) begin += (static_cast<int32_t>(gridDim.z) - 1) * chunk_pages_;
-    return group_at(begin);
+    if (group.end < (group.chunk + 1) * chunk_pages_) return group_at(group.chunk, group.end);
+    const int32_t chunk = group.chunk + (kSplit ? static_cast<int32_t>(gridDim.z) : 1);
+    return group_at(chunk, chunk * chunk_pages_);
+  }
+  // A query's row in the tile. There are few rows, so this is shorter than a division.
+  __device__ int32_t row_number(int32_t query) const {
+    int32_t row = 0;
+#pragma unroll 1
+    for (; query >= tile_.heads; query -= tile_.heads) ++row;
+    return row;
+  }
+  __device__ int64_t query_number(int32_t query) const {
+    const int32_t row = row_number(query);
+    return (tile_.row + row) * call_.params.heads + tile_.head + query - row * tile_.heads;
   }
   // Id of the page of which the warp has the scores, if it has one.
   __device__ int32_t page_of_warp(const PageGroup& group) const {
@@ -242,30 +252,23 @@ class FewQueries {
     prefetch_bytes(call_.pages.keys(page, tile_.kv_head), call_.pages.key_row_bytes);
     prefetch_bytes(call_.pages.values(page, tile_.kv_head), call_.pages.value_row_bytes);
   }
-  __device__ void copy_keys(const PageGroup& group, int32_t page) const {
+  // Copies the warp's page of keys or values as they are stored.
+  __device__ __forceinline__ void copy(const PageGroup& group, int32_t page, bool of_values) const {
     if (page == kNone) return;
     const int32_t count = rows_there(group.begin + warp_);
-    const std::byte* from = call_.pages.keys(page, tile_.kv_head);
+    const auto row_bytes = static_cast<int32_t>(of_values ? call_.pages.value_row_bytes : call_.pages.key_row_bytes);
+    const std::byte* from = of_values ? call_.pages.values(page, tile_.kv_head) : call_.pages.keys(page, tile_.kv_head);
+    std::byte* to = slot(warp_) + (of_values ? layout_.values : 0);
     if constexpr (copied(kType)) {
-      copy_rows(from, 2 * key_dim(), count, half_row_bytes(key_dim()), slot(warp_));
-    } else {
-      copy_bytes(from, count * static_cast<int32_t>(call_.pages.key_row_bytes), slot(warp_));
-    }
-  }
-  __device__ void copy_values(const PageGroup& group, int32_t page) const {
-    if (page == kNone) return;
-    const int32_t count = rows_there(group.begin + warp_);
-    const std::byte* from = call_.pages.values(page, tile_.kv_head);
-    std::byte* to = slot(warp_) + layout_.values;
-    if constexpr (copied(kType)) {
-      copy_rows(from, 2 * value_dim(), count, half_row_bytes(value_dim()), to);
+      const int32_t stride = half_row_bytes(of_values ? value_dim() : key_dim());
+      copy_rows(from, kDim > 0 ? 2 * kDim : row_bytes, count, stride, to);
       // Rows that were never written may hold anything, and 0 times infinity is not 0.
-      const int32_t row_bytes = half_row_bytes(value_dim());
-      for (int32_t i = count * row_bytes + 16 * lane_; i < kPageTokens * row_bytes; i += 16 * kWarp) {
-        *reinterpret_cast<uint4*>(to + i) = uint4{};
+#pragma unroll 1
+      for (int32_t i = count * stride + 16 * lane_; i < kPageTokens * stride; i += 16 * kWarp) {
+        if (of_values) *reinterpret_cast<uint4*>(to + i) = uint4{};
       }
     } else {
-      copy_bytes(from, count * static_cast<int32_t>(call_.pages.value_row_bytes), to);
+      copy_bytes(from, count * row_bytes, to);
     }
   }
   // Decodes a group's keys or values, of which the stored ones are `offset` bytes after a slot's begin. All warps have
@@ -281,16 +284,15 @@ class FewQueries {
 
   // Requests the first group, and prepares queries while it is on its way.
   __device__ void begin(const PageGroup& group, int32_t page) {
-    const auto query_at = [&](int32_t i) {
-      return call_.q + (tile_.row_of(i) * call_.params.heads + tile_.head_of(i)) * key_dim();
-    };
+    const auto query_at = [&](int32_t i) { return call_.q + query_number(i) * key_dim(); };
     QueryInRegisters<kBfloat<kType>, kDim> query;
     const bool in_registers = kDim > 0 && warp_ < arrays_.count;
     if (in_registers) query.load(query_at(warp_));
-    copy_keys(group, page);
-    end_copies();
-    copy_values(group, page);
-    end_copies();
+#pragma unroll 1
+    for (int i = 0; i < 2; ++i) {
+      copy(group, page, i == 1);
+      end_copies();
+    }
     if (in_registers) query.store(arrays_, warp_);
     for (int32_t i = kDim > 0 ? warp_ + kWarps : warp_; i < arrays_.count; i += kWarps) {
       begin_query_halves<kBfloat<kType>>(arrays_, i, query_at(i), key_dim());
@@ -303,8 +305,11 @@ class FewQueries {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int32_t i = lane_ / 4 + 8 * r;
-      rules_[r] = i < arrays_.count ? rule_of<kType>(call_, tile_, arrays_.query_scale, i)
-                                    : ScoreRule{.soft_cap = call_.params.soft_cap};
+      rules_[r] = {};
+      rules_[r].soft_cap = call_.params.soft_cap;
+      if (i >= arrays_.count) continue;
+      const int32_t row = row_number(i);
+      rules_[r] = rule_of<kType>(call_, tile_, arrays_.query_scale[i], tile_.head + i - row * tile_.heads, row);
     }
   }
   // Rows in all slots have zeros between their last number and the next multiple of 16.
@@ -337,24 +342,24 @@ class FewQueries {
       __syncthreads();
       decode(group, 0, call_.pages.key_row_bytes, key_dim());
       __syncthreads();
-      copy_keys(next, next_page);
+      copy(next, next_page, false);
       end_copies();
     }
     const int32_t number = group.begin + warp_;
     if (number < group.end) {
       const auto* queries = reinterpret_cast<const uint16_t*>(arrays_.queries);
-      add_products<kBfloat<kType>>(queries, 0, arrays_.count, keys(warp_), key_dim(), scores);
+      add_products<kBfloat<kType>, Code::kSmall>(queries, 0, arrays_.count, keys(warp_), key_dim(), scores);
       float* largest = at<float>(layout_.largest) + kQueriesMax * warp_ + lane_ / 4;
-      const float upper = find_exponents<0>(rules_[0], number * kPageTokens, scores);
+      const float upper = find_exponents<0, Code::kSmall>(rules_[0], number * kPageTokens, scores);
       if (lane_ % 4 == 0) largest[0] = upper;
       if (has_lower()) {
-        const float lower = find_exponents<1>(rules_[1], number * kPageTokens, scores);
+        const float lower = find_exponents<1, Code::kSmall>(rules_[1], number * kPageTokens, scores);
         if (lane_ % 4 == 0) largest[8] = lower;
       }
     }
     if constexpr (copied(kType)) {
       __syncwarp();
-      copy_keys(next, next_page);
+      copy(next, next_page, false);
       end_copies();
     } else {
       wait_for_copies<1>();
@@ -365,14 +370,15 @@ class FewQueries {
   // Computes the weights and the numbers of the warp's page and waits for values.
   __device__ void weigh(const PageGroup& group, PageScores& scores, const PageGroup& next, int32_t next_page) {
     const int32_t count = group.end - group.begin, begin = (group.begin + warp_) * kPageTokens;
-    float before[2], largest[2];  // before the warp's page, and with it
+    float before[2] = {}, largest[2] = {};  // before the warp's page, and with it
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
+      if (r == 1 && !has_lower()) continue;
       const float* of_pages = at<float>(layout_.largest) + lane_ / 4 + 8 * r;
-#pragma unroll
-      for (int i = 0; i < kSlotsMax; ++i) {
+#pragma unroll 2
+      for (int32_t i = 0; i < count; ++i) {
         if (i == warp_) before[r] = largest_[r];
-        if (i < count && (r == 0 || has_lower())) largest_[r] = fmaxf(of_pages[kQueriesMax * i], largest_[r]);
+        largest_[r] = fmaxf(of_pages[kQueriesMax * i], largest_[r]);
         if (i == warp_) largest[r] = largest_[r];
       }
     }
@@ -380,10 +386,10 @@ class FewQueries {
       PageWeights weights;
       float2* numbers = at<float2>(layout_.numbers) + kQueriesMax * warp_ + lane_ / 4;
       uint4* to = at<uint4>(layout_.weights) + warp_ * weights_parts(call_.tiling.queries) * kWarp + lane_;
-      const float upper = find_exponentials<0>(rules_[0], begin, largest[0], scores);
+      const float upper = find_exponentials<0, Code::kSmall>(rules_[0], begin, largest[0], scores);
       if (lane_ % 4 == 0) numbers[0] = make_float2(page_factor(before[0], largest[0]), upper);
       if (has_lower()) {
-        const float lower = find_exponentials<1>(rules_[1], begin, largest[1], scores);
+        const float lower = find_exponentials<1, Code::kSmall>(rules_[1], begin, largest[1], scores);
         if (lane_ % 4 == 0) numbers[8] = make_float2(page_factor(before[1], largest[1]), lower);
       }
       pack_weights<kBfloat<kType>>(scores, weights);
@@ -397,7 +403,7 @@ class FewQueries {
     }
     __syncthreads();
     if constexpr (!copied(kType)) {
-      copy_values(next, next_page);
+      copy(next, next_page, true);
       end_copies();
     }
   }
@@ -407,7 +413,7 @@ class FewQueries {
     const int32_t stride = half_stride(value_dim()), parts = weights_parts(call_.tiling.queries);
     const float2* numbers = at<float2>(layout_.numbers) + lane_ / 4;
     const uint4* from = at<uint4>(layout_.weights) + lane_;
-#pragma unroll 2
+#pragma unroll 1
     for (int32_t i = 0; i < group.end - group.begin; ++i) {
       const uint4 upper = from[i * parts * kWarp];
       const uint4 lower = has_lower() ? from[(i * parts + 1) * kWarp] : uint4{};
@@ -427,17 +433,19 @@ class FewQueries {
     for (int r = 0; r < 2; ++r) {
       const int32_t i = lane_ / 4 + 8 * r;
       if (i >= arrays_.count) continue;
-      const Chunks chunks = chunks_of(rules_[r].seen, tile_.chunk);
-      if (chunk < chunks.first || chunk > chunks.last) continue;
-      const int64_t query = tile_.row_of(i) * call_.params.heads + tile_.head_of(i);
+      const SeenPositions seen = rules_[r].seen;
+      const int32_t begin = chunk * tile_.chunk, end = begin + tile_.chunk;
+      if (seen.begin >= end || seen.end <= begin) continue;
+      const int64_t query = query_number(i);
       if constexpr (kSplit) {
-        const int64_t piece = query * kChunksMax + chunk - chunks.first;
+        const int32_t first = seen.begin == 0 ? 0 : seen.begin / tile_.chunk;
+        const int64_t piece = query * kChunksMax + chunk - first;
         if (threadIdx.x % 4 == 0 && warp_ == 0) call_.pieces.numbers[piece] = make_float2(largest_[r], total_[r]);
         write(r, 1, call_.pieces.values + piece * value_dim());
       } else {
-        join(r, chunk == chunks.first);
-        if (chunk < chunks.last) continue;
-        const float sink = call_.params.sinks == nullptr ? -INFINITY : call_.params.sinks[tile_.head_of(i)];
+        join(r, begin <= seen.begin);
+        if (end < seen.end) continue;
+        const float sink = call_.params.sinks == nullptr ? -INFINITY : call_.params.sinks[query % call_.params.heads];
         const float factor = finish_factor(joined_largest_[r], joined_total_[r], sink);
 #pragma unroll
         for (int v = 0; v < kValueTiles; ++v) {

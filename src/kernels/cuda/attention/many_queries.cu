@@ -262,10 +262,10 @@ class ManyQueries {
   template <bool kPlain>
   __device__ __forceinline__ void weigh(int32_t begin, PageScores& scores, float (&factor)[2]) {
     const float before[2] = {largest_[0], largest_[1]};
-    largest_[0] = fmaxf(find_exponents<0, kPlain>(rules_[0], begin, scores), before[0]);
-    largest_[1] = fmaxf(find_exponents<1, kPlain>(rules_[1], begin, scores), before[1]);
-    const float total[2] = {find_exponentials<0, kPlain>(rules_[0], begin, largest_[0], scores),
-                            find_exponentials<1, kPlain>(rules_[1], begin, largest_[1], scores)};
+    largest_[0] = fmaxf(find_exponents<0, Code::kFast, kPlain>(rules_[0], begin, scores), before[0]);
+    largest_[1] = fmaxf(find_exponents<1, Code::kFast, kPlain>(rules_[1], begin, scores), before[1]);
+    const float total[2] = {find_exponentials<0, Code::kFast, kPlain>(rules_[0], begin, largest_[0], scores),
+                            find_exponentials<1, Code::kFast, kPlain>(rules_[1], begin, largest_[1], scores)};
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       factor[r] = page_factor(before[r], largest_[r]);

@@ -52,7 +52,8 @@ __global__ void __launch_bounds__(kMergeThreads) merge_kernel(Call call) {
   const auto d = static_cast<int32_t>(blockIdx.z * kMergeThreads + threadIdx.x);
   wait_for_dependencies();
   float2 own = make_float2(-INFINITY, 0);
-  if (threadIdx.x < count) own = call.pieces.numbers[query * kChunksMax + threadIdx.x];
+  const auto thread = static_cast<int32_t>(threadIdx.x);
+  if (thread < count) own = call.pieces.numbers[query * kChunksMax + thread];
   const float* from = call.pieces.values + query * kChunksMax * dim + d;
   float pieces[kChunksMax];
 #pragma unroll

@@ -21,14 +21,18 @@ using PageScores = float[kKeyTiles][4];
 /// The same in 16 bits, as a product with the page's values reads them.
 using PageWeights = uint32_t[kKeyTiles / 2][4];
 
+/// Whether loops are unrolled. A kernel that runs each of its instructions once or twice waits most of the time for the
+/// instructions themselves, so it has few of them.
+enum class Code { kFast, kSmall };
+
 /// Adds the products of queries [first, first + 16) of `count` and a page's keys. Queries beyond the last repeat it.
-template <bool kBfloat>
+template <bool kBfloat, Code kCode>
 __device__ __forceinline__ void add_products(const uint16_t* queries, int32_t first, int32_t count,
                                              const uint16_t* keys, int32_t dim, PageScores& scores) {
   const int32_t stride = half_stride(dim), lane = threadIdx.x % kWarp, matrix = lane / 8, row = lane % 8;
   const uint16_t* query = queries + min(first + row + matrix % 2 * 8, count - 1) * stride + matrix / 2 * 8;
   const uint16_t* key = keys + (matrix / 2 * 8 + row) * stride + matrix % 2 * 8;
-  for (int32_t d = 0; d < half_columns(dim); d += 16) {
+  const auto add = [&](int32_t d) {
     uint32_t a[4];
     load_matrices<false>(query + d, a);
 #pragma unroll
@@ -38,27 +42,45 @@ __device__ __forceinline__ void add_products(const uint16_t* queries, int32_t fi
       multiply_halves<kBfloat>(a, {b[0], b[1]}, scores[n]);
       multiply_halves<kBfloat>(a, {b[2], b[3]}, scores[n + 1]);
     }
+  };
+  if constexpr (kCode == Code::kSmall) {
+#pragma unroll 2
+    for (int32_t d = 0; d < half_columns(dim); d += 16) add(d);
+  } else {
+    for (int32_t d = 0; d < half_columns(dim); d += 16) add(d);
+  }
+}
+
+/// Calls f(position, score) for the scores of row g + 8 kRow in ascending order of their positions.
+template <int kRow, Code kCode, class F>
+__device__ __forceinline__ void for_scores_of_row(int32_t begin, PageScores& scores, F f) {
+  int32_t position = begin + static_cast<int32_t>(threadIdx.x % 4) * 2;
+  // The tiles move on in each step, so that the loop can be one that is not unrolled; if it is, that costs nothing.
+#pragma unroll(kCode == Code::kSmall ? 1 : kKeyTiles)
+  for (int n = 0; n < kKeyTiles; ++n, position += 8) {
+    float two[2] = {scores[0][2 * kRow], scores[0][2 * kRow + 1]};
+#pragma unroll
+    for (int i = 0; i < 2; ++i) f(position + i, two[i]);
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+#pragma unroll
+      for (int m = 1; m < kKeyTiles; ++m) scores[m - 1][2 * kRow + i] = scores[m][2 * kRow + i];
+      scores[kKeyTiles - 1][2 * kRow + i] = two[i];
+    }
   }
 }
 
 /// Turns the products of row g + 8 kRow with the page that begins at position `begin` into exponents, -INFINITY for
 /// positions that it does not see; returns the largest. With kPlain the row sees the whole page, and the rule has only
 /// a scale.
-template <int kRow, bool kPlain = false>
+template <int kRow, Code kCode, bool kPlain = false>
 __device__ __forceinline__ float find_exponents(const ScoreRule& rule, int32_t begin, PageScores& scores) {
-  const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
-  const int32_t position = begin + lane % 4 * 2;
   float largest = -INFINITY;
   const auto apply = [&](const ScoreRule& to_all) {
-#pragma unroll
-    for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        float& score = scores[n][2 * kRow + i];
-        score = kPlain ? __fmul_rn(score, to_all.scale) : score_of(to_all, score, position + 8 * n + i);
-        largest = fmaxf(largest, score);
-      }
-    }
+    for_scores_of_row<kRow, kCode>(begin, scores, [&](int32_t position, float& score) {
+      score = kPlain ? __fmul_rn(score, to_all.scale) : score_of(to_all, score, position);
+      largest = fmaxf(largest, score);
+    });
   };
   // Without a branch for every score.
   if (!kPlain && rule.soft_cap > 0) {
@@ -75,23 +97,15 @@ __device__ __forceinline__ float find_exponents(const ScoreRule& rule, int32_t b
 
 /// Turns exponents into exponentials relative to `largest`, 0 for positions that the row does not see; returns their
 /// sum.
-template <int kRow, bool kPlain = false>
+template <int kRow, Code kCode, bool kPlain = false>
 __device__ __forceinline__ float find_exponentials(const ScoreRule& rule, int32_t begin, float largest,
                                                    PageScores& scores) {
-  const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
-  const int32_t position = begin + lane % 4 * 2;
   float total = 0;
-#pragma unroll
-  for (int n = 0; n < kKeyTiles; ++n) {
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      float& score = scores[n][2 * kRow + i];
-      const int32_t of_key = position + 8 * n + i;
-      const bool seen = kPlain || (of_key >= rule.seen.begin && of_key < rule.seen.end);
-      score = seen ? expf(__fsub_rn(score, largest)) : 0.0f;
-      total = __fadd_rn(total, score);
-    }
-  }
+  for_scores_of_row<kRow, kCode>(begin, scores, [&](int32_t position, float& score) {
+    const bool seen = kPlain || (position >= rule.seen.begin && position < rule.seen.end);
+    score = seen ? expf(__fsub_rn(score, largest)) : 0.0f;
+    total = __fadd_rn(total, score);
+  });
 #pragma unroll
   for (int apart = 1; apart < 4; apart *= 2) total = __fadd_rn(total, __shfl_xor_sync(kAllLanes, total, apart));
   return total;
@@ -224,8 +238,8 @@ class WarpSums {
   template <int kRow>
   __device__ __forceinline__ void weigh_row(PageScores& scores, int32_t begin) {
     const float before = largest_[kRow];
-    const float largest = fmaxf(find_exponents<kRow>(rules_[kRow], begin, scores), before);
-    const float total = find_exponentials<kRow>(rules_[kRow], begin, largest, scores);
+    const float largest = fmaxf(find_exponents<kRow, Code::kFast>(rules_[kRow], begin, scores), before);
+    const float total = find_exponentials<kRow, Code::kFast>(rules_[kRow], begin, largest, scores);
     factor_[kRow] = page_factor(before, largest);
     total_[kRow] = __fmaf_rn(total_[kRow], factor_[kRow], total);
     largest_[kRow] = largest;

@@ -80,9 +80,15 @@ __device__ void decode(const std::byte* rows, int64_t row_bytes, int32_t count, 
 }
 
 template <KvType kType>
+__device__ ScoreRule rule_of(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t query) {
+  const float scale = in_halves(kType) ? arrays.query_scale[query] : 1.0f;
+  return cuda::rule_of<kType>(call, tile, scale, tile.head_of(query), query / tile.heads);
+}
+
+template <KvType kType>
 __device__ void weigh_page(const AttentionCall& call, const Tile& tile, const QueryArrays& arrays, int32_t begin) {
   for (int32_t i = threadIdx.x / kWarp; i < tile.queries(); i += kAttentionWarps)
-    weigh_query(arrays, i, rule_of<kType>(call, tile, arrays.query_scale, i), begin);
+    weigh_query(arrays, i, rule_of<kType>(call, tile, arrays, i), begin);
 }
 
 // Address of a page of the tile's sequence: in shared memory if staged, or in place.

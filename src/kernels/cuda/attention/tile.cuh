@@ -101,17 +101,17 @@ constexpr int value_tiles(KvType type, int32_t value_dim) {
   return value_dim > 128 ? 32 : 16;
 }
 
-/// `query_scale` is the factor of the 16-bit query, 1 for float32.
-__device__ inline ScoreRule rule_of(const AttentionCall& call, const Tile& tile, float query_scale, int32_t query) {
-  const int32_t row = query / tile.heads;
-  const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[tile.head_of(query)];
-  return {__fmul_rn(call.params.scale, query_scale), call.params.soft_cap, slope, tile.place.position + row,
-          tile.seen_by_row(call.params, row)};
-}
-/// `query_scale` has the factors of 16-bit queries (QueryArrays).
+/// The rule of a query of the tile's row number `row`; `query_scale` is the factor of a 16-bit query (QueryArrays).
 template <KvType kType>
-__device__ ScoreRule rule_of(const AttentionCall& call, const Tile& tile, const float* query_scale, int32_t query) {
-  return rule_of(call, tile, in_halves(kType) ? query_scale[query] : 1.0f, query);
+__device__ ScoreRule rule_of(const AttentionCall& call, const Tile& tile, float query_scale, int32_t head,
+                             int32_t row) {
+  const float slope = call.params.slopes == nullptr ? 0.0f : call.params.slopes[head];
+  const float scale = in_halves(kType) ? __fmul_rn(call.params.scale, query_scale) : call.params.scale;
+  return {scale, call.params.soft_cap, slope, tile.place.position + row, tile.seen_by_row(call.params, row)};
+}
+/// The same of one of the tile's queries; `query_scale` is 1 for float32.
+__device__ inline ScoreRule rule_of(const AttentionCall& call, const Tile& tile, float query_scale, int32_t query) {
+  return rule_of<KvType::kF16>(call, tile, query_scale, tile.head_of(query), query / tile.heads);
 }
 
 }  // namespace cairn::cuda
