@@ -3,8 +3,7 @@
 /// that the block has in shared memory. A chunk's sums are merged with those of the chunks before, which each thread
 /// keeps in shared memory.
 ///
-/// Every number is computed by the same operations in the same order as in few_queries.cu. A warp leaves out pages of
-/// which its queries see nothing: these would add zeros.
+/// Every number is computed by the same operations in the same order as in few_queries.cu.
 ///
 /// Estimate for an H100, heads of 128, float16: a page of a warp is 262,144 operations in 64 mma.sync, which take a
 /// multiprocessor 100 cycles; 32 ldmatrix, 128 cycles of its shared memory; and about 400 instructions in all, 100
@@ -187,32 +186,33 @@ class ManyQueries {
 #pragma unroll
     for (int r = 0; r < 2; ++r) q[r] = exists(r) ? call.q + query(r) * call.key_dim : nullptr;
     auto* memory = reinterpret_cast<uint16_t*>(shared_memory() + layout.queries);
-    if (first_ >= tile.queries()) return;
-    queries_.load(q, call.key_dim, memory + first_ * half_stride(call.key_dim));
+    if (queries_.kInRegisters || first_ < tile.queries()) {
+      queries_.load(q, call.key_dim, memory + first_ * half_stride(call.key_dim));
+    }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       rules_[r] = exists(r) ? rule_of(call, tile, queries_.scale(r), number(r)) : ScoreRule{};
     }
+    const int32_t last = min(first_ + kWarpQueries, tile.queries()) - 1;
+    if (first_ > last) return;
     const SeenPositions upper = tile.seen_by_query(call.params, first_);
-    const SeenPositions lower = tile.seen_by_query(call.params, min(first_ + kWarpQueries, tile.queries()) - 1);
-    some_see_ = {upper.begin, lower.end};
+    const SeenPositions lower = tile.seen_by_query(call.params, last);
     if (call.params.soft_cap == 0 && call.params.slopes == nullptr) all_see_plainly_ = {lower.begin, upper.end};
   }
 
   /// Processes pages [begin, end) of the tile.
   __device__ void attend(int32_t begin, int32_t end) {
     const int32_t chunk_pages = tile_.chunk / kPageTokens;
-    int32_t chunk = begin / chunk_pages;
     ring_.begin(begin, end);
-    begin_chunk();
-    for (int32_t page = begin; page < end; ++page) {
-      ring_.next(page);
-      add_page(page * kPageTokens);
-      if (page + 1 == end || page + 1 == (chunk + 1) * chunk_pages) {
-        end_chunk(chunk);
-        begin_chunk();
-        ++chunk;
+    for (int32_t page = begin; page < end;) {
+      const int32_t chunk = page / chunk_pages, chunk_end = min(end, (chunk + 1) * chunk_pages);
+      begin_chunk();
+#pragma unroll 1
+      for (; page < chunk_end; ++page) {
+        ring_.next(page);
+        add_page(page * kPageTokens);
       }
+      end_chunk(chunk);
     }
     wait_for_copies<0>();
   }
@@ -245,7 +245,8 @@ class ManyQueries {
 
   // Adds the page that begins at position `begin`, which the ring has.
   __device__ __forceinline__ void add_page(int32_t begin) {
-    if (begin >= some_see_.end || begin + kPageTokens <= some_see_.begin) return;
+    // There is no memory for these queries.
+    if (!queries_.kInRegisters && first_ >= tile_.queries()) return;
     PageScores scores = {};
     PageWeights weights;
     float factor[2];
@@ -365,8 +366,7 @@ class ManyQueries {
   PageRing<Kind::kType, Kind::kDim, Kind::kSlots, kThreads> ring_;
   QueryOperands<Kind> queries_;
   ScoreRule rules_[2] = {};
-  // Positions of which a query of the warp sees some, and those that all see, if there is no rule but a scale.
-  SeenPositions some_see_;
+  // Positions that all queries of the warp see, if there is no rule but a scale.
   SeenPositions all_see_plainly_;
   // Of the chunk so far.
   float largest_[2];
@@ -381,17 +381,16 @@ template <class Kind>
 __device__ void attend_tile(const AttentionCall& call, const Tile& tile, const Layout& layout) {
   const int32_t page_begin = tile.seen_by_row(call.params, 0).begin / kPageTokens;
   const int32_t page_end = (tile.seen_by_row(call.params, tile.rows - 1).end - 1) / kPageTokens + 1;
-  if (call.pieces.numbers == nullptr) {
-    ManyQueries<Kind>(call, tile, layout).attend(page_begin, page_end);
-    return;
-  }
-  // The block has every gridDim.z-th chunk.
-  const int32_t chunk_pages = tile.chunk / kPageTokens, chunk_end = (page_end - 1) / chunk_pages + 1;
-  int32_t chunk = page_begin / chunk_pages + static_cast<int32_t>(blockIdx.z);
-  if (chunk >= chunk_end) return;
+  const bool split = call.pieces.numbers != nullptr;
+  // If it is split, the block has every gridDim.z-th chunk.
+  const int32_t chunk_pages = tile.chunk / kPageTokens;
+  const int32_t first = split ? (page_begin / chunk_pages + static_cast<int32_t>(blockIdx.z)) * chunk_pages : 0;
+  if (first >= page_end) return;
   ManyQueries<Kind> queries(call, tile, layout);
-  for (; chunk < chunk_end; chunk += static_cast<int32_t>(gridDim.z)) {
-    queries.attend(max(page_begin, chunk * chunk_pages), min(page_end, (chunk + 1) * chunk_pages));
+#pragma unroll 1
+  for (int32_t begin = first; begin < page_end; begin += static_cast<int32_t>(gridDim.z) * chunk_pages) {
+    queries.attend(max(page_begin, begin), split ? min(page_end, begin + chunk_pages) : page_end);
+    if (!split) break;
   }
 }
 
