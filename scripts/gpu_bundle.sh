@@ -22,7 +22,7 @@ grep -oE '"[a-z0-9][a-z0-9_-]+"' tests/gpu/model_test.cpp | tr -d '"' | sort -u 
   [ ! -f "$data/models/$name.gguf" ] || cp "$data/models/$name.gguf" "$data/models/$name.ref.json" "$folder/bundle/test-data/models/"
 done
 # A dictionary that spans all programs, as each of them contains the same kernels.
-tar -c -C "$folder" bundle | xz --lzma2=preset=6,dict=256MiB >"$folder/bundle.tar.xz"
+tar -c -C "$folder" bundle | xz --lzma2=preset=3,dict=256MiB >"$folder/bundle.tar.xz"
 rm -r "$folder/bundle"
 cat >"$folder/run.sh" <<'RUN'
 #!/usr/bin/env bash

@@ -53,8 +53,8 @@ EngineCore::Iteration EngineCore::iterate() {
     result = Iteration::kWorked;
     batch_fails = true;
     CAIRN_TRY(const LogitsView logits, run());
-    const int64_t now_ns = clock_.now().count();
     CAIRN_TRY_VOID(emitter_.sample(running_, batch_));
+    const int64_t now_ns = clock_.now().count();
     batch_fails = false;
     CAIRN_TRY_VOID(emitter_.emit(batch_, logits, now_ns, running_));
     kv_.keep(batch_.scheduled, running_);

@@ -20,7 +20,7 @@ Result<LogitsView> LogitRows::take(float* there, int64_t rows, bool keep) {
   rows_ = rows;
   const int64_t read = keep ? 0 : rows;
   if (read > 0) backend_.read(there, bytes(read, vocabulary_), here_.get());
-  CAIRN_TRY_VOID(backend_.finish());
+  if (!keep || rows == 0) CAIRN_TRY_VOID(backend_.finish());
   return LogitsView{std::span(here_.get(), read * vocabulary_), vocabulary_};
 }
 
@@ -28,8 +28,7 @@ Result<void> LogitRows::sample(std::span<const SampleRequest> samples, std::span
                                std::span<SampleResult> sampled) {
   CAIRN_CHECK(std::ranges::all_of(
       samples, [this](const SampleRequest& request) { return request.row >= 0 && request.row < rows_; }));
-  if (samples.empty()) return {};
-  backend_.sampler()->sample(there_, vocabulary_, samples, changes, sampled);
+  if (!samples.empty()) backend_.sampler()->sample(there_, vocabulary_, samples, changes, sampled);
   return backend_.finish();
 }
 

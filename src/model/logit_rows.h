@@ -23,8 +23,9 @@ class LogitRows {
   /// As Runner's.
   bool samples_on_device() const;
 
-  /// Those of a step, [rows, vocabulary] in the backend's memory until the next one. With `keep` none is read. Waits
-  /// for all operations before, of steps without logits too: how long they take is measured by who runs them.
+  /// Those of a step, [rows, vocabulary] in the backend's memory until the next one. With `keep` none is read, and
+  /// sample() waits for the step, so that a device takes samples without returning to the host. Otherwise this waits,
+  /// for steps without logits too: how long they take is measured by who runs them.
   Result<LogitsView> take(float* there, int64_t rows, bool keep);
   /// As Runner's.
   Result<void> sample(std::span<const SampleRequest> samples, std::span<const LogitChange> changes,

@@ -199,6 +199,41 @@ TEST_F(GpuAttention, ARowDoesNotDependOnItsNeighboursOrOnChunks) {
   }
 }
 
+// With few rows of a sequence another kernel is used than with many.
+TEST_F(GpuAttention, FewRowsOfLongSequencesHaveTheBitsOfMany) {
+  const Shape shapes[] = {
+      {.kv_heads = 2, .group = 4, .key_dim = 128, .value_dim = 128, .type = KvType::kF16},
+      {.kv_heads = 1, .group = 16, .key_dim = 64, .value_dim = 64, .type = KvType::kF16, .soft_cap = 5},
+      {.kv_heads = 1, .group = 1, .key_dim = 256, .value_dim = 256, .type = KvType::kF16, .window = 4100},
+      {.kv_heads = 1, .group = 8, .key_dim = 128, .value_dim = 128, .type = KvType::kQ8_0, .sinks = true},
+      {.kv_heads = 1, .group = 4, .key_dim = 80, .value_dim = 80, .type = KvType::kBF16, .window = 3000},
+      // More queries than are split.
+      {.kv_heads = 64, .group = 4, .key_dim = 16, .value_dim = 24, .type = KvType::kF16, .sinks = true},
+  };
+  uint32_t seed = 300;
+  for (const Shape& shape : shapes) {
+    SCOPED_TRACE(testing::Message() << "shape " << seed - 300);
+    const int32_t tokens = shape.kv_heads > 2 ? 300 : 4300;
+    constexpr int32_t kMany = 70;
+    const int32_t begin = tokens - kMany;
+    Lab lab(gpu(), shape, {tokens, tokens}, seed++);
+    const Part before[] = {{0, 0, begin}}, other[] = {{1, 0, begin}}, together[] = {{0, begin, kMany}};
+    lab.store(before);
+    lab.store(other);
+    const std::vector<float> many = lab.attend(together);
+    const int32_t few = std::max(1, 32 / shape.group);
+    for (int32_t at = 0; at < kMany; at += 23) {
+      const int32_t rows = std::min(few, kMany - at);
+      for (const int32_t count : {1, rows}) {
+        const Part parts[] = {{1, begin, count}, {0, begin + at, count}};
+        const std::vector<float> out = lab.attend(parts);
+        const auto among = rows_of(many, lab.width(), at, count), alone = rows_of(out, lab.width(), count, count);
+        EXPECT_TRUE(cpu::same_bits(alone, among)) << count << " rows from " << begin + at;
+      }
+    }
+  }
+}
+
 // Where a slice of many rows begins in a sequence, so that chunks, and the size of chunks, change within tiles.
 struct ManyRows {
   int32_t begin = 0;

@@ -48,6 +48,49 @@ TEST_F(GpuRows, NormsAgreeWithTheCpu) {
   }
 }
 
+// Rows of all lengths for which kernels differ: also the same rows at addresses that are not aligned.
+TEST_F(GpuRows, LongRowsAgreeWithTheCpuWhateverTheirAddress) {
+  constexpr int64_t kRows = 17;
+  for (const int64_t cols : {100, 300, 1'500, 3'000, 8'000, 12'004, 28'672, 33'000}) {
+    SCOPED_TRACE(std::to_string(cols) + " columns");
+    Random random(static_cast<uint32_t>(cols));
+    const std::vector<float> x = random.normals(kRows * cols, 3), y = random.normals(kRows * cols),
+                             weight = random.normals(cols);
+    const auto all_of = [&](Backend& backend, int64_t first, int64_t rows, int64_t offset) {
+      Arrays arrays(backend);
+      const auto put = [&](std::span<const float> values) {
+        float* const at = arrays.make(std::ssize(values) + offset) + offset;
+        backend.write(values.data(), static_cast<int64_t>(values.size_bytes()), at);
+        return at;
+      };
+      float* const sum = put(rows_of(x, cols, first, rows));
+      float* const steered = put(rows_of(x, cols, first, rows));
+      const float* const in = put(rows_of(x, cols, first, rows));
+      const float* const added = put(rows_of(y, cols, first, rows));
+      const float* const by = put(weight);
+      float* const outs[] = {sum, steered, arrays.make(rows * cols + offset) + offset,
+                             arrays.make(rows * cols + offset) + offset, arrays.make(rows * cols + offset) + offset};
+      backend.add_rms_norm(sum, added, 0.5f, by, 1e-6f, rows, cols, outs[2]);
+      backend.steer(steered, by, 0.001f, rows, cols);
+      backend.layer_norm(in, by, by, 1e-5f, rows, cols, outs[3]);
+      backend.gate(Activation::kSilu, in, added, rows, cols, outs[4]);
+      std::vector<float> all;
+      for (const float* out : outs) {
+        const std::vector<float> values = arrays.get(out, rows * cols);
+        all.insert(all.end(), values.begin(), values.end());
+      }
+      return all;
+    };
+    const std::vector<float> together = all_of(gpu(), 0, kRows, 0);
+    EXPECT_LE(difference(together, all_of(cpu(), 0, kRows, 0)), 1e-5);
+    EXPECT_TRUE(cpu::same_bits(together, all_of(gpu(), 0, kRows, 1)));
+    const std::vector<float> alone = all_of(gpu(), 1, 1, 0);
+    for (int64_t i = 0; i < 5; ++i) {
+      EXPECT_TRUE(cpu::same_bits(rows_of(alone, cols, i, 1), rows_of(together, cols, i * kRows + 1, 1))) << i;
+    }
+  }
+}
+
 TEST_F(GpuRows, FusedAddAndNormGivesTheBitsOfBothOperations) {
   for (const int64_t cols : kWidths) {
     SCOPED_TRACE(std::to_string(cols) + " columns");

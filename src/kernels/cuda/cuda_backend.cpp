@@ -42,15 +42,14 @@ Matrix matrix_of(const Weight& weight) {
 }
 
 // The memory for rounded inputs of products, rounded once for all products of a call: 16-bit floats and their rows'
-// scales.
+// scales. Also what gates need to write them.
 class InputMemory {
  public:
-  static int64_t bytes(const WorkspaceSizes& sizes) {
-    int64_t most = 0;
-    for (const WorkspaceSizes::Input& input : sizes.inputs) most = std::max(most, bytes_of(input.rows, input.cols));
-    return most;
+  static int64_t bytes(const WorkspaceSizes& sizes) { return values_bytes(sizes) + ticket_bytes(sizes); }
+  Result<void> reserve(Stream& stream, const WorkspaceSizes& sizes) {
+    CAIRN_TRY_VOID(grow(stream, ticket_bytes(sizes), tickets_));
+    return grow(stream, values_bytes(sizes), memory_);
   }
-  Result<void> reserve(Stream& stream, const WorkspaceSizes& sizes) { return grow(stream, bytes(sizes), memory_); }
   bool holds(int64_t rows, int64_t cols) const { return bytes_of(rows, cols) <= static_cast<int64_t>(memory_.bytes()); }
   HalfRows of(InputKind kind, int64_t rows, int64_t cols) const {
     CAIRN_CHECK(holds(rows, cols));
@@ -58,13 +57,28 @@ class InputMemory {
     auto* scales = reinterpret_cast<float*>(values + rows * padded_columns(cols));
     return {values, scales, kind == InputKind::kBF16};
   }
+  /// A zero for each row of usual inputs.
+  std::span<int32_t> tickets() const {
+    return {static_cast<int32_t*>(tickets_.data()), static_cast<size_t>(tickets_.bytes()) / sizeof(int32_t)};
+  }
 
  private:
+  static int64_t values_bytes(const WorkspaceSizes& sizes) {
+    int64_t most = 0;
+    for (const WorkspaceSizes::Input& input : sizes.inputs) most = std::max(most, bytes_of(input.rows, input.cols));
+    return most;
+  }
+  static int64_t ticket_bytes(const WorkspaceSizes& sizes) {
+    int64_t rows = 0;
+    for (const WorkspaceSizes::Input& input : sizes.inputs) rows = std::max(rows, input.rows);
+    return rows * int64_t{sizeof(int32_t)};
+  }
   static int64_t bytes_of(int64_t rows, int64_t cols) {
     return rows * (padded_columns(cols) * int64_t{sizeof(uint16_t)} + int64_t{sizeof(float)});
   }
 
   Buffer memory_;
+  Buffer tickets_;
 };
 
 class CudaBackend final : public Backend {
@@ -146,7 +160,7 @@ class CudaBackend final : public Backend {
             float* out) override {
     if (rows == 0) return;
     const HalfRows halves = along(rows, cols);
-    cuda::gate(queue(), activation, gate, up, rows, cols, out, halves);
+    cuda::gate(queue(), activation, gate, up, rows, cols, out, halves, inputs_.tickets());
     stream_->launched("gate");
     if (halves.values != nullptr) made_input_ = {out, along_, rows, cols, queue().count()};
   }

@@ -4,7 +4,10 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -12,6 +15,7 @@
 #include "kernels/cuda/matmul/peak.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/memory.h"
+#include "quant/codec.h"
 
 namespace cairn {
 namespace {
@@ -39,11 +43,65 @@ Backend* gpu(benchmark::State& state) {
   return (*made)->get();
 }
 
-std::vector<std::byte> random_bytes(int64_t bytes) {
-  std::mt19937 random(1);
-  std::vector<std::byte> all(static_cast<size_t>(bytes));
-  for (std::byte& each : all) each = static_cast<std::byte>(random());
+// Normally distributed numbers, which repeat: real data takes other power, and so other time, than zeros or NaN.
+std::vector<float> normals(int64_t count) {
+  constexpr size_t kDifferent = 65'521;
+  static const std::vector<float>* const table = [] {
+    auto* made = new std::vector<float>(kDifferent);
+    std::mt19937 random(1);
+    std::normal_distribution<float> normal;
+    for (float& each : *made) each = normal(random);
+    return made;
+  }();
+  std::vector<float> all(static_cast<size_t>(count));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = (*table)[i % kDifferent];
   return all;
+}
+
+Buffer written(Backend& backend, const std::vector<float>& values) {
+  const int64_t bytes = std::ssize(values) * 4;
+  Buffer there = backend.allocate(bytes).value();
+  backend.write(values.data(), bytes, there.data());
+  return there;
+}
+Buffer normals_on(Backend& backend, int64_t count) { return written(backend, normals(count)); }
+
+// 16-bit words that are finite as bfloat16 and as float16: the upper halves of numbers, twice.
+Buffer halves_on(Backend& backend, int64_t bytes) {
+  std::vector<float> values = normals(bytes / 4);
+  for (float& each : values) {
+    const uint32_t upper = std::bit_cast<uint32_t>(each) >> 16;
+    each = std::bit_cast<float>(upper | upper << 16);
+  }
+  return written(backend, values);
+}
+
+// Weights of a matrix in the form of its file. Few rows differ, as encoding takes long.
+std::vector<std::byte> encoded_normals(const HostMatrix& matrix) {
+  constexpr int64_t kDifferent = 16;
+  const auto row_size = static_cast<size_t>(row_bytes(matrix.type, matrix.cols));
+  const std::vector<float> values = normals(kDifferent * matrix.cols);
+  std::vector<std::byte> all(row_size * static_cast<size_t>(matrix.rows));
+  for (int64_t r = 0; r < matrix.rows; ++r) {
+    const std::span<std::byte> row = std::span(all).subspan(static_cast<size_t>(r) * row_size, row_size);
+    if (r >= kDifferent) {
+      std::memcpy(row.data(), row.data() - kDifferent * row_size, row_size);
+      continue;
+    }
+    encode_row(matrix.type, std::span(values).subspan(static_cast<size_t>(r * matrix.cols)).first(matrix.cols), row);
+  }
+  return all;
+}
+
+// All benchmarks have the same counters, as a table of them must: 0 where one means nothing.
+void set_counters(benchmark::State& state, double bytes, double operations, double calls) {
+  const auto rate = [&](double each) {
+    return benchmark::Counter(each * calls, benchmark::Counter::kIsIterationInvariantRate);
+  };
+  state.counters["GB/s"] = rate(bytes / 1e9);
+  state.counters["TFLOP/s"] = rate(operations / 1e12);
+  state.counters["us each"] =
+      benchmark::Counter(calls / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 // Repeats kCalls calls as one step, so that they become a graph as a decode step does. Bytes and operations are those
@@ -58,19 +116,13 @@ void run(benchmark::State& state, Backend& backend, double bytes, double operati
       return;
     }
   }
-  const auto rate = [](double each) {
-    return benchmark::Counter(each * kCalls, benchmark::Counter::kIsIterationInvariantRate);
-  };
-  if (bytes > 0) state.counters["GB/s"] = rate(bytes / 1e9);
-  if (operations > 0) state.counters["TFLOP/s"] = rate(operations / 1e12);
-  state.counters["us each"] =
-      benchmark::Counter(kCalls / 1e6, benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  set_counters(state, bytes, operations, kCalls);
 }
 
 void GpuCopy(benchmark::State& state) {
   Backend* const backend = gpu(state);
   if (backend == nullptr) return;
-  const Buffer from = backend->allocate(kColdBytes).value(), to = backend->allocate(kColdBytes).value();
+  const Buffer from = normals_on(*backend, kColdBytes / 4), to = backend->allocate(kColdBytes).value();
   run(state, *backend, 2.0 * kColdBytes, 0, [&](int32_t) { backend->copy(from.data(), kColdBytes, to.data()); });
 }
 BENCHMARK(GpuCopy)->UseRealTime();
@@ -85,8 +137,7 @@ void GpuBf16Peak(benchmark::State& state) {
     cuda::multiply_registers(stream->launches(), work, static_cast<float*>(out.data()));
     if (!stream->finish()) state.SkipWithError("the kernel failed");
   }
-  state.counters["TFLOP/s"] = benchmark::Counter(static_cast<double>(cuda::peak_operations(work)) / 1e12,
-                                                 benchmark::Counter::kIsIterationInvariantRate);
+  set_counters(state, 0, static_cast<double>(cuda::peak_operations(work)), 1);
 }
 BENCHMARK(GpuBf16Peak)->UseRealTime();
 
@@ -99,7 +150,7 @@ void GpuProduct(benchmark::State& state) {
                     .cols = std::max<int64_t>(state.range(2) / kScale, 256)};
   const auto tokens = static_cast<int32_t>(state.range(3));
   const int64_t bytes = matrix.rows * row_bytes(matrix.type, matrix.cols);
-  const std::vector<std::byte> data = random_bytes(bytes);
+  const std::vector<std::byte> data = encoded_normals(matrix);
   matrix.data = data.data();
   std::vector<Weight> weights;
   for (int64_t total = 0; total < kColdBytes && std::ssize(weights) < kCalls; total += bytes)
@@ -107,7 +158,7 @@ void GpuProduct(benchmark::State& state) {
   WorkspaceSizes sizes;
   sizes.inputs.push_back({tokens, matrix.cols});
   if (!backend->reserve(sizes)) return state.SkipWithError("no memory");
-  const Buffer x = backend->allocate(tokens * matrix.cols * 4).value();
+  const Buffer x = normals_on(*backend, tokens * matrix.cols);
   const Buffer out = backend->allocate(tokens * matrix.rows * 4).value();
   const double operations = 2.0 * tokens * static_cast<double>(matrix.rows * matrix.cols);
   run(state, *backend, static_cast<double>(bytes), operations, [&](int32_t i) {
@@ -119,7 +170,7 @@ void products(benchmark::internal::Benchmark* benchmark) {
   for (const TensorType type :
        {TensorType::kBF16, TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ6_K}) {
     for (const auto& [rows, cols] : {std::pair{4'096, 4'096}, {14'336, 4'096}, {4'096, 14'336}}) {
-      for (const int64_t tokens : {int64_t{1}, int64_t{8}, int64_t{32}, int64_t{256}, 2'048 / kScale}) {
+      for (const int64_t tokens : {int64_t{1}, int64_t{8}, int64_t{32}, int64_t{256}, 512 / kScale, 2'048 / kScale}) {
         benchmark->Args({static_cast<int64_t>(type), rows, cols, tokens});
       }
     }
@@ -133,7 +184,7 @@ struct Streams {
     kv.key_dim = kv.value_dim = 128;
     const int32_t pages_of_each = (kContext + kPageTokens - 1) / kPageTokens;
     kv.page_stride = int64_t{2} * kPageTokens * kv.kv_heads * kv_row_bytes(type, kv.key_dim);
-    memory = backend.allocate(kv.page_stride * pages_of_each * count).value();
+    memory = halves_on(backend, kv.page_stride * pages_of_each * count);
     kv.base = static_cast<std::byte*>(memory.data());
     for (int32_t i = 0; i < count * pages_of_each; ++i) pages.push_back(PageId{i});
     for (int32_t i = 0; i < count; ++i) {
@@ -161,7 +212,7 @@ void GpuAttention(benchmark::State& state) {
   sizes.attention_tokens = kContext;
   if (!backend->reserve(sizes)) return state.SkipWithError("no memory");
   const int64_t elements = sizes.attention_rows * params.heads * streams.kv.key_dim;
-  const Buffer q = backend->allocate(elements * 4).value(), out = backend->allocate(elements * 4).value();
+  const Buffer q = normals_on(*backend, elements), out = backend->allocate(elements * 4).value();
   const double seen = static_cast<double>(sizes.attention_rows) * (kContext - rows / 2.0);
   run(state, *backend, static_cast<double>(streams.memory.bytes()), seen * params.heads * streams.kv.key_dim * 4,
       [&](int32_t) { backend->attention(params, streams.kv, streams.slices, q.floats(), out.floats()); });

@@ -95,9 +95,10 @@ struct RmsNormParams {
 void rms_norm(LaunchQueue& stream, const RmsNormParams& params, int64_t rows, int64_t cols);
 void layer_norm(LaunchQueue& stream, const float* x, const float* weight, const float* bias, float epsilon,
                 int64_t rows, int64_t cols, float* out);
-/// `halves` as in RmsNormParams.
+/// `halves` as in RmsNormParams. With as many `tickets` as rows, blocks can share a row: they are zeros on the device,
+/// and are zeros again afterwards.
 void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
-          float* out, const HalfRows& halves);
+          float* out, const HalfRows& halves, std::span<int32_t> tickets);
 void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale);
 /// `factors` [rows] on the device.
 void scale_rows(LaunchQueue& stream, float* x, const float* factors, int64_t rows, int64_t cols);
@@ -179,9 +180,15 @@ void hyper_connection_write(LaunchQueue& stream, const float* x, const float* y,
 
 // SamplerOperations. All arrays are on the device; `changes` and `changed` begin with change number `first_change` of
 // the call.
-/// `changed` has room for as many logits as there are changes.
+/// Memory of a call of sample().
+struct SampleScratch {
+  void* parts = nullptr;     ///< row_parts_bytes(count) (sampling/row_parts.h)
+  float* changed = nullptr;  ///< as many logits as there are changes
+};
+/// `wants_sums`: whether any of the samples does (wanted_sums() in sampling/row_parts.h).
 void sample(LaunchQueue& stream, float* logits, int64_t vocabulary, const SampleRequest* samples, int32_t count,
-            const LogitChange* changes, int32_t first_change, float* changed, SampleResult* sampled);
+            const LogitChange* changes, int32_t first_change, bool wants_sums, const SampleScratch& scratch,
+            SampleResult* sampled);
 
 // CompressorOperations.
 /// `out` begins with the first row that the batch completes.

@@ -25,6 +25,10 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / kWarp;
+// Blocks that a multiprocessor has registers for.
+constexpr int kBlocks = 2;
+// Blocks that are there when a kernel begins, at most, on a GPU of about 132 multiprocessors.
+constexpr unsigned kFirstBlocks = 264;
 // Queries of a tile, which are the rows of a product; a lane has those of row lane / 4 and of the row 8 below.
 constexpr int32_t kQueriesMax = 16;
 // Pages in shared memory. Each warp has the scores of one.
@@ -34,6 +38,10 @@ constexpr int32_t kSliceQueriesMax = 32;
 
 // Whether rows are multiplied as they are stored.
 CAIRN_HOST_DEVICE constexpr bool copied(KvType type) { return type != KvType::kQ8_0; }
+
+CAIRN_HOST_DEVICE constexpr int32_t half_row_bytes(int32_t dim) {
+  return half_stride(dim) * static_cast<int32_t>(sizeof(uint16_t));
+}
 
 // Offsets in shared memory, multiples of 16 bytes.
 struct Layout {
@@ -50,18 +58,18 @@ struct Layout {
   int32_t slot_bytes = 0;
 };
 CAIRN_HOST_DEVICE constexpr int32_t weights_parts(int32_t queries) { return queries > 8 ? 2 : 1; }
-CAIRN_HOST_DEVICE constexpr Layout layout_of(bool as_stored, int32_t key_dim, int32_t value_dim, int64_t key_row_bytes,
-                                             int64_t value_row_bytes, int32_t queries, int32_t slots) {
-  constexpr int32_t kHalf = sizeof(uint16_t);
-  const int32_t keys = half_stride(key_dim) * kHalf, values = half_stride(value_dim) * kHalf;
+Layout layout_of(bool as_stored, const AttentionCall& call, int32_t queries, int32_t slots) {
+  constexpr int32_t kFloat = sizeof(float);
+  const int32_t keys = half_row_bytes(call.key_dim), values = half_row_bytes(call.value_dim);
   Layout layout;
-  layout.values = kPageTokens * (as_stored ? keys : static_cast<int32_t>(key_row_bytes));
-  layout.decoded = layout.values + kPageTokens * (as_stored ? values : static_cast<int32_t>(value_row_bytes));
-  layout.slot_bytes = layout.decoded + (as_stored ? 0 : kPageTokens * (keys > values ? keys : values));
+  layout.values = kPageTokens * (as_stored ? keys : static_cast<int32_t>(call.pages.key_row_bytes));
+  layout.decoded =
+      layout.values + kPageTokens * (as_stored ? values : static_cast<int32_t>(call.pages.value_row_bytes));
+  layout.slot_bytes = layout.decoded + (as_stored ? 0 : kPageTokens * std::max(keys, values));
   layout.scales = queries * keys;
-  layout.largest = layout.scales + kQueriesMax * static_cast<int32_t>(sizeof(float));
-  layout.numbers = layout.largest + slots * kQueriesMax * static_cast<int32_t>(sizeof(float));
-  layout.weights = layout.numbers + slots * kQueriesMax * static_cast<int32_t>(sizeof(float2));
+  layout.largest = layout.scales + kQueriesMax * kFloat;
+  layout.numbers = layout.largest + slots * kQueriesMax * kFloat;
+  layout.weights = layout.numbers + slots * kQueriesMax * 2 * kFloat;
   layout.slots = layout.weights + slots * weights_parts(queries) * kWarp * static_cast<int32_t>(sizeof(uint4));
   layout.bytes = layout.slots + slots * layout.slot_bytes;
   return layout;
@@ -82,7 +90,7 @@ __device__ __forceinline__ void copy_rows(const std::byte* from, int32_t row_byt
   int32_t piece = lane % pieces;
   from += 16 * lane;
   to += lane / pieces * stride + 16 * piece;
-#pragma unroll 8
+#pragma unroll 4
   for (int32_t i = lane; i < count * pieces; i += kWarp) {
     __pipeline_memcpy_async(to, from, 16);
     from += 16 * kWarp;
@@ -94,42 +102,34 @@ __device__ __forceinline__ void copy_rows(const std::byte* from, int32_t row_byt
     }
   }
 }
-// A size that is common is a constant, which makes it short.
-__device__ void copy_half_rows(const std::byte* from, int32_t dim, int32_t count, std::byte* to) {
-  if (dim == 128) return copy_rows(from, 256, count, half_stride(128) * 2, to);
-  copy_rows(from, 2 * dim, count, half_stride(dim) * 2, to);
-}
-
-// A query of at most kWarp * kElements elements, in the registers of a warp until it is written to shared memory as
-// begin_query_halves does.
-template <bool kBfloat>
+// A query of kDim elements, in the registers of a warp until it is written to shared memory as begin_query_halves does;
+// without any if kDim is 0.
+template <bool kBfloat, int kDim>
 class QueryInRegisters {
  public:
-  static constexpr int32_t kElements = 8;
-
-  __device__ void load(const float* q, int32_t dim) {
-    const int lane = threadIdx.x % kWarp;
+  __device__ void load(const float* q) {
 #pragma unroll
-    for (int i = 0; i < kElements; ++i) elements_[i] = lane + i * kWarp < dim ? q[lane + i * kWarp] : 0.0f;
+    for (int i = 0; i < kElements; ++i) elements_[i] = q[threadIdx.x % kWarp + i * kWarp];
   }
-  __device__ void store(const QueryArrays& arrays, int32_t query, int32_t dim) const {
+  __device__ void store(const QueryArrays& arrays, int32_t query) const {
     const int lane = threadIdx.x % kWarp;
     float largest = 0;
 #pragma unroll
     for (int i = 0; i < kElements && !kBfloat; ++i) largest = fmaxf(largest, fabsf(elements_[i]));
     const float scale = query_scale_of(warp_max(largest));
     const float inverse = 1.0f / scale;
-    uint16_t* to = reinterpret_cast<uint16_t*>(arrays.queries) + query * half_stride(dim) + lane;
+    uint16_t* to = reinterpret_cast<uint16_t*>(arrays.queries) + query * half_stride(kDim) + lane;
 #pragma unroll
     for (int i = 0; i < kElements; ++i) {
-      if (lane + i * kWarp >= half_columns(dim)) continue;
       to[i * kWarp] = static_cast<uint16_t>(half_bits<kBfloat>(__fmul_rn(elements_[i], inverse)));
     }
     if (lane == 0) arrays.query_scale[query] = scale;
   }
 
  private:
-  float elements_[kElements];
+  static constexpr int kElements = kDim / kWarp;
+  static_assert(kDim % kWarp == 0);
+  float elements_[kElements > 0 ? kElements : 1];
 };
 
 // Pages [begin, end) of a chunk, at most as many as there are slots: page begin + i is in slot i.
@@ -141,15 +141,15 @@ struct PageGroup {
 };
 
 // The tile's sums in registers: of queries g = lane / 4 and g + 8, and of kValueTiles groups of eight dimensions of
-// their values, where lane 4 g + t has numbers 2 t and 2 t + 1.
-template <KvType kType, bool kSplit, int kValueTiles>
+// their values, where lane 4 g + t has numbers 2 t and 2 t + 1. kDim: elements of keys and of values, or 0 for any
+// number. As a constant it makes loops short, so a common number has a kernel of its own.
+template <KvType kType, bool kSplit, int kValueTiles, int kDim>
 class FewQueries {
  public:
-  __device__ FewQueries(const AttentionCall& call, const Tile& tile)
+  __device__ FewQueries(const AttentionCall& call, const Layout& layout, const Tile& tile)
       : call_(call),
         tile_(tile),
-        layout_(layout_of(copied(kType), call.key_dim, call.value_dim, call.pages.key_row_bytes,
-                          call.pages.value_row_bytes, call.tiling.queries, call.tiling.slots)),
+        layout_(layout),
         warp_(static_cast<int32_t>(threadIdx.x) / kWarp),
         lane_(static_cast<int32_t>(threadIdx.x) % kWarp),
         column_(8 * kValueTiles * warp_),
@@ -166,6 +166,7 @@ class FewQueries {
     PageGroup group = first_group();
     if (group.empty()) return;
     int32_t page = page_of_warp(group);
+    prefetch(group, page);
     wait_for_dependencies();
     __syncthreads();  // the tile before is finished
     begin(group, page);
@@ -192,6 +193,9 @@ class FewQueries {
   }
 
  private:
+  __device__ int32_t key_dim() const { return kDim > 0 ? kDim : call_.key_dim; }
+  __device__ int32_t value_dim() const { return kDim > 0 ? kDim : call_.value_dim; }
+
   template <class T>
   __device__ T* at(int32_t offset) const {
     return reinterpret_cast<T*>(shared_memory() + offset);
@@ -226,12 +230,24 @@ class FewQueries {
   // Number of rows of a page that have been written.
   __device__ int32_t rows_there(int32_t number) const { return min(seen_end_ - number * kPageTokens, kPageTokens); }
 
+  // Starts loading the warp's page into the second-level cache, in the blocks that begin before the kernels before this
+  // one have ended. Those may write to the page meanwhile.
+  __device__ void prefetch(const PageGroup& group, int32_t page) const {
+    if (page == kNone || blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z) >= kFirstBlocks) return;
+    const int32_t rows = rows_there(group.begin + warp_);
+    const auto prefetch_bytes = [&](const std::byte* from, int64_t row_bytes) {
+      const int32_t bytes = rows * static_cast<int32_t>(row_bytes);
+      for (int32_t i = kLineBytes * lane_; i < bytes; i += kLineBytes * kWarp) prefetch_line(from + i);
+    };
+    prefetch_bytes(call_.pages.keys(page, tile_.kv_head), call_.pages.key_row_bytes);
+    prefetch_bytes(call_.pages.values(page, tile_.kv_head), call_.pages.value_row_bytes);
+  }
   __device__ void copy_keys(const PageGroup& group, int32_t page) const {
     if (page == kNone) return;
     const int32_t count = rows_there(group.begin + warp_);
     const std::byte* from = call_.pages.keys(page, tile_.kv_head);
     if constexpr (copied(kType)) {
-      copy_half_rows(from, call_.key_dim, count, slot(warp_));
+      copy_rows(from, 2 * key_dim(), count, half_row_bytes(key_dim()), slot(warp_));
     } else {
       copy_bytes(from, count * static_cast<int32_t>(call_.pages.key_row_bytes), slot(warp_));
     }
@@ -242,9 +258,9 @@ class FewQueries {
     const std::byte* from = call_.pages.values(page, tile_.kv_head);
     std::byte* to = slot(warp_) + layout_.values;
     if constexpr (copied(kType)) {
-      copy_half_rows(from, call_.value_dim, count, to);
+      copy_rows(from, 2 * value_dim(), count, half_row_bytes(value_dim()), to);
       // Rows that were never written may hold anything, and 0 times infinity is not 0.
-      const int32_t row_bytes = half_stride(call_.value_dim) * 2;
+      const int32_t row_bytes = half_row_bytes(value_dim());
       for (int32_t i = count * row_bytes + 16 * lane_; i < kPageTokens * row_bytes; i += 16 * kWarp) {
         *reinterpret_cast<uint4*>(to + i) = uint4{};
       }
@@ -266,35 +282,36 @@ class FewQueries {
   // Requests the first group, and prepares queries while it is on its way.
   __device__ void begin(const PageGroup& group, int32_t page) {
     const auto query_at = [&](int32_t i) {
-      return call_.q + (tile_.row_of(i) * call_.params.heads + tile_.head_of(i)) * call_.key_dim;
+      return call_.q + (tile_.row_of(i) * call_.params.heads + tile_.head_of(i)) * key_dim();
     };
-    QueryInRegisters<kBfloat<kType>> query;
-    const bool in_registers = call_.key_dim <= kWarp * query.kElements;
-    if (in_registers && warp_ < arrays_.count) query.load(query_at(warp_), call_.key_dim);
+    QueryInRegisters<kBfloat<kType>, kDim> query;
+    const bool in_registers = kDim > 0 && warp_ < arrays_.count;
+    if (in_registers) query.load(query_at(warp_));
     copy_keys(group, page);
     end_copies();
     copy_values(group, page);
     end_copies();
-    if (in_registers && warp_ < arrays_.count) query.store(arrays_, warp_, call_.key_dim);
-    for (int32_t i = in_registers ? warp_ + kWarps : warp_; i < arrays_.count; i += kWarps) {
-      begin_query_halves<kBfloat<kType>>(arrays_, i, query_at(i), call_.key_dim);
+    if (in_registers) query.store(arrays_, warp_);
+    for (int32_t i = kDim > 0 ? warp_ + kWarps : warp_; i < arrays_.count; i += kWarps) {
+      begin_query_halves<kBfloat<kType>>(arrays_, i, query_at(i), key_dim());
     }
     if constexpr (copied(kType)) {
-      clear_padding(call_.key_dim, 0);
-      clear_padding(call_.value_dim, layout_.values);
+      clear_padding(key_dim(), 0);
+      clear_padding(value_dim(), layout_.values);
     }
     __syncthreads();
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       const int32_t i = lane_ / 4 + 8 * r;
-      rules_[r] = i < arrays_.count ? rule_of<kType>(call_, tile_, arrays_.query_scale, i) : ScoreRule{};
+      rules_[r] = i < arrays_.count ? rule_of<kType>(call_, tile_, arrays_.query_scale, i)
+                                    : ScoreRule{.soft_cap = call_.params.soft_cap};
     }
   }
   // Rows in all slots have zeros between their last number and the next multiple of 16.
   __device__ void clear_padding(int32_t dim, int32_t offset) const {
     if (half_columns(dim) == dim) return;
     for (auto i = static_cast<int32_t>(threadIdx.x); i < call_.tiling.slots * kPageTokens; i += kThreads) {
-      std::byte* row = slot(i / kPageTokens) + offset + i % kPageTokens * (half_stride(dim) * 2);
+      std::byte* row = slot(i / kPageTokens) + offset + i % kPageTokens * half_row_bytes(dim);
       *reinterpret_cast<uint4*>(row + 2 * dim) = uint4{};
     }
   }
@@ -318,7 +335,7 @@ class FewQueries {
     __syncwarp();
     if constexpr (!copied(kType)) {
       __syncthreads();
-      decode(group, 0, call_.pages.key_row_bytes, call_.key_dim);
+      decode(group, 0, call_.pages.key_row_bytes, key_dim());
       __syncthreads();
       copy_keys(next, next_page);
       end_copies();
@@ -326,12 +343,7 @@ class FewQueries {
     const int32_t number = group.begin + warp_;
     if (number < group.end) {
       const auto* queries = reinterpret_cast<const uint16_t*>(arrays_.queries);
-      // A size that is common is a constant, so that operands are loaded ahead.
-      if (call_.key_dim == 128) {
-        add_products<kBfloat<kType>>(queries, 0, arrays_.count, keys(warp_), 128, scores);
-      } else {
-        add_products<kBfloat<kType>>(queries, 0, arrays_.count, keys(warp_), call_.key_dim, scores);
-      }
+      add_products<kBfloat<kType>>(queries, 0, arrays_.count, keys(warp_), key_dim(), scores);
       float* largest = at<float>(layout_.largest) + kQueriesMax * warp_ + lane_ / 4;
       const float upper = find_exponents<0>(rules_[0], number * kPageTokens, scores);
       if (lane_ % 4 == 0) largest[0] = upper;
@@ -381,7 +393,7 @@ class FewQueries {
     if constexpr (copied(kType)) {
       wait_for_copies<1>();
     } else {
-      decode(group, layout_.values, call_.pages.value_row_bytes, call_.value_dim);
+      decode(group, layout_.values, call_.pages.value_row_bytes, value_dim());
     }
     __syncthreads();
     if constexpr (!copied(kType)) {
@@ -392,7 +404,7 @@ class FewQueries {
 
   // Adds all pages of the group to the warp's dimensions.
   __device__ void add(const PageGroup& group) {
-    const int32_t stride = half_stride(call_.value_dim), parts = weights_parts(call_.tiling.queries);
+    const int32_t stride = half_stride(value_dim()), parts = weights_parts(call_.tiling.queries);
     const float2* numbers = at<float2>(layout_.numbers) + lane_ / 4;
     const uint4* from = at<uint4>(layout_.weights) + lane_;
 #pragma unroll 2
@@ -403,7 +415,7 @@ class FewQueries {
       const float2 of_lower = has_lower() ? numbers[kQueriesMax * i + 8] : make_float2(1, 0);
       const PageWeights weights = {{upper.x, lower.x, upper.y, lower.y}, {upper.z, lower.z, upper.w, lower.w}};
       const float factor[2] = {of_upper.x, of_lower.x};
-      add_weighted_values<kBfloat<kType>>(weights, factor, values(i), stride, column_, call_.value_dim, sums_);
+      add_weighted_values<kBfloat<kType>>(weights, factor, values(i), stride, column_, value_dim(), sums_);
       total_[0] = __fmaf_rn(total_[0], of_upper.x, of_upper.y);
       total_[1] = __fmaf_rn(total_[1], of_lower.x, of_lower.y);
     }
@@ -421,7 +433,7 @@ class FewQueries {
       if constexpr (kSplit) {
         const int64_t piece = query * kChunksMax + chunk - chunks.first;
         if (threadIdx.x % 4 == 0 && warp_ == 0) call_.pieces.numbers[piece] = make_float2(largest_[r], total_[r]);
-        write(r, 1, call_.pieces.values + piece * call_.value_dim);
+        write(r, 1, call_.pieces.values + piece * value_dim());
       } else {
         join(r, chunk == chunks.first);
         if (chunk < chunks.last) continue;
@@ -432,7 +444,7 @@ class FewQueries {
 #pragma unroll
           for (int k = 2 * r; k < 2 * r + 2; ++k) sums_[v][k] = joined_[v][k];
         }
-        write(r, factor, call_.out + query * call_.value_dim);
+        write(r, factor, call_.out + query * value_dim());
       }
     }
   }
@@ -455,7 +467,7 @@ class FewQueries {
   }
   // Writes the sums of the queries' row r, times a factor.
   __device__ __forceinline__ void write(int r, float factor, float* to) const {
-    const int32_t dim = call_.value_dim;
+    const int32_t dim = value_dim();
 #pragma unroll
     for (int v = 0; v < kValueTiles; ++v) {
       const int32_t column = column_ + 8 * v + lane_ % 4 * 2;
@@ -475,7 +487,7 @@ class FewQueries {
 
   const AttentionCall& call_;
   const Tile& tile_;
-  const Layout layout_;
+  const Layout& layout_;
   const int32_t warp_;
   const int32_t lane_;
   const int32_t column_;  // the first dimension of the warp's sums
@@ -494,15 +506,16 @@ class FewQueries {
 };
 
 // Places and page ids are written by copies and not by kernels, so they are there before the kernels before have ended.
-template <KvType kType, bool kSplit, int kValueTiles>
-__global__ void __launch_bounds__(kThreads, kValueTiles > 2 ? 2 : 3) few_queries_kernel(AttentionCall call) {
+template <KvType kType, bool kSplit, int kValueTiles, int kDim>
+__global__ void __launch_bounds__(kThreads, kBlocks) few_queries_kernel(AttentionCall call, Layout layout) {
   trigger_dependents();
-  for_tiles_of_block(call, [&](const Tile& tile) { FewQueries<kType, kSplit, kValueTiles>(call, tile).attend(); });
+  for_tiles_of_block(
+      call, [&](const Tile& tile) { FewQueries<kType, kSplit, kValueTiles, kDim>(call, layout, tile).attend(); });
   wait_for_dependencies();
 }
 
-// Slots for chunks of `pages` pages: all of them if at least two blocks fit into a multiprocessor, or groups of about
-// equal size. 0 if not even one fits. Each block takes 1 KiB in addition to what it requests.
+// Slots for chunks of `pages` pages: all of them if kBlocks blocks with them fit into a multiprocessor, or groups of
+// about equal size. 0 if not even one fits. Each block takes 1 KiB in addition to what it requests.
 template <class BytesOf>
 int32_t choose_slots(int32_t pages, int64_t bytes_max, BytesOf bytes_of) {
   constexpr int64_t kReserved = 1024;
@@ -511,24 +524,28 @@ int32_t choose_slots(int32_t pages, int64_t bytes_max, BytesOf bytes_of) {
     while (slots > 0 && bytes_of(slots) > (bytes_max + kReserved) / blocks - kReserved) --slots;
     return slots;
   };
-  int32_t most = fitting(2);
+  int32_t most = fitting(kBlocks);
   if (most < std::min(2, pages)) most = fitting(1);
   if (most == 0) return 0;
   const int32_t groups = (pages + most - 1) / most;
   return (pages + groups - 1) / groups;
 }
 
-template <KvType kType>
-void start(LaunchQueue& stream, const AttentionCall& call, dim3 grid, int device) {
-  const auto launch_kernel = [&]<bool kSplit, int kValueTiles>() {
-    launch_large_dependent<few_queries_kernel<kType, kSplit, kValueTiles>>(device, grid, kThreads,
-                                                                           call.tiling.shared_bytes, stream, call);
+template <KvType kType, bool kSplit>
+void start(LaunchQueue& stream, const AttentionCall& call, const Layout& layout, dim3 grid, int device) {
+  const auto launch_kernel = [&]<int kValueTiles, int kDim>() {
+    launch_large_dependent<few_queries_kernel<kType, kSplit, kValueTiles, kDim>>(device, grid, kThreads, layout.bytes,
+                                                                                 stream, call, layout);
   };
-  const bool wide = value_tiles(kType, call.value_dim) > 2 * kWarps;
-  if (grid.z > 1 && wide) return launch_kernel.template operator()<true, 4>();
-  if (grid.z > 1) return launch_kernel.template operator()<true, 2>();
-  if (wide) return launch_kernel.template operator()<false, 4>();
-  launch_kernel.template operator()<false, 2>();
+  if (call.key_dim == 128 && call.value_dim == 128) return launch_kernel.template operator()<2, 128>();
+  if (value_tiles(kType, call.value_dim) <= 2 * kWarps) return launch_kernel.template operator()<2, 0>();
+  launch_kernel.template operator()<4, 0>();
+}
+
+template <KvType kType>
+void start(LaunchQueue& stream, const AttentionCall& call, const Layout& layout, dim3 grid, int device) {
+  if (grid.z > 1) return start<kType, true>(stream, call, layout, grid, device);
+  start<kType, false>(stream, call, layout, grid, device);
 }
 
 }  // namespace
@@ -540,25 +557,20 @@ bool start_few_queries(LaunchQueue& stream, AttentionCall call, const KvView& kv
   if (slice_rows > std::max(1, kSliceQueriesMax / tiling.group)) return false;
   if (copied(kv.type) && (kv.key_dim % 8 != 0 || kv.value_dim % 8 != 0)) return false;
   choose_tiles(kQueriesMax, slice_rows, tiling);
-  const auto bytes_of = [&](int32_t slots) {
-    return layout_of(copied(kv.type), kv.key_dim, kv.value_dim, call.pages.key_row_bytes, call.pages.value_row_bytes,
-                     tiling.queries, slots)
-        .bytes;
-  };
+  const auto layout = [&](int32_t slots) { return layout_of(copied(kv.type), call, tiling.queries, slots); };
   const int32_t pages = chunk_positions(positions_seen(call.params, call.rows)) / kPageTokens;
-  tiling.slots = choose_slots(pages, shared_bytes_max(device), bytes_of);
+  tiling.slots = choose_slots(pages, shared_bytes_max(device), [&](int32_t slots) { return layout(slots).bytes; });
   if (tiling.slots == 0) return false;
-  tiling.shared_bytes = bytes_of(tiling.slots);
   const dim3 grid = grid_of(call, kv.kv_heads, chunks);
   switch (kv.type) {
     case KvType::kF16:
-      start<KvType::kF16>(stream, call, grid, device);
+      start<KvType::kF16>(stream, call, layout(tiling.slots), grid, device);
       return true;
     case KvType::kBF16:
-      start<KvType::kBF16>(stream, call, grid, device);
+      start<KvType::kBF16>(stream, call, layout(tiling.slots), grid, device);
       return true;
     case KvType::kQ8_0:
-      start<KvType::kQ8_0>(stream, call, grid, device);
+      start<KvType::kQ8_0>(stream, call, layout(tiling.slots), grid, device);
       return true;
     case KvType::kF32:
     case KvType::kI16:

@@ -24,14 +24,17 @@ struct Call {
 // One warp for every block of every head: first the blocks of all keys, then of all values.
 template <KvType kType>
 __global__ void __launch_bounds__(kBlock) store_kernel(Call call) {
+  trigger_dependents();
+  // Places and page ids are written by copies and not by kernels.
   const int64_t row = blockIdx.x;
   const int32_t key_blocks = (call.key_dim + kKvBlock - 1) / kKvBlock;
   const int32_t value_blocks = (call.value_dim + kKvBlock - 1) / kKvBlock;
   const auto number = static_cast<int32_t>(blockIdx.y * kWarps + threadIdx.x / kWarp);
-  if (number >= call.kv_heads * (key_blocks + value_blocks)) return;
   const TokenPlace place = call.places[row];
   const int32_t page = call.page_ids[place.pages_begin + place.position / kPageTokens];
   const int32_t token = place.position % kPageTokens;
+  wait_for_dependencies();
+  if (number >= call.kv_heads * (key_blocks + value_blocks)) return;
   if (number < call.kv_heads * key_blocks) {
     const int32_t head = number / key_blocks, block = number % key_blocks;
     store_block<kType>(call.k + (row * call.kv_heads + head) * call.key_dim, block * kKvBlock, call.key_dim,
@@ -53,7 +56,7 @@ void store_kv(LaunchQueue& stream, const KvView& kv, const Rows& rows, const flo
   const int64_t blocks = (kv.key_dim + kKvBlock - 1) / kKvBlock + (kv.value_dim + kKvBlock - 1) / kKvBlock;
   CAIRN_DCHECK(kv.kv_heads * blocks <= kGridMax * kWarps);
   const dim3 grid(static_cast<unsigned>(rows.count), blocks_of(kv.kv_heads * blocks, kWarps, kGridMax));
-  const auto start = [&](auto kernel) { launch(kernel, grid, kBlock, 0, stream, call); };
+  const auto start = [&](auto kernel) { launch_dependent(kernel, grid, kBlock, 0, stream, call); };
   switch (kv.type) {
     case KvType::kF32:
       return start(store_kernel<KvType::kF32>);

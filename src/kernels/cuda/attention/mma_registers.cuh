@@ -46,14 +46,24 @@ __device__ __forceinline__ float find_exponents(const ScoreRule& rule, int32_t b
   const auto lane = static_cast<int32_t>(threadIdx.x % kWarp);
   const int32_t position = begin + lane % 4 * 2;
   float largest = -INFINITY;
+  const auto apply = [&](const ScoreRule& to_all) {
 #pragma unroll
-  for (int n = 0; n < kKeyTiles; ++n) {
+    for (int n = 0; n < kKeyTiles; ++n) {
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      float& score = scores[n][2 * kRow + i];
-      score = kPlain ? __fmul_rn(score, rule.scale) : score_of(rule, score, position + 8 * n + i);
-      largest = fmaxf(largest, score);
+      for (int i = 0; i < 2; ++i) {
+        float& score = scores[n][2 * kRow + i];
+        score = kPlain ? __fmul_rn(score, to_all.scale) : score_of(to_all, score, position + 8 * n + i);
+        largest = fmaxf(largest, score);
+      }
     }
+  };
+  // Without a branch for every score.
+  if (!kPlain && rule.soft_cap > 0) {
+    apply(rule);
+  } else {
+    ScoreRule uncapped = rule;
+    uncapped.soft_cap = 0;
+    apply(uncapped);
   }
 #pragma unroll
   for (int apart = 1; apart < 4; apart *= 2) largest = fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, apart));

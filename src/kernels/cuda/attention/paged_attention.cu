@@ -2,6 +2,8 @@
 /// chunk by chunk (split_plan.h). Here scores and sums are in shared memory, for keys and values in float32 and for
 /// values with many dimensions; for others see few_queries.cu and many_queries.cu.
 ///
+/// This kernel is for many rows of a sequence; with few, that of few_queries.cu is faster.
+///
 /// With many rows, a block goes through all chunks of its rows and merges them as it goes. With few rows, each chunk
 /// has a block of its own, which writes its sums to scratch memory for merge_pieces. Both do the same additions.
 #include <algorithm>

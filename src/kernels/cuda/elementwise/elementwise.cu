@@ -1,84 +1,13 @@
-/// Element-wise operations: activations, sums and products of arrays, and copied or weighted rows.
+/// Element-wise operations: sums and products of arrays, and copied or weighted rows.
 #include "base/check.h"
 #include "kernels/cuda/elementwise/activation.cuh"
 #include "kernels/cuda/elementwise/columns.cuh"
+#include "kernels/cuda/elementwise/map.cuh"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/matmul/round_inputs.cuh"
 
 namespace cairn::cuda {
 namespace {
 
-constexpr int kBlock = 256;
-constexpr int64_t kBlocksMax = 4096;  // most blocks of map_kernel, which loops over the rest
-
-__device__ int64_t thread_number() { return int64_t{blockIdx.x} * kBlock + threadIdx.x; }
-
-// out[i] = f(x[i], y[i]), where a null y means ones.
-template <bool kAligned, class F>
-__global__ void __launch_bounds__(kBlock) map_kernel(F f, const float* x, const float* y, int64_t n, float* out) {
-  trigger_dependents();
-  wait_for_dependencies();
-  const int64_t step = int64_t{gridDim.x} * kBlock * 4;
-  for (int64_t i = 4 * thread_number(); i < n; i += step) {
-    const Four a = load_four<kAligned>(x + i, n - i);
-    Four b{{1, 1, 1, 1}};
-    if (y != nullptr) b = load_four<kAligned>(y + i, n - i);
-    Four result;
-#pragma unroll
-    for (int k = 0; k < 4; ++k) result.at[k] = f(a.at[k], b.at[k]);
-    store_four<kAligned>(result, n - i, out + i);
-  }
-}
-
-template <class F>
-void map(LaunchQueue& stream, const F& f, const float* x, const float* y, int64_t n, float* out) {
-  if (n == 0) return;
-  const auto kernel = columns_aligned(n, x, y, out) ? map_kernel<true, F> : map_kernel<false, F>;
-  launch_dependent(kernel, dim3(blocks_of(n, kBlock * 4, kBlocksMax)), kBlock, 0, stream, f, x, y, n, out);
-}
-
-template <Activation kActivation>
-struct Gate {
-  __device__ float operator()(float x, float up) const { return __fmul_rn(activate<kActivation>(x), up); }
-};
-// Gating that also writes the rounded result.
-template <Activation kActivation>
-struct GateRows {
-  const float* x;
-  const float* up;  // or null
-  float* out;
-  HalfRows halves;
-
-  template <class Part>
-  __device__ void operator()(const Part& part) const {
-    if (!part.begin()) return;
-    const int64_t before = part.row() * part.cols();
-    RowValues<Part> values;
-    float largest = 0;
-    part.for_chunks([&](int begin) {
-      Four in[Part::kChunk], by[Part::kChunk];
-#pragma unroll
-      for (int j = 0; j < Part::kChunk; ++j) in[j] = part.load(x + before, begin + j);
-#pragma unroll
-      for (int j = 0; j < Part::kChunk; ++j) {
-        by[j] = part.load_or_ones(up == nullptr ? nullptr : up + before, begin + j);
-      }
-#pragma unroll
-      for (int j = 0; j < Part::kChunk; ++j) {
-        if (!part.has(begin + j)) continue;
-        Four four;
-#pragma unroll
-        for (int k = 0; k < 4; ++k) {
-          four.at[k] = Gate<kActivation>()(in[j].at[k], by[j].at[k]);
-          largest = fmaxf(largest, fabsf(four.at[k]));
-        }
-        values.store(part, four, out + before, begin + j);
-      }
-    });
-    values.stored_at(out + before);
-    round_row(part, values, largest, halves);
-  }
-};
 struct AddScaled {
   float scale;
   __device__ float operator()(float x, float y) const { return __fmaf_rn(scale, y, x); }
@@ -170,14 +99,6 @@ void copy_rows(LaunchQueue& stream, const float* from, int64_t from_stride, cons
 }
 
 }  // namespace
-
-void gate(LaunchQueue& stream, Activation activation, const float* gate, const float* up, int64_t rows, int64_t cols,
-          float* out, const HalfRows& halves) {
-  visit_activation(activation, [&]<Activation kActivation>() {
-    if (halves.values == nullptr) return map(stream, Gate<kActivation>(), gate, up, rows * cols, out);
-    for_rows<8>(stream, GateRows<kActivation>{gate, up, out, halves}, rows, cols, columns_aligned(cols, gate, up, out));
-  });
-}
 
 void add(LaunchQueue& stream, float* x, const float* y, int64_t n, float scale) {
   map(stream, AddScaled{scale}, x, y, n, x);

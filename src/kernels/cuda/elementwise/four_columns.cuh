@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/elementwise/global_memory.cuh"
 #include "kernels/cuda/runtime/launch.cuh"
 
 namespace cairn::cuda {
@@ -26,10 +27,11 @@ __device__ Four load_four(const float* x, int64_t count) {
   }
 }
 
+/// Stores the first `count` of them to global memory.
 template <bool kAligned>
 __device__ void store_four(const Four& four, int64_t count, float* x) {
   if constexpr (kAligned) {
-    *reinterpret_cast<float4*>(x) = make_float4(four.at[0], four.at[1], four.at[2], four.at[3]);
+    store_whole(make_float4(four.at[0], four.at[1], four.at[2], four.at[3]), x);
   } else {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {

@@ -91,6 +91,7 @@ struct LayerNorm {
 
   template <class Part>
   __device__ void operator()(const Part& part) const {
+    const RowValues<Part> weights(part, weight);
     if (!part.begin()) return;
     const RowValues<Part> values(part, x + part.row() * part.cols());
     float sum = 0;
@@ -114,7 +115,7 @@ struct LayerNorm {
     float* const to = out + part.row() * part.cols();
     part.for_fours([&](int i) {
       Four four = values.get(part, i);
-      const Four by = part.load(weight, i);
+      const Four by = weights.get(part, i);
       Four plus{};
       if (bias != nullptr) plus = part.load(bias, i);
 #pragma unroll
@@ -136,17 +137,17 @@ struct Steer {
   __device__ void operator()(const Part& part) const {
     if (!part.begin()) return;
     float* const row = x + part.row() * part.cols();
-    const RowValues<Part> values(part, row);
+    const RowValues<Part> values(part, row), directions(part, direction);
     float dot = 0;
     part.for_fours([&](int i) {
-      const Four four = values.get(part, i), along = part.load(direction, i);
+      const Four four = values.get(part, i), along = directions.get(part, i);
 #pragma unroll
       for (int k = 0; k < 4; ++k) dot = __fmaf_rn(four.at[k], along.at[k], dot);
     });
     const float factor = -__fmul_rn(scale, row_sum<Part::kThreads>(dot));
     part.for_fours([&](int i) {
       Four four = values.get(part, i);
-      const Four along = part.load(direction, i);
+      const Four along = directions.get(part, i);
 #pragma unroll
       for (int k = 0; k < 4; ++k) four.at[k] = __fmaf_rn(factor, along.at[k], four.at[k]);
       part.store(four, row, i);

@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreadsOfBlock<Part::kThreads>)
 }
 
 /// Calls operation(part) with the threads of each row, which begins by part.begin(). `kFoursMax` is the maximum number
-/// of fours for which the operation has registers.
+/// of fours of a row's 1024 threads for which the operation has registers.
 template <int kFoursMax = 4, class Operation>
 void for_rows(LaunchQueue& stream, const Operation& operation, int64_t rows, int64_t cols, bool aligned) {
   CAIRN_DCHECK(rows <= INT32_MAX && cols <= kRowColumnsMax);

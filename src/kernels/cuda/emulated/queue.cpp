@@ -30,6 +30,7 @@ namespace {
 // The default shared memory of a device of compute capability 9.0.
 constexpr int kSharedUnasked = 48 << 10;
 constexpr int kSharedMost = 227 << 10;
+constexpr int kMultiprocessors = 4;  // few, so that grids of few blocks are large
 constexpr int32_t kThreadsMax = 1024;
 constexpr unsigned kBlocksMaxX = 0x7fffffff;
 constexpr unsigned kBlocksMaxYZ = 0xffff;
@@ -112,9 +113,8 @@ using namespace cairn::cuda::emulated;
 cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
-  if (device < 0 || device >= kDevices || attribute != cudaDevAttrMaxSharedMemoryPerBlockOptin)
-    return keep(cudaErrorInvalidValue);
-  *value = kSharedMost;
+  if (device < 0 || device >= kDevices) return keep(cudaErrorInvalidValue);
+  *value = attribute == cudaDevAttrMultiProcessorCount ? kMultiprocessors : kSharedMost;
   return cudaSuccess;
 }
 

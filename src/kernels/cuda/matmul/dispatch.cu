@@ -13,8 +13,8 @@ namespace {
 // Minimum choices per expert from which tiles are used: they read a matrix once for all of its outputs, but not as fast
 // as GEMV kernels do.
 constexpr int64_t kChoicesOfExpertMin = 3;
-// Maximum rows of a matrix: those of kGridMax of the smallest tiles in a grid.
-constexpr int64_t kMatrixRowsMax = kGridMax * 64;
+// Maximum rows of a matrix: those of kGridMax of the smallest tiles in a grid of several products.
+constexpr int64_t kMatrixRowsMax = kGridMax / Products::kMax * 64;
 
 Product product_of(const OutputMatrix& of, const Input& input) {
   const Matrix& matrix = of.matrix;
@@ -51,19 +51,33 @@ void multiply_vectors(LaunchQueue& stream, Products& products) {
   products.count = 0;
 }
 
-void multiply_tiles(LaunchQueue& stream, const Product& product) {
-  const bool done = multiply_tiles_small(stream, product) || multiply_tiles_super(stream, product) ||
-                    multiply_tiles_low_bits(stream, product) || multiply_tiles_float(stream, product) ||
-                    multiply_tiles_half(stream, product);
+void multiply_tiles(LaunchQueue& stream, Products& products) {
+  if (products.count == 0) return;
+  const bool done = multiply_tiles_small(stream, products) || multiply_tiles_super(stream, products) ||
+                    multiply_tiles_low_bits(stream, products) || multiply_tiles_float(stream, products) ||
+                    multiply_tiles_half(stream, products);
   CAIRN_DCHECK(done);
+  products.count = 0;
 }
 
-// Products for GEMV are collected in `together` until there are others of their type.
-void multiply_by(LaunchQueue& stream, const Product& product, bool vectors, Products& together) {
-  if (!vectors) return multiply_tiles(stream, product);
-  const bool fits = together.count < Products::kMax && together.of[0].type == product.type;
-  if (!fits) multiply_vectors(stream, together);
+// Products that wait for others of their type, for GEMV and for GEMM.
+struct Gathered {
+  Products vectors;
+  Products tiles;
+};
+
+void add_product(LaunchQueue& stream, const Product& product, bool is_vectors, Gathered& gathered) {
+  Products& together = is_vectors ? gathered.vectors : gathered.tiles;
+  const Product& first = together.of[0];
+  const bool fits = together.count < Products::kMax && first.type == product.type && first.matrices == product.matrices;
+  if (!fits && is_vectors) multiply_vectors(stream, together);
+  if (!fits && !is_vectors) multiply_tiles(stream, together);
   together.of[together.count++] = product;
+}
+
+void multiply_gathered(LaunchQueue& stream, Gathered& gathered) {
+  multiply_vectors(stream, gathered.vectors);
+  multiply_tiles(stream, gathered.tiles);
 }
 
 }  // namespace
@@ -76,22 +90,22 @@ bool multiplies(TensorType type) { return has_format(AllFormats(), type) || has_
 
 void multiply(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows) {
   if (rows == 0) return;
-  Products together;
+  Gathered gathered;
   for (const OutputMatrix& each : matrices) {
     CAIRN_DCHECK(each.matrix.experts == 1);
     Product product = product_of(each, input);
     product.outputs = rows;
     const bool floats = product.type == TensorType::kF32;
-    multiply_by(stream, product, rows <= (floats ? kFloatVectorOutputs : kVectorOutputs), together);
+    add_product(stream, product, rows <= (floats ? kFloatVectorOutputs : kVectorOutputs), gathered);
   }
-  multiply_vectors(stream, together);
+  multiply_gathered(stream, gathered);
 }
 
 void multiply_experts(LaunchQueue& stream, std::span<const OutputMatrix> matrices, const Input& input, int32_t rows,
                       const int32_t* ids, int32_t used, bool input_per_choice) {
   CAIRN_DCHECK(rows >= 0 && used > 0 && int64_t{rows} * used <= INT32_MAX);
   if (rows == 0) return;
-  Products together;
+  Gathered gathered;
   for (const OutputMatrix& each : matrices) {
     Product product = product_of(each, input);
     product.ids = ids;
@@ -99,9 +113,9 @@ void multiply_experts(LaunchQueue& stream, std::span<const OutputMatrix> matrice
     product.input_per_choice = input_per_choice;
     product.outputs = rows * used;
     const bool few = product.outputs < kChoicesOfExpertMin * each.matrix.experts && product.outputs <= kGridMax;
-    multiply_by(stream, product, few, together);
+    add_product(stream, product, few, gathered);
   }
-  multiply_vectors(stream, together);
+  multiply_gathered(stream, gathered);
 }
 
 }  // namespace cairn::cuda

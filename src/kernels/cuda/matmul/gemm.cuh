@@ -1,187 +1,288 @@
-/// Products on the tensor cores with many inputs: a block computes a tile of 64 or 128 rows by 128 outputs, class after
-/// class of steps (mma_operands.cuh), each warp a part of the tile. Steps are copied to shared memory while earlier
-/// ones are multiplied; weights of quantised types are dequantised on the way.
+/// Products on the tensor cores with many inputs: a block computes a tile of 128 rows by 64, 128 or 256 outputs, class
+/// after class of steps (mma_operands.cuh), each warp a part of the tile.
 ///
-/// Estimate for an H100: a step of a large tile is half a million multiply-adds, for which mma.sync takes about 400
-/// cycles, and 64 KB of shared memory, read and written in 500. That bounds these products by about 470 TFLOP/s. A step
-/// is about 220 instructions of a warp for Q4_K (of PTX, which become fewer), 32 of them mma.sync; a scheduler has two
-/// warps, so they fit beside.
+/// A step passes through a pipeline. Its weights are loaded into registers three or four steps ahead, each warp those
+/// of one panel; two steps ahead they are dequantised and written to shared memory, arranged as operands. Its inputs
+/// are copied there three steps ahead. A warp reads the operands of half of its outputs while it multiplies those of
+/// the other half. One barrier for a step suffices.
+///
+/// Estimate for an H100: a step of a large tile is a million multiply-adds, for which mma.sync takes about 820 cycles,
+/// and 88 KB of shared memory, read and written in 690; the totals of a class are another 256 KB for every class. A
+/// warp executes about 150 instructions for Q8_0 and 190 for Q4_K, 64 of them mma.sync; a scheduler has two warps. A
+/// medium tile is half of that, but 64 KB in 510 cycles, so that large ones are about a tenth faster.
 #pragma once
 
-#include "kernels/cuda/matmul/gemm_tile.cuh"
+#include <algorithm>
+#include <utility>
+
+#include "kernels/cuda/matmul/gemm_stage.cuh"
 #include "kernels/cuda/matmul/weight_operands.cuh"
 
 namespace cairn::cuda {
 
-inline constexpr int kStages = 4;
-inline constexpr int kStageOutputs = 128;
-// Warps are arranged 2 by 4 in a tile; each has kStageOutputParts times 8 outputs.
-inline constexpr int kStageRowWarps = 2;
-inline constexpr int kStageOutputParts = 4;
-static_assert(kTileWarps * 8 * kStageOutputParts == kStageRowWarps * kStageOutputs);
-/// Minimum number of tiles: grids of fewer leave a GPU idle, so then smaller tiles are used.
-inline constexpr int64_t kTilesWanted = 256;
-
-/// Shared memory of a step. The eight lanes that access it at the same time have two neighbouring rows, which covers
-/// all banks.
-template <int kRowParts>
-struct TileStage {
-  static constexpr int kRows = kStageRowWarps * 16 * kRowParts;
-  alignas(16) uint4 weights[kRows][kPieces];
-  alignas(16) uint4 inputs[kStageOutputs][kPieces];
-};
-
-template <int kRowParts>
-struct TilesShared {
-  TileStage<kRowParts> stages[kStages];
-  OutputList<kStageOutputs> list;
-};
-
-struct Tile {
-  int32_t matrix = 0;
-  int32_t row_begin = 0;
-  const int32_t* outputs = nullptr;
-  int32_t count = 0;
-};
-
-/// A thread's part of the tile's inputs. Addresses are computed once, since with `ids` they need divisions.
-class InputStage {
+/// A warp's part in the computation of a tile.
+template <class Weights, class Shape>
+class TilePart {
  public:
-  /// Outputs beyond the last repeat it.
-  __device__ __forceinline__ InputStage(const Product& product, const Tile& tile) {
+  __device__ __forceinline__ TilePart(const Product& product, const Tile& tile, TileStage<Shape> (&stages)[kQuad])
+      : stages_(stages),
+        weights_(product, tile.matrix, tile.row_begin + kPanelRows * warp(), lane()),
+        inputs_(product, tile),
+        steps_(half_steps(product)) {}
+
+  /// Fills the pipeline. Called after a barrier, as the next function.
+  __device__ __forceinline__ void start() {
 #pragma unroll
-    for (int i = 0; i < kCopies; ++i) {
-      const int64_t input = product.input_of(tile.outputs[min(output(i), tile.count - 1)]);
-      from_[i] = product.halves.values + input * product.padded_cols + piece() * kHalfColumns;
+    for (int s = 0; s < kInputsAhead; ++s) {
+#pragma unroll
+      for (int i = 0; i < InputStage<Shape>::kCopies; ++i) inputs_.begin(i, min(s, steps_ - 1), stages_[s]);
+      end_copies();
     }
-  }
-  /// Starts copying a step.
-  __device__ __forceinline__ void begin(int32_t step, uint4 (*to)[kPieces]) const {
+    const Codes first = weights_.fetch(0, 0), second = weights_.fetch(0, min(1, steps_ - 1));
+    scales_ = weights_.fetch_scales(0, min(kQuad, steps_));
 #pragma unroll
-    for (int i = 0; i < kCopies; ++i)
-      __pipeline_memcpy_async(&to[output(i)][piece()], from_[i] + step * kHalfStep, sizeof(uint4));
+    for (int s = 0; s < Shape::kCodeSets; ++s) codes_[s] = weights_.fetch(0, min(s + 2, steps_ - 1));
+    store_weights(first, 0);
+    store_weights(second, 1);
+    wait_for_copies<kInputsAhead - 1>();
+    __syncthreads();
+#pragma unroll
+    for (int p = 0; p < Shape::kRowParts / 2; ++p) load_rows(stages_[0], p);
+#pragma unroll
+    for (int q = 0; q < Shape::kHalfParts; ++q) load_outputs(stages_[0], q);
   }
+
+  /// Multiplies a whole quad of steps; without kMultiplies the warp only does its part for others.
+  template <bool kMultiplies>
+  __device__ __forceinline__ void multiply_quad(int32_t quad, TileSums<Shape>& sums) {
+    step<0, true>(quad, kMultiplies, sums);
+    step<1, true>(quad, kMultiplies, sums);
+    step<2, true>(quad, kMultiplies, sums);
+    step<3, true>(quad, kMultiplies, sums);
+  }
+  /// Multiplies the `count` steps of an incomplete quad, the row's last one.
+  __device__ __forceinline__ void multiply_rest(int32_t quad, int32_t count, bool multiplies, TileSums<Shape>& sums) {
+    step<0, false>(quad, multiplies, sums);
+    if (count > 1) step<1, false>(quad, multiplies, sums);
+    if (count > 2) step<2, false>(quad, multiplies, sums);
+  }
+
+  __device__ static int warp() { return static_cast<int>(threadIdx.x) / kWarp; }
+  __device__ static int lane() { return static_cast<int>(threadIdx.x) % kWarp; }
 
  private:
-  static constexpr int kCopies = kStageOutputs * kPieces / kTileThreads;
-  __device__ static int output(int i) { return static_cast<int>(threadIdx.x) / kPieces + i * (kTileThreads / kPieces); }
-  __device__ static int piece() { return static_cast<int>(threadIdx.x) % kPieces; }
+  using Lane = typename Weights::Lane;
+  using Codes = decltype(std::declval<const Lane&>().fetch(0, 0));
+  static constexpr int kInputsAhead = 3;
 
-  const uint16_t* from_[kCopies];
-};
-
-template <bool kBfloat, int kRowParts>
-__device__ __forceinline__ void multiply_stage(const TileStage<kRowParts>& stage,
-                                               float (&sums)[kRowParts][kStageOutputParts][4]) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, g = static_cast<int>(threadIdx.x) % kWarp / 4;
-  const int t = static_cast<int>(threadIdx.x) % 4;
-  const int row = warp % kStageRowWarps * 16 * kRowParts + g,
-            output = warp / kStageRowWarps * 8 * kStageOutputParts + g;
-  uint4 x[kStageOutputParts];
-#pragma unroll
-  for (int q = 0; q < kStageOutputParts; ++q) x[q] = stage.inputs[output + 8 * q][t];
-#pragma unroll
-  for (int p = 0; p < kRowParts; ++p) {
-    const uint4 upper = stage.weights[row + 16 * p][t], lower = stage.weights[row + 16 * p + 8][t];
-#pragma unroll
-    for (int q = 0; q < kStageOutputParts; ++q) multiply_step<kBfloat>(upper, lower, x[q], sums[p][q]);
-  }
-}
-
-template <class Weights, int kRowParts>
-__device__ __forceinline__ void store_tile(const Product& product, const Tile& tile,
-                                           const float (&sums)[kRowParts][kStageOutputParts][4]) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
-#pragma unroll
-  for (int p = 0; p < kRowParts; ++p) {
-#pragma unroll
-    for (int q = 0; q < kStageOutputParts; ++q) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) {
-        const int32_t row = tile.row_begin + (warp % kStageRowWarps * kRowParts + p) * 16 + half_row(i, lane);
-        const int32_t output = (warp / kStageRowWarps * kStageOutputParts + q) * 8 + half_output(i, lane);
-        if (row < product.rows && output < tile.count)
-          store_half_product(product, tile.outputs[output], tile.matrix, row, sums[p][q][i], Weights::kUnit);
-      }
+  // Step s of a quad. If the quad is whole, other steps may follow, whose data is loaded; there is no need to know
+  // whether they exist, as others are loaded in place of those that do not.
+  template <int s, bool kWhole>
+  __device__ __forceinline__ void step(int32_t quad, bool multiplies, TileSums<Shape>& sums) {
+    constexpr int kParts = Shape::kRowParts, kCopies = InputStage<Shape>::kCopies;
+    const int32_t number = quad * kQuad + s;
+    const TileStage<Shape>&own = stages_[s], &next = stages_[(s + 1) % kQuad];
+    wait_for_copies<kInputsAhead - 2>();
+    __syncthreads();  // step s + 1 has arrived; step s - 1 has been read
+    if constexpr (kWhole && s == 0) {
+      const int32_t next_quad = number + kQuad < steps_ ? quad + 1 : quad;
+      next_scales_ = weights_.fetch_scales(next_quad, min(kQuad, steps_ - next_quad * kQuad));
     }
-  }
-}
-
-template <class Weights, int kRowParts>
-__device__ __forceinline__ void multiply_tile(const Product& product, const Tile& tile,
-                                              TilesShared<kRowParts>& shared) {
-  using Stage = TileStage<kRowParts>;
-  const int32_t steps = half_steps(product), of_class = steps_of_class(product);
-  // In an incomplete tile, some warps may have no outputs.
-  const bool has_outputs =
-      static_cast<int32_t>(threadIdx.x) / kWarp / kStageRowWarps * 8 * kStageOutputParts < tile.count;
-  typename Weights::template Stage<Stage::kRows, kTileThreads> weights(product, tile.matrix, tile.row_begin);
-  const InputStage inputs(product, tile);
-  const auto stage_of = [&](int32_t step) -> Stage& { return shared.stages[step % kStages]; };
-  const auto begin = [&](int32_t step) {
-    if (step < steps) {
-      inputs.begin(step, stage_of(step).inputs);
-      weights.begin(step, stage_of(step).weights);
-    }
-    end_copies();  // an empty group at the end keeps the count of groups
-  };
-  const auto finish = [&](int32_t step) {
-    if (step < steps) weights.finish(stage_of(step).weights);
-  };
-  for (int32_t step = 0; step < kStages - 1; ++step) {
-    begin(step);
-    finish(step);
-  }
-  float totals[kRowParts][kStageOutputParts][4];
-  int32_t step = 0;
-#pragma unroll 1
-  for (int32_t number = 0; number < kHalfClasses; ++number) {
-    float sums[kRowParts][kStageOutputParts][4] = {};
-#pragma unroll 1
-    for (const int32_t end = min((number + 1) * of_class, steps); step < end; ++step) {
-      wait_for_copies<kStages - 2>();
-      __syncthreads();  // the step has arrived, and the step whose place the next one takes has been multiplied
-      begin(step + kStages - 1);
-      if (has_outputs) multiply_stage<Weights::kBfloat>(stage_of(step), sums);
-      finish(step + kStages - 1);
+    if constexpr (s == 2) scales_ = next_scales_;
+#pragma unroll
+    for (int p = 0; p < kParts; ++p) {
+      if (p < kParts / 2) load_rows(own, kParts / 2 + p);
+      load_outputs_of(own, Shape::kHalfParts, p);
+      if (multiplies) multiply<0>(p, sums);
     }
 #pragma unroll
-    for (int p = 0; p < kRowParts; ++p) {
+    for (int p = 0; p < kParts; ++p) {
+      load_outputs_of(next, 0, p);
+      if (p > 0 && p <= kParts / 2) load_rows(next, p - 1);
+      if (multiplies) multiply<1>(p, sums);
+    }
+    // Written last, as the compiler lets no load from shared memory pass it.
+    Codes& codes = codes_[s % Shape::kCodeSets];
+    if constexpr (kWhole || s == 0) store_weights(codes, (s + 2) % kQuad);
+    if constexpr (kWhole) {
 #pragma unroll
-      for (int q = 0; q < kStageOutputParts; ++q) {
+      for (int i = 0; i < kCopies; ++i)
+        inputs_.begin(i, min(number + kInputsAhead, steps_ - 1), stages_[(s + kInputsAhead) % kQuad]);
+      constexpr int kNext = s + 2 + Shape::kCodeSets;
+      const bool later = kNext >= kQuad && quad * kQuad + kNext < steps_;
+      codes = weights_.fetch(later ? quad + 1 : quad, kNext % kQuad);
+    }
+    end_copies();
+  }
+
+  // Dequantises the codes of step s of a quad for all warps.
+  __device__ __forceinline__ void store_weights(const Codes& codes, int s) {
+    const auto step = weights_.unpack(codes, scales_, s);
+    const uint4 &upper = step.row, &lower = step.row_below;
+    stages_[s].weights[warp()][0][lane()] = {upper.x, lower.x, upper.y, lower.y};
+    stages_[s].weights[warp()][1][lane()] = {upper.z, lower.z, upper.w, lower.w};
+  }
+  __device__ __forceinline__ void load_rows(const TileStage<Shape>& stage, int p) {
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          totals[p][q][i] = number == 0 ? sums[p][q][i] : __fadd_rn(totals[p][q][i], sums[p][q][i]);
+    for (int k = 0; k < 2; ++k)
+      rows_[p][k] = stage.weights[warp() % Shape::kRowWarps * Shape::kRowParts + p][k][lane()];
+  }
+  __device__ __forceinline__ void load_outputs(const TileStage<Shape>& stage, int q) {
+    const int output = (warp() / Shape::kRowWarps * Shape::kOutputParts + q) * 8 + lane() / 4;
+    outputs_[q] = stage.inputs[output][lane() % 4];
+  }
+  // Loads those of a half of the outputs, from part `first` on, that come with row part p.
+  __device__ __forceinline__ void load_outputs_of(const TileStage<Shape>& stage, int first, int p) {
+#pragma unroll
+    for (int j = 0; j < Shape::kHalfParts; ++j) {
+      if (j * Shape::kRowParts / Shape::kHalfParts == p) load_outputs(stage, first + j);
+    }
+  }
+  // Multiplies row part p by half of the outputs. Instructions that follow each other have different sums.
+  template <int kHalf>
+  __device__ __forceinline__ void multiply(int p, TileSums<Shape>& sums) {
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+#pragma unroll
+      for (int j = 0; j < Shape::kHalfParts; ++j) {
+        const int q = kHalf * Shape::kHalfParts + j;
+        const uint4 &row = rows_[p][k], &x = outputs_[q];
+        const uint32_t a[4] = {row.x, row.y, row.z, row.w}, b[2] = {k == 0 ? x.x : x.z, k == 0 ? x.y : x.w};
+        if constexpr (Weights::kBfloat) {
+          multiply_bf16(a, b, sums[p][q]);
+        } else {
+          multiply_f16(a, b, sums[p][q]);
         }
       }
     }
   }
+
+  TileStage<Shape> (&stages_)[kQuad];  // stage s has step s of a quad
+  Lane weights_;
+  InputStage<Shape> inputs_;
+  int32_t steps_;
+  // Loaded weights of the steps after those that are dequantised, and the scales of their quads.
+  Codes codes_[Shape::kCodeSets];
+  typename Lane::Scales scales_, next_scales_;
+  // Operands.
+  uint4 rows_[Shape::kRowParts][2];
+  uint4 outputs_[Shape::kOutputParts];
+};
+
+/// Stores a tile's products; those of matrices without scales and biases need fewer instructions.
+template <class Weights, class Shape, bool kPlain>
+__device__ __forceinline__ void store_tile(const Product& product, const Tile& tile, const TileSums<Shape>& sums) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
+  const int32_t row_begin = tile.row_begin + warp % Shape::kRowWarps * Shape::kRowParts * 16 + half_row(0, lane);
+  const int32_t output_begin = warp / Shape::kRowWarps * Shape::kOutputParts * 8;
+  const int32_t rows = product.rows - row_begin;
+#pragma unroll
+  for (int q = 0; q < Shape::kOutputParts; ++q) {
+#pragma unroll
+    for (int second = 0; second < 2; ++second) {
+      const int32_t number = output_begin + q * 8 + half_output(second, lane);
+      if (number >= tile.count) continue;
+      const int32_t output = tile.outputs[number];
+      const float scale = half_product_scale(product, output, Weights::kUnit);
+      float* const to = product.out + static_cast<int64_t>(output) * product.rows + row_begin;
+#pragma unroll
+      for (int p = 0; p < Shape::kRowParts; ++p) {
+#pragma unroll
+        for (int below = 0; below < 2; ++below) {
+          const int row = p * 16 + below * 8;
+          float sum = __fmul_rn(sums[p][q][2 * below + second], scale);
+          if (row >= rows) continue;
+          if constexpr (!kPlain) sum = product.finished(tile.matrix, row_begin + row, sum);
+          to[row] = sum;
+        }
+      }
+    }
+  }
+}
+
+template <class Weights, class Shape>
+__device__ __forceinline__ void multiply_tile(const Product& product, const Tile& tile, TilesShared<Shape>& shared) {
+  const int32_t steps = half_steps(product), quads_of_class = steps_of_class(product) / kQuad;
+  TilePart<Weights, Shape> part(product, tile, shared.stages);
+  // In an incomplete tile, some warps may have no outputs.
+  const bool has_outputs = part.warp() / Shape::kRowWarps * 8 * Shape::kOutputParts < tile.count;
+  part.start();
+  Totals<Shape> totals(shared.totals);
+  TileSums<Shape> sums;
+  int32_t quad = 0;
+#pragma unroll 1
+  for (int32_t number = 0; number < kHalfClasses; ++number) {
+#pragma unroll
+    for (int i = 0; i < Shape::kRowParts * Shape::kOutputParts * 4; ++i) (&sums[0][0][0])[i] = 0;
+    const int32_t end = min((number + 1) * quads_of_class, (steps + kQuad - 1) / kQuad),
+                  whole = min(end, steps / kQuad);
+    if (has_outputs) {
+#pragma unroll 1
+      for (; quad < whole; ++quad) part.template multiply_quad<true>(quad, sums);
+    } else {
+#pragma unroll 1
+      for (; quad < whole; ++quad) part.template multiply_quad<false>(quad, sums);
+    }
+    if (quad < end) part.multiply_rest(quad++, steps % kQuad, has_outputs, sums);
+    totals.add(number, sums);
+  }
   wait_for_copies<0>();
-  store_tile<Weights>(product, tile, totals);
+  if (product.scales == nullptr && product.bias == nullptr) {
+    store_tile<Weights, Shape, true>(product, tile, sums);
+  } else {
+    store_tile<Weights, Shape, false>(product, tile, sums);
+  }
   __syncthreads();  // all has been read: the next tile may start
 }
 
-template <class Weights, int kRowParts>
-__global__ __launch_bounds__(kTileThreads, 1) void multiply_tiles(const __grid_constant__ Product product) {
-  auto& shared = *reinterpret_cast<TilesShared<kRowParts>*>(shared_memory());
-  const auto row_begin = static_cast<int32_t>(blockIdx.y) * TileStage<kRowParts>::kRows;
+template <class Weights, class Shape>
+__global__ __launch_bounds__(kTileThreads,
+                             Shape::kBlocks) void multiply_tiles(const __grid_constant__ Products products) {
+  trigger_dependents();
+  auto& shared = *reinterpret_cast<TilesShared<Shape>*>(shared_memory());
+  const int number = products.of_block(blockIdx.y);
+  const Product& product = products.of[number];
+  const auto row_begin = static_cast<int32_t>(blockIdx.y - products.first_blocks[number]) * kTileRows;
+  wait_for_dependencies();
   each_tile(product, shared.list, [&](int32_t matrix, const int32_t* outputs, int32_t count) {
-    multiply_tile<Weights>(product, {matrix, row_begin, outputs, count}, shared);
+    multiply_tile<Weights, Shape>(product, {matrix, row_begin, outputs, count}, shared);
   });
 }
 
+/// The time that a grid of tiles takes, in units of a large tile's.
+template <class Shape>
+double tiles_time(const Products& products, double of_tile) {
+  const Product& any = products.of[0];
+  const int64_t matrices = any.ids == nullptr ? 1 : any.matrices;
+  const int64_t outputs = (any.outputs + matrices - 1) / matrices;
+  int64_t tiles = 0;
+  for (int i = 0; i < products.count; ++i) tiles += (products.of[i].rows + kTileRows - 1) / kTileRows;
+  tiles *= (outputs + Shape::kTileOutputs - 1) / Shape::kTileOutputs * matrices;
+  const int64_t at_once = multiprocessors();
+  return static_cast<double>((tiles + at_once - 1) / at_once) * of_tile;
+}
+
+template <class Weights, class Shape>
+void launch_tiles_of(LaunchQueue& stream, Products& products) {
+  const unsigned rows = products.place([](const Product& each) { return blocks_of(each.rows, kTileRows, kGridMax); });
+  launch_tiles<TilesShared<Shape>>(multiply_tiles<Weights, Shape>, stream, products,
+                                   tile_grid(products, Shape::kTileOutputs, rows));
+}
+
 template <class Weights>
-void start_tiles(LaunchQueue& stream, const Product& product) {
-  const dim3 large = tile_grid(product, TileStage<4>::kRows, kStageOutputs);
-  if (int64_t{large.x} * large.y >= kTilesWanted)
-    return launch_tiles<TilesShared<4>>(multiply_tiles<Weights, 4>, stream, product, large);
-  const dim3 small = tile_grid(product, TileStage<2>::kRows, kStageOutputs);
-  launch_tiles<TilesShared<2>>(multiply_tiles<Weights, 2>, stream, product, small);
+void start_tiles(LaunchQueue& stream, Products& products) {
+  // Smaller tiles take more time for their size, as they share less of it.
+  const double large = tiles_time<LargeTile>(products, 1), medium = tiles_time<MediumTile>(products, 0.57),
+               small = tiles_time<SmallTile>(products, 0.34);
+  if (large <= std::min(medium, small)) return launch_tiles_of<Weights, LargeTile>(stream, products);
+  if (medium <= small) return launch_tiles_of<Weights, MediumTile>(stream, products);
+  launch_tiles_of<Weights, SmallTile>(stream, products);
 }
 
 template <class Formats>
-bool multiply_tiles_of(LaunchQueue& stream, const Product& product) {
-  return visit_format(Formats(), product.type, [&]<class F>() { start_tiles<PanelWeights<F>>(stream, product); });
+bool multiply_tiles_of(LaunchQueue& stream, Products& products) {
+  return visit_format(Formats(), products.of[0].type,
+                      [&]<class F>() { start_tiles<PanelWeights<F>>(stream, products); });
 }
 
 }  // namespace cairn::cuda

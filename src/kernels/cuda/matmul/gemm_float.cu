@@ -128,9 +128,13 @@ __device__ __forceinline__ void store_tile(const Product& product, const TileSum
 }
 
 template <class F, bool kWide>
-__global__ __launch_bounds__(kTileThreads, 2) void multiply_tiles(const __grid_constant__ Product product) {
+__global__ __launch_bounds__(kTileThreads, 2) void multiply_tiles(const __grid_constant__ Products products) {
+  trigger_dependents();
   auto& shared = *reinterpret_cast<Shared*>(shared_memory());
-  const auto row_begin = static_cast<int32_t>(blockIdx.y) * kTileRows;
+  const int number = products.of_block(blockIdx.y);
+  const Product& product = products.of[number];
+  const auto row_begin = static_cast<int32_t>(blockIdx.y - products.first_blocks[number]) * kTileRows;
+  wait_for_dependencies();
   const int own = static_cast<int>(threadIdx.x / kWarp) * kFloatStep;
   each_tile(product, shared.list, [&](int32_t matrix, const int32_t* outputs, int32_t count) {
 #pragma unroll 1
@@ -156,10 +160,14 @@ __global__ __launch_bounds__(kTileThreads, 2) void multiply_tiles(const __grid_c
 
 }  // namespace
 
-bool multiply_tiles_float(LaunchQueue& stream, const Product& product) {
-  return visit_format(FormatList<FormatF32>(), product.type, [&]<class F>() {
-    const auto kernel = reads_wide(product) ? multiply_tiles<F, true> : multiply_tiles<F, false>;
-    launch_tiles<Shared>(kernel, stream, product, tile_grid(product, kTileRows, kTileOutputs));
+bool multiply_tiles_float(LaunchQueue& stream, Products& products) {
+  return visit_format(FormatList<FormatF32>(), products.of[0].type, [&]<class F>() {
+    bool wide = true;
+    for (int i = 0; i < products.count; ++i) wide = wide && reads_wide(products.of[i]);
+    const unsigned row_blocks =
+        products.place([](const Product& each) { return blocks_of(each.rows, kTileRows, kGridMax); });
+    const auto kernel = wide ? multiply_tiles<F, true> : multiply_tiles<F, false>;
+    launch_tiles<Shared>(kernel, stream, products, tile_grid(products, kTileOutputs, row_blocks));
   });
 }
 

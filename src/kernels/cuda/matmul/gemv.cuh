@@ -14,6 +14,8 @@
 namespace cairn::cuda {
 
 inline constexpr int kVectorThreads = kHalfClasses * kWarp;
+/// Minimum blocks of a grid, before they are made larger so that inputs are read less often.
+inline constexpr int64_t kVectorBlocksMin = 264;
 
 /// Adds and stores the sums of all classes for a part: 16 rows and kOutputParts times 8 outputs. Called by all threads.
 template <class Weights, int kOutputParts>
@@ -46,7 +48,7 @@ __device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&wei
                                               const uint16_t* const (&inputs)[kOutputParts], int32_t quad,
                                               int32_t count, float (&sums)[kRowParts][kOutputParts][4]) {
   using Lane = typename Weights::Lane;
-  constexpr int kAhead = kWhole && kRowParts == 1 && kOutputParts < 4 ? kQuad : 1;
+  constexpr int kAhead = kWhole ? kQuad / kRowParts : 1;
   typename Lane::Scales scales[kRowParts];
 #pragma unroll
   for (int p = 0; p < kRowParts; ++p) scales[p] = weights[p].fetch_scales(quad, count);
@@ -76,47 +78,110 @@ __device__ __forceinline__ void multiply_quad(const typename Weights::Lane (&wei
   }
 }
 
-/// Most steps of a class whose weights are loaded into the second-level cache before the inputs are there.
-inline constexpr int32_t kPrefetchSteps = 64;
-
-/// Starts loading a class's weights into the second-level cache, so that memory is busy while earlier kernels compute
-/// the inputs.
-template <class Weights, int kRowParts>
-__device__ __forceinline__ void prefetch_class(const Product& product, int32_t row_begin, int32_t first_quad,
-                                               int32_t quads, int lane, int32_t prefetch_steps) {
-  const int32_t begin = first_quad * kQuad;
-  const int32_t end = min(begin + min(quads * kQuad, prefetch_steps), half_steps(product));
-  if (begin >= end) return;
+/// Multiplies whole quads of 16 rows by few outputs: while a step is multiplied, the next Weights::kStepsAhead are on
+/// their way from memory.
+template <class Weights, int kOutputParts, bool kPipelined>
+class QuadPipeline {
+ public:
+  using Inputs = const uint16_t* const (&)[kOutputParts];
+  /// Starts loading the weights of the first steps of quads [quad, end), of which there is at least one.
+  __device__ __forceinline__ QuadPipeline(const typename Weights::Lane& weights, int32_t quad, int32_t end)
+      : weights_(weights), quad_(quad), end_(end), scales_(weights.fetch_scales(quad, kQuad)) {
 #pragma unroll
-  for (int p = 0; p < kRowParts; ++p) {
-    const int32_t row = row_begin + 16 * p;
-    if (row < product.rows) typename Weights::Lane(product, 0, row, lane).prefetch(product, row, begin, end, lane);
+    for (int s = 0; s < kAhead; ++s) fetched_[s] = weights_.fetch(quad, s);
   }
+  __device__ __forceinline__ void run(Inputs inputs, float (&sums)[kOutputParts][4]) {
+#pragma unroll
+    for (int s = 0; s < kAhead; ++s) fetch_inputs(inputs, quad_, s);
+#pragma unroll 1
+    for (; quad_ < end_; ++quad_) {
+      // The last quad is loaded twice, from a cache: a branch would cost more.
+      const int32_t next = min(quad_ + 1, end_ - 1);
+      if constexpr (kPipelined) {
+        auto next_scales = weights_.fetch_scales(next, kQuad);
+#pragma unroll
+        for (int s = 0; s < kQuad; ++s) {
+          const auto step = weights_.unpack(fetched_[s % kAhead], scales_, s);
+          uint4 of_step[kOutputParts];
+#pragma unroll
+          for (int q = 0; q < kOutputParts; ++q) of_step[q] = x_[s % kAhead][q];
+          const bool inside = s + kAhead < kQuad;
+          fetched_[s % kAhead] = weights_.fetch(inside ? quad_ : next, (s + kAhead) % kQuad);
+          fetch_inputs(inputs, inside ? quad_ : next, (s + kAhead) % kQuad);
+#pragma unroll
+          for (int q = 0; q < kOutputParts; ++q)
+            multiply_step<Weights::kBfloat>(step.row, step.row_below, of_step[q], sums[q]);
+        }
+        scales_ = next_scales;
+      } else {
+#pragma unroll
+        for (int s = 0; s < kQuad; ++s) {
+          const auto step = weights_.unpack(fetched_[s % kAhead], scales_, s);
+#pragma unroll
+          for (int q = 0; q < kOutputParts; ++q)
+            multiply_step<Weights::kBfloat>(step.row, step.row_below, x_[s % kAhead][q], sums[q]);
+          if (s + 1 < kQuad && (s + 1) % kAhead == 0) {
+#pragma unroll
+            for (int k = 1; k <= kAhead; ++k) {
+              fetched_[(s + k) % kAhead] = weights_.fetch(quad_, s + k);
+              fetch_inputs(inputs, quad_, s + k);
+            }
+          }
+        }
+        if (quad_ + 1 == end_) continue;
+        scales_ = weights_.fetch_scales(next, kQuad);
+#pragma unroll
+        for (int s = 0; s < kAhead; ++s) {
+          fetched_[s] = weights_.fetch(next, s);
+          fetch_inputs(inputs, next, s);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int kAhead = kPipelined ? Weights::kStepsAhead : kQuad;
+  static_assert(kQuad % kAhead == 0);
+  __device__ __forceinline__ void fetch_inputs(Inputs inputs, int32_t quad, int s) {
+#pragma unroll
+    for (int q = 0; q < kOutputParts; ++q)
+      x_[s % kAhead][q] = *reinterpret_cast<const uint4*>(inputs[q] + (quad * kQuad + s) * kHalfStep);
+  }
+
+  const typename Weights::Lane& weights_;
+  int32_t quad_;
+  const int32_t end_;
+  typename Weights::Lane::Scales scales_;
+  decltype(weights_.fetch(0, 0)) fetched_[kAhead];
+  uint4 x_[kAhead][kOutputParts];
+};
+
+/// Blocks of a multiprocessor, which bound a thread's registers: with few outputs, memory is read at full speed only by
+/// many warps.
+constexpr int vector_blocks(int row_parts, int output_parts, int variant) {
+  if (row_parts > 1) return 1;
+  if (output_parts > 1) return 2;
+  return variant == 0 || variant == 2 ? 3 : variant == 4 ? 2 : 4;
 }
 
-/// Blocks that a multiprocessor has at once at least, which bounds a thread's registers.
-constexpr int vector_blocks(int output_parts) { return output_parts == 1 ? 4 : output_parts == 2 ? 3 : 2; }
-
 /// Computes kRowParts times 16 rows by kOutputParts times 8 outputs. With `ids` the block's only output is blockIdx.y.
-template <class Weights, int kRowParts, int kOutputParts>
-__global__ __launch_bounds__(kVectorThreads, vector_blocks(kOutputParts)) void multiply_vectors(
-    const __grid_constant__ Products products) {
+template <class Weights, int kRowParts, int kOutputParts, int kVariant>
+__global__ __launch_bounds__(kVectorThreads,
+                             vector_blocks(kRowParts, kOutputParts,
+                                           kVariant)) void multiply_vectors(const __grid_constant__ Products products) {
   constexpr int kOutputs = 8 * kOutputParts;
   trigger_dependents();
   const int number = products.of_block();
   const Product& product = products.of[number];
+  if (product.ids != nullptr) wait_for_dependencies();
   const auto block = static_cast<int32_t>(blockIdx.x - products.first_blocks[number]);
-  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
   const int32_t groups = product.ids == nullptr ? (product.outputs + kOutputs - 1) / kOutputs : 1;
   // Blocks of the same rows are neighbours, as they read the same weights.
   const int32_t row_begin = block / groups * 16 * kRowParts;
-  const int32_t steps = half_steps(product), quads = steps_of_class(product) / kQuad;
-  if (product.ids == nullptr)
-    prefetch_class<Weights, kRowParts>(product, row_begin, warp * quads, quads, lane, products.prefetch_steps);
-  wait_for_dependencies();
   const int32_t output_begin = product.ids == nullptr ? block % groups * kOutputs : static_cast<int32_t>(blockIdx.y);
   const int32_t count = product.ids == nullptr ? min(kOutputs, product.outputs - output_begin) : 1;
   const int32_t matrix = product.matrix_of(output_begin);
+  const int warp = static_cast<int>(threadIdx.x) / kWarp, lane = static_cast<int>(threadIdx.x) % kWarp;
 
   using Lane = typename Weights::Lane;
   Lane weights[kRowParts] = {};
@@ -132,34 +197,54 @@ __global__ __launch_bounds__(kVectorThreads, vector_blocks(kOutputParts)) void m
   }
 
   float sums[kRowParts][kOutputParts][4] = {};
+  const int32_t steps = half_steps(product), quads = steps_of_class(product) / kQuad;
   int32_t quad = warp * quads;
-  const int32_t end = quad + quads;
-  for (; quad < end && (quad + 1) * kQuad <= steps; ++quad)
-    multiply_quad<Weights, true>(weights, inputs, quad, kQuad, sums);
+  const int32_t end = quad + quads, whole_end = min(end, steps / kQuad);
+  if constexpr (kRowParts == 1) {
+    if (quad < whole_end) {
+      QuadPipeline<Weights, kOutputParts, (kVariant == 2 || kVariant == 3 || kVariant == 4)> pipeline(weights[0], quad,
+                                                                                                      whole_end);
+      wait_for_dependencies();
+      pipeline.run(inputs, sums[0]);
+      quad = whole_end;
+    } else {
+      wait_for_dependencies();
+    }
+  } else {
+    wait_for_dependencies();
+    for (; quad < whole_end; ++quad) multiply_quad<Weights, true>(weights, inputs, quad, kQuad, sums);
+  }
   if (quad < end && quad * kQuad < steps) multiply_quad<Weights, false>(weights, inputs, quad, steps % kQuad, sums);
 #pragma unroll
   for (int p = 0; p < kRowParts; ++p)
     store_part<Weights>(product, matrix, row_begin + 16 * p, output_begin, count, sums[p]);
 }
 
-template <class Weights, int kRowParts, int kOutputParts>
+template <class Weights, int kRowParts, int kOutputParts, int kVariant = 0>
 void launch_vectors(LaunchQueue& stream, Products& products) {
   const unsigned blocks = products.place([](const Product& each) {
     const int32_t groups = each.ids == nullptr ? (each.outputs + 8 * kOutputParts - 1) / (8 * kOutputParts) : 1;
     return blocks_of(each.rows, 16 * kRowParts, INT32_MAX) * static_cast<unsigned>(groups);
   });
-  static const int steps_wanted = getenv("PF") ? atoi(getenv("PF")) : 8;
-  products.prefetch_steps = steps_wanted;
   const dim3 grid(blocks, products.of[0].ids == nullptr ? 1 : static_cast<unsigned>(products.of[0].outputs));
-  launch_dependent(multiply_vectors<Weights, kRowParts, kOutputParts>, grid, kVectorThreads, 0, stream, products);
+  launch_dependent(multiply_vectors<Weights, kRowParts, kOutputParts, kVariant>, grid, kVectorThreads, 0, stream,
+                   products);
 }
 
 template <class Weights>
 void launch_vectors(LaunchQueue& stream, Products& products) {
   const int32_t outputs = products.of[0].ids == nullptr ? products.of[0].outputs : 1;
-  if (outputs <= 8) return launch_vectors<Weights, 1, 1>(stream, products);
+  static const int variant = getenv("GEMV") ? atoi(getenv("GEMV")) : 0;
+  if (outputs <= 8 && variant == 1) return launch_vectors<Weights, 1, 1, 1>(stream, products);
+  if (outputs <= 8 && variant == 2) return launch_vectors<Weights, 1, 1, 2>(stream, products);
+  if (outputs <= 8 && variant == 3) return launch_vectors<Weights, 1, 1, 3>(stream, products);
+  if (outputs <= 8 && variant == 4) return launch_vectors<Weights, 1, 1, 4>(stream, products);
+  if (outputs <= 8) return launch_vectors<Weights, 1, 1, 0>(stream, products);
   if (outputs <= 16) return launch_vectors<Weights, 1, 2>(stream, products);
-  launch_vectors<Weights, 2, 4>(stream, products);
+  int64_t rows = 0;
+  for (int i = 0; i < products.count; ++i) rows += products.of[i].rows;
+  if (rows < kVectorBlocksMin * 64) return launch_vectors<Weights, 2, 4>(stream, products);
+  launch_vectors<Weights, 4, 4>(stream, products);
 }
 
 template <class Formats>

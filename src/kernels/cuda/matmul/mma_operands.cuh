@@ -50,9 +50,13 @@ __device__ __forceinline__ uint4 load_halves(const uint8_t* row, int32_t column,
   return {words[0], words[1], words[2], words[3]};
 }
 
-/// Whether all rows of a product can be read with kWide. It does not change results.
-inline bool reads_wide_halves(const Product& product) {
-  return product.cols % kHalfColumns == 0 && aligned16(product.weights);
+/// Whether all rows of products can be read with kWide. It does not change results.
+inline bool reads_wide_halves(const Products& products) {
+  for (int i = 0; i < products.count; ++i) {
+    const Product& each = products.of[i];
+    if (each.cols % kHalfColumns != 0 || !aligned16(each.weights)) return false;
+  }
+  return true;
 }
 
 /// Factor on dequantised weights: it keeps the bits of small ones, and still allows any weight below 1023.
@@ -134,10 +138,13 @@ __device__ __forceinline__ void multiply_step(const uint4& row, const uint4& row
 __device__ __forceinline__ int32_t half_row(int i, int lane) { return lane / 4 + i / 2 * 8; }
 __device__ __forceinline__ int32_t half_output(int i, int lane) { return lane % 4 * 2 + i % 2; }
 
-/// `unit`: the factor that the weights have.
+/// The factor on the sums of an output; `unit` is the one that the weights have.
+__device__ __forceinline__ float half_product_scale(const Product& product, int32_t output, float unit) {
+  return __fmul_rn(product.halves.scales[product.input_of(output)], unit);
+}
 __device__ __forceinline__ void store_half_product(const Product& product, int32_t output, int32_t matrix, int32_t row,
                                                    float sum, float unit) {
-  product.store(output, matrix, row, __fmul_rn(sum, __fmul_rn(product.halves.scales[product.input_of(output)], unit)));
+  product.store(output, matrix, row, __fmul_rn(sum, half_product_scale(product, output, unit)));
 }
 
 }  // namespace cairn::cuda

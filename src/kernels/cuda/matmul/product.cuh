@@ -47,10 +47,14 @@ struct Product {
   __device__ __forceinline__ int32_t input_of(int32_t output) const {
     return ids == nullptr || input_per_choice ? output : output / used;
   }
-  __device__ __forceinline__ void store(int32_t output, int32_t matrix, int32_t row, float sum) const {
+  /// The product that a sum of terms gives.
+  __device__ __forceinline__ float finished(int32_t matrix, int32_t row, float sum) const {
     if (scales != nullptr) sum = __fmul_rn(sum, scales[matrix]);
     if (bias != nullptr) sum = __fadd_rn(sum, bias[static_cast<int64_t>(matrix) * rows + row]);
-    out[static_cast<int64_t>(output) * rows + row] = sum;
+    return sum;
+  }
+  __device__ __forceinline__ void store(int32_t output, int32_t matrix, int32_t row, float sum) const {
+    out[static_cast<int64_t>(output) * rows + row] = finished(matrix, row, sum);
   }
 #endif
 };
@@ -62,10 +66,9 @@ struct Products {
 
   Product of[kMax];
   int count = 0;
-  int32_t prefetch_steps = 0;
-  uint32_t first_blocks[kMax] = {};  ///< first block along x of each product
+  uint32_t first_blocks[kMax] = {};  ///< first block of each product: along x for GEMV, along y for GEMM
 
-  /// The grid along x of all products, each of which needs blocks_for(product).
+  /// The blocks of all products, along one side of the grid, each of which needs blocks_for(product).
   template <class BlocksFor>
   unsigned place(BlocksFor blocks_for) {
     uint32_t blocks = 0;
@@ -76,11 +79,11 @@ struct Products {
     return blocks;
   }
 #if defined(__CUDACC__)
-  /// The product that the current block computes.
-  __device__ __forceinline__ int of_block() const {
+  /// The product that a block computes, by default the current one of a row of blocks.
+  __device__ __forceinline__ int of_block(uint32_t block = blockIdx.x) const {
     int own = 0;
 #pragma unroll
-    for (int i = 1; i < kMax; ++i) own += i < count && blockIdx.x >= first_blocks[i] ? 1 : 0;
+    for (int i = 1; i < kMax; ++i) own += i < count && block >= first_blocks[i] ? 1 : 0;
     return own;
   }
 #endif
@@ -98,10 +101,10 @@ bool multiply_vectors_low_bits(LaunchQueue& stream, Products& products);
 bool multiply_vectors_float(LaunchQueue& stream, Products& products);
 bool multiply_vectors_half(LaunchQueue& stream, Products& products);
 // GEMM: any number of outputs.
-bool multiply_tiles_small(LaunchQueue& stream, const Product& product);
-bool multiply_tiles_super(LaunchQueue& stream, const Product& product);
-bool multiply_tiles_low_bits(LaunchQueue& stream, const Product& product);
-bool multiply_tiles_float(LaunchQueue& stream, const Product& product);
-bool multiply_tiles_half(LaunchQueue& stream, const Product& product);
+bool multiply_tiles_small(LaunchQueue& stream, Products& products);
+bool multiply_tiles_super(LaunchQueue& stream, Products& products);
+bool multiply_tiles_low_bits(LaunchQueue& stream, Products& products);
+bool multiply_tiles_float(LaunchQueue& stream, Products& products);
+bool multiply_tiles_half(LaunchQueue& stream, Products& products);
 
 }  // namespace cairn::cuda

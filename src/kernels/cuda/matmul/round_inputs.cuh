@@ -5,6 +5,7 @@
 
 #include <cuda_fp16.h>
 
+#include "kernels/cuda/elementwise/global_memory.cuh"
 #include "kernels/cuda/elementwise/row_kernel.cuh"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/weights/bfloat16.cuh"
@@ -29,16 +30,14 @@ __device__ __forceinline__ uint32_t two_halves(float low, float high) {
 
 /// Called by a row's threads together: writes the row and the zeros that pad it, divided by the power of two `scale`.
 template <class Part>
-__device__ void store_halves(const Part& part, const RowValues<Part>& values, float scale, const HalfRows& out) {
-  const auto padded = static_cast<int32_t>(padded_columns(part.cols()));
+__device__ void store_halves(const Part& part, const RowValues<Part>& values, float scale, bool bfloat, uint16_t* to) {
   // The reciprocal of a power of two.
   const float inverse = __uint_as_float((254u << 23) - __float_as_uint(scale));
-  uint16_t* const to = out.values + part.row() * int64_t{padded};
-  part.for_fours(padded, [&](int i) {
+  part.for_fours(static_cast<int32_t>(padded_columns(part.cols())), [&](int i) {
     Four four{};
     if (part.has(i)) four = values.get(part, i);
     uint2 words;
-    if (out.bfloat) {
+    if (bfloat) {
       words = make_uint2(bfloat16_of(four.at[0]) | bfloat16_of(four.at[1]) << 16,
                          bfloat16_of(four.at[2]) | bfloat16_of(four.at[3]) << 16);
     } else {
@@ -46,8 +45,14 @@ __device__ void store_halves(const Part& part, const RowValues<Part>& values, fl
       for (float& value : four.at) value = __fmul_rn(value, inverse);
       words = make_uint2(two_halves(four.at[0], four.at[1]), two_halves(four.at[2], four.at[3]));
     }
-    *reinterpret_cast<uint2*>(to + part.column(i)) = words;
+    store_whole(words, to + part.column(i));
   });
+}
+
+/// The same for the row with the part's number.
+template <class Part>
+__device__ void store_halves(const Part& part, const RowValues<Part>& values, float scale, const HalfRows& out) {
+  store_halves(part, values, scale, out.bfloat, out.values + part.row() * padded_columns(part.cols()));
   if (part.is_first()) out.scales[part.row()] = scale;
 }
 
@@ -63,10 +68,10 @@ __device__ float largest_of(const Part& part, const RowValues<Part>& values) {
   return largest;
 }
 
-/// Called by a row's threads together, whose own largest magnitudes are `largest`.
-template <class Part>
+/// Called by a row's threads together, whose own largest magnitudes are `largest`. `kCall` as in row_largest().
+template <int kCall = 0, class Part>
 __device__ void round_row(const Part& part, const RowValues<Part>& values, float largest, const HalfRows& out) {
-  store_halves(part, values, out.bfloat ? 1.0f : half_row_scale(row_largest<Part::kThreads>(largest)), out);
+  store_halves(part, values, out.bfloat ? 1.0f : half_row_scale(row_largest<Part::kThreads, kCall>(largest)), out);
 }
 
 }  // namespace cairn::cuda

@@ -2,9 +2,6 @@
 /// blocks alike: for GEMV a lane's part of 16 rows, for GEMM a thread's part of a stage in shared memory.
 #pragma once
 
-#include <type_traits>
-#include <utility>
-
 #include "kernels/cuda/matmul/mma_operands.cuh"
 #include "kernels/cuda/runtime/async_copy.cuh"
 
@@ -15,6 +12,8 @@ template <class F, bool kWide>
 struct RowWeights {
   static constexpr bool kBfloat = F::kType == TensorType::kBF16;
   static constexpr float kUnit = 1;
+  /// Steps of a lane that are on their way from memory at once: 64 bytes.
+  static constexpr int kStepsAhead = 2;
 
   /// A lane's part of rows [row_begin, row_begin + 16); rows beyond the last repeat it.
   class Lane {
@@ -25,16 +24,6 @@ struct RowWeights {
 #pragma unroll
       for (int r = 0; r < 2; ++r)
         rows_[r] = product.weight_row(matrix, min(row_begin + 8 * r + lane / 4, product.rows - 1));
-    }
-    /// Starts loading steps [begin, end) of all 16 rows into the second-level cache. Called by all lanes of a warp.
-    __device__ __forceinline__ void prefetch(const Product& product, int32_t row_begin, int32_t begin, int32_t end,
-                                             int lane) const {
-      constexpr int kStepBytes = kHalfStep * 2;
-      const int32_t lines = (end - begin) * kStepBytes / kLineBytes;
-      for (int32_t i = lane; i < 16 * lines; i += kWarp) {
-        const int32_t row = min(row_begin + i / lines, product.rows - 1);
-        prefetch_line(product.weight_row(0, row) + int64_t{begin} * kStepBytes + i % lines * kLineBytes);
-      }
     }
     /// The scales of a quad, of which `count` steps exist.
     struct Scales {};
@@ -97,6 +86,7 @@ template <class F>
 struct PanelWeights {
   static constexpr bool kBfloat = false;
   static constexpr float kUnit = 1 / kWeightUnits;
+  static constexpr int kStepsAhead = kQuad;
 
   class Lane {
    public:
@@ -105,12 +95,6 @@ struct PanelWeights {
         : panel_(product.panel_of(matrix, min(row_begin, product.rows - 1))),
           blocks_(product.row_blocks),
           lane_(lane) {}
-    /// Starts loading steps [begin, end) of all 16 rows into the second-level cache. Called by all lanes of a warp.
-    __device__ __forceinline__ void prefetch(const Product&, int32_t, int32_t begin, int32_t end, int lane) const {
-      const uint32_t first = static_cast<uint32_t>(begin) / F::kGroups;
-      const uint32_t last = (static_cast<uint32_t>(end) + F::kGroups - 1) / F::kGroups;
-      prefetch_sections(first, last, lane, std::make_index_sequence<std::extent_v<decltype(F::kSections)>>());
-    }
     /// Scales of the two rows, for as many steps as four lanes dequantise together: each lane has one.
     struct Scales {
       HalfScales<F> row, row_below;
@@ -133,20 +117,6 @@ struct PanelWeights {
     }
 
    private:
-    template <size_t... kNumbers>
-    __device__ __forceinline__ void prefetch_sections(uint32_t first, uint32_t last, int lane,
-                                                      std::index_sequence<kNumbers...>) const {
-      (prefetch_section<F::kSections[kNumbers]>(first, last, lane), ...);
-    }
-    // A section's bytes of blocks [first, last) of the panel's rows, which are contiguous.
-    template <Section kSection>
-    __device__ __forceinline__ void prefetch_section(uint32_t first, uint32_t last, int lane) const {
-      constexpr uint64_t kBytes = kPanelRows * kSection.bytes;
-      const uint8_t* const from = panel_ + uint64_t{kPanelRows * kSection.offset} * blocks_ + first * kBytes;
-      const auto bytes = static_cast<uint32_t>((last - first) * kBytes);
-      for (auto at = static_cast<uint32_t>(lane * kLineBytes); at < bytes; at += kWarp * kLineBytes)
-        prefetch_line(from + at);
-    }
     // Unsigned, so that the compiler sees that it is below 4.
     __device__ __forceinline__ int octet() const { return static_cast<int>(static_cast<uint32_t>(lane_) % 4); }
     // Written so that the compiler sees which part is the same for a whole quad.
@@ -156,12 +126,13 @@ struct PanelWeights {
       const uint32_t first = static_cast<uint32_t>(quad) * kQuad, step = static_cast<uint32_t>(s);
       const uint32_t block = first / kGroups + (kGroups < kQuad ? step / kGroups : 0);
       const uint32_t group = kGroups < kQuad ? step % kGroups : first % kGroups + step;
-      return {panel_, blocks_, block, static_cast<uint32_t>(lane_ / 4 + below), static_cast<int>(group)};
+      return {panel_, blocks_, block, uint64_t{static_cast<uint32_t>(lane_) / 4} + static_cast<uint64_t>(below),
+              static_cast<int>(group)};
     }
     __device__ __forceinline__ uint4 unpack(const Octet& codes, const HalfScales<F>& of_lane, int s) const {
       HalfScales<F> scales = of_lane;
 #pragma unroll
-      for (uint32_t& word : scales.words) word = __shfl_sync(kAllLanes, word, lane_ / 4 * 4 + s);
+      for (uint32_t& word : scales.words) word = __shfl_sync(kAllLanes, word, s, 4);
       const int half = octet() / 2;
       return halves_of<F>(codes, scales.scale(half), scales.added(half));
     }

@@ -148,9 +148,7 @@ int64_t StagingRing::stage(Stream& stream, const void* from, int64_t bytes) {
 const void* StagingRing::put(Stream& stream, const void* from, int64_t bytes) {
   const int64_t at = stage(stream, from, bytes);
   std::byte* to = static_cast<std::byte*>(device_.data()) + at;
-  stream.check(cudaMemcpyAsync(to, static_cast<std::byte*>(pinned_.data()) + at, static_cast<size_t>(bytes),
-                               cudaMemcpyHostToDevice, stream.ahead()),
-               "a copy of arguments");
+  stream.copy_argument(static_cast<const std::byte*>(pinned_.data()) + at, bytes, to);
   return to;
 }
 

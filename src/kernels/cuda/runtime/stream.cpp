@@ -40,6 +40,7 @@ void Stream::make_current() const {
 
 cudaStream_t Stream::get() {
   make_current();
+  send_argument();
   launches_->enqueue();
   return stream_;
 }
@@ -47,6 +48,27 @@ cudaStream_t Stream::get() {
 cudaStream_t Stream::ahead() {
   make_current();
   return stream_;
+}
+
+void Stream::copy_argument(const std::byte* from, int64_t bytes, std::byte* to) {
+  make_current();
+  // Bytes between two arguments are copied along: the memory is the same on both sides.
+  const bool follows =
+      argument_.bytes > 0 && from - argument_.from == to - argument_.to && from >= argument_.from + argument_.bytes;
+  if (follows) {
+    argument_.bytes = from + bytes - argument_.from;
+  } else {
+    send_argument();
+    argument_ = {from, bytes, to};
+  }
+  if (!launches_->gathers()) send_argument();
+}
+
+void Stream::send_argument() {
+  if (argument_.bytes == 0) return;
+  const Argument now = std::exchange(argument_, {});
+  check(cudaMemcpyAsync(now.to, now.from, static_cast<size_t>(now.bytes), cudaMemcpyHostToDevice, stream_),
+        "a copy of arguments");
 }
 
 LaunchQueue& Stream::launches() {

@@ -33,6 +33,9 @@ class Stream {
   cudaStream_t get();
   /// The stream for a call that does not access memory of waiting launches, which keep waiting.
   cudaStream_t ahead();
+  /// Copies an argument of waiting launches from pinned host memory, which must not change before it is used. If there
+  /// are waiting launches the copy waits too, to become one with those of addresses just before.
+  void copy_argument(const std::byte* from, int64_t bytes, std::byte* to);
   /// The queue for launching kernels.
   LaunchQueue& launches();
   const std::string& name() const { return name_; }
@@ -49,11 +52,19 @@ class Stream {
  private:
   Stream(int device, std::string name) : device_(device), name_(std::move(name)) {}
   void make_current() const;
+  /// Enqueues the argument that waits, if there is one.
+  void send_argument();
 
   const int device_;
   const std::string name_;
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<LaunchQueue> launches_;
+  struct Argument {
+    const std::byte* from = nullptr;
+    int64_t bytes = 0;
+    std::byte* to = nullptr;
+  };
+  Argument argument_;  // bytes 0: none waits
   std::optional<Error> first_error_;
   std::chrono::nanoseconds waited_{0};  // for the device, in all calls of wait()
   int64_t waits_ = 0;

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "kernels/cuda/kernels.h"
+#include "kernels/cuda/sampling/row_parts.h"
 
 namespace cairn::cuda {
 namespace {
@@ -16,7 +17,9 @@ int64_t bytes_of(int64_t count) {
 }  // namespace
 
 int64_t CudaSampler::workspace_bytes(const WorkspaceSizes& sizes) {
-  return sizes.sample_rows == 0 ? 0 : bytes_of<SampleResult>(sizes.sample_rows) + bytes_of<float>(kChangesAtOnce);
+  if (sizes.sample_rows == 0) return 0;
+  return bytes_of<SampleResult>(sizes.sample_rows) + row_parts_bytes(sizes.sample_rows) +
+         bytes_of<float>(kChangesAtOnce);
 }
 
 int64_t CudaSampler::argument_bytes(const WorkspaceSizes& sizes) {
@@ -28,6 +31,7 @@ int64_t CudaSampler::argument_bytes(const WorkspaceSizes& sizes) {
 Result<void> CudaSampler::reserve(const WorkspaceSizes& sizes) {
   if (sizes.sample_rows == 0) return {};
   CAIRN_TRY_VOID(grow(stream_, bytes_of<SampleResult>(sizes.sample_rows), sampled_));
+  CAIRN_TRY_VOID(grow(stream_, row_parts_bytes(sizes.sample_rows), parts_));
   return grow(stream_, bytes_of<float>(kChangesAtOnce), changed_);
 }
 
@@ -55,8 +59,10 @@ void CudaSampler::sample(float* logits, int64_t vocabulary, std::span<const Samp
       changes_there =
           static_cast<const LogitChange*>(arguments_.put(stream_, from, bytes_of<LogitChange>(change_count)));
     }
+    const bool wants_sums =
+        std::ranges::any_of(now, [&](const SampleRequest& request) { return wanted_sums(request, vocabulary).any(); });
     cuda::sample(stream_.launches(), logits, vocabulary, there, static_cast<int32_t>(now.size()), changes_there,
-                 static_cast<int32_t>(first_change), changed_.floats(), results + begin);
+                 static_cast<int32_t>(first_change), wants_sums, {parts_.data(), changed_.floats()}, results + begin);
     stream_.launched("sample");
     begin = end;
   }

@@ -35,6 +35,7 @@ class CudaSampler final : public SamplerOperations {
   Stream& stream_;
   StagingRing& arguments_;
   Buffer sampled_;  // [sample_rows]
+  Buffer parts_;    // RowParts of [sample_rows]
   Buffer changed_;  // [kChangesAtOnce], logits before they were changed
 };
 

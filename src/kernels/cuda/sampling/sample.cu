@@ -4,14 +4,15 @@
 /// min-p keep a prefix of that order, so the row's most likely candidates are gathered and sorted, and the rest is
 /// prefix sums over them. With min-p alone or no filter nothing is sorted, and tokens are in the order of their ids.
 /// Weights are integers, in units of 2^-44 of the largest one, so their sums do not depend on the order in which
-/// threads add them.
+/// threads add them. What is taken from all of a row's logits as the model gave them, many blocks have found before
+/// (row_parts.h).
 #include <cmath>
 #include <cstdint>
 
 #include "base/check.h"
-#include "kernels/cuda/elementwise/reduce.cuh"
 #include "kernels/cuda/kernels.h"
-#include "kernels/cuda/sampling/sortable_float.cuh"
+#include "kernels/cuda/sampling/logits.cuh"
+#include "kernels/cuda/sampling/row_parts.h"
 
 namespace cairn::cuda {
 namespace {
@@ -21,43 +22,31 @@ constexpr int kWarps = kThreads / kWarp;
 // Maximum number of sorted candidates. The filters nearly always keep fewer with real models.
 constexpr int32_t kListMax = 4096;
 constexpr int32_t kOfThread = kListMax / kThreads;
-// Candidates are put into bins by their distance from the largest logit, one bin per thread.
-constexpr int32_t kBins = kThreads;
-constexpr float kBinsPerNat = 32;
-constexpr float kWeightOne = 0x1p44f;
-static_assert(uint64_t{kSampleVocabularyMax} << 44 > 0);
-
-// A sort key that is smaller for more likely candidates.
-using Key = uint64_t;
-constexpr Key kNoKey = UINT64_MAX;
-__device__ Key key_of(float logit, int32_t token) {
-  return static_cast<Key>(~rank_of(logit)) << 32 | static_cast<uint32_t>(token);
-}
-__device__ float logit_of(Key key) { return number_of(~static_cast<uint32_t>(key >> 32)); }
-__device__ int32_t token_of(Key key) { return static_cast<int32_t>(key & 0xffffffffu); }
+static_assert(kCandidateBins == kThreads);
 
 struct Row {
   const float* logits = nullptr;
   int32_t count = 0;
   float largest = 0;  // finite
+  // RowParts's sums of the row. Null if it has been changed.
+  const uint64_t* plain = nullptr;
+  const uint64_t* drawn = nullptr;
+  const int32_t* bins = nullptr;
+
+  // Calls f(logit, token) for the thread's share of the tokens.
+  template <class F>
+  __device__ void for_each(F f) const {
+    for_logits(logits, 0, count, static_cast<int32_t>(threadIdx.x), kThreads, f);
+  }
 };
 
 struct List {
   Key keys[kListMax];  // sorted, followed by kNoKey
-  int32_t counts[kBins];
+  int32_t counts[kCandidateBins];
   int32_t bins = 0;  // number of bins that are taken as a whole
   int32_t count = 0;
   bool complete = false;  // whether the list holds the whole row
 };
-
-__device__ int32_t own_warp() { return static_cast<int32_t>(threadIdx.x) / kWarp; }
-__device__ int32_t own_lane() { return static_cast<int32_t>(threadIdx.x) % kWarp; }
-
-// The weight of a logit; 0 for a token that cannot be sampled.
-__device__ uint64_t weight_of(float logit, float largest, float temperature) {
-  if (!(logit > -INFINITY)) return 0;
-  return static_cast<uint64_t>(expf(__fdiv_rn(__fsub_rn(logit, largest), temperature)) * kWeightOne);
-}
 
 __device__ uint64_t warp_prefix(uint64_t own) {
 #pragma unroll
@@ -87,40 +76,26 @@ __device__ Sums block_sums(uint64_t own) {
   return sums;
 }
 
-__device__ Key block_min(Key own) {
+__device__ Key most_likely(const float* logits, int32_t count) {
   __shared__ Key of_warps[kWarps];
-#pragma unroll
-  for (int apart = 1; apart < kWarp; apart *= 2) {
-    const Key other = __shfl_xor_sync(kAllLanes, own, apart);
-    own = other < own ? other : own;
-  }
-  __syncthreads();  // the last sum has been read
-  if (own_lane() == 0) of_warps[own_warp()] = own;
+  MostLikely own;
+  Row{logits, count}.for_each([&](float logit, int32_t token) { own(logit, token); });
+  const Key of_warp = warp_min(own.key());
+  if (own_lane() == 0) of_warps[own_warp()] = of_warp;
   __syncthreads();
-  for (const Key other : of_warps) own = other < own ? other : own;
-  return own;
+  return warp_min(of_warps[own_lane()]);
 }
 
-__device__ Key most_likely(const float* logits, int32_t count) {
-  Key least = kNoKey;
-#pragma unroll 4
-  for (int32_t i = threadIdx.x; i < count; i += kThreads) {
-    const Key key = key_of(logits[i], i);
-    least = key < least ? key : least;
-  }
-  return block_min(least);
+// Of the parts of a row: `values` or zero.
+__device__ uint64_t of_own_part(const uint64_t* values, const Row& row) {
+  return own_lane() < part_count(row.count) ? values[own_lane()] : 0;
 }
 
 __device__ uint64_t weight_of_all(const Row& row) {
+  if (row.plain != nullptr) return warp_total(of_own_part(row.plain, row));
   uint64_t own = 0;
-#pragma unroll 4
-  for (int32_t i = threadIdx.x; i < row.count; i += kThreads) own += weight_of(row.logits[i], row.largest, 1);
+  row.for_each([&](float logit, int32_t) { own += weight_of(logit, row.largest, 1); });
   return block_sums(own).total;
-}
-
-__device__ int32_t bin_of(const Row& row, float logit) {
-  const float bins = __fsub_rn(row.largest, logit) * kBinsPerNat;
-  return bins < kBins - 1 ? static_cast<int32_t>(bins) : kBins - 1;
 }
 
 __device__ void sort(List& list) {
@@ -141,28 +116,33 @@ __device__ void sort(List& list) {
   }
 }
 
+// The number of candidates in the thread's bin.
+__device__ int32_t count_of_bin(const Row& row, List& list) {
+  if (row.bins != nullptr) return row.bins[threadIdx.x];
+  list.counts[threadIdx.x] = 0;
+  __syncthreads();
+  row.for_each([&](float logit, int32_t) {
+    if (logit > -INFINITY) atomicAdd(list.counts + bin_of(row.largest, logit), 1);
+  });
+  __syncthreads();
+  return list.counts[threadIdx.x];
+}
+
 // Gathers the row's most likely candidates: at least `wanted`, if that many exist and fit.
 __device__ void gather(const Row& row, int32_t wanted, List& list) {
   __syncthreads();  // the list before has been read
-  list.counts[threadIdx.x] = 0;
   if (threadIdx.x == 0) list.bins = list.count = 0;
   __syncthreads();
-#pragma unroll 4
-  for (int32_t i = threadIdx.x; i < row.count; i += kThreads) {
-    if (row.logits[i] > -INFINITY) atomicAdd(list.counts + bin_of(row, row.logits[i]), 1);
-  }
-  __syncthreads();
-  const auto own = static_cast<uint64_t>(list.counts[threadIdx.x]);
+  const auto own = static_cast<uint64_t>(count_of_bin(row, list));
   const Sums sums = block_sums(own);
   // True for the first bins and no others.
   if (sums.before < static_cast<uint64_t>(wanted) && sums.before + own <= kListMax) atomicAdd(&list.bins, 1);
   __syncthreads();
   const int32_t bins = list.bins;
-#pragma unroll 4
-  for (int32_t i = threadIdx.x; i < row.count; i += kThreads) {
-    if (!(row.logits[i] > -INFINITY) || bin_of(row, row.logits[i]) >= bins) continue;
-    list.keys[atomicAdd(&list.count, 1)] = key_of(row.logits[i], i);
-  }
+  row.for_each([&](float logit, int32_t token) {
+    if (!(logit > -INFINITY) || bin_of(row.largest, logit) >= bins) return;
+    list.keys[atomicAdd(&list.count, 1)] = key_of(logit, token);
+  });
   __syncthreads();
   if (threadIdx.x == 0) list.complete = static_cast<uint64_t>(list.count) == sums.total;
   sort(list);
@@ -240,40 +220,49 @@ __device__ int32_t keep(const SampleRequest& request, const Row& row, const List
   return whole ? kept : 0;
 }
 
+// The sum of weights of the part of a row that has the number of the own lane, in each warp.
+template <class WeightAt>
+__device__ uint64_t weight_of_part(const Row& row, WeightAt weight_at) {
+  if (row.drawn != nullptr) return of_own_part(row.drawn, row);
+  static_assert(kWarps == kRowParts);
+  __shared__ uint64_t of_warps[kWarps];
+  const int32_t part = part_tokens(row.count);
+  const int32_t begin = min(own_warp() * part, row.count), end = min(begin + part, row.count);
+  uint64_t own = 0;
+  for_logits(row.logits, begin, end, own_lane(), kWarp, [&](float logit, int32_t) { own += weight_at(logit); });
+  own = warp_total(own);
+  if (own_lane() == 0) of_warps[own_warp()] = own;
+  __syncthreads();
+  return of_warps[own_lane()];
+}
+
 // Samples from all tokens whose logits are not below the bound.
 __device__ int32_t sample_in_token_order(const SampleRequest& request, const Row& row) {
-  __shared__ uint64_t of_warps[kWarps];
   __shared__ int32_t token;
-  const int32_t part = (row.count + kThreads - 1) / kThreads * kWarp;  // tokens per warp
-  const int32_t begin = min(own_warp() * part, row.count), end = min(begin + part, row.count);
   const double bound = static_cast<double>(row.largest) + request.min_logit_offset;
-  const auto weight_at = [&](int32_t i) {
-    return row.logits[i] >= bound ? weight_of(row.logits[i], row.largest, request.temperature) : 0;
+  const auto weight_at = [&](float logit) {
+    return logit >= bound ? weight_of(logit, row.largest, request.temperature) : 0;
   };
+  // The part that has the token, found by each warp.
+  const uint64_t of_part = weight_of_part(row, weight_at);
+  const uint64_t upto = warp_prefix(of_part);
+  const uint64_t goal = beyond(request.random, __shfl_sync(kAllLanes, upto, kWarp - 1));
+  const int32_t part = __ffs(static_cast<int>(__ballot_sync(kAllLanes, upto >= goal))) - 1;
+  const uint64_t before_part = __shfl_sync(kAllLanes, upto - of_part, part);
+
+  // Each thread has some consecutive tokens of the part.
+  const int32_t tokens = part_tokens(row.count), each = (tokens + kThreads - 1) / kThreads;
+  const int32_t part_end = min((part + 1) * tokens, row.count);
+  const int32_t begin = min(part * tokens + static_cast<int32_t>(threadIdx.x) * each, part_end);
+  const int32_t end = min(begin + each, part_end);
   uint64_t own = 0;
 #pragma unroll 4
-  for (int32_t i = begin + own_lane(); i < end; i += kWarp) own += weight_at(i);
-  own = warp_prefix(own);
-  if (own_lane() == kWarp - 1) of_warps[own_warp()] = own;
-  __syncthreads();
-  uint64_t before = 0, total = 0;
-  for (int w = 0; w < kWarps; ++w) {
-    if (w < own_warp()) before += of_warps[w];
-    total += of_warps[w];
-  }
-  const uint64_t goal = beyond(request.random, total);
-  if (before < goal && goal <= before + of_warps[own_warp()]) {
-    for (int32_t at = begin; at < end; at += kWarp) {
-      const int32_t i = at + own_lane();
-      const uint64_t weight = i < end ? weight_at(i) : 0;
-      const uint64_t upto = before + warp_prefix(weight);
-      const uint32_t reached = __ballot_sync(kAllLanes, upto >= goal);
-      if (reached != 0) {
-        if (own_lane() == 0) token = at + __ffs(static_cast<int>(reached)) - 1;
-        break;
-      }
-      before = __shfl_sync(kAllLanes, upto, kWarp - 1);
-    }
+  for (int32_t i = begin; i < end; ++i) own += weight_at(row.logits[i]);
+  uint64_t before = before_part + block_sums(own).before;
+  if (before < goal && goal <= before + own) {
+    int32_t i = begin;
+    for (; before + weight_at(row.logits[i]) < goal; ++i) before += weight_at(row.logits[i]);
+    token = i;
   }
   __syncthreads();
   return token;
@@ -314,6 +303,7 @@ struct Call {
   float* logits = nullptr;  // [rows, vocabulary]
   int64_t vocabulary = 0;
   const SampleRequest* samples = nullptr;
+  RowParts parts;
   const LogitChange* changes = nullptr;
   int32_t first_change = 0;  // index of the first change
   float* changed = nullptr;  // logits before the changes
@@ -360,23 +350,31 @@ __device__ int32_t sample_row(const SampleRequest& request, const Call& call, Sa
   const auto count = static_cast<int32_t>(call.vocabulary);
   float* const logits = call.logits + request.row * call.vocabulary;
   const int64_t first_change = int64_t{request.changes} - call.first_change;
-  Key first = most_likely(logits, count);
+  Key first = first_of_row(call.parts, call.vocabulary);
   int32_t token = SampleResult::kNoCandidate;
   if (!is_finite(first, token)) return token;
-  if (request.top_logprobs >= 0 && !report(request, {logits, count, logit_of(first)}, list, out))
-    return SampleResult::kNeedsHost;
+  const WantedSums sums = wanted_sums(request, call.vocabulary);
+  const int64_t sample = blockIdx.x, parts = sample * kRowParts;
+  Row row{logits, count, logit_of(first)};
+  if (sums.plain) row.plain = call.parts.plain + parts;
+  if (sums.drawn) row.drawn = call.parts.drawn + parts;
+  if (sums.bins) row.bins = call.parts.bins + sample * kCandidateBins;
+  if (request.top_logprobs >= 0 && !report(request, row, list, out)) return SampleResult::kNeedsHost;
   if (request.forced >= 0) return request.forced;
   if (request.change_count() > 0) {
     change(request, call.changes + first_change, logits, call.changed + first_change);
     first = most_likely(logits, count);
+    row = {logits, count, logit_of(first)};
   }
-  if (is_finite(first, token)) token = choose(request, {logits, count, logit_of(first)}, first, list);
+  if (is_finite(first, token)) token = choose(request, row, first, list);
   if (request.change_count() > 0)
     change_back(request, call.changes + first_change, logits, call.changed + first_change);
   return token;
 }
 
 __global__ void __launch_bounds__(kThreads) sample_kernel(Call call) {
+  trigger_dependents();
+  wait_for_dependencies();
   const SampleRequest& request = call.samples[blockIdx.x];
   SampleResult& out = call.sampled[blockIdx.x];
   const int32_t token = sample_row(request, call, out);
@@ -388,10 +386,15 @@ __global__ void __launch_bounds__(kThreads) sample_kernel(Call call) {
 }  // namespace
 
 void sample(LaunchQueue& stream, float* logits, int64_t vocabulary, const SampleRequest* samples, int32_t count,
-            const LogitChange* changes, int32_t first_change, float* changed, SampleResult* sampled) {
+            const LogitChange* changes, int32_t first_change, bool wants_sums, const SampleScratch& scratch,
+            SampleResult* sampled) {
   CAIRN_DCHECK(count > 0 && vocabulary > 0 && vocabulary <= kSampleVocabularyMax);
-  const Call call{logits, vocabulary, samples, changes, first_change, changed, sampled};
-  launch(sample_kernel, dim3(static_cast<unsigned>(count)), kThreads, 0, stream, call);
+  const SampledRows rows{logits, vocabulary, samples, count};
+  const RowParts parts = row_parts_in(scratch.parts, count);
+  find_firsts(stream, rows, parts);
+  if (wants_sums) sum_parts(stream, rows, parts);
+  const Call call{logits, vocabulary, samples, parts, changes, first_change, scratch.changed, sampled};
+  launch_dependent(sample_kernel, dim3(static_cast<unsigned>(count)), kThreads, 0, stream, call);
 }
 
 }  // namespace cairn::cuda

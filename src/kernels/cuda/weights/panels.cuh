@@ -31,7 +31,7 @@ struct GroupPlace {
   const uint8_t* panel = nullptr;
   uint32_t blocks = 0;  ///< blocks per row
   uint32_t block = 0;
-  uint32_t row = 0;  ///< index of the row in the panel
+  uint64_t row = 0;  ///< index of the row in the panel; in 64 bits as addresses are
   int group = 0;
 
   /// Address of byte `offset` of a section of the block; the rest of its piece follows it.

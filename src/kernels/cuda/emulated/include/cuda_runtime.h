@@ -70,8 +70,9 @@ class EmulatedLanes {
 };
 
 template <class T>
-T __shfl_sync(uint32_t mask, T value, int lane, const EmulatedPlace& place = EmulatedPlace::current()) {
-  return EmulatedLanes<T>(mask, value, place).of(lane % 32);
+T __shfl_sync(uint32_t mask, T value, int lane, int width = 32, const EmulatedPlace& place = EmulatedPlace::current()) {
+  const EmulatedLanes<T> lanes(mask, value, place);
+  return lanes.of(lanes.own() / width * width + lane % width);
 }
 template <class T>
 T __shfl_xor_sync(uint32_t mask, T value, int bits, const EmulatedPlace& place = EmulatedPlace::current()) {

@@ -3,10 +3,10 @@
 
 namespace cairn::cuda {
 
-bool multiply_tiles_half(LaunchQueue& stream, const Product& product) {
-  return visit_format(HalfFormats(), product.type, [&]<class F>() {
-    if (reads_wide_halves(product)) return start_tiles<RowWeights<F, true>>(stream, product);
-    start_tiles<RowWeights<F, false>>(stream, product);
+bool multiply_tiles_half(LaunchQueue& stream, Products& products) {
+  return visit_format(HalfFormats(), products.of[0].type, [&]<class F>() {
+    if (reads_wide_halves(products)) return start_tiles<RowWeights<F, true>>(stream, products);
+    start_tiles<RowWeights<F, false>>(stream, products);
   });
 }
 

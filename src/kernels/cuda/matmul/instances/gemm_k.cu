@@ -3,8 +3,8 @@
 
 namespace cairn::cuda {
 
-bool multiply_tiles_super(LaunchQueue& stream, const Product& product) {
-  return multiply_tiles_of<SuperFormats>(stream, product);
+bool multiply_tiles_super(LaunchQueue& stream, Products& products) {
+  return multiply_tiles_of<SuperFormats>(stream, products);
 }
 
 }  // namespace cairn::cuda

@@ -3,8 +3,8 @@
 
 namespace cairn::cuda {
 
-bool multiply_tiles_small(LaunchQueue& stream, const Product& product) {
-  return multiply_tiles_of<SmallFormats>(stream, product);
+bool multiply_tiles_small(LaunchQueue& stream, Products& products) {
+  return multiply_tiles_of<SmallFormats>(stream, products);
 }
 
 }  // namespace cairn::cuda

@@ -3,8 +3,8 @@
 
 namespace cairn::cuda {
 
-bool multiply_tiles_low_bits(LaunchQueue& stream, const Product& product) {
-  return multiply_tiles_of<LowBitFormats>(stream, product);
+bool multiply_tiles_low_bits(LaunchQueue& stream, Products& products) {
+  return multiply_tiles_of<LowBitFormats>(stream, products);
 }
 
 }  // namespace cairn::cuda

@@ -4,10 +4,8 @@
 namespace cairn::cuda {
 
 bool multiply_vectors_half(LaunchQueue& stream, Products& products) {
-  bool wide = true;
-  for (int i = 0; i < products.count; ++i) wide = wide && reads_wide_halves(products.of[i]);
   return visit_format(HalfFormats(), products.of[0].type, [&]<class F>() {
-    if (wide) return launch_vectors<RowWeights<F, true>>(stream, products);
+    if (reads_wide_halves(products)) return launch_vectors<RowWeights<F, true>>(stream, products);
     launch_vectors<RowWeights<F, false>>(stream, products);
   });
 }

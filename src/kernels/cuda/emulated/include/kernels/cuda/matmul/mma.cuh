@@ -36,12 +36,13 @@ void multiply_16_bits(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)
   }
 }
 
-inline void multiply_bf16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
-                          const EmulatedPlace& place = EmulatedPlace::current()) {
+// Not inlined, as kernels have hundreds of calls.
+[[gnu::noinline]] inline void multiply_bf16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
+                                            const EmulatedPlace& place = EmulatedPlace::current()) {
   multiply_16_bits(a, b, c, [](uint32_t bits) { return std::bit_cast<float>(bits << 16); }, place);
 }
-inline void multiply_f16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
-                         const EmulatedPlace& place = EmulatedPlace::current()) {
+[[gnu::noinline]] inline void multiply_f16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
+                                           const EmulatedPlace& place = EmulatedPlace::current()) {
   multiply_16_bits(
       a, b, c, [](uint32_t bits) { return __half2float(__ushort_as_half(static_cast<unsigned short>(bits))); }, place);
 }
