@@ -152,6 +152,11 @@ class QueryOperands {
   static __device__ uint32_t packed(float2 two, float inverse) {
     return pack_halves<kBfloat>(__fmul_rn(two.x, inverse), __fmul_rn(two.y, inverse));
   }
+  // The inverse of a power of two.
+  static __device__ float inverse_of(float scale) {
+    constexpr uint32_t kExponentOfOne = 127, kMantissaBits = 23;
+    return __uint_as_float((2 * kExponentOfOne << kMantissaBits) - __float_as_uint(scale));
+  }
   // Sets the scales and returns their inverses.
   __device__ float2 find_scales(float (&largest)[2]) {
 #pragma unroll
@@ -162,7 +167,7 @@ class QueryOperands {
       }
       scales_[r] = query_scale_of(largest[r]);
     }
-    return make_float2(1.0f / scales_[0], 1.0f / scales_[1]);
+    return make_float2(inverse_of(scales_[0]), inverse_of(scales_[1]));
   }
 
   uint32_t operands_[kInRegisters ? Kind::kKeySteps : 1][4];
@@ -425,23 +430,24 @@ bool choose_tiling(AttentionCall& call, int64_t bytes_max) {
 }
 
 template <class Kind>
-void start(LaunchQueue& stream, AttentionCall& call, int32_t kv_heads, int32_t chunks, int device) {
-  CAIRN_CHECK(choose_tiling<Kind>(call, shared_bytes_max(device)));
+bool start(LaunchQueue& stream, AttentionCall& call, int32_t kv_heads, int32_t chunks, int device) {
+  if (!choose_tiling<Kind>(call, shared_bytes_max(device))) return false;
   const int32_t tiles = tiles_most(call);
   CAIRN_CHECK(tiles <= kGridMax);
   const dim3 grid(static_cast<unsigned>(kv_heads * call.tiling.head_tiles), static_cast<unsigned>(tiles),
                   static_cast<unsigned>(chunks));
   launch_large_dependent<many_queries_kernel<Kind>>(device, grid, kThreads, call.tiling.shared_bytes, stream, call);
+  return true;
 }
 
 template <KvType kType>
-void start(LaunchQueue& stream, AttentionCall& call, int32_t kv_heads, int32_t chunks, int device) {
+bool start(LaunchQueue& stream, AttentionCall& call, int32_t kv_heads, int32_t chunks, int device) {
   if (call.key_dim == call.value_dim) {
     if (call.key_dim == 128) return start<Kind<kType, 128, 16>>(stream, call, kv_heads, chunks, device);
     if (call.key_dim == 64) return start<Kind<kType, 64, 8>>(stream, call, kv_heads, chunks, device);
   }
   if (call.value_dim > 128) return start<Kind<kType, 0, 32>>(stream, call, kv_heads, chunks, device);
-  start<Kind<kType, 0, 16>>(stream, call, kv_heads, chunks, device);
+  return start<Kind<kType, 0, 16>>(stream, call, kv_heads, chunks, device);
 }
 
 }  // namespace
@@ -450,14 +456,11 @@ bool start_many_queries(LaunchQueue& stream, AttentionCall call, const KvView& k
   if (value_tiles(kv.type, kv.value_dim) == 0) return false;
   switch (kv.type) {
     case KvType::kF16:
-      start<KvType::kF16>(stream, call, kv.kv_heads, chunks, device);
-      return true;
+      return start<KvType::kF16>(stream, call, kv.kv_heads, chunks, device);
     case KvType::kBF16:
-      start<KvType::kBF16>(stream, call, kv.kv_heads, chunks, device);
-      return true;
+      return start<KvType::kBF16>(stream, call, kv.kv_heads, chunks, device);
     case KvType::kQ8_0:
-      start<KvType::kQ8_0>(stream, call, kv.kv_heads, chunks, device);
-      return true;
+      return start<KvType::kQ8_0>(stream, call, kv.kv_heads, chunks, device);
     case KvType::kF32:
     case KvType::kI16:
     case KvType::kQ8_0Pairs:
