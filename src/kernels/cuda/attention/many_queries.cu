@@ -3,8 +3,7 @@
 /// that the block has in shared memory. A chunk's sums are merged with those of the chunks before, which each thread
 /// keeps in shared memory.
 ///
-/// Every number is computed by the same operations in the same order as in few_queries.cu. A warp leaves out pages of
-/// which its queries see nothing: these would add zeros.
+/// Every number is computed by the same operations in the same order as in few_queries.cu.
 ///
 /// Estimate for an H100, heads of 128, float16: a page of a warp is 262,144 operations in 64 mma.sync, which take a
 /// multiprocessor 100 cycles; 32 ldmatrix, 128 cycles of its shared memory; and about 400 instructions in all, 100
@@ -153,6 +152,11 @@ class QueryOperands {
   static __device__ uint32_t packed(float2 two, float inverse) {
     return pack_halves<kBfloat>(__fmul_rn(two.x, inverse), __fmul_rn(two.y, inverse));
   }
+  // The inverse of a power of two.
+  static __device__ float inverse_of(float scale) {
+    constexpr uint32_t kExponentOfOne = 127, kMantissaBits = 23;
+    return __uint_as_float((2 * kExponentOfOne << kMantissaBits) - __float_as_uint(scale));
+  }
   // Sets the scales and returns their inverses.
   __device__ float2 find_scales(float (&largest)[2]) {
 #pragma unroll
@@ -163,7 +167,7 @@ class QueryOperands {
       }
       scales_[r] = query_scale_of(largest[r]);
     }
-    return make_float2(1.0f / scales_[0], 1.0f / scales_[1]);
+    return make_float2(inverse_of(scales_[0]), inverse_of(scales_[1]));
   }
 
   uint32_t operands_[kInRegisters ? Kind::kKeySteps : 1][4];
@@ -187,32 +191,33 @@ class ManyQueries {
 #pragma unroll
     for (int r = 0; r < 2; ++r) q[r] = exists(r) ? call.q + query(r) * call.key_dim : nullptr;
     auto* memory = reinterpret_cast<uint16_t*>(shared_memory() + layout.queries);
-    if (first_ >= tile.queries()) return;
-    queries_.load(q, call.key_dim, memory + first_ * half_stride(call.key_dim));
+    if (queries_.kInRegisters || first_ < tile.queries()) {
+      queries_.load(q, call.key_dim, memory + first_ * half_stride(call.key_dim));
+    }
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
       rules_[r] = exists(r) ? rule_of(call, tile, queries_.scale(r), number(r)) : ScoreRule{};
     }
+    const int32_t last = min(first_ + kWarpQueries, tile.queries()) - 1;
+    if (first_ > last) return;
     const SeenPositions upper = tile.seen_by_query(call.params, first_);
-    const SeenPositions lower = tile.seen_by_query(call.params, min(first_ + kWarpQueries, tile.queries()) - 1);
-    some_see_ = {upper.begin, lower.end};
+    const SeenPositions lower = tile.seen_by_query(call.params, last);
     if (call.params.soft_cap == 0 && call.params.slopes == nullptr) all_see_plainly_ = {lower.begin, upper.end};
   }
 
   /// Processes pages [begin, end) of the tile.
   __device__ void attend(int32_t begin, int32_t end) {
     const int32_t chunk_pages = tile_.chunk / kPageTokens;
-    int32_t chunk = begin / chunk_pages;
     ring_.begin(begin, end);
-    begin_chunk();
-    for (int32_t page = begin; page < end; ++page) {
-      ring_.next(page);
-      add_page(page * kPageTokens);
-      if (page + 1 == end || page + 1 == (chunk + 1) * chunk_pages) {
-        end_chunk(chunk);
-        begin_chunk();
-        ++chunk;
+    for (int32_t page = begin; page < end;) {
+      const int32_t chunk = page / chunk_pages, chunk_end = min(end, (chunk + 1) * chunk_pages);
+      begin_chunk();
+#pragma unroll 1
+      for (; page < chunk_end; ++page) {
+        ring_.next(page);
+        add_page(page * kPageTokens);
       }
+      end_chunk(chunk);
     }
     wait_for_copies<0>();
   }
@@ -245,7 +250,8 @@ class ManyQueries {
 
   // Adds the page that begins at position `begin`, which the ring has.
   __device__ __forceinline__ void add_page(int32_t begin) {
-    if (begin >= some_see_.end || begin + kPageTokens <= some_see_.begin) return;
+    // There is no memory for these queries.
+    if (!queries_.kInRegisters && first_ >= tile_.queries()) return;
     PageScores scores = {};
     PageWeights weights;
     float factor[2];
@@ -365,8 +371,7 @@ class ManyQueries {
   PageRing<Kind::kType, Kind::kDim, Kind::kSlots, kThreads> ring_;
   QueryOperands<Kind> queries_;
   ScoreRule rules_[2] = {};
-  // Positions of which a query of the warp sees some, and those that all see, if there is no rule but a scale.
-  SeenPositions some_see_;
+  // Positions that all queries of the warp see, if there is no rule but a scale.
   SeenPositions all_see_plainly_;
   // Of the chunk so far.
   float largest_[2];
@@ -381,17 +386,16 @@ template <class Kind>
 __device__ void attend_tile(const AttentionCall& call, const Tile& tile, const Layout& layout) {
   const int32_t page_begin = tile.seen_by_row(call.params, 0).begin / kPageTokens;
   const int32_t page_end = (tile.seen_by_row(call.params, tile.rows - 1).end - 1) / kPageTokens + 1;
-  if (call.pieces.numbers == nullptr) {
-    ManyQueries<Kind>(call, tile, layout).attend(page_begin, page_end);
-    return;
-  }
-  // The block has every gridDim.z-th chunk.
-  const int32_t chunk_pages = tile.chunk / kPageTokens, chunk_end = (page_end - 1) / chunk_pages + 1;
-  int32_t chunk = page_begin / chunk_pages + static_cast<int32_t>(blockIdx.z);
-  if (chunk >= chunk_end) return;
+  const bool split = call.pieces.numbers != nullptr;
+  // If it is split, the block has every gridDim.z-th chunk.
+  const int32_t chunk_pages = tile.chunk / kPageTokens;
+  const int32_t first = split ? (page_begin / chunk_pages + static_cast<int32_t>(blockIdx.z)) * chunk_pages : 0;
+  if (first >= page_end) return;
   ManyQueries<Kind> queries(call, tile, layout);
-  for (; chunk < chunk_end; chunk += static_cast<int32_t>(gridDim.z)) {
-    queries.attend(max(page_begin, chunk * chunk_pages), min(page_end, (chunk + 1) * chunk_pages));
+#pragma unroll 1
+  for (int32_t begin = first; begin < page_end; begin += static_cast<int32_t>(gridDim.z) * chunk_pages) {
+    queries.attend(max(page_begin, begin), split ? min(page_end, begin + chunk_pages) : page_end);
+    if (!split) break;
   }
 }
 
@@ -426,23 +430,24 @@ bool choose_tiling(AttentionCall& call, int64_t bytes_max) {
 }
 
 template <class Kind>
-void start(LaunchQueue& stream, AttentionCall& call, int32_t kv_heads, int32_t chunks, int device) {
-  CAIRN_CHECK(choose_tiling<Kind>(call, shared_bytes_max(device)));
+bool start(LaunchQueue& stream, AttentionCall& call, int32_t kv_heads, int32_t chunks, int device) {
+  if (!choose_tiling<Kind>(call, shared_bytes_max(device))) return false;
   const int32_t tiles = tiles_most(call);
   CAIRN_CHECK(tiles <= kGridMax);
   const dim3 grid(static_cast<unsigned>(kv_heads * call.tiling.head_tiles), static_cast<unsigned>(tiles),
                   static_cast<unsigned>(chunks));
   launch_large_dependent<many_queries_kernel<Kind>>(device, grid, kThreads, call.tiling.shared_bytes, stream, call);
+  return true;
 }
 
 template <KvType kType>
-void start(LaunchQueue& stream, AttentionCall& call, int32_t kv_heads, int32_t chunks, int device) {
+bool start(LaunchQueue& stream, AttentionCall& call, int32_t kv_heads, int32_t chunks, int device) {
   if (call.key_dim == call.value_dim) {
     if (call.key_dim == 128) return start<Kind<kType, 128, 16>>(stream, call, kv_heads, chunks, device);
     if (call.key_dim == 64) return start<Kind<kType, 64, 8>>(stream, call, kv_heads, chunks, device);
   }
   if (call.value_dim > 128) return start<Kind<kType, 0, 32>>(stream, call, kv_heads, chunks, device);
-  start<Kind<kType, 0, 16>>(stream, call, kv_heads, chunks, device);
+  return start<Kind<kType, 0, 16>>(stream, call, kv_heads, chunks, device);
 }
 
 }  // namespace
@@ -451,14 +456,11 @@ bool start_many_queries(LaunchQueue& stream, AttentionCall call, const KvView& k
   if (value_tiles(kv.type, kv.value_dim) == 0) return false;
   switch (kv.type) {
     case KvType::kF16:
-      start<KvType::kF16>(stream, call, kv.kv_heads, chunks, device);
-      return true;
+      return start<KvType::kF16>(stream, call, kv.kv_heads, chunks, device);
     case KvType::kBF16:
-      start<KvType::kBF16>(stream, call, kv.kv_heads, chunks, device);
-      return true;
+      return start<KvType::kBF16>(stream, call, kv.kv_heads, chunks, device);
     case KvType::kQ8_0:
-      start<KvType::kQ8_0>(stream, call, kv.kv_heads, chunks, device);
-      return true;
+      return start<KvType::kQ8_0>(stream, call, kv.kv_heads, chunks, device);
     case KvType::kF32:
     case KvType::kI16:
     case KvType::kQ8_0Pairs:

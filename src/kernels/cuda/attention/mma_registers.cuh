@@ -4,9 +4,6 @@
 ///
 /// A query's results are computed in an order that does not depend on the other queries: a page's exponentials are
 /// added by four lanes, every fourth pair of positions in ascending order, and then in pairs of lanes.
-///
-/// Estimate for an H100, heads of 128: a warp's page is 262,144 operations, in 64 mma.sync and about 900 instructions
-/// in all, a third of them for exponentials. If half of the schedulers' slots are used, that is 150 TFLOP/s.
 #pragma once
 
 #include "kernels/cuda/attention/mma_page.cuh"

@@ -87,36 +87,32 @@ __device__ __forceinline__ void decode_codes(const std::byte* page, int32_t coun
 }
 
 /// Copies a page's rows of `dim` 16-bit numbers, a multiple of 8, to the layout of mma_page.cuh; rows from `count` on
-/// are zeros. kDim is `dim`, or 0 if that is not a constant. Called by a block of kThreads threads.
+/// are zeros. Called by a block of kThreads threads.
+template <int kThreads>
+__device__ void copy_rows_there(const std::byte* from, int32_t dim, int32_t count, uint16_t* tile) {
+  const int32_t pieces = dim / 8;  // of 16 bytes of a row
+#pragma unroll 1
+  for (auto i = static_cast<int32_t>(threadIdx.x); i < kPageTokens * pieces; i += kThreads) {
+    const int32_t row = i / pieces;
+    uint16_t* to = tile + row * half_stride(dim) + (i - row * pieces) * 8;
+    if (row < count) {
+      __pipeline_memcpy_async(to, from + 16 * i, 16);
+    } else {
+      *reinterpret_cast<uint4*>(to) = uint4{};
+    }
+  }
+}
+/// The same for all rows of a page and a constant size.
 template <int kDim, int kThreads>
-__device__ __forceinline__ void copy_page(const std::byte* from, int32_t dim, int32_t count, uint16_t* tile) {
-  const auto thread = static_cast<int32_t>(threadIdx.x);
-  if constexpr (kDim != 0) {
-    constexpr int kPieces = kDim / 8;  // of 16 bytes of a row
-    static_assert(kThreads % kPieces == 0);
-    const int32_t row = thread / kPieces;
-    from += 16 * thread;
-    tile += row * half_stride(kDim) + thread % kPieces * 8;
+__device__ __forceinline__ void copy_page(const std::byte* from, uint16_t* tile) {
+  constexpr int kPieces = kDim / 8;
+  static_assert(kThreads % kPieces == 0);
+  const uint32_t thread = threadIdx.x;
+  from += 16 * thread;
+  tile += thread / kPieces * half_stride(kDim) + thread % kPieces * 8;
 #pragma unroll
-    for (int down = 0; down < kPageTokens; down += kThreads / kPieces) {
-      uint16_t* to = tile + down * half_stride(kDim);
-      if (row + down < count) {
-        __pipeline_memcpy_async(to, from + down * kDim * 2, 16);
-      } else {
-        *reinterpret_cast<uint4*>(to) = uint4{};
-      }
-    }
-  } else {
-    const int32_t pieces = dim / 8;
-    for (int32_t i = thread; i < kPageTokens * pieces; i += kThreads) {
-      const int32_t row = i / pieces;
-      uint16_t* to = tile + row * half_stride(dim) + (i - row * pieces) * 8;
-      if (row < count) {
-        __pipeline_memcpy_async(to, from + 16 * i, 16);
-      } else {
-        *reinterpret_cast<uint4*>(to) = uint4{};
-      }
-    }
+  for (int row = 0; row < kPageTokens; row += kThreads / kPieces) {
+    __pipeline_memcpy_async(tile + row * half_stride(kDim), from + row * kDim * 2, 16);
   }
 }
 
@@ -131,7 +127,9 @@ class PageRing {
         tile_(tile),
         layout_(lay_out_ring(kCopied, key_dim(), value_dim(), key_row_bytes(), value_row_bytes(), slots())),
         seen_end_(seen_end),
-        memory_(memory) {
+        memory_(memory),
+        keys_(call.pages.keys(0, tile.kv_head)),
+        values_apart_(call.pages.values(0, tile.kv_head) - keys_) {
     if constexpr (kCopied && kDim == 0) {
       clear_padding(key_dim(), 0);
       clear_padding(value_dim(), layout_.values);
@@ -217,8 +215,8 @@ class PageRing {
   // Requests the next page, if there is one, as a group of copies.
   __device__ __forceinline__ void request() {
     if (requested_ < end_) {
-      const std::byte* keys = call_.pages.keys(id_, tile_.kv_head);
-      const std::byte* values = call_.pages.values(id_, tile_.kv_head);
+      const std::byte* keys = keys_ + id_ * call_.pages.page_stride;
+      const std::byte* values = keys + values_apart_;
       const int32_t there = rows_there(requested_);
       ++requested_;
       if (requested_ < end_) id_ = tile_.pages[requested_];
@@ -234,7 +232,10 @@ class PageRing {
     end_copies();
   }
   __device__ __forceinline__ void copy(const std::byte* from, int32_t dim, int32_t count, uint16_t* to) const {
-    if (kDim != 0 || dim % 8 == 0) return copy_page<kDim, kThreads>(from, dim, count, to);
+    if constexpr (kDim != 0) {
+      if (count >= kPageTokens) return copy_page<kDim, kThreads>(from, to);
+    }
+    if (kDim != 0 || dim % 8 == 0) return copy_rows_there<kThreads>(from, dim, count, to);
     const auto row_at = [=](int32_t row) { return from + row * 2 * dim; };
     decode_page_halves<kType, kThreads / kWarp>(row_at, count, dim, to);
   }
@@ -261,6 +262,8 @@ class PageRing {
   const PageRingLayout layout_;
   const int32_t seen_end_;
   std::byte* const memory_;
+  const std::byte* const keys_;  // of page 0
+  const int64_t values_apart_;
   int32_t requested_ = 0;  // the page that is requested next,
   int32_t id_ = 0;         // its id
   int32_t to_ = 0;         // and its slot

@@ -1,5 +1,5 @@
 /// The tiles of a call with many rows, numbered on the device, so that a grid has hardly more blocks than there are
-/// tiles: a block that only ends takes longer than its share of the work in a prompt's first steps.
+/// tiles: thousands of blocks that only end take longer than all others in a prompt's first steps.
 #pragma once
 
 #include <algorithm>
@@ -24,12 +24,14 @@ CAIRN_HOST_DEVICE constexpr int32_t tile_list_words(int32_t rows) { return (rows
 /// Whether a tile begins at a row: at every tile_rows-th row of a slice, as far as it is in the call, and where the
 /// size of chunks changes.
 __device__ inline bool begins_tile(const AttentionCall& call, const TokenPlace& place, int32_t row) {
-  const int32_t in_call = min(place.position - place.slice_position, row);
+  const auto in_call = static_cast<uint32_t>(min(place.position - place.slice_position, row));
+  if (in_call % static_cast<uint32_t>(call.tiling.tile_rows) == 0) return true;
+  if (call.rows.positions_max <= (kChunksMax - 1) * kChunkLeast) return false;
   const auto chunk_of = [&](int32_t number) {
     const SeenPositions seen = seen_by(call.params, place, number);
     return chunk_positions(seen.end - seen.begin);
   };
-  return in_call % call.tiling.tile_rows == 0 || chunk_of(0) != chunk_of(-1);
+  return chunk_of(0) != chunk_of(-1);
 }
 
 /// Writes the list; called by all kThreads threads of a block. There is a barrier at the end.
