@@ -166,10 +166,11 @@ constexpr int vector_blocks(int row_parts, int output_parts, bool pipelined) {
 }
 
 /// Computes kRowParts times 16 rows by kOutputParts times 8 outputs. With `ids` the block's only output is blockIdx.y.
-template <class Weights, int kRowParts, int kOutputParts, int kVariant>
-__global__ __launch_bounds__(kVectorThreads,
-                             vector_blocks(kRowParts, kOutputParts,
-                                           kVariant)) void multiply_vectors(const __grid_constant__ Products products) {
+template <class Weights, int kRowParts, int kOutputParts, bool kPipelined>
+__global__ __launch_bounds__(
+    kVectorThreads,
+    vector_blocks<Weights>(kRowParts, kOutputParts,
+                           kPipelined)) void multiply_vectors(const __grid_constant__ Products products) {
   constexpr int kOutputs = 8 * kOutputParts;
   trigger_dependents();
   const int number = products.of_block();
