@@ -71,7 +71,7 @@ void MemoryFlags::add_to(CLI::App& command) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command.add_option("--parallel-max", sequences_max, "Requests that run at once")
-      ->check(CLI::Range(1, 64))
+      ->check(CLI::Range(1, 128))
       ->capture_default_str();
   command.add_option("-t,--threads", threads, "Threads (default: one per core)")->check(CLI::Range(1, 1024));
   command

@@ -224,7 +224,7 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   command->add_option("--parallel-max", flags->load.options.sequences_max, "Requests that run at once; others wait")
-      ->check(CLI::Range(1, 64))
+      ->check(CLI::Range(1, 128))
       ->capture_default_str();
   command
       ->add_option("--step-ms", flags->load.options.step_ms,

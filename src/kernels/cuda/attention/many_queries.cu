@@ -133,7 +133,7 @@ class QueryOperands {
         }
       }
     } else {
-      add_products<kBfloat>(memory_, 0, kWarpQueries, keys, dim, scores);
+      add_products<kBfloat, Code::kFast>(memory_, 0, kWarpQueries, keys, dim, scores);
     }
   }
 
