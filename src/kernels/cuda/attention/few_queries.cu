@@ -2,7 +2,7 @@
 /// that wait for each other. So a block requests all keys and values of its chunk at once, each warp computes the
 /// weights of a page of its own, and after that each warp adds all pages to a few dimensions of the values.
 ///
-/// Every number is computed by the same operations in the same order as by RegisterSums in paged_attention.cu: scores
+/// Every number is computed by the same operations in the same order as in many_queries.cu: scores
 /// and exponentials of a page do not depend on other pages but for the largest score before them, and the sums of
 /// different dimensions do not depend on each other.
 ///
