@@ -208,10 +208,10 @@ TEST_F(GpuProducts, ProductsOfManyRowsAgreeWithDoublePrecision) {
   constexpr Shape kSmall{200, 512, 130};
   constexpr int64_t kMany = kEmulated ? 512 : 16'896;  // so many that larger tiles fill the GPU
   const std::pair<TensorType, std::vector<Shape>> shapes[] = {
-      {TensorType::kF16, {{77, 333, 65}, kSmall, {kMany, 40, 128}, {kMany, 333, 200}}},
-      {TensorType::kBF16, {{77, 333, 65}, kSmall, {kMany, 40, 128}, {kMany, 264, 200}}},
-      {TensorType::kQ4_1, {{77, 352, 65}, {kMany, 64, 128}, {kMany, 352, 200}}},  // 352: three steps of a quad
-      {TensorType::kNVFP4, {{77, 320, 65}, {kMany, 64, 128}, {kMany, 320, 200}}},
+      {TensorType::kF16, {{77, 333, 129}, kSmall, {kMany, 40, 140}, {kMany, 333, 200}}},
+      {TensorType::kBF16, {{77, 333, 129}, kSmall, {kMany, 40, 140}, {kMany, 264, 200}}},
+      {TensorType::kQ4_1, {{77, 352, 129}, {kMany, 64, 140}, {kMany, 352, 200}}},  // 352: three steps of a quad
+      {TensorType::kNVFP4, {{77, 320, 129}, {kMany, 64, 140}, {kMany, 320, 200}}},
       {TensorType::kQ2_K, {kSmall}},
       {TensorType::kQ4_K, {kSmall}},
       {TensorType::kQ6_K, {kSmall}},

@@ -239,8 +239,10 @@ void launch_vectors(LaunchQueue& stream, Products& products) {
   int64_t rows = 0;
   for (int i = 0; i < products.count; ++i) rows += products.of[i].rows;
   if (outputs <= 8) {
-    const int64_t blocks = rows / 16 * (chosen ? products.of[0].outputs : 1);
-    if (blocks <= multiprocessors() * kPipelinedBlocks) return launch_vectors<Weights, 1, 1, true>(stream, products);
+    if constexpr (Weights::kPipelines) {
+      const int64_t blocks = rows / 16 * (chosen ? products.of[0].outputs : 1);
+      if (blocks <= multiprocessors() * kPipelinedBlocks) return launch_vectors<Weights, 1, 1, true>(stream, products);
+    }
     return launch_vectors<Weights, 1, 1>(stream, products);
   }
   if (outputs <= 16) return launch_vectors<Weights, 1, 2>(stream, products);

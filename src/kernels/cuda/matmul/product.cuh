@@ -89,8 +89,9 @@ struct Products {
 #endif
 };
 
-/// Up to this many outputs of one matrix are computed by GEMV kernels, more by GEMM. Both give the same bytes.
-inline constexpr int32_t kVectorOutputs = 64;
+/// Up to this many outputs of one matrix are computed by GEMV kernels, more by GEMM, whose tiles are too few for a GPU
+/// then. Both give the same bytes.
+inline constexpr int32_t kVectorOutputs = 128;
 inline constexpr int32_t kFloatVectorOutputs = 8;  // kVectorOutputs for float32
 
 // GEMV: at most kVectorOutputs (kFloatVectorOutputs) outputs without `ids`, at most kGridMax with them. Each returns
