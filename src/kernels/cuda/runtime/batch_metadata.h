@@ -78,6 +78,10 @@ class BatchMetadata {
   };
 
   Result<void> reserve(Stream& stream, const Limits& wanted);
+  /// The run of a call with these slices in the same step, if it was one run.
+  const Run* known(std::span<const AttentionSlice> slices) const;
+  /// Finds wanted_ among the slots or sends it.
+  void find_or_send(Stream& stream, StagingRing& ring, Run& run);
   /// Fills wanted_ with the next rows; returns the first of them.
   int64_t gather();
   Rows rows_in(const Slot& slot) const;
@@ -87,6 +91,8 @@ class BatchMetadata {
   size_t oldest_ = 0;
   Content wanted_;
   std::span<const AttentionSlice> left_;
+  std::vector<AttentionSlice> known_slices_;  // of the last call of the step that was one run
+  Run known_run_;
   int32_t done_ = 0;  // rows done of the first slice that is left
 };
 

@@ -47,17 +47,15 @@ cudaError_t Graph::build(bool overlaps) {
   return cudaGraphInstantiate(&executable_, graph_, 0);
 }
 
-cudaError_t Graph::launch(LaunchList& list, cudaStream_t stream) {
-  bool changed = false;
+cudaError_t Graph::update(LaunchList& list) {
   for (size_t i = 0; i < nodes_.size(); ++i) {
     if (list.same(i, list_)) continue;
     const cudaKernelNodeParams params = list.at(i);
     const cudaError_t error = cudaGraphExecKernelNodeSetParams(executable_, nodes_[i], &params);
     if (error != cudaSuccess) return error;
-    changed = true;
   }
-  if (changed) list_ = list;
-  return cudaGraphLaunch(executable_, stream);
+  list_ = list;
+  return cudaSuccess;
 }
 
 }  // namespace cairn::cuda

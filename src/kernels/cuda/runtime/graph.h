@@ -20,8 +20,9 @@ class Graph {
   Graph& operator=(const Graph&) = delete;
 
   const LaunchList& list() const { return list_; }
-  /// Updates the graph to `list`, which has the same kernels, and enqueues it.
-  cudaError_t launch(LaunchList& list, cudaStream_t stream);
+  /// Updates the graph to `list`, which has the same kernels.
+  cudaError_t update(LaunchList& list);
+  cudaError_t launch(cudaStream_t stream) { return cudaGraphLaunch(executable_, stream); }
 
  private:
   explicit Graph(LaunchList list) : list_(std::move(list)) {}

@@ -1,6 +1,8 @@
 /// Launches of kernels that need more shared memory than the default.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -9,19 +11,30 @@
 
 namespace cairn::cuda {
 
+/// An attribute of a device, which is asked for once: some launches need it, and there are hundreds in a step.
+template <cudaDeviceAttr kAttribute>
+int device_attribute(int device) {
+  constexpr int kDevicesMax = 64;
+  static std::array<std::atomic<int>, kDevicesMax> known{};
+  if (device >= 0 && device < kDevicesMax) {
+    if (const int value = known[device].load(std::memory_order_relaxed); value != 0) return value;
+  }
+  int value = 0;
+  cudaDeviceGetAttribute(&value, kAttribute, device);
+  if (device >= 0 && device < kDevicesMax) known[device].store(value, std::memory_order_relaxed);
+  return value;
+}
+
 /// Maximum bytes of shared memory per block.
 inline int64_t shared_bytes_max(int device) {
-  int bytes = 0;
-  cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
-  return bytes;
+  return device_attribute<cudaDevAttrMaxSharedMemoryPerBlockOptin>(device);
 }
 
 /// Multiprocessors of the current device.
 inline int64_t multiprocessors() {
-  int device = 0, count = 1;
+  int device = 0;
   cudaGetDevice(&device);
-  cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
-  return count;
+  return std::max(device_attribute<cudaDevAttrMultiProcessorCount>(device), 1);
 }
 
 /// Lets the kernel have as much shared memory on `device`, which is current, as there is.

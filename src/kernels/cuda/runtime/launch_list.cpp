@@ -50,11 +50,11 @@ bool LaunchList::same(size_t i, const LaunchList& other) const {
          std::memcmp(bytes_.data() + a.bytes_begin, other.bytes_.data() + b.bytes_begin, bytes) == 0;
 }
 
-bool LaunchList::alike(const LaunchList& other, size_t differences_max) const {
-  if (!same_kernels(other)) return false;
+size_t LaunchList::differences(const LaunchList& other, size_t differences_max) const {
+  if (!same_kernels(other)) return differences_max + 1;
   size_t differences = 0;
   for (size_t i = 0; i < size() && differences <= differences_max; ++i) differences += same(i, other) ? 0 : 1;
-  return differences <= differences_max;
+  return differences;
 }
 
 }  // namespace cairn::cuda

@@ -38,8 +38,9 @@ class LaunchList {
   bool dependent(size_t i) const { return entries_[i].dependent; }
   /// Whether launch i has the same grid and arguments in both lists, which have the same kernels.
   bool same(size_t i, const LaunchList& other) const;
-  /// Whether both lists have the same kernels, at most `differences_max` of them with different grids or arguments.
-  bool alike(const LaunchList& other, size_t differences_max) const;
+  /// How many kernels have different grids or arguments, if both lists have the same kernels and there are at most
+  /// `differences_max`; otherwise more than that.
+  size_t differences(const LaunchList& other, size_t differences_max) const;
 
  private:
   struct Entry {

@@ -14,7 +14,9 @@ namespace {
 // kernels.
 size_t changes_max(size_t kernels) { return kernels / 4; }
 
-bool are_alike(const LaunchList& a, const LaunchList& b) { return a.alike(b, changes_max(a.size())); }
+bool are_alike(const LaunchList& a, const LaunchList& b) {
+  return a.differences(b, changes_max(a.size())) <= changes_max(a.size());
+}
 
 }  // namespace
 
@@ -59,13 +61,16 @@ void LaunchQueue::enqueue_one(const cudaKernelNodeParams& params, bool dependent
 
 bool LaunchQueue::enqueue_as_graph() {
   if (list_.size() < kKernelsMin || has_failed_) return false;
-  Graph* graph = graph_like(list_);
+  bool differs = false;
+  Graph* graph = graph_like(list_, differs);
   if (graph == nullptr) {
     if (!was_seen()) return false;
     graph = make_graph();
     if (graph == nullptr) return false;
   }
-  if (const cudaError_t error = graph->launch(list_, stream_); error != cudaSuccess) {
+  cudaError_t error = differs ? graph->update(list_) : cudaSuccess;
+  if (error == cudaSuccess) error = graph->launch(stream_);
+  if (error != cudaSuccess) {
     give_up(error);
     return false;
   }
@@ -73,12 +78,15 @@ bool LaunchQueue::enqueue_as_graph() {
   return true;
 }
 
-Graph* LaunchQueue::graph_like(const LaunchList& list) {
-  const auto found =
-      std::ranges::find_if(graphs_, [&](const Known& known) { return are_alike(known.graph->list(), list); });
-  if (found == graphs_.end()) return nullptr;
-  found->used = lists_;
-  return found->graph.get();
+Graph* LaunchQueue::graph_like(const LaunchList& list, bool& differs) {
+  for (Known& known : graphs_) {
+    const size_t most = changes_max(list.size()), differences = list.differences(known.graph->list(), most);
+    if (differences > most) continue;
+    differs = differences > 0;
+    known.used = lists_;
+    return known.graph.get();
+  }
+  return nullptr;
 }
 
 bool LaunchQueue::was_seen() {

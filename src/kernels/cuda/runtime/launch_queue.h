@@ -61,7 +61,8 @@ class LaunchQueue {
   void enqueue_each(LaunchList& list);
   void enqueue_one(const cudaKernelNodeParams& params, bool dependent) const;
   bool enqueue_as_graph();
-  Graph* graph_like(const LaunchList& list);
+  /// A graph of a list like this one, or null; `differs` says whether it has to be updated.
+  Graph* graph_like(const LaunchList& list, bool& differs);
   /// Whether enough lists similar to the current one have come before; if not, it is remembered.
   bool was_seen();
   Graph* make_graph();
