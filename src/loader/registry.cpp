@@ -198,6 +198,9 @@ Result<void> start_decoder(LoadedModel& model, const ModelOptions& model_options
   engine_options.kv_pages = plan.kv_pages;
   engine_options.queue_max = options.queue_max;
   engine_options.sequences_max = options.sequences_max;
+  if (const int32_t most = model.runner->logits_max(); options.sequences_max > most)
+    log_warning("{}: at most {} requests run at once on {}, not {}", model.name, most, model.device.text(),
+                options.sequences_max);
   engine_options.step = std::chrono::milliseconds(options.step_ms);
   if (all_on_gpus(model.device)) engine_options.prefill_chunk_max = kGpuPromptRows;
   engine_options.tenant_requests_max = options.tenant_requests_max;

@@ -62,6 +62,26 @@ class Emulation : public testing::Test {
   std::vector<int32_t*> arrays_;
 };
 
+template <bool kWaits>
+void copy_after_earlier_kernels(const int32_t* from, int32_t* to) {
+  trigger_dependents();
+  if (kWaits) wait_for_dependencies();
+  to[threadIdx.x] = from[threadIdx.x];
+}
+
+TEST_F(Emulation, AKernelThatMayBeginEarlyWaitsForThoseBeforeIt) {
+  int32_t* from = array();
+  int32_t* to = array();
+  write(numbers(), from);
+  const auto start = [&](auto kernel) {
+    launch_dependent(kernel, dim3(1), kThreads, 0, launches_, from, to);
+    cudaStreamSynchronize(stream_);
+  };
+  start(copy_after_earlier_kernels<true>);
+  EXPECT_EQ(read(to), numbers());
+  EXPECT_DEATH(start(copy_after_earlier_kernels<false>), "ends without waiting for those before it");
+}
+
 // Gives each number to the thread at the mirrored index.
 template <bool kWaits>
 void mirror(const int32_t* from, int32_t* to) {

@@ -94,6 +94,9 @@ Result<void> bench_model(ModelBenchFlags& flags) {
   options.needs_template = false;
   CAIRN_TRY(const auto model, flags.load.load());
   if (model->embedder != nullptr) return fail(Code::kUnsupported, "{} is an encoder: it writes no text", model->name);
+  if (const int32_t most = model->runner->logits_max(); flags.sequences > most)
+    return fail(Code::kInvalidArgument, "--sequences {}: at most {} decode together on {}", flags.sequences, most,
+                model->device.text());
   {
     // A warm-up, to measure as on a running server: weights that stay in the file are read into memory, and the system
     // commits and clears the pages of scratch memory and cache.
@@ -132,7 +135,7 @@ void add_bench_model(CLI::App& bench, int& exit_code) {
   auto flags = std::make_shared<ModelBenchFlags>();
   flags->load.add_to(*command, true);
   auto* sequences = command->add_option("--sequences", flags->sequences, "At once, each with a prompt of its own");
-  sequences->check(CLI::Range(1, 256))->capture_default_str();
+  sequences->check(CLI::Range(1, 128))->capture_default_str();
   auto* prompt = command->add_option("--prompt", flags->prompt, "Tokens of each prompt, random ones");
   prompt->check(CLI::Range(1, 1 << 20))->capture_default_str();
   command->add_option("--answer", flags->answer, "Tokens of each sequence that are timed")
