@@ -22,7 +22,7 @@ enable_language(CUDA)
 if(NOT TARGET CUDA::nvToolsExt)  # CMake 3.25 fails without this library, which CUDA 13 no longer has
   add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
 endif()
-find_package(CUDAToolkit 12 REQUIRED)
+find_package(CUDAToolkit 12.3 REQUIRED)
 if(NOT DEFINED CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc has it
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
 endif()
