@@ -55,8 +55,8 @@ class Runner {
  public:
   virtual ~Runner() = default;
   /// Runs every row through the model, writing its keys and values into the slices' pages. A row's logits do not depend
-  /// on how rows are grouped into batches. At most batch_tokens_max() rows and logits_max() rows of logits. If there are
-  /// logits and they are kept, the step may still run when this returns: sample() and logits_row() wait for it.
+  /// on how rows are grouped into batches. At most batch_tokens_max() rows and logits_max() rows of logits. If there
+  /// are logits and they are kept, the step may still run when this returns: sample() and logits_row() wait for it.
   virtual Result<LogitsView> step(const Batch& batch) = 0;
   virtual const KvLayout& kv_layout() const = 0;
   virtual int64_t vocabulary() const = 0;
