@@ -2,13 +2,13 @@
 /// that wait for each other. So a block requests all keys and values of its chunk at once, each warp computes the
 /// weights of a page of its own, and after that each warp adds all pages to a few dimensions of the values.
 ///
-/// Every number is computed by the same operations in the same order as in many_queries.cu: scores
-/// and exponentials of a page do not depend on other pages but for the largest score before them, and the sums of
-/// different dimensions do not depend on each other.
+/// Every number is computed by the same operations in the same order as in many_queries.cu: scores and exponentials of
+/// a page do not depend on other pages but for the largest score before them, and the sums of different dimensions do
+/// not depend on each other.
 ///
-/// Estimate for an H100, heads of 128, up to 128 positions: once the kernels before have ended, 0.8 us until keys are
-/// there, 0.2 each for scores, exponentials and sums. Longer contexts are bound by memory: two blocks per
-/// multiprocessor have up to 200 KB on their way.
+/// Measured on an H100, heads of 128: 5 us for 60 positions of one sequence once the kernels before have ended, most of
+/// which instructions take that run once, so there should be few; 11 us with the merge for 4,096 positions; 32
+/// sequences of those read keys and values at 87 % of the speed of copies.
 #include <algorithm>
 #include <cstdint>
 
