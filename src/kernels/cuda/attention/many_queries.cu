@@ -8,8 +8,8 @@
 /// Estimate for an H100, heads of 128, float16: a page of a warp is 262,144 operations in 64 mma.sync, which take a
 /// multiprocessor 100 cycles; 32 ldmatrix, 128 cycles of its shared memory; and about 400 instructions in all, 100
 /// cycles of its four schedulers. With half of the cycles of shared memory used that is 230 TFLOP/s. All blocks
-/// together read 16 KB of the second-level cache for 64 queries and a page: 3.6 TB/s then. Measured: 138 TFLOP/s for 512
-/// rows with 4,096 positions.
+/// together read 16 KB of the second-level cache for 64 queries and a page: 3.6 TB/s then. Measured: 138 TFLOP/s for
+/// 512 rows with 4,096 positions.
 #include <algorithm>
 #include <cstdint>
 
