@@ -321,18 +321,7 @@ class FewQueries {
     }
   }
 
-  __device__ void begin_chunk() {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      largest_[r] = -INFINITY;
-      total_[r] = 0;
-    }
-#pragma unroll
-    for (int v = 0; v < kValueTiles; ++v) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sums_[v][i] = 0;
-    }
-  }
+  __device__ void begin_chunk() { clear_sums(largest_, total_, sums_); }
 
   // Computes the exponents of the warp's page and writes the largest of each query, then requests the next keys.
   __device__ void score(const PageGroup& group, PageScores& scores, const PageGroup& next, int32_t next_page) {

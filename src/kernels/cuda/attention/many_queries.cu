@@ -236,18 +236,7 @@ class ManyQueries {
     return tile_.row_of(number(r)) * call_.params.heads + tile_.head_of(number(r));
   }
 
-  __device__ void begin_chunk() {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      largest_[r] = -INFINITY;
-      total_[r] = 0;
-    }
-#pragma unroll
-    for (int v = 0; v < kValueTiles; ++v) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sums_[v][i] = 0;
-    }
-  }
+  __device__ void begin_chunk() { clear_sums(largest_, total_, sums_); }
 
   // Adds the page that begins at position `begin`, which the ring has.
   __device__ __forceinline__ void add_page(int32_t begin) {

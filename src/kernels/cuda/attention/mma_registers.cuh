@@ -157,6 +157,22 @@ __device__ __forceinline__ void add_weighted_values(const PageWeights& weights, 
   }
 }
 
+/// Sets what a lane has of its two queries to what it is when a chunk begins: the largest scores so far, the sums of
+/// exponentials, and the sums of values.
+template <int kValueTiles>
+__device__ __forceinline__ void clear_sums(float (&largest)[2], float (&total)[2], float (&sums)[kValueTiles][4]) {
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    largest[r] = -INFINITY;
+    total[r] = 0;
+  }
+#pragma unroll
+  for (int v = 0; v < kValueTiles; ++v) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) sums[v][i] = 0;
+  }
+}
+
 /// Sums of queries [first, first + 16) and 8 kValueTiles dimensions of values from `column` on, a multiple of 16.
 template <bool kBfloat, int kValueTiles>
 class WarpSums {
@@ -170,18 +186,7 @@ class WarpSums {
     begin();
   }
   /// Starts a chunk.
-  __device__ void begin() {
-#pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      largest_[r] = -INFINITY;
-      total_[r] = 0;
-    }
-#pragma unroll
-    for (int v = 0; v < kValueTiles; ++v) {
-#pragma unroll
-      for (int i = 0; i < 4; ++i) sums_[v][i] = 0;
-    }
-  }
+  __device__ void begin() { clear_sums(largest_, total_, sums_); }
 
   /// Computes the weights of a page of which all queries see `seen`, from its scores in arrays.weights, where
   /// score_page_halves writes them.
