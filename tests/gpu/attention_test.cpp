@@ -3,6 +3,8 @@
 #include <bit>
 #include <numeric>
 
+#include <array>
+
 #include "gpu/lab.h"
 #include "gpu/same_rows.h"
 
@@ -100,6 +102,24 @@ class Lab {
     backend_.attention(params_, view_, slices_of(parts), arrays.put(q), out);
     return arrays.get(out, outputs);
   }
+  /// The same of two lists of parts, whose keys and values are stored, in one step of the backend.
+  std::array<std::vector<float>, 2> attend_in_a_step(std::span<const Part> first, std::span<const Part> second) {
+    Arrays arrays(backend_);
+    std::array<float*, 2> out{};
+    std::array<std::vector<AttentionSlice>, 2> slices = {slices_of(first), slices_of(second)};
+    std::array<const float*, 2> queries{};
+    for (size_t i = 0; i < 2; ++i) {
+      std::vector<float> q;
+      for (const Part& part : i == 0 ? first : second)
+        append(sequences_[part.sequence].q, int64_t{shape_.heads()} * shape_.key_dim, part, q);
+      queries[i] = arrays.put(q);
+      out[i] = arrays.make(std::ssize(q) / shape_.key_dim * shape_.value_dim);
+    }
+    backend_.begin_step();
+    for (size_t i = 0; i < 2; ++i) backend_.attention(params_, view_, slices[i], queries[i], out[i]);
+    backend_.finish().value();
+    return {arrays.get(out[0], first[0].rows * width()), arrays.get(out[1], second[0].rows * width())};
+  }
   /// Numbers of a row of results.
   int64_t width() const { return int64_t{shape_.heads()} * shape_.value_dim; }
 
@@ -185,6 +205,19 @@ TEST_F(GpuAttention, AgreesWithTheCpu) {
       const std::vector<float> a = on_gpu.attend(parts), b = on_cpu.attend(parts);
       EXPECT_LE(difference(a, b), bound(shape.type)) << "from position " << parts[0].begin;
     }
+  }
+}
+
+// Within a step, slices that were sent are known again.
+TEST_F(GpuAttention, SlicesOfAStepAreTakenForThoseBeforeOnlyIfTheyAreTheSame) {
+  Lab lab(gpu(), kShapes[0], {60, 60}, 90);
+  const Part all[] = {{0, 0, 60}, {1, 0, 60}};
+  lab.store(all);
+  const Part one[] = {{0, 40, 2}};
+  for (const Part& other : {Part{0, 41, 2}, Part{1, 40, 2}, Part{0, 40, 3}, Part{0, 40, 2}}) {
+    const auto [first, second] = lab.attend_in_a_step(one, {&other, 1});
+    EXPECT_TRUE(cpu::same_bits(first, lab.attend(one)));
+    EXPECT_TRUE(cpu::same_bits(second, lab.attend({&other, 1}))) << other.sequence << ", " << other.begin;
   }
 }
 
