@@ -81,7 +81,8 @@ class Divider {
   }
 
  private:
-  /// Of the budget: one that was asked for is for pages alone.
+  /// Bytes of the budget that a division takes. A budget that the user set (--kv-bytes) is for pages alone, so that the
+  /// index does not count.
   int64_t needed(const Division& division) const {
     return division.bytes + (wishes_.kv_bytes == 0 ? division.index_bytes : 0);
   }

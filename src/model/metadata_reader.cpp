@@ -8,7 +8,7 @@ namespace cairn {
 
 namespace {
 constexpr double kNumberMax = 1e30;
-// By whoever wants to know how texts are pooled and what the labels are called.
+// Keys that a configuration does not read, but the code that pools texts and names labels does.
 constexpr std::string_view kReadElsewhere[] = {"pooling_type", "classifier.output_labels"};
 
 std::string place(const std::string& key) { return "key " + key; }

@@ -157,7 +157,7 @@ TEST_F(ModelTest, NumbersOutOfRangeNameTheirKey) {
   expect_u32("rope.dimension_count", 31, "pairs");
 }
 
-TEST_F(ModelTest, NumbersThatAreNoneNameTheirKey) {
+TEST_F(ModelTest, AValueThatIsNoUsableNumberIsRefusedNamingItsKey) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
   const char* epsilon = "llama.attention.layer_norm_rms_epsilon";
@@ -280,7 +280,7 @@ TEST_F(ModelTest, WhatDoesNotFitIsOutOfMemoryWithBothCounts) {
   expect_error(file, Code::kOutOfMemory, {"MiB are available", "scratch"}, {.batch_tokens_max = 1'000'000'000});
 }
 
-TEST_F(ModelTest, WhatIsNotDeepSeekV4IsNamed) {
+TEST_F(ModelTest, AValueThatDeepSeekV4DoesNotHaveIsRefusedNamingItsKey) {
   const auto expect_u32 = [](const char* key, uint32_t value, const char* said) {
     const std::string name = std::string("deepseek4.") + key;
     expect_error(EditedFile("deepseek4.gguf").set(name, value), Code::kCorruptFile, {name, said});

@@ -33,10 +33,10 @@ struct RopeParams {
 
 /// Radians per position of each pair: [dims / 2]. `factors` [dims / 2] divide the unscaled ones; empty: none.
 std::vector<double> rope_frequencies(const RopeParams& params, std::span<const float> factors);
-/// What cosines and sines are multiplied by.
+/// The factor of all cosines and sines (YaRN's attention factor; 1 without).
 double rope_magnitude(const RopeParams& params);
 
-/// Of the file's main rope, but for factor tensors.
+/// Reads the parameters of the file's main rope; factor tensors are not among them.
 Result<RopeParams> read_rope_params(const MetadataReader& keys, const DecoderConfig& config);
 /// The file's main rope: rope.dimension_count, rope.freq_base, rope.scaling.*, and tensors rope_freqs.weight,
 /// rope_factors_long.weight, rope_factors_short.weight. Which of the last two: by context_tokens of the config.

@@ -31,13 +31,13 @@ class Decoder final : public Runner {
   static Result<std::unique_ptr<Decoder>> create(DecoderConfig config, DecoderWeights weights, Backend& backend,
                                                  const ModelOptions& options, LayerRange range, KvPlan kv);
 
-  /// Of all layers.
+  /// Runs all layers.
   Result<LogitsView> step(const Batch& batch) override;
-  /// Of a range with the first layer, but not the last: into `rows` [rows of the batch, embedding].
+  /// For a range of layers with the first, but not the last: writes `rows` [rows of the batch, embedding].
   Result<void> first_step(const Batch& batch, std::span<float> rows);
-  /// Of a range with neither, from those rows to others in their place.
+  /// For a range with neither the first nor the last layer: replaces the rows by those behind its layers.
   Result<void> middle_step(const Batch& batch, std::span<float> rows);
-  /// Of a range with the last layer, but not the first, from those rows.
+  /// For a range with the last layer, but not the first: computes the logits from those rows.
   Result<LogitsView> last_step(const Batch& batch, std::span<const float> rows);
   const KvLayout& kv_layout() const override { return kv_.layout; }
   int64_t vocabulary() const override { return description_.vocabulary; }

@@ -146,7 +146,7 @@ Result<void> read_ropes(const MetadataReader& keys, ModelConfig& model) {
             keys.integer_or("rope.scaling.original_context_length", model.context_trained, 1, kContextMax));
   CAIRN_TRY(params.beta_fast, keys.positive_or("rope.scaling.yarn_beta_fast", 32));
   CAIRN_TRY(params.beta_slow, keys.positive_or("rope.scaling.yarn_beta_slow", 1));
-  // Rotated vectors keep their length here.
+  // YaRN's attention factor is 1 in this architecture: rotation keeps the vectors' lengths.
   params.scaling = params.factor == 1 ? RopeScaling::kNone : RopeScaling::kYarn;
   CAIRN_TRY_VOID(expect(keys, "attention.compress_rope_freq_base", params.base != 1, params.base,
                         "it gives every pair the same frequency"));

@@ -86,7 +86,7 @@ class WeightLoader {
  private:
   Result<const gguf::Tensor*> find(const std::string& name, std::span<const int64_t> shape);
   Result<Linear> matrix(std::string_view name, int64_t experts, int64_t rows, int64_t cols, RowRange range);
-  /// Loads what lies in memory of the caller's, which may end after the call.
+  /// Loads a copy of `bytes`, which the caller may free after the call.
   Result<Weight> load_copy(HostMatrix host, std::span<const std::byte> bytes);
   Result<Linear> bind(std::string_view name, const gguf::Tensor& tensor, int64_t experts, int64_t rows, int64_t cols,
                       RowRange range);
