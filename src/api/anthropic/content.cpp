@@ -312,15 +312,11 @@ Result<Conversation> read_conversation(const ordered_json* system, const ordered
   std::string system_text;
   if (system != nullptr) {
     CAIRN_TRY(system_text, read_system(*system, "system"));
-    if (const std::string nul = find_nul(*system, "system"); !nul.empty())
-      return invalid_field(nul, "holds a NUL character");
   }
   if (!messages.is_array())
     return invalid_field("messages", fmt::format("must be an array, not {}", json_kind(messages)));
   if (messages.empty() || messages.size() > kMessagesMax)
     return invalid_field("messages", fmt::format("must have 1 to {} messages, not {}", kMessagesMax, messages.size()));
-  if (const std::string nul = find_nul(messages, "messages"); !nul.empty())
-    return invalid_field(nul, "holds a NUL character");
   Reader reader(std::move(system_text));
   for (size_t i = 0; i < messages.size(); ++i) CAIRN_TRY_VOID(reader.add(messages[i], item("messages", i)));
   return reader.finish();

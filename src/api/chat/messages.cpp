@@ -152,31 +152,6 @@ void bring_into_form(ordered_json& message) {
 
 }  // namespace
 
-namespace {
-
-// The path below `value`, told on the way back: one for every value would take as long as all names together.
-std::optional<std::string> nul_below(const ordered_json& value) {
-  const auto has_nul = [](std::string_view text) { return text.find('\0') != std::string_view::npos; };
-  if (value.is_string()) return has_nul(value.get_ref<const std::string&>()) ? std::optional("") : std::nullopt;
-  if (value.is_object()) {
-    for (const auto& [key, item] : value.items()) {
-      if (has_nul(key)) return "";
-      if (const auto found = nul_below(item)) return fmt::format(".{}{}", printable(key), *found);
-    }
-  } else if (value.is_array()) {
-    for (size_t i = 0; i < value.size(); ++i)
-      if (const auto found = nul_below(value[i])) return fmt::format("[{}]{}", i, *found);
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::string find_nul(const ordered_json& value, const std::string& path) {
-  const auto below = nul_below(value);
-  return below ? cut_text(path + *below, kEchoBytesMax) : std::string();
-}
-
 void read_template_variables(RequestFields& fields, ordered_json& variables) {
   constexpr std::string_view kName = "chat_template_kwargs";
   const ordered_json* given = fields.object(kName);
@@ -187,8 +162,6 @@ void read_template_variables(RequestFields& fields, ordered_json& variables) {
     if (given->contains(name))
       return fields.reject(fmt::format("{}.{}", kName, name), "is a variable that the server sets; leave it out");
   }
-  if (const std::string nul = find_nul(*given, std::string(kName)); !nul.empty())
-    return fields.reject(nul, "holds a NUL character");
   variables = *given;
 }
 
@@ -206,8 +179,6 @@ ordered_json read_messages(RequestFields& fields) {
   OpenCalls open;
   for (size_t i = 0; i < messages->size(); ++i)
     check_message(fields, (*messages)[i], fmt::format("messages[{}]", i), open);
-  if (const std::string nul = find_nul(*messages, "messages"); !nul.empty())
-    fields.reject(nul, "holds a NUL character");
   if (fields.failed()) return read;
   read = *messages;
   for (auto& message : read) bring_into_form(message);
@@ -257,7 +228,6 @@ ordered_json read_tools(RequestFields& fields) {
     fields.reject("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
     return nullptr;
   }
-  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty()) fields.reject(nul, "holds a NUL character");
   ordered_json read = ordered_json::array();
   std::set<std::string> names;
   for (size_t i = 0; i < tools->size(); ++i) {

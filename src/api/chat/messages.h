@@ -34,7 +34,4 @@ void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning);
 /// "none" switches thinking off; false: no such effort.
 bool set_effort(std::string_view effort, ReasoningOptions& reasoning);
 
-/// The path of the first string, or key, within `value` that holds a NUL character; empty if none does.
-std::string find_nul(const nlohmann::ordered_json& value, const std::string& path);
-
 }  // namespace cairn::api

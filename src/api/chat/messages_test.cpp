@@ -51,9 +51,6 @@ TEST(ReadMessages, ErrorsNameThePlace) {
                  "reads text only");
   expect_refused({{{"role", "user"}, {"content", {{{"type", "text"}, {"text", 5}}}}}}, "messages[0].content[0].text",
                  "must be a string");
-  expect_refused(ordered_json::array({user(std::string("a\0b", 3))}), "messages[0].content", "NUL");
-  expect_refused({user("a"), {{"role", "user"}, {"content", {{{"type", "text"}, {"text", std::string(1, '\0')}}}}}},
-                 "messages[1].content[0].text", "NUL");
 }
 
 TEST(ReadMessages, ResultsAnswerCalls) {
@@ -131,15 +128,6 @@ TEST(ReadTemplateVariables, AreTheClientsOwnAndNoneOfTheServers) {
   ordered_json many = ordered_json::object();
   for (size_t i = 0; i <= kTemplateVariablesMax; ++i) many["v" + std::to_string(i)] = 1;
   EXPECT_EQ(read(many).error().at, "chat_template_kwargs");
-  EXPECT_EQ(read({{"a", {"b", std::string("\0", 1)}}}).error().at, "chat_template_kwargs.a[1]");
-}
-
-TEST(FindNul, TellsThePathAndCutsLongNames) {
-  const std::string nul("\0", 1);
-  EXPECT_EQ(find_nul({{"a", {1, {{"b", nul}}}}}, "x"), "x.a[1].b");
-  EXPECT_EQ(find_nul({{"a", {{nul, 1}}}}, "x"), "x.a");
-  EXPECT_EQ(find_nul({{"a", "b"}}, "x"), "");
-  EXPECT_LE(find_nul({{std::string(1'000, 'k'), nul}}, "x").size(), kEchoBytesMax);
 }
 
 TEST(ReadTools, AreFunctionsWithNames) {
