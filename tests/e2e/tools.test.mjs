@@ -142,8 +142,7 @@ test('bad histories and huge ones are refused by name, and the next request is f
     [{ ...base, tool_choice: named('c') }, 'tool_choice.function.name'],
     [{ ...base, tool_choice: 'sometimes' }, 'tool_choice'],
     [{ ...base, parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
-    [{ ...base, messages: [{ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'x' } }, { id: 'a', function: { name: 'x' } }] }] }, 'messages[0].tool_calls[1].id'],
-    [{ ...base, messages: [{ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'x', arguments: 5 } }] }] }, 'messages[0].tool_calls[0].function.arguments'],
+    [{ ...base, messages: [{ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 5 } }] }] }, 'messages[0].tool_calls[0].function.name'],
   ];
   for (const [body, param] of cases) {
     const [status, at, message] = await post(body);
