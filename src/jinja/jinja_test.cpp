@@ -74,6 +74,23 @@ TEST(JinjaErrors, SyntaxErrorsNameTheLine) {
   }
 }
 
+TEST(Jinja, AppendsToListsThatTheTemplateWrote) {
+  const ordered_json variables = {{"given", {1, 2}}};
+  EXPECT_EQ(rendered("{% set l = [1] %}{% for x in given %}{% set _ = l.append(x) %}{% endfor %}{{ l }}{{ l.append(3) "
+                   "}}{{ l[3] }}",
+                   variables),
+            "[1, 1, 2]None3");
+  EXPECT_EQ(
+      render("{% set ns = namespace(l=[]) %}{% for x in given %}{% set _ = ns.l.append([x]) %}{% endfor %}{{ ns.l }}",
+             variables),
+      "[[1], [2]]");
+  EXPECT_EQ(
+      render("{% set l = [1, 2] %}{% for x in l %}{% set _ = l.append(x) %}{% endfor %}{{ l | length }}", variables),
+      "4");
+  EXPECT_EQ(rendered("{% set l = [] %}{% set _ = l.append(l) %}{{ l }}", variables), "[[]]");
+  EXPECT_THAT(error_of("{{ given.append(3) }}", variables).message, HasSubstr("unsafe"));
+}
+
 TEST(JinjaErrors, FailingOperationsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"\n{{ x.y.z }}", "'x' is undefined"},

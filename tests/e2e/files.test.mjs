@@ -313,7 +313,6 @@ test('errors name cause and remedy, and repeat little of what was sent', async (
   await refused('/v1/completions', { ...once, model: long }, 404, /there is no model/);
   await refused('/v1/completions', { ...once, priority: long }, 400, /priority/);
   await refused('/v1/completions', { ...once, logit_bias: { [long]: 1 } }, 400, /logit_bias/);
-  await refused('/v1/chat/completions', { messages: [{ role: 'user', content: 'x', [long]: { a: '\0' } }] }, 400, /NUL/);
   await refused(`/${long.slice(0, 30_000)}`, {}, 404, /there is no POST/);
   await refused(`/v1/responses/${long.slice(0, 30_000)}/x`, {}, 404, /there is no/);
   await server.stop();

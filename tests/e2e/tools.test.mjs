@@ -107,6 +107,26 @@ test('an assistant\'s turn comes back token for token though its text would be c
   }
 });
 
+test('NUL and halves of surrogate pairs in what comes in are read as U+FFFD, on every endpoint', async () => {
+  const odd = '"a\\u0000b\\ud83d \\ude00c"';
+  const mended = 'a\ufffdb\ufffd \ufffdc';
+  const rendered = await server.post('/apply-template', `{"messages": [{"role": "user", "content": ${odd}}]}`);
+  assert.ok((await rendered.json()).prompt.includes(mended));
+  const call = '{"id": "c", "type": "function", "function": {"name": "weather", "arguments": "{}"}}';
+  const bodies = {
+    '/v1/chat/completions': `{"max_tokens": 1, "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [${call}]}, {"role": "tool", "tool_call_id": "c", "content": ${odd}}]}`,
+    '/v1/messages': `{"max_tokens": 1, "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "weather", "input": {}}]}, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": ${odd}}]}]}`,
+    '/v1/responses': `{"max_output_tokens": 1, "input": [{"role": "user", "content": "x"}, {"type": "function_call", "call_id": "c", "name": "weather", "arguments": "{}"}, {"type": "function_call_output", "call_id": "c", "output": ${odd}}]}`,
+    '/api/chat': `{"stream": false, "options": {"num_predict": 1}, "messages": [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [{"function": {"name": "weather", "arguments": {}}}]}, {"role": "tool", "content": ${odd}}]}`,
+    '/api/generate': `{"stream": false, "options": {"num_predict": 1}, "prompt": ${odd}}`,
+    '/v1/completions': `{"max_tokens": 1, "prompt": ${odd}}`,
+  };
+  for (const [path, body] of Object.entries(bodies)) {
+    const reply = await server.post(path, body);
+    assert.equal(reply.status, 200, `${path}: ${await reply.text()}`);
+  }
+});
+
 test('bad histories and huge ones are refused by name, and the next request is fine', async () => {
   const post = async (body) => {
     const reply = await server.post('/v1/chat/completions', body);
@@ -115,8 +135,6 @@ test('bad histories and huge ones are refused by name, and the next request is f
   };
   const deep = '['.repeat(100_000) + ']'.repeat(100_000);
   const cases = [
-    [{ messages: [{ role: 'user', content: 'a\u0000b' }] }, 'messages[0].content'],
-    ['{"messages": [{"role": "user", "content": "\\ud800"}]}', null],
     [`{"messages": ${deep}}`, null],
     [{ messages: Array(20_000).fill({ role: 'user', content: 'x' }) }, 'messages'],
     [{ ...base, tools: Array.from({ length: 2_000 }, (_, i) => tool(`t${i}`)) }, 'tools'],
@@ -124,8 +142,7 @@ test('bad histories and huge ones are refused by name, and the next request is f
     [{ ...base, tool_choice: named('c') }, 'tool_choice.function.name'],
     [{ ...base, tool_choice: 'sometimes' }, 'tool_choice'],
     [{ ...base, parallel_tool_calls: 'no' }, 'parallel_tool_calls'],
-    [{ ...base, messages: [{ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'x' } }, { id: 'a', function: { name: 'x' } }] }] }, 'messages[0].tool_calls[1].id'],
-    [{ ...base, messages: [{ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 'x', arguments: 5 } }] }] }, 'messages[0].tool_calls[0].function.arguments'],
+    [{ ...base, messages: [{ role: 'assistant', tool_calls: [{ id: 'a', function: { name: 5 } }] }] }, 'messages[0].tool_calls[0].function.name'],
   ];
   for (const [body, param] of cases) {
     const [status, at, message] = await post(body);

@@ -1,10 +1,10 @@
 #include "api/anthropic/content.h"
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "api/chat/messages.h"
+#include "api/chat/unreadable.h"
 #include "api/errors.h"
 #include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
@@ -43,20 +43,26 @@ Result<std::string> read_type(const ordered_json& block, const std::string& path
   return read_string(block, "type", path);
 }
 
-Result<std::string> read_texts(const ordered_json& content, const std::string& path);
+/// Where a block stands: what a tool has given is data, of which the model gets as much as it can read.
+enum class Place { kUser, kToolResult };
 
-Result<std::string> read_document_source(const ordered_json& source, const std::string& path) {
+Result<std::string> read_texts(const ordered_json& content, const std::string& path, Place place);
+
+Result<std::string> read_document_source(const ordered_json& source, const std::string& path, Place place) {
   CAIRN_TRY(const std::string type, read_type(source, path));
   if (type == "text") return read_string(source, "data", path);
+  // Claude Code finds "does not support PDF input" in an error, and goes on without the document.
   if (type != "content")
     return unsupported(path + ".type",
-                       fmt::format("a document's source must be text or content, not {}", quoted_value(type)));
+                       fmt::format("this model does not support PDF input: a document's source must be text or "
+                                   "content, not {}",
+                                   quoted_value(type)));
   const ordered_json* content = find(source, "content");
   if (content == nullptr) return invalid_field(path + ".content", "is missing");
-  return read_texts(*content, path + ".content");
+  return read_texts(*content, path + ".content", place);
 }
 
-Result<std::string> read_document(const ordered_json& block, const std::string& path) {
+Result<std::string> read_document(const ordered_json& block, const std::string& path, Place place) {
   if (const ordered_json* citations = find(block, "citations");
       citations != nullptr && citations->is_object() && citations->value("enabled", ordered_json(false)) == true)
     return unsupported(path + ".citations.enabled", "the answer cites nothing");
@@ -68,40 +74,49 @@ Result<std::string> read_document(const ordered_json& block, const std::string& 
   }
   const ordered_json* source = find(block, "source");
   if (source == nullptr) return invalid_field(path + ".source", "is missing");
-  CAIRN_TRY(const std::string body, read_document_source(*source, path + ".source"));
+  CAIRN_TRY(const std::string body, read_document_source(*source, path + ".source", place));
   append_line(text, body);
   return text;
 }
 
-Result<std::string> read_search_result(const ordered_json& block, const std::string& path) {
+Result<std::string> read_search_result(const ordered_json& block, const std::string& path, Place place) {
   CAIRN_TRY(std::string text, read_string(block, "title", path));
   CAIRN_TRY(const std::string source, read_string(block, "source", path));
   append_line(text, source);
   const ordered_json* content = find(block, "content");
   if (content == nullptr) return invalid_field(path + ".content", "is missing");
-  CAIRN_TRY(const std::string body, read_texts(*content, path + ".content"));
+  CAIRN_TRY(const std::string body, read_texts(*content, path + ".content", place));
   append_line(text, body);
   return text;
 }
 
 /// A block that is text in whatever form.
-Result<std::string> read_text(const ordered_json& block, const std::string& path) {
-  CAIRN_TRY(const std::string type, read_type(block, path));
+Result<std::string> read_readable(const ordered_json& block, const std::string& type, const std::string& path,
+                                  Place place) {
   if (type == "text") return read_string(block, "text", path);
-  if (type == "document") return read_document(block, path);
-  if (type == "search_result") return read_search_result(block, path);
+  if (type == "document") return read_document(block, path, place);
+  if (type == "search_result") return read_search_result(block, path, place);
   if (type == "tool_reference") return read_string(block, "tool_name", path);
-  if (type == "image") return unsupported(path + ".type", "this model reads text only, not \"image\"");
+  // Claude Code finds "Could not process image" in an error, and goes on without the picture.
+  if (media_kind(type) == "image")
+    return unsupported(path + ".type", "Could not process image: this model reads text only");
   return unsupported(path + ".type", fmt::format("{} cannot stand here", quoted_value(type)));
 }
 
-Result<std::string> read_texts(const ordered_json& content, const std::string& path) {
+Result<std::string> read_text(const ordered_json& block, const std::string& path, Place place) {
+  CAIRN_TRY(const std::string type, read_type(block, path));
+  auto text = read_readable(block, type, path, place);
+  if (text || place == Place::kUser) return text;
+  return unreadable_part(block);
+}
+
+Result<std::string> read_texts(const ordered_json& content, const std::string& path, Place place) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array())
     return invalid_field(path, fmt::format("must be a string or an array of blocks, not {}", json_kind(content)));
   std::string text;
   for (size_t i = 0; i < content.size(); ++i) {
-    CAIRN_TRY(const std::string each, read_text(content[i], item(path, i)));
+    CAIRN_TRY(const std::string each, read_text(content[i], item(path, i), place));
     append_line(text, each);
   }
   return text;
@@ -140,6 +155,7 @@ class Reader {
 
  private:
   struct Call {
+    std::string id;
     std::string name;
     bool answered = false;
   };
@@ -153,8 +169,8 @@ class Reader {
 
   std::string system_;
   Conversation read_;
-  bool has_user_ = false;
-  std::map<std::string, Call, std::less<>> calls_;  // of the assistant's last turn, by id
+  std::vector<Call> calls_;  // of the assistant's last turn
+  int calls_seen_ = 0;       // of the whole conversation
 
   // The turn that is being read.
   std::string role_;  // empty: none
@@ -207,14 +223,12 @@ void Reader::begin_turn(std::string role) {
   if (read_.messages.empty() && !system_.empty())
     read_.messages.push_back({{"role", "system"}, {"content", std::move(system_)}});
   role_ = std::move(role);
-  if (role_ == "assistant") calls_.clear();
 }
 
 void Reader::end_turn() {
   if (role_ == "user") {
     for (auto& result : results_) read_.messages.push_back(std::move(result));
     if (results_.empty() || !text_.empty()) read_.messages.push_back({{"role", "user"}, {"content", std::move(text_)}});
-    has_user_ = true;
   } else if (role_ == "assistant") {
     ordered_json message = {{"role", "assistant"}, {"content", std::move(text_)}};
     if (!thinking_.empty()) message["reasoning_content"] = std::move(thinking_);
@@ -232,7 +246,8 @@ Result<void> Reader::add_block(const ordered_json& block, const std::string& pat
   CAIRN_TRY(const std::string type, read_type(block, path));
   if (role_ == "user") {
     if (type == "tool_result") return add_result(block, path);
-    CAIRN_TRY(const std::string more, read_text(block, path));
+    // A picture beside a tool's result is part of that.
+    CAIRN_TRY(const std::string more, read_text(block, path, results_.empty() ? Place::kUser : Place::kToolResult));
     append_line(text, more);
     return {};
   }
@@ -248,19 +263,21 @@ Result<void> Reader::add_block(const ordered_json& block, const std::string& pat
     return {};
   }
   if (type == "tool_use") return add_call(block, path);
-  if (type == "redacted_thinking") return {};  // nobody but who wrote it can read it
-  return unsupported(path + ".type", fmt::format("{} cannot stand in the assistant's message", quoted_value(type)));
+  // Nobody but who wrote it can read redacted thinking; the rest is of tools that other servers run.
+  if (type != "redacted_thinking") log_unknown_block(type);
+  return {};
 }
 
 Result<void> Reader::add_call(const ordered_json& block, const std::string& path) {
-  CAIRN_TRY(std::string id, read_string(block, "id", path));
   CAIRN_TRY(std::string name, read_string(block, "name", path));
-  if (id.empty()) return invalid_field(path + ".id", "is empty");
   if (name.empty()) return invalid_field(path + ".name", "is empty");
   if (tool_calls_.size() == kHistoryCallsMax)
     return invalid_field(path, fmt::format("is one tool_use more than the {} that a turn may have", kHistoryCallsMax));
-  if (!calls_.try_emplace(id, Call{name}).second)
-    return invalid_field(path + ".id", fmt::format("{} is the id of another tool_use of this turn", quoted_value(id)));
+  const ordered_json* given = find(block, "id");
+  const bool has_id = given != nullptr && given->is_string() && !given->get_ref<const std::string&>().empty();
+  std::string id = has_id ? given->get<std::string>() : history_call_id(++calls_seen_);
+  if (tool_calls_.empty()) calls_.clear();
+  calls_.push_back({id, name});
   const ordered_json* input = find(block, "input");
   std::string arguments = "{}";
   if (input != nullptr) arguments = input->is_string() ? input->get<std::string>() : dump(*input);
@@ -271,38 +288,43 @@ Result<void> Reader::add_call(const ordered_json& block, const std::string& path
 }
 
 Result<void> Reader::add_result(const ordered_json& block, const std::string& path) {
-  CAIRN_TRY(const std::string id, read_string(block, "tool_use_id", path));
-  const auto call = calls_.find(id);
-  if (call == calls_.end())
-    return invalid_field(path + ".tool_use_id",
-                         fmt::format("{} is no tool_use of the assistant's turn before it", quoted_value(id)));
-  if (call->second.answered)
-    return invalid_field(path + ".tool_use_id", fmt::format("{} has a result already", quoted_value(id)));
-  call->second.answered = true;
+  const ordered_json* id = find(block, "tool_use_id");
+  if (id != nullptr && !id->is_string()) return invalid_field(path + ".tool_use_id", "must be a string");
+  // The first call of this id without a result; without an id, the first one at all.
+  const auto call = std::ranges::find_if(
+      calls_, [&](const Call& each) { return !each.answered && (id == nullptr || each.id == *id); });
   std::string text;
   if (const ordered_json* content = find(block, "content")) {
-    CAIRN_TRY(text, read_texts(*content, path + ".content"));
+    CAIRN_TRY(text, read_texts(*content, path + ".content", Place::kToolResult));
   }
   if (const ordered_json* is_error = find(block, "is_error")) {
     if (!is_error->is_boolean()) return invalid_field(path + ".is_error", "must be true or false");
     if (*is_error == true && !text.starts_with("Error")) text.insert(0, text.empty() ? "Error" : "Error: ");
   }
-  results_.push_back(
-      {{"role", "tool"}, {"tool_call_id", id}, {"name", call->second.name}, {"content", std::move(text)}});
+  const bool found = call != calls_.end();
+  ordered_json result = {{"role", "tool"}};
+  result["tool_call_id"] = found           ? ordered_json(call->id)
+                           : id != nullptr ? *id
+                                           : ordered_json(history_call_id(++calls_seen_));
+  if (found) {
+    call->answered = true;
+    result["name"] = call->name;
+  }
+  result["content"] = std::move(text);
+  results_.push_back(std::move(result));
   return {};
 }
 
 Result<Conversation> Reader::finish() {
-  if (role_ == "assistant") {
-    if (!tool_calls_.empty())
-      return invalid_field(path_, "ends the conversation with a tool_use: its tool_result must follow");
-    if (!thinking_.empty())
-      return invalid_field(path_, "ends the conversation with thinking: only an answer's text can be continued");
+  // An answer is continued if it answers somebody; a lone one is what a client has kept of a conversation.
+  const bool has_question = std::ranges::any_of(read_.messages, [](const ordered_json& message) {
+    return message["role"] == "user" || message["role"] == "tool";
+  });
+  if (role_ == "assistant" && tool_calls_.empty() && has_question) {
     read_.prefill = std::move(text_);
     role_.clear();
   }
   end_turn();
-  if (!has_user_) return invalid_field("messages", "must have a message of the user");
   return std::move(read_);
 }
 
@@ -312,15 +334,11 @@ Result<Conversation> read_conversation(const ordered_json* system, const ordered
   std::string system_text;
   if (system != nullptr) {
     CAIRN_TRY(system_text, read_system(*system, "system"));
-    if (const std::string nul = find_nul(*system, "system"); !nul.empty())
-      return invalid_field(nul, "holds a NUL character");
   }
   if (!messages.is_array())
     return invalid_field("messages", fmt::format("must be an array, not {}", json_kind(messages)));
   if (messages.empty() || messages.size() > kMessagesMax)
     return invalid_field("messages", fmt::format("must have 1 to {} messages, not {}", kMessagesMax, messages.size()));
-  if (const std::string nul = find_nul(messages, "messages"); !nul.empty())
-    return invalid_field(nul, "holds a NUL character");
   Reader reader(std::move(system_text));
   for (size_t i = 0; i < messages.size(); ++i) CAIRN_TRY_VOID(reader.add(messages[i], item("messages", i)));
   return reader.finish();

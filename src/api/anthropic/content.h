@@ -2,8 +2,9 @@
 ///
 /// Content blocks that are text become one string, a line end between them; tool_use becomes tool_calls, tool_result a
 /// tool message in front of the user's text, thinking reasoning_content. Neighbours of one role are one message.
-/// History is data, as there: a tool_use whose input is no object stays as it is, and what a block has beside the
-/// documented fields is left alone.
+/// History is data, as there: a tool_use whose input is no object stays as it is, pictures and documents in a tool's
+/// result become a text that says so, results without a call are kept, blocks that only other servers can read
+/// (server_tool_use, redacted_thinking) are left out, and what a block has beside the documented fields is left alone.
 ///
 /// Source: Anthropic API reference, "Create a Message".
 #pragma once

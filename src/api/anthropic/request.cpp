@@ -59,8 +59,6 @@ Result<ordered_json> read_tools(const ordered_json* tools) {
   if (tools == nullptr) return ordered_json(nullptr);
   if (!tools->is_array() || tools->size() > kToolsMax)
     return invalid_field("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
-  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty())
-    return invalid_field(nul, "holds a NUL character");
   ordered_json read = ordered_json::array();
   std::set<std::string> names;
   std::set<std::string> left_out_types;

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <set>
+#include <vector>
 
+#include "api/chat/unreadable.h"
 #include "api/errors.h"
 #include "api/params/generation_params.h"
 #include "api/serialization/json_text.h"
@@ -24,34 +25,64 @@ bool is(const ordered_json& object, std::string_view name, std::string_view text
 constexpr std::array<std::string_view, 7> kServersVariables = {
     "messages", "tools", "add_generation_prompt", "bos_token", "eos_token", "raise_exception", "strftime_now"};
 
-/// The calls of the assistant's last message that no tool message has answered.
+/// The calls of the assistant's last message with calls, in their order: results that name none answer the first one
+/// without a result. Sessions of other servers have calls without ids, or several with the same.
 struct OpenCalls {
-  std::set<std::string, std::less<>> waiting;
-  std::set<std::string, std::less<>> answered;
+  std::vector<std::string> waiting;
+  int calls_seen = 0;  // of the whole conversation
 };
 
-void check_parts(RequestFields& fields, const ordered_json& content, const std::string& path) {
-  for (size_t i = 0; i < content.size(); ++i) {
-    const auto& part = content[i];
-    const std::string part_path = fmt::format("{}.content[{}]", path, i);
-    if (!part.is_object() || !part.contains("type") || !part["type"].is_string())
-      return fields.reject(part_path, "must be an object with a type");
-    const auto& type = part["type"].get_ref<const std::string&>();
-    const std::string_view text = type == "refusal" ? "refusal" : "text";
-    if (type != "text" && type != "refusal") {
-      return fields.reject(part_path + ".type",
-                           fmt::format("{} is not supported: this model reads text only", quoted_value(type)));
-    }
-    if (!part.contains(text) || !part[text].is_string())
-      return fields.reject(fmt::format("{}.{}", part_path, text), "must be a string");
-  }
+bool is_nonempty_string(const ordered_json& object, std::string_view name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() && !found->get_ref<const std::string&>().empty();
 }
 
-void check_content(RequestFields& fields, const ordered_json& message, const std::string& path) {
+/// Whether a message of the user's belongs to the results before it: what has no text, right behind a tool's message,
+/// is what clients send that cannot put a picture into a result.
+bool is_attachment(const ordered_json& messages, size_t i) {
+  if (i == 0 || !messages[i].is_object() || !messages[i - 1].is_object() || !is(messages[i], "role", "user") ||
+      !is(messages[i - 1], "role", "tool"))
+    return false;
+  const auto content = messages[i].find("content");
+  return content != messages[i].end() && content->is_array() && !content->empty() &&
+         std::ranges::all_of(*content, [](const ordered_json& part) {
+           return part.is_object() && is_nonempty_string(part, "type") &&
+                  !media_kind(part["type"].get_ref<const std::string&>()).empty();
+         });
+}
+
+/// Who has put something into the conversation that is no text.
+enum class Author { kUser, kTool, kModel };
+
+/// The part as a text part; null: it is left out.
+ordered_json read_part(RequestFields& fields, const ordered_json& part, const std::string& path, Author author) {
+  if (!part.is_object() || !is_nonempty_string(part, "type")) {
+    fields.reject(path, "must be an object with a type");
+    return nullptr;
+  }
+  const auto& type = part["type"].get_ref<const std::string&>();
+  const std::string_view text = type == "refusal" ? "refusal" : "text";
+  const auto found = part.find(text);
+  if (found != part.end() && found->is_string()) return {{"type", "text"}, {"text", *found}};
+  if (type == text || type == "input_text" || type == "output_text") {
+    fields.reject(fmt::format("{}.{}", path, text), "must be a string");
+    return nullptr;
+  }
+  if (author == Author::kTool) return {{"type", "text"}, {"text", unreadable_part(part)}};
+  if (author == Author::kModel) {
+    log_unknown_block(type);
+    return nullptr;
+  }
+  fields.reject(path + ".type", fmt::format("{} is not supported: this model reads text only", quoted_value(type)));
+  return nullptr;
+}
+
+void read_content(RequestFields& fields, ordered_json& message, const std::string& path, Author author) {
   const auto content = message.find("content");
   if (content == message.end() || content->is_null()) {
-    // An assistant's turn may be nothing but calls, or nothing at all: what a model once answered must be sendable.
-    if (message["role"] != "assistant") fields.reject(path + ".content", "is missing");
+    // An assistant's turn may be nothing but calls, and a tool may have nothing to say.
+    if (content == message.end() && author == Author::kUser) return fields.reject(path + ".content", "is missing");
+    message["content"] = "";
     return;
   }
   if (content->is_string()) return;
@@ -59,123 +90,88 @@ void check_content(RequestFields& fields, const ordered_json& message, const std
     return fields.reject(path + ".content",
                          fmt::format("must be a string or an array of parts, not {}", json_kind(*content)));
   }
-  check_parts(fields, *content, path);
+  ordered_json parts = ordered_json::array();
+  for (size_t i = 0; i < content->size(); ++i) {
+    ordered_json part = read_part(fields, (*content)[i], fmt::format("{}.content[{}]", path, i), author);
+    if (!part.is_null()) parts.push_back(std::move(part));
+  }
+  *content = std::move(parts);
 }
 
-void check_call(RequestFields& fields, const ordered_json& call, const std::string& path, OpenCalls& open) {
+void read_call(RequestFields& fields, ordered_json& call, const std::string& path, OpenCalls& open) {
   if (!call.is_object()) return fields.reject(path, fmt::format("must be an object, not {}", json_kind(call)));
-  if (call.contains("type") && call["type"] != "function")
-    return fields.reject(path + ".type", fmt::format("must be \"function\", not {}", quoted_value(call["type"])));
-  const auto id = call.find("id");
-  if (id == call.end() || !id->is_string() || id->get_ref<const std::string&>().empty())
-    return fields.reject(path + ".id", "is missing or not a string");
-  if (!open.waiting.insert(id->get<std::string>()).second)
-    return fields.reject(path + ".id", fmt::format("{} is the id of another call of this message", quoted_value(*id)));
+  if (is(call, "type", "custom") && call.contains("custom") && call["custom"].is_object()) {
+    // A tool of one string, of which a function is made.
+    const ordered_json custom = call["custom"];
+    call["function"] = {{"name", custom.value("name", ordered_json(""))},
+                        {"arguments", {{"input", custom.value("input", ordered_json(""))}}}};
+    call.erase("custom");
+  }
+  call["type"] = "function";
+  ++open.calls_seen;
+  if (!is_nonempty_string(call, "id")) call["id"] = history_call_id(open.calls_seen);
+  open.waiting.push_back(call["id"]);
   const auto function = call.find("function");
   if (function == call.end() || !function->is_object())
     return fields.reject(path + ".function", "is missing or not an object");
-  const auto name = function->find("name");
-  if (name == function->end() || !name->is_string() || name->get_ref<const std::string&>().empty())
+  if (!is_nonempty_string(*function, "name"))
     return fields.reject(path + ".function.name", "is missing or not a string");
-  const auto arguments = function->find("arguments");
-  if (arguments != function->end() && !arguments->is_string() && !arguments->is_object() && !arguments->is_null()) {
-    fields.reject(path + ".function.arguments", fmt::format("must be a string of JSON, not {}", json_kind(*arguments)));
-  }
+  auto& arguments = (*function)["arguments"];
+  if (arguments.is_null()) arguments = "{}";
+  if (!arguments.is_string() && !arguments.is_object()) arguments = dump(arguments);
 }
 
-void check_calls(RequestFields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
-  open = {};
+void read_calls(RequestFields& fields, ordered_json& message, const std::string& path, OpenCalls& open) {
   const auto calls = message.find("tool_calls");
-  if (calls == message.end() || calls->is_null()) return;
+  if (calls == message.end()) return;
+  if (calls->is_null() || (calls->is_array() && calls->empty())) {
+    message.erase("tool_calls");
+    return;
+  }
   if (!calls->is_array() || calls->size() > kHistoryCallsMax) {
     return fields.reject(path + ".tool_calls", fmt::format("must be an array of at most {} calls", kHistoryCallsMax));
   }
+  open.waiting.clear();
   for (size_t i = 0; i < calls->size(); ++i)
-    check_call(fields, (*calls)[i], fmt::format("{}.tool_calls[{}]", path, i), open);
+    read_call(fields, (*calls)[i], fmt::format("{}.tool_calls[{}]", path, i), open);
 }
 
-void check_tool_result(RequestFields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
-  const auto id = message.find("tool_call_id");
-  if (id == message.end() || !id->is_string())
-    return fields.reject(path + ".tool_call_id", "is missing or not a string");
-  const auto& name = id->get_ref<const std::string&>();
-  if (open.answered.contains(name))
-    return fields.reject(path + ".tool_call_id", fmt::format("{} has a result already", quoted_value(*id)));
-  if (open.waiting.erase(name) == 0) {
-    return fields.reject(path + ".tool_call_id",
-                         fmt::format("{} is no call of the assistant's message before it", quoted_value(*id)));
-  }
-  open.answered.insert(name);
+void read_tool_result(ordered_json& message, OpenCalls& open) {
+  if (!is_nonempty_string(message, "tool_call_id"))
+    message["tool_call_id"] = open.waiting.empty() ? history_call_id(++open.calls_seen) : open.waiting.front();
+  const auto answered = std::ranges::find(open.waiting, message["tool_call_id"].get_ref<const std::string&>());
+  if (answered != open.waiting.end()) open.waiting.erase(answered);
 }
 
-void check_message(RequestFields& fields, const ordered_json& message, const std::string& path, OpenCalls& open) {
-  if (!message.is_object()) return fields.reject(path, fmt::format("must be an object, not {}", json_kind(message)));
-  const auto role = message.find("role");
-  if (role == message.end() || !role->is_string()) return fields.reject(path + ".role", "is missing or not a string");
-  static constexpr std::array<std::string_view, 5> kRoles = {"system", "developer", "user", "assistant", "tool"};
-  const auto& name = role->get_ref<const std::string&>();
-  if (std::ranges::find(kRoles, name) == kRoles.end()) {
-    return fields.reject(path + ".role",
-                         fmt::format("{} is not one of system, developer, user, assistant, tool", quoted_value(name)));
-  }
-  check_content(fields, message, path);
-  if (name == "assistant") return check_calls(fields, message, path, open);
-  if (name == "tool") return check_tool_result(fields, message, path, open);
-  if (name == "user") open = {};
-}
-
-// Names that templates know; "reasoning" is what some servers call it.
-void bring_into_form(ordered_json& message) {
-  if (message["role"] == "developer") message["role"] = "system";
-  if (message["role"] != "assistant") return;
-  if (!message.contains("content") || message["content"].is_null()) message["content"] = "";
-  if (message["content"].is_array()) {
-    for (auto& part : message["content"])
-      if (part["type"] == "refusal") part = {{"type", "text"}, {"text", part["refusal"]}};
-  }
+// "reasoning" is what some servers call the thinking.
+void read_thinking(ordered_json& message) {
   if (!message.contains("reasoning_content") && message.contains("reasoning") && message["reasoning"].is_string())
     message["reasoning_content"] = message["reasoning"];
   if (message.contains("reasoning_content") && !message["reasoning_content"].is_string())
     message.erase("reasoning_content");
-  const auto calls = message.find("tool_calls");
-  if (calls == message.end()) return;
-  if (calls->is_null() || calls->empty()) {
-    message.erase("tool_calls");
-    return;
-  }
-  for (auto& call : *calls) {
-    call["type"] = "function";
-    auto& arguments = call["function"]["arguments"];
-    if (arguments.is_null()) arguments = "{}";
-  }
+}
+
+/// Checks a message and brings it into the form that templates know.
+void read_message(RequestFields& fields, ordered_json& message, const std::string& path, OpenCalls& open,
+                  bool is_attached) {
+  if (!message.is_object()) return fields.reject(path, fmt::format("must be an object, not {}", json_kind(message)));
+  const auto role = message.find("role");
+  if (role == message.end() || !role->is_string()) return fields.reject(path + ".role", "is missing or not a string");
+  if (*role == "developer") *role = "system";
+  const std::string name = *role;
+  if (name.empty() || name.size() > kRoleBytesMax)
+    return fields.reject(path + ".role", fmt::format("must have 1 to {} bytes", kRoleBytesMax));
+  const bool of_tool = name == "tool" || is_attached;
+  read_content(fields, message, path, of_tool ? Author::kTool : name == "assistant" ? Author::kModel : Author::kUser);
+  if (name == "tool") read_tool_result(message, open);
+  if (name != "assistant") return;
+  read_thinking(message);
+  read_calls(fields, message, path, open);
 }
 
 }  // namespace
 
-namespace {
-
-// The path below `value`, told on the way back: one for every value would take as long as all names together.
-std::optional<std::string> nul_below(const ordered_json& value) {
-  const auto has_nul = [](std::string_view text) { return text.find('\0') != std::string_view::npos; };
-  if (value.is_string()) return has_nul(value.get_ref<const std::string&>()) ? std::optional("") : std::nullopt;
-  if (value.is_object()) {
-    for (const auto& [key, item] : value.items()) {
-      if (has_nul(key)) return "";
-      if (const auto found = nul_below(item)) return fmt::format(".{}{}", printable(key), *found);
-    }
-  } else if (value.is_array()) {
-    for (size_t i = 0; i < value.size(); ++i)
-      if (const auto found = nul_below(value[i])) return fmt::format("[{}]{}", i, *found);
-  }
-  return std::nullopt;
-}
-
-}  // namespace
-
-std::string find_nul(const ordered_json& value, const std::string& path) {
-  const auto below = nul_below(value);
-  return below ? cut_text(path + *below, kEchoBytesMax) : std::string();
-}
+std::string history_call_id(int number) { return fmt::format("call{:05}", number); }
 
 void read_template_variables(RequestFields& fields, ordered_json& variables) {
   constexpr std::string_view kName = "chat_template_kwargs";
@@ -187,8 +183,6 @@ void read_template_variables(RequestFields& fields, ordered_json& variables) {
     if (given->contains(name))
       return fields.reject(fmt::format("{}.{}", kName, name), "is a variable that the server sets; leave it out");
   }
-  if (const std::string nul = find_nul(*given, std::string(kName)); !nul.empty())
-    return fields.reject(nul, "holds a NUL character");
   variables = *given;
 }
 
@@ -203,14 +197,10 @@ ordered_json read_messages(RequestFields& fields) {
   if (!messages->is_array()) return refuse(fmt::format("must be an array, not {}", json_kind(*messages)));
   if (messages->empty() || messages->size() > kMessagesMax)
     return refuse(fmt::format("must have 1 to {} messages, not {}", kMessagesMax, messages->size()));
-  OpenCalls open;
-  for (size_t i = 0; i < messages->size(); ++i)
-    check_message(fields, (*messages)[i], fmt::format("messages[{}]", i), open);
-  if (const std::string nul = find_nul(*messages, "messages"); !nul.empty())
-    fields.reject(nul, "holds a NUL character");
-  if (fields.failed()) return read;
   read = *messages;
-  for (auto& message : read) bring_into_form(message);
+  OpenCalls open;
+  for (size_t i = 0; i < read.size(); ++i)
+    read_message(fields, read[i], fmt::format("messages[{}]", i), open, is_attachment(*messages, i));
   return read;
 }
 
@@ -257,7 +247,6 @@ ordered_json read_tools(RequestFields& fields) {
     fields.reject("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
     return nullptr;
   }
-  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty()) fields.reject(nul, "holds a NUL character");
   ordered_json read = ordered_json::array();
   std::set<std::string> names;
   for (size_t i = 0; i < tools->size(); ++i) {

@@ -1,8 +1,10 @@
 /// Conversations and tools in OpenAI's shape: checked, every error with its field's path, and brought into the one form
 /// that templates know.
 ///
-/// History is data: a call's arguments that are no valid JSON stay as they are, fields that templates do not know are
-/// left alone, so that a session can always go on.
+/// History is data: what stands in old messages does not end a session. Arguments that are no valid JSON stay as they
+/// are, calls and results without ids get them by their order, pictures and files in a tool's result become a text that
+/// says so (unreadable.h), fields that templates do not know are left alone. What a template cannot show of it,
+/// chat/history.h makes fit.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,13 +15,18 @@
 namespace cairn::api {
 
 inline constexpr size_t kMessagesMax = 16'384;
+inline constexpr size_t kRoleBytesMax = 64;
 inline constexpr size_t kToolsMax = 1'024;
 inline constexpr size_t kToolNameBytesMax = 256;
 inline constexpr size_t kHistoryCallsMax = 1'024;  ///< tool calls of one message
 inline constexpr size_t kTemplateVariablesMax = 256;
 
-/// `messages`: roles system, developer (becomes system), user, assistant, tool; content a string or text parts. Every
-/// tool message answers a call of the assistant's message before it, once.
+/// The id of a call that came without one, by its number in the conversation: nine letters and digits, since Mistral's
+/// templates refuse ids of any other length.
+std::string history_call_id(int number);
+
+/// `messages`: any roles, of which developer becomes system; content a string or text parts. Calls have ids and
+/// arguments that are a string or an object, and every tool message has a call's id, which need not exist.
 nlohmann::ordered_json read_messages(RequestFields& fields);
 /// `tools`: functions with unlike names. Null without any.
 nlohmann::ordered_json read_tools(RequestFields& fields);
@@ -33,8 +40,5 @@ void read_tool_choice(RequestFields& fields, ChatRequest& request);
 void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning);
 /// "none" switches thinking off; false: no such effort.
 bool set_effort(std::string_view effort, ReasoningOptions& reasoning);
-
-/// The path of the first string, or key, within `value` that holds a NUL character; empty if none does.
-std::string find_nul(const nlohmann::ordered_json& value, const std::string& path);
 
 }  // namespace cairn::api

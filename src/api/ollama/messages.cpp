@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/chat/messages.h"
+#include "api/chat/unreadable.h"
 #include "api/errors.h"
 #include "api/params/llama_options.h"
 #include "api/params/request_fields.h"
@@ -25,13 +26,8 @@ struct Call {
 struct Conversion {
   std::vector<Call> calls;
   int calls_seen = 0;  // of the whole conversation
+  bool after_tool = false;
 };
-
-constexpr std::string_view kNoTool =
-    "is there without a call of the assistant's message before it that has no result yet";
-
-// Nine letters and digits: Mistral's templates refuse ids of any other length.
-std::string make_id(int number) { return fmt::format("call{:05}", number); }
 
 Result<ordered_json> convert_call(const ordered_json& given, const std::string& path, Conversion& conversion) {
   if (!given.is_object()) return fail_at(path, Code::kInvalidArgument, "{} must be an object", path);
@@ -43,16 +39,14 @@ Result<ordered_json> convert_call(const ordered_json& given, const std::string& 
   call.name = fields.string("name", "");
   if (call.name.empty()) fields.reject("name", "is missing or empty");
   const ordered_json* arguments = fields.get("arguments");
-  // A string, as OpenAI has it, is what some clients keep of a call.
-  if (arguments != nullptr && !arguments->is_object() && !arguments->is_string())
-    fields.reject("arguments", fmt::format("must be an object, not {}", json_kind(*arguments)));
   for (const auto& [name, value] : function->items()) fields.accept({name});
   CAIRN_TRY_VOID(fields.finish());
 
   ++conversion.calls_seen;
   const auto id = given.find("id");
   const bool has_id = id != given.end() && id->is_string() && !id->get_ref<const std::string&>().empty();
-  call.id = has_id ? id->get<std::string>() : make_id(conversion.calls_seen);
+  call.id = has_id ? id->get<std::string>() : history_call_id(conversion.calls_seen);
+  // A string, as OpenAI has it, is what some clients keep of a call.
   std::string text = "{}";
   if (arguments != nullptr) text = arguments->is_string() ? arguments->get<std::string>() : dump(*arguments);
   ordered_json converted = {
@@ -62,9 +56,9 @@ Result<ordered_json> convert_call(const ordered_json& given, const std::string& 
 }
 
 Result<void> convert_calls(RequestFields& fields, ordered_json& converted, Conversion& conversion) {
-  conversion.calls.clear();
   const ordered_json* calls = fields.get("tool_calls");
-  if (calls == nullptr) return {};
+  if (calls == nullptr || (calls->is_array() && calls->empty())) return {};
+  conversion.calls.clear();
   const std::string path = fields.path_of("tool_calls");
   if (!calls->is_array() || calls->size() > kHistoryCallsMax)
     return fail_at(path, Code::kInvalidArgument, "{} must be an array of at most {} calls", path, kHistoryCallsMax);
@@ -79,17 +73,29 @@ Result<void> convert_calls(RequestFields& fields, ordered_json& converted, Conve
 void convert_result(RequestFields& fields, ordered_json& converted, Conversion& conversion) {
   const std::string id = fields.string("tool_call_id", "");
   std::string name = fields.string("tool_name", "");
-  const std::string_view name_field = name.empty() ? "name" : "tool_name";
   if (name.empty()) name = fields.string("name", "");
   const auto call = std::ranges::find_if(conversion.calls, [&](const Call& open) {
     return id.empty() ? !open.answered && (name.empty() || open.name == name) : open.id == id;
   });
   if (call != conversion.calls.end()) call->answered = true;
-  if (call == conversion.calls.end() && id.empty())
-    return fields.reject(name.empty() ? "role" : name_field, std::string(kNoTool));
-  converted["tool_call_id"] = id.empty() ? call->id : id;
+  if (!id.empty()) converted["tool_call_id"] = id;
+  if (id.empty())
+    converted["tool_call_id"] =
+        call == conversion.calls.end() ? history_call_id(++conversion.calls_seen) : std::string(call->id);
   if (name.empty() && call != conversion.calls.end()) name = call->name;
   if (!name.empty()) converted["name"] = name;
+}
+
+// The pictures of a tool's message, or of the user's that has nothing else and stands behind one, become notes.
+void convert_images(RequestFields& fields, ordered_json& converted, bool after_tool) {
+  const ordered_json* images = fields.get("images");
+  if (images == nullptr || (images->is_array() && images->empty())) return;
+  const bool of_tool =
+      converted["role"] == "tool" || (after_tool && converted["role"] == "user" && converted["content"] == "");
+  if (!of_tool || !images->is_array()) return refuse_unless_empty(fields, "images", "this model reads text only");
+  std::string text = converted["content"];
+  for (size_t i = 0; i < images->size(); ++i) text += (text.empty() ? "" : "\n") + unreadable_part({{"type", "image"}});
+  converted["content"] = std::move(text);
 }
 
 Result<ordered_json> convert_message(const ordered_json& given, const std::string& path, Conversion& conversion) {
@@ -100,10 +106,10 @@ Result<ordered_json> convert_message(const ordered_json& given, const std::strin
   ordered_json converted = {{"role", role}, {"content", fields.string("content", "")}};
   if (const std::string thinking = fields.string("thinking", ""); !thinking.empty())
     converted["reasoning_content"] = thinking;
-  refuse_unless_empty(fields, "images", "this model reads text only");
+  convert_images(fields, converted, conversion.after_tool);
+  conversion.after_tool = role == "tool";
   if (role == "assistant") CAIRN_TRY_VOID(convert_calls(fields, converted, conversion));
   if (role == "tool") convert_result(fields, converted, conversion);
-  if (role == "user") conversion.calls.clear();
   for (const auto& [name, value] : given.items()) fields.accept({name});
   CAIRN_TRY_VOID(fields.finish());
   return converted;

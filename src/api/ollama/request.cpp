@@ -119,8 +119,6 @@ Result<OllamaRequest> parse_generate(const ordered_json& body) {
   std::string system = fields.string("system", "");
   const bool raw = fields.boolean("raw", false);
   if (raw && !system.empty()) fields.reject("system", "has no place in a raw prompt; put it into the prompt");
-  if (!raw && prompt.find('\0') != std::string::npos) fields.reject("prompt", "holds a NUL character");
-  if (!raw && system.find('\0') != std::string::npos) fields.reject("system", "holds a NUL character");
   refuse_unless_empty(fields, "images", "this model reads text only");
   refuse_unless_empty(fields, "suffix",
                       "filling in the middle is not available; use raw with a prompt in the model's "

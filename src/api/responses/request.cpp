@@ -107,8 +107,6 @@ Result<void> read_tools(RequestFields& fields, ResponsesRequest& request) {
   if (tools == nullptr) return {};
   if (!tools->is_array() || tools->size() > kToolsMax)
     return invalid_field("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
-  if (const std::string nul = find_nul(*tools, "tools"); !nul.empty())
-    return invalid_field(nul, "holds a NUL character");
   ordered_json functions = ordered_json::array();
   std::set<std::string> names;
   for (size_t i = 0; i < tools->size(); ++i) {
@@ -200,8 +198,6 @@ Result<ordered_json> read_items(const ordered_json& input, const StoredItems& st
   if (input.is_string()) return ordered_json::array({{{"role", "user"}, {"content", input}}});
   if (!input.is_array())
     return invalid_field("input", fmt::format("must be a string or an array of items, not {}", json_kind(input)));
-  if (const std::string nul = find_nul(input, "input"); !nul.empty())
-    return invalid_field(nul, "holds a NUL character");
   if (input.size() > kItemsMax)
     return fail_at("input", Code::kTooLarge, "input has {} items, over the {} of a conversation", input.size(),
                    kItemsMax);
@@ -228,7 +224,6 @@ Result<void> read_conversation(RequestFields& fields, const StoredItems& stored,
   Transcript transcript;
   if (fields.get("instructions") != nullptr) {
     const std::string instructions = fields.string("instructions", "");
-    if (instructions.find('\0') != std::string::npos) return invalid_field("instructions", "holds a NUL character");
     if (!instructions.empty()) transcript.add_instructions(instructions);
   }
   const ordered_json* input = fields.get("input");
@@ -244,8 +239,6 @@ Result<void> read_conversation(RequestFields& fields, const StoredItems& stored,
   } else if (request.previous_id.empty()) {
     return invalid_field("input", "is missing");
   }
-  if (input != nullptr && input->is_string() && input->get_ref<const std::string&>().find('\0') != std::string::npos)
-    return invalid_field("input", "holds a NUL character");
   for (size_t i = 0; i < items.size(); ++i) CAIRN_TRY_VOID(transcript.add(items[i], fmt::format("input[{}]", i)));
   if (transcript.messages().empty()) return invalid_field("input", "holds nothing to answer");
   request.left_out.insert(transcript.left_out().begin(), transcript.left_out().end());

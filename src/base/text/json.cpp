@@ -1,6 +1,7 @@
 #include "base/text/json.h"
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 #include <span>
 #include <string>
@@ -200,6 +201,36 @@ class Builder : public nlohmann::json_sax<ordered_json> {
   std::string error_;
 };
 
+/// The value of the `\u` escape at `at`; -1: there is none.
+int escaped_unit(std::string_view text, size_t at) {
+  constexpr size_t kBytes = 6;
+  if (text.size() < kBytes || at > text.size() - kBytes || text[at] != '\\' || text[at + 1] != 'u') return -1;
+  int value = 0;
+  const char* end = text.data() + at + kBytes;
+  return std::from_chars(text.data() + at + 2, end, value, 16).ptr == end && text[at + 2] != '-' ? value : -1;
+}
+
+bool is_high(int unit) { return unit >= 0xD800 && unit < 0xDC00; }
+bool is_low(int unit) { return unit >= 0xDC00 && unit < 0xE000; }
+
+/// The text with `\ufffd` for the escapes that stand for no character; empty if it has none.
+std::string without_bad_escapes(std::string_view text) {
+  std::string mended;
+  for (size_t at = text.find('\\'); at < text.size(); at = text.find('\\', at)) {
+    const int unit = escaped_unit(text, at);
+    if (is_high(unit) && is_low(escaped_unit(text, at + 6))) {
+      at += 12;
+      continue;
+    }
+    if (unit == 0 || is_high(unit) || is_low(unit)) {
+      if (mended.empty()) mended = text;
+      mended.replace(at, 6, "\\ufffd");
+    }
+    at += 2;  // the backslash and what it escapes
+  }
+  return mended;
+}
+
 }  // namespace
 
 Result<JsonMeasure> measure_json(std::string_view text) { return Measurer().measure(text); }
@@ -207,7 +238,8 @@ Result<JsonMeasure> measure_json(std::string_view text) { return Measurer().meas
 Result<ordered_json> read_json(std::string_view text) {
   CAIRN_TRY(JsonMeasure measure, measure_json(text));
   Builder builder(std::move(measure.sizes));
-  if (ordered_json::sax_parse(text, &builder)) return std::move(builder.document());
+  const std::string mended = without_bad_escapes(text);
+  if (ordered_json::sax_parse(mended.empty() ? text : mended, &builder)) return std::move(builder.document());
   return fail(Code::kInvalidArgument, "is not valid JSON: {}", builder.error());
 }
 

@@ -34,8 +34,9 @@ struct JsonMeasure {
 Result<JsonMeasure> measure_json(std::string_view text);
 
 /// Takes O(n log n) time in the members of an object, and else linear time. Of members with the same name the last one
-/// counts, in the place of the first. Errors: those of measure_json; kInvalidArgument with the place where the text
-/// stops being JSON.
+/// counts, in the place of the first. Escapes of NUL, and of a surrogate without its other half, are read as U+FFFD: no
+/// text can hold the second, and tools' outputs have both. Errors: those of measure_json; kInvalidArgument with the
+/// place where the text stops being JSON.
 Result<nlohmann::ordered_json> read_json(std::string_view text);
 
 /// Adds a member without checking whether its name exists: for names that are known to differ.

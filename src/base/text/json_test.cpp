@@ -35,6 +35,30 @@ TEST(Json, ReadsTheSameDocumentsAsTheLibrary) {
   }
 }
 
+TEST(Json, EscapesThatAreNoCharacterBecomeTheReplacementCharacter) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {R"("a\u0000b")", "a\uFFFDb"},
+      {R"("\ud83d")", "\uFFFD"},
+      {R"("\ude00 first")", "\uFFFD first"},
+      {R"("\uDE00\uD83D")", "\uFFFD\uFFFD"},
+      {R"("\ud83d\ud83d\ude00")", "\uFFFD\U0001F600"},
+      {R"("\ud83d\ude00\ude00")", "\U0001F600\uFFFD"},
+      {R"("\ud83d\n\ude00")", "\uFFFD\n\uFFFD"},
+      {R"("\uD83D\uDE00")", "\U0001F600"},
+      {R"("\\ud83d \\u0000")", "\\ud83d \\u0000"},
+      {R"("\\\ud83d")", "\\\uFFFD"},
+  };
+  for (const auto& [text, wanted] : cases) {
+    const auto read = read_json(text);
+    ASSERT_TRUE(read.has_value()) << text << ": " << read.error().text();
+    EXPECT_EQ(read->get<std::string>(), wanted) << text;
+  }
+  EXPECT_EQ(read_json(R"({"\u0000": {"\ud800": ["\udc00"]}})")->dump(), "{\"\uFFFD\":{\"\uFFFD\":[\"\uFFFD\"]}}");
+  for (const std::string_view text :
+       {R"("\u")", R"("\ud8")", R"("\ud83d\u")", R"("\u-001")", R"("\u00g0")", "\"\\", R"("\ud83d)"})
+    EXPECT_FALSE(read_json(text).has_value()) << text;
+}
+
 TEST(Json, ForRepeatedNamesTheLastValueTakesTheFirstPlace) {
   const auto read = read_json(R"({"a":1,"b":[1],"a":{"x":1,"x":2,"y":3},"c":4,"b":5,"a":[6]})");
   ASSERT_TRUE(read.has_value());

@@ -77,6 +77,8 @@ class Interpreter {
   Result<Value> call_macro(const Macro& macro, const Args& args);
   Result<void> bind_macro(const MacroBody& macro, const Args& args, Scope& scope);
   Result<Value> call_loop(const Loop& loop, const Args& args);
+  /// Runs `list.append(item)` for a list that the template wrote itself and that has a name; false: it is another call.
+  Result<bool> append_to_own(const CallExpr& expr);
   /// Keeps a scope that an object holds, which is emptied at the end.
   Result<void> keep(const ScopeRef& scope);
   ScopeRef inner_scope() const;

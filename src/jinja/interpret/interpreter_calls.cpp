@@ -109,6 +109,35 @@ Result<Value> Interpreter::call_loop(const Loop& loop, const Args& args) {
   return make_text(std::move(text));
 }
 
+// Jinja's sandbox for models forbids it, but templates that are only run by llama.cpp use it. Values do not change
+// here: the name gets a new list.
+Result<bool> Interpreter::append_to_own(const CallExpr& expr) {
+  if (expr.callee->kind != ExprKind::kAttribute || expr.args.positional.size() != 1) return false;
+  const auto& method = static_cast<const AttributeExpr&>(*expr.callee);
+  const Expr& object = *method.object;
+  if (method.name != "append" || (object.kind != ExprKind::kName && object.kind != ExprKind::kAttribute)) return false;
+  CAIRN_TRY(const Value list, eval(object));
+  if (!list.is(Kind::kList) || list.list_ref()->kind != ListKind::kLiteral) return false;
+  CAIRN_TRY(Value item, eval(*expr.args.positional[0]));
+  std::vector<Value> items = list.items();
+  items.push_back(std::move(item));
+  CAIRN_TRY(Value longer, make_list(budget_, std::move(items), ListKind::kLiteral));
+  if (object.kind == ExprKind::kAttribute) {
+    const auto& attribute = static_cast<const AttributeExpr&>(object);
+    CAIRN_TRY(const Value held, eval(*attribute.object));
+    auto* space = held.object<Namespace>();
+    if (space == nullptr) return false;
+    CAIRN_TRY_VOID(set_namespace_attribute(budget_, *space, attribute.name, std::move(longer)));
+    return true;
+  }
+  const NameId id = static_cast<const NameExpr&>(object).id;
+  Scope* scope = scope_.get();
+  while (scope != nullptr && scope->find(id) == nullptr) scope = scope->parent.get();
+  if (scope == nullptr) return false;
+  scope->set(id, std::move(longer));
+  return true;
+}
+
 Result<Value> loop_changed(Interpreter& interpreter, const Value& self, const Args& args) {
   auto* loop = self.object<Loop>();
   bool same = loop->changed_asked && loop->changed.size() == args.positional.size();

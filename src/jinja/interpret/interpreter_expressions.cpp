@@ -86,7 +86,7 @@ Result<Value> Interpreter::eval_list(const ListExpr& expr) {
     CAIRN_TRY(Value value, eval(*item));
     items.push_back(std::move(value));
   }
-  return make_list(budget_, std::move(items), expr.tuple ? ListKind::kTuple : ListKind::kList);
+  return make_list(budget_, std::move(items), expr.tuple ? ListKind::kTuple : ListKind::kLiteral);
 }
 
 Result<Value> Interpreter::eval_dict(const DictExpr& expr) {
@@ -205,6 +205,8 @@ Result<Args> Interpreter::eval_args(const CallArgs& args) {
 }
 
 Result<Value> Interpreter::eval_call(const CallExpr& expr, const Value* caller) {
+  CAIRN_TRY(const bool appended, append_to_own(expr));
+  if (appended) return Value();
   CAIRN_TRY(const Value callee, eval(*expr.callee));
   CAIRN_TRY(Args args, eval_args(expr.args));
   if (caller != nullptr) args.named.emplace_back("caller", *caller);

@@ -16,7 +16,7 @@ const std::string& Value::text() const { return text_ref()->bytes; }
 Piece Value::piece() const { return {text_ref()->bytes, text_ref()->origin}; }
 bool Value::is_markup() const { return text_ref()->markup; }
 const std::vector<Value>& Value::items() const { return list_ref()->items; }
-bool Value::is_tuple() const { return list_ref()->kind != ListKind::kList; }
+bool Value::is_tuple() const { return list_ref()->kind >= ListKind::kTuple; }
 
 int32_t Value::depth() const {
   switch (kind()) {

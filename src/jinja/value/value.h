@@ -93,7 +93,8 @@ struct Text {
   Charge charge;
 };
 
-enum class ListKind : uint8_t { kList, kTuple, kGroup };  ///< kGroup: groupby's tuple (grouper, list)
+/// kLiteral: a list that the template wrote as [...], to which it can append; kGroup: groupby's tuple (grouper, list).
+enum class ListKind : uint8_t { kList, kLiteral, kTuple, kGroup };
 
 struct List {
   std::vector<Value> items;
