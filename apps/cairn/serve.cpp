@@ -17,6 +17,7 @@
 #include "api/errors.h"
 #include "api/frames/session.h"
 #include "api/routes.h"
+#include "api/store/recent_responses.h"
 #include "base/log.h"
 #include "base/system/machine.h"
 #include "base/system/unwinding_reserve.h"
@@ -38,6 +39,7 @@ struct ServeFlags {
   std::string frames;                ///< path of a socket; empty: none
   std::optional<std::string> store;  ///< path of a file
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
+  int64_t response_bytes = api::kRecentResponseBytes;
   std::vector<std::string> allow_hosts;
   bool strict_fields = false;
 };
@@ -166,6 +168,7 @@ Result<void> serve(const ServeFlags& flags) {
     CAIRN_TRY_VOID(server->listen_frames(flags.frames, frame_limits, api::frames::make_handler(service)));
   }
   block_signals();
+  service.keep_recent_responses(flags.response_bytes);
   if (flags.store) CAIRN_TRY_VOID(service.open_store(*flags.store));
   log_info("requests and their answers may take {} of memory at a time (--request-bytes)", bytes_text(request_bytes));
   Progress progress;
@@ -212,8 +215,14 @@ void add_serve(CLI::App& app, int& exit_code) {
   command
       ->add_option("--store", flags->store,
                    "File (SQLite) that keeps the answers of /v1/responses for previous_response_id and GET, and "
-                   "tool calls token for token; made if it is not there (default: none, nothing is kept)")
+                   "tool calls token for token; made if it is not there (default: none; see --response-bytes)")
       ->check(not_empty());
+  command
+      ->add_option("--response-bytes", flags->response_bytes,
+                   "Memory for recent answers of /v1/responses that previous_response_id and item_reference find "
+                   "without --store, the least recently used go first (default: 64MiB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::PositiveNumber);
   command
       ->add_option("--request-bytes", flags->request_bytes,
                    "Memory for requests and their answers at a time, e.g. 512MiB; over it they are answered 503 "

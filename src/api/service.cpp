@@ -7,6 +7,7 @@
 
 #include "api/params/request_notes.h"
 #include "api/store/file.h"
+#include "api/store/recent_responses.h"
 #include "api/store/turn_store.h"
 #include "base/system/unwinding_reserve.h"
 #include "base/text/json.h"
@@ -39,6 +40,7 @@ int64_t working_bytes(std::string_view body) {
 Service::Service(const Registry& registry, int64_t request_bytes)
     : registry_(registry),
       bytes_(std::make_shared<ByteBudget>(request_bytes)),
+      response_store_(make_recent_responses()),
       storing_(1, std::numeric_limits<size_t>::max()),
       workers_(kWorkerThreads, kWaitingRequestsMax, [this] { give_memory_back(); }) {}
 
@@ -48,6 +50,10 @@ Result<void> Service::open_store(const std::string& path) {
   CAIRN_TRY(auto turns, open_turn_store(file));
   turns_.set_store(std::move(turns));
   return {};
+}
+
+void Service::keep_recent_responses(int64_t bytes_max) {
+  response_store_ = make_recent_responses({.bytes_max = bytes_max});
 }
 
 std::shared_ptr<const TextBan> Service::call_ban(const LoadedModel& model) {

@@ -49,8 +49,9 @@ class Service {
   RunningResponses& running_responses() { return running_responses_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
   Result<void> open_store(const std::string& path);
-  /// Null: responses are not stored.
-  ResponseStore* response_store() { return response_store_.get(); }
+  /// How much of recent responses is kept in memory where there is no file. Before serving.
+  void keep_recent_responses(int64_t bytes_max);
+  ResponseStore& response_store() { return *response_store_; }
   /// Forbids the beginning of a tool call in the model's format; made when it is asked for first. Null: the format has
   /// no text of its own that begins one.
   std::shared_ptr<const TextBan> call_ban(const LoadedModel& model);

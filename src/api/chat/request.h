@@ -28,6 +28,8 @@ struct ChatRequest {
   int choices = 1;
   bool stream = false;
   ChatInput input;
+  /// Functions that may be called though they stand in the conversation, not among input.tools in front of it.
+  nlohmann::ordered_json found_tools = nlohmann::ordered_json::array();
   std::string prefill;  ///< the answer's beginning, as text: the client has it, and the model goes on from it
   ToolUse tool_use = ToolUse::kAuto;
   std::string tool_name;  ///< with kRequired: this one, empty: any

@@ -152,7 +152,10 @@ Result<Prepared> prepare(Service& service, const LoadedModel& model, ChatRequest
   context.format = model.output_format;
   const bool calls = !request.input.tools.is_null() && request.tool_use != ToolUse::kNone;
   if (!calls) context.format.tools = ToolFormat::kNone;
-  if (calls) context.tools = request.input.tools;
+  if (calls) {
+    context.tools = request.input.tools;
+    context.tools.insert(context.tools.end(), request.found_tools.begin(), request.found_tools.end());
+  }
   context.prompt = prompt.text.substr(prompt.text.size() - std::min(prompt.text.size(), kPromptTailBytes));
   if (calls && request.tool_use == ToolUse::kRequired) {
     ForcedPrefix first = forced_prefix_of(model, request, context.prompt);

@@ -23,18 +23,17 @@ using nlohmann::ordered_json;
 /// Of stored responses that are read for the items that a request refers to.
 constexpr size_t kReferencedBytesMax = 32 << 20;
 
-StoredItems stored_items(ResponseStore* store, const std::string& tenant) {
-  if (store == nullptr) return {};
-  return {.history = [store, tenant](const std::string& id) { return store->history(tenant, id); },
-          .item = [store, tenant, bytes = size_t{0}](const std::string& id) mutable -> Result<ordered_json> {
+StoredItems stored_items(ResponseStore& store, const std::string& tenant) {
+  return {.history = [&store, tenant](const std::string& id) { return store.history(tenant, id); },
+          .item = [&store, tenant, bytes = size_t{0}](const std::string& id) mutable -> Result<ordered_json> {
             if (bytes > kReferencedBytesMax)
               return fail(Code::kTooLarge, "is one reference too many: {} bytes have been read for those before it",
                           bytes);
-            return store->item(tenant, id, bytes);
+            return store.item(tenant, id, bytes);
           }};
 }
 
-ResponseOptions response_options(const ChatStart& start, ResponseStore* store, const std::string& tenant,
+ResponseOptions response_options(const ChatStart& start, ResponseStore& store, const std::string& tenant,
                                  ResponsesRequest& request, bool logprobs) {
   ResponseOptions options;
   options.id = start.id;
@@ -44,12 +43,14 @@ ResponseOptions response_options(const ChatStart& start, ResponseStore* store, c
   options.tenant = tenant;
   options.store = request.store;
   options.encrypted_reasoning = request.encrypted_reasoning;
+  options.raw_reasoning = request.raw_reasoning;
+  options.tools = std::move(request.offered);
   if (logprobs) options.tokenizer = start.model.tokenizer.get();
   if (!request.store) return options;
-  options.keep = [store, stored = StoredResponse{tenant, request.previous_id, {}, std::move(request.input)}](
+  options.keep = [&store, stored = StoredResponse{tenant, request.previous_id, {}, std::move(request.input)}](
                      const ordered_json& response) mutable {
     stored.response = response;
-    const auto done = store->put(stored);
+    const auto done = store.put(stored);
     if (!done) log_error("a response was not stored: {}", done.error().text());
     return done.has_value();
   };
@@ -60,7 +61,7 @@ Result<void> create(Service& service, const net::HttpRequest& http,
                     const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const ordered_json body, parse_object(http.body));
   const std::string tenant = tenant_of(http);
-  ResponseStore* store = service.response_store();
+  ResponseStore& store = service.response_store();
   CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored_items(store, tenant)));
   log_left_out("/v1/responses", request.left_out);
   const bool logprobs = request.chat.generate.sampling.logprobs;
@@ -85,19 +86,12 @@ Target target_of(std::string_view path) {
   return {std::string(path.substr(0, slash)), slash == std::string_view::npos ? "" : path.substr(slash + 1)};
 }
 
-Result<ResponseStore*> required_store(Service& service) {
-  if (service.response_store() != nullptr) return service.response_store();
-  return fail(Code::kNotFound, "this server stores no responses; start it with --store PATH to keep them");
-}
-
 Result<ordered_json> retrieve(Service& service, const std::string& tenant, const Target& target) {
-  CAIRN_TRY(ResponseStore * store, required_store(service));
-  return store->response(tenant, target.id);
+  return service.response_store().response(tenant, target.id);
 }
 
 Result<ordered_json> remove(Service& service, const std::string& tenant, const Target& target) {
-  CAIRN_TRY(ResponseStore * store, required_store(service));
-  CAIRN_TRY_VOID(store->remove(tenant, target.id));
+  CAIRN_TRY_VOID(service.response_store().remove(tenant, target.id));
   return ordered_json{{"id", target.id}, {"object", "response"}, {"deleted", true}};
 }
 
@@ -120,8 +114,7 @@ Result<ordered_json> list_page(const ordered_json& items, const net::HttpRequest
 
 Result<ordered_json> input_items(Service& service, const std::string& tenant, const Target& target,
                                  const net::HttpRequest& http) {
-  CAIRN_TRY(ResponseStore * store, required_store(service));
-  CAIRN_TRY(const ordered_json items, store->input(tenant, target.id));
+  CAIRN_TRY(const ordered_json items, service.response_store().input(tenant, target.id));
   return list_page(items, http);
 }
 

@@ -1,7 +1,6 @@
 #include "api/responses/request.h"
 
 #include <algorithm>
-#include <array>
 
 #include "api/chat/messages.h"
 #include "api/errors.h"
@@ -53,16 +52,18 @@ void read_top_logprobs(RequestFields& fields, SamplingParams& sampling) {
   sampling.logprobs |= sampling.top_logprobs > 0;
 }
 
-Result<void> read_effort(RequestFields& fields, ReasoningOptions& options) {
+// OpenAI's clients show the summary of thinking, so that the thinking itself is sent there unless they want none.
+Result<void> read_effort(RequestFields& fields, ResponsesRequest& request) {
   const ordered_json* value = fields.object("reasoning");
   if (value == nullptr) return {};
   RequestFields reasoning(*value, "reasoning.");
   const std::string effort = reasoning.string("effort", "");
-  if (!effort.empty() && !set_effort(effort, options)) {
+  if (!effort.empty() && !set_effort(effort, request.chat.reasoning)) {
     reasoning.reject("effort", fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}",
                                            quoted_value(effort)));
   }
-  reasoning.accept({"summary", "generate_summary", "context", "mode"});
+  request.raw_reasoning = reasoning.string("summary", "") == "none";
+  reasoning.accept({"generate_summary", "context", "mode"});
   return reasoning.finish();
 }
 
@@ -83,47 +84,49 @@ Result<void> read_stream_options(RequestFields& fields) {
   return options.finish();
 }
 
-// A function as templates know it.
-Result<ordered_json> read_function(const ordered_json& tool, const std::string& path) {
-  const auto name = tool.find("name");
-  if (name == tool.end() || !name->is_string() || name->get_ref<const std::string&>().empty() ||
-      name->get_ref<const std::string&>().size() > kToolNameBytesMax)
-    return invalid_field(path + ".name", fmt::format("must be a string of 1 to {} bytes", kToolNameBytesMax));
-  ordered_json description = tool.contains("description") ? tool["description"] : ordered_json(nullptr);
-  if (description.is_null()) description = "";  // many templates print it unasked
-  if (!description.is_string()) return invalid_field(path + ".description", "must be a string");
-  ordered_json parameters = tool.contains("parameters") ? tool["parameters"] : ordered_json(nullptr);
-  if (parameters.is_null()) parameters = {{"type", "object"}, {"properties", ordered_json::object()}};
-  if (!parameters.is_object())
-    return invalid_field(path + ".parameters", fmt::format("must be an object, not {}", json_kind(parameters)));
-  return ordered_json{
-      {"type", "function"},
-      {"function", {{"name", *name}, {"description", std::move(description)}, {"parameters", std::move(parameters)}}}};
-}
-
 Result<void> read_tools(RequestFields& fields, ResponsesRequest& request) {
   const ordered_json* tools = fields.get("tools");
   if (tools == nullptr) return {};
-  if (!tools->is_array() || tools->size() > kToolsMax)
-    return invalid_field("tools", fmt::format("must be an array of at most {} tools", kToolsMax));
-  ordered_json functions = ordered_json::array();
+  CAIRN_TRY(ToolList list, read_tool_list(*tools, "tools"));
+  if (!list.functions.empty()) request.chat.input.tools = std::move(list.functions);
+  request.offered = std::move(list.offered);
+  request.left_out.merge(list.left_out);
+  return {};
+}
+
+// The name that the model sees of a tool that a choice names.
+Result<std::string> chosen_name(const ordered_json& choice, const std::string& path, const OfferedTools& offered) {
+  const auto name = choice.find("name");
+  if (name == choice.end() || !name->is_string()) return invalid_field(path + ".name", "is missing or not a string");
+  const auto name_space = choice.find("namespace");
+  const bool inside = name_space != choice.end() && name_space->is_string();
+  std::string offered_as =
+      offered_name(inside ? name_space->get_ref<const std::string&>() : "", name->get_ref<const std::string&>());
+  if (!offered.contains(offered_as))
+    return invalid_field(path + ".name", fmt::format("{} is none of the tools", quoted_value(*name)));
+  return offered_as;
+}
+
+// Only some of the tools: the model does not see the others.
+Result<void> read_allowed_tools(const ordered_json& choice, ResponsesRequest& request) {
+  const auto allowed = choice.find("tools");
+  if (allowed == choice.end() || !allowed->is_array()) return invalid_field("tool_choice.tools", "must be an array");
   std::set<std::string> names;
-  for (size_t i = 0; i < tools->size(); ++i) {
-    const auto& tool = (*tools)[i];
-    const std::string path = fmt::format("tools[{}]", i);
+  for (size_t i = 0; i < allowed->size(); ++i) {
+    const auto& tool = (*allowed)[i];
+    const std::string path = fmt::format("tool_choice.tools[{}]", i);
     if (!tool.is_object()) return invalid_field(path, fmt::format("must be an object, not {}", json_kind(tool)));
-    if (!tool.contains("type") || !tool["type"].is_string())
-      return invalid_field(path + ".type", "is missing or no string");
-    if (tool["type"] != "function") {
-      request.left_out.insert(cut_text(tool["type"].get_ref<const std::string&>(), kQuotedBytesMax));
-      continue;
-    }
-    CAIRN_TRY(ordered_json function, read_function(tool, path));
-    if (!names.insert(function["function"]["name"].get<std::string>()).second)
-      return invalid_field(path + ".name", fmt::format("{} is the name of another tool", quoted_value(tool["name"])));
-    functions.push_back(std::move(function));
+    if (!tool.contains("type") || (tool["type"] != "function" && tool["type"] != "custom")) continue;
+    CAIRN_TRY(std::string name, chosen_name(tool, path, request.offered));
+    names.insert(std::move(name));
   }
-  if (!functions.empty()) request.chat.input.tools = std::move(functions);
+  ordered_json kept = ordered_json::array();
+  for (auto& function : request.chat.input.tools)
+    if (names.contains(function["function"]["name"].get_ref<const std::string&>())) kept.push_back(std::move(function));
+  request.chat.input.tools = kept.empty() ? ordered_json(nullptr) : std::move(kept);
+  std::erase_if(request.offered, [&](const auto& tool) { return !names.contains(tool.first); });
+  if (choice.contains("mode") && choice["mode"] == "required" && !names.empty())
+    request.chat.tool_use = ToolUse::kRequired;
   return {};
 }
 
@@ -141,14 +144,10 @@ Result<void> read_tool_choice(RequestFields& fields, ResponsesRequest& request) 
     if (tools.is_null())
       return invalid_field("tool_choice", "is \"required\", but there are no functions among the tools");
   } else if (choice->is_object() && choice->contains("type") && (*choice)["type"].is_string()) {
-    if ((*choice)["type"] != "function") return {};
-    const auto name = choice->find("name");
-    if (name == choice->end() || !name->is_string())
-      return invalid_field("tool_choice.name", "is missing or not a string");
-    const bool known = std::ranges::any_of(tools, [&](const auto& tool) { return tool["function"]["name"] == *name; });
-    if (!known) return invalid_field("tool_choice.name", fmt::format("{} is none of the tools", quoted_value(*name)));
+    if ((*choice)["type"] == "allowed_tools") return read_allowed_tools(*choice, request);
+    if ((*choice)["type"] != "function" && (*choice)["type"] != "custom") return {};
+    CAIRN_TRY(chat.tool_name, chosen_name(*choice, "tool_choice", request.offered));
     chat.tool_use = ToolUse::kRequired;
-    chat.tool_name = *name;
   } else {
     return invalid_field("tool_choice",
                          fmt::format("must be \"none\", \"auto\", \"required\" or {{\"type\": \"function\", "
@@ -158,23 +157,15 @@ Result<void> read_tool_choice(RequestFields& fields, ResponsesRequest& request) 
   return {};
 }
 
-void read_store(RequestFields& fields, const StoredItems& stored, ResponsesRequest& request) {
-  const bool stores = stored.history != nullptr;
-  const bool wanted = fields.boolean("store", stores);
-  request.store = stores && wanted;
-  if (wanted && !stores)
-    fields.reject("store", "is true, but this server stores nothing: start it with --store PATH, or leave it out");
+void read_store(RequestFields& fields, ResponsesRequest& request) {
+  request.store = fields.boolean("store", true);
   request.previous_id = fields.string("previous_response_id", "");
-  if (!request.previous_id.empty() && !stores) {
-    fields.reject("previous_response_id",
-                  "needs a server that stores responses: start it with --store PATH, or send the whole "
-                  "conversation as input");
-  }
 }
 
 std::string_view id_prefix(const std::string& type) {
   if (type == "message") return "msg_";
   if (type == "reasoning") return "rs_";
+  if (type == "custom_tool_call") return "ctc_";
   return type == "function_call" ? "fc_" : "item_";
 }
 
@@ -209,9 +200,6 @@ Result<ordered_json> read_items(const ordered_json& input, const StoredItems& st
     }
     const std::string path = fmt::format("input[{}].id", i);
     if (!item.contains("id") || !item["id"].is_string()) return invalid_field(path, "is missing or not a string");
-    if (!stored.item)
-      return invalid_field(path,
-                           "refers to a stored item: start the server with --store PATH, or send the item itself");
     auto found = stored.item(item["id"].get_ref<const std::string&>());
     if (!found) return fail_at(path, found.error().code, "{}", found.error().message);
     items.push_back(std::move(*found));
@@ -242,6 +230,11 @@ Result<void> read_conversation(RequestFields& fields, const StoredItems& stored,
   if (transcript.messages().empty()) return invalid_field("input", "holds nothing to answer");
   request.left_out.insert(transcript.left_out().begin(), transcript.left_out().end());
   request.chat.input.messages = transcript.take_messages();
+  ToolList found = transcript.take_found();
+  for (auto& function : found.functions)
+    if (!request.offered.contains(function["function"]["name"].get_ref<const std::string&>()))
+      request.chat.found_tools.push_back(std::move(function));
+  request.offered.merge(found.offered);
   request.input = ordered_json::array();
   if (request.store)
     for (const auto& item : items) request.input.push_back(whole_item(item));
@@ -299,9 +292,9 @@ Result<ResponsesRequest> parse_responses(const ordered_json& body, const StoredI
   read_truncation(fields);
   read_include(fields, request);
   read_top_logprobs(fields, chat.generate.sampling);
-  read_store(fields, stored, request);
+  read_store(fields, request);
   read_reasoning(fields, chat.reasoning);
-  CAIRN_TRY_VOID(read_effort(fields, chat.reasoning));
+  CAIRN_TRY_VOID(read_effort(fields, request));
   CAIRN_TRY_VOID(read_text(fields));
   CAIRN_TRY_VOID(read_stream_options(fields));
   read_template_variables(fields, chat.input.variables);

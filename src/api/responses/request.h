@@ -9,11 +9,12 @@
 #include <string>
 
 #include "api/chat/request.h"
+#include "api/responses/tools.h"
 #include "base/error.h"
 
 namespace cairn::api::responses {
 
-/// What a request may refer to by id. Null: this server stores nothing. Errors: kNotFound and others, without `at`.
+/// What a request may refer to by id. Errors: kNotFound and others, without `at`.
 struct StoredItems {
   /// Input and output items of a response and of all before it, oldest first.
   std::function<Result<nlohmann::ordered_json>(const std::string& response_id)> history;
@@ -26,9 +27,11 @@ struct ResponsesRequest {
   nlohmann::ordered_json echo;
   nlohmann::ordered_json input;  ///< the request's own items, whole and each with an id, to be stored
   std::string previous_id;
-  bool store = false;
+  bool store = true;
   bool encrypted_reasoning = false;  ///< asked for; clients then look for the field
-  std::set<std::string> left_out;    ///< types of tools and items that have no part in the prompt
+  bool raw_reasoning = false;        ///< thinking is sent as it is, not in the place of its summary
+  OfferedTools offered;              ///< what the functions that the model may call are in the protocol
+  std::set<std::string> left_out;    ///< types of tools, items and parts that have no part in the prompt
 };
 
 Result<ResponsesRequest> parse_responses(const nlohmann::ordered_json& body, const StoredItems& stored);

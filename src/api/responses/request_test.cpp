@@ -5,6 +5,7 @@
 
 #include "api/chat/messages.h"
 #include "api/responses/transcript.h"
+#include "api/serialization/json_text.h"
 
 namespace cairn::api::responses {
 namespace {
@@ -31,7 +32,7 @@ StoredItems one_response() {
           }};
 }
 
-ResponsesRequest parsed(const ordered_json& body, const StoredItems& stored = {}) {
+ResponsesRequest parsed(const ordered_json& body, const StoredItems& stored = one_response()) {
   auto request = parse_responses(body, stored);
   EXPECT_TRUE(request.has_value()) << request.error().text();
   return request ? std::move(*request) : ResponsesRequest{};
@@ -44,7 +45,7 @@ struct Bad {
   const char* at;
   const char* words;
 };
-void expect_refused(const Bad& bad, const StoredItems& stored = {}) {
+void expect_refused(const Bad& bad, const StoredItems& stored = one_response()) {
   const auto request = parse_responses(json(bad.body), stored);
   ASSERT_FALSE(request.has_value()) << bad.body;
   EXPECT_EQ(request.error().at, bad.at) << bad.body;
@@ -61,11 +62,11 @@ TEST(ResponsesRequest, AStringIsTheUsersMessage) {
   EXPECT_EQ(request.chat.input.messages,
             json(R"([{"role":"system","content":"Be brief."},{"role":"user","content":"Hello!"}])"));
   EXPECT_TRUE(request.chat.input.tools.is_null());
-  EXPECT_FALSE(request.store);
+  EXPECT_TRUE(request.store);
   EXPECT_EQ(request.echo["temperature"].dump(), "0.7");
   EXPECT_EQ(request.echo["max_output_tokens"], 7);
   EXPECT_EQ(request.echo["instructions"], "Be brief.");
-  EXPECT_EQ(request.echo["store"], false);
+  EXPECT_EQ(request.echo["store"], true);
   EXPECT_EQ(request.echo["metadata"]["target_ttft_ms"], "250");
 }
 
@@ -124,8 +125,9 @@ TEST(ResponsesRequest, WhatOtherToolsLeftIsLeftOut) {
   const auto request = parsed(json(R"({"input":[{"role":"user","content":"Hi"},
       {"type":"web_search_call","id":"ws_1","status":"completed","action":{"type":"search","query":"x"}},
       {"type":"local_shell_call","call_id":"l","status":"completed","action":{"type":"exec","command":["ls"],"env":{}}},
+      {"type":"context_compaction","encrypted_content":"gAAAA"},
       {"type":"reasoning","summary":[],"content":null,"encrypted_content":"gAAAA"}],
-    "tools":[{"type":"local_shell"},{"type":"web_search"},{"type":"custom","name":"apply_patch","format":{}},
+    "tools":[{"type":"local_shell"},{"type":"web_search"},
              {"type":"function","name":"shell","description":null,"strict":false,
               "parameters":{"type":"object","properties":{"command":{"type":"array"}}}},
              {"type":"function","name":"plan"}],
@@ -133,7 +135,7 @@ TEST(ResponsesRequest, WhatOtherToolsLeftIsLeftOut) {
     "store":false,"stream":true,"include":["reasoning.encrypted_content"],"prompt_cache_key":"k",
     "client_metadata":{"a":"b"},"text":{"verbosity":"low"}})"));
   EXPECT_THAT(request.left_out,
-              ElementsAre("custom", "local_shell", "local_shell_call", "web_search", "web_search_call"));
+              ElementsAre("context_compaction", "local_shell", "local_shell_call", "web_search", "web_search_call"));
   EXPECT_EQ(request.chat.input.messages, json(R"([{"role":"user","content":"Hi"}])"));
   EXPECT_EQ(request.chat.input.tools, json(R"([{"type":"function","function":{"name":"shell","description":"",
                       "parameters":{"type":"object","properties":{"command":{"type":"array"}}}}},
@@ -142,10 +144,146 @@ TEST(ResponsesRequest, WhatOtherToolsLeftIsLeftOut) {
   EXPECT_FALSE(request.chat.parallel_calls);
   EXPECT_EQ(request.chat.reasoning.effort, "low");
   EXPECT_TRUE(request.encrypted_reasoning);
-  EXPECT_EQ(request.echo["tools"].size(), 5u);
+  EXPECT_EQ(request.echo["tools"].size(), 4u);
   EXPECT_EQ(request.echo["prompt_cache_key"], "k");
   EXPECT_EQ(request.echo["text"]["verbosity"], "low");
   EXPECT_EQ(request.echo["text"]["format"]["type"], "text");
+}
+
+TEST(ResponsesRequest, APictureInAnOutputBecomesAText) {
+  const auto request = parsed(json(R"({"input":[{"role":"user","content":"Look."},
+      {"type":"function_call","call_id":"a","name":"view","arguments":"{}"},
+      {"type":"function_call_output","call_id":"a","output":[{"type":"input_text","text":"a picture"},
+        {"type":"input_image","image_url":"data:image/png;base64,iVBORw0KGgo="},
+        {"type":"input_image","file_id":"file_1"},
+        {"type":"input_file","filename":"report.pdf","file_data":"data:application/pdf;base64,JVBERi0="},
+        {"type":"input_file","file_data":"data:application/pdf;base64,JVBERi0="},
+        {"type":"hologram"}]},
+      {"role":"user","content":[{"type":"input_image","image_url":"data:image/gif;base64,R0lGOD"}]},
+      {"role":"assistant","content":[{"type":"output_audio","data":"AAAA"}]}]})"));
+  EXPECT_EQ(request.chat.input.messages[2]["content"], json(R"([{"type":"text","text":"a picture"},
+                     {"type":"text","text":"[image: image/png, this model reads text only]"},
+                     {"type":"text","text":"[image, this model reads text only]"},
+                     {"type":"text","text":"[file: report.pdf, this model reads text only]"},
+                     {"type":"text","text":"[file: application/pdf, this model reads text only]"},
+                     {"type":"text","text":"[hologram, this model reads text only]"}])"));
+  EXPECT_EQ(request.chat.input.messages[3]["content"], "[image: image/gif, this model reads text only]");
+  EXPECT_EQ(request.chat.input.messages[4]["content"], "[output_audio, this model reads text only]");
+  EXPECT_THAT(request.left_out, ElementsAre("hologram", "input_file", "input_image", "output_audio"));
+  // A picture of the user that no tool has made is a question which this model cannot answer.
+  expect_refused({R"({"input":[{"type":"function_call","call_id":"a","name":"f"},
+                               {"type":"function_call_output","call_id":"a","output":"x"},
+                               {"role":"user","content":"y"},
+                               {"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})",
+                  "input[3].content[0].type", "reads text only"});
+}
+
+TEST(ResponsesRequest, CallsAndOutputsThatDoNotMatchAreShown) {
+  EXPECT_EQ(messages(json(R"([{"type":"function_call_output","call_id":"z","output":"orphan"},
+                              {"type":"function_call","name":"f"},
+                              {"type":"function_call","call_id":null,"name":"g"},
+                              {"type":"function_call_output","output":"of f"},
+                              {"type":"function_call_output","output":null},
+                              {"type":"function_call_output","call_id":"z","output":"again"}])")),
+            json(R"([{"role":"tool","tool_call_id":"z","content":"orphan"},
+                     {"role":"assistant","content":"","tool_calls":[
+                       {"id":"call_2","type":"function","function":{"name":"f","arguments":"{}"}},
+                       {"id":"call_3","type":"function","function":{"name":"g","arguments":"{}"}}]},
+                     {"role":"tool","tool_call_id":"call_2","content":"of f"},
+                     {"role":"tool","tool_call_id":"call_3","content":""},
+                     {"role":"tool","tool_call_id":"z","content":"again"}])"));
+}
+
+TEST(ResponsesRequest, FunctionsOfANamespaceAreOfferedUnderANameOfBoth) {
+  const auto request = parsed(json(R"({"input":[{"role":"user","content":"Add."},
+      {"type":"function_call","call_id":"a","namespace":"mcp__note","name":"add","arguments":"{\"text\":\"x\"}"},
+      {"type":"function_call_output","call_id":"a","output":"added"}],
+    "tools":[{"type":"function","name":"shell"},
+             {"type":"namespace","name":"mcp__note","description":"Notes","tools":[
+               {"type":"function","name":"add","description":"Adds a note","parameters":{"type":"object"}},
+               {"type":"web_search"}]}],
+    "tool_choice":{"type":"function","namespace":"mcp__note","name":"add"}})"));
+  ASSERT_EQ(request.chat.input.tools.size(), 2u);
+  EXPECT_EQ(request.chat.input.tools[1]["function"],
+            json(R"({"name":"mcp__note__add","description":"Adds a note","parameters":{"type":"object"}})"));
+  EXPECT_EQ(request.chat.input.messages[1]["tool_calls"][0]["function"]["name"], "mcp__note__add");
+  EXPECT_EQ(request.chat.tool_name, "mcp__note__add");
+  const auto& offered = request.offered.at("mcp__note__add");
+  EXPECT_EQ(offered.name_space, "mcp__note");
+  EXPECT_EQ(offered.name, "add");
+  EXPECT_THAT(request.left_out, ElementsAre("web_search"));
+}
+
+TEST(ResponsesRequest, ACustomToolIsAFunctionOfOneString) {
+  const auto request = parsed(json(R"({"input":[{"role":"user","content":"Patch."},
+      {"type":"custom_tool_call","call_id":"a","name":"apply_patch","input":"*** \"Begin\"\n"},
+      {"type":"custom_tool_call_output","call_id":"a","output":[{"type":"input_text","text":"done"}]}],
+    "tools":[{"type":"custom","name":"apply_patch","description":"Edits files",
+              "format":{"type":"grammar","syntax":"lark","definition":"start: \"x\""}},
+             {"type":"custom","name":"say","format":{"type":"text"}}],
+    "tool_choice":{"type":"custom","name":"apply_patch"}})"));
+  const auto& function = request.chat.input.tools[0]["function"];
+  EXPECT_EQ(function["description"], "Edits files\n\nThe input must match this lark grammar:\nstart: \"x\"");
+  EXPECT_EQ(function["parameters"]["properties"]["input"]["type"], "string");
+  EXPECT_EQ(function["parameters"]["required"], json(R"(["input"])"));
+  EXPECT_EQ(request.chat.input.tools[1]["function"]["description"], "");
+  EXPECT_EQ(request.offered.at("apply_patch").kind, ToolKind::kCustom);
+  EXPECT_EQ(request.chat.input.messages[1]["tool_calls"][0]["function"]["arguments"], R"({"input":"*** \"Begin\"\n"})");
+  EXPECT_EQ(request.chat.input.messages[2]["content"], "done");
+  EXPECT_THAT(request.left_out, ElementsAre("grammar of apply_patch"));
+}
+
+TEST(ResponsesRequest, WhatASearchFindsCanBeCalledAndStandsBehindTheTools) {
+  constexpr const char* kTools = R"([{"type":"tool_search","execution":"client","description":"Finds tools.",
+      "parameters":{"type":"object","properties":{"query":{"type":"string"}}}},
+     {"type":"function","name":"later","defer_loading":true},
+     {"type":"namespace","name":"db","tools":[{"type":"function","name":"query","defer_loading":true}]}])";
+  const auto before = parsed({{"input", "Hi"}, {"tools", json(kTools)}});
+  ASSERT_EQ(before.chat.input.tools.size(), 1u);
+  EXPECT_EQ(before.chat.input.tools[0]["function"]["name"], "tool_search");
+  EXPECT_EQ(before.offered.at("tool_search").kind, ToolKind::kSearch);
+  const auto after = parsed({{"input", json(R"([{"role":"user","content":"Hi"},
+      {"type":"tool_search_call","call_id":"a","execution":"client","arguments":{"query":"db"}},
+      {"type":"tool_search_output","call_id":"a","execution":"client","status":"completed","tools":[
+        {"type":"namespace","name":"db","tools":[{"type":"function","name":"query","defer_loading":true}]},
+        {"type":"function"}, 7]}])")},
+                             {"tools", json(kTools)}});
+  EXPECT_EQ(after.chat.input.tools, before.chat.input.tools);
+  ASSERT_EQ(after.chat.found_tools.size(), 1u);
+  EXPECT_EQ(after.chat.found_tools[0]["function"]["name"], "db__query");
+  EXPECT_EQ(after.offered.at("db__query").name_space, "db");
+  EXPECT_EQ(after.chat.input.messages[1]["tool_calls"][0]["function"],
+            json(R"({"name":"tool_search","arguments":"{\"query\":\"db\"}"})"));
+  EXPECT_EQ(after.chat.input.messages[2]["content"], dump({{"tools", after.chat.found_tools}}));
+  // Nobody here would find what is to be loaded later.
+  const auto hosted = parsed(
+      json(R"({"input":"x","tools":[{"type":"tool_search"},{"type":"function","name":"f","defer_loading":true}]})"));
+  EXPECT_EQ(hosted.chat.input.tools.size(), 1u);
+  EXPECT_THAT(hosted.left_out, ElementsAre("tool_search"));
+}
+
+TEST(ResponsesRequest, OnlyAllowedToolsAreOffered) {
+  const auto request =
+      parsed(json(R"({"input":"x","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],
+      "tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"},{"type":"mcp"}]}})"));
+  ASSERT_EQ(request.chat.input.tools.size(), 1u);
+  EXPECT_EQ(request.chat.input.tools[0]["function"]["name"], "g");
+  EXPECT_EQ(request.chat.tool_use, ToolUse::kRequired);
+}
+
+TEST(ResponsesRequest, ThinkingIsSentAsSummaryUnlessNoneIsWanted) {
+  EXPECT_FALSE(parsed(json(R"({"input":"x"})")).raw_reasoning);
+  EXPECT_FALSE(parsed(json(R"({"input":"x","reasoning":{"summary":"auto"}})")).raw_reasoning);
+  EXPECT_TRUE(parsed(json(R"({"input":"x","reasoning":{"summary":"none"}})")).raw_reasoning);
+}
+
+TEST(ResponsesRequest, ASummaryThatWasMadeHereIsShown) {
+  const auto request = parsed(json(R"({"input":[{"type":"compaction","id":"cmp_1","encrypted_content":"gAAAA"},
+      {"type":"compaction","id":"cmp_2","encrypted_content":"cairn-summary:We wrote a file."},
+      {"role":"user","content":"Go on."}]})"));
+  ASSERT_EQ(request.chat.input.messages.size(), 2u);
+  EXPECT_THAT(request.chat.input.messages[0]["content"].get<std::string>(), HasSubstr("We wrote a file."));
+  EXPECT_THAT(request.left_out, ElementsAre("compaction"));
 }
 
 TEST(ResponsesRequest, ToolChoice) {
@@ -232,9 +370,8 @@ TEST(ResponsesRequest, EveryBadFieldIsNamed) {
            {R"({"input":"x","conversation":"c"})", "conversation", "not supported"},
            {R"({"input":"x","metadata":"m"})", "metadata", "must be an object"},
            {R"({"input":"x","chat_template_kwargs":1})", "chat_template_kwargs", "must be an object"},
-           {R"({"input":"x","store":true})", "store", "--store PATH"},
-           {R"({"input":"x","previous_response_id":"r"})", "previous_response_id", "--store PATH"},
-           {R"({"input":[{"type":"item_reference","id":"m"}]})", "input[0].id", "--store PATH"},
+           {R"({"input":"x","store":"yes"})", "store", "must be true or false"},
+           {R"({"input":"x","reasoning":{"summary":1}})", "reasoning.summary", "must be a string"},
            {R"({"input":[{"type":"item_reference"}]})", "input[0].id", "is missing"},
        })
     expect_refused(bad);
@@ -245,7 +382,6 @@ TEST(ResponsesRequest, EveryBadItemIsNamed) {
            {R"({"input":["x"]})", "input[0]", "must be an object, not a string"},
            {R"({"input":[{}]})", "input[0].type", "is missing"},
            {R"({"input":[{"type":7}]})", "input[0].type", "is missing or not a string"},
-           {R"({"input":[{"role":"user","content":"a"},{"type":"compaction"}]})", "input[1].type", "\"compaction\""},
            {R"({"input":[{"type":"message"}]})", "input[0].role", "is missing"},
            {R"({"input":[{"role":"tool","content":"x"}]})", "input[0].role", "\"tool\" is not one of"},
            {R"({"input":[{"role":"user"}]})", "input[0].content", "is missing"},
@@ -256,26 +392,11 @@ TEST(ResponsesRequest, EveryBadItemIsNamed) {
            {R"({"input":[{"role":"user","content":[{"type":"input_image","image_url":"x"}]}]})",
             "input[0].content[0].type", "\"input_image\" is not supported"},
            {R"({"input":[{"type":"reasoning","summary":1}]})", "input[0].summary", "must be a string or an array"},
-           {R"({"input":[{"type":"function_call","name":"f"}]})", "input[0].call_id", "is missing"},
-           {R"({"input":[{"type":"function_call","call_id":"","name":"f"}]})", "input[0].call_id", "is empty"},
            {R"({"input":[{"type":"function_call","call_id":"a"}]})", "input[0].name", "is missing"},
            {R"({"input":[{"type":"function_call","call_id":"a","name":"f","arguments":[]}]})", "input[0].arguments",
             "must be a string of JSON, not an array"},
-           {R"({"input":[{"type":"function_call","call_id":"a","name":"f"},
-                         {"type":"function_call","call_id":"a","name":"f"}]})",
-            "input[1].call_id", "another call of this turn"},
-           {R"({"input":[{"type":"function_call_output","call_id":"a","output":"x"}]})", "input[0].call_id",
-            "no function_call before it"},
-           {R"({"input":[{"type":"function_call","call_id":"a","name":"f"},
-                         {"type":"function_call_output","call_id":"a"}]})",
-            "input[1].output", "is missing"},
-           {R"({"input":[{"type":"function_call","call_id":"a","name":"f"},
-                         {"type":"function_call_output","call_id":"a","output":[{"type":"input_image"}]}]})",
-            "input[1].output[0].type", "\"input_image\""},
-           {R"({"input":[{"type":"function_call","call_id":"a","name":"f"},
-                         {"type":"function_call_output","call_id":"a","output":"x"},
-                         {"type":"function_call_output","call_id":"a","output":"x"}]})",
-            "input[2].call_id", "has an output already"},
+           {R"({"input":[{"type":"custom_tool_call","call_id":"a","name":"f","input":{}}]})", "input[0].input",
+            "must be a string"},
        })
     expect_refused(bad);
 }
@@ -299,6 +420,12 @@ TEST(ResponsesRequest, EveryBadToolIsNamed) {
            {R"({"input":"x","tool_choice":"some"})", "tool_choice", "must be \"none\""},
            {R"({"input":"x","tool_choice":{"type":"function"}})", "tool_choice.name", "is missing"},
            {R"({"input":"x","tool_choice":{"type":"function","name":"g"}})", "tool_choice.name", "none of the tools"},
+           {R"({"input":"x","tool_choice":{"type":"allowed_tools"}})", "tool_choice.tools", "must be an array"},
+           {R"({"input":"x","tools":[{"type":"namespace","tools":[]}]})", "tools[0].name", "1 to 256 bytes"},
+           {R"({"input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"function","name":""}]}]})",
+            "tools[0].tools[0].name", "1 to 256 bytes"},
+           {R"({"input":"x","tools":[{"type":"custom","name":"f"},{"type":"function","name":"f"}]})", "tools[1].name",
+            "another tool"},
        })
     expect_refused(bad);
 }
@@ -311,14 +438,14 @@ TEST(ResponsesRequest, AConversationHasABound) {
   ASSERT_FALSE(with_history.has_value());
   EXPECT_EQ(with_history.error().code, Code::kTooLarge);
   items.push_back(items[0]);
-  const auto more = parse_responses({{"input", items}}, {});
+  const auto more = parse_responses({{"input", items}}, one_response());
   ASSERT_FALSE(more.has_value());
   EXPECT_EQ(more.error().code, Code::kTooLarge);
 
   ordered_json calls = ordered_json::array();
   for (size_t i = 0; i <= kHistoryCallsMax; ++i)
     calls.push_back({{"type", "function_call"}, {"call_id", std::to_string(i)}, {"name", "f"}});
-  const auto many = parse_responses({{"input", calls}}, {});
+  const auto many = parse_responses({{"input", calls}}, one_response());
   ASSERT_FALSE(many.has_value());
   EXPECT_EQ(many.error().at, fmt::format("input[{}]", kHistoryCallsMax));
 }

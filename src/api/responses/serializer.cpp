@@ -6,17 +6,13 @@
 #include "api/serialization/token_json.h"
 #include "api/serialization/usage.h"
 #include "base/system/random_id.h"
+#include "base/text/json.h"
 #include "base/text/printable.h"
 
 namespace cairn::api::responses {
 namespace {
 
 using nlohmann::ordered_json;
-
-std::string_view delta_event(bool call, bool message) {
-  if (call) return "response.function_call_arguments.delta";
-  return message ? "response.output_text.delta" : "response.reasoning_text.delta";
-}
 
 // Null: it came to its end.
 ordered_json incomplete_details(ChatFinishReason end) {
@@ -71,7 +67,8 @@ std::string ResponsesSerializer::event(std::string_view type, ordered_json field
 std::string ResponsesSerializer::item_event(std::string_view type, ordered_json fields) {
   if (!options_.stream) return {};
   ordered_json about = {{"item_id", item_.json["id"]}, {"output_index", response_["output"].size()}};
-  if (item_.kind != Kind::kCall) about["content_index"] = 0;
+  if (item_.kind == Kind::kMessage || item_.kind == Kind::kReasoning)
+    about[is_summary() ? "summary_index" : "content_index"] = 0;
   for (auto& [name, field] : fields.items()) about[name] = std::move(field);
   return event(type, std::move(about));
 }
@@ -86,7 +83,8 @@ std::string ResponsesSerializer::begin() {
 }
 
 ordered_json ResponsesSerializer::content_part() const {
-  if (item_.kind == Kind::kReasoning) return {{"type", "reasoning_text"}, {"text", item_.text}};
+  if (item_.kind == Kind::kReasoning)
+    return {{"type", is_summary() ? "summary_text" : "reasoning_text"}, {"text", item_.text}};
   return {{"type", "output_text"},
           {"annotations", ordered_json::array()},
           {"logprobs", item_.logprobs},
@@ -95,7 +93,7 @@ ordered_json ResponsesSerializer::content_part() const {
 
 std::string ResponsesSerializer::open(Kind kind, ordered_json item) {
   std::string bytes = close("completed");
-  item_ = {.kind = kind, .json = std::move(item), .text = {}};
+  item_ = {.kind = kind, .json = std::move(item), .text = {}, .input = {}};
   return bytes +
          event("response.output_item.added", {{"output_index", response_["output"].size()}, {"item", item_.json}});
 }
@@ -110,47 +108,104 @@ std::string ResponsesSerializer::open_text(Kind kind) {
             {"role", "assistant"},
             {"content", ordered_json::array()}};
   } else {
-    item = {{"id", random_id("rs_")},
-            {"type", "reasoning"},
-            {"status", "in_progress"},
-            {"summary", ordered_json::array()},
-            {"content", ordered_json::array()}};
+    item = {
+        {"id", random_id("rs_")}, {"type", "reasoning"}, {"status", "in_progress"}, {"summary", ordered_json::array()}};
+    if (options_.raw_reasoning) item["content"] = ordered_json::array();
     if (options_.encrypted_reasoning) item["encrypted_content"] = nullptr;
   }
   std::string bytes = open(kind, std::move(item));
-  return bytes + item_event("response.content_part.added", {{"part", content_part()}});
+  const std::string_view type = is_summary() ? "response.reasoning_summary_part.added" : "response.content_part.added";
+  return bytes + item_event(type, {{"part", content_part()}});
+}
+
+std::string ResponsesSerializer::open_call(const Part& part) {
+  const auto found = options_.tools.find(part.text);
+  const OfferedTool tool =
+      found == options_.tools.end() ? OfferedTool{ToolKind::kFunction, {}, part.text} : found->second;
+  ordered_json item;
+  switch (tool.kind) {
+    case ToolKind::kFunction:
+      item = {{"id", random_id("fc_")}, {"type", "function_call"}, {"status", "in_progress"},
+              {"arguments", ""},        {"call_id", part.id},      {"name", tool.name}};
+      if (!tool.name_space.empty()) item["namespace"] = tool.name_space;
+      return open(Kind::kCall, std::move(item));
+    case ToolKind::kCustom:
+      item = {{"id", random_id("ctc_")}, {"type", "custom_tool_call"}, {"status", "in_progress"},
+              {"call_id", part.id},      {"name", tool.name},          {"input", ""}};
+      return open(Kind::kCustomCall, std::move(item));
+    case ToolKind::kSearch:
+      break;
+  }
+  item = {{"id", random_id("tsc_")}, {"type", "tool_search_call"}, {"status", "in_progress"},
+          {"call_id", part.id},      {"execution", "client"},      {"arguments", ordered_json::object()}};
+  return open(Kind::kSearchCall, std::move(item));
 }
 
 std::string ResponsesSerializer::say(const std::string& text) {
   if (text.empty() || item_.kind == Kind::kNone) return {};
-  item_.text += text;
-  ordered_json fields = {{"delta", text}};
-  if (item_.kind == Kind::kMessage) {
-    fields["logprobs"] = tokens_.take(text);
-    for (const auto& entry : fields["logprobs"]) item_.logprobs.push_back(entry);
+  const std::string said = item_.kind == Kind::kCustomCall ? item_.input.add(text) : text;
+  if (said.empty()) return {};
+  item_.text += said;
+  ordered_json fields = {{"delta", said}};
+  switch (item_.kind) {
+    case Kind::kMessage:
+      fields["logprobs"] = tokens_.take(said);
+      for (const auto& entry : fields["logprobs"]) item_.logprobs.push_back(entry);
+      return item_event("response.output_text.delta", std::move(fields));
+    case Kind::kReasoning:
+      return item_event(is_summary() ? "response.reasoning_summary_text.delta" : "response.reasoning_text.delta",
+                        std::move(fields));
+    case Kind::kCall:
+      return item_event("response.function_call_arguments.delta", std::move(fields));
+    case Kind::kCustomCall:
+      return item_event("response.custom_tool_call_input.delta", std::move(fields));
+    default:
+      return {};  // a search is sent whole
   }
-  return item_event(delta_event(item_.kind == Kind::kCall, item_.kind == Kind::kMessage), std::move(fields));
+}
+
+std::string ResponsesSerializer::close_text() {
+  const bool message = item_.kind == Kind::kMessage, summary = is_summary();
+  ordered_json part = content_part();
+  ordered_json fields = {{"text", item_.text}};
+  if (message) fields["logprobs"] = part["logprobs"];
+  std::string bytes = item_event(message   ? "response.output_text.done"
+                                 : summary ? "response.reasoning_summary_text.done"
+                                           : "response.reasoning_text.done",
+                                 std::move(fields));
+  bytes +=
+      item_event(summary ? "response.reasoning_summary_part.done" : "response.content_part.done", {{"part", part}});
+  item_.json[summary ? "summary" : "content"].push_back(std::move(part));
+  return bytes;
+}
+
+std::string ResponsesSerializer::close_call() {
+  ordered_json& item = item_.json;
+  if (item_.kind == Kind::kCall) {
+    item["arguments"] = item_.text;
+    return item_event("response.function_call_arguments.done", {{"name", item["name"]}, {"arguments", item_.text}});
+  }
+  if (item_.kind == Kind::kSearchCall) {
+    auto arguments = read_json(item_.text);
+    item["arguments"] = arguments && arguments->is_object() ? std::move(*arguments) : ordered_json(item_.text);
+    return {};
+  }
+  std::string bytes;
+  if (const std::string rest = item_.input.finish(); !rest.empty()) {
+    item_.text += rest;
+    bytes = item_event("response.custom_tool_call_input.delta", {{"delta", rest}});
+  }
+  item["input"] = item_.text;
+  return bytes + item_event("response.custom_tool_call_input.done", {{"input", item_.text}});
 }
 
 std::string ResponsesSerializer::close(std::string_view status) {
   if (item_.kind == Kind::kNone) return {};
-  std::string bytes;
-  ordered_json& item = item_.json;
-  item["status"] = status;
-  if (item_.kind == Kind::kCall) {
-    item["arguments"] = item_.text;
-    bytes = item_event("response.function_call_arguments.done", {{"name", item["name"]}, {"arguments", item_.text}});
-  } else {
-    const bool message = item_.kind == Kind::kMessage;
-    ordered_json part = content_part();
-    ordered_json fields = {{"text", item_.text}};
-    if (message) fields["logprobs"] = part["logprobs"];
-    bytes = item_event(message ? "response.output_text.done" : "response.reasoning_text.done", std::move(fields));
-    bytes += item_event("response.content_part.done", {{"part", part}});
-    item["content"].push_back(std::move(part));
-  }
-  bytes += event("response.output_item.done", {{"output_index", response_["output"].size()}, {"item", item}});
-  response_["output"].push_back(std::move(item));
+  item_.json["status"] = status;
+  const bool text = item_.kind == Kind::kMessage || item_.kind == Kind::kReasoning;
+  std::string bytes = text ? close_text() : close_call();
+  bytes += event("response.output_item.done", {{"output_index", response_["output"].size()}, {"item", item_.json}});
+  response_["output"].push_back(std::move(item_.json));
   item_ = {};
   return bytes;
 }
@@ -167,12 +222,7 @@ std::string ResponsesSerializer::part(const Part& part) {
       bytes += say(part.text);
       break;
     case PartKind::kCallBegin:
-      bytes = open(Kind::kCall, {{"id", random_id("fc_")},
-                                 {"type", "function_call"},
-                                 {"status", "in_progress"},
-                                 {"arguments", ""},
-                                 {"call_id", part.id},
-                                 {"name", part.text}});
+      bytes = open_call(part);
       break;
     case PartKind::kArguments:
       bytes = say(part.text);

@@ -8,7 +8,9 @@
 #include <string_view>
 
 #include "api/chat/chat_output.h"
+#include "api/responses/custom_input.h"
 #include "api/responses/text_tokens.h"
+#include "api/responses/tools.h"
 #include "api/running_responses.h"
 #include "tokenizer/tokenizer.h"
 
@@ -23,6 +25,8 @@ struct ResponseOptions {
   std::string tenant{};
   bool store = false;
   bool encrypted_reasoning = false;
+  bool raw_reasoning = false;            ///< ResponsesRequest::raw_reasoning
+  OfferedTools tools{};                  ///< ResponsesRequest::offered
   const Tokenizer* tokenizer = nullptr;  ///< of the log-probabilities, which are sent with the text; null: none are
   /// Keeps the finished response, if `store`; false: it could not be kept. May wait for a disk: called on any thread.
   std::function<bool(const nlohmann::ordered_json& response)> keep{};
@@ -50,12 +54,13 @@ class ResponsesSerializer final : public ChatSerializer, public RunningResponse 
   nlohmann::ordered_json cancel() override;
 
  private:
-  enum class Kind { kNone, kReasoning, kMessage, kCall };
+  enum class Kind { kNone, kReasoning, kMessage, kCall, kCustomCall, kSearchCall };
   /// The item that is being sent.
   struct Item {
     Kind kind = Kind::kNone;
     nlohmann::ordered_json json;                                        // as it was announced
-    std::string text;                                                   // so far: thinking, text or arguments
+    std::string text;                                                   // so far: thinking, text, arguments or input
+    CustomInput input;                                                  // of a custom call
     nlohmann::ordered_json logprobs = nlohmann::ordered_json::array();  // of a message's text so far
   };
 
@@ -65,11 +70,16 @@ class ResponsesSerializer final : public ChatSerializer, public RunningResponse 
   std::string lifecycle(std::string_view type);
   std::string open(Kind kind, nlohmann::ordered_json item);
   std::string open_text(Kind kind);
+  std::string open_call(const Part& part);
   std::string part(const Part& part);
   std::string say(const std::string& text);
   std::string close(std::string_view status);
+  /// The events that end a text or thinking, which they write into the item.
+  std::string close_text();
+  std::string close_call();
   /// The item's content: all that it says so far.
   nlohmann::ordered_json content_part() const;
+  bool is_summary() const { return item_.kind == Kind::kReasoning && !options_.raw_reasoning; }
   void end(std::string_view status);
   /// What `settle` gave has been done.
   void settled();

@@ -41,7 +41,8 @@ std::unique_ptr<Tokenizer> load_tokenizer() {
 /// Answers with scripted parts.
 class Script {
  public:
-  explicit Script(bool stream = true, bool store = false) : serializer_(options(stream, store), running_) {
+  explicit Script(bool stream = true, bool store = false, bool raw = false)
+      : serializer_(options(stream, store, raw), running_) {
     serializer_.on_start([this] { ++cancels_; });
     bytes_ = serializer_.begin();
   }
@@ -98,7 +99,7 @@ class Script {
   int cancels_ = 0;
 
  private:
-  ResponseOptions options(bool stream, bool store) {
+  ResponseOptions options(bool stream, bool store, bool raw) {
     ResponseOptions options;
     options.id = "resp_1";
     options.model = "m";
@@ -106,6 +107,10 @@ class Script {
     options.echo = {{"store", store}, {"metadata", {{"a", "b"}}}};
     options.tenant = "me";
     options.store = store;
+    options.raw_reasoning = raw;
+    options.tools = {{"mcp__note__add", {ToolKind::kFunction, "mcp__note", "add"}},
+                     {"apply_patch", {ToolKind::kCustom, "", "apply_patch"}},
+                     {"tool_search", {ToolKind::kSearch, "", "tool_search"}}};
     options.keep = [this](const ordered_json& response) {
       kept_.push_back(response);
       return keeps_;
@@ -156,21 +161,86 @@ TEST(ResponsesSerializer, AText) {
 TEST(ResponsesSerializer, ThinkingThenText) {
   Script script;
   script.say({thought("Let me"), thought(" see."), text("Yes.")}).finish();
-  EXPECT_THAT(script.names(), ElementsAreArray({"created", "in_progress", "output_item.added", "content_part.added",
-                                                "reasoning_text.delta", "reasoning_text.delta", "reasoning_text.done",
-                                                "content_part.done", "output_item.done", "output_item.added",
-                                                "content_part.added", "output_text.delta", "output_text.done",
-                                                "content_part.done", "output_item.done", "completed"}));
+  EXPECT_THAT(script.names(),
+              ElementsAreArray({"created", "in_progress", "output_item.added", "reasoning_summary_part.added",
+                                "reasoning_summary_text.delta", "reasoning_summary_text.delta",
+                                "reasoning_summary_text.done", "reasoning_summary_part.done", "output_item.done",
+                                "output_item.added", "content_part.added", "output_text.delta", "output_text.done",
+                                "content_part.done", "output_item.done", "completed"}));
   const auto events = script.events();
-  EXPECT_EQ(events[3]["part"], ordered_json::parse(R"({"type":"reasoning_text","text":""})"));
+  EXPECT_EQ(events[3]["part"], ordered_json::parse(R"({"type":"summary_text","text":""})"));
+  EXPECT_EQ(events[4]["summary_index"], 0);
+  EXPECT_FALSE(events[4].contains("content_index"));
   EXPECT_EQ(events[6]["text"], "Let me see.");
   EXPECT_EQ(events[9]["output_index"], 1);
   const auto& output = events.back()["response"]["output"];
   EXPECT_EQ(output[0]["type"], "reasoning");
   EXPECT_THAT(output[0]["id"].get<std::string>(), StartsWith("rs_"));
-  EXPECT_EQ(output[0]["summary"], ordered_json::array());
-  EXPECT_EQ(output[0]["content"], ordered_json::parse(R"([{"type":"reasoning_text","text":"Let me see."}])"));
+  EXPECT_EQ(output[0]["summary"], ordered_json::parse(R"([{"type":"summary_text","text":"Let me see."}])"));
+  EXPECT_FALSE(output[0].contains("content"));
   EXPECT_EQ(output[1]["content"][0]["text"], "Yes.");
+}
+
+TEST(ResponsesSerializer, ThinkingAsItIs) {
+  Script script(true, false, true);
+  script.say({thought("Let me see.")}).finish();
+  const auto events = script.events();
+  EXPECT_EQ(events[3]["type"], "response.content_part.added");
+  EXPECT_EQ(events[4]["type"], "response.reasoning_text.delta");
+  EXPECT_EQ(events[4]["content_index"], 0);
+  const auto& item = events.back()["response"]["output"][0];
+  EXPECT_EQ(item["summary"], ordered_json::array());
+  EXPECT_EQ(item["content"], ordered_json::parse(R"([{"type":"reasoning_text","text":"Let me see."}])"));
+}
+
+TEST(ResponsesSerializer, ACallOfANamespace) {
+  Script script;
+  script.say({call(0, "mcp__note__add"), arguments(0, "{}"), call_end(0)}).finish(ChatFinishReason::kToolCalls);
+  const auto events = script.events();
+  for (const auto& item : {events[2]["item"], events.back()["response"]["output"][0]}) {
+    EXPECT_EQ(item["type"], "function_call");
+    EXPECT_EQ(item["namespace"], "mcp__note");
+    EXPECT_EQ(item["name"], "add");
+  }
+}
+
+TEST(ResponsesSerializer, ACallOfACustomTool) {
+  Script script;
+  script
+      .say({call(0, "apply_patch"), arguments(0, "{\"input\""), arguments(0, ": \"*** Begin\\"), arguments(0, "n\\\"x"),
+            arguments(0, "\"}"), call_end(0)})
+      .finish(ChatFinishReason::kToolCalls);
+  EXPECT_THAT(script.names(), ElementsAre("created", "in_progress", "output_item.added", "custom_tool_call_input.delta",
+                                          "custom_tool_call_input.delta", "custom_tool_call_input.done",
+                                          "output_item.done", "completed"));
+  const auto events = script.events();
+  EXPECT_EQ(events[2]["item"]["type"], "custom_tool_call");
+  EXPECT_EQ(events[3]["delta"], "*** Begin");
+  EXPECT_EQ(events[4]["delta"], "\n\"x");
+  EXPECT_EQ(events[5]["input"], "*** Begin\n\"x");
+  const auto& item = events.back()["response"]["output"][0];
+  EXPECT_THAT(item["id"].get<std::string>(), StartsWith("ctc_"));
+  EXPECT_EQ(item["name"], "apply_patch");
+  EXPECT_EQ(item["call_id"], "call_0");
+  EXPECT_EQ(item["input"], "*** Begin\n\"x");
+  EXPECT_EQ(item["status"], "completed");
+  // What comes in another shape is the input as it stands.
+  Script other(false);
+  other.say({call(0, "apply_patch"), arguments(0, "*** Begin"), call_end(0, CallState::kBroken)}).finish();
+  EXPECT_EQ(other.body()["output"][0]["input"], "*** Begin");
+}
+
+TEST(ResponsesSerializer, ASearchOfTheClient) {
+  Script script;
+  script.say({call(0, "tool_search"), arguments(0, "{\"query\":"), arguments(0, "\"db\"}"), call_end(0)})
+      .finish(ChatFinishReason::kToolCalls);
+  EXPECT_THAT(script.names(),
+              ElementsAre("created", "in_progress", "output_item.added", "output_item.done", "completed"));
+  const auto item = script.events()[3]["item"];
+  EXPECT_EQ(item["type"], "tool_search_call");
+  EXPECT_EQ(item["execution"], "client");
+  EXPECT_EQ(item["call_id"], "call_0");
+  EXPECT_EQ(item["arguments"], ordered_json::parse(R"({"query":"db"})"));
 }
 
 TEST(ResponsesSerializer, TwoCalls) {
@@ -331,7 +401,7 @@ TEST(ResponsesSerializer, LogProbabilitiesAreTheTextsOwn) {
   EXPECT_THAT(deltas, ElementsAre(ElementsAre(303), ElementsAre(304), ElementsAre(305), ElementsAre(308)));
   EXPECT_THAT(whole, ElementsAre(ElementsAre(303, 304, 305), ElementsAre(308)));
   ASSERT_EQ(last.size(), 4u);
-  EXPECT_FALSE(last[0]["content"][0].contains("logprobs"));
+  EXPECT_FALSE(last[0]["summary"][0].contains("logprobs"));
   EXPECT_THAT(ids(last[1]["content"][0]["logprobs"]), ElementsAre(303, 304, 305));
   EXPECT_THAT(ids(last[3]["content"][0]["logprobs"]), ElementsAre(308));
   const auto& entry = last[1]["content"][0]["logprobs"][0];

@@ -1,7 +1,7 @@
-/// Responses in the file of --store: what previous_response_id, GET and DELETE need.
+/// Responses that are kept: what previous_response_id, item_reference, GET and DELETE need.
 ///
-/// A response is written whole, in one transaction, before the client is told that it is done: whoever saw its end
-/// finds it again after kill -9.
+/// In the file of --store a response is written whole, in one transaction, before the client is told that it is done:
+/// whoever saw its end finds it again after kill -9. Without it recent ones are in memory (recent_responses.h).
 #pragma once
 
 #include <memory>
