@@ -45,7 +45,8 @@ std::string overflow_message(const ContextOverflow& overflow, ErrorFormat format
       return fmt::format("prompt is too long: {} tokens > {} maximum", prompt, std::min(context, prompt - 1));
     case ErrorFormat::kOllama:
       return fmt::format(
-          "prompt too long; exceeded max context length by {} tokens: this model's maximum context length is {} tokens, "
+          "prompt too long; exceeded max context length by {} tokens: this model's maximum context length is {} "
+          "tokens, "
           "the prompt has {}",
           std::max<int64_t>(prompt - context, 1), context, prompt);
     case ErrorFormat::kLlamaCpp:

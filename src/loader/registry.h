@@ -34,7 +34,7 @@ struct LoadOptions {
   /// Id that clients use; empty: the first alias, or else the file's name without ".gguf".
   std::string name;
   std::vector<std::string> aliases;  ///< other names for it
-  int32_t context_tokens = 0;  ///< 0: trained context, bounded by the memory plan
+  int32_t context_tokens = 0;        ///< 0: trained context, bounded by the memory plan
   KvType kv_type = KvType::kF16;
   int64_t kv_bytes = 0;   ///< KV budget; 0: enough for `sequences` whole contexts, bounded by memory
   int32_t sequences = 4;  ///< see kv_bytes
@@ -105,8 +105,8 @@ class Registry {
   Result<void> add(std::unique_ptr<LoadedModel> model);
   /// The model that answers a request for `name`, which may be an alias. An empty name gives the first model. While
   /// there is one model, it answers every name: clients have names that they cannot leave out. The log has a line of
-  /// each such name, of kForeignNamesMax at most. Errors: kUnavailable while loading; kNotFound, listing the names there
-  /// are; those of ModelFiles::check.
+  /// each such name, of kForeignNamesMax at most. Errors: kUnavailable while loading; kNotFound, listing the names
+  /// there are; those of ModelFiles::check.
   Result<LoadedModel*> find(std::string_view name) const;
   /// The same, but only by its own name or an alias: for clients that ask whether there is such a model.
   Result<LoadedModel*> find_exactly(std::string_view name) const;

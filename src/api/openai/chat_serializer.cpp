@@ -160,7 +160,8 @@ std::string OpenAiChatSerializer::finish(int index, ChatFinish&& finish) {
   ordered_json end = {{"finish_reason", finish_name(finish.reason)}};
   if (ordered_json reason = stop_reason(finish); !reason.is_null()) end["stop_reason"] = std::move(reason);
   if (stream_) return chunk(index, ordered_json::object(), nullptr, end);
-  std::string whole = dump({{"index", index}, {"message", message_json(std::move(finish.turn), options_.custom_tools)}});
+  std::string whole =
+      dump({{"index", index}, {"message", message_json(std::move(finish.turn), options_.custom_tools)}});
   const bool has_logprobs = !choice.all_logprobs.empty();
   whole = with_member(std::move(whole), "logprobs",
                       has_logprobs ? R"({"content":)" + choice.all_logprobs.take() + R"(,"refusal":null})" : "null");
@@ -198,6 +199,8 @@ std::string OpenAiChatSerializer::done() {
   return with_member(std::move(body), "timings", dump(timings_));
 }
 
-std::string OpenAiChatSerializer::failure(const Error& error) { return sse_event(openai_error(error, options_.errors)); }
+std::string OpenAiChatSerializer::failure(const Error& error) {
+  return sse_event(openai_error(error, options_.errors));
+}
 
 }  // namespace cairn::api::openai

@@ -35,9 +35,9 @@ class OpenAiChatSerializer final : public ChatSerializer {
 
  private:
   struct Choice {
-    nlohmann::ordered_json logprobs;  // of a stream: the object so far, null without
-    JsonList all_logprobs;            // of an answer that does not stream
-    std::string full_body;            // as it stands in that, as JSON text
+    nlohmann::ordered_json logprobs;                  // of a stream: the object so far, null without
+    JsonList all_logprobs;                            // of an answer that does not stream
+    std::string full_body;                            // as it stands in that, as JSON text
     std::map<int32_t, std::string> custom_arguments;  // of a stream's custom calls, by their index
   };
   nlohmann::ordered_json envelope(std::string_view object) const;

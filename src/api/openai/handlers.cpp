@@ -130,8 +130,7 @@ void handle_models(const Registry& registry, std::string_view id, net::HttpRespo
     const auto model = registry.find_exactly(id);
     return model ? send_json(response, describe(**model)) : send_error(response, model.error());
   }
-  ordered_json list = {
-      {"object", "list"}, {"data", ordered_json::array()}, {"models", ordered_json::array()}};
+  ordered_json list = {{"object", "list"}, {"data", ordered_json::array()}, {"models", ordered_json::array()}};
   for (const LoadedModel* model : registry.list()) {
     list["data"].push_back(describe(*model));
     list["models"].push_back(ollama_entry(*model));
