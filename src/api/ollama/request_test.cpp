@@ -78,6 +78,7 @@ TEST(OllamaRequest, OptionsAreHonoured) {
   EXPECT_FLOAT_EQ(generate.sampling.presence_penalty, 1.5f);
   EXPECT_FLOAT_EQ(generate.sampling.frequency_penalty, 1.0f);
   EXPECT_EQ(chat_of(with(R"("options": {"num_predict": -2})")).chat.generate.max_tokens, -1);
+  EXPECT_EQ(chat_of(with(R"("options": {"num_predict": 0})")).chat.generate.max_tokens, -1);
 }
 
 TEST(OllamaRequest, MinusOneIsAnySeed) {
@@ -96,8 +97,8 @@ TEST(OllamaRequest, WhatIsNotAvailableIsRefusedByName) {
   refuse(R"("options": {"penalize_newline": false})", "options.penalize_newline");
   expect_refused(parse_chat, with(R"("options": {"temprature": 1})"), Code::kInvalidArgument, "options.temprature",
                  "not a known field");
-  expect_refused(parse_chat, with(R"("options": {"num_predict": 0})"), Code::kInvalidArgument, "options.num_predict",
-                 "must be 1 or more");
+  expect_refused(parse_chat, with(R"("options": {"num_predict": -9})"), Code::kInvalidArgument, "options.num_predict",
+                 "must be from -2");
   expect_refused(parse_chat, with(R"("options": 1)"), Code::kInvalidArgument, "options", "must be an object");
   expect_refused(parse_chat, with(R"("prompt": "x")"), Code::kInvalidArgument, "prompt", "not a known field");
   expect_refused(parse_chat, with(R"("think": "hard")"), Code::kInvalidArgument, "think", "\"low\"");
