@@ -34,6 +34,7 @@ void read_generate(RequestFields& fields, std::string_view id, GenerateRequest& 
   request.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", -1, -1, kTokensMax));
   if (request.max_tokens == 0)
     fields.reject("max_tokens", "must be 1 or more, or -1 to go on to the end of the context, not 0");
+  fields.only("n", 1, "ask again for another answer");
   refuse_structured_output(fields);
   request.id = id;
 }

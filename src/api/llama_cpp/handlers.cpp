@@ -131,7 +131,8 @@ void reply(net::HttpResponse& response, const Result<ordered_json>& result) {
 }  // namespace
 
 void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = complete(service, request, response); !done) send_error(*response, done.error());
+  if (const auto done = complete(service, request, response); !done)
+    send_error(*response, done.error(), ErrorFormat::kLlamaCpp);
 }
 
 void handle_infill(Service&, const net::HttpRequest&, std::shared_ptr<net::HttpResponse> response) {

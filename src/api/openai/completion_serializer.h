@@ -19,6 +19,7 @@ struct CompletionOptions {
   bool stream = false;
   bool include_usage = false;
   bool logprobs = false;
+  ErrorFormat errors = ErrorFormat::kOpenAi;
 };
 
 /// One answer. `tokenizer` outlives it (log-probabilities name tokens).
@@ -27,6 +28,7 @@ class CompletionSerializer final : public ResponseSerializer {
   CompletionSerializer(CompletionOptions options, const Tokenizer& tokenizer);
 
   bool streams() const override { return options_.stream; }
+  ErrorFormat error_format() const override { return options_.errors; }
   std::string begin() override { return {}; }
   std::string token(int choice, TokenEvent&& event) override;
   std::string finish(int choice, Finish&& finish) override;

@@ -82,7 +82,7 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
   chat.generate.sampling.logprobs = fields.boolean("logprobs", false);
   const auto top = fields.optional_integer("top_logprobs", 0, kTopLogprobsMax);
   chat.generate.sampling.top_logprobs = static_cast<int32_t>(top.value_or(0));
-  if (top && !chat.generate.sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
+  if (top.value_or(0) > 0 && !chat.generate.sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   refuse_fields(fields);
   chat.stored = read_store(fields);
   CAIRN_TRY_VOID(fields.finish());

@@ -32,7 +32,8 @@ void read_truncation(RequestFields& fields) {
   const ordered_json* value = fields.get("truncation");
   if (value != nullptr && *value != "disabled" && *value != "auto")
     fields.reject("truncation", fmt::format("must be \"disabled\" or \"auto\", not {}", quoted_value(*value)));
-  if (value != nullptr && *value == "auto") fields.tell("truncation", "cuts nothing here: too long an input is refused");
+  if (value != nullptr && *value == "auto")
+    fields.tell("truncation", "cuts nothing here: too long an input is refused");
 }
 
 void read_include(RequestFields& fields, ResponsesRequest& request) {
