@@ -64,6 +64,7 @@ std::vector<Endpoint> answering() {
        [](const ordered_json& body) { return forget(anthropic::parse_messages(body, anthropic::Purpose::kAnswer)); }},
       {"/v1/embeddings", R"({"input": "x"})",
        [](const ordered_json& body) { return forget(openai::parse_embeddings(body)); }},
+      {"/embed", R"({"inputs": "x"})", [](const ordered_json& body) { return forget(openai::parse_tei_embed(body)); }},
       {"/v1/rerank", R"({"query": "x", "documents": ["y"]})",
        [](const ordered_json& body) { return forget(parse_rerank(body)); }},
       {"/api/chat", chat_body(R"(, "options": {})"),

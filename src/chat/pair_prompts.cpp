@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/text/utf8.h"
+
 namespace cairn {
 
 Rendering fill_rerank_template(std::string_view source, std::string_view query, std::string_view document) {
@@ -48,7 +50,18 @@ Result<PairPrompts> PairPrompts::make(const gguf::Metadata& metadata, const Toke
   return pairs;
 }
 
-Result<PairPrompt> PairPrompts::with(std::string_view document, size_t tokens_max) const {
+Result<std::string> PairPrompts::beginning(std::string_view document, size_t tokens_max) const {
+  CAIRN_TRY(std::vector<TokenId> tokens, tokenizer_->encode(document, {}));
+  if (tokens.size() <= tokens_max) return std::string(document);
+  tokens.resize(tokens_max);
+  return utf8_replace_invalid(tokenizer_->decode(tokens, false));
+}
+
+Result<PairPrompt> PairPrompts::with(std::string_view document, size_t tokens_max, size_t document_tokens_max) const {
+  if (document_tokens_max > 0) {
+    CAIRN_TRY(const std::string cut, beginning(document, document_tokens_max));
+    return with(cut, tokens_max);
+  }
   PairPrompt pair;
   if (by_template()) {
     const Rendering prompt = fill_rerank_template(template_, query_, document);

@@ -35,11 +35,14 @@ class PairPrompts {
   static Result<PairPrompts> make(const gguf::Metadata& metadata, const Tokenizer& tokenizer, std::string_view query);
 
   bool by_template() const { return !template_.empty(); }
-  /// The prompt with one document, cut to `tokens_max` unless that is 0 or there is a template; the closing token is
-  /// kept. Errors: Tokenizer::encode's; kContextLengthExceeded (the query leaves no room).
-  Result<PairPrompt> with(std::string_view document, size_t tokens_max) const;
+  /// The prompt with one document, cut to `tokens_max` unless that is 0 or there is a template, and before that the
+  /// document to `document_tokens_max` unless that is 0; the closing token is kept. Errors: Tokenizer::encode's;
+  /// kContextLengthExceeded (the query leaves no room).
+  Result<PairPrompt> with(std::string_view document, size_t tokens_max, size_t document_tokens_max = 0) const;
 
  private:
+  /// The beginning of the document that has so many tokens.
+  Result<std::string> beginning(std::string_view document, size_t tokens_max) const;
   explicit PairPrompts(const Tokenizer& tokenizer) : tokenizer_(&tokenizer) {}
 
   const Tokenizer* tokenizer_;

@@ -93,9 +93,26 @@ for (const name of ['bert', 'nomic', 'jina', 'story']) {
   });
 }
 
-test('/embeddings is the same endpoint', async () => {
-  const answer = await (await servers.bert.post('/embeddings', { input: 'the dog' })).json();
-  assert.deepEqual([answer.data[0].embedding], await embed('bert', 'the dog', { encoding_format: 'float' }));
+test('llama.cpp and TEI have shapes of their own', async () => {
+  const post = async (path, body) => (await servers.bert.post(path, body)).json();
+  const [dog, cat] = await embed('bert', ['the dog', 'the cat'], { encoding_format: 'float' });
+  for (const path of ['/embedding', '/embeddings']) {
+    assert.deepEqual(await post(path, { content: 'the dog' }), [{ index: 0, embedding: [dog] }]);
+    assert.deepEqual(await post(path, { input: ['the dog', 'the cat'] }), [{ index: 0, embedding: [dog] }, { index: 1, embedding: [cat] }]);
+  }
+  assert.deepEqual(await post('/embed', { inputs: ['the dog', 'the cat'] }), [dog, cat]);
+  assert.deepEqual(await post('/embed', { inputs: 'the dog' }), [dog]);
+  const [raw] = await post('/embed', { inputs: 'the dog', normalize: false });
+  const length = norm(raw);
+  raw.forEach((x, i) => assert.ok(Math.abs(x / length - dog[i]) < 1e-5));
+  assert.ok(Math.abs(length - 1) > 1e-3);
+});
+
+test('ids and texts may be one input', async () => {
+  const { tokens } = await (await servers.bert.post('/tokenize', { content: 'the dog', add_special: true })).json();
+  const mixed = [...tokens.slice(0, -1), 'cat', tokens.at(-1)];
+  const cat = (await (await servers.bert.post('/tokenize', { content: 'cat' })).json()).tokens;
+  assert.deepEqual(await embed('bert', mixed), await embed('bert', [...tokens.slice(0, -1), ...cat, tokens.at(-1)]));
 });
 
 test('errors name what is wrong', async () => {
@@ -168,6 +185,20 @@ test('a reranker sorts documents by what its head says', async () => {
   const texts = documents.map((d) => d.text ?? d);
   for (const result of two.results) assert.deepEqual(result.document, { text: texts[result.index] });
   // Each pair is judged by itself.
+  for (const path of ['/v1/rerank', '/v2/rerank', '/v1/reranking', '/reranking']) {
+    const answer = await (await servers.ranker.post(path, { query: 'dog', documents, top_n: 2 })).json();
+    assert.match(answer.id, /^rerank-/);
+    assert.equal(answer.meta.api_version.version, '2');
+    assert.equal(answer.results.length, 2);
+  }
+  const tei = await (await servers.ranker.post('/rerank', { query: 'dog', texts: documents, return_text: true })).json();
+  assert.deepEqual(tei.map(({ index, score }) => [index, score]), (await post({})).results.map(({ index, relevance_score }) => [index, relevance_score]));
+  tei.forEach(({ index, text }) => assert.equal(text, documents[index].text ?? documents[index]));
+  const raw = await (await servers.ranker.post('/rerank', { query: 'dog', texts: documents, raw_scores: true })).json();
+  raw.forEach(({ score }, i) => assert.ok(Math.abs(1 / (1 + Math.exp(-score)) - tei[i].score) < 1e-9));
+  const cut = await (await servers.ranker.post('/v2/rerank', { query: 'dog', documents: ['cat dog dog dog'], max_tokens_per_doc: 1 })).json();
+  const short = await (await servers.ranker.post('/v2/rerank', { query: 'dog', documents: ['cat'] })).json();
+  assert.equal(cut.results[0].relevance_score, short.results[0].relevance_score);
   const one = await (await servers.ranker.post('/rerank', { query: 'dog', documents: [documents[1]] })).json();
   assert.equal(one.results[0].relevance_score, all.results.find((r) => r.index === 1).relevance_score);
 });

@@ -32,7 +32,7 @@ const namesOf = (events) => events.map(({ type }) => type.replace('response.', '
 // Without what comes several times in a row.
 const squeezed = (names) => names.filter((name, i) => name !== names[i - 1]);
 
-describe('nothing is stored', () => {
+describe('recent responses are kept in memory', () => {
   let server, client;
   before(async () => {
     server = await serve(storyTrainedFor(4096), ['--name', name]);
@@ -57,7 +57,7 @@ describe('nothing is stored', () => {
     assert.ok(response.output_text.length > 0);
     assert.equal(response.usage.output_tokens, 16);
     assert.equal(response.usage.total_tokens, response.usage.input_tokens + 16);
-    assert.equal(response.store, false);
+    assert.equal(response.store, true);
     assert.equal(response.instructions, 'You tell stories.');
     assert.deepEqual(response.metadata, { purpose: 'test' });
     assert.equal(response.timings.predicted_n, 16);
@@ -192,7 +192,73 @@ describe('nothing is stored', () => {
     for await (const event of stream) names.push(event.type);
     assert.equal(names[0], 'response.created');
     assert.match(names.at(-1), /^response\.(in)?complete/);  // as the dice fall
-    assert.match(server.log(), /left out what this server does not run: custom, custom_tool_call, custom_tool_call_output, local_shell, web_search/);
+    assert.match(server.log(), /left out what this server does not run: grammar of apply_patch, local_shell, web_search, web_search_call/);
+  });
+
+  test('a conversation goes on by ids, without a file', async () => {
+    const first = await ask();
+    const second = await ask({ previous_response_id: first.id, input: 'And then?' });
+    // As the AI SDK sends the next step.
+    const referring = await ask({
+      input: [{ role: 'user', content: input }, ...first.output.map(({ id }) => ({ type: 'item_reference', id })),
+        { role: 'user', content: 'And then?' }],
+    });
+    const whole = await ask({ input: [{ role: 'user', content: input }, ...first.output, { role: 'user', content: 'And then?' }], store: false });
+    assert.equal(second.output_text, whole.output_text);
+    assert.equal(referring.output_text, whole.output_text);
+    assert.equal(second.usage.input_tokens, whole.usage.input_tokens);
+    assert.equal(whole.store, false);
+    assert.equal((await client.responses.retrieve(first.id)).output_text, first.output_text);
+    // Neither of another key, nor what was not to be stored, nor what was deleted.
+    await assert.rejects(clientOf(server, 'other').responses.retrieve(first.id), NotFoundError);
+    await assert.rejects(client.responses.retrieve(whole.id), NotFoundError);
+    await assert.rejects(ask({ input: [{ type: 'item_reference', id: whole.output[0].id }] }), NotFoundError);
+    await client.responses.delete(first.id);
+    await assert.rejects(ask({ previous_response_id: first.id }), NotFoundError);
+  });
+
+  test('tokens are counted, and a conversation is compacted', async () => {
+    const first = await ask({ instructions: 'You tell stories.' });
+    assert.deepEqual(await client.responses.inputTokens.count({ model: name, input, instructions: 'You tell stories.' }),
+      { object: 'response.input_tokens', input_tokens: first.usage.input_tokens });
+    for (const path of ['/v1/chat/completions/input_tokens', '/chat/completions/input_tokens']) {
+      const reply = await server.post(path, { messages: [{ role: 'system', content: 'You tell stories.' }, { role: 'user', content: input }] });
+      assert.deepEqual(await reply.json(), { input_tokens: first.usage.input_tokens });
+    }
+    const compacted = await client.responses.compact({ model: name, previous_response_id: first.id });
+    assert.equal(compacted.object, 'response.compaction');
+    assert.equal(compacted.output[0].content[0].text, input);
+    assert.match(compacted.output.at(-1).encrypted_content, /^cairn-summary:/);
+    assert.ok(compacted.usage.input_tokens > first.usage.input_tokens);
+    const next = await ask({ input: [...compacted.output, { role: 'user', content: 'And then?' }] });
+    assert.ok(next.usage.input_tokens > 16);
+  });
+
+  test('a tool of a namespace is called by both names', async () => {
+    const request = {
+      tools: [{ type: 'namespace', name: 'mcp__note', description: 'Notes', tools: [{ ...tools[0], name: 'add' }] }],
+      tool_choice: { type: 'function', namespace: 'mcp__note', name: 'add' }, max_output_tokens: 24,
+    };
+    const called = await ask(request);
+    const item = called.output.find(({ type }) => type === 'function_call');
+    assert.equal(item.namespace, 'mcp__note');
+    assert.equal(item.name, 'add');
+    const next = await ask({ ...request, tool_choice: 'auto', previous_response_id: called.id,
+      input: [{ type: 'function_call_output', call_id: item.call_id,
+        output: [{ type: 'input_text', text: 'added' }, { type: 'input_image', image_url: 'data:image/png;base64,iVBORw0KGgo=' }] }] });
+    assert.ok(next.output.length > 0);
+    assert.match(server.log(), /left out what this server does not run: input_image/);
+  });
+
+  test('a custom tool is called with text', async () => {
+    const stream = client.responses.stream({ model: name, input, temperature: 0, max_output_tokens: 24,
+      tools: [{ type: 'custom', name: 'apply_patch', description: 'Edits files.' }], tool_choice: { type: 'custom', name: 'apply_patch' } });
+    let told = '';
+    stream.on('event', (event) => { if (event.type === 'response.custom_tool_call_input.delta') told += event.delta; });
+    const item = (await stream.finalResponse()).output.find(({ type }) => type === 'custom_tool_call');
+    assert.equal(item.name, 'apply_patch');
+    assert.match(item.id, /^ctc_/);
+    assert.equal(item.input, told);
   });
 
   test('a response that runs can be cancelled, by its owner', async () => {
@@ -222,9 +288,7 @@ describe('nothing is stored', () => {
     for (const [more, at, words] of [
       [{ background: true }, 'background', /not supported/],
       [{ input: [{ type: 'message', role: 'user', content: [{ type: 'input_image', image_url: 'x' }] }] }, 'input[0].content[0].type', /input_image/],
-      [{ input: [{ type: 'function_call_output', call_id: 'a', output: 'x' }] }, 'input[0].call_id', /no function_call/],
-      [{ store: true }, 'store', /--store PATH/],
-      [{ previous_response_id: 'resp_1' }, 'previous_response_id', /--store PATH/],
+      [{ store: 'yes' }, 'store', /true or false/],
       [{ top_logprobs: 21 }, 'top_logprobs', /from 0 to 20/],
       [{ text: { format: { type: 'json_object' } } }, 'text.format', /not supported/],
     ]) {
@@ -235,7 +299,7 @@ describe('nothing is stored', () => {
     }
     const gone = await client.responses.retrieve('resp_1').catch((caught) => caught);
     assert.ok(gone instanceof NotFoundError);
-    assert.match(gone.message, /--store PATH/);
+    assert.match(gone.message, /without --store only recent ones/);
     assert.equal((await fetch(`${server.url}/v1/responses/resp_1/cancel`)).status, 405);
     assert.equal((await fetch(`${server.url}/v1/responses/resp_1/other`)).status, 404);
   });

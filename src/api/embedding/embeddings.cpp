@@ -21,6 +21,26 @@ void truncate_prompt(const LoadedModel& model, std::vector<TokenId>& tokens) {
   if (special.add_eos && last == special.eos) tokens.back() = last;
 }
 
+// The first piece begins as a text does, if it is one; ids are taken as they are.
+Result<std::vector<TokenId>> pieces_prompt(const LoadedModel& model, const EmbeddingPieces& pieces,
+                                           const std::string& path) {
+  std::vector<TokenId> prompt;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (const auto* token = std::get_if<TokenId>(&pieces[i])) {
+      prompt.push_back(*token);
+      continue;
+    }
+    const auto& text = std::get<std::string>(pieces[i]);
+    CAIRN_TRY_VOID(check_length(model.prompt_context(), text, path));
+    if (i == 0) {
+      CAIRN_TRY(prompt, completion_prompt_tokens(model.prompt_context(), text));
+    } else {
+      CAIRN_TRY_VOID(append_text(*model.tokenizer, text, {}, prompt));
+    }
+  }
+  return prompt;
+}
+
 }  // namespace
 
 Result<void> check_embeddings(const LoadedModel& model, const EmbeddingsRequest& request) {
@@ -47,6 +67,8 @@ Result<std::vector<TokenId>> embedding_prompt(const LoadedModel& model, Embeddin
   std::vector<TokenId> prompt;
   if (auto* tokens = std::get_if<std::vector<TokenId>>(&input)) {
     prompt = std::move(*tokens);
+  } else if (const auto* pieces = std::get_if<EmbeddingPieces>(&input)) {
+    CAIRN_TRY(prompt, pieces_prompt(model, *pieces, path));
   } else {
     if (!truncate) CAIRN_TRY_VOID(check_length(model.prompt_context(), std::get<std::string>(input), path));
     auto encoded = model.tokenizer->encode(std::get<std::string>(input), {.add_special = true});

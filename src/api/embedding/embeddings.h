@@ -15,7 +15,15 @@
 
 namespace cairn::api {
 
-using EmbeddingInput = std::variant<std::string, std::vector<TokenId>>;
+/// A text; token ids; or pieces of both, one behind the other.
+using EmbeddingPieces = std::vector<std::variant<std::string, TokenId>>;
+using EmbeddingInput = std::variant<std::string, std::vector<TokenId>, EmbeddingPieces>;
+/// What the answer looks like.
+enum class EmbeddingShape {
+  kOpenAi,
+  kLlamaCpp,  ///< [{"index": 0, "embedding": [[...]]}]
+  kTei,       ///< [[...]], as Text Embeddings Inference has it
+};
 struct EmbeddingsRequest {
   std::string model;
   std::vector<EmbeddingInput> inputs;
@@ -23,6 +31,8 @@ struct EmbeddingsRequest {
   int32_t dimensions = 0;  ///< 0: all
   bool base64 = false;
   bool truncate = false;
+  bool normalise = true;
+  EmbeddingShape shape = EmbeddingShape::kOpenAi;
 };
 
 /// Whether the model gives such vectors, and not too many of them.

@@ -13,6 +13,7 @@
 #include "api/http/tenant.h"
 #include "api/params/request_fields.h"
 #include "api/serialization/json_text.h"
+#include "base/system/random_id.h"
 #include "chat/pair_prompts.h"
 
 namespace cairn::api {
@@ -20,13 +21,16 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void read_documents(RequestFields& fields, std::vector<std::string>& documents) {
-  const ordered_json* value = fields.get("documents");
+/// What Cohere's clients look for.
+constexpr std::string_view kMeta = R"({"api_version":{"version":"2"},"billed_units":{"search_units":1}})";
+
+void read_documents(RequestFields& fields, std::string_view name, std::vector<std::string>& documents) {
+  const ordered_json* value = fields.get(name);
   if (value == nullptr || !value->is_array() || value->empty()) {
-    return fields.reject("documents", "must be an array of at least one text");
+    return fields.reject(name, "must be an array of at least one text");
   }
   if (value->size() > kEmbedTextsMax) {
-    return fields.reject("documents", fmt::format("has {} texts; {} is the most", value->size(), kEmbedTextsMax));
+    return fields.reject(name, fmt::format("has {} texts; {} is the most", value->size(), kEmbedTextsMax));
   }
   for (size_t i = 0; i < value->size(); ++i) {
     const ordered_json& document = (*value)[i];
@@ -36,7 +40,7 @@ void read_documents(RequestFields& fields, std::vector<std::string>& documents) 
     } else if (document.is_object() && document.size() == 1 && text != document.end() && text->is_string()) {
       documents.push_back(text->get<std::string>());
     } else {
-      return fields.reject(fmt::format("documents[{}]", i), "must be a text or {\"text\": a text}");
+      return fields.reject(fmt::format("{}[{}]", name, i), "must be a text or {\"text\": a text}");
     }
   }
 }
@@ -47,12 +51,12 @@ class RerankTask final : public EmbedTask {
       : model_(model), pairs_(std::move(pairs)), request_(std::move(request)), scores_(request_.documents.size()) {}
 
   size_t texts() const override { return request_.documents.size(); }
-  std::string path(size_t i) const override { return fmt::format("documents[{}]", i); }
+  std::string path(size_t i) const override { return fmt::format("{}[{}]", request_.tei ? "texts" : "documents", i); }
 
   // The document is written down, too, so that the end has little left to do.
   Result<void> prepare(size_t i, GenerateRequest& request) override {
     const size_t most = request_.truncate ? static_cast<size_t>(model_.engine->context_tokens()) : 0;
-    Result<PairPrompt> pair = pairs_.with(request_.documents[i], most);
+    Result<PairPrompt> pair = pairs_.with(request_.documents[i], most, request_.document_tokens_max);
     if (!pair) return fail_at(path(i), pair.error().code, "{}: {}", path(i), pair.error().message);
     request.prompt = std::move(pair->tokens);
     request.embed = EmbeddingOptions{.pooling = Pooling::kRank, .second_begin = pair->second_begin};
@@ -64,7 +68,7 @@ class RerankTask final : public EmbedTask {
   Result<void> take(size_t i, std::vector<float> embedding) override {
     const float logit = embedding.at(0);
     if (std::isnan(logit)) return fail(Code::kInternal, "the model gave no usable score for {}", path(i));
-    scores_[i] = {1 / (1 + std::exp(-double{logit})), i};
+    scores_[i] = {request_.raw_scores ? double{logit} : 1 / (1 + std::exp(-double{logit})), i};
     return {};
   }
 
@@ -72,15 +76,22 @@ class RerankTask final : public EmbedTask {
     // The most likely first, and of equal ones the first.
     std::ranges::stable_sort(scores_, std::ranges::greater(), &Score::relevance);
     if (request_.top_n > 0 && request_.top_n < scores_.size()) scores_.resize(request_.top_n);
-    std::string answer = fmt::format(R"({{"object":"list","model":{},"results":[)", dump(model_.name));
+    std::string results = "[";
     for (const Score& score : scores_) {
-      if (answer.back() != '[') answer += ',';
-      answer += fmt::format(R"({{"index":{},"relevance_score":{})", score.document, dump(score.relevance));
-      if (request_.return_documents)
-        answer.append(R"(,"document":{"text":)").append(request_.documents[score.document]).append("}");
-      answer += '}';
+      if (results.back() != '[') results += ',';
+      results += fmt::format(R"({{"index":{},"{}":{})", score.document, request_.tei ? "score" : "relevance_score",
+                             dump(score.relevance));
+      if (request_.return_documents) {
+        const std::string& document = request_.documents[score.document];
+        results += request_.tei ? R"(,"text":)" + document : R"(,"document":{"text":)" + document + "}";
+      }
+      results += '}';
     }
-    return answer + fmt::format(R"(],"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})", tokens, tokens);
+    results += ']';
+    if (request_.tei) return results;
+    return fmt::format(R"({{"id":{},"object":"list","model":{},"results":{},"meta":{},)"
+                       R"("usage":{{"prompt_tokens":{},"total_tokens":{}}}}})",
+                       dump(random_id("rerank-")), dump(model_.name), results, kMeta, tokens, tokens);
   }
 
  private:
@@ -108,7 +119,7 @@ Result<void> check_size(const RerankRequest& request) {
   size_t bytes = request.query.size() * request.documents.size();
   for (const std::string& document : request.documents) bytes += document.size();
   if (bytes <= kRerankBytesMax) return {};
-  return fail_at("documents", Code::kTooLarge,
+  return fail_at(request.tei ? "texts" : "documents", Code::kTooLarge,
                  "the documents, each with the query, have {} bytes; {} is the most: send fewer of them at once", bytes,
                  kRerankBytesMax);
 }
@@ -150,11 +161,20 @@ Result<RerankRequest> parse_rerank(const ordered_json& body) {
   request.model = fields.string("model", "");
   request.query = fields.string("query", "");
   if (request.query.empty()) fields.reject("query", "must be a text");
-  read_documents(fields, request.documents);
+  request.tei = fields.get("documents") == nullptr && fields.get("texts") != nullptr;
+  read_documents(fields, request.tei ? "texts" : "documents", request.documents);
   request.top_n = static_cast<size_t>(fields.integer("top_n", 0, 1, std::numeric_limits<int32_t>::max()));
   request.return_documents = fields.boolean("return_documents", false);
+  const bool return_text = fields.boolean("return_text", false);
+  const bool raw_scores = fields.boolean("raw_scores", false);
+  if (request.tei) {
+    request.return_documents |= return_text;
+    request.raw_scores = raw_scores;
+  }
+  request.document_tokens_max =
+      static_cast<size_t>(fields.integer("max_tokens_per_doc", 0, 1, std::numeric_limits<int32_t>::max()));
   request.truncate = fields.boolean("truncate", false);
-  fields.accept({"user"});
+  fields.accept({"user", "priority", "max_chunks_per_doc"});
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }

@@ -1,5 +1,5 @@
-/// POST /v1/rerank: which documents go with a query, as Jina's and Cohere's APIs have it, for models that were trained
-/// to judge that: encoders and decoders whose file has a head for it.
+/// POST /v1/rerank: which documents go with a query, as the APIs of Jina, Cohere and Text Embeddings Inference (TEI)
+/// have it, for models that were trained to judge that: encoders and decoders whose file has a head for it.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,9 @@ struct RerankRequest {
   size_t top_n = 0;  ///< 0: all
   bool return_documents = false;
   bool truncate = false;
+  size_t document_tokens_max = 0;  ///< more of a document is cut; 0: all
+  bool tei = false;                ///< came as `texts`, and is answered as a list
+  bool raw_scores = false;         ///< not brought to 0 to 1
 };
 Result<RerankRequest> parse_rerank(const nlohmann::ordered_json& body);
 

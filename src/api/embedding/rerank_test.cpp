@@ -32,11 +32,27 @@ TEST(RerankRequest, DocumentsAreTextsOfBothShapes) {
   EXPECT_TRUE(request->return_documents && request->truncate);
 }
 
+TEST(RerankRequest, TeiHasTexts) {
+  const auto request = parse_rerank(
+      parse_object(R"({"query": "q", "texts": ["a", "b"], "raw_scores": true, "return_text": true, "top_n": 1})")
+          .value());
+  ASSERT_TRUE(request.has_value()) << request.error().text();
+  EXPECT_EQ(request->documents, (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(request->tei && request->raw_scores && request->return_documents);
+  const auto documents = parse_rerank(
+      parse_object(R"({"query": "q", "documents": ["a"], "raw_scores": true, "max_tokens_per_doc": 7})").value());
+  ASSERT_TRUE(documents.has_value()) << documents.error().text();
+  EXPECT_FALSE(documents->tei || documents->raw_scores);
+  EXPECT_EQ(documents->document_tokens_max, 7u);
+}
+
 TEST(RerankRequest, WhatIsWrongIsNamed) {
   expect_refused(R"({"documents": ["a"]})", "query", "text");
   expect_refused(R"({"query": "q"})", "documents", "array");
   expect_refused(R"({"query": "q", "documents": []})", "documents", "at least one");
   expect_refused(R"({"query": "q", "documents": ["a", 3]})", "documents[1]", "text");
+  expect_refused(R"({"query": "q", "texts": ["a", 3]})", "texts[1]", "text");
+  expect_refused(R"({"query": "q", "documents": ["a"], "max_tokens_per_doc": 0})", "max_tokens_per_doc", "from 1");
   expect_refused(R"({"query": "q", "documents": [{"text": "a", "title": "b"}]})", "documents[0]", "text");
   expect_refused(R"({"query": "q", "documents": [{"text": 3}]})", "documents[0]", "text");
   expect_refused(R"({"query": "q", "documents": ["a"], "top_n": 0})", "top_n", "from 1");

@@ -16,37 +16,54 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// A string, or an array of ids of which the first is one.
+constexpr int64_t kEuclidean = 2;  // embd_normalize: length 1
+
+/// A string, or an array of ids, with texts between them.
 bool read_one(const ordered_json& value, EmbeddingsRequest& request) {
   if (value.is_string()) {
     request.inputs.emplace_back(value.get<std::string>());
     return true;
   }
-  if (!value.is_array() || !std::ranges::all_of(value, is_token_id)) return false;
-  std::vector<TokenId> tokens;
-  for (const auto& id : value) tokens.push_back(TokenId{id.get<int32_t>()});
-  request.inputs.emplace_back(std::move(tokens));
+  if (!value.is_array()) return false;
+  if (std::ranges::all_of(value, is_token_id)) {
+    std::vector<TokenId> tokens;
+    for (const auto& id : value) tokens.push_back(TokenId{id.get<int32_t>()});
+    request.inputs.emplace_back(std::move(tokens));
+    return true;
+  }
+  EmbeddingPieces pieces;
+  for (const auto& piece : value) {
+    if (piece.is_string()) {
+      pieces.emplace_back(piece.get<std::string>());
+    } else if (is_token_id(piece)) {
+      pieces.emplace_back(TokenId{piece.get<int32_t>()});
+    } else {
+      return false;
+    }
+  }
+  request.inputs.emplace_back(std::move(pieces));
   return true;
 }
 
-void read_input(RequestFields& fields, EmbeddingsRequest& request) {
-  const ordered_json* value = fields.get("input");
-  if (value == nullptr) return fields.reject("input", "is missing");
-  const bool one = value->is_string() || (value->is_array() && !value->empty() && value->front().is_number());
+void read_input(RequestFields& fields, std::string_view name, EmbeddingsRequest& request) {
+  const ordered_json* value = fields.get(name);
+  if (value == nullptr) return fields.reject(name, "is missing");
+  const auto is_number = [](const ordered_json& piece) { return piece.is_number(); };
+  const bool one = value->is_string() || (value->is_array() && std::ranges::any_of(*value, is_number));
   if (one) {
-    if (!read_one(*value, request)) fields.reject("input", "must hold token ids only, or texts only");
+    if (!read_one(*value, request)) fields.reject(name, "must hold token ids and texts only");
     return;
   }
   if (!value->is_array() || value->empty()) {
-    return fields.reject("input", "must be a text, token ids, or an array of at least one of them");
+    return fields.reject(name, "must be a text, token ids, or an array of at least one of them");
   }
   if (value->size() > kEmbedTextsMax) {
-    return fields.reject("input", fmt::format("has {} texts; {} is the most", value->size(), kEmbedTextsMax));
+    return fields.reject(name, fmt::format("has {} texts; {} is the most", value->size(), kEmbedTextsMax));
   }
   request.is_array = true;
   for (size_t i = 0; i < value->size(); ++i) {
     if (read_one((*value)[i], request)) continue;
-    return fields.reject(fmt::format("input[{}]", i), "must be a text or an array of token ids");
+    return fields.reject(fmt::format("{}[{}]", name, i), "must be a text or an array of token ids");
   }
 }
 
@@ -56,7 +73,10 @@ class EmbeddingsTask final : public EmbedTask {
       : model_(model), request_(std::move(request)), written_(request_.inputs.size()) {}
 
   size_t texts() const override { return request_.inputs.size(); }
-  std::string path(size_t i) const override { return request_.is_array ? fmt::format("input[{}]", i) : "input"; }
+  std::string path(size_t i) const override {
+    const std::string_view name = request_.shape == EmbeddingShape::kTei ? "inputs" : "input";
+    return request_.is_array ? fmt::format("{}[{}]", name, i) : std::string(name);
+  }
 
   Result<void> prepare(size_t i, GenerateRequest& request) override {
     CAIRN_TRY(request.prompt, embedding_prompt(model_, std::move(request_.inputs[i]), request_.truncate, path(i)));
@@ -64,11 +84,13 @@ class EmbeddingsTask final : public EmbedTask {
   }
 
   Result<void> take(size_t i, std::vector<float> embedding) override {
-    CAIRN_TRY(const std::vector<float> values, normalised(std::move(embedding), request_.dimensions));
-    std::string& text = written_[i];
-    text = fmt::format(R"({}{{"object":"embedding","index":{},"embedding":)", i == 0 ? "" : ",", i);
-    text += request_.base64 ? '"' + base64_of(values) + '"' : vector_json(values);
-    text += '}';
+    if (request_.normalise) {
+      CAIRN_TRY(embedding, normalised(std::move(embedding), request_.dimensions));
+    } else if (request_.dimensions > 0) {
+      embedding.resize(static_cast<size_t>(request_.dimensions));
+    }
+    written_[i] =
+        (i == 0 ? "" : ",") + entry(i, request_.base64 ? '"' + base64_of(embedding) + '"' : vector_json(embedding));
     // What is in order joins the body at once, so that its end has little left to do.
     for (; joined_ < written_.size() && !written_[joined_].empty(); ++joined_) {
       body_ += std::exchange(written_[joined_], {});
@@ -77,22 +99,34 @@ class EmbeddingsTask final : public EmbedTask {
   }
 
   std::string body(int64_t tokens) override {
-    body_ += fmt::format(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})", dump(model_.name),
-                         tokens, tokens);
-    return std::move(body_);
+    if (request_.shape != EmbeddingShape::kOpenAi) return "[" + body_ + "]";
+    return R"({"object":"list","data":[)" + body_ +
+           fmt::format(R"(],"model":{},"usage":{{"prompt_tokens":{},"total_tokens":{}}}}})", dump(model_.name), tokens,
+                       tokens);
   }
 
  private:
+  std::string entry(size_t i, const std::string& vector) const {
+    switch (request_.shape) {
+      case EmbeddingShape::kLlamaCpp:
+        return fmt::format(R"({{"index":{},"embedding":[{}]}})", i, vector);
+      case EmbeddingShape::kTei:
+        return vector;
+      case EmbeddingShape::kOpenAi:
+        break;
+    }
+    return fmt::format(R"({{"object":"embedding","index":{},"embedding":{}}})", i, vector);
+  }
+
   const LoadedModel& model_;
   EmbeddingsRequest request_;
   std::vector<std::string> written_;
   size_t joined_ = 0;
-  std::string body_ = R"({"object":"list","data":[)";
+  std::string body_;  // the entries, as JSON
 };
 
-Result<void> run(Service& service, const net::HttpRequest& http, const std::shared_ptr<net::HttpResponse>& response) {
-  CAIRN_TRY(const ordered_json body, parse_object(http.body));
-  CAIRN_TRY(EmbeddingsRequest request, parse_embeddings(body));
+Result<void> run(Service& service, EmbeddingsRequest request, const net::HttpRequest& http,
+                 const std::shared_ptr<net::HttpResponse>& response) {
   CAIRN_TRY(const LoadedModel* model, service.registry().find(request.model));
   CAIRN_TRY_VOID(check_embeddings(*model, request));
   GenerateRequest common = embedding_request(*model, http, request.inputs.size());
@@ -103,17 +137,37 @@ Result<void> run(Service& service, const net::HttpRequest& http, const std::shar
 
 }  // namespace
 
-Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body) {
+Result<EmbeddingsRequest> parse_embeddings(const ordered_json& body, EmbeddingShape shape) {
   RequestFields fields(body);
   EmbeddingsRequest request;
+  request.shape = shape;
   request.model = fields.string("model", "");
-  read_input(fields, request);
+  // llama.cpp's name for it.
+  const bool content = fields.get("input") == nullptr && fields.get("content") != nullptr;
+  read_input(fields, content ? "content" : "input", request);
   request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
   const std::string format = fields.string("encoding_format", "float");
   request.base64 = format == "base64";
   if (!request.base64 && format != "float") fields.reject("encoding_format", "must be float or base64");
   request.truncate = fields.boolean("truncate", false);
+  const int64_t norm = fields.integer("embd_normalize", kEuclidean, -1, kEuclidean);
+  request.normalise = norm == kEuclidean;
+  if (norm == 0 || norm == 1) fields.reject("embd_normalize", "must be 2 (length 1) or -1 (as the model gives it)");
   fields.accept({"user"});
+  CAIRN_TRY_VOID(fields.finish());
+  return request;
+}
+
+Result<EmbeddingsRequest> parse_tei_embed(const ordered_json& body) {
+  RequestFields fields(body);
+  EmbeddingsRequest request;
+  request.shape = EmbeddingShape::kTei;
+  request.model = fields.string("model", "");
+  read_input(fields, "inputs", request);
+  request.dimensions = static_cast<int32_t>(fields.integer("dimensions", 0, 1, std::numeric_limits<int32_t>::max()));
+  request.truncate = fields.boolean("truncate", false);
+  request.normalise = fields.boolean("normalize", true);
+  fields.refuse("prompt_name", "put the prompt in front of the text");
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }
@@ -140,8 +194,34 @@ std::string base64_of(std::span<const float> values) {
   return text;
 }
 
+namespace {
+
+using Parse = Result<EmbeddingsRequest> (*)(const ordered_json& body);
+
+void handle(Service& service, const net::HttpRequest& request, const std::shared_ptr<net::HttpResponse>& response,
+            Parse parse) {
+  const auto done = [&]() -> Result<void> {
+    CAIRN_TRY(const ordered_json body, parse_object(request.body));
+    CAIRN_TRY(EmbeddingsRequest embeddings, parse(body));
+    return run(service, std::move(embeddings), request, response);
+  }();
+  if (!done) send_error(*response, done.error());
+}
+
+}  // namespace
+
 void handle_embeddings(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
-  if (const auto done = run(service, request, response); !done) send_error(*response, done.error());
+  handle(service, request, response, [](const ordered_json& body) { return parse_embeddings(body); });
+}
+
+void handle_native_embeddings(Service& service, const net::HttpRequest& request,
+                              std::shared_ptr<net::HttpResponse> response) {
+  handle(service, request, response,
+         [](const ordered_json& body) { return parse_embeddings(body, EmbeddingShape::kLlamaCpp); });
+}
+
+void handle_tei_embed(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  handle(service, request, response, parse_tei_embed);
 }
 
 }  // namespace cairn::api::openai

@@ -52,15 +52,41 @@ TEST(EmbeddingsRequest, InputIsATextOrIdsOrManyOfThem) {
   EXPECT_EQ(std::get<std::vector<TokenId>>(many.inputs[3]).size(), 2u);
 }
 
+TEST(EmbeddingsRequest, IdsAndTextsMayBeOneInput) {
+  const auto mixed = parsed(R"({"input": [12, 34, "string", 56]})");
+  ASSERT_EQ(mixed.inputs.size(), 1u);
+  EXPECT_FALSE(mixed.is_array);
+  const auto& pieces = std::get<EmbeddingPieces>(mixed.inputs[0]);
+  ASSERT_EQ(pieces.size(), 4u);
+  EXPECT_EQ(std::get<std::string>(pieces[2]), "string");
+  EXPECT_EQ(std::get<TokenId>(pieces[3]), TokenId{56});
+  EXPECT_EQ(parsed(R"({"input": ["a", [1, "b"]]})").inputs.size(), 2u);
+  EXPECT_EQ(std::get<std::string>(parsed(R"({"content": "a"})").inputs[0]), "a");
+  EXPECT_FALSE(parsed(R"({"input": "a", "embd_normalize": -1})").normalise);
+}
+
+TEST(EmbeddingsRequest, TeiHasNamesOfItsOwn) {
+  const auto request =
+      parse_tei_embed(parse_object(R"({"inputs": ["a", "b"], "normalize": false, "truncate": true})").value());
+  ASSERT_TRUE(request.has_value()) << request.error().text();
+  EXPECT_EQ(request->inputs.size(), 2u);
+  EXPECT_FALSE(request->normalise);
+  EXPECT_TRUE(request->truncate);
+  EXPECT_EQ(request->shape, EmbeddingShape::kTei);
+  EXPECT_FALSE(parse_tei_embed(parse_object(R"({"input": "a"})").value()).has_value());
+}
+
 TEST(EmbeddingsRequest, WhatIsWrongIsNamed) {
   expect_refused(R"({})", "input", "missing");
   expect_refused(R"({"input": []})", "input", "at least one");
   expect_refused(R"({"input": 3})", "input", "must be");
-  expect_refused(R"({"input": [1, "a"]})", "input", "token ids only");
-  expect_refused(R"({"input": [1, -2]})", "input", "token ids only");
-  expect_refused(R"({"input": [1.5]})", "input", "token ids only");
+  expect_refused(R"({"input": [1, {}]})", "input", "ids and texts only");
+  expect_refused(R"({"input": [1, -2]})", "input", "ids and texts only");
+  expect_refused(R"({"input": [1.5]})", "input", "ids and texts only");
   expect_refused(R"({"input": ["a", {"text": "b"}]})", "input[1]", "must be");
-  expect_refused(R"({"input": ["a", [1, "b"]]})", "input[1]", "must be");
+  expect_refused(R"({"input": ["a", [1, true]]})", "input[1]", "must be");
+  expect_refused(R"({"content": []})", "content", "at least one");
+  expect_refused(R"({"input": "a", "embd_normalize": 1})", "embd_normalize", "must be 2");
   expect_refused(R"({"input": "a", "dimensions": 0})", "dimensions", "from 1");
   expect_refused(R"({"input": "a", "encoding_format": "int8"})", "encoding_format", "base64");
   expect_refused(R"({"input": "a", "truncate": "END"})", "truncate", "true or false");

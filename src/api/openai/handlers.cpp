@@ -120,6 +120,18 @@ void handle_chat(Service& service, const net::HttpRequest& request, std::shared_
     send_error(*response, done.error(), openai_format(request.path));
 }
 
+void handle_input_tokens(Service& service, const net::HttpRequest& request,
+                         std::shared_ptr<net::HttpResponse> response) {
+  const auto count = [&]() -> Result<int32_t> {
+    CAIRN_TRY(const ordered_json body, parse_object(request.body));
+    CAIRN_TRY(OpenAiChatRequest chat, parse_chat(body));
+    return count_chat_tokens(service, std::move(chat.chat), request);
+  };
+  const auto tokens = count();
+  if (!tokens) return send_error(*response, tokens.error());
+  send_json(*response, {{"input_tokens", *tokens}});
+}
+
 void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   if (const auto done = completion(service, request, response); !done)
     send_error(*response, done.error(), openai_format(request.path));

@@ -12,6 +12,10 @@ namespace cairn::api::openai {
 void handle_chat(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 void handle_completion(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response);
 
+/// POST /v1/chat/completions/input_tokens: how many tokens the prompt would have. A worker's.
+void handle_input_tokens(Service& service, const net::HttpRequest& request,
+                         std::shared_ptr<net::HttpResponse> response);
+
 /// GET /v1/models and GET /v1/models/ID (`id` empty: all).
 void handle_models(const Registry& registry, std::string_view id, net::HttpResponse& response);
 

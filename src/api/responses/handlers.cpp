@@ -9,8 +9,10 @@
 #include "api/http/tenant.h"
 #include "api/params/left_out.h"
 #include "api/params/request_fields.h"
+#include "api/responses/compact.h"
 #include "api/responses/request.h"
 #include "api/responses/serializer.h"
+#include "api/serialization/json_text.h"
 #include "base/log.h"
 #include "base/text/json.h"
 #include "base/text/printable.h"
@@ -22,6 +24,8 @@ using nlohmann::ordered_json;
 
 /// Of stored responses that are read for the items that a request refers to.
 constexpr size_t kReferencedBytesMax = 32 << 20;
+/// About what items take as a document, for each byte of their text.
+constexpr int64_t kDocumentBytesPerByte = 4;
 
 StoredItems stored_items(ResponseStore& store, const std::string& tenant) {
   return {.history = [&store, tenant](const std::string& id) { return store.history(tenant, id); },
@@ -74,6 +78,31 @@ Result<void> create(Service& service, const net::HttpRequest& http,
   });
 }
 
+Result<int32_t> count_input(Service& service, const net::HttpRequest& http) {
+  CAIRN_TRY(const ordered_json body, parse_object(http.body));
+  CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored_items(service.response_store(), tenant_of(http))));
+  return count_chat_tokens(service, std::move(request.chat), http);
+}
+
+Result<void> compact(Service& service, const net::HttpRequest& http,
+                     const std::shared_ptr<net::HttpResponse>& response) {
+  CAIRN_TRY(ordered_json body, parse_object(http.body));
+  body["store"] = true;  // nothing is stored; but the items are wanted
+  const StoredItems stored = stored_items(service.response_store(), tenant_of(http));
+  CAIRN_TRY(ResponsesRequest request, parse_responses(body, stored));
+  log_left_out("/v1/responses/compact", request.left_out);
+  ordered_json items = ordered_json::array();
+  if (!request.previous_id.empty()) {
+    CAIRN_TRY(items, stored.history(request.previous_id));
+  }
+  for (auto& item : request.input) items.push_back(std::move(item));
+  ask_for_summary(request.chat);
+  request.chat.kept_bytes = kDocumentBytesPerByte * static_cast<int64_t>(dump(items).size());
+  return run_chat(service, std::move(request.chat), "resp_", http, response, [&](const ChatStart& start) {
+    return std::make_unique<CompactionSerializer>(start.id, std::move(items));
+  });
+}
+
 /// What a path below /v1/responses/ asks for.
 struct Target {
   std::string id;
@@ -122,6 +151,17 @@ Result<ordered_json> input_items(Service& service, const std::string& tenant, co
 
 void handle_create(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
   if (const auto done = create(service, request, response); !done) send_error(*response, done.error());
+}
+
+void handle_input_tokens(Service& service, const net::HttpRequest& request,
+                         std::shared_ptr<net::HttpResponse> response) {
+  const auto tokens = count_input(service, request);
+  if (!tokens) return send_error(*response, tokens.error());
+  send_json(*response, {{"object", "response.input_tokens"}, {"input_tokens", *tokens}});
+}
+
+void handle_compact(Service& service, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response) {
+  if (const auto done = compact(service, request, response); !done) send_error(*response, done.error());
 }
 
 bool handle_running(Service& service, const net::HttpRequest& request, net::HttpResponse& response) {

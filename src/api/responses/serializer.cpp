@@ -21,6 +21,8 @@ ordered_json incomplete_details(ChatFinishReason end) {
   return nullptr;
 }
 
+}  // namespace
+
 ordered_json usage_json(const ChatFinish& finish) {
   const Usage& usage = finish.usage;
   return {{"input_tokens", usage.prompt_tokens},
@@ -29,8 +31,6 @@ ordered_json usage_json(const ChatFinish& finish) {
           {"output_tokens_details", {{"reasoning_tokens", finish.reasoning_tokens}}},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens}};
 }
-
-}  // namespace
 
 ResponsesSerializer::ResponsesSerializer(ResponseOptions options, RunningResponses& running)
     : options_(std::move(options)), running_(running) {

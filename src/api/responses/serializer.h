@@ -16,6 +16,9 @@
 
 namespace cairn::api::responses {
 
+/// A response's `usage`.
+nlohmann::ordered_json usage_json(const ChatFinish& finish);
+
 /// What a response needs of its request.
 struct ResponseOptions {
   std::string id{};

@@ -29,7 +29,7 @@ struct Texts {
   std::string input;
 };
 
-std::unexpected<Error> not_found(std::string_view what, std::string_view id) {
+std::unexpected<Error> not_kept(std::string_view what, std::string_view id) {
   return fail(Code::kNotFound, "no {} \"{}\" is kept: without --store only recent ones are, as long as the server runs",
               what, cut_text(id, kQuotedBytesMax));
 }
@@ -110,7 +110,7 @@ void RecentResponses::drop(Entries::iterator entry) {
 Result<std::shared_ptr<const Texts>> RecentResponses::find(std::string_view tenant, std::string_view id) {
   const std::lock_guard lock(mutex_);
   const auto found = by_id_.find(Key(tenant, id));
-  if (found == by_id_.end()) return not_found("response", id);
+  if (found == by_id_.end()) return not_kept("response", id);
   use(found->second);
   return found->second->texts;
 }
@@ -118,7 +118,7 @@ Result<std::shared_ptr<const Texts>> RecentResponses::find(std::string_view tena
 Result<void> RecentResponses::remove(std::string_view tenant, std::string_view id) {
   const std::lock_guard lock(mutex_);
   const auto found = by_id_.find(Key(tenant, id));
-  if (found == by_id_.end()) return not_found("response", id);
+  if (found == by_id_.end()) return not_kept("response", id);
   drop(found->second);
   return {};
 }
@@ -156,7 +156,7 @@ Result<ordered_json> RecentResponses::item(std::string_view tenant, std::string_
   {
     const std::lock_guard lock(mutex_);
     const auto found = by_item_.find(Key(tenant, id));
-    if (found == by_item_.end()) return not_found("item", id);
+    if (found == by_item_.end()) return not_kept("item", id);
     use(found->second);
     texts = found->second->texts;
   }
@@ -167,7 +167,7 @@ Result<ordered_json> RecentResponses::item(std::string_view tenant, std::string_
   CAIRN_TRY(const ordered_json input, read_json(texts->input));
   for (const auto& item : input)
     if (item.at("id") == id) return item;
-  return not_found("item", id);
+  return not_kept("item", id);
 }
 
 }  // namespace
