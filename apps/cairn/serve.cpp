@@ -39,6 +39,7 @@ struct ServeFlags {
   std::optional<std::string> store;  ///< path of a file
   int64_t request_bytes = 0;         ///< 0: default_request_bytes
   std::vector<std::string> allow_hosts;
+  bool strict_fields = false;
 };
 
 /// Time for answers in progress to end after the first Ctrl-C; the second one ends the program at once.
@@ -154,6 +155,7 @@ Result<void> serve(const ServeFlags& flags) {
           ? flags.request_bytes
           : api::default_request_bytes(std::min(available_memory_bytes(), address_space_left_bytes()));
   api::Service service(registry, request_bytes);
+  service.set_strict_fields(flags.strict_fields);
   const net::HttpLimits limits = http_limits(service.bytes());
   CAIRN_TRY(auto server, net::HttpServer::listen(flags.host, flags.port, limits, api::make_handler(service),
                                                  api::openai_error_body));
@@ -218,6 +220,9 @@ void add_serve(CLI::App& app, int& exit_code) {
                    "(default: an eighth of what is free at the start, from 16MiB to 1GiB)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::PositiveNumber);
+  command->add_flag("--strict-fields", flags->strict_fields,
+                    "Refuse a request with a field that its endpoint does not know (default: the field is ignored, "
+                    "with a line in the log)");
   command->add_option("--name", flags->load.options.name, "Name that clients use for the model (default: the file's)")
       ->check(not_empty());
   command->add_option("--queue-max", flags->load.options.queue_max, "Requests that may wait; more are answered 429")

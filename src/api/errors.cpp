@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 #include "base/text/printable.h"
 
@@ -108,7 +109,7 @@ void send_method_not_allowed(net::HttpResponse& response, const net::HttpRequest
 }
 
 void send_json(net::HttpResponse& response, const ordered_json& value) {
-  response.send(200, "application/json", dump(value));
+  response.send(200, "application/json", with_warnings(dump(value), wanted_warnings()));
 }
 
 Error thrown_error() {

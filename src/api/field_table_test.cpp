@@ -20,6 +20,7 @@
 #include "api/openai/embeddings.h"
 #include "api/openai/request.h"
 #include "api/params/field_audit.h"
+#include "api/params/request_notes.h"
 #include "api/responses/request.h"
 #include "api/tokenize_endpoints.h"
 
@@ -104,15 +105,30 @@ ordered_json with(ordered_json body, std::string_view path, const ordered_json& 
   return body;
 }
 
-// Whether nothing at all is taken, and for some value the reason is that this server cannot.
-bool refuses(const Endpoint& endpoint, const ordered_json& body, const std::string& name) {
-  bool cannot = false;
-  for (const std::string_view value : {R"("x")", "1", "true", "{}", R"([])", R"(["x"])", R"({"type": "text"})"}) {
+constexpr std::string_view kProbes[] = {R"("x")", R"("")",  "0",        "0.5",                   "1",   "2",
+                                        "16",     "-1",     "true",     "false",                 "{}",  "[]",
+                                        R"(["x"])", R"(["text"])", R"({"type": "text"})", R"({"a": 1})", R"("auto")"};
+
+/// What becomes of values of the field, as the parser does it.
+struct Outcomes {
+  bool taken = false;    ///< some value is
+  bool refused = false;  ///< for some value the reason is that this server cannot
+};
+
+Outcomes outcomes(const Endpoint& endpoint, const ordered_json& body, const std::string& name) {
+  Outcomes seen;
+  for (const std::string_view value : kProbes) {
     const auto done = endpoint.parse(with(body, name, ordered_json::parse(value)));
-    if (done) return false;
-    cannot |= done.error().code == Code::kUnsupported && done.error().at.starts_with(name);
+    seen.taken |= done.has_value();
+    seen.refused |= !done && done.error().code == Code::kUnsupported && done.error().at.starts_with(name);
   }
-  return cannot;
+  return seen;
+}
+
+/// A field that is read counts as honoured only if no value of it is refused for what it asks.
+FieldUse use_of(const Outcomes& seen) {
+  if (!seen.refused) return FieldUse::kHonoured;
+  return seen.taken ? FieldUse::kNeutral : FieldUse::kRefused;
 }
 
 std::map<std::string, FieldUse> uses_of(const Endpoint& endpoint) {
@@ -126,9 +142,23 @@ std::map<std::string, FieldUse> uses_of(const Endpoint& endpoint) {
   }
   std::erase_if(uses, [](const auto& use) { return use.first.find('[') != std::string::npos; });
   for (auto& [name, use] : uses) {
-    if (use == FieldUse::kHonoured && refuses(endpoint, body, name)) use = FieldUse::kRefused;
+    if (use == FieldUse::kHonoured) use = use_of(outcomes(endpoint, body, name));
   }
   return uses;
+}
+
+std::string_view word_of(FieldUse use) {
+  switch (use) {
+    case FieldUse::kHonoured:
+      return "**yes**";
+    case FieldUse::kNeutral:
+      return "neutral";
+    case FieldUse::kIgnored:
+      return "ignored";
+    case FieldUse::kRefused:
+      break;
+  }
+  return "refused";
 }
 
 std::string table(const std::vector<Endpoint>& all) {
@@ -150,9 +180,7 @@ std::string table(const std::vector<Endpoint>& all) {
       if (found == use.end()) {
         text += " |";
       } else {
-        text += found->second == FieldUse::kHonoured   ? " **yes** |"
-                : found->second == FieldUse::kAccepted ? " accepted |"
-                                                       : " refused |";
+        text += fmt::format(" {} |", word_of(found->second));
       }
     }
     text += "\n";
@@ -161,13 +189,23 @@ std::string table(const std::vector<Endpoint>& all) {
 }
 
 std::string page() {
-  return "# Fields of every endpoint\n\nMade from the parsers themselves and checked by `api_test`. **yes**: "
-         "honoured. "
-         "accepted: allowed, and changes nothing\nhere. refused: an error says what to do instead. A field that is not "
-         "in "
-         "an endpoint's column is refused by its name.\nThe pages of [api](api/README.md) say what they mean, and "
-         "[frames.md](api/frames.md) for the socket, whose messages\nare the column `frames`.\n\n" +
-         table(answering()) + "\n" + table(preparing());
+  return R"(# Fields of every endpoint
+
+Made from the parsers themselves and checked by `api_test`.
+
+* **yes**: honoured. A value of the wrong type or out of range is refused with the field's path.
+* neutral: a value that asks for nothing is taken (`0`, `false`, `""`, `[]`, `null`, or the one value that there is);
+  another would change the answer and cannot be given, so that it is refused by name, with what to do instead.
+* ignored: taken whatever it says, and without effect here. That is told: by a line in the log the first time, and in
+  `"warnings"` of the answer to a request that says `"warnings": true`.
+* refused: an error says what to do instead.
+
+A field that is not in an endpoint's column is ignored and told as well; `cairn serve --strict-fields` refuses it by its
+name. The pages of [api](api/README.md) say what fields mean, and [frames.md](api/frames.md) for the socket, whose
+messages are the column `frames`.
+
+)" + table(answering()) +
+         "\n" + table(preparing());
 }
 
 std::string read_file(const std::string& path) {
@@ -190,7 +228,7 @@ TEST(FieldTable, WhatIsHonouredMindsItsValueAndWhatIsRefusedIsRefused) {
     const auto body = ordered_json::parse(endpoint.body);
     for (const auto& [name, use] : uses_of(endpoint)) {
       const auto done = endpoint.parse(with(body, name, nonsense));
-      if (use == FieldUse::kAccepted) {
+      if (use == FieldUse::kIgnored) {
         EXPECT_TRUE(done.has_value()) << endpoint.name << " " << name << ": " << (done ? "" : done.error().text());
         continue;
       }
@@ -201,9 +239,41 @@ TEST(FieldTable, WhatIsHonouredMindsItsValueAndWhatIsRefusedIsRefused) {
   }
 }
 
-TEST(FieldTable, WhatIsNotListedIsRefusedByName) {
+TEST(FieldTable, NeutralFieldsTakeWhatAsksForNothingAndRefuseTheRestByName) {
   for (const Endpoint& endpoint : endpoints()) {
-    const auto done = endpoint.parse(with(ordered_json::parse(endpoint.body), "frobnicate", 1));
+    const auto body = ordered_json::parse(endpoint.body);
+    for (const auto& [name, use] : uses_of(endpoint)) {
+      if (use != FieldUse::kNeutral) continue;
+      const Outcomes seen = outcomes(endpoint, body, name);
+      EXPECT_TRUE(seen.taken) << endpoint.name << " " << name;
+      EXPECT_TRUE(seen.refused) << endpoint.name << " " << name;
+    }
+  }
+}
+
+TEST(FieldTable, WhatHasNoEffectIsTold) {
+  for (const Endpoint& endpoint : endpoints()) {
+    const auto body = ordered_json::parse(endpoint.body);
+    for (const auto& [name, use] : uses_of(endpoint)) {
+      if (use != FieldUse::kIgnored) continue;
+      const RequestNotes notes;
+      ASSERT_TRUE(endpoint.parse(with(body, name, 1)).has_value()) << endpoint.name << " " << name;
+      EXPECT_THAT(notes.all(), testing::Contains(testing::HasSubstr(name))) << endpoint.name;
+    }
+  }
+}
+
+TEST(FieldTable, WhatIsNotListedIsToldOrIfFieldsAreStrictRefusedByName) {
+  for (const Endpoint& endpoint : endpoints()) {
+    const auto body = with(ordered_json::parse(endpoint.body), "frobnicate", 1);
+    {
+      const RequestNotes notes;
+      const auto done = endpoint.parse(body);
+      ASSERT_TRUE(done.has_value()) << endpoint.name << ": " << done.error().text();
+      EXPECT_THAT(notes.all(), testing::Contains(testing::HasSubstr("frobnicate"))) << endpoint.name;
+    }
+    const RequestNotes strict(true);
+    const auto done = endpoint.parse(body);
     ASSERT_FALSE(done.has_value()) << endpoint.name;
     EXPECT_THAT(done.error().message, testing::HasSubstr("frobnicate")) << endpoint.name;
     EXPECT_EQ(done.error().at, "frobnicate");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/errors.h"
+#include "api/params/request_notes.h"
 #include "engine/output/event_channel.h"
 #include "net/failure_log.h"
 
@@ -36,6 +37,7 @@ int64_t held_bytes(const GenerateRequest& request) {
 
 void Generation::start(Answer answer, std::shared_ptr<net::HttpResponse> response) {
   auto sink = std::make_unique<HttpSink>(response);
+  answer.warnings = wanted_warnings();
   ResponseStream::start(std::move(response), std::make_shared<Generation>(std::move(answer), std::move(sink)));
 }
 
@@ -63,8 +65,8 @@ Progress Generation::begin(std::function<void()> wake) {
   serializer_.on_start([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->cancel();
   });
-  const std::string beginning = serializer_.begin();
-  if (serializer_.streams()) sink_->write(beginning);
+  std::string beginning = serializer_.begin();
+  if (serializer_.streams()) write(std::move(beginning));
   for (auto& choice : choices_) choice.events.stream().on_events(wake_);
   return Progress::kWaits;
 }
@@ -136,7 +138,7 @@ Progress Generation::advance(const Slice& slice) {
     progress = forward(index, room, slice, bytes);
     if (progress != Progress::kWaits) first_ = index;
   }
-  if (streams) sink_->write(bytes);
+  if (streams) write(std::move(bytes));
   const bool finished = progress == Progress::kWaits && std::ranges::all_of(choices_, &Choice::finished);
   return error_ || finished ? end(slice) : progress;
 }
@@ -170,13 +172,18 @@ void Generation::say_end() {
   }
   std::string bytes = error_ ? serializer_.failure(*error_) : serializer_.done();
   if (streams) {
-    sink_->write(bytes);
+    write(std::move(bytes));
     sink_->end();
   } else {
     answer_.share.shrink_to(0);  // net/ counts what waits to be sent
-    sink_->send(std::move(bytes));
+    sink_->send(with_warnings(std::move(bytes), answer_.warnings));
   }
   said_all_ = true;
+}
+
+void Generation::write(std::string bytes) {
+  if (!answer_.warnings.empty() && add_to_first_event(bytes, answer_.warnings)) answer_.warnings.clear();
+  sink_->write(bytes);
 }
 
 }  // namespace cairn::api

@@ -82,13 +82,14 @@ struct Answer {
   std::vector<GenerateRequest> requests;
   std::unique_ptr<ResponseSerializer> serializer;
   ByteShare share;  ///< grows with what waits for the client: prompts, tokens, and answers that are sent whole
+  std::string warnings{};  ///< a JSON array for the answer (request_notes.h); empty: none are wanted
 };
 
 /// Several engine requests that make one answer. When the client goes away, its requests are cancelled; while it does
 /// not read, its tokens are not taken from the engine.
 class Generation final : public ResponseTask, public std::enable_shared_from_this<Generation> {
  public:
-  /// Submits every request to the engine and begins to answer, soon; an Error of any is answered and none runs. Over
+  /// Called where the request was read: its warnings are the answer's. Submits every request to the engine and begins to answer, soon; an Error of any is answered and none runs. Over
   /// the budget of its share: kOutOfMemory. Thread: any; all the rest happens on the server's.
   static void start(Answer answer, std::shared_ptr<net::HttpResponse> response);
 
@@ -110,6 +111,8 @@ class Generation final : public ResponseTask, public std::enable_shared_from_thi
   /// The end: `error_`, or all that there is to say.
   Progress end(const Slice& slice);
   void say_end();
+  /// Of a stream.
+  void write(std::string bytes);
 
   Answer answer_;
   ResponseSerializer& serializer_;  // answer_'s

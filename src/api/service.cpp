@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/params/request_notes.h"
 #include "api/store/file.h"
 #include "api/store/turn_store.h"
 #include "base/system/unwinding_reserve.h"
@@ -71,6 +72,7 @@ void Service::hand_over(net::HttpRequest request, std::shared_ptr<net::HttpRespo
     answer_throws(*response, format, [&] {
       ByteShare share(bytes_);
       if (!share.grow_to(working_bytes(request.body))) return send_error(*response, no_request_bytes(), format);
+      const RequestNotes notes(strict_fields_);
       handler(*this, request, response);
     });
   };

@@ -42,6 +42,9 @@ class Service {
   /// What requests and their answers may take in memory.
   const std::shared_ptr<ByteBudget>& bytes() const { return bytes_; }
   SampledTurnCache& turns() { return turns_; }
+  /// Refuses fields that an endpoint does not know. Before serving.
+  void set_strict_fields(bool strict) { strict_fields_ = strict; }
+  bool strict_fields() const { return strict_fields_; }
   /// Server's thread only.
   RunningResponses& running_responses() { return running_responses_; }
   /// Keeps responses and sampled turns in this file. Before serving. Errors: StoreFile::open's.
@@ -54,7 +57,7 @@ class Service {
 
   using Handler =
       std::function<void(Service&, const net::HttpRequest& request, std::shared_ptr<net::HttpResponse> response)>;
-  /// Has a worker call the handler, unless the client has gone by then. What it throws, and a request that has no room
+  /// Has a worker call the handler, with RequestNotes, unless the client has gone by then. What it throws, and a request that has no room
   /// in `bytes` or in the workers' queue, is answered in `shape`.
   void hand_over(net::HttpRequest request, std::shared_ptr<net::HttpResponse> response, ErrorFormat format,
                  Handler handler);
@@ -77,6 +80,7 @@ class Service {
   std::unique_ptr<ResponseStore> response_store_;
   std::mutex call_bans_mutex_;
   std::map<std::string, std::shared_ptr<const TextBan>, std::less<>> call_bans_;
+  bool strict_fields_ = false;
   std::atomic<int64_t> trimmed_at_ = 0;    // of bytes_->given_back()
   std::atomic<bool> trims_again_ = false;  // at the next idle moment
   // Last, so that they end first.

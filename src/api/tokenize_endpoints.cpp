@@ -7,6 +7,7 @@
 #include "api/chat/messages.h"
 #include "api/errors.h"
 #include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 #include "base/text/utf8.h"
 #include "chat/completion_prompt.h"
@@ -113,7 +114,7 @@ void reply(Make make, Service& service, const net::HttpRequest& http, net::HttpR
   Result<std::string> body = make(service, http, share);
   if (!body) return send_error(response, body.error());
   share.shrink_to(0);  // net/ counts what waits to be sent
-  response.send(200, "application/json", std::move(*body));
+  response.send(200, "application/json", with_warnings(std::move(*body), wanted_warnings()));
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 
 #include <fmt/core.h>
 
+#include <cstdint>
 #include <expected>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,7 +23,7 @@ enum class Code {
   kCorruptFile,            ///< A file's bytes contradict its format.
   kTooLarge,               ///< Over a limit, which the message names.
   kOutOfMemory,            ///< The memory plan or an allocation does not fit.
-  kContextLengthExceeded,  ///< The prompt is longer than the context; the message has both counts.
+  kContextLengthExceeded,  ///< The prompt is longer than the context; see Error::overflow.
   kQueueFull,              ///< Bounded queue at its limit; try again later.
   kCancelled,              ///< The client went away or asked to stop.
   kUnavailable,            ///< Shutting down, or a peer cannot be reached.
@@ -32,10 +34,17 @@ enum class Code {
 /// The name of a code in snake_case without the k, e.g. "corrupt_file".
 std::string_view code_name(Code code);
 
+/// A prompt and the context that has no room for it, in tokens.
+struct ContextOverflow {
+  int64_t prompt_tokens = 0;
+  int64_t context_tokens = 0;
+};
+
 struct Error {
   Code code = Code::kInternal;
   std::string message;
   std::string at;  ///< The place: "tensor blk.0.attn_q.weight", "messages[2].content", "offset 1234"; may be empty.
+  std::optional<ContextOverflow> overflow{};  ///< Of kContextLengthExceeded, where both counts are known.
 
   /// "message (at)", or just the message.
   std::string text() const;

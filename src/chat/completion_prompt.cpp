@@ -18,10 +18,12 @@ Result<void> check_length(const PromptContext& context, std::string_view text, c
   const size_t each = context.tokenizer.text_bytes_per_token();
   const auto context_tokens = static_cast<size_t>(context.context_tokens);
   if (text.size() <= kCountedTextBytes || each == 0 || text.size() / each <= context_tokens) return {};
-  return fail_at(path, Code::kContextLengthExceeded,
-                 "the prompt has {} bytes and thus more than {} tokens, but the context has {}: shorten the prompt or "
-                 "start with a longer context",
-                 text.size(), text.size() / each, context_tokens);
+  auto failure = fail_at(path, Code::kContextLengthExceeded,
+                         "the prompt has {} bytes and thus more than {} tokens, but the context has {}: shorten the "
+                         "prompt or start with a longer context",
+                         text.size(), text.size() / each, context_tokens);
+  failure.error().overflow = {static_cast<int64_t>(text.size() / each), context.context_tokens};
+  return failure;
 }
 
 Result<void> append_text(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options,

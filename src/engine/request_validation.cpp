@@ -140,10 +140,12 @@ Result<std::unique_ptr<Submission>> check_request(GenerateRequest&& request, con
   }
   const int32_t context = limits.context_tokens;
   if (request.prompt.size() >= static_cast<size_t>(context)) {
-    return fail_at("prompt", Code::kContextLengthExceeded,
-                   "the prompt has {} tokens, but the context has {}, of which one must be left for the answer: "
-                   "shorten the prompt or start with a longer context",
-                   request.prompt.size(), context);
+    auto failure = fail_at("prompt", Code::kContextLengthExceeded,
+                           "the prompt has {} tokens, but the context has {}, of which one must be left for the "
+                           "answer: shorten the prompt or start with a longer context",
+                           request.prompt.size(), context);
+    failure.error().overflow = {static_cast<int64_t>(request.prompt.size()), context};
+    return failure;
   }
   const auto prompt = static_cast<int32_t>(request.prompt.size());
   auto submission = std::make_unique<Submission>();

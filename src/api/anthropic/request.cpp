@@ -8,6 +8,8 @@
 #include "api/params/generation_params.h"
 #include "api/params/left_out.h"
 #include "api/params/request_fields.h"
+#include "api/params/request_notes.h"
+#include "api/params/unsupported_fields.h"
 
 namespace cairn::api::anthropic {
 namespace {
@@ -21,11 +23,10 @@ void read_stop_sequences(RequestFields& fields, std::vector<std::string>& stop) 
     return fields.reject("stop_sequences", fmt::format("must be an array of at most {} strings", kStopsMax));
   for (size_t i = 0; i < value->size(); ++i) {
     const auto& text = (*value)[i];
-    if (!text.is_string() || text.get_ref<const std::string&>().empty() ||
-        text.get_ref<const std::string&>().size() > kStopBytesMax)
+    if (!text.is_string() || text.get_ref<const std::string&>().size() > kStopBytesMax)
       return fields.reject(fmt::format("stop_sequences[{}]", i),
-                           fmt::format("must be a string of 1 to {} bytes", kStopBytesMax));
-    stop.push_back(text);
+                           fmt::format("must be a string of at most {} bytes", kStopBytesMax));
+    if (!text.get_ref<const std::string&>().empty()) stop.push_back(text);  // an empty one asks for nothing
   }
 }
 
@@ -46,8 +47,8 @@ Result<ordered_json> read_tool(const ordered_json& tool, const std::string& path
   const bool strict = fields.boolean("strict", false);
   const ordered_json* examples = fields.get("input_examples");
   if (examples != nullptr && !examples->is_array()) fields.reject("input_examples", "must be an array of objects");
-  // What else a tool has, such as cache_control, changes nothing here, and is no reason to refuse it.
-  for (const auto& [key, value] : tool.items()) fields.accept({key});
+  // What else a tool has, such as cache_control, changes nothing here, and is no reason to refuse it, or to say so.
+  for (const auto& [key, value] : tool.items()) fields.get(key);
   CAIRN_TRY_VOID(fields.finish());
   ordered_json function = {{"name", name}, {"description", description}, {"parameters", *schema}};
   if (examples != nullptr) function["parameters"]["examples"] = *examples;
@@ -127,17 +128,19 @@ Result<void> read_thinking(const ordered_json* thinking, MessagesRequest& reques
     const auto budget = fields.optional_integer("budget_tokens", 1, kTokensMax);
     if (!budget) fields.reject("budget_tokens", "is missing");
     options.tokens_max = static_cast<int32_t>(budget.value_or(1));
-  } else if (type == "adaptive") {
+  } else if (type == "adaptive" || type == "between_tools") {
     options.enabled = true;
   } else if (type == "disabled") {
     options.enabled = false;
   } else {
-    fields.reject("type", fmt::format("must be \"enabled\", \"adaptive\" or \"disabled\", not {}", quoted_value(type)));
+    fields.reject("type", fmt::format("must be \"enabled\", \"adaptive\", \"between_tools\" or \"disabled\", not {}",
+                                      quoted_value(type)));
   }
-  const std::string display = type == "disabled" ? "" : fields.string("display", "summarized");
-  if (type != "disabled" && display != "summarized" && display != "omitted")
-    fields.reject("display", fmt::format("must be \"summarized\" or \"omitted\", not {}", quoted_value(display)));
+  // "updates" sends a summary anew as it grows; here the thinking itself is sent as it comes.
+  const std::string display = fields.string("display", "summarized");
+  if (display != "summarized" && display != "omitted") fields.tell("display", "is taken as \"summarized\"");
   request.shows_thinking = display != "omitted";
+  fields.accept("block_binding", "thinking blocks are bound to nothing");
   return fields.finish();
 }
 
@@ -154,11 +157,14 @@ Result<void> read_output_config(const ordered_json* config, ReasoningOptions& op
                     fmt::format("must be one of low, medium, high, xhigh, max, not {}", quoted_value(effort)));
     options.effort = effort;
   }
-  fields.refuse("format", "say in the messages what form the answer should have, or force a tool with tool_choice");
+  // Claude Code asks for its sessions' titles so, and in the prompt as well.
+  fields.accept("format", "answers are not held to a form yet; say in the messages what form it is");
+  fields.accept("task_budget", "only max_tokens and thinking.budget_tokens limit an answer");
   return fields.finish();
 }
 
-/// Nothing of the context is ever cleared here; Claude Code asks for just that.
+/// Nothing of the context is ever cleared here: a longer prompt is not another question. clear_thinking_20251015 with
+/// keep "all", which Claude Code asks for, is just that.
 Result<void> read_context_management(const ordered_json* management) {
   if (management == nullptr) return {};
   const std::string path = "context_management";
@@ -172,14 +178,16 @@ Result<void> read_context_management(const ordered_json* management) {
     return invalid_field(path + ".edits", fmt::format("must be an array, not {}", json_kind(*edits)));
   for (size_t i = 0; i < edits->size(); ++i) {
     const auto& edit = (*edits)[i];
-    const bool keeps_all = edit.is_object() && edit.value("type", ordered_json()) == "clear_thinking_20251015" &&
-                           edit.value("keep", ordered_json()) == "all";
-    if (keeps_all) continue;
     const std::string edit_path = fmt::format("{}.edits[{}]", path, i);
-    return fail_at(edit_path, Code::kUnsupported,
-                   "{} is not supported: nothing of the context is cleared here; only clear_thinking_20251015 with "
-                   "keep \"all\" may stand there",
-                   edit_path);
+    const ordered_json type = edit.is_object() ? edit.value("type", ordered_json()) : ordered_json();
+    const bool clears_thinking = type == "clear_thinking_20251015";
+    if (!clears_thinking && type != "clear_tool_uses_20250919") {
+      return fail_at(edit_path, Code::kUnsupported,
+                     "{} is not supported: only clear_thinking_20251015 and clear_tool_uses_20250919 may stand there",
+                     edit_path);
+    }
+    if (clears_thinking && edit.value("keep", ordered_json()) == "all") continue;
+    note_ignored(edit_path, fmt::format("{} has no effect here: nothing of the context is cleared", edit_path));
   }
   return {};
 }
@@ -196,17 +204,16 @@ void read_service(RequestFields& fields) {
     fields.reject("service_tier", fmt::format("must be \"auto\" or \"standard_only\", not {}", quoted_value(tier)));
   if (const std::string speed = fields.string("speed", "standard"); speed != "standard")
     fields.refuse("speed", "there is one speed here, \"standard\"");
-  if (const ordered_json* servers = fields.get("mcp_servers");
-      servers != nullptr && !(servers->is_array() && servers->empty()))
-    fields.refuse("mcp_servers", "this server calls no other servers; run the tools yourself");
-  fields.refuse("stop", "use stop_sequences");
+  fields.only_empty("mcp_servers", "this server calls no other servers; run the tools yourself");
   fields.refuse("container", "this server runs no code");
-  fields.refuse("diagnostics", "GET /debug/prefix?request=ID says where a prompt left what was cached");
-  fields.refuse("inference_geo", "the answer is computed where this server runs");
-  fields.refuse("output_format", "say in the messages what form the answer should have");
-  fields.refuse("fallbacks", "name one model");
-  fields.refuse("thread", "send the whole conversation");
+  fields.refuse("thread", "send the whole conversation");  // with details that clients look for: errors.cpp
   fields.refuse("compaction", "nothing is summarised here; send what the model should read");
+  fields.accept("diagnostics", "GET /debug/prefix?request=ID says where a prompt left what was cached");
+  fields.accept("inference_geo", "the answer is computed where this server runs");
+  fields.accept("output_format", "answers are not held to a form yet; say in the messages what form it is");
+  fields.accept("fallbacks", "one model is served");
+  fields.accept({"user_profile_id", "workspace_id", "billing_policy"});
+  refuse_structured_output(fields);
 }
 
 }  // namespace
@@ -217,11 +224,12 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
   ChatRequest& chat = request.chat;
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", false);
-  const auto max_tokens = fields.optional_integer("max_tokens", 0, kTokensMax);
+  const auto max_tokens = fields.optional_integer("max_tokens", -1, kTokensMax);
   if (!max_tokens && purpose == Purpose::kAnswer)
     fields.reject("max_tokens", "is missing: say how many tokens the answer may have at most");
   request.answers = max_tokens != 0;
-  chat.generate.max_tokens = static_cast<int32_t>(std::max<int64_t>(1, max_tokens.value_or(1)));
+  chat.generate.max_tokens = static_cast<int32_t>(max_tokens.value_or(1));
+  if (!request.answers) chat.generate.max_tokens = 1;  // the engine's least
   read_stop_sequences(fields, chat.generate.stop);
   read_service(fields);
   const ordered_json* messages = fields.get("messages");
@@ -230,6 +238,8 @@ Result<MessagesRequest> parse_messages(const ordered_json& body, Purpose purpose
        {"system", "tools", "tool_choice", "thinking", "output_config", "context_management", "cache_control"})
     fields.get(name);
   read_generation_params(fields, chat.generate);
+  read_template_variables(fields, chat.input.variables);
+  read_reasoning(fields, chat.reasoning);
   CAIRN_TRY_VOID(fields.finish());
 
   CAIRN_TRY_VOID(check_cache_control(fields.get("cache_control")));

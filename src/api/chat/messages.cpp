@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "api/chat/tool_forms.h"
 #include "api/errors.h"
 #include "api/params/generation_params.h"
 #include "api/serialization/json_text.h"
@@ -262,7 +263,7 @@ ordered_json read_tools(RequestFields& fields) {
   std::set<std::string> names;
   for (size_t i = 0; i < tools->size(); ++i) {
     const std::string path = fmt::format("tools[{}]", i);
-    ordered_json tool = read_tool(fields, (*tools)[i], path);
+    ordered_json tool = read_tool(fields, function_tool((*tools)[i]), path);
     if (tool.is_null()) return nullptr;
     if (!names.insert(tool["function"]["name"].get<std::string>()).second) {
       fields.reject(path + ".function.name",
@@ -274,10 +275,38 @@ ordered_json read_tools(RequestFields& fields) {
   return read.empty() ? ordered_json(nullptr) : read;
 }
 
+namespace {
+
+/// {"type": "allowed_tools", "allowed_tools": {"mode": ..., "tools": [...]}}, or flat: leaves those tools, and gives the
+/// mode.
+ordered_json keep_allowed_tools(RequestFields& fields, const ordered_json& choice, ordered_json& tools) {
+  const auto nested = choice.find("allowed_tools");
+  const ordered_json& allowed = nested != choice.end() && nested->is_object() ? *nested : choice;
+  const auto list = allowed.find("tools");
+  if (list == allowed.end() || !list->is_array() || list->size() > kToolsMax) {
+    fields.reject("tool_choice.allowed_tools.tools", fmt::format("must be an array of at most {} tools", kToolsMax));
+    return "auto";
+  }
+  std::set<std::string> names;
+  for (const auto& tool : *list) names.insert(tool_name_of(tool));
+  ordered_json kept = ordered_json::array();
+  for (auto& tool : tools)
+    if (names.contains(tool["function"]["name"].get<std::string>())) kept.push_back(std::move(tool));
+  tools = kept.empty() ? ordered_json(nullptr) : std::move(kept);
+  const auto mode = allowed.find("mode");
+  return mode == allowed.end() || mode->is_null() ? ordered_json("auto") : *mode;
+}
+
+}  // namespace
+
 void read_tool_choice(RequestFields& fields, ChatRequest& request) {
   request.parallel_calls = fields.boolean("parallel_tool_calls", true);
-  const ordered_json* choice = fields.get("tool_choice");
-  if (choice == nullptr) return;
+  const ordered_json* given = fields.get("tool_choice");
+  if (given == nullptr) return;
+  const bool narrowed = given->is_object() && is(*given, "type", "allowed_tools");
+  const ordered_json plain =
+      plain_tool_choice(narrowed ? keep_allowed_tools(fields, *given, request.input.tools) : *given);
+  const ordered_json* choice = &plain;
   const auto& tools = request.input.tools;
   if (choice->is_object() && is(*choice, "type", "function")) {
     const auto function = choice->find("function");
@@ -322,12 +351,42 @@ bool set_effort(std::string_view effort, ReasoningOptions& reasoning) {
   return true;
 }
 
+namespace {
+
+constexpr std::string_view kEffortNames = "must be one of none, minimal, low, medium, high, xhigh, max, not {}";
+
+// OpenRouter's {"effort", "enabled", "max_tokens"}; Responses has an object of this name, too.
+void read_reasoning_object(RequestFields& fields, const ordered_json& object, ReasoningOptions& reasoning) {
+  if (const auto effort = object.find("effort"); effort != object.end() && !effort->is_null()) {
+    if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning))
+      fields.reject("reasoning.effort", fmt::format(kEffortNames, quoted_value(*effort)));
+  }
+  if (const auto enabled = object.find("enabled"); enabled != object.end() && !enabled->is_null()) {
+    if (!enabled->is_boolean()) return fields.reject("reasoning.enabled", "must be true or false");
+    reasoning.enabled = enabled->get<bool>();
+  }
+}
+
+}  // namespace
+
+void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning) {
+  if (const ordered_json* object = fields.object("reasoning")) read_reasoning_object(fields, *object, reasoning);
+  const ordered_json* thinking = fields.object("thinking");
+  if (thinking == nullptr) return;
+  const auto type = thinking->find("type");
+  if (type == thinking->end() || !type->is_string())
+    return fields.reject("thinking.type", "is missing or not a string: \"enabled\" or \"disabled\"");
+  reasoning.enabled = *type != "disabled";
+  const auto budget = thinking->find("budget_tokens");
+  if (budget == thinking->end() || budget->is_null() || *type == "disabled") return;
+  if (!is_token_id(*budget)) return fields.reject("thinking.budget_tokens", "must be an integer of at least 0");
+  reasoning.tokens_max = budget->get<int32_t>();
+}
+
 void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning) {
   if (const ordered_json* effort = fields.get("reasoning_effort")) {
     if (!effort->is_string() || !set_effort(effort->get_ref<const std::string&>(), reasoning)) {
-      fields.reject(
-          "reasoning_effort",
-          fmt::format("must be one of none, minimal, low, medium, high, xhigh, max, not {}", quoted_value(*effort)));
+      fields.reject("reasoning_effort", fmt::format(kEffortNames, quoted_value(*effort)));
     }
   }
   if (fields.get("enable_thinking") != nullptr) reasoning.enabled = fields.boolean("enable_thinking", true);

@@ -21,16 +21,18 @@ inline constexpr size_t kTemplateVariablesMax = 256;
 /// `messages`: roles system, developer (becomes system), user, assistant, tool; content a string or text parts. Every
 /// tool message answers a call of the assistant's message before it, once.
 nlohmann::ordered_json read_messages(RequestFields& fields);
-/// `tools`: functions with unlike names. Null without any.
+/// `tools`: functions with unlike names, in any form of tool_forms.h. Null without any.
 nlohmann::ordered_json read_tools(RequestFields& fields);
 /// `chat_template_kwargs`, but for variables that the server sets.
 void read_template_variables(RequestFields& fields, nlohmann::ordered_json& variables);
 /// `messages`, `tools`, `chat_template_kwargs` and `add_generation_prompt`.
 ChatInput read_chat_input(RequestFields& fields);
-/// `tool_choice` and `parallel_tool_calls`.
+/// `tool_choice`, also in other forms (tool_forms.h), and `parallel_tool_calls`; "allowed_tools" leaves only those.
 void read_tool_choice(RequestFields& fields, ChatRequest& request);
 /// `reasoning_effort`, `thinking_budget` and `enable_thinking`.
 void read_reasoning(RequestFields& fields, ReasoningOptions& reasoning);
+/// `reasoning` ({"effort", "enabled"}) and `thinking` ({"type", "budget_tokens"}), as other servers have them on chat.
+void read_thinking_objects(RequestFields& fields, ReasoningOptions& reasoning);
 /// "none" switches thinking off; false: no such effort.
 bool set_effort(std::string_view effort, ReasoningOptions& reasoning);
 

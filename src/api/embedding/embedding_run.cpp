@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/errors.h"
+#include "api/params/request_notes.h"
 
 namespace cairn::api {
 
@@ -11,6 +12,7 @@ EmbeddingRun::EmbeddingRun(Engine& engine, GenerateRequest common, std::unique_p
                            std::shared_ptr<net::HttpResponse> response, ByteShare share)
     : engine_(engine),
       common_(std::move(common)),
+      warnings_(wanted_warnings()),
       task_(std::move(task)),
       response_(std::move(response)),
       share_(std::move(share)) {}
@@ -130,7 +132,7 @@ void EmbeddingRun::finish(const Result<void>& result) {
   if (result) {
     std::string body = task_->body(tokens_);
     share_.shrink_to(0);  // net/ counts what waits to be sent
-    response_->send(200, "application/json", std::move(body));
+    response_->send(200, "application/json", with_warnings(std::move(body), warnings_));
   } else {
     send_error(*response_, result.error(), task_->error_format());
   }

@@ -47,7 +47,7 @@ class EmbedTask {
 
 class EmbeddingRun final : public ResponseTask {
  public:
-  /// Prepares the texts here, on a worker; `common` is what all share. Answers through `response`, later. `share` grows
+  /// Prepares the texts here, on a worker, where the request was read; `common` is what all share. Answers through `response`, later. `share` grows
   /// with prompts and vectors; over its budget: kOutOfMemory.
   static void start(Engine& engine, GenerateRequest common, std::unique_ptr<EmbedTask> task,
                     std::shared_ptr<net::HttpResponse> response, ByteShare share = {});
@@ -76,6 +76,7 @@ class EmbeddingRun final : public ResponseTask {
 
   Engine& engine_;
   const GenerateRequest common_;
+  const std::string warnings_;  // for the answer
   std::unique_ptr<EmbedTask> task_;
   std::shared_ptr<net::HttpResponse> response_;
   ByteShare share_;

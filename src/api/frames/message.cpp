@@ -7,6 +7,7 @@
 #include "api/errors.h"
 #include "api/params/generation_params.h"
 #include "api/params/request_fields.h"
+#include "api/params/unsupported_fields.h"
 
 namespace cairn::api::frames {
 namespace {
@@ -30,7 +31,10 @@ std::string read_id(RequestFields& fields, bool required) {
 
 void read_generate(RequestFields& fields, std::string_view id, GenerateRequest& request) {
   read_generation_params(fields, request);
-  request.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", -1, 1, kTokensMax));
+  request.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", -1, -1, kTokensMax));
+  if (request.max_tokens == 0)
+    fields.reject("max_tokens", "must be 1 or more, or -1 to go on to the end of the context, not 0");
+  refuse_structured_output(fields);
   request.id = id;
 }
 
@@ -51,6 +55,7 @@ Chat read_chat(RequestFields& fields, const std::string& id) {
   request.stream = fields.boolean("stream", true);
   request.input = read_chat_input(fields);
   read_tool_choice(fields, request);
+  read_thinking_objects(fields, request.reasoning);
   read_reasoning(fields, request.reasoning);
   request.stored = fields.boolean("store", true);  // what is sampled for calls: --store
   read_generate(fields, id, request.generate);

@@ -11,6 +11,7 @@
 #include "api/frames/message.h"
 #include "api/frames/serializer.h"
 #include "api/generation.h"
+#include "api/params/request_notes.h"
 #include "api/response_stream.h"
 #include "base/function_ref.h"
 #include "base/log.h"
@@ -105,12 +106,14 @@ Incoming read(Service& service, std::string_view text) {
   try {
     ByteShare share(service.bytes());
     if (!share.grow_to(working_bytes(text))) return refused(no_request_bytes());
+    const RequestNotes notes(service.strict_fields());
     Incoming read{parse_message(text), {}};
     if (!read.message) return read;
     if (auto* generate = std::get_if<Generate>(&*read.message))
       read.answer = answer_of(service, std::move(*generate));
     else if (auto* chat = std::get_if<Chat>(&*read.message))
       read.answer = answer_of(service, std::move(*chat));
+    if (read.answer) read.answer->warnings = wanted_warnings();
     return read;
   } catch (...) {
     return refused(thrown_error());

@@ -20,7 +20,7 @@ using nlohmann::ordered_json;
 // Options say how a model is loaded, and how it would write: nothing about a vector.
 void accept_options(RequestFields& fields) {
   (void)fields.object("options");
-  fields.accept({"keep_alive"});
+  fields.accept("keep_alive", "models stay loaded");
 }
 
 void add_text(EmbeddingsRequest& request, const ordered_json& text) {

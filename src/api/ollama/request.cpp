@@ -36,10 +36,9 @@ Result<void> read_options(RequestFields& body, GenerateRequest& generate) {
   read_generation_params(fields, generate);
   read_predict(fields, "num_predict", 1, generate);
   refuse_samplers(fields);
-  if (!fields.boolean("penalize_newline", true))
-    fields.refuse("penalize_newline", "penalties look at every token; use logit_bias");
-  if (fields.boolean("embedding_only", false)) fields.refuse("embedding_only", "use /api/embed");
-  if (fields.boolean("vocab_only", false)) fields.refuse("vocab_only", "the whole model is loaded");
+  fields.only("penalize_newline", true, "penalties look at every token; use logit_bias");
+  fields.only("embedding_only", false, "use /api/embed");
+  fields.only("vocab_only", false, "the whole model is loaded");
   // How a model is loaded, and what of a context to keep that shifts: here it was loaded before, and nothing shifts.
   fields.accept({"num_ctx", "num_batch", "num_gpu", "main_gpu", "num_thread", "num_keep", "numa", "use_mmap",
                  "use_mlock", "low_vram", "f16_kv", "logits_all"});
@@ -61,6 +60,9 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   chat.model = fields.string("model", "");
   chat.stream = fields.boolean("stream", true);
   CAIRN_TRY_VOID(read_options(fields, chat.generate));
+  read_template_variables(fields, chat.input.variables);
+  read_thinking_objects(fields, chat.reasoning);
+  read_reasoning(fields, chat.reasoning);
   read_think(fields, chat.reasoning);
   SamplingParams& sampling = chat.generate.sampling;
   sampling.logprobs = fields.boolean("logprobs", false);
@@ -70,9 +72,13 @@ Result<void> read_common(RequestFields& fields, ChatRequest& chat) {
   refuse_unless_empty(fields, "_debug_render_only", "use POST /apply-template");
   // Models stay loaded; a prompt that does not fit is refused with both counts, whatever `truncate` says; an answer
   // ends with the context, whatever `shift` says.
-  fields.accept({"keep_alive"});
-  (void)fields.boolean("truncate", true);
-  (void)fields.boolean("shift", true);
+  fields.accept("keep_alive", "models stay loaded");
+  fields.accept("truncate", "too long a prompt is refused");
+  fields.accept("shift", "an answer ends with the context");
+  // Ollama passes over them as well. Clients of several protocols send them from habit.
+  fields.accept({"tool_choice", "parallel_tool_calls"});
+  for (const auto* name : {"temperature", "top_p", "top_k", "min_p", "seed", "stop", "max_tokens", "max_output_tokens"})
+    fields.accept(name, "it belongs into options");
   return {};
 }
 

@@ -1,15 +1,17 @@
 #include "api/openai/request.h"
 
 #include "api/chat/messages.h"
+#include "api/chat/tool_forms.h"
 #include "api/generation.h"
 #include "api/params/generation_params.h"
+#include "api/params/unsupported_fields.h"
 
 namespace cairn::api::openai {
 namespace {
 
 using nlohmann::ordered_json;
 
-void read_common(RequestFields& fields, CommonFields& common) {
+Result<void> read_common(RequestFields& fields, CommonFields& common) {
   common.model = fields.string("model", "");
   common.choices = static_cast<int>(fields.integer("n", 1, 1, kChoicesMax));
   common.stream = fields.boolean("stream", false);
@@ -17,37 +19,54 @@ void read_common(RequestFields& fields, CommonFields& common) {
     RequestFields inner(*options, fields.path_of("stream_options."));
     common.include_usage = inner.boolean("include_usage", false);
     inner.accept({"include_obfuscation"});
-    if (const auto done = inner.finish(); !done)
-      fields.reject(done.error().at.substr(fields.path_of("").size()), "is not valid");
+    CAIRN_TRY_VOID(inner.finish());
   }
   read_generation_params(fields, common.generate);
+  refuse_structured_output(fields);
   // Hints that change nothing about the answer here.
   fields.accept({"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"});
+  return {};
+}
+
+// -1: to the end of the context, as llama.cpp and LM Studio have it.
+int32_t checked_max_tokens(RequestFields& fields, std::string_view name, int64_t tokens) {
+  if (tokens == 0) fields.reject(name, "must be 1 or more, or -1 to go on to the end of the context, not 0");
+  return static_cast<int32_t>(tokens);
 }
 
 // What this server cannot do, and says so.
 void refuse_fields(RequestFields& fields) {
-  fields.refuse("functions", "use tools");
-  fields.refuse("function_call", "use tool_choice");
+  fields.only_empty("functions", "use tools");
+  const bool has_tools = fields.get("tools") != nullptr;
+  fields.only_if(
+      "function_call", [&](const ordered_json& value) { return value == "auto" || (value == "none" && !has_tools); },
+      "use tool_choice");
   fields.refuse("audio", "this server answers in text");
-  fields.refuse("prediction", "leave it out; the answer is the same");
   fields.refuse("web_search_options", "this server does not search");
-  fields.refuse("verbosity", "say in the messages how long the answer should be");
-  refuse_unless_text_format(fields, "response_format");
-  if (const auto* modalities = fields.get("modalities");
-      modalities != nullptr && *modalities != ordered_json::array({"text"})) {
-    fields.refuse("modalities", "only [\"text\"] is available");
-  }
-  if (fields.boolean("store", false)) fields.refuse("store", "nothing is stored here; leave it out");
+  fields.only("modalities", ordered_json::array({"text"}), "only [\"text\"] is available");
+  fields.accept("prediction", "the answer is the same with it");
+  fields.accept("verbosity", "say in the messages how long the answer should be");
+}
+
+// True asks to be found on OpenAI's pages; here it says that what is sampled for calls may be kept (--store).
+bool read_store(RequestFields& fields) {
+  const bool store = fields.boolean("store", true);
+  if (store && fields.get("store") != nullptr) fields.tell("store", "keeps no answer that could be asked for");
+  return store;
 }
 
 }  // namespace
 
-Result<OpenAiChatRequest> parse_chat(const ordered_json& body) {
+Result<OpenAiChatRequest> parse_chat(const ordered_json& given) {
+  OpenAiChatRequest request;
+  if (const auto tools = given.find("tools"); tools != given.end()) request.custom_tools = custom_tool_names(*tools);
+  const bool has_custom = !request.custom_tools.empty();
+  ordered_json converted = has_custom ? given : ordered_json();
+  if (has_custom && converted.contains("messages")) functions_for_custom_calls(converted["messages"]);
+  const ordered_json& body = has_custom ? converted : given;
   RequestFields fields(body);
   CommonFields common;
-  read_common(fields, common);
-  OpenAiChatRequest request;
+  CAIRN_TRY_VOID(read_common(fields, common));
   request.include_usage = common.include_usage;
   ChatRequest& chat = request.chat;
   chat.model = std::move(common.model);
@@ -56,15 +75,16 @@ Result<OpenAiChatRequest> parse_chat(const ordered_json& body) {
   chat.generate = std::move(common.generate);
   chat.input = read_chat_input(fields);
   read_tool_choice(fields, chat);
+  read_thinking_objects(fields, chat.reasoning);
   read_reasoning(fields, chat.reasoning);
-  chat.generate.max_tokens =
-      static_cast<int32_t>(fields.integer_alias("max_completion_tokens", "max_tokens", -1, 1, kTokensMax));
+  chat.generate.max_tokens = checked_max_tokens(
+      fields, "max_tokens", fields.integer_alias("max_completion_tokens", "max_tokens", -1, -1, kTokensMax));
   chat.generate.sampling.logprobs = fields.boolean("logprobs", false);
   const auto top = fields.optional_integer("top_logprobs", 0, kTopLogprobsMax);
   chat.generate.sampling.top_logprobs = static_cast<int32_t>(top.value_or(0));
   if (top && !chat.generate.sampling.logprobs) fields.reject("top_logprobs", "needs logprobs: true");
   refuse_fields(fields);
-  chat.stored = fields.boolean("store", true);  // what is sampled for calls: --store
+  chat.stored = read_store(fields);
   CAIRN_TRY_VOID(fields.finish());
   return request;
 }
@@ -125,11 +145,12 @@ Result<std::vector<CompletionPrompt>> read_prompts(const ordered_json* value) {
 Result<CompletionRequest> parse_completion(const ordered_json& body) {
   RequestFields fields(body);
   CompletionRequest request;
-  read_common(fields, request.common);
+  CAIRN_TRY_VOID(read_common(fields, request.common));
   auto& generate = request.common.generate;
   // OpenAI's default for this endpoint.
   constexpr int64_t kMaxTokensMissing = 16;
-  generate.max_tokens = static_cast<int32_t>(fields.integer("max_tokens", kMaxTokensMissing, 1, kTokensMax));
+  generate.max_tokens =
+      checked_max_tokens(fields, "max_tokens", fields.integer("max_tokens", kMaxTokensMissing, -1, kTokensMax));
   if (const auto top = fields.optional_integer("logprobs", 0, kTopLogprobsMax)) {
     generate.sampling.logprobs = true;
     generate.sampling.top_logprobs = static_cast<int32_t>(*top);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +27,7 @@ struct CommonFields {
 
 struct OpenAiChatRequest {
   ChatRequest chat;
+  std::set<std::string, std::less<>> custom_tools;  ///< names of those whose calls are answered as custom calls
   bool include_usage = false;
 };
 

@@ -19,7 +19,7 @@ FieldAudit::~FieldAudit() { listener = nullptr; }
 void FieldAudit::note(const std::string& path, FieldUse use) {
   if (listener == nullptr) return;
   FieldUse& noted = listener->uses_.try_emplace(path, use).first->second;
-  if (use == FieldUse::kRefused) noted = use;
+  if (use != FieldUse::kHonoured) noted = use;
 }
 
 }  // namespace cairn::api

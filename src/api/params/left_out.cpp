@@ -1,6 +1,8 @@
 #include "api/params/left_out.h"
 
-#include "base/log.h"
+#include <fmt/core.h>
+
+#include "api/params/request_notes.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {
@@ -17,7 +19,9 @@ std::string left_out_text(std::string_view endpoint, const std::set<std::string>
 }
 
 void log_left_out(std::string_view endpoint, const std::set<std::string>& types) {
-  if (!types.empty()) log_line(LogLevel::kInfo, left_out_text(endpoint, types));
+  if (types.empty()) return;
+  const std::string text = left_out_text(endpoint, types);
+  note_ignored(text, text);
 }
 
 }  // namespace cairn::api

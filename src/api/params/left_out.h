@@ -1,4 +1,4 @@
-/// What a request has that this server leaves out, in its log.
+/// What a request has that this server leaves out, in its log and in the answer's warnings.
 #pragma once
 
 #include <set>
@@ -12,7 +12,7 @@ inline constexpr size_t kLeftOutNamedMax = 5;
 
 /// The line's text, with each type as printable() shows it.
 std::string left_out_text(std::string_view endpoint, const std::set<std::string>& types);
-/// One line, or none if there are no types.
+/// A note (request_notes.h) of the types, or none if there are no types.
 void log_left_out(std::string_view endpoint, const std::set<std::string>& types);
 
 }  // namespace cairn::api

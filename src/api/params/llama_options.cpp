@@ -32,11 +32,7 @@ void refuse_unless_off(RequestFields& fields, std::span<const OffField> table) {
 }
 
 void refuse_unless_empty(RequestFields& fields, std::string_view name, std::string_view why) {
-  const ordered_json* value = fields.get(name);
-  if (value == nullptr || *value == false) return;
-  const bool empty = value->is_string() ? value->get_ref<const std::string&>().empty()
-                                        : (value->is_array() || value->is_object()) && value->empty();
-  if (!empty) fields.refuse(name, why);
+  fields.only_empty(name, why);
 }
 
 ordered_json without_any_seed(ordered_json object) {

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "api/params/field_audit.h"
+#include "api/params/request_notes.h"
 #include "api/serialization/json_text.h"
 #include "base/text/json.h"
 #include "base/text/printable.h"
@@ -147,10 +148,37 @@ std::string RequestFields::string(std::string_view name, std::string_view fallba
 }
 
 void RequestFields::accept(std::initializer_list<std::string_view> names) {
-  for (const auto name : names) {
-    known_.emplace(name);
-    FieldAudit::note(path_of(name), FieldUse::kAccepted);
-  }
+  for (const auto name : names) accept(name, "");
+}
+
+void RequestFields::accept(std::string_view name, std::string_view why) {
+  FieldAudit::note(path_of(name), FieldUse::kIgnored);
+  if (get(name) == nullptr) return;
+  tell(name, why.empty() ? "has no effect here" : fmt::format("has no effect here: {}", why));
+}
+
+void RequestFields::only_if(std::string_view name, FunctionRef<bool(const ordered_json&)> neutral,
+                            std::string_view why) {
+  const ordered_json* value = get(name);
+  if (value != nullptr && !neutral(*value)) refuse(name, why);
+  FieldAudit::note(path_of(name), FieldUse::kNeutral);
+}
+
+void RequestFields::only(std::string_view name, const ordered_json& neutral, std::string_view why) {
+  only_if(name, [&](const ordered_json& value) { return value == neutral; }, why);
+}
+
+void RequestFields::only_empty(std::string_view name, std::string_view why) {
+  const auto is_empty = [](const ordered_json& value) {
+    if (value.is_string()) return value.get_ref<const std::string&>().empty();
+    return value == false || ((value.is_array() || value.is_object()) && value.empty());
+  };
+  only_if(name, is_empty, why);
+}
+
+void RequestFields::tell(std::string_view name, std::string_view what) const {
+  const std::string path = path_of(name);
+  note_ignored(path, fmt::format("{} {}", path, what));
 }
 
 void RequestFields::refuse(std::string_view name, std::string_view why) {
@@ -164,12 +192,18 @@ void RequestFields::reject(std::string_view name, std::string what) {
   if (!error_) error_ = Error{Code::kInvalidArgument, path_of(name) + " " + what, path_of(name)};
 }
 
-Result<void> RequestFields::finish() const {
+Result<void> RequestFields::finish() {
+  RequestNotes* notes = RequestNotes::current();
+  if (path_.empty() && boolean("warnings", false) && notes != nullptr) notes->want();
   if (error_) return std::unexpected(*error_);
   for (const auto& [name, value] : object_.items()) {
     if (known_.contains(name) || value.is_null()) continue;
     const std::string shown = shown_name(name);
-    return fail_at(path_of(shown), Code::kInvalidArgument, "{} is not a known field of this endpoint", path_of(shown));
+    if (notes != nullptr && notes->strict()) {
+      return fail_at(path_of(shown), Code::kInvalidArgument, "{} is not a known field of this endpoint",
+                     path_of(shown));
+    }
+    tell(shown, "is not a field that this endpoint knows: it is ignored");
   }
   return {};
 }

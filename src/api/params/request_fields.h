@@ -1,4 +1,8 @@
 /// Reading a JSON request body field by field: types, ranges, and nothing ignored in silence.
+///
+/// A field is one of four: honoured (any getter); neutral only (`only...`): a value that asks for nothing is
+/// taken, another is refused; without effect (`accept`, and what the endpoint does not know): taken, and told in the log
+/// and in the answer's "warnings" (request_notes.h); refused (`refuse`), with what to do instead.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +14,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/function_ref.h"
 
 namespace cairn::api {
 
@@ -36,8 +41,19 @@ class RequestFields {
   double number(std::string_view name, double fallback, double low, double high);
   std::string string(std::string_view name, std::string_view fallback);
 
-  /// Fields that are allowed and have no effect here.
+  /// Fields that are taken whatever they say and have no effect here, which is told.
   void accept(std::initializer_list<std::string_view> names);
+  /// The same for one field, with what happens instead: "models stay loaded".
+  void accept(std::string_view name, std::string_view why);
+  /// Takes the field's value only if it asks for nothing, as `neutral` says; refuses another with what to do instead.
+  void only_if(std::string_view name, FunctionRef<bool(const nlohmann::ordered_json& value)> neutral,
+               std::string_view why);
+  /// `only_if` for one neutral value.
+  void only(std::string_view name, const nlohmann::ordered_json& neutral, std::string_view why);
+  /// `only_if` for false and for empty strings, arrays and objects.
+  void only_empty(std::string_view name, std::string_view why);
+  /// Tells that a value that was read has no effect: "image_url is left out".
+  void tell(std::string_view name, std::string_view what) const;
   /// Refuses the field, if present, with what to do instead.
   void refuse(std::string_view name, std::string_view why);
   /// An Error (kInvalidArgument): the field's path and what is wrong with it, "must be a string".
@@ -45,8 +61,9 @@ class RequestFields {
   bool failed() const { return error_.has_value(); }
   std::string path_of(std::string_view name) const { return path_ + std::string(name); }
 
-  /// The first Error, or one for a field that nobody asked for.
-  Result<void> finish() const;
+  /// The first Error. Fields that nobody asked for are told, or an Error if this thread's RequestNotes are strict. Of a
+  /// whole body (an empty `path`), reads `warnings`, too.
+  Result<void> finish();
 
  private:
   const nlohmann::ordered_json& object_;

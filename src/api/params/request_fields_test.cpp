@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "api/params/request_notes.h"
 #include "base/text/printable.h"
 
 namespace cairn::api {
@@ -14,6 +15,7 @@ using nlohmann::ordered_json;
 using testing::HasSubstr;
 
 Error first_error(const ordered_json& object, const std::function<void(RequestFields&)>& read) {
+  const RequestNotes strict(true);
   RequestFields fields(object, "outer.");
   read(fields);
   const auto done = fields.finish();
@@ -62,6 +64,45 @@ TEST(RequestFields, UnknownAndRefusedFieldsAreNamed) {
   const auto refused = first_error({{"echo", true}}, [](RequestFields& fields) { fields.refuse("echo", "because"); });
   EXPECT_EQ(refused.code, Code::kUnsupported);
   EXPECT_EQ(refused.message, "outer.echo is not supported: because");
+}
+
+TEST(RequestFields, NeutralValuesAreTakenAndOthersRefusedByName) {
+  const auto read = [](RequestFields& fields) {
+    fields.only("store", false, "leave it out");
+    fields.only_empty("grammar", "ask for it");
+    fields.only_if("n", [](const ordered_json& value) { return value == 1; }, "ask again");
+  };
+  for (const char* taken : {R"({"store": false, "grammar": "", "n": 1.0})", R"({"grammar": []})", R"({"grammar": {}})",
+                            R"({"grammar": false})", R"({"store": null, "n": null})"}) {
+    EXPECT_EQ(first_error(ordered_json::parse(taken), read).message, "no error") << taken;
+  }
+  EXPECT_EQ(first_error({{"store", true}}, read).message, "outer.store is not supported: leave it out");
+  EXPECT_EQ(first_error({{"grammar", "root"}}, read).message, "outer.grammar is not supported: ask for it");
+  EXPECT_EQ(first_error({{"n", 2}}, read).code, Code::kUnsupported);
+}
+
+TEST(RequestFields, WhatHasNoEffectIsTakenAndToldOnce) {
+  const ordered_json object = {{"user", "u"}, {"keep_alive", 5}, {"frob", 1}, {"nothing", nullptr}};
+  RequestNotes notes;
+  RequestFields fields(object);
+  fields.accept({"user", "absent"});
+  fields.accept("keep_alive", "models stay loaded");
+  EXPECT_TRUE(fields.finish().has_value());
+  EXPECT_TRUE(fields.finish().has_value());
+  EXPECT_THAT(notes.all(), testing::ElementsAre("user has no effect here", "keep_alive has no effect here: models stay loaded",
+                                                "frob is not a field that this endpoint knows: it is ignored"));
+  EXPECT_EQ(wanted_warnings(), "") << "nobody asks for them";
+}
+
+TEST(RequestFields, WarningsAreForWhoAsksForThem) {
+  const ordered_json object = {{"frob", 1}, {"warnings", true}};
+  RequestNotes notes;
+  EXPECT_TRUE(RequestFields(object, "options.").finish().has_value());
+  EXPECT_EQ(wanted_warnings(), "") << "the field of an inner object is another one";
+  EXPECT_TRUE(RequestFields(object).finish().has_value());
+  EXPECT_THAT(wanted_warnings(), HasSubstr(R"("frob is not a field that this endpoint knows: it is ignored"])"));
+  const ordered_json wrong = {{"warnings", "yes"}};
+  EXPECT_EQ(RequestFields(wrong).finish().error().message, "warnings must be true or false, not a string");
 }
 
 TEST(ParseObject, LimitsAreNamedAndTheLastOfTwoMembersCounts) {

@@ -19,13 +19,11 @@ using nlohmann::ordered_json;
 
 // What this server cannot do, and hints that change nothing about the answer here.
 void read_others(RequestFields& fields) {
-  if (fields.boolean("background", false))
-    fields.refuse("background", "read the answer from the connection that asks for it");
+  fields.only("background", false, "read the answer from the connection that asks for it");
   fields.refuse("prompt", "send its text as instructions and input");
   fields.refuse("conversation", "use previous_response_id, or send the whole conversation as input");
   fields.refuse("context_management", "send a shorter input when the context is full");
   fields.refuse("moderation", "this server judges nothing");
-  fields.refuse("reasoning_effort", "use reasoning.effort");
   fields.refuse("response_format", "use text.format");
   fields.accept({"user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options",
                  "service_tier", "client_metadata", "max_tool_calls", "access_programs"});
@@ -35,6 +33,7 @@ void read_truncation(RequestFields& fields) {
   const ordered_json* value = fields.get("truncation");
   if (value != nullptr && *value != "disabled" && *value != "auto")
     fields.reject("truncation", fmt::format("must be \"disabled\" or \"auto\", not {}", quoted_value(*value)));
+  if (value != nullptr && *value == "auto") fields.tell("truncation", "cuts nothing here: too long an input is refused");
 }
 
 void read_include(RequestFields& fields, ResponsesRequest& request) {
